@@ -1,0 +1,55 @@
+# A thin layer over CMake: the work is in CMakeLists.txt, CMakePresets.json and scripts/.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: all build run check install bench format lint deps clean help
+
+all: build
+
+build:
+	@command -v cmake >/dev/null || { echo "cmake is missing; 'make deps' installs it" >&2; exit 1; }
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --parallel $(JOBS)
+
+run:
+	@scripts/install-deps.sh run
+	@$(MAKE) --no-print-directory build
+	build/berth plan
+	build/berth run
+
+check:
+	@scripts/install-deps.sh check
+	@JOBS=$(JOBS) scripts/check.sh
+
+install: build
+	cmake --install build --prefix "$(PREFIX)"
+
+bench:
+	@scripts/install-deps.sh run
+	@cmake --preset bench >/dev/null
+	@cmake --build --preset bench --parallel $(JOBS)
+	@for b in $$(find build/measure/bench -type f -perm -u+x | sort); do echo "== $$b"; $$b || exit 1; done
+
+format:
+	find $(wildcard include src tools tests bench examples) -name '*.[ch]' | xargs clang-format -i
+
+lint:
+	@cmake --preset clang >/dev/null
+	find src tools -name '*.c' | xargs clang-tidy --quiet -p build/clang
+
+deps:
+	@scripts/install-deps.sh run
+
+clean:
+	rm -rf build
+
+help:
+	@echo "make            build the library and build/berth"
+	@echo "make run        install what is missing, build, plan and run the model that is built in"
+	@echo "make check      install what is missing, build with gcc (sanitizers) and with clang, run every test"
+	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
+	@echo "make bench      build and run the benchmarks"
+	@echo "make format     clang-format on every C file"
+	@echo "make lint       clang-tidy on the library and the tool"
+	@echo "make deps       install what a build needs and this machine lacks"
+	@echo "make clean      remove build/"

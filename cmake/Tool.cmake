@@ -1,0 +1,15 @@
+# The command line program, with the model that ships inside it. It uses the public header alone.
+file(GLOB tool_sources CONFIGURE_DEPENDS tools/berth/*.c)
+if(NOT tool_sources)
+  return()
+endif()
+add_executable(berth_tool ${tool_sources})
+set_target_properties(berth_tool PROPERTIES OUTPUT_NAME berth)
+target_link_libraries(berth_tool PRIVATE berth_static berth_options)
+
+set(digits ${PROJECT_SOURCE_DIR}/examples/digits)
+berth_embed(berth_tool ${digits}/digits.berth berth_digits_graph)
+berth_embed(berth_tool ${digits}/digits.safetensors berth_digits_weights)
+berth_embed(berth_tool ${digits}/samples.npy berth_digits_samples)
+berth_embed(berth_tool ${digits}/samples_labels.npy berth_digits_labels)
+install(TARGETS berth_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -1,0 +1,618 @@
+/* berth.h - plan one block of memory for a neural network, and run it there.
+ *
+ * Threads:   a context may be shared between threads; a graph, plan, arena or session belongs to one thread at a
+ *            time (reading a finished graph or plan from several is fine). There is no global state.
+ * Ownership: every handle you get is yours until its _destroy (NULL is fine). A context outlives what it made.
+ *            A plan, arena or session keeps what it needs of its graph. Strings and data that you pass are copied
+ *            unless the function says otherwise; strings that you get live as long as the handle they came from.
+ * Errors:    every function that can fail returns a status and fills *err (may be NULL) with a full sentence. On
+ *            failure *out is NULL and nothing else has changed.
+ * Growth:    descriptors start with struct_size; set them up with their _INIT macro. Fields are only added at the
+ *            end, so a program built against an older header keeps working.                                     */
+#ifndef BERTH_BERTH_H
+#define BERTH_BERTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32) && defined(BERTH_SHARED)
+#ifdef BERTH_BUILDING
+#define BERTH_API __declspec(dllexport)
+#else
+#define BERTH_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define BERTH_API __attribute__((visibility("default")))
+#else
+#define BERTH_API
+#endif
+
+#define BERTH_VERSION_MAJOR 0
+#define BERTH_VERSION_MINOR 1
+#define BERTH_VERSION_PATCH 0
+#define BERTH_VERSION "0.1.0"
+
+/* ---- Status and errors --------------------------------------------------------------------------------------- */
+
+#define BERTH_STATUS_MAP(X) /* values are frozen; append only */ \
+  X(OK, 0, "ok")                                                 \
+  X(NOMEM, 1, "out of host memory")                              \
+  X(DEVICE_NOMEM, 2, "out of device memory")                     \
+  X(INVALID, 3, "invalid argument")                              \
+  X(MALFORMED, 4, "malformed file")                              \
+  X(UNSUPPORTED, 5, "not supported")                             \
+  X(IO, 6, "i/o error")                                          \
+  X(DEVICE_LOST, 7, "device lost")                               \
+  X(INFEASIBLE, 8, "does not fit")                               \
+  X(INTERNAL, 9, "internal error")
+
+typedef enum berth_status {
+#define BERTH_STATUS_ENUM(name, value, text) BERTH_##name = value,
+  BERTH_STATUS_MAP(BERTH_STATUS_ENUM)
+#undef BERTH_STATUS_ENUM
+} berth_status;
+
+typedef struct berth_error {
+  berth_status status;
+  char message[508]; /* what is wrong, where, and what would help; always terminated */
+} berth_error;
+
+BERTH_API const char *berth_status_name(berth_status status); /* "NOMEM"; "UNKNOWN" for anything else */
+BERTH_API const char *berth_status_text(berth_status status); /* "out of host memory" */
+BERTH_API const char *berth_version(void);                    /* the version of the library that is loaded */
+
+/* ---- Types and shapes ---------------------------------------------------------------------------------------- */
+
+#define BERTH_TYPE_MAP(X) /* name, value, text, bytes; values are frozen */ \
+  X(F32, 1, "f32", 4)                                                       \
+  X(F64, 2, "f64", 8)                                                       \
+  X(F16, 3, "f16", 2)                                                       \
+  X(BF16, 4, "bf16", 2)                                                     \
+  X(I8, 5, "i8", 1)                                                         \
+  X(U8, 6, "u8", 1)                                                         \
+  X(I16, 7, "i16", 2)                                                       \
+  X(I32, 8, "i32", 4)                                                       \
+  X(I64, 9, "i64", 8)                                                       \
+  X(U32, 10, "u32", 4)                                                      \
+  X(BOOL, 11, "bool", 1)
+
+typedef enum berth_type {
+  BERTH_TYPE_NONE = 0,
+#define BERTH_TYPE_ENUM(name, value, text, bytes) BERTH_##name = value,
+  BERTH_TYPE_MAP(BERTH_TYPE_ENUM)
+#undef BERTH_TYPE_ENUM
+} berth_type;
+
+BERTH_API const char *berth_type_name(berth_type type); /* "f32"; "none" for anything else */
+BERTH_API size_t berth_type_size(berth_type type);      /* bytes of one element; 0 for anything else */
+BERTH_API berth_type berth_type_from_name(const char *name); /* BERTH_TYPE_NONE when there is no such type */
+
+#define BERTH_MAX_RANK 8
+
+/* In a shape: a fixed extent (name NULL), or a named dimension (extent ignored) that is bound before planning.
+ * A dimension that follows from named ones by arithmetic is shown as name "?" until it is bound.
+ * In a binding: the extent that a name gets. */
+typedef struct berth_dim {
+  const char *name;
+  int64_t extent;
+} berth_dim;
+
+typedef struct berth_shape {
+  uint32_t rank; /* 0: a scalar */
+  berth_dim dim[BERTH_MAX_RANK];
+} berth_shape;
+
+/* A shape with fixed extents; rank is cut at BERTH_MAX_RANK + 1, which every function refuses. */
+BERTH_API berth_shape berth_shape_fixed(uint32_t rank, const int64_t *extents);
+
+#ifndef __cplusplus
+#define BERTH_SHAPE(...) \
+  berth_shape_fixed((uint32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+#endif
+
+/* ---- Context: allocator, log, registered ops ------------------------------------------------------------------ */
+
+typedef struct berth_context berth_context;
+
+typedef struct berth_context_desc {
+  uint32_t struct_size;
+  uint32_t n_threads; /* default for sessions; 0: one a core */
+  /* ptr NULL: allocate; new_size 0: free; otherwise resize. Must be safe to call from several threads.
+   * NULL: the C library. Everything the library allocates comes from here, but for the arena of a device. */
+  void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
+  void (*log)(void *user, int level, const char *text); /* NULL: silent. level 0 debug, 1 info, 2 warning */
+  void *user;
+} berth_context_desc;
+#define BERTH_CONTEXT_DESC_INIT {(uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL}
+
+BERTH_API berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err);
+BERTH_API void berth_context_destroy(berth_context *ctx);
+
+/* ---- Graph: values made by nodes ------------------------------------------------------------------------------ */
+
+typedef struct berth_graph berth_graph;
+typedef uint32_t berth_value;          /* a tensor in a graph */
+#define BERTH_VALUE_NONE UINT32_MAX    /* no value: an optional input that is left out */
+
+typedef enum berth_attr_kind {
+  BERTH_ATTR_INT = 1,
+  BERTH_ATTR_FLOAT = 2,
+  BERTH_ATTR_STRING = 3,
+  BERTH_ATTR_INTS = 4,
+  BERTH_ATTR_FLOATS = 5,
+  BERTH_ATTR_DIMS = 6 /* extents that may be named dimensions, as in reshape and expand */
+} berth_attr_kind;
+
+typedef struct berth_attr {
+  const char *name;
+  berth_attr_kind kind;
+  uint32_t count; /* elements of the list kinds */
+  int64_t i;
+  double f;
+  const char *s;
+  const int64_t *ints;
+  const double *floats;
+  const berth_dim *dims;
+} berth_attr;
+
+BERTH_API berth_attr berth_attr_int(const char *name, int64_t value);
+BERTH_API berth_attr berth_attr_float(const char *name, double value);
+BERTH_API berth_attr berth_attr_string(const char *name, const char *value);
+BERTH_API berth_attr berth_attr_ints(const char *name, const int64_t *values, uint32_t count);
+BERTH_API berth_attr berth_attr_floats(const char *name, const double *values, uint32_t count);
+BERTH_API berth_attr berth_attr_dims(const char *name, const berth_dim *values, uint32_t count);
+
+/* Build one node at a time. Ops are named by string, so that a new op changes no ABI; docs/ops.md lists them.
+ * Shapes and types are inferred and checked at every step. Names must be new in the graph; NULL makes one up. */
+BERTH_API berth_status berth_graph_create(berth_context *ctx, const char *name, berth_graph **out, berth_error *err);
+BERTH_API void berth_graph_destroy(berth_graph *graph);
+BERTH_API berth_status berth_graph_input(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                                         berth_value *out, berth_error *err);
+BERTH_API berth_status berth_graph_param(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                                         berth_value *out, berth_error *err);
+BERTH_API berth_status berth_graph_constant(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                                            const void *data, size_t size, berth_value *out, berth_error *err);
+BERTH_API berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
+                                       const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
+                                       berth_error *err);
+BERTH_API berth_status berth_graph_output(berth_graph *graph, const char *name, berth_value value, berth_error *err);
+BERTH_API berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err);
+
+/* The whole graph: verify names the node that is wrong; print and parse are inverse; bind gives named dimensions
+ * their extents and infers everything again, in a new graph whose values have the same numbers. */
+typedef berth_status (*berth_write_fn)(void *user, const char *text, size_t size); /* anything but OK stops */
+BERTH_API berth_status berth_graph_verify(const berth_graph *graph, berth_error *err);
+BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, void *user, berth_error *err);
+BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
+                                         berth_error *err);
+BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
+BERTH_API berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, size_t n_dims,
+                                        berth_graph **out, berth_error *err);
+BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* same names, ops, data and order */
+
+/* Looking at a graph. */
+typedef enum berth_value_kind {
+  BERTH_VALUE_INPUT = 1,
+  BERTH_VALUE_PARAM = 2,
+  BERTH_VALUE_CONSTANT = 3,
+  BERTH_VALUE_NODE = 4
+} berth_value_kind;
+
+typedef struct berth_value_info {
+  const char *name;
+  berth_value_kind kind;
+  berth_type type;
+  berth_shape shape;
+  uint32_t node;    /* the node that makes it (kind NODE) */
+  const void *data; /* constants, and params that have their weights; otherwise NULL */
+  uint64_t size;    /* bytes; 0 while a dimension is not bound */
+} berth_value_info;
+
+typedef struct berth_node_info {
+  const char *name;
+  const char *op;
+  const berth_value *in;
+  uint32_t n_in;
+  const berth_value *out;
+  uint32_t n_out;
+  const berth_attr *attrs;
+  uint32_t n_attrs;
+} berth_node_info;
+
+BERTH_API const char *berth_graph_name(const berth_graph *graph);
+BERTH_API uint32_t berth_graph_n_values(const berth_graph *graph);
+BERTH_API uint32_t berth_graph_n_nodes(const berth_graph *graph); /* nodes are in topological order */
+BERTH_API uint32_t berth_graph_n_inputs(const berth_graph *graph);
+BERTH_API uint32_t berth_graph_n_outputs(const berth_graph *graph);
+BERTH_API uint32_t berth_graph_n_params(const berth_graph *graph);
+BERTH_API uint32_t berth_graph_n_dims(const berth_graph *graph); /* named dimensions */
+BERTH_API const char *berth_graph_dim_name(const berth_graph *graph, uint32_t index);
+BERTH_API berth_value berth_graph_input_at(const berth_graph *graph, uint32_t index); /* NONE past the end */
+BERTH_API berth_value berth_graph_param_at(const berth_graph *graph, uint32_t index);
+BERTH_API berth_value berth_graph_output_at(const berth_graph *graph, uint32_t index);
+BERTH_API const char *berth_graph_output_name(const berth_graph *graph, uint32_t index);
+BERTH_API berth_value berth_graph_find(const berth_graph *graph, const char *name); /* NONE when there is none */
+BERTH_API berth_status berth_graph_value(const berth_graph *graph, berth_value value, berth_value_info *out,
+                                         berth_error *err);
+BERTH_API berth_status berth_graph_node(const berth_graph *graph, uint32_t node, berth_node_info *out,
+                                        berth_error *err);
+
+/* ---- Files: weights and arrays -------------------------------------------------------------------------------- */
+
+/* Weights from a safetensors file, mapped and not copied. */
+typedef struct berth_weights berth_weights;
+
+typedef struct berth_weight_info {
+  const char *name;
+  berth_type type;
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  const void *data; /* inside the mapping; aligned to the element, or copied where the file does not align it */
+  uint64_t size;
+} berth_weight_info;
+
+BERTH_API berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weights **out, berth_error *err);
+/* The same from memory, which must stay as it is until the last graph that uses it is gone. */
+BERTH_API berth_status berth_weights_from_memory(berth_context *ctx, const void *data, size_t size, berth_weights **out,
+                                                 berth_error *err);
+BERTH_API void berth_weights_destroy(berth_weights *weights); /* graphs that use them keep them alive */
+BERTH_API uint32_t berth_weights_count(const berth_weights *weights);
+BERTH_API berth_status berth_weights_at(const berth_weights *weights, uint32_t index, berth_weight_info *out,
+                                        berth_error *err);
+BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *name); /* UINT32_MAX: none */
+/* Give every param of the graph its weights by name; a param that is missing or of another type or shape fails. */
+BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
+
+/* Arrays in NumPy's .npy format. */
+typedef struct berth_array {
+  berth_type type;
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  void *data; /* C order; from the context's allocator: free with berth_array_free */
+  uint64_t size;
+} berth_array;
+
+BERTH_API berth_status berth_npy_load(berth_context *ctx, const char *path, berth_array *out, berth_error *err);
+BERTH_API berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, berth_array *out,
+                                       berth_error *err);
+BERTH_API berth_status berth_npy_save(berth_context *ctx, const char *path, const berth_array *array,
+                                      berth_error *err);
+BERTH_API void berth_array_free(berth_context *ctx, berth_array *array);
+
+/* ---- Custom ops ----------------------------------------------------------------------------------------------- */
+
+/* A tensor as a kernel sees it. Strides count elements. Only operands whose bit is set in `strided` are ever given
+ * other than contiguous. */
+typedef struct berth_tensor {
+  void *data; /* NULL for an optional operand that is left out */
+  berth_type type;
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  int64_t stride[BERTH_MAX_RANK];
+} berth_tensor;
+
+/* One call of a kernel. The attributes stand in the order in which the op declares them, defaults filled in.
+ * The kernel does the work items [begin, end) and nothing else; a call may run beside others on other threads. */
+typedef struct berth_op_call {
+  const berth_tensor *in;
+  const berth_tensor *out;
+  uint32_t n_in, n_out;
+  const berth_attr *attrs;
+  uint32_t n_attrs;
+  int64_t begin, end;
+  void *scratch; /* this call's own, as large as op.scratch asked for, aligned to 64 */
+  void *user;    /* the op's */
+} berth_op_call;
+
+typedef struct berth_op_infer {
+  const berth_type *in_type;   /* BERTH_TYPE_NONE for an operand that is left out */
+  const berth_shape *in_shape;
+  uint32_t n_in, n_out;
+  const berth_attr *attrs;
+  uint32_t n_attrs;
+  berth_type *out_type;        /* to be set */
+  berth_shape *out_shape;      /* to be set */
+  void *user;
+} berth_op_infer;
+
+typedef struct berth_op_desc {
+  uint32_t struct_size;
+  const char *name; /* "vendor.op" is a good habit; built-in names are refused */
+  uint32_t min_in, max_in, n_out;
+  const berth_attr *attrs; /* what it accepts, with default values */
+  uint32_t n_attrs;
+  uint32_t in_place; /* bit k: output 0 may be written over operand k (same size), element by element */
+  uint32_t strided;  /* bit k: operand k may have any strides */
+  berth_status (*infer)(const berth_op_infer *call, berth_error *err);
+  int64_t (*items)(const berth_op_call *call);    /* independent work items; NULL: one */
+  uint64_t (*scratch)(const berth_op_call *call); /* bytes for one call; data pointers are NULL here; NULL: none */
+  berth_status (*kernel)(const berth_op_call *call, berth_error *err);
+  void *user; /* must outlive the context */
+} berth_op_desc;
+#define BERTH_OP_DESC_INIT {(uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+
+BERTH_API berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, berth_error *err);
+BERTH_API uint32_t berth_op_count(const berth_context *ctx);
+BERTH_API const char *berth_op_name(const berth_context *ctx, uint32_t index);
+
+/* ---- Devices -------------------------------------------------------------------------------------------------- */
+
+typedef struct berth_device_info {
+  const char *name;        /* what `device` in a descriptor takes: "cpu" */
+  char description[128];   /* "AMD EPYC, 2 threads" */
+  int available;
+  const char *reason;      /* why not, where it is not; otherwise NULL */
+  uint64_t memory;         /* bytes it has; 0: unknown */
+} berth_device_info;
+
+BERTH_API uint32_t berth_device_count(const berth_context *ctx);
+BERTH_API berth_status berth_device_at(const berth_context *ctx, uint32_t index, berth_device_info *out,
+                                       berth_error *err);
+
+/* ---- Plan: where and when every value lives ------------------------------------------------------------------- */
+
+typedef struct berth_plan berth_plan;
+typedef struct berth_layout berth_layout; /* where the params of a plan lie, by name */
+
+typedef enum berth_plan_flag {
+  BERTH_PLAN_PARAMS_OUTSIDE = 1 << 0,    /* params get no bytes in the arena */
+  BERTH_PLAN_INPUTS_OUTSIDE = 1 << 1,    /* inputs get no bytes in the arena */
+  BERTH_PLAN_CONSTANTS_OUTSIDE = 1 << 2, /* constants get no bytes in the arena */
+  BERTH_PLAN_INPUTS_DIE = 1 << 3,        /* an input's bytes may be reused after its last reader */
+  BERTH_PLAN_NO_REUSE = 1 << 4,          /* every value has bytes of its own (also: BERTH_ARENA_NO_REUSE=1) */
+  BERTH_PLAN_NO_INPLACE = 1 << 5,        /* no output takes the place of a dying operand */
+  BERTH_PLAN_NO_CONCAT = 1 << 6,         /* the parts of a concat are not born inside it */
+  BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: such slices and transposes are copied */
+  BERTH_PLAN_F32_UNIFORM = 1 << 8        /* four bytes an element, whatever the type */
+} berth_plan_flag;
+
+typedef enum berth_order {
+  BERTH_ORDER_SOURCE = 0, /* nodes run in the graph's order */
+  BERTH_ORDER_MEMORY = 1  /* reordered where that lowers the peak */
+} berth_order;
+
+typedef enum berth_preset {
+  BERTH_PRESET_INFERENCE = 0, /* params, inputs and constants in the arena */
+  BERTH_PRESET_BACKWARD = 1   /* activations only: params, inputs and constants lie elsewhere */
+} berth_preset;
+
+#define BERTH_GUARD_AUTO UINT64_MAX /* the larger of the alignment and 128 */
+
+typedef struct berth_plan_desc {
+  uint32_t struct_size;
+  uint32_t flags;     /* berth_plan_flag */
+  uint64_t align;     /* of every slot, a power of two; 0: 64 */
+  uint64_t guard;     /* bytes kept free after every input and output, not counted in their size; 0: none */
+  berth_order order;
+  uint32_t n_threads; /* workers that need scratch; 0: the context's */
+  uint64_t effort;    /* search steps for the packer; 0: its default */
+  uint64_t budget;    /* fail unless the arena is at most this large; 0: no limit */
+  const char *device; /* whose limits to plan for; NULL: "cpu" */
+  const berth_dim *dims; /* named dimensions */
+  size_t n_dims;
+  const berth_layout *layout; /* put the params where another plan has them */
+} berth_plan_desc;
+#define BERTH_PLAN_DESC_INIT {(uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_SOURCE, 0, 0, 0, NULL, NULL, 0, NULL}
+
+BERTH_API berth_plan_desc berth_plan_preset(berth_preset preset);
+BERTH_API berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
+                                         berth_error *err);
+BERTH_API void berth_plan_destroy(berth_plan *plan);
+
+typedef struct berth_plan_info {
+  uint64_t arena_size;              /* the block: weights, then activations and scratch */
+  uint64_t weights_size;            /* params and constants */
+  uint64_t activations_size;        /* everything else but scratch */
+  uint64_t activations_lower_bound; /* no packing of these buffers is smaller */
+  uint64_t scratch_size;            /* what scratch adds on top */
+  uint64_t total_unshared;          /* every value in bytes of its own */
+  uint64_t saved;                   /* total_unshared - arena_size */
+  int optimal;                      /* proven: no smaller arena for these buffers */
+  uint32_t n_values, n_buffers, n_steps;
+  uint64_t pack_nodes;              /* search effort spent */
+} berth_plan_info;
+
+#define BERTH_OFFSET_NONE UINT64_MAX
+
+typedef struct berth_slot {
+  uint64_t offset;      /* in the arena; BERTH_OFFSET_NONE when it has no bytes there */
+  uint64_t size;        /* bytes that the value needs */
+  uint32_t birth, death; /* alive over the steps [birth, death) */
+  int is_view;          /* owns no bytes: lies inside root */
+  berth_value root;     /* the value whose bytes it uses; itself when it owns them */
+  uint64_t root_offset; /* bytes from the start of root */
+  uint32_t rank;
+  int64_t stride[BERTH_MAX_RANK]; /* in elements */
+} berth_slot;
+
+typedef enum berth_report_kind {
+  BERTH_REPORT_TEXT = 0, /* offset, size, node; one row a slot */
+  BERTH_REPORT_CSV = 1,  /* id,lower,upper,size,offset: MiniMalloc's format */
+  BERTH_REPORT_SVG = 2,  /* a picture: time across, bytes up */
+  BERTH_REPORT_HTML = 3  /* the picture in a page of its own, with zoom and a table */
+} berth_report_kind;
+
+BERTH_API berth_plan_info berth_plan_get_info(const berth_plan *plan);
+BERTH_API uint64_t berth_plan_arena_size(const berth_plan *plan);
+BERTH_API const berth_graph *berth_plan_graph(const berth_plan *plan); /* the bound graph; same value numbers */
+BERTH_API berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_slot *out, berth_error *err);
+BERTH_API uint32_t berth_plan_step_node(const berth_plan *plan, uint32_t step); /* UINT32_MAX past the end */
+BERTH_API berth_status berth_plan_report(const berth_plan *plan, berth_report_kind kind, berth_write_fn write,
+                                         void *user, berth_error *err);
+BERTH_API berth_status berth_plan_check(const berth_plan *plan, berth_error *err); /* the independent checker */
+
+/* Shared weights: the places of one plan's params, for other plans of the same weights. */
+BERTH_API berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth_error *err);
+BERTH_API void berth_layout_destroy(berth_layout *layout);
+BERTH_API uint64_t berth_layout_size(const berth_layout *layout);
+BERTH_API uint64_t berth_layout_offset(const berth_layout *layout, const char *param); /* BERTH_OFFSET_NONE: none */
+
+/* ---- Arena: the one block ------------------------------------------------------------------------------------- */
+
+typedef struct berth_arena berth_arena;
+
+typedef struct berth_arena_desc {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *device;   /* NULL: "cpu" */
+  void *memory;         /* use this block (cpu only; aligned as planned) and not one of our own */
+  uint64_t memory_size;
+  uint64_t min_size;    /* at least this large, for plans that come later; 0: as the plan says */
+} berth_arena_desc;
+#define BERTH_ARENA_DESC_INIT {(uint32_t)sizeof(berth_arena_desc), 0, NULL, NULL, 0, 0}
+
+/* The arena starts zeroed. Values, ranges and sizes that are not right are errors, never clamped. */
+BERTH_API berth_status berth_arena_create(const berth_plan *plan, const berth_arena_desc *desc, berth_arena **out,
+                                          berth_error *err);
+BERTH_API void berth_arena_destroy(berth_arena *arena);
+BERTH_API uint64_t berth_arena_size(const berth_arena *arena);
+BERTH_API int berth_arena_has(const berth_arena *arena, berth_value value);
+BERTH_API uint64_t berth_arena_offset(const berth_arena *arena, berth_value value);   /* BERTH_OFFSET_NONE: none */
+BERTH_API uint64_t berth_arena_capacity(const berth_arena *arena, berth_value value); /* bytes of the slot; 0: none */
+/* Bytes [offset, offset + size) of a value's slot. */
+BERTH_API berth_status berth_arena_write(berth_arena *arena, berth_value value, uint64_t offset, const void *src,
+                                         uint64_t size, berth_error *err);
+BERTH_API berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint64_t offset, void *dst,
+                                        uint64_t size, berth_error *err);
+/* Elements [first, first + count), converted between f32 and the slot's type: round to nearest even for f16 and
+ * bf16; integers round to nearest even and saturate, NaN becomes 0; bool is (x != 0). */
+BERTH_API berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64_t first, const float *src,
+                                             uint64_t count, berth_error *err);
+BERTH_API berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, uint64_t first, float *dst,
+                                            uint64_t count, berth_error *err);
+/* Copy elements between slots of one type; the ranges may overlap. */
+BERTH_API berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_first, berth_value src,
+                                        uint64_t src_first, uint64_t count, berth_error *err);
+BERTH_API berth_status berth_arena_copy_first(berth_arena *arena, berth_value dst, berth_value src, uint64_t count,
+                                              berth_error *err);
+BERTH_API berth_status berth_arena_copy_all(berth_arena *dst, const berth_arena *src, berth_error *err); /* twins */
+BERTH_API berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size,
+                                        uint8_t byte, berth_error *err);
+/* The bytes themselves, where the host can see them. `type` must be the value's; count is in elements. */
+BERTH_API berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type type, void **data,
+                                         uint64_t *count, berth_error *err);
+BERTH_API void *berth_arena_data(berth_arena *arena); /* NULL where the host cannot see it */
+
+/* ---- Session: one arena, one set of weights, a program for every shape ---------------------------------------- */
+
+typedef struct berth_session berth_session;
+
+typedef enum berth_session_flag {
+  BERTH_SESSION_CHECKED = 1 << 0,  /* poison dead bytes, verify guards and neighbours after every step: slow */
+  BERTH_SESSION_REFERENCE = 1 << 1 /* only reference kernels */
+} berth_session_flag;
+
+typedef struct berth_session_desc {
+  uint32_t struct_size;
+  uint32_t flags;              /* berth_session_flag */
+  const char *device;          /* NULL: "cpu" */
+  uint32_t n_threads;          /* 0: the context's */
+  uint32_t reserved;
+  const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
+  void *memory;                /* the caller's own block for the arena */
+  uint64_t memory_size;
+} berth_session_desc;
+#define BERTH_SESSION_DESC_INIT {(uint32_t)sizeof(berth_session_desc), 0, NULL, 0, 0, NULL, NULL, 0}
+
+/* Compiles for the dims in desc->plan (none needed when the graph has no named dimensions). Params that have their
+ * weights attached are put in place; others wait for berth_session_set_param. */
+BERTH_API berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc,
+                                            berth_session **out, berth_error *err);
+BERTH_API void berth_session_destroy(berth_session *session);
+/* A second session in the same state, with an arena and threads of its own. */
+BERTH_API berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err);
+/* Make this binding current; compiles it the first time. The arena grows when it must (pointers into it change). */
+BERTH_API berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims,
+                                          berth_error *err);
+BERTH_API berth_status berth_session_set_param(berth_session *session, const char *name, const void *data, size_t size,
+                                               berth_error *err);
+BERTH_API berth_status berth_session_write(berth_session *session, const char *input, const void *src, size_t size,
+                                           berth_error *err);
+BERTH_API berth_status berth_session_write_at(berth_session *session, uint32_t input, const void *src, size_t size,
+                                              berth_error *err);
+BERTH_API berth_status berth_session_read(berth_session *session, const char *output, void *dst, size_t size,
+                                          berth_error *err);
+BERTH_API berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size,
+                                             berth_error *err);
+/* A value that was planned outside the arena (an input, a param) is read from this memory, which stays the caller's
+ * and must stay in place; aligned to 64, or to the element where kernels should take it as it is. */
+BERTH_API berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
+                                         berth_error *err);
+/* Zero-copy: where an input or output lies, until the next bind. Write inputs before every run when they may die. */
+BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
+                                                berth_error *err);
+BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,
+                                                 size_t *size, berth_error *err);
+/* Allocates nothing. Fails, and runs nothing, while a param has no weights. */
+BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
+
+BERTH_API const berth_plan *berth_session_plan(const berth_session *session); /* of the current binding */
+BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
+BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
+/* Called after every step on the thread that runs, with the node's outputs and the time it took. NULL: stop. */
+typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
+                              double ms);
+BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);
+
+/* ---- Packer: for those who need nothing else ------------------------------------------------------------------ */
+
+#define BERTH_PACK_FREE UINT64_MAX
+
+typedef struct berth_pack_buffer {
+  uint64_t size;        /* 0 is fine: such a buffer takes no room */
+  uint64_t align;       /* 0 or 1: anywhere; otherwise its offset is a multiple of it */
+  int64_t lower, upper; /* alive over [lower, upper); empty: conflicts with nothing; reversed: an error */
+  uint64_t offset;      /* BERTH_PACK_FREE, or the offset that it must have */
+} berth_pack_buffer;
+
+typedef struct berth_pack_heap {
+  uint64_t limit; /* bytes */
+} berth_pack_heap;
+
+typedef struct berth_pack_progress {
+  uint64_t size;        /* best so far; UINT64_MAX: none yet */
+  uint64_t lower_bound;
+  uint64_t nodes, effort; /* spent, of */
+} berth_pack_progress;
+
+typedef struct berth_pack_desc {
+  uint32_t struct_size;
+  uint64_t effort;   /* search steps; 0: the default; 1: construct only */
+  uint64_t capacity; /* UINT64_MAX: as small as possible; otherwise stop at the first placement that fits */
+  uint64_t seed;     /* breaks ties; the result is the same on every machine for the same seed */
+  const berth_pack_heap *heaps; /* several heaps, cheapest first: every buffer goes into one of them */
+  size_t n_heaps;
+  uint32_t *heap_of; /* with heaps: n entries, written */
+  int (*progress)(void *user, const berth_pack_progress *progress); /* non-zero: stop, keep the best so far */
+  void *user;
+} berth_pack_desc;
+#define BERTH_PACK_DESC_INIT {(uint32_t)sizeof(berth_pack_desc), 0, UINT64_MAX, 0, NULL, 0, NULL, NULL, NULL}
+
+typedef struct berth_pack_result {
+  uint64_t size;        /* with heaps: the sum over them */
+  uint64_t lower_bound; /* proven: no placement is smaller */
+  uint64_t nodes;       /* effort spent */
+  int optimal;          /* proven */
+  int fits;             /* a placement within the capacity (the limits) was found */
+  int infeasible;       /* proven that there is none */
+  int cancelled;
+} berth_pack_result;
+
+/* offsets: n entries, written when the status is OK and a placement was found. Not to fit is no error: see fits. */
+BERTH_API berth_status berth_pack(berth_context *ctx, const berth_pack_buffer *buffers, size_t n,
+                                  const berth_pack_desc *desc, uint64_t *offsets, berth_pack_result *result,
+                                  berth_error *err);
+/* A picture of any packing. kind: BERTH_REPORT_SVG or BERTH_REPORT_HTML; names may be NULL. */
+BERTH_API berth_status berth_pack_draw(berth_context *ctx, const berth_pack_buffer *buffers, size_t n,
+                                       const uint64_t *offsets, const char *const *names, berth_report_kind kind,
+                                       berth_write_fn write, void *user, berth_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* BERTH_BERTH_H */

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Builds with gcc under the sanitizers and with clang, runs every test in both builds, and ends with one line:
+#   N passed, N failed, N skipped
+# A test program speaks TAP: cmocka does for tests/*/test_*.c, and tests/*/test_*.sh print it themselves.
+#   scripts/check.sh [PART...]    only tests whose path contains one of the parts, for example: base/ cli/test_plan
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+root=$PWD
+jobs=${JOBS:-2}
+limit=${BERTH_TEST_TIMEOUT:-300} # seconds for one test program
+wanted=("$@")
+passed=0 failed=0
+builds=()
+skipped_builds=()
+
+build() { # preset compiler
+  if ! command -v "$2" >/dev/null 2>&1; then
+    skipped_builds+=("$1: every test of this build # SKIP $2 is not installed")
+    return
+  fi
+  echo "== building: $1"
+  local log=build/$1/build.log
+  mkdir -p "build/$1"
+  if { cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs"; } >"$log" 2>&1; then
+    builds+=("$1")
+  else
+    grep -v '^\[' "$log"
+    echo "== the $1 build failed"
+    failed=$((failed + 1))
+  fi
+}
+
+is_wanted() {
+  [ ${#wanted[@]} -eq 0 ] && return 0
+  local part
+  for part in "${wanted[@]}"; do [[ $1 == *"$part"* ]] && return 0; done
+  return 1
+}
+
+# One line a test program: build, name (area/test_name), command. The tests of the rules and of the installed copy look
+# at things that do not depend on the build, so one build is enough; it is the last one, which has no sanitizers.
+list_tests() {
+  local b source name
+  for b in "${builds[@]}"; do
+    for source in tests/*/test_*.c; do
+      name=${source#tests/}
+      name=${name%.c}
+      is_wanted "$name" && echo "$b $name build/$b/tests/$name"
+    done
+    for source in tests/*/test_*.sh; do
+      name=${source#tests/}
+      name=${name%.sh}
+      case $name in
+        install/* | rules/*) [ "$b" = "${builds[-1]}" ] || continue ;;
+      esac
+      is_wanted "$name" && echo "$b $name $source"
+    done
+  done
+}
+
+run_test() { # build name command
+  local log=build/$1/logs/$2.log
+  mkdir -p "$(dirname "$log")"
+  local runner=()
+  [[ $3 == *.sh ]] && runner=(bash)
+  BERTH_SRC=$root BERTH_BUILD=$root/build/$1 BERTH_BIN=$root/build/$1/berth \
+    CMOCKA_MESSAGE_OUTPUT=TAP \
+    ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1 \
+    UBSAN_OPTIONS=print_stacktrace=1 \
+    timeout -k 10 "$limit" "${runner[@]}" "$3" >"$log" 2>&1 </dev/null
+  echo $? >"$log.status"
+}
+
+# Reads one log; prints "passed failed" and then a line for each skipped test.
+summarise() { # log status
+  awk -v status="$2" '
+    /^1\.\.[0-9]+/ { planned += substr($1, 4) }
+    /^# skip: / { reason = substr($0, 9) }
+    /^(not )?ok [0-9]/ && /# *[Ss][Kk][Ii][Pp]/ {
+      name = $0
+      sub(/^(not )?ok [0-9]+ *(- )?/, "", name)
+      if (name ~ /^# *[Ss][Kk][Ii][Pp]/) { sub(/^# *[Ss][Kk][Ii][Pp] */, "", name); name = name " # SKIP " reason }
+      skips[++skipped] = name
+      reason = ""
+      next
+    }
+    /^ok [0-9]/ { passed++ }
+    /^not ok [0-9]/ { failed++ }
+    END {
+      if (passed + failed + skipped < planned) failed += planned - passed - failed - skipped
+      if (status != 0 && failed == 0) failed = 1
+      if (passed + failed + skipped == 0) failed = 1
+      print passed + 0, failed + 0
+      for (i = 1; i <= skipped; i++) print skips[i]
+    }' "$1"
+}
+
+build check gcc
+build clang clang
+for b in "${builds[@]}"; do rm -rf "build/$b/logs"; done
+
+echo "== testing"
+export -f run_test
+export root limit
+shopt -s nullglob
+tests=$(list_tests)
+echo "$tests" | xargs -r -P "$jobs" -L 1 bash -c 'run_test "$@"' run_test
+
+skips=("${skipped_builds[@]}")
+while read -r b name _; do
+  [ -n "$b" ] || continue
+  log=build/$b/logs/$name.log
+  status=$(cat "$log.status" 2>/dev/null || echo lost)
+  { read -r p f; mapfile -t new_skips; } < <(summarise "$log" "$status")
+  passed=$((passed + p)) failed=$((failed + f))
+  for s in "${new_skips[@]}"; do skips+=("$b $name: $s"); done
+  printf '%-7s %-32s %4d passed%s\n' "$b" "$name" "$p" "$([ "$f" -gt 0 ] && echo ", $f FAILED (exit status $status)")"
+  if [ "$f" -gt 0 ]; then
+    [ "$status" = 124 ] && echo "    it ran for more than $limit seconds"
+    grep -v '^ok ' "$log" | sed 's/^/    /' | tail -n 200
+  fi
+done <<<"$tests"
+
+for s in "${skips[@]}"; do echo "skipped: $s"; done
+echo "$passed passed, $failed failed, ${#skips[@]} skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

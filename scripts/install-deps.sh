@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what is missing on this machine with its package manager, and says what it does.
+#   scripts/install-deps.sh run      a C compiler, make and cmake: enough to build and run
+#   scripts/install-deps.sh check    also what the tests need
+# When nothing can be installed (no rights, no network), it says what is missing. It fails only when nothing could be
+# built without it.
+set -uo pipefail
+
+mode=${1:-run}
+case $mode in
+  run | check) ;;
+  *) echo "usage: $0 run|check" >&2; exit 2 ;;
+esac
+
+have() { command -v "$1" >/dev/null 2>&1; }
+have_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
+have_cpp() { echo '#include <vector>' | c++ -E -x c++ - >/dev/null 2>&1; }
+
+missing=()  # packages
+need=()     # those without which nothing can be built
+
+have cc && { [ "$mode" = run ] || have gcc; } || need+=(gcc)
+have cc && have_header stdio.h || need+=(libc6-dev)
+have make || need+=(make)
+have cmake || need+=(cmake)
+if [ "$mode" = check ]; then
+  have cc && have_header cmocka.h || need+=(libcmocka-dev)
+  have c++ && have_cpp || missing+=(g++)
+  have clang || missing+=(clang)
+  have pkg-config || missing+=(pkg-config)
+fi
+all=("${need[@]}" "${missing[@]}")
+[ ${#all[@]} -eq 0 ] && exit 0
+
+give_up() {
+  echo "install-deps: $1" >&2
+  echo "install-deps: missing: ${all[*]}; install them by hand" >&2
+  [ ${#need[@]} -eq 0 ] || exit 1
+  echo "install-deps: going on without" >&2
+  exit 0
+}
+
+have apt-get || give_up "there is no apt-get on this machine"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  have sudo || give_up "not root, and there is no sudo"
+  as_root=(sudo)
+  [ -t 0 ] || as_root=(sudo -n)
+fi
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" </dev/null; }
+
+echo "install-deps: installing ${all[*]} with apt-get"
+apt update >/dev/null || echo "install-deps: the package lists could not be updated; trying with those that are here" >&2
+for packages in "${need[*]}" "${missing[*]}"; do # apart, so that one that cannot be had does not hold up the rest
+  [ -z "$packages" ] || apt install -y --no-install-recommends $packages >/dev/null || give_up "apt-get could not install $packages"
+done
+echo "install-deps: done"
