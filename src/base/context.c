@@ -1,0 +1,129 @@
+#include "base/context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/desc.h"
+#include "base/thread.h"
+
+/* Before every block: its size, header included. Sixteen bytes, so that the block is aligned like the header. */
+typedef union block_header {
+  size_t size;
+  unsigned char room[16];
+} block_header;
+
+static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+  (void)user;
+  (void)old_size;
+  if (new_size == 0) {
+    free(ptr);
+    return NULL;
+  }
+  return realloc(ptr, new_size);
+}
+
+berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_context_create needs a place for the context");
+  *out = NULL;
+  berth_context_desc d = BERTH_CONTEXT_DESC_INIT;
+  BERTH__TRY(BERTH__DESC_COPY(&d, desc, "berth_context_desc", err));
+  if (d.n_threads > BERTH__MAX_THREADS) {
+    return berth__fail(err, BERTH_INVALID, "n_threads is %u; at most %u are possible, and 0 stands for one a core",
+                       (unsigned)d.n_threads, (unsigned)BERTH__MAX_THREADS);
+  }
+  berth_context made = {.alloc = d.alloc != NULL ? d.alloc : libc_alloc,
+                        .log = d.log,
+                        .user = d.user,
+                        .n_threads = d.n_threads != 0 ? d.n_threads : berth__cpu_count()};
+  berth_context *ctx = berth__alloc(&made, sizeof *ctx);
+  if (ctx == NULL) return berth__fail_nomem(err, "the context");
+  *ctx = made;
+  *out = ctx;
+  return BERTH_OK;
+}
+
+void berth_context_destroy(berth_context *ctx) {
+  if (ctx == NULL) return;
+  if (ctx->free_custom_ops != NULL) ctx->free_custom_ops(ctx);
+  berth_context last = *ctx;
+  berth__free(&last, ctx);
+}
+
+void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size) {
+  if (new_size > SIZE_MAX - sizeof(block_header)) return NULL;
+  block_header *header = ptr != NULL ? (block_header *)ptr - 1 : NULL;
+  size_t total = new_size + sizeof *header;
+  header = ctx->alloc(ctx->user, header, header != NULL ? header->size : 0, total);
+  if (header == NULL) return NULL;
+  header->size = total;
+  return header + 1;
+}
+
+void *berth__alloc(berth_context *ctx, size_t size) { return berth__realloc(ctx, NULL, size); }
+
+void *berth__alloc_zero(berth_context *ctx, size_t size) {
+  void *ptr = berth__alloc(ctx, size);
+  if (ptr != NULL) memset(ptr, 0, size);
+  return ptr;
+}
+
+void *berth__alloc_array(berth_context *ctx, size_t count, size_t element_size) {
+  if (element_size != 0 && count > SIZE_MAX / element_size) return NULL;
+  return berth__alloc(ctx, count * element_size);
+}
+
+void *berth__alloc_array_zero(berth_context *ctx, size_t count, size_t element_size) {
+  void *ptr = berth__alloc_array(ctx, count, element_size);
+  if (ptr != NULL) memset(ptr, 0, count * element_size);
+  return ptr;
+}
+
+void berth__free(berth_context *ctx, void *ptr) {
+  if (ptr == NULL) return;
+  block_header *header = (block_header *)ptr - 1;
+  ctx->alloc(ctx->user, header, header->size, 0);
+}
+
+char *berth__strdup(berth_context *ctx, const char *text) {
+  return text != NULL ? berth__strndup(ctx, text, strlen(text)) : NULL;
+}
+
+char *berth__strndup(berth_context *ctx, const char *text, size_t length) {
+  if (length == SIZE_MAX) return NULL;
+  char *copy = berth__alloc(ctx, length + 1);
+  if (copy == NULL) return NULL;
+  memcpy(copy, text, length);
+  copy[length] = '\0';
+  return copy;
+}
+
+berth_status berth__reserve(berth_context *ctx, void **items, size_t *capacity, size_t need, size_t element_size,
+                            berth_error *err) {
+  if (need <= *capacity) return BERTH_OK;
+  size_t half = *capacity / 2;
+  size_t grown = *capacity > SIZE_MAX - half ? need : *capacity + half;
+  if (grown < need) grown = need;
+  if (grown < 8) grown = 8;
+  if (grown > SIZE_MAX / element_size) return berth__fail_nomem(err, "a list that is larger than the address space");
+  void *moved; /* *items is a pointer to some other type in truth, so it is copied as bytes */
+  memcpy(&moved, items, sizeof moved);
+  moved = berth__realloc(ctx, moved, grown * element_size);
+  if (moved == NULL) {
+    return berth__fail(err, BERTH_NOMEM, "not enough memory for a list of %zu elements of %zu bytes", grown,
+                       element_size);
+  }
+  memcpy(items, &moved, sizeof moved);
+  *capacity = grown;
+  return BERTH_OK;
+}
+
+void berth__log(const berth_context *ctx, int level, const char *fmt, ...) {
+  if (ctx->log == NULL) return;
+  char text[512];
+  va_list args;
+  va_start(args, fmt);
+  int length = vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  if (length >= 0) ctx->log(ctx->user, level, text);
+}

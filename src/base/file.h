@@ -1,0 +1,18 @@
+/* Files, mapped to read. */
+#ifndef BERTH_BASE_FILE_H
+#define BERTH_BASE_FILE_H
+
+#include "base/context.h"
+
+typedef struct berth__mapping {
+  const uint8_t *data; /* never NULL after success, also for an empty file */
+  size_t size;
+  void *base; /* what to unmap; NULL for an empty file */
+} berth__mapping;
+
+berth_status berth__file_map(const char *path, berth__mapping *out, berth_error *err);
+void berth__file_unmap(berth__mapping *mapping);
+/* Pages that are no longer needed may go; the mapping stays readable. */
+void berth__file_release(const berth__mapping *mapping, size_t offset, size_t size);
+
+#endif

@@ -1,0 +1,25 @@
+/* A thread pool made once. The caller's thread works too; one thread means that no thread is made. Running work
+ * allocates nothing; idle workers sleep. */
+#ifndef BERTH_BASE_THREAD_H
+#define BERTH_BASE_THREAD_H
+
+#include "base/context.h"
+
+#define BERTH__MAX_THREADS 1024u
+
+typedef struct berth__pool berth__pool;
+
+/* worker: 0 .. n_threads - 1; each worker number is used by one thread at a time. */
+typedef void (*berth__range_fn)(void *user, uint32_t worker, int64_t begin, int64_t end);
+
+berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__pool **out, berth_error *err);
+void berth__pool_destroy(berth__pool *pool); /* NULL is fine */
+uint32_t berth__pool_n_threads(const berth__pool *pool);
+/* Splits [0, n) into pieces of at least `grain` and runs them on the pool (NULL: on this thread alone). One run at a
+ * time; fn must not run work on the same pool. */
+void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user);
+
+uint32_t berth__cpu_count(void);
+double berth__now_ms(void); /* a monotonic clock */
+
+#endif

@@ -1,0 +1,206 @@
+#include "base/thread.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support.h"
+
+enum {
+  MOST = 10000
+};
+
+typedef struct cover {
+  _Atomic uint32_t hits[MOST];
+  _Atomic int busy[8]; /* a worker number is used by one thread at a time */
+  _Atomic uint32_t pieces, wrong;
+  int64_t n, grain;
+} cover;
+
+static void touch(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  cover *c = user;
+  if (worker >= 8 || begin >= end || begin < 0 || end > c->n) {
+    atomic_fetch_add(&c->wrong, 1);
+    return;
+  }
+  if (atomic_exchange(&c->busy[worker], 1) != 0) atomic_fetch_add(&c->wrong, 1);
+  if (end - begin < c->grain && c->n >= c->grain) atomic_fetch_add(&c->wrong, 1);
+  for (int64_t i = begin; i < end; i++) atomic_fetch_add(&c->hits[i], 1);
+  atomic_fetch_add(&c->pieces, 1);
+  atomic_store(&c->busy[worker], 0);
+}
+
+static cover *run_once(berth__pool *pool, int64_t n, int64_t grain) {
+  cover *c = calloc(1, sizeof *c);
+  assert_non_null(c);
+  c->n = n;
+  c->grain = grain;
+  berth__pool_run(pool, n, grain, touch, c);
+  assert_int_equal(c->wrong, 0);
+  for (int64_t i = 0; i < MOST; i++) assert_int_equal(c->hits[i], i < n);
+  return c;
+}
+
+static void ranges_cover_everything_once(void **state) {
+  (void)state;
+  const int64_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 64, 1000, 9999, MOST};
+  const int64_t grains[] = {1, 2, 3, 10, 100, 100000};
+  const uint32_t threads[] = {1, 2, 4};
+  berth_context *ctx = test_context();
+  for (size_t t = 0; t < 3; t++) {
+    berth__pool *pool;
+    berth_error err;
+    TEST_OK(berth__pool_create(ctx, threads[t], &pool, &err));
+    assert_int_equal(berth__pool_n_threads(pool), threads[t]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) free(run_once(pool, sizes[i], grains[g]));
+    }
+    berth__pool_destroy(pool);
+  }
+  berth_context_destroy(ctx);
+}
+
+static void no_pool_runs_on_this_thread(void **state) {
+  (void)state;
+  assert_int_equal(berth__pool_n_threads(NULL), 1);
+  cover *c = run_once(NULL, 100, 1);
+  assert_int_equal(c->pieces, 1);
+  free(c);
+  berth__pool_destroy(NULL);
+}
+
+static void zero_or_negative_items_run_nothing(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  TEST_OK(berth__pool_create(ctx, 4, &pool, &err));
+  cover *c = run_once(pool, 0, 1);
+  assert_int_equal(c->pieces, 0);
+  berth__pool_run(pool, -5, 1, touch, c);
+  assert_int_equal(c->pieces, 0);
+  assert_int_equal(c->wrong, 0);
+  free(c);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+static void work_of_one_grain_is_not_split(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  TEST_OK(berth__pool_create(ctx, 4, &pool, &err));
+  cover *c = run_once(pool, 100, 51);
+  assert_int_equal(c->pieces, 1);
+  free(c);
+  c = run_once(pool, 100, 50);
+  assert_int_equal(c->pieces, 2);
+  free(c);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+static void add_up(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  int64_t *sums = user; /* one a worker, a cache line apart; no atomics: the pool itself must order the runs */
+  for (int64_t i = begin; i < end; i++) sums[worker * 8] += i;
+}
+
+static void many_runs_lose_nothing_and_allocate_nothing(void **state) {
+  (void)state;
+  enum {
+    RUNS = 20000
+  };
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__pool *pool;
+  berth_error err;
+  TEST_OK(berth__pool_create(ctx, 4, &pool, &err));
+  uint64_t calls = alloc.calls, blocks = alloc.live_blocks;
+  int64_t sums[4 * 8] = {0};
+  for (int run = 0; run < RUNS; run++) berth__pool_run(pool, 10 + run % 20, 1, add_up, sums);
+  int64_t want = 0;
+  for (int run = 0; run < RUNS; run++) want += (int64_t)(10 + run % 20) * (9 + run % 20) / 2;
+  assert_int_equal(sums[0] + sums[8] + sums[16] + sums[24], want);
+  assert_int_equal(alloc.calls, calls);
+  assert_int_equal(alloc.live_blocks, blocks);
+  berth__pool_destroy(pool);
+  test_context_done(ctx, &alloc);
+}
+
+/* Every piece waits for another one: only two threads at once get through. */
+typedef struct meeting {
+  _Atomic int arrived;
+  _Atomic int met;
+} meeting;
+
+static void meet(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  (void)worker;
+  (void)begin;
+  (void)end;
+  meeting *m = user;
+  atomic_fetch_add(&m->arrived, 1);
+  double until = berth__now_ms() + 20000;
+  while (atomic_load(&m->arrived) < 2 && berth__now_ms() < until) usleep(100);
+  if (atomic_load(&m->arrived) >= 2) atomic_fetch_add(&m->met, 1);
+}
+
+static void two_pieces_run_at_the_same_time(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  meeting m = {0};
+  berth__pool_run(pool, 2, 1, meet, &m);
+  assert_int_equal(m.met, 2);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+static void wrong_thread_counts_are_refused(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool = (berth__pool *)ctx;
+  berth_error err;
+  test_expect_error(berth__pool_create(ctx, 0, &pool, &err), BERTH_INVALID, &err, "0 threads");
+  assert_null(pool);
+  test_expect_error(berth__pool_create(ctx, BERTH__MAX_THREADS + 1, &pool, &err), BERTH_INVALID, &err, "1025");
+  berth_context_destroy(ctx);
+}
+
+static berth_status make_pool(berth_context *ctx, berth_error *err, void *user) {
+  (void)user;
+  berth__pool *pool;
+  berth_status status = berth__pool_create(ctx, 2, &pool, err);
+  berth__pool_destroy(pool);
+  return status;
+}
+
+static void a_pool_without_memory_fails(void **state) {
+  (void)state;
+  assert_int_equal(test_fail_each_allocation(make_pool, NULL), 1);
+}
+
+static void the_machine_has_processors_and_a_clock(void **state) {
+  (void)state;
+  assert_true(berth__cpu_count() >= 1);
+  double before = berth__now_ms();
+  usleep(2000);
+  double after = berth__now_ms();
+  assert_true(after - before >= 1.9 && after - before < 10000);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ranges_cover_everything_once),
+      cmocka_unit_test(no_pool_runs_on_this_thread),
+      cmocka_unit_test(zero_or_negative_items_run_nothing),
+      cmocka_unit_test(work_of_one_grain_is_not_split),
+      cmocka_unit_test(many_runs_lose_nothing_and_allocate_nothing),
+      cmocka_unit_test(two_pieces_run_at_the_same_time),
+      cmocka_unit_test(wrong_thread_counts_are_refused),
+      cmocka_unit_test(a_pool_without_memory_fails),
+      cmocka_unit_test(the_machine_has_processors_and_a_clock),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,74 @@
+/* What the tests share. */
+#ifndef BERTH_TESTS_SUPPORT_H
+#define BERTH_TESTS_SUPPORT_H
+
+/* cmocka.h needs these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "berth/berth.h"
+
+/* An allocator that counts, and that fails when it is told to. Safe on several threads. Start from {0}. */
+typedef struct test_alloc {
+  _Atomic uint64_t calls;       /* blocks asked for: allocations and resizes, not frees */
+  _Atomic uint64_t live_blocks; /* not freed yet */
+  _Atomic uint64_t live_bytes;
+  _Atomic uint64_t peak_bytes;
+  _Atomic uint64_t fail_at; /* 1: the next call fails, 2: the one after it, ...; 0: none. Counts down; once it has
+                               reached 0 by failing, later calls succeed again */
+  _Atomic uint64_t failed;  /* calls that were made to fail */
+} test_alloc;
+
+/* A context over that allocator, with 2 threads. Fails the test when it cannot be made. */
+berth_context *test_context_counting(test_alloc *alloc);
+/* A context with the default allocator and 2 threads. */
+berth_context *test_context(void);
+/* Destroys the context and asserts that every block was freed. */
+void test_context_done(berth_context *ctx, test_alloc *alloc);
+
+/* The callback itself, for descriptors that a test makes by hand; user is the test_alloc. */
+void *test_alloc_callback(void *user, void *ptr, size_t old_size, size_t new_size);
+
+/* Runs fn once for each of its allocations, that one failing, until a run has no failure any more. fn gets a fresh
+ * counting context each time and returns the status of the operation under test; it frees what it made. Asserts: a run
+ * with a failed allocation returns BERTH_NOMEM (or succeeds, where the operation can do without), nothing leaks, and
+ * the last run returns BERTH_OK. Returns the number of allocations that were failed. */
+typedef berth_status (*test_operation)(berth_context *ctx, berth_error *err, void *user);
+uint64_t test_fail_each_allocation(test_operation fn, void *user);
+
+/* Asserts that status is `want` and that the message has `part` in it (NULL: any message, but not an empty one). */
+void test_expect_error(berth_status status, berth_status want, const berth_error *err, const char *part);
+/* Asserts BERTH_OK and shows the message otherwise. */
+#define TEST_OK(expr) test_expect_ok((expr), &err, #expr, __FILE__, __LINE__) /* needs a berth_error err in scope */
+void test_expect_ok(berth_status status, const berth_error *err, const char *expr, const char *file, int line);
+
+/* Ends the test as skipped; the reason is shown at the end of `make check`. */
+#define TEST_SKIP(reason)                    \
+  do {                                       \
+    print_message("# skip: %s\n", (reason)); \
+    skip();                                  \
+  } while (0)
+
+/* A deterministic pseudo-random sequence (splitmix64); state is the caller's, any start will do. */
+uint64_t test_random(uint64_t *state);
+float test_random_f32(uint64_t *state); /* uniform in [-1, 1) */
+
+/* A path in the test's own temporary folder, which goes away at exit; the string lives until the next call. */
+const char *test_path(const char *name);
+void test_write_file(const char *path, const void *data, size_t size);
+
+/* A berth_write_fn that collects into a test_buffer; free with test_buffer_free. Start from {0}. */
+typedef struct test_buffer {
+  char *data; /* terminated */
+  size_t size;
+} test_buffer;
+berth_status test_buffer_write(void *buffer, const char *text, size_t size);
+void test_buffer_free(test_buffer *buffer);
+
+#endif
