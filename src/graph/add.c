@@ -1,0 +1,194 @@
+/* Adding a node: arity, attributes, inference, and only then the graph changes. */
+#include <stdio.h>
+
+#include "graph/graph.h"
+
+static berth_status check_arity(const berth__op *op, size_t n_in, size_t n_out, berth_error *err) {
+  if (n_in < op->min_in || (op->max_in != BERTH__ANY && n_in > op->max_in)) {
+    if (op->min_in == op->max_in)
+      return berth__fail(err, BERTH_INVALID, "%zu operands are given, it takes %u", n_in, op->min_in);
+    if (op->max_in == BERTH__ANY)
+      return berth__fail(err, BERTH_INVALID, "%zu operands are given, it takes %u or more", n_in, op->min_in);
+    return berth__fail(err, BERTH_INVALID, "%zu operands are given, it takes %u to %u", n_in, op->min_in, op->max_in);
+  }
+  if (n_out < op->min_out || (op->max_out != BERTH__ANY && n_out > op->max_out))
+    return berth__fail(err, BERTH_INVALID, "%zu results are asked for, it has %u", n_out, op->min_out);
+  return BERTH_OK;
+}
+
+static berth_status check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                                   berth_error *err) {
+  for (size_t i = 0; i < n_in; i++) {
+    if (in[i] == BERTH_VALUE_NONE) {
+      if (i < op->min_in || op->max_in == BERTH__ANY)
+        return berth__fail(err, BERTH_INVALID, "operand %zu is left out but is not optional", i);
+    } else if (in[i] >= graph->n_values) {
+      return berth__fail(err, BERTH_INVALID, "operand %zu is value %u, which the graph does not have", i, in[i]);
+    }
+  }
+  return BERTH_OK;
+}
+
+/* Names in DIMS attributes stand for dimensions that the graph already has, or are not known yet. */
+static int64_t resolve_dim(const berth__infer *infer, const berth_dim *dim) {
+  const berth_graph *graph = infer->graph;
+  uint32_t index;
+  if (dim->name == NULL) return dim->extent;
+  return berth__map_get(&graph->dim_names, dim->name, &index) ? berth__dim_named(index) : BERTH__DIM_UNKNOWN;
+}
+
+static const char *dim_name(const berth__infer *infer, int64_t dim) {
+  const berth_graph *graph = infer->graph;
+  return berth__dim_is_named(dim) ? graph->dims[berth__dim_index(dim)] : "?";
+}
+
+static berth_status check_inferred(const berth_type *types, const berth__shape *shapes, size_t n_out,
+                                   berth_error *err) {
+  for (size_t i = 0; i < n_out; i++) {
+    berth__value value = {.type = types[i], .shape = shapes[i]};
+    uint64_t size;
+    bool all_fixed = true;
+    if (berth_type_size(types[i]) == 0) return berth__fail(err, BERTH_INVALID, "result %zu has no type", i);
+    if (shapes[i].rank > BERTH_MAX_RANK)
+      return berth__fail(err, BERTH_INVALID, "result %zu has rank %u, at most %d is supported", i, shapes[i].rank,
+                         BERTH_MAX_RANK);
+    for (uint32_t d = 0; d < shapes[i].rank; d++) all_fixed = all_fixed && berth__dim_is_fixed(shapes[i].dim[d]);
+    if (all_fixed && !berth__value_size(&value, &size))
+      return berth__fail(err, BERTH_INVALID, "the size of result %zu does not fit in 64 bits", i);
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                                const berth_attr *attrs, const char *label, berth_type *types, berth__shape *shapes,
+                                size_t n_out, berth_error *err) {
+  berth_context *ctx = graph->ctx;
+  berth_type *in_type = berth__alloc_array_zero(ctx, n_in, sizeof *in_type);
+  berth__shape *in_shape = berth__alloc_array_zero(ctx, n_in, sizeof *in_shape);
+  berth_status status = BERTH_OK;
+  if (in_type == NULL || in_shape == NULL) {
+    status = berth__fail_nomem(err, "inference");
+    goto done;
+  }
+  for (size_t i = 0; i < n_in; i++) {
+    if (in[i] == BERTH_VALUE_NONE) continue;
+    in_type[i] = graph->values[in[i]].type;
+    in_shape[i] = graph->values[in[i]].shape;
+  }
+  berth__infer infer = {.op = op,
+                        .in_type = in_type,
+                        .in_shape = in_shape,
+                        .n_in = (uint32_t)n_in,
+                        .n_out = (uint32_t)n_out,
+                        .attrs = attrs,
+                        .out_type = types,
+                        .out_shape = shapes,
+                        .resolve = resolve_dim,
+                        .dim_name = dim_name,
+                        .graph = (void *)(uintptr_t)graph};
+  status = op->family->infer(&infer, err);
+  if (status == BERTH_OK) status = check_inferred(types, shapes, n_out, err);
+  if (status != BERTH_OK) status = berth__fail_within(err, status, "node '%s' (%s)", label, op->name);
+done:
+  berth__free(ctx, in_type);
+  berth__free(ctx, in_shape);
+  return status;
+}
+
+/* The names that the results get: those given, or "<op>_<number>" for the next free number. */
+static void name_result(const berth_graph *graph, const berth__op *op, const char *given, char *made_up,
+                        size_t made_up_size, const char **name) {
+  uint32_t other;
+  *name = given;
+  if (given != NULL) return;
+  size_t number = graph->n_values;
+  do {
+    snprintf(made_up, made_up_size, "%.48s_%zu", op->name, number++);
+  } while (berth__map_get(&graph->value_names, made_up, &other));
+  *name = made_up;
+}
+
+/* Adds the values of a node; on failure those already added are taken back. */
+static berth_status add_results(berth_graph *graph, const berth__op *op, const char *const *names,
+                                const berth_type *types, const berth__shape *shapes, berth_value *out, size_t n_out,
+                                berth_error *err) {
+  for (size_t i = 0; i < n_out; i++) {
+    char made_up[80];
+    const char *name;
+    berth__value value = {
+        .kind = BERTH_VALUE_NODE, .type = types[i], .shape = shapes[i], .node = (uint32_t)graph->n_nodes};
+    name_result(graph, op, names != NULL ? names[i] : NULL, made_up, sizeof made_up, &name);
+    berth_status status = berth__graph_new_value(graph, name, &value, &out[i], err);
+    if (status != BERTH_OK) {
+      while (i-- > 0) berth__graph_drop_last_value(graph);
+      return status;
+    }
+  }
+  return BERTH_OK;
+}
+
+static berth_status build_node(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                               const berth_attr *attrs, size_t n_attrs, const char *const *names, size_t n_out,
+                               berth__node *node, berth_error *err) {
+  berth_context *ctx = graph->ctx;
+  char label[80];
+  const char *name;
+  berth_status status;
+  berth_type *types = NULL;
+  berth__shape *shapes = NULL;
+  name_result(graph, op, names != NULL ? names[0] : NULL, label, sizeof label, &name);
+  status = check_arity(op, n_in, n_out, err);
+  if (status == BERTH_OK) status = check_operands(graph, op, in, n_in, err);
+  if (status == BERTH_OK) status = berth__attrs_resolve(ctx, op, attrs, n_attrs, &node->attrs, err);
+  if (status != BERTH_OK) return berth__fail_within(err, status, "node '%s' (%s)", name, op->name);
+  node->in = berth__alloc_array(ctx, n_in, sizeof *node->in);
+  node->out = berth__alloc_array(ctx, n_out, sizeof *node->out);
+  types = berth__alloc_array_zero(ctx, n_out, sizeof *types);
+  shapes = berth__alloc_array_zero(ctx, n_out, sizeof *shapes);
+  if (node->in == NULL || node->out == NULL || types == NULL || shapes == NULL) {
+    status = berth__fail_nomem(err, "a node");
+    goto done;
+  }
+  if (n_in != 0) memcpy(node->in, in, n_in * sizeof *in);
+  status = berth__graph_infer(graph, op, in, n_in, node->attrs, name, types, shapes, n_out, err);
+  if (status == BERTH_OK) status = add_results(graph, op, names, types, shapes, node->out, n_out, err);
+done:
+  berth__free(ctx, types);
+  berth__free(ctx, shapes);
+  return status;
+}
+
+berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                                 const berth_attr *attrs, size_t n_attrs, const char *const *names, berth_value *out,
+                                 size_t n_out, berth_error *err) {
+  berth_context *ctx = graph->ctx;
+  if (graph->n_nodes >= UINT32_MAX - 1) return berth__fail(err, BERTH_INVALID, "the graph has too many nodes");
+  if (n_out == 0) return berth__fail(err, BERTH_INVALID, "op '%s' is asked for no results", op->name);
+  BERTH__TRY(BERTH__RESERVE(ctx, graph->nodes, graph->nodes_capacity, graph->n_nodes + 1, err));
+  berth__node node = {.op = op, .n_in = (uint32_t)n_in, .n_out = (uint32_t)n_out};
+  berth_status status = build_node(graph, op, in, n_in, attrs, n_attrs, names, n_out, &node, err);
+  if (status != BERTH_OK) {
+    berth__free(ctx, node.in);
+    berth__free(ctx, node.out);
+    berth__attrs_free(ctx, op, node.attrs);
+    return status;
+  }
+  graph->nodes[graph->n_nodes++] = node;
+  if (out != NULL) memcpy(out, node.out, n_out * sizeof *out);
+  return BERTH_OK;
+}
+
+berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
+                             const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
+                             berth_error *err) {
+  for (size_t i = 0; out != NULL && i < n_out; i++) out[i] = BERTH_VALUE_NONE;
+  if (graph == NULL || op == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_add needs a graph and an op");
+  if ((in == NULL && n_in != 0) || (attrs == NULL && n_attrs != 0))
+    return berth__fail(err, BERTH_INVALID, "op '%s': operands or attributes are counted but not given", op);
+  if (n_in > UINT32_MAX / 2 || n_out > UINT32_MAX / 2)
+    return berth__fail(err, BERTH_INVALID, "op '%s': too many operands or results", op);
+  const berth__op *found = berth__op_find(graph->ctx, op);
+  if (found == NULL)
+    return berth__fail(err, BERTH_UNSUPPORTED, "there is no op '%s'; docs/ops.md lists them", op);
+  return berth__graph_add_op(graph, found, in, n_in, attrs, n_attrs, NULL, out, n_out, err);
+}

@@ -1,0 +1,171 @@
+/* Binding: named dimensions get their extents, and every shape is inferred again and checked in full. The new graph
+ * has the same value and node numbers. Cloning is the same with the names left as they are. */
+#include "graph/graph.h"
+
+typedef struct binding {
+  const berth_graph *from;
+  berth_graph *to;
+  const berth_dim *dims;
+  size_t n_dims;
+  bool keeps_names;
+} binding;
+
+static const berth_dim *find_dim(const binding *b, const char *name) {
+  for (size_t i = 0; i < b->n_dims; i++)
+    if (strcmp(b->dims[i].name, name) == 0) return &b->dims[i];
+  return NULL;
+}
+
+static berth_status check_dims(const binding *b, berth_error *err) {
+  for (size_t i = 0; i < b->n_dims; i++) {
+    uint32_t index;
+    if (b->dims[i].name == NULL) return berth__fail(err, BERTH_INVALID, "binding %zu has no name", i);
+    if (b->dims[i].extent < 0)
+      return berth__fail(err, BERTH_INVALID, "dimension '%s' is bound to %lld; an extent is 0 or more",
+                         b->dims[i].name, (long long)b->dims[i].extent);
+    if (!berth__map_get(&b->from->dim_names, b->dims[i].name, &index))
+      return berth__fail(err, BERTH_INVALID, "graph '%s' has no dimension named '%s'%s%s", b->from->name,
+                         b->dims[i].name, b->from->n_dims != 0 ? "; the first that it has is " : "; it has none",
+                         b->from->n_dims != 0 ? b->from->dims[0] : "");
+    if (find_dim(b, b->dims[i].name) != &b->dims[i])
+      return berth__fail(err, BERTH_INVALID, "dimension '%s' is bound twice", b->dims[i].name);
+  }
+  for (size_t i = 0; i < b->from->n_dims; i++)
+    if (find_dim(b, b->from->dims[i]) == NULL)
+      return berth__fail(err, BERTH_INVALID, "dimension '%s' of graph '%s' is not bound; give it an extent",
+                         b->from->dims[i], b->from->name);
+  return BERTH_OK;
+}
+
+static berth_status bind_source(const binding *b, const berth__value *value, berth_error *err) {
+  berth__value copy = *value;
+  berth_value id;
+  for (uint32_t i = 0; i < copy.shape.rank && !b->keeps_names; i++)
+    if (berth__dim_is_named(copy.shape.dim[i]))
+      copy.shape.dim[i] = find_dim(b, b->from->dims[berth__dim_index(copy.shape.dim[i])])->extent;
+  uint64_t size;
+  if (!b->keeps_names && !berth__value_size(&copy, &size))
+    return berth__fail(err, BERTH_INVALID, "'%s': its size in bytes does not fit in 64 bits", value->name);
+  BERTH__TRY(berth__graph_new_value(b->to, value->name, &copy, &id, err));
+  if (copy.blob != NULL) berth__blob_retain(copy.blob);
+  berth_graph *to = b->to;
+  if (value->kind == BERTH_VALUE_INPUT) {
+    BERTH__TRY(BERTH__RESERVE(to->ctx, to->inputs, to->inputs_capacity, to->n_inputs + 1, err));
+    to->inputs[to->n_inputs++] = id;
+  } else if (value->kind == BERTH_VALUE_PARAM) {
+    BERTH__TRY(BERTH__RESERVE(to->ctx, to->params, to->params_capacity, to->n_params + 1, err));
+    to->params[to->n_params++] = id;
+  }
+  return BERTH_OK;
+}
+
+/* Attributes with the names in DIMS lists replaced; *dims is what they point into, to be freed. */
+static berth_status bind_attrs(const binding *b, const berth__node *node, berth_attr **attrs, berth_dim **dims,
+                               berth_error *err) {
+  uint32_t n = node->op->family->n_attrs, total = 0, used = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (node->attrs[i].kind == BERTH_ATTR_DIMS) total += node->attrs[i].count;
+  *attrs = berth__alloc_array(b->to->ctx, n, sizeof **attrs);
+  *dims = berth__alloc_array_zero(b->to->ctx, total, sizeof **dims);
+  if (*attrs == NULL || *dims == NULL) return berth__fail_nomem(err, "attributes");
+  for (uint32_t i = 0; i < n; i++) {
+    berth_attr *attr = &(*attrs)[i];
+    *attr = node->attrs[i];
+    if (attr->kind != BERTH_ATTR_DIMS) continue;
+    const berth_dim *from = attr->dims;
+    attr->dims = *dims + used;
+    for (uint32_t k = 0; k < attr->count; k++, used++) {
+      (*dims)[used] = from[k];
+      if (from[k].name == NULL || b->keeps_names) continue;
+      const berth_dim *bound = find_dim(b, from[k].name);
+      if (bound == NULL)
+        return berth__fail(err, BERTH_INVALID, "attribute '%s' of node '%s' uses the dimension '%s', which is unknown",
+                           attr->name, b->from->values[node->out[0]].name, from[k].name);
+      (*dims)[used] = (berth_dim){.name = NULL, .extent = bound->extent};
+    }
+  }
+  return BERTH_OK;
+}
+
+static berth_status bind_node(const binding *b, const berth__node *node, berth_error *err) {
+  berth_context *ctx = b->to->ctx;
+  berth_attr *attrs = NULL;
+  berth_dim *dims = NULL;
+  const char **names = berth__alloc_array(ctx, node->n_out, sizeof *names);
+  berth_status status = BERTH_OK;
+  if (names == NULL) return berth__fail_nomem(err, "names");
+  for (uint32_t i = 0; i < node->n_out; i++) names[i] = b->from->values[node->out[i]].name;
+  status = bind_attrs(b, node, &attrs, &dims, err);
+  /* An attribute at its default may be one that berth__attrs_resolve would not take as given: a string that is not
+   * there. Those are left out and come back as defaults. */
+  uint32_t n_attrs = 0;
+  for (uint32_t i = 0; status == BERTH_OK && i < node->op->family->n_attrs; i++)
+    if (attrs[i].kind != BERTH_ATTR_STRING || attrs[i].s != NULL) attrs[n_attrs++] = attrs[i];
+  if (status == BERTH_OK)
+    status = berth__graph_add_op(b->to, node->op, node->in, node->n_in, attrs, n_attrs, names, NULL, node->n_out, err);
+  berth__free(ctx, attrs);
+  berth__free(ctx, dims);
+  berth__free(ctx, names);
+  return status;
+}
+
+static berth_status check_all_fixed(const berth_graph *graph, berth_error *err) {
+  for (size_t i = 0; i < graph->n_values; i++) {
+    uint64_t size;
+    if (!berth__value_size(&graph->values[i], &size))
+      return berth__fail(err, BERTH_INVALID, "the shape of '%s' is still not known with every dimension bound",
+                         graph->values[i].name);
+  }
+  return BERTH_OK;
+}
+
+/* The clone numbers its dimensions as the original does, so that shapes can be taken over. */
+static berth_status copy_dim_names(const binding *b, berth_error *err) {
+  uint32_t index;
+  for (size_t i = 0; i < b->from->n_dims; i++) BERTH__TRY(berth__graph_dim(b->to, b->from->dims[i], &index, err));
+  return BERTH_OK;
+}
+
+static berth_status copy_into(const binding *b, berth_error *err) {
+  const berth_graph *from = b->from;
+  BERTH__TRY(b->keeps_names ? copy_dim_names(b, err) : check_dims(b, err));
+  BERTH__TRY(berth__graph_set_weights_path(b->to, from->weights_path, err));
+  for (size_t i = 0; i < from->n_keeps; i++) BERTH__TRY(berth__graph_keep(b->to, &from->keeps[i], err));
+  while (b->to->n_values < from->n_values) {
+    const berth__value *value = &from->values[b->to->n_values];
+    if (value->kind == BERTH_VALUE_NODE)
+      BERTH__TRY(bind_node(b, &from->nodes[value->node], err));
+    else
+      BERTH__TRY(bind_source(b, value, err));
+  }
+  for (size_t i = 0; i < from->n_outputs; i++)
+    BERTH__TRY(berth_graph_output(b->to, from->outputs[i].name, from->outputs[i].value, err));
+  return b->keeps_names ? BERTH_OK : check_all_fixed(b->to, err);
+}
+
+static berth_status copy_graph(binding *b, berth_graph **out, berth_error *err) {
+  *out = NULL;
+  BERTH__TRY(berth_graph_create(b->from->ctx, b->from->name, &b->to, err));
+  berth_status status = copy_into(b, err);
+  if (status != BERTH_OK) {
+    berth_graph_destroy(b->to);
+    return status;
+  }
+  *out = b->to;
+  return BERTH_OK;
+}
+
+berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, size_t n_dims, berth_graph **out,
+                              berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_bind needs a place for the graph");
+  *out = NULL;
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
+  if (dims == NULL && n_dims != 0) return berth__fail(err, BERTH_INVALID, "dimensions are counted but not given");
+  binding b = {.from = graph, .dims = dims, .n_dims = n_dims};
+  return copy_graph(&b, out, err);
+}
+
+berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err) {
+  binding b = {.from = graph, .keeps_names = true};
+  return copy_graph(&b, out, err);
+}

@@ -1,0 +1,227 @@
+/* Graphs: making and freeing one, and the values that no node makes. */
+#include "graph/graph.h"
+
+#include <stdio.h>
+
+#include "base/math.h"
+
+berth_status berth_graph_create(berth_context *ctx, const char *name, berth_graph **out, berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_create needs a place for the graph");
+  *out = NULL;
+  if (ctx == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_create needs a context");
+  berth_graph *graph = berth__alloc_zero(ctx, sizeof *graph);
+  if (graph == NULL) return berth__fail_nomem(err, "a graph");
+  graph->ctx = ctx;
+  graph->name = berth__strdup(ctx, name != NULL ? name : "graph");
+  if (graph->name == NULL) {
+    berth_graph_destroy(graph);
+    return berth__fail_nomem(err, "a graph");
+  }
+  *out = graph;
+  return BERTH_OK;
+}
+
+static void free_value(berth_context *ctx, berth__value *value) {
+  berth__free(ctx, value->name);
+  berth__blob_release(value->blob);
+}
+
+void berth_graph_destroy(berth_graph *graph) {
+  if (graph == NULL) return;
+  berth_context *ctx = graph->ctx;
+  for (size_t i = 0; i < graph->n_values; i++) free_value(ctx, &graph->values[i]);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    berth__free(ctx, graph->nodes[i].in);
+    berth__free(ctx, graph->nodes[i].out);
+    berth__attrs_free(ctx, graph->nodes[i].op, graph->nodes[i].attrs);
+  }
+  for (size_t i = 0; i < graph->n_outputs; i++) berth__free(ctx, graph->outputs[i].name);
+  for (size_t i = 0; i < graph->n_dims; i++) berth__free(ctx, graph->dims[i]);
+  for (size_t i = 0; i < graph->n_keeps; i++) graph->keeps[i].release(graph->keeps[i].object);
+  berth__map_clear(ctx, &graph->value_names);
+  berth__map_clear(ctx, &graph->dim_names);
+  berth__free(ctx, graph->values);
+  berth__free(ctx, graph->nodes);
+  berth__free(ctx, graph->inputs);
+  berth__free(ctx, graph->params);
+  berth__free(ctx, graph->outputs);
+  berth__free(ctx, graph->dims);
+  berth__free(ctx, graph->keeps);
+  berth__free(ctx, graph->weights_path);
+  berth__free(ctx, graph->name);
+  berth__free(ctx, graph);
+}
+
+berth_status berth__graph_check_name(const berth_graph *graph, const char *name, berth_error *err) {
+  uint32_t other;
+  if (name[0] == '\0') return berth__fail(err, BERTH_INVALID, "a value's name must not be empty");
+  if (berth__map_get(&graph->value_names, name, &other))
+    return berth__fail(err, BERTH_INVALID, "the graph already has a value '%s'; names must be unique", name);
+  return BERTH_OK;
+}
+
+berth_status berth__graph_new_value(berth_graph *graph, const char *name, const berth__value *like, berth_value *out,
+                                    berth_error *err) {
+  if (graph->n_values >= BERTH_VALUE_NONE) return berth__fail(err, BERTH_INVALID, "the graph has too many values");
+  BERTH__TRY(berth__graph_check_name(graph, name, err));
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->values, graph->values_capacity, graph->n_values + 1, err));
+  char *copy = berth__strdup(graph->ctx, name);
+  if (copy == NULL) return berth__fail_nomem(err, "a value");
+  berth_status status = berth__map_put(graph->ctx, &graph->value_names, name, (uint32_t)graph->n_values, err);
+  if (status != BERTH_OK) {
+    berth__free(graph->ctx, copy);
+    return status;
+  }
+  graph->values[graph->n_values] = *like;
+  graph->values[graph->n_values].name = copy;
+  *out = (berth_value)graph->n_values++;
+  return BERTH_OK;
+}
+
+void berth__graph_drop_last_value(berth_graph *graph) {
+  berth__value *value = &graph->values[--graph->n_values];
+  berth__map_remove(graph->ctx, &graph->value_names, value->name);
+  berth__free(graph->ctx, value->name);
+}
+
+static bool type_is_known(berth_type type) {
+  return berth_type_size(type) != 0;
+}
+
+/* A value that no node makes: everything is checked before the graph changes. */
+static berth_status add_source(berth_graph *graph, const char *name, berth_value_kind kind, berth_type type,
+                               const berth_shape *shape, berth_value *out, berth_error *err) {
+  static const char *const prefix[] = {"", "input", "param", "constant"};
+  char made_up[32];
+  uint64_t size;
+  if (name == NULL) {
+    snprintf(made_up, sizeof made_up, "%s_%zu", prefix[kind], graph->n_values);
+    name = made_up;
+  }
+  if (!type_is_known(type))
+    return berth__fail(err, BERTH_INVALID, "%s '%s': %d is not a type", prefix[kind], name, (int)type);
+  BERTH__TRY(berth__graph_check_name(graph, name, err));
+  berth__value value = {.kind = kind, .type = type, .node = UINT32_MAX};
+  berth_status status = berth__shape_import(graph, shape, &value.shape, err);
+  if (status != BERTH_OK) return berth__fail_within(err, status, "%s '%s'", prefix[kind], name);
+  bool all_fixed = true;
+  for (uint32_t i = 0; i < value.shape.rank; i++) all_fixed = all_fixed && berth__dim_is_fixed(value.shape.dim[i]);
+  if (all_fixed && !berth__value_size(&value, &size))
+    return berth__fail(err, BERTH_INVALID, "%s '%s': its size in bytes does not fit in 64 bits", prefix[kind], name);
+  return berth__graph_new_value(graph, name, &value, out, err);
+}
+
+/* The public functions take the place for the result as optional. */
+static berth_status check_call(berth_graph *graph, berth_value **out, berth_value *ignored, berth_error *err) {
+  if (*out == NULL) *out = ignored;
+  **out = BERTH_VALUE_NONE;
+  return graph != NULL ? BERTH_OK : berth__fail(err, BERTH_INVALID, "the graph is NULL");
+}
+
+berth_status berth_graph_input(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                               berth_value *out, berth_error *err) {
+  berth_value ignored;
+  BERTH__TRY(check_call(graph, &out, &ignored, err));
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->inputs, graph->inputs_capacity, graph->n_inputs + 1, err));
+  BERTH__TRY(add_source(graph, name, BERTH_VALUE_INPUT, type, &shape, out, err));
+  graph->inputs[graph->n_inputs++] = *out;
+  return BERTH_OK;
+}
+
+berth_status berth_graph_param(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                               berth_value *out, berth_error *err) {
+  berth_value ignored;
+  BERTH__TRY(check_call(graph, &out, &ignored, err));
+  for (uint32_t i = 0; i < shape.rank && i < BERTH_MAX_RANK; i++)
+    if (shape.dim[i].name != NULL)
+      return berth__fail(err, BERTH_INVALID, "param '%s' has the named dimension '%s'; weights have fixed shapes",
+                         name != NULL ? name : "", shape.dim[i].name);
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->params, graph->params_capacity, graph->n_params + 1, err));
+  BERTH__TRY(add_source(graph, name, BERTH_VALUE_PARAM, type, &shape, out, err));
+  graph->params[graph->n_params++] = *out;
+  return BERTH_OK;
+}
+
+static berth_status check_constant(const char *label, berth_type type, const berth_shape *shape, const void *data,
+                                   size_t size, berth_error *err) {
+  uint64_t bytes = berth_type_size(type);
+  for (uint32_t i = 0; i < shape->rank && i < BERTH_MAX_RANK; i++) {
+    if (shape->dim[i].name != NULL)
+      return berth__fail(err, BERTH_INVALID, "constant '%s' has the named dimension '%s'; constants have fixed shapes",
+                         label, shape->dim[i].name);
+    if (shape->dim[i].extent < 0 || !berth__mul_u64(bytes, (uint64_t)shape->dim[i].extent, &bytes))
+      return berth__fail(err, BERTH_INVALID, "constant '%s': dimension %u is %lld, which is negative or too large",
+                         label, i, (long long)shape->dim[i].extent);
+  }
+  if (bytes != size)
+    return berth__fail(err, BERTH_INVALID, "constant '%s' needs %llu bytes by its shape but %zu were given", label,
+                       (unsigned long long)bytes, size);
+  if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "constant '%s' has no data", label);
+  return BERTH_OK;
+}
+
+berth_status berth_graph_constant(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                                  const void *data, size_t size, berth_value *out, berth_error *err) {
+  berth_value ignored;
+  BERTH__TRY(check_call(graph, &out, &ignored, err));
+  BERTH__TRY(check_constant(name != NULL ? name : "", type, &shape, data, size, err));
+  berth__blob *blob = berth__blob_create(graph->ctx, data, size);
+  if (blob == NULL) return berth__fail_nomem(err, "a constant");
+  berth_status status = add_source(graph, name, BERTH_VALUE_CONSTANT, type, &shape, out, err);
+  if (status != BERTH_OK) {
+    berth__blob_release(blob);
+    return status;
+  }
+  graph->values[*out].blob = blob;
+  graph->values[*out].data = berth__blob_data(blob);
+  return BERTH_OK;
+}
+
+berth_status berth_graph_output(berth_graph *graph, const char *name, berth_value value, berth_error *err) {
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
+  if (value >= graph->n_values)
+    return berth__fail(err, BERTH_INVALID, "output '%s': the graph has no value %u", name != NULL ? name : "", value);
+  if (name == NULL) name = graph->values[value].name;
+  if (name[0] == '\0') return berth__fail(err, BERTH_INVALID, "an output's name must not be empty");
+  for (size_t i = 0; i < graph->n_outputs; i++)
+    if (strcmp(graph->outputs[i].name, name) == 0)
+      return berth__fail(err, BERTH_INVALID, "the graph already has an output '%s'", name);
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->outputs, graph->outputs_capacity, graph->n_outputs + 1, err));
+  char *copy = berth__strdup(graph->ctx, name);
+  if (copy == NULL) return berth__fail_nomem(err, "an output");
+  graph->outputs[graph->n_outputs++] = (berth__output){.name = copy, .value = value};
+  return BERTH_OK;
+}
+
+berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err) {
+  if (graph == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_rename needs a graph and a name");
+  if (value >= graph->n_values) return berth__fail(err, BERTH_INVALID, "the graph has no value %u", value);
+  if (strcmp(graph->values[value].name, name) == 0) return BERTH_OK;
+  BERTH__TRY(berth__graph_check_name(graph, name, err));
+  char *copy = berth__strdup(graph->ctx, name);
+  if (copy == NULL) return berth__fail_nomem(err, "a name");
+  berth_status status = berth__map_put(graph->ctx, &graph->value_names, name, value, err);
+  if (status != BERTH_OK) {
+    berth__free(graph->ctx, copy);
+    return status;
+  }
+  berth__map_remove(graph->ctx, &graph->value_names, graph->values[value].name);
+  berth__free(graph->ctx, graph->values[value].name);
+  graph->values[value].name = copy;
+  return BERTH_OK;
+}
+
+berth_status berth__graph_set_weights_path(berth_graph *graph, const char *path, berth_error *err) {
+  char *copy = berth__strdup(graph->ctx, path);
+  if (path != NULL && copy == NULL) return berth__fail_nomem(err, "a path");
+  berth__free(graph->ctx, graph->weights_path);
+  graph->weights_path = copy;
+  return BERTH_OK;
+}
+
+berth_status berth__graph_keep(berth_graph *graph, const berth__keep *keep, berth_error *err) {
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->keeps, graph->keeps_capacity, graph->n_keeps + 1, err));
+  keep->retain(keep->object);
+  graph->keeps[graph->n_keeps++] = *keep;
+  return BERTH_OK;
+}

@@ -1,0 +1,101 @@
+/* A graph: values (tensors with a type and a shape) made by nodes (ops).
+ *
+ * Values and nodes are numbered in the order in which they were added; a node is only ever added after the values that
+ * it reads, so the node order is a topological order and stays stable. */
+#ifndef BERTH_GRAPH_GRAPH_H
+#define BERTH_GRAPH_GRAPH_H
+
+#include "base/map.h"
+#include "ops/op.h"
+
+/* Bytes of a constant, shared between a graph and the graphs bound from it. */
+typedef struct berth__blob berth__blob;
+
+typedef struct berth__value {
+  char *name;
+  berth_value_kind kind;
+  berth_type type;
+  berth__shape shape;
+  uint32_t node;     /* kind NODE: which */
+  const void *data;  /* constants, and params with weights */
+  berth__blob *blob; /* constants: what holds data */
+} berth__value;
+
+typedef struct berth__node {
+  const berth__op *op;
+  berth_value *in, *out;
+  uint32_t n_in, n_out;
+  berth_attr *attrs; /* one for each that the op declares, in that order */
+} berth__node;
+
+typedef struct berth__output {
+  char *name;
+  berth_value value;
+} berth__output;
+
+/* Something that must live as long as the graph: the weights behind its params. */
+typedef struct berth__keep {
+  void *object;
+  void (*retain)(void *object);
+  void (*release)(void *object);
+} berth__keep;
+
+struct berth_graph {
+  berth_context *ctx;
+  char *name;
+  char *weights_path; /* as the text form says it; NULL: none */
+  berth__value *values;
+  size_t n_values, values_capacity;
+  berth__node *nodes;
+  size_t n_nodes, nodes_capacity;
+  berth_value *inputs, *params;
+  size_t n_inputs, inputs_capacity, n_params, params_capacity;
+  berth__output *outputs;
+  size_t n_outputs, outputs_capacity;
+  char **dims; /* names of dimensions */
+  size_t n_dims, dims_capacity;
+  berth__map value_names, dim_names;
+  berth__keep *keeps;
+  size_t n_keeps, keeps_capacity;
+};
+
+/* Attributes (attr.c): checks what was given against what the op declares and fills in defaults. */
+berth_status berth__attrs_resolve(berth_context *ctx, const berth__op *op, const berth_attr *given, size_t n_given,
+                                  berth_attr **out, berth_error *err);
+void berth__attrs_free(berth_context *ctx, const berth__op *op, berth_attr *attrs);
+bool berth__attr_equal(const berth_attr *a, const berth_attr *b);
+
+/* Shapes (shape.c): between the public form and the graph's; new names are added to the graph. */
+berth_status berth__shape_import(berth_graph *graph, const berth_shape *shape, berth__shape *out, berth_error *err);
+berth_shape berth__shape_export(const berth_graph *graph, const berth__shape *shape);
+berth_status berth__graph_dim(berth_graph *graph, const char *name, uint32_t *out, berth_error *err);
+/* Bytes of a value; false while a dimension is not bound or when it overflows. */
+bool berth__value_size(const berth__value *value, uint64_t *out);
+
+/* Nodes (add.c). */
+berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                                 const berth_attr *attrs, size_t n_attrs, const char *const *names, berth_value *out,
+                                 size_t n_out, berth_error *err);
+/* Runs the inference of one node; `label` names it in errors. types and shapes have n_out entries. */
+berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                                const berth_attr *attrs, const char *label, berth_type *types, berth__shape *shapes,
+                                size_t n_out, berth_error *err);
+
+/* Values (graph.c). */
+berth_status berth__graph_check_name(const berth_graph *graph, const char *name, berth_error *err);
+berth_status berth__graph_new_value(berth_graph *graph, const char *name, const berth__value *like, berth_value *out,
+                                    berth_error *err);
+void berth__graph_drop_last_value(berth_graph *graph);
+berth_status berth__graph_set_weights_path(berth_graph *graph, const char *path, berth_error *err);
+/* Retains the object. */
+berth_status berth__graph_keep(berth_graph *graph, const berth__keep *keep, berth_error *err);
+
+/* A copy with the same numbers; constants and weights are shared. */
+berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err);
+
+berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t size);
+void berth__blob_retain(berth__blob *blob);
+void berth__blob_release(berth__blob *blob); /* NULL is fine */
+const void *berth__blob_data(const berth__blob *blob);
+
+#endif

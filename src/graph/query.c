@@ -1,0 +1,84 @@
+/* Looking at a graph. */
+#include "graph/graph.h"
+
+const char *berth_graph_name(const berth_graph *graph) {
+  return graph->name;
+}
+
+uint32_t berth_graph_n_values(const berth_graph *graph) {
+  return (uint32_t)graph->n_values;
+}
+
+uint32_t berth_graph_n_nodes(const berth_graph *graph) {
+  return (uint32_t)graph->n_nodes;
+}
+
+uint32_t berth_graph_n_inputs(const berth_graph *graph) {
+  return (uint32_t)graph->n_inputs;
+}
+
+uint32_t berth_graph_n_outputs(const berth_graph *graph) {
+  return (uint32_t)graph->n_outputs;
+}
+
+uint32_t berth_graph_n_params(const berth_graph *graph) {
+  return (uint32_t)graph->n_params;
+}
+
+uint32_t berth_graph_n_dims(const berth_graph *graph) {
+  return (uint32_t)graph->n_dims;
+}
+
+const char *berth_graph_dim_name(const berth_graph *graph, uint32_t index) {
+  return index < graph->n_dims ? graph->dims[index] : NULL;
+}
+
+berth_value berth_graph_input_at(const berth_graph *graph, uint32_t index) {
+  return index < graph->n_inputs ? graph->inputs[index] : BERTH_VALUE_NONE;
+}
+
+berth_value berth_graph_param_at(const berth_graph *graph, uint32_t index) {
+  return index < graph->n_params ? graph->params[index] : BERTH_VALUE_NONE;
+}
+
+berth_value berth_graph_output_at(const berth_graph *graph, uint32_t index) {
+  return index < graph->n_outputs ? graph->outputs[index].value : BERTH_VALUE_NONE;
+}
+
+const char *berth_graph_output_name(const berth_graph *graph, uint32_t index) {
+  return index < graph->n_outputs ? graph->outputs[index].name : NULL;
+}
+
+berth_value berth_graph_find(const berth_graph *graph, const char *name) {
+  uint32_t value;
+  return name != NULL && berth__map_get(&graph->value_names, name, &value) ? value : BERTH_VALUE_NONE;
+}
+
+berth_status berth_graph_value(const berth_graph *graph, berth_value value, berth_value_info *out, berth_error *err) {
+  memset(out, 0, sizeof *out);
+  if (value >= graph->n_values) return berth__fail(err, BERTH_INVALID, "the graph has no value %u", value);
+  const berth__value *v = &graph->values[value];
+  out->name = v->name;
+  out->kind = v->kind;
+  out->type = v->type;
+  out->shape = berth__shape_export(graph, &v->shape);
+  out->node = v->node;
+  out->data = v->data;
+  if (!berth__value_size(v, &out->size)) out->size = 0;
+  return BERTH_OK;
+}
+
+berth_status berth_graph_node(const berth_graph *graph, uint32_t node, berth_node_info *out, berth_error *err) {
+  memset(out, 0, sizeof *out);
+  if (node >= graph->n_nodes) return berth__fail(err, BERTH_INVALID, "the graph has no node %u", node);
+  const berth__node *n = &graph->nodes[node];
+  out->name = graph->values[n->out[0]].name;
+  out->op = n->op->name;
+  out->in = n->in;
+  out->n_in = n->n_in;
+  out->out = n->out;
+  out->n_out = n->n_out;
+  out->attrs = n->attrs;
+  out->n_attrs = n->op->family->n_attrs;
+  return BERTH_OK;
+}

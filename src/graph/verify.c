@@ -1,0 +1,76 @@
+/* The verifier: whatever made a graph, this says whether it is sound, and names the node that is not. */
+#include "graph/graph.h"
+
+static berth_status verify_links(const berth_graph *graph, uint32_t index, berth_error *err) {
+  const berth__node *node = &graph->nodes[index];
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    berth_value value = node->in[i];
+    if (value == BERTH_VALUE_NONE) continue;
+    if (value >= graph->n_values)
+      return berth__fail(err, BERTH_INVALID, "operand %u is value %u, which the graph does not have", i, value);
+    if (graph->values[value].kind == BERTH_VALUE_NODE && graph->values[value].node >= index)
+      return berth__fail(err, BERTH_INVALID, "operand '%s' is made by a later node, or by this one: a cycle",
+                         graph->values[value].name);
+  }
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    berth_value value = node->out[i];
+    if (value >= graph->n_values)
+      return berth__fail(err, BERTH_INVALID, "result %u is value %u, which the graph does not have", i, value);
+    if (graph->values[value].kind != BERTH_VALUE_NODE || graph->values[value].node != index)
+      return berth__fail(err, BERTH_INVALID, "result '%s' says that something else makes it",
+                         graph->values[value].name);
+  }
+  return BERTH_OK;
+}
+
+static berth_status compare_results(const berth_graph *graph, const berth__node *node, const berth_type *types,
+                                    const berth__shape *shapes, berth_error *err) {
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    const berth__value *value = &graph->values[node->out[i]];
+    char has[BERTH__SHAPE_TEXT], expected[BERTH__SHAPE_TEXT];
+    if (value->type != types[i] || !berth__shape_equal(&value->shape, &shapes[i]))
+      return berth__fail(err, BERTH_INVALID, "result '%s' is %s%s but its operands make it %s%s", value->name,
+                         berth_type_name(value->type), berth__shape_text(&value->shape, has),
+                         berth_type_name(types[i]), berth__shape_text(&shapes[i], expected));
+  }
+  return BERTH_OK;
+}
+
+static berth_status verify_node(const berth_graph *graph, uint32_t index, berth_error *err) {
+  const berth__node *node = &graph->nodes[index];
+  berth_context *ctx = graph->ctx;
+  berth_status status = verify_links(graph, index, err);
+  if (status != BERTH_OK) {
+    bool named = node->n_out != 0 && node->out[0] < graph->n_values;
+    return berth__fail_within(err, status, "node '%s' (%s)", named ? graph->values[node->out[0]].name : "?",
+                              node->op->name);
+  }
+  const char *label = graph->values[node->out[0]].name;
+  berth_type *types = berth__alloc_array_zero(ctx, node->n_out, sizeof *types);
+  berth__shape *shapes = berth__alloc_array_zero(ctx, node->n_out, sizeof *shapes);
+  if (types == NULL || shapes == NULL) {
+    status = berth__fail_nomem(err, "verification");
+  } else {
+    status = berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, types, shapes, node->n_out,
+                                err);
+    if (status == BERTH_OK) {
+      status = compare_results(graph, node, types, shapes, err);
+      if (status != BERTH_OK) berth__fail_within(err, status, "node '%s' (%s)", label, node->op->name);
+    }
+  }
+  berth__free(ctx, types);
+  berth__free(ctx, shapes);
+  return status;
+}
+
+berth_status berth_graph_verify(const berth_graph *graph, berth_error *err) {
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
+  for (uint32_t i = 0; i < graph->n_nodes; i++) BERTH__TRY(verify_node(graph, i, err));
+  if (graph->n_outputs == 0)
+    return berth__fail(err, BERTH_INVALID, "graph '%s' has no output; name one with berth_graph_output", graph->name);
+  for (size_t i = 0; i < graph->n_outputs; i++)
+    if (graph->outputs[i].value >= graph->n_values)
+      return berth__fail(err, BERTH_INVALID, "output '%s' is value %u, which the graph does not have",
+                         graph->outputs[i].name, graph->outputs[i].value);
+  return BERTH_OK;
+}
