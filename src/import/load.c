@@ -1,0 +1,69 @@
+/* Loading a model from a file: what it is shows in its content. */
+#include "base/file.h"
+#include "graph/graph.h"
+
+/* The weights file that a text graph names lies beside it, unless the name is absolute. */
+static berth_status beside(berth_context *ctx, const char *path, const char *name, char **out, berth_error *err) {
+  const char *slash = strrchr(path, '/');
+  size_t folder = name[0] == '/' || slash == NULL ? 0 : (size_t)(slash - path) + 1;
+  char *joined = berth__alloc(ctx, folder + strlen(name) + 1);
+  *out = joined;
+  if (joined == NULL) return berth__fail_nomem(err, "a path");
+  memcpy(joined, path, folder);
+  strcpy(joined + folder, name);
+  return BERTH_OK;
+}
+
+static berth_status attach_named_weights(berth_graph *graph, const char *path, berth_error *err) {
+  berth_weights *weights = NULL;
+  char *file = NULL;
+  berth_status status = beside(graph->ctx, path, graph->weights_path, &file, err);
+  if (status == BERTH_OK) status = berth_weights_open(graph->ctx, file, &weights, err);
+  if (status == BERTH_OK) {
+    status = berth_graph_attach(graph, weights, err);
+    if (status != BERTH_OK) berth__fail_within(err, status, "%s", file);
+  }
+  berth_weights_destroy(weights);
+  berth__free(graph->ctx, file);
+  return status;
+}
+
+/* Text up to the first character that is not white space or a comment. */
+static bool looks_like_text_graph(const berth__mapping *file) {
+  static const char word[] = "graph";
+  size_t i = 0;
+  while (i < file->size) {
+    if (file->data[i] == '#')
+      while (i < file->size && file->data[i] != '\n') i++;
+    else if (file->data[i] == ' ' || file->data[i] == '\t' || file->data[i] == '\r' || file->data[i] == '\n')
+      i++;
+    else
+      break;
+  }
+  return file->size - i > sizeof word - 1 && memcmp(file->data + i, word, sizeof word - 1) == 0;
+}
+
+berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err) {
+  berth__mapping file;
+  berth_graph *graph = NULL;
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a place for the graph");
+  *out = NULL;
+  if (ctx == NULL || path == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
+  BERTH__TRY(berth__file_map(path, &file, err));
+  berth_status status;
+  if (looks_like_text_graph(&file)) {
+    status = berth_graph_parse(ctx, (const char *)file.data, file.size, &graph, err);
+    if (status != BERTH_OK) berth__fail_within(err, status, "%s", path);
+  } else {
+    status = berth__fail(err, BERTH_UNSUPPORTED, "%s: this is not a format that berth reads a graph from (text graphs so far)",
+                         path);
+  }
+  berth__file_unmap(&file);
+  if (status == BERTH_OK && graph->weights_path != NULL) status = attach_named_weights(graph, path, err);
+  if (status != BERTH_OK) {
+    berth_graph_destroy(graph);
+    return status;
+  }
+  *out = graph;
+  return BERTH_OK;
+}
