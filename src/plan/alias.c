@@ -1,0 +1,249 @@
+/* Views and in-place results.
+ *
+ * Walking the steps in order, every result becomes one of three things:
+ *   a view      its op only shows the bytes of operand 0 in another way (reshape, slice, transpose, same-type cast);
+ *               strided views only where every reader takes strides
+ *   in place    its op may write over an operand of the same size whose class is dead behind this step
+ *   a new root  with bytes of its own */
+#include "plan/alias.h"
+
+#include "base/math.h"
+
+berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset) {
+  uint64_t total = 0;
+  while (alias->values[value].parent != value) {
+    total += alias->values[value].offset;
+    value = alias->values[value].parent;
+  }
+  if (offset != NULL) *offset = total;
+  return value;
+}
+
+bool berth__alias_in_arena(const berth__alias *alias, berth_value root) {
+  switch (alias->graph->values[root].kind) {
+    case BERTH_VALUE_INPUT: return !(alias->flags & BERTH_PLAN_INPUTS_OUTSIDE);
+    case BERTH_VALUE_PARAM: return !(alias->flags & BERTH_PLAN_PARAMS_OUTSIDE);
+    case BERTH_VALUE_CONSTANT: return !(alias->flags & BERTH_PLAN_CONSTANTS_OUTSIDE);
+    case BERTH_VALUE_NODE: break;
+  }
+  return true;
+}
+
+static berth_tensor tensor_of(const berth__alias *alias, berth_value value) {
+  return berth__plan_tensor(alias->graph, value, alias->values[value].stride);
+}
+
+/* Who reads what, and when for the last time. */
+static void note_readers(berth__alias *alias) {
+  const berth_graph *graph = alias->graph;
+  for (size_t v = 0; v < graph->n_values; v++) alias->may_stride[v] = !(alias->flags & BERTH_PLAN_NO_STRIDED);
+  for (uint32_t step = 0; step < alias->n_steps; step++) {
+    const berth__node *node = &graph->nodes[alias->order[step]];
+    alias->step_of[alias->order[step]] = step;
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (node->in[i] == BERTH_VALUE_NONE) continue;
+      alias->last_use[node->in[i]] = step + 1;
+      if (!berth__op_takes_strided(node->op, i)) alias->may_stride[node->in[i]] = false;
+    }
+  }
+  for (size_t i = 0; i < graph->n_outputs; i++) {
+    alias->is_output[graph->outputs[i].value] = true;
+    alias->may_stride[graph->outputs[i].value] = false;
+  }
+}
+
+/* Behind the last step that needs this value. */
+static uint32_t death_of(const berth__alias *alias, berth_value value, uint32_t birth) {
+  berth_value_kind kind = alias->graph->values[value].kind;
+  bool dies = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
+  if (alias->is_output[value] || !dies || (alias->flags & BERTH_PLAN_NO_REUSE))
+    return berth__plan_end(alias->n_steps);
+  return alias->last_use[value] > birth ? alias->last_use[value] : birth + 1;
+}
+
+static uint64_t bytes_of(const berth__alias *alias, berth_value value) {
+  const berth__value *v = &alias->graph->values[value];
+  int64_t count = 0;
+  berth__shape_count(&v->shape, &count);
+  return (uint64_t)count * berth__plan_element(alias->flags, v->type);
+}
+
+static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
+  berth__alias_value *v = &alias->values[value];
+  const berth__shape *shape = &alias->graph->values[value].shape;
+  v->parent = value;
+  berth__contiguous_strides(shape->rank, shape->dim, v->stride);
+  if (alias->flags & BERTH_PLAN_NO_REUSE) birth = 0;
+  alias->classes[value] = (berth__alias_class){.size = bytes_of(alias, value),
+                                               .birth = birth,
+                                               .death = death_of(alias, value, birth),
+                                               .first_write = UINT32_MAX,
+                                               .has_output = alias->is_output[value]};
+}
+
+/* A new member: the class lives at least as long as it. */
+static void join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset, uint32_t step) {
+  alias->values[value].parent = parent;
+  alias->values[value].offset = offset;
+  berth__alias_class *class = &alias->classes[berth__alias_root(alias, parent, NULL)];
+  uint32_t death = death_of(alias, value, step);
+  if (death > class->death) class->death = death;
+  class->has_output = class->has_output || alias->is_output[value];
+}
+
+/* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
+static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
+  const berth__family *family = node->op->family;
+  if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
+  berth_tensor in = tensor_of(alias, node->in[0]);
+  int64_t offset;
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    const berth__value *value = &alias->graph->values[node->out[i]];
+    int64_t *stride = alias->values[node->out[i]].stride;
+    if (!family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride)) return false;
+    berth_tensor out = berth__plan_tensor(alias->graph, node->out[i], stride);
+    if (!berth__is_contiguous(&out) && !alias->may_stride[node->out[i]]) return false;
+  }
+  uint64_t element = berth__plan_element(alias->flags, in.type);
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    const berth__value *value = &alias->graph->values[node->out[i]];
+    berth__alias_value *view = &alias->values[node->out[i]];
+    family->view(&in, node->attrs, &value->shape, value->type, i, &offset, view->stride);
+    view->is_view = true;
+    join(alias, node->out[i], node->in[0], (uint64_t)offset * element, step);
+  }
+  return true;
+}
+
+/* Another operand in the same bytes would be read after it was written over, unless it is this very value in a place
+ * where the kernel allows that too. */
+static bool others_share(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value root) {
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    if (i == operand || node->in[i] == BERTH_VALUE_NONE) continue;
+    if (berth__alias_root(alias, node->in[i], NULL) != root) continue;
+    bool same_value = node->in[i] == node->in[operand];
+    if (!same_value || i > 31 || !(node->op->in_place >> i & 1u)) return true;
+  }
+  return false;
+}
+
+static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t step) {
+  berth_value in = node->in[operand], out = node->out[0];
+  if (in == BERTH_VALUE_NONE) return false;
+  const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
+  if (!berth__shape_equal(&a->shape, &b->shape) || berth_type_size(a->type) != berth_type_size(b->type)) return false;
+  berth_value root = berth__alias_root(alias, in, NULL);
+  const berth__alias_class *class = &alias->classes[root];
+  berth_value_kind kind = alias->graph->values[root].kind;
+  if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || !berth__alias_in_arena(alias, root)) return false;
+  if (class->has_output || class->death > step + 1 || class->size != bytes_of(alias, out)) return false;
+  berth_tensor tensor = tensor_of(alias, in);
+  return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);
+}
+
+static bool try_in_place(berth__alias *alias, const berth__node *node, uint32_t step) {
+  if (alias->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) return false;
+  for (uint32_t i = 0; i < node->n_in && i < 32; i++) {
+    if (!(node->op->in_place >> i & 1u) || !may_overwrite(alias, node, i, step)) continue;
+    berth_value out = node->out[0];
+    const berth__shape *shape = &alias->graph->values[out].shape;
+    berth__contiguous_strides(shape->rank, shape->dim, alias->values[out].stride);
+    alias->values[out].in_place = true;
+    join(alias, out, node->in[i], 0, step);
+    berth__alias_class *class = &alias->classes[berth__alias_root(alias, out, NULL)];
+    if (class->first_write > step) class->first_write = step;
+    class->last_write = step;
+    return true;
+  }
+  return false;
+}
+
+static void place_results(berth__alias *alias, uint32_t step) {
+  const berth__node *node = &alias->graph->nodes[alias->order[step]];
+  if (try_views(alias, node, step)) return;
+  uint32_t first_own = try_in_place(alias, node, step) ? 1 : 0;
+  for (uint32_t i = first_own; i < node->n_out; i++) make_root(alias, node->out[i], step);
+}
+
+/* With this sum in range, no sum of sizes in the planner can overflow, rounding up included. */
+static berth_status check_total(const berth__alias *alias, berth_error *err) {
+  uint64_t total = 0;
+  for (size_t v = 0; v < alias->graph->n_values; v++) {
+    const berth__value *value = &alias->graph->values[v];
+    int64_t count;
+    uint64_t bytes = 0;
+    bool fits = berth__shape_count(&value->shape, &count) &&
+                berth__mul_u64((uint64_t)count, berth__plan_element(alias->flags, value->type), &bytes) &&
+                berth__add_u64(total, bytes, &total);
+    if (!fits || total > INT64_MAX / 4)
+      return berth__fail(err, BERTH_INVALID, "the values up to '%s' need more bytes than 61 bits can count",
+                         value->name);
+  }
+  return BERTH_OK;
+}
+
+static berth_status allocate(berth__alias *alias, berth_error *err) {
+  berth_context *ctx = alias->ctx;
+  size_t n = alias->graph->n_values;
+  alias->step_of = berth__alloc_array_zero(ctx, alias->graph->n_nodes, sizeof *alias->step_of);
+  alias->last_use = berth__alloc_array_zero(ctx, n, sizeof *alias->last_use);
+  alias->is_output = berth__alloc_array_zero(ctx, n, sizeof *alias->is_output);
+  alias->may_stride = berth__alloc_array_zero(ctx, n, sizeof *alias->may_stride);
+  alias->values = berth__alloc_array_zero(ctx, n, sizeof *alias->values);
+  alias->classes = berth__alloc_array_zero(ctx, n, sizeof *alias->classes);
+  alias->delta = berth__alloc_array(ctx, (size_t)berth__plan_end(alias->n_steps) + 1, sizeof *alias->delta);
+  bool ok = alias->step_of && alias->last_use && alias->is_output && alias->may_stride && alias->values &&
+            alias->classes && alias->delta;
+  return ok ? BERTH_OK : berth__fail_nomem(err, "planning");
+}
+
+berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, uint32_t flags, const uint32_t *order,
+                                 berth_error *err) {
+  if (flags & BERTH_PLAN_NO_REUSE) flags |= BERTH_PLAN_NO_STRIDED | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_INPLACE;
+  *alias = (berth__alias){
+      .ctx = graph->ctx, .graph = graph, .flags = flags, .order = order, .n_steps = (uint32_t)graph->n_nodes};
+  berth_status status = check_total(alias, err);
+  if (status == BERTH_OK) status = allocate(alias, err);
+  if (status != BERTH_OK) {
+    berth__alias_free(alias);
+    return status;
+  }
+  note_readers(alias);
+  for (size_t v = 0; v < graph->n_values; v++)
+    if (graph->values[v].kind != BERTH_VALUE_NODE) make_root(alias, (berth_value)v, 0);
+  for (uint32_t step = 0; step < alias->n_steps; step++) place_results(alias, step);
+  return BERTH_OK;
+}
+
+void berth__alias_free(berth__alias *alias) {
+  berth__free(alias->ctx, alias->step_of);
+  berth__free(alias->ctx, alias->last_use);
+  berth__free(alias->ctx, alias->is_output);
+  berth__free(alias->ctx, alias->may_stride);
+  berth__free(alias->ctx, alias->values);
+  berth__free(alias->ctx, alias->classes);
+  berth__free(alias->ctx, alias->delta);
+  *alias = (berth__alias){.ctx = alias->ctx};
+}
+
+uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard) {
+  uint32_t end = berth__plan_end(alias->n_steps);
+  memset(alias->delta, 0, ((size_t)end + 1) * sizeof *alias->delta);
+  for (size_t v = 0; v < alias->graph->n_values; v++) {
+    const berth__alias_class *class = &alias->classes[v];
+    berth_value_kind kind = alias->graph->values[v].kind;
+    if (alias->values[v].parent != v || class->size == 0 || !berth__alias_in_arena(alias, (berth_value)v)) continue;
+    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT) continue;
+    bool is_boundary = kind == BERTH_VALUE_INPUT || class->has_output;
+    uint64_t room = class->size + (is_boundary ? guard : 0);
+    int64_t rounded = (int64_t)((room + align - 1) & ~(align - 1));
+    alias->delta[class->birth] += rounded;
+    alias->delta[class->death] -= rounded;
+  }
+  int64_t now = 0, most = 0;
+  for (uint32_t t = 0; t < end; t++) {
+    now += alias->delta[t];
+    if (now > most) most = now;
+  }
+  return (uint64_t)most;
+}

@@ -1,0 +1,54 @@
+/* Who lies in whose bytes: views, in-place results, parts born inside their concat. Decided before packing. */
+#ifndef BERTH_PLAN_ALIAS_H
+#define BERTH_PLAN_ALIAS_H
+
+#include "plan/plan.h"
+
+/* A value's bytes lie `offset` bytes into those of `parent`; a root is its own parent. */
+typedef struct berth__alias_value {
+  berth_value parent;
+  uint64_t offset;
+  int64_t stride[BERTH_MAX_RANK];
+  bool is_view, in_place, born_inside;
+} berth__alias_value;
+
+/* All values that share a root's bytes; only the entries of roots mean anything. */
+typedef struct berth__alias_class {
+  uint64_t size;        /* bytes of the root */
+  uint32_t birth;       /* first step at which a member is made */
+  uint32_t death;       /* behind the last step at which one is read; the end when one is an output */
+  uint32_t first_write; /* first and last step at which a kernel wrote over a member; UINT32_MAX / 0: never */
+  uint32_t last_write;
+  bool has_output;
+} berth__alias_class;
+
+typedef struct berth__alias {
+  berth_context *ctx;
+  const berth_graph *graph;
+  uint32_t flags;
+  const uint32_t *order;
+  uint32_t n_steps;
+  uint32_t *step_of;  /* one a node */
+  uint32_t *last_use; /* one a value: behind its last reader; 0: never read */
+  bool *is_output;    /* one a value */
+  bool *may_stride;   /* one a value: every reader takes it with any strides */
+  int64_t *delta;     /* one a step and one more: room for berth__alias_load */
+  berth__alias_value *values;
+  berth__alias_class *classes;
+} berth__alias;
+
+/* order: a valid order of the graph's nodes, kept by the caller. */
+berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, uint32_t flags, const uint32_t *order,
+                                 berth_error *err);
+void berth__alias_free(berth__alias *alias);
+/* The root of a value, and the bytes from its start. */
+berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset);
+/* Whether a value has bytes in the arena by the flags (its root decides). */
+bool berth__alias_in_arena(const berth__alias *alias, berth_value root);
+/* The largest sum of sizes alive at one step, each rounded up to align: no packing can be smaller. */
+uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard);
+
+/* concat.c: embeds the parts of concats where that does not raise the load. */
+void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard);
+
+#endif

@@ -1,0 +1,215 @@
+/* Building a plan: bind, order, alias, buffers, weights, packing, check. */
+#include <stdlib.h>
+
+#include "base/math.h"
+#include "plan/alias.h"
+#include "plan/buffers.h"
+#include "plan/layout.h"
+#include "plan/placement.h"
+#include "plan/schedule.h"
+
+berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
+  const berth__value *v = &graph->values[value];
+  berth_tensor tensor = {.type = v->type, .rank = v->shape.rank};
+  memcpy(tensor.dim, v->shape.dim, sizeof tensor.dim);
+  memcpy(tensor.stride, stride, sizeof tensor.stride);
+  return tensor;
+}
+
+void berth_plan_destroy(berth_plan *plan) {
+  if (plan == NULL) return;
+  berth_graph_destroy(plan->graph);
+  berth__free(plan->ctx, plan->order);
+  berth__free(plan->ctx, plan->places);
+  berth__free(plan->ctx, plan->buffers);
+  berth__free(plan->ctx, plan->scratch);
+  berth__free(plan->ctx, plan);
+}
+
+/* One way to run the graph, measured by its load. */
+typedef struct draft {
+  uint32_t *order;
+  berth__alias alias;
+  uint64_t load;
+} draft;
+
+static void draft_free(berth_context *ctx, draft *d) {
+  berth__free(ctx, d->order);
+  berth__alias_free(&d->alias);
+  *d = (draft){.alias = {.ctx = ctx}};
+}
+
+static berth_status draft_create(const berth_plan *plan, berth__schedule_rule rule, uint32_t extra_flags,
+                                 uint64_t guard, draft *d, berth_error *err) {
+  berth_context *ctx = plan->ctx;
+  *d = (draft){.alias = {.ctx = ctx}};
+  d->order = berth__alloc_array(ctx, plan->graph->n_nodes, sizeof *d->order);
+  if (d->order == NULL) return berth__fail_nomem(err, "a plan");
+  berth_status status = berth__schedule(plan->graph, rule, d->order, err);
+  if (status == BERTH_OK)
+    status = berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, err);
+  if (status != BERTH_OK) {
+    draft_free(ctx, d);
+    return status;
+  }
+  berth__alias_concat(&d->alias, plan->align, guard);
+  d->load = berth__alias_load(&d->alias, plan->align, guard);
+  return BERTH_OK;
+}
+
+/* Tries every order that is allowed, each with and without strided views (those save copies but keep their root alive),
+ * and keeps the one with the smallest load; the first wins a tie. */
+static berth_status best_draft(const berth_plan *plan, berth_order order, uint64_t guard, draft *best,
+                               berth_error *err) {
+  static const uint32_t variants[] = {0, BERTH_PLAN_NO_STRIDED};
+  bool have = false;
+  *best = (draft){.alias = {.ctx = plan->ctx}};
+  for (int rule = 0; rule < BERTH__SCHEDULE_RULES; rule++) {
+    if (rule != BERTH__SCHEDULE_SOURCE && order != BERTH_ORDER_MEMORY) break;
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+      draft next;
+      if (variants[i] != 0 && (plan->flags & (variants[i] | BERTH_PLAN_NO_REUSE))) continue;
+      berth_status status = draft_create(plan, (berth__schedule_rule)rule, variants[i], guard, &next, err);
+      if (status != BERTH_OK) {
+        draft_free(plan->ctx, best);
+        return status;
+      }
+      if (have && next.load >= best->load) {
+        draft_free(plan->ctx, &next);
+        continue;
+      }
+      draft_free(plan->ctx, best);
+      *best = next;
+      have = true;
+    }
+  }
+  return BERTH_OK;
+}
+
+/* What the same graph takes when nothing shares bytes. */
+static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint64_t *out, berth_error *err) {
+  draft apart;
+  uint64_t align = plan->align;
+  BERTH__TRY(draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, &apart, err));
+  *out = apart.load;
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    const berth__buffer *buffer = &plan->buffers[i];
+    if (buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_CONSTANT ||
+        buffer->kind == BERTH__BUFFER_SCRATCH)
+      *out += (buffer->size + align - 1) & ~(align - 1);
+  }
+  draft_free(plan->ctx, &apart);
+  return BERTH_OK;
+}
+
+static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, const berth__limits *limits,
+                              berth_error *err) {
+  uint64_t guard = desc->guard, base = 0;
+  draft best;
+  if (guard == BERTH_GUARD_AUTO) guard = plan->align > BERTH__MIN_GUARD ? plan->align : BERTH__MIN_GUARD;
+  BERTH__TRY(best_draft(plan, desc->order, guard, &best, err));
+  plan->order = best.order;
+  best.order = NULL;
+  berth_status status = berth__buffers_create(plan, &best.alias, guard, limits, err);
+  draft_free(plan->ctx, &best);
+  BERTH__TRY(status);
+  BERTH__TRY(berth__layout_apply(plan, desc->layout, &base, err));
+  plan->info.weights_size = base;
+  BERTH__TRY(berth__placement(plan, base, desc->effort, err));
+  BERTH__TRY(total_unshared(plan, guard, &plan->info.total_unshared, err));
+  berth_plan_info *info = &plan->info;
+  info->arena_size = base + info->activations_size + info->scratch_size;
+  info->saved = info->total_unshared > info->arena_size ? info->total_unshared - info->arena_size : 0;
+  info->n_values = (uint32_t)plan->graph->n_values;
+  info->n_buffers = (uint32_t)plan->n_buffers;
+  info->n_steps = plan->n_steps;
+  return BERTH_OK;
+}
+
+static berth_status check_desc(const berth_plan_desc *desc, const berth__limits *limits, uint64_t *align,
+                               berth_error *err) {
+  *align = desc->align != 0 ? desc->align : BERTH__DEFAULT_ALIGN;
+  if (!berth__is_power_of_two(*align) || *align > (uint64_t)1 << 40)
+    return berth__fail(err, BERTH_INVALID, "an alignment of %llu is asked for; it must be a power of two up to 2^40",
+                       (unsigned long long)*align);
+  if (*align < limits->min_align) *align = limits->min_align;
+  if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
+    return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
+                       (unsigned long long)desc->guard);
+  if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
+    return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
+  return BERTH_OK;
+}
+
+static bool reuse_is_off(void) {
+  const char *setting = getenv("BERTH_ARENA_NO_REUSE");
+  return setting != NULL && strcmp(setting, "1") == 0;
+}
+
+static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                          berth_plan **out, berth_error *err) {
+  uint64_t align;
+  *out = NULL;
+  BERTH__TRY(check_desc(desc, limits, &align, err));
+  if (graph->n_outputs == 0)
+    return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
+  berth_plan *plan = berth__alloc_zero(graph->ctx, sizeof *plan);
+  if (plan == NULL) return berth__fail_nomem(err, "a plan");
+  plan->ctx = graph->ctx;
+  plan->flags = desc->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
+  plan->align = align;
+  plan->n_threads = desc->n_threads != 0 ? desc->n_threads : graph->ctx->n_threads;
+  plan->n_steps = (uint32_t)graph->n_nodes;
+  berth_status status = berth_graph_bind(graph, desc->dims, desc->n_dims, &plan->graph, err);
+  if (status == BERTH_OK) status = fill_plan(plan, desc, limits, err);
+#ifndef NDEBUG
+  if (status == BERTH_OK) status = berth_plan_check(plan, err);
+#endif
+  if (status != BERTH_OK) {
+    berth_plan_destroy(plan);
+    return status;
+  }
+  *out = plan;
+  return BERTH_OK;
+}
+
+/* A budget that the given order does not meet is tried again with orders that lower the peak. */
+static berth_status meet_budget(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                                berth_plan **plan, berth_error *err) {
+  if (desc->budget == 0 || (*plan)->info.arena_size <= desc->budget) return BERTH_OK;
+  if (desc->order != BERTH_ORDER_MEMORY) {
+    berth_plan_desc again = *desc;
+    berth_plan *other;
+    again.order = BERTH_ORDER_MEMORY;
+    BERTH__TRY(build(graph, &again, limits, &other, err));
+    berth_plan *larger = other->info.arena_size < (*plan)->info.arena_size ? *plan : other;
+    if (larger == *plan) *plan = other;
+    berth_plan_destroy(larger);
+    if ((*plan)->info.arena_size <= desc->budget) return BERTH_OK;
+  }
+  const berth_plan_info *info = &(*plan)->info;
+  return berth__fail(err, BERTH_INFEASIBLE,
+                     "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, activations %llu, "
+                     "scratch %llu)",
+                     (unsigned long long)desc->budget, (unsigned long long)info->arena_size,
+                     (unsigned long long)info->weights_size, (unsigned long long)info->activations_size,
+                     (unsigned long long)info->scratch_size);
+}
+
+berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                               berth_plan **out, berth_error *err) {
+  berth_plan *plan;
+  *out = NULL;
+  BERTH__TRY(build(graph, desc, limits, &plan, err));
+  berth_status status = meet_budget(graph, desc, limits, &plan, err);
+  if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
+    status = berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",
+                         (unsigned long long)plan->info.arena_size, limits->device,
+                         (unsigned long long)limits->max_block);
+  if (status != BERTH_OK) {
+    berth_plan_destroy(plan);
+    return status;
+  }
+  *out = plan;
+  return BERTH_OK;
+}

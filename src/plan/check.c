@@ -1,0 +1,325 @@
+/* The independent checker. It shares nothing with the planner's reasoning: it knows no classes and no lifetimes, but
+ * plays the steps through on byte ranges and asks of every write whom it destroys.
+ *
+ *   A value is intact from the step that makes it until a kernel writes into its bytes. Reading a value that is not
+ *   intact, or destroying one that is still to be read, is an error. Kernels may write over an operand only as their
+ *   op's row allows. Params, constants, and inputs that stay are never written. */
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+typedef struct range {
+  uint64_t low, high; /* bytes [low, high) of the arena; equal: none */
+} range;
+
+typedef struct checker {
+  const berth_plan *plan;
+  berth_error *err;
+  range *ranges;      /* one a value */
+  bool *intact;       /* one a value */
+  uint32_t *reads;    /* one a value: reads to come; outputs have one that never comes */
+  berth_value *alive; /* values that are intact, still to be read, and may be destroyed */
+  size_t n_alive;
+  range *kept; /* what is never written: sorted */
+  size_t n_kept;
+} checker;
+
+static const char *name_of(const checker *c, berth_value value) {
+  return c->plan->graph->values[value].name;
+}
+
+static bool overlap(range a, range b) {
+  return a.low < b.high && b.low < a.high;
+}
+
+static bool inside(range a, range b) {
+  return a.low >= b.low && a.high <= b.high;
+}
+
+static bool is_contiguous(const checker *c, berth_value value) {
+  berth_tensor tensor = berth__plan_tensor(c->plan->graph, value, c->plan->places[value].stride);
+  return berth__is_contiguous(&tensor);
+}
+
+/* The bytes from a value's first element to its last. */
+static range range_of(const berth_plan *plan, berth_value value) {
+  const berth__place *place = &plan->places[value];
+  const berth__value *v = &plan->graph->values[value];
+  uint64_t last = 0, element = berth__plan_element(plan->flags, v->type);
+  if (place->buffer == BERTH__NO_BUFFER) return (range){0, 0};
+  uint64_t low = plan->buffers[place->buffer].offset + place->root_offset;
+  for (uint32_t i = 0; i < v->shape.rank; i++) {
+    if (v->shape.dim[i] == 0) return (range){low, low};
+    last += (uint64_t)(v->shape.dim[i] - 1) * (uint64_t)place->stride[i];
+  }
+  return (range){low, low + (last + 1) * element};
+}
+
+static bool stays(const checker *c, berth_value value) {
+  berth_value_kind kind = c->plan->graph->values[value].kind;
+  if (kind == BERTH_VALUE_INPUT) return !(c->plan->flags & BERTH_PLAN_INPUTS_DIE);
+  return kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT;
+}
+
+/* ---- The buffers as rectangles ---- */
+
+static int by_birth(const void *a, const void *b) {
+  const berth__buffer *x = *(const berth__buffer *const *)a, *y = *(const berth__buffer *const *)b;
+  return x->birth != y->birth ? (x->birth < y->birth ? -1 : 1) : (x < y ? -1 : x > y);
+}
+
+static berth_status check_buffer(const checker *c, const berth__buffer *buffer) {
+  const berth_plan *plan = c->plan;
+  const char *name = buffer->owner != BERTH_VALUE_NONE ? name_of(c, buffer->owner) : "scratch";
+  if (buffer->birth >= buffer->death)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' never lives", name);
+  if (buffer->offset % plan->align != 0)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' at %llu is not aligned", name,
+                       (unsigned long long)buffer->offset);
+  if (buffer->offset + buffer->size + buffer->guard > plan->info.arena_size)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' ends behind the arena", name);
+  return BERTH_OK;
+}
+
+static berth_status check_rectangles(const checker *c) {
+  const berth_plan *plan = c->plan;
+  const berth__buffer **sorted = berth__alloc_array(plan->ctx, 2 * plan->n_buffers, sizeof *sorted);
+  if (sorted == NULL) return berth__fail_nomem(c->err, "checking a plan");
+  const berth__buffer **open = sorted + plan->n_buffers;
+  size_t n_open = 0;
+  berth_status status = BERTH_OK;
+  for (size_t i = 0; i < plan->n_buffers; i++) sorted[i] = &plan->buffers[i];
+  qsort(sorted, plan->n_buffers, sizeof *sorted, by_birth);
+  for (size_t i = 0; i < plan->n_buffers && status == BERTH_OK; i++) {
+    const berth__buffer *x = sorted[i];
+    range mine = {x->offset, x->offset + x->size + x->guard};
+    size_t kept = 0;
+    status = check_buffer(c, x);
+    for (size_t k = 0; k < n_open && status == BERTH_OK; k++) {
+      range other = {open[k]->offset, open[k]->offset + open[k]->size + open[k]->guard};
+      if (open[k]->death <= x->birth) continue;
+      open[kept++] = open[k];
+      if (overlap(mine, other))
+        status = berth__fail(c->err, BERTH_INTERNAL, "plan check: buffers %zu and %zu share bytes at step %u",
+                             (size_t)(x - plan->buffers), (size_t)(open[k] - plan->buffers), x->birth);
+    }
+    n_open = kept;
+    open[n_open++] = x;
+  }
+  berth__free(plan->ctx, sorted);
+  return status;
+}
+
+/* ---- The steps played through ---- */
+
+static int by_low(const void *a, const void *b) {
+  const range *x = a, *y = b;
+  return x->low != y->low ? (x->low < y->low ? -1 : 1) : 0;
+}
+
+static bool hits_kept(const checker *c, range bytes) {
+  size_t low = 0, high = c->n_kept;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (c->kept[middle].high <= bytes.low)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < c->n_kept && overlap(c->kept[low], bytes);
+}
+
+static void start(checker *c) {
+  const berth_graph *graph = c->plan->graph;
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
+      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) c->reads[graph->nodes[n].in[i]]++;
+  for (size_t i = 0; i < graph->n_outputs; i++) c->reads[graph->outputs[i].value]++;
+  for (size_t v = 0; v < graph->n_values; v++) {
+    c->ranges[v] = range_of(c->plan, (berth_value)v);
+    if (graph->values[v].kind == BERTH_VALUE_NODE) continue;
+    c->intact[v] = true;
+    if (c->ranges[v].low == c->ranges[v].high) continue;
+    if (stays(c, (berth_value)v))
+      c->kept[c->n_kept++] = c->ranges[v];
+    else
+      c->alive[c->n_alive++] = (berth_value)v;
+  }
+  qsort(c->kept, c->n_kept, sizeof *c->kept, by_low);
+}
+
+static berth_status check_reads(const checker *c, const berth__node *node, uint32_t step) {
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    berth_value value = node->in[i];
+    if (value == BERTH_VALUE_NONE) continue;
+    if (!c->intact[value])
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
+                         name_of(c, node->out[0]), name_of(c, value));
+    if (!is_contiguous(c, value) && !berth__op_takes_strided(node->op, i))
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
+                         name_of(c, node->out[0]), name_of(c, value));
+    uint32_t buffer = c->plan->places[value].buffer;
+    if (buffer != BERTH__NO_BUFFER &&
+        (step < c->plan->buffers[buffer].birth || step >= c->plan->buffers[buffer].death))
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
+                         name_of(c, value));
+  }
+  return BERTH_OK;
+}
+
+/* A view shows exactly the bytes that its op says. */
+static berth_status check_views(const checker *c, const berth__node *node, uint32_t step) {
+  const berth_plan *plan = c->plan;
+  berth_tensor in = berth__plan_tensor(plan->graph, node->in[0], plan->places[node->in[0]].stride);
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    const berth__place *place = &plan->places[node->out[i]], *from = &plan->places[node->in[0]];
+    const berth__value *value = &plan->graph->values[node->out[i]];
+    int64_t offset = 0, stride[BERTH_MAX_RANK] = {0};
+    bool ok = node->op->family->view != NULL &&
+              node->op->family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride) &&
+              place->root == from->root && place->buffer == from->buffer &&
+              place->root_offset == from->root_offset + (uint64_t)offset * berth__plan_element(plan->flags, in.type) &&
+              memcmp(stride, place->stride, value->shape.rank * sizeof *stride) == 0;
+    if (!ok)
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not the view that it should be", step,
+                         value->name);
+  }
+  return BERTH_OK;
+}
+
+/* A concat leaves alone what already lies in its place. */
+static bool is_part_in_place(const checker *c, const berth__node *node, berth_value value) {
+  if (node->op->code != BERTH__OP_concat) return false;
+  uint64_t at = c->ranges[node->out[0]].low;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    const berth__value *part = &c->plan->graph->values[node->in[i]];
+    int64_t count = 0;
+    berth__shape_count(&part->shape, &count);
+    range place = {at, at + (uint64_t)count * berth__plan_element(c->plan->flags, part->type)};
+    bool lies_there = c->ranges[node->in[i]].low == place.low && c->ranges[node->in[i]].high == place.high &&
+                      is_contiguous(c, node->in[i]);
+    if (lies_there && inside(c->ranges[value], place)) return true;
+    at = place.high;
+  }
+  return false;
+}
+
+static bool is_operand(const berth__node *node, berth_value value) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] == value) return true;
+  return false;
+}
+
+/* Whether the op's row lets output `out` lie exactly over this operand, wherever it is an operand. */
+static bool may_write_over(const checker *c, const berth__node *node, uint32_t out, berth_value operand) {
+  range a = c->ranges[node->out[out]], b = c->ranges[operand];
+  if (out != 0 || a.low != b.low || a.high != b.high || !is_contiguous(c, operand)) return false;
+  const berth__value *x = &c->plan->graph->values[node->out[out]], *y = &c->plan->graph->values[operand];
+  if (berth_type_size(x->type) != berth_type_size(y->type) || !berth__shape_equal(&x->shape, &y->shape)) return false;
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] == operand && (i > 31 || !(node->op->in_place >> i & 1u))) return false;
+  return true;
+}
+
+/* A write of the step into these bytes: nothing that is needed may lie there. out: which result; UINT32_MAX: scratch. */
+static berth_status check_write(checker *c, const berth__node *node, uint32_t step, range bytes, uint32_t out) {
+  if (bytes.low == bytes.high) return BERTH_OK;
+  if (hits_kept(c, bytes))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') writes over an input, param or constant",
+                       step, name_of(c, node->out[0]));
+  for (size_t i = 0; i < c->n_alive; i++) {
+    berth_value other = c->alive[i];
+    if (!overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
+    uint32_t reads_here = 0;
+    for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other;
+    if (is_operand(node, other) && (out == UINT32_MAX || !may_write_over(c, node, out, other)))
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') writes over its operand '%s'", step,
+                         name_of(c, node->out[0]), name_of(c, other));
+    if (c->reads[other] > reads_here)
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') destroys '%s', which is still needed",
+                         step, name_of(c, node->out[0]), name_of(c, other));
+    c->intact[other] = false;
+  }
+  return BERTH_OK;
+}
+
+static range scratch_range(const berth_plan *plan, uint32_t step) {
+  if (plan->scratch[step] == BERTH__NO_BUFFER) return (range){0, 0};
+  const berth__buffer *buffer = &plan->buffers[plan->scratch[step]];
+  return (range){buffer->offset, buffer->offset + buffer->size};
+}
+
+static berth_status check_writes(checker *c, const berth__node *node, uint32_t step) {
+  range scratch = scratch_range(c->plan, step);
+  BERTH__TRY(check_write(c, node, step, scratch, UINT32_MAX));
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    range mine = c->ranges[node->out[i]];
+    if (!is_contiguous(c, node->out[i]))
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is written through strides",
+                         name_of(c, node->out[i]));
+    BERTH__TRY(check_write(c, node, step, mine, i));
+    for (uint32_t k = 0; k < i; k++)
+      if (overlap(mine, c->ranges[node->out[k]]))
+        return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: two results share bytes", step);
+    if (overlap(mine, scratch))
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' lies in the scratch", step,
+                         name_of(c, node->out[i]));
+  }
+  return BERTH_OK;
+}
+
+static void finish_step(checker *c, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE) c->reads[node->in[i]]--;
+  size_t kept = 0;
+  for (size_t i = 0; i < c->n_alive; i++)
+    if (c->reads[c->alive[i]] != 0 && c->intact[c->alive[i]]) c->alive[kept++] = c->alive[i];
+  c->n_alive = kept;
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    berth_value value = node->out[i];
+    c->intact[value] = true;
+    bool needed = c->reads[value] != 0 && c->ranges[value].low != c->ranges[value].high;
+    if (needed && !stays(c, c->plan->places[value].root)) c->alive[c->n_alive++] = value;
+  }
+}
+
+static berth_status check_steps(checker *c) {
+  const berth_plan *plan = c->plan;
+  start(c);
+  for (uint32_t step = 0; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    BERTH__TRY(check_reads(c, node, step));
+    BERTH__TRY(plan->places[node->out[0]].is_view ? check_views(c, node, step) : check_writes(c, node, step));
+    finish_step(c, node);
+  }
+  for (size_t i = 0; i < plan->graph->n_outputs; i++)
+    if (!c->intact[plan->graph->outputs[i].value])
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: output '%s' is not intact at the end",
+                         plan->graph->outputs[i].name);
+  return BERTH_OK;
+}
+
+berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
+  if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
+  berth_context *ctx = plan->ctx;
+  size_t n = plan->graph->n_values;
+  checker c = {.plan = plan,
+               .err = err,
+               .ranges = berth__alloc_array(ctx, n, sizeof *c.ranges),
+               .intact = berth__alloc_array_zero(ctx, n, sizeof *c.intact),
+               .reads = berth__alloc_array_zero(ctx, n, sizeof *c.reads),
+               .alive = berth__alloc_array(ctx, n, sizeof *c.alive),
+               .kept = berth__alloc_array(ctx, n, sizeof *c.kept)};
+  berth_status status = BERTH_OK;
+  if (!c.ranges || !c.intact || !c.reads || !c.alive || !c.kept)
+    status = berth__fail_nomem(err, "checking a plan");
+  else
+    status = check_rectangles(&c);
+  if (status == BERTH_OK) status = check_steps(&c);
+  berth__free(ctx, c.ranges);
+  berth__free(ctx, c.intact);
+  berth__free(ctx, c.reads);
+  berth__free(ctx, c.alive);
+  berth__free(ctx, c.kept);
+  return status;
+}

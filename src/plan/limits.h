@@ -1,0 +1,15 @@
+/* All that the planner knows of a device, so that planning is tested without a driver. */
+#ifndef BERTH_PLAN_LIMITS_H
+#define BERTH_PLAN_LIMITS_H
+
+#include "ops/op.h"
+
+typedef struct berth__limits {
+  const char *device;
+  uint64_t min_align; /* offsets are multiples of this, whatever the caller asks for */
+  uint64_t max_block; /* the largest arena; 0: no limit */
+  /* Scratch for one step with n_threads workers. The tensors in call have no data yet. NULL: no op needs any. */
+  uint64_t (*scratch)(const berth__op *op, const berth_op_call *call, uint32_t n_threads);
+} berth__limits;
+
+#endif

@@ -1,0 +1,67 @@
+/* Lower bounds.
+ *
+ * Everything alive in a section has to be stacked, so no packing is lower than the largest load. Where sizes were
+ * rounded up to a common alignment, only the topmost item of a section may do without its rounding, so the largest
+ * tail in the section is taken off. A packing that is as low as this bound is proven optimal without any search. */
+#include "plan/pack/bound.h"
+
+#include "plan/pack/prepare.h"
+#include "plan/pack/sort.h"
+
+/* The first section at or after s that has no tail yet; `next` is a forest with path halving. */
+static uint32_t find_bare(uint32_t *next, uint32_t s) {
+  while (next[s] != s) {
+    next[s] = next[next[s]];
+    s = next[s];
+  }
+  return s;
+}
+
+/* Takes the largest tail of every section off its load: items by falling tail each paint what is still bare. */
+static berth_status subtract_tails(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
+                                   int64_t *load, berth_error *err) {
+  berth_status status = BERTH_OK;
+  uint32_t *lists = berth__alloc_array(ctx, (size_t)n * 2 + n_sections + 1, sizeof *lists);
+  uint64_t *key = berth__alloc_array(ctx, n, sizeof *key);
+  if (lists == NULL || key == NULL) {
+    status = berth__fail_nomem(err, "bounding a packing");
+  } else {
+    uint32_t *order = lists, *scratch = lists + n, *next = lists + 2 * (size_t)n;
+    for (uint32_t s = 0; s <= n_sections; s++) next[s] = s;
+    for (uint32_t i = 0; i < n; i++) {
+      order[i] = i;
+      key[i] = UINT64_MAX - (uint64_t)items[i].tail;
+    }
+    berth__pack_sort(order, n, key, scratch);
+    for (uint32_t k = 0; k < n; k++) {
+      const berth__pack_item *item = &items[order[k]];
+      for (uint32_t s = find_bare(next, item->lo); s < item->hi; s = find_bare(next, s)) {
+        load[s] -= item->tail;
+        next[s] = s + 1;
+      }
+    }
+  }
+  berth__free(ctx, key);
+  berth__free(ctx, lists);
+  return status;
+}
+
+berth_status berth__pack_lower_bound(berth_context *ctx, const berth__pack_item *items, uint32_t n,
+                                     uint32_t n_sections, int64_t *bound, berth_error *err) {
+  int64_t best = 0, largest_tail = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t end = (items[i].fixed >= 0 ? items[i].fixed : 0) + items[i].size - items[i].tail;
+    if (end > best) best = end;
+    if (items[i].tail > largest_tail) largest_tail = items[i].tail;
+  }
+  int64_t *load = berth__alloc_array(ctx, n_sections, sizeof *load);
+  if (load == NULL) return berth__fail_nomem(err, "bounding a packing");
+  berth__pack_loads(items, n, n_sections, load);
+  berth_status status = BERTH_OK;
+  if (largest_tail > 0) status = subtract_tails(ctx, items, n, n_sections, load, err);
+  for (uint32_t s = 0; s < n_sections; s++)
+    if (load[s] > best) best = load[s];
+  berth__free(ctx, load);
+  *bound = best;
+  return status;
+}

@@ -1,0 +1,26 @@
+/* Placing items one after the other, each as low as it goes (or in the tightest gap), in any order. */
+#ifndef BERTH_PLAN_PACK_FIRSTFIT_H
+#define BERTH_PLAN_PACK_FIRSTFIT_H
+
+#include "plan/pack/problem.h"
+
+typedef enum berth__pack_rule {
+  BERTH__PACK_FIRST_FIT, /* the lowest offset */
+  BERTH__PACK_BEST_FIT   /* the smallest gap that is large enough; costs more */
+} berth__pack_rule;
+
+typedef struct berth__pack_skyline berth__pack_skyline;
+
+berth_status berth__pack_skyline_create(berth_context *ctx, uint32_t n_sections, berth__pack_skyline **out,
+                                        berth_error *err);
+void berth__pack_skyline_destroy(berth__pack_skyline *sky);
+void berth__pack_skyline_clear(berth__pack_skyline *sky); /* keeps the memory for the next pass */
+
+/* Finds a place for the item and takes it. *ticks grows by what that cost. */
+berth_status berth__pack_skyline_place(berth__pack_skyline *sky, const berth__pack_item *item, berth__pack_rule rule,
+                                       int64_t *offset, uint64_t *ticks, berth_error *err);
+/* Takes a place that is known. */
+berth_status berth__pack_skyline_take(berth__pack_skyline *sky, const berth__pack_item *item, int64_t offset,
+                                      uint64_t *ticks, berth_error *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* The constructors.
+ *
+ * A pass places all items by first-fit in one order. Then the squeaky wheel gets the grease: items that stick out
+ * above a target halfway between the best height and the lower bound get more weight, the order is sorted by weight
+ * first, and the next pass places them earlier. A few passes of this bring most orders from tens of percent above the
+ * bound to fractions of one.
+ *
+ * The classical heuristics of other compilers (largest first, fullest section first, oldest first; first-fit and
+ * best-fit) are all passes of the portfolio, so that its result is never worse than theirs. Best-fit looks at every
+ * gap and is left out for very large parts, where first-fit with the squeaky wheel is better anyway. */
+#include "plan/pack/portfolio.h"
+
+#include <string.h>
+
+#include "plan/pack/firstfit.h"
+#include "plan/pack/order.h"
+
+enum { BEST_FIT_MAX = 40000, SQUEAKS = 12, PATIENCE = 4 };
+
+typedef struct builder {
+  berth_context *ctx;
+  berth__pack_part *part;
+  berth__pack_budget *budget;
+  berth__pack_skyline *sky;
+  berth__pack_sorter sorter;
+  uint32_t *base, *order; /* an order as sorted, and with the weights on top */
+  uint32_t *weight;
+  int64_t *offsets; /* of this pass */
+  int64_t enough;
+  uint64_t stop; /* spent ticks at which construction ends */
+} builder;
+
+static int64_t top_of(const berth__pack_item *item, int64_t offset) {
+  return offset + item->size - item->tail;
+}
+
+/* True when there is nothing more to do here. */
+static int finished(const builder *b) {
+  if (b->part->height == INT64_MAX) return 0;
+  return b->part->height <= b->enough || b->budget->cancelled || b->budget->spent >= b->stop;
+}
+
+static berth_status take_fixed(builder *b, int64_t *height, uint64_t *ticks, berth_error *err) {
+  const berth__pack_part *part = b->part;
+  for (uint32_t i = 0; i < part->n; i++) {
+    const berth__pack_item *item = &part->items[i];
+    if (item->fixed < 0) continue;
+    BERTH__TRY(berth__pack_skyline_take(b->sky, item, item->fixed, ticks, err));
+    b->offsets[i] = item->fixed;
+    if (top_of(item, item->fixed) > *height) *height = top_of(item, item->fixed);
+  }
+  return BERTH_OK;
+}
+
+/* Places everything in b->order and keeps the placement when it is the best so far. */
+static berth_status run_pass(builder *b, berth__pack_rule rule, int64_t *height, berth_error *err) {
+  berth__pack_part *part = b->part;
+  uint64_t ticks = part->n_sections;
+  *height = 0;
+  berth__pack_skyline_clear(b->sky);
+  BERTH__TRY(take_fixed(b, height, &ticks, err));
+  for (uint32_t k = 0; k < part->n; k++) {
+    uint32_t i = b->order[k];
+    const berth__pack_item *item = &part->items[i];
+    if (item->fixed >= 0) continue;
+    BERTH__TRY(berth__pack_skyline_place(b->sky, item, rule, &b->offsets[i], &ticks, err));
+    if (top_of(item, b->offsets[i]) > *height) *height = top_of(item, b->offsets[i]);
+  }
+  b->budget->spent += ticks;
+  if (*height < part->height) {
+    part->height = *height;
+    memcpy(part->offsets, b->offsets, part->n * sizeof *part->offsets);
+  }
+  berth__pack_budget_over(b->budget);
+  return BERTH_OK;
+}
+
+/* b->order: the base order, heaviest items first. Weights are small, so this is a counting sort. */
+static void sort_by_weight(builder *b) {
+  uint32_t start[SQUEAKS + 2] = {0};
+  uint32_t n = b->part->n;
+  for (uint32_t i = 0; i < n; i++) start[SQUEAKS - b->weight[i] + 1]++;
+  for (uint32_t w = 1; w < SQUEAKS + 2; w++) start[w] += start[w - 1];
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t i = b->base[k];
+    b->order[start[SQUEAKS - b->weight[i]]++] = i;
+  }
+}
+
+static void grease(builder *b, int64_t best) {
+  const berth__pack_part *part = b->part;
+  int64_t target = part->lower_bound + (best - part->lower_bound) / 2;
+  if (target > best - 1) target = best - 1;
+  for (uint32_t i = 0; i < part->n; i++)
+    if (top_of(&part->items[i], b->offsets[i]) > target) b->weight[i]++;
+}
+
+static berth_status squeak(builder *b, berth__pack_order order, uint64_t seed, berth_error *err) {
+  berth__pack_part *part = b->part;
+  berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, seed, b->base);
+  memset(b->weight, 0, part->n * sizeof *b->weight);
+  int64_t best = INT64_MAX;
+  int stale = 0;
+  for (int pass = 0; pass < SQUEAKS && stale < PATIENCE; pass++) {
+    int64_t height;
+    sort_by_weight(b);
+    BERTH__TRY(run_pass(b, BERTH__PACK_FIRST_FIT, &height, err));
+    if (finished(b)) return BERTH_OK;
+    stale = height < best ? 0 : stale + 1;
+    if (height < best) best = height;
+    grease(b, best);
+  }
+  return BERTH_OK;
+}
+
+static berth_status best_fit(builder *b, berth__pack_order order, uint64_t seed, berth_error *err) {
+  berth__pack_part *part = b->part;
+  int64_t height;
+  berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, seed, b->order);
+  return run_pass(b, BERTH__PACK_BEST_FIT, &height, err);
+}
+
+static berth_status run_all(builder *b, uint64_t seed, berth_error *err) {
+  static const berth__pack_order orders[] = {BERTH__PACK_BY_LIFETIME, BERTH__PACK_BY_SIZE,
+                                             BERTH__PACK_BY_AREA,     BERTH__PACK_BY_BREADTH,
+                                             BERTH__PACK_BY_START,    BERTH__PACK_BY_SIZE_LIFETIME};
+  static const berth__pack_order tight[] = {BERTH__PACK_BY_START, BERTH__PACK_BY_BREADTH, BERTH__PACK_BY_SIZE};
+  for (size_t k = 0; k < sizeof orders / sizeof *orders && !finished(b); k++)
+    BERTH__TRY(squeak(b, orders[k], seed, err));
+  if (b->part->n > BEST_FIT_MAX) return BERTH_OK;
+  for (size_t k = 0; k < sizeof tight / sizeof *tight && !finished(b); k++)
+    BERTH__TRY(best_fit(b, tight[k], seed, err));
+  return BERTH_OK;
+}
+
+berth_status berth__pack_construct(berth_context *ctx, berth__pack_part *part, uint64_t seed, int64_t enough,
+                                   uint64_t ticks, berth__pack_budget *budget, berth_error *err) {
+  builder b = {.ctx = ctx, .part = part, .budget = budget, .enough = enough, .stop = budget->spent + ticks};
+  berth_status status;
+  uint32_t n = part->n;
+  b.base = berth__alloc_array(ctx, (size_t)n * 3, sizeof *b.base);
+  b.offsets = berth__alloc_array(ctx, n, sizeof *b.offsets);
+  if (b.base == NULL || b.offsets == NULL) {
+    status = berth__fail_nomem(err, "constructing a packing");
+    goto fail;
+  }
+  b.order = b.base + n;
+  b.weight = b.base + 2 * (size_t)n;
+  BERTH__TRY_OR_FAIL(berth__pack_sorter_create(ctx, part->items, n, part->n_sections, &b.sorter, err));
+  BERTH__TRY_OR_FAIL(berth__pack_skyline_create(ctx, part->n_sections, &b.sky, err));
+  BERTH__TRY_OR_FAIL(run_all(&b, seed, err));
+fail:
+  berth__pack_skyline_destroy(b.sky);
+  berth__pack_sorter_destroy(ctx, &b.sorter);
+  berth__free(ctx, b.offsets);
+  berth__free(ctx, b.base);
+  return status;
+}

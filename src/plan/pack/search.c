@@ -1,0 +1,225 @@
+/* Exact search for a placement within a capacity.
+ *
+ * The search builds from the ground up. At every node it takes an item k that rests lowest and branches: either k lies
+ * below all its conflicts that are not placed yet - then it is placed where it rests - or it is skipped, and something
+ * unplaced lies below it. Each way to orient the conflicts is met at most once this way, and k may be chosen freely.
+ * What follows from a decision is the business of state.c.
+ *
+ * Three things make it fast:
+ * - Backjumping. A contradiction comes with the set of decisions to blame. Decisions that are not in the set are undone
+ *   without trying their other branch, which is blamed on the rest of the set.
+ * - Failure weights. Items that take part in contradictions gain weight, and of items that rest equally low the
+ *   heaviest goes first: the search learns where the problem is tight and starts there.
+ * - Restarts. A run that takes too long is abandoned and begun anew with the weights it has taught, under another
+ *   order for ties. The allowance grows, so that the search stays complete. */
+#include "plan/pack/search.h"
+
+#include <string.h>
+
+#include "plan/pack/bits.h"
+#include "plan/pack/order.h"
+#include "plan/pack/prepare.h"
+#include "plan/pack/sort.h"
+#include "plan/pack/state.h"
+
+enum { N_ORDERS = 3, FIRST_ALLOWANCE = 64, GROWTH_NUM = 13, GROWTH_DEN = 10, REPORT_NODES = 64, JITTER = 8 };
+
+/* A decision on the stack. */
+typedef struct frame {
+  uint32_t item;
+  int skipped; /* the second branch is being searched */
+  berth__pack_mark mark;
+} frame;
+
+struct berth__pack_searcher {
+  berth_context *ctx;
+  berth__pack_state state;
+  uint32_t *order;            /* free items: of those that rest equally low the first one is taken */
+  uint32_t *base[N_ORDERS];   /* the orders for ties, before weights */
+  uint64_t *key;
+  uint32_t *scratch;
+  frame *stack;
+  size_t n_stack, stack_capacity;
+};
+
+static berth_status make_orders(berth__pack_searcher *s, uint64_t seed, berth_error *err);
+
+berth_status berth__pack_searcher_create(berth_context *ctx, const berth__pack_item *items, uint32_t n,
+                                         uint32_t n_sections, uint64_t seed, berth__pack_searcher **out,
+                                         berth_error *err) {
+  *out = NULL;
+  berth__pack_searcher *s = berth__alloc_zero(ctx, sizeof *s);
+  if (s == NULL) return berth__fail_nomem(err, "searching a packing");
+  s->ctx = ctx;
+  berth_status status;
+  BERTH__TRY_OR_FAIL(berth__pack_state_create(ctx, items, n, n_sections, &s->state, err));
+  BERTH__TRY_OR_FAIL(make_orders(s, seed, err));
+  *out = s;
+  return BERTH_OK;
+fail:
+  berth__pack_searcher_destroy(s);
+  return status;
+}
+
+void berth__pack_searcher_destroy(berth__pack_searcher *s) {
+  if (s == NULL) return;
+  berth__free(s->ctx, s->stack);
+  berth__free(s->ctx, s->key);
+  berth__free(s->ctx, s->order);
+  berth__pack_state_destroy(&s->state);
+  berth__free(s->ctx, s);
+}
+
+/* ---- Orders ---------------------------------------------------------------------------------------------------- */
+
+static void drop_fixed(const berth__pack_state *state, uint32_t *order) {
+  uint32_t n = 0;
+  for (uint32_t k = 0; k < state->n; k++)
+    if (state->items[order[k]].fixed < 0) order[n++] = order[k];
+}
+
+/* A seed other than 0 moves every item by a few places. */
+static void jitter(berth__pack_searcher *s, uint64_t seed, uint32_t *order) {
+  uint64_t state = (seed + UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0xBF58476D1CE4E5B9) | 1;
+  uint32_t n = s->state.n;
+  for (uint32_t k = 0; k < n; k++)
+    s->key[order[k]] = (uint64_t)k * JITTER + berth__pack_random(&state) % n;
+  berth__pack_sort(order, n, s->key, s->scratch);
+}
+
+static berth_status make_orders(berth__pack_searcher *s, uint64_t seed, berth_error *err) {
+  static const berth__pack_order orders[N_ORDERS] = {BERTH__PACK_BY_SPAN_AREA, BERTH__PACK_BY_BREADTH_AREA,
+                                                     BERTH__PACK_BY_BREADTH_SPAN};
+  const berth__pack_state *state = &s->state;
+  size_t n = state->n;
+  s->order = berth__alloc_array(s->ctx, n * (N_ORDERS + 2), sizeof *s->order);
+  s->key = berth__alloc_array(s->ctx, n, sizeof *s->key);
+  if (s->order == NULL || s->key == NULL) return berth__fail_nomem(err, "searching a packing");
+  s->scratch = s->order + n;
+  berth__pack_sorter sorter;
+  BERTH__TRY(berth__pack_sorter_create(s->ctx, state->items, state->n, state->n_sections, &sorter, err));
+  for (size_t k = 0; k < N_ORDERS; k++) {
+    s->base[k] = s->order + n * (k + 2);
+    berth__pack_sort_items(&sorter, state->items, state->n, state->n_sections, orders[k], seed, s->base[k]);
+    if (seed != 0) jitter(s, seed, s->base[k]);
+    drop_fixed(state, s->base[k]);
+  }
+  berth__pack_sorter_destroy(s->ctx, &sorter);
+  return BERTH_OK;
+}
+
+static void sort_by_weight(berth__pack_searcher *s, const uint32_t *base) {
+  const berth__pack_state *state = &s->state;
+  memcpy(s->order, base, state->n_free * sizeof *s->order);
+  for (uint32_t i = 0; i < state->n; i++) s->key[i] = UINT32_MAX - state->weight[i];
+  berth__pack_sort(s->order, state->n_free, s->key, s->scratch);
+}
+
+/* ---- The tree -------------------------------------------------------------------------------------------------- */
+
+/* An item that may come next: not skipped, and nothing says that it lies higher than where it rests. */
+static uint32_t choose(berth__pack_searcher *s) {
+  const berth__pack_state *state = &s->state;
+  uint32_t best = UINT32_MAX;
+  int64_t lowest = INT64_MAX;
+  for (uint32_t k = 0; k < state->n_free; k++) {
+    uint32_t i = s->order[k];
+    const berth__pack_bounds *b = &state->bounds[i];
+    if (b->rest >= lowest || b->placed || b->skipped || b->low > b->rest) continue;
+    lowest = b->rest;
+    best = i;
+  }
+  s->state.ticks += state->n_free;
+  return best;
+}
+
+/* Nothing may come next, though something has to: all that hold the unplaced items up are to blame. */
+static void blame_all(berth__pack_state *state) {
+  berth__bits_clear(state->conflict, state->words);
+  for (uint32_t i = 0; i < state->n; i++) {
+    const berth__pack_bounds *b = &state->bounds[i];
+    if (b->placed || state->items[i].fixed >= 0) continue;
+    berth__bits_join(state->conflict, berth__pack_why(state, b->skipped ? b->why_skipped : b->why_low), state->words);
+  }
+}
+
+static berth_status push(berth__pack_searcher *s, uint32_t item, berth_error *err) {
+  BERTH__TRY(BERTH__RESERVE(s->ctx, s->stack, s->stack_capacity, s->n_stack + 1, err));
+  s->stack[s->n_stack++] = (frame){item, 0, berth__pack_state_mark(&s->state)};
+  return BERTH_OK;
+}
+
+/* After a contradiction: undoes decisions until one is to blame and takes its other branch. *possible is false when
+ * there is none left, which proves that nothing fits. */
+static berth_status backjump(berth__pack_searcher *s, int *possible, berth_error *err) {
+  berth__pack_state *state = &s->state;
+  *possible = 0;
+  while (s->n_stack > 0 && !*possible) {
+    frame *f = &s->stack[s->n_stack - 1];
+    berth__pack_state_undo(state, f->mark);
+    if (f->skipped || !berth__bits_has(state->conflict, f->item)) {
+      s->n_stack--;
+      continue;
+    }
+    berth__bits_remove(state->conflict, f->item);
+    f->skipped = 1;
+    BERTH__TRY(berth__pack_state_skip(state, f->item, possible, err));
+  }
+  return BERTH_OK;
+}
+
+static int out_of_effort(berth__pack_searcher *s, uint64_t nodes, uint64_t stop, berth__pack_budget *budget) {
+  if (nodes % REPORT_NODES != 0) return 0;
+  budget->spent += s->state.ticks;
+  s->state.ticks = 0;
+  return berth__pack_budget_over(budget) || budget->spent >= stop;
+}
+
+/* One run from the root, for at most `allowance` nodes. */
+static berth_status run(berth__pack_searcher *s, int64_t capacity, uint64_t allowance, uint64_t stop,
+                        berth__pack_budget *budget, berth__pack_answer *answer, berth_error *err) {
+  berth__pack_state *state = &s->state;
+  int possible;
+  *answer = BERTH__PACK_UNDECIDED;
+  s->n_stack = 0;
+  BERTH__TRY(berth__pack_state_reset(state, capacity, &possible, err));
+  for (uint64_t nodes = 1; possible; nodes++) {
+    if (state->n_placed == state->n_free) {
+      *answer = BERTH__PACK_FOUND;
+      return BERTH_OK;
+    }
+    if (nodes > allowance || out_of_effort(s, nodes, stop, budget)) return BERTH_OK;
+    uint32_t k = choose(s);
+    if (k != UINT32_MAX) {
+      BERTH__TRY(push(s, k, err));
+      BERTH__TRY(berth__pack_state_place(state, k, &possible, err));
+    } else {
+      blame_all(state);
+      possible = 0;
+    }
+    if (!possible) BERTH__TRY(backjump(s, &possible, err));
+  }
+  *answer = BERTH__PACK_IMPOSSIBLE;
+  return BERTH_OK;
+}
+
+berth_status berth__pack_search(berth__pack_searcher *s, int64_t capacity, uint64_t ticks, berth__pack_budget *budget,
+                                int64_t *offsets, berth__pack_answer *answer, berth_error *err) {
+  berth__pack_state *state = &s->state;
+  uint64_t stop = budget->spent + ticks, allowance = FIRST_ALLOWANCE + state->n_free / 2;
+  *answer = BERTH__PACK_UNDECIDED;
+  for (uint32_t round = 0;; round++) {
+    if (berth__pack_budget_over(budget) || budget->spent >= stop) return BERTH_OK;
+    sort_by_weight(s, s->base[round % N_ORDERS]);
+    BERTH__TRY(run(s, capacity, allowance, stop, budget, answer, err));
+    budget->spent += state->ticks;
+    state->ticks = 0;
+    if (*answer != BERTH__PACK_UNDECIDED) break;
+    if (round % N_ORDERS == N_ORDERS - 1) allowance = allowance * GROWTH_NUM / GROWTH_DEN;
+  }
+  if (*answer == BERTH__PACK_FOUND) {
+    for (uint32_t i = 0; i < state->n; i++)
+      offsets[i] = state->items[i].fixed >= 0 ? state->items[i].fixed : state->bounds[i].rest;
+  }
+  return BERTH_OK;
+}

@@ -1,0 +1,151 @@
+/* The driver: which part gets which effort, and when to stop.
+ *
+ * The lower bound is known from preparation. Every part is constructed first; a part that stays below what another
+ * part cannot avoid needs nothing more. What sticks out above is then improved, until the bound is reached (a proof),
+ * the capacity is met, or the effort is spent. */
+#include "plan/pack/solve.h"
+
+#include <string.h>
+
+#include "plan/pack/portfolio.h"
+#include "plan/pack/search.h"
+
+/* Shares of the effort: construction may take one half, the attempt at the goal a third of the rest. */
+enum { CONSTRUCT_SHARE = 2, GOAL_SHARE = 3, FIRST_SLICE = 64, SMALLEST_STEP = 16, SEARCH_MAX = 2048 };
+
+int berth__pack_budget_over(berth__pack_budget *budget) {
+  if (budget->spent >= budget->next_report && budget->progress != NULL && !budget->cancelled) {
+    berth_pack_progress progress = {budget->size, budget->lower_bound, budget->spent / BERTH__PACK_STEP,
+                                    budget->limit / BERTH__PACK_STEP};
+    budget->next_report = budget->spent + budget->limit / 256;
+    if (budget->progress(budget->user, &progress)) budget->cancelled = 1;
+  }
+  return budget->cancelled || budget->spent >= budget->limit;
+}
+
+int64_t berth__pack_height(const berth__pack_problem *problem) {
+  int64_t height = problem->settled;
+  for (uint32_t i = 0; i < problem->n_parts; i++) {
+    const berth__pack_part *part = &problem->parts[i];
+    if (part->height == INT64_MAX) return INT64_MAX;
+    if (part->base + part->height > height) height = part->base + part->height;
+  }
+  return height;
+}
+
+/* The height at which nothing more needs to be done. */
+static int64_t enough_for(const berth__pack_problem *p, const berth__pack_goal *goal) {
+  int64_t enough = p->lower_bound;
+  int64_t least = (int64_t)(p->least_size / p->unit);
+  if (least > enough) enough = least;
+  if (goal->capacity != INT64_MAX && goal->capacity > enough) enough = goal->capacity;
+  return enough;
+}
+
+static void tell(const berth__pack_problem *p, berth__pack_budget *budget) {
+  int64_t height = berth__pack_height(p);
+  budget->size = height == INT64_MAX ? UINT64_MAX : (uint64_t)height * p->unit;
+  budget->lower_bound = (uint64_t)p->lower_bound * p->unit;
+  if (budget->size < p->least_size) budget->size = p->least_size;
+  if (budget->lower_bound < p->least_size) budget->lower_bound = p->least_size;
+}
+
+static berth_status construct_parts(berth__pack_problem *p, const berth__pack_goal *goal, berth__pack_budget *budget,
+                                    berth_error *err) {
+  int64_t enough = enough_for(p, goal);
+  for (uint32_t i = 0; i < p->n_parts; i++) {
+    berth__pack_part *part = &p->parts[i];
+    uint64_t share = budget->limit / CONSTRUCT_SHARE * part->n / p->n;
+    BERTH__TRY(berth__pack_construct(p->ctx, part, goal->seed, enough - part->base, share, budget, err));
+  }
+  tell(p, budget);
+  return BERTH_OK;
+}
+
+/* Keeps what a search has found. */
+static void keep(berth__pack_part *part, const int64_t *offsets) {
+  int64_t height = 0;
+  for (uint32_t i = 0; i < part->n; i++) {
+    int64_t top = offsets[i] + part->items[i].size - part->items[i].tail;
+    if (top > height) height = top;
+  }
+  if (height >= part->height) return;
+  part->height = height;
+  memcpy(part->offsets, offsets, part->n * sizeof *offsets);
+}
+
+static berth_status try_capacity(berth__pack_part *part, berth__pack_searcher *searcher, int64_t capacity,
+                                 uint64_t ticks, int64_t *offsets, berth__pack_budget *budget, int *found,
+                                 berth_error *err) {
+  berth__pack_answer answer;
+  BERTH__TRY(berth__pack_search(searcher, capacity, ticks, budget, offsets, &answer, err));
+  if (answer == BERTH__PACK_FOUND) keep(part, offsets);
+  if (answer == BERTH__PACK_IMPOSSIBLE && capacity >= part->lower_bound) part->lower_bound = capacity + 1;
+  *found = answer == BERTH__PACK_FOUND;
+  return BERTH_OK;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* The goal first, because reaching it ends everything. Then rounds of bisection between the goal and the best height,
+ * each attempt with a slice of effort that doubles from round to round: how long a search takes says little about how
+ * tight it is, so many short attempts at different capacities find more than a long one. */
+static berth_status search_part(berth__pack_part *part, berth__pack_searcher *searcher, int64_t enough,
+                                int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
+  uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0;
+  uint64_t slice = left / FIRST_SLICE;
+  int64_t refused = -1; /* in this round: the highest capacity without success */
+  int found;
+  BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), left / GOAL_SHARE, offsets, budget,
+                          &found, err));
+  while (part->height > larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
+    int64_t goal = larger(enough, part->lower_bound), gap = part->height - goal;
+    if (refused < goal) refused = goal;
+    int64_t capacity = refused + (part->height - refused) / 2;
+    BERTH__TRY(try_capacity(part, searcher, capacity, slice, offsets, budget, &found, err));
+    if (!found) refused = capacity;
+    if (part->height - refused > 1 + gap / SMALLEST_STEP) continue;
+    refused = -1;
+    slice *= 2;
+    BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), slice, offsets, budget, &found, err));
+  }
+  return BERTH_OK;
+}
+
+static void raise_bound(berth__pack_problem *p) {
+  for (uint32_t i = 0; i < p->n_parts; i++) {
+    int64_t bound = p->parts[i].base + p->parts[i].lower_bound;
+    if (bound > p->lower_bound) p->lower_bound = bound;
+  }
+}
+
+static berth_status improve_part(berth__pack_problem *p, berth__pack_part *part, const berth__pack_goal *goal,
+                                 berth__pack_budget *budget, berth_error *err) {
+  berth__pack_searcher *searcher = NULL;
+  int64_t *offsets = berth__alloc_array(p->ctx, part->n, sizeof *offsets);
+  if (offsets == NULL) return berth__fail_nomem(err, "searching a packing");
+  berth_status status =
+      berth__pack_searcher_create(p->ctx, part->items, part->n, part->n_sections, goal->seed, &searcher, err);
+  if (status == BERTH_OK)
+    status = search_part(part, searcher, enough_for(p, goal) - part->base, offsets, budget, err);
+  raise_bound(p);
+  tell(p, budget);
+  berth__pack_searcher_destroy(searcher);
+  berth__free(p->ctx, offsets);
+  return status;
+}
+
+berth_status berth__pack_solve(berth__pack_problem *problem, const berth__pack_goal *goal, berth__pack_budget *budget,
+                               berth_error *err) {
+  tell(problem, budget);
+  BERTH__TRY(construct_parts(problem, goal, budget, err));
+  if (goal->construct_only) return BERTH_OK;
+  for (uint32_t i = 0; i < problem->n_parts; i++) {
+    berth__pack_part *part = &problem->parts[i];
+    if (part->base + part->height <= enough_for(problem, goal) || part->n > SEARCH_MAX) continue;
+    BERTH__TRY(improve_part(problem, part, goal, budget, err));
+  }
+  return BERTH_OK;
+}

@@ -1,0 +1,96 @@
+/* The state of an exact search: what is placed, how low everything else can still go, and why.
+ *
+ * A decision is "item k lies below all its conflicts that are not placed yet", which puts k on the lowest place that
+ * the placed ones leave. Every bound carries a reason: the set of decisions it follows from. When the bounds
+ * contradict the capacity, the reasons say which decisions are to blame. */
+#ifndef BERTH_PLAN_PACK_STATE_H
+#define BERTH_PLAN_PACK_STATE_H
+
+#include "plan/pack/problem.h"
+
+typedef uint32_t berth__pack_reason; /* a set of decisions in the state's pool; 0 is the empty set */
+
+typedef struct berth__pack_bounds {
+  int64_t rest;  /* the lowest place above the placed conflicts */
+  int64_t low;   /* it cannot lie lower than this; at least rest */
+  berth__pack_reason why_rest, why_low, why_skipped;
+  uint32_t stamp;  /* the last decision before which it was saved */
+  uint32_t before; /* where on the trail the bounds before that decision are; UINT32_MAX: nowhere */
+  uint8_t placed;
+  uint8_t skipped; /* it does not come next: something unplaced lies below it */
+} berth__pack_bounds;
+
+typedef struct berth__pack_saved {
+  uint32_t item;
+  berth__pack_bounds bounds;
+} berth__pack_saved;
+
+/* Offsets that a fixed item forbids to another one: the open range (lo, hi). */
+typedef struct berth__pack_hole {
+  int64_t lo, hi;
+} berth__pack_hole;
+
+typedef struct berth__pack_state {
+  berth_context *ctx;
+  const berth__pack_item *items;
+  uint32_t n, n_sections;
+  uint32_t n_free;      /* items to be placed: all but the fixed ones */
+  uint32_t n_placed;
+  int64_t capacity;
+  int64_t largest_tail; /* by so much may a chain stick out at most */
+  size_t words;         /* of a set of items */
+  /* Made once. */
+  uint32_t *conflicts, *conflicts_at; /* of item i: conflicts[conflicts_at[i] .. conflicts_at[i + 1]) */
+  uint64_t *conflict_sets; /* the same as sets */
+  uint32_t *twin, *next_twin; /* the equal item that comes before, and the one after, or UINT32_MAX */
+  berth__pack_hole *holes; /* of item i: holes[holes_at[i] .. holes_at[i + 1]), sorted and merged; NULL: none */
+  uint32_t *holes_at;
+  /* Changed by decisions, restored by undo. */
+  berth__pack_bounds *bounds;
+  berth__pack_saved *trail;
+  size_t n_trail, trail_capacity;
+  uint64_t *pool;       /* reasons, `words` words each */
+  size_t n_reasons, pool_capacity;
+  uint64_t *skipped;    /* the set of items whose `skipped` is true */
+  int64_t *load;        /* by section: the sizes of what is not placed */
+  uint32_t stamp;
+  /* Scratch. */
+  uint32_t *queue;      /* a ring: items whose bound has risen, each at most once */
+  uint32_t queue_head, n_queue;
+  uint8_t *queued;
+  uint32_t *by_low;     /* all items, nearly sorted by low */
+  uint32_t *chain, *chain_at;
+  uint32_t *critical_at; /* by section: how many sections before it are critical, see state.c */
+  uint32_t *critical;   /* these sections */
+  int64_t *top;         /* by critical section: where the chain of its items ends */
+  int64_t *latest, *least_top; /* by critical section: see "Who can be lowest" in state.c */
+  uint64_t *conflict;   /* after a contradiction: the decisions to blame */
+  uint64_t *candidate;
+  uint32_t *weight;     /* by item: how often it took part in a contradiction */
+  uint64_t ticks;
+} berth__pack_state;
+
+berth_status berth__pack_state_create(berth_context *ctx, const berth__pack_item *items, uint32_t n,
+                                      uint32_t n_sections, berth__pack_state *state, berth_error *err);
+void berth__pack_state_destroy(berth__pack_state *state);
+
+/* Back to nothing placed, for a capacity. False: even that is contradictory (see conflict, which is empty then). */
+berth_status berth__pack_state_reset(berth__pack_state *state, int64_t capacity, int *possible, berth_error *err);
+
+/* *possible is false after a contradiction, and state->conflict says why; the caller has to undo. */
+berth_status berth__pack_state_place(berth__pack_state *state, uint32_t k, int *possible, berth_error *err);
+/* Item k does not come next, because of the decisions in state->conflict. */
+berth_status berth__pack_state_skip(berth__pack_state *state, uint32_t k, int *possible, berth_error *err);
+
+typedef struct berth__pack_mark {
+  size_t n_trail, n_reasons;
+} berth__pack_mark;
+
+berth__pack_mark berth__pack_state_mark(berth__pack_state *state);
+void berth__pack_state_undo(berth__pack_state *state, berth__pack_mark mark);
+
+static inline const uint64_t *berth__pack_why(const berth__pack_state *s, berth__pack_reason reason) {
+  return s->pool + (size_t)reason * s->words;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* A plan: where and when every value lives.
+ *
+ *   arena   | weights: params, constants | activations and scratch, packed by lifetime            |
+ *           0                            base                                            arena_size
+ *
+ * After scheduling, node order[i] is step i. A buffer lives over the half-open steps [birth, death). */
+#ifndef BERTH_PLAN_PLAN_H
+#define BERTH_PLAN_PLAN_H
+
+#include "graph/graph.h"
+#include "plan/limits.h"
+
+#define BERTH__NO_BUFFER UINT32_MAX
+#define BERTH__DEFAULT_ALIGN 64u
+#define BERTH__MIN_GUARD 128u
+
+typedef enum berth__buffer_kind {
+  BERTH__BUFFER_ACTIVATION,
+  BERTH__BUFFER_PARAM,
+  BERTH__BUFFER_CONSTANT,
+  BERTH__BUFFER_INPUT,
+  BERTH__BUFFER_OUTPUT,
+  BERTH__BUFFER_SCRATCH
+} berth__buffer_kind;
+
+typedef struct berth__buffer {
+  berth__buffer_kind kind;
+  berth_value owner; /* NONE for scratch */
+  uint32_t step;     /* scratch: whose */
+  uint64_t size;     /* what its values need */
+  uint64_t guard;    /* kept free behind it */
+  uint64_t offset;   /* in the arena */
+  uint32_t birth, death;
+} berth__buffer;
+
+/* Where one value lies. */
+typedef struct berth__place {
+  uint32_t buffer;      /* BERTH__NO_BUFFER: outside the arena */
+  berth_value root;     /* the value that owns the bytes; itself when it does */
+  uint64_t root_offset; /* bytes from there */
+  int64_t stride[BERTH_MAX_RANK]; /* in elements */
+  bool is_view;         /* no kernel writes it: it shows bytes of its operand */
+  bool in_place;        /* its kernel writes over an operand that dies there */
+  bool born_inside;     /* it was placed inside the concat that reads it */
+  uint32_t birth, death;
+} berth__place;
+
+struct berth_plan {
+  berth_context *ctx;
+  berth_graph *graph; /* bound, owned */
+  uint32_t flags;
+  uint64_t align;
+  uint32_t n_threads;
+  uint32_t n_steps;
+  uint32_t *order;
+  berth__place *places; /* one a value */
+  berth__buffer *buffers;
+  size_t n_buffers;
+  uint32_t *scratch; /* one a step: its buffer, or BERTH__NO_BUFFER */
+  berth_plan_info info;
+};
+
+/* Bytes of one element in the arena. */
+static inline uint64_t berth__plan_element(uint32_t flags, berth_type type) {
+  return (flags & BERTH_PLAN_F32_UNIFORM) ? 4 : berth_type_size(type);
+}
+
+/* Steps, but never 0: a graph without nodes still keeps its inputs. */
+static inline uint32_t berth__plan_end(uint32_t n_steps) {
+  return n_steps != 0 ? n_steps : 1;
+}
+
+/* A tensor as kernels will see value v of a bound graph, without data. */
+berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride);
+
+/* Builds a plan for a device with these limits; desc is complete (berth_plan_create fills it in). */
+berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                               berth_plan **out, berth_error *err);
+
+#endif

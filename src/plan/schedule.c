@@ -1,0 +1,192 @@
+/* The order in which nodes run. Each rule gives an order; the planner measures them and keeps the best. */
+#include "plan/schedule.h"
+
+typedef struct scheduler {
+  berth_context *ctx;
+  const berth_graph *graph;
+  uint64_t *bytes;       /* one a value: 0 for inputs, params and constants, which live throughout */
+  uint32_t *unread;      /* one a value: reads that are still to come */
+  uint32_t *waiting;     /* one a node: operands that are not made yet */
+  uint32_t *reads_first; /* one a value and one more: where its readers begin in `reads` */
+  uint32_t *reads;
+  uint32_t *ready;
+  uint32_t n_ready;
+  uint64_t *need; /* one a node: bytes that its branch needs at most */
+} scheduler;
+
+static void scheduler_free(scheduler *s) {
+  berth__free(s->ctx, s->bytes);
+  berth__free(s->ctx, s->unread);
+  berth__free(s->ctx, s->waiting);
+  berth__free(s->ctx, s->reads_first);
+  berth__free(s->ctx, s->reads);
+  berth__free(s->ctx, s->ready);
+  berth__free(s->ctx, s->need);
+}
+
+static void note_readers(scheduler *s) {
+  const berth_graph *graph = s->graph;
+  for (uint32_t n = 0; n < graph->n_nodes; n++)
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
+      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) s->reads_first[graph->nodes[n].in[i] + 1]++;
+  for (size_t v = 0; v < graph->n_values; v++) {
+    s->unread[v] = s->reads_first[v + 1];
+    s->reads_first[v + 1] += s->reads_first[v];
+  }
+  for (uint32_t n = 0; n < graph->n_nodes; n++) {
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) {
+      berth_value value = graph->nodes[n].in[i];
+      if (value == BERTH_VALUE_NONE) continue;
+      s->reads[s->reads_first[value]++] = n;
+      if (graph->values[value].kind == BERTH_VALUE_NODE) s->waiting[n]++;
+    }
+  }
+  for (size_t v = graph->n_values; v > 0; v--) s->reads_first[v] = s->reads_first[v - 1];
+  s->reads_first[0] = 0;
+  for (size_t i = 0; i < graph->n_outputs; i++) s->unread[graph->outputs[i].value]++; /* never freed */
+}
+
+static berth_status scheduler_create(scheduler *s, const berth_graph *graph, berth_error *err) {
+  berth_context *ctx = graph->ctx;
+  size_t n_reads = 0;
+  for (size_t n = 0; n < graph->n_nodes; n++) n_reads += graph->nodes[n].n_in;
+  *s = (scheduler){.ctx = ctx, .graph = graph};
+  s->bytes = berth__alloc_array_zero(ctx, graph->n_values, sizeof *s->bytes);
+  s->unread = berth__alloc_array_zero(ctx, graph->n_values, sizeof *s->unread);
+  s->waiting = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *s->waiting);
+  s->reads_first = berth__alloc_array_zero(ctx, graph->n_values + 1, sizeof *s->reads_first);
+  s->reads = berth__alloc_array(ctx, n_reads, sizeof *s->reads);
+  s->ready = berth__alloc_array(ctx, graph->n_nodes, sizeof *s->ready);
+  s->need = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *s->need);
+  if (!s->bytes || !s->unread || !s->waiting || !s->reads_first || !s->reads || !s->ready || !s->need) {
+    scheduler_free(s);
+    return berth__fail_nomem(err, "scheduling");
+  }
+  for (size_t v = 0; v < graph->n_values; v++)
+    if (graph->values[v].kind == BERTH_VALUE_NODE) berth__value_size(&graph->values[v], &s->bytes[v]);
+  note_readers(s);
+  return BERTH_OK;
+}
+
+static int64_t bytes_made(const scheduler *s, uint32_t node) {
+  uint64_t made = 0;
+  for (uint32_t i = 0; i < s->graph->nodes[node].n_out; i++) made += s->bytes[s->graph->nodes[node].out[i]];
+  return (int64_t)made;
+}
+
+/* What running a node adds to what is alive: its results, less the operands that nobody reads any more. */
+static int64_t growth(const scheduler *s, uint32_t node) {
+  const berth__node *n = &s->graph->nodes[node];
+  int64_t total = bytes_made(s, node);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    uint32_t times = 0;
+    bool first = true;
+    if (n->in[i] == BERTH_VALUE_NONE) continue;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      times += n->in[k] == n->in[i];
+      first = first && !(k < i && n->in[k] == n->in[i]);
+    }
+    if (first && s->unread[n->in[i]] == times) total -= (int64_t)s->bytes[n->in[i]];
+  }
+  return total;
+}
+
+static void run_node(scheduler *s, uint32_t node) {
+  const berth__node *n = &s->graph->nodes[node];
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i] != BERTH_VALUE_NONE) s->unread[n->in[i]]--;
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    for (uint32_t k = s->reads_first[n->out[i]]; k < s->reads_first[n->out[i] + 1]; k++)
+      if (--s->waiting[s->reads[k]] == 0) s->ready[s->n_ready++] = s->reads[k];
+  }
+}
+
+/* Looks at this many ready nodes at most, the newest first, so that wide graphs stay fast. */
+#define GREEDY_WINDOW 256u
+
+static uint32_t pick_smallest_growth(const scheduler *s) {
+  uint32_t best = s->n_ready - 1;
+  int64_t best_growth = growth(s, s->ready[best]);
+  uint32_t stop = s->n_ready > GREEDY_WINDOW ? s->n_ready - GREEDY_WINDOW : 0;
+  for (uint32_t i = s->n_ready - 1; i-- > stop;) {
+    int64_t g = growth(s, s->ready[i]);
+    if (g < best_growth || (g == best_growth && s->ready[i] < s->ready[best])) {
+      best = i;
+      best_growth = g;
+    }
+  }
+  return best;
+}
+
+static void schedule_greedy(scheduler *s, uint32_t *order) {
+  for (uint32_t n = (uint32_t)s->graph->n_nodes; n-- > 0;)
+    if (s->waiting[n] == 0) s->ready[s->n_ready++] = n;
+  for (uint32_t step = 0; step < s->graph->n_nodes; step++) {
+    uint32_t at = pick_smallest_growth(s), node = s->ready[at];
+    s->ready[at] = s->ready[--s->n_ready];
+    order[step] = node;
+    run_node(s, node);
+  }
+}
+
+/* As for registers in an expression (Sethi and Ullman): the operand with the largest need first, since the others'
+ * results are then not yet alive. On a graph that is no tree this is a rule of thumb. */
+static void note_needs(scheduler *s) {
+  for (uint32_t n = 0; n < s->graph->n_nodes; n++) {
+    const berth__node *node = &s->graph->nodes[n];
+    uint64_t operands = 0, most = 0;
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (node->in[i] == BERTH_VALUE_NONE || s->graph->values[node->in[i]].kind != BERTH_VALUE_NODE) continue;
+      uint64_t need = s->need[s->graph->values[node->in[i]].node];
+      if (need > most) most = need;
+      operands += s->bytes[node->in[i]];
+    }
+    uint64_t here = operands + (uint64_t)bytes_made(s, n);
+    s->need[n] = here > most ? here : most;
+  }
+}
+
+/* The operand's node that is not placed yet and needs most; UINT32_MAX: all are placed. */
+static uint32_t neediest_operand(const scheduler *s, uint32_t node, const uint32_t *placed) {
+  uint32_t best = UINT32_MAX;
+  for (uint32_t i = 0; i < s->graph->nodes[node].n_in; i++) {
+    berth_value value = s->graph->nodes[node].in[i];
+    if (value == BERTH_VALUE_NONE || s->graph->values[value].kind != BERTH_VALUE_NODE) continue;
+    uint32_t from = s->graph->values[value].node;
+    if (!placed[from] && (best == UINT32_MAX || s->need[from] > s->need[best])) best = from;
+  }
+  return best;
+}
+
+static void schedule_depth(scheduler *s, uint32_t *order) {
+  uint32_t *placed = s->waiting, *stack = s->ready, n_placed = 0;
+  note_needs(s);
+  memset(placed, 0, s->graph->n_nodes * sizeof *placed);
+  for (uint32_t last = (uint32_t)s->graph->n_nodes; last-- > 0;) {
+    if (placed[last]) continue;
+    uint32_t depth = 0;
+    stack[depth++] = last;
+    while (depth != 0) {
+      uint32_t next = neediest_operand(s, stack[depth - 1], placed);
+      if (next != UINT32_MAX) {
+        stack[depth++] = next;
+        continue;
+      }
+      placed[stack[depth - 1]] = 1;
+      order[n_placed++] = stack[--depth];
+    }
+  }
+}
+
+berth_status berth__schedule(const berth_graph *graph, berth__schedule_rule rule, uint32_t *order, berth_error *err) {
+  scheduler s;
+  for (uint32_t n = 0; n < graph->n_nodes; n++) order[n] = n;
+  if (rule == BERTH__SCHEDULE_SOURCE || graph->n_nodes < 3) return BERTH_OK;
+  BERTH__TRY(scheduler_create(&s, graph, err));
+  if (rule == BERTH__SCHEDULE_GREEDY)
+    schedule_greedy(&s, order);
+  else
+    schedule_depth(&s, order);
+  scheduler_free(&s);
+  return BERTH_OK;
+}
