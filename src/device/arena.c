@@ -1,0 +1,291 @@
+/* The arena: every access is checked here, once for all devices. */
+#include "device/arena.h"
+
+#include "base/desc.h"
+#include "base/half.h"
+#include "base/math.h"
+
+typedef struct slot {
+  uint64_t offset; /* BERTH_OFFSET_NONE: not in the arena */
+  uint64_t size;
+  berth_type type;
+  bool is_contiguous;
+  bool is_uniform; /* four bytes an element, whatever the type */
+} slot;
+
+struct berth__slots {
+  berth_context *ctx;
+  size_t count;
+  slot items[]; /* one a value */
+};
+
+struct berth_arena {
+  berth_context *ctx;
+  const berth__device *device;
+  berth__engine *own_engine; /* NULL: the session's is used */
+  berth__slots *own_slots;   /* NULL: the session's are used */
+  const berth__slots *slots;
+  berth__block *block;
+  uint64_t size, align;
+};
+
+berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, berth_error *err) {
+  size_t n = plan->graph->n_values;
+  uint64_t bytes;
+  *out = NULL;
+  if (!berth__mul_u64(n, sizeof(slot), &bytes) || bytes > SIZE_MAX - sizeof(berth__slots))
+    return berth__fail_nomem(err, "an arena");
+  berth__slots *slots = berth__alloc(plan->ctx, sizeof *slots + (size_t)bytes);
+  if (slots == NULL) return berth__fail_nomem(err, "an arena");
+  slots->ctx = plan->ctx;
+  slots->count = n;
+  for (size_t v = 0; v < n; v++) {
+    berth_slot from;
+    berth_plan_slot(plan, (berth_value)v, &from, NULL);
+    berth_tensor tensor = berth__plan_tensor(plan->graph, (berth_value)v, from.stride);
+    slots->items[v] = (slot){.offset = from.offset,
+                             .size = from.size,
+                             .type = tensor.type,
+                             .is_contiguous = berth__is_contiguous(&tensor),
+                             .is_uniform = (plan->flags & BERTH_PLAN_F32_UNIFORM) && berth_type_size(tensor.type) != 4};
+  }
+  *out = slots;
+  return BERTH_OK;
+}
+
+void berth__slots_destroy(berth__slots *slots) {
+  if (slots != NULL) berth__free(slots->ctx, slots);
+}
+
+void berth__arena_address(berth_arena *arena, const berth__slots *slots) {
+  arena->slots = slots;
+}
+
+static berth_status check_memory(const void *memory, uint64_t memory_size, uint64_t size, uint64_t align,
+                                 berth_error *err) {
+  if (memory == NULL) return BERTH_OK;
+  if (memory_size < size)
+    return berth__fail(err, BERTH_INVALID, "the memory given has %llu bytes, the plan needs %llu",
+                       (unsigned long long)memory_size, (unsigned long long)size);
+  if ((uintptr_t)memory % align != 0)
+    return berth__fail(err, BERTH_INVALID, "the memory given is not aligned to the %llu bytes that were planned",
+                       (unsigned long long)align);
+  return BERTH_OK;
+}
+
+static berth_status make_block(berth_arena *arena, berth__engine *engine, void *memory, berth_error *err) {
+  if (engine == NULL) BERTH__TRY(arena->device->open(arena->ctx, 1, &arena->own_engine, err));
+  return arena->device->block_create(engine != NULL ? engine : arena->own_engine, arena->size, arena->align, memory,
+                                     &arena->block, err);
+}
+
+berth_status berth__arena_create(const berth_plan *plan, const berth__device *device, berth__engine *engine,
+                                 const berth__slots *slots, const berth_arena_desc *desc, berth_arena **out,
+                                 berth_error *err) {
+  uint64_t size = plan->info.arena_size > desc->min_size ? plan->info.arena_size : desc->min_size;
+  *out = NULL;
+  BERTH__TRY(check_memory(desc->memory, desc->memory_size, size, plan->align, err));
+  if (desc->memory != NULL) size = desc->memory_size;
+  berth_arena *arena = berth__alloc_zero(plan->ctx, sizeof *arena);
+  if (arena == NULL) return berth__fail_nomem(err, "an arena");
+  *arena = (berth_arena){.ctx = plan->ctx, .device = device, .slots = slots, .size = size, .align = plan->align};
+  berth_status status = make_block(arena, engine, desc->memory, err);
+  if (status != BERTH_OK) {
+    berth_arena_destroy(arena);
+    return status;
+  }
+  berth__log(plan->ctx, 0, "arena of %llu bytes on %s: weights %llu, activations %llu, scratch %llu",
+             (unsigned long long)size, device->name, (unsigned long long)plan->info.weights_size,
+             (unsigned long long)plan->info.activations_size, (unsigned long long)plan->info.scratch_size);
+  *out = arena;
+  return BERTH_OK;
+}
+
+berth_status berth_arena_create(const berth_plan *plan, const berth_arena_desc *desc, berth_arena **out,
+                                berth_error *err) {
+  berth_arena_desc full = BERTH_ARENA_DESC_INIT;
+  const berth__device *device;
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_arena_create needs a place for the arena");
+  *out = NULL;
+  if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
+  BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_arena_desc", err));
+  BERTH__TRY(berth__device_find(full.device, &device, err));
+  berth__slots *slots;
+  BERTH__TRY(berth__slots_create(plan, &slots, err));
+  berth_status status = berth__arena_create(plan, device, NULL, slots, &full, out, err);
+  if (status != BERTH_OK)
+    berth__slots_destroy(slots);
+  else
+    (*out)->own_slots = slots;
+  return status;
+}
+
+void berth_arena_destroy(berth_arena *arena) {
+  if (arena == NULL) return;
+  arena->device->block_destroy(arena->block);
+  arena->device->close(arena->own_engine);
+  berth__slots_destroy(arena->own_slots);
+  berth__free(arena->ctx, arena);
+}
+
+berth__block *berth__arena_block(berth_arena *arena) {
+  return arena->block;
+}
+
+uint64_t berth_arena_size(const berth_arena *arena) {
+  return arena->size;
+}
+
+int berth_arena_has(const berth_arena *arena, berth_value value) {
+  return value < arena->slots->count && arena->slots->items[value].offset != BERTH_OFFSET_NONE;
+}
+
+uint64_t berth_arena_offset(const berth_arena *arena, berth_value value) {
+  return value < arena->slots->count ? arena->slots->items[value].offset : BERTH_OFFSET_NONE;
+}
+
+uint64_t berth_arena_capacity(const berth_arena *arena, berth_value value) {
+  return berth_arena_has(arena, value) ? arena->slots->items[value].size : 0;
+}
+
+static berth_status find_slot(const berth_arena *arena, berth_value value, const slot **out, berth_error *err) {
+  if (arena == NULL) return berth__fail(err, BERTH_INVALID, "the arena is NULL");
+  if (value >= arena->slots->count) return berth__fail(err, BERTH_INVALID, "the arena's plan has no value %u", value);
+  if (arena->slots->items[value].offset == BERTH_OFFSET_NONE)
+    return berth__fail(err, BERTH_INVALID, "value %u has no bytes in the arena: it was planned outside", value);
+  if (!arena->slots->items[value].is_contiguous)
+    return berth__fail(err, BERTH_INVALID, "value %u is a strided view; use the value that owns its bytes", value);
+  *out = &arena->slots->items[value];
+  return BERTH_OK;
+}
+
+/* [first, first + count) must lie inside [0, limit). */
+static berth_status check_range(uint64_t first, uint64_t count, uint64_t limit, const char *unit, berth_value value,
+                                berth_error *err) {
+  uint64_t end;
+  if (!berth__add_u64(first, count, &end) || end > limit)
+    return berth__fail(err, BERTH_INVALID, "%s %llu up to %llu + %llu are not inside value %u, which has %llu", unit,
+                       (unsigned long long)first, (unsigned long long)first, (unsigned long long)count, value,
+                       (unsigned long long)limit);
+  return BERTH_OK;
+}
+
+berth_status berth_arena_write(berth_arena *arena, berth_value value, uint64_t offset, const void *src, uint64_t size,
+                               berth_error *err) {
+  const slot *s;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
+  if (src == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
+  return arena->device->write(arena->block, s->offset + offset, src, size, err);
+}
+
+berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint64_t offset, void *dst, uint64_t size,
+                              berth_error *err) {
+  const slot *s;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
+  if (dst == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
+  return arena->device->read(arena->block, s->offset + offset, dst, size, err);
+}
+
+berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size, uint8_t byte,
+                              berth_error *err) {
+  const slot *s;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
+  return arena->device->fill(arena->block, s->offset + offset, size, byte, err);
+}
+
+/* ---- Elements ---- */
+
+/* A uniform slot holds f32, whatever the value's type says. */
+static berth_type stored_type(const slot *s) {
+  return s->is_uniform ? BERTH_F32 : s->type;
+}
+
+static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
+                                  const slot **out, berth_error *err) {
+  BERTH__TRY(find_slot(arena, value, out, err));
+  return check_range(first, count, (*out)->size / berth_type_size(stored_type(*out)), "elements", value, err);
+}
+
+#define CHUNK 512u /* elements that are converted at a time, on the stack */
+
+berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64_t first, const float *src,
+                                   uint64_t count, berth_error *err) {
+  const slot *s;
+  double room[CHUNK]; /* for elements of up to eight bytes */
+  BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  if (src == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
+  uint64_t element = berth_type_size(stored_type(s));
+  for (uint64_t done = 0; done < count; done += CHUNK) {
+    uint64_t n = count - done < CHUNK ? count - done : CHUNK;
+    berth__convert_from_f32(stored_type(s), room, src + done, n);
+    BERTH__TRY(arena->device->write(arena->block, s->offset + (first + done) * element, room, n * element, err));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, uint64_t first, float *dst,
+                                  uint64_t count, berth_error *err) {
+  const slot *s;
+  double room[CHUNK];
+  BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  if (dst == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
+  uint64_t element = berth_type_size(stored_type(s));
+  for (uint64_t done = 0; done < count; done += CHUNK) {
+    uint64_t n = count - done < CHUNK ? count - done : CHUNK;
+    BERTH__TRY(arena->device->read(arena->block, s->offset + (first + done) * element, room, n * element, err));
+    berth__convert_to_f32(stored_type(s), dst + done, room, n);
+  }
+  return BERTH_OK;
+}
+
+berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_first, berth_value src,
+                              uint64_t src_first, uint64_t count, berth_error *err) {
+  const slot *to, *from;
+  BERTH__TRY(find_elements(arena, dst, dst_first, count, &to, err));
+  BERTH__TRY(find_elements(arena, src, src_first, count, &from, err));
+  if (stored_type(to) != stored_type(from))
+    return berth__fail(err, BERTH_INVALID, "value %u is %s and value %u is %s; a copy needs one type", dst,
+                       berth_type_name(to->type), src, berth_type_name(from->type));
+  uint64_t element = berth_type_size(stored_type(to));
+  return arena->device->copy(arena->block, to->offset + dst_first * element, arena->block,
+                             from->offset + src_first * element, count * element, err);
+}
+
+berth_status berth_arena_copy_first(berth_arena *arena, berth_value dst, berth_value src, uint64_t count,
+                                    berth_error *err) {
+  return berth_arena_copy(arena, dst, 0, src, 0, count, err);
+}
+
+berth_status berth_arena_copy_all(berth_arena *dst, const berth_arena *src, berth_error *err) {
+  if (dst == NULL || src == NULL) return berth__fail(err, BERTH_INVALID, "copying an arena needs two arenas");
+  if (dst->device != src->device || dst->size != src->size)
+    return berth__fail(err, BERTH_INVALID, "the arenas are no twins: %llu bytes on %s and %llu bytes on %s",
+                       (unsigned long long)dst->size, dst->device->name, (unsigned long long)src->size,
+                       src->device->name);
+  return dst->device->copy(dst->block, 0, src->block, 0, src->size, err);
+}
+
+berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type type, void **data, uint64_t *count,
+                               berth_error *err) {
+  const slot *s;
+  if (data != NULL) *data = NULL;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a place for its pointer");
+  if (type != stored_type(s))
+    return berth__fail(err, BERTH_INVALID, "value %u is %s, a slice of %s is asked for", value,
+                       berth_type_name(stored_type(s)), berth_type_name(type));
+  unsigned char *base = berth_arena_data(arena);
+  if (base == NULL)
+    return berth__fail(err, BERTH_UNSUPPORTED, "the host does not see the memory of device '%s'; use read and write",
+                       arena->device->name);
+  *data = base + s->offset;
+  if (count != NULL) *count = s->size / berth_type_size(type);
+  return BERTH_OK;
+}
+
+void *berth_arena_data(berth_arena *arena) {
+  return arena->device->host != NULL ? arena->device->host(arena->block) : NULL;
+}

@@ -1,0 +1,21 @@
+/* The arena: one block on one device, addressed by the slots of a plan. */
+#ifndef BERTH_DEVICE_ARENA_H
+#define BERTH_DEVICE_ARENA_H
+
+#include "device/device.h"
+
+/* What an arena must know of a plan's values; copied, so that the plan need not outlive it. */
+typedef struct berth__slots berth__slots;
+berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, berth_error *err);
+void berth__slots_destroy(berth__slots *slots); /* NULL is fine */
+
+/* A new arena as large as the plan needs, or larger, addressed by `slots`, which stay the caller's. The engine is the
+ * caller's too; NULL: the arena opens one for itself. */
+berth_status berth__arena_create(const berth_plan *plan, const berth__device *device, berth__engine *engine,
+                                 const berth__slots *slots, const berth_arena_desc *desc, berth_arena **out,
+                                 berth_error *err);
+/* Address the same block by the slots of another plan, which must fit. */
+void berth__arena_address(berth_arena *arena, const berth__slots *slots);
+berth__block *berth__arena_block(berth_arena *arena);
+
+#endif

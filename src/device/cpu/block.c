@@ -1,0 +1,113 @@
+/* The block: one piece of host memory, aligned as promised and zeroed.
+ *
+ * Blocks of a huge page and more are mapped at a huge page's alignment, and the kernel is asked to back them by huge
+ * pages: fewer TLB misses while weights stream through. They come zeroed and cost nothing until they are touched. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/math.h"
+#include "device/cpu/cpu.h"
+
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+struct berth__block {
+  berth_context *ctx;
+  unsigned char *data;
+  uint64_t size;
+  void *mapped; /* what to unmap; NULL: not mapped */
+  size_t mapped_size;
+  void *allocated; /* what to free; NULL: not allocated */
+};
+
+static berth_status fail_no_room(uint64_t size, berth_error *err) {
+  return berth__fail(err, BERTH_DEVICE_NOMEM, "the host has no block of %llu bytes for the arena",
+                     (unsigned long long)size);
+}
+
+static berth_status map_block(berth__block *block, uint64_t align, berth_error *err) {
+  uint64_t total;
+  if (align < HUGE_PAGE) align = HUGE_PAGE;
+  if (!berth__add_u64(block->size, align, &total) || total > SIZE_MAX) return fail_no_room(block->size, err);
+  void *mapped = mmap(NULL, (size_t)total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return fail_no_room(block->size, err);
+  block->mapped = mapped;
+  block->mapped_size = (size_t)total;
+  uintptr_t start = ((uintptr_t)mapped + (uintptr_t)align - 1) & ~((uintptr_t)align - 1);
+  block->data = (unsigned char *)mapped + (start - (uintptr_t)mapped);
+#ifdef MADV_HUGEPAGE
+  (void)madvise(block->data, (size_t)block->size, MADV_HUGEPAGE); /* a wish: without it the block is just as good */
+#endif
+  return BERTH_OK;
+}
+
+static berth_status allocate_block(berth__block *block, uint64_t align, berth_error *err) {
+  if (align < sizeof(void *)) align = sizeof(void *);
+  if (posix_memalign(&block->allocated, (size_t)align, (size_t)(block->size != 0 ? block->size : 1)) != 0) {
+    block->allocated = NULL;
+    return fail_no_room(block->size, err);
+  }
+  block->data = block->allocated;
+  memset(block->data, 0, (size_t)block->size);
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host, berth__block **out,
+                                     berth_error *err) {
+  berth_status status = BERTH_OK;
+  *out = NULL;
+  berth_context *ctx = engine->ctx;
+  berth__block *block = berth__alloc_zero(ctx, sizeof *block);
+  if (block == NULL) return berth__fail_nomem(err, "an arena");
+  block->ctx = ctx;
+  block->size = size;
+  if (host != NULL) {
+    block->data = host;
+    memset(host, 0, (size_t)size);
+  } else if (size >= HUGE_PAGE || align >= HUGE_PAGE) {
+    status = map_block(block, align, err);
+  } else {
+    status = allocate_block(block, align, err);
+  }
+  if (status != BERTH_OK) {
+    berth__cpu_block_destroy(block);
+    return status;
+  }
+  *out = block;
+  return BERTH_OK;
+}
+
+void berth__cpu_block_destroy(berth__block *block) {
+  if (block == NULL) return;
+  if (block->mapped != NULL) munmap(block->mapped, block->mapped_size);
+  free(block->allocated);
+  berth__free(block->ctx, block);
+}
+
+void *berth__cpu_host(berth__block *block) {
+  return block->data;
+}
+
+berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err) {
+  (void)err;
+  if (size != 0) memmove(block->data + offset, src, (size_t)size); /* src may be the slot itself */
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err) {
+  (void)err;
+  if (size != 0) memmove(dst, block->data + offset, (size_t)size);
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
+                             uint64_t size, berth_error *err) {
+  (void)err;
+  if (size != 0) memmove(dst->data + dst_offset, src->data + src_offset, (size_t)size);
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err) {
+  (void)err;
+  if (size != 0) memset(block->data + offset, byte, (size_t)size);
+  return BERTH_OK;
+}

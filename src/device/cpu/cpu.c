@@ -1,0 +1,88 @@
+/* The CPU as a device. */
+#include "device/cpu/cpu.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/math.h"
+
+/* The model's name from the system, where it says one. */
+static void read_model(char *model, size_t size) {
+  char line[256];
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  snprintf(model, size, "host processor");
+  if (file == NULL) return;
+  while (fgets(line, sizeof line, file) != NULL) {
+    char *value = strchr(line, ':');
+    if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(model, size, "%.80s", value + 1 + strspn(value + 1, " "));
+    break;
+  }
+  fclose(file);
+}
+
+static void describe(const berth_context *ctx, berth_device_info *out) {
+  char model[96];
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  read_model(model, sizeof model);
+  snprintf(out->description, sizeof out->description, "%s, %u thread%s", model, ctx->n_threads,
+           ctx->n_threads == 1 ? "" : "s");
+  out->available = 1;
+  out->memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+static berth_status open_cpu(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err) {
+  *out = NULL;
+  berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
+  if (engine == NULL) return berth__fail_nomem(err, "the cpu device");
+  engine->ctx = ctx;
+  engine->n_threads = n_threads;
+  berth_status status = n_threads > 1 ? berth__pool_create(ctx, n_threads, &engine->pool, err) : BERTH_OK;
+  if (status != BERTH_OK) {
+    berth__free(ctx, engine);
+    return status;
+  }
+  *out = engine;
+  return BERTH_OK;
+}
+
+static void close_cpu(berth__engine *engine) {
+  if (engine == NULL) return;
+  berth__pool_destroy(engine->pool);
+  berth__free(engine->ctx, engine);
+}
+
+uint64_t berth__cpu_scratch_each(const berth__op *op, const berth_op_call *call) {
+  uint64_t each = op->family->scratch != NULL ? op->family->scratch(call) : 0;
+  return berth__align_up(each, 64, &each) ? each : UINT64_MAX;
+}
+
+static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads) {
+  uint64_t each = berth__cpu_scratch_each(op, call), total;
+  int64_t items = op->family->items != NULL ? op->family->items(call) : 1;
+  return berth__mul_u64(each, items > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
+}
+
+static berth__limits limits(void) {
+  return (berth__limits){.device = "cpu", .min_align = 16, .max_block = 0, .scratch = scratch};
+}
+
+const berth__device berth__cpu_device = {
+    .name = "cpu",
+    .describe = describe,
+    .limits = limits,
+    .open = open_cpu,
+    .close = close_cpu,
+    .block_create = berth__cpu_block_create,
+    .block_destroy = berth__cpu_block_destroy,
+    .write = berth__cpu_write,
+    .read = berth__cpu_read,
+    .copy = berth__cpu_copy,
+    .fill = berth__cpu_fill,
+    .host = berth__cpu_host,
+    .program_create = berth__cpu_program_create,
+    .program_destroy = berth__cpu_program_destroy,
+    .program_bind = berth__cpu_program_bind,
+    .run = berth__cpu_run,
+};

@@ -1,0 +1,45 @@
+/* The CPU: host memory, and kernels on a thread pool. */
+#ifndef BERTH_DEVICE_CPU_CPU_H
+#define BERTH_DEVICE_CPU_CPU_H
+
+#include "base/thread.h"
+#include "device/device.h"
+
+struct berth__engine {
+  berth_context *ctx;
+  berth__pool *pool; /* NULL: one thread, the caller's */
+  uint32_t n_threads;
+};
+
+/* block.c */
+berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host, berth__block **out,
+                                     berth_error *err);
+void berth__cpu_block_destroy(berth__block *block);
+void *berth__cpu_host(berth__block *block);
+berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err);
+berth_status berth__cpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
+berth_status berth__cpu_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
+                             uint64_t size, berth_error *err);
+berth_status berth__cpu_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
+
+/* program.c */
+berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
+                                       berth__program **out, berth_error *err);
+void berth__cpu_program_destroy(berth__program *program);
+berth_status berth__cpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
+                                     berth_error *err);
+berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err);
+/* Scratch of one worker, rounded so that every worker's share is aligned. */
+uint64_t berth__cpu_scratch_each(const berth__op *op, const berth_op_call *call);
+
+/* checked.c: what the checked mode does around every step. */
+typedef struct berth__watch berth__watch;
+berth_status berth__watch_create(const berth_plan *plan, berth__watch **out, berth_error *err);
+void berth__watch_destroy(berth__watch *watch); /* NULL is fine */
+void berth__watch_start(berth__watch *watch, unsigned char *base);
+void berth__watch_before(berth__watch *watch, uint32_t step);
+/* INTERNAL when the step wrote where it may not; the message names its node and whom it hit. */
+berth_status berth__watch_after(berth__watch *watch, uint32_t step, berth_error *err);
+void berth__watch_stop(berth__watch *watch); /* the arena is plain memory again */
+
+#endif

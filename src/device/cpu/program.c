@@ -1,0 +1,239 @@
+/* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
+ * was decided before. */
+#include "base/math.h"
+#include "device/cpu/cpu.h"
+
+/* One kernel call. Steps whose results are views, or whose concat has nothing to copy, have none. */
+typedef struct call {
+  const berth__op *op;
+  uint32_t step, node;
+  berth_op_call args;    /* without scratch and range */
+  int64_t items, grain;
+  uint64_t scratch_each; /* a worker */
+  unsigned char *scratch;
+} call;
+
+/* What one worker saw go wrong, at the lowest item. */
+typedef struct failure {
+  berth_status status;
+  int64_t item;
+  berth_error error;
+} failure;
+
+struct berth__program {
+  berth_context *ctx;
+  berth__engine *engine;
+  const berth_plan *plan;
+  call *calls;
+  size_t n_calls;
+  berth_tensor *tensors; /* of all calls, one after the other: operands, results */
+  failure *failures;     /* one a worker */
+  berth__watch *watch;   /* checked mode */
+  unsigned char *base;
+};
+
+/* A part of a concat that already lies in its place. */
+static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
+  if (node->op->code != BERTH__OP_concat) return false;
+  const berth__place *whole = &plan->places[node->out[0]];
+  uint64_t at = whole->root_offset;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    const berth__place *part = &plan->places[node->in[i]];
+    uint64_t size = 0;
+    berth__value_size(&plan->graph->values[node->in[i]], &size);
+    bool lies_there = part->root == whole->root && part->root_offset == at;
+    if (size != 0 && !lies_there) return false;
+    at += size;
+  }
+  berth_tensor out = berth__plan_tensor(plan->graph, node->out[0], whole->stride);
+  return berth__is_contiguous(&out);
+}
+
+static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
+  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node);
+}
+
+/* Pieces smaller than this are not worth waking a thread for; a product does more with each byte than it moves. */
+#define PIECE_BYTES (64 << 10)
+
+static int64_t choose_grain(const call *c) {
+  berth__op_code code = c->op->code;
+  bool heavy = code == BERTH__OP_matmul || code == BERTH__OP_conv || code == BERTH__OP_conv_transpose ||
+               code == BERTH__OP_attention || code == BERTH__OP_CUSTOM;
+  uint64_t bytes = 0;
+  if (c->items <= 1) return 1;
+  for (uint32_t i = 0; i < c->args.n_in; i++)
+    bytes += (uint64_t)berth__count(&c->args.in[i]) * berth_type_size(c->args.in[i].type);
+  for (uint32_t i = 0; i < c->args.n_out; i++)
+    bytes += (uint64_t)berth__count(&c->args.out[i]) * berth_type_size(c->args.out[i].type);
+  uint64_t each = bytes / (uint64_t)c->items + 1, wanted = heavy ? PIECE_BYTES / 16 : PIECE_BYTES;
+  return (int64_t)(wanted / each) + 1;
+}
+
+static void add_call(berth__program *program, uint32_t step, berth_tensor *tensors) {
+  const berth_plan *plan = program->plan;
+  const berth__node *node = &plan->graph->nodes[plan->order[step]];
+  call *c = &program->calls[program->n_calls++];
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE)
+      tensors[i] = berth__plan_tensor(plan->graph, node->in[i], plan->places[node->in[i]].stride);
+  for (uint32_t i = 0; i < node->n_out; i++)
+    tensors[node->n_in + i] = berth__plan_tensor(plan->graph, node->out[i], plan->places[node->out[i]].stride);
+  c->op = node->op;
+  c->step = step;
+  c->node = plan->order[step];
+  c->args = (berth_op_call){.in = tensors,
+                            .out = tensors + node->n_in,
+                            .n_in = node->n_in,
+                            .n_out = node->n_out,
+                            .attrs = node->attrs,
+                            .n_attrs = node->op->family->n_attrs,
+                            .user = berth__op_user(node->op)};
+  c->items = node->op->family->items != NULL ? node->op->family->items(&c->args) : 1;
+  c->grain = choose_grain(c);
+  c->scratch_each = berth__cpu_scratch_each(node->op, &c->args);
+}
+
+/* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */
+static berth_status check_uniform(const berth_plan *plan, berth_error *err) {
+  if (!(plan->flags & BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
+  for (size_t v = 0; v < plan->graph->n_values; v++)
+    if (berth_type_size(plan->graph->values[v].type) != 4)
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the cpu cannot run a uniform f32 plan in which '%s' is %s; plan without that option",
+                         plan->graph->values[v].name, berth_type_name(plan->graph->values[v].type));
+  return BERTH_OK;
+}
+
+static berth_status build(berth__program *program, bool checked, berth_error *err) {
+  const berth_plan *plan = program->plan;
+  size_t n_tensors = 0;
+  BERTH__TRY(check_uniform(plan, err));
+  for (size_t n = 0; n < plan->graph->n_nodes; n++)
+    n_tensors += (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
+  program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);
+  program->tensors = berth__alloc_array_zero(program->ctx, n_tensors, sizeof *program->tensors);
+  program->failures = berth__alloc_array_zero(program->ctx, program->engine->n_threads, sizeof *program->failures);
+  if (program->calls == NULL || program->tensors == NULL || program->failures == NULL)
+    return berth__fail_nomem(err, "a program");
+  berth_tensor *tensors = program->tensors;
+  for (uint32_t step = 0; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    if (!needs_kernel(plan, node)) continue;
+    add_call(program, step, tensors);
+    tensors += node->n_in + node->n_out;
+  }
+  return checked ? berth__watch_create(plan, &program->watch, err) : BERTH_OK;
+}
+
+berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
+                                       berth__program **out, berth_error *err) {
+  *out = NULL;
+  berth__program *program = berth__alloc_zero(engine->ctx, sizeof *program);
+  if (program == NULL) return berth__fail_nomem(err, "a program");
+  program->ctx = engine->ctx;
+  program->engine = engine;
+  program->plan = plan;
+  berth_status status = build(program, checked, err);
+  if (status != BERTH_OK) {
+    berth__cpu_program_destroy(program);
+    return status;
+  }
+  *out = program;
+  return BERTH_OK;
+}
+
+void berth__cpu_program_destroy(berth__program *program) {
+  if (program == NULL) return;
+  berth__watch_destroy(program->watch);
+  berth__free(program->ctx, program->calls);
+  berth__free(program->ctx, program->tensors);
+  berth__free(program->ctx, program->failures);
+  berth__free(program->ctx, program);
+}
+
+/* Where a value's first element is; NULL: outside and not there yet. */
+static void *address(const berth__program *program, berth_value value, const void *const *outside) {
+  const berth__place *place = &program->plan->places[value];
+  if (place->buffer != BERTH__NO_BUFFER)
+    return program->base + program->plan->buffers[place->buffer].offset + place->root_offset;
+  const unsigned char *root = outside[place->root];
+  return root != NULL ? (void *)(uintptr_t)(root + place->root_offset) : NULL;
+}
+
+berth_status berth__cpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
+                                     berth_error *err) {
+  const berth_plan *plan = program->plan;
+  program->base = berth__cpu_host(block);
+  (void)err;
+  for (size_t k = 0; k < program->n_calls; k++) {
+    call *c = &program->calls[k];
+    const berth__node *node = &plan->graph->nodes[c->node];
+    berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE) tensors[i].data = address(program, node->in[i], outside);
+    for (uint32_t i = 0; i < node->n_out; i++)
+      tensors[node->n_in + i].data = address(program, node->out[i], outside);
+    uint32_t buffer = plan->scratch[c->step];
+    c->scratch = buffer != BERTH__NO_BUFFER ? program->base + plan->buffers[buffer].offset : NULL;
+  }
+  return BERTH_OK;
+}
+
+typedef struct running {
+  const berth__program *program;
+  const call *call;
+} running;
+
+static void run_range(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  const running *r = user;
+  failure *failed = &r->program->failures[worker];
+  berth_op_call args = r->call->args;
+  args.begin = begin;
+  args.end = end;
+  args.scratch = r->call->scratch != NULL ? r->call->scratch + worker * r->call->scratch_each : NULL;
+  berth_error error = {.status = BERTH_OK};
+  berth_status status = r->call->op->family->kernel(&args, &error);
+  if (status == BERTH_OK || (failed->status != BERTH_OK && failed->item < begin)) return;
+  failed->status = status;
+  failed->item = begin;
+  failed->error = error;
+}
+
+/* Of several workers that failed, the one at the lowest item speaks, so that the message is always the same. */
+static berth_status collect_failure(const berth__program *program, const call *c, berth_error *err) {
+  const failure *first = NULL;
+  for (uint32_t i = 0; i < program->engine->n_threads; i++) {
+    failure *f = &program->failures[i];
+    if (f->status != BERTH_OK && (first == NULL || f->item < first->item)) first = f;
+  }
+  if (first == NULL) return BERTH_OK;
+  berth_status status = first->status;
+  if (err != NULL) *err = first->error;
+  for (uint32_t i = 0; i < program->engine->n_threads; i++) program->failures[i].status = BERTH_OK;
+  return berth__fail_within(err, status, "node '%s' (%s)",
+                            program->plan->graph->values[program->plan->graph->nodes[c->node].out[0]].name,
+                            c->op->name);
+}
+
+static berth_status run_call(berth__program *program, const call *c, const berth__observer *observer,
+                             berth_error *err) {
+  running r = {.program = program, .call = c};
+  double start = observer->call != NULL ? berth__now_ms() : 0;
+  if (program->watch != NULL) berth__watch_before(program->watch, c->step);
+  if (c->items > 0) berth__pool_run(program->engine->pool, c->items, c->grain, run_range, &r);
+  BERTH__TRY(collect_failure(program, c, err));
+  if (program->watch != NULL) BERTH__TRY(berth__watch_after(program->watch, c->step, err));
+  if (observer->call != NULL)
+    observer->call(observer->user, c->step, c->node, c->args.out, c->args.n_out, berth__now_ms() - start);
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
+  berth_status status = BERTH_OK;
+  if (program->watch != NULL) berth__watch_start(program->watch, program->base);
+  for (size_t i = 0; i < program->n_calls && status == BERTH_OK; i++)
+    status = run_call(program, &program->calls[i], observer, err);
+  if (program->watch != NULL) berth__watch_stop(program->watch);
+  return status;
+}

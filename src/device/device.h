@@ -1,0 +1,57 @@
+/* What every device gives: a table of functions. Wrong sizes and ranges are caught above it (arena.c), so a device sees
+ * only ranges inside its block. */
+#ifndef BERTH_DEVICE_DEVICE_H
+#define BERTH_DEVICE_DEVICE_H
+
+#include "plan/plan.h"
+
+/* Each device defines these three for itself. */
+typedef struct berth__engine berth__engine;   /* an opened device: its threads, queues, handles */
+typedef struct berth__block berth__block;     /* the one block of memory */
+typedef struct berth__program berth__program; /* the flat list of kernel calls for one plan */
+
+/* Called after every step. */
+typedef struct berth__observer {
+  berth_step_fn call; /* NULL: nobody looks */
+  void *user;
+} berth__observer;
+
+typedef struct berth__device {
+  const char *name;
+  /* Fills all but the name. */
+  void (*describe)(const berth_context *ctx, berth_device_info *out);
+  berth__limits (*limits)(void);
+
+  berth_status (*open)(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err);
+  void (*close)(berth__engine *engine); /* NULL is fine; after all blocks and programs */
+
+  /* A zeroed block of `size` bytes, its start aligned to `align`. host: the caller's own memory; NULL: the device's. */
+  berth_status (*block_create)(berth__engine *engine, uint64_t size, uint64_t align, void *host, berth__block **out,
+                               berth_error *err);
+  void (*block_destroy)(berth__block *block); /* NULL is fine */
+  berth_status (*write)(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err);
+  berth_status (*read)(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
+  /* The ranges may overlap when the blocks are the same. */
+  berth_status (*copy)(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
+                       uint64_t size, berth_error *err);
+  berth_status (*fill)(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
+  void *(*host)(berth__block *block); /* optional: the bytes, where the host sees them */
+
+  /* The plan outlives the program. checked: poison dead bytes, and verify after every step. */
+  berth_status (*program_create)(berth__engine *engine, const berth_plan *plan, bool checked, berth__program **out,
+                                 berth_error *err);
+  void (*program_destroy)(berth__program *program); /* NULL is fine */
+  /* Binds a program to a block, and to the memory of values outside the arena (one pointer a value, NULL where it lies
+   * inside). Called before the first run and whenever either changes. */
+  berth_status (*program_bind)(berth__program *program, berth__block *block, const void *const *outside,
+                               berth_error *err);
+  /* Allocates nothing. */
+  berth_status (*run)(berth__program *program, const berth__observer *observer, berth_error *err);
+} berth__device;
+
+extern const berth__device berth__cpu_device;
+
+/* Devices of this build (registry.c). name NULL: "cpu". Fails with UNSUPPORTED and the names that there are. */
+berth_status berth__device_find(const char *name, const berth__device **out, berth_error *err);
+
+#endif

@@ -1,0 +1,110 @@
+/* Compiling a binding: plan, program, and an arena that is large enough for it. */
+#include "session/session.h"
+
+void berth__session_free_binding(berth_session *session, berth__binding *binding) {
+  session->device->program_destroy(binding->program);
+  berth__slots_destroy(binding->slots);
+  berth_plan_destroy(binding->plan);
+  berth__free(session->ctx, binding->extents);
+  *binding = (berth__binding){0};
+}
+
+berth_status berth__session_rebind(berth_session *session, berth_error *err) {
+  for (size_t i = 0; i < session->n_bindings; i++)
+    BERTH__TRY(session->device->program_bind(session->bindings[i].program, berth__arena_block(session->arena),
+                                             session->outside, err));
+  return BERTH_OK;
+}
+
+/* The plan was made with these dims, so every name is bound exactly once. */
+static berth_status read_extents(const berth_session *session, const berth_dim *dims, size_t n_dims, int64_t **out,
+                                 berth_error *err) {
+  int64_t *extents = berth__alloc_array_zero(session->ctx, session->graph->n_dims, sizeof *extents);
+  *out = extents;
+  if (extents == NULL) return berth__fail_nomem(err, "a binding");
+  for (size_t i = 0; i < n_dims; i++) {
+    uint32_t index;
+    if (berth__map_get(&session->graph->dim_names, dims[i].name, &index)) extents[index] = dims[i].extent;
+  }
+  return BERTH_OK;
+}
+
+/* A larger arena with the same weights, still addressed by the current binding. The old one is kept until the new one
+ * is complete. */
+static berth_status grow_arena(berth_session *session, const berth__binding *binding, berth_error *err) {
+  const berth_plan *plan = binding->plan;
+  const berth__slots *slots = session->n_bindings != 0 ? berth__session_current(session)->slots : binding->slots;
+  berth_arena *arena;
+  berth_arena_desc desc = BERTH_ARENA_DESC_INIT;
+  if (session->memory != NULL && session->arena != NULL)
+    return berth__fail(err, BERTH_INFEASIBLE, "this binding needs %llu bytes, the memory given has %llu",
+                       (unsigned long long)plan->info.arena_size, (unsigned long long)session->memory_size);
+  desc.memory = session->memory;
+  desc.memory_size = session->memory_size;
+  BERTH__TRY(berth__arena_create(plan, session->device, session->engine, slots, &desc, &arena, err));
+  if (session->arena != NULL) {
+    berth_status status = session->device->copy(berth__arena_block(arena), 0, berth__arena_block(session->arena), 0,
+                                                plan->info.weights_size, err);
+    if (status != BERTH_OK) {
+      berth_arena_destroy(arena);
+      return status;
+    }
+  }
+  berth_arena_destroy(session->arena);
+  session->arena = arena;
+  return BERTH_OK;
+}
+
+static berth_status compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
+                            berth_error *err) {
+  berth_plan_desc desc = session->plan_desc;
+  desc.dims = dims;
+  desc.n_dims = n_dims;
+  if (session->layout != NULL) desc.layout = session->layout;
+  BERTH__TRY(berth_plan_create(session->graph, &desc, &binding->plan, err));
+  BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
+  BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
+  BERTH__TRY(session->device->program_create(session->engine, binding->plan, session->checked, &binding->program, err));
+  if (session->layout == NULL) BERTH__TRY(berth_plan_layout(binding->plan, &session->layout, err));
+  if (session->arena == NULL || berth_arena_size(session->arena) < binding->plan->info.arena_size)
+    BERTH__TRY(grow_arena(session, binding, err));
+  return BERTH_OK;
+}
+
+berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, size_t *index,
+                                    berth_error *err) {
+  berth__binding binding = {0};
+  BERTH__TRY(BERTH__RESERVE(session->ctx, session->bindings, session->bindings_capacity, session->n_bindings + 1, err));
+  berth_status status = compile(session, dims, n_dims, &binding, err);
+  if (status != BERTH_OK) {
+    berth__session_free_binding(session, &binding);
+    return status;
+  }
+  *index = session->n_bindings;
+  session->bindings[session->n_bindings++] = binding;
+  return berth__session_rebind(session, err);
+}
+
+static bool is_bound_so(const berth_session *session, const berth__binding *binding, const berth_dim *dims,
+                        size_t n_dims) {
+  if (n_dims != session->graph->n_dims) return false;
+  for (size_t i = 0; i < n_dims; i++) {
+    uint32_t index;
+    if (dims[i].name == NULL || !berth__map_get(&session->graph->dim_names, dims[i].name, &index)) return false;
+    if (binding->extents[index] != dims[i].extent) return false;
+    for (size_t k = 0; k < i; k++)
+      if (strcmp(dims[k].name, dims[i].name) == 0) return false; /* given twice: compiling says so */
+  }
+  return true;
+}
+
+berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
+  if (session == NULL || (dims == NULL && n_dims != 0))
+    return berth__fail(err, BERTH_INVALID, "berth_session_bind needs a session and dimensions");
+  size_t index = 0;
+  while (index < session->n_bindings && !is_bound_so(session, &session->bindings[index], dims, n_dims)) index++;
+  if (index == session->n_bindings) BERTH__TRY(berth__session_compile(session, dims, n_dims, &index, err));
+  berth__arena_address(session->arena, session->bindings[index].slots);
+  session->current = index;
+  return BERTH_OK;
+}

@@ -1,0 +1,207 @@
+/* Weights in, inputs in, outputs out, run. */
+#include "session/session.h"
+
+static bool is_in_arena(const berth_session *session, berth_value value) {
+  return berth__session_current(session)->plan->places[value].buffer != BERTH__NO_BUFFER;
+}
+
+/* In the current binding. */
+static const berth__value *bound_value(const berth_session *session, berth_value value) {
+  return &berth__session_current(session)->plan->graph->values[value];
+}
+
+static berth_status check_size(const berth_session *session, const char *what, berth_value value, const void *data,
+                               size_t size, berth_error *err) {
+  const berth__value *v = bound_value(session, value);
+  char shape[BERTH__SHAPE_TEXT];
+  uint64_t expected = 0;
+  berth__value_size(v, &expected);
+  if (expected != size)
+    return berth__fail(err, BERTH_INVALID, "%s '%s' is %s%s and has %llu bytes, but %zu were given", what, v->name,
+                       berth_type_name(v->type), berth__shape_text(&v->shape, shape), (unsigned long long)expected,
+                       size);
+  if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "%s '%s': the data is NULL", what, v->name);
+  return BERTH_OK;
+}
+
+/* A param outside the arena: the session keeps a copy. */
+static berth_status copy_param(berth_session *session, berth_value value, const void *data, size_t size,
+                               berth_error *err) {
+  if (session->owned[value] == NULL) {
+    session->owned[value] = berth__alloc(session->ctx, size);
+    if (session->owned[value] == NULL) return berth__fail_nomem(err, "a param");
+  }
+  if (size != 0) memcpy(session->owned[value], data, size);
+  session->outside[value] = session->owned[value];
+  return berth__session_rebind(session, err);
+}
+
+static berth_status set_param(berth_session *session, berth_value value, const void *data, size_t size,
+                              berth_error *err) {
+  if (is_in_arena(session, value))
+    BERTH__TRY(berth_arena_write(session->arena, value, 0, data, size, err));
+  else
+    BERTH__TRY(copy_param(session, value, data, size, err));
+  session->is_set[value] = true;
+  return BERTH_OK;
+}
+
+berth_status berth__session_place_weights(berth_session *session, berth_error *err) {
+  for (size_t v = 0; v < session->graph->n_values; v++) {
+    const berth__value *value = &session->graph->values[v];
+    uint64_t size = 0;
+    if (value->data == NULL || !berth__value_size(value, &size)) continue;
+    if (is_in_arena(session, (berth_value)v))
+      BERTH__TRY(berth_arena_write(session->arena, (berth_value)v, 0, value->data, size, err));
+    else
+      session->outside[v] = value->data; /* no copy: the graph keeps the mapping */
+    session->is_set[v] = true;
+  }
+  return berth__session_rebind(session, err);
+}
+
+static berth_status find_value(const berth_session *session, const char *name, berth_value_kind kind, const char *what,
+                               berth_value *out, berth_error *err) {
+  if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  *out = berth_graph_find(session->graph, name);
+  if (*out != BERTH_VALUE_NONE && session->graph->values[*out].kind == kind) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "graph '%s' has no %s '%s'", session->graph->name, what, name);
+}
+
+berth_status berth_session_set_param(berth_session *session, const char *name, const void *data, size_t size,
+                                     berth_error *err) {
+  berth_value value;
+  BERTH__TRY(find_value(session, name, BERTH_VALUE_PARAM, "param", &value, err));
+  BERTH__TRY(check_size(session, "param", value, data, size, err));
+  return set_param(session, value, data, size, err);
+}
+
+berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
+                               berth_error *err) {
+  if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  berth_value value = berth_graph_find(session->graph, name);
+  if (value == BERTH_VALUE_NONE || session->graph->values[value].kind == BERTH_VALUE_NODE)
+    return berth__fail(err, BERTH_INVALID, "graph '%s' has no input, param or constant '%s'", session->graph->name, name);
+  if (is_in_arena(session, value))
+    return berth__fail(err, BERTH_INVALID, "'%s' lies in the arena; write to it, or plan it outside", name);
+  BERTH__TRY(check_size(session, "value", value, data, size, err));
+  if ((uintptr_t)data % berth_type_size(bound_value(session, value)->type) != 0)
+    return berth__fail(err, BERTH_INVALID, "the memory for '%s' is not aligned to its elements", name);
+  session->outside[value] = data;
+  session->is_set[value] = true;
+  return berth__session_rebind(session, err);
+}
+
+static berth_status write_input(berth_session *session, berth_value value, const void *src, size_t size,
+                                berth_error *err) {
+  BERTH__TRY(check_size(session, "input", value, src, size, err));
+  if (!is_in_arena(session, value))
+    return berth__fail(err, BERTH_INVALID, "input '%s' is planned outside the arena; name its memory with berth_session_use",
+                       session->graph->values[value].name);
+  return berth_arena_write(session->arena, value, 0, src, size, err);
+}
+
+berth_status berth_session_write(berth_session *session, const char *input, const void *src, size_t size,
+                                 berth_error *err) {
+  berth_value value;
+  BERTH__TRY(find_value(session, input, BERTH_VALUE_INPUT, "input", &value, err));
+  return write_input(session, value, src, size, err);
+}
+
+static berth_status input_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
+  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  *out = berth_graph_input_at(session->graph, index);
+  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "graph '%s' has no input number %u; it has %zu", session->graph->name, index,
+                     session->graph->n_inputs);
+}
+
+berth_status berth_session_write_at(berth_session *session, uint32_t input, const void *src, size_t size,
+                                    berth_error *err) {
+  berth_value value;
+  BERTH__TRY(input_at(session, input, &value, err));
+  return write_input(session, value, src, size, err);
+}
+
+static berth_status output_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
+  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  *out = berth_graph_output_at(session->graph, index);
+  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "graph '%s' has no output number %u; it has %zu", session->graph->name, index,
+                     session->graph->n_outputs);
+}
+
+/* An output that is a view of something outside the arena lies there. */
+static const void *outside_data(const berth_session *session, berth_value value) {
+  const berth__place *place = &berth__session_current(session)->plan->places[value];
+  const unsigned char *root = session->outside[place->root];
+  return root != NULL ? root + place->root_offset : NULL;
+}
+
+berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size, berth_error *err) {
+  berth_value value;
+  BERTH__TRY(output_at(session, output, &value, err));
+  BERTH__TRY(check_size(session, "output", value, dst, size, err));
+  if (is_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
+  const void *data = outside_data(session, value);
+  if (data == NULL) return berth__fail(err, BERTH_INVALID, "output %u shows an input that has no memory yet", output);
+  if (size != 0) memcpy(dst, data, size);
+  return BERTH_OK;
+}
+
+berth_status berth_session_read(berth_session *session, const char *output, void *dst, size_t size, berth_error *err) {
+  if (session == NULL || output == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  for (uint32_t i = 0; i < session->graph->n_outputs; i++)
+    if (strcmp(session->graph->outputs[i].name, output) == 0)
+      return berth_session_read_at(session, i, dst, size, err);
+  return berth__fail(err, BERTH_INVALID, "graph '%s' has no output '%s'", session->graph->name, output);
+}
+
+static berth_status slot_data(berth_session *session, berth_value value, void **data, size_t *size, berth_error *err) {
+  uint64_t bytes = 0;
+  if (data == NULL || size == NULL) return berth__fail(err, BERTH_INVALID, "places for the pointer and the size are needed");
+  *data = NULL;
+  berth__value_size(bound_value(session, value), &bytes);
+  if (!is_in_arena(session, value))
+    return berth__fail(err, BERTH_INVALID, "'%s' is planned outside the arena", session->graph->values[value].name);
+  BERTH__TRY(berth_arena_slice(session->arena, value, bound_value(session, value)->type, data, NULL, err));
+  *size = (size_t)bytes;
+  return BERTH_OK;
+}
+
+berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
+                                      berth_error *err) {
+  berth_value value;
+  BERTH__TRY(input_at(session, input, &value, err));
+  return slot_data(session, value, data, size, err);
+}
+
+berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data, size_t *size,
+                                       berth_error *err) {
+  berth_value value;
+  void *at = NULL;
+  BERTH__TRY(output_at(session, output, &value, err));
+  BERTH__TRY(slot_data(session, value, data != NULL ? &at : NULL, size, err));
+  *data = at;
+  return BERTH_OK;
+}
+
+/* Everything that a run reads must be there. */
+static berth_status check_ready(const berth_session *session, berth_error *err) {
+  const berth_graph *graph = session->graph;
+  for (size_t i = 0; i < graph->n_params; i++)
+    if (!session->is_set[graph->params[i]])
+      return berth__fail(err, BERTH_INVALID, "param '%s' has no weights yet; set them with berth_session_set_param",
+                         graph->values[graph->params[i]].name);
+  for (size_t i = 0; i < graph->n_inputs; i++)
+    if (!is_in_arena(session, graph->inputs[i]) && session->outside[graph->inputs[i]] == NULL)
+      return berth__fail(err, BERTH_INVALID, "input '%s' lies outside the arena and has no memory yet; see berth_session_use",
+                         graph->values[graph->inputs[i]].name);
+  return BERTH_OK;
+}
+
+berth_status berth_session_run(berth_session *session, berth_error *err) {
+  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  BERTH__TRY(check_ready(session, err));
+  return session->device->run(berth__session_current(session)->program, &session->observer, err);
+}

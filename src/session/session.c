@@ -1,0 +1,151 @@
+/* Making, freeing and cloning sessions. */
+#include "session/session.h"
+
+#include "base/desc.h"
+
+static berth_status allocate_tables(berth_session *session, berth_error *err) {
+  size_t n = session->graph->n_values;
+  session->outside = berth__alloc_array_zero(session->ctx, n, sizeof *session->outside);
+  session->owned = berth__alloc_array_zero(session->ctx, n, sizeof *session->owned);
+  session->is_set = berth__alloc_array_zero(session->ctx, n, sizeof *session->is_set);
+  if (session->outside == NULL || session->owned == NULL || session->is_set == NULL)
+    return berth__fail_nomem(err, "a session");
+  return BERTH_OK;
+}
+
+static berth_status build(berth_session *session, const berth_graph *graph, const berth_session_desc *desc,
+                          berth_error *err) {
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  size_t index;
+  BERTH__TRY(BERTH__DESC_COPY(&plan, desc->plan, "berth_plan_desc", err));
+  BERTH__TRY(berth__device_find(desc->device != NULL ? desc->device : plan.device, &session->device, err));
+  BERTH__TRY(berth_graph_verify(graph, err));
+  BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
+  BERTH__TRY(allocate_tables(session, err));
+  session->n_threads = desc->n_threads != 0 ? desc->n_threads : session->ctx->n_threads;
+  session->checked = (desc->flags & BERTH_SESSION_CHECKED) != 0;
+  session->memory = desc->memory;
+  session->memory_size = desc->memory_size;
+  BERTH__TRY(session->device->open(session->ctx, session->n_threads, &session->engine, err));
+  session->plan_desc = plan;
+  session->plan_desc.device = session->device->name;
+  session->plan_desc.n_threads = session->n_threads;
+  if (session->checked && plan.guard == 0) session->plan_desc.guard = BERTH_GUARD_AUTO;
+  BERTH__TRY(berth__session_compile(session, plan.dims, plan.n_dims, &index, err));
+  session->plan_desc.dims = NULL;
+  session->plan_desc.n_dims = 0;
+  session->plan_desc.layout = NULL; /* from here on the session's own */
+  return berth__session_place_weights(session, err);
+}
+
+berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc, berth_session **out,
+                                  berth_error *err) {
+  berth_session_desc full = BERTH_SESSION_DESC_INIT;
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a place for the session");
+  *out = NULL;
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
+  BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_session_desc", err));
+  berth_session *session = berth__alloc_zero(graph->ctx, sizeof *session);
+  if (session == NULL) return berth__fail_nomem(err, "a session");
+  session->ctx = graph->ctx;
+  berth_status status = build(session, graph, &full, err);
+  if (status != BERTH_OK) {
+    berth_session_destroy(session);
+    return status;
+  }
+  *out = session;
+  return BERTH_OK;
+}
+
+void berth_session_destroy(berth_session *session) {
+  if (session == NULL) return;
+  berth_context *ctx = session->ctx;
+  for (size_t i = 0; i < session->n_bindings; i++) berth__session_free_binding(session, &session->bindings[i]);
+  for (size_t i = 0; session->owned != NULL && i < session->graph->n_values; i++) berth__free(ctx, session->owned[i]);
+  berth_arena_destroy(session->arena);
+  if (session->engine != NULL) session->device->close(session->engine);
+  berth_layout_destroy(session->layout);
+  berth_graph_destroy(session->graph);
+  berth__free(ctx, session->bindings);
+  berth__free(ctx, session->outside);
+  berth__free(ctx, session->owned);
+  berth__free(ctx, session->is_set);
+  berth__free(ctx, session);
+}
+
+/* The dims of a binding, in the order of the graph's names. */
+static void list_dims(const berth_session *session, const berth__binding *binding, berth_dim *dims) {
+  for (size_t i = 0; i < session->graph->n_dims; i++)
+    dims[i] = (berth_dim){.name = session->graph->dims[i], .extent = binding->extents[i]};
+}
+
+static berth_status copy_outside(berth_session *to, const berth_session *from, berth_error *err) {
+  for (size_t v = 0; v < from->graph->n_values; v++) {
+    uint64_t size = 0;
+    to->is_set[v] = from->is_set[v];
+    to->outside[v] = from->outside[v];
+    if (from->owned[v] == NULL) continue;
+    berth__value_size(&from->graph->values[v], &size);
+    to->owned[v] = berth__alloc(to->ctx, (size_t)size);
+    if (to->owned[v] == NULL) return berth__fail_nomem(err, "a param");
+    memcpy(to->owned[v], from->owned[v], (size_t)size);
+    to->outside[v] = to->owned[v];
+  }
+  return berth__session_rebind(to, err);
+}
+
+static berth_status copy_state(berth_session *to, const berth_session *from, berth_dim *dims, berth_error *err) {
+  for (size_t i = 1; i < from->n_bindings; i++) {
+    list_dims(from, &from->bindings[i], dims);
+    BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
+  }
+  BERTH__TRY(copy_outside(to, from, err));
+  uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
+  BERTH__TRY(to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));
+  list_dims(from, berth__session_current(from), dims);
+  return berth_session_bind(to, dims, from->graph->n_dims, err);
+}
+
+berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_clone needs a place for the session");
+  *out = NULL;
+  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = session->plan_desc;
+  berth_session *clone = NULL;
+  berth_dim *dims = berth__alloc_array(session->ctx, session->graph->n_dims, sizeof *dims);
+  if (dims == NULL) return berth__fail_nomem(err, "a session");
+  list_dims(session, &session->bindings[0], dims);
+  plan.dims = dims;
+  plan.n_dims = session->graph->n_dims;
+  plan.layout = session->layout;
+  desc.plan = &plan;
+  desc.device = session->device->name;
+  desc.n_threads = session->n_threads;
+  desc.flags = session->checked ? BERTH_SESSION_CHECKED : 0;
+  berth_status status = berth_session_create(session->graph, &desc, &clone, err);
+  if (status == BERTH_OK) status = copy_state(clone, session, dims, err);
+  berth__free(session->ctx, dims);
+  if (status != BERTH_OK) {
+    berth_session_destroy(clone);
+    return status;
+  }
+  *out = clone;
+  return BERTH_OK;
+}
+
+const berth_plan *berth_session_plan(const berth_session *session) {
+  return berth__session_current(session)->plan;
+}
+
+berth_arena *berth_session_arena(berth_session *session) {
+  return session->arena;
+}
+
+uint32_t berth_session_n_threads(const berth_session *session) {
+  return session->n_threads;
+}
+
+void berth_session_observe(berth_session *session, berth_step_fn observe, void *user) {
+  session->observer = (berth__observer){.call = observe, .user = user};
+}

@@ -1,0 +1,49 @@
+/* A session: one arena, one set of weights, a program for every binding of the named dimensions. */
+#ifndef BERTH_SESSION_SESSION_H
+#define BERTH_SESSION_SESSION_H
+
+#include "device/arena.h"
+
+/* One binding: its extents (one a named dimension of the graph), plan and program. */
+typedef struct berth__binding {
+  int64_t *extents;
+  berth_plan *plan;
+  berth__slots *slots;
+  berth__program *program;
+} berth__binding;
+
+struct berth_session {
+  berth_context *ctx;
+  berth_graph *graph; /* with named dimensions; value numbers hold for every binding */
+  const berth__device *device;
+  berth__engine *engine;
+  uint32_t n_threads;
+  bool checked;
+  berth_plan_desc plan_desc; /* without dims and layout */
+  berth_layout *layout;      /* where the first plan put the weights: the others follow */
+  berth__binding *bindings;
+  size_t n_bindings, bindings_capacity;
+  size_t current;
+  berth_arena *arena;
+  void *memory; /* the caller's own */
+  uint64_t memory_size;
+  const void **outside; /* one a value: where it lies when it is not in the arena */
+  void **owned;         /* one a value: copies of params outside the arena that the session made */
+  bool *is_set;         /* one a value: params that have their weights */
+  berth__observer observer;
+};
+
+static inline berth__binding *berth__session_current(const berth_session *session) {
+  return &session->bindings[session->current];
+}
+
+/* compile.c: a binding that is compiled for these dims; it is added to the session but not made current. */
+berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, size_t *index,
+                                    berth_error *err);
+void berth__session_free_binding(berth_session *session, berth__binding *binding);
+/* Points every program at the arena and at what lies outside. */
+berth_status berth__session_rebind(berth_session *session, berth_error *err);
+/* io.c: the weights that the graph already has. */
+berth_status berth__session_place_weights(berth_session *session, berth_error *err);
+
+#endif
