@@ -1,0 +1,446 @@
+#!/usr/bin/env bash
+# The command line from outside: every verb, exit codes, what goes to stdout and what to stderr, JSON, files.
+set -uo pipefail
+. "$BERTH_SRC/tests/support/tap.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+digits=$BERTH_SRC/examples/digits
+export NO_COLOR=1
+
+# Runs berth; its exit code, stdout and stderr are in $code, out and err.
+berth() {
+  "$BERTH_BIN" "$@" >out 2>err </dev/null
+  code=$?
+}
+
+explain() { # what went wrong, for a check that failed
+  echo "exit code $code"
+  echo "stdout:"
+  head -c 2000 out
+  echo "stderr:"
+  head -c 2000 err
+}
+
+exits() { # name code arguments...
+  local name=$1 want=$2
+  shift 2
+  berth "$@"
+  if [ "$code" = "$want" ]; then ok "$name"; else not_ok "$name" "wanted exit code $want; $(explain)"; fi
+}
+
+# An error: this exit code, nothing on stdout, a first line "berth: ..." with the part in it.
+refuses() { # name code part arguments...
+  local name=$1 want=$2 part=$3
+  shift 3
+  berth "$@"
+  if [ "$code" = "$want" ] && [ ! -s out ] && grep -v '^berth: note: ' err | head -n 1 | grep '^berth: ' | grep -qF -- "$part"; then
+    ok "$name"
+  else
+    not_ok "$name" "wanted exit code $want and '$part' on stderr; $(explain)"
+  fi
+}
+
+has() { # name file part: the file of the last run has the part
+  if grep -qF -- "$3" "$2"; then ok "$1"; else not_ok "$1" "no '$3' in $2; $(explain)"; fi
+}
+
+lacks() { # name file part
+  if grep -qF -- "$3" "$2"; then not_ok "$1" "'$3' in $2; $(explain)"; else ok "$1"; fi
+}
+
+valid_json() { # name
+  if ! command -v python3 >/dev/null; then
+    skip_test "$1" "no python3"
+  elif python3 -c 'import json, sys; o = json.load(open("out")); sys.exit(not isinstance(o, dict))' 2>py.err; then
+    ok "$1"
+  else
+    not_ok "$1" "$(cat py.err; explain)"
+  fi
+}
+
+field() { # key: the value of a JSON field with a plain value, from out
+  sed -n "s/.*\"$1\":\([^,}\[{]*\).*/\1/p" out | head -n 1
+}
+
+has_fields() { # name key...
+  local name=$1 key missing=""
+  shift
+  for key in "$@"; do grep -q "\"$key\":" out || missing="$missing $key"; done
+  if [ -z "$missing" ]; then ok "$name"; else not_ok "$name" "missing:$missing; $(explain)"; fi
+}
+
+holds() { # name expression: awk arithmetic
+  if awk "BEGIN { exit !($2) }"; then ok "$1"; else not_ok "$1" "does not hold: $2; $(explain)"; fi
+}
+
+# ---- help, version, usage
+
+exits "the version" 0 --version
+if grep -Eq '^berth [0-9]+\.[0-9]+\.[0-9]+$' out; then ok "the version's line"; else not_ok "the version's line" "$(explain)"; fi
+exits "help" 0 help
+for verb in run plan pack bench inspect devices; do
+  has "help names $verb" out "  $verb "
+done
+lacks "help does not promise generate" out generate
+lacks "help does not promise train" out train
+for verb in run plan pack bench inspect devices; do
+  exits "$verb --help" 0 "$verb" --help
+  cp out help.text
+  has "$verb --help has examples" out "examples:"
+  exits "help $verb" 0 help "$verb"
+  if cmp -s out help.text; then ok "help $verb is $verb --help"; else not_ok "help $verb is $verb --help" "$(explain)"; fi
+done
+berth
+holds "no arguments: exit code 2" "$code == 2"
+has "no arguments: short help on stderr" err "usage: berth VERB"
+if [ -s out ]; then not_ok "no arguments: nothing on stdout" "$(explain)"; else ok "no arguments: nothing on stdout"; fi
+
+refuses "an unknown verb" 2 "no verb 'rnu'" rnu
+has "an unknown verb: a suggestion" err 'berth run'
+refuses "an option before the verb" 2 "the verb comes first" --json run
+refuses "help on an unknown verb" 2 "no verb 'x'" help x
+refuses "help on two verbs" 2 "one verb" help run plan
+refuses "generate is not there yet" 3 "does not have \`generate\` yet" generate model.gguf
+refuses "train is not there yet" 3 "does not have \`train\` yet" train
+refuses "an unknown option" 2 "no option '--jsno'" run --jsno
+has "an unknown option: a suggestion" err "--json"
+refuses "an option that is a prefix" 2 "no option '--out'" run --out=x
+has "a prefix: a suggestion" err "--output-dir"
+refuses "an unknown short option" 2 "no option '-x'" run -x
+refuses "an option without its value" 2 "--threads needs a value" run --threads
+refuses "an option in place of a value" 2 "--threads needs a value" run --threads --json
+refuses "a value for a flag" 2 "--json takes no value" run --json=yes
+refuses "a number that is none" 2 "--threads takes a whole number" run --threads two
+refuses "a number out of range" 2 "--runs takes a number from 1" bench --runs 0
+refuses "two models" 2 "too many" run a.berth b.berth
+refuses "an argument where none is taken" 2 "takes no argument" devices cpu
+refuses "a missing operand" 2 "needs BUFFERS.csv" pack
+refuses "a wrong --dim" 2 "--dim takes NAME=N" run --dim batch
+refuses "a --dim that is no number" 2 "takes a whole number" run --dim batch=many
+refuses "a --dim that the model does not have" 2 "no named dimension 'bacth'" run --dim bacth=3
+has "a --dim that the model does not have: which it has" err "batch"
+refuses "a wrong --input" 2 "--input takes NAME=FILE.npy" run --input image
+refuses "an input that the model does not have" 2 "no input 'picture'" run --input picture=x.npy
+refuses "an unknown device" 3 "no device 'abacus'" run --device abacus
+refuses "a model that is not there" 1 "nowhere.berth" run nowhere.berth
+
+# ---- run
+
+exits "run" 0 run
+has "run: a digit is recognised" out "recognised as"
+has "run: the memory" out "one arena of"
+has "run: the default dimension is announced" err "dimension 'batch' is not given and becomes 1"
+exits "run --dim batch=10" 0 run --dim batch=10
+has "run: all ten digits are right" out "10 of 10 recognised"
+lacks "run: no note for a dimension that is given" err "not given"
+exits "run --dim=batch=12: digits repeat" 0 run --dim=batch=12
+has "run: all twelve digits are right" out "12 of 12 recognised"
+
+exits "run --json" 0 run --dim batch=2 --json
+valid_json "run --json is valid"
+has_fields "run --json has its fields" outputs name dtype shape file ms arena_size
+has "run --json: no file" out '"file":null'
+holds "run --json: one line" "$(wc -l <out) == 1"
+holds "run --json: an arena" "$(field arena_size) > 0"
+
+exits "run with an input and an output folder" 0 run --input "image=$digits/samples.npy" --output-dir made --json
+has "run: the dimension follows from the input" err "batch=10, from the shape of input 'image'"
+valid_json "run with files: the JSON is valid"
+has "run with files: the JSON names them" out '"file":"made/probabilities.npy"'
+check "run with files: the file is there" test -s made/probabilities.npy
+exits "inspect what was written" 0 inspect made/probabilities.npy --json
+has "inspect: the shape" out '"shape":[10,10]'
+has "inspect: the type" out '"dtype":"f32"'
+exits "inspect what was written, as text" 0 inspect made/class.npy
+has "inspect: the type and shape as text" out "i64[10]"
+exits "run with text output names the files" 0 run --dim batch=2 --output-dir made/again
+has "run: where the output went" out "written to made/again/class.npy"
+refuses "an output folder that cannot be made" 1 "cannot make" run --output-dir none/of/this
+
+refuses "an input and a dimension that do not agree" 1 "dimension 'batch' is 10" run --dim batch=3 --input "image=$digits/samples.npy"
+refuses "an input of the wrong shape" 1 "has the shape" run --input "image=$digits/samples_labels.npy"
+refuses "an input file that is not there" 1 "nothing.npy" run --input image=nothing.npy
+refuses "an input given twice" 2 "given twice" run --input "image=$digits/samples.npy" --input "image=$digits/samples.npy"
+printf 'this is no array' >broken.npy
+refuses "an input file that is broken" 1 "broken.npy" run --input image=broken.npy
+
+exits "run --check" 0 run --check --dim batch=3
+has "run --check: a table" out "max abs"
+has "run --check: the verdict" out "all within tolerance"
+has "run --check: every node is there" out "softmax"
+exits "run --check --json" 0 run --check --json
+valid_json "run --check --json is valid"
+has_fields "run --check --json has its fields" check max_abs max_rel worst_node ok nodes
+has "run --check --json: it holds" out '"ok":true'
+exits "run --threads 1" 0 run --threads 1
+has "run --threads 1: said" out "1 thread"
+
+# ---- models from files
+
+exits "a model from a file, with its weights" 0 run "$digits/digits.berth" --input "image=$digits/samples.npy" --output-dir from_file
+if cmp -s from_file/probabilities.npy made/probabilities.npy; then
+  ok "the file and the built-in model give the same"
+else
+  not_ok "the file and the built-in model give the same" "the files differ"
+fi
+
+cat >small.berth <<'MODEL'
+graph "small" {
+  input %x : f32[n, 4]
+  input %y : f32[n, 4]
+  param %w : f32[4]
+  %s = add(%x, %y)
+  %p = mul(%s, %w)
+  output "the sum/1" = %s
+  output "product" = %p
+}
+MODEL
+refuses "a model without its weights" 1 "no weights for its param 'w'" run small.berth
+has "a model without its weights: what helps" err "--random-weights"
+exits "a model with random weights" 0 run small.berth --random-weights --dim n=3 --output-dir small --json
+has "inputs that are not given are announced" err "input 'x' is not given"
+check "names become file names" test -s small/the_sum_1.npy
+cp small/the_sum_1.npy first.npy
+berth run small.berth --random-weights --dim n=3 --output-dir small
+if cmp -s small/the_sum_1.npy first.npy; then ok "the pseudo-random inputs are fixed"; else not_ok "the pseudo-random inputs are fixed"; fi
+exits "an output goes back in as an input" 0 run small.berth --random-weights --input x=first.npy --input y=first.npy --output-dir twice
+has "the dimension follows once" err "n=3, from the shape of input 'x'"
+refuses "an input of another type" 1 "holds i64" run small.berth --input "x=made/class.npy" --random-weights
+exits "check on a model with random weights" 0 run small.berth --random-weights --check
+
+cat >clash.berth <<'MODEL'
+graph "clash" {
+  input %x : f32[4]
+  %a = relu(%x)
+  %b = neg(%x)
+  output "o/1" = %a
+  output "o_1" = %b
+}
+MODEL
+refuses "outputs whose file names clash" 1 "would both be written" run clash.berth --output-dir clash
+check "outputs whose file names clash: nothing is written" test ! -e clash
+
+printf 'graph "broken" {\n  %%a = frobnicate(%%x)\n}\n' >broken.berth
+berth run broken.berth
+if [ "$code" != 0 ] && [ "$code" != 2 ] && grep -q '^berth: ' err; then ok "a broken model is refused"; else not_ok "a broken model is refused" "$(explain)"; fi
+
+# ---- plan
+
+exits "plan" 0 plan --dim batch=10
+has "plan: the arena" out "one arena of"
+has "plan: the lower bound" out "lower bound"
+has "plan: a picture of the load" out "over time"
+exits "plan --json" 0 plan --dim batch=10 --json
+valid_json "plan --json is valid"
+has_fields "plan --json has its fields" arena_size weights_size activations_size activations_lower_bound scratch_size \
+  total_unshared saved optimal n_values n_buffers n_steps plan_ms device dims
+has "plan --json: the dimensions" out '"dims":{"batch":10}'
+has "plan --json: the device" out '"device":"cpu"'
+arena=$(field arena_size)
+unshared=$(field total_unshared)
+holds "plan: saved is what is not needed" "$(field saved) == $unshared - $arena"
+holds "plan: the bound is a bound" "$(field activations_lower_bound) <= $(field activations_size)"
+holds "plan: weights, activations and scratch are in the arena" \
+  "$arena >= $(field weights_size) + $(field activations_size) + $(field scratch_size)"
+
+berth plan --dim batch=10 --no-reuse --json
+holds "plan --no-reuse takes more" "$(field arena_size) > $arena"
+berth plan --dim batch=10 --no-inplace --json
+holds "plan --no-inplace takes no less" "$(field arena_size) >= $arena"
+exits "plan with every option" 0 plan --dim batch=10 --align 256 --order memory --effort 10 --device cpu --f32-uniform --json
+refuses "an alignment that is no power of two" 2 "power of two" plan --align 48
+refuses "an order that is none" 2 "source or memory" plan --order random
+exits "a budget that is enough" 0 plan --dim batch=10 --budget "$arena"
+refuses "a budget that is too small" 1 "" plan --dim batch=10 --budget 1K
+refuses "a budget that is no size" 2 "--budget takes" plan --budget 1Q
+
+exits "plan writes its files" 0 plan --dim batch=2 --report r.txt --csv r.csv --picture r.svg
+has "plan: the report's first line" r.txt "# arena_size="
+if [ "$(sed -n 2p r.txt)" = "$(printf '# offset\tsize\tnode')" ]; then ok "plan: the report's second line"; else not_ok "plan: the report's second line" "$(head -n 3 r.txt)"; fi
+if tail -n +3 r.txt | sort -c -t"$(printf '\t')" -k1,1n -k2,2n; then ok "plan: the report is sorted"; else not_ok "plan: the report is sorted"; fi
+holds "plan: the CSV's header" "\"$(head -n 1 r.csv)\" == \"id,lower,upper,size,offset\""
+has "plan: the picture is SVG" r.svg "<svg"
+exits "plan --picture as a page" 0 plan --picture r.html
+has "plan: the page is HTML" r.html "<html"
+refuses "a picture of another kind" 2 ".svg or .html" plan --picture r.png
+check "a picture of another kind: no file" test ! -e r.png
+refuses "a report that cannot be written" 1 "cannot write nowhere/r.txt" plan --report nowhere/r.txt
+refuses "JSON and a report on stdout" 2 "do not go together" plan --json --report -
+if [ -e /dev/full ]; then
+  refuses "a full disk is seen" 1 "cannot write /dev/full" plan --csv /dev/full
+  "$BERTH_BIN" plan --json >/dev/full 2>err </dev/null
+  code=$?
+  holds "a full disk behind stdout is seen" "$code == 1"
+else
+  skip_test "a full disk is seen" "no /dev/full"
+fi
+"$BERTH_BIN" plan --json >&- 2>err </dev/null
+code=$?
+holds "a closed stdout is seen" "$code == 1"
+"$BERTH_BIN" help 2>err </dev/null | true
+holds "a pipe that is closed early is no crash" "${PIPESTATUS[0]} <= 1"
+
+# ---- pack
+
+cat >b.csv <<'CSV'
+id,lower,upper,size
+a,0,3,4
+b,3,9,4
+c,0,9,4
+d,9,21,4
+e,0,21,4
+CSV
+exits "pack" 0 pack b.csv
+has "pack: the size" out "5 buffers in 12 bytes"
+has "pack: proven" out "optimal (proven)"
+exits "pack --json" 0 pack b.csv --json
+valid_json "pack --json is valid"
+has_fields "pack --json has its fields" size lower_bound optimal n nodes ms
+holds "pack: size, bound and count" "$(field size) == 12 && $(field lower_bound) == 12 && $(field n) == 5"
+has "pack: optimal" out '"optimal":true'
+lacks "pack: no fits without a capacity" out '"fits"'
+
+# Every pair that is alive at one time must lie apart.
+placement_is_right() { # file size
+  awk -F, -v size="$2" '
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { n++; l[n] = $at["lower"]; u[n] = $at["upper"]; s[n] = $at["size"]; o[n] = $at["offset"] }
+    END {
+      for (i = 1; i <= n; i++) {
+        if (o[i] == "" || o[i] + s[i] > size) exit 1
+        for (k = 1; k < i; k++)
+          if (l[i] < u[k] && l[k] < u[i] && o[i] < o[k] + s[k] && o[k] < o[i] + s[i]) exit 1
+      }
+      exit n == 0
+    }' "$1"
+}
+exits "pack -o" 0 pack b.csv -o placed.csv
+check "pack -o: nothing overlaps" placement_is_right placed.csv 12
+holds "pack -o: the header" "\"$(head -n 1 placed.csv)\" == \"id,lower,upper,size,offset\""
+exits "pack -o -: the CSV goes to stdout" 0 pack b.csv -o -
+if cmp -s out placed.csv; then ok "pack -o - is pack -o FILE"; else not_ok "pack -o - is pack -o FILE" "$(explain)"; fi
+has "pack -o -: the summary goes to stderr" err "5 buffers in 12 bytes"
+refuses "pack: JSON and CSV on stdout" 2 "both want standard output" pack b.csv -o - --json
+"$BERTH_BIN" pack - --json <b.csv >out 2>err
+code=$?
+holds "pack from stdin" "$code == 0 && $(field size) == 12"
+
+exits "pack: what fits" 0 pack b.csv --capacity 12 --json
+has "pack: fits" out '"fits":true'
+exits "pack: what does not fit" 1 pack b.csv --capacity 11 --json -o not_placed.csv
+valid_json "pack: the JSON is there also when it does not fit"
+has "pack: fits not" out '"fits":false'
+has "pack: said on stderr" err "berth: no placement of these buffers in 11 bytes"
+check "pack: no CSV when it does not fit" test ! -e not_placed.csv
+exits "pack: what does not fit, as text" 1 pack b.csv --capacity 11
+exits "pack: a capacity with a suffix" 0 pack b.csv --capacity 1K
+
+exits "pack --align" 0 pack b.csv --align 8 -o aligned.csv --json
+holds "pack --align: the size" "$(field size) == 20"
+if awk -F, 'NR > 1 && $5 % 8 { exit 1 }' aligned.csv; then ok "pack --align: every offset"; else not_ok "pack --align: every offset" "$(cat aligned.csv)"; fi
+printf 'size,id,lower,alignment,upper,offset\r\n4,a,0,16,5,\r\n4,"b,1",0,1,5,32\r\n\r\n' >mixed.csv
+exits "pack: columns in any order, CRLF, fixed offsets" 0 pack mixed.csv -o mixed_out.csv
+has "pack: a fixed offset is announced" err "1 of 2 buffers have an offset"
+has "pack: a fixed offset stays" mixed_out.csv '4,"b,1",0,1,5,32'
+exits "pack --repack" 0 pack mixed.csv --repack --json
+holds "pack --repack: the offset is free" "$(field size) < 36"
+exits "pack --seed --effort" 0 pack b.csv --seed 7 --effort 1
+exits "pack --picture" 0 pack b.csv --picture p.svg
+has "pack: the picture is SVG" p.svg "<svg"
+exits "pack --picture as a page" 0 pack b.csv --picture p.html
+refuses "pack: a picture of another kind" 2 ".svg or .html" pack b.csv --picture p.pdf
+
+exits "what plan writes, pack reads" 0 pack r.csv --json
+exits "what plan writes, pack can place again" 0 pack r.csv --repack --json -o again.csv
+check "what was placed again does not overlap" placement_is_right again.csv "$(field size)"
+
+printf 'id,lower,upper,size\n' >none.csv
+exits "pack: no buffers" 0 pack none.csv --json
+holds "pack: no buffers take nothing" "$(field size) == 0"
+refuses "pack: no such file" 1 "cannot read no.csv" pack no.csv
+: >empty.csv
+refuses "pack: an empty file" 1 "empty.csv line 1: there is no header" pack empty.csv
+printf 'id,lower,upper\na,0,1\n' >bad.csv
+refuses "pack: a missing column" 1 "bad.csv line 1: the header has no column 'size'" pack bad.csv
+printf 'id,lower,upper,size,gaps\na,0,1,1,\n' >bad.csv
+refuses "pack: a column that is not supported" 3 "gaps" pack bad.csv
+printf 'id,lower,upper,size\na,0,1,1\nb,0,1,x\n' >bad.csv
+refuses "pack: a number that is none" 1 "bad.csv line 3: size is 'x'" pack bad.csv
+printf 'id,lower,upper,size\na,5,1,1\n' >bad.csv
+refuses "pack: a reversed lifetime" 1 "bad.csv line 2: lower is 5" pack bad.csv
+printf 'id,lower,upper,size\na,0,1,1\na,0,1,1\n' >bad.csv
+refuses "pack: an id that is there twice" 1 "bad.csv line 3: the id 'a'" pack bad.csv
+
+# ---- bench
+
+exits "bench" 0 bench --runs 5 --warmup 1
+has "bench: the median" out "median"
+exits "bench --json" 0 bench --runs 5 --warmup 1 --threads 1 --json
+valid_json "bench --json is valid"
+has_fields "bench --json has its fields" median_ms min_ms p90_ms runs first_ms load_ms compile_ms arena_size peak_rss \
+  allocations_per_run device threads
+holds "bench: a run allocates nothing" "$(field allocations_per_run) == 0"
+holds "bench: the times are in order" "$(field min_ms) <= $(field median_ms) && $(field median_ms) <= $(field p90_ms)"
+holds "bench: runs and threads as asked" "$(field runs) == 5 && $(field threads) == 1"
+holds "bench: the peak is in bytes" "$(field peak_rss) > 500000"
+exits "bench --profile" 0 bench --runs 2 --profile
+has "bench --profile: by op" out "by op"
+has "bench --profile: by node" out "slowest nodes"
+has "bench --profile: an op" out "softmax"
+exits "bench --profile --json" 0 bench --runs 2 --profile --json
+valid_json "bench --profile --json is valid"
+exits "bench --trace" 0 bench --runs 2 --trace trace.json
+cp trace.json out
+valid_json "bench --trace: the trace is valid"
+has "bench --trace: events" trace.json '"ph":"X"'
+refuses "bench: a trace that cannot be written" 1 "cannot write nowhere/t.json" bench --runs 1 --trace nowhere/t.json
+
+# ---- inspect
+
+exits "inspect safetensors" 0 inspect "$digits/digits.safetensors"
+has "inspect safetensors: a tensor" out "conv1.weight"
+has "inspect safetensors: totals" out "total f32"
+exits "inspect safetensors --json" 0 inspect "$digits/digits.safetensors" --json
+valid_json "inspect safetensors --json is valid"
+has_fields "inspect safetensors --json has its fields" format n_tensors bytes types tensors n_metadata
+exits "inspect a graph" 0 inspect "$digits/digits.berth"
+has "inspect a graph: an input" out "f32[batch,1,8,8]"
+has "inspect a graph: ops" out "conv"
+exits "inspect a graph --json" 0 inspect "$digits/digits.berth" --json
+valid_json "inspect a graph --json is valid"
+has "inspect a graph --json: named dimensions" out '"dims":["batch"]'
+exits "inspect npy" 0 inspect "$digits/samples.npy" --json
+valid_json "inspect npy --json is valid"
+cp "$digits/samples.npy" disguised.txt
+exits "inspect goes by content" 0 inspect disguised.txt
+has "inspect goes by content: npy" out "npy array, f32[10,1,8,8]"
+odd=$(printf 'quote" back\\slash tab\t byte\377.npy')
+cp "$digits/samples.npy" "$odd"
+exits "a file with an odd name" 0 inspect "$odd" --json
+valid_json "a file with an odd name: the JSON is valid"
+refuses "a file name with a line break" 1 "cannot read a?b" inspect "$(printf 'a\nb')"
+holds "a file name with a line break: one line" "$(wc -l <err) == 1"
+printf 'GGUF\003\000\000\000' >m.gguf
+refuses "inspect gguf" 3 "GGUF" inspect m.gguf
+printf '\010\007\022\004' >m.onnx
+refuses "inspect onnx" 3 "ONNX" inspect m.onnx
+printf '\001\002\003' >m.bin
+refuses "inspect something else" 3 "of no kind that berth knows" inspect m.bin
+printf '\223NUMPY' >cut.npy
+berth inspect cut.npy
+holds "inspect a cut array" "$code == 1 || $code == 3"
+refuses "inspect an empty file" 1 "is empty" inspect empty.csv
+refuses "inspect what is not there" 1 "cannot read nowhere" inspect nowhere
+refuses "inspect a folder" 1 "cannot read" inspect "$work"
+
+# ---- devices
+
+exits "devices" 0 devices
+has "devices: the cpu" out "cpu"
+exits "devices --json" 0 devices --json
+valid_json "devices --json is valid"
+has_fields "devices --json has its fields" devices name description available reason memory
+
+tap_done

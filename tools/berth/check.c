@@ -1,0 +1,210 @@
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elements.h"
+#include "format.h"
+
+typedef struct record {
+  berth_type type;
+  size_t count;
+  void *data;
+} record;
+
+typedef struct recorder {
+  const berth_graph *graph; /* of the session that is watched */
+  record *values;           /* by value number */
+  check_result *result;     /* while comparing; NULL while recording */
+  bool no_memory;
+} recorder;
+
+static size_t element_count(const berth_tensor *tensor) {
+  size_t count = 1;
+  for (uint32_t i = 0; i < tensor->rank; i++) count *= (size_t)tensor->dim[i];
+  return count;
+}
+
+/* Elements of any strides, in order. */
+static void gather(const berth_tensor *tensor, size_t count, char *out) {
+  size_t width = berth_type_size(tensor->type);
+  int64_t index[BERTH_MAX_RANK] = {0};
+  int64_t at = 0;
+  for (size_t n = 0; n < count; n++) {
+    memcpy(out + n * width, (const char *)tensor->data + at * (int64_t)width, width);
+    for (uint32_t d = tensor->rank; d-- > 0;) {
+      at += tensor->stride[d];
+      if (++index[d] < tensor->dim[d]) break;
+      at -= tensor->stride[d] * tensor->dim[d];
+      index[d] = 0;
+    }
+  }
+}
+
+static record copy_tensor(const berth_tensor *tensor) {
+  record copy = {tensor->type, element_count(tensor), NULL};
+  copy.data = malloc(copy.count * berth_type_size(tensor->type) + 1);
+  if (copy.data) gather(tensor, copy.count, copy.data);
+  return copy;
+}
+
+static void tolerance_of(berth_type type, double *absolute, double *relative) {
+  bool is_float = element_is_float(type);
+  *absolute = !is_float ? 0 : type == BERTH_F16 ? 1e-3 : type == BERTH_BF16 ? 1e-2 : 1e-4;
+  *relative = !is_float ? 0 : type == BERTH_F16 ? 4e-3 : type == BERTH_BF16 ? 2e-2 : 1e-3;
+}
+
+static double difference(double got, double want) {
+  if (got == want || (isnan(got) && isnan(want))) return 0;
+  double gap = fabs(got - want);
+  return isfinite(gap) ? gap : (double)INFINITY;
+}
+
+static void compare(check_node *node, const record *got, const record *want) {
+  double absolute, relative;
+  tolerance_of(want->type, &absolute, &relative);
+  if (got->type != want->type || got->count != want->count) {
+    node->max_abs = node->max_rel = node->excess = (double)INFINITY;
+    return;
+  }
+  for (size_t i = 0; i < want->count; i++) {
+    double reference = element_at(want->type, want->data, i);
+    double gap = difference(element_at(got->type, got->data, i), reference);
+    if (gap == 0) continue;
+    double size = isfinite(reference) ? fabs(reference) : 0;
+    double allowed = absolute + relative * size;
+    node->max_abs = fmax(node->max_abs, gap);
+    node->max_rel = fmax(node->max_rel, gap / fmax(size, 1e-3));
+    node->excess = fmax(node->excess, allowed > 0 ? gap / allowed : (double)INFINITY);
+  }
+}
+
+static void keep_or_compare(recorder *rec, uint32_t node, const berth_node_info *info, berth_value value,
+                            record *copy) {
+  record *kept = &rec->values[value];
+  if (!rec->result) {
+    free(kept->data);
+    *kept = *copy;
+    return;
+  }
+  if (kept->data) {
+    check_node *verdict = &rec->result->nodes[node];
+    verdict->name = info->name;
+    verdict->op = info->op;
+    compare(verdict, kept, copy);
+  }
+  free(copy->data);
+}
+
+static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+  recorder *rec = user;
+  berth_node_info info;
+  (void)step;
+  (void)ms;
+  if (berth_graph_node(rec->graph, node, &info, NULL) != BERTH_OK) return;
+  for (uint32_t i = 0; i < n_out && i < info.n_out; i++) {
+    if (!out[i].data) continue;
+    record copy = copy_tensor(&out[i]);
+    if (!copy.data) {
+      rec->no_memory = true;
+      return;
+    }
+    keep_or_compare(rec, node, &info, info.out[i], &copy);
+  }
+}
+
+static int watched_run(recorder *rec, berth_session *session) {
+  rec->graph = berth_plan_graph(berth_session_plan(session));
+  berth_session_observe(session, observe, rec);
+  int code = runner_run(session);
+  berth_session_observe(session, NULL, NULL);
+  return code == CLI_OK && rec->no_memory ? cli_no_memory() : code;
+}
+
+static void sum_up(check_result *result) {
+  result->worst = UINT32_MAX;
+  result->ok = true;
+  for (uint32_t i = 0; i < result->n; i++) {
+    const check_node *node = &result->nodes[i];
+    if (!node->name) continue;
+    if (result->worst == UINT32_MAX || node->excess > result->nodes[result->worst].excess) result->worst = i;
+    result->max_abs = fmax(result->max_abs, node->max_abs);
+    result->max_rel = fmax(result->max_rel, node->max_rel);
+    if (!(node->excess <= 1)) result->ok = false;
+  }
+}
+
+static int compare_sessions(runner *r, recorder *rec, check_result *out) {
+  uint32_t apart = BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED;
+  int code = runner_write_inputs(r, r->session);
+  if (code == CLI_OK) code = watched_run(rec, r->session);
+  if (code == CLI_OK) code = runner_session(r, BERTH_SESSION_REFERENCE, apart, &out->reference);
+  if (code != CLI_OK) return code;
+  out->n = berth_graph_n_nodes(berth_plan_graph(berth_session_plan(out->reference)));
+  out->nodes = calloc((size_t)out->n + 1, sizeof(*out->nodes));
+  if (!out->nodes) return cli_no_memory();
+  rec->result = out;
+  code = watched_run(rec, out->reference);
+  if (code == CLI_OK) sum_up(out);
+  return code;
+}
+
+int check_run(runner *r, check_result *out) {
+  memset(out, 0, sizeof(*out));
+  uint32_t n_values = berth_graph_n_values(r->model.graph);
+  recorder rec = {.values = calloc((size_t)n_values + 1, sizeof(*rec.values))};
+  if (!rec.values) return cli_no_memory();
+  int code = compare_sessions(r, &rec, out);
+  for (uint32_t i = 0; i < n_values; i++) free(rec.values[i].data);
+  free(rec.values);
+  return code;
+}
+
+void check_print(const check_result *result) {
+  format_colours colours = format_stdout_colours();
+  printf("check: every node against the reference kernels\n");
+  printf("  %-32s %-16s %12s %12s\n", "node", "op", "max abs", "max rel");
+  for (uint32_t i = 0; i < result->n; i++) {
+    const check_node *node = &result->nodes[i];
+    if (!node->name) continue;
+    bool over = !(node->excess <= 1);
+    const char *mark = over ? "  over tolerance" : i == result->worst && node->max_abs > 0 ? "  worst" : "";
+    printf("  %s%-32s %-16s %12.3g %12.3g%s%s\n",
+           over    ? colours.bad
+           : *mark ? colours.bold
+                   : "",
+           node->name, node->op, node->max_abs, node->max_rel, mark, over || *mark ? colours.end : "");
+  }
+  printf("  %s%s%s: largest difference %.3g, relative %.3g\n", result->ok ? colours.good : colours.bad,
+         result->ok ? "all within tolerance" : "over tolerance", colours.end, result->max_abs, result->max_rel);
+}
+
+void check_write_json(const check_result *result, json *out) {
+  json_open_object(out, "check");
+  json_double(out, "max_abs", result->max_abs);
+  json_double(out, "max_rel", result->max_rel);
+  json_string(out, "worst_node", result->worst == UINT32_MAX ? NULL : result->nodes[result->worst].name);
+  json_bool(out, "ok", result->ok);
+  json_open_array(out, "nodes");
+  for (uint32_t i = 0; i < result->n; i++) {
+    const check_node *node = &result->nodes[i];
+    if (!node->name) continue;
+    json_open_object(out, NULL);
+    json_string(out, "name", node->name);
+    json_string(out, "op", node->op);
+    json_double(out, "max_abs", node->max_abs);
+    json_double(out, "max_rel", node->max_rel);
+    json_bool(out, "ok", node->excess <= 1);
+    json_close_object(out);
+  }
+  json_close_array(out);
+  json_close_object(out);
+}
+
+void check_close(check_result *result) {
+  berth_session_destroy(result->reference);
+  free(result->nodes);
+  memset(result, 0, sizeof(*result));
+}

@@ -1,0 +1,37 @@
+/* `run --check`: the same model again with the reference kernels and no sharing of bytes, compared node by node.
+ *
+ * An element differs where |got - want| > abs + rel * |want|, with abs and rel 1e-4 and 1e-3 for f32 and f64,
+ * 1e-3 and 4e-3 for f16, 1e-2 and 2e-2 for bf16; integers and bool must be equal. A NaN equals a NaN.
+ * The relative difference that is reported is |got - want| / max(|want|, 1e-3). */
+#ifndef BERTH_TOOLS_CHECK_H
+#define BERTH_TOOLS_CHECK_H
+
+#include "json.h"
+#include "runner.h"
+
+#define CHECK_DETAILS                                                                                        \
+  "--check runs the reference kernels without any sharing of memory beside it and compares every node. An\n" \
+  "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2); integers must be equal.\n"
+
+typedef struct check_node {
+  const char *name, *op; /* NULL: not compared */
+  double max_abs, max_rel;
+  double excess; /* the largest difference in units of what is allowed; over 1 fails */
+} check_node;
+
+typedef struct check_result {
+  check_node *nodes; /* by node number */
+  uint32_t n;
+  uint32_t worst; /* UINT32_MAX: nothing was compared */
+  double max_abs, max_rel;
+  bool ok;
+  berth_session *reference; /* owns the names */
+} check_result;
+
+/* An exit code for whether it could be compared; the verdict is in out->ok. Close either way. */
+int check_run(runner *r, check_result *out);
+void check_print(const check_result *result);
+void check_write_json(const check_result *result, json *out);
+void check_close(check_result *result);
+
+#endif

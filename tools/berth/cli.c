@@ -1,0 +1,111 @@
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A message is one line whatever file names and model names it quotes. */
+static void print_line(const char *prefix, const char *format, va_list args) {
+  char text[1024];
+  vsnprintf(text, sizeof(text), format, args);
+  for (char *c = text; *c; c++) {
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+  }
+  fprintf(stderr, "%s%s\n", prefix, text);
+}
+
+int cli_failed(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_line("berth: ", format, args);
+  va_end(args);
+  return CLI_FAILED;
+}
+
+int cli_usage(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_line("berth: ", format, args);
+  va_end(args);
+  return CLI_USAGE;
+}
+
+int cli_unsupported(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_line("berth: ", format, args);
+  va_end(args);
+  return CLI_UNSUPPORTED;
+}
+
+void cli_hint(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_line("hint: ", format, args);
+  va_end(args);
+}
+
+void cli_note(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_line("berth: note: ", format, args);
+  va_end(args);
+}
+
+int cli_no_memory(void) { return cli_failed("out of host memory"); }
+
+int cli_exit_code(berth_status status) {
+  if (status == BERTH_OK) return CLI_OK;
+  return status == BERTH_UNSUPPORTED ? CLI_UNSUPPORTED : CLI_FAILED;
+}
+
+int cli_report(const berth_error *err) {
+  cli_failed("%s", err->message[0] ? err->message : berth_status_text(err->status));
+  return cli_exit_code(err->status);
+}
+
+double cli_now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+static void *counting_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+  cli_allocations *counter = user;
+  (void)old_size;
+  if (new_size == 0) {
+    free(ptr);
+    return NULL;
+  }
+  atomic_fetch_add_explicit(&counter->count, 1, memory_order_relaxed);
+  return realloc(ptr, new_size);
+}
+
+int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **out) {
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_error err = {BERTH_OK, ""};
+  desc.n_threads = n_threads;
+  if (counter) {
+    atomic_init(&counter->count, 0);
+    desc.alloc = counting_alloc;
+    desc.user = counter;
+  }
+  return berth_context_create(&desc, out, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+int cli_check_device(const berth_context *ctx, const char *name) {
+  if (!name) return CLI_OK;
+  for (uint32_t i = 0; i < berth_device_count(ctx); i++) {
+    berth_device_info info;
+    berth_error err = {BERTH_OK, ""};
+    if (berth_device_at(ctx, i, &info, &err) != BERTH_OK) return cli_report(&err);
+    if (strcmp(info.name, name) != 0) continue;
+    if (info.available) return CLI_OK;
+    return cli_unsupported("the device '%s' cannot be used here: %s", name,
+                           info.reason ? info.reason : "no reason given");
+  }
+  int code = cli_unsupported("this build of berth has no device '%s'", name);
+  cli_hint("`berth devices` lists what this machine can run on");
+  return code;
+}

@@ -1,0 +1,186 @@
+/* berth bench: how long a model takes, and that its runs allocate nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cmd.h"
+#include "format.h"
+#include "json.h"
+#include "profile.h"
+#include "progress.h"
+#include "runner.h"
+
+typedef struct bench_options {
+  model_options model;
+  runner_options runner;
+  uint64_t warmup, runs;
+  const char *trace;
+  bool profile, json;
+} bench_options;
+
+#define FIELD(name) offsetof(bench_options, name)
+static const arg_option options[] = {
+    RUNNER_OPTION_ROWS(bench_options),
+    MODEL_OPTION_ROWS(bench_options),
+    MODEL_THREADS_ROW(bench_options),
+    {"warmup", 0, ARG_COUNT, "N", "runs before the timed ones, after the first (3)", FIELD(warmup), 0, 1000000000},
+    {"runs", 0, ARG_COUNT, "N", "timed runs (20)", FIELD(runs), 1, 10000000},
+    {"profile", 0, ARG_FLAG, NULL, "show where the time goes, by op and by node", FIELD(profile), 0, 0},
+    {"trace", 0, ARG_TEXT, "FILE", "write observed runs as a Chrome trace (JSON)", FIELD(trace), 0, 0},
+    {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
+};
+
+const arg_verb cmd_bench_verb = {
+    .name = "bench",
+    .purpose = "measure how long a model takes to load, compile and run",
+    .operand = "MODEL",
+    .operand_offset = FIELD(model.path),
+    .options = options,
+    .n_options = sizeof(options) / sizeof(options[0]),
+    .details =
+        "Without MODEL it measures the digit classifier inside this program. --profile and --trace observe up to\n"
+        "ten runs more, after the timed ones.\n\n" RUNNER_DETAILS,
+    .examples =
+        "  berth bench --dim batch=10 --runs 100\n"
+        "  berth bench model.berth --weights model.safetensors --profile --trace trace.json\n",
+};
+
+static int check_options(const bench_options *wanted) {
+  bool clash = wanted->json && wanted->trace && strcmp(wanted->trace, "-") == 0;
+  return clash ? cli_usage("--json and --trace - both want standard output") : CLI_OK;
+}
+
+typedef struct bench_result {
+  double first_ms, median_ms, min_ms, p90_ms;
+  double allocations_per_run;
+  uint64_t peak_rss;
+  profile profile;
+} bench_result;
+
+static int timed_run(berth_session *session, double *ms) {
+  double start = cli_now_ms();
+  int code = runner_run(session);
+  *ms = cli_now_ms() - start;
+  return code;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void sum_up(double *times, size_t n, bench_result *result) {
+  qsort(times, n, sizeof(*times), compare_doubles);
+  result->min_ms = times[0];
+  result->median_ms = (times[(n - 1) / 2] + times[n / 2]) / 2;
+  result->p90_ms = times[(n * 9 + 9) / 10 - 1];
+}
+
+static int measure(runner *r, const bench_options *wanted, double *times, bench_result *result) {
+  atomic_uint_fast64_t *allocations = &r->model.allocations.count;
+  uint64_t total = wanted->warmup + wanted->runs, done = 0;
+  double unused;
+  progress bar;
+  progress_begin(&bar, "running");
+  int code = timed_run(r->session, &result->first_ms);
+  for (uint64_t i = 0; i < wanted->warmup && code == CLI_OK; i++) {
+    code = timed_run(r->session, &unused);
+    progress_update(&bar, ++done, total);
+  }
+  uint64_t before = atomic_load(allocations);
+  for (uint64_t i = 0; i < wanted->runs && code == CLI_OK; i++) {
+    code = timed_run(r->session, &times[i]);
+    progress_update(&bar, ++done, total);
+  }
+  result->allocations_per_run = (double)(atomic_load(allocations) - before) / (double)wanted->runs;
+  progress_end(&bar);
+  return code;
+}
+
+static uint64_t peak_rss(void) {
+  struct rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+#ifdef __APPLE__
+  return (uint64_t)usage.ru_maxrss;
+#else
+  return (uint64_t)usage.ru_maxrss * 1024;
+#endif
+}
+
+static int print_json(const runner *r, const bench_options *wanted, const bench_result *result) {
+  json out = JSON_INIT;
+  json_open_object(&out, NULL);
+  json_double(&out, "median_ms", result->median_ms);
+  json_double(&out, "min_ms", result->min_ms);
+  json_double(&out, "p90_ms", result->p90_ms);
+  json_uint(&out, "runs", wanted->runs);
+  json_double(&out, "first_ms", result->first_ms);
+  json_double(&out, "load_ms", r->model.load_ms);
+  json_double(&out, "compile_ms", r->compile_ms);
+  json_uint(&out, "arena_size", berth_plan_arena_size(berth_session_plan(r->session)));
+  json_uint(&out, "peak_rss", result->peak_rss);
+  json_double(&out, "allocations_per_run", result->allocations_per_run);
+  json_string(&out, "device", model_device(&wanted->model));
+  json_uint(&out, "threads", berth_session_n_threads(r->session));
+  dims_write_json(&r->model.dims, &out);
+  if (wanted->profile) profile_write_json(&result->profile, &out);
+  json_close_object(&out);
+  return json_print(&out);
+}
+
+static void print_text(const runner *r, const bench_options *wanted, const bench_result *result) {
+  format_colours colours = format_stdout_colours();
+  uint32_t threads = berth_session_n_threads(r->session);
+  char text[FORMAT_SIZE];
+  printf("%s on %s, %u thread%s\n", berth_graph_name(r->model.graph), model_device(&wanted->model), threads,
+         threads == 1 ? "" : "s");
+  printf("  median      %s%.4f ms%s over %llu runs\n", colours.bold, result->median_ms, colours.end,
+         (unsigned long long)wanted->runs);
+  printf("  min         %.4f ms\n", result->min_ms);
+  printf("  p90         %.4f ms\n", result->p90_ms);
+  printf("  first run   %.4f ms\n", result->first_ms);
+  printf("  load        %.4f ms\n", r->model.load_ms);
+  printf("  compile     %.4f ms\n", r->compile_ms);
+  printf("  arena       %s\n", format_bytes(berth_plan_arena_size(berth_session_plan(r->session)), text));
+  printf("  peak RSS    %s\n", format_bytes(result->peak_rss, text));
+  printf("  allocations %g a run\n", result->allocations_per_run);
+  if (wanted->profile) profile_print(&result->profile);
+}
+
+static int observe_runs(runner *r, const bench_options *wanted, bench_result *result) {
+  uint32_t n_runs = wanted->runs < 10 ? (uint32_t)wanted->runs : 10;
+  if (!wanted->profile && !wanted->trace) return CLI_OK;
+  int code = profile_collect(r, n_runs, &result->profile);
+  if (code == CLI_OK && wanted->trace) code = profile_write_trace(r, &result->profile, wanted->trace);
+  return code;
+}
+
+static int bench_model(runner *r, const bench_options *wanted, bench_result *result) {
+  double *times = calloc((size_t)wanted->runs, sizeof(*times));
+  if (!times) return cli_no_memory();
+  int code = measure(r, wanted, times, result);
+  if (code == CLI_OK) sum_up(times, (size_t)wanted->runs, result);
+  free(times);
+  result->peak_rss = peak_rss();
+  if (code == CLI_OK) code = observe_runs(r, wanted, result);
+  if (code != CLI_OK || wanted->json) return code == CLI_OK ? print_json(r, wanted, result) : code;
+  print_text(r, wanted, result);
+  return CLI_OK;
+}
+
+int cmd_bench(int argc, char **argv) {
+  bench_options wanted = {.warmup = 3, .runs = 20};
+  int code;
+  if (args_parse(&cmd_bench_verb, argc, argv, &wanted, &code) && (code = check_options(&wanted)) == CLI_OK) {
+    runner r;
+    bench_result result;
+    memset(&result, 0, sizeof(result));
+    code = runner_open(&wanted.model, &wanted.runner, &r);
+    if (code == CLI_OK) code = bench_model(&r, &wanted, &result);
+    profile_close(&result.profile);
+    runner_close(&r);
+  }
+  args_free(&cmd_bench_verb, &wanted);
+  return code;
+}

@@ -1,0 +1,168 @@
+/* berth plan: where and when every value of a model lives, before anything runs. */
+#include <stdio.h>
+
+#include "cmd.h"
+#include "format.h"
+#include "json.h"
+#include "loadchart.h"
+#include "model.h"
+#include "out.h"
+
+typedef struct plan_options {
+  model_options model;
+  uint64_t align, effort, budget;
+  const char *order, *report, *picture, *csv;
+  bool no_reuse, no_inplace, f32_uniform, inputs_die, json;
+} plan_options;
+
+#define FIELD(name) offsetof(plan_options, name)
+static const arg_option options[] = {
+    MODEL_OPTION_ROWS(plan_options),
+    MODEL_THREADS_ROW(plan_options),
+    {"align", 0, ARG_BYTES, "N", "alignment of every slot, a power of two (64)", FIELD(align), 1, 0},
+    {"order", 0, ARG_TEXT, "source|memory", "node order: as given, or to lower the peak (source)", FIELD(order), 0, 0},
+    {"effort", 0, ARG_COUNT, "N", "search steps for the packer (0: its default)", FIELD(effort), 0, 0},
+    {"budget", 0, ARG_BYTES, "BYTES", "fail unless the arena is at most this large; 64K, 2M", FIELD(budget), 1, 0},
+    {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
+    {"no-inplace", 0, ARG_FLAG, NULL, "let no output take the place of a dying operand", FIELD(no_inplace), 0, 0},
+    {"inputs-die", 0, ARG_FLAG, NULL, "let an input's bytes go after its last reader", FIELD(inputs_die), 0, 0},
+    {"f32-uniform", 0, ARG_FLAG, NULL, "four bytes an element, whatever the type", FIELD(f32_uniform), 0, 0},
+    {"report", 0, ARG_TEXT, "FILE", "write the slots as text: offset, size, node", FIELD(report), 0, 0},
+    {"picture", 0, ARG_TEXT, "FILE", "draw the plan into a .svg or .html file", FIELD(picture), 0, 0},
+    {"csv", 0, ARG_TEXT, "FILE", "write the buffers as CSV for `berth pack` and MiniMalloc", FIELD(csv), 0, 0},
+    {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
+};
+
+const arg_verb cmd_plan_verb = {
+    .name = "plan",
+    .purpose = "plan the one block of memory that a model needs",
+    .operand = "MODEL",
+    .operand_offset = FIELD(model.path),
+    .options = options,
+    .n_options = sizeof(options) / sizeof(options[0]),
+    .details =
+        "Without MODEL it plans the digit classifier inside this program. Nothing runs and no weights are needed.\n",
+    .examples =
+        "  berth plan --dim batch=10 --picture plan.html\n"
+        "  berth plan model.berth --order memory --budget 2M --json\n",
+};
+
+static int check_options(const plan_options *wanted) {
+  berth_report_kind kind;
+  if (wanted->align & (wanted->align - 1)) {
+    return cli_usage("--align takes a power of two, not %llu", (unsigned long long)wanted->align);
+  }
+  if (wanted->order && strcmp(wanted->order, "source") != 0 && strcmp(wanted->order, "memory") != 0) {
+    return cli_usage("--order takes source or memory, not '%s'", wanted->order);
+  }
+  if (wanted->picture && !out_picture_kind(wanted->picture, &kind)) return CLI_USAGE;
+  bool stdout_taken =
+      (wanted->report && strcmp(wanted->report, "-") == 0) || (wanted->csv && strcmp(wanted->csv, "-") == 0);
+  if (wanted->json && stdout_taken) return cli_usage("--json and a file on standard output do not go together");
+  return CLI_OK;
+}
+
+static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
+  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
+  if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
+  if (wanted->inputs_die) desc.flags |= BERTH_PLAN_INPUTS_DIE;
+  if (wanted->f32_uniform) desc.flags |= BERTH_PLAN_F32_UNIFORM;
+  if (wanted->order && strcmp(wanted->order, "memory") == 0) desc.order = BERTH_ORDER_MEMORY;
+  if (wanted->align) desc.align = wanted->align;
+  desc.effort = wanted->effort;
+  desc.budget = wanted->budget;
+  desc.device = wanted->model.device;
+  desc.dims = bound->items;
+  desc.n_dims = bound->n;
+  return desc;
+}
+
+typedef struct report {
+  const berth_plan *plan;
+  berth_report_kind kind;
+} report;
+
+static berth_status make_report(const void *subject, berth_write_fn write, void *user, berth_error *err) {
+  const report *wanted = subject;
+  return berth_plan_report(wanted->plan, wanted->kind, write, user, err);
+}
+
+static int write_report(const char *path, const berth_plan *plan, berth_report_kind kind) {
+  return path ? out_make(path, make_report, &(report){plan, kind}) : CLI_OK;
+}
+
+static int write_files(const plan_options *wanted, const berth_plan *plan) {
+  berth_report_kind picture = BERTH_REPORT_SVG;
+  if (wanted->picture) out_picture_kind(wanted->picture, &picture);
+  int code = write_report(wanted->report, plan, BERTH_REPORT_TEXT);
+  if (code == CLI_OK) code = write_report(wanted->csv, plan, BERTH_REPORT_CSV);
+  if (code == CLI_OK) code = write_report(wanted->picture, plan, picture);
+  return code;
+}
+
+static int print_json(const plan_options *wanted, const berth_plan_info *info, const dims *bound, double ms) {
+  json out = JSON_INIT;
+  json_open_object(&out, NULL);
+  json_uint(&out, "arena_size", info->arena_size);
+  json_uint(&out, "weights_size", info->weights_size);
+  json_uint(&out, "activations_size", info->activations_size);
+  json_uint(&out, "activations_lower_bound", info->activations_lower_bound);
+  json_uint(&out, "scratch_size", info->scratch_size);
+  json_uint(&out, "total_unshared", info->total_unshared);
+  json_uint(&out, "saved", info->saved);
+  json_bool(&out, "optimal", info->optimal != 0);
+  json_uint(&out, "n_values", info->n_values);
+  json_uint(&out, "n_buffers", info->n_buffers);
+  json_uint(&out, "n_steps", info->n_steps);
+  json_uint(&out, "pack_nodes", info->pack_nodes);
+  json_double(&out, "plan_ms", ms);
+  json_string(&out, "device", model_device(&wanted->model));
+  dims_write_json(bound, &out);
+  json_close_object(&out);
+  return json_print(&out);
+}
+
+static int print_text(const model *m, const berth_plan *plan, double ms) {
+  berth_plan_info info = berth_plan_get_info(plan);
+  printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
+         info.n_steps, info.n_values, info.n_buffers, ms);
+  format_memory(&info);
+  return loadchart_print(plan);
+}
+
+static void print_written(const plan_options *wanted) {
+  const char *files[] = {wanted->report, wanted->csv, wanted->picture};
+  for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+    if (files[i] && strcmp(files[i], "-") != 0) printf("wrote %s\n", files[i]);
+  }
+}
+
+static int plan_model(const plan_options *wanted, model *m) {
+  berth_plan *plan = NULL;
+  berth_error err = {BERTH_OK, ""};
+  dims_default(&m->dims);
+  berth_plan_desc desc = describe(wanted, &m->dims);
+  double start = cli_now_ms();
+  if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return cli_report(&err);
+  double ms = cli_now_ms() - start;
+  berth_plan_info info = berth_plan_get_info(plan);
+  int code = write_files(wanted, plan);
+  if (code == CLI_OK) code = wanted->json ? print_json(wanted, &info, &m->dims, ms) : print_text(m, plan, ms);
+  if (code == CLI_OK && !wanted->json) print_written(wanted);
+  berth_plan_destroy(plan);
+  return code;
+}
+
+int cmd_plan(int argc, char **argv) {
+  plan_options wanted = {0};
+  int code;
+  if (args_parse(&cmd_plan_verb, argc, argv, &wanted, &code) && (code = check_options(&wanted)) == CLI_OK) {
+    model m;
+    code = model_open(&wanted.model, &m);
+    if (code == CLI_OK) code = plan_model(&wanted, &m);
+    model_close(&m);
+  }
+  args_free(&cmd_plan_verb, &wanted);
+  return code;
+}

@@ -1,0 +1,96 @@
+#include "dims.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const char from_option[] = "--dim";
+
+static berth_dim *find(dims *set, const char *name, size_t length) {
+  for (size_t i = 0; i < set->n; i++) {
+    if (strlen(set->items[i].name) == length && memcmp(set->items[i].name, name, length) == 0) return &set->items[i];
+  }
+  return NULL;
+}
+
+static int unknown_name(const dims *set, const char *name, size_t length) {
+  char known[256] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < set->n && used + 2 < sizeof(known); i++) {
+    int n = snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", set->items[i].name);
+    used += n > 0 ? (size_t)n : 0;
+  }
+  cli_usage("the model has no named dimension '%.*s'", (int)length, name);
+  if (set->n) {
+    cli_hint("it has %s", known);
+  } else {
+    cli_hint("all of its shapes are fixed");
+  }
+  return CLI_USAGE;
+}
+
+static int read_option(dims *set, const char *text) {
+  size_t length;
+  const char *value;
+  uint64_t extent;
+  if (!args_split(text, &length, &value)) return cli_usage("--dim takes NAME=N, not '%s'", text);
+  if (!args_parse_count(value, false, &extent) || extent > INT64_MAX) {
+    return cli_usage("--dim %.*s takes a whole number, not '%s'", (int)length, text, value);
+  }
+  berth_dim *dim = find(set, text, length);
+  if (!dim) return unknown_name(set, text, length);
+  dim->extent = (int64_t)extent;
+  set->origin[dim - set->items] = from_option;
+  return CLI_OK;
+}
+
+int dims_open(const berth_graph *graph, const arg_list *options, dims *out) {
+  size_t n = berth_graph_n_dims(graph);
+  *out = (dims){calloc(n + 1, sizeof(*out->items)), calloc(n + 1, sizeof(*out->origin)), n};
+  if (!out->items || !out->origin) {
+    dims_close(out);
+    return cli_no_memory();
+  }
+  for (size_t i = 0; i < n; i++) out->items[i] = (berth_dim){berth_graph_dim_name(graph, (uint32_t)i), -1};
+  int code = CLI_OK;
+  for (size_t i = 0; i < options->n && code == CLI_OK; i++) code = read_option(out, options->items[i]);
+  return code;
+}
+
+void dims_close(dims *set) {
+  free(set->items);
+  free((void *)set->origin);
+  *set = (dims){NULL, NULL, 0};
+}
+
+int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
+  berth_dim *dim = find(set, name, strlen(name));
+  if (!dim) return CLI_OK; /* follows from other dimensions: the library checks it */
+  const char **origin = &set->origin[dim - set->items];
+  if (dim->extent < 0) {
+    cli_note("%s=%" PRId64 ", from the shape of input '%s'", name, extent, input);
+    dim->extent = extent;
+    *origin = input;
+    return CLI_OK;
+  }
+  if (dim->extent == extent) return CLI_OK;
+  return cli_failed("dimension '%s' is %" PRId64 " in the array for input '%s', but %" PRId64 " by %s%s%s", name,
+                    extent, input, dim->extent, *origin == from_option ? "" : "input '", *origin,
+                    *origin == from_option ? "" : "'");
+}
+
+void dims_default(dims *set) {
+  for (size_t i = 0; i < set->n; i++) {
+    if (set->items[i].extent >= 0) continue;
+    set->items[i].extent = 1;
+    cli_note("dimension '%s' is not given and becomes 1; --dim %s=N sets it", set->items[i].name, set->items[i].name);
+  }
+}
+
+void dims_write_json(const dims *set, json *out) {
+  json_open_object(out, "dims");
+  for (size_t i = 0; i < set->n; i++) json_int(out, set->items[i].name, set->items[i].extent);
+  json_close_object(out);
+}

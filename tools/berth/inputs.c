@@ -1,0 +1,170 @@
+#include "inputs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elements.h"
+#include "embedded.h"
+#include "format.h"
+
+static int value_info(const berth_graph *graph, berth_value value, berth_value_info *out) {
+  berth_error err = {BERTH_OK, ""};
+  return berth_graph_value(graph, value, out, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+/* .npy has no bf16: such an input is given as f32 and rounded here. */
+static int narrow_to_bf16(const model *m, input *in) {
+  size_t count = (size_t)in->array.size / sizeof(float);
+  const float *wide = in->array.data;
+  uint16_t *narrow = malloc(count * sizeof(*narrow) + 1);
+  if (!narrow) return cli_no_memory();
+  for (size_t i = 0; i < count; i++) narrow[i] = element_to_bf16(wide[i]);
+  berth_array array = in->array;
+  berth_array_free(m->ctx, &in->array);
+  array.type = BERTH_BF16;
+  array.data = narrow;
+  array.size = count * sizeof(*narrow);
+  in->array = array;
+  in->own_memory = true;
+  return CLI_OK;
+}
+
+static int check_type(const model *m, const berth_value_info *info, const char *path, input *in) {
+  if (in->array.type == info->type) return CLI_OK;
+  if (info->type == BERTH_BF16 && in->array.type == BERTH_F32) return narrow_to_bf16(m, in);
+  return cli_failed("input '%s' is %s, but %s holds %s", info->name, berth_type_name(info->type), path,
+                    berth_type_name(in->array.type));
+}
+
+static int check_shape(model *m, const berth_value_info *info, const char *path, const berth_array *array) {
+  char wanted[FORMAT_SIZE], got[FORMAT_SIZE];
+  bool fits = array->rank == info->shape.rank;
+  for (uint32_t i = 0; i < info->shape.rank && fits; i++) {
+    const berth_dim *dim = &info->shape.dim[i];
+    fits = dim->name || dim->extent == array->dim[i];
+  }
+  if (!fits) {
+    return cli_failed("input '%s' has the shape %s, but %s holds %s", info->name, format_shape(&info->shape, wanted),
+                      path, format_extents(array->rank, array->dim, got));
+  }
+  int code = CLI_OK;
+  for (uint32_t i = 0; i < info->shape.rank && code == CLI_OK; i++) {
+    if (info->shape.dim[i].name) code = dims_infer(&m->dims, info->shape.dim[i].name, array->dim[i], info->name);
+  }
+  return code;
+}
+
+static int unknown_input(const berth_graph *graph, const char *name) {
+  cli_usage("the model has no input '%s'", name);
+  for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
+    berth_value_info info;
+    char shape[FORMAT_SIZE];
+    if (value_info(graph, berth_graph_input_at(graph, i), &info) != CLI_OK) break;
+    cli_hint("it has '%s', %s%s", info.name, berth_type_name(info.type), format_shape(&info.shape, shape));
+  }
+  return CLI_USAGE;
+}
+
+static int find_input(const berth_graph *graph, const char *name, uint32_t *index) {
+  berth_value value = berth_graph_find(graph, name);
+  for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
+    if (value == BERTH_VALUE_NONE || berth_graph_input_at(graph, i) != value) continue;
+    *index = i;
+    return CLI_OK;
+  }
+  return unknown_input(graph, name);
+}
+
+static int read_file(model *m, const char *name, const char *path, inputs *set) {
+  berth_value_info info;
+  berth_error err = {BERTH_OK, ""};
+  uint32_t index = 0;
+  int code = find_input(m->graph, name, &index);
+  if (code != CLI_OK) return code;
+  input *in = &set->items[index];
+  if (in->given) return cli_usage("input '%s' is given twice", name);
+  code = value_info(m->graph, berth_graph_input_at(m->graph, index), &info);
+  if (code != CLI_OK) return code;
+  if (berth_npy_load(m->ctx, path, &in->array, &err) != BERTH_OK) return cli_report(&err);
+  in->given = true;
+  code = check_shape(m, &info, path, &in->array);
+  return code == CLI_OK ? check_type(m, &info, path, in) : code;
+}
+
+static int read_option(model *m, const char *text, inputs *set) {
+  size_t length;
+  const char *path;
+  if (!args_split(text, &length, &path) || !*path) return cli_usage("--input takes NAME=FILE.npy, not '%s'", text);
+  char *name = strndup(text, length);
+  if (!name) return cli_no_memory();
+  int code = read_file(m, name, path, set);
+  free(name);
+  return code;
+}
+
+int inputs_read(model *m, const arg_list *options, inputs *out) {
+  uint32_t n = berth_graph_n_inputs(m->graph);
+  *out = (inputs){calloc(n + 1, sizeof(*out->items)), n};
+  if (!out->items) return cli_no_memory();
+  int code = CLI_OK;
+  for (size_t i = 0; i < options->n && code == CLI_OK; i++) code = read_option(m, options->items[i], out);
+  return code;
+}
+
+/* As many sample digits as the batch asks for; past the last they start again. */
+static int fill_digits(const model *m, const berth_value_info *info, uint8_t *data) {
+  berth_array samples;
+  berth_error err = {BERTH_OK, ""};
+  berth_status status = berth_npy_parse(m->ctx, berth_digits_samples, berth_digits_samples_size, &samples, &err);
+  if (status != BERTH_OK) return cli_report(&err);
+  if (samples.type != info->type || samples.size == 0) {
+    berth_array_free(m->ctx, &samples);
+    return cli_failed("the sample digits in this binary do not fit its model");
+  }
+  for (uint64_t done = 0; done < info->size;) {
+    uint64_t part = info->size - done < samples.size ? info->size - done : samples.size;
+    memcpy(data + done, samples.data, (size_t)part);
+    done += part;
+  }
+  berth_array_free(m->ctx, &samples);
+  return CLI_OK;
+}
+
+static int fill_one(const model *m, const berth_value_info *info, input *in) {
+  berth_array *array = &in->array;
+  *array = (berth_array){.type = info->type, .rank = info->shape.rank, .size = info->size};
+  for (uint32_t i = 0; i < info->shape.rank; i++) array->dim[i] = info->shape.dim[i].extent;
+  array->data = info->size < SIZE_MAX ? malloc((size_t)info->size + 1) : NULL;
+  if (!array->data) return cli_no_memory();
+  in->own_memory = true;
+  if (m->built_in) return fill_digits(m, info, array->data);
+  element_fill(info->type, array->data, (size_t)info->size / berth_type_size(info->type), info->name, 1);
+  cli_note("input '%s' is not given and gets pseudo-random values; --input %s=FILE.npy sets it", info->name,
+           info->name);
+  return CLI_OK;
+}
+
+int inputs_fill(const model *m, const berth_graph *bound, inputs *set) {
+  int code = CLI_OK;
+  for (uint32_t i = 0; i < set->n && code == CLI_OK; i++) {
+    berth_value_info info;
+    if (set->items[i].array.data) continue;
+    code = value_info(bound, berth_graph_input_at(bound, i), &info);
+    if (code == CLI_OK) code = fill_one(m, &info, &set->items[i]);
+  }
+  return code;
+}
+
+void inputs_close(const model *m, inputs *set) {
+  for (uint32_t i = 0; i < set->n && set->items; i++) {
+    input *in = &set->items[i];
+    if (in->own_memory) {
+      free(in->array.data);
+    } else if (in->given) {
+      berth_array_free(m->ctx, &in->array);
+    }
+  }
+  free(set->items);
+  *set = (inputs){NULL, 0};
+}

@@ -1,0 +1,13 @@
+/* What `inspect` knows of each kind of file. Each prints text, or one JSON object; all return exit codes. */
+#ifndef BERTH_TOOLS_INSPECT_H
+#define BERTH_TOOLS_INSPECT_H
+
+#include <stdbool.h>
+
+#include "berth/berth.h"
+
+int inspect_npy(berth_context *ctx, const char *path, bool as_json);
+int inspect_weights(berth_context *ctx, const char *path, bool as_json);
+int inspect_graph(berth_context *ctx, const char *path, bool as_json);
+
+#endif

@@ -1,0 +1,140 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli.h"
+#include "format.h"
+#include "inspect.h"
+#include "json.h"
+
+enum {
+  n_types = 16
+};
+
+typedef struct totals {
+  uint64_t count[n_types], bytes[n_types]; /* by type */
+  uint64_t all_bytes;
+  uint64_t n_metadata;
+} totals;
+
+/* The string that starts at a quote; returns what follows it. */
+static const char *skip_string(const char *at, const char *end) {
+  for (at++; at < end && *at != '"'; at++) {
+    if (*at == '\\') at++;
+  }
+  return at < end ? at + 1 : end;
+}
+
+/* Members of "__metadata__" in a header that the library has found to be right: keys are the strings of the outer
+ * object, and the entries of the metadata are pairs of strings. */
+static uint64_t count_metadata(const char *at, const char *end) {
+  static const char key[] = "\"__metadata__\"";
+  int depth = 0;
+  bool inside = false, pending = false;
+  uint64_t strings = 0;
+  while (at < end) {
+    if (*at == '"') {
+      const char *after = skip_string(at, end);
+      bool named = (size_t)(after - at) == sizeof(key) - 1 && memcmp(at, key, sizeof(key) - 1) == 0;
+      if (depth == 1) pending = named;
+      if (inside) strings++;
+      at = after;
+      continue;
+    }
+    if (*at == '{' && ++depth == 2) inside = pending;
+    if (*at == '}' && depth-- == 2) inside = false;
+    at++;
+  }
+  return strings / 2;
+}
+
+static int read_metadata(const char *path, totals *sums) {
+  unsigned char length_bytes[8];
+  uint64_t length = 0;
+  FILE *stream = fopen(path, "rb");
+  bool whole = stream && fread(length_bytes, 1, 8, stream) == 8;
+  for (int i = 7; i >= 0 && whole; i--) length = length << 8 | length_bytes[i];
+  char *header = whole && length < SIZE_MAX ? malloc((size_t)length + 1) : NULL;
+  whole = header && fread(header, 1, (size_t)length, stream) == length;
+  if (whole) sums->n_metadata = count_metadata(header, header + length);
+  free(header);
+  if (stream) fclose(stream);
+  return whole ? CLI_OK : cli_failed("cannot read the header of %s again", path);
+}
+
+static int sum_up(const berth_weights *weights, totals *sums) {
+  for (uint32_t i = 0; i < berth_weights_count(weights); i++) {
+    berth_weight_info info;
+    berth_error err = {BERTH_OK, ""};
+    if (berth_weights_at(weights, i, &info, &err) != BERTH_OK) return cli_report(&err);
+    sums->count[info.type % n_types]++;
+    sums->bytes[info.type % n_types] += info.size;
+    sums->all_bytes += info.size;
+  }
+  return CLI_OK;
+}
+
+static int print_json(const char *path, const berth_weights *weights, const totals *sums) {
+  json out = JSON_INIT;
+  uint32_t n = berth_weights_count(weights);
+  json_open_object(&out, NULL);
+  json_string(&out, "format", "safetensors");
+  json_string(&out, "file", path);
+  json_uint(&out, "n_tensors", n);
+  json_uint(&out, "bytes", sums->all_bytes);
+  json_uint(&out, "n_metadata", sums->n_metadata);
+  json_open_object(&out, "types");
+  for (int t = 0; t < n_types; t++) {
+    if (!sums->count[t]) continue;
+    json_open_object(&out, berth_type_name((berth_type)t));
+    json_uint(&out, "count", sums->count[t]);
+    json_uint(&out, "bytes", sums->bytes[t]);
+    json_close_object(&out);
+  }
+  json_close_object(&out);
+  json_open_array(&out, "tensors");
+  for (uint32_t i = 0; i < n; i++) {
+    berth_weight_info info;
+    if (berth_weights_at(weights, i, &info, NULL) != BERTH_OK) continue;
+    json_open_object(&out, NULL);
+    json_string(&out, "name", info.name);
+    json_string(&out, "dtype", berth_type_name(info.type));
+    json_ints(&out, "shape", info.rank, info.dim);
+    json_uint(&out, "bytes", info.size);
+    json_close_object(&out);
+  }
+  json_close_array(&out);
+  json_close_object(&out);
+  return json_print(&out);
+}
+
+static void print_text(const char *path, const berth_weights *weights, const totals *sums) {
+  char shape[FORMAT_SIZE], bytes[FORMAT_SIZE];
+  uint32_t n = berth_weights_count(weights);
+  printf("%s: safetensors, %u tensors, %s, %llu metadata entries\n", path, n, format_bytes(sums->all_bytes, bytes),
+         (unsigned long long)sums->n_metadata);
+  for (uint32_t i = 0; i < n; i++) {
+    berth_weight_info info;
+    if (berth_weights_at(weights, i, &info, NULL) != BERTH_OK) continue;
+    printf("  %-40s %-5s %-20s %12s\n", info.name, berth_type_name(info.type),
+           format_extents(info.rank, info.dim, shape), format_short_bytes(info.size, bytes));
+  }
+  for (int t = 0; t < n_types; t++) {
+    if (!sums->count[t]) continue;
+    printf("total %s: %llu tensors, %s\n", berth_type_name((berth_type)t), (unsigned long long)sums->count[t],
+           format_bytes(sums->bytes[t], bytes));
+  }
+}
+
+int inspect_weights(berth_context *ctx, const char *path, bool as_json) {
+  berth_weights *weights = NULL;
+  berth_error err = {BERTH_OK, ""};
+  totals sums;
+  memset(&sums, 0, sizeof(sums));
+  if (berth_weights_open(ctx, path, &weights, &err) != BERTH_OK) return cli_report(&err);
+  int code = sum_up(weights, &sums);
+  if (code == CLI_OK) code = read_metadata(path, &sums);
+  if (code == CLI_OK && as_json) code = print_json(path, weights, &sums);
+  if (code == CLI_OK && !as_json) print_text(path, weights, &sums);
+  berth_weights_destroy(weights);
+  return code;
+}

@@ -1,0 +1,51 @@
+#include "model.h"
+
+#include <string.h>
+
+#include "embedded.h"
+
+static berth_status attach(berth_graph *graph, berth_weights *weights, berth_error *err) {
+  berth_status status = berth_graph_attach(graph, weights, err);
+  berth_weights_destroy(weights); /* the graph keeps what it uses */
+  return status;
+}
+
+static berth_status load_built_in(berth_context *ctx, berth_graph **out, berth_error *err) {
+  berth_weights *weights = NULL;
+  berth_status status = berth_graph_parse(ctx, (const char *)berth_digits_graph, berth_digits_graph_size, out, err);
+  if (status != BERTH_OK) return status;
+  status = berth_weights_from_memory(ctx, berth_digits_weights, berth_digits_weights_size, &weights, err);
+  return status == BERTH_OK ? attach(*out, weights, err) : status;
+}
+
+static berth_status load(const model_options *options, model *m, berth_error *err) {
+  m->built_in = options->path == NULL;
+  berth_status status =
+      m->built_in ? load_built_in(m->ctx, &m->graph, err) : berth_graph_load(m->ctx, options->path, &m->graph, err);
+  if (status != BERTH_OK || !options->weights) return status;
+  berth_weights *weights = NULL;
+  status = berth_weights_open(m->ctx, options->weights, &weights, err);
+  return status == BERTH_OK ? attach(m->graph, weights, err) : status;
+}
+
+int model_open(const model_options *options, model *out) {
+  berth_error err = {BERTH_OK, ""};
+  memset(out, 0, sizeof(*out));
+  int code = cli_context((uint32_t)options->threads, &out->allocations, &out->ctx);
+  if (code == CLI_OK) code = cli_check_device(out->ctx, options->device);
+  if (code != CLI_OK) return code;
+  double start = cli_now_ms();
+  if (load(options, out, &err) != BERTH_OK) return cli_report(&err);
+  out->load_ms = cli_now_ms() - start;
+  return dims_open(out->graph, &options->dims, &out->dims);
+}
+
+void model_close(model *m) {
+  dims_close(&m->dims);
+  berth_graph_destroy(m->graph);
+  berth_context_destroy(m->ctx);
+  m->graph = NULL;
+  m->ctx = NULL;
+}
+
+const char *model_device(const model_options *options) { return options->device ? options->device : "cpu"; }

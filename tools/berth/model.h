@@ -1,0 +1,44 @@
+/* The model that a verb works on: a file, or the digits that ship inside the binary. */
+#ifndef BERTH_TOOLS_MODEL_H
+#define BERTH_TOOLS_MODEL_H
+
+#include <stddef.h>
+
+#include "args.h"
+#include "cli.h"
+#include "dims.h"
+
+typedef struct model_options {
+  const char *path; /* NULL: the built-in model */
+  const char *weights;
+  const char *device;
+  uint64_t threads;
+  arg_list dims;
+} model_options;
+
+/* Rows of a verb's table for options that every verb with a model takes; `type` has a model_options named model. */
+#define MODEL_OPTION_ROWS(type)                                                                                        \
+  {"dim", 0, ARG_LIST, "NAME=N", "bind a named dimension; may be repeated", offsetof(type, model.dims), 0, 0},         \
+      {"weights", 0, ARG_TEXT, "FILE", "safetensors file with the model's weights", offsetof(type, model.weights),     \
+       0,         0},                                                                                                  \
+  {                                                                                                                    \
+    "device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(type, model.device), 0, 0 \
+  }
+#define MODEL_THREADS_ROW(type) \
+  { "threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(type, model.threads), 0, 4096 }
+
+typedef struct model {
+  berth_context *ctx;
+  cli_allocations allocations; /* of ctx */
+  berth_graph *graph;
+  bool built_in;
+  double load_ms;
+  dims dims;
+} model;
+
+/* Exit codes, with an error printed. Close either way. The dims hold what --dim gave. */
+int model_open(const model_options *options, model *out);
+void model_close(model *m);
+const char *model_device(const model_options *options); /* the device's name, with the default filled in */
+
+#endif

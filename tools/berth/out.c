@@ -1,0 +1,103 @@
+#include "out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+
+static const char *error_text(int error) { return error ? strerror(error) : "unknown error"; }
+
+int out_open(const char *path, out_file *file) {
+  *file = (out_file){stdout, path, 0};
+  if (strcmp(path, "-") == 0) return CLI_OK;
+  file->stream = fopen(path, "wb");
+  if (!file->stream) return cli_failed("cannot write %s: %s", path, error_text(errno));
+  return CLI_OK;
+}
+
+berth_status out_write(void *user, const char *text, size_t size) {
+  out_file *file = user;
+  errno = 0;
+  if (file->error == 0 && fwrite(text, 1, size, file->stream) != size) file->error = errno ? errno : EIO;
+  return file->error ? BERTH_IO : BERTH_OK;
+}
+
+static bool is_regular(FILE *stream) {
+  struct stat status;
+  return fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* Ends the file; one that is not whole goes. Returns false where closing it failed. */
+static bool end_file(out_file *file, bool whole) {
+  if (file->stream == stdout) return true;
+  bool regular = is_regular(file->stream);
+  errno = 0;
+  bool closed = fclose(file->stream) == 0;
+  if (!closed && file->error == 0) file->error = errno ? errno : EIO;
+  if (regular && !(whole && closed)) remove(file->path);
+  return closed;
+}
+
+int out_close(out_file *file) {
+  bool closed = end_file(file, file->error == 0);
+  if (closed && file->error == 0) return CLI_OK;
+  if (file->stream == stdout) return CLI_FAILED; /* main reports a stdout that failed */
+  return cli_failed("cannot write %s: %s", file->path, error_text(file->error));
+}
+
+int out_make(const char *path, out_maker make, const void *subject) {
+  out_file file;
+  berth_error err = {BERTH_OK, ""};
+  int code = out_open(path, &file);
+  if (code != CLI_OK) return code;
+  if (make(subject, out_write, &file, &err) == BERTH_OK || file.error) return out_close(&file);
+  end_file(&file, false);
+  return cli_report(&err);
+}
+
+bool out_picture_kind(const char *path, berth_report_kind *kind) {
+  const char *dot = strrchr(path, '.');
+  if (dot && strcasecmp(dot, ".svg") == 0) {
+    *kind = BERTH_REPORT_SVG;
+  } else if (dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0)) {
+    *kind = BERTH_REPORT_HTML;
+  } else {
+    cli_usage("--picture takes a file that ends in .svg or .html, not '%s'", path);
+    return false;
+  }
+  return true;
+}
+
+static int read_stream(FILE *stream, const char *path, char **data, size_t *size) {
+  size_t capacity = 1 << 16, used = 0;
+  char *text = malloc(capacity);
+  while (text) {
+    errno = 0;
+    used += fread(text + used, 1, capacity - used - 1, stream);
+    if (ferror(stream)) {
+      free(text);
+      return cli_failed("cannot read %s: %s", path, error_text(errno));
+    }
+    if (used + 1 < capacity) {
+      text[used] = '\0';
+      *data = text;
+      *size = used;
+      return CLI_OK;
+    }
+    char *grown = capacity <= SIZE_MAX / 2 ? realloc(text, capacity *= 2) : NULL;
+    if (!grown) free(text);
+    text = grown;
+  }
+  return cli_no_memory();
+}
+
+int out_read_all(const char *path, char **data, size_t *size) {
+  if (strcmp(path, "-") == 0) return read_stream(stdin, "standard input", data, size);
+  FILE *stream = fopen(path, "rb");
+  if (!stream) return cli_failed("cannot read %s: %s", path, error_text(errno));
+  int code = read_stream(stream, path, data, size);
+  fclose(stream);
+  return code;
+}

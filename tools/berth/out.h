@@ -1,0 +1,30 @@
+/* Files in and out: whole files read, files written through a berth_write_fn with every error seen. */
+#ifndef BERTH_TOOLS_OUT_H
+#define BERTH_TOOLS_OUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "berth/berth.h"
+
+typedef struct out_file {
+  FILE *stream;
+  const char *path; /* "-": stdout */
+  int error;        /* the first errno; 0: none */
+} out_file;
+
+/* Exit codes; an error has been printed. out_close removes a file that could not be written whole. */
+int out_open(const char *path, out_file *file);
+berth_status out_write(void *file, const char *text, size_t size); /* a berth_write_fn; user is the out_file */
+int out_close(out_file *file);
+/* Writes one file by a callback: `make` gets out_write and the file. */
+typedef berth_status (*out_maker)(const void *subject, berth_write_fn write, void *user, berth_error *err);
+int out_make(const char *path, out_maker make, const void *subject);
+
+/* SVG or HTML by the file's extension; false (a usage error is printed) for anything else. */
+bool out_picture_kind(const char *path, berth_report_kind *kind);
+
+/* The whole of a file ("-": stdin), with a terminator that is not counted; free() it. */
+int out_read_all(const char *path, char **data, size_t *size);
+
+#endif

@@ -1,0 +1,41 @@
+/* A model with its inputs, ready to run: what `run` and `bench` share. */
+#ifndef BERTH_TOOLS_RUNNER_H
+#define BERTH_TOOLS_RUNNER_H
+
+#include "inputs.h"
+#include "model.h"
+
+typedef struct runner_options {
+  arg_list inputs;
+  bool random_weights;
+} runner_options;
+
+#define RUNNER_OPTION_ROWS(type)                                                                                       \
+  {"input", 0, ARG_LIST, "NAME=FILE.npy", "values of an input; may be repeated", offsetof(type, runner.inputs), 0, 0}, \
+  {                                                                                                                    \
+    "random-weights", 0, ARG_FLAG, NULL, "fill weights that are missing with pseudo-random values",                    \
+        offsetof(type, runner.random_weights), 0, 0                                                                    \
+  }
+#define RUNNER_DETAILS                                                                                           \
+  "Inputs that are not given get a fixed pseudo-random sequence, the same on every machine: splitmix64 seeded\n" \
+  "with the FNV-1a hash of the input's name; floats in [-1, 1), integers in [0, 10), bool 0 or 1. Named\n"       \
+  "dimensions follow from the given inputs' shapes where --dim does not set them; the rest become 1.\n"
+
+typedef struct runner {
+  model model;
+  inputs inputs;
+  berth_session *session;
+  double compile_ms; /* of that session */
+  bool random_weights;
+  const char *device;
+} runner;
+
+/* Exit codes, with an error printed. Close either way. */
+int runner_open(const model_options *options, const runner_options *more, runner *out);
+void runner_close(runner *r);
+/* Another session of the same model and inputs; yours to destroy. */
+int runner_session(runner *r, uint32_t session_flags, uint32_t plan_flags, berth_session **out);
+int runner_write_inputs(runner *r, berth_session *session);
+int runner_run(berth_session *session);
+
+#endif
