@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Who may include whom: base <- ops <- graph <- {import, pass} <- plan <- device <- session <- tools.
+# The rules in words, and why, are in CONTRIBUTING.md.
+set -uo pipefail
+. "$BERTH_SRC/tests/support/tap.sh"
+
+# Prints every #include "..." line under $1 (a source root) that goes against the rules.
+find_violations() {
+  (cd "$1" && find src -name '*.[ch]' -o -name '*.def' | xargs grep -Hn '^ *# *include *"' || true) | awk -F: '
+    BEGIN {
+      n = split("base ops graph import pass plan device session", order, " ")
+      for (i = 1; i <= n; i++) rank[order[i]] = i
+    }
+    {
+      split($1, path, "/")
+      from = path[2]
+      target = $0
+      sub(/^[^"]*"/, "", target)
+      sub(/".*/, "", target)
+      split(target, part, "/")
+      to = part[1]
+      if (target == "berth/berth.h") next
+      if (!(from in rank)) { print $0 "    (src/" from " is not a folder of the design)"; next }
+      if (!(to in rank)) { print $0 "    (write the folder: \"" from "/...\")"; next }
+      siblings = (from == "pass" && to == "import")
+      if (rank[to] > rank[from] || siblings) print $0 "    (" from " may not include " to ")"
+    }'
+}
+
+# The tools use the public header and their own files.
+find_tool_violations() {
+  (cd "$1" && find tools -name '*.[ch]' | xargs grep -Hn '^ *# *include *"' || true) |
+    grep -v '"berth/berth.h"' | grep '"[^"]*/[^"]*"'
+}
+
+nothing_from() { # function root
+  local found
+  found=$("$1" "$2")
+  [ -z "$found" ] || { echo "$found"; return 1; }
+}
+
+check "sources include only from their own folder or from lower ones" nothing_from find_violations "$BERTH_SRC"
+check "tools include the public header alone" nothing_from find_tool_violations "$BERTH_SRC"
+
+# The checks themselves must be able to find something.
+wrong=$(mktemp -d)
+trap 'rm -rf "$wrong"' EXIT
+mkdir -p "$wrong/src/ops" "$wrong/src/pass" "$wrong/src/plan" "$wrong/src/device/cpu" "$wrong/tools/berth"
+echo '#include "plan/plan.h"' >"$wrong/src/ops/up.c"
+echo '  #  include "import/npy.h"' >"$wrong/src/pass/across.c"
+echo '#include "plan.h"' >"$wrong/src/plan/bare.c"
+echo '#include "session/session.h"' >"$wrong/src/device/cpu/deep.c"
+echo '#include "base/map.h"' >"$wrong/tools/berth/inside.c"
+for name in up across bare deep; do
+  check "the rule finds $name.c" grep -q "$name.c" <(find_violations "$wrong")
+done
+check "the rule finds a tool that looks inside" grep -q inside.c <(find_tool_violations "$wrong")
+tap_done
