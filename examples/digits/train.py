@@ -184,7 +184,8 @@ def write_safetensors(path, tensors):
         offset += t.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % 64)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t.astype("<f4").tobytes() for t in tensors.values()))
+    data = b"".join(t.astype("<f4").tobytes() for t in tensors.values())
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def load_digits():

@@ -15,7 +15,7 @@
 #define BOTTOM (TOP + PLOT_HEIGHT)
 #define MAX_ELEMENTS 4000
 #define MAX_STEP_LABELS 64
-#define CHARACTER 6.1 /* the width of an average one in labels */
+#define CHARACTER 6.5 /* the width of an average one in labels */
 #define SHADES 6u
 
 /* How bytes and steps become pixels. Where weights would push everything else into a thin strip at the top, they get a

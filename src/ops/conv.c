@@ -1,0 +1,43 @@
+#include "ops/conv.h"
+
+#include <inttypes.h>
+
+berth_status berth__conv_check(const berth__infer *infer, berth_error *err) {
+  const uint32_t rank = infer->in_shape[0].rank;
+  const berth__window_attrs window = berth__conv_window(infer->attrs);
+  const int64_t group = infer->attrs[BERTH__CONV_GROUP].i;
+  BERTH__TRY(berth__want_numeric(infer, 0, err));
+  BERTH__TRY(berth__want_same_type(infer, 0, 1, err));
+  BERTH__TRY(berth__want_rank(infer, 0, 3, 2 + BERTH__WINDOW_AXES, err));
+  BERTH__TRY(berth__want_rank(infer, 1, rank, rank, err));
+  if (group < 1) return berth__fail(err, BERTH_INVALID, "group is %" PRId64 ", expected 1 or more", group);
+  return berth__window_check(&window, rank - 2, err);
+}
+
+berth_status berth__conv_check_bias(const berth__infer *infer, int64_t outputs, berth_error *err) {
+  int64_t same;
+  if (infer->n_in < 3 || infer->in_type[2] == BERTH_TYPE_NONE) return BERTH_OK;
+  BERTH__TRY(berth__want_same_type(infer, 0, 2, err));
+  BERTH__TRY(berth__want_rank(infer, 2, 1, 1, err));
+  return berth__same_dim(outputs, infer->in_shape[2].dim[0], "output channels and bias", &same, err);
+}
+
+void berth__conv_read(const berth_op_call *call, berth__conv *conv) {
+  const berth_tensor *x = &call->in[0];
+  const berth__window_attrs window = berth__conv_window(call->attrs);
+  berth__window_read(&conv->window, &window, x->rank - 2, x->dim + 2, call->in[1].dim + 2, call->out[0].dim + 2);
+  conv->line = berth__line_ops_of(x->type);
+  conv->size = berth_type_size(x->type);
+  conv->taps = berth__window_taps(&conv->window);
+  conv->area = conv->window.axis[0].in * conv->window.axis[1].in * conv->window.axis[2].in;
+}
+
+void berth__conv_start(const berth_op_call *call, const berth__conv *conv, int64_t channel) {
+  const bool has_bias = call->n_in > 2 && call->in[2].data;
+  conv->line->start(call->scratch, has_bias ? berth__element(call->in[2].data, channel, conv->size) : NULL,
+                    conv->window.axis[2].out);
+}
+
+uint64_t berth__conv_scratch(const berth_op_call *call) {
+  return (uint64_t)call->out[0].dim[call->out[0].rank - 1] * BERTH__LINE_BYTES;
+}

@@ -1,0 +1,46 @@
+/* What conv and conv_transpose have in common. */
+#ifndef BERTH_OPS_CONV_H
+#define BERTH_OPS_CONV_H
+
+#include "ops/line.h"
+#include "ops/window.h"
+
+/* Both families declare these first. */
+enum {
+  BERTH__CONV_STRIDES,
+  BERTH__CONV_PADS,
+  BERTH__CONV_DILATIONS,
+  BERTH__CONV_GROUP,
+  BERTH__CONV_ATTRS
+};
+/* clang-format off */
+#define BERTH__CONV_ATTR_LIST                       \
+  {.name = "strides", .kind = BERTH_ATTR_INTS},     \
+  {.name = "pads", .kind = BERTH_ATTR_INTS},        \
+  {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
+  {.name = "group", .kind = BERTH_ATTR_INT, .i = 1}
+/* clang-format on */
+
+static inline berth__window_attrs berth__conv_window(const berth_attr *attr) {
+  return (berth__window_attrs){&attr[BERTH__CONV_STRIDES], &attr[BERTH__CONV_PADS], &attr[BERTH__CONV_DILATIONS]};
+}
+
+/* Types, ranks, windows and group of x and weight; nothing about channels. */
+berth_status berth__conv_check(const berth__infer *infer, berth_error *err);
+/* The bias, where there is one: [outputs]. */
+berth_status berth__conv_check_bias(const berth__infer *infer, int64_t outputs, berth_error *err);
+
+/* A call as a kernel needs it. */
+typedef struct berth__conv {
+  const berth__line_ops *line;
+  size_t size; /* bytes of an element */
+  berth__window window;
+  int64_t taps, area; /* elements of a kernel, and of one channel of an image */
+} berth__conv;
+void berth__conv_read(const berth_op_call *call, berth__conv *conv);
+/* Starts the line of sums of an output channel with its bias. */
+void berth__conv_start(const berth_op_call *call, const berth__conv *conv, int64_t channel);
+/* A line of sums. */
+uint64_t berth__conv_scratch(const berth_op_call *call);
+
+#endif

@@ -1,0 +1,230 @@
+/* attention: softmax(scale * q k' + bias) v, for every head and query, with grouped heads.
+ *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
+ *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
+ *   bias       added to the scores; broadcast to [B, H, S, T]
+ * With T > S the queries are the last of the sequence: query i stands at position T - S + i. A query that may look
+ * nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "ops/heads.h"
+#include "ops/line.h"
+#include "ops/registry.h"
+
+enum {
+  HEADS,
+  KV_HEADS,
+  SCALE,
+  MODE,
+  WINDOW
+};
+static const berth_attr attrs[] = {
+    {.name = "heads", .kind = BERTH_ATTR_INT},
+    {.name = "kv_heads", .kind = BERTH_ATTR_INT}, /* 0: as `heads` */
+    {.name = "scale", .kind = BERTH_ATTR_FLOAT},  /* 0: 1 / sqrt(D) */
+    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "none"},
+    {.name = "window", .kind = BERTH_ATTR_INT},
+};
+enum {
+  Q,
+  K,
+  V,
+  MASK,
+  BIAS
+};
+
+static bool is_mode(const berth_attr *attr, const char *name) { return strcmp(attr[MODE].s, name) == 0; }
+
+static int64_t kv_heads_of(const berth_attr *attr, uint32_t rank) {
+  return attr[KV_HEADS].i == 0 && rank < 4 ? attr[HEADS].i : attr[KV_HEADS].i;
+}
+
+static berth_status check_attributes(const berth_attr *attr, berth_error *err) {
+  const bool sliding = is_mode(attr, "sliding_window");
+  if (!sliding && !is_mode(attr, "none") && !is_mode(attr, "causal"))
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of none, causal and sliding_window", attr[MODE].s);
+  if (sliding && attr[WINDOW].i < 1)
+    return berth__fail(err, BERTH_INVALID, "mode \"sliding_window\" needs a `window` of 1 or more, not %" PRId64,
+                       attr[WINDOW].i);
+  return BERTH_OK;
+}
+
+static berth_status check_heads(const berth__heads *q, const berth__heads *k, const berth__heads *v, berth_error *err) {
+  int64_t same;
+  BERTH__TRY(berth__same_dim(q->batch, k->batch, "batch of q and k", &same, err));
+  BERTH__TRY(berth__same_dim(q->batch, v->batch, "batch of q and v", &same, err));
+  BERTH__TRY(berth__same_dim(k->heads, v->heads, "heads of k and v", &same, err));
+  BERTH__TRY(berth__same_dim(k->length, v->length, "rows of k and v", &same, err));
+  BERTH__TRY(berth__same_dim(q->size, k->size, "head size of q and k", &same, err));
+  if (!berth__dim_is_fixed(q->heads) || !berth__dim_is_fixed(k->heads)) return BERTH_OK;
+  if (k->heads == 0 ? q->heads != 0 : q->heads % k->heads != 0)
+    return berth__fail(err, BERTH_INVALID, "%" PRId64 " heads of q do not share %" PRId64 " heads of k and v evenly",
+                       q->heads, k->heads);
+  return BERTH_OK;
+}
+
+/* A mask or a bias must broadcast to [B, H, S, T] and not beyond it. */
+static berth_status check_beside(const berth__infer *infer, uint32_t operand, const berth__heads *q,
+                                 const berth__heads *k, berth_error *err) {
+  if (operand >= infer->n_in || infer->in_type[operand] == BERTH_TYPE_NONE) return BERTH_OK;
+  const berth__shape scores = {.rank = 4, .dim = {q->batch, q->heads, q->length, k->length}};
+  const berth__shape *beside = &infer->in_shape[operand];
+  BERTH__TRY(operand == MASK ? berth__want_type(infer, operand, BERTH_BOOL, err)
+                             : berth__want_same_type(infer, Q, operand, err));
+  BERTH__TRY(berth__want_rank(infer, operand, 0, 4, err));
+  for (uint32_t axis = 0; axis < beside->rank; axis++) {
+    const int64_t own = beside->dim[axis], score = scores.dim[4 - beside->rank + axis];
+    char text[BERTH__SHAPE_TEXT], wanted[BERTH__SHAPE_TEXT];
+    if (own == 1 || !berth__dim_is_fixed(own) || !berth__dim_is_fixed(score) || own == score) continue;
+    return berth__fail(err, BERTH_INVALID,
+                       "operand %" PRIu32 " has shape %s, which does not broadcast to the scores %s", operand,
+                       berth__shape_text(beside, text), berth__shape_text(&scores, wanted));
+  }
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth_attr *attr = infer->attrs;
+  const uint32_t rank = infer->in_shape[Q].rank;
+  berth__heads q, k, v;
+  BERTH__TRY(berth__want_float(infer, Q, err));
+  for (uint32_t operand = K; operand <= V; operand++) {
+    BERTH__TRY(berth__want_same_type(infer, Q, operand, err));
+    BERTH__TRY(berth__want_rank(infer, operand, rank, rank, err));
+  }
+  BERTH__TRY(check_attributes(attr, err));
+  BERTH__TRY(berth__heads_infer(infer, Q, attr[HEADS].i, "heads", &q, err));
+  BERTH__TRY(berth__heads_infer(infer, K, kv_heads_of(attr, rank), "kv_heads", &k, err));
+  BERTH__TRY(berth__heads_infer(infer, V, kv_heads_of(attr, rank), "kv_heads", &v, err));
+  BERTH__TRY(check_heads(&q, &k, &v, err));
+  BERTH__TRY(check_beside(infer, MASK, &q, &k, err));
+  BERTH__TRY(check_beside(infer, BIAS, &q, &k, err));
+  q.size = v.size;
+  infer->out_type[0] = infer->in_type[Q];
+  return berth__heads_shape(&q, rank, &infer->out_shape[0], err);
+}
+
+typedef struct job {
+  const berth_op_call *call;
+  berth__heads q, k, v, out;
+  const berth_tensor *mask, *bias; /* NULL where there is none */
+  int64_t mask_stride[4], bias_stride[4];
+  double scale;
+  bool causal;
+  int64_t window;                         /* keys that a query sees at most; 0: no limit */
+  double *query, *weight, *sum, *one_row; /* in scratch */
+} job;
+
+static void describe_heads(const berth_op_call *call, job *j) {
+  const int64_t heads = call->attrs[HEADS].i, kv_heads = kv_heads_of(call->attrs, call->in[Q].rank);
+  j->q = berth__heads_of(&call->in[Q], heads);
+  j->k = berth__heads_of(&call->in[K], kv_heads);
+  j->v = berth__heads_of(&call->in[V], kv_heads);
+  j->out = berth__heads_of(&call->out[0], heads);
+}
+
+static const berth_tensor *beside(const job *j, uint32_t operand, int64_t *stride) {
+  if (operand >= j->call->n_in || !j->call->in[operand].data) return NULL;
+  const int64_t scores[4] = {j->q.batch, j->q.heads, j->q.length, j->k.length};
+  berth__broadcast_strides(&j->call->in[operand], 4, scores, stride);
+  return &j->call->in[operand];
+}
+
+static void describe(const berth_op_call *call, job *j) {
+  const berth_attr *attr = call->attrs;
+  j->call = call;
+  describe_heads(call, j);
+  j->mask = beside(j, MASK, j->mask_stride);
+  j->bias = beside(j, BIAS, j->bias_stride);
+  j->scale = attr[SCALE].f != 0 ? attr[SCALE].f : j->q.size > 0 ? 1 / sqrt((double)j->q.size) : 1;
+  j->causal = !is_mode(attr, "none");
+  j->window = is_mode(attr, "sliding_window") ? attr[WINDOW].i : 0;
+  j->query = call->scratch;
+  j->weight = j->query + j->q.size;
+  j->sum = j->weight + j->k.length;
+  j->one_row = j->sum + j->v.size;
+}
+
+/* Items are queries of a head of a batch. */
+static int64_t items(const berth_op_call *call) {
+  job j;
+  describe_heads(call, &j);
+  return j.q.batch * j.q.heads * j.q.length;
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  job j;
+  describe_heads(call, &j);
+  const int64_t widest = j.q.size > j.v.size ? j.q.size : j.v.size;
+  return (uint64_t)(j.q.size + j.k.length + j.v.size + widest) * sizeof(double);
+}
+
+/* Four sums beside each other, always in the same way. */
+static double dot(const double *a, const double *b, int64_t n) {
+  double sum[4] = {0, 0, 0, 0};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int lane = 0; lane < 4; lane++) sum[lane] += a[i + lane] * b[i + lane];
+  for (; i < n; i++) sum[0] += a[i] * b[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static int64_t beside_at(const int64_t *stride, int64_t batch, int64_t head, int64_t row) {
+  return batch * stride[0] + head * stride[1] + row * stride[2];
+}
+
+/* The scores of the keys [first, last); returns the largest, or a NaN where there is one. */
+static double score(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first, int64_t last) {
+  const int64_t kv_head = head / (j->q.heads / j->k.heads);
+  const int64_t mask = beside_at(j->mask_stride, batch, head, row), bias = beside_at(j->bias_stride, batch, head, row);
+  double largest = -(double)INFINITY;
+  berth__line_load(&j->call->in[Q], berth__heads_at(&j->q, batch, head, row), j->q.stride, j->q.size, j->query);
+  for (int64_t key = first; key < last; key++) {
+    j->weight[key] = -(double)INFINITY;
+    if (j->mask && !berth__load_i64(j->mask, mask + key * j->mask_stride[3])) continue;
+    berth__line_load(&j->call->in[K], berth__heads_at(&j->k, batch, kv_head, key), j->k.stride, j->k.size, j->one_row);
+    double s = dot(j->query, j->one_row, j->q.size) * j->scale;
+    if (j->bias) s += berth__load_f64(j->bias, bias + key * j->bias_stride[3]);
+    if (s > largest || isnan(s)) largest = s;
+    j->weight[key] = s;
+  }
+  return largest;
+}
+
+static void attend(const job *j, int64_t item) {
+  const int64_t row = item % j->q.length, head = item / j->q.length % j->q.heads;
+  const int64_t batch = item / j->q.length / j->q.heads;
+  const int64_t kv_head = head / (j->q.heads / j->k.heads), position = j->k.length - j->q.length + row;
+  int64_t first = 0, last = j->k.length;
+  if (j->causal && position + 1 < last) last = position + 1;
+  if (j->window > 0 && position + 1 > j->window) first = position + 1 - j->window;
+  const double largest = score(j, batch, head, row, first, last);
+  double total = 0;
+  for (int64_t i = 0; i < j->v.size; i++) j->sum[i] = 0;
+  for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
+    const double weight = exp(j->weight[key] - largest);
+    if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
+    total += weight;
+    berth__line_load(&j->call->in[V], berth__heads_at(&j->v, batch, kv_head, key), j->v.stride, j->v.size, j->one_row);
+    for (int64_t i = 0; i < j->v.size; i++) j->sum[i] += weight * j->one_row[i];
+  }
+  for (int64_t i = 0; i < j->v.size && total != 0; i++) j->sum[i] /= total;
+  berth__line_store(&j->call->out[0], berth__heads_at(&j->out, batch, head, row), j->v.size, j->sum);
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  job j = {0};
+  describe(call, &j);
+  for (int64_t item = call->begin; item < call->end; item++) attend(&j, item);
+  return BERTH_OK;
+}
+
+const berth__family berth__family_attention = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer,
+    .items = items,
+    .scratch = scratch,
+    .kernel = kernel,
+};

@@ -1,0 +1,80 @@
+/* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?; one to three spatial axes. */
+#include <inttypes.h>
+
+#include "ops/conv.h"
+#include "ops/registry.h"
+
+static const berth_attr attrs[] = {BERTH__CONV_ATTR_LIST};
+
+static berth_status check_channels(const berth__infer *infer, berth_error *err) {
+  const int64_t group = infer->attrs[BERTH__CONV_GROUP].i, channels = infer->in_shape[0].dim[1];
+  const int64_t outputs = infer->in_shape[1].dim[0], each = infer->in_shape[1].dim[1];
+  int64_t expected;
+  if (berth__dim_is_fixed(outputs) && outputs % group != 0)
+    return berth__fail(err, BERTH_INVALID,
+                       "the weight's %" PRId64 " output channels do not split into %" PRId64 " groups", outputs, group);
+  BERTH__TRY(berth__dim_mul(each, group, &expected, err));
+  if (berth__dim_is_fixed(expected) && berth__dim_is_fixed(channels) && expected != channels)
+    return berth__fail(err, BERTH_INVALID,
+                       "the weight expects %" PRId64 " input channels for %" PRId64 " groups (%" PRId64
+                       " each) but the input has %" PRId64,
+                       expected, group, each, channels);
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
+  const berth__window_attrs window = berth__conv_window(infer->attrs);
+  BERTH__TRY(berth__conv_check(infer, err));
+  BERTH__TRY(check_channels(infer, err));
+  BERTH__TRY(berth__conv_check_bias(infer, weight->dim[0], err));
+  berth__shape *out = &infer->out_shape[0];
+  *out = (berth__shape){.rank = x->rank, .dim = {x->dim[0], weight->dim[0]}};
+  for (uint32_t axis = 0; axis + 2 < x->rank; axis++) {
+    const berth__window_axis w =
+        berth__window_axis_of(&window, x->rank - 2, axis, x->dim[2 + axis], weight->dim[2 + axis]);
+    BERTH__TRY(berth__window_count(&w, false, axis, &out->dim[2 + axis], err));
+  }
+  infer->out_type[0] = infer->in_type[0];
+  return BERTH_OK;
+}
+
+/* One output line: every tap adds its weights times the input lines of all channels of the group. */
+static void convolve(const berth_op_call *call, const berth__conv *c, int64_t item) {
+  const berth_tensor *x = &call->in[0], *weight = &call->in[1];
+  const berth__window_axis *w = c->window.axis;
+  const int64_t outputs = weight->dim[0], channels = weight->dim[1];
+  const berth__window_line at = berth__window_line_of(&c->window, outputs, item);
+  const int64_t group = at.channel / (outputs / call->attrs[BERTH__CONV_GROUP].i);
+  berth__conv_start(call, c, at.channel);
+  for (int64_t tap = 0; tap < c->taps; tap++) {
+    int64_t t[BERTH__WINDOW_AXES], first, last;
+    berth__window_tap(&c->window, tap, t);
+    berth__window_span(&w[2], t[2], w[2].out, w[2].in, &first, &last);
+    const int64_t i0 = berth__window_input(&w[0], at.plane, t[0]), i1 = berth__window_input(&w[1], at.row, t[1]);
+    if (i0 < 0 || i0 >= w[0].in || i1 < 0 || i1 >= w[1].in || first == last) continue;
+    const int64_t from = (at.image * x->dim[1] + group * channels) * c->area + (i0 * w[1].in + i1) * w[2].in +
+                         berth__window_input(&w[2], first, t[2]);
+    c->line->add_rows((char *)call->scratch + first * BERTH__LINE_BYTES, 1,
+                      berth__element(weight->data, at.channel * channels * c->taps + tap, c->size), c->taps,
+                      berth__element(x->data, from, c->size), c->area, w[2].stride, channels, last - first);
+  }
+  c->line->store(berth__element(call->out[0].data, item * w[2].out, c->size), call->scratch, w[2].out);
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  berth__conv conv;
+  berth__conv_read(call, &conv);
+  for (int64_t item = call->begin; item < call->end; item++) convolve(call, &conv, item);
+  return BERTH_OK;
+}
+
+const berth__family berth__family_conv = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer,
+    .items = berth__window_items,
+    .scratch = berth__conv_scratch,
+    .kernel = kernel,
+};

@@ -1,0 +1,85 @@
+/* cumsum: running sums along an axis, in f64 for floats and in 64 bits that wrap for integers. An item is one line. */
+#include "ops/elementwise.h"
+
+enum { ATTR_AXIS, ATTR_EXCLUSIVE, ATTR_REVERSE };
+static const berth_attr attrs_of_cumsum[] = {{.name = "axis", .kind = BERTH_ATTR_INT},
+                                             {.name = "exclusive", .kind = BERTH_ATTR_INT, .i = 0},
+                                             {.name = "reverse", .kind = BERTH_ATTR_INT, .i = 0}};
+
+static berth_status infer_cumsum(berth__infer *infer, berth_error *err) {
+  uint32_t axis;
+  BERTH__TRY(berth__want_numeric(infer, 0, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, infer->in_shape[0].rank, &axis, err));
+  for (uint32_t i = ATTR_EXCLUSIVE; i <= ATTR_REVERSE; i++)
+    if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
+      return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
+  infer->out_type[0] = infer->in_type[0];
+  infer->out_shape[0] = infer->in_shape[0];
+  return BERTH_OK;
+}
+
+static double sum_f64(double *x, int64_t count, double sum, bool exclusive) {
+  for (int64_t i = 0; i < count; i++) {
+    double next = sum + x[i];
+    x[i] = exclusive ? sum : next;
+    sum = next;
+  }
+  return sum;
+}
+
+static int64_t sum_i64(int64_t *x, int64_t count, int64_t sum, bool exclusive) {
+  for (int64_t i = 0; i < count; i++) {
+    int64_t next = (int64_t)((uint64_t)sum + (uint64_t)x[i]);
+    x[i] = exclusive ? sum : next;
+    sum = next;
+  }
+  return sum;
+}
+
+/* A block is read whole before it is written, so the operand's own bytes may be the result's. */
+static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int64_t length) {
+  const berth_tensor *in = &call->in[0], *out = &call->out[0];
+  bool is_float = berth__type_is_float(in->type), exclusive = call->attrs[ATTR_EXCLUSIVE].i != 0;
+  berth__class cls = is_float ? BERTH__CLASS_F64 : BERTH__CLASS_I64;
+  union {
+    double f[BERTH__BLOCK];
+    int64_t i[BERTH__BLOCK];
+  } block;
+  double f = 0;
+  int64_t i = 0;
+  for (int64_t at = 0; at < length; at += BERTH__BLOCK) {
+    int64_t n = length - at < BERTH__BLOCK ? length - at : BERTH__BLOCK;
+    berth__gather(cls, &block, in->type, in->data, start + at * step, step, n);
+    if (is_float)
+      f = sum_f64(block.f, n, f, exclusive);
+    else
+      i = sum_i64(block.i, n, i, exclusive);
+    berth__scatter(cls, &block, out->type, out->data, start + at * step, step, n);
+  }
+}
+
+static berth_status cumsum_kernel(const berth_op_call *call, berth_error *err) {
+  berth__lines lines = berth__lines_of(&call->in[0], call->attrs[ATTR_AXIS].i);
+  (void)err;
+  for (int64_t line = call->begin; line < call->end && lines.length > 0; line++) {
+    int64_t start = berth__line_start(&lines, line), step = lines.inner;
+    if (call->attrs[ATTR_REVERSE].i) {
+      start += (lines.length - 1) * step;
+      step = -step;
+    }
+    sum_line(call, start, step, lines.length);
+  }
+  return BERTH_OK;
+}
+
+static int64_t cumsum_items(const berth_op_call *call) {
+  berth__lines lines = berth__lines_of(&call->in[0], call->attrs[ATTR_AXIS].i);
+  return lines.outer * lines.inner;
+}
+
+const berth__family berth__family_cumsum = {.attrs = attrs_of_cumsum,
+                                            .n_attrs = 3,
+                                            .required = 1u << ATTR_AXIS,
+                                            .infer = infer_cumsum,
+                                            .items = cumsum_items,
+                                            .kernel = cumsum_kernel};

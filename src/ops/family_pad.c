@@ -1,0 +1,161 @@
+/* pad: elements around a tensor. Negative pads crop, before the others are added. */
+#include <inttypes.h>
+
+#include "ops/copy.h"
+#include "ops/line.h"
+#include "ops/registry.h"
+
+enum {
+  PADS,
+  MODE,
+  VALUE
+};
+static const berth_attr attrs[] = {
+    {.name = "pads", .kind = BERTH_ATTR_INTS},
+    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "constant"},
+    {.name = "value", .kind = BERTH_ATTR_FLOAT},
+};
+
+typedef enum pad_mode {
+  CONSTANT,
+  REFLECT,
+  EDGE,
+  WRAP,
+  N_MODES
+} pad_mode;
+static const char *const mode_names[N_MODES] = {"constant", "reflect", "edge", "wrap"};
+
+static pad_mode mode_of(const berth_attr *attr) {
+  uint32_t m = 0;
+  while (m < N_MODES && strcmp(attr[MODE].s, mode_names[m]) != 0) m++;
+  return (pad_mode)m;
+}
+
+/* What becomes of one axis: `kept` elements from `crop` on, with `before` and `after` around them. */
+typedef struct margin {
+  int64_t crop, kept, before, after;
+} margin;
+
+static int64_t at_least_0(int64_t x) { return x > 0 ? x : 0; }
+
+static margin margin_of(const berth_attr *attr, uint32_t rank, uint32_t axis, int64_t extent) {
+  const int64_t begin = attr[PADS].ints[axis], end = attr[PADS].ints[rank + axis];
+  margin m = {.crop = begin < 0 ? -begin : 0, .before = at_least_0(begin), .after = at_least_0(end)};
+  m.kept = extent - m.crop + (end < 0 ? end : 0);
+  return m;
+}
+
+static berth_status pad_axis(const berth_attr *attr, uint32_t rank, uint32_t axis, int64_t *dim, berth_error *err) {
+  const int64_t begin = attr[PADS].ints[axis], end = attr[PADS].ints[rank + axis];
+  if (begin == 0 && end == 0) return BERTH_OK;
+  if (!berth__dim_is_fixed(*dim)) return *dim = BERTH__DIM_UNKNOWN, BERTH_OK;
+  const bool crops_too_much = begin < -*dim || end < -*dim || margin_of(attr, rank, axis, *dim).kept < 0;
+  if (crops_too_much)
+    return berth__fail(err, BERTH_INVALID,
+                       "pads %" PRId64 " and %" PRId64 " crop more off axis %" PRIu32 " than its %" PRId64 " elements",
+                       begin, end, axis, *dim);
+  const margin m = margin_of(attr, rank, axis, *dim);
+  if (m.kept == 0 && mode_of(attr) != CONSTANT && (m.before > 0 || m.after > 0))
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" has nothing to repeat on axis %" PRIu32 ", which is empty",
+                       attr[MODE].s, axis);
+  int64_t out;
+  BERTH__TRY(berth__dim_add(m.kept, m.before, &out, err));
+  return berth__dim_add(out, m.after, dim, err);
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  berth__shape *out = &infer->out_shape[0];
+  *out = infer->in_shape[0];
+  if (mode_of(infer->attrs) == N_MODES)
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of constant, reflect, edge and wrap",
+                       infer->attrs[MODE].s);
+  if (infer->attrs[PADS].count != 2 * out->rank)
+    return berth__fail(err, BERTH_INVALID,
+                       "`pads` has %" PRIu32 " entries, expected %" PRIu32
+                       ": every axis's first, then every axis's last",
+                       infer->attrs[PADS].count, 2 * out->rank);
+  for (uint32_t axis = 0; axis < out->rank; axis++)
+    BERTH__TRY(pad_axis(infer->attrs, out->rank, axis, &out->dim[axis], err));
+  infer->out_type[0] = infer->in_type[0];
+  return BERTH_OK;
+}
+
+/* Where index `at` of the result comes from; -1: nowhere. */
+static int64_t source(const margin *m, pad_mode mode, int64_t at) {
+  int64_t i = at - m->before;
+  if (i >= 0 && i < m->kept) return m->crop + i;
+  if (mode == CONSTANT) return -1;
+  if (mode == EDGE) return m->crop + (i < 0 ? 0 : m->kept - 1);
+  if (m->kept == 1) return m->crop;
+  const int64_t period = mode == WRAP ? m->kept : 2 * (m->kept - 1); /* there and back, without the ends twice */
+  i %= period;
+  if (i < 0) i += period;
+  return m->crop + (i < m->kept ? i : period - i);
+}
+
+typedef struct padding {
+  pad_mode mode;
+  margin margin[BERTH_MAX_RANK];
+  unsigned char value[8]; /* one element */
+  size_t size;
+} padding;
+
+static void fill(const padding *p, char *to, const char *line, int64_t begin, int64_t end, uint32_t inner) {
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t from = line ? source(&p->margin[inner], p->mode, i) : -1;
+    memcpy(berth__element(to, i, p->size), from < 0 ? (const void *)p->value : berth__element(line, from, p->size),
+           p->size);
+  }
+}
+
+/* One line along the last axis; `line` is the source's, NULL where there is none. */
+static void pad_line(const padding *p, char *to, const char *line, int64_t n, uint32_t inner) {
+  const margin *m = &p->margin[inner];
+  const int64_t kept = line ? m->kept : 0, after = m->before + kept;
+  fill(p, to, line, 0, m->before, inner);
+  if (kept > 0)
+    memcpy(berth__element(to, m->before, p->size), berth__element(line, m->crop, p->size), (size_t)kept * p->size);
+  fill(p, to, line, after, n, inner);
+}
+
+/* Items are lines along the last axis. */
+static int64_t items(const berth_op_call *call) {
+  int64_t lines = 1;
+  for (uint32_t axis = 0; axis + 1 < call->out[0].rank; axis++) lines *= call->out[0].dim[axis];
+  return lines;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  const berth_tensor *in = &call->in[0], *out = &call->out[0];
+  padding p = {.mode = mode_of(call->attrs), .size = berth_type_size(in->type)};
+  berth__store_f64(&(berth_tensor){.data = p.value, .type = in->type}, 0, call->attrs[VALUE].f);
+  if (out->rank == 0) {
+    if (call->begin < call->end) memcpy(out->data, in->data, p.size);
+    return BERTH_OK;
+  }
+  const uint32_t inner = out->rank - 1;
+  for (uint32_t axis = 0; axis < out->rank; axis++)
+    p.margin[axis] = margin_of(call->attrs, out->rank, axis, in->dim[axis]);
+  for (int64_t item = call->begin; item < call->end; item++) {
+    int64_t from = 0, rest = item;
+    bool inside = true;
+    for (uint32_t axis = inner; axis-- > 0; rest /= out->dim[axis]) {
+      const int64_t at = source(&p.margin[axis], p.mode, rest % out->dim[axis]);
+      inside = inside && at >= 0;
+      from += at * in->stride[axis];
+    }
+    pad_line(&p, berth__element(out->data, item * out->dim[inner], p.size),
+             inside ? berth__element(in->data, from, p.size) : NULL, out->dim[inner], inner);
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_pad = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .required = 1u << PADS,
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+};

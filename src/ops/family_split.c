@@ -1,0 +1,130 @@
+/* split: cuts an axis into parts, one output each. Without `parts` they are equal, but for a last one that may be
+ * shorter. */
+#include <inttypes.h>
+
+#include "ops/copy.h"
+#include "ops/registry.h"
+
+enum {
+  AXIS,
+  PARTS
+};
+static const berth_attr attrs[] = {
+    {.name = "axis", .kind = BERTH_ATTR_INT},
+    {.name = "parts", .kind = BERTH_ATTR_INTS},
+};
+
+static uint32_t axis_of(const berth_attr *attr, uint32_t rank) {
+  return (uint32_t)(attr[AXIS].i < 0 ? attr[AXIS].i + rank : attr[AXIS].i);
+}
+
+/* Divides by n >= 1 and rounds up. */
+static int64_t ceil_div(int64_t x, int64_t n) { return x / n + (x % n != 0); }
+
+static berth_status check_parts(const berth__infer *infer, int64_t extent, berth_error *err) {
+  const berth_attr *parts = &infer->attrs[PARTS];
+  int64_t sum = 0;
+  if (parts->count != infer->n_out)
+    return berth__fail(err, BERTH_INVALID, "`parts` has %" PRIu32 " entries for %" PRIu32 " outputs", parts->count,
+                       infer->n_out);
+  for (uint32_t k = 0; k < parts->count; k++) {
+    if (parts->ints[k] < 0)
+      return berth__fail(err, BERTH_INVALID, "part %" PRIu32 " is %" PRId64 ", and a part has 0 elements or more", k,
+                         parts->ints[k]);
+    BERTH__TRY(berth__dim_add(sum, parts->ints[k], &sum, err));
+  }
+  if (berth__dim_is_fixed(extent) && sum != extent)
+    return berth__fail(err, BERTH_INVALID, "the parts have %" PRId64 " elements together, but the axis has %" PRId64,
+                       sum, extent);
+  return BERTH_OK;
+}
+
+static berth_status equal_part(int64_t extent, uint32_t n, uint32_t k, int64_t *out, berth_error *err) {
+  if (n == 1 || extent == BERTH__DIM_UNKNOWN) return *out = extent, BERTH_OK;
+  if (!berth__dim_is_fixed(extent)) return *out = BERTH__DIM_UNKNOWN, BERTH_OK;
+  const int64_t part = ceil_div(extent, n), last = extent - part * (n - 1);
+  if (last < 0)
+    return berth__fail(err, BERTH_INVALID,
+                       "an axis of %" PRId64 " elements does not split into %" PRIu32 " parts of %" PRId64
+                       "; give `parts`",
+                       extent, n, part);
+  return *out = k + 1 < n ? part : last, BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *in = &infer->in_shape[0];
+  uint32_t axis;
+  BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, in->rank, &axis, err));
+  const berth_attr *parts = &infer->attrs[PARTS];
+  if (parts->count > 0) BERTH__TRY(check_parts(infer, in->dim[axis], err));
+  for (uint32_t k = 0; k < infer->n_out; k++) {
+    int64_t part = 0;
+    if (parts->count > 0)
+      part = parts->ints[k];
+    else
+      BERTH__TRY(equal_part(in->dim[axis], infer->n_out, k, &part, err));
+    infer->out_type[k] = infer->in_type[0];
+    infer->out_shape[k] = *in;
+    infer->out_shape[k].dim[axis] = part;
+  }
+  return BERTH_OK;
+}
+
+/* Where part k starts on the axis. Without `parts` that may be open here, where the number of outputs is not known: a
+ * part that could be a shorter last one is not shown as a view. */
+static bool part_start(const berth_attr *parts, int64_t extent, int64_t part, uint32_t k, int64_t *start) {
+  *start = 0;
+  if (parts->count == 0) {
+    const int64_t longer = ceil_div(extent, (int64_t)k + 1);
+    if (part < longer && longer * k + part == extent) return false;
+    *start = part * k;
+    return true;
+  }
+  for (uint32_t before = 0; before < k; before++) *start += parts->ints[before];
+  return true;
+}
+
+static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+                 uint32_t out, int64_t *offset, int64_t *stride) {
+  (void)type;
+  const uint32_t axis = axis_of(attr, in->rank);
+  if (!part_start(&attr[PARTS], in->dim[axis], shape->dim[axis], out, offset)) return false;
+  if (shape->dim[axis] == 0) *offset = 0; /* nothing to see: stay inside the operand */
+  *offset *= in->stride[axis];
+  memcpy(stride, in->stride, in->rank * sizeof *stride);
+  return true;
+}
+
+/* Items are elements: those of the first part, then those of the second, ... */
+static int64_t items(const berth_op_call *call) { return berth__count(&call->in[0]); }
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  const berth_tensor *in = &call->in[0];
+  const uint32_t axis = axis_of(call->attrs, in->rank);
+  const size_t size = berth_type_size(in->type);
+  int64_t first = 0, start = 0; /* of the part: its first item, and where it stands on the axis */
+  for (uint32_t k = 0; k < call->n_out && first < call->end; k++) {
+    const berth_tensor *out = &call->out[k];
+    const int64_t count = berth__count(out);
+    berth__copy c = {.rank = in->rank, .to = out->data, .element = size};
+    c.from = (const char *)in->data + start * in->stride[axis] * (int64_t)size;
+    memcpy(c.dim, out->dim, sizeof c.dim);
+    memcpy(c.from_stride, in->stride, sizeof c.from_stride);
+    memcpy(c.to_stride, out->stride, sizeof c.to_stride);
+    berth__copy_range(&c, call->begin > first ? call->begin - first : 0,
+                      call->end - first < count ? call->end - first : count);
+    first += count;
+    start += out->dim[axis];
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_split = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+    .view = view,
+};

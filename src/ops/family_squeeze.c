@@ -1,0 +1,52 @@
+/* squeeze: takes axes of extent 1 away; without `axes`, all of them. */
+#include <inttypes.h>
+
+#include "ops/copy.h"
+#include "ops/registry.h"
+
+static const berth_attr attrs[] = {{.name = "axes", .kind = BERTH_ATTR_INTS}};
+
+static berth_status unit_axes(const berth__shape *in, uint32_t *axes, berth_error *err) {
+  *axes = 0;
+  for (uint32_t axis = 0; axis < in->rank; axis++) {
+    if (!berth__dim_is_fixed(in->dim[axis])) /* its binding must not change the rank */
+      return berth__fail(err, BERTH_INVALID,
+                         "squeeze without `axes` needs fixed dimensions, but dimension %" PRIu32
+                         " is not bound yet; name the axes",
+                         axis);
+    if (in->dim[axis] == 1) *axes |= 1u << axis;
+  }
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *in = &infer->in_shape[0];
+  uint32_t axes;
+  BERTH__TRY(infer->attrs[0].count == 0 ? unit_axes(in, &axes, err)
+                                        : berth__want_axes(&infer->attrs[0], in->rank, &axes, err));
+  berth__shape *out = &infer->out_shape[0];
+  *out = (berth__shape){0};
+  for (uint32_t axis = 0; axis < in->rank; axis++) {
+    if (!(axes >> axis & 1u)) {
+      out->dim[out->rank++] = in->dim[axis];
+      continue;
+    }
+    if (berth__dim_is_fixed(in->dim[axis]) && in->dim[axis] != 1)
+      return berth__fail(err, BERTH_INVALID,
+                         "axis %" PRIu32 " has extent %" PRId64
+                         ", and only axes of extent 1 can be"
+                         " squeezed",
+                         axis, in->dim[axis]);
+  }
+  infer->out_type[0] = infer->in_type[0];
+  return BERTH_OK;
+}
+
+const berth__family berth__family_squeeze = {
+    .attrs = attrs,
+    .n_attrs = 1,
+    .infer = infer,
+    .items = berth__copy_items,
+    .kernel = berth__copy_kernel,
+    .view = berth__view_reshaped,
+};

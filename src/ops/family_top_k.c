@@ -1,0 +1,162 @@
+/* top_k: the k largest (or smallest) elements along an axis and where they are, best first; equal ones by lower index.
+ * NaN counts as larger than every number. The result is always sorted, whatever `sorted` says. An item is one line.
+ *
+ * The best k so far stand in a heap whose root is the worst of them; at the end the heap is taken apart from the worst
+ * to the best. The heap is the call's scratch. */
+#include <inttypes.h>
+
+#include "base/math.h"
+#include "ops/copy.h"
+#include "ops/elementwise.h"
+#include "ops/line.h"
+
+enum { ATTR_K, ATTR_AXIS, ATTR_LARGEST, ATTR_SORTED };
+static const berth_attr attrs_of_top_k[] = {{.name = "k", .kind = BERTH_ATTR_INT},
+                                            {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
+                                            {.name = "largest", .kind = BERTH_ATTR_INT, .i = 1},
+                                            {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1}};
+
+static berth_status infer_top_k(berth__infer *infer, berth_error *err) {
+  const berth__shape *in = &infer->in_shape[0];
+  int64_t k = infer->attrs[ATTR_K].i;
+  uint32_t axis;
+  BERTH__TRY(berth__want_numeric(infer, 0, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, in->rank, &axis, err));
+  for (uint32_t i = ATTR_LARGEST; i <= ATTR_SORTED; i++)
+    if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
+      return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
+  if (k < 0 || (berth__dim_is_fixed(in->dim[axis]) && k > in->dim[axis])) {
+    char shape[BERTH__SHAPE_TEXT];
+    return berth__fail(err, BERTH_INVALID, "attribute 'k' is %" PRId64 ", expected 0 to the extent of axis %" PRIu32
+                       " of %s", k, axis, berth__shape_text(in, shape));
+  }
+  for (uint32_t i = 0; i < 2; i++) {
+    infer->out_type[i] = i == 0 ? infer->in_type[0] : BERTH_I64;
+    infer->out_shape[i] = *in;
+    infer->out_shape[i].dim[axis] = k;
+  }
+  return BERTH_OK;
+}
+
+/* ---- The heap ------------------------------------------------------------------------------------------------- */
+
+typedef struct entry {
+  int64_t key; /* larger is better: an element mapped to an integer that keeps the order */
+  int64_t index;
+} entry;
+
+/* The bits of a double, read as an integer, are in order for positive numbers and in reverse for negative ones. */
+static int64_t float_key(double x) {
+  int64_t bits;
+  if (x != x) return INT64_MAX;
+  if (x == 0) x = 0; /* -0 equals 0 */
+  memcpy(&bits, &x, sizeof bits);
+  return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+static bool better(entry a, entry b) { return a.key != b.key ? a.key > b.key : a.index < b.index; }
+
+/* Puts e where the root was and restores the order: no parent is better than its children. */
+static void sift_down(entry *heap, int64_t size, entry e) {
+  int64_t at = 0;
+  for (;;) {
+    int64_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && better(heap[child], heap[child + 1])) child++;
+    if (!better(e, heap[child])) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = e;
+}
+
+static void sift_up(entry *heap, int64_t at, entry e) {
+  while (at > 0 && better(heap[(at - 1) / 2], e)) {
+    heap[at] = heap[(at - 1) / 2];
+    at = (at - 1) / 2;
+  }
+  heap[at] = e;
+}
+
+static void sort_best_first(entry *heap, int64_t size) {
+  for (int64_t left = size; left > 1; left--) {
+    entry worst = heap[0];
+    sift_down(heap, left - 1, heap[left - 1]);
+    heap[left - 1] = worst;
+  }
+}
+
+/* ---- Lines ---------------------------------------------------------------------------------------------------- */
+
+typedef struct keys {
+  const berth_tensor *in;
+  bool is_float, smallest;
+} keys;
+
+static void load_keys(const keys *k, int64_t index, int64_t step, int64_t count, int64_t *key) {
+  double values[BERTH__BLOCK];
+  if (k->is_float) {
+    berth__gather_f64(values, k->in->type, k->in->data, index, step, count);
+    for (int64_t i = 0; i < count; i++) key[i] = float_key(values[i]);
+  } else {
+    berth__gather(BERTH__CLASS_I64, key, k->in->type, k->in->data, index, step, count);
+  }
+  if (k->smallest)
+    for (int64_t i = 0; i < count; i++) key[i] = ~key[i];
+}
+
+static void best_of_line(const keys *k, int64_t start, const berth__lines *lines, int64_t want, entry *heap) {
+  int64_t key[BERTH__BLOCK], size = 0;
+  for (int64_t at = 0; at < lines->length && want > 0; at += BERTH__BLOCK) {
+    int64_t n = lines->length - at < BERTH__BLOCK ? lines->length - at : BERTH__BLOCK;
+    load_keys(k, start + at * lines->inner, lines->inner, n, key);
+    for (int64_t i = 0; i < n; i++) {
+      entry e = {key[i], at + i};
+      if (size < want)
+        sift_up(heap, size++, e);
+      else if (better(e, heap[0]))
+        sift_down(heap, size, e);
+    }
+  }
+  sort_best_first(heap, size);
+}
+
+static berth_status top_k_kernel(const berth_op_call *call, berth_error *err) {
+  const berth_tensor *in = &call->in[0], *values = &call->out[0];
+  int64_t want = call->attrs[ATTR_K].i, *indices = call->out[1].data;
+  berth__lines from = berth__lines_of(in, call->attrs[ATTR_AXIS].i);
+  berth__lines to = berth__lines_of(values, call->attrs[ATTR_AXIS].i);
+  keys k = {in, berth__type_is_float(in->type), call->attrs[ATTR_LARGEST].i == 0};
+  size_t size = berth_type_size(in->type);
+  entry *heap = call->scratch;
+  (void)err;
+  for (int64_t line = call->begin; line < call->end; line++) {
+    int64_t start = berth__line_start(&from, line), out = berth__line_start(&to, line);
+    best_of_line(&k, start, &from, want, heap);
+    for (int64_t i = 0; i < want; i++) {
+      indices[out + i * to.inner] = heap[i].index;
+      berth__copy_line(berth__element(values->data, out + i * to.inner, size), 1,
+                       berth__element(in->data, start + heap[i].index * from.inner, size), 1, 1, size);
+    }
+  }
+  return BERTH_OK;
+}
+
+static int64_t top_k_items(const berth_op_call *call) {
+  berth__lines lines = berth__lines_of(&call->out[0], call->attrs[ATTR_AXIS].i);
+  return lines.outer * lines.inner;
+}
+
+static uint64_t top_k_scratch(const berth_op_call *call) {
+  uint64_t bytes = UINT64_MAX; /* k elements exist, and each has at least a byte: this cannot overflow in practice */
+  (void)berth__mul_u64((uint64_t)call->attrs[ATTR_K].i, sizeof(entry), &bytes);
+  return bytes;
+}
+
+const berth__family berth__family_top_k = {.attrs = attrs_of_top_k,
+                                           .n_attrs = 4,
+                                           .required = 1u << ATTR_K,
+                                           .infer = infer_top_k,
+                                           .items = top_k_items,
+                                           .scratch = top_k_scratch,
+                                           .kernel = top_k_kernel};

@@ -1,0 +1,159 @@
+/* What an op is. An op knows nothing of graphs, plans or devices: it infers types and shapes, says how its work can
+ * be split and what scratch it needs, and has a plain reference kernel.
+ *
+ * ops.def has one row an op; a family (one file) holds what its ops have in common. */
+#ifndef BERTH_OPS_OP_H
+#define BERTH_OPS_OP_H
+
+#include <stdbool.h>
+
+#include "base/context.h"
+
+/* A dimension inside the library: an extent (>= 0), a named one (berth__dim_named(i) of the graph's i-th name), or one
+ * that follows from named ones and is not known until they are bound. */
+#define BERTH__DIM_UNKNOWN INT64_MIN
+static inline bool berth__dim_is_fixed(int64_t dim) { return dim >= 0; }
+static inline int64_t berth__dim_named(uint32_t index) { return -1 - (int64_t)index; }
+static inline bool berth__dim_is_named(int64_t dim) { return dim < 0 && dim != BERTH__DIM_UNKNOWN; }
+static inline uint32_t berth__dim_index(int64_t dim) { return (uint32_t)(-1 - dim); }
+
+typedef struct berth__shape {
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+} berth__shape;
+
+typedef struct berth__op berth__op;
+
+/* What inference sees and sets. Operands that are left out have type BERTH_TYPE_NONE. Attributes stand in the order
+ * in which the family declares them, defaults filled in. Errors need not name the node: the caller puts that before
+ * them. */
+typedef struct berth__infer {
+  const berth__op *op;
+  const berth_type *in_type;
+  const berth__shape *in_shape;
+  uint32_t n_in, n_out;
+  const berth_attr *attrs;
+  berth_type *out_type;
+  berth__shape *out_shape;
+  int64_t (*resolve)(const struct berth__infer *infer, const berth_dim *dim); /* a dim of a DIMS attribute */
+  const char *(*dim_name)(const struct berth__infer *infer, int64_t dim); /* of a named dim; NULL: shown as "?" */
+  void *graph; /* for resolve and dim_name alone */
+} berth__infer;
+
+/* How output `out` of a call looks as a view of operand 0: an element offset and strides. False: it cannot be one.
+ * `in` is operand 0 as it lies in memory (it may be strided); `shape` is the output's, already inferred. */
+typedef bool (*berth__view_fn)(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape,
+                               berth_type type, uint32_t out, int64_t *offset, int64_t *stride);
+
+typedef struct berth__family {
+  const berth_attr *attrs; /* what its ops accept, with defaults; a NULL `name` in none of them */
+  uint32_t n_attrs;
+  uint32_t required; /* bit k: attribute k must be given */
+  berth_status (*infer)(berth__infer *infer, berth_error *err);
+  int64_t (*items)(const berth_op_call *call);    /* NULL: one item */
+  uint64_t (*scratch)(const berth_op_call *call); /* NULL: none. Bytes for one call on one worker */
+  berth_status (*kernel)(const berth_op_call *call, berth_error *err);
+  berth__view_fn view; /* NULL: never a view */
+} berth__family;
+
+#define BERTH__ANY 255u      /* any number of operands or outputs */
+#define BERTH__ALL UINT32_MAX
+
+typedef enum berth__op_code {
+#define BERTH_OP(name, ...) BERTH__OP_##name,
+#include "ops/ops.def"
+#undef BERTH_OP
+  BERTH__OP_COUNT,
+  BERTH__OP_CUSTOM = BERTH__OP_COUNT
+} berth__op_code;
+
+struct berth__op {
+  const char *name;
+  berth__op_code code;
+  const berth__family *family;
+  uint32_t min_in, max_in;
+  uint32_t min_out, max_out;
+  uint32_t in_place; /* bit k: the kernel may write output 0 over operand k when shape and element size are equal */
+  uint32_t strided;  /* bit k: the kernel takes operand k with any strides; bit 31 stands for all above */
+  const berth_op_desc *custom; /* registered ops only */
+};
+
+/* What call->user must be: a registered op's own pointer, the op itself for a built-in one. */
+static inline void *berth__op_user(const berth__op *op) {
+  return op->custom ? op->custom->user : (void *)(uintptr_t)op;
+}
+
+/* Kernels of built-in ops find their op in call->user. */
+static inline berth__op_code berth__call_code(const berth_op_call *call) {
+  return ((const berth__op *)call->user)->code;
+}
+
+static inline bool berth__op_takes_strided(const berth__op *op, uint32_t operand) {
+  return (op->strided >> (operand > 31 ? 31 : operand)) & 1u;
+}
+
+/* NULL when there is none. Built-in ops first, then the context's own. */
+const berth__op *berth__op_find(const berth_context *ctx, const char *name);
+const berth__op *berth__op_builtin(berth__op_code code);
+
+/* ---- Helpers for families (common.c) -------------------------------------------------------------------------- */
+
+bool berth__type_is_float(berth_type type);  /* f32 f64 f16 bf16 */
+bool berth__type_is_int(berth_type type);    /* i8 u8 i16 i32 i64 u32; not bool */
+/* Fails with "operand 1 has type i32, expected f32" and the like. */
+berth_status berth__want_type(const berth__infer *infer, uint32_t operand, berth_type type, berth_error *err);
+berth_status berth__want_same_type(const berth__infer *infer, uint32_t a, uint32_t b, berth_error *err);
+berth_status berth__want_float(const berth__infer *infer, uint32_t operand, berth_error *err);
+berth_status berth__want_numeric(const berth__infer *infer, uint32_t operand, berth_error *err); /* float or integer */
+berth_status berth__want_bits(const berth__infer *infer, uint32_t operand, berth_error *err);    /* integer or bool */
+void berth__int_limits(berth_type type, int64_t *low, int64_t *high); /* of an integer type or bool */
+berth_status berth__want_rank(const berth__infer *infer, uint32_t operand, uint32_t min, uint32_t max,
+                              berth_error *err);
+/* -rank <= axis < rank; made non-negative. */
+berth_status berth__want_axis(int64_t axis, uint32_t rank, uint32_t *out, berth_error *err);
+/* Two dimensions that must be equal: the one that is known better comes out. Unknown ones are let through and are
+ * checked when they are bound. */
+berth_status berth__same_dim(int64_t a, int64_t b, const char *what, int64_t *out, berth_error *err);
+/* numpy broadcasting. */
+berth_status berth__broadcast(const berth__shape *a, const berth__shape *b, berth__shape *out, berth_error *err);
+/* Arithmetic on dimensions: fixed where both are fixed, the dimension itself where the other changes nothing,
+ * otherwise unknown. Fails on overflow and on negative results. */
+berth_status berth__dim_add(int64_t a, int64_t b, int64_t *out, berth_error *err);
+berth_status berth__dim_mul(int64_t a, int64_t b, int64_t *out, berth_error *err);
+/* The number of elements: false while a dimension is not fixed, or when it overflows. */
+bool berth__shape_count(const berth__shape *shape, int64_t *out);
+bool berth__shape_equal(const berth__shape *a, const berth__shape *b);
+/* "[2, 3, ?]" into a caller's buffer, for messages. */
+#define BERTH__SHAPE_TEXT 256
+const char *berth__shape_text(const berth__shape *shape, char text[BERTH__SHAPE_TEXT]);
+
+/* On tensors: elements; contiguity; contiguous strides. Tensors have fixed, checked extents. */
+int64_t berth__count(const berth_tensor *tensor);
+bool berth__is_contiguous(const berth_tensor *tensor);
+void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *stride);
+
+/* Element access for kernels that are not worth a loop a type: any type through f64, or through i64 (exact for every
+ * integer type and bool). Stores convert as the op cast does: f64 into integers truncates and saturates, NaN becomes 0;
+ * i64 into smaller integers wraps; into bool: x != 0; into floats: rounds once. See elementwise.h for whole blocks. */
+double berth__load_f64(const berth_tensor *tensor, int64_t element_index);
+void berth__store_f64(const berth_tensor *tensor, int64_t element_index, double value);
+int64_t berth__load_i64(const berth_tensor *tensor, int64_t element_index);
+void berth__store_i64(const berth_tensor *tensor, int64_t element_index, int64_t value);
+
+/* Walks the elements [begin, end) of a row-major index space and keeps one memory index a tensor.
+ *   for (berth__walk w = berth__walk_start(rank, dim, begin, ...); ...) */
+typedef struct berth__walk {
+  uint32_t rank, n;
+  const int64_t *dim;
+  int64_t at[BERTH_MAX_RANK];
+  const int64_t *stride[4];
+  int64_t index[4]; /* element index in each tensor */
+} berth__walk;
+/* stride[k] is tensor k's strides over the index space's axes (0 where it is broadcast). n <= 4. */
+void berth__walk_start(berth__walk *walk, uint32_t rank, const int64_t *dim, uint32_t n,
+                       const int64_t *const *stride, int64_t begin);
+void berth__walk_next(berth__walk *walk);
+/* A tensor's strides seen from a larger, broadcast index space of `rank` axes. */
+void berth__broadcast_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim, int64_t *stride);
+
+#endif

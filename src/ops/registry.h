@@ -1,0 +1,11 @@
+/* The table of ops: the built-in ones from ops.def, and those that a user registered with a context. */
+#ifndef BERTH_OPS_REGISTRY_H
+#define BERTH_OPS_REGISTRY_H
+
+#include "ops/op.h"
+
+#define BERTH_OP(name, family, ...) extern const berth__family berth__family_##family;
+#include "ops/ops.def"
+#undef BERTH_OP
+
+#endif
