@@ -1,4 +1,5 @@
 # A thin layer over CMake: the work is in CMakeLists.txt, CMakePresets.json and scripts/.
+MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
@@ -13,7 +14,7 @@ build:
 
 run:
 	@scripts/install-deps.sh run
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) build
 	build/berth plan
 	build/berth run
 

@@ -178,10 +178,9 @@ berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const 
   return BERTH_OK;
 }
 
-berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
-                             const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
-                             berth_error *err) {
-  for (size_t i = 0; out != NULL && i < n_out; i++) out[i] = BERTH_VALUE_NONE;
+static berth_status add_by_name(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
+                                const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
+                                berth_error *err) {
   if (graph == NULL || op == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_add needs a graph and an op");
   if ((in == NULL && n_in != 0) || (attrs == NULL && n_attrs != 0))
     return berth__fail(err, BERTH_INVALID, "op '%s': operands or attributes are counted but not given", op);
@@ -191,4 +190,13 @@ berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_val
   if (found == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "there is no op '%s'; docs/ops.md lists them", op);
   return berth__graph_add_op(graph, found, in, n_in, attrs, n_attrs, NULL, out, n_out, err);
+}
+
+berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
+                             const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
+                             berth_error *err) {
+  /* out may be the array that in points to, so it is written last. */
+  berth_status status = add_by_name(graph, op, in, n_in, attrs, n_attrs, out, n_out, err);
+  for (size_t i = 0; status != BERTH_OK && out != NULL && i < n_out; i++) out[i] = BERTH_VALUE_NONE;
+  return status;
 }

@@ -73,16 +73,17 @@ berth_status berth__want_rank(const berth__infer *infer, uint32_t operand, uint3
   if (min == max)
     return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " has shape %s, expected rank %" PRIu32, operand, shape,
                        min);
-  return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " has shape %s, expected a rank from %" PRIu32 " to %" PRIu32,
-                     operand, shape, min, max);
+  return berth__fail(err, BERTH_INVALID,
+                     "operand %" PRIu32 " has shape %s, expected a rank from %" PRIu32 " to %" PRIu32, operand, shape,
+                     min, max);
 }
 
 berth_status berth__want_axis(int64_t axis, uint32_t rank, uint32_t *out, berth_error *err) {
   int64_t r = (int64_t)rank;
   if (rank == 0) return berth__fail(err, BERTH_INVALID, "axis %" PRId64 " of a scalar, which has no axes", axis);
   if (axis < -r || axis >= r)
-    return berth__fail(err, BERTH_INVALID, "axis %" PRId64 " is out of range, expected %" PRId64 " to %" PRId64, axis, -r,
-                       r - 1);
+    return berth__fail(err, BERTH_INVALID, "axis %" PRId64 " is out of range, expected %" PRId64 " to %" PRId64, axis,
+                       -r, r - 1);
   *out = (uint32_t)(axis < 0 ? axis + r : axis);
   return BERTH_OK;
 }
@@ -122,8 +123,9 @@ berth_status berth__broadcast(const berth__shape *a, const berth__shape *b, bert
     int64_t db = i < b->rank ? b->dim[b->rank - 1 - i] : 1;
     if (!broadcast_dim(da, db, &result.dim[result.rank - 1 - i])) {
       char ta[BERTH__SHAPE_TEXT], tb[BERTH__SHAPE_TEXT];
-      return berth__fail(err, BERTH_INVALID, "shapes %s and %s do not broadcast: axis -%" PRIu32 " has %" PRId64
-                         " and %" PRId64, berth__shape_text(a, ta), berth__shape_text(b, tb), i + 1, da, db);
+      return berth__fail(err, BERTH_INVALID,
+                         "shapes %s and %s do not broadcast: axis -%" PRIu32 " has %" PRId64 " and %" PRId64,
+                         berth__shape_text(a, ta), berth__shape_text(b, tb), i + 1, da, db);
     }
   }
   *out = result;
@@ -221,8 +223,8 @@ void berth__broadcast_strides(const berth_tensor *tensor, uint32_t rank, const i
   }
 }
 
-void berth__walk_start(berth__walk *walk, uint32_t rank, const int64_t *dim, uint32_t n,
-                       const int64_t *const *stride, int64_t begin) {
+void berth__walk_start(berth__walk *walk, uint32_t rank, const int64_t *dim, uint32_t n, const int64_t *const *stride,
+                       int64_t begin) {
   walk->rank = rank;
   walk->n = n;
   walk->dim = dim;

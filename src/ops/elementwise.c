@@ -14,21 +14,19 @@ berth_type berth__class_type(berth__class cls) {
   return types[cls];
 }
 
-bool berth__is_class_type(berth_type type) {
-  return type == BERTH_F32 || type == BERTH_F64 || type == BERTH_I64;
-}
+bool berth__is_class_type(berth_type type) { return type == BERTH_F32 || type == BERTH_F64 || type == BERTH_I64; }
 
 /* ---- In ------------------------------------------------------------------------------------------------------- */
 
 /* One loop: `convert` of x, an element of c_type. */
-#define GATHER(c_type, convert)                                     \
-  do {                                                              \
-    const c_type *src = (const c_type *)data + index;               \
-    for (int64_t i = 0; i < count; i++) {                           \
-      c_type x = src[i * step];                                     \
-      dst[i] = (convert);                                           \
-    }                                                               \
-  } while (0);                                                      \
+#define GATHER(c_type, convert)                       \
+  do {                                                \
+    const c_type *src = (const c_type *)data + index; \
+    for (int64_t i = 0; i < count; i++) {             \
+      c_type x = src[i * step];                       \
+      dst[i] = (convert);                             \
+    }                                                 \
+  } while (0);                                        \
   break
 
 static void gather_f32(float *dst, berth_type type, const void *data, int64_t index, int64_t step, int64_t count) {
@@ -83,11 +81,11 @@ void berth__gather(berth__class cls, void *dst, berth_type type, const void *dat
 
 /* ---- Out ------------------------------------------------------------------------------------------------------ */
 
-#define SCATTER(c_type, convert)                                    \
-  do {                                                              \
-    c_type *dst = (c_type *)data + index;                           \
-    for (int64_t i = 0; i < count; i++) dst[i * step] = (convert);  \
-  } while (0);                                                      \
+#define SCATTER(c_type, convert)                                   \
+  do {                                                             \
+    c_type *dst = (c_type *)data + index;                          \
+    for (int64_t i = 0; i < count; i++) dst[i * step] = (convert); \
+  } while (0);                                                     \
   break
 
 static int64_t saturate(double x, int64_t low, int64_t high) {
@@ -259,8 +257,7 @@ void berth__runs_of_call(berth__runs *runs, const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
   int64_t operand[3][BERTH_MAX_RANK];
   const int64_t *stride[4] = {out->stride, operand[0], operand[1], operand[2]};
-  for (uint32_t k = 0; k < call->n_in; k++)
-    berth__broadcast_strides(&call->in[k], out->rank, out->dim, operand[k]);
+  for (uint32_t k = 0; k < call->n_in; k++) berth__broadcast_strides(&call->in[k], out->rank, out->dim, operand[k]);
   berth__runs_shape(runs, out->rank, out->dim, call->n_in + 1, stride);
   berth__runs_start(runs, call->begin, call->end);
 }
@@ -319,9 +316,7 @@ double berth__block_sum(const double *values, int64_t count) {
   return ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7]));
 }
 
-int64_t berth__items_elements(const berth_op_call *call) {
-  return berth__count(&call->out[0]);
-}
+int64_t berth__items_elements(const berth_op_call *call) { return berth__count(&call->out[0]); }
 
 berth__lines berth__lines_of(const berth_tensor *tensor, int64_t axis) {
   berth__lines lines = {1, 1, 1};

@@ -8,7 +8,11 @@
 
 #define BERTH__BLOCK 256 /* elements: three blocks of 8 bytes each stay in the first cache level */
 
-typedef enum berth__class { BERTH__CLASS_F32, BERTH__CLASS_F64, BERTH__CLASS_I64 } berth__class;
+typedef enum berth__class {
+  BERTH__CLASS_F32,
+  BERTH__CLASS_F64,
+  BERTH__CLASS_I64
+} berth__class;
 berth__class berth__class_of(berth_type type);
 berth_type berth__class_type(berth__class cls);
 bool berth__is_class_type(berth_type type); /* f32, f64, i64: elements can be used in place */

@@ -1,6 +1,6 @@
-/* exp in f32 as a loop can take it: no branch, no call, nothing that keeps a compiler from doing several at once. Within
- * 2 units in the last place; infinities and NaN as in C. Results below 2^-126.5 are 0: computing subnormal numbers is slow
- * on many machines, and the masked elements of a softmax would all be such. */
+/* exp in f32 as a loop can take it: no branch, no call, nothing that keeps a compiler from doing several at once.
+ * Within 2 units in the last place; infinities and NaN as in C. Results below 2^-126.5 are 0: computing subnormal
+ * numbers is slow on many machines, and the masked elements of a softmax would all be such. */
 #ifndef BERTH_OPS_EXP_H
 #define BERTH_OPS_EXP_H
 
@@ -31,9 +31,9 @@ static inline float berth__exp_f32(float x) {
   p = p * r + 0.166665763f;
   p = p * r + 0.5f;
   p = (p * r) * r + r;
-  uint32_t whole = bits - 0x4b400000u;              /* n, as an unsigned number that may have wrapped */
-  uint32_t mask = ((whole + 126u) >> 31) - 1u;      /* 0 where n < -126; a comparison would become a branch */
-  uint32_t half = whole >> 1;                       /* in two steps, because 2^128 is out of range; 9 bits count */
+  uint32_t whole = bits - 0x4b400000u;         /* n, as an unsigned number that may have wrapped */
+  uint32_t mask = ((whole + 126u) >> 31) - 1u; /* 0 where n < -126; a comparison would become a branch */
+  uint32_t half = whole >> 1;                  /* in two steps, because 2^128 is out of range; 9 bits count */
   return (p + 1.0f) * berth__power_of_two(half, mask) * berth__power_of_two(whole - half, mask);
 }
 

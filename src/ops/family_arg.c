@@ -2,7 +2,11 @@
  * in numpy (with select_last: the last one). An item is one line. */
 #include "ops/elementwise.h"
 
-enum { ATTR_AXIS, ATTR_KEEPDIMS, ATTR_SELECT_LAST };
+enum {
+  ATTR_AXIS,
+  ATTR_KEEPDIMS,
+  ATTR_SELECT_LAST
+};
 static const berth_attr attrs_of_arg[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = 0},
                                           {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1},
                                           {.name = "select_last", .kind = BERTH_ATTR_INT, .i = 0}};

@@ -4,8 +4,16 @@
 
 #include "ops/norm.h"
 
-enum { ATTR_EPSILON };
-enum { IN_X, IN_SCALE, IN_BIAS, IN_MEAN, IN_VARIANCE };
+enum {
+  ATTR_EPSILON
+};
+enum {
+  IN_X,
+  IN_SCALE,
+  IN_BIAS,
+  IN_MEAN,
+  IN_VARIANCE
+};
 static const berth_attr attrs_of_batch_norm[] = {{.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
 
 static berth_status infer_batch_norm(berth__infer *infer, berth_error *err) {

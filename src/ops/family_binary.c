@@ -4,7 +4,9 @@
 
 #include "ops/elementwise.h"
 
-enum { ATTR_FMOD };
+enum {
+  ATTR_FMOD
+};
 static const berth_attr attrs_of_binary[] = {{.name = "fmod", .kind = BERTH_ATTR_INT, .i = 0}};
 
 /* ---- Integers ------------------------------------------------------------------------------------------------- */
@@ -55,15 +57,15 @@ static inline double mod_f64(double x, double y) {
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
-#define LOOP(name, c_type, expression)                                                        \
-  static void name(void *out, const void *const *in, int64_t count, const void *state) {      \
-    const c_type *a = in[0], *b = in[1];                                                      \
-    c_type *restrict o = out;                                                                    \
-    (void)state;                                                                              \
-    for (int64_t i = 0; i < count; i++) {                                                     \
-      c_type x = a[i], y = b[i];                                                              \
-      o[i] = (expression);                                                                    \
-    }                                                                                         \
+#define LOOP(name, c_type, expression)                                                   \
+  static void name(void *out, const void *const *in, int64_t count, const void *state) { \
+    const c_type *a = in[0], *b = in[1];                                                 \
+    c_type *restrict o = out;                                                            \
+    (void)state;                                                                         \
+    for (int64_t i = 0; i < count; i++) {                                                \
+      c_type x = a[i], y = b[i];                                                         \
+      o[i] = (expression);                                                               \
+    }                                                                                    \
   }
 
 #define NUMERIC(name, in_f32, in_f64, in_i64) \
@@ -73,7 +75,7 @@ static inline double mod_f64(double x, double y) {
 
 NUMERIC(add, x + y, x + y, (int64_t)((uint64_t)x + (uint64_t)y))
 NUMERIC(sub, x - y, x - y, (int64_t)((uint64_t)x - (uint64_t)y))
-NUMERIC(mul, x *y, x *y, (int64_t)((uint64_t)x * (uint64_t)y))
+NUMERIC(mul, x *y, x *y, (int64_t)((uint64_t)x *(uint64_t)y))
 NUMERIC(div, x / y, x / y, div_i64(x, y))
 NUMERIC(pow, powf(x, y), pow(x, y), pow_i64(x, y))
 /* Written so that a NaN on either side comes out. */
@@ -90,8 +92,14 @@ typedef struct blocks {
   berth__block_fn of[3]; /* by class; NULL: the op has no such types */
 } blocks;
 
-#define NUMERIC_OP(name) {{name##_block_f32, name##_block_f64, name##_block_i64}}
-#define BITS_OP(name) {{NULL, NULL, name##_block_i64}}
+#define NUMERIC_OP(name)                                     \
+  {                                                          \
+    { name##_block_f32, name##_block_f64, name##_block_i64 } \
+  }
+#define BITS_OP(name)                \
+  {                                  \
+    { NULL, NULL, name##_block_i64 } \
+  }
 
 static const blocks table[BERTH__OP_COUNT] = {
     [BERTH__OP_add] = NUMERIC_OP(add), [BERTH__OP_sub] = NUMERIC_OP(sub), [BERTH__OP_mul] = NUMERIC_OP(mul),

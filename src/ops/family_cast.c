@@ -1,7 +1,9 @@
 /* cast: elements of another type. Blocks come in as the operand's class and go out as any type. */
 #include "ops/elementwise.h"
 
-enum { ATTR_TO };
+enum {
+  ATTR_TO
+};
 static const berth_attr attrs_of_cast[] = {{.name = "to", .kind = BERTH_ATTR_STRING, .s = ""}};
 
 static berth_status infer_cast(berth__infer *infer, berth_error *err) {

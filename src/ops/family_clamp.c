@@ -3,7 +3,10 @@
 
 #include "ops/elementwise.h"
 
-enum { ATTR_MIN, ATTR_MAX };
+enum {
+  ATTR_MIN,
+  ATTR_MAX
+};
 static const berth_attr attrs_of_clamp[] = {{.name = "min", .kind = BERTH_ATTR_FLOAT, .f = -INFINITY},
                                             {.name = "max", .kind = BERTH_ATTR_FLOAT, .f = INFINITY}};
 

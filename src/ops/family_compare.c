@@ -2,17 +2,17 @@
  * false, but for ne. */
 #include "ops/elementwise.h"
 
-#define LOOP(name, c_type, operator)                                                          \
-  static void name(void *out, const void *const *in, int64_t count, const void *state) {      \
-    const c_type *a = in[0], *b = in[1];                                                      \
-    int64_t *restrict o = out;                                                                   \
-    (void)state;                                                                              \
-    for (int64_t i = 0; i < count; i++) o[i] = a[i] operator b[i];                            \
+#define LOOP(name, c_type, operator)                                                     \
+  static void name(void *out, const void *const *in, int64_t count, const void *state) { \
+    const c_type *a = in[0], *b = in[1];                                                 \
+    int64_t *restrict o = out;                                                           \
+    (void)state;                                                                         \
+    for (int64_t i = 0; i < count; i++) o[i] = a[i] operator b[i];                       \
   }
 
-#define COMPARE(name, operator)                  \
-  LOOP(name##_block_f32, float, operator)        \
-  LOOP(name##_block_f64, double, operator)       \
+#define COMPARE(name, operator)            \
+  LOOP(name##_block_f32, float, operator)  \
+  LOOP(name##_block_f64, double, operator) \
   LOOP(name##_block_i64, int64_t, operator)
 
 COMPARE(eq, ==)

@@ -31,7 +31,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Items are elements: those of the first operand, then those of the second, ... */
+/* Items are elements: those of the first operand, then those of the second, ... A part that the planner placed where it
+ * belongs stays as it is. */
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
@@ -47,8 +48,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     memcpy(c.dim, in->dim, sizeof c.dim);
     memcpy(c.from_stride, in->stride, sizeof c.from_stride);
     memcpy(c.to_stride, out->stride, sizeof c.to_stride);
-    berth__copy_range(&c, call->begin > first ? call->begin - first : 0,
-                      call->end - first < count ? call->end - first : count);
+    if (c.to != c.from)
+      berth__copy_range(&c, call->begin > first ? call->begin - first : 0,
+                        call->end - first < count ? call->end - first : count);
     first += count;
     start += in->dim[axis];
   }

@@ -1,7 +1,11 @@
 /* cumsum: running sums along an axis, in f64 for floats and in 64 bits that wrap for integers. An item is one line. */
 #include "ops/elementwise.h"
 
-enum { ATTR_AXIS, ATTR_EXCLUSIVE, ATTR_REVERSE };
+enum {
+  ATTR_AXIS,
+  ATTR_EXCLUSIVE,
+  ATTR_REVERSE
+};
 static const berth_attr attrs_of_cumsum[] = {{.name = "axis", .kind = BERTH_ATTR_INT},
                                              {.name = "exclusive", .kind = BERTH_ATTR_INT, .i = 0},
                                              {.name = "reverse", .kind = BERTH_ATTR_INT, .i = 0}};

@@ -4,8 +4,15 @@
 
 #include "ops/norm.h"
 
-enum { ATTR_GROUPS, ATTR_EPSILON };
-enum { IN_X, IN_SCALE, IN_BIAS };
+enum {
+  ATTR_GROUPS,
+  ATTR_EPSILON
+};
+enum {
+  IN_X,
+  IN_SCALE,
+  IN_BIAS
+};
 static const berth_attr attrs_of_group_norm[] = {{.name = "groups", .kind = BERTH_ATTR_INT},
                                                  {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
 
@@ -17,8 +24,9 @@ static berth_status infer_group_norm(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_epsilon(&infer->attrs[ATTR_EPSILON], err));
   if (groups < 1 || (berth__dim_is_fixed(in->dim[1]) && in->dim[1] % groups != 0)) {
     char shape[BERTH__SHAPE_TEXT];
-    return berth__fail(err, BERTH_INVALID, "attribute 'groups' is %" PRId64 ", expected a divisor of the channels of %s",
-                       groups, berth__shape_text(in, shape));
+    return berth__fail(err, BERTH_INVALID,
+                       "attribute 'groups' is %" PRId64 ", expected a divisor of the channels of %s", groups,
+                       berth__shape_text(in, shape));
   }
   for (uint32_t k = IN_SCALE; k < infer->n_in; k++)
     if (berth__is_given(infer, k)) BERTH__TRY(berth__want_channels(infer, k, err));
@@ -40,8 +48,7 @@ static berth_status group_norm_kernel(const berth_op_call *call, berth_error *er
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
     int64_t start = item * channels * plane, channel = item % groups * channels;
-    berth__moments moments =
-        berth__moments_of(x, start, channels * plane, call->attrs[ATTR_EPSILON].f, true);
+    berth__moments moments = berth__moments_of(x, start, channels * plane, call->attrs[ATTR_EPSILON].f, true);
     for (int64_t c = 0; c < channels; c++)
       berth__normalise(x, &call->out[0], start + c * plane, plane, moments,
                        (berth__norm_values){scale, channel + c, 0, 1.0},

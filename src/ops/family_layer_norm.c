@@ -2,8 +2,15 @@
  * broadcast to the row's shape. */
 #include "ops/norm.h"
 
-enum { ATTR_AXIS, ATTR_EPSILON };
-enum { IN_X, IN_SCALE, IN_BIAS };
+enum {
+  ATTR_AXIS,
+  ATTR_EPSILON
+};
+enum {
+  IN_X,
+  IN_SCALE,
+  IN_BIAS
+};
 static const berth_attr attrs_of_layer_norm[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
                                                  {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
 
@@ -75,8 +82,7 @@ static berth_status layer_norm_kernel(const berth_op_call *call, berth_error *er
   (void)err;
   row_runs(call, values, &runs);
   for (int64_t row = call->begin; row < call->end; row++) {
-    berth__moments moments =
-        berth__moments_of(x, row * length, length, call->attrs[ATTR_EPSILON].f, centred);
+    berth__moments moments = berth__moments_of(x, row * length, length, call->attrs[ATTR_EPSILON].f, centred);
     berth__runs_start(&runs, 0, length);
     while (berth__runs_next(&runs))
       berth__normalise(x, &call->out[0], row * length + runs.index[0], runs.count, moments,

@@ -5,7 +5,10 @@
 #include "ops/copy.h"
 #include "ops/elementwise.h"
 
-enum { ATTR_AXES, ATTR_KEEPDIMS };
+enum {
+  ATTR_AXES,
+  ATTR_KEEPDIMS
+};
 static const berth_attr attrs_of_reduce[] = {{.name = "axes", .kind = BERTH_ATTR_INTS},
                                              {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1}};
 
@@ -46,16 +49,16 @@ static inline double smaller(double a, double b) { return a < b || a != a ? a : 
 
 /* In lanes that do not wait for each other. */
 #define LANES 8
-#define DEFINE_EXTREME(name, choose)                                                    \
-  static double name(double state, const double *x, int64_t count) {                    \
-    double lane[LANES];                                                                 \
-    int64_t i = 0;                                                                      \
-    for (int k = 0; k < LANES; k++) lane[k] = state;                                    \
-    for (; i + LANES <= count; i += LANES)                                              \
-      for (int k = 0; k < LANES; k++) lane[k] = choose(x[i + k], lane[k]);              \
-    for (; i < count; i++) lane[0] = choose(x[i], lane[0]);                             \
-    for (int k = 1; k < LANES; k++) lane[0] = choose(lane[k], lane[0]);                 \
-    return lane[0];                                                                     \
+#define DEFINE_EXTREME(name, choose)                                       \
+  static double name(double state, const double *x, int64_t count) {       \
+    double lane[LANES];                                                    \
+    int64_t i = 0;                                                         \
+    for (int k = 0; k < LANES; k++) lane[k] = state;                       \
+    for (; i + LANES <= count; i += LANES)                                 \
+      for (int k = 0; k < LANES; k++) lane[k] = choose(x[i + k], lane[k]); \
+    for (; i < count; i++) lane[0] = choose(x[i], lane[0]);                \
+    for (int k = 1; k < LANES; k++) lane[0] = choose(lane[k], lane[0]);    \
+    return lane[0];                                                        \
   }
 DEFINE_EXTREME(fold_larger, larger)
 DEFINE_EXTREME(fold_smaller, smaller)

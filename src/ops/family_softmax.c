@@ -8,7 +8,9 @@
 #include "ops/elementwise.h"
 #include "ops/exp.h"
 
-enum { ATTR_AXIS };
+enum {
+  ATTR_AXIS
+};
 static const berth_attr attrs_of_softmax[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = -1}};
 
 static berth_status infer_softmax(berth__infer *infer, berth_error *err) {
@@ -22,43 +24,43 @@ static berth_status infer_softmax(berth__infer *infer, berth_error *err) {
 
 /* Largest and sum go in lanes that do not wait for each other. x and y may be the same line. */
 #define LANES 8
-#define DEFINE_LINES(suffix, c_type, exp_fn)                                                  \
-  static c_type largest_##suffix(const c_type *x, int64_t count) {                            \
-    c_type lane[LANES];                                                                       \
-    int64_t i = 0;                                                                            \
-    for (int k = 0; k < LANES; k++) lane[k] = -(c_type)INFINITY;                              \
-    for (; i + LANES <= count; i += LANES)                                                    \
-      for (int k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];      \
-    for (; i < count; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0];                         \
-    for (int k = 1; k < LANES; k++) lane[0] = lane[k] > lane[0] ? lane[k] : lane[0];          \
-    return lane[0];                                                                           \
-  }                                                                                           \
-  static double sum_##suffix(const c_type *x, int64_t count) {                                \
-    double lane[LANES] = {0};                                                                 \
-    int64_t i = 0;                                                                            \
-    for (; i + LANES <= count; i += LANES)                                                    \
-      for (int k = 0; k < LANES; k++) lane[k] += (double)x[i + k];                            \
-    for (; i < count; i++) lane[0] += (double)x[i];                                           \
-    for (int k = 1; k < LANES; k++) lane[0] += lane[k];                                       \
-    return lane[0];                                                                           \
-  }                                                                                           \
-  static void softmax_##suffix(c_type *y, const c_type *x, int64_t count) {                   \
-    const c_type most = largest_##suffix(x, count);                                           \
-    for (int64_t i = 0; i < count; i++) y[i] = exp_fn(x[i] - most);                           \
-    const c_type scale = (c_type)(1.0 / sum_##suffix(y, count));                              \
-    for (int64_t i = 0; i < count; i++) y[i] *= scale;                                        \
-  }                                                                                           \
-  static void log_softmax_##suffix(c_type *y, const c_type *x, int64_t count) {               \
-    const c_type most = largest_##suffix(x, count);                                           \
-    c_type block[BERTH__BLOCK];                                                               \
-    double sum = 0;                                                                           \
-    for (int64_t at = 0; at < count; at += BERTH__BLOCK) {                                    \
-      const int64_t n = count - at < BERTH__BLOCK ? count - at : BERTH__BLOCK;                \
-      for (int64_t i = 0; i < n; i++) block[i] = exp_fn(x[at + i] - most);                    \
-      sum += sum_##suffix(block, n);                                                          \
-    }                                                                                         \
-    const c_type log_sum = (c_type)log(sum);                                                  \
-    for (int64_t i = 0; i < count; i++) y[i] = x[i] - most - log_sum;                         \
+#define DEFINE_LINES(suffix, c_type, exp_fn)                                             \
+  static c_type largest_##suffix(const c_type *x, int64_t count) {                       \
+    c_type lane[LANES];                                                                  \
+    int64_t i = 0;                                                                       \
+    for (int k = 0; k < LANES; k++) lane[k] = -(c_type)INFINITY;                         \
+    for (; i + LANES <= count; i += LANES)                                               \
+      for (int k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k]; \
+    for (; i < count; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0];                    \
+    for (int k = 1; k < LANES; k++) lane[0] = lane[k] > lane[0] ? lane[k] : lane[0];     \
+    return lane[0];                                                                      \
+  }                                                                                      \
+  static double sum_##suffix(const c_type *x, int64_t count) {                           \
+    double lane[LANES] = {0};                                                            \
+    int64_t i = 0;                                                                       \
+    for (; i + LANES <= count; i += LANES)                                               \
+      for (int k = 0; k < LANES; k++) lane[k] += (double)x[i + k];                       \
+    for (; i < count; i++) lane[0] += (double)x[i];                                      \
+    for (int k = 1; k < LANES; k++) lane[0] += lane[k];                                  \
+    return lane[0];                                                                      \
+  }                                                                                      \
+  static void softmax_##suffix(c_type *y, const c_type *x, int64_t count) {              \
+    const c_type most = largest_##suffix(x, count);                                      \
+    for (int64_t i = 0; i < count; i++) y[i] = exp_fn(x[i] - most);                      \
+    const c_type scale = (c_type)(1.0 / sum_##suffix(y, count));                         \
+    for (int64_t i = 0; i < count; i++) y[i] *= scale;                                   \
+  }                                                                                      \
+  static void log_softmax_##suffix(c_type *y, const c_type *x, int64_t count) {          \
+    const c_type most = largest_##suffix(x, count);                                      \
+    c_type block[BERTH__BLOCK];                                                          \
+    double sum = 0;                                                                      \
+    for (int64_t at = 0; at < count; at += BERTH__BLOCK) {                               \
+      const int64_t n = count - at < BERTH__BLOCK ? count - at : BERTH__BLOCK;           \
+      for (int64_t i = 0; i < n; i++) block[i] = exp_fn(x[at + i] - most);               \
+      sum += sum_##suffix(block, n);                                                     \
+    }                                                                                    \
+    const c_type log_sum = (c_type)log(sum);                                             \
+    for (int64_t i = 0; i < count; i++) y[i] = x[i] - most - log_sum;                    \
   }
 
 DEFINE_LINES(f32, float, berth__exp_f32)
@@ -85,8 +87,8 @@ static berth_status softmax_kernel(const berth_op_call *call, berth_error *err) 
   for (int64_t line = call->begin; line < call->end && lines.length > 0; line++) {
     int64_t start = berth__line_start(&lines, line);
     if (works_in_output(in, &lines)) {
-      softmax_line(logs, cls, (char *)out->data + start * (int64_t)size,
-                   (const char *)in->data + start * (int64_t)size, lines.length);
+      softmax_line(logs, cls, (char *)out->data + start * (int64_t)size, (const char *)in->data + start * (int64_t)size,
+                   lines.length);
     } else {
       berth__gather(cls, call->scratch, in->type, in->data, start, lines.inner, lines.length);
       softmax_line(logs, cls, call->scratch, call->scratch, lines.length);

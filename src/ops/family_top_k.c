@@ -10,7 +10,12 @@
 #include "ops/elementwise.h"
 #include "ops/line.h"
 
-enum { ATTR_K, ATTR_AXIS, ATTR_LARGEST, ATTR_SORTED };
+enum {
+  ATTR_K,
+  ATTR_AXIS,
+  ATTR_LARGEST,
+  ATTR_SORTED
+};
 static const berth_attr attrs_of_top_k[] = {{.name = "k", .kind = BERTH_ATTR_INT},
                                             {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
                                             {.name = "largest", .kind = BERTH_ATTR_INT, .i = 1},
@@ -27,8 +32,9 @@ static berth_status infer_top_k(berth__infer *infer, berth_error *err) {
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
   if (k < 0 || (berth__dim_is_fixed(in->dim[axis]) && k > in->dim[axis])) {
     char shape[BERTH__SHAPE_TEXT];
-    return berth__fail(err, BERTH_INVALID, "attribute 'k' is %" PRId64 ", expected 0 to the extent of axis %" PRIu32
-                       " of %s", k, axis, berth__shape_text(in, shape));
+    return berth__fail(err, BERTH_INVALID,
+                       "attribute 'k' is %" PRId64 ", expected 0 to the extent of axis %" PRIu32 " of %s", k, axis,
+                       berth__shape_text(in, shape));
   }
   for (uint32_t i = 0; i < 2; i++) {
     infer->out_type[i] = i == 0 ? infer->in_type[0] : BERTH_I64;

@@ -33,19 +33,19 @@ static inline double silu_f64(double x) { return x == -INFINITY ? 0.0 : x * sigm
 
 /* ---- Blocks --------------------------------------------------------------------------------------------------- */
 
-#define LOOP(name, c_type, expression)                                                        \
-  static void name(void *out, const void *const *in, int64_t count, const void *state) {      \
-    const c_type *a = in[0];                                                                  \
-    c_type *restrict o = out;                                                                    \
-    (void)state;                                                                              \
-    for (int64_t i = 0; i < count; i++) {                                                     \
-      c_type x = a[i];                                                                        \
-      o[i] = (expression);                                                                    \
-    }                                                                                         \
+#define LOOP(name, c_type, expression)                                                   \
+  static void name(void *out, const void *const *in, int64_t count, const void *state) { \
+    const c_type *a = in[0];                                                             \
+    c_type *restrict o = out;                                                            \
+    (void)state;                                                                         \
+    for (int64_t i = 0; i < count; i++) {                                                \
+      c_type x = a[i];                                                                   \
+      o[i] = (expression);                                                               \
+    }                                                                                    \
   }
 
-#define FLOATS(name, in_f32, in_f64)      \
-  LOOP(name##_block_f32, float, in_f32)   \
+#define FLOATS(name, in_f32, in_f64)    \
+  LOOP(name##_block_f32, float, in_f32) \
   LOOP(name##_block_f64, double, in_f64)
 
 FLOATS(neg, -x, -x)
@@ -85,10 +85,16 @@ typedef struct blocks {
 #define NUMERIC_OP(name) [BERTH__OP_##name] = {{name##_block_f32, name##_block_f64, name##_block_i64}}
 
 static const blocks table[BERTH__OP_COUNT] = {
-    NUMERIC_OP(neg),  NUMERIC_OP(abs), NUMERIC_OP(relu),    NUMERIC_OP(sign),   FLOAT_OP(exp),
-    FLOAT_OP(log),    FLOAT_OP(sqrt),  FLOAT_OP(rsqrt),     FLOAT_OP(sin),      FLOAT_OP(cos),
-    FLOAT_OP(tan),    FLOAT_OP(tanh),  FLOAT_OP(sigmoid),   FLOAT_OP(gelu),     FLOAT_OP(gelu_tanh),
-    FLOAT_OP(silu),   FLOAT_OP(erf),   FLOAT_OP(round),     FLOAT_OP(floor),    FLOAT_OP(ceil),
+    NUMERIC_OP(neg),      NUMERIC_OP(abs),
+    NUMERIC_OP(relu),     NUMERIC_OP(sign),
+    FLOAT_OP(exp),        FLOAT_OP(log),
+    FLOAT_OP(sqrt),       FLOAT_OP(rsqrt),
+    FLOAT_OP(sin),        FLOAT_OP(cos),
+    FLOAT_OP(tan),        FLOAT_OP(tanh),
+    FLOAT_OP(sigmoid),    FLOAT_OP(gelu),
+    FLOAT_OP(gelu_tanh),  FLOAT_OP(silu),
+    FLOAT_OP(erf),        FLOAT_OP(round),
+    FLOAT_OP(floor),      FLOAT_OP(ceil),
     FLOAT_OP(reciprocal), [BERTH__OP_not] = {{NULL, NULL, not_block_i64}},
 };
 

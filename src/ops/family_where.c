@@ -11,14 +11,14 @@ static berth_status infer_where(berth__infer *infer, berth_error *err) {
   return berth__broadcast(&infer->in_shape[0], &both, &infer->out_shape[0], err);
 }
 
-#define SELECT(c_type)                                                                                            \
-  do {                                                                                                            \
-    c_type *o = (c_type *)call->out[0].data + r->index[0];                                                        \
-    const c_type *a = (const c_type *)call->in[1].data + r->index[2];                                             \
-    const c_type *b = (const c_type *)call->in[2].data + r->index[3];                                             \
-    for (int64_t i = 0; i < r->count; i++)                                                                        \
-      o[i * r->step[0]] = condition[i * r->step[1]] ? a[i * r->step[2]] : b[i * r->step[3]];                      \
-  } while (0);                                                                                                    \
+#define SELECT(c_type)                                                                       \
+  do {                                                                                       \
+    c_type *o = (c_type *)call->out[0].data + r->index[0];                                   \
+    const c_type *a = (const c_type *)call->in[1].data + r->index[2];                        \
+    const c_type *b = (const c_type *)call->in[2].data + r->index[3];                        \
+    for (int64_t i = 0; i < r->count; i++)                                                   \
+      o[i * r->step[0]] = condition[i * r->step[1]] ? a[i * r->step[2]] : b[i * r->step[3]]; \
+  } while (0);                                                                               \
   break
 
 static void select_run(const berth_op_call *call, const berth__runs *r) {

@@ -5,15 +5,15 @@
 #include "base/desc.h"
 
 static const berth__op builtin[] = {
-#define BERTH_OP(op_name, family_name, in0, in1, out0, out1, in_place_bits, strided_bits)                      \
-  {.name = #op_name,                                                                                           \
-   .code = BERTH__OP_##op_name,                                                                                \
-   .family = &berth__family_##family_name,                                                                     \
-   .min_in = in0,                                                                                              \
-   .max_in = in1,                                                                                              \
-   .min_out = out0,                                                                                            \
-   .max_out = out1,                                                                                            \
-   .in_place = in_place_bits,                                                                                  \
+#define BERTH_OP(op_name, family_name, in0, in1, out0, out1, in_place_bits, strided_bits) \
+  {.name = #op_name,                                                                      \
+   .code = BERTH__OP_##op_name,                                                           \
+   .family = &berth__family_##family_name,                                                \
+   .min_in = in0,                                                                         \
+   .max_in = in1,                                                                         \
+   .min_out = out0,                                                                       \
+   .max_out = out1,                                                                       \
+   .in_place = in_place_bits,                                                             \
    .strided = strided_bits},
 #include "ops/ops.def"
 #undef BERTH_OP
@@ -87,16 +87,20 @@ static void to_public(const berth__infer *infer, const berth__shape *in, berth_s
 static berth_status from_public(const berth__infer *infer, uint32_t output, const berth_shape *in, berth__shape *out,
                                 berth_error *err) {
   if (in->rank > BERTH_MAX_RANK)
-    return berth__fail(err, BERTH_INVALID, "the infer function gave output %" PRIu32 " rank %" PRIu32 ", at most %d is"
-                       " possible", output, in->rank, BERTH_MAX_RANK);
+    return berth__fail(err, BERTH_INVALID,
+                       "the infer function gave output %" PRIu32 " rank %" PRIu32
+                       ", at most %d is"
+                       " possible",
+                       output, in->rank, BERTH_MAX_RANK);
   out->rank = in->rank;
   for (uint32_t i = 0; i < in->rank; i++) {
     const berth_dim *dim = &in->dim[i];
     if (dim->name)
       out->dim[i] = strcmp(dim->name, "?") != 0 && infer->resolve ? infer->resolve(infer, dim) : BERTH__DIM_UNKNOWN;
     else if (dim->extent < 0)
-      return berth__fail(err, BERTH_INVALID, "the infer function gave output %" PRIu32 " the extent %" PRId64
-                         " at axis %" PRIu32, output, dim->extent, i);
+      return berth__fail(err, BERTH_INVALID,
+                         "the infer function gave output %" PRIu32 " the extent %" PRId64 " at axis %" PRIu32, output,
+                         dim->extent, i);
     else
       out->dim[i] = dim->extent;
   }
@@ -125,9 +129,8 @@ static berth_status infer_custom(berth__infer *infer, berth_error *err) {
     berth__fail_nomem(err, "the shapes of a registered op");
   } else {
     for (uint32_t i = 0; i < infer->n_in; i++) to_public(infer, &infer->in_shape[i], &shapes[i]);
-    berth_op_infer call = {infer->in_type, shapes,         infer->n_in,
-                           infer->n_out,   infer->attrs,   entry->desc.n_attrs,
-                           types,          shapes + infer->n_in, entry->desc.user};
+    berth_op_infer call = {infer->in_type,      shapes, infer->n_in,          infer->n_out,    infer->attrs,
+                           entry->desc.n_attrs, types,  shapes + infer->n_in, entry->desc.user};
     status = infer_outputs(infer, &entry->desc, &call, err);
   }
   berth__free(entry->ctx, types);
@@ -177,8 +180,7 @@ static bool copy_attr(berth_context *ctx, const berth_attr *from, berth_attr *to
   switch (from->kind) {
     case BERTH_ATTR_STRING: return (to->s = berth__strdup(ctx, from->s)) != NULL;
     case BERTH_ATTR_INTS: return (to->ints = copy_list(ctx, from->ints, from->count, sizeof *to->ints)) != NULL;
-    case BERTH_ATTR_FLOATS:
-      return (to->floats = copy_list(ctx, from->floats, from->count, sizeof *to->floats)) != NULL;
+    case BERTH_ATTR_FLOATS: return (to->floats = copy_list(ctx, from->floats, from->count, sizeof *to->floats)) != NULL;
     case BERTH_ATTR_DIMS: return copy_dims(ctx, from, to);
     default: return true;
   }
@@ -225,8 +227,10 @@ static berth_status check_attr(const berth_op_desc *desc, uint32_t index, berth_
 static berth_status check_desc(const berth_context *ctx, const berth_op_desc *desc, berth_error *err) {
   if (!desc->name || !desc->name[0]) return berth__fail(err, BERTH_INVALID, "an op needs a name");
   if (find_builtin(desc->name))
-    return berth__fail(err, BERTH_INVALID, "op '%s' is built in: a registered op needs a name of its own, such as"
-                       " 'vendor.%s'", desc->name, desc->name);
+    return berth__fail(err, BERTH_INVALID,
+                       "op '%s' is built in: a registered op needs a name of its own, such as"
+                       " 'vendor.%s'",
+                       desc->name, desc->name);
   if (find_custom(ctx, desc->name))
     return berth__fail(err, BERTH_INVALID, "op '%s' is already registered with this context", desc->name);
   if (!desc->infer) return berth__fail(err, BERTH_INVALID, "op '%s' has no infer function", desc->name);
@@ -235,8 +239,11 @@ static berth_status check_desc(const berth_context *ctx, const berth_op_desc *de
     return berth__fail(err, BERTH_INVALID, "op '%s' has %" PRIu32 " outputs, expected 1 to %u", desc->name, desc->n_out,
                        BERTH__ANY - 1);
   if (desc->min_in > desc->max_in)
-    return berth__fail(err, BERTH_INVALID, "op '%s' takes at least %" PRIu32 " and at most %" PRIu32 " operands, which"
-                       " no call can satisfy", desc->name, desc->min_in, desc->max_in);
+    return berth__fail(err, BERTH_INVALID,
+                       "op '%s' takes at least %" PRIu32 " and at most %" PRIu32
+                       " operands, which"
+                       " no call can satisfy",
+                       desc->name, desc->min_in, desc->max_in);
   if (desc->n_attrs > 0 && !desc->attrs)
     return berth__fail(err, BERTH_INVALID, "op '%s' has %" PRIu32 " attributes but attrs is NULL", desc->name,
                        desc->n_attrs);

@@ -294,7 +294,8 @@ int op_case_matches(const op_case *c, const op_tensor *want, const void *got, in
   for (int64_t i = 0; i < want->count; i++) {
     *element = i;
     if (!is_float(want->type)) {
-      if (memcmp((const char *)want->data + (size_t)i * size, (const char *)got + (size_t)i * size, size) != 0) return 0;
+      if (memcmp((const char *)want->data + (size_t)i * size, (const char *)got + (size_t)i * size, size) != 0)
+        return 0;
       continue;
     }
     double w = op_element(want->type, want->data, i), g = op_element(want->type, got, i);

@@ -273,7 +273,11 @@ static int check_expected(const call_state *s) {
 
 /* ---- Other layouts -------------------------------------------------------------------------------------------- */
 
-typedef enum layout { PADDED, REVERSED, LAYOUT_COUNT } layout;
+typedef enum layout {
+  PADDED,
+  REVERSED,
+  LAYOUT_COUNT
+} layout;
 static const char *const layout_names[] = {"padded operand", "operand with its axes in reverse order"};
 
 /* Strides, and how many elements the block needs. PADDED leaves gaps after every element and row; REVERSED makes the

@@ -283,8 +283,13 @@ static void the_kernel_runs_with_its_own_pointer(void **state) {
   (void)state;
   TEST_OK(berth_op_register(ctx, &desc, &err));
   const berth__op *op = berth__op_find(ctx, "test.scale");
-  berth_op_call call = {.in = &in, .out = &out, .n_in = 1, .n_out = 1, .attrs = op->family->attrs,
-                        .n_attrs = 2, .user = berth__op_user(op)};
+  berth_op_call call = {.in = &in,
+                        .out = &out,
+                        .n_in = 1,
+                        .n_out = 1,
+                        .attrs = op->family->attrs,
+                        .n_attrs = 2,
+                        .user = berth__op_user(op)};
   assert_int_equal(op->family->scratch(&call), sizeof scratch);
   in.data = x, out.data = y, call.scratch = scratch;
   call.end = op->family->items(&call);
@@ -320,14 +325,10 @@ static void memory_may_run_out_anywhere(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_registered_op_is_found),
-      cmocka_unit_test(the_descriptor_is_copied_deeply),
-      cmocka_unit_test(built_in_ops_come_first),
-      cmocka_unit_test(wrong_descriptors_are_refused),
-      cmocka_unit_test(wrong_attributes_are_refused),
-      cmocka_unit_test(dimensions_pass_through_inference),
-      cmocka_unit_test(wrong_answers_are_refused),
-      cmocka_unit_test(the_kernel_runs_with_its_own_pointer),
+      cmocka_unit_test(a_registered_op_is_found),     cmocka_unit_test(the_descriptor_is_copied_deeply),
+      cmocka_unit_test(built_in_ops_come_first),      cmocka_unit_test(wrong_descriptors_are_refused),
+      cmocka_unit_test(wrong_attributes_are_refused), cmocka_unit_test(dimensions_pass_through_inference),
+      cmocka_unit_test(wrong_answers_are_refused),    cmocka_unit_test(the_kernel_runs_with_its_own_pointer),
       cmocka_unit_test(memory_may_run_out_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

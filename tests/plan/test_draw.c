@@ -83,9 +83,10 @@ static void check_xml(const char *text) {
   assert_int_equal(x.roots, 1);
 }
 
+/* Not with strstr, which the sanitizer makes measure the whole text at every call. */
 static size_t count(const char *text, const char *part) {
-  size_t n = 0;
-  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) n++;
+  size_t n = 0, length = strlen(part);
+  for (; *text != '\0'; text++) n += *text == *part && strncmp(text, part, length) == 0;
   return n;
 }
 

@@ -276,3 +276,13 @@ berth_status berth__pack_skyline_place(berth__pack_skyline *sky, const berth__pa
                                          : first_gap(c, n, 0, item->size, item->align, ticks);
   return take(sky, &p, *offset, *offset + item->size, ticks, err);
 }
+
+void berth__pack_skyline_find(const berth__pack_skyline *sky, const berth__pack_item *item, int64_t *offset,
+                              uint64_t *ticks) {
+  path p;
+  cursor c[MAX_LISTS];
+  find_path(sky, item->lo, item->hi, &p);
+  uint32_t n = open_lists(sky, &p, c);
+  *ticks += 40;
+  *offset = first_gap(c, n, 0, item->size, item->align, ticks);
+}

@@ -19,6 +19,9 @@ void berth__pack_skyline_clear(berth__pack_skyline *sky); /* keeps the memory fo
 /* Finds a place for the item and takes it. *ticks grows by what that cost. */
 berth_status berth__pack_skyline_place(berth__pack_skyline *sky, const berth__pack_item *item, berth__pack_rule rule,
                                        int64_t *offset, uint64_t *ticks, berth_error *err);
+/* The lowest place for the item, not taken. */
+void berth__pack_skyline_find(const berth__pack_skyline *sky, const berth__pack_item *item, int64_t *offset,
+                              uint64_t *ticks);
 /* Takes a place that is known. */
 berth_status berth__pack_skyline_take(berth__pack_skyline *sky, const berth__pack_item *item, int64_t offset,
                                       uint64_t *ticks, berth_error *err);

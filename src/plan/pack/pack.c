@@ -6,6 +6,7 @@
 #include "plan/pack/check.h"
 #include "plan/pack/heaps.h"
 #include "plan/pack/pack.h"
+#include "plan/pack/parts.h"
 #include "plan/pack/prepare.h"
 #include "plan/pack/solve.h"
 
@@ -61,6 +62,7 @@ berth_status berth__pack_one(berth_context *ctx, const berth_pack_buffer *buffer
   berth__pack_goal goal = {.capacity = INT64_MAX, .seed = seed, .construct_only = construct_only};
   if (capacity != UINT64_MAX && capacity / p.unit < INT64_MAX) goal.capacity = (int64_t)(capacity / p.unit);
   berth_status status;
+  BERTH__TRY_OR_FAIL(berth__pack_split(&p, err));
   BERTH__TRY_OR_FAIL(berth__pack_solve(&p, &goal, budget, err));
   write_offsets(&p, buffers, n, offsets);
   memset(result, 0, sizeof *result);

@@ -8,15 +8,13 @@
  * 4. Scale. In some best placement every buffer rests on another one or on the ground (or, where alignment forces a
  *    gap, on the next multiple), so all offsets are sums of sizes, alignments and fixed offsets: divide everything by
  *    the greatest common divisor. Where all offsets are multiples of something larger than the unit, sizes are rounded
- *    up to it, because the rest cannot be used by anyone; only at the top of the block may it stick out (`tail`).
- * 5. Split (parts.c) where nothing is alive across a cut. */
+ *    up to it, because the rest cannot be used by anyone; only at the top of the block may it stick out (`tail`). */
 #include "plan/pack/prepare.h"
 
 #include <string.h>
 
 #include "base/math.h"
 #include "plan/pack/check.h"
-#include "plan/pack/parts.h"
 #include "plan/pack/sort.h"
 
 #define LARGEST_SUM (UINT64_C(1) << 62)
@@ -109,8 +107,8 @@ static void collect(berth__pack_problem *p, const berth_pack_buffer *buffers, si
 }
 
 /* Sections from a walk over births and deaths in time. A section closes at the first death after a birth. */
-static void number_sections(berth__pack_problem *p, const berth_pack_buffer *buffers, const uint32_t *by_birth,
-                            const uint32_t *by_death) {
+static uint32_t number_sections(berth__pack_problem *p, const berth_pack_buffer *buffers, const uint32_t *by_birth,
+                                const uint32_t *by_death) {
   uint32_t sections = 0;
   int open = 0;
   for (uint32_t born = 0, dead = 0; dead < p->n;) {
@@ -125,6 +123,7 @@ static void number_sections(berth__pack_problem *p, const berth_pack_buffer *buf
     death->hi = sections;
     dead++;
   }
+  return sections;
 }
 
 static berth_status compress_time(berth__pack_problem *p, const berth_pack_buffer *buffers, berth_error *err) {
@@ -144,7 +143,7 @@ static berth_status compress_time(berth__pack_problem *p, const berth_pack_buffe
   berth__pack_sort(by_birth, n, key, scratch);
   for (uint32_t i = 0; i < n; i++) key[i] = berth__pack_key_signed(buffers[p->items[i].id].upper);
   berth__pack_sort(by_death, n, key, scratch);
-  number_sections(p, buffers, by_birth, by_death);
+  p->n_sections = number_sections(p, buffers, by_birth, by_death);
   berth__free(p->ctx, key);
   berth__free(p->ctx, lists);
   return BERTH_OK;
@@ -209,7 +208,6 @@ berth_status berth__pack_prepare(berth_context *ctx, const berth_pack_buffer *bu
   collect(&p, buffers, n);
   BERTH__TRY_OR_FAIL(compress_time(&p, buffers, err));
   scale(&p);
-  BERTH__TRY_OR_FAIL(berth__pack_split(&p, err));
   *problem = p;
   return BERTH_OK;
 fail:

@@ -4,8 +4,8 @@
 
 #include "plan/pack/problem.h"
 
-/* Checks the input, and fills *problem with scaled items in independent parts, each with a lower bound. On failure
- * *problem is empty. Release with berth__pack_release. */
+/* Checks the input, and fills *problem with scaled items over n_sections sections, not yet split into parts (see
+ * parts.h). On failure *problem is empty. Release with berth__pack_release. */
 berth_status berth__pack_prepare(berth_context *ctx, const berth_pack_buffer *buffers, size_t n,
                                  berth__pack_problem *problem, berth_error *err);
 void berth__pack_release(berth__pack_problem *problem);

@@ -35,13 +35,14 @@ typedef struct berth__pack_part {
 
 typedef struct berth__pack_problem {
   berth_context *ctx;
-  berth__pack_item *items; /* grouped by part; those that preparation has placed already come last */
-  int64_t *offsets;        /* beside items */
+  berth__pack_item *items; /* after splitting: grouped by part, those that are settled in between */
+  int64_t *offsets;        /* beside items; of a part's items above its base */
   berth__pack_part *parts;
   uint32_t n, n_parts;
+  uint32_t n_sections;     /* before splitting; parts count their own */
   uint64_t unit;           /* bytes in one unit */
   uint64_t least_size;     /* bytes that buffers without a lifetime need */
-  int64_t settled;         /* top of the items that preparation has placed */
+  int64_t settled;         /* top of the items that splitting has placed */
   int64_t lower_bound;     /* units; no placement is smaller */
 } berth__pack_problem;
 
