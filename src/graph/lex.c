@@ -2,10 +2,11 @@
 #include "graph/lex.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/number.h"
 
 berth_status berth__lexer_fail(const berth__lexer *lexer, berth_error *err, const char *fmt, ...) {
   char message[384];
@@ -180,12 +181,9 @@ berth_status berth__lexer_int(berth__lexer *lexer, int64_t *out, berth_error *er
 }
 
 berth_status berth__lexer_double(berth__lexer *lexer, double *out, berth_error *err) {
-  char *end;
   bool is_number = lexer->token.kind == BERTH__TOKEN_NUMBER || berth__lexer_is_word(lexer, "inf") ||
                    berth__lexer_is_word(lexer, "nan");
   if (!is_number) return berth__lexer_expected(lexer, "a number", err);
-  double value = strtod(lexer->token.text, &end);
-  if (*end != '\0') return berth__lexer_expected(lexer, "a number", err);
-  *out = value;
+  if (!berth__parse_double(lexer->token.text, out)) return berth__lexer_expected(lexer, "a number", err);
   return berth__lexer_next(lexer, err);
 }

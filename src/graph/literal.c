@@ -2,25 +2,16 @@
 #include "graph/literal.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/half.h"
+#include "base/number.h"
 #include "ops/op.h"
 
 #define MAX_DECIMAL_COUNT 64
 
 void berth__literal_print_double(berth__text *text, double value) {
-  char digits[40];
-  if (isnan(value) || isinf(value)) {
-    berth__text_printf(text, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-    return;
-  }
-  for (int precision = 1; precision <= 17; precision++) {
-    snprintf(digits, sizeof digits, "%.*g", precision, value);
-    if (strtod(digits, NULL) == value) break;
-  }
-  bool has_mark = strpbrk(digits, ".e") != NULL;
+  char digits[BERTH__DOUBLE_TEXT];
+  berth__format_double(value, digits);
+  bool has_mark = strpbrk(digits, ".en") != NULL; /* a fraction, an exponent, inf or nan */
   berth__text_printf(text, "%s%s", digits, has_mark ? "" : ".0");
 }
 
