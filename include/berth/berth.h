@@ -123,7 +123,8 @@ typedef struct berth_context_desc {
   uint32_t struct_size;
   uint32_t n_threads; /* default for sessions; 0: one a core */
   /* ptr NULL: allocate; new_size 0: free; otherwise resize. Must be safe to call from several threads.
-   * NULL: the C library. Everything the library allocates comes from here, but for the arena of a device. */
+   * Blocks are aligned as malloc's are (16 bytes). NULL: the C library. Everything the library allocates comes from
+   * here, but for the arena of a device. */
   void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
   void (*log)(void *user, int level, const char *text); /* NULL: silent. level 0 debug, 1 info, 2 warning */
   void *user;

@@ -172,7 +172,7 @@ static berth_status check_range(uint64_t first, uint64_t count, uint64_t limit, 
 
 berth_status berth_arena_write(berth_arena *arena, berth_value value, uint64_t offset, const void *src, uint64_t size,
                                berth_error *err) {
-  const slot *s;
+  const slot *s = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
   if (src == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
@@ -181,7 +181,7 @@ berth_status berth_arena_write(berth_arena *arena, berth_value value, uint64_t o
 
 berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint64_t offset, void *dst, uint64_t size,
                               berth_error *err) {
-  const slot *s;
+  const slot *s = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
   if (dst == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
@@ -190,7 +190,7 @@ berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint6
 
 berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size, uint8_t byte,
                               berth_error *err) {
-  const slot *s;
+  const slot *s = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
   return arena->device->fill(arena->block, s->offset + offset, size, byte, err);
@@ -213,7 +213,7 @@ static berth_status find_elements(const berth_arena *arena, berth_value value, u
 
 berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64_t first, const float *src,
                                    uint64_t count, berth_error *err) {
-  const slot *s;
+  const slot *s = NULL;
   double room[CHUNK]; /* for elements of up to eight bytes */
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   if (src == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
@@ -228,7 +228,7 @@ berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64
 
 berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, uint64_t first, float *dst,
                                   uint64_t count, berth_error *err) {
-  const slot *s;
+  const slot *s = NULL;
   double room[CHUNK];
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   if (dst == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
@@ -243,7 +243,7 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
 
 berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_first, berth_value src,
                               uint64_t src_first, uint64_t count, berth_error *err) {
-  const slot *to, *from;
+  const slot *to = NULL, *from = NULL;
   BERTH__TRY(find_elements(arena, dst, dst_first, count, &to, err));
   BERTH__TRY(find_elements(arena, src, src_first, count, &from, err));
   if (stored_type(to) != stored_type(from))
@@ -270,7 +270,7 @@ berth_status berth_arena_copy_all(berth_arena *dst, const berth_arena *src, bert
 
 berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type type, void **data, uint64_t *count,
                                berth_error *err) {
-  const slot *s;
+  const slot *s = NULL;
   if (data != NULL) *data = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
   if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a place for its pointer");

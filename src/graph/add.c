@@ -29,12 +29,23 @@ static berth_status check_operands(const berth_graph *graph, const berth__op *op
   return BERTH_OK;
 }
 
-/* Names in DIMS attributes stand for dimensions that the graph already has, or are not known yet. */
+/* Names in DIMS attributes stand for dimensions that the graph has: add_dims saw to that. */
 static int64_t resolve_dim(const berth__infer *infer, const berth_dim *dim) {
   const berth_graph *graph = infer->graph;
   uint32_t index;
   if (dim->name == NULL) return dim->extent;
   return berth__map_get(&graph->dim_names, dim->name, &index) ? berth__dim_named(index) : BERTH__DIM_UNKNOWN;
+}
+
+/* A name that is new in an attribute is a dimension of the graph like one that an input brings. */
+static berth_status add_dims(berth_graph *graph, const berth__op *op, const berth_attr *attrs, berth_error *err) {
+  uint32_t index;
+  for (uint32_t i = 0; i < op->family->n_attrs; i++) {
+    if (attrs[i].kind != BERTH_ATTR_DIMS) continue;
+    for (uint32_t k = 0; k < attrs[i].count; k++)
+      if (attrs[i].dims[k].name != NULL) BERTH__TRY(berth__graph_dim(graph, attrs[i].dims[k].name, &index, err));
+  }
+  return BERTH_OK;
 }
 
 static const char *dim_name(const berth__infer *infer, int64_t dim) {
@@ -140,6 +151,7 @@ static berth_status build_node(berth_graph *graph, const berth__op *op, const be
   status = check_arity(op, n_in, n_out, err);
   if (status == BERTH_OK) status = check_operands(graph, op, in, n_in, err);
   if (status == BERTH_OK) status = berth__attrs_resolve(ctx, op, attrs, n_attrs, &node->attrs, err);
+  if (status == BERTH_OK) status = add_dims(graph, op, node->attrs, err);
   if (status != BERTH_OK) return berth__fail_within(err, status, "node '%s' (%s)", name, op->name);
   node->in = berth__alloc_array(ctx, n_in, sizeof *node->in);
   node->out = berth__alloc_array(ctx, n_out, sizeof *node->out);
@@ -166,8 +178,10 @@ berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const 
   if (n_out == 0) return berth__fail(err, BERTH_INVALID, "op '%s' is asked for no results", op->name);
   BERTH__TRY(BERTH__RESERVE(ctx, graph->nodes, graph->nodes_capacity, graph->n_nodes + 1, err));
   berth__node node = {.op = op, .n_in = (uint32_t)n_in, .n_out = (uint32_t)n_out};
+  size_t n_dims = graph->n_dims;
   berth_status status = build_node(graph, op, in, n_in, attrs, n_attrs, names, n_out, &node, err);
   if (status != BERTH_OK) {
+    berth__graph_drop_dims(graph, n_dims);
     berth__free(ctx, node.in);
     berth__free(ctx, node.out);
     berth__attrs_free(ctx, op, node.attrs);

@@ -1,4 +1,6 @@
 /* Attributes: from what a caller gives to one entry for each attribute that the op declares. */
+#include <math.h>
+
 #include "base/math.h"
 #include "graph/graph.h"
 
@@ -131,7 +133,7 @@ berth_status berth__attrs_resolve(berth_context *ctx, const berth__op *op, const
         is_given = true;
       }
     }
-    if (!is_given && (family->required >> k & 1u)) {
+    if (!is_given && berth__attr_is_required(family, k)) {
       berth__attrs_free(ctx, op, attrs);
       return berth__fail(err, BERTH_INVALID, "attribute '%s' (%s) must be given", from->name, kind_name(from->kind));
     }
@@ -151,14 +153,23 @@ static bool same_text(const char *a, const char *b) {
   return strcmp(a, b) == 0;
 }
 
+/* Zeros of different sign are different; one NaN is as good as another. */
+static bool same_number(double a, double b) {
+  return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
 bool berth__attr_equal(const berth_attr *a, const berth_attr *b) {
-  if (a->kind != b->kind || a->count != b->count || strcmp(a->name, b->name) != 0) return false;
+  bool is_list = a->kind == BERTH_ATTR_INTS || a->kind == BERTH_ATTR_FLOATS || a->kind == BERTH_ATTR_DIMS;
+  if (a->kind != b->kind || strcmp(a->name, b->name) != 0 || (is_list && a->count != b->count)) return false;
   switch (a->kind) {
     case BERTH_ATTR_INT: return a->i == b->i;
-    case BERTH_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case BERTH_ATTR_FLOAT: return same_number(a->f, b->f);
     case BERTH_ATTR_STRING: return same_text(a->s, b->s);
     case BERTH_ATTR_INTS: return a->count == 0 || memcmp(a->ints, b->ints, a->count * sizeof(int64_t)) == 0;
-    case BERTH_ATTR_FLOATS: return a->count == 0 || memcmp(a->floats, b->floats, a->count * sizeof(double)) == 0;
+    case BERTH_ATTR_FLOATS:
+      for (uint32_t i = 0; i < a->count; i++)
+        if (!same_number(a->floats[i], b->floats[i])) return false;
+      return true;
     case BERTH_ATTR_DIMS:
       for (uint32_t i = 0; i < a->count; i++)
         if (a->dims[i].extent != b->dims[i].extent || !same_text(a->dims[i].name, b->dims[i].name)) return false;

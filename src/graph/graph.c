@@ -88,14 +88,27 @@ static bool type_is_known(berth_type type) {
   return berth_type_size(type) != 0;
 }
 
-/* A value that no node makes: everything is checked before the graph changes. */
+static berth_status check_size(const berth__value *value, berth_error *err) {
+  uint64_t size;
+  for (uint32_t i = 0; i < value->shape.rank; i++)
+    if (!berth__dim_is_fixed(value->shape.dim[i])) return BERTH_OK;
+  if (!berth__value_size(value, &size))
+    return berth__fail(err, BERTH_INVALID, "its size in bytes does not fit in 64 bits");
+  return BERTH_OK;
+}
+
+/* A value that no node makes. */
 static berth_status add_source(berth_graph *graph, const char *name, berth_value_kind kind, berth_type type,
                                const berth_shape *shape, berth_value *out, berth_error *err) {
   static const char *const prefix[] = {"", "input", "param", "constant"};
   char made_up[32];
-  uint64_t size;
+  uint32_t other;
+  size_t n_dims = graph->n_dims;
   if (name == NULL) {
-    snprintf(made_up, sizeof made_up, "%s_%zu", prefix[kind], graph->n_values);
+    size_t number = graph->n_values;
+    do {
+      snprintf(made_up, sizeof made_up, "%s_%zu", prefix[kind], number++);
+    } while (berth__map_get(&graph->value_names, made_up, &other));
     name = made_up;
   }
   if (!type_is_known(type))
@@ -103,12 +116,11 @@ static berth_status add_source(berth_graph *graph, const char *name, berth_value
   BERTH__TRY(berth__graph_check_name(graph, name, err));
   berth__value value = {.kind = kind, .type = type, .node = UINT32_MAX};
   berth_status status = berth__shape_import(graph, shape, &value.shape, err);
-  if (status != BERTH_OK) return berth__fail_within(err, status, "%s '%s'", prefix[kind], name);
-  bool all_fixed = true;
-  for (uint32_t i = 0; i < value.shape.rank; i++) all_fixed = all_fixed && berth__dim_is_fixed(value.shape.dim[i]);
-  if (all_fixed && !berth__value_size(&value, &size))
-    return berth__fail(err, BERTH_INVALID, "%s '%s': its size in bytes does not fit in 64 bits", prefix[kind], name);
-  return berth__graph_new_value(graph, name, &value, out, err);
+  if (status == BERTH_OK) status = check_size(&value, err);
+  if (status != BERTH_OK) status = berth__fail_within(err, status, "%s '%s'", prefix[kind], name);
+  if (status == BERTH_OK) status = berth__graph_new_value(graph, name, &value, out, err);
+  if (status != BERTH_OK) berth__graph_drop_dims(graph, n_dims);
+  return status;
 }
 
 /* The public functions take the place for the result as optional. */

@@ -64,11 +64,16 @@ berth_status berth__attrs_resolve(berth_context *ctx, const berth__op *op, const
                                   berth_attr **out, berth_error *err);
 void berth__attrs_free(berth_context *ctx, const berth__op *op, berth_attr *attrs);
 bool berth__attr_equal(const berth_attr *a, const berth_attr *b);
+static inline bool berth__attr_is_required(const berth__family *family, uint32_t index) {
+  return index < 32 && (family->required >> index & 1u);
+}
 
 /* Shapes (shape.c): between the public form and the graph's; new names are added to the graph. */
 berth_status berth__shape_import(berth_graph *graph, const berth_shape *shape, berth__shape *out, berth_error *err);
 berth_shape berth__shape_export(const berth_graph *graph, const berth__shape *shape);
 berth_status berth__graph_dim(berth_graph *graph, const char *name, uint32_t *out, berth_error *err);
+/* Takes back the dimensions that were added after there were n, which nothing uses yet. */
+void berth__graph_drop_dims(berth_graph *graph, size_t n);
 /* Bytes of a value; false while a dimension is not bound or when it overflows. */
 bool berth__value_size(const berth__value *value, uint64_t *out);
 

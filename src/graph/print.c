@@ -68,11 +68,12 @@ static void print_attr(berth__text *text, const berth_attr *attr) {
   berth__text_printf(text, "]");
 }
 
-/* Attributes at their default are left out. */
+/* Attributes at their default are left out, unless the text would not be taken without them. */
 static void print_attrs(berth__text *text, const berth__node *node) {
   bool any = false;
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++) {
-    if (berth__attr_equal(&node->attrs[i], &node->op->family->attrs[i])) continue;
+    const berth__family *family = node->op->family;
+    if (!berth__attr_is_required(family, i) && berth__attr_equal(&node->attrs[i], &family->attrs[i])) continue;
     berth__text_printf(text, any ? ", " : " {");
     print_attr(text, &node->attrs[i]);
     any = true;

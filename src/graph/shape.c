@@ -19,6 +19,14 @@ berth_status berth__graph_dim(berth_graph *graph, const char *name, uint32_t *ou
   return BERTH_OK;
 }
 
+void berth__graph_drop_dims(berth_graph *graph, size_t n) {
+  while (graph->n_dims > n) {
+    char *name = graph->dims[--graph->n_dims];
+    berth__map_remove(graph->ctx, &graph->dim_names, name);
+    berth__free(graph->ctx, name);
+  }
+}
+
 berth_status berth__shape_import(berth_graph *graph, const berth_shape *shape, berth__shape *out, berth_error *err) {
   if (shape->rank > BERTH_MAX_RANK)
     return berth__fail(err, BERTH_INVALID, "the rank is %u, at most %d is supported", shape->rank, BERTH_MAX_RANK);

@@ -10,7 +10,7 @@ static berth_status beside(berth_context *ctx, const char *path, const char *nam
   *out = joined;
   if (joined == NULL) return berth__fail_nomem(err, "a path");
   memcpy(joined, path, folder);
-  strcpy(joined + folder, name);
+  memcpy(joined + folder, name, strlen(name) + 1);
   return BERTH_OK;
 }
 

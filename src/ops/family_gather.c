@@ -65,7 +65,7 @@ berth_status berth__gather_kernel(const berth_op_call *call, int64_t axis, berth
   int64_t slice = 1;
   for (uint32_t k = at + 1; k < data->rank; k++) slice *= data->dim[k];
   for (int64_t item = call->begin; item < call->end; item++) {
-    int64_t index;
+    int64_t index = 0;
     BERTH__TRY(berth__read_index(indices, item % picks, extent, at, &index, err));
     if (slice == 0) continue;
     memcpy(berth__element(call->out[0].data, item * slice, size),

@@ -136,7 +136,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
                        size);
     for (int64_t k = 0; has_indices && k < indices->dim[axis]; k++) {
       const int64_t position = from + k * indices->stride[axis];
-      int64_t index;
+      int64_t index = 0;
       BERTH__TRY(berth__read_index(indices, position, extent, axis, &index, err));
       put(r, out, to + index * step, &call->in[2], position);
     }

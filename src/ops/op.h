@@ -36,8 +36,8 @@ typedef struct berth__infer {
   berth_type *out_type;
   berth__shape *out_shape;
   int64_t (*resolve)(const struct berth__infer *infer, const berth_dim *dim); /* a dim of a DIMS attribute */
-  const char *(*dim_name)(const struct berth__infer *infer, int64_t dim); /* of a named dim; NULL: shown as "?" */
-  void *graph; /* for resolve and dim_name alone */
+  const char *(*dim_name)(const struct berth__infer *infer, int64_t dim);     /* of a named dim; NULL: shown as "?" */
+  void *graph;                                                                /* for resolve and dim_name alone */
 } berth__infer;
 
 /* How output `out` of a call looks as a view of operand 0: an element offset and strides. False: it cannot be one.
@@ -56,7 +56,7 @@ typedef struct berth__family {
   berth__view_fn view; /* NULL: never a view */
 } berth__family;
 
-#define BERTH__ANY 255u      /* any number of operands or outputs */
+#define BERTH__ANY 255u /* any number of operands or outputs */
 #define BERTH__ALL UINT32_MAX
 
 typedef enum berth__op_code {
@@ -98,8 +98,8 @@ const berth__op *berth__op_builtin(berth__op_code code);
 
 /* ---- Helpers for families (common.c) -------------------------------------------------------------------------- */
 
-bool berth__type_is_float(berth_type type);  /* f32 f64 f16 bf16 */
-bool berth__type_is_int(berth_type type);    /* i8 u8 i16 i32 i64 u32; not bool */
+bool berth__type_is_float(berth_type type); /* f32 f64 f16 bf16 */
+bool berth__type_is_int(berth_type type);   /* i8 u8 i16 i32 i64 u32; not bool */
 /* Fails with "operand 1 has type i32, expected f32" and the like. */
 berth_status berth__want_type(const berth__infer *infer, uint32_t operand, berth_type type, berth_error *err);
 berth_status berth__want_same_type(const berth__infer *infer, uint32_t a, uint32_t b, berth_error *err);
@@ -150,8 +150,8 @@ typedef struct berth__walk {
   int64_t index[4]; /* element index in each tensor */
 } berth__walk;
 /* stride[k] is tensor k's strides over the index space's axes (0 where it is broadcast). n <= 4. */
-void berth__walk_start(berth__walk *walk, uint32_t rank, const int64_t *dim, uint32_t n,
-                       const int64_t *const *stride, int64_t begin);
+void berth__walk_start(berth__walk *walk, uint32_t rank, const int64_t *dim, uint32_t n, const int64_t *const *stride,
+                       int64_t begin);
 void berth__walk_next(berth__walk *walk);
 /* A tensor's strides seen from a larger, broadcast index space of `rank` axes. */
 void berth__broadcast_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim, int64_t *stride);

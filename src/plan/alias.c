@@ -83,9 +83,11 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
 
 /* A new member: the class lives at least as long as it. */
 static void join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset, uint32_t step) {
-  alias->values[value].parent = parent;
-  alias->values[value].offset = offset;
-  berth__alias_class *class = &alias->classes[berth__alias_root(alias, parent, NULL)];
+  uint64_t before;
+  berth_value root = berth__alias_root(alias, parent, &before);
+  berth__alias_class *class = &alias->classes[root];
+  alias->values[value].parent = root; /* not the operand itself: chains stay short */
+  alias->values[value].offset = before + offset;
   uint32_t death = death_of(alias, value, step);
   if (death > class->death) class->death = death;
   class->has_output = class->has_output || alias->is_output[value];
@@ -135,7 +137,8 @@ static bool may_overwrite(const berth__alias *alias, const berth__node *node, ui
   berth_value root = berth__alias_root(alias, in, NULL);
   const berth__alias_class *class = &alias->classes[root];
   berth_value_kind kind = alias->graph->values[root].kind;
-  if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || !berth__alias_in_arena(alias, root)) return false;
+  bool may_die = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
+  if (!may_die || !berth__alias_in_arena(alias, root)) return false;
   if (class->has_output || class->death > step + 1 || class->size != bytes_of(alias, out)) return false;
   berth_tensor tensor = tensor_of(alias, in);
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);

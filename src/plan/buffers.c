@@ -24,12 +24,13 @@ static void add_roots(berth_plan *plan, const berth__alias *alias, uint64_t guar
     plan->places[v].buffer = BERTH__NO_BUFFER;
     if (alias->values[v].parent != root || !berth__alias_in_arena(alias, root)) continue;
     const berth__alias_class *class = &alias->classes[v];
-    bool is_boundary = plan->graph->values[v].kind == BERTH_VALUE_INPUT || class->has_output;
+    berth__buffer_kind kind = kind_of(alias, root);
+    bool is_guarded = class->size != 0 && (kind == BERTH__BUFFER_INPUT || kind == BERTH__BUFFER_OUTPUT);
     plan->places[v].buffer = (uint32_t)plan->n_buffers;
-    plan->buffers[plan->n_buffers++] = (berth__buffer){.kind = kind_of(alias, root),
+    plan->buffers[plan->n_buffers++] = (berth__buffer){.kind = kind,
                                                        .owner = root,
                                                        .size = class->size,
-                                                       .guard = is_boundary ? guard : 0,
+                                                       .guard = is_guarded ? guard : 0,
                                                        .birth = class->birth,
                                                        .death = class->death};
   }
@@ -51,6 +52,15 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
     bool stays = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
                  (value->kind == BERTH_VALUE_INPUT && !(plan->flags & BERTH_PLAN_INPUTS_DIE));
     if (stays || alias->is_output[v]) place->death = berth__plan_end(plan->n_steps);
+  }
+}
+
+/* A view extends the life of what it shows. It comes behind its operand, so that chains are walked from their ends. */
+static void extend_shown(berth_plan *plan) {
+  for (size_t v = plan->graph->n_values; v-- > 0;) {
+    if (!plan->places[v].is_view) continue;
+    berth__place *shown = &plan->places[plan->graph->nodes[plan->graph->values[v].node].in[0]];
+    if (shown->death < plan->places[v].death) shown->death = plan->places[v].death;
   }
 }
 
@@ -118,5 +128,6 @@ berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, 
   if (plan->places == NULL || plan->buffers == NULL || plan->scratch == NULL) return berth__fail_nomem(err, "a plan");
   add_roots(plan, alias, guard);
   place_values(plan, alias);
+  extend_shown(plan);
   return add_scratch(plan, limits, err);
 }

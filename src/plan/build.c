@@ -57,7 +57,7 @@ static berth_status draft_create(const berth_plan *plan, berth__schedule_rule ru
   return BERTH_OK;
 }
 
-/* Tries every order that is allowed, each with and without strided views (those save copies but keep their root alive),
+/* Tries the graph's own order, or else every other one, each with and without strided views (those save copies but keep their root alive),
  * and keeps the one with the smallest load; the first wins a tie. */
 static berth_status best_draft(const berth_plan *plan, berth_order order, uint64_t guard, draft *best,
                                berth_error *err) {
@@ -65,7 +65,7 @@ static berth_status best_draft(const berth_plan *plan, berth_order order, uint64
   bool have = false;
   *best = (draft){.alias = {.ctx = plan->ctx}};
   for (int rule = 0; rule < BERTH__SCHEDULE_RULES; rule++) {
-    if (rule != BERTH__SCHEDULE_SOURCE && order != BERTH_ORDER_MEMORY) break;
+    if ((rule == BERTH__SCHEDULE_SOURCE) != (order == BERTH_ORDER_SOURCE)) continue;
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
       draft next;
       if (variants[i] != 0 && (plan->flags & (variants[i] | BERTH_PLAN_NO_REUSE))) continue;
@@ -89,15 +89,10 @@ static berth_status best_draft(const berth_plan *plan, berth_order order, uint64
 /* What the same graph takes when nothing shares bytes. */
 static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint64_t *out, berth_error *err) {
   draft apart;
-  uint64_t align = plan->align;
   BERTH__TRY(draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, &apart, err));
-  *out = apart.load;
-  for (size_t i = 0; i < plan->n_buffers; i++) {
-    const berth__buffer *buffer = &plan->buffers[i];
-    if (buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_CONSTANT ||
-        buffer->kind == BERTH__BUFFER_SCRATCH)
-      *out += (buffer->size + align - 1) & ~(align - 1);
-  }
+  *out = plan->info.weights_size + apart.load;
+  for (size_t i = 0; i < plan->n_buffers; i++)
+    if (plan->buffers[i].kind == BERTH__BUFFER_SCRATCH) *out += berth__buffer_room(plan, &plan->buffers[i]);
   draft_free(plan->ctx, &apart);
   return BERTH_OK;
 }
@@ -126,19 +121,21 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   return BERTH_OK;
 }
 
-static berth_status check_desc(const berth_plan_desc *desc, const berth__limits *limits, uint64_t *align,
-                               berth_error *err) {
-  *align = desc->align != 0 ? desc->align : BERTH__DEFAULT_ALIGN;
-  if (!berth__is_power_of_two(*align) || *align > (uint64_t)1 << 40)
+static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
+  if (desc->align != 0 && (!berth__is_power_of_two(desc->align) || desc->align > (uint64_t)1 << 40))
     return berth__fail(err, BERTH_INVALID, "an alignment of %llu is asked for; it must be a power of two up to 2^40",
-                       (unsigned long long)*align);
-  if (*align < limits->min_align) *align = limits->min_align;
+                       (unsigned long long)desc->align);
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
   return BERTH_OK;
+}
+
+static uint64_t choose_align(const berth_plan_desc *desc, const berth__limits *limits) {
+  uint64_t align = desc->align != 0 ? desc->align : BERTH__DEFAULT_ALIGN;
+  return align > limits->min_align ? align : limits->min_align;
 }
 
 static bool reuse_is_off(void) {
@@ -148,16 +145,14 @@ static bool reuse_is_off(void) {
 
 static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                           berth_plan **out, berth_error *err) {
-  uint64_t align;
   *out = NULL;
-  BERTH__TRY(check_desc(desc, limits, &align, err));
   if (graph->n_outputs == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
   berth_plan *plan = berth__alloc_zero(graph->ctx, sizeof *plan);
   if (plan == NULL) return berth__fail_nomem(err, "a plan");
   plan->ctx = graph->ctx;
   plan->flags = desc->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
-  plan->align = align;
+  plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : graph->ctx->n_threads;
   plan->n_steps = (uint32_t)graph->n_nodes;
   berth_status status = berth_graph_bind(graph, desc->dims, desc->n_dims, &plan->graph, err);
@@ -173,25 +168,27 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   return BERTH_OK;
 }
 
-/* A budget that the given order does not meet is tried again with orders that lower the peak. */
-static berth_status meet_budget(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
-                                berth_plan **plan, berth_error *err) {
-  if (desc->budget == 0 || (*plan)->info.arena_size <= desc->budget) return BERTH_OK;
-  if (desc->order != BERTH_ORDER_MEMORY) {
-    berth_plan_desc again = *desc;
-    berth_plan *other;
-    again.order = BERTH_ORDER_MEMORY;
-    BERTH__TRY(build(graph, &again, limits, &other, err));
-    berth_plan *larger = other->info.arena_size < (*plan)->info.arena_size ? *plan : other;
-    if (larger == *plan) *plan = other;
-    berth_plan_destroy(larger);
-    if ((*plan)->info.arena_size <= desc->budget) return BERTH_OK;
-  }
-  const berth_plan_info *info = &(*plan)->info;
+/* The other orders as well: the smaller plan stays, the first on a tie. The loads alone do not tell, since packing and
+ * scratch come on top. */
+static berth_status reorder(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                            berth_plan **plan, berth_error *err) {
+  berth_plan_desc again = *desc;
+  berth_plan *other;
+  again.order = BERTH_ORDER_MEMORY;
+  BERTH__TRY(build(graph, &again, limits, &other, err));
+  bool is_smaller = other->info.arena_size < (*plan)->info.arena_size;
+  berth_plan_destroy(is_smaller ? *plan : other);
+  if (is_smaller) *plan = other;
+  return BERTH_OK;
+}
+
+static berth_status check_budget(const berth_plan *plan, uint64_t budget, berth_error *err) {
+  const berth_plan_info *info = &plan->info;
+  if (budget == 0 || info->arena_size <= budget) return BERTH_OK;
   return berth__fail(err, BERTH_INFEASIBLE,
                      "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, activations %llu, "
                      "scratch %llu)",
-                     (unsigned long long)desc->budget, (unsigned long long)info->arena_size,
+                     (unsigned long long)budget, (unsigned long long)info->arena_size,
                      (unsigned long long)info->weights_size, (unsigned long long)info->activations_size,
                      (unsigned long long)info->scratch_size);
 }
@@ -200,8 +197,14 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
                                berth_plan **out, berth_error *err) {
   berth_plan *plan;
   *out = NULL;
-  BERTH__TRY(build(graph, desc, limits, &plan, err));
-  berth_status status = meet_budget(graph, desc, limits, &plan, err);
+  berth_plan_desc source = *desc;
+  BERTH__TRY(check_desc(desc, err));
+  source.order = BERTH_ORDER_SOURCE;
+  BERTH__TRY(build(graph, &source, limits, &plan, err));
+  bool is_over = desc->budget != 0 && plan->info.arena_size > desc->budget;
+  berth_status status = BERTH_OK;
+  if (desc->order == BERTH_ORDER_MEMORY || is_over) status = reorder(graph, desc, limits, &plan, err);
+  if (status == BERTH_OK) status = check_budget(plan, desc->budget, err);
   if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
     status = berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",
                          (unsigned long long)plan->info.arena_size, limits->device,

@@ -79,7 +79,7 @@ static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t e
 
 static berth_status place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort, berth_error *err) {
   berth_plan_info *info = &plan->info;
-  uint64_t bound;
+  uint64_t bound = 0;
   collect(plan, p, false);
   p->n_activations = p->n;
   BERTH__TRY(pack(plan, p, p->n, effort, err));

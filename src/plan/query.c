@@ -25,8 +25,10 @@ uint32_t berth_plan_step_node(const berth_plan *plan, uint32_t step) {
 }
 
 berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_slot *out, berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_slot needs a place for the slot");
   memset(out, 0, sizeof *out);
   out->offset = BERTH_OFFSET_NONE;
+  if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
   if (value >= plan->graph->n_values) return berth__fail(err, BERTH_INVALID, "the plan has no value %u", value);
   const berth__place *place = &plan->places[value];
   const berth__value *v = &plan->graph->values[value];

@@ -70,7 +70,7 @@ static berth_status find_value(const berth_session *session, const char *name, b
 
 berth_status berth_session_set_param(berth_session *session, const char *name, const void *data, size_t size,
                                      berth_error *err) {
-  berth_value value;
+  berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(find_value(session, name, BERTH_VALUE_PARAM, "param", &value, err));
   BERTH__TRY(check_size(session, "param", value, data, size, err));
   return set_param(session, value, data, size, err);
@@ -103,7 +103,7 @@ static berth_status write_input(berth_session *session, berth_value value, const
 
 berth_status berth_session_write(berth_session *session, const char *input, const void *src, size_t size,
                                  berth_error *err) {
-  berth_value value;
+  berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(find_value(session, input, BERTH_VALUE_INPUT, "input", &value, err));
   return write_input(session, value, src, size, err);
 }
@@ -118,7 +118,7 @@ static berth_status input_at(const berth_session *session, uint32_t index, berth
 
 berth_status berth_session_write_at(berth_session *session, uint32_t input, const void *src, size_t size,
                                     berth_error *err) {
-  berth_value value;
+  berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(input_at(session, input, &value, err));
   return write_input(session, value, src, size, err);
 }
@@ -139,7 +139,7 @@ static const void *outside_data(const berth_session *session, berth_value value)
 }
 
 berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size, berth_error *err) {
-  berth_value value;
+  berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(output_at(session, output, &value, err));
   BERTH__TRY(check_size(session, "output", value, dst, size, err));
   if (is_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
@@ -171,14 +171,14 @@ static berth_status slot_data(berth_session *session, berth_value value, void **
 
 berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
                                       berth_error *err) {
-  berth_value value;
+  berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(input_at(session, input, &value, err));
   return slot_data(session, value, data, size, err);
 }
 
 berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data, size_t *size,
                                        berth_error *err) {
-  berth_value value;
+  berth_value value = BERTH_VALUE_NONE;
   void *at = NULL;
   BERTH__TRY(output_at(session, output, &value, err));
   BERTH__TRY(slot_data(session, value, data != NULL ? &at : NULL, size, err));

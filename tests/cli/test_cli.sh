@@ -170,6 +170,7 @@ exits "run --check" 0 run --check --dim batch=3
 has "run --check: a table" out "max abs"
 has "run --check: the verdict" out "all within tolerance"
 has "run --check: every node is there" out "softmax"
+has "run --check: views are named" out "view"
 exits "run --check --json" 0 run --check --json
 valid_json "run --check --json is valid"
 has_fields "run --check --json has its fields" check max_abs max_rel worst_node ok nodes
@@ -207,14 +208,46 @@ berth run small.berth --random-weights --dim n=3 --output-dir small
 if cmp -s small/the_sum_1.npy first.npy; then ok "the pseudo-random inputs are fixed"; else not_ok "the pseudo-random inputs are fixed"; fi
 exits "an output goes back in as an input" 0 run small.berth --random-weights --input x=first.npy --input y=first.npy --output-dir twice
 has "the dimension follows once" err "n=3, from the shape of input 'x'"
-refuses "an input of another type" 1 "holds i64" run small.berth --input "x=made/class.npy" --random-weights
+printf 'graph "flat" {\n  input %%x : f32[n]\n  %%a = relu(%%x)\n  output "a" = %%a\n}\n' >flat.berth
+refuses "an input of another type" 1 "input 'x' is f32, but made/class.npy holds i64" run flat.berth --input x=made/class.npy
 exits "check on a model with random weights" 0 run small.berth --random-weights --check
+
+cat >narrow.berth <<'MODEL'
+graph "narrow" {
+  input %x : bf16[n, 4]
+  input %h : f16[n, 4]
+  input %i : i32[n]
+  input %b : bool[n]
+  %r = relu(%x)
+  %s = add(%r, %x)
+  %k = tanh(%h)
+  %l = add(%k, %h)
+  %j = add(%i, %i)
+  %c = not(%b)
+  %d = and(%c, %b)
+  output "wide" = %s
+  output "half" = %l
+  output "int" = %j
+  output "bool" = %d
+}
+MODEL
+exits "inputs and outputs of other types" 0 run narrow.berth --input x=first.npy --output-dir narrow --check --json
+valid_json "inputs and outputs of other types: the JSON is valid"
+has "a bf16 output is written as f32, and said" err "output 'wide' is bf16"
+berth inspect narrow/wide.npy
+has "a bf16 output: f32 in the file" out "f32[3,4]"
+berth inspect narrow/half.npy
+has "an f16 output: f16 in the file" out "f16[3,4]"
+berth inspect narrow/int.npy
+has "an i32 output" out "i32[3]"
+berth inspect narrow/bool.npy
+has "a bool output" out "bool[3]"
 
 cat >clash.berth <<'MODEL'
 graph "clash" {
   input %x : f32[4]
   %a = relu(%x)
-  %b = neg(%x)
+  %b = neg(%a)
   output "o/1" = %a
   output "o_1" = %b
 }
@@ -383,6 +416,7 @@ has_fields "bench --json has its fields" median_ms min_ms p90_ms runs first_ms l
   allocations_per_run device threads
 holds "bench: a run allocates nothing" "$(field allocations_per_run) == 0"
 holds "bench: the times are in order" "$(field min_ms) <= $(field median_ms) && $(field median_ms) <= $(field p90_ms)"
+holds "bench: loading and compiling take time" "$(field load_ms) > 0 && $(field compile_ms) > 0 && $(field first_ms) > 0"
 holds "bench: runs and threads as asked" "$(field runs) == 5 && $(field threads) == 1"
 holds "bench: the peak is in bytes" "$(field peak_rss) > 500000"
 exits "bench --profile" 0 bench --runs 2 --profile

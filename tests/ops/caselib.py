@@ -64,7 +64,7 @@ def text_of(kind, value):
     if kind in INTS or kind == "bool":
         return str(int(value))
     if np.isnan(value):
-        return "nan"
+        return "-nan" if np.signbit(value) else "nan"
     digits = {"f64": 17, "f32": 9, "bf16": 9, "f16": 6}[kind]
     for n in range(1, digits + 1):  # the shortest that reads back the same
         text = "%.*g" % (n, float(value))

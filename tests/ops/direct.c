@@ -10,11 +10,6 @@ static int complain(const op_case *c, const char *what, const char *detail) {
 
 /* ---- Attributes ----------------------------------------------------------------------------------------------- */
 
-typedef struct attr_values {
-  berth_attr attrs[OP_CASE_MAX];
-  berth_dim dims[OP_CASE_MAX][64];
-} attr_values;
-
 /* A case writes what an attribute of another kind may be meant: a whole float, extents. */
 static int convert_attr(const berth_attr *declared, const berth_attr *given, berth_attr *out, berth_dim *dims) {
   *out = *given;
@@ -33,16 +28,31 @@ static int convert_attr(const berth_attr *declared, const berth_attr *given, ber
   return 1;
 }
 
-static int fill_attrs(const op_case *c, const berth__op *op, attr_values *values) {
+static const berth_attr *declared_attr(const berth__op *op, const char *name) {
+  for (uint32_t i = 0; i < op->family->n_attrs; i++)
+    if (strcmp(op->family->attrs[i].name, name) == 0) return &op->family->attrs[i];
+  return NULL;
+}
+
+int op_case_attrs(const op_case *c, const berth__op *op, op_attrs *given) {
+  for (uint32_t i = 0; i < c->n_attrs; i++) {
+    const berth_attr *declared = declared_attr(op, c->attrs[i].name);
+    if (!declared) return complain(c, "the op has no such attribute", c->attrs[i].name);
+    if (!convert_attr(declared, &c->attrs[i], &given->attrs[i], given->dims[i]))
+      return complain(c, "an attribute is of the wrong kind", c->attrs[i].name);
+  }
+  return 1;
+}
+
+/* All that the op declares, in its order, as inference and kernels want them. */
+static int fill_attrs(const op_case *c, const berth__op *op, op_attrs *given, berth_attr *all) {
   uint32_t seen = 0;
-  for (uint32_t i = 0; i < op->family->n_attrs; i++) values->attrs[i] = op->family->attrs[i];
-  for (uint32_t k = 0; k < c->n_attrs; k++) {
-    uint32_t i = 0;
-    while (i < op->family->n_attrs && strcmp(op->family->attrs[i].name, c->attrs[k].name) != 0) i++;
-    if (i == op->family->n_attrs) return complain(c, "the op has no such attribute", c->attrs[k].name);
-    if (!convert_attr(&op->family->attrs[i], &c->attrs[k], &values->attrs[i], values->dims[i]))
-      return complain(c, "an attribute is of the wrong kind", c->attrs[k].name);
-    seen |= 1u << i;
+  if (!op_case_attrs(c, op, given)) return 0;
+  for (uint32_t i = 0; i < op->family->n_attrs; i++) all[i] = op->family->attrs[i];
+  for (uint32_t i = 0; i < c->n_attrs; i++) {
+    uint32_t at = (uint32_t)(declared_attr(op, c->attrs[i].name) - op->family->attrs);
+    all[at] = given->attrs[i];
+    seen |= 1u << at;
   }
   return (op->family->required & ~seen) == 0 ? 1 : complain(c, "a required attribute is missing", NULL);
 }
@@ -51,7 +61,8 @@ static int fill_attrs(const op_case *c, const berth__op *op, attr_values *values
 
 typedef struct inference {
   const berth__op *op;
-  attr_values values;
+  op_attrs given;
+  berth_attr attrs[OP_CASE_MAX]; /* all that the op declares */
   berth_type in_type[OP_CASE_MAX], out_type[OP_CASE_MAX];
   berth__shape in_shape[OP_CASE_MAX], out_shape[OP_CASE_MAX];
   uint32_t n_out;
@@ -75,7 +86,7 @@ static int prepare(const op_case *c, inference *inf) {
     memcpy(inf->in_shape[i].dim, c->in[i].dim, sizeof c->in[i].dim);
   }
   inf->n_out = c->n_out ? c->n_out : inf->op->min_out;
-  return fill_attrs(c, inf->op, &inf->values);
+  return fill_attrs(c, inf->op, &inf->given, inf->attrs);
 }
 
 static berth_status infer_now(const op_case *c, inference *inf) {
@@ -84,7 +95,7 @@ static berth_status infer_now(const op_case *c, inference *inf) {
                         .in_shape = inf->in_shape,
                         .n_in = c->n_in,
                         .n_out = inf->n_out,
-                        .attrs = inf->values.attrs,
+                        .attrs = inf->attrs,
                         .out_type = inf->out_type,
                         .out_shape = inf->out_shape,
                         .resolve = resolve_fixed};
@@ -207,7 +218,7 @@ static void start_call(call_state *s, const op_case *c, const inference *inf) {
                             .out = s->out,
                             .n_in = c->n_in,
                             .n_out = c->n_out,
-                            .attrs = inf->values.attrs,
+                            .attrs = inf->attrs,
                             .n_attrs = inf->op->family->n_attrs,
                             .user = berth__op_user(inf->op)};
 }
@@ -369,8 +380,7 @@ static int check_view(const call_state *s, const inference *inf, uint32_t out, c
   const int64_t *strides[2] = {contiguous, stride};
   size_t size = berth_type_size(want->type);
   berth__walk walk;
-  if (!inf->op->family->view(&s->in[0], inf->values.attrs, &inf->out_shape[out], want->type, out, &offset, stride))
-    return 1;
+  if (!inf->op->family->view(&s->in[0], inf->attrs, &inf->out_shape[out], want->type, out, &offset, stride)) return 1;
   berth__contiguous_strides(want->rank, want->dim, contiguous);
   berth__walk_start(&walk, want->rank, want->dim, 2, strides, 0);
   for (int64_t i = 0; i < want->count; i++, berth__walk_next(&walk)) {

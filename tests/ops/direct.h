@@ -5,8 +5,15 @@
 #include "cases.h"
 #include "ops/op.h"
 
+/* The attributes that a case gives, of the kinds that the op declares: [1, 2] may mean dimensions, and 1 a float. */
+typedef struct op_attrs {
+  berth_attr attrs[OP_CASE_MAX]; /* as many as the case has */
+  berth_dim dims[OP_CASE_MAX][64];
+} op_attrs;
+
 /* Each returns 1 when the case holds; otherwise 0 and one line on stderr that names the case. */
 
+int op_case_attrs(const op_case *c, const berth__op *op, op_attrs *given);
 /* Inference gives the case's types and shapes, or its error. */
 int direct_infer(const op_case *c);
 /* Inference lets dimensions through that are not known yet, and never claims a wrong extent for them. */

@@ -30,7 +30,8 @@ def open_file(family):
 def matmul_cases():
     f = open_file('matmul')
     shapes = {'plain': ((3, 4), (4, 5)), 'vectors': ((4,), (4,)), 'row': ((4,), (4, 3)), 'column': ((2, 4), (4,)),
-              'batched': ((2, 3, 4), (2, 4, 5)), 'broadcast': ((2, 1, 3, 4), (3, 4, 2)), 'row_batched': ((4,), (2, 4, 3)),
+              'batched': ((2, 3, 4), (2, 4, 5)), 'broadcast': ((2, 1, 3, 4), (3, 4, 2)), 'row_batched': ((4,),
+                                                                                                         (2, 4, 3)),
               'column_batched': ((2, 3, 4), (4,)), 'one': ((1, 1), (1, 1)), 'long_rows': ((2, 7), (7, 300)),
               'deep': ((2, 37), (37, 3))}
     for name, (a, b) in shapes.items():
@@ -92,12 +93,14 @@ def conv_cases():
     f.case('conv_no_channels', 'conv', [eighths(1, 0, 3), eighths(1, 0, 2), np.float32([2])],
            np.full((1, 1, 2), 2, 'f4'))
     x, w = eighths(1, 4, 5), eighths(4, 3, 3)
-    f.error('conv_channels', 'conv', [x, w], 'the weight expects 6 input channels for 2 groups (3 each) but the input has 4',
+    f.error('conv_channels', 'conv', [x, w],
+            'the weight expects 6 input channels for 2 groups (3 each) but the input has 4',
             group=2)
     f.error('conv_groups', 'conv', [x, eighths(4, 2, 3)], '4 output channels do not split into 3 groups', group=3)
     f.error('conv_group', 'conv', [x, w], 'group is 0', group=0)
     w = eighths(4, 4, 3)
-    f.error('conv_kernel', 'conv', [x, eighths(4, 4, 6)], 'the kernel covers 6 elements of spatial axis 0, but the padded input has 5')
+    f.error('conv_kernel', 'conv', [x, eighths(4, 4, 6)],
+            'the kernel covers 6 elements of spatial axis 0, but the padded input has 5')
     f.error('conv_dilated_kernel', 'conv', [x, w], 'the kernel covers 7 elements', dilations=[3])
     f.error('conv_strides', 'conv', [x, w], '`strides` has 2 entries, expected 1', strides=[1, 1])
     f.error('conv_stride_0', 'conv', [x, w], 'entry 0 of `strides` is 0', strides=[0])
@@ -298,6 +301,11 @@ def attention_cases():
     large = 1000 * np.ones((1, 1, 2, 4), 'f4')
     f.case('attention_large_scores', 'attention', [large, large, np.float32(np.arange(8)).reshape(1, 1, 2, 4)],
            np.float32([[[[2, 3, 4, 5]] * 2]]))
+    hidden = np.float32([[[[1, 2], [np.nan, np.inf]]]])
+    f.case('attention_mask_hides_what_is_no_number', 'attention',
+           [eighths(1, 1, 1, 2), eighths(1, 1, 2, 2), hidden, np.array([True, False])], np.float32([[[[1, 2]]]]))
+    f.case('attention_nan', 'attention', [np.float32([[[[np.nan, 0]]]]), eighths(1, 1, 2, 2), eighths(1, 1, 2, 2)],
+           np.full((1, 1, 1, 2), np.nan, 'f4'))
     f.case('attention_no_keys', 'attention', [eighths(1, 1, 2, 2), eighths(1, 1, 0, 2), eighths(1, 1, 0, 3)],
            np.zeros((1, 1, 2, 3), 'f4'))
     f.case('attention_no_queries', 'attention', [eighths(1, 1, 0, 2), eighths(1, 1, 2, 2), eighths(1, 1, 2, 2)],
@@ -308,14 +316,17 @@ def attention_cases():
     f.error('attention_kv_heads', 'attention', [eighths(1, 3, 3, 4), k, v], '3 heads of q do not share 2 heads')
     f.error('attention_heads_4d', 'attention', [q, k, v], 'operand 0 has 2 heads on axis 1, but `heads` is 4', heads=4)
     f.error('attention_window_0', 'attention', [q, k, v], 'of 1 or more, not 0', mode='sliding_window')
-    f.error('attention_unknown_mode', 'attention', [q, k, v], 'is none of none, causal and sliding_window', mode='upside')
-    f.error('attention_head_size', 'attention', [q, eighths(1, 2, 3, 5), v], 'head size of q and k: extents 4 and 5 differ')
+    f.error('attention_unknown_mode', 'attention', [q, k, v], 'is none of none, causal and sliding_window',
+            mode='upside')
+    f.error('attention_head_size', 'attention', [q, eighths(1, 2, 3, 5), v],
+            'head size of q and k: extents 4 and 5 differ')
     f.error('attention_rows', 'attention', [q, k, eighths(1, 2, 4, 4)], 'rows of k and v: extents 3 and 4 differ')
     f.error('attention_batch', 'attention', [q, eighths(2, 2, 3, 4), v], 'batch of q and k: extents 1 and 2 differ')
     f.error('attention_mask_type', 'attention', [q, k, v, eighths(3, 3)], 'operand 3 has type f32, expected bool')
     f.error('attention_mask_shape', 'attention', [q, k, v, np.ones((3, 4), bool)],
             'operand 3 has shape [3, 4], which does not broadcast to the scores [1, 2, 3, 3]')
-    f.error('attention_bias_type', 'attention', [q, k, v, None, eighths(3, 3, dtype=np.float64)], 'operand 4 has type f64')
+    f.error('attention_bias_type', 'attention', [q, k, v, None, eighths(3, 3, dtype=np.float64)],
+            'operand 4 has type f64')
     f.error('attention_ranks', 'attention', [q, p[1], v], 'operand 1 has shape')
     f.error('attention_ints', 'attention', [np.ones((1, 1, 1, 1), 'i4')] * 3, 'expected a float type')
     f.save()
@@ -382,7 +393,8 @@ def rope_cases():
     f.error('rope_positions', 'rope', [x, np.int64([1])], 'rows of x and of its positions: extents 2 and 1 differ')
     f.error('rope_batch', 'rope', [x, np.ones((2, 2), 'i8')], 'batch of x and of its positions: extents 1 and 2 differ')
     f.error('rope_one_table', 'rope', [x, eighths(2, 2)], 'operand 1 has type f32: give positions')
-    f.error('rope_table_pairs', 'rope', [x, eighths(2, 3), eighths(2, 3)], 'pairs of x and of its tables: extents 2 and 3')
+    f.error('rope_table_pairs', 'rope', [x, eighths(2, 3), eighths(2, 3)],
+            'pairs of x and of its tables: extents 2 and 3')
     f.error('rope_table_type', 'rope', [x, at, eighths(2, 2)], 'operand 1 has type i64, expected a float type')
     f.error('rope_heads', 'rope', [eighths(2, 4), at], '`heads` must say how many')
     f.error('rope_theta_negative', 'rope', [x, at], 'theta is -1', theta=-1.0)

@@ -169,12 +169,39 @@ static void indices_out_of_range_are_named(void **state) {
   }
 }
 
+/* ---- Concat --------------------------------------------------------------------------------------------------- */
+
+static void concat_leaves_parts_that_are_in_their_place(void **state) {
+  float first[2] = {1, 2}, result[5] = {0, 0, 3, 4, 5};
+  const berth__op *op = berth__op_builtin(BERTH__OP_concat);
+  const berth_tensor in[2] = {{.data = first, .type = BERTH_F32, .rank = 1, .dim = {2}, .stride = {1}},
+                              {.data = result + 2, .type = BERTH_F32, .rank = 1, .dim = {3}, .stride = {1}}};
+  const berth_tensor out = {.data = result, .type = BERTH_F32, .rank = 1, .dim = {5}, .stride = {1}};
+  const berth_op_call call = {.in = in,
+                              .out = &out,
+                              .n_in = 2,
+                              .n_out = 1,
+                              .attrs = op->family->attrs,
+                              .n_attrs = op->family->n_attrs,
+                              .end = 5,
+                              .user = berth__op_user(op)};
+  berth_error err = {BERTH_OK, ""};
+  (void)state;
+  TEST_OK(op->family->kernel(&call, &err));
+  for (int i = 0; i < 5; i++) assert_true(result[i] == (float)(i + 1));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reshape_takes_named_dimensions),   cmocka_unit_test(reshape_finds_what_names_cannot_mend),
-      cmocka_unit_test(expand_takes_named_dimensions),    cmocka_unit_test(squeeze_without_axes_needs_fixed_dimensions),
-      cmocka_unit_test(narrow_keeps_what_it_takes_whole), cmocka_unit_test(windows_keep_what_they_do_not_change),
-      cmocka_unit_test(equal_parts_must_fill_the_axis),   cmocka_unit_test(indices_out_of_range_are_named),
+      cmocka_unit_test(reshape_takes_named_dimensions),
+      cmocka_unit_test(reshape_finds_what_names_cannot_mend),
+      cmocka_unit_test(expand_takes_named_dimensions),
+      cmocka_unit_test(squeeze_without_axes_needs_fixed_dimensions),
+      cmocka_unit_test(narrow_keeps_what_it_takes_whole),
+      cmocka_unit_test(windows_keep_what_they_do_not_change),
+      cmocka_unit_test(equal_parts_must_fill_the_axis),
+      cmocka_unit_test(indices_out_of_range_are_named),
+      cmocka_unit_test(concat_leaves_parts_that_are_in_their_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

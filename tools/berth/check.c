@@ -7,6 +7,7 @@
 
 #include "elements.h"
 #include "format.h"
+#include "progress.h"
 
 typedef struct record {
   berth_type type;
@@ -18,6 +19,8 @@ typedef struct recorder {
   const berth_graph *graph; /* of the session that is watched */
   record *values;           /* by value number */
   check_result *result;     /* while comparing; NULL while recording */
+  progress bar;
+  uint32_t n_steps;
   bool no_memory;
 } recorder;
 
@@ -81,8 +84,7 @@ static void compare(check_node *node, const record *got, const record *want) {
   }
 }
 
-static void keep_or_compare(recorder *rec, uint32_t node, const berth_node_info *info, berth_value value,
-                            record *copy) {
+static void keep_or_compare(recorder *rec, uint32_t node, berth_value value, record *copy) {
   record *kept = &rec->values[value];
   if (!rec->result) {
     free(kept->data);
@@ -90,10 +92,8 @@ static void keep_or_compare(recorder *rec, uint32_t node, const berth_node_info 
     return;
   }
   if (kept->data) {
-    check_node *verdict = &rec->result->nodes[node];
-    verdict->name = info->name;
-    verdict->op = info->op;
-    compare(verdict, kept, copy);
+    rec->result->nodes[node].compared = true;
+    compare(&rec->result->nodes[node], kept, copy);
   }
   free(copy->data);
 }
@@ -101,8 +101,8 @@ static void keep_or_compare(recorder *rec, uint32_t node, const berth_node_info 
 static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
   recorder *rec = user;
   berth_node_info info;
-  (void)step;
   (void)ms;
+  progress_update(&rec->bar, (uint64_t)step + 1, rec->n_steps);
   if (berth_graph_node(rec->graph, node, &info, NULL) != BERTH_OK) return;
   for (uint32_t i = 0; i < n_out && i < info.n_out; i++) {
     if (!out[i].data) continue;
@@ -111,15 +111,19 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
       rec->no_memory = true;
       return;
     }
-    keep_or_compare(rec, node, &info, info.out[i], &copy);
+    keep_or_compare(rec, node, info.out[i], &copy);
   }
 }
 
 static int watched_run(recorder *rec, berth_session *session) {
-  rec->graph = berth_plan_graph(berth_session_plan(session));
+  const berth_plan *plan = berth_session_plan(session);
+  rec->graph = berth_plan_graph(plan);
+  rec->n_steps = berth_plan_get_info(plan).n_steps;
+  progress_begin(&rec->bar, "checking");
   berth_session_observe(session, observe, rec);
   int code = runner_run(session);
   berth_session_observe(session, NULL, NULL);
+  progress_end(&rec->bar);
   return code == CLI_OK && rec->no_memory ? cli_no_memory() : code;
 }
 
@@ -128,12 +132,26 @@ static void sum_up(check_result *result) {
   result->ok = true;
   for (uint32_t i = 0; i < result->n; i++) {
     const check_node *node = &result->nodes[i];
-    if (!node->name) continue;
+    if (!node->compared) continue;
     if (result->worst == UINT32_MAX || node->excess > result->nodes[result->worst].excess) result->worst = i;
     result->max_abs = fmax(result->max_abs, node->max_abs);
     result->max_rel = fmax(result->max_rel, node->max_rel);
     if (!(node->excess <= 1)) result->ok = false;
   }
+}
+
+static int name_nodes(const berth_graph *graph, check_result *out) {
+  out->n = berth_graph_n_nodes(graph);
+  out->nodes = calloc((size_t)out->n + 1, sizeof(*out->nodes));
+  if (!out->nodes) return cli_no_memory();
+  for (uint32_t i = 0; i < out->n; i++) {
+    berth_node_info info;
+    berth_error err = {BERTH_OK, ""};
+    if (berth_graph_node(graph, i, &info, &err) != BERTH_OK) return cli_report(&err);
+    out->nodes[i].name = info.name;
+    out->nodes[i].op = info.op;
+  }
+  return CLI_OK;
 }
 
 static int compare_sessions(runner *r, recorder *rec, check_result *out) {
@@ -142,11 +160,9 @@ static int compare_sessions(runner *r, recorder *rec, check_result *out) {
   if (code == CLI_OK) code = watched_run(rec, r->session);
   if (code == CLI_OK) code = runner_session(r, BERTH_SESSION_REFERENCE, apart, &out->reference);
   if (code != CLI_OK) return code;
-  out->n = berth_graph_n_nodes(berth_plan_graph(berth_session_plan(out->reference)));
-  out->nodes = calloc((size_t)out->n + 1, sizeof(*out->nodes));
-  if (!out->nodes) return cli_no_memory();
   rec->result = out;
-  code = watched_run(rec, out->reference);
+  code = name_nodes(berth_plan_graph(berth_session_plan(out->reference)), out);
+  if (code == CLI_OK) code = watched_run(rec, out->reference);
   if (code == CLI_OK) sum_up(out);
   return code;
 }
@@ -168,7 +184,10 @@ void check_print(const check_result *result) {
   printf("  %-32s %-16s %12s %12s\n", "node", "op", "max abs", "max rel");
   for (uint32_t i = 0; i < result->n; i++) {
     const check_node *node = &result->nodes[i];
-    if (!node->name) continue;
+    if (!node->compared) {
+      printf("  %-32s %-16s %12s %12s\n", node->name, node->op, "view", "-");
+      continue;
+    }
     bool over = !(node->excess <= 1);
     const char *mark = over ? "  over tolerance" : i == result->worst && node->max_abs > 0 ? "  worst" : "";
     printf("  %s%-32s %-16s %12.3g %12.3g%s%s\n",
@@ -190,13 +209,16 @@ void check_write_json(const check_result *result, json *out) {
   json_open_array(out, "nodes");
   for (uint32_t i = 0; i < result->n; i++) {
     const check_node *node = &result->nodes[i];
-    if (!node->name) continue;
     json_open_object(out, NULL);
     json_string(out, "name", node->name);
     json_string(out, "op", node->op);
-    json_double(out, "max_abs", node->max_abs);
-    json_double(out, "max_rel", node->max_rel);
-    json_bool(out, "ok", node->excess <= 1);
+    if (node->compared) {
+      json_double(out, "max_abs", node->max_abs);
+      json_double(out, "max_rel", node->max_rel);
+      json_bool(out, "ok", node->excess <= 1);
+    } else {
+      json_bool(out, "view", true);
+    }
     json_close_object(out);
   }
   json_close_array(out);

@@ -14,7 +14,8 @@
   "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2); integers must be equal.\n"
 
 typedef struct check_node {
-  const char *name, *op; /* NULL: not compared */
+  const char *name, *op;
+  bool compared; /* false: a view, which no kernel makes */
   double max_abs, max_rel;
   double excess; /* the largest difference in units of what is allowed; over 1 fails */
 } check_node;

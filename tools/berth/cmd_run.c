@@ -72,7 +72,7 @@ static int print_text(const runner *r, const run_options *wanted, const run_resu
 
 static int run_model(runner *r, const run_options *wanted, run_result *result) {
   double start = cli_now_ms();
-  int code = runner_run(r->session);
+  int code = runner_run_shown(r->session);
   result->ms = cli_now_ms() - start;
   if (code == CLI_OK) code = outputs_read(r, &result->outputs);
   if (code == CLI_OK && wanted->output_dir) code = outputs_save(r, wanted->output_dir, &result->outputs);

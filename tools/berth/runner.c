@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "elements.h"
+#include "progress.h"
 
 /* Weights of deep models must stay small, or everything overflows. */
 static const double weight_divisor = 16;
@@ -49,9 +50,10 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   desc.flags = session_flags;
   desc.device = r->device;
   desc.plan = &plan;
+  bool is_first = r->session == NULL;
   double start = cli_now_ms();
   if (berth_session_create(r->model.graph, &desc, out, &err) != BERTH_OK) return cli_report(&err);
-  if (!r->session) r->compile_ms = cli_now_ms() - start;
+  if (is_first) r->compile_ms = cli_now_ms() - start;
   return CLI_OK;
 }
 
@@ -97,4 +99,28 @@ void runner_close(runner *r) {
 int runner_run(berth_session *session) {
   berth_error err = {BERTH_OK, ""};
   return berth_session_run(session, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+typedef struct shown_run {
+  progress bar;
+  uint32_t n_steps;
+} shown_run;
+
+static void show_step(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+  shown_run *run = user;
+  (void)node;
+  (void)out;
+  (void)n_out;
+  (void)ms;
+  progress_update(&run->bar, (uint64_t)step + 1, run->n_steps);
+}
+
+int runner_run_shown(berth_session *session) {
+  shown_run run = {.n_steps = berth_plan_get_info(berth_session_plan(session)).n_steps};
+  progress_begin(&run.bar, "running");
+  if (run.bar.terminal) berth_session_observe(session, show_step, &run);
+  int code = runner_run(session);
+  berth_session_observe(session, NULL, NULL);
+  progress_end(&run.bar);
+  return code;
 }

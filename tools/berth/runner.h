@@ -37,5 +37,6 @@ void runner_close(runner *r);
 int runner_session(runner *r, uint32_t session_flags, uint32_t plan_flags, berth_session **out);
 int runner_write_inputs(runner *r, berth_session *session);
 int runner_run(berth_session *session);
+int runner_run_shown(berth_session *session); /* with a progress bar where it takes long */
 
 #endif

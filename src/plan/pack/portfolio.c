@@ -121,7 +121,7 @@ static berth_status best_fit(builder *b, berth__pack_order order, uint64_t seed,
 }
 
 static berth_status run_all(builder *b, uint64_t seed, berth_error *err) {
-  static const berth__pack_order orders[] = {BERTH__PACK_BY_LIFETIME, BERTH__PACK_BY_SIZE,
+  static const berth__pack_order orders[] = {BERTH__PACK_BY_SIZE,    BERTH__PACK_BY_LIFETIME,
                                              BERTH__PACK_BY_AREA,     BERTH__PACK_BY_BREADTH,
                                              BERTH__PACK_BY_START,    BERTH__PACK_BY_SIZE_LIFETIME};
   static const berth__pack_order tight[] = {BERTH__PACK_BY_START, BERTH__PACK_BY_BREADTH, BERTH__PACK_BY_SIZE};

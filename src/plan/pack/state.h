@@ -30,6 +30,12 @@ typedef struct berth__pack_hole {
   int64_t lo, hi;
 } berth__pack_hole;
 
+/* An item of a chain in coarse positions; [from, to) are the critical sections in which it lives. */
+typedef struct berth__pack_link {
+  int32_t low, size;
+  uint32_t from, to;
+} berth__pack_link;
+
 typedef struct berth__pack_state {
   berth_context *ctx;
   const berth__pack_item *items;
@@ -38,6 +44,7 @@ typedef struct berth__pack_state {
   uint32_t n_placed;
   int64_t capacity;
   int64_t largest_tail; /* by so much may a chain stick out at most */
+  unsigned shift;       /* coarse positions are positions shifted right by this, so that they fit 32 bits */
   size_t words;         /* of a set of items */
   /* Made once. */
   uint32_t *conflicts, *conflicts_at; /* of item i: conflicts[conflicts_at[i] .. conflicts_at[i + 1]) */
@@ -60,10 +67,10 @@ typedef struct berth__pack_state {
   uint8_t *queued;
   uint32_t *by_low;     /* all items, nearly sorted by low */
   uint32_t *chain, *chain_at;
-  uint32_t *critical_at; /* by section: how many sections before it are critical, see state.c */
+  uint32_t *critical_at; /* by section: how many sections before it are critical, see chains.c */
   uint32_t *critical;   /* these sections */
-  int64_t *top;         /* by critical section: where the chain of its items ends */
-  int64_t *latest, *least_top; /* by critical section: see "Who can be lowest" in state.c */
+  berth__pack_link *links;  /* beside chain: what the loops of chains.c need of its items */
+  int32_t *top, *latest, *least_top; /* by critical section, coarse: see chains.c */
   uint64_t *conflict;   /* after a contradiction: the decisions to blame */
   uint64_t *candidate;
   uint32_t *weight;     /* by item: how often it took part in a contradiction */
@@ -88,6 +95,23 @@ typedef struct berth__pack_mark {
 
 berth__pack_mark berth__pack_state_mark(berth__pack_state *state);
 void berth__pack_state_undo(berth__pack_state *state, berth__pack_mark mark);
+
+/* For state.c and chains.c. */
+berth_status berth__pack_new_reason(berth__pack_state *state, berth__pack_reason *out, berth_error *err);
+/* Item i cannot lie below x, by this reason. */
+berth_status berth__pack_raise(berth__pack_state *state, uint32_t i, int64_t x, berth__pack_reason why,
+                               berth_error *err);
+
+/* Blames the oldest bound of item i that is at least x: it follows from the fewest decisions. */
+static inline berth__pack_reason berth__pack_why_at_least(const berth__pack_state *s, uint32_t i, int64_t x) {
+  const berth__pack_bounds *b = &s->bounds[i];
+  while (b->before != UINT32_MAX && s->trail[b->before].bounds.low >= x) b = &s->trail[b->before].bounds;
+  return b->why_low;
+}
+
+static inline uint64_t *berth__pack_reason_set(berth__pack_state *s, berth__pack_reason reason) {
+  return s->pool + (size_t)reason * s->words;
+}
 
 static inline const uint64_t *berth__pack_why(const berth__pack_state *s, berth__pack_reason reason) {
   return s->pool + (size_t)reason * s->words;

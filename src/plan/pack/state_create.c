@@ -100,20 +100,21 @@ static berth_status make_scratch(berth__pack_state *s, berth_error *err) {
   s->queued = berth__alloc_array_zero(ctx, n, sizeof *s->queued);
   s->by_low = berth__alloc_array(ctx, n, sizeof *s->by_low);
   s->chain = berth__alloc_array(ctx, n * 2, sizeof *s->chain);
-  s->top = berth__alloc_array(ctx, (size_t)s->n_sections * 4, sizeof *s->top);
+  s->load = berth__alloc_array(ctx, s->n_sections, sizeof *s->load);
+  s->top = berth__alloc_array(ctx, (size_t)s->n_sections * 3, sizeof *s->top);
+  s->links = berth__alloc_array(ctx, n, sizeof *s->links);
   s->critical = berth__alloc_array(ctx, (size_t)s->n_sections * 2 + 1, sizeof *s->critical);
   s->conflict = berth__alloc_array_zero(ctx, s->words * 3, sizeof *s->conflict);
   s->weight = berth__alloc_array_zero(ctx, n, sizeof *s->weight);
   s->pool = berth__alloc_array_zero(ctx, s->words, sizeof *s->pool);
   if (s->twin == NULL || s->bounds == NULL || s->queue == NULL || s->queued == NULL || s->by_low == NULL ||
       s->chain == NULL || s->top == NULL || s->critical == NULL || s->conflict == NULL || s->weight == NULL ||
-      s->pool == NULL)
+      s->pool == NULL || s->load == NULL || s->links == NULL)
     return berth__fail_nomem(err, "searching a packing");
   s->chain_at = s->chain + n;
   s->next_twin = s->twin + n;
-  s->load = s->top + s->n_sections;
-  s->latest = s->top + 2 * (size_t)s->n_sections;
-  s->least_top = s->top + 3 * (size_t)s->n_sections;
+  s->latest = s->top + s->n_sections;
+  s->least_top = s->top + 2 * (size_t)s->n_sections;
   s->critical_at = s->critical + s->n_sections;
   s->candidate = s->conflict + s->words;
   s->skipped = s->conflict + 2 * s->words;
@@ -152,6 +153,8 @@ void berth__pack_state_destroy(berth__pack_state *s) {
   berth__free(ctx, s->weight);
   berth__free(ctx, s->conflict);
   berth__free(ctx, s->critical);
+  berth__free(ctx, s->links);
+  berth__free(ctx, s->load);
   berth__free(ctx, s->top);
   berth__free(ctx, s->chain);
   berth__free(ctx, s->by_low);
