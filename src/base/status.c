@@ -40,11 +40,18 @@ static void mark_cut(char *text, size_t size) {
   memcpy(text + end, "...", sizeof "...");
 }
 
+/* Messages repeat names out of untrusted files, and end up on terminals. */
+static void hide_control(char *text) {
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+}
+
 /* Formats into text of `size` bytes. */
 static void format(char *text, size_t size, const char *fmt, va_list args) {
   int length = vsnprintf(text, size, fmt, args);
   if (length < 0) text[0] = '\0';
   if (length >= (int)size) mark_cut(text, size);
+  hide_control(text);
 }
 
 berth_status berth__fail(berth_error *err, berth_status status, const char *fmt, ...) {
