@@ -40,6 +40,7 @@ void berth_graph_destroy(berth_graph *graph) {
   for (size_t i = 0; i < graph->n_keeps; i++) graph->keeps[i].release(graph->keeps[i].object);
   berth__map_clear(ctx, &graph->value_names);
   berth__map_clear(ctx, &graph->dim_names);
+  berth__map_clear(ctx, &graph->output_names);
   berth__free(ctx, graph->values);
   berth__free(ctx, graph->nodes);
   berth__free(ctx, graph->inputs);
@@ -195,12 +196,17 @@ berth_status berth_graph_output(berth_graph *graph, const char *name, berth_valu
     return berth__fail(err, BERTH_INVALID, "output '%s': the graph has no value %u", name != NULL ? name : "", value);
   if (name == NULL) name = graph->values[value].name;
   if (name[0] == '\0') return berth__fail(err, BERTH_INVALID, "an output's name must not be empty");
-  for (size_t i = 0; i < graph->n_outputs; i++)
-    if (strcmp(graph->outputs[i].name, name) == 0)
-      return berth__fail(err, BERTH_INVALID, "the graph already has an output '%s'", name);
+  uint32_t other;
+  if (berth__map_get(&graph->output_names, name, &other))
+    return berth__fail(err, BERTH_INVALID, "the graph already has an output '%s'", name);
   BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->outputs, graph->outputs_capacity, graph->n_outputs + 1, err));
   char *copy = berth__strdup(graph->ctx, name);
   if (copy == NULL) return berth__fail_nomem(err, "an output");
+  berth_status status = berth__map_put(graph->ctx, &graph->output_names, name, (uint32_t)graph->n_outputs, err);
+  if (status != BERTH_OK) {
+    berth__free(graph->ctx, copy);
+    return status;
+  }
   graph->outputs[graph->n_outputs++] = (berth__output){.name = copy, .value = value};
   return BERTH_OK;
 }

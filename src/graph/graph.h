@@ -54,7 +54,7 @@ struct berth_graph {
   size_t n_outputs, outputs_capacity;
   char **dims; /* names of dimensions */
   size_t n_dims, dims_capacity;
-  berth__map value_names, dim_names;
+  berth__map value_names, dim_names, output_names;
   berth__keep *keeps;
   size_t n_keeps, keeps_capacity;
 };

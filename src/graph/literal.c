@@ -22,17 +22,20 @@ static berth_tensor as_line(berth_type type, const void *data, uint64_t count) {
   return line;
 }
 
-static bool has_nan(const berth_tensor *line) {
-  if (!berth__type_is_float(line->type)) return false;
-  for (int64_t i = 0; i < line->dim[0]; i++)
-    if (isnan(berth__load_f64(line, i))) return true;
+/* NaNs have bits that digits do not show, and so has a bool that a caller made of another byte than 0 and 1. */
+static bool loses_bits(const berth_tensor *line) {
+  const unsigned char *bytes = line->data;
+  for (int64_t i = 0; i < line->dim[0]; i++) {
+    if (berth__type_is_float(line->type) && isnan(berth__load_f64(line, i))) return true;
+    if (line->type == BERTH_BOOL && bytes[i] > 1) return true;
+  }
   return false;
 }
 
 void berth__literal_print(berth__text *text, berth_type type, const void *data, uint64_t count) {
   berth_tensor line = as_line(type, data, count);
   const unsigned char *bytes = data;
-  if (count > MAX_DECIMAL_COUNT || has_nan(&line)) {
+  if (count > MAX_DECIMAL_COUNT || loses_bits(&line)) {
     berth__text_printf(text, "hex \"");
     for (uint64_t i = 0; i < count * berth_type_size(type); i++) berth__text_printf(text, "%02x", bytes[i]);
     berth__text_printf(text, "\"");
@@ -83,9 +86,11 @@ static berth_status parse_element(berth__lexer *lexer, const berth_tensor *line,
     return BERTH_OK;
   }
   int64_t value;
+  uint32_t text_line = lexer->line;
   BERTH__TRY(berth__lexer_int(lexer, &value, err));
   if (!int_fits(line->type, value))
-    return berth__lexer_fail(lexer, err, "%lld does not fit in %s", (long long)value, berth_type_name(line->type));
+    return berth__fail(err, BERTH_MALFORMED, "line %u: %lld does not fit in %s", text_line, (long long)value,
+                       berth_type_name(line->type));
   berth__store_i64(line, index, value);
   return BERTH_OK;
 }

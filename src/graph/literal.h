@@ -1,5 +1,5 @@
-/* Tensor data as text: `[1, 2.5, nan]` for short ones, `hex "0000803f..."` for long ones and for NaNs, whose bits
- * decimal digits would lose. */
+/* Tensor data as text: `[1, 2.5, nan]` for short ones, `hex "0000803f..."` for long ones and where decimal
+ * digits would lose bits (NaNs). */
 #ifndef BERTH_GRAPH_LITERAL_H
 #define BERTH_GRAPH_LITERAL_H
 

@@ -23,6 +23,15 @@ static void print_name(berth__text *text, const char *name) {
     berth__text_escape(text, name);
 }
 
+/* Ops and their attributes: registered ones may have any name. */
+static void print_word(berth__text *text, const char *name) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  if ((name[0] < '0' || name[0] > '9') && name[strspn(name, plain)] == '\0')
+    berth__text_printf(text, "%s", name);
+  else
+    berth__text_escape(text, name);
+}
+
 static void print_dim_name(berth__text *text, const char *name) {
   if (is_plain_dim(name))
     berth__text_printf(text, "%s", name);
@@ -46,7 +55,8 @@ static void print_type(berth__text *text, const berth_graph *graph, const berth_
 }
 
 static void print_attr(berth__text *text, const berth_attr *attr) {
-  berth__text_printf(text, "%s = ", attr->name);
+  print_word(text, attr->name);
+  berth__text_printf(text, " = ");
   switch (attr->kind) {
     case BERTH_ATTR_INT: berth__text_printf(text, "%lld", (long long)attr->i); return;
     case BERTH_ATTR_FLOAT: berth__literal_print_double(text, attr->f); return;
@@ -87,7 +97,9 @@ static void print_node(berth__text *text, const berth_graph *graph, const berth_
     if (i != 0) berth__text_printf(text, ", ");
     print_name(text, graph->values[node->out[i]].name);
   }
-  berth__text_printf(text, " = %s(", node->op->name);
+  berth__text_printf(text, " = ");
+  print_word(text, node->op->name);
+  berth__text_printf(text, "(");
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (i != 0) berth__text_printf(text, ", ");
     if (node->in[i] == BERTH_VALUE_NONE)

@@ -9,7 +9,8 @@
  *     output "y" = %y
  *   }
  *
- * Names with other characters than letters, digits and _.:/- are written %"like this". Statements may stand in any
+ * Names with other characters than letters, digits and _.:/- are written %"like this"; those of dimensions, ops and
+ * attributes are put in quotes as well where they are no words. Statements may stand in any
  * order. A # begins a comment. */
 #include "graph/statement.h"
 
@@ -41,11 +42,16 @@ static berth_status take_text(reader *r, int kind, const char *what, const char 
   return berth__lexer_next(&r->lexer, err);
 }
 
+/* A word, or a string where it holds other characters. */
+static berth_status take_word(reader *r, const char *what, const char **out, berth_error *err) {
+  int kind = r->lexer.token.kind == BERTH__TOKEN_STRING ? BERTH__TOKEN_STRING : BERTH__TOKEN_WORD;
+  return take_text(r, kind, what, out, err);
+}
+
 static berth_status read_dim(reader *r, berth_dim *dim, berth_error *err) {
   *dim = (berth_dim){.name = NULL, .extent = 0};
   if (r->lexer.token.kind == BERTH__TOKEN_NUMBER) return berth__lexer_int(&r->lexer, &dim->extent, err);
-  int kind = r->lexer.token.kind == BERTH__TOKEN_STRING ? BERTH__TOKEN_STRING : BERTH__TOKEN_WORD;
-  return take_text(r, kind, "an extent or a dimension's name", &dim->name, err);
+  return take_word(r, "an extent or a dimension's name", &dim->name, err);
 }
 
 /* f32[2, batch] */
@@ -139,7 +145,7 @@ static berth_status read_list(reader *r, berth_attr *attr, berth_error *err) {
 }
 
 static berth_status read_attr(reader *r, berth_attr *attr, berth_error *err) {
-  BERTH__TRY(take_text(r, BERTH__TOKEN_WORD, "an attribute's name", &attr->name, err));
+  BERTH__TRY(take_word(r, "an attribute's name", &attr->name, err));
   BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
   if (r->lexer.token.kind == '[') return read_list(r, attr, err);
   if (r->lexer.token.kind == BERTH__TOKEN_STRING) {
@@ -216,7 +222,7 @@ static berth_status read_node(reader *r, berth__statement *s, berth_error *err) 
     BERTH__TRY(read_name(r, s, err));
   }
   BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
-  BERTH__TRY(take_text(r, BERTH__TOKEN_WORD, "an op's name", &s->op, err));
+  BERTH__TRY(take_word(r, "an op's name", &s->op, err));
   BERTH__TRY(read_operands(r, s, err));
   if (r->lexer.token.kind == '{') BERTH__TRY(read_attrs(r, s, err));
   if (r->lexer.token.kind != ':') return BERTH_OK;
@@ -225,8 +231,8 @@ static berth_status read_node(reader *r, berth__statement *s, berth_error *err) 
     BERTH__TRY(read_type(r, s, err));
   } while (r->lexer.token.kind == ',');
   if (s->n_types != s->n_names)
-    return berth__lexer_fail(&r->lexer, err, "'%s' has %zu results but %zu types", s->names[0], s->n_names,
-                             s->n_types);
+    return berth__fail(err, BERTH_MALFORMED, "line %u: '%s' has %zu results but %zu types", s->line, s->names[0],
+                       s->n_names, s->n_types);
   return BERTH_OK;
 }
 

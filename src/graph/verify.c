@@ -63,9 +63,23 @@ static berth_status verify_node(const berth_graph *graph, uint32_t index, berth_
   return status;
 }
 
+/* Every value that says so is the result of a node, and of one alone. */
+static berth_status verify_makers(const berth_graph *graph, berth_error *err) {
+  for (size_t v = 0; v < graph->n_values; v++) {
+    const berth__value *value = &graph->values[v];
+    if (value->kind != BERTH_VALUE_NODE) continue;
+    const berth__node *node = value->node < graph->n_nodes ? &graph->nodes[value->node] : NULL;
+    size_t i = node != NULL ? v - node->out[0] : 0; /* results have consecutive numbers */
+    if (node == NULL || i >= node->n_out || node->out[i] != v)
+      return berth__fail(err, BERTH_INVALID, "value '%s' is a result, but no node makes it", value->name);
+  }
+  return BERTH_OK;
+}
+
 berth_status berth_graph_verify(const berth_graph *graph, berth_error *err) {
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   for (uint32_t i = 0; i < graph->n_nodes; i++) BERTH__TRY(verify_node(graph, i, err));
+  BERTH__TRY(verify_makers(graph, err));
   if (graph->n_outputs == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output; name one with berth_graph_output", graph->name);
   for (size_t i = 0; i < graph->n_outputs; i++)

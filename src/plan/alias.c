@@ -56,8 +56,7 @@ static void note_readers(berth__alias *alias) {
 static uint32_t death_of(const berth__alias *alias, berth_value value, uint32_t birth) {
   berth_value_kind kind = alias->graph->values[value].kind;
   bool dies = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
-  if (alias->is_output[value] || !dies || (alias->flags & BERTH_PLAN_NO_REUSE))
-    return berth__plan_end(alias->n_steps);
+  if (alias->is_output[value] || !dies || (alias->flags & BERTH_PLAN_NO_REUSE)) return berth__plan_end(alias->n_steps);
   return alias->last_use[value] > birth ? alias->last_use[value] : birth + 1;
 }
 
@@ -111,6 +110,8 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     const berth__value *value = &alias->graph->values[node->out[i]];
     berth__alias_value *view = &alias->values[node->out[i]];
     family->view(&in, node->attrs, &value->shape, value->type, i, &offset, view->stride);
+    berth_tensor out = tensor_of(alias, node->out[i]);
+    if (berth__count(&out) == 0) offset = 0; /* nothing to see: stay inside the root */
     view->is_view = true;
     join(alias, node->out[i], node->in[0], (uint64_t)offset * element, step);
   }

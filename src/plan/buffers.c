@@ -65,8 +65,7 @@ static void extend_shown(berth_plan *plan) {
 }
 
 /* The call of one step with tensors that have shapes and strides but no data. */
-static void describe_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors,
-                          berth_op_call *call) {
+static void describe_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors, berth_op_call *call) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value != BERTH_VALUE_NONE)
@@ -87,6 +86,7 @@ static void describe_call(const berth_plan *plan, const berth__node *node, berth
 
 static berth_status add_scratch(berth_plan *plan, const berth__limits *limits, berth_error *err) {
   size_t most = 0;
+  uint64_t total = 0;
   for (size_t n = 0; n < plan->graph->n_nodes; n++) {
     size_t count = (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
     if (count > most) most = count;
@@ -101,9 +101,10 @@ static berth_status add_scratch(berth_plan *plan, const berth__limits *limits, b
     describe_call(plan, node, tensors, &call);
     uint64_t size = limits->scratch(node->op, &call, plan->n_threads);
     if (size == 0) continue;
-    if (size > INT64_MAX / 4) {
+    if (!berth__add_u64(total, size, &total) || total > INT64_MAX / 4) {
       berth__free(plan->ctx, tensors);
-      return berth__fail(err, BERTH_INVALID, "node '%s' (%s) asks for %llu bytes of scratch, which is too much",
+      return berth__fail(err, BERTH_INVALID,
+                         "node '%s' (%s) asks for %llu bytes of scratch, which is more than 61 bits can count",
                          plan->graph->values[node->out[0]].name, node->op->name, (unsigned long long)size);
     }
     plan->scratch[step] = (uint32_t)plan->n_buffers;

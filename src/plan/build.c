@@ -57,8 +57,8 @@ static berth_status draft_create(const berth_plan *plan, berth__schedule_rule ru
   return BERTH_OK;
 }
 
-/* Tries the graph's own order, or else every other one, each with and without strided views (those save copies but keep their root alive),
- * and keeps the one with the smallest load; the first wins a tie. */
+/* Tries the graph's own order, or else every other one, each with and without strided views (those save copies but keep
+ * their root alive), and keeps the one with the smallest load; the first wins a tie. */
 static berth_status best_draft(const berth_plan *plan, berth_order order, uint64_t guard, draft *best,
                                berth_error *err) {
   static const uint32_t variants[] = {0, BERTH_PLAN_NO_STRIDED};
@@ -128,6 +128,8 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
+  if (desc->flags >= 2u * BERTH_PLAN_F32_UNIFORM)
+    return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
   return BERTH_OK;
@@ -206,9 +208,9 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   if (desc->order == BERTH_ORDER_MEMORY || is_over) status = reorder(graph, desc, limits, &plan, err);
   if (status == BERTH_OK) status = check_budget(plan, desc->budget, err);
   if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
-    status = berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",
-                         (unsigned long long)plan->info.arena_size, limits->device,
-                         (unsigned long long)limits->max_block);
+    status =
+        berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",
+                    (unsigned long long)plan->info.arena_size, limits->device, (unsigned long long)limits->max_block);
   if (status != BERTH_OK) {
     berth_plan_destroy(plan);
     return status;

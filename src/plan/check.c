@@ -24,17 +24,12 @@ typedef struct checker {
   size_t n_kept;
 } checker;
 
-static const char *name_of(const checker *c, berth_value value) {
-  return c->plan->graph->values[value].name;
-}
+static const char *name_of(const checker *c, berth_value value) { return c->plan->graph->values[value].name; }
 
-static bool overlap(range a, range b) {
-  return a.low < b.high && b.low < a.high;
-}
+/* An empty range overlaps nothing, wherever it lies. */
+static bool overlap(range a, range b) { return (a.low > b.low ? a.low : b.low) < (a.high < b.high ? a.high : b.high); }
 
-static bool inside(range a, range b) {
-  return a.low >= b.low && a.high <= b.high;
-}
+static bool inside(range a, range b) { return a.low >= b.low && a.high <= b.high; }
 
 static bool is_contiguous(const checker *c, berth_value value) {
   berth_tensor tensor = berth__plan_tensor(c->plan->graph, value, c->plan->places[value].stride);
@@ -110,7 +105,66 @@ static berth_status check_rectangles(const checker *c) {
   return status;
 }
 
+/* ---- The values in their buffers ---- */
+
+static bool is_planned_outside(const berth_plan *plan, berth_value root) {
+  switch (plan->graph->values[root].kind) {
+    case BERTH_VALUE_INPUT: return plan->flags & BERTH_PLAN_INPUTS_OUTSIDE;
+    case BERTH_VALUE_PARAM: return plan->flags & BERTH_PLAN_PARAMS_OUTSIDE;
+    case BERTH_VALUE_CONSTANT: return plan->flags & BERTH_PLAN_CONSTANTS_OUTSIDE;
+    case BERTH_VALUE_NODE: break;
+  }
+  return false;
+}
+
+static berth_status check_place(const checker *c, berth_value value) {
+  const berth__place *place = &c->plan->places[value];
+  if (place->root >= c->plan->graph->n_values)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", name_of(c, value));
+  if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c->plan, place->root))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is on the wrong side of the arena's edge",
+                       name_of(c, value));
+  if (place->buffer == BERTH__NO_BUFFER) return BERTH_OK;
+  if (place->buffer >= c->plan->n_buffers || c->plan->buffers[place->buffer].owner != place->root)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is in the buffer of another value", name_of(c, value));
+  const berth__buffer *buffer = &c->plan->buffers[place->buffer];
+  range whole = {buffer->offset, buffer->offset + buffer->size};
+  if (!inside(range_of(c->plan, value), whole))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not lie inside its buffer", name_of(c, value));
+  return BERTH_OK;
+}
+
+/* What comes from outside is there before the first step; what stays, and what goes out, is there behind the last. */
+static berth_status check_ends(const checker *c) {
+  const berth_plan *plan = c->plan;
+  uint32_t end = berth__plan_end(plan->n_steps);
+  for (size_t v = 0; v < plan->graph->n_values; v++) {
+    const berth__place *place = &plan->places[v];
+    if (plan->graph->values[v].kind == BERTH_VALUE_NODE || place->buffer == BERTH__NO_BUFFER) continue;
+    const berth__buffer *buffer = &plan->buffers[place->buffer];
+    if (buffer->birth != 0 || (stays(c, (berth_value)v) && buffer->death != end))
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not live throughout",
+                         name_of(c, (berth_value)v));
+  }
+  for (size_t i = 0; i < plan->graph->n_outputs; i++) {
+    const berth__place *place = &plan->places[plan->graph->outputs[i].value];
+    if (place->buffer != BERTH__NO_BUFFER && plan->buffers[place->buffer].death != end)
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: output '%s' does not live to the end",
+                         plan->graph->outputs[i].name);
+  }
+  return BERTH_OK;
+}
+
+static berth_status check_places(const checker *c) {
+  for (size_t v = 0; v < c->plan->graph->n_values; v++) BERTH__TRY(check_place(c, (berth_value)v));
+  return check_ends(c);
+}
+
 /* ---- The steps played through ---- */
+
+static bool is_alive(const berth_plan *plan, uint32_t buffer, uint32_t step) {
+  return buffer == BERTH__NO_BUFFER || (step >= plan->buffers[buffer].birth && step < plan->buffers[buffer].death);
+}
 
 static int by_low(const void *a, const void *b) {
   const range *x = a, *y = b;
@@ -158,9 +212,8 @@ static berth_status check_reads(const checker *c, const berth__node *node, uint3
     if (!is_contiguous(c, value) && !berth__op_takes_strided(node->op, i))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
                          name_of(c, node->out[0]), name_of(c, value));
-    uint32_t buffer = c->plan->places[value].buffer;
-    if (buffer != BERTH__NO_BUFFER &&
-        (step < c->plan->buffers[buffer].birth || step >= c->plan->buffers[buffer].death))
+    const berth__place *place = &c->plan->places[value];
+    if (!is_alive(c->plan, place->buffer, step) || step < place->birth || step >= place->death)
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
                          name_of(c, value));
   }
@@ -175,11 +228,13 @@ static berth_status check_views(const checker *c, const berth__node *node, uint3
     const berth__place *place = &plan->places[node->out[i]], *from = &plan->places[node->in[0]];
     const berth__value *value = &plan->graph->values[node->out[i]];
     int64_t offset = 0, stride[BERTH_MAX_RANK] = {0};
+    berth_tensor shown = berth__plan_tensor(plan->graph, node->out[i], place->stride);
     bool ok = node->op->family->view != NULL &&
-              node->op->family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride) &&
-              place->root == from->root && place->buffer == from->buffer &&
-              place->root_offset == from->root_offset + (uint64_t)offset * berth__plan_element(plan->flags, in.type) &&
-              memcmp(stride, place->stride, value->shape.rank * sizeof *stride) == 0;
+              node->op->family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride);
+    if (berth__count(&shown) == 0) offset = 0;
+    ok = ok && place->is_view && place->birth == step && place->root == from->root && place->buffer == from->buffer &&
+         place->root_offset == from->root_offset + (uint64_t)offset * berth__plan_element(plan->flags, in.type) &&
+         memcmp(stride, place->stride, value->shape.rank * sizeof *stride) == 0;
     if (!ok)
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not the view that it should be", step,
                          value->name);
@@ -187,9 +242,17 @@ static berth_status check_views(const checker *c, const berth__node *node, uint3
   return BERTH_OK;
 }
 
+/* The parts of a concat lie one after the other when all axes before the joined one have extent 1. */
+static bool joins_whole_blocks(const checker *c, const berth__node *node) {
+  const berth__shape *shape = &c->plan->graph->values[node->out[0]].shape;
+  int64_t blocks = 1, axis = node->attrs[0].i < 0 ? node->attrs[0].i + shape->rank : node->attrs[0].i;
+  while (axis-- > 0) blocks *= shape->dim[axis];
+  return blocks == 1;
+}
+
 /* A concat leaves alone what already lies in its place. */
 static bool is_part_in_place(const checker *c, const berth__node *node, berth_value value) {
-  if (node->op->code != BERTH__OP_concat) return false;
+  if (node->op->code != BERTH__OP_concat || !joins_whole_blocks(c, node)) return false;
   uint64_t at = c->ranges[node->out[0]].low;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth__value *part = &c->plan->graph->values[node->in[i]];
@@ -221,7 +284,8 @@ static bool may_write_over(const checker *c, const berth__node *node, uint32_t o
   return true;
 }
 
-/* A write of the step into these bytes: nothing that is needed may lie there. out: which result; UINT32_MAX: scratch. */
+/* A write of the step into these bytes: nothing that is needed may lie there. out: which result; UINT32_MAX: scratch.
+ */
 static berth_status check_write(checker *c, const berth__node *node, uint32_t step, range bytes, uint32_t out) {
   if (bytes.low == bytes.high) return BERTH_OK;
   if (hits_kept(c, bytes))
@@ -249,11 +313,34 @@ static range scratch_range(const berth_plan *plan, uint32_t step) {
   return (range){buffer->offset, buffer->offset + buffer->size};
 }
 
+static bool lies_over_operand(const checker *c, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && may_write_over(c, node, 0, node->in[i])) return true;
+  return false;
+}
+
+/* The bytes are there, and the place says how they came to be its own. */
+static berth_status check_result(const checker *c, const berth__node *node, uint32_t step, uint32_t out) {
+  berth_value value = node->out[out];
+  const berth__place *place = &c->plan->places[value];
+  if (!is_alive(c->plan, place->buffer, step) || place->birth != step)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u makes '%s' outside its lifetime", step,
+                       name_of(c, value));
+  bool has_bytes = c->ranges[value].low != c->ranges[value].high;
+  if (place->is_view || (has_bytes && place->in_place != (out == 0 && lies_over_operand(c, node))))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not made as its place says", step,
+                       name_of(c, value));
+  return BERTH_OK;
+}
+
 static berth_status check_writes(checker *c, const berth__node *node, uint32_t step) {
   range scratch = scratch_range(c->plan, step);
+  if (!is_alive(c->plan, c->plan->scratch[step], step))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u uses its scratch outside its lifetime", step);
   BERTH__TRY(check_write(c, node, step, scratch, UINT32_MAX));
   for (uint32_t i = 0; i < node->n_out; i++) {
     range mine = c->ranges[node->out[i]];
+    BERTH__TRY(check_result(c, node, step, i));
     if (!is_contiguous(c, node->out[i]))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is written through strides",
                          name_of(c, node->out[i]));
@@ -315,6 +402,7 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
     status = berth__fail_nomem(err, "checking a plan");
   else
     status = check_rectangles(&c);
+  if (status == BERTH_OK) status = check_places(&c);
   if (status == BERTH_OK) status = check_steps(&c);
   berth__free(ctx, c.ranges);
   berth__free(ctx, c.intact);

@@ -22,7 +22,8 @@ static bool may_be_born_inside(const berth__alias *alias, berth_value part, bert
   uint64_t offset;
   berth_value root = berth__alias_root(alias, part, &offset);
   const berth__alias_class *from = &alias->classes[root], *to = &alias->classes[whole];
-  if (root == whole || alias->graph->values[root].kind != BERTH_VALUE_NODE || offset != 0 || from->size == 0) return false;
+  if (root == whole || alias->graph->values[root].kind != BERTH_VALUE_NODE || offset != 0 || from->size == 0)
+    return false;
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
   uint64_t bytes = (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
   if (!berth__is_contiguous(&tensor) || bytes != from->size) return false;
@@ -45,8 +46,7 @@ static void move_back(berth__alias *alias, const berth__node *node, berth_value 
                       const berth__alias_class *before) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value root = node->in[i];
-    while (alias->values[root].parent != root && alias->values[root].parent != whole)
-      root = alias->values[root].parent;
+    while (alias->values[root].parent != root && alias->values[root].parent != whole) root = alias->values[root].parent;
     if (root == whole || alias->values[root].parent != whole || !alias->values[root].born_inside) continue;
     alias->values[root].parent = root;
     alias->values[root].offset = 0;

@@ -24,7 +24,8 @@ static uint64_t hash_constant(const berth_plan *plan, const berth__buffer *buffe
   uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
   const unsigned char *bytes = plan->graph->values[buffer->owner].data;
   uint64_t size;
-  if (buffer->kind != BERTH__BUFFER_CONSTANT || !berth__value_size(&plan->graph->values[buffer->owner], &size)) return 0;
+  if (buffer->kind != BERTH__BUFFER_CONSTANT || !berth__value_size(&plan->graph->values[buffer->owner], &size))
+    return 0;
   for (uint64_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
   return hash;
 }
@@ -109,9 +110,7 @@ void berth_layout_destroy(berth_layout *layout) {
   berth__free(layout->ctx, layout);
 }
 
-uint64_t berth_layout_size(const berth_layout *layout) {
-  return layout->size;
-}
+uint64_t berth_layout_size(const berth_layout *layout) { return layout->size; }
 
 uint64_t berth_layout_offset(const berth_layout *layout, const char *param) {
   const entry *at = param != NULL ? find(layout, param) : NULL;

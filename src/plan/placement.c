@@ -1,7 +1,8 @@
 /* Offsets for the buffers that share bytes over time.
  *
- * Activations are packed first. Scratch lives for one step each, so it mostly falls into gaps of that packing; only when
- * it does not, and the bound leaves room for better, everything is packed together and the smaller result is taken. */
+ * Activations are packed first. Scratch lives for one step each, so it mostly falls into gaps of that packing; only
+ * when it does not, and the bound leaves room for better, everything is packed together and the smaller result is
+ * taken. */
 #include "plan/placement.h"
 
 #include "plan/buffers.h"

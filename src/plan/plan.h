@@ -35,13 +35,13 @@ typedef struct berth__buffer {
 
 /* Where one value lies. */
 typedef struct berth__place {
-  uint32_t buffer;      /* BERTH__NO_BUFFER: outside the arena */
-  berth_value root;     /* the value that owns the bytes; itself when it does */
-  uint64_t root_offset; /* bytes from there */
+  uint32_t buffer;                /* BERTH__NO_BUFFER: outside the arena */
+  berth_value root;               /* the value that owns the bytes; itself when it does */
+  uint64_t root_offset;           /* bytes from there */
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
-  bool is_view;         /* no kernel writes it: it shows bytes of its operand */
-  bool in_place;        /* its kernel writes over an operand that dies there */
-  bool born_inside;     /* it was placed inside the concat that reads it */
+  bool is_view;                   /* no kernel writes it: it shows bytes of its operand */
+  bool in_place;                  /* its kernel writes over an operand that dies there */
+  bool born_inside;               /* it was placed inside the concat that reads it */
   uint32_t birth, death;
 } berth__place;
 
@@ -66,9 +66,7 @@ static inline uint64_t berth__plan_element(uint32_t flags, berth_type type) {
 }
 
 /* Steps, but never 0: a graph without nodes still keeps its inputs. */
-static inline uint32_t berth__plan_end(uint32_t n_steps) {
-  return n_steps != 0 ? n_steps : 1;
-}
+static inline uint32_t berth__plan_end(uint32_t n_steps) { return n_steps != 0 ? n_steps : 1; }
 
 /* A tensor as kernels will see value v of a bound graph, without data. */
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride);

@@ -8,17 +8,11 @@ berth_plan_desc berth_plan_preset(berth_preset preset) {
   return desc;
 }
 
-berth_plan_info berth_plan_get_info(const berth_plan *plan) {
-  return plan->info;
-}
+berth_plan_info berth_plan_get_info(const berth_plan *plan) { return plan->info; }
 
-uint64_t berth_plan_arena_size(const berth_plan *plan) {
-  return plan->info.arena_size;
-}
+uint64_t berth_plan_arena_size(const berth_plan *plan) { return plan->info.arena_size; }
 
-const berth_graph *berth_plan_graph(const berth_plan *plan) {
-  return plan->graph;
-}
+const berth_graph *berth_plan_graph(const berth_plan *plan) { return plan->graph; }
 
 uint32_t berth_plan_step_node(const berth_plan *plan, uint32_t step) {
   return step < plan->n_steps ? plan->order[step] : UINT32_MAX;

@@ -22,34 +22,67 @@ static void print_name(berth__text *text, const berth_plan *plan, const berth__b
   if (changed) berth__text_printf(text, "#%zu", (size_t)(buffer - plan->buffers)); /* ids stay unique */
 }
 
+/* Names and details of all buffers in one text, zero-terminated one after the other. */
+static berth_status collect_strings(const berth_plan *plan, berth__text *text, berth_error *err) {
+  berth__text_init(text, plan->ctx, NULL, NULL);
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    const berth__buffer *buffer = &plan->buffers[i];
+    print_name(text, plan, buffer, false);
+    berth__text_add(text, "", 1);
+    if (buffer->owner != BERTH_VALUE_NONE) {
+      const berth__value *value = &plan->graph->values[buffer->owner];
+      char shape[BERTH__SHAPE_TEXT];
+      if (value->kind == BERTH_VALUE_NODE) berth__text_printf(text, "%s ", plan->graph->nodes[value->node].op->name);
+      berth__text_printf(text, "%s%s", berth_type_name(value->type), berth__shape_text(&value->shape, shape));
+    }
+    berth__text_add(text, "", 1);
+  }
+  return berth__text_finish(text, err);
+}
+
+/* The name and the detail that stand next in such a text. */
+static const char *next_name(const char **strings, const char **detail) {
+  const char *name = *strings;
+  *detail = name + strlen(name) + 1;
+  *strings = *detail + strlen(*detail) + 1;
+  return name;
+}
+
 typedef struct row {
-  uint64_t offset, size;
   const berth__buffer *buffer;
+  const char *name;
 } row;
 
 static int by_place(const void *a, const void *b) {
   const row *x = a, *y = b;
-  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-  if (x->size != y->size) return x->size < y->size ? -1 : 1;
-  return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+  if (x->buffer->offset != y->buffer->offset) return x->buffer->offset < y->buffer->offset ? -1 : 1;
+  if (x->buffer->size != y->buffer->size) return x->buffer->size < y->buffer->size ? -1 : 1;
+  return strcmp(x->name, y->name);
 }
 
-static berth_status report_text(const berth_plan *plan, berth__text *text, berth_error *err) {
-  row *rows = berth__alloc_array(plan->ctx, plan->n_buffers, sizeof *rows);
-  if (rows == NULL) return berth__fail_nomem(err, "a report");
-  for (size_t i = 0; i < plan->n_buffers; i++)
-    rows[i] = (row){plan->buffers[i].offset, plan->buffers[i].size, &plan->buffers[i]};
-  qsort(rows, plan->n_buffers, sizeof *rows, by_place);
+static void print_rows(const berth_plan *plan, const row *rows, berth__text *text) {
   berth__text_printf(text, "# arena_size=%llu total_unshared=%llu saved=%llu\n# offset\tsize\tnode\n",
                      (unsigned long long)plan->info.arena_size, (unsigned long long)plan->info.total_unshared,
                      (unsigned long long)plan->info.saved);
-  for (size_t i = 0; i < plan->n_buffers; i++) {
-    berth__text_printf(text, "%llu\t%llu\t", (unsigned long long)rows[i].offset, (unsigned long long)rows[i].size);
-    print_name(text, plan, rows[i].buffer, false);
-    berth__text_printf(text, "\n");
+  for (size_t i = 0; i < plan->n_buffers; i++)
+    berth__text_printf(text, "%llu\t%llu\t%s\n", (unsigned long long)rows[i].buffer->offset,
+                       (unsigned long long)rows[i].buffer->size, rows[i].name);
+}
+
+static berth_status report_text(const berth_plan *plan, berth__text *text, berth_error *err) {
+  berth__text strings;
+  row *rows = berth__alloc_array(plan->ctx, plan->n_buffers, sizeof *rows);
+  berth_status status = collect_strings(plan, &strings, err);
+  if (status == BERTH_OK && rows == NULL) status = berth__fail_nomem(err, "a report");
+  if (status == BERTH_OK) {
+    const char *at = strings.data, *detail;
+    for (size_t i = 0; i < plan->n_buffers; i++) rows[i] = (row){&plan->buffers[i], next_name(&at, &detail)};
+    qsort(rows, plan->n_buffers, sizeof *rows, by_place);
+    print_rows(plan, rows, text);
   }
+  berth__text_free(&strings);
   berth__free(plan->ctx, rows);
-  return BERTH_OK;
+  return status;
 }
 
 static void report_csv(const berth_plan *plan, berth__text *text) {
@@ -74,31 +107,12 @@ static berth__draw_group group_of(const berth__buffer *buffer) {
   return BERTH__DRAW_SCRATCH;
 }
 
-/* Names and details of all buffers in one text, zero-terminated one after the other. */
-static berth_status collect_strings(const berth_plan *plan, berth__text *text, berth_error *err) {
-  berth__text_init(text, plan->ctx, NULL, NULL);
-  for (size_t i = 0; i < plan->n_buffers; i++) {
-    const berth__buffer *buffer = &plan->buffers[i];
-    print_name(text, plan, buffer, false);
-    berth__text_add(text, "", 1);
-    if (buffer->owner != BERTH_VALUE_NONE) {
-      const berth__value *value = &plan->graph->values[buffer->owner];
-      char shape[BERTH__SHAPE_TEXT];
-      if (value->kind == BERTH_VALUE_NODE) berth__text_printf(text, "%s ", plan->graph->nodes[value->node].op->name);
-      berth__text_printf(text, "%s%s", berth_type_name(value->type), berth__shape_text(&value->shape, shape));
-    }
-    berth__text_add(text, "", 1);
-  }
-  return berth__text_finish(text, err);
-}
-
 /* Buffers, then a rectangle for each guard. */
 static size_t fill_rects(const berth_plan *plan, const char *strings, berth__draw_rect *rects) {
   size_t n = 0;
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    const char *name = strings, *detail = name + strlen(name) + 1;
-    strings = detail + strlen(detail) + 1;
+    const char *detail, *name = next_name(&strings, &detail);
     rects[n++] = (berth__draw_rect){.name = name,
                                     .detail = detail,
                                     .offset = buffer->offset,

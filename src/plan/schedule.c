@@ -4,7 +4,7 @@
 typedef struct scheduler {
   berth_context *ctx;
   const berth_graph *graph;
-  uint64_t *bytes;       /* one a value: 0 for inputs, params and constants, which live throughout */
+  uint64_t *bytes;       /* one a value: 0 for inputs, params and constants, which live throughout, and their views */
   uint32_t *unread;      /* one a value: reads that are still to come */
   uint32_t *waiting;     /* one a node: operands that are not made yet */
   uint32_t *reads_first; /* one a value and one more: where its readers begin in `reads` */
@@ -46,6 +46,16 @@ static void note_readers(scheduler *s) {
   for (size_t i = 0; i < graph->n_outputs; i++) s->unread[graph->outputs[i].value]++; /* never freed */
 }
 
+/* Views of what lives throughout cost nothing. Other views count in full: they take over from their operand. */
+static void note_bytes(scheduler *s) {
+  for (uint32_t n = 0; n < s->graph->n_nodes; n++) {
+    const berth__node *node = &s->graph->nodes[n];
+    bool is_free = node->op->family->view != NULL && node->in[0] != BERTH_VALUE_NONE && s->bytes[node->in[0]] == 0;
+    for (uint32_t i = 0; i < node->n_out && !is_free; i++)
+      berth__value_size(&s->graph->values[node->out[i]], &s->bytes[node->out[i]]);
+  }
+}
+
 static berth_status scheduler_create(scheduler *s, const berth_graph *graph, berth_error *err) {
   berth_context *ctx = graph->ctx;
   size_t n_reads = 0;
@@ -62,8 +72,7 @@ static berth_status scheduler_create(scheduler *s, const berth_graph *graph, ber
     scheduler_free(s);
     return berth__fail_nomem(err, "scheduling");
   }
-  for (size_t v = 0; v < graph->n_values; v++)
-    if (graph->values[v].kind == BERTH_VALUE_NODE) berth__value_size(&graph->values[v], &s->bytes[v]);
+  note_bytes(s);
   note_readers(s);
   return BERTH_OK;
 }

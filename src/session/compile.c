@@ -98,12 +98,24 @@ static bool is_bound_so(const berth_session *session, const berth__binding *bind
   return true;
 }
 
+/* The memory of an input outside the arena was given for one shape: it is not read as another. */
+static void forget_inputs(berth_session *session, const berth_plan *from, const berth_plan *to) {
+  const berth_graph *graph = session->graph;
+  for (size_t i = 0; i < graph->n_inputs; i++) {
+    uint64_t before = 0, after = 0;
+    berth__value_size(&from->graph->values[graph->inputs[i]], &before);
+    berth__value_size(&to->graph->values[graph->inputs[i]], &after);
+    if (before != after) session->outside[graph->inputs[i]] = NULL;
+  }
+}
+
 berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
   if (session == NULL || (dims == NULL && n_dims != 0))
     return berth__fail(err, BERTH_INVALID, "berth_session_bind needs a session and dimensions");
   size_t index = 0;
   while (index < session->n_bindings && !is_bound_so(session, &session->bindings[index], dims, n_dims)) index++;
   if (index == session->n_bindings) BERTH__TRY(berth__session_compile(session, dims, n_dims, &index, err));
+  forget_inputs(session, berth__session_current(session)->plan, session->bindings[index].plan);
   berth__arena_address(session->arena, session->bindings[index].slots);
   session->current = index;
   return BERTH_OK;

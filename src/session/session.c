@@ -84,7 +84,7 @@ static berth_status copy_outside(berth_session *to, const berth_session *from, b
     uint64_t size = 0;
     to->is_set[v] = from->is_set[v];
     to->outside[v] = from->outside[v];
-    if (from->owned[v] == NULL) continue;
+    if (from->owned[v] == NULL || from->outside[v] != from->owned[v]) continue;
     berth__value_size(&from->graph->values[v], &size);
     to->owned[v] = berth__alloc(to->ctx, (size_t)size);
     if (to->owned[v] == NULL) return berth__fail_nomem(err, "a param");
@@ -99,11 +99,11 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
     list_dims(from, &from->bindings[i], dims);
     BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
   }
+  list_dims(from, berth__session_current(from), dims);
+  BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
   BERTH__TRY(copy_outside(to, from, err));
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
-  BERTH__TRY(to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));
-  list_dims(from, berth__session_current(from), dims);
-  return berth_session_bind(to, dims, from->graph->n_dims, err);
+  return to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err);
 }
 
 berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err) {

@@ -49,15 +49,26 @@ static void check_value(fixture *f, berth_value value, const char *spec) {
   assert_string_equal(text, spec);
 }
 
-#define INTS(key, ...)                                                                                \
-  {.name = (key), .kind = BERTH_ATTR_INTS, .count = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
-   .ints = (const int64_t[]){__VA_ARGS__}}
-#define INT(key, value) {.name = (key), .kind = BERTH_ATTR_INT, .i = (value)}
-#define FLOAT(key, value) {.name = (key), .kind = BERTH_ATTR_FLOAT, .f = (value)}
-#define STRING(key, value) {.name = (key), .kind = BERTH_ATTR_STRING, .s = (value)}
-#define DIMS(key, ...)                                                                                    \
-  {.name = (key), .kind = BERTH_ATTR_DIMS, .count = sizeof((berth_dim[]){__VA_ARGS__}) / sizeof(berth_dim), \
-   .dims = (const berth_dim[]){__VA_ARGS__}}
+#define INTS(key, ...)                                                                                   \
+  {                                                                                                      \
+    .name = (key), .kind = BERTH_ATTR_INTS, .count = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+    .ints = (const int64_t[]) {                                                                          \
+      __VA_ARGS__                                                                                        \
+    }                                                                                                    \
+  }
+#define INT(key, value) \
+  { .name = (key), .kind = BERTH_ATTR_INT, .i = (value) }
+#define FLOAT(key, value) \
+  { .name = (key), .kind = BERTH_ATTR_FLOAT, .f = (value) }
+#define STRING(key, value) \
+  { .name = (key), .kind = BERTH_ATTR_STRING, .s = (value) }
+#define DIMS(key, ...)                                                                                       \
+  {                                                                                                          \
+    .name = (key), .kind = BERTH_ATTR_DIMS, .count = sizeof((berth_dim[]){__VA_ARGS__}) / sizeof(berth_dim), \
+    .dims = (const berth_dim[]) {                                                                            \
+      __VA_ARGS__                                                                                            \
+    }                                                                                                        \
+  }
 
 typedef struct op_case {
   const char *op;
@@ -66,41 +77,107 @@ typedef struct op_case {
   berth_attr attrs[3];
 } op_case;
 
-#define UNARY(op) {op, {"f32 n, 3"}, {"f32 n, 3"}, {{0}}}
-#define BINARY(op) {op, {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}}
-#define BITS(op) {op, {"bool n, 3", "bool 1"}, {"bool n, 3"}, {{0}}}
-#define COMPARE(op) {op, {"f32 n, 3", "f32 3"}, {"bool n, 3"}, {{0}}}
-#define REDUCE(op) {op, {"f32 n, 3, 4"}, {"f32 n, 4"}, {INTS("axes", 1), INT("keepdims", 0)}}
+#define UNARY(op)                     \
+  {                                   \
+    op, {"f32 n, 3"}, {"f32 n, 3"}, { \
+      { 0 }                           \
+    }                                 \
+  }
+#define BINARY(op)                             \
+  {                                            \
+    op, {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, { \
+      { 0 }                                    \
+    }                                          \
+  }
+#define BITS(op)                                  \
+  {                                               \
+    op, {"bool n, 3", "bool 1"}, {"bool n, 3"}, { \
+      { 0 }                                       \
+    }                                             \
+  }
+#define COMPARE(op)                             \
+  {                                             \
+    op, {"f32 n, 3", "f32 3"}, {"bool n, 3"}, { \
+      { 0 }                                     \
+    }                                           \
+  }
+#define REDUCE(op)                                                             \
+  {                                                                            \
+    op, {"f32 n, 3, 4"}, {"f32 n, 4"}, { INTS("axes", 1), INT("keepdims", 0) } \
+  }
 
 static const op_case op_cases[] = {
-    UNARY("identity"), UNARY("neg"), UNARY("abs"), UNARY("exp"), UNARY("log"), UNARY("sqrt"), UNARY("rsqrt"),
-    UNARY("sin"), UNARY("cos"), UNARY("tan"), UNARY("tanh"), UNARY("sigmoid"), UNARY("relu"), UNARY("gelu"),
-    UNARY("gelu_tanh"), UNARY("silu"), UNARY("erf"), UNARY("round"), UNARY("floor"), UNARY("ceil"),
-    UNARY("reciprocal"), UNARY("sign"), {"not", {"bool n"}, {"bool n"}, {{0}}},
+    UNARY("identity"),
+    UNARY("neg"),
+    UNARY("abs"),
+    UNARY("exp"),
+    UNARY("log"),
+    UNARY("sqrt"),
+    UNARY("rsqrt"),
+    UNARY("sin"),
+    UNARY("cos"),
+    UNARY("tan"),
+    UNARY("tanh"),
+    UNARY("sigmoid"),
+    UNARY("relu"),
+    UNARY("gelu"),
+    UNARY("gelu_tanh"),
+    UNARY("silu"),
+    UNARY("erf"),
+    UNARY("round"),
+    UNARY("floor"),
+    UNARY("ceil"),
+    UNARY("reciprocal"),
+    UNARY("sign"),
+    {"not", {"bool n"}, {"bool n"}, {{0}}},
     {"clamp", {"f16 n"}, {"f16 n"}, {FLOAT("min", 0), INT("max", 6)}},
     {"cast", {"f32 n, 2"}, {"i8 n, 2"}, {STRING("to", "i8")}},
-    BINARY("add"), BINARY("sub"), BINARY("mul"), BINARY("div"), BINARY("pow"), BINARY("min"), BINARY("max"),
-    BINARY("mod"), BITS("and"), BITS("or"), BITS("xor"), COMPARE("eq"), COMPARE("ne"), COMPARE("lt"), COMPARE("le"),
-    COMPARE("gt"), COMPARE("ge"),
+    BINARY("add"),
+    BINARY("sub"),
+    BINARY("mul"),
+    BINARY("div"),
+    BINARY("pow"),
+    BINARY("min"),
+    BINARY("max"),
+    BINARY("mod"),
+    BITS("and"),
+    BITS("or"),
+    BITS("xor"),
+    COMPARE("eq"),
+    COMPARE("ne"),
+    COMPARE("lt"),
+    COMPARE("le"),
+    COMPARE("gt"),
+    COMPARE("ge"),
     {"where", {"bool n, 1", "f32 3", "f32 1, 3"}, {"f32 n, 3"}, {{0}}},
     {"matmul", {"f32 n, 2, 3", "f32 3, 5"}, {"f32 n, 2, 5"}, {{0}}},
     {"conv", {"f32 n, 2, 8", "f32 4, 2, 3", ""}, {"f32 n, 4, 6"}, {{0}}},
     {"conv_transpose", {"f32 n, 2, 6", "f32 2, 4, 3"}, {"f32 n, 4, 8"}, {{0}}},
-    {"attention", {"f32 n, 2, s, 8", "f32 n, 2, t, 8", "f32 n, 2, t, 8", "", "f32 s, t"}, {"f32 n, 2, s, 8"},
+    {"attention",
+     {"f32 n, 2, s, 8", "f32 n, 2, t, 8", "f32 n, 2, t, 8", "", "f32 s, t"},
+     {"f32 n, 2, s, 8"},
      {STRING("mode", "causal")}},
     {"rope", {"f32 n, 2, s, 8", "i64 s"}, {"f32 n, 2, s, 8"}, {{0}}},
     {"max_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 4, 4"}, {INTS("kernel", 2, 2), INTS("strides", 2, 2)}},
     {"avg_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 7, 7"}, {INTS("kernel", 2, 2)}},
-    REDUCE("reduce_sum"), REDUCE("reduce_mean"), REDUCE("reduce_max"), REDUCE("reduce_min"), REDUCE("reduce_prod"),
+    REDUCE("reduce_sum"),
+    REDUCE("reduce_mean"),
+    REDUCE("reduce_max"),
+    REDUCE("reduce_min"),
+    REDUCE("reduce_prod"),
     {"arg_max", {"f32 n, 5"}, {"i64 n, 1"}, {INT("axis", 1)}},
     {"arg_min", {"f32 n, 5"}, {"i64 n"}, {INT("axis", 1), INT("keepdims", 0)}},
     {"top_k", {"f32 n, 5"}, {"f32 n, 2", "i64 n, 2"}, {INT("k", 2), INT("axis", 1)}},
-    {"cumsum", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}}, UNARY("softmax"), UNARY("log_softmax"),
-    {"layer_norm", {"f32 n, 3", "", "f32 3"}, {"f32 n, 3"}, {{0}}}, {"rms_norm", {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}},
+    {"cumsum", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},
+    UNARY("softmax"),
+    UNARY("log_softmax"),
+    {"layer_norm", {"f32 n, 3", "", "f32 3"}, {"f32 n, 3"}, {{0}}},
+    {"rms_norm", {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}},
     {"group_norm", {"f32 n, 4, 5"}, {"f32 n, 4, 5"}, {INT("groups", 2)}},
     {"batch_norm", {"f32 n, 4, 5", "f32 4", "f32 4", "f32 4", "f32 4"}, {"f32 n, 4, 5"}, {{0}}},
     {"reshape", {"f32 n, 6"}, {"f32 n, 3, 2"}, {DIMS("shape", {"n", 0}, {NULL, 3}, {NULL, -1})}},
-    {"flatten", {"f32 n, 6, 2"}, {"f32 n, 12"}, {{0}}}, {"squeeze", {"f32 n, 1, 2"}, {"f32 n, 2"}, {INTS("axes", 1)}},
+    {"flatten", {"f32 n, 6, 2"}, {"f32 n, 12"}, {{0}}},
+    {"squeeze", {"f32 n, 1, 2"}, {"f32 n, 2"}, {INTS("axes", 1)}},
     {"unsqueeze", {"f32 n, 2"}, {"f32 1, n, 2"}, {INTS("axes", 0)}},
     {"transpose", {"f32 n, 2, 3"}, {"f32 3, n, 2"}, {INTS("perm", 2, 0, 1)}},
     {"narrow", {"f32 n, 9"}, {"f32 n, 4"}, {INTS("axes", 1), INTS("starts", 1), INTS("ends", 5)}},
@@ -108,7 +185,8 @@ static const op_case op_cases[] = {
     {"expand", {"f32 3"}, {"f32 n, 3"}, {DIMS("shape", {"n", 0}, {NULL, 3})}},
     {"concat", {"f32 n, 2", "f32 n, 3"}, {"f32 n, 5"}, {INT("axis", 1)}},
     {"pad", {"f32 n, 2"}, {"f32 n, 5"}, {INTS("pads", 0, 1, 0, 2)}},
-    {"gather", {"f32 9, 2", "i64 n"}, {"f32 n, 2"}, {{0}}}, {"embedding", {"f32 9, 2", "i32 n"}, {"f32 n, 2"}, {{0}}},
+    {"gather", {"f32 9, 2", "i64 n"}, {"f32 n, 2"}, {{0}}},
+    {"embedding", {"f32 9, 2", "i32 n"}, {"f32 n, 2"}, {{0}}},
     {"scatter", {"f32 n, 4", "i64 n, 2", "f32 n, 2"}, {"f32 n, 4"}, {INT("axis", 1), STRING("reduction", "add")}},
 };
 #define N_OP_CASES (sizeof op_cases / sizeof op_cases[0])
@@ -202,7 +280,8 @@ static void made_up_names_are_free(void **state) {
   berth_value p, c;
   float data = 1;
   assert_int_equal(berth_graph_param(f.graph, NULL, BERTH_F32, BERTH_SHAPE(2), &p, &f.err), BERTH_OK);
-  assert_int_equal(berth_graph_constant(f.graph, NULL, BERTH_F32, berth_shape_fixed(0, NULL), &data, 4, &c, &f.err), BERTH_OK);
+  assert_int_equal(berth_graph_constant(f.graph, NULL, BERTH_F32, berth_shape_fixed(0, NULL), &data, 4, &c, &f.err),
+                   BERTH_OK);
   for (berth_value v = 0; v < berth_graph_n_values(f.graph); v++) {
     assert_int_equal(berth_graph_value(f.graph, v, &info, &f.err), BERTH_OK);
     assert_int_equal(berth_graph_find(f.graph, info.name), v);
@@ -253,7 +332,8 @@ static void lists_what_it_has(void **state) {
   w = 0;
   x = add_input(&f, "x", "i32 2");
   assert_int_equal(berth_graph_param(f.graph, "w", BERTH_I32, BERTH_SHAPE(2), &w, &f.err), BERTH_OK);
-  assert_int_equal(berth_graph_constant(f.graph, "c", BERTH_I32, BERTH_SHAPE(2), data, sizeof data, &c, &f.err), BERTH_OK);
+  assert_int_equal(berth_graph_constant(f.graph, "c", BERTH_I32, BERTH_SHAPE(2), data, sizeof data, &c, &f.err),
+                   BERTH_OK);
   in[0] = x, in[1] = c;
   assert_int_equal(berth_graph_add(f.graph, "add", in, 2, NULL, 0, &y, 1, &f.err), BERTH_OK);
   assert_int_equal(berth_graph_output(f.graph, "out", y, &f.err), BERTH_OK);
@@ -415,7 +495,8 @@ static void refuses_wrong_inputs_and_params(void **state) {
     berth_shape shape = {.rank = c->rank};
     berth_value out = 3;
     memcpy(shape.dim, c->dim, sizeof c->dim);
-    test_expect_error(berth_graph_input(f.graph, c->name, c->type, shape, &out, &f.err), BERTH_INVALID, &f.err, c->part);
+    test_expect_error(berth_graph_input(f.graph, c->name, c->type, shape, &out, &f.err), BERTH_INVALID, &f.err,
+                      c->part);
     assert_int_equal(out, BERTH_VALUE_NONE);
     expect_unchanged(&f, &before, 1);
     test_expect_error(berth_graph_param(f.graph, c->name, c->type, shape, &out, &f.err), BERTH_INVALID, &f.err,
@@ -448,7 +529,8 @@ static void refuses_wrong_constants(void **state) {
   REFUSED("rank", "c", BERTH_F32, BERTH_SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1), data, 4);
 #undef REFUSED
   expect_unchanged(&f, &before, 1);
-  assert_int_equal(berth_graph_constant(f.graph, "none", BERTH_F32, BERTH_SHAPE(0, 3), NULL, 0, &out, &f.err), BERTH_OK);
+  assert_int_equal(berth_graph_constant(f.graph, "none", BERTH_F32, BERTH_SHAPE(0, 3), NULL, 0, &out, &f.err),
+                   BERTH_OK);
   test_buffer_free(&before);
   finish(&f);
 }
@@ -459,7 +541,8 @@ static void refuses_wrong_outputs(void **state) {
   start_small(&f);
   test_buffer before = graph_text(f.graph);
   test_expect_error(berth_graph_output(f.graph, "y", 0, &f.err), BERTH_INVALID, &f.err, "'y'");
-  test_expect_error(berth_graph_output(f.graph, "o", 99, &f.err), BERTH_INVALID, &f.err, "'o': the graph has no value 99");
+  test_expect_error(berth_graph_output(f.graph, "o", 99, &f.err), BERTH_INVALID, &f.err,
+                    "'o': the graph has no value 99");
   test_expect_error(berth_graph_output(f.graph, "o", BERTH_VALUE_NONE, &f.err), BERTH_INVALID, &f.err, "'o'");
   test_expect_error(berth_graph_output(f.graph, "", 0, &f.err), BERTH_INVALID, &f.err, "empty");
   expect_unchanged(&f, &before, 1);

@@ -92,8 +92,7 @@ int share_bytes(const berth_plan *plan, const char *a, const char *b) {
 void assert_view(const berth_plan *plan, const char *view, const char *root, uint64_t root_offset) {
   berth_slot slot = slot_of(plan, view), whole = slot_of(plan, root);
   if (!slot.is_view) fail_msg("'%s' is no view", view);
-  if (slot.root != find(plan, root))
-    fail_msg("'%s' is a view of '%s'", view, plan->graph->values[slot.root].name);
+  if (slot.root != find(plan, root)) fail_msg("'%s' is a view of '%s'", view, plan->graph->values[slot.root].name);
   assert_int_equal(slot.root_offset, root_offset);
   if (whole.offset == BERTH_OFFSET_NONE)
     assert_int_equal(slot.offset, BERTH_OFFSET_NONE);
@@ -254,8 +253,8 @@ static const char *run_once(const berth_graph *graph, numbers *set, const berth_
 }
 
 const char *compare_runs(const berth_graph *graph, const berth_plan_desc *desc) {
-  berth_plan_desc apart = desc_with(BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT |
-                                    BERTH_PLAN_NO_STRIDED);
+  berth_plan_desc apart =
+      desc_with(BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED);
   berth_graph *bound = NULL;
   berth_error err;
   apart.dims = desc->dims;

@@ -28,7 +28,8 @@ static void describe(const berth_graph *graph, uint64_t seed, uint32_t n_nodes, 
 static const char *check_info(const berth_plan *plan, const berth_plan *apart, const berth_plan_desc *desc) {
   berth_plan_info info = berth_plan_get_info(plan), none = berth_plan_get_info(apart);
   if (info.activations_lower_bound > info.activations_size) return "the lower bound is above the size";
-  if (info.arena_size != info.weights_size + info.activations_size + info.scratch_size) return "the parts do not add up";
+  if (info.arena_size != info.weights_size + info.activations_size + info.scratch_size)
+    return "the parts do not add up";
   if (info.total_unshared != none.arena_size) return "total_unshared is not what the plan without reuse takes";
   if (info.saved != info.total_unshared - info.arena_size) return "saved is wrong";
   if (info.total_unshared < info.arena_size) return "sharing made it larger";
@@ -37,8 +38,10 @@ static const char *check_info(const berth_plan *plan, const berth_plan *apart, c
 }
 
 static const char *check_plan(const berth_graph *graph, const berth_plan_desc *desc) {
-  berth_plan_desc none = *desc, other = *desc;
+  berth_plan_desc none = *desc, other = *desc, uniform = *desc;
   none.flags |= BERTH_PLAN_NO_REUSE;
+  uniform.flags |= BERTH_PLAN_F32_UNIFORM;
+  berth_plan_destroy(make_plan(graph, &uniform)); /* checked; the cpu does not run these */
   other.order = desc->order == BERTH_ORDER_SOURCE ? BERTH_ORDER_MEMORY : BERTH_ORDER_SOURCE;
   berth_plan *plan = make_plan(graph, desc), *apart = make_plan(graph, &none), *ordered = make_plan(graph, &other);
   const char *found = check_info(plan, apart, desc);

@@ -7,13 +7,14 @@
 
 static void test_kin_of_reshape(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%a = reshape(%x) {shape = [2, 12]}\n"
-                                       "%b = flatten(%a)\n"
-                                       "%c = unsqueeze(%b) {axes = [0]}\n"
-                                       "%d = squeeze(%c) {axes = [0]}\n"
-                                       "%e = cast(%d) {to = \"f32\"}\n"
-                                       "%f = identity(%e)\n"
-                                       "%y = relu(%f)\noutput \"y\" = %y",
+                                     X
+                                     "%a = reshape(%x) {shape = [2, 12]}\n"
+                                     "%b = flatten(%a)\n"
+                                     "%c = unsqueeze(%b) {axes = [0]}\n"
+                                     "%d = squeeze(%c) {axes = [0]}\n"
+                                     "%e = cast(%d) {to = \"f32\"}\n"
+                                     "%f = identity(%e)\n"
+                                     "%y = relu(%f)\noutput \"y\" = %y",
                                      BERTH_PLAN_NO_INPLACE);
   const char *names[] = {"a", "b", "c", "d", "e", "f"};
   for (size_t i = 0; i < 6; i++) assert_view(plan, names[i], "x", 0);
@@ -30,12 +31,13 @@ static void test_cast_to_another_type_is_no_view(void **state) {
 
 static void test_slices_of_the_outermost_axis(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%a = narrow(%x) {starts = [1], ends = [3]}\n"
-                                       "%b = narrow(%a) {starts = [1], ends = [2]}\n"
-                                       "%c = narrow(%b) {axes = [1], starts = [2], ends = [5]}\n"
-                                       "%u = unsqueeze(%x) {axes = [0]}\n"
-                                       "%d = narrow(%u) {axes = [1], starts = [3], ends = [4]}\n"
-                                       "output \"a\" = %a\noutput \"b\" = %b\noutput \"c\" = %c\noutput \"d\" = %d",
+                                     X
+                                     "%a = narrow(%x) {starts = [1], ends = [3]}\n"
+                                     "%b = narrow(%a) {starts = [1], ends = [2]}\n"
+                                     "%c = narrow(%b) {axes = [1], starts = [2], ends = [5]}\n"
+                                     "%u = unsqueeze(%x) {axes = [0]}\n"
+                                     "%d = narrow(%u) {axes = [1], starts = [3], ends = [4]}\n"
+                                     "output \"a\" = %a\noutput \"b\" = %b\noutput \"c\" = %c\noutput \"d\" = %d",
                                      0);
   assert_view(plan, "a", "x", 24);
   assert_view(plan, "b", "x", 48);
@@ -48,8 +50,9 @@ static void test_slices_of_the_outermost_axis(void **state) {
 
 static void test_split_of_the_outermost_axis(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%a, %b = split(%x) {parts = [1, 3]}\n"
-                                       "%y = softmax(%a)\n%z = softmax(%b)\noutput \"y\" = %y\noutput \"z\" = %z",
+                                     X
+                                     "%a, %b = split(%x) {parts = [1, 3]}\n"
+                                     "%y = softmax(%a)\n%z = softmax(%b)\noutput \"y\" = %y\noutput \"z\" = %z",
                                      0);
   assert_view(plan, "a", "x", 0);
   assert_view(plan, "b", "x", 24);
@@ -68,8 +71,9 @@ static void test_element_size_counts(void **state) {
 /* softmax takes no strides; add takes any. */
 static void test_inner_slice_is_a_view_for_readers_of_strides(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%a = narrow(%x) {axes = [1], starts = [2], ends = [4]}\n"
-                                       "%y = add(%a, %a)\noutput \"y\" = %y",
+                                     X
+                                     "%a = narrow(%x) {axes = [1], starts = [2], ends = [4]}\n"
+                                     "%y = add(%a, %a)\noutput \"y\" = %y",
                                      0);
   assert_view(plan, "a", "x", 8);
   berth_slot slot = slot_of(plan, "a");
@@ -84,8 +88,9 @@ static void test_inner_slice_is_a_view_for_readers_of_strides(void **state) {
 
 static void test_inner_slice_is_copied_for_one_other_reader(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%a = narrow(%x) {axes = [1], starts = [2], ends = [4]}\n"
-                                       "%y = add(%a, %a)\n%z = softmax(%a)\noutput \"y\" = %y\noutput \"z\" = %z",
+                                     X
+                                     "%a = narrow(%x) {axes = [1], starts = [2], ends = [4]}\n"
+                                     "%y = add(%a, %a)\n%z = softmax(%a)\noutput \"y\" = %y\noutput \"z\" = %z",
                                      0);
   assert_owner(plan, "a");
   berth_plan_desc desc = desc_with(0);
@@ -93,17 +98,18 @@ static void test_inner_slice_is_copied_for_one_other_reader(void **state) {
 }
 
 static void test_strided_output_is_copied(void **state) {
-  const berth_plan *plan = plan_text(*state,
-                                     X "%a = transpose(%x)\n%b = add(%a, %a)\noutput \"a\" = %a\noutput \"b\" = %b", 0);
+  const berth_plan *plan =
+      plan_text(*state, X "%a = transpose(%x)\n%b = add(%a, %a)\noutput \"a\" = %a\noutput \"b\" = %b", 0);
   assert_owner(plan, "a");
   assert_int_equal(slot_of(plan, "a").stride[0], 4);
 }
 
 static void test_transpose_and_expand(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%t = transpose(%x)\n%row = reduce_sum(%x) {axes = [0]}\n"
-                                       "%wide = expand(%row) {shape = [4, 6]}\n%w = matmul(%wide, %t)\n"
-                                       "output \"w\" = %w",
+                                     X
+                                     "%t = transpose(%x)\n%row = reduce_sum(%x) {axes = [0]}\n"
+                                     "%wide = expand(%row) {shape = [4, 6]}\n%w = matmul(%wide, %t)\n"
+                                     "output \"w\" = %w",
                                      0);
   assert_view(plan, "t", "x", 0);
   assert_int_equal(slot_of(plan, "t").stride[0], 1);
@@ -117,8 +123,9 @@ static void test_transpose_and_expand(void **state) {
 /* Not every reshape of a strided view can be shown: it is copied then, and right. */
 static void test_reshape_of_a_strided_view(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%t = transpose(%x)\n%r = reshape(%t) {shape = [24]}\n%y = add(%r, %r)\n"
-                                       "output \"y\" = %y",
+                                     X
+                                     "%t = transpose(%x)\n%r = reshape(%t) {shape = [24]}\n%y = add(%r, %r)\n"
+                                     "output \"y\" = %y",
                                      BERTH_PLAN_NO_INPLACE);
   assert_owner(plan, "r");
   berth_plan_desc desc = desc_with(0);
@@ -126,8 +133,9 @@ static void test_reshape_of_a_strided_view(void **state) {
 }
 
 static void test_inner_split(void **state) {
-  static const char text[] = X "%a, %b, %c = split(%x) {axis = 1}\n%ab = mul(%a, %b)\n%abc = add(%ab, %c)\n"
-                               "output \"y\" = %abc";
+  static const char text[] = X
+      "%a, %b, %c = split(%x) {axis = 1}\n%ab = mul(%a, %b)\n%abc = add(%ab, %c)\n"
+      "output \"y\" = %abc";
   const berth_plan *plan = plan_text(*state, text, 0);
   assert_view(plan, "a", "x", 0);
   assert_view(plan, "b", "x", 8);
@@ -136,8 +144,9 @@ static void test_inner_split(void **state) {
   assert_runs_alike(((fixture *)*state)->graph, &desc);
   /* A kernel writes all parts or none: one reader without strides and all are copied. */
   plan = plan_text(*state,
-                   X "%a, %b, %c = split(%x) {axis = 1}\n%ab = mul(%a, %b)\n%s = softmax(%c)\n%abc = add(%ab, %s)\n"
-                     "output \"y\" = %abc",
+                   X
+                   "%a, %b, %c = split(%x) {axis = 1}\n%ab = mul(%a, %b)\n%s = softmax(%c)\n%abc = add(%ab, %s)\n"
+                   "output \"y\" = %abc",
                    0);
   assert_owner(plan, "a");
   assert_owner(plan, "b");
@@ -146,17 +155,19 @@ static void test_inner_split(void **state) {
 
 static void test_backward_slice_is_copied(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%a = narrow(%x) {starts = [3], ends = [-9], steps = [-1]}\n%y = add(%a, %a)\n"
-                                       "output \"y\" = %y",
+                                     X
+                                     "%a = narrow(%x) {starts = [3], ends = [-9], steps = [-1]}\n%y = add(%a, %a)\n"
+                                     "output \"y\" = %y",
                                      BERTH_PLAN_NO_INPLACE);
   assert_owner(plan, "a");
 }
 
 static void test_a_view_keeps_its_root_alive(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%v = reshape(%x) {shape = [24]}\n%w = narrow(%v) {starts = [6], ends = [12]}\n"
-                                       "%p = exp(%in)\n%q = exp(%p)\n%r = exp(%w)\n"
-                                       "output \"q\" = %q\noutput \"r\" = %r",
+                                     X
+                                     "%v = reshape(%x) {shape = [24]}\n%w = narrow(%v) {starts = [6], ends = [12]}\n"
+                                     "%p = exp(%in)\n%q = exp(%p)\n%r = exp(%w)\n"
+                                     "output \"q\" = %q\noutput \"r\" = %r",
                                      BERTH_PLAN_NO_INPLACE);
   assert_view(plan, "w", "x", 24);
   assert_int_equal(buffer_of(plan, "x")->death, 6); /* behind the reader of the view's view */
@@ -170,8 +181,9 @@ static void test_a_view_keeps_its_root_alive(void **state) {
 
 static void test_a_view_that_is_an_output_keeps_its_root_to_the_end(void **state) {
   const berth_plan *plan = plan_text(*state,
-                                     X "%v = narrow(%x) {starts = [1], ends = [2]}\n%p = exp(%in)\n%q = exp(%p)\n"
-                                       "output \"v\" = %v\noutput \"q\" = %q",
+                                     X
+                                     "%v = narrow(%x) {starts = [1], ends = [2]}\n%p = exp(%in)\n%q = exp(%p)\n"
+                                     "output \"v\" = %v\noutput \"q\" = %q",
                                      0);
   assert_view(plan, "v", "x", 24);
   assert_int_equal(buffer_of(plan, "x")->death, 4);
@@ -181,13 +193,13 @@ static void test_a_view_that_is_an_output_keeps_its_root_to_the_end(void **state
 }
 
 static void test_views_of_what_nodes_do_not_make(void **state) {
-  static const char text[] =
-      INPUT "param %w : f32[4, 6]\nconst %c : f32[2, 3] = [1, 2, 3, 4, 5, 6]\n"
-                                   "%wi = narrow(%w) {starts = [2], ends = [3]}\n"
-                                   "%ii = narrow(%in) {starts = [3], ends = [4]}\n"
-                                   "%ci = narrow(%c) {starts = [1], ends = [2]}\n"
-                                   "%y = add(%wi, %ii)\noutput \"wi\" = %wi\noutput \"ii\" = %ii\noutput \"ci\" = %ci\n"
-                                   "output \"y\" = %y\noutput \"in\" = %in\noutput \"c\" = %c\noutput \"w\" = %w";
+  static const char text[] = INPUT
+      "param %w : f32[4, 6]\nconst %c : f32[2, 3] = [1, 2, 3, 4, 5, 6]\n"
+      "%wi = narrow(%w) {starts = [2], ends = [3]}\n"
+      "%ii = narrow(%in) {starts = [3], ends = [4]}\n"
+      "%ci = narrow(%c) {starts = [1], ends = [2]}\n"
+      "%y = add(%wi, %ii)\noutput \"wi\" = %wi\noutput \"ii\" = %ii\noutput \"ci\" = %ci\n"
+      "output \"y\" = %y\noutput \"in\" = %in\noutput \"c\" = %c\noutput \"w\" = %w";
   const berth_plan *plan = plan_text(*state, text, 0);
   assert_view(plan, "wi", "w", 48);
   assert_view(plan, "ii", "in", 72);
@@ -208,10 +220,11 @@ static void test_views_of_what_nodes_do_not_make(void **state) {
 }
 
 static void test_nothing_at_all(void **state) {
-  const berth_plan *plan = plan_text(*state,
-                                     "input %in : f32[3, 0]\n%x = exp(%in)\n%v = reshape(%x) {shape = [0], allowzero = 1}\n"
-                                     "%y = add(%v, %v)\n%z = exp(%y)\noutput \"z\" = %z\noutput \"v\" = %v",
-                                     0);
+  const berth_plan *plan =
+      plan_text(*state,
+                "input %in : f32[3, 0]\n%x = exp(%in)\n%v = reshape(%x) {shape = [0], allowzero = 1}\n"
+                "%y = add(%v, %v)\n%z = exp(%y)\noutput \"z\" = %z\noutput \"v\" = %v",
+                0);
   assert_int_equal(berth_plan_arena_size(plan), 0);
   assert_int_equal(slot_of(plan, "z").size, 0);
   berth_plan_desc desc = desc_with(0);

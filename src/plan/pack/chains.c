@@ -183,7 +183,7 @@ static int32_t lifted(const berth__pack_state *s, berth__pack_link link) {
   const int32_t *restrict latest = s->latest, *restrict least_top = s->least_top;
   int32_t best = link.low;
   for (uint32_t c = link.from; c < link.to; c++) {
-    int32_t candidate = link.low > latest[c] ? least_top[c] : 0;
+    int32_t candidate = least_top[c] & -(int32_t)(link.low > latest[c]); /* without a branch: vector code */
     best = candidate > best ? candidate : best;
   }
   return best;

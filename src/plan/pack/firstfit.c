@@ -30,6 +30,10 @@ typedef struct list {
   size_t at;       /* of its block in the pool */
 } list;
 
+typedef struct node {
+  list own, all;
+} node;
+
 typedef struct pool {
   interval *entries;
   size_t n, capacity;
@@ -38,7 +42,7 @@ typedef struct pool {
 
 struct berth__pack_skyline {
   berth_context *ctx;
-  list *own, *all; /* by node; node 1 is the root, 2k and 2k+1 are the children of k */
+  node *nodes; /* node 1 is the root, 2k and 2k+1 are the children of k */
   uint32_t n_leaves;
   pool pool;
 };
@@ -63,12 +67,11 @@ berth_status berth__pack_skyline_create(berth_context *ctx, uint32_t n_sections,
   sky->ctx = ctx;
   for (sky->n_leaves = 1; sky->n_leaves < n_sections;) sky->n_leaves *= 2;
   for (int k = 0; k < N_CLASSES; k++) sky->pool.free[k] = SIZE_MAX;
-  sky->own = berth__alloc_array_zero(ctx, (size_t)sky->n_leaves * 4, sizeof *sky->own);
-  if (sky->own == NULL) {
+  sky->nodes = berth__alloc_array_zero(ctx, (size_t)sky->n_leaves * 2, sizeof *sky->nodes);
+  if (sky->nodes == NULL) {
     berth__free(ctx, sky);
     return berth__fail_nomem(err, "placing buffers");
   }
-  sky->all = sky->own + (size_t)sky->n_leaves * 2;
   *out = sky;
   return BERTH_OK;
 }
@@ -76,12 +79,12 @@ berth_status berth__pack_skyline_create(berth_context *ctx, uint32_t n_sections,
 void berth__pack_skyline_destroy(berth__pack_skyline *sky) {
   if (sky == NULL) return;
   berth__free(sky->ctx, sky->pool.entries);
-  berth__free(sky->ctx, sky->own);
+  berth__free(sky->ctx, sky->nodes);
   berth__free(sky->ctx, sky);
 }
 
 void berth__pack_skyline_clear(berth__pack_skyline *sky) {
-  for (size_t k = 0; k < (size_t)sky->n_leaves * 4; k++) sky->own[k].n = 0;
+  for (size_t k = 0; k < (size_t)sky->n_leaves * 2; k++) sky->nodes[k].own.n = sky->nodes[k].all.n = 0;
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------------------------- */
@@ -129,17 +132,15 @@ static uint32_t list_find(const interval *range, uint32_t n, int64_t lo) {
 /* Adds [lo, hi), melting it with the ranges that it touches or overlaps. */
 static berth_status list_add(berth__pack_skyline *sky, list *l, int64_t lo, int64_t hi, uint64_t *ticks,
                              berth_error *err) {
-  interval *range = sky->pool.entries + l->at;
+  interval *range = l->n == 0 ? NULL : sky->pool.entries + l->at;
   uint32_t first = l->n == 0 ? 0 : list_find(range, l->n, lo), last = first;
   for (; last < l->n && range[last].lo <= hi; last++) {
     if (range[last].lo < lo) lo = range[last].lo;
     if (range[last].hi > hi) hi = range[last].hi;
   }
   if (first == last) {
-    if (l->class_ == 0 || l->n == UINT32_C(1) << l->class_) {
-      BERTH__TRY(list_grow(sky, l, err));
-      range = sky->pool.entries + l->at;
-    }
+    if (l->class_ == 0 || l->n == UINT32_C(1) << l->class_) BERTH__TRY(list_grow(sky, l, err));
+    range = sky->pool.entries + l->at;
     memmove(range + first + 1, range + first, (l->n - first) * sizeof *range);
     l->n++;
     *ticks += (l->n - first) / 16;
@@ -175,11 +176,11 @@ static void find_path(const berth__pack_skyline *sky, uint32_t lo, uint32_t hi, 
 static uint32_t open_lists(const berth__pack_skyline *sky, const path *p, cursor *c) {
   uint32_t n = 0;
   for (uint32_t k = 0; k < p->n_pieces; k++) {
-    const list *l = &sky->all[p->piece[k]];
+    const list *l = &sky->nodes[p->piece[k]].all;
     if (l->n > 0) c[n++] = (cursor){sky->pool.entries + l->at, l->n, 0};
   }
   for (uint32_t k = 0; k < p->n_above; k++) {
-    const list *l = &sky->own[p->above[k]];
+    const list *l = &sky->nodes[p->above[k]].own;
     if (l->n > 0) c[n++] = (cursor){sky->pool.entries + l->at, l->n, 0};
   }
   return n;
@@ -251,10 +252,10 @@ static int64_t best_gap(cursor *c, uint32_t n, int64_t size, int64_t align, uint
 static berth_status take(berth__pack_skyline *sky, const path *p, int64_t lo, int64_t hi, uint64_t *ticks,
                          berth_error *err) {
   for (uint32_t k = 0; k < p->n_pieces; k++) {
-    BERTH__TRY(list_add(sky, &sky->own[p->piece[k]], lo, hi, ticks, err));
-    BERTH__TRY(list_add(sky, &sky->all[p->piece[k]], lo, hi, ticks, err));
+    BERTH__TRY(list_add(sky, &sky->nodes[p->piece[k]].own, lo, hi, ticks, err));
+    BERTH__TRY(list_add(sky, &sky->nodes[p->piece[k]].all, lo, hi, ticks, err));
   }
-  for (uint32_t k = 0; k < p->n_above; k++) BERTH__TRY(list_add(sky, &sky->all[p->above[k]], lo, hi, ticks, err));
+  for (uint32_t k = 0; k < p->n_above; k++) BERTH__TRY(list_add(sky, &sky->nodes[p->above[k]].all, lo, hi, ticks, err));
   return BERTH_OK;
 }
 

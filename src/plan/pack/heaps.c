@@ -125,7 +125,7 @@ static void sort_by_weight(spread *s) {
 
 static berth_status try_order(spread *s, berth__pack_order order, berth__pack_budget *budget, berth_error *err) {
   const berth__pack_problem *p = &s->problem;
-  berth__pack_sort_items(&s->sorter, p->items, p->n, p->n_sections, order, s->desc->seed, s->base);
+  berth__pack_sort_items(&s->sorter, p->items, p->n, p->n_sections, order, s->base);
   memset(s->weight, 0, p->n * sizeof *s->weight);
   for (int pass = 0; pass < PASSES && !berth__pack_budget_over(budget); pass++) {
     uint32_t homeless;

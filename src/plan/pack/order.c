@@ -107,14 +107,11 @@ static void sort_by(const berth__pack_sorter *sorter, const berth__pack_item *it
 }
 
 void berth__pack_sort_items(const berth__pack_sorter *sorter, const berth__pack_item *items, uint32_t n,
-                            uint32_t n_sections, berth__pack_order order, uint64_t seed, uint32_t *out) {
+                            uint32_t n_sections, berth__pack_order order, uint32_t *out) {
   uint32_t leaves = tree_leaves(n_sections);
-  for (uint32_t i = 0; i < n; i++) out[i] = i;
-  if (seed != 0) {
-    uint64_t state = seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    for (uint32_t i = 0; i < n; i++) sorter->key[i] = berth__pack_random(&state);
-  } else {
-    for (uint32_t i = 0; i < n; i++) sorter->key[i] = items[i].id;
+  for (uint32_t i = 0; i < n; i++) {
+    out[i] = i;
+    sorter->key[i] = items[i].id;
   }
   berth__pack_sort(out, n, sorter->key, sorter->scratch);
   for (int c = MAX_CRITERIA - 1; c >= 0; c--)

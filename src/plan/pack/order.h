@@ -29,8 +29,8 @@ berth_status berth__pack_sorter_create(berth_context *ctx, const berth__pack_ite
                                        uint32_t n_sections, berth__pack_sorter *sorter, berth_error *err);
 void berth__pack_sorter_destroy(berth_context *ctx, berth__pack_sorter *sorter);
 
-/* Writes a permutation of the items. Equal ones stay as given, or are shuffled by a seed other than 0. */
+/* Writes a permutation of the items. Equal ones stay as the caller gave them. */
 void berth__pack_sort_items(const berth__pack_sorter *sorter, const berth__pack_item *items, uint32_t n,
-                            uint32_t n_sections, berth__pack_order order, uint64_t seed, uint32_t *out);
+                            uint32_t n_sections, berth__pack_order order, uint32_t *out);
 
 #endif

@@ -1,9 +1,8 @@
 /* The constructors.
  *
  * A pass places all items by first-fit in one order. Then the squeaky wheel gets the grease: items that stick out
- * above a target halfway between the best height and the lower bound get more weight, the order is sorted by weight
- * first, and the next pass places them earlier. A few passes of this bring most orders from tens of percent above the
- * bound to fractions of one.
+ * above the goal get more weight, the order is sorted by weight first, and the next pass places them earlier. A few
+ * passes of this bring most orders from tens of percent above the bound to fractions of one, or onto it.
  *
  * The classical heuristics of other compilers (largest first, fullest section first, oldest first; first-fit and
  * best-fit) are all passes of the portfolio, so that its result is never worse than theirs. Best-fit looks at every
@@ -15,7 +14,7 @@
 #include "plan/pack/firstfit.h"
 #include "plan/pack/order.h"
 
-enum { BEST_FIT_MAX = 40000, SQUEAKS = 12, PATIENCE = 4 };
+enum { BEST_FIT_MAX = 40000, MOST_PASSES = 6 };
 
 typedef struct builder {
   berth_context *ctx;
@@ -77,64 +76,61 @@ static berth_status run_pass(builder *b, berth__pack_rule rule, int64_t *height,
 
 /* b->order: the base order, heaviest items first. Weights are small, so this is a counting sort. */
 static void sort_by_weight(builder *b) {
-  uint32_t start[SQUEAKS + 2] = {0};
+  uint32_t start[MOST_PASSES + 2] = {0};
   uint32_t n = b->part->n;
-  for (uint32_t i = 0; i < n; i++) start[SQUEAKS - b->weight[i] + 1]++;
-  for (uint32_t w = 1; w < SQUEAKS + 2; w++) start[w] += start[w - 1];
+  for (uint32_t i = 0; i < n; i++) start[MOST_PASSES - b->weight[i] + 1]++;
+  for (uint32_t w = 1; w < MOST_PASSES + 2; w++) start[w] += start[w - 1];
   for (uint32_t k = 0; k < n; k++) {
     uint32_t i = b->base[k];
-    b->order[start[SQUEAKS - b->weight[i]]++] = i;
+    b->order[start[MOST_PASSES - b->weight[i]]++] = i;
   }
 }
 
-static void grease(builder *b, int64_t best) {
+static void grease(builder *b) {
   const berth__pack_part *part = b->part;
-  int64_t target = part->lower_bound + (best - part->lower_bound) / 2;
-  if (target > best - 1) target = best - 1;
   for (uint32_t i = 0; i < part->n; i++)
-    if (top_of(&part->items[i], b->offsets[i]) > target) b->weight[i]++;
+    if (top_of(&part->items[i], b->offsets[i]) > b->enough) b->weight[i]++;
 }
 
-static berth_status squeak(builder *b, berth__pack_order order, uint64_t seed, berth_error *err) {
+static berth_status squeak(builder *b, berth__pack_order order, int passes, berth_error *err) {
   berth__pack_part *part = b->part;
-  berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, seed, b->base);
+  berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, b->base);
   memset(b->weight, 0, part->n * sizeof *b->weight);
-  int64_t best = INT64_MAX;
-  int stale = 0;
-  for (int pass = 0; pass < SQUEAKS && stale < PATIENCE; pass++) {
+  for (int pass = 0; pass < passes && !finished(b); pass++) {
     int64_t height;
     sort_by_weight(b);
     BERTH__TRY(run_pass(b, BERTH__PACK_FIRST_FIT, &height, err));
-    if (finished(b)) return BERTH_OK;
-    stale = height < best ? 0 : stale + 1;
-    if (height < best) best = height;
-    grease(b, best);
+    grease(b);
   }
   return BERTH_OK;
 }
 
-static berth_status best_fit(builder *b, berth__pack_order order, uint64_t seed, berth_error *err) {
+static berth_status best_fit(builder *b, berth__pack_order order, berth_error *err) {
   berth__pack_part *part = b->part;
   int64_t height;
-  berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, seed, b->order);
+  berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, b->order);
   return run_pass(b, BERTH__PACK_BEST_FIT, &height, err);
 }
 
-static berth_status run_all(builder *b, uint64_t seed, berth_error *err) {
-  static const berth__pack_order orders[] = {BERTH__PACK_BY_SIZE,    BERTH__PACK_BY_LIFETIME,
-                                             BERTH__PACK_BY_AREA,     BERTH__PACK_BY_BREADTH,
-                                             BERTH__PACK_BY_START,    BERTH__PACK_BY_SIZE_LIFETIME};
+static berth_status run_all(builder *b, berth_error *err) {
+  /* Largest first is the cheapest and often enough. Fullest section first gains most from its second pass, oldest
+   * first needs several. */
+  static const struct {
+    berth__pack_order order;
+    int passes;
+  } plan[] = {{BERTH__PACK_BY_SIZE, 2},  {BERTH__PACK_BY_BREADTH, 4}, {BERTH__PACK_BY_LIFETIME, 2},
+              {BERTH__PACK_BY_START, 6}, {BERTH__PACK_BY_AREA, 4},    {BERTH__PACK_BY_SIZE_LIFETIME, 2}};
   static const berth__pack_order tight[] = {BERTH__PACK_BY_START, BERTH__PACK_BY_BREADTH, BERTH__PACK_BY_SIZE};
-  for (size_t k = 0; k < sizeof orders / sizeof *orders && !finished(b); k++)
-    BERTH__TRY(squeak(b, orders[k], seed, err));
+  for (size_t k = 0; k < sizeof plan / sizeof *plan && !finished(b); k++)
+    BERTH__TRY(squeak(b, plan[k].order, plan[k].passes, err));
   if (b->part->n > BEST_FIT_MAX) return BERTH_OK;
   for (size_t k = 0; k < sizeof tight / sizeof *tight && !finished(b); k++)
-    BERTH__TRY(best_fit(b, tight[k], seed, err));
+    BERTH__TRY(best_fit(b, tight[k], err));
   return BERTH_OK;
 }
 
-berth_status berth__pack_construct(berth_context *ctx, berth__pack_part *part, uint64_t seed, int64_t enough,
-                                   uint64_t ticks, berth__pack_budget *budget, berth_error *err) {
+berth_status berth__pack_construct(berth_context *ctx, berth__pack_part *part, int64_t enough, uint64_t ticks,
+                                   berth__pack_budget *budget, berth_error *err) {
   builder b = {.ctx = ctx, .part = part, .budget = budget, .enough = enough, .stop = budget->spent + ticks};
   berth_status status;
   uint32_t n = part->n;
@@ -148,7 +144,7 @@ berth_status berth__pack_construct(berth_context *ctx, berth__pack_part *part, u
   b.weight = b.base + 2 * (size_t)n;
   BERTH__TRY_OR_FAIL(berth__pack_sorter_create(ctx, part->items, n, part->n_sections, &b.sorter, err));
   BERTH__TRY_OR_FAIL(berth__pack_skyline_create(ctx, part->n_sections, &b.sky, err));
-  BERTH__TRY_OR_FAIL(run_all(&b, seed, err));
+  BERTH__TRY_OR_FAIL(run_all(&b, err));
 fail:
   berth__pack_skyline_destroy(b.sky);
   berth__pack_sorter_destroy(ctx, &b.sorter);

@@ -6,7 +6,7 @@
 
 /* Places the whole part; part->height and part->offsets hold the best found. Stops when the height is at most
  * `enough`, when `ticks` are spent (but never before the first placement), or when the budget says so. */
-berth_status berth__pack_construct(berth_context *ctx, berth__pack_part *part, uint64_t seed, int64_t enough,
-                                   uint64_t ticks, berth__pack_budget *budget, berth_error *err);
+berth_status berth__pack_construct(berth_context *ctx, berth__pack_part *part, int64_t enough, uint64_t ticks,
+                                   berth__pack_budget *budget, berth_error *err);
 
 #endif

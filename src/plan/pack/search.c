@@ -11,7 +11,7 @@
  * - Failure weights. Items that take part in contradictions gain weight, and of items that rest equally low the
  *   heaviest goes first: the search learns where the problem is tight and starts there.
  * - Restarts. A run that takes too long is abandoned and begun anew with the weights it has taught, under another
- *   order for ties. The allowance grows, so that the search stays complete. */
+ *   order for ties. How long a run may take follows Luby's sequence, which grows, so that the search stays complete. */
 #include "plan/pack/search.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "plan/pack/sort.h"
 #include "plan/pack/state.h"
 
-enum { N_ORDERS = 3, FIRST_ALLOWANCE = 64, GROWTH_NUM = 13, GROWTH_DEN = 10, REPORT_NODES = 64, JITTER = 8 };
+enum { N_ORDERS = 3, LEAST_ALLOWANCE = 64, REPORT_NODES = 64, STEADINESS = 8 };
 
 /* A decision on the stack. */
 typedef struct frame {
@@ -37,12 +37,13 @@ struct berth__pack_searcher {
   uint32_t *order;            /* free items: of those that rest equally low the first one is taken */
   uint32_t *base[N_ORDERS];   /* the orders for ties, before weights */
   uint64_t *key;
+  uint64_t random;
   uint32_t *scratch;
   frame *stack;
   size_t n_stack, stack_capacity;
 };
 
-static berth_status make_orders(berth__pack_searcher *s, uint64_t seed, berth_error *err);
+static berth_status make_orders(berth__pack_searcher *s, berth_error *err);
 
 berth_status berth__pack_searcher_create(berth_context *ctx, const berth__pack_item *items, uint32_t n,
                                          uint32_t n_sections, uint64_t seed, berth__pack_searcher **out,
@@ -51,9 +52,10 @@ berth_status berth__pack_searcher_create(berth_context *ctx, const berth__pack_i
   berth__pack_searcher *s = berth__alloc_zero(ctx, sizeof *s);
   if (s == NULL) return berth__fail_nomem(err, "searching a packing");
   s->ctx = ctx;
+  s->random = (seed + UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0xBF58476D1CE4E5B9) | 1;
   berth_status status;
   BERTH__TRY_OR_FAIL(berth__pack_state_create(ctx, items, n, n_sections, &s->state, err));
-  BERTH__TRY_OR_FAIL(make_orders(s, seed, err));
+  BERTH__TRY_OR_FAIL(make_orders(s, err));
   *out = s;
   return BERTH_OK;
 fail:
@@ -78,16 +80,7 @@ static void drop_fixed(const berth__pack_state *state, uint32_t *order) {
     if (state->items[order[k]].fixed < 0) order[n++] = order[k];
 }
 
-/* A seed other than 0 moves every item by a few places. */
-static void jitter(berth__pack_searcher *s, uint64_t seed, uint32_t *order) {
-  uint64_t state = (seed + UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0xBF58476D1CE4E5B9) | 1;
-  uint32_t n = s->state.n;
-  for (uint32_t k = 0; k < n; k++)
-    s->key[order[k]] = (uint64_t)k * JITTER + berth__pack_random(&state) % n;
-  berth__pack_sort(order, n, s->key, s->scratch);
-}
-
-static berth_status make_orders(berth__pack_searcher *s, uint64_t seed, berth_error *err) {
+static berth_status make_orders(berth__pack_searcher *s, berth_error *err) {
   static const berth__pack_order orders[N_ORDERS] = {BERTH__PACK_BY_SPAN_AREA, BERTH__PACK_BY_BREADTH_AREA,
                                                      BERTH__PACK_BY_BREADTH_SPAN};
   const berth__pack_state *state = &s->state;
@@ -100,19 +93,36 @@ static berth_status make_orders(berth__pack_searcher *s, uint64_t seed, berth_er
   BERTH__TRY(berth__pack_sorter_create(s->ctx, state->items, state->n, state->n_sections, &sorter, err));
   for (size_t k = 0; k < N_ORDERS; k++) {
     s->base[k] = s->order + n * (k + 2);
-    berth__pack_sort_items(&sorter, state->items, state->n, state->n_sections, orders[k], seed, s->base[k]);
-    if (seed != 0) jitter(s, seed, s->base[k]);
+    berth__pack_sort_items(&sorter, state->items, state->n, state->n_sections, orders[k], s->base[k]);
     drop_fixed(state, s->base[k]);
   }
   berth__pack_sorter_destroy(s->ctx, &sorter);
   return BERTH_OK;
 }
 
-static void sort_by_weight(berth__pack_searcher *s, const uint32_t *base) {
+/* The order of a run: heaviest first, and of equally heavy ones as in the base order, but for a few places. The
+ * random moves keep runs from failing in the same way again and again. */
+static void make_order(berth__pack_searcher *s, uint32_t round) {
   const berth__pack_state *state = &s->state;
-  memcpy(s->order, base, state->n_free * sizeof *s->order);
+  uint32_t n = state->n_free;
+  memcpy(s->order, s->base[round % N_ORDERS], n * sizeof *s->order);
+  for (uint32_t k = 0; k < n; k++)
+    s->key[s->order[k]] = (uint64_t)k * STEADINESS + berth__pack_random(&s->random) % n;
+  berth__pack_sort(s->order, n, s->key, s->scratch);
   for (uint32_t i = 0; i < state->n; i++) s->key[i] = UINT32_MAX - state->weight[i];
-  berth__pack_sort(s->order, state->n_free, s->key, s->scratch);
+  berth__pack_sort(s->order, n, s->key, s->scratch);
+  s->state.ticks += (uint64_t)n * 64;
+}
+
+/* Luby's sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: mostly short runs, some long ones, none too late. */
+static uint64_t luby(uint32_t round) {
+  uint64_t i = (uint64_t)round + 1, power = 1;
+  for (;;) {
+    while (2 * power - 1 < i) power *= 2;
+    if (2 * power - 1 == i) return power;
+    i -= power - 1;
+    power = 1;
+  }
 }
 
 /* ---- The tree -------------------------------------------------------------------------------------------------- */
@@ -206,16 +216,15 @@ static berth_status run(berth__pack_searcher *s, int64_t capacity, uint64_t allo
 berth_status berth__pack_search(berth__pack_searcher *s, int64_t capacity, uint64_t ticks, berth__pack_budget *budget,
                                 int64_t *offsets, berth__pack_answer *answer, berth_error *err) {
   berth__pack_state *state = &s->state;
-  uint64_t stop = budget->spent + ticks, allowance = FIRST_ALLOWANCE + state->n_free / 2;
+  uint64_t stop = budget->spent + ticks, allowance = LEAST_ALLOWANCE + state->n_free / 2;
   *answer = BERTH__PACK_UNDECIDED;
   for (uint32_t round = 0;; round++) {
     if (berth__pack_budget_over(budget) || budget->spent >= stop) return BERTH_OK;
-    sort_by_weight(s, s->base[round % N_ORDERS]);
-    BERTH__TRY(run(s, capacity, allowance, stop, budget, answer, err));
+    make_order(s, round);
+    BERTH__TRY(run(s, capacity, allowance * luby(round), stop, budget, answer, err));
     budget->spent += state->ticks;
     state->ticks = 0;
     if (*answer != BERTH__PACK_UNDECIDED) break;
-    if (round % N_ORDERS == N_ORDERS - 1) allowance = allowance * GROWTH_NUM / GROWTH_DEN;
   }
   if (*answer == BERTH__PACK_FOUND) {
     for (uint32_t i = 0; i < state->n; i++)

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "plan/pack/portfolio.h"
+#include "plan/pack/repair.h"
 #include "plan/pack/search.h"
+#include "plan/pack/windows.h"
 
-/* Shares of the effort: construction may take one half, the attempt at the goal a third of the rest. */
-enum { CONSTRUCT_SHARE = 2, GOAL_SHARE = 3, FIRST_SLICE = 64, SMALLEST_STEP = 16, SEARCH_MAX = 2048 };
+/* Shares of the effort, and what counts as small. */
+enum { WINDOWS_SHARE = 10, SMALL_GAP = 32, GOAL_SHARE = 2, FIRST_SLICE = 64, SMALLEST_STEP = 16, REPAIR_SLICES = 4, SEARCH_MAX = 2048 };
 
 int berth__pack_budget_over(berth__pack_budget *budget) {
   if (budget->spent >= budget->next_report && budget->progress != NULL && !budget->cancelled) {
@@ -55,8 +57,9 @@ static berth_status construct_parts(berth__pack_problem *p, const berth__pack_go
   int64_t enough = enough_for(p, goal);
   for (uint32_t i = 0; i < p->n_parts; i++) {
     berth__pack_part *part = &p->parts[i];
-    uint64_t share = budget->limit / CONSTRUCT_SHARE * part->n / p->n;
-    BERTH__TRY(berth__pack_construct(p->ctx, part, goal->seed, enough - part->base, share, budget, err));
+    uint64_t share = budget->limit / p->n * part->n / 4;
+    share *= part->n <= SEARCH_MAX ? 2 : 3;
+    BERTH__TRY(berth__pack_construct(p->ctx, part, enough - part->base, share, budget, err));
   }
   tell(p, budget);
   return BERTH_OK;
@@ -89,27 +92,36 @@ static int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* The goal first, because reaching it ends everything. Then rounds of bisection between the goal and the best height,
- * each attempt with a slice of effort that doubles from round to round: how long a search takes says little about how
- * tight it is, so many short attempts at different capacities find more than a long one. */
-static berth_status search_part(berth__pack_part *part, berth__pack_searcher *searcher, int64_t enough,
-                                int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
-  uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0;
-  uint64_t slice = left / FIRST_SLICE;
-  int64_t refused = -1; /* in this round: the highest capacity without success */
+/* One round of bisection between the goal and the best height, every attempt with the same slice of effort. How long a
+ * search takes says little about how tight it is, so several short attempts at different capacities find more than a
+ * long one. */
+static berth_status bisect(berth__pack_part *part, berth__pack_searcher *searcher, int64_t goal, uint64_t slice,
+                           int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
+  int64_t refused = goal, step = 1 + (part->height - goal) / SMALLEST_STEP;
+  while (part->height - refused > step && !berth__pack_budget_over(budget)) {
+    int64_t capacity = refused + (part->height - refused) / 2;
+    int found;
+    BERTH__TRY(try_capacity(part, searcher, capacity, slice, offsets, budget, &found, err));
+    if (!found) refused = capacity;
+  }
+  return BERTH_OK;
+}
+
+/* The goal first, because reaching it ends everything. Then rounds of bisection, repair and the goal again, with
+ * slices of effort that double from round to round. */
+static berth_status search_part(berth_context *ctx, berth__pack_part *part, berth__pack_searcher *searcher,
+                                int64_t enough, uint64_t seed, int64_t *offsets, berth__pack_budget *budget,
+                                berth_error *err) {
+  uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, slice = left / FIRST_SLICE;
   int found;
   BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), left / GOAL_SHARE, offsets, budget,
                           &found, err));
-  while (part->height > larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
-    int64_t goal = larger(enough, part->lower_bound), gap = part->height - goal;
-    if (refused < goal) refused = goal;
-    int64_t capacity = refused + (part->height - refused) / 2;
-    BERTH__TRY(try_capacity(part, searcher, capacity, slice, offsets, budget, &found, err));
-    if (!found) refused = capacity;
-    if (part->height - refused > 1 + gap / SMALLEST_STEP) continue;
-    refused = -1;
-    slice *= 2;
-    BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), slice, offsets, budget, &found, err));
+  for (; !berth__pack_budget_over(budget); slice *= 2) {
+    int64_t goal = larger(enough, part->lower_bound);
+    if (part->height <= goal) break;
+    BERTH__TRY(bisect(part, searcher, goal, slice, offsets, budget, err));
+    BERTH__TRY(berth__pack_repair(ctx, part, goal, seed + slice, slice * REPAIR_SLICES, budget, err));
+    if (part->height > goal) BERTH__TRY(try_capacity(part, searcher, goal, slice, offsets, budget, &found, err));
   }
   return BERTH_OK;
 }
@@ -129,12 +141,23 @@ static berth_status improve_part(berth__pack_problem *p, berth__pack_part *part,
   berth_status status =
       berth__pack_searcher_create(p->ctx, part->items, part->n, part->n_sections, goal->seed, &searcher, err);
   if (status == BERTH_OK)
-    status = search_part(part, searcher, enough_for(p, goal) - part->base, offsets, budget, err);
+    status = search_part(p->ctx, part, searcher, enough_for(p, goal) - part->base, goal->seed, offsets, budget, err);
   raise_bound(p);
   tell(p, budget);
   berth__pack_searcher_destroy(searcher);
   berth__free(p->ctx, offsets);
   return status;
+}
+
+/* A small part gets a quick try only: the search of the whole will do better if that fails. */
+static berth_status improve_windows(berth__pack_problem *p, berth__pack_part *part, const berth__pack_goal *goal,
+                                    berth__pack_budget *budget, berth_error *err) {
+  int64_t enough = enough_for(p, goal) - part->base;
+  uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0;
+  if (part->n <= SEARCH_MAX) left /= WINDOWS_SHARE;
+  BERTH__TRY(berth__pack_improve(p->ctx, part, enough, goal->seed, left, budget, err));
+  tell(p, budget);
+  return BERTH_OK;
 }
 
 berth_status berth__pack_solve(berth__pack_problem *problem, const berth__pack_goal *goal, berth__pack_budget *budget,
@@ -144,8 +167,11 @@ berth_status berth__pack_solve(berth__pack_problem *problem, const berth__pack_g
   if (goal->construct_only) return BERTH_OK;
   for (uint32_t i = 0; i < problem->n_parts; i++) {
     berth__pack_part *part = &problem->parts[i];
-    if (part->base + part->height <= enough_for(problem, goal) || part->n > SEARCH_MAX) continue;
-    BERTH__TRY(improve_part(problem, part, goal, budget, err));
+    int64_t enough = enough_for(problem, goal) - part->base;
+    if (part->height <= enough) continue;
+    if (part->n > SEARCH_MAX || part->height - enough < enough / SMALL_GAP)
+      BERTH__TRY(improve_windows(problem, part, goal, budget, err));
+    if (part->height > enough && part->n <= SEARCH_MAX) BERTH__TRY(improve_part(problem, part, goal, budget, err));
   }
   return BERTH_OK;
 }

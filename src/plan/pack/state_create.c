@@ -6,18 +6,17 @@
 #include "plan/pack/sort.h"
 #include "plan/pack/state.h"
 
-static int both_free(const berth__pack_item *a, const berth__pack_item *b) {
-  return a->fixed < 0 && b->fixed < 0;
+static int free_conflict(const berth__pack_state *s, uint32_t i, uint32_t j) {
+  return i != j && s->items[j].fixed < 0 && berth__pack_conflict(&s->items[i], &s->items[j]);
 }
 
-/* Twice the same loop: once to count, once to write. */
+/* Twice the same loop: once to count, once to write. Fixed items are not listed; they are in the holes. */
 static berth_status list_conflicts(berth__pack_state *s, berth_error *err) {
   s->conflicts_at = berth__alloc_array_zero(s->ctx, (size_t)s->n + 1, sizeof *s->conflicts_at);
   if (s->conflicts_at == NULL) return berth__fail_nomem(err, "searching a packing");
   uint64_t total = 0;
   for (uint32_t i = 0; i < s->n; i++) {
-    for (uint32_t j = 0; j < s->n; j++)
-      total += i != j && both_free(&s->items[i], &s->items[j]) && berth__pack_conflict(&s->items[i], &s->items[j]);
+    for (uint32_t j = 0; j < s->n && s->items[i].fixed < 0; j++) total += (uint64_t)free_conflict(s, i, j);
     s->conflicts_at[i + 1] = (uint32_t)total;
   }
   if (total >= UINT32_MAX) return berth__fail(err, BERTH_UNSUPPORTED, "pack: too many conflicts for a search");
@@ -25,9 +24,8 @@ static berth_status list_conflicts(berth__pack_state *s, berth_error *err) {
   if (s->conflicts == NULL) return berth__fail_nomem(err, "searching a packing");
   uint32_t at = 0;
   for (uint32_t i = 0; i < s->n; i++)
-    for (uint32_t j = 0; j < s->n; j++)
-      if (i != j && both_free(&s->items[i], &s->items[j]) && berth__pack_conflict(&s->items[i], &s->items[j]))
-        s->conflicts[at++] = j;
+    for (uint32_t j = 0; j < s->n && s->items[i].fixed < 0; j++)
+      if (free_conflict(s, i, j)) s->conflicts[at++] = j;
   s->conflict_sets = berth__alloc_array_zero(s->ctx, s->n * s->words, sizeof *s->conflict_sets);
   if (s->conflict_sets == NULL) return berth__fail_nomem(err, "searching a packing");
   for (uint32_t i = 0; i < s->n; i++)
