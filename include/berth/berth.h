@@ -5,6 +5,7 @@
  * Ownership: every handle you get is yours until its _destroy (NULL is fine). A context outlives what it made.
  *            A plan, arena or session keeps what it needs of its graph. Strings and data that you pass are copied
  *            unless the function says otherwise; strings that you get live as long as the handle they came from.
+ * NULL:      functions that return a status refuse NULL handles with INVALID; plain queries take valid handles only.
  * Errors:    every function that can fail returns a status and fills *err (may be NULL) with a full sentence. On
  *            failure *out is NULL and nothing else has changed.
  * Growth:    descriptors start with struct_size; set them up with their _INIT macro. Fields are only added at the
@@ -387,8 +388,8 @@ typedef enum berth_preset {
 typedef struct berth_plan_desc {
   uint32_t struct_size;
   uint32_t flags;     /* berth_plan_flag */
-  uint64_t align;     /* of every slot, a power of two; 0: 64 */
-  uint64_t guard;     /* bytes kept free after every input and output, not counted in their size; 0: none */
+  uint64_t align;     /* of every buffer, a power of two; 0: 64. A view lies where it must inside its root */
+  uint64_t guard;     /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
   berth_order order;
   uint32_t n_threads; /* workers that need scratch; 0: the context's */
   uint64_t effort;    /* search steps for the packer; 0: its default */

@@ -132,10 +132,15 @@ static berth_status output_at(const berth_session *session, uint32_t index, bert
 }
 
 /* An output that is a view of something outside the arena lies there. */
-static const void *outside_data(const berth_session *session, berth_value value) {
+static berth_status outside_data(const berth_session *session, uint32_t output, berth_value value, const void **data,
+                                 berth_error *err) {
   const berth__place *place = &berth__session_current(session)->plan->places[value];
   const unsigned char *root = session->outside[place->root];
-  return root != NULL ? root + place->root_offset : NULL;
+  if (root == NULL)
+    return berth__fail(err, BERTH_INVALID, "output %u shows '%s', which lies outside the arena and has no memory yet",
+                       output, session->graph->values[place->root].name);
+  *data = root + place->root_offset;
+  return BERTH_OK;
 }
 
 berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size, berth_error *err) {
@@ -143,8 +148,8 @@ berth_status berth_session_read_at(berth_session *session, uint32_t output, void
   BERTH__TRY(output_at(session, output, &value, err));
   BERTH__TRY(check_size(session, "output", value, dst, size, err));
   if (is_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
-  const void *data = outside_data(session, value);
-  if (data == NULL) return berth__fail(err, BERTH_INVALID, "output %u shows an input that has no memory yet", output);
+  const void *data = NULL;
+  BERTH__TRY(outside_data(session, output, value, &data, err));
   if (size != 0) memcpy(dst, data, size);
   return BERTH_OK;
 }
@@ -157,13 +162,16 @@ berth_status berth_session_read(berth_session *session, const char *output, void
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no output '%s'", session->graph->name, output);
 }
 
+static berth_status want_places(bool has_data, size_t *size, berth_error *err) {
+  if (size != NULL) *size = 0;
+  if (!has_data || size == NULL)
+    return berth__fail(err, BERTH_INVALID, "places for the pointer and the size are needed");
+  return BERTH_OK;
+}
+
 static berth_status slot_data(berth_session *session, berth_value value, void **data, size_t *size, berth_error *err) {
   uint64_t bytes = 0;
-  if (data == NULL || size == NULL) return berth__fail(err, BERTH_INVALID, "places for the pointer and the size are needed");
-  *data = NULL;
   berth__value_size(bound_value(session, value), &bytes);
-  if (!is_in_arena(session, value))
-    return berth__fail(err, BERTH_INVALID, "'%s' is planned outside the arena", session->graph->values[value].name);
   BERTH__TRY(berth_arena_slice(session->arena, value, bound_value(session, value)->type, data, NULL, err));
   *size = (size_t)bytes;
   return BERTH_OK;
@@ -172,7 +180,12 @@ static berth_status slot_data(berth_session *session, berth_value value, void **
 berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
                                       berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
+  if (data != NULL) *data = NULL;
+  BERTH__TRY(want_places(data != NULL, size, err));
   BERTH__TRY(input_at(session, input, &value, err));
+  if (!is_in_arena(session, value))
+    return berth__fail(err, BERTH_INVALID, "input '%s' is planned outside the arena",
+                       session->graph->values[value].name);
   return slot_data(session, value, data, size, err);
 }
 
@@ -180,9 +193,18 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
                                        berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
   void *at = NULL;
+  if (data != NULL) *data = NULL;
+  BERTH__TRY(want_places(data != NULL, size, err));
   BERTH__TRY(output_at(session, output, &value, err));
-  BERTH__TRY(slot_data(session, value, data != NULL ? &at : NULL, size, err));
-  *data = at;
+  if (is_in_arena(session, value)) {
+    BERTH__TRY(slot_data(session, value, &at, size, err));
+    *data = at;
+    return BERTH_OK;
+  }
+  uint64_t bytes = 0;
+  BERTH__TRY(outside_data(session, output, value, data, err));
+  berth__value_size(bound_value(session, value), &bytes);
+  *size = (size_t)bytes;
   return BERTH_OK;
 }
 

@@ -100,9 +100,13 @@ static void outputs_may_show_inputs(void **state) {
     fixture f;
     berth_error err;
     float out[16];
+    const void *data = &f;
+    size_t size = 1;
     session_start_with(&f, views, 2, k == 0 ? 0 : BERTH_PLAN_INPUTS_OUTSIDE, 0);
     if (k == 1) {
-      REFUSED(berth_session_read(f.session, "x", out, 64, &err), "memory");
+      REFUSED(berth_session_read(f.session, "x", out, 64, &err), "output 0 shows 'x'");
+      REFUSED(berth_session_output_data(f.session, 1, &data, &size, &err), "output 1 shows 'x'");
+      assert_true(data == NULL && size == 0);
       OK(berth_session_use(f.session, "x", session_x, 64, &err));
     } else {
       OK(berth_session_write(f.session, "x", session_x, 64, &err));
@@ -112,6 +116,10 @@ static void outputs_may_show_inputs(void **state) {
     assert_memory_equal(out, session_x, 64);
     OK(berth_session_read(f.session, "r", out, 32, &err));
     assert_memory_equal(out, session_x + 8, 32);
+    OK(berth_session_output_data(f.session, 1, &data, &size, &err));
+    assert_int_equal(size, 32);
+    assert_memory_equal(data, session_x + 8, 32);
+    if (k == 1) assert_ptr_equal(data, session_x + 8);
     OK(berth_session_read(f.session, "t", out, 64, &err));
     for (int i = 0; i < 16; i++) assert_true(out[i] == session_x[i % 2 * 8 + i / 2]);
     session_finish(&f);

@@ -45,6 +45,7 @@ static void gives_the_bytes_themselves(void **state) {
   test_expect_error(berth_session_input_data(f.session, 1, &in, &size, &err), BERTH_INVALID, &err, "no input number 1");
   test_expect_error(berth_session_output_data(f.session, 2, &out, &size, &err), BERTH_INVALID, &err,
                     "no output number 2");
+  assert_true(in == NULL && out == NULL && size == 0);
   test_expect_error(berth_session_output_data(f.session, 0, NULL, &size, &err), BERTH_INVALID, &err, NULL);
   test_expect_error(berth_session_output_data(f.session, 0, &out, NULL, &err), BERTH_INVALID, &err, NULL);
   test_expect_error(berth_session_input_data(f.session, 0, NULL, &size, &err), BERTH_INVALID, &err, NULL);

@@ -11,7 +11,7 @@
 
 #include "plan/pack/search.h"
 
-enum { LEAST_FREE = 12, MOST_FREE = 90, TICKS_PER_ITEM = 40000, STEPS = 24 };
+enum { LEAST_FREE = 12, MOST_FREE = 90, TICKS_PER_ITEM = 40000, SET_UP_TICKS = 20000, STEPS = 24 };
 
 typedef struct mender {
   berth_context *ctx;
@@ -150,7 +150,7 @@ static berth_status try_group(mender *m, berth__pack_answer *answer, berth_error
   berth__pack_searcher *searcher;
   BERTH__TRY(berth__pack_searcher_create(m->ctx, m->items, n, last - first, berth__pack_random(&m->random), &searcher,
                                          err));
-  m->budget->spent += (uint64_t)n * m->n_group;
+  m->budget->spent += SET_UP_TICKS + (uint64_t)n * m->n_group;
   berth_status status = berth__pack_search(searcher, m->target, (uint64_t)m->n_group * TICKS_PER_ITEM, m->budget,
                                            m->found, answer, err);
   berth__pack_searcher_destroy(searcher);
@@ -180,7 +180,9 @@ static berth_status mend(mender *m, int64_t goal, uint64_t ticks, berth_error *e
     berth__pack_answer answer;
     uint32_t culprit = pick_culprit(m);
     if (culprit == UINT32_MAX) {
+      int64_t before = m->part->height;
       keep(m);
+      if (m->part->height == before) return BERTH_OK; /* only fixed items are left up there */
       set_target(m, goal);
       continue;
     }

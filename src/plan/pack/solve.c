@@ -78,18 +78,25 @@ static void keep(berth__pack_part *part, const int64_t *offsets) {
 }
 
 static berth_status try_capacity(berth__pack_part *part, berth__pack_searcher *searcher, int64_t capacity,
-                                 uint64_t ticks, int64_t *offsets, berth__pack_budget *budget, int *found,
-                                 berth_error *err) {
-  berth__pack_answer answer;
-  BERTH__TRY(berth__pack_search(searcher, capacity, ticks, budget, offsets, &answer, err));
-  if (answer == BERTH__PACK_FOUND) keep(part, offsets);
-  if (answer == BERTH__PACK_IMPOSSIBLE && capacity >= part->lower_bound) part->lower_bound = capacity + 1;
-  *found = answer == BERTH__PACK_FOUND;
+                                 uint64_t ticks, int64_t *offsets, berth__pack_budget *budget,
+                                 berth__pack_answer *answer, berth_error *err) {
+  BERTH__TRY(berth__pack_search(searcher, capacity, ticks, budget, offsets, answer, err));
+  if (*answer == BERTH__PACK_FOUND) keep(part, offsets);
+  if (*answer == BERTH__PACK_IMPOSSIBLE && capacity >= part->lower_bound) part->lower_bound = capacity + 1;
   return BERTH_OK;
 }
 
 static int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
+}
+
+/* The lowest height that is not refuted yet, again after each refutation, until the answer is not known. */
+static berth_status climb(berth__pack_part *part, berth__pack_searcher *searcher, int64_t enough, uint64_t ticks,
+                          int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
+  berth__pack_answer answer = BERTH__PACK_IMPOSSIBLE;
+  while (answer == BERTH__PACK_IMPOSSIBLE && part->height > larger(enough, part->lower_bound))
+    BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), ticks, offsets, budget, &answer, err));
+  return BERTH_OK;
 }
 
 /* One round of bisection between the goal and the best height, every attempt with the same slice of effort. How long a
@@ -100,9 +107,9 @@ static berth_status bisect(berth__pack_part *part, berth__pack_searcher *searche
   int64_t refused = goal, step = 1 + (part->height - goal) / SMALLEST_STEP;
   while (part->height - refused > step && !berth__pack_budget_over(budget)) {
     int64_t capacity = refused + (part->height - refused) / 2;
-    int found;
-    BERTH__TRY(try_capacity(part, searcher, capacity, slice, offsets, budget, &found, err));
-    if (!found) refused = capacity;
+    berth__pack_answer answer;
+    BERTH__TRY(try_capacity(part, searcher, capacity, slice, offsets, budget, &answer, err));
+    if (answer != BERTH__PACK_FOUND) refused = capacity;
   }
   return BERTH_OK;
 }
@@ -113,15 +120,13 @@ static berth_status search_part(berth_context *ctx, berth__pack_part *part, bert
                                 int64_t enough, uint64_t seed, int64_t *offsets, berth__pack_budget *budget,
                                 berth_error *err) {
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, slice = left / FIRST_SLICE;
-  int found;
-  BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), left / GOAL_SHARE, offsets, budget,
-                          &found, err));
-  for (; !berth__pack_budget_over(budget); slice *= 2) {
+  BERTH__TRY(climb(part, searcher, enough, left / GOAL_SHARE, offsets, budget, err));
+  while (part->height > larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
     int64_t goal = larger(enough, part->lower_bound);
-    if (part->height <= goal) break;
     BERTH__TRY(bisect(part, searcher, goal, slice, offsets, budget, err));
     BERTH__TRY(berth__pack_repair(ctx, part, goal, seed + slice, slice * REPAIR_SLICES, budget, err));
-    if (part->height > goal) BERTH__TRY(try_capacity(part, searcher, goal, slice, offsets, budget, &found, err));
+    BERTH__TRY(climb(part, searcher, enough, slice, offsets, budget, err));
+    slice *= 2;
   }
   return BERTH_OK;
 }

@@ -281,6 +281,7 @@ berth_status berth__pack_state_reset(berth__pack_state *s, int64_t capacity, int
     s->bounds[i] = (berth__pack_bounds){.rest = low, .low = low, .before = NO_ITEM};
     s->by_low[i] = i;
   }
+  s->ticks += (uint64_t)s->n * 8 + s->n_sections * 4 + 1000;
   berth__pack_loads(s->items, s->n, s->n_sections, s->load);
   berth__pack_chains_scale(s);
   berth__bits_clear(s->skipped, s->words);
