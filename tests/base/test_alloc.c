@@ -199,8 +199,8 @@ static void a_message_gets_its_place_in_front(void **state) {
   assert_int_equal(err.status, BERTH_MALFORMED);
   berth__fail(&err, BERTH_INVALID, "again: %s", err.message); /* the message as its own argument */
   assert_string_equal(err.message, "again: file \"a\": bad 7");
-  berth__fail(&err, BERTH_IO, "name '%s'", "a\x1b[2J\n\x7f"); /* nothing in a file's names reaches a terminal */
-  assert_string_equal(err.message, "name 'a?[2J??'");
+  berth__fail(&err, BERTH_IO, "name '%s'", "a\x1b[2J\nb\x7f"); /* nothing in a file's names reaches a terminal */
+  assert_string_equal(err.message, "name 'a?[2J?b?'");
   assert_int_equal(berth__fail(NULL, BERTH_IO, "x"), BERTH_IO);
   assert_int_equal(berth__fail_within(NULL, BERTH_IO, "x"), BERTH_IO);
   assert_int_equal(berth__fail_nomem(NULL, "x"), BERTH_NOMEM);

@@ -70,6 +70,7 @@ static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order 
   plan.flags = flags;
   plan.order = order;
   plan.align = 16;
+  plan.effort = 1000; /* as many graphs as possible, not the best of plans */
   desc.plan = &plan;
   desc.flags = BERTH_SESSION_CHECKED;
   *status = berth_session_create(graph, &desc, &session, &err);

@@ -332,8 +332,8 @@ static void equality_sees_every_difference(void **state) {
       "graph \"g\" { input %x : f32[n] const %c : f32[1]=[1] %y=add(%x,%c) %z=softmax(%y) {axis=-1} output \"z\"=%z }",
       "graph \"g\" { input %x : f32[n] const %c : f32[1]=[1] %y=add(%x,%c) %z=softmax(%y) {axis=0} output \"y\"=%z }",
       "graph \"g\" { input %x : f32[n] const %c : f32[1]=[1] %y=add(%x,%c) %z=softmax(%y) {axis=0} output \"z\"=%y }",
-      "graph \"g\" { weights \"\" input %x : f32[n] const %c : f32[1]=[1] %y=add(%x,%c) %z=softmax(%y) output \"z\"=%z "
-      "}",
+      ("graph \"g\" { weights \"w\" input %x : f32[n] const %c : f32[1]=[1]"
+       " %y=add(%x,%c) %z=softmax(%y) {axis=0} output \"z\"=%z }"),
       "graph \"g\" { const %c : f32[1]=[1] input %x : f32[n] %y=add(%x,%c) %z=softmax(%y) {axis=0} output \"z\"=%z }",
   };
   const char *text =

@@ -26,8 +26,6 @@
 
 #define NO_ITEM UINT32_MAX
 
-enum { SECTIONS_TO_BLAME = 4 };
-
 /* Sums of two coarse numbers must fit: the highest bound and a whole load above it. */
 #define LARGEST_COARSE (INT64_C(1) << 29)
 
@@ -126,21 +124,16 @@ static void blame_chain(berth__pack_state *s, uint32_t n, uint32_t section, uint
   s->ticks += n * 2 + (end - block) * (2 + s->words / 4);
 }
 
-/* Looks for critical sections whose chain does not fit and blames the smallest set of decisions. */
+/* Looks for a critical section whose chain does not fit. The first one is blamed: to look for the smallest set of
+ * decisions among several made the search slower, because it spreads the weights. */
 static void check_chains(berth__pack_state *s, uint32_t n, uint32_t n_critical, int *possible) {
   int32_t limit = (int32_t)(limit_of(s) >> s->shift);
-  unsigned smallest = UINT32_MAX, tried = 0;
-  for (uint32_t c = 0; c < n_critical && tried < SECTIONS_TO_BLAME; c++) {
-    if (s->top[c] <= limit) continue;
-    blame_chain(s, n, s->critical[c], s->candidate);
-    tried++;
-    unsigned count = berth__bits_count(s->candidate, s->words);
-    if (count >= smallest) continue;
-    smallest = count;
-    berth__bits_copy(s->conflict, s->candidate, s->words);
-  }
+  uint32_t c = 0;
+  while (c < n_critical && s->top[c] <= limit) c++;
   s->ticks += n_critical / 2;
-  if (tried > 0) *possible = 0;
+  if (c == n_critical) return;
+  blame_chain(s, n, s->critical[c], s->conflict);
+  *possible = 0;
 }
 
 /* ---- Who can be lowest ----------------------------------------------------------------------------------------- */

@@ -12,8 +12,8 @@
 #include "plan/pack/search.h"
 #include "plan/pack/windows.h"
 
-/* Shares of the effort, and what counts as small. */
-enum { WINDOWS_SHARE = 10, SMALL_GAP = 32, GOAL_SHARE = 2, FIRST_SLICE = 64, SMALLEST_STEP = 16, REPAIR_SLICES = 4, SEARCH_MAX = 2048 };
+/* Shares of the effort (the goal gets all but a GOAL_SHARE-th of what search has), and what counts as small. */
+enum { WINDOWS_SHARE = 10, SMALL_GAP = 32, GOAL_SHARE = 3, FIRST_SLICE = 64, SMALLEST_STEP = 16, REPAIR_SLICES = 4, SEARCH_MAX = 2048 };
 
 int berth__pack_budget_over(berth__pack_budget *budget) {
   if (budget->spent >= budget->next_report && budget->progress != NULL && !budget->cancelled) {
@@ -120,7 +120,7 @@ static berth_status search_part(berth_context *ctx, berth__pack_part *part, bert
                                 int64_t enough, uint64_t seed, int64_t *offsets, berth__pack_budget *budget,
                                 berth_error *err) {
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, slice = left / FIRST_SLICE;
-  BERTH__TRY(climb(part, searcher, enough, left / GOAL_SHARE, offsets, budget, err));
+  BERTH__TRY(climb(part, searcher, enough, left - left / GOAL_SHARE, offsets, budget, err));
   while (part->height > larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
     int64_t goal = larger(enough, part->lower_bound);
     BERTH__TRY(bisect(part, searcher, goal, slice, offsets, budget, err));
