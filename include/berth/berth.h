@@ -542,7 +542,8 @@ BERTH_API berth_status berth_session_read(berth_session *session, const char *ou
 BERTH_API berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size,
                                              berth_error *err);
 /* A value that was planned outside the arena (an input, a param) is read from this memory, which stays the caller's
- * and must stay in place; aligned to 64, or to the element where kernels should take it as it is. */
+ * and must stay in place. It must be aligned to the element; 64 is better. An input must be named again when a bind
+ * changes its size. */
 BERTH_API berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
                                          berth_error *err);
 /* Zero-copy: where an input or output lies, until the next bind. Write inputs before every run when they may die. */
@@ -556,7 +557,8 @@ BERTH_API berth_status berth_session_run(berth_session *session, berth_error *er
 BERTH_API const berth_plan *berth_session_plan(const berth_session *session); /* of the current binding */
 BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
-/* Called after every step on the thread that runs, with the node's outputs and the time it took. NULL: stop. */
+/* Called after every step that runs a kernel (views run none), on the thread that runs, with the node's outputs and
+ * the time it took. NULL: stop. */
 typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                               double ms);
 BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);

@@ -34,18 +34,6 @@ static inline int berth__bits_has(const uint64_t *set, size_t i) {
   return (int)((set[i / 64] >> (i % 64)) & 1);
 }
 
-static inline unsigned berth__bits_count(const uint64_t *set, size_t words) {
-  unsigned count = 0;
-  for (size_t w = 0; w < words; w++) {
-    uint64_t x = set[w];
-    x -= (x >> 1) & UINT64_C(0x5555555555555555);
-    x = (x & UINT64_C(0x3333333333333333)) + ((x >> 2) & UINT64_C(0x3333333333333333));
-    x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    count += (unsigned)((x * UINT64_C(0x0101010101010101)) >> 56);
-  }
-  return count;
-}
-
 /* The position of the lowest bit of a word that is not 0. */
 static inline unsigned berth__bits_lowest(uint64_t word) {
 #if defined(__GNUC__)

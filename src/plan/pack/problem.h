@@ -49,7 +49,7 @@ typedef struct berth__pack_problem {
 /* Effort, counted in ticks of about a nanosecond on a desktop of 2020 - by what was done, never by a clock, so that
  * the result is the same everywhere. A step of the public interface is BERTH__PACK_STEP ticks. */
 enum { BERTH__PACK_STEP = 1024 };
-#define BERTH__PACK_DEFAULT_EFFORT UINT64_C(600000)
+#define BERTH__PACK_DEFAULT_EFFORT UINT64_C(800000)
 
 typedef struct berth__pack_budget {
   uint64_t spent, limit; /* ticks */
