@@ -29,7 +29,7 @@ bench:
 	@scripts/install-deps.sh run
 	@cmake --preset bench >/dev/null
 	@cmake --build --preset bench --parallel $(JOBS)
-	@for b in $$(find build/measure/bench -type f -perm -u+x 2>/dev/null | sort); do echo "== $$b"; $$b || exit 1; done
+	@for b in $$(find build/measure/bench -type f -name 'bench_*' -perm -u+x 2>/dev/null | sort); do echo "== $$b"; $$b || exit 1; done
 
 format:
 	find $(wildcard include src tools tests bench examples) -name '*.[ch]' | xargs clang-format -i

@@ -1,11 +1,22 @@
-# Every bench/<area>/<name>.c is a program of its own: <build>/bench/<area>/<name>.
+# bench/<area>/bench_<name>.c is a benchmark: <build>/bench/<area>/bench_<name>, which `make bench` runs. Other C files
+# there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*/*.c)
 foreach(source ${bench_sources})
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH folder)
   cmake_path(GET folder FILENAME area)
+  set(output ${PROJECT_BINARY_DIR}/bench/${area})
+  if(name STREQUAL "malloc_trace")
+    add_library(bench_${name} MODULE ${source})
+    set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${output})
+    target_link_libraries(bench_${name} PRIVATE berth_options Threads::Threads ${CMAKE_DL_LIBS})
+    continue()
+  endif()
   add_executable(bench_${area}_${name} ${source})
-  set_target_properties(bench_${area}_${name} PROPERTIES OUTPUT_NAME ${name}
-                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/${area})
+  set_target_properties(bench_${area}_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${output})
   target_link_libraries(bench_${area}_${name} PRIVATE berth_static berth_options)
 endforeach()
+if(TARGET bench_plan_bench_plan)
+  target_sources(bench_plan_bench_plan PRIVATE tests/support/minilm.c)
+  target_include_directories(bench_plan_bench_plan PRIVATE tests/support)
+endif()

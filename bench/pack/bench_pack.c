@@ -15,7 +15,10 @@
 
 #include "classic.h"
 
-enum { CLASSIC_MAX = 50000, PATH_MAX_LENGTH = 4096 };
+enum {
+  CLASSIC_MAX = 50000,
+  PATH_MAX_LENGTH = 4096
+};
 
 typedef struct settings {
   uint64_t effort, seed;
@@ -58,8 +61,10 @@ fail:
 
 static void show_classic(const berth_pack_buffer *b, size_t n, uint64_t bound) {
   for (int rule = 0; rule < CLASSIC_N; rule++) {
-    if (n > CLASSIC_MAX) printf(" %10s", "-");
-    else printf(" %10.4f", (double)classic_pack(b, n, (classic_rule)rule) / (double)bound);
+    if (n > CLASSIC_MAX)
+      printf(" %10s", "-");
+    else
+      printf(" %10.4f", (double)classic_pack(b, n, (classic_rule)rule) / (double)bound);
   }
 }
 
@@ -72,9 +77,10 @@ static double children_seconds(void) {
 
 static void show_minimalloc(const char *path, uint64_t capacity) {
   char command[PATH_MAX_LENGTH];
-  int length = snprintf(command, sizeof command,
-                        "minimalloc --capacity=%" PRIu64 " --input='%s' --output=/dev/null --timeout=60s >/dev/null 2>&1",
-                        capacity, path);
+  int length =
+      snprintf(command, sizeof command,
+               "minimalloc --capacity=%" PRIu64 " --input='%s' --output=/dev/null --timeout=60s >/dev/null 2>&1",
+               capacity, path);
   if (length < 0 || (size_t)length >= sizeof command) return;
   double before = children_seconds();
   int status = system(command);
@@ -109,9 +115,7 @@ static int bench_file(berth_context *ctx, const char *path, const settings *set)
   return failed;
 }
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* Every .csv of a folder, in the order of their names. */
 static int bench_folder(berth_context *ctx, const char *folder, const settings *set) {

@@ -13,7 +13,13 @@
 
 #include "berth/berth.h"
 
-typedef enum classic_rule { CLASSIC_SIZE_FIRST, CLASSIC_SIZE_BEST, CLASSIC_BREADTH_BEST, CLASSIC_START_BEST, CLASSIC_N } classic_rule;
+typedef enum classic_rule {
+  CLASSIC_SIZE_FIRST,
+  CLASSIC_SIZE_BEST,
+  CLASSIC_BREADTH_BEST,
+  CLASSIC_START_BEST,
+  CLASSIC_N
+} classic_rule;
 
 static const char *const classic_name[CLASSIC_N] = {"size ff", "size bf", "breadth bf", "start bf"};
 
@@ -82,7 +88,7 @@ static void classic_breadths(classic_item *items, size_t n) {
 /* The size that a rule needs; 0 when memory is out. */
 static uint64_t classic_pack(const berth_pack_buffer *buffers, size_t n, classic_rule rule) {
   static int (*const order[CLASSIC_N])(const void *, const void *) = {classic_by_size, classic_by_size,
-                                                                       classic_by_breadth, classic_by_start};
+                                                                      classic_by_breadth, classic_by_start};
   classic_item *items = malloc((n + 1) * sizeof *items), **near = malloc((n + 1) * sizeof *near);
   uint64_t size = 0;
   for (size_t i = 0; i < n && items != NULL; i++) items[i] = (classic_item){&buffers[i], 0, 0, i};

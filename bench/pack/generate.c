@@ -23,9 +23,7 @@ static uint64_t next_random(void) {
   return z ^ (z >> 31);
 }
 
-static double area(const piece *p) {
-  return (double)p->size * (double)(p->upper - p->lower);
-}
+static double area(const piece *p) { return (double)p->size * (double)(p->upper - p->lower); }
 
 /* A heap with the largest piece at the root. */
 static void sift_down(piece *p, size_t n, size_t i) {
@@ -121,10 +119,14 @@ int main(int argc, char **argv) {
   piece *p = malloc((n + 1) * sizeof *p);
   state = strtoull(argv[3], NULL, 10);
   if (p == NULL || n == 0 || height < 8 || time < 1) return 2;
-  if (strcmp(argv[1], "guillotine") == 0) n = guillotine(p, n, height, time);
-  else if (strcmp(argv[1], "dense") == 0) n = dense(p, n, height);
-  else if (strcmp(argv[1], "random") == 0) n = scatter(p, n);
-  else return 2;
+  if (strcmp(argv[1], "guillotine") == 0)
+    n = guillotine(p, n, height, time);
+  else if (strcmp(argv[1], "dense") == 0)
+    n = dense(p, n, height);
+  else if (strcmp(argv[1], "random") == 0)
+    n = scatter(p, n);
+  else
+    return 2;
   write_shuffled(p, n);
   free(p);
   return 0;

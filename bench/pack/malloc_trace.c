@@ -1,12 +1,10 @@
 /* Records the lifetimes of what a program allocates, as an instance for the packer.
  *
- *   cc -O2 -shared -fPIC -DBERTH_PRELOAD -o malloc_trace.so bench/pack/malloc_trace.c -ldl
- *   BERTH_TRACE=trace.csv LD_PRELOAD=./malloc_trace.so some-program
+ *   make bench
+ *   BERTH_TRACE=trace.csv LD_PRELOAD=build/measure/bench/pack/malloc_trace.so some-program
  *
  * Every block is one line `id,lower,upper,size`; the clock counts calls. Sizes are rounded up to 16, as malloc does.
  * Blocks that are never freed live to the end. BERTH_TRACE_MAX bounds the number of blocks (400,000 unless told). */
-#ifdef BERTH_PRELOAD
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -17,7 +15,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SLOTS = 1 << 22, EARLY_BYTES = 1 << 16 };
+enum {
+  SLOTS = 1 << 22,
+  EARLY_BYTES = 1 << 16
+};
 
 typedef struct block {
   uint64_t lower, upper, size;
@@ -151,14 +152,3 @@ __attribute__((destructor)) static void finish(void) {
             (unsigned long long)(blocks[i].upper != 0 ? blocks[i].upper : now + 1), (unsigned long long)blocks[i].size);
   fclose(file);
 }
-
-#else
-
-#include <stdio.h>
-
-int main(void) {
-  puts("malloc_trace is a preload library; the top of bench/pack/malloc_trace.c says how to build and use it");
-  return 0;
-}
-
-#endif

@@ -2,7 +2,11 @@
  * choose the capacity, the heaps and the seed; then every buffer takes ten. */
 #include "fuzz/fuzz.h"
 
-enum { MOST = 64, HEADER = 4, RECORD = 10 };
+enum {
+  MOST = 64,
+  HEADER = 4,
+  RECORD = 10
+};
 
 /* Mostly small numbers, sometimes enormous ones. */
 static uint64_t number(uint8_t kind, uint8_t value) {

@@ -1,7 +1,9 @@
 /* berth_pack(): every kind of input, every way to be wrong, and what is promised about the result. */
 #include "support/support.h"
 
-enum { N_MAX = 600 };
+enum {
+  N_MAX = 600
+};
 
 static berth_pack_buffer buffer(uint64_t size, int64_t lower, int64_t upper) {
   return (berth_pack_buffer){size, 0, lower, upper, BERTH_PACK_FREE};
@@ -53,8 +55,8 @@ static void nothing_to_pack(void **state) {
 
 static void sizes_and_lifetimes_of_zero(void **state) {
   (void)state;
-  berth_pack_buffer b[] = {buffer(0, 0, 5), buffer(8, 2, 2), buffer(4, 0, 5), buffer(4, 1, 3),
-                           {0, 4, 0, 5, 12}, {0, 0, 3, 3, 7}};
+  berth_pack_buffer b[] = {buffer(0, 0, 5), buffer(8, 2, 2),  buffer(4, 0, 5),
+                           buffer(4, 1, 3), {0, 4, 0, 5, 12}, {0, 0, 3, 3, 7}};
   uint64_t offset[6];
   berth_pack_result r = pack(b, 6, NULL, offset);
   assert_int_equal(r.size, 8); /* the buffer that never lives still needs its bytes to exist */
@@ -339,7 +341,9 @@ static void perfect_packings_are_found(void **state) {
 
 /* Buffers stacked into a strip at random moments until it is 95 to 100% full everywhere it can be. */
 static size_t dense(berth_pack_buffer *b, size_t n_max, uint64_t height, uint64_t seed) {
-  enum { TIME = 60 };
+  enum {
+    TIME = 60
+  };
   uint64_t top[TIME] = {0};
   size_t n = 0;
   for (unsigned misses = 0; n < n_max && misses < 400;) {
@@ -396,7 +400,9 @@ static void every_allocation_may_fail(void **state) {
 
 static void many_buffers(void **state) {
   (void)state;
-  enum { MANY = 60000 };
+  enum {
+    MANY = 60000
+  };
   berth_pack_buffer *b = test_malloc(MANY * sizeof *b);
   uint64_t *offset = test_malloc(MANY * sizeof *offset), seed = 3;
   for (size_t i = 0; i < MANY; i++) {

@@ -15,7 +15,9 @@
 
 #include "berth/berth.h"
 
-enum { MAX_N = 7 };
+enum {
+  MAX_N = 7
+};
 
 typedef struct brute {
   const berth_pack_buffer *b;
@@ -34,9 +36,7 @@ static uint64_t next_random(void) {
   return z ^ (z >> 31);
 }
 
-static uint64_t below(uint64_t n) {
-  return next_random() % n;
-}
+static uint64_t below(uint64_t n) { return next_random() % n; }
 
 static int conflict(const berth_pack_buffer *a, const berth_pack_buffer *b) {
   return a->size > 0 && b->size > 0 && a->lower < b->upper && b->lower < a->upper && a->lower < a->upper &&
@@ -52,8 +52,7 @@ static uint64_t lowest(const brute *s, size_t i) {
   const berth_pack_buffer *b = &s->b[i];
   uint64_t align = b->align > 1 ? b->align : 1, x = 0;
   for (size_t j = 0; j < s->n; j++)
-    if (s->placed[j] && s->b[j].offset == BERTH_PACK_FREE && conflict(b, &s->b[j]) &&
-        s->offset[j] + s->b[j].size > x)
+    if (s->placed[j] && s->b[j].offset == BERTH_PACK_FREE && conflict(b, &s->b[j]) && s->offset[j] + s->b[j].size > x)
       x = s->offset[j] + s->b[j].size;
   for (x = (x + align - 1) / align * align;; x += align) {
     int clear = 1;
@@ -122,8 +121,7 @@ static void check_placement(const berth_pack_buffer *b, size_t n, const uint64_t
 static void print_instance(const berth_pack_buffer *b, size_t n, uint64_t best, const berth_pack_result *r) {
   for (size_t i = 0; i < n; i++)
     print_message("  size %llu align %llu [%lld, %lld) offset %lld\n", (unsigned long long)b[i].size,
-                  (unsigned long long)b[i].align, (long long)b[i].lower, (long long)b[i].upper,
-                  (long long)b[i].offset);
+                  (unsigned long long)b[i].align, (long long)b[i].lower, (long long)b[i].upper, (long long)b[i].offset);
   print_message("  true %llu, size %llu, bound %llu, optimal %d fits %d infeasible %d\n", (unsigned long long)best,
                 (unsigned long long)r->size, (unsigned long long)r->lower_bound, r->optimal, r->fits, r->infeasible);
 }

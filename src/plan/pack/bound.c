@@ -46,8 +46,8 @@ static berth_status subtract_tails(berth_context *ctx, const berth__pack_item *i
   return status;
 }
 
-berth_status berth__pack_lower_bound(berth_context *ctx, const berth__pack_item *items, uint32_t n,
-                                     uint32_t n_sections, int64_t *bound, berth_error *err) {
+berth_status berth__pack_lower_bound(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
+                                     int64_t *bound, berth_error *err) {
   int64_t best = 0, largest_tail = 0;
   for (uint32_t i = 0; i < n; i++) {
     int64_t end = (items[i].fixed >= 0 ? items[i].fixed : 0) + items[i].size - items[i].tail;

@@ -36,9 +36,7 @@ void berth__pack_chains_scale(berth__pack_state *s) {
   for (s->shift = 0; (load >> s->shift) >= LARGEST_COARSE;) s->shift++;
 }
 
-static int64_t limit_of(const berth__pack_state *s) {
-  return s->capacity + s->largest_tail;
-}
+static int64_t limit_of(const berth__pack_state *s) { return s->capacity + s->largest_tail; }
 
 /* The unplaced items alive somewhere in [first, last), sorted by their bound. Keeps by_low nearly sorted. */
 static uint32_t collect_chain(berth__pack_state *s, uint32_t first, uint32_t last) {
@@ -81,8 +79,8 @@ static uint32_t make_links(berth__pack_state *s, uint32_t n, uint32_t first, uin
     uint32_t to = s->critical_at[item->hi < last ? item->hi : last];
     if (from == to) continue;
     s->chain[kept] = i;
-    s->links[kept++] = (berth__pack_link){(int32_t)(s->bounds[i].low >> s->shift), (int32_t)(item->size >> s->shift),
-                                          from, to};
+    s->links[kept++] =
+        (berth__pack_link){(int32_t)(s->bounds[i].low >> s->shift), (int32_t)(item->size >> s->shift), from, to};
   }
   s->ticks += n * 2;
   return kept;

@@ -10,8 +10,8 @@ void berth__pack_chains_scale(berth__pack_state *state);
 /* The bound of item i has risen: the next look is at its sections. */
 void berth__pack_touch(berth__pack_state *state, uint32_t i);
 
-/* Everything that follows from the bounds of the items in the touched sections, all of them in [first, last): a contradiction (*possible is
- * false and state->conflict says why), or higher bounds, which are queued. */
+/* Everything that follows from the bounds of the items in the touched sections, all of them in [first, last): a
+ * contradiction (*possible is false and state->conflict says why), or higher bounds, which are queued. */
 berth_status berth__pack_look_at_sections(berth__pack_state *state, uint32_t first, uint32_t last, int *possible,
                                           berth_error *err);
 

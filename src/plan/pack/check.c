@@ -12,7 +12,11 @@
 
 #include "plan/pack/sort.h"
 
-enum { WORD = 64, MAX_LEVELS = 6, NO_RANK = -1 };
+enum {
+  WORD = 64,
+  MAX_LEVELS = 6,
+  NO_RANK = -1
+};
 
 typedef struct rank_set {
   uint64_t *level[MAX_LEVELS]; /* level 0 has one bit a rank */

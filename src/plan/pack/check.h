@@ -14,7 +14,6 @@ typedef struct berth__pack_verdict {
 } berth__pack_verdict;
 
 berth_status berth__pack_check(berth_context *ctx, const berth_pack_buffer *buffers, const uint32_t *index,
-                               size_t n_index, const uint64_t *offsets, berth__pack_verdict *verdict,
-                               berth_error *err);
+                               size_t n_index, const uint64_t *offsets, berth__pack_verdict *verdict, berth_error *err);
 
 #endif

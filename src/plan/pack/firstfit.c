@@ -18,7 +18,12 @@
 
 #include <string.h>
 
-enum { MAX_DEPTH = 32, MAX_LISTS = 4 * MAX_DEPTH, N_CLASSES = 32, FIRST_CLASS = 2 };
+enum {
+  MAX_DEPTH = 32,
+  MAX_LISTS = 4 * MAX_DEPTH,
+  N_CLASSES = 32,
+  FIRST_CLASS = 2
+};
 
 typedef struct interval {
   int64_t lo, hi;
@@ -123,8 +128,10 @@ static uint32_t list_find(const interval *range, uint32_t n, int64_t lo) {
   uint32_t from = 0;
   while (from < n) {
     uint32_t middle = from + (n - from) / 2;
-    if (range[middle].hi < lo) from = middle + 1;
-    else n = middle;
+    if (range[middle].hi < lo)
+      from = middle + 1;
+    else
+      n = middle;
   }
   return from;
 }
@@ -197,8 +204,10 @@ static void gallop(cursor *c, int64_t x) {
   uint32_t end = step < n - at ? at + step : n;
   for (at++; at < end;) {
     uint32_t middle = at + (end - at) / 2;
-    if (c->range[middle].hi <= x) at = middle + 1;
-    else end = middle;
+    if (c->range[middle].hi <= x)
+      at = middle + 1;
+    else
+      end = middle;
   }
   c->at = at;
 }

@@ -18,15 +18,18 @@
 #include "plan/pack/pack.h"
 #include "plan/pack/prepare.h"
 
-enum { MAX_HEAPS = 64, PASSES = 8 };
+enum {
+  MAX_HEAPS = 64,
+  PASSES = 8
+};
 
 typedef struct spread {
   berth_context *ctx;
   const berth_pack_desc *desc;
   berth__pack_problem problem;
   berth__pack_skyline *sky[MAX_HEAPS];
-  int64_t limit[MAX_HEAPS];       /* units */
-  uint64_t filled[MAX_HEAPS];     /* units of size in each heap, this pass */
+  int64_t limit[MAX_HEAPS];   /* units */
+  uint64_t filled[MAX_HEAPS]; /* units of size in each heap, this pass */
   uint64_t best_filled[MAX_HEAPS];
   size_t n_heaps;
   berth__pack_sorter sorter;
@@ -199,7 +202,8 @@ static berth_status polish(spread *s, const berth_pack_buffer *buffers, size_t n
   berth__pack_verdict verdict;
   BERTH__TRY(berth__pack_check(s->ctx, buffers, index, m, offsets, &verdict, err));
   if (verdict.clash || verdict.size > s->desc->heaps[h].limit)
-    return berth__fail(err, BERTH_INTERNAL, "pack: the placement found in heap %u is wrong; please report", (unsigned)h);
+    return berth__fail(err, BERTH_INTERNAL, "pack: the placement found in heap %u is wrong; please report",
+                       (unsigned)h);
   result->size += verdict.size;
   return BERTH_OK;
 }
@@ -226,8 +230,7 @@ static berth_status polish_all(spread *s, const berth_pack_buffer *buffers, size
   uint64_t *local_offsets = berth__alloc_array(s->ctx, n, sizeof *local_offsets);
   uint32_t *index = berth__alloc_array(s->ctx, n, sizeof *index);
   berth_status status = BERTH_OK;
-  if (local == NULL || local_offsets == NULL || index == NULL)
-    status = berth__fail_nomem(err, "packing heaps");
+  if (local == NULL || local_offsets == NULL || index == NULL) status = berth__fail_nomem(err, "packing heaps");
   for (uint32_t h = 0; h < s->n_heaps && status == BERTH_OK; h++)
     status = polish(s, buffers, n, h, local, local_offsets, index, budget, offsets, result, err);
   berth__free(s->ctx, index);

@@ -75,7 +75,16 @@ static uint64_t product_key(uint64_t a, uint64_t b) {
 }
 
 /* Criteria, and lists of them: the most important one first, NONE ends a list. */
-enum { KEY_NONE, KEY_SIZE, KEY_SECTIONS, KEY_SPAN, KEY_AREA, KEY_BREADTH, KEY_START, MAX_CRITERIA = 3 };
+enum {
+  KEY_NONE,
+  KEY_SIZE,
+  KEY_SECTIONS,
+  KEY_SPAN,
+  KEY_AREA,
+  KEY_BREADTH,
+  KEY_START,
+  MAX_CRITERIA = 3
+};
 
 static const int criteria[BERTH__PACK_N_ORDERS][MAX_CRITERIA] = {
     [BERTH__PACK_BY_LIFETIME] = {KEY_SECTIONS, KEY_SIZE},

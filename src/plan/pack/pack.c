@@ -11,8 +11,8 @@
 #include "plan/pack/solve.h"
 
 static berth_status check_arguments(const berth_context *ctx, const berth_pack_buffer *buffers, size_t n,
-                                    const uint64_t *offsets, const berth_pack_result *result,
-                                    const berth_pack_desc *d, berth_error *err) {
+                                    const uint64_t *offsets, const berth_pack_result *result, const berth_pack_desc *d,
+                                    berth_error *err) {
   if (ctx == NULL || result == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_pack needs a context and a place for the result");
   if (n > 0 && (buffers == NULL || offsets == NULL))
@@ -29,8 +29,7 @@ static berth__pack_budget make_budget(const berth_pack_desc *d) {
 }
 
 /* Offsets in bytes, in the caller's order. */
-static void write_offsets(const berth__pack_problem *p, const berth_pack_buffer *buffers, size_t n,
-                          uint64_t *offsets) {
+static void write_offsets(const berth__pack_problem *p, const berth_pack_buffer *buffers, size_t n, uint64_t *offsets) {
   for (size_t i = 0; i < n; i++) offsets[i] = buffers[i].offset == BERTH_PACK_FREE ? 0 : buffers[i].offset;
   for (uint32_t i = 0; i < p->n; i++) offsets[p->items[i].id] = (uint64_t)p->offsets[i] * p->unit;
   for (uint32_t k = 0; k < p->n_parts; k++) {

@@ -14,7 +14,9 @@
 #include "plan/pack/sort.h"
 
 /* Nested lifetimes could make the repetition quadratic: each item is looked at this often on average, no more. */
-enum { LOOKS_PER_ITEM = 64 };
+enum {
+  LOOKS_PER_ITEM = 64
+};
 
 typedef struct range {
   uint32_t first, n;
@@ -96,11 +98,8 @@ static berth_status add_part(splitter *s, const range *r, berth_error *err) {
   berth__pack_problem *p = s->p;
   BERTH__TRY(BERTH__RESERVE(p->ctx, p->parts, s->parts_capacity, (size_t)p->n_parts + 1, err));
   berth__pack_part *part = &p->parts[p->n_parts];
-  *part = (berth__pack_part){.items = p->items + r->first,
-                             .offsets = p->offsets + r->first,
-                             .n = r->n,
-                             .base = r->base,
-                             .height = INT64_MAX};
+  *part = (berth__pack_part){
+      .items = p->items + r->first, .offsets = p->offsets + r->first, .n = r->n, .base = r->base, .height = INT64_MAX};
   uint32_t lo = part->items[0].lo;
   part->n_sections = last_section(part->items, part->n) - lo;
   for (uint32_t i = 0; i < part->n; i++) {

@@ -5,8 +5,9 @@
  * passes of this bring most orders from tens of percent above the bound to fractions of one, or onto it.
  *
  * The classical heuristics of other compilers (largest first, fullest section first, oldest first; first-fit and
- * best-fit) are all passes of the portfolio, so that its result is never worse than theirs. Best-fit looks at every
- * gap and is left out for very large parts, where first-fit with the squeaky wheel is better anyway. */
+ * best-fit) are passes of the portfolio, so that its result is not worse than theirs as long as the effort lasts for
+ * all passes. Best-fit looks at every gap and is left out for very large parts, where first-fit with the squeaky wheel
+ * has been better on everything measured. */
 #include "plan/pack/portfolio.h"
 
 #include <string.h>
@@ -14,7 +15,10 @@
 #include "plan/pack/firstfit.h"
 #include "plan/pack/order.h"
 
-enum { BEST_FIT_MAX = 40000, MOST_PASSES = 6 };
+enum {
+  BEST_FIT_MAX = 40000,
+  MOST_PASSES = 6
+};
 
 typedef struct builder {
   berth_context *ctx;
@@ -29,9 +33,7 @@ typedef struct builder {
   uint64_t stop; /* spent ticks at which construction ends */
 } builder;
 
-static int64_t top_of(const berth__pack_item *item, int64_t offset) {
-  return offset + item->size - item->tail;
-}
+static int64_t top_of(const berth__pack_item *item, int64_t offset) { return offset + item->size - item->tail; }
 
 /* True when there is nothing more to do here. */
 static int finished(const builder *b) {
@@ -124,8 +126,7 @@ static berth_status run_all(builder *b, berth_error *err) {
   for (size_t k = 0; k < sizeof plan / sizeof *plan && !finished(b); k++)
     BERTH__TRY(squeak(b, plan[k].order, plan[k].passes, err));
   if (b->part->n > BEST_FIT_MAX) return BERTH_OK;
-  for (size_t k = 0; k < sizeof tight / sizeof *tight && !finished(b); k++)
-    BERTH__TRY(best_fit(b, tight[k], err));
+  for (size_t k = 0; k < sizeof tight / sizeof *tight && !finished(b); k++) BERTH__TRY(best_fit(b, tight[k], err));
   return BERTH_OK;
 }
 

@@ -48,8 +48,10 @@ static berth_status check_sums(const berth_pack_buffer *buffers, size_t n, berth
     BERTH__TRY(check_buffer(b, i, err));
     uint64_t need = b->size, end = 0;
     int fits = 1;
-    if (b->offset != BERTH_PACK_FREE) fits = berth__add_u64(b->offset, b->size, &end);
-    else if (b->align > 1 && b->size > 0) fits = berth__add_u64(need, b->align - 1, &need);
+    if (b->offset != BERTH_PACK_FREE)
+      fits = berth__add_u64(b->offset, b->size, &end);
+    else if (b->align > 1 && b->size > 0)
+      fits = berth__add_u64(need, b->align - 1, &need);
     if (end > top) top = end;
     if (!fits || !berth__add_u64(sum, need, &sum) || sum > LARGEST_SUM || top > LARGEST_SUM - sum)
       return berth__fail(err, BERTH_INVALID,

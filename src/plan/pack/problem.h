@@ -25,12 +25,12 @@ typedef struct berth__pack_item {
 /* Items that conflict with no item outside: packed on their own, above `base`. */
 typedef struct berth__pack_part {
   berth__pack_item *items;
-  int64_t *offsets;     /* of the best placement known, above base; one for each item */
+  int64_t *offsets; /* of the best placement known, above base; one for each item */
   uint32_t n;
   uint32_t n_sections;
-  int64_t base;         /* room below that buffers alive in the whole part have taken */
-  int64_t lower_bound;  /* of the height, without base */
-  int64_t height;       /* of the best placement known, without base; INT64_MAX: none yet */
+  int64_t base;        /* room below that buffers alive in the whole part have taken */
+  int64_t lower_bound; /* of the height, without base */
+  int64_t height;      /* of the best placement known, without base; INT64_MAX: none yet */
 } berth__pack_part;
 
 typedef struct berth__pack_problem {
@@ -39,16 +39,18 @@ typedef struct berth__pack_problem {
   int64_t *offsets;        /* beside items; of a part's items above its base */
   berth__pack_part *parts;
   uint32_t n, n_parts;
-  uint32_t n_sections;     /* before splitting; parts count their own */
-  uint64_t unit;           /* bytes in one unit */
-  uint64_t least_size;     /* bytes that buffers without a lifetime need */
-  int64_t settled;         /* top of the items that splitting has placed */
-  int64_t lower_bound;     /* units; no placement is smaller */
+  uint32_t n_sections; /* before splitting; parts count their own */
+  uint64_t unit;       /* bytes in one unit */
+  uint64_t least_size; /* bytes that buffers without a lifetime need */
+  int64_t settled;     /* top of the items that splitting has placed */
+  int64_t lower_bound; /* units; no placement is smaller */
 } berth__pack_problem;
 
 /* Effort, counted in ticks of about a nanosecond on a desktop of 2020 - by what was done, never by a clock, so that
  * the result is the same everywhere. A step of the public interface is BERTH__PACK_STEP ticks. */
-enum { BERTH__PACK_STEP = 1024 };
+enum {
+  BERTH__PACK_STEP = 1024
+};
 #define BERTH__PACK_DEFAULT_EFFORT UINT64_C(800000)
 
 typedef struct berth__pack_budget {

@@ -11,7 +11,13 @@
 
 #include "plan/pack/search.h"
 
-enum { LEAST_FREE = 12, MOST_FREE = 90, TICKS_PER_ITEM = 40000, SET_UP_TICKS = 20000, STEPS = 24 };
+enum {
+  LEAST_FREE = 12,
+  MOST_FREE = 90,
+  TICKS_PER_ITEM = 40000,
+  SET_UP_TICKS = 20000,
+  STEPS = 24
+};
 
 typedef struct mender {
   berth_context *ctx;
@@ -19,12 +25,12 @@ typedef struct mender {
   berth__pack_budget *budget;
   uint64_t random;
   int64_t target;
-  int64_t *offsets;         /* the placement being repaired; below part->height */
-  uint8_t *taken;           /* by item: it is free in this repair */
-  uint32_t *group;          /* the free items */
+  int64_t *offsets; /* the placement being repaired; below part->height */
+  uint8_t *taken;   /* by item: it is free in this repair */
+  uint32_t *group;  /* the free items */
   uint32_t n_group;
-  uint32_t *pick;           /* scratch: candidates */
-  berth__pack_item *items;  /* of the search */
+  uint32_t *pick;          /* scratch: candidates */
+  berth__pack_item *items; /* of the search */
   int64_t *found;
 } mender;
 
@@ -49,9 +55,7 @@ static void mender_destroy(mender *m) {
   berth__free(m->ctx, m->offsets);
 }
 
-static uint32_t below(mender *m, uint32_t n) {
-  return (uint32_t)((berth__pack_random(&m->random) >> 32) * n >> 32);
-}
+static uint32_t below(mender *m, uint32_t n) { return (uint32_t)((berth__pack_random(&m->random) >> 32) * n >> 32); }
 
 static int64_t top_of(const mender *m, uint32_t i) {
   return m->offsets[i] + m->part->items[i].size - m->part->items[i].tail;
@@ -148,11 +152,11 @@ static uint32_t build_items(mender *m, uint32_t *first, uint32_t *last) {
 static berth_status try_group(mender *m, berth__pack_answer *answer, berth_error *err) {
   uint32_t first, last, n = build_items(m, &first, &last);
   berth__pack_searcher *searcher;
-  BERTH__TRY(berth__pack_searcher_create(m->ctx, m->items, n, last - first, berth__pack_random(&m->random), &searcher,
-                                         err));
+  BERTH__TRY(
+      berth__pack_searcher_create(m->ctx, m->items, n, last - first, berth__pack_random(&m->random), &searcher, err));
   m->budget->spent += SET_UP_TICKS + (uint64_t)n * m->n_group;
-  berth_status status = berth__pack_search(searcher, m->target, (uint64_t)m->n_group * TICKS_PER_ITEM, m->budget,
-                                           m->found, answer, err);
+  berth_status status =
+      berth__pack_search(searcher, m->target, (uint64_t)m->n_group * TICKS_PER_ITEM, m->budget, m->found, answer, err);
   berth__pack_searcher_destroy(searcher);
   if (status != BERTH_OK || *answer != BERTH__PACK_FOUND) return status;
   for (uint32_t k = 0; k < m->n_group; k++) m->offsets[m->group[k]] = m->found[k];

@@ -22,7 +22,12 @@
 #include "plan/pack/sort.h"
 #include "plan/pack/state.h"
 
-enum { N_ORDERS = 3, LEAST_ALLOWANCE = 64, REPORT_NODES = 64, STEADINESS = 8 };
+enum {
+  N_ORDERS = 3,
+  LEAST_ALLOWANCE = 64,
+  REPORT_NODES = 64,
+  STEADINESS = 8
+};
 
 /* A decision on the stack. */
 typedef struct frame {
@@ -34,8 +39,8 @@ typedef struct frame {
 struct berth__pack_searcher {
   berth_context *ctx;
   berth__pack_state state;
-  uint32_t *order;            /* free items: of those that rest equally low the first one is taken */
-  uint32_t *base[N_ORDERS];   /* the orders for ties, before weights */
+  uint32_t *order;          /* free items: of those that rest equally low the first one is taken */
+  uint32_t *base[N_ORDERS]; /* the orders for ties, before weights */
   uint64_t *key;
   uint64_t random;
   uint32_t *scratch;
@@ -106,8 +111,7 @@ static void make_order(berth__pack_searcher *s, uint32_t round) {
   const berth__pack_state *state = &s->state;
   uint32_t n = state->n_free;
   memcpy(s->order, s->base[round % N_ORDERS], n * sizeof *s->order);
-  for (uint32_t k = 0; k < n; k++)
-    s->key[s->order[k]] = (uint64_t)k * STEADINESS + berth__pack_random(&s->random) % n;
+  for (uint32_t k = 0; k < n; k++) s->key[s->order[k]] = (uint64_t)k * STEADINESS + berth__pack_random(&s->random) % n;
   berth__pack_sort(s->order, n, s->key, s->scratch);
   for (uint32_t i = 0; i < state->n; i++) s->key[i] = UINT32_MAX - state->weight[i];
   berth__pack_sort(s->order, n, s->key, s->scratch);

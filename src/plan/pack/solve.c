@@ -13,7 +13,15 @@
 #include "plan/pack/windows.h"
 
 /* Shares of the effort (the goal gets all but a GOAL_SHARE-th of what search has), and what counts as small. */
-enum { WINDOWS_SHARE = 10, SMALL_GAP = 32, GOAL_SHARE = 3, FIRST_SLICE = 64, SMALLEST_STEP = 16, REPAIR_SLICES = 4, SEARCH_MAX = 2048 };
+enum {
+  WINDOWS_SHARE = 10,
+  SMALL_GAP = 32,
+  GOAL_SHARE = 2,
+  FIRST_SLICE = 16,
+  SMALLEST_STEP = 16,
+  REPAIR_SLICES = 1,
+  SEARCH_MAX = 2048
+};
 
 int berth__pack_budget_over(berth__pack_budget *budget) {
   if (budget->spent >= budget->next_report && budget->progress != NULL && !budget->cancelled) {
@@ -86,9 +94,7 @@ static berth_status try_capacity(berth__pack_part *part, berth__pack_searcher *s
   return BERTH_OK;
 }
 
-static int64_t larger(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The lowest height that is not refuted yet, again after each refutation, until the answer is not known. */
 static berth_status climb(berth__pack_part *part, berth__pack_searcher *searcher, int64_t enough, uint64_t ticks,

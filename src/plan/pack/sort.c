@@ -7,7 +7,11 @@
 
 #include <string.h>
 
-enum { INSERTION_MAX = 48, DIGITS = 8, RADIX = 256 };
+enum {
+  INSERTION_MAX = 48,
+  DIGITS = 8,
+  RADIX = 256
+};
 
 static void insertion_sort(uint32_t *index, size_t n, const uint64_t *key) {
   for (size_t i = 1; i < n; i++) {

@@ -10,8 +10,6 @@
 void berth__pack_sort(uint32_t *index, size_t n, const uint64_t *key, uint32_t *scratch);
 
 /* A signed number as a key that ascends in the same order. */
-static inline uint64_t berth__pack_key_signed(int64_t value) {
-  return (uint64_t)value ^ (UINT64_C(1) << 63);
-}
+static inline uint64_t berth__pack_key_signed(int64_t value) { return (uint64_t)value ^ (UINT64_C(1) << 63); }
 
 #endif

@@ -17,6 +17,10 @@
 
 #define NO_ITEM UINT32_MAX
 
+enum {
+  LOOKS_PER_ITEM = 32
+};
+
 /* ---- Reasons and the trail ------------------------------------------------------------------------------------- */
 
 berth_status berth__pack_new_reason(berth__pack_state *s, berth__pack_reason *out, berth_error *err) {
@@ -49,8 +53,10 @@ static void change_load(berth__pack_state *s, uint32_t i, int64_t sign) {
 
 static void set_skipped(berth__pack_state *s, uint32_t i, uint8_t skipped) {
   s->bounds[i].skipped = skipped;
-  if (skipped) berth__bits_add(s->skipped, i);
-  else berth__bits_remove(s->skipped, i);
+  if (skipped)
+    berth__bits_add(s->skipped, i);
+  else
+    berth__bits_remove(s->skipped, i);
 }
 
 void berth__pack_state_undo(berth__pack_state *s, berth__pack_mark mark) {
@@ -192,7 +198,8 @@ static berth_status check_skipped(berth__pack_state *s, uint32_t j, int *possibl
 static berth_status propagate_item(berth__pack_state *s, uint32_t i, int *possible, berth_error *err) {
   const berth__pack_bounds *b = &s->bounds[i];
   if (b->low > highest_allowed(s, i)) {
-    berth__bits_copy(s->conflict, berth__pack_why(s, berth__pack_why_at_least(s, i, highest_allowed(s, i) + 1)), s->words);
+    berth__bits_copy(s->conflict, berth__pack_why(s, berth__pack_why_at_least(s, i, highest_allowed(s, i) + 1)),
+                     s->words);
     *possible = 0;
     return BERTH_OK;
   }
@@ -209,12 +216,14 @@ static berth_status propagate_item(berth__pack_state *s, uint32_t i, int *possib
 }
 
 /* Works off the queue of items whose bound has risen, then looks at the sections in which they live, which may raise
- * further bounds. */
+ * further bounds. Skipped items that hold each other up would climb to the capacity in steps as small as their sizes;
+ * to stop before everything is worked off is always right, the bounds are just not as high as they could be. */
 static berth_status propagate(berth__pack_state *s, int *possible, berth_error *err) {
   berth_status status = BERTH_OK;
-  while (s->n_queue > 0 && *possible && status == BERTH_OK) {
+  uint64_t patience = (uint64_t)(s->n + 8) * LOOKS_PER_ITEM;
+  while (s->n_queue > 0 && patience > 0 && *possible && status == BERTH_OK) {
     uint32_t first = s->n_sections, last = 0;
-    while (s->n_queue > 0 && *possible && status == BERTH_OK) {
+    for (; s->n_queue > 0 && patience > 0 && *possible && status == BERTH_OK; patience--) {
       uint32_t i = dequeue(s);
       if (s->items[i].lo < first) first = s->items[i].lo;
       if (s->items[i].hi > last) last = s->items[i].hi;
@@ -287,7 +296,8 @@ berth_status berth__pack_state_reset(berth__pack_state *s, int64_t capacity, int
   berth__bits_clear(s->skipped, s->words);
   berth__bits_clear(s->conflict, s->words);
   for (uint32_t i = 0; i < s->n; i++) {
-    if (s->twin[i] != NO_ITEM) BERTH__TRY(berth__pack_raise(s, i, s->bounds[s->twin[i]].low + s->items[i].size, 0, err));
+    if (s->twin[i] != NO_ITEM)
+      BERTH__TRY(berth__pack_raise(s, i, s->bounds[s->twin[i]].low + s->items[i].size, 0, err));
     if (s->bounds[i].low > highest_allowed(s, i)) *possible = 0;
   }
   if (*possible) BERTH__TRY(berth__pack_look_at_sections(s, 0, s->n_sections, possible, err));

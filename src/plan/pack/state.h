@@ -11,8 +11,8 @@
 typedef uint32_t berth__pack_reason; /* a set of decisions in the state's pool; 0 is the empty set */
 
 typedef struct berth__pack_bounds {
-  int64_t rest;  /* the lowest place above the placed conflicts */
-  int64_t low;   /* it cannot lie lower than this; at least rest */
+  int64_t rest; /* the lowest place above the placed conflicts */
+  int64_t low;  /* it cannot lie lower than this; at least rest */
   berth__pack_reason why_rest, why_low, why_skipped;
   uint32_t stamp;  /* the last decision before which it was saved */
   uint32_t before; /* where on the trail the bounds before that decision are; UINT32_MAX: nowhere */
@@ -40,7 +40,7 @@ typedef struct berth__pack_state {
   berth_context *ctx;
   const berth__pack_item *items;
   uint32_t n, n_sections;
-  uint32_t n_free;      /* items to be placed: all but the fixed ones */
+  uint32_t n_free; /* items to be placed: all but the fixed ones */
   uint32_t n_placed;
   int64_t capacity;
   int64_t largest_tail; /* by so much may a chain stick out at most */
@@ -48,32 +48,32 @@ typedef struct berth__pack_state {
   size_t words;         /* of a set of items */
   /* Made once. */
   uint32_t *conflicts, *conflicts_at; /* of item i: conflicts[conflicts_at[i] .. conflicts_at[i + 1]) */
-  uint64_t *conflict_sets; /* the same as sets */
-  uint32_t *twin, *next_twin; /* the equal item that comes before, and the one after, or UINT32_MAX */
+  uint64_t *conflict_sets;            /* the same as sets */
+  uint32_t *twin, *next_twin;         /* the equal item that comes before, and the one after, or UINT32_MAX */
   berth__pack_hole *holes; /* of item i: holes[holes_at[i] .. holes_at[i + 1]), sorted and merged; NULL: none */
   uint32_t *holes_at;
   /* Changed by decisions, restored by undo. */
   berth__pack_bounds *bounds;
   berth__pack_saved *trail;
   size_t n_trail, trail_capacity;
-  uint64_t *pool;       /* reasons, `words` words each */
+  uint64_t *pool; /* reasons, `words` words each */
   size_t n_reasons, pool_capacity;
-  uint64_t *skipped;    /* the set of items whose `skipped` is true */
-  int64_t *load;        /* by section: the sizes of what is not placed */
+  uint64_t *skipped; /* the set of items whose `skipped` is true */
+  int64_t *load;     /* by section: the sizes of what is not placed */
   uint32_t stamp;
   /* Scratch. */
-  uint32_t *queue;      /* a ring: items whose bound has risen, each at most once */
+  uint32_t *queue; /* a ring: items whose bound has risen, each at most once */
   uint32_t queue_head, n_queue;
   uint8_t *queued;
-  uint32_t *by_low;     /* all items, nearly sorted by low */
+  uint32_t *by_low; /* all items, nearly sorted by low */
   uint32_t *chain, *chain_at;
-  uint32_t *critical_at; /* by section: how many sections before it are critical, see chains.c */
-  uint32_t *critical;   /* these sections */
-  berth__pack_link *links;  /* beside chain: what the loops of chains.c need of its items */
+  uint32_t *critical_at;             /* by section: how many sections before it are critical, see chains.c */
+  uint32_t *critical;                /* these sections */
+  berth__pack_link *links;           /* beside chain: what the loops of chains.c need of its items */
   int32_t *top, *latest, *least_top; /* by critical section, coarse: see chains.c */
-  uint64_t *conflict;   /* after a contradiction: the decisions to blame */
+  uint64_t *conflict;                /* after a contradiction: the decisions to blame */
   uint64_t *candidate;
-  uint32_t *weight;     /* by item: how often it took part in a contradiction */
+  uint32_t *weight; /* by item: how often it took part in a contradiction */
   uint64_t ticks;
 } berth__pack_state;
 

@@ -14,7 +14,13 @@
 #include "plan/pack/search.h"
 #include "plan/pack/sort.h"
 
-enum { MOST_FREE = 200, MOST_ITEMS = 1200, MOST_SECTIONS = 600, ATTEMPT_SHARE = 16, N_MARGINS = 6 };
+enum {
+  MOST_FREE = 200,
+  MOST_ITEMS = 1200,
+  MOST_SECTIONS = 600,
+  ATTEMPT_SHARE = 16,
+  N_MARGINS = 6
+};
 
 typedef struct rectangle {
   int64_t lo, hi;
@@ -26,16 +32,16 @@ typedef struct improver {
   berth__pack_part *part;
   berth__pack_budget *budget;
   uint64_t seed;
-  uint32_t first, last;     /* the window */
-  uint32_t *free_item;      /* MOST_FREE entries: the free items */
+  uint32_t first, last; /* the window */
+  uint32_t *free_item;  /* MOST_FREE entries: the free items */
   uint32_t n_free;
-  uint32_t *fixed;          /* by offset: the others that are alive in the window */
+  uint32_t *fixed; /* by offset: the others that are alive in the window */
   uint32_t n_fixed;
   uint64_t *key;
   uint32_t *scratch;
-  rectangle *open, *fresh;  /* the rectangles of the section before, and of this one */
+  rectangle *open, *fresh; /* the rectangles of the section before, and of this one */
   uint32_t n_open, n_fresh;
-  berth__pack_item *items;  /* of the search: the free ones, then rectangles; MOST_ITEMS entries */
+  berth__pack_item *items; /* of the search: the free ones, then rectangles; MOST_ITEMS entries */
   int64_t *offsets;
   uint32_t n_items;
 } improver;
@@ -104,8 +110,10 @@ static void occupied(improver *m, uint32_t section) {
     const berth__pack_item *item = &part->items[m->fixed[k]];
     if (item->lo > section || item->hi <= section) continue;
     int64_t lo = part->offsets[m->fixed[k]];
-    if (m->n_fresh > 0 && m->fresh[m->n_fresh - 1].hi >= lo) m->fresh[m->n_fresh - 1].hi = lo + item->size;
-    else m->fresh[m->n_fresh++] = (rectangle){lo, lo + item->size, section};
+    if (m->n_fresh > 0 && m->fresh[m->n_fresh - 1].hi >= lo)
+      m->fresh[m->n_fresh - 1].hi = lo + item->size;
+    else
+      m->fresh[m->n_fresh++] = (rectangle){lo, lo + item->size, section};
   }
   m->budget->spent += m->n_fixed;
 }
@@ -129,8 +137,10 @@ static int advance(improver *m, uint32_t section) {
     for (; k < m->n_open && m->open[k].lo < m->fresh[j].lo; k++)
       if (!close_rectangle(m, &m->open[k], section)) return 0;
     if (k >= m->n_open || m->open[k].lo != m->fresh[j].lo) continue;
-    if (m->open[k].hi == m->fresh[j].hi) m->fresh[j].since = m->open[k].since;
-    else if (!close_rectangle(m, &m->open[k], section)) return 0;
+    if (m->open[k].hi == m->fresh[j].hi)
+      m->fresh[j].since = m->open[k].since;
+    else if (!close_rectangle(m, &m->open[k], section))
+      return 0;
     k++;
   }
   for (; k < m->n_open; k++)
@@ -175,8 +185,7 @@ static berth_status search_window(improver *m, int64_t goal, uint64_t ticks, int
 }
 
 /* Tries to bring item i below the goal, in windows that grow. */
-static berth_status lower_item(improver *m, uint32_t i, int64_t goal, uint64_t ticks, int *lowered,
-                               berth_error *err) {
+static berth_status lower_item(improver *m, uint32_t i, int64_t goal, uint64_t ticks, int *lowered, berth_error *err) {
   const berth__pack_item *item = &m->part->items[i];
   uint32_t before = UINT32_MAX;
   *lowered = 0;
@@ -193,9 +202,7 @@ static berth_status lower_item(improver *m, uint32_t i, int64_t goal, uint64_t t
   return BERTH_OK;
 }
 
-static void measure(berth__pack_part *part) {
-  part->height = top_of(part, highest_item(part));
-}
+static void measure(berth__pack_part *part) { part->height = top_of(part, highest_item(part)); }
 
 static berth_status lower_all(improver *m, int64_t goal, uint64_t ticks, berth_error *err) {
   uint64_t stop = m->budget->spent + ticks;
