@@ -9,7 +9,8 @@
 #include "minilm.h"
 
 #define ROUNDS 31
-#define SCORE_BYTES ((uint64_t)12 * 128 * 128 * 4) /* what an attention that keeps all its scores takes beside a plan */
+#define SCORE_BYTES ((uint64_t)12 * 128 * 128 * 4) /* what an attention that keeps all its scores takes beside a plan \
+                                                    */
 
 typedef struct interval {
   uint64_t size, offset;
@@ -108,9 +109,10 @@ static void row(const char *what, const berth_plan *plan) {
 
 static void print_classical(const berth_graph *graph, uint32_t flags, const char *what) {
   berth_plan *plan = plan_with(graph, flags | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_STRIDED | BERTH_PLAN_NO_CONCAT);
-  printf("| greedy by size without in-place, as common planners do, %s | %llu | | %llu of attention scores outside the "
-         "plan | |\n",
-         what, (unsigned long long)classical(plan), (unsigned long long)SCORE_BYTES);
+  printf(
+      "| greedy by size without in-place, as common planners do, %s | %llu | | %llu of attention scores outside the "
+      "plan | |\n",
+      what, (unsigned long long)classical(plan), (unsigned long long)SCORE_BYTES);
   berth_plan_destroy(plan);
 }
 

@@ -89,8 +89,8 @@ typedef enum berth_type {
 #undef BERTH_TYPE_ENUM
 } berth_type;
 
-BERTH_API const char *berth_type_name(berth_type type); /* "f32"; "none" for anything else */
-BERTH_API size_t berth_type_size(berth_type type);      /* bytes of one element; 0 for anything else */
+BERTH_API const char *berth_type_name(berth_type type);      /* "f32"; "none" for anything else */
+BERTH_API size_t berth_type_size(berth_type type);           /* bytes of one element; 0 for anything else */
 BERTH_API berth_type berth_type_from_name(const char *name); /* BERTH_TYPE_NONE when there is no such type */
 
 #define BERTH_MAX_RANK 8
@@ -130,7 +130,8 @@ typedef struct berth_context_desc {
   void (*log)(void *user, int level, const char *text); /* NULL: silent. level 0 debug, 1 info, 2 warning */
   void *user;
 } berth_context_desc;
-#define BERTH_CONTEXT_DESC_INIT {(uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL}
+#define BERTH_CONTEXT_DESC_INIT \
+  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL }
 
 BERTH_API berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err);
 BERTH_API void berth_context_destroy(berth_context *ctx);
@@ -138,8 +139,8 @@ BERTH_API void berth_context_destroy(berth_context *ctx);
 /* ---- Graph: values made by nodes ------------------------------------------------------------------------------ */
 
 typedef struct berth_graph berth_graph;
-typedef uint32_t berth_value;          /* a tensor in a graph */
-#define BERTH_VALUE_NONE UINT32_MAX    /* no value: an optional input that is left out */
+typedef uint32_t berth_value;       /* a tensor in a graph */
+#define BERTH_VALUE_NONE UINT32_MAX /* no value: an optional input that is left out */
 
 typedef enum berth_attr_kind {
   BERTH_ATTR_INT = 1,
@@ -197,12 +198,20 @@ BERTH_API berth_status berth_graph_bind(const berth_graph *graph, const berth_di
                                         berth_graph **out, berth_error *err);
 BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* same names, ops, data and order */
 
+/* Some inputs are not data but say what shapes are (the second operand of an ONNX Reshape, say). They must be known
+ * when a plan is made: berth_graph_fix turns such an input into a constant. berth_graph_shapes_depend says which they
+ * are. */
+BERTH_API int berth_graph_shapes_depend(const berth_graph *graph, berth_value input);
+BERTH_API berth_status berth_graph_fix(berth_graph *graph, const char *input, berth_type type, uint32_t rank,
+                                       const int64_t *extents, const void *data, size_t size, berth_error *err);
+
 /* Looking at a graph. */
 typedef enum berth_value_kind {
   BERTH_VALUE_INPUT = 1,
   BERTH_VALUE_PARAM = 2,
   BERTH_VALUE_CONSTANT = 3,
-  BERTH_VALUE_NODE = 4
+  BERTH_VALUE_NODE = 4,
+  BERTH_VALUE_DROPPED = 5 /* in the graph of a plan: no output needs it */
 } berth_value_kind;
 
 typedef struct berth_value_info {
@@ -270,6 +279,47 @@ BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *
 /* Give every param of the graph its weights by name; a param that is missing or of another type or shape fails. */
 BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
 
+/* What an ONNX file says of itself, whether or not berth can load it. */
+typedef struct berth_model_opset {
+  const char *domain; /* "": ONNX's own */
+  int64_t version;
+} berth_model_opset;
+
+typedef struct berth_model_op {
+  const char *domain;
+  const char *name;
+  uint64_t count; /* nodes, with those of inner graphs and functions */
+  int supported;  /* berth has this op; a node of it may still ask for what berth lacks, which loading says */
+} berth_model_op;
+
+typedef struct berth_model_value {
+  const char *name;
+  const char *type; /* "f32" and so on; what berth has no type for as the file calls it: "string", "sequence" */
+  int has_shape;
+  berth_shape shape; /* dimensions without an extent or a name are called "?"; rank is cut at BERTH_MAX_RANK + 1 */
+} berth_model_value;
+
+typedef struct berth_model_info {
+  const char *format;                             /* "onnx" */
+  const char *name, *producer, *producer_version; /* "" where the file does not say */
+  int64_t ir_version;
+  uint64_t n_nodes; /* with those of inner graphs and functions */
+  uint64_t n_functions;
+  uint64_t n_params, param_elements, param_bytes; /* initializers, and tensors in Constant nodes */
+  const berth_model_opset *opsets;
+  size_t n_opsets;
+  const berth_model_op *ops; /* most frequent first */
+  size_t n_ops;
+  const berth_model_value *inputs, *outputs;
+  size_t n_inputs, n_outputs;
+  const char *const *files; /* that hold weights outside the model's own */
+  size_t n_files;
+} berth_model_info;
+
+BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,
+                                           berth_error *err);
+BERTH_API void berth_model_info_destroy(berth_model_info *info);
+
 /* Arrays in NumPy's .npy format. */
 typedef struct berth_array {
   berth_type type;
@@ -282,8 +332,7 @@ typedef struct berth_array {
 BERTH_API berth_status berth_npy_load(berth_context *ctx, const char *path, berth_array *out, berth_error *err);
 BERTH_API berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, berth_array *out,
                                        berth_error *err);
-BERTH_API berth_status berth_npy_save(berth_context *ctx, const char *path, const berth_array *array,
-                                      berth_error *err);
+BERTH_API berth_status berth_npy_save(berth_context *ctx, const char *path, const berth_array *array, berth_error *err);
 BERTH_API void berth_array_free(berth_context *ctx, berth_array *array);
 
 /* ---- Custom ops ----------------------------------------------------------------------------------------------- */
@@ -299,7 +348,8 @@ typedef struct berth_tensor {
 } berth_tensor;
 
 /* One call of a kernel. The attributes stand in the order in which the op declares them, defaults filled in.
- * The kernel does the work items [begin, end) and nothing else; a call may run beside others on other threads. */
+ * The kernel does the work items [begin, end) and nothing else; a call may run beside others on other threads. There is
+ * no call when every output is empty. */
 typedef struct berth_op_call {
   const berth_tensor *in;
   const berth_tensor *out;
@@ -312,13 +362,13 @@ typedef struct berth_op_call {
 } berth_op_call;
 
 typedef struct berth_op_infer {
-  const berth_type *in_type;   /* BERTH_TYPE_NONE for an operand that is left out */
+  const berth_type *in_type; /* BERTH_TYPE_NONE for an operand that is left out */
   const berth_shape *in_shape;
   uint32_t n_in, n_out;
   const berth_attr *attrs;
   uint32_t n_attrs;
-  berth_type *out_type;        /* to be set */
-  berth_shape *out_shape;      /* to be set */
+  berth_type *out_type;   /* to be set */
+  berth_shape *out_shape; /* to be set */
   void *user;
 } berth_op_infer;
 
@@ -336,7 +386,8 @@ typedef struct berth_op_desc {
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);
   void *user; /* must outlive the context */
 } berth_op_desc;
-#define BERTH_OP_DESC_INIT {(uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL}
+#define BERTH_OP_DESC_INIT \
+  { (uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
 BERTH_API berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, berth_error *err);
 BERTH_API uint32_t berth_op_count(const berth_context *ctx);
@@ -345,11 +396,11 @@ BERTH_API const char *berth_op_name(const berth_context *ctx, uint32_t index);
 /* ---- Devices -------------------------------------------------------------------------------------------------- */
 
 typedef struct berth_device_info {
-  const char *name;        /* what `device` in a descriptor takes: "cpu" */
-  char description[128];   /* "AMD EPYC, 2 threads" */
+  const char *name;      /* what `device` in a descriptor takes: "cpu" */
+  char description[128]; /* "AMD EPYC, 2 threads" */
   int available;
-  const char *reason;      /* why not, where it is not; otherwise NULL */
-  uint64_t memory;         /* bytes it has; 0: unknown */
+  const char *reason; /* why not, where it is not; otherwise NULL */
+  uint64_t memory;    /* bytes it has; 0: unknown */
 } berth_device_info;
 
 BERTH_API uint32_t berth_device_count(const berth_context *ctx);
@@ -370,7 +421,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_INPLACE = 1 << 5,        /* no output takes the place of a dying operand */
   BERTH_PLAN_NO_CONCAT = 1 << 6,         /* the parts of a concat are not born inside it */
   BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: such slices and transposes are copied */
-  BERTH_PLAN_F32_UNIFORM = 1 << 8        /* four bytes an element, whatever the type */
+  BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes an element, whatever the type */
+  BERTH_PLAN_NO_PASSES = 1 << 9          /* the graph as it is: nothing is folded or left out */
 } berth_plan_flag;
 
 typedef enum berth_order {
@@ -387,19 +439,20 @@ typedef enum berth_preset {
 
 typedef struct berth_plan_desc {
   uint32_t struct_size;
-  uint32_t flags;     /* berth_plan_flag */
-  uint64_t align;     /* of every buffer, a power of two; 0: 64. A view lies where it must inside its root */
-  uint64_t guard;     /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
+  uint32_t flags; /* berth_plan_flag */
+  uint64_t align; /* of every buffer, a power of two; 0: 64. A view lies where it must inside its root */
+  uint64_t guard; /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
   berth_order order;
-  uint32_t n_threads; /* workers that need scratch; 0: the context's */
-  uint64_t effort;    /* search steps for the packer; 0: its default */
-  uint64_t budget;    /* fail unless the arena is at most this large; 0: no limit */
-  const char *device; /* whose limits to plan for; NULL: "cpu" */
+  uint32_t n_threads;    /* workers that need scratch; 0: the context's */
+  uint64_t effort;       /* search steps for the packer; 0: its default */
+  uint64_t budget;       /* fail unless the arena is at most this large; 0: no limit */
+  const char *device;    /* whose limits to plan for; NULL: "cpu" */
   const berth_dim *dims; /* named dimensions */
   size_t n_dims;
   const berth_layout *layout; /* put the params where another plan has them */
 } berth_plan_desc;
-#define BERTH_PLAN_DESC_INIT {(uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_SOURCE, 0, 0, 0, NULL, NULL, 0, NULL}
+#define BERTH_PLAN_DESC_INIT \
+  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_SOURCE, 0, 0, 0, NULL, NULL, 0, NULL }
 
 BERTH_API berth_plan_desc berth_plan_preset(berth_preset preset);
 BERTH_API berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
@@ -416,18 +469,18 @@ typedef struct berth_plan_info {
   uint64_t saved;                   /* total_unshared - arena_size */
   int optimal;                      /* proven: no smaller arena for these buffers */
   uint32_t n_values, n_buffers, n_steps;
-  uint64_t pack_nodes;              /* search effort spent */
+  uint64_t pack_nodes; /* search effort spent */
 } berth_plan_info;
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 
 typedef struct berth_slot {
-  uint64_t offset;      /* in the arena; BERTH_OFFSET_NONE when it has no bytes there */
-  uint64_t size;        /* bytes that the value needs */
+  uint64_t offset;       /* in the arena; BERTH_OFFSET_NONE when it has no bytes there */
+  uint64_t size;         /* bytes that the value needs */
   uint32_t birth, death; /* alive over the steps [birth, death) */
-  int is_view;          /* owns no bytes: lies inside root */
-  berth_value root;     /* the value whose bytes it uses; itself when it owns them */
-  uint64_t root_offset; /* bytes from the start of root */
+  int is_view;           /* owns no bytes: lies inside root */
+  berth_value root;      /* the value whose bytes it uses; itself when it owns them */
+  uint64_t root_offset;  /* bytes from the start of root */
   uint32_t rank;
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
 } berth_slot;
@@ -461,12 +514,13 @@ typedef struct berth_arena berth_arena;
 typedef struct berth_arena_desc {
   uint32_t struct_size;
   uint32_t reserved;
-  const char *device;   /* NULL: "cpu" */
-  void *memory;         /* use this block (cpu only; aligned as planned) and not one of our own */
+  const char *device; /* NULL: "cpu" */
+  void *memory;       /* use this block (cpu only; aligned as planned) and not one of our own */
   uint64_t memory_size;
-  uint64_t min_size;    /* at least this large, for plans that come later; 0: as the plan says */
+  uint64_t min_size; /* at least this large, for plans that come later; 0: as the plan says */
 } berth_arena_desc;
-#define BERTH_ARENA_DESC_INIT {(uint32_t)sizeof(berth_arena_desc), 0, NULL, NULL, 0, 0}
+#define BERTH_ARENA_DESC_INIT \
+  { (uint32_t)sizeof(berth_arena_desc), 0, NULL, NULL, 0, 0 }
 
 /* The arena starts zeroed. Values, ranges and sizes that are not right are errors, never clamped. */
 BERTH_API berth_status berth_arena_create(const berth_plan *plan, const berth_arena_desc *desc, berth_arena **out,
@@ -511,15 +565,16 @@ typedef enum berth_session_flag {
 
 typedef struct berth_session_desc {
   uint32_t struct_size;
-  uint32_t flags;              /* berth_session_flag */
-  const char *device;          /* NULL: "cpu" */
-  uint32_t n_threads;          /* 0: the context's */
+  uint32_t flags;     /* berth_session_flag */
+  const char *device; /* NULL: "cpu" */
+  uint32_t n_threads; /* 0: the context's */
   uint32_t reserved;
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */
   uint64_t memory_size;
 } berth_session_desc;
-#define BERTH_SESSION_DESC_INIT {(uint32_t)sizeof(berth_session_desc), 0, NULL, 0, 0, NULL, NULL, 0}
+#define BERTH_SESSION_DESC_INIT \
+  { (uint32_t)sizeof(berth_session_desc), 0, NULL, 0, 0, NULL, NULL, 0 }
 
 /* Compiles for the dims in desc->plan (none needed when the graph has no named dimensions). Params that have their
  * weights attached are put in place; others wait for berth_session_set_param. */
@@ -579,23 +634,24 @@ typedef struct berth_pack_heap {
 } berth_pack_heap;
 
 typedef struct berth_pack_progress {
-  uint64_t size;        /* best so far; UINT64_MAX: none yet */
+  uint64_t size; /* best so far; UINT64_MAX: none yet */
   uint64_t lower_bound;
   uint64_t nodes, effort; /* spent, of */
 } berth_pack_progress;
 
 typedef struct berth_pack_desc {
   uint32_t struct_size;
-  uint64_t effort;   /* search steps; 0: the default; 1: construct only */
-  uint64_t capacity; /* UINT64_MAX: as small as possible; otherwise stop at the first placement that fits */
-  uint64_t seed;     /* breaks ties; the result is the same on every machine for the same seed */
+  uint64_t effort;              /* search steps; 0: the default; 1: construct only */
+  uint64_t capacity;            /* UINT64_MAX: as small as possible; otherwise stop at the first placement that fits */
+  uint64_t seed;                /* breaks ties; the result is the same on every machine for the same seed */
   const berth_pack_heap *heaps; /* several heaps, cheapest first: every buffer goes into one of them */
   size_t n_heaps;
-  uint32_t *heap_of; /* with heaps: n entries, written */
+  uint32_t *heap_of;                                                /* with heaps: n entries, written */
   int (*progress)(void *user, const berth_pack_progress *progress); /* non-zero: stop, keep the best so far */
   void *user;
 } berth_pack_desc;
-#define BERTH_PACK_DESC_INIT {(uint32_t)sizeof(berth_pack_desc), 0, UINT64_MAX, 0, NULL, 0, NULL, NULL, NULL}
+#define BERTH_PACK_DESC_INIT \
+  { (uint32_t)sizeof(berth_pack_desc), 0, UINT64_MAX, 0, NULL, 0, NULL, NULL, NULL }
 
 typedef struct berth_pack_result {
   uint64_t size;        /* with heaps: the sum over them */

@@ -10,7 +10,7 @@ struct berth_context {
   void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
   void (*log)(void *user, int level, const char *text);
   void *user;
-  uint32_t n_threads; /* never 0: resolved when the context is made */
+  uint32_t n_threads;                /* never 0: resolved when the context is made */
   struct berth__op_list *custom_ops; /* see ops/registry.h; freed by free_custom_ops */
   void (*free_custom_ops)(berth_context *ctx);
 };
@@ -19,7 +19,7 @@ struct berth_context {
  * size overflows. Blocks are aligned to 16. Size 0 gives a valid block. */
 void *berth__alloc(berth_context *ctx, size_t size);
 void *berth__alloc_zero(berth_context *ctx, size_t size);
-void *berth__alloc_array(berth_context *ctx, size_t count, size_t element_size);      /* not cleared */
+void *berth__alloc_array(berth_context *ctx, size_t count, size_t element_size); /* not cleared */
 void *berth__alloc_array_zero(berth_context *ctx, size_t count, size_t element_size);
 void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size); /* ptr may be NULL; on failure ptr stays valid */
 void berth__free(berth_context *ctx, void *ptr);                      /* NULL is fine */

@@ -53,3 +53,8 @@ void berth__file_release(const berth__mapping *mapping, size_t offset, size_t si
   size_t end = (offset + size) / page * page;
   if (begin < end) madvise((uint8_t *)mapping->base + begin, end - begin, MADV_DONTNEED);
 }
+
+void berth__file_release_bytes(const berth__mapping *mapping, const void *data, size_t size) {
+  uintptr_t at = (uintptr_t)data, start = (uintptr_t)mapping->data;
+  if (at >= start && at - start < mapping->size) berth__file_release(mapping, at - start, size);
+}

@@ -14,5 +14,7 @@ berth_status berth__file_map(const char *path, berth__mapping *out, berth_error 
 void berth__file_unmap(berth__mapping *mapping);
 /* Pages that are no longer needed may go; the mapping stays readable. */
 void berth__file_release(const berth__mapping *mapping, size_t offset, size_t size);
+/* The same by address; bytes outside the mapping are left alone. */
+void berth__file_release_bytes(const berth__mapping *mapping, const void *data, size_t size);
 
 #endif

@@ -31,9 +31,7 @@ static inline bool berth__mul_extent(int64_t a, int64_t b, int64_t *out) {
   return true;
 }
 
-static inline bool berth__is_power_of_two(uint64_t x) {
-  return x != 0 && (x & (x - 1)) == 0;
-}
+static inline bool berth__is_power_of_two(uint64_t x) { return x != 0 && (x & (x - 1)) == 0; }
 
 /* align is a power of two. */
 static inline bool berth__align_up(uint64_t x, uint64_t align, uint64_t *out) {

@@ -9,9 +9,7 @@
 #define LONGEST 512 /* digits that strtod gets to see at most; a longer number is none that anybody wrote */
 
 /* strtod and printf use the locale's decimal point, which may be longer than one character. */
-static const char *local_point(void) {
-  return localeconv()->decimal_point;
-}
+static const char *local_point(void) { return localeconv()->decimal_point; }
 
 static bool to_local(const char *text, char local[LONGEST]) {
   const char *mark = local_point();

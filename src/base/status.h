@@ -26,17 +26,17 @@ berth_status berth__fail_nomem(berth_error *err, const char *what);
 #define berth__fail_nomem(err, what) (berth__fail_nomem(err, what), BERTH_NOMEM)
 #endif
 
-#define BERTH__TRY(expr)                       \
-  do {                                         \
-    berth_status try_status = (expr);          \
+#define BERTH__TRY(expr)                           \
+  do {                                             \
+    berth_status try_status = (expr);              \
     if (try_status != BERTH_OK) return try_status; \
   } while (0)
 
 /* The same inside a function that unwinds: sets `status` and goes to `fail`. */
-#define BERTH__TRY_OR_FAIL(expr)           \
-  do {                                     \
-    status = (expr);                       \
-    if (status != BERTH_OK) goto fail;     \
+#define BERTH__TRY_OR_FAIL(expr)       \
+  do {                                 \
+    status = (expr);                   \
+    if (status != BERTH_OK) goto fail; \
   } while (0)
 
 #endif

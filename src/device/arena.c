@@ -57,9 +57,7 @@ void berth__slots_destroy(berth__slots *slots) {
   if (slots != NULL) berth__free(slots->ctx, slots);
 }
 
-void berth__arena_address(berth_arena *arena, const berth__slots *slots) {
-  arena->slots = slots;
-}
+void berth__arena_address(berth_arena *arena, const berth__slots *slots) { arena->slots = slots; }
 
 static berth_status check_memory(const void *memory, uint64_t memory_size, uint64_t size, uint64_t align,
                                  berth_error *err) {
@@ -128,13 +126,9 @@ void berth_arena_destroy(berth_arena *arena) {
   berth__free(arena->ctx, arena);
 }
 
-berth__block *berth__arena_block(berth_arena *arena) {
-  return arena->block;
-}
+berth__block *berth__arena_block(berth_arena *arena) { return arena->block; }
 
-uint64_t berth_arena_size(const berth_arena *arena) {
-  return arena->size;
-}
+uint64_t berth_arena_size(const berth_arena *arena) { return arena->size; }
 
 int berth_arena_has(const berth_arena *arena, berth_value value) {
   return value < arena->slots->count && arena->slots->items[value].offset != BERTH_OFFSET_NONE;
@@ -199,9 +193,7 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 /* ---- Elements ---- */
 
 /* A uniform slot holds f32, whatever the value's type says. */
-static berth_type stored_type(const slot *s) {
-  return s->is_uniform ? BERTH_F32 : s->type;
-}
+static berth_type stored_type(const slot *s) { return s->is_uniform ? BERTH_F32 : s->type; }
 
 static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {

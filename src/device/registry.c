@@ -13,8 +13,8 @@ berth_status berth__device_find(const char *name, const berth__device **out, ber
       return BERTH_OK;
     }
   }
-  return berth__fail(err, BERTH_UNSUPPORTED, "there is no device '%s' in this build; `berth devices` lists what there is",
-                     name);
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "there is no device '%s' in this build; `berth devices` lists what there is", name);
 }
 
 uint32_t berth_device_count(const berth_context *ctx) {

@@ -1,4 +1,5 @@
-/* Adding a node: arity, attributes, inference, and only then the graph changes. */
+/* Adding a node: arity, attributes, inference, and only then the graph changes. Small results that follow from
+ * constants are computed at once, because the shapes of later nodes may depend on them. */
 #include <stdio.h>
 
 #include "graph/graph.h"
@@ -76,8 +77,9 @@ berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, c
   berth_context *ctx = graph->ctx;
   berth_type *in_type = berth__alloc_array_zero(ctx, n_in, sizeof *in_type);
   berth__shape *in_shape = berth__alloc_array_zero(ctx, n_in, sizeof *in_shape);
+  const void **in_data = berth__alloc_array_zero(ctx, n_in, sizeof *in_data);
   berth_status status = BERTH_OK;
-  if (in_type == NULL || in_shape == NULL) {
+  if (in_type == NULL || in_shape == NULL || in_data == NULL) {
     status = berth__fail_nomem(err, "inference");
     goto done;
   }
@@ -85,10 +87,12 @@ berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, c
     if (in[i] == BERTH_VALUE_NONE) continue;
     in_type[i] = graph->values[in[i]].type;
     in_shape[i] = graph->values[in[i]].shape;
+    if (graph->values[in[i]].blob != NULL) in_data[i] = graph->values[in[i]].data;
   }
   berth__infer infer = {.op = op,
                         .in_type = in_type,
                         .in_shape = in_shape,
+                        .in_data = in_data,
                         .n_in = (uint32_t)n_in,
                         .n_out = (uint32_t)n_out,
                         .attrs = attrs,
@@ -103,6 +107,7 @@ berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, c
 done:
   berth__free(ctx, in_type);
   berth__free(ctx, in_shape);
+  berth__free(ctx, in_data);
   return status;
 }
 
@@ -170,6 +175,14 @@ done:
   return status;
 }
 
+/* Takes back a node that was not added, and the dimensions that it brought. */
+static void free_node(berth_graph *graph, const berth__node *node, size_t n_dims) {
+  berth__graph_drop_dims(graph, n_dims);
+  berth__free(graph->ctx, node->in);
+  berth__free(graph->ctx, node->out);
+  berth__attrs_free(graph->ctx, node->op, node->attrs);
+}
+
 berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
                                  const berth_attr *attrs, size_t n_attrs, const char *const *names, berth_value *out,
                                  size_t n_out, berth_error *err) {
@@ -181,13 +194,17 @@ berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const 
   size_t n_dims = graph->n_dims;
   berth_status status = build_node(graph, op, in, n_in, attrs, n_attrs, names, n_out, &node, err);
   if (status != BERTH_OK) {
-    berth__graph_drop_dims(graph, n_dims);
-    berth__free(ctx, node.in);
-    berth__free(ctx, node.out);
-    berth__attrs_free(ctx, op, node.attrs);
+    free_node(graph, &node, n_dims);
     return status;
   }
   graph->nodes[graph->n_nodes++] = node;
+  status = berth__graph_evaluate_small(graph, (uint32_t)graph->n_nodes - 1, err);
+  if (status != BERTH_OK) {
+    graph->n_nodes--;
+    for (size_t i = 0; i < n_out; i++) berth__graph_drop_last_value(graph);
+    free_node(graph, &node, n_dims);
+    return status;
+  }
   if (out != NULL) memcpy(out, node.out, n_out * sizeof *out);
   return BERTH_OK;
 }
@@ -201,8 +218,7 @@ static berth_status add_by_name(berth_graph *graph, const char *op, const berth_
   if (n_in > UINT32_MAX / 2 || n_out > UINT32_MAX / 2)
     return berth__fail(err, BERTH_INVALID, "op '%s': too many operands or results", op);
   const berth__op *found = berth__op_find(graph->ctx, op);
-  if (found == NULL)
-    return berth__fail(err, BERTH_UNSUPPORTED, "there is no op '%s'; docs/ops.md lists them", op);
+  if (found == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "there is no op '%s'; docs/ops.md lists them", op);
   return berth__graph_add_op(graph, found, in, n_in, attrs, n_attrs, NULL, out, n_out, err);
 }
 

@@ -148,15 +148,27 @@ berth_status berth__attrs_resolve(berth_context *ctx, const berth__op *op, const
   return BERTH_OK;
 }
 
+berth_status berth__attr_replace(berth_context *ctx, berth_attr *attr, const berth_attr *value, berth_error *err) {
+  berth_attr copy = {.name = attr->name, .kind = attr->kind};
+  if (!kind_fits(value->kind, attr->kind))
+    return berth__fail(err, BERTH_INTERNAL, "attribute '%s' is %s, expected %s", attr->name, kind_name(value->kind),
+                       kind_name(attr->kind));
+  if (!copy_payload(ctx, value, &copy)) {
+    free_payload(ctx, &copy);
+    return berth__fail_nomem(err, "attributes");
+  }
+  free_payload(ctx, attr);
+  *attr = copy;
+  return BERTH_OK;
+}
+
 static bool same_text(const char *a, const char *b) {
   if (a == NULL || b == NULL) return a == b;
   return strcmp(a, b) == 0;
 }
 
 /* Zeros of different sign are different; one NaN is as good as another. */
-static bool same_number(double a, double b) {
-  return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
-}
+static bool same_number(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
 
 bool berth__attr_equal(const berth_attr *a, const berth_attr *b) {
   bool is_list = a->kind == BERTH_ATTR_INTS || a->kind == BERTH_ATTR_FLOATS || a->kind == BERTH_ATTR_DIMS;

@@ -1,6 +1,13 @@
-/* Binding: named dimensions get their extents, and every shape is inferred again and checked in full. The new graph
- * has the same value and node numbers. Cloning is the same with the names left as they are. */
+/* Binding: named dimensions get their extents, and every shape is inferred again and checked in full. Results that
+ * follow from constants alone (shape arithmetic, mostly) are computed on the way, because later shapes may depend on
+ * them. The new graph has the same value numbers. Cloning is the same with the names left as they are.
+ *
+ * A choose whose condition has become known is replaced by the operand that it chooses, and what only the other one
+ * needed goes away. That other branch may make no sense with these dims (a squeeze of an axis that is not 1, say), and
+ * its nodes come before the choose. So a node that fails is no failure yet: its results are dropped, as are those of
+ * whatever reads them, and binding fails with the node's own error when an output turns out to need one of them. */
 #include "graph/graph.h"
+#include "graph/needed.h"
 
 typedef struct binding {
   const berth_graph *from;
@@ -8,6 +15,8 @@ typedef struct binding {
   const berth_dim *dims;
   size_t n_dims;
   bool keeps_names;
+  bool may_drop;     /* the graph has choices */
+  bool *has_dropped; /* set when a choice was made or a node failed */
 } binding;
 
 static const berth_dim *find_dim(const binding *b, const char *name) {
@@ -21,8 +30,8 @@ static berth_status check_dims(const binding *b, berth_error *err) {
     uint32_t index;
     if (b->dims[i].name == NULL) return berth__fail(err, BERTH_INVALID, "binding %zu has no name", i);
     if (b->dims[i].extent < 0)
-      return berth__fail(err, BERTH_INVALID, "dimension '%s' is bound to %lld; an extent is 0 or more",
-                         b->dims[i].name, (long long)b->dims[i].extent);
+      return berth__fail(err, BERTH_INVALID, "dimension '%s' is bound to %lld; an extent is 0 or more", b->dims[i].name,
+                         (long long)b->dims[i].extent);
     if (!berth__map_get(&b->from->dim_names, b->dims[i].name, &index))
       return berth__fail(err, BERTH_INVALID, "graph '%s' has no dimension named '%s'%s%s", b->from->name,
                          b->dims[i].name, b->from->n_dims != 0 ? "; the first that it has is " : "; it has none",
@@ -87,7 +96,7 @@ static berth_status bind_attrs(const binding *b, const berth__node *node, berth_
   return BERTH_OK;
 }
 
-static berth_status bind_node(const binding *b, const berth__node *node, berth_error *err) {
+static berth_status add_bound(const binding *b, const berth__node *node, berth_error *err) {
   berth_context *ctx = b->to->ctx;
   berth_attr *attrs = NULL;
   berth_dim *dims = NULL;
@@ -109,12 +118,117 @@ static berth_status bind_node(const binding *b, const berth__node *node, berth_e
   return status;
 }
 
+static bool is_dropped(const berth_graph *graph, berth_value value) {
+  return value != BERTH_VALUE_NONE && graph->values[value].kind == BERTH_VALUE_DROPPED;
+}
+
+/* The operand that a choose takes, where that is known; otherwise BERTH_VALUE_NONE. */
+static berth_value chosen_operand(const binding *b, const berth__node *node) {
+  if (b->keeps_names || node->op->code != BERTH__OP_choose) return BERTH_VALUE_NONE;
+  const berth__value *condition = &b->to->values[node->in[0]];
+  if (condition->blob == NULL) return BERTH_VALUE_NONE;
+  uint32_t one = *(const bool *)condition->data ? 1 : 2;
+  return one < node->n_in ? node->in[one] : BERTH_VALUE_NONE;
+}
+
+/* A dropped value that the node cannot do without, or BERTH_VALUE_NONE. */
+static berth_value dropped_operand(const binding *b, const berth__node *node) {
+  berth_value chosen = chosen_operand(b, node);
+  if (chosen != BERTH_VALUE_NONE) return is_dropped(b->to, chosen) ? chosen : BERTH_VALUE_NONE;
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (is_dropped(b->to, node->in[i])) return node->in[i];
+  return BERTH_VALUE_NONE;
+}
+
+/* A choose that lacks an operand must be decided now. */
+static berth_status check_choice(const binding *b, const berth__node *node, berth_error *err) {
+  if (b->keeps_names || node->op->code != BERTH__OP_choose || b->to->values[node->in[0]].blob != NULL) return BERTH_OK;
+  if (node->n_in == 3 && node->in[1] != BERTH_VALUE_NONE && node->in[2] != BERTH_VALUE_NONE) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "node '%s' (choose): the condition must be known when the plan is made: %s",
+                     b->from->values[node->out[0]].name, node->attrs[0].s);
+}
+
+static berth_status add_chosen(const binding *b, const berth__node *node, berth_value chosen, berth_error *err) {
+  const char *name = b->from->values[node->out[0]].name;
+  *b->has_dropped = true;
+  return berth__graph_add_op(b->to, berth__op_builtin(BERTH__OP_identity), &chosen, 1, NULL, 0, &name, NULL, 1, err);
+}
+
+static berth_status try_node(const binding *b, const berth__node *node, berth_error *err) {
+  berth_value chosen = chosen_operand(b, node);
+  BERTH__TRY(check_choice(b, node, err));
+  BERTH__TRY(chosen != BERTH_VALUE_NONE ? add_chosen(b, node, chosen, err) : add_bound(b, node, err));
+  return b->keeps_names ? BERTH_OK : berth__graph_evaluate(b->to, (uint32_t)b->to->n_nodes - 1, err);
+}
+
+static berth_status bind_node(const binding *b, const berth__node *node, berth_error *err) {
+  berth_value ignored;
+  if (dropped_operand(b, node) == BERTH_VALUE_NONE) {
+    berth_status status = try_node(b, node, b->may_drop ? NULL : err);
+    if (status == BERTH_OK || !b->may_drop) return status;
+    if (status == BERTH_NOMEM) return berth__fail_nomem(err, "a node");
+  }
+  *b->has_dropped = true;
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    const berth__value *value = &b->from->values[node->out[i]];
+    berth__value dropped = {.kind = BERTH_VALUE_DROPPED, .type = value->type, .node = UINT32_MAX};
+    BERTH__TRY(berth__graph_new_value(b->to, value->name, &dropped, &ignored, err));
+  }
+  return BERTH_OK;
+}
+
+/* Fails with what went wrong where the value, or what it was to be made from, was dropped. */
+static berth_status explain_dropped(const binding *b, berth_value value, berth_error *err) {
+  for (;;) {
+    const berth__node *node = &b->from->nodes[b->from->values[value].node];
+    berth_value before = dropped_operand(b, node);
+    if (before == BERTH_VALUE_NONE) return try_node(b, node, err);
+    value = before;
+  }
+}
+
+static berth_status bind_output(const binding *b, const berth__output *output, berth_error *err) {
+  if (is_dropped(b->to, output->value) && !is_dropped(b->from, output->value))
+    return explain_dropped(b, output->value, err);
+  return berth_graph_output(b->to, output->name, output->value, err);
+}
+
+/* Nodes that no output needs, when a choice has left some: their shapes may still be open. */
+static berth_status remove_unneeded(berth_graph *graph, berth_error *err) {
+  bool *remove = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *remove);
+  bool *needed = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *needed);
+  berth_status status = BERTH_OK;
+  if (remove == NULL || needed == NULL) {
+    status = berth__fail_nomem(err, "removing nodes");
+  } else {
+    berth__mark_needed(graph, needed);
+    berth__mark_removable(graph, needed, remove);
+    berth__graph_remove_nodes(graph, remove);
+  }
+  berth__free(graph->ctx, remove);
+  berth__free(graph->ctx, needed);
+  return status;
+}
+
+static berth_status fail_open(const berth_graph *graph, const char *name, berth_error *err) {
+  for (size_t i = 0; i < graph->n_inputs; i++)
+    if (berth_graph_shapes_depend(graph, graph->inputs[i]))
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the shape of '%s' is not known with every dimension bound: shapes depend on the elements of "
+                         "input '%s', which must be fixed before a plan is made",
+                         name, graph->values[graph->inputs[i]].name);
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "the shape of '%s' is not known with every dimension bound: it depends on elements that only a run"
+                     " computes",
+                     name);
+}
+
 static berth_status check_all_fixed(const berth_graph *graph, berth_error *err) {
   for (size_t i = 0; i < graph->n_values; i++) {
     uint64_t size;
-    if (!berth__value_size(&graph->values[i], &size))
-      return berth__fail(err, BERTH_INVALID, "the shape of '%s' is still not known with every dimension bound",
-                         graph->values[i].name);
+    if (graph->values[i].kind != BERTH_VALUE_DROPPED && !berth__value_size(&graph->values[i], &size))
+      return fail_open(graph, graph->values[i].name, err);
   }
   return BERTH_OK;
 }
@@ -138,13 +252,19 @@ static berth_status copy_into(const binding *b, berth_error *err) {
     else
       BERTH__TRY(bind_source(b, value, err));
   }
-  for (size_t i = 0; i < from->n_outputs; i++)
-    BERTH__TRY(berth_graph_output(b->to, from->outputs[i].name, from->outputs[i].value, err));
-  return b->keeps_names ? BERTH_OK : check_all_fixed(b->to, err);
+  for (size_t i = 0; i < from->n_outputs; i++) BERTH__TRY(bind_output(b, &from->outputs[i], err));
+  if (*b->has_dropped) BERTH__TRY(remove_unneeded(b->to, err));
+  if (b->keeps_names) return BERTH_OK;
+  if (check_all_fixed(b->to, NULL) != BERTH_OK) BERTH__TRY(remove_unneeded(b->to, err));
+  return check_all_fixed(b->to, err);
 }
 
 static berth_status copy_graph(binding *b, berth_graph **out, berth_error *err) {
+  bool has_dropped = false;
   *out = NULL;
+  b->has_dropped = &has_dropped;
+  for (size_t i = 0; i < b->from->n_nodes && !b->keeps_names; i++)
+    b->may_drop = b->may_drop || b->from->nodes[i].op->code == BERTH__OP_choose;
   BERTH__TRY(berth_graph_create(b->from->ctx, b->from->name, &b->to, err));
   berth_status status = copy_into(b, err);
   if (status != BERTH_OK) {

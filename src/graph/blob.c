@@ -21,19 +21,15 @@ berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t siz
   atomic_init(&blob->references, 1);
   uintptr_t first = (uintptr_t)(blob + 1);
   blob->data = (unsigned char *)blob + sizeof *blob + ((BLOB_HEADER - first % BLOB_HEADER) % BLOB_HEADER);
-  if (size != 0) memcpy(blob->data, data, size);
+  if (data != NULL && size != 0) memcpy(blob->data, data, size);
   return blob;
 }
 
-void berth__blob_retain(berth__blob *blob) {
-  atomic_fetch_add_explicit(&blob->references, 1, memory_order_relaxed);
-}
+void berth__blob_retain(berth__blob *blob) { atomic_fetch_add_explicit(&blob->references, 1, memory_order_relaxed); }
 
 void berth__blob_release(berth__blob *blob) {
   if (blob == NULL) return;
   if (atomic_fetch_sub_explicit(&blob->references, 1, memory_order_acq_rel) == 1) berth__free(blob->ctx, blob);
 }
 
-const void *berth__blob_data(const berth__blob *blob) {
-  return blob->data;
-}
+const void *berth__blob_data(const berth__blob *blob) { return blob->data; }

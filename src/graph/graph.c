@@ -85,9 +85,7 @@ void berth__graph_drop_last_value(berth_graph *graph) {
   berth__free(graph->ctx, value->name);
 }
 
-static bool type_is_known(berth_type type) {
-  return berth_type_size(type) != 0;
-}
+static bool type_is_known(berth_type type) { return berth_type_size(type) != 0; }
 
 static berth_status check_size(const berth__value *value, berth_error *err) {
   uint64_t size;
@@ -212,7 +210,8 @@ berth_status berth_graph_output(berth_graph *graph, const char *name, berth_valu
 }
 
 berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err) {
-  if (graph == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_rename needs a graph and a name");
+  if (graph == NULL || name == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_graph_rename needs a graph and a name");
   if (value >= graph->n_values) return berth__fail(err, BERTH_INVALID, "the graph has no value %u", value);
   if (strcmp(graph->values[value].name, name) == 0) return BERTH_OK;
   BERTH__TRY(berth__graph_check_name(graph, name, err));

@@ -17,8 +17,8 @@ typedef struct berth__value {
   berth_type type;
   berth__shape shape;
   uint32_t node;     /* kind NODE: which */
-  const void *data;  /* constants, and params with weights */
-  berth__blob *blob; /* constants: what holds data */
+  const void *data;  /* constants, params with weights, and results that binding could compute */
+  berth__blob *blob; /* constants and computed results: what holds data */
 } berth__value;
 
 typedef struct berth__node {
@@ -38,6 +38,7 @@ typedef struct berth__keep {
   void *object;
   void (*retain)(void *object);
   void (*release)(void *object);
+  void (*rest)(void *object, const void *data, size_t size); /* bytes that were copied: their pages may go */
 } berth__keep;
 
 struct berth_graph {
@@ -63,6 +64,8 @@ struct berth_graph {
 berth_status berth__attrs_resolve(berth_context *ctx, const berth__op *op, const berth_attr *given, size_t n_given,
                                   berth_attr **out, berth_error *err);
 void berth__attrs_free(berth_context *ctx, const berth__op *op, berth_attr *attrs);
+/* Gives a node's attribute another value; integers stand for numbers and for dimensions. */
+berth_status berth__attr_replace(berth_context *ctx, berth_attr *attr, const berth_attr *value, berth_error *err);
 bool berth__attr_equal(const berth_attr *a, const berth_attr *b);
 static inline bool berth__attr_is_required(const berth__family *family, uint32_t index) {
   return index < 32 && (family->required >> index & 1u);
@@ -95,10 +98,24 @@ berth_status berth__graph_set_weights_path(berth_graph *graph, const char *path,
 /* Retains the object. */
 berth_status berth__graph_keep(berth_graph *graph, const berth__keep *keep, berth_error *err);
 
+/* A value with fixed extents as a kernel sees it: contiguous. */
+berth_tensor berth__value_tensor(const berth__value *value, const void *data);
+/* evaluate.c: computes the results of a node whose operands are all known, as binding does, and keeps them with the
+ * values. What cannot be computed (an operand is not known, the op has no kernel for it) is left alone. */
+berth_status berth__graph_evaluate(berth_graph *graph, uint32_t node, berth_error *err);
+/* The same where the results are small, in a graph that need not be bound. */
+berth_status berth__graph_evaluate_small(berth_graph *graph, uint32_t node, berth_error *err);
+/* The same for a value and the small ones that it is made from, in a graph that need not be bound. */
+berth_status berth__graph_evaluate_value(berth_graph *graph, berth_value value, berth_error *err);
+
+/* Takes out the nodes that are marked (one flag a node); values keep their numbers, and the results of those nodes
+ * become constants where their data is known and dropped values otherwise. */
+void berth__graph_remove_nodes(berth_graph *graph, const bool *remove);
+
 /* A copy with the same numbers; constants and weights are shared. */
 berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err);
 
-berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t size);
+berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t size); /* data NULL: not filled */
 void berth__blob_retain(berth__blob *blob);
 void berth__blob_release(berth__blob *blob); /* NULL is fine */
 const void *berth__blob_data(const berth__blob *blob);

@@ -27,9 +27,7 @@ static bool is_word_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-static bool is_name_char(char c) {
-  return is_word_char(c) || c == ':' || c == '/' || c == '-';
-}
+static bool is_name_char(char c) { return is_word_char(c) || c == ':' || c == '/' || c == '-'; }
 
 static berth_status add_char(berth__lexer *lexer, char c, berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(lexer->ctx, lexer->text, lexer->text_capacity, lexer->token.size + 2, err));

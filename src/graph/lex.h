@@ -39,7 +39,7 @@ bool berth__lexer_is_word(const berth__lexer *lexer, const char *word);
 berth_status berth__lexer_take(berth__lexer *lexer, int kind, berth_error *err);
 berth_status berth__lexer_int(berth__lexer *lexer, int64_t *out, berth_error *err);
 berth_status berth__lexer_double(berth__lexer *lexer, double *out, berth_error *err); /* also inf, -inf, nan */
-int berth__hex_digit(char c); /* -1: not one */
+int berth__hex_digit(char c);                                                         /* -1: not one */
 /* MALFORMED errors that begin with the line. */
 berth_status berth__lexer_fail(const berth__lexer *lexer, berth_error *err, const char *fmt, ...) BERTH__PRINTF(3, 4);
 berth_status berth__lexer_expected(const berth__lexer *lexer, const char *what, berth_error *err);

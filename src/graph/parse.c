@@ -54,8 +54,8 @@ static berth_status sort_statements(builder *b, berth_error *err) {
   uint32_t on_cycle = 0;
   b->order = berth__alloc_array(b->ctx, b->document->n_statements, sizeof *b->order);
   if (b->order == NULL) return berth__fail_nomem(err, "sorting the nodes");
-  berth_status status = berth__topo_order(b->ctx, (uint32_t)b->document->n_statements, b->edges, b->n_edges, b->order,
-                                          &on_cycle, err);
+  berth_status status =
+      berth__topo_order(b->ctx, (uint32_t)b->document->n_statements, b->edges, b->n_edges, b->order, &on_cycle, err);
   if (status != BERTH_INVALID) return status;
   const berth__statement *s = &b->document->statements[on_cycle];
   return berth__fail(err, BERTH_MALFORMED, "line %u: node '%s' (%s) depends on itself: the graph has a cycle", s->line,
@@ -79,8 +79,9 @@ static berth_status check_annotations(const builder *b, const berth__statement *
     berth_shape inferred = berth__shape_export(b->graph, &value->shape);
     char text[BERTH__SHAPE_TEXT];
     if (s->types[i] != value->type || !annotation_agrees(&s->shapes[i], &inferred))
-      return berth__fail(err, BERTH_MALFORMED, "'%s' is written as another type or shape than its operands make it: %s%s",
-                         value->name, berth_type_name(value->type), berth__shape_text(&value->shape, text));
+      return berth__fail(err, BERTH_MALFORMED,
+                         "'%s' is written as another type or shape than its operands make it: %s%s", value->name,
+                         berth_type_name(value->type), berth__shape_text(&value->shape, text));
   }
   return BERTH_OK;
 }
@@ -95,8 +96,8 @@ static berth_status build_node(builder *b, const berth__statement *s, berth_erro
   for (size_t i = 0; i < s->n_operands; i++)
     values[i] = s->operands[i] != NULL ? berth_graph_find(b->graph, s->operands[i]) : BERTH_VALUE_NONE;
   berth_value *out = values + s->n_operands;
-  berth_status status = berth__graph_add_op(b->graph, op, values, s->n_operands, s->attrs, s->n_attrs, s->names, out,
-                                            s->n_names, err);
+  berth_status status =
+      berth__graph_add_op(b->graph, op, values, s->n_operands, s->attrs, s->n_attrs, s->names, out, s->n_names, err);
   if (status == BERTH_OK) status = check_annotations(b, s, out, err);
   berth__free(b->ctx, values);
   return status;
@@ -104,10 +105,8 @@ static berth_status build_node(builder *b, const berth__statement *s, berth_erro
 
 static berth_status build_statement(builder *b, const berth__statement *s, berth_error *err) {
   switch (s->kind) {
-    case BERTH__STATEMENT_INPUT:
-      return berth_graph_input(b->graph, s->names[0], s->types[0], s->shapes[0], NULL, err);
-    case BERTH__STATEMENT_PARAM:
-      return berth_graph_param(b->graph, s->names[0], s->types[0], s->shapes[0], NULL, err);
+    case BERTH__STATEMENT_INPUT: return berth_graph_input(b->graph, s->names[0], s->types[0], s->shapes[0], NULL, err);
+    case BERTH__STATEMENT_PARAM: return berth_graph_param(b->graph, s->names[0], s->types[0], s->shapes[0], NULL, err);
     case BERTH__STATEMENT_CONST:
       return berth_graph_constant(b->graph, s->names[0], s->types[0], s->shapes[0], s->data, s->data_size, NULL, err);
     case BERTH__STATEMENT_NODE: break;
@@ -143,8 +142,7 @@ static berth_status build(builder *b, berth_error *err) {
   return berth_graph_verify(b->graph, err);
 }
 
-berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
-                               berth_error *err) {
+berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out, berth_error *err) {
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_parse needs a place for the graph");
   *out = NULL;
   if (ctx == NULL || (text == NULL && size != 0))

@@ -1,33 +1,19 @@
 /* Looking at a graph. */
 #include "graph/graph.h"
 
-const char *berth_graph_name(const berth_graph *graph) {
-  return graph->name;
-}
+const char *berth_graph_name(const berth_graph *graph) { return graph->name; }
 
-uint32_t berth_graph_n_values(const berth_graph *graph) {
-  return (uint32_t)graph->n_values;
-}
+uint32_t berth_graph_n_values(const berth_graph *graph) { return (uint32_t)graph->n_values; }
 
-uint32_t berth_graph_n_nodes(const berth_graph *graph) {
-  return (uint32_t)graph->n_nodes;
-}
+uint32_t berth_graph_n_nodes(const berth_graph *graph) { return (uint32_t)graph->n_nodes; }
 
-uint32_t berth_graph_n_inputs(const berth_graph *graph) {
-  return (uint32_t)graph->n_inputs;
-}
+uint32_t berth_graph_n_inputs(const berth_graph *graph) { return (uint32_t)graph->n_inputs; }
 
-uint32_t berth_graph_n_outputs(const berth_graph *graph) {
-  return (uint32_t)graph->n_outputs;
-}
+uint32_t berth_graph_n_outputs(const berth_graph *graph) { return (uint32_t)graph->n_outputs; }
 
-uint32_t berth_graph_n_params(const berth_graph *graph) {
-  return (uint32_t)graph->n_params;
-}
+uint32_t berth_graph_n_params(const berth_graph *graph) { return (uint32_t)graph->n_params; }
 
-uint32_t berth_graph_n_dims(const berth_graph *graph) {
-  return (uint32_t)graph->n_dims;
-}
+uint32_t berth_graph_n_dims(const berth_graph *graph) { return (uint32_t)graph->n_dims; }
 
 const char *berth_graph_dim_name(const berth_graph *graph, uint32_t index) {
   return index < graph->n_dims ? graph->dims[index] : NULL;
@@ -63,7 +49,7 @@ berth_status berth_graph_value(const berth_graph *graph, berth_value value, bert
   out->type = v->type;
   out->shape = berth__shape_export(graph, &v->shape);
   out->node = v->node;
-  out->data = v->data;
+  out->data = v->kind != BERTH_VALUE_NODE ? v->data : NULL;
   if (!berth__value_size(v, &out->size)) out->size = 0;
   return BERTH_OK;
 }

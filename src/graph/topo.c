@@ -2,7 +2,7 @@
 #include "graph/topo.h"
 
 typedef struct sorter {
-  uint32_t *first;   /* where the successors of an item begin in `next` */
+  uint32_t *first; /* where the successors of an item begin in `next` */
   uint32_t *next;
   uint32_t *waiting; /* predecessors that are not placed yet */
   uint32_t *heap;
@@ -45,8 +45,7 @@ static void link_edges(sorter *s, uint32_t n, const berth__edge *edges, size_t n
 
 /* Every item that still waits has a predecessor that waits; following those backwards must come round. Writes one such
  * predecessor for each item into `before`. */
-static uint32_t find_on_cycle(const sorter *s, uint32_t n, const berth__edge *edges, size_t n_edges,
-                              uint32_t *before) {
+static uint32_t find_on_cycle(const sorter *s, uint32_t n, const berth__edge *edges, size_t n_edges, uint32_t *before) {
   uint32_t at = 0;
   for (size_t e = 0; e < n_edges; e++)
     if (s->waiting[edges[e].to] != 0 && s->waiting[edges[e].from] != 0) before[edges[e].to] = edges[e].from;

@@ -30,8 +30,8 @@ static berth_status compare_results(const berth_graph *graph, const berth__node 
     char has[BERTH__SHAPE_TEXT], expected[BERTH__SHAPE_TEXT];
     if (value->type != types[i] || !berth__shape_equal(&value->shape, &shapes[i]))
       return berth__fail(err, BERTH_INVALID, "result '%s' is %s%s but its operands make it %s%s", value->name,
-                         berth_type_name(value->type), berth__shape_text(&value->shape, has),
-                         berth_type_name(types[i]), berth__shape_text(&shapes[i], expected));
+                         berth_type_name(value->type), berth__shape_text(&value->shape, has), berth_type_name(types[i]),
+                         berth__shape_text(&shapes[i], expected));
   }
   return BERTH_OK;
 }
@@ -51,8 +51,8 @@ static berth_status verify_node(const berth_graph *graph, uint32_t index, berth_
   if (types == NULL || shapes == NULL) {
     status = berth__fail_nomem(err, "verification");
   } else {
-    status = berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, types, shapes, node->n_out,
-                                err);
+    status =
+        berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, types, shapes, node->n_out, err);
     if (status == BERTH_OK) {
       status = compare_results(graph, node, types, shapes, err);
       if (status != BERTH_OK) berth__fail_within(err, status, "node '%s' (%s)", label, node->op->name);

@@ -24,6 +24,7 @@ bool berth__alias_in_arena(const berth__alias *alias, berth_value root) {
     case BERTH_VALUE_INPUT: return !(alias->flags & BERTH_PLAN_INPUTS_OUTSIDE);
     case BERTH_VALUE_PARAM: return !(alias->flags & BERTH_PLAN_PARAMS_OUTSIDE);
     case BERTH_VALUE_CONSTANT: return !(alias->flags & BERTH_PLAN_CONSTANTS_OUTSIDE);
+    case BERTH_VALUE_DROPPED: return false;
     case BERTH_VALUE_NODE: break;
   }
   return true;
@@ -92,10 +93,18 @@ static void join(berth__alias *alias, berth_value value, berth_value parent, uin
   class->has_output = class->has_output || alias->is_output[value];
 }
 
+/* Views are made from attributes; an operand that takes the place of one hides what the node does until it runs. */
+static bool is_shown_by_attrs(const berth__node *node) {
+  for (uint32_t i = 1; i < node->n_in && i < BERTH__ATTR_OPERANDS; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && node->op->family->attr_of[i] != 0) return false;
+  return true;
+}
+
 /* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
   if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
+  if (!is_shown_by_attrs(node)) return false;
   berth_tensor in = tensor_of(alias, node->in[0]);
   int64_t offset;
   for (uint32_t i = 0; i < node->n_out; i++) {

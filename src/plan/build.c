@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/math.h"
+#include "pass/pass.h"
 #include "plan/alias.h"
 #include "plan/buffers.h"
 #include "plan/layout.h"
@@ -108,7 +109,7 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   berth_status status = berth__buffers_create(plan, &best.alias, guard, limits, err);
   draft_free(plan->ctx, &best);
   BERTH__TRY(status);
-  BERTH__TRY(berth__layout_apply(plan, desc->layout, &base, err));
+  BERTH__TRY(berth__layout_apply(plan, desc->layout, &plan->params_size, &base, err));
   plan->info.weights_size = base;
   BERTH__TRY(berth__placement(plan, base, desc->effort, err));
   BERTH__TRY(total_unshared(plan, guard, &plan->info.total_unshared, err));
@@ -128,7 +129,7 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
-  if (desc->flags >= 2u * BERTH_PLAN_F32_UNIFORM)
+  if (desc->flags >= 2u * BERTH_PLAN_NO_PASSES)
     return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
@@ -156,9 +157,12 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   plan->flags = desc->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : graph->ctx->n_threads;
-  plan->n_steps = (uint32_t)graph->n_nodes;
   berth_status status = berth_graph_bind(graph, desc->dims, desc->n_dims, &plan->graph, err);
-  if (status == BERTH_OK) status = fill_plan(plan, desc, limits, err);
+  if (status == BERTH_OK && !(plan->flags & BERTH_PLAN_NO_PASSES)) status = berth__pass_all(plan->graph, err);
+  if (status == BERTH_OK) {
+    plan->n_steps = (uint32_t)plan->graph->n_nodes;
+    status = fill_plan(plan, desc, limits, err);
+  }
 #ifndef NDEBUG
   if (status == BERTH_OK) status = berth_plan_check(plan, err);
 #endif

@@ -112,6 +112,7 @@ static bool is_planned_outside(const berth_plan *plan, berth_value root) {
     case BERTH_VALUE_INPUT: return plan->flags & BERTH_PLAN_INPUTS_OUTSIDE;
     case BERTH_VALUE_PARAM: return plan->flags & BERTH_PLAN_PARAMS_OUTSIDE;
     case BERTH_VALUE_CONSTANT: return plan->flags & BERTH_PLAN_CONSTANTS_OUTSIDE;
+    case BERTH_VALUE_DROPPED: return true;
     case BERTH_VALUE_NODE: break;
   }
   return false;

@@ -1,12 +1,13 @@
-/* Where params and constants lie, by name: so that several plans use the same bytes. */
+/* Where params lie, by name: so that several plans use the same bytes. */
 #ifndef BERTH_PLAN_LAYOUT_H
 #define BERTH_PLAN_LAYOUT_H
 
 #include "base/map.h"
 #include "plan/plan.h"
 
-/* Gives every param and constant buffer of the plan its offset: from the layout when there is one, otherwise one after
- * the other. *end is where the activations may begin. */
-berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *end, berth_error *err);
+/* Gives every param buffer of the plan its offset, from the layout when there is one and otherwise one after the other,
+ * and lines up the constants behind them. *params is where the params end, *end where the activations may begin. */
+berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *params, uint64_t *end,
+                                 berth_error *err);
 
 #endif

@@ -56,7 +56,8 @@ struct berth_plan {
   berth__place *places; /* one a value */
   berth__buffer *buffers;
   size_t n_buffers;
-  uint32_t *scratch; /* one a step: its buffer, or BERTH__NO_BUFFER */
+  uint32_t *scratch;    /* one a step: its buffer, or BERTH__NO_BUFFER */
+  uint64_t params_size; /* where the params end and the constants begin */
   berth_plan_info info;
 };
 

@@ -6,13 +6,19 @@ void berth__session_free_binding(berth_session *session, berth__binding *binding
   berth__slots_destroy(binding->slots);
   berth_plan_destroy(binding->plan);
   berth__free(session->ctx, binding->extents);
+  berth__free(session->ctx, binding->outside);
   *binding = (berth__binding){0};
 }
 
+static berth_status bind_program(berth_session *session, berth__binding *binding, berth_error *err) {
+  const berth_graph *graph = binding->plan->graph;
+  for (size_t v = 0; v < graph->n_values; v++)
+    binding->outside[v] = graph->values[v].kind == BERTH_VALUE_CONSTANT ? graph->values[v].data : session->outside[v];
+  return session->device->program_bind(binding->program, berth__arena_block(session->arena), binding->outside, err);
+}
+
 berth_status berth__session_rebind(berth_session *session, berth_error *err) {
-  for (size_t i = 0; i < session->n_bindings; i++)
-    BERTH__TRY(session->device->program_bind(session->bindings[i].program, berth__arena_block(session->arena),
-                                             session->outside, err));
+  for (size_t i = 0; i < session->n_bindings; i++) BERTH__TRY(bind_program(session, &session->bindings[i], err));
   return BERTH_OK;
 }
 
@@ -44,7 +50,7 @@ static berth_status grow_arena(berth_session *session, const berth__binding *bin
   BERTH__TRY(berth__arena_create(plan, session->device, session->engine, slots, &desc, &arena, err));
   if (session->arena != NULL) {
     berth_status status = session->device->copy(berth__arena_block(arena), 0, berth__arena_block(session->arena), 0,
-                                                plan->info.weights_size, err);
+                                                plan->params_size, err);
     if (status != BERTH_OK) {
       berth_arena_destroy(arena);
       return status;
@@ -52,7 +58,7 @@ static berth_status grow_arena(berth_session *session, const berth__binding *bin
   }
   berth_arena_destroy(session->arena);
   session->arena = arena;
-  return BERTH_OK;
+  return session->n_bindings != 0 ? berth__session_place_constants(session, err) : BERTH_OK;
 }
 
 static berth_status compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
@@ -64,6 +70,8 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   BERTH__TRY(berth_plan_create(session->graph, &desc, &binding->plan, err));
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
+  binding->outside = berth__alloc_array_zero(session->ctx, session->graph->n_values, sizeof *binding->outside);
+  if (binding->outside == NULL) return berth__fail_nomem(err, "a binding");
   BERTH__TRY(session->device->program_create(session->engine, binding->plan, session->checked, &binding->program, err));
   if (session->layout == NULL) BERTH__TRY(berth_plan_layout(binding->plan, &session->layout, err));
   if (session->arena == NULL || berth_arena_size(session->arena) < binding->plan->info.arena_size)
@@ -115,8 +123,9 @@ berth_status berth_session_bind(berth_session *session, const berth_dim *dims, s
   size_t index = 0;
   while (index < session->n_bindings && !is_bound_so(session, &session->bindings[index], dims, n_dims)) index++;
   if (index == session->n_bindings) BERTH__TRY(berth__session_compile(session, dims, n_dims, &index, err));
+  if (index == session->current) return BERTH_OK;
   forget_inputs(session, berth__session_current(session)->plan, session->bindings[index].plan);
   berth__arena_address(session->arena, session->bindings[index].slots);
   session->current = index;
-  return BERTH_OK;
+  return berth__session_place_constants(session, err);
 }

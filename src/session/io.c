@@ -46,16 +46,51 @@ static berth_status set_param(berth_session *session, berth_value value, const v
   return BERTH_OK;
 }
 
+berth_status berth__session_place_constants(berth_session *session, berth_error *err) {
+  const berth_graph *graph = berth__session_current(session)->plan->graph;
+  for (size_t v = 0; v < graph->n_values; v++) {
+    uint64_t size = 0;
+    if (graph->values[v].kind != BERTH_VALUE_CONSTANT || !is_in_arena(session, (berth_value)v)) continue;
+    berth__value_size(&graph->values[v], &size);
+    BERTH__TRY(berth_arena_write(session->arena, (berth_value)v, 0, graph->values[v].data, size, err));
+  }
+  return BERTH_OK;
+}
+
+static void let_rest(const berth_graph *graph, const void *data, size_t size) {
+  for (size_t i = 0; i < graph->n_keeps; i++)
+    if (graph->keeps[i].rest != NULL) graph->keeps[i].rest(graph->keeps[i].object, data, size);
+}
+
+/* Piece by piece, each let go of in the file once it is in the arena: the weights are never in memory twice. */
+static berth_status move_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
+                                berth_error *err) {
+  const uint64_t piece = (uint64_t)4 << 20;
+  for (uint64_t at = 0; at < size; at += piece) {
+    const uint64_t n = size - at < piece ? size - at : piece;
+    const uint8_t *from = (const uint8_t *)data + at;
+    BERTH__TRY(berth_arena_write(session->arena, param, at, from, n, err));
+    let_rest(session->graph, from, (size_t)n);
+  }
+  session->is_set[param] = true;
+  return BERTH_OK;
+}
+
 berth_status berth__session_place_weights(berth_session *session, berth_error *err) {
-  for (size_t v = 0; v < session->graph->n_values; v++) {
-    const berth__value *value = &session->graph->values[v];
+  for (size_t i = 0; i < session->graph->n_params; i++) {
+    berth_value param = session->graph->params[i];
+    const berth__value *value = &session->graph->values[param];
     uint64_t size = 0;
     if (value->data == NULL || !berth__value_size(value, &size)) continue;
-    if (is_in_arena(session, (berth_value)v))
-      BERTH__TRY(berth_arena_write(session->arena, (berth_value)v, 0, value->data, size, err));
-    else
-      session->outside[v] = value->data; /* no copy: the graph keeps the mapping */
-    session->is_set[v] = true;
+    bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0;
+    if (is_in_arena(session, param)) {
+      BERTH__TRY(move_weight(session, param, value->data, size, err));
+    } else if (!is_aligned) {
+      BERTH__TRY(set_param(session, param, value->data, (size_t)size, err));
+    } else {
+      session->outside[param] = value->data; /* no copy: the graph keeps the mapping */
+      session->is_set[param] = true;
+    }
   }
   return berth__session_rebind(session, err);
 }
@@ -80,8 +115,9 @@ berth_status berth_session_use(berth_session *session, const char *name, const v
                                berth_error *err) {
   if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
   berth_value value = berth_graph_find(session->graph, name);
-  if (value == BERTH_VALUE_NONE || session->graph->values[value].kind == BERTH_VALUE_NODE)
-    return berth__fail(err, BERTH_INVALID, "graph '%s' has no input, param or constant '%s'", session->graph->name, name);
+  berth_value_kind kind = value != BERTH_VALUE_NONE ? session->graph->values[value].kind : BERTH_VALUE_DROPPED;
+  if (kind != BERTH_VALUE_INPUT && kind != BERTH_VALUE_PARAM)
+    return berth__fail(err, BERTH_INVALID, "graph '%s' has no input or param '%s'", session->graph->name, name);
   if (is_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "'%s' lies in the arena; write to it, or plan it outside", name);
   BERTH__TRY(check_size(session, "value", value, data, size, err));
@@ -96,7 +132,8 @@ static berth_status write_input(berth_session *session, berth_value value, const
                                 berth_error *err) {
   BERTH__TRY(check_size(session, "input", value, src, size, err));
   if (!is_in_arena(session, value))
-    return berth__fail(err, BERTH_INVALID, "input '%s' is planned outside the arena; name its memory with berth_session_use",
+    return berth__fail(err, BERTH_INVALID,
+                       "input '%s' is planned outside the arena; name its memory with berth_session_use",
                        session->graph->values[value].name);
   return berth_arena_write(session->arena, value, 0, src, size, err);
 }
@@ -135,7 +172,7 @@ static berth_status output_at(const berth_session *session, uint32_t index, bert
 static berth_status outside_data(const berth_session *session, uint32_t output, berth_value value, const void **data,
                                  berth_error *err) {
   const berth__place *place = &berth__session_current(session)->plan->places[value];
-  const unsigned char *root = session->outside[place->root];
+  const unsigned char *root = berth__session_current(session)->outside[place->root];
   if (root == NULL)
     return berth__fail(err, BERTH_INVALID, "output %u shows '%s', which lies outside the arena and has no memory yet",
                        output, session->graph->values[place->root].name);
@@ -157,8 +194,7 @@ berth_status berth_session_read_at(berth_session *session, uint32_t output, void
 berth_status berth_session_read(berth_session *session, const char *output, void *dst, size_t size, berth_error *err) {
   if (session == NULL || output == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
   for (uint32_t i = 0; i < session->graph->n_outputs; i++)
-    if (strcmp(session->graph->outputs[i].name, output) == 0)
-      return berth_session_read_at(session, i, dst, size, err);
+    if (strcmp(session->graph->outputs[i].name, output) == 0) return berth_session_read_at(session, i, dst, size, err);
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no output '%s'", session->graph->name, output);
 }
 
@@ -217,7 +253,8 @@ static berth_status check_ready(const berth_session *session, berth_error *err) 
                          graph->values[graph->params[i]].name);
   for (size_t i = 0; i < graph->n_inputs; i++)
     if (!is_in_arena(session, graph->inputs[i]) && session->outside[graph->inputs[i]] == NULL)
-      return berth__fail(err, BERTH_INVALID, "input '%s' lies outside the arena and has no memory yet; see berth_session_use",
+      return berth__fail(err, BERTH_INVALID,
+                         "input '%s' lies outside the arena and has no memory yet; see berth_session_use",
                          graph->values[graph->inputs[i]].name);
   return BERTH_OK;
 }

@@ -35,6 +35,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   session->plan_desc.dims = NULL;
   session->plan_desc.n_dims = 0;
   session->plan_desc.layout = NULL; /* from here on the session's own */
+  BERTH__TRY(berth__session_place_constants(session, err));
   return berth__session_place_weights(session, err);
 }
 
@@ -103,7 +104,9 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
   BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
   BERTH__TRY(copy_outside(to, from, err));
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
-  return to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err);
+  BERTH__TRY(
+      to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));
+  return berth__session_place_constants(to, err);
 }
 
 berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err) {
@@ -134,17 +137,11 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   return BERTH_OK;
 }
 
-const berth_plan *berth_session_plan(const berth_session *session) {
-  return berth__session_current(session)->plan;
-}
+const berth_plan *berth_session_plan(const berth_session *session) { return berth__session_current(session)->plan; }
 
-berth_arena *berth_session_arena(berth_session *session) {
-  return session->arena;
-}
+berth_arena *berth_session_arena(berth_session *session) { return session->arena; }
 
-uint32_t berth_session_n_threads(const berth_session *session) {
-  return session->n_threads;
-}
+uint32_t berth_session_n_threads(const berth_session *session) { return session->n_threads; }
 
 void berth_session_observe(berth_session *session, berth_step_fn observe, void *user) {
   session->observer = (berth__observer){.call = observe, .user = user};

@@ -10,6 +10,7 @@ typedef struct berth__binding {
   berth_plan *plan;
   berth__slots *slots;
   berth__program *program;
+  const void **outside; /* one a value: where it lies when it is not in the arena */
 } berth__binding;
 
 struct berth_session {
@@ -27,7 +28,7 @@ struct berth_session {
   berth_arena *arena;
   void *memory; /* the caller's own */
   uint64_t memory_size;
-  const void **outside; /* one a value: where it lies when it is not in the arena */
+  const void **outside; /* one a value: inputs and params outside the arena; every binding adds its constants */
   void **owned;         /* one a value: copies of params outside the arena that the session made */
   bool *is_set;         /* one a value: params that have their weights */
   berth__observer observer;
@@ -43,6 +44,8 @@ berth_status berth__session_compile(berth_session *session, const berth_dim *dim
 void berth__session_free_binding(berth_session *session, berth__binding *binding);
 /* Points every program at the arena and at what lies outside. */
 berth_status berth__session_rebind(berth_session *session, berth_error *err);
+/* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
+berth_status berth__session_place_constants(berth_session *session, berth_error *err);
 /* io.c: the weights that the graph already has. */
 berth_status berth__session_place_weights(berth_session *session, berth_error *err);
 

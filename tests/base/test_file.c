@@ -61,6 +61,29 @@ static void released_pages_stay_readable(void **state) {
   berth__file_unmap(&mapping);
 }
 
+/* Other memory may lie in the pages of anything, and must stay as it is. */
+static void only_bytes_of_the_mapping_are_released(void **state) {
+  (void)state;
+  enum {
+    SIZE = 1 << 16
+  };
+  static uint8_t bytes[SIZE], elsewhere[SIZE];
+  memset(bytes, 7, SIZE);
+  memset(elsewhere, 9, SIZE);
+  const char *path = test_path("released_bytes");
+  test_write_file(path, bytes, SIZE);
+  berth__mapping mapping;
+  berth_error err;
+  TEST_OK(berth__file_map(path, &mapping, &err));
+  berth__file_release_bytes(&mapping, elsewhere, SIZE);
+  berth__file_release_bytes(&mapping, mapping.data, SIZE);
+  berth__file_release_bytes(&mapping, mapping.data + SIZE / 2, SIZE_MAX);
+  berth__file_release_bytes(&mapping, mapping.data + SIZE, SIZE);
+  for (size_t i = 0; i < SIZE; i++) assert_int_equal(elsewhere[i], 9);
+  assert_memory_equal(mapping.data, bytes, SIZE);
+  berth__file_unmap(&mapping);
+}
+
 static void expect_io_error(const char *path, const char *why) {
   berth__mapping mapping = {.data = (const uint8_t *)path, .size = 1};
   berth_error err;
@@ -106,7 +129,7 @@ int main(void) {
       cmocka_unit_test(a_file_is_mapped_as_it_is),    cmocka_unit_test(an_empty_file_is_no_error),
       cmocka_unit_test(released_pages_stay_readable), cmocka_unit_test(a_missing_file_is_named),
       cmocka_unit_test(a_folder_is_refused),          cmocka_unit_test(a_pipe_is_refused_without_waiting),
-      cmocka_unit_test(an_unreadable_file_is_named),
+      cmocka_unit_test(an_unreadable_file_is_named),  cmocka_unit_test(only_bytes_of_the_mapping_are_released),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void check_value(fixture *f, berth_value value, const char *spec) {
 typedef struct op_case {
   const char *op;
   const char *in[5]; /* "": left out */
-  const char *out[2];
+  const char *out[4];
   berth_attr attrs[3];
 } op_case;
 
@@ -129,6 +129,16 @@ static const op_case op_cases[] = {
     UNARY("ceil"),
     UNARY("reciprocal"),
     UNARY("sign"),
+    UNARY("asin"),
+    UNARY("acos"),
+    UNARY("atan"),
+    UNARY("sinh"),
+    UNARY("cosh"),
+    UNARY("asinh"),
+    UNARY("acosh"),
+    UNARY("atanh"),
+    UNARY("expm1"),
+    UNARY("softplus"),
     {"not", {"bool n"}, {"bool n"}, {{0}}},
     {"clamp", {"f16 n"}, {"f16 n"}, {FLOAT("min", 0), INT("max", 6)}},
     {"cast", {"f32 n, 2"}, {"i8 n, 2"}, {STRING("to", "i8")}},
@@ -151,6 +161,7 @@ static const op_case op_cases[] = {
     COMPARE("ge"),
     {"where", {"bool n, 1", "f32 3", "f32 1, 3"}, {"f32 n, 3"}, {{0}}},
     {"matmul", {"f32 n, 2, 3", "f32 3, 5"}, {"f32 n, 2, 5"}, {{0}}},
+    {"det", {"f32 n, 3, 3"}, {"f32 n"}, {{0}}},
     {"conv", {"f32 n, 2, 8", "f32 4, 2, 3", ""}, {"f32 n, 4, 6"}, {{0}}},
     {"conv_transpose", {"f32 n, 2, 6", "f32 2, 4, 3"}, {"f32 n, 4, 8"}, {{0}}},
     {"attention",
@@ -160,6 +171,22 @@ static const op_case op_cases[] = {
     {"rope", {"f32 n, 2, s, 8", "i64 s"}, {"f32 n, 2, s, 8"}, {{0}}},
     {"max_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 4, 4"}, {INTS("kernel", 2, 2), INTS("strides", 2, 2)}},
     {"avg_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 7, 7"}, {INTS("kernel", 2, 2)}},
+    {"max_pool",
+     {"f32 n, 2, s"},
+     {"f32 n, 2, s", "i64 n, 2, s"},
+     {INTS("kernel", 3), STRING("auto_pad", "same_upper")}},
+    {"lp_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 7, 7"}, {INTS("kernel", 2, 2)}},
+    {"max_unpool", {"f32 n, 2, 4", "i64 n, 2, 4"}, {"f32 n, 2, 8"}, {INTS("kernel", 2), INTS("strides", 2)}},
+    {"resize", {"f32 n, 3", "f32 2"}, {"f32 ?, ?"}, {{0}}},
+    {"grid_sample", {"f32 n, 2, 8, 8", "f32 n, 5, s, 2"}, {"f32 n, 2, 5, s"}, {{0}}},
+    {"roi_align",
+     {"f32 n, 2, 8, 8", "f32 r, 4", "i64 r"},
+     {"f32 r, 2, 7, 7"},
+     {INT("output_height", 7), INT("output_width", 7)}},
+    {"max_roi_pool", {"f32 n, 2, 8, 8", "f32 r, 5"}, {"f32 r, 2, 3, 3"}, {INTS("pooled", 3, 3)}},
+    {"deform_conv", {"f32 n, 2, 8, 8", "f32 4, 2, 3, 3", "f32 n, 18, 6, 6"}, {"f32 n, 4, 6, 6"}, {{0}}},
+    {"quantize", {"f32 n, 3", "f32", "i8"}, {"i8 n, 3"}, {STRING("to", "i8")}},
+    {"dequantize", {"u8 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}},
     REDUCE("reduce_sum"),
     REDUCE("reduce_mean"),
     REDUCE("reduce_max"),
@@ -180,13 +207,38 @@ static const op_case op_cases[] = {
     {"squeeze", {"f32 n, 1, 2"}, {"f32 n, 2"}, {INTS("axes", 1)}},
     {"unsqueeze", {"f32 n, 2"}, {"f32 1, n, 2"}, {INTS("axes", 0)}},
     {"transpose", {"f32 n, 2, 3"}, {"f32 3, n, 2"}, {INTS("perm", 2, 0, 1)}},
+    {"diagonal", {"f32 3, n, 3"}, {"f32 n, 3"}, {INT("axis1", 0), INT("axis2", 2)}},
     {"narrow", {"f32 n, 9"}, {"f32 n, 4"}, {INTS("axes", 1), INTS("starts", 1), INTS("ends", 5)}},
     {"split", {"f32 n, 5"}, {"f32 n, 2", "f32 n, 3"}, {INT("axis", 1), INTS("parts", 2, 3)}},
     {"expand", {"f32 3"}, {"f32 n, 3"}, {DIMS("shape", {"n", 0}, {NULL, 3})}},
+    {"random_uniform", {"f32 n, 3"}, {"f32 n, 3"}, {{0}}},
+    {"random_normal", {"f16 n, 3"}, {"f16 n, 3"}, {INT("seed", 1)}},
+    {"shape", {"f32 n, 3"}, {"i64 2"}, {{0}}},
+    {"size", {"f32 n, 3"}, {"i64"}, {{0}}},
+    {"tile", {"f32 n, 3"}, {"f32 n, 6"}, {INTS("repeats", 1, 2)}},
+    {"reshape", {"f32 n, 3", "i64 2"}, {"f32 ?, ?"}, {{0}}},
+    {"range", {"i64", "i64", "i64"}, {"i64 ?"}, {{0}}},
+    {"gather_elements", {"f32 n, 3", "i64 n, 5"}, {"f32 n, 5"}, {INT("axis", 1)}},
+    {"gather_nd", {"f32 n, 3, 4", "i64 5, 2"}, {"f32 5, 4"}, {{0}}},
+    {"scatter_nd", {"f32 n, 3", "i64 5, 1", "f32 5, 3"}, {"f32 n, 3"}, {{0}}},
+    {"non_zero", {"f32 n, 3"}, {"i64 2, ?"}, {{0}}},
+    {"unique", {"f32 4, n"}, {"f32 ?, n", "i64 ?", "i64 4", "i64 ?"}, {INT("axis", 0), INT("flat", 0)}},
     {"concat", {"f32 n, 2", "f32 n, 3"}, {"f32 n, 5"}, {INT("axis", 1)}},
     {"pad", {"f32 n, 2"}, {"f32 n, 5"}, {INTS("pads", 0, 1, 0, 2)}},
     {"gather", {"f32 9, 2", "i64 n"}, {"f32 n, 2"}, {{0}}},
     {"embedding", {"f32 9, 2", "i32 n"}, {"f32 n, 2"}, {{0}}},
+    {"choose", {"bool 1", "f32 n, 3", "f32 4, 3"}, {"f32 ?, 3"}, {{0}}},
+    {"choose", {"bool", "", "f32 n, 3"}, {"f32 n, 3"}, {STRING("reason", "none")}},
+    {"lstm", {"f32 s, n, 3", "f32 1, 8, 3", "f32 1, 8, 2"}, {"f32 s, 1, n, 2", "f32 1, n, 2", "f32 1, n, 2"}, {{0}}},
+    {"gru",
+     {"f32 s, n, 3", "f32 2, 6, 3", "f32 2, 6, 2"},
+     {"f32 s, 2, n, 2", "f32 2, n, 2"},
+     {STRING("direction", "bidirectional")}},
+    {"rnn", {"f32 s, n, 3", "f32 1, 2, 3", "f32 1, 2, 2", "", "i32 n"}, {"f32 s, 1, n, 2"}, {FLOAT("clip", 1)}},
+    {"dft", {"f32 n, 8, 1"}, {"f32 n, 5, 2"}, {INT("axis", 1), INT("onesided", 1)}},
+    {"dft", {"f32 n, 8, 1", "i64"}, {"f32 n, ?, 2"}, {INT("axis", 1)}},
+    {"non_max_suppression", {"f32 2, 9, 4", "f32 2, 3, 9", "i64 1"}, {"i64 ?, 3", "i64 1"}, {{0}}},
+    {"ngrams", {"i64 n, 7"}, {"f32 n, 3"}, {INTS("pool", 4, 5), INTS("starts", 0), INTS("indexes", 0, 2)}},
     {"scatter", {"f32 n, 4", "i64 n, 2", "f32 n, 2"}, {"f32 n, 4"}, {INT("axis", 1), STRING("reduction", "add")}},
 };
 #define N_OP_CASES (sizeof op_cases / sizeof op_cases[0])
@@ -199,8 +251,8 @@ static size_t count(const char *const *texts, size_t limit) {
 
 static void build_case(const op_case *c) {
   fixture f;
-  berth_value in[5], out[2] = {0};
-  size_t n_in = count(c->in, 5), n_out = count(c->out, 2), n_attrs = 0;
+  berth_value in[5], out[4] = {0};
+  size_t n_in = count(c->in, 5), n_out = count(c->out, 4), n_attrs = 0;
   start(&f);
   add_input(&f, "anchor", "f32 n"); /* a named dimension that attributes may use */
   for (size_t i = 0; i < n_in; i++) in[i] = c->in[i][0] != '\0' ? add_input(&f, NULL, c->in[i]) : BERTH_VALUE_NONE;

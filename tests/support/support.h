@@ -48,6 +48,15 @@ void test_expect_error(berth_status status, berth_status want, const berth_error
 #define TEST_OK(expr) test_expect_ok((expr), &err, #expr, __FILE__, __LINE__) /* needs a berth_error err in scope */
 void test_expect_ok(berth_status status, const berth_error *err, const char *expr, const char *file, int line);
 
+/* Built with the address sanitizer: several times slower, with memory of its own. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_IS_SANITIZED 1
+#elif defined(__has_feature)
+#define TEST_IS_SANITIZED __has_feature(address_sanitizer)
+#else
+#define TEST_IS_SANITIZED 0
+#endif
+
 /* Ends the test as skipped; the reason is shown at the end of `make check`. */
 #define TEST_SKIP(reason)                    \
   do {                                       \

@@ -51,8 +51,8 @@ static berth_status allocate_block(berth__block *block, uint64_t align, berth_er
   return BERTH_OK;
 }
 
-berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host, berth__block **out,
-                                     berth_error *err) {
+berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host,
+                                     berth__block **out, berth_error *err) {
   berth_status status = BERTH_OK;
   *out = NULL;
   berth_context *ctx = engine->ctx;
@@ -83,9 +83,7 @@ void berth__cpu_block_destroy(berth__block *block) {
   berth__free(block->ctx, block);
 }
 
-void *berth__cpu_host(berth__block *block) {
-  return block->data;
-}
+void *berth__cpu_host(berth__block *block) { return block->data; }
 
 berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err) {
   (void)err;

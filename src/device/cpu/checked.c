@@ -1,8 +1,8 @@
 /* The checked mode: finds the kernel that writes where it may not.
  *
- * While a step runs, every byte that belongs to no live buffer holds a pattern (and, in a build with AddressSanitizer, is
- * poisoned, so that even a stray read is caught where it happens). Behind the step the pattern must still be there, and
- * live buffers that the step does not write must hold what they held before. */
+ * While a step runs, every byte that belongs to no live buffer holds a pattern (and, in a build with AddressSanitizer,
+ * is poisoned, so that even a stray read is caught where it happens). Behind the step the pattern must still be there,
+ * and live buffers that the step does not write must hold what they held before. */
 #include <stdlib.h>
 
 #include "device/cpu/cpu.h"
@@ -30,9 +30,9 @@ struct berth__watch {
   berth_context *ctx;
   const berth_plan *plan;
   unsigned char *base;
-  uint32_t *sorted;  /* buffers in order of their offsets */
-  uint64_t *sums;    /* one a buffer: what it held before the step */
-  bool *is_written;  /* one a buffer: the step may write it */
+  uint32_t *sorted; /* buffers in order of their offsets */
+  uint64_t *sums;   /* one a buffer: what it held before the step */
+  bool *is_written; /* one a buffer: the step may write it */
 };
 
 typedef struct placed {
@@ -121,9 +121,7 @@ void berth__watch_start(berth__watch *watch, unsigned char *base) {
   memset(watch->is_written, 0, watch->plan->n_buffers * sizeof *watch->is_written); /* a run may have failed midway */
 }
 
-void berth__watch_stop(berth__watch *watch) {
-  unpoison(watch->base, watch->plan->info.arena_size);
-}
+void berth__watch_stop(berth__watch *watch) { unpoison(watch->base, watch->plan->info.arena_size); }
 
 static uint64_t sum_of(const berth__watch *watch, const berth__buffer *buffer) {
   const unsigned char *bytes = watch->base + buffer->offset;
@@ -190,9 +188,10 @@ static berth_status verify(berth__watch *watch, uint32_t step, berth_error *err)
   stray s = {.found = false};
   for_each_gap(watch, step, look_at_gap, &s);
   if (s.found)
-    return berth__fail(err, BERTH_INTERNAL,
-                       "node '%s' (%s) wrote at byte %llu of the arena, which belongs to nobody at step %u (behind '%s')",
-                       name, node->op->name, (unsigned long long)s.offset, step, buffer_name(plan, s.after));
+    return berth__fail(
+        err, BERTH_INTERNAL,
+        "node '%s' (%s) wrote at byte %llu of the arena, which belongs to nobody at step %u (behind '%s')", name,
+        node->op->name, (unsigned long long)s.offset, step, buffer_name(plan, s.after));
   for (size_t i = 0; i < plan->n_buffers; i++)
     if (is_watched(watch, i, step) && watch->sums[i] != sum_of(watch, &plan->buffers[i]))
       return berth__fail(err, BERTH_INTERNAL, "node '%s' (%s) wrote into '%s', which is none of its results", name,

@@ -60,8 +60,7 @@ uint64_t berth__cpu_scratch_each(const berth__op *op, const berth_op_call *call)
 
 static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads) {
   uint64_t each = berth__cpu_scratch_each(op, call), total;
-  int64_t items = op->family->items != NULL ? op->family->items(call) : 1;
-  return berth__mul_u64(each, items > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
+  return berth__mul_u64(each, berth__op_items(op, call) > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
 }
 
 static berth__limits limits(void) {

@@ -7,7 +7,7 @@
 typedef struct call {
   const berth__op *op;
   uint32_t step, node;
-  berth_op_call args;    /* without scratch and range */
+  berth_op_call args; /* without scratch and range */
   int64_t items, grain;
   uint64_t scratch_each; /* a worker */
   unsigned char *scratch;
@@ -89,7 +89,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
                             .attrs = node->attrs,
                             .n_attrs = node->op->family->n_attrs,
                             .user = berth__op_user(node->op)};
-  c->items = node->op->family->items != NULL ? node->op->family->items(&c->args) : 1;
+  c->items = berth__op_items(node->op, &c->args);
   c->grain = choose_grain(c);
   c->scratch_each = berth__cpu_scratch_each(node->op, &c->args);
 }
@@ -172,8 +172,7 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
     berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
     for (uint32_t i = 0; i < node->n_in; i++)
       if (node->in[i] != BERTH_VALUE_NONE) tensors[i].data = address(program, node->in[i], outside);
-    for (uint32_t i = 0; i < node->n_out; i++)
-      tensors[node->n_in + i].data = address(program, node->out[i], outside);
+    for (uint32_t i = 0; i < node->n_out; i++) tensors[node->n_in + i].data = address(program, node->out[i], outside);
     uint32_t buffer = plan->scratch[c->step];
     c->scratch = buffer != BERTH__NO_BUFFER ? program->base + plan->buffers[buffer].offset : NULL;
   }

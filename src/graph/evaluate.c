@@ -1,0 +1,125 @@
+/* Computing a node at compile time: its operands are constants, so its results are too. */
+#include "base/math.h"
+#include "graph/graph.h"
+
+#define MAX_FOLDED ((uint64_t)1 << 30) /* larger results are better made at run time than kept */
+
+berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
+  berth_tensor tensor = {.data = (void *)(uintptr_t)data, .type = value->type, .rank = value->shape.rank};
+  memcpy(tensor.dim, value->shape.dim, sizeof tensor.dim);
+  berth__contiguous_strides(tensor.rank, tensor.dim, tensor.stride);
+  return tensor;
+}
+
+/* Ops that read the shape of their operand and nothing else. */
+static bool needs_shape_only(const berth__op *op) { return op->code == BERTH__OP_shape || op->code == BERTH__OP_size; }
+
+static bool is_known(const berth_graph *graph, const berth__node *node) {
+  if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random) return false;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) continue;
+    const berth__value *operand = &graph->values[node->in[i]];
+    int64_t count;
+    if (needs_shape_only(node->op) ? !berth__shape_count(&operand->shape, &count) : operand->blob == NULL) return false;
+  }
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    uint64_t size;
+    if (!berth__value_size(&graph->values[node->out[i]], &size) || size > MAX_FOLDED) return false;
+  }
+  return true;
+}
+
+static berth_status run_kernel(berth_graph *graph, const berth__node *node, berth_tensor *tensors, berth_error *err) {
+  const berth__family *family = node->op->family;
+  berth_op_call call = {.in = tensors,
+                        .out = tensors + node->n_in,
+                        .n_in = node->n_in,
+                        .n_out = node->n_out,
+                        .attrs = node->attrs,
+                        .n_attrs = family->n_attrs,
+                        .user = berth__op_user(node->op)};
+  uint64_t scratch = family->scratch != NULL ? family->scratch(&call) : 0;
+  unsigned char *memory = NULL;
+  if (scratch != 0) {
+    if (scratch > SIZE_MAX - 64 || (memory = berth__alloc(graph->ctx, (size_t)scratch + 64)) == NULL)
+      return berth__fail_nomem(err, "folding a constant");
+    call.scratch = memory + (64 - (uintptr_t)memory % 64) % 64;
+  }
+  call.end = berth__op_items(node->op, &call);
+  berth_status status = call.end > 0 ? family->kernel(&call, err) : BERTH_OK;
+  berth__free(graph->ctx, memory);
+  return status;
+}
+
+static berth_status make_results(berth_graph *graph, const berth__node *node, berth__blob **blobs,
+                                 berth_tensor *tensors, berth_error *err) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE)
+      tensors[i] = berth__value_tensor(&graph->values[node->in[i]], graph->values[node->in[i]].data);
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    uint64_t size = 0;
+    berth__value_size(&graph->values[node->out[i]], &size);
+    blobs[i] = berth__blob_create(graph->ctx, NULL, (size_t)size);
+    if (blobs[i] == NULL) return berth__fail_nomem(err, "folding a constant");
+    tensors[node->n_in + i] = berth__value_tensor(&graph->values[node->out[i]], berth__blob_data(blobs[i]));
+  }
+  return run_kernel(graph, node, tensors, err);
+}
+
+berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_error *err) {
+  const berth__node *node = &graph->nodes[index];
+  if (graph->values[node->out[0]].blob != NULL || !is_known(graph, node)) return BERTH_OK;
+  berth__blob **blobs = berth__alloc_array_zero(graph->ctx, node->n_out, sizeof *blobs);
+  berth_tensor *tensors = berth__alloc_array_zero(graph->ctx, (size_t)node->n_in + node->n_out, sizeof *tensors);
+  berth_status status = BERTH_NOMEM;
+  if (blobs != NULL && tensors != NULL) status = make_results(graph, node, blobs, tensors, err);
+  for (uint32_t i = 0; blobs != NULL && i < node->n_out; i++) {
+    if (status != BERTH_OK) {
+      berth__blob_release(blobs[i]);
+      continue;
+    }
+    graph->values[node->out[i]].blob = blobs[i];
+    graph->values[node->out[i]].data = berth__blob_data(blobs[i]);
+  }
+  berth__free(graph->ctx, blobs);
+  berth__free(graph->ctx, tensors);
+  if (status == BERTH_NOMEM) return berth__fail_nomem(err, "folding a constant");
+  return BERTH_OK; /* a kernel that refuses its operands says so when it runs */
+}
+
+#define MAX_SMALL 65536 /* bytes: what shapes, conditions and trip counts are made from is small */
+
+static bool is_small(const berth_graph *graph, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    uint64_t size;
+    if (!berth__value_size(&graph->values[node->out[i]], &size) || size > MAX_SMALL) return false;
+  }
+  return true;
+}
+
+berth_status berth__graph_evaluate_small(berth_graph *graph, uint32_t node, berth_error *err) {
+  return is_small(graph, &graph->nodes[node]) ? berth__graph_evaluate(graph, node, err) : BERTH_OK;
+}
+
+#define MAX_NODES_ON_DEMAND 512
+
+/* Depth first, and never more than `budget` nodes: a file may ask for this at every round of a loop that it unrolls. */
+static berth_status compute(berth_graph *graph, berth_value value, unsigned *budget, berth_error *err) {
+  if (graph->values[value].kind != BERTH_VALUE_NODE || graph->values[value].blob != NULL || *budget == 0)
+    return BERTH_OK;
+  const uint32_t index = graph->values[value].node;
+  const berth__node *node = &graph->nodes[index];
+  if (!is_small(graph, node)) return BERTH_OK;
+  --*budget;
+  for (uint32_t i = 0; i < node->n_in && !needs_shape_only(node->op); i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) continue;
+    BERTH__TRY(compute(graph, node->in[i], budget, err));
+    if (graph->values[node->in[i]].blob == NULL) return BERTH_OK;
+  }
+  return berth__graph_evaluate(graph, index, err);
+}
+
+berth_status berth__graph_evaluate_value(berth_graph *graph, berth_value value, berth_error *err) {
+  unsigned budget = MAX_NODES_ON_DEMAND;
+  return compute(graph, value, &budget, err);
+}

@@ -1,0 +1,114 @@
+/* Inputs that say what shapes are. */
+#include "graph/graph.h"
+
+/* An op that reads shapes alone passes no demand on: its result is known whatever the elements are. */
+static bool reads_shape_only(const berth__op *op) { return op->code == BERTH__OP_shape || op->code == BERTH__OP_size; }
+
+static void mark_demanded(const berth_graph *graph, bool *demanded) {
+  for (size_t n = graph->n_nodes; n-- > 0;) {
+    const berth__node *node = &graph->nodes[n];
+    bool wanted = false;
+    for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      bool is_valued = i < 32 && (node->op->family->valued >> i & 1u);
+      if (node->in[i] != BERTH_VALUE_NONE && (is_valued || (wanted && !reads_shape_only(node->op))))
+        demanded[node->in[i]] = true;
+    }
+  }
+}
+
+int berth_graph_shapes_depend(const berth_graph *graph, berth_value input) {
+  if (graph == NULL || input >= graph->n_values || graph->values[input].kind != BERTH_VALUE_INPUT) return 0;
+  bool *demanded = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *demanded);
+  if (demanded == NULL) return 0;
+  mark_demanded(graph, demanded);
+  int result = demanded[input];
+  berth__free(graph->ctx, demanded);
+  return result;
+}
+
+static berth_status check_fix(const berth_graph *graph, berth_value value, berth_type type, const berth__shape *shape,
+                              berth_error *err) {
+  const berth__value *v = &graph->values[value];
+  char wanted[BERTH__SHAPE_TEXT], given[BERTH__SHAPE_TEXT];
+  bool agrees = v->type == type && v->shape.rank == shape->rank;
+  for (uint32_t i = 0; agrees && i < shape->rank; i++)
+    agrees = !berth__dim_is_fixed(v->shape.dim[i]) || v->shape.dim[i] == shape->dim[i];
+  if (agrees) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "input '%s' is %s%s, a constant of %s%s does not fit", v->name,
+                     berth_type_name(v->type), berth__shape_text(&v->shape, wanted), berth_type_name(type),
+                     berth__shape_text(shape, given));
+}
+
+/* Infers a node again, now that more is known. */
+static berth_status infer_again(berth_graph *graph, uint32_t index, berth_error *err) {
+  const berth__node *node = &graph->nodes[index];
+  berth_context *ctx = graph->ctx;
+  berth_type *types = berth__alloc_array_zero(ctx, node->n_out, sizeof *types);
+  berth__shape *shapes = berth__alloc_array_zero(ctx, node->n_out, sizeof *shapes);
+  berth_status status = BERTH_OK;
+  if (types == NULL || shapes == NULL)
+    status = berth__fail_nomem(err, "inference");
+  else
+    status = berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, graph->values[node->out[0]].name,
+                                types, shapes, node->n_out, err);
+  for (uint32_t i = 0; status == BERTH_OK && i < node->n_out; i++) graph->values[node->out[i]].shape = shapes[i];
+  berth__free(ctx, types);
+  berth__free(ctx, shapes);
+  return status == BERTH_OK ? berth__graph_evaluate_small(graph, index, err) : status;
+}
+
+static void restore(berth_graph *graph, const berth__value *before) {
+  for (size_t v = 0; v < graph->n_values; v++) {
+    if (graph->values[v].blob != before[v].blob) berth__blob_release(graph->values[v].blob);
+    graph->values[v] = before[v];
+  }
+}
+
+static void remove_input(berth_graph *graph, berth_value value) {
+  size_t kept = 0;
+  for (size_t i = 0; i < graph->n_inputs; i++)
+    if (graph->inputs[i] != value) graph->inputs[kept++] = graph->inputs[i];
+  graph->n_inputs = kept;
+}
+
+/* Takes the blob over when all goes well. */
+static berth_status make_constant(berth_graph *graph, berth_value value, const berth__shape *shape, berth__blob *blob,
+                                  berth_error *err) {
+  berth__value *before = berth__alloc_array(graph->ctx, graph->n_values, sizeof *before);
+  berth_status status = BERTH_OK;
+  if (before == NULL) return berth__fail_nomem(err, "a constant");
+  memcpy(before, graph->values, graph->n_values * sizeof *before);
+  berth__blob_retain(blob);
+  berth__value *v = &graph->values[value];
+  v->kind = BERTH_VALUE_CONSTANT;
+  v->shape = *shape;
+  v->blob = blob;
+  v->data = berth__blob_data(blob);
+  for (uint32_t n = 0; n < graph->n_nodes && status == BERTH_OK; n++) status = infer_again(graph, n, err);
+  if (status != BERTH_OK) restore(graph, before);
+  berth__free(graph->ctx, before);
+  return status;
+}
+
+berth_status berth_graph_fix(berth_graph *graph, const char *input, berth_type type, uint32_t rank,
+                             const int64_t *extents, const void *data, size_t size, berth_error *err) {
+  berth__shape shape = {.rank = rank};
+  uint64_t bytes;
+  if (graph == NULL || input == NULL || rank > BERTH_MAX_RANK || (rank != 0 && extents == NULL))
+    return berth__fail(err, BERTH_INVALID, "berth_graph_fix needs a graph, an input and a shape");
+  berth_value value = berth_graph_find(graph, input);
+  if (value == BERTH_VALUE_NONE || graph->values[value].kind != BERTH_VALUE_INPUT)
+    return berth__fail(err, BERTH_INVALID, "graph '%s' has no input '%s'", graph->name, input);
+  for (uint32_t i = 0; i < rank; i++) shape.dim[i] = extents[i];
+  BERTH__TRY(check_fix(graph, value, type, &shape, err));
+  berth__value fixed = {.type = type, .shape = shape};
+  if (!berth__value_size(&fixed, &bytes) || bytes != size || (data == NULL && size != 0))
+    return berth__fail(err, BERTH_INVALID, "input '%s': %zu bytes do not make up its shape", input, size);
+  berth__blob *blob = berth__blob_create(graph->ctx, data, size);
+  if (blob == NULL) return berth__fail_nomem(err, "a constant");
+  berth_status status = make_constant(graph, value, &shape, blob, err);
+  berth__blob_release(blob);
+  if (status == BERTH_OK) remove_input(graph, value);
+  return status;
+}
