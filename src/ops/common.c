@@ -249,3 +249,10 @@ void berth__walk_next(berth__walk *walk) {
     walk->at[i] = 0;
   }
 }
+
+int64_t berth__op_items(const berth__op *op, const berth_op_call *call) {
+  bool has_elements = false;
+  for (uint32_t i = 0; i < call->n_out; i++) has_elements = has_elements || berth__count(&call->out[i]) != 0;
+  if (!has_elements) return 0;
+  return op->family->items != NULL ? op->family->items(call) : 1;
+}

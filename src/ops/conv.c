@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "ops/operand.h"
+
 berth_status berth__conv_check(const berth__infer *infer, berth_error *err) {
   const uint32_t rank = infer->in_shape[0].rank;
   const berth__window_attrs window = berth__conv_window(infer->attrs);
@@ -14,12 +16,28 @@ berth_status berth__conv_check(const berth__infer *infer, berth_error *err) {
   return berth__window_check(&window, rank - 2, err);
 }
 
-berth_status berth__conv_check_bias(const berth__infer *infer, int64_t outputs, berth_error *err) {
+berth_status berth__conv_check_channels(const berth__infer *infer, berth_error *err) {
+  const int64_t group = infer->attrs[BERTH__CONV_GROUP].i, channels = infer->in_shape[0].dim[1];
+  const int64_t outputs = infer->in_shape[1].dim[0], each = infer->in_shape[1].dim[1];
+  int64_t expected;
+  if (berth__dim_is_fixed(outputs) && outputs % group != 0)
+    return berth__fail(err, BERTH_INVALID,
+                       "the weight's %" PRId64 " output channels do not split into %" PRId64 " groups", outputs, group);
+  BERTH__TRY(berth__dim_mul(each, group, &expected, err));
+  if (berth__dim_is_fixed(expected) && berth__dim_is_fixed(channels) && expected != channels)
+    return berth__fail(err, BERTH_INVALID,
+                       "the weight expects %" PRId64 " input channels for %" PRId64 " groups (%" PRId64
+                       " each) but the input has %" PRId64,
+                       expected, group, each, channels);
+  return BERTH_OK;
+}
+
+berth_status berth__conv_check_bias(const berth__infer *infer, uint32_t operand, int64_t outputs, berth_error *err) {
   int64_t same;
-  if (infer->n_in < 3 || infer->in_type[2] == BERTH_TYPE_NONE) return BERTH_OK;
-  BERTH__TRY(berth__want_same_type(infer, 0, 2, err));
-  BERTH__TRY(berth__want_rank(infer, 2, 1, 1, err));
-  return berth__same_dim(outputs, infer->in_shape[2].dim[0], "output channels and bias", &same, err);
+  if (!berth__infer_has(infer, operand)) return BERTH_OK;
+  BERTH__TRY(berth__want_same_type(infer, 0, operand, err));
+  BERTH__TRY(berth__want_rank(infer, operand, 1, 1, err));
+  return berth__same_dim(outputs, infer->in_shape[operand].dim[0], "output channels and bias", &same, err);
 }
 
 void berth__conv_read(const berth_op_call *call, berth__conv *conv) {

@@ -11,6 +11,7 @@ enum {
   BERTH__CONV_PADS,
   BERTH__CONV_DILATIONS,
   BERTH__CONV_GROUP,
+  BERTH__CONV_AUTO_PAD,
   BERTH__CONV_ATTRS
 };
 /* clang-format off */
@@ -18,17 +19,21 @@ enum {
   {.name = "strides", .kind = BERTH_ATTR_INTS},     \
   {.name = "pads", .kind = BERTH_ATTR_INTS},        \
   {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
-  {.name = "group", .kind = BERTH_ATTR_INT, .i = 1}
+  {.name = "group", .kind = BERTH_ATTR_INT, .i = 1}, \
+  BERTH__WINDOW_AUTO_PAD
 /* clang-format on */
 
 static inline berth__window_attrs berth__conv_window(const berth_attr *attr) {
-  return (berth__window_attrs){&attr[BERTH__CONV_STRIDES], &attr[BERTH__CONV_PADS], &attr[BERTH__CONV_DILATIONS]};
+  return (berth__window_attrs){&attr[BERTH__CONV_STRIDES], &attr[BERTH__CONV_PADS], &attr[BERTH__CONV_DILATIONS],
+                               &attr[BERTH__CONV_AUTO_PAD]};
 }
 
 /* Types, ranks, windows and group of x and weight; nothing about channels. */
 berth_status berth__conv_check(const berth__infer *infer, berth_error *err);
+/* That a weight [O, C / group, kernel...] goes with the channels of x. */
+berth_status berth__conv_check_channels(const berth__infer *infer, berth_error *err);
 /* The bias, where there is one: [outputs]. */
-berth_status berth__conv_check_bias(const berth__infer *infer, int64_t outputs, berth_error *err);
+berth_status berth__conv_check_bias(const berth__infer *infer, uint32_t operand, int64_t outputs, berth_error *err);
 
 /* A call as a kernel needs it. */
 typedef struct berth__conv {

@@ -1,33 +1,15 @@
 /* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?; one to three spatial axes. */
-#include <inttypes.h>
-
 #include "ops/conv.h"
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {BERTH__CONV_ATTR_LIST};
 
-static berth_status check_channels(const berth__infer *infer, berth_error *err) {
-  const int64_t group = infer->attrs[BERTH__CONV_GROUP].i, channels = infer->in_shape[0].dim[1];
-  const int64_t outputs = infer->in_shape[1].dim[0], each = infer->in_shape[1].dim[1];
-  int64_t expected;
-  if (berth__dim_is_fixed(outputs) && outputs % group != 0)
-    return berth__fail(err, BERTH_INVALID,
-                       "the weight's %" PRId64 " output channels do not split into %" PRId64 " groups", outputs, group);
-  BERTH__TRY(berth__dim_mul(each, group, &expected, err));
-  if (berth__dim_is_fixed(expected) && berth__dim_is_fixed(channels) && expected != channels)
-    return berth__fail(err, BERTH_INVALID,
-                       "the weight expects %" PRId64 " input channels for %" PRId64 " groups (%" PRId64
-                       " each) but the input has %" PRId64,
-                       expected, group, each, channels);
-  return BERTH_OK;
-}
-
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
   const berth__window_attrs window = berth__conv_window(infer->attrs);
   BERTH__TRY(berth__conv_check(infer, err));
-  BERTH__TRY(check_channels(infer, err));
-  BERTH__TRY(berth__conv_check_bias(infer, weight->dim[0], err));
+  BERTH__TRY(berth__conv_check_channels(infer, err));
+  BERTH__TRY(berth__conv_check_bias(infer, 2, weight->dim[0], err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){.rank = x->rank, .dim = {x->dim[0], weight->dim[0]}};
   for (uint32_t axis = 0; axis + 2 < x->rank; axis++) {

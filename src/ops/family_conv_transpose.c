@@ -6,9 +6,18 @@
 #include "ops/registry.h"
 
 enum {
-  OUTPUT_PADDING = BERTH__CONV_ATTRS
+  OUTPUT_PADDING = BERTH__CONV_ATTRS,
+  OUTPUT_SHAPE
 };
-static const berth_attr attrs[] = {BERTH__CONV_ATTR_LIST, {.name = "output_padding", .kind = BERTH_ATTR_INTS}};
+static const berth_attr attrs[] = {
+    BERTH__CONV_ATTR_LIST,
+    {.name = "output_padding", .kind = BERTH_ATTR_INTS},
+    {.name = "output_shape", .kind = BERTH_ATTR_INTS}, /* spatial extents; pads follow from them */
+};
+
+static int64_t extra_of(const berth_attr *attr, uint32_t axis) {
+  return attr[OUTPUT_PADDING].count != 0 ? attr[OUTPUT_PADDING].ints[axis] : 0;
+}
 
 static berth_status check_channels(const berth__infer *infer, berth_error *err) {
   const int64_t group = infer->attrs[BERTH__CONV_GROUP].i, channels = infer->in_shape[0].dim[1];
@@ -22,10 +31,10 @@ static berth_status check_channels(const berth__infer *infer, berth_error *err) 
   return BERTH_OK;
 }
 
-/* (in - 1) * stride + reach + extra - begin - end */
-static berth_status extent(const berth__window_axis *w, int64_t extra, uint32_t axis, int64_t *out, berth_error *err) {
-  int64_t reach, steps, padding, whole;
-  if (!berth__dim_is_fixed(w->in) || !berth__dim_is_fixed(w->kernel)) return *out = BERTH__DIM_UNKNOWN, BERTH_OK;
+/* The output before pads are taken off it: (in - 1) * stride + reach + extra. */
+static berth_status whole_extent(const berth__window_axis *w, int64_t extra, uint32_t axis, int64_t *out,
+                                 berth_error *err) {
+  int64_t reach, steps;
   if (w->in == 0 || w->kernel == 0)
     return berth__fail(err, BERTH_INVALID, "spatial axis %" PRIu32 " of the input or of the kernel is empty", axis);
   if (!berth__window_reach(w, &reach))
@@ -33,9 +42,25 @@ static berth_status extent(const berth__window_axis *w, int64_t extra, uint32_t 
                        "a kernel of %" PRId64 " with dilation %" PRId64 " on spatial axis %" PRIu32 " is too large",
                        w->kernel, w->dilation, axis);
   BERTH__TRY(berth__dim_mul(w->in - 1, w->stride, &steps, err));
-  BERTH__TRY(berth__dim_add(steps, reach, &whole, err));
-  BERTH__TRY(berth__dim_add(whole, extra, &whole, err));
-  BERTH__TRY(berth__dim_add(w->begin, w->end, &padding, err));
+  BERTH__TRY(berth__dim_add(steps, reach, out, err));
+  return berth__dim_add(*out, extra, out, err);
+}
+
+/* With `output_shape` or `auto_pad` the extent is given, and pads follow from it; `auto_pad` only ever takes off. */
+static berth_status extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
+  const berth__window_attrs window = berth__conv_window(infer->attrs);
+  const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
+  const berth__window_axis w =
+      berth__window_axis_of(&window, x->rank - 2, axis, x->dim[2 + axis], weight->dim[2 + axis]);
+  int64_t padding, whole = 0;
+  *out = infer->attrs[OUTPUT_SHAPE].count != 0 ? infer->attrs[OUTPUT_SHAPE].ints[axis] : BERTH__DIM_UNKNOWN;
+  if (infer->attrs[OUTPUT_SHAPE].count == 0 && berth__window_is_auto(&window))
+    BERTH__TRY(berth__dim_mul(w.in, w.stride, out, err));
+  if (!berth__dim_is_fixed(w.in) || !berth__dim_is_fixed(w.kernel)) return BERTH_OK;
+  BERTH__TRY(whole_extent(&w, extra_of(infer->attrs, axis), axis, &whole, err));
+  if (infer->attrs[OUTPUT_SHAPE].count != 0) return BERTH_OK;
+  if (berth__window_is_auto(&window)) return *out = *out < whole ? *out : whole, BERTH_OK;
+  BERTH__TRY(berth__dim_add(w.begin, w.end, &padding, err));
   if (padding > whole)
     return berth__fail(err, BERTH_INVALID,
                        "pads take %" PRId64 " elements off spatial axis %" PRIu32 " of the output, which has %" PRId64,
@@ -46,21 +71,18 @@ static berth_status extent(const berth__window_axis *w, int64_t extra, uint32_t 
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
-  const berth__window_attrs window = berth__conv_window(infer->attrs);
-  const berth_attr *extra = &infer->attrs[OUTPUT_PADDING];
   int64_t outputs = 0;
   BERTH__TRY(berth__conv_check(infer, err));
-  BERTH__TRY(berth__window_check_list(extra, x->rank - 2, 0, err));
+  BERTH__TRY(berth__window_check_list(&infer->attrs[OUTPUT_PADDING], x->rank - 2, 0, err));
+  BERTH__TRY(berth__window_check_list(&infer->attrs[OUTPUT_SHAPE], x->rank - 2, 1, err));
+  if (infer->attrs[OUTPUT_SHAPE].count != 0 && infer->attrs[BERTH__CONV_PADS].count != 0)
+    return berth__fail(err, BERTH_INVALID, "`pads` are given beside `output_shape`, which they follow from");
   BERTH__TRY(check_channels(infer, err));
   BERTH__TRY(berth__dim_mul(weight->dim[1], infer->attrs[BERTH__CONV_GROUP].i, &outputs, err));
-  BERTH__TRY(berth__conv_check_bias(infer, outputs, err));
+  BERTH__TRY(berth__conv_check_bias(infer, 2, outputs, err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){.rank = x->rank, .dim = {x->dim[0], outputs}};
-  for (uint32_t axis = 0; axis + 2 < x->rank; axis++) {
-    const berth__window_axis w =
-        berth__window_axis_of(&window, x->rank - 2, axis, x->dim[2 + axis], weight->dim[2 + axis]);
-    BERTH__TRY(extent(&w, extra->count ? extra->ints[axis] : 0, axis, &out->dim[2 + axis], err));
-  }
+  for (uint32_t axis = 0; axis + 2 < x->rank; axis++) BERTH__TRY(extent(infer, axis, &out->dim[2 + axis], err));
   infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }
@@ -93,10 +115,24 @@ static void collect(const berth_op_call *call, const berth__conv *c, int64_t ite
   c->line->store(berth__element(call->out[0].data, item * w[2].out, c->size), call->scratch, w[2].out);
 }
 
+/* Pads that follow from the output's extent: what is too much goes off both ends; what is missing is at the end. */
+static void place_output(const berth_op_call *call, berth__conv *conv) {
+  const berth__window_attrs window = berth__conv_window(call->attrs);
+  const uint32_t spatial = call->in[0].rank - 2;
+  if (call->attrs[OUTPUT_SHAPE].count == 0 && !berth__window_is_auto(&window)) return;
+  for (uint32_t axis = 0; axis < spatial; axis++) {
+    berth__window_axis *w = &conv->window.axis[BERTH__WINDOW_AXES - spatial + axis];
+    int64_t whole = 0;
+    (void)whole_extent(w, extra_of(call->attrs, axis), axis, &whole, NULL); /* inference did, without an error */
+    berth__window_split_pad(&window, whole > w->out ? whole - w->out : 0, &w->begin, &w->end);
+  }
+}
+
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   berth__conv conv;
   berth__conv_read(call, &conv);
+  place_output(call, &conv);
   for (int64_t item = call->begin; item < call->end; item++) collect(call, &conv, item);
   return BERTH_OK;
 }

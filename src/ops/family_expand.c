@@ -3,18 +3,22 @@
 #include <inttypes.h>
 
 #include "ops/copy.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {{.name = "shape", .kind = BERTH_ATTR_DIMS}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth_attr *target = &infer->attrs[0];
-  if (target->count > BERTH_MAX_RANK)
-    return berth__fail(err, BERTH_INVALID, "the target shape has %" PRIu32 " dimensions, and at most %d are possible",
-                       target->count, BERTH_MAX_RANK);
-  berth__shape shape = {.rank = target->count};
-  for (uint32_t axis = 0; axis < target->count; axis++) {
-    const berth_dim *dim = &target->dims[axis];
+  berth_dim target[BERTH_MAX_RANK];
+  berth__list list;
+  BERTH__TRY(berth__infer_dims(infer, 0, 1, target, &list, err));
+  berth__shape shape = {.rank = list.count};
+  for (uint32_t axis = 0; axis < list.count; axis++) {
+    const berth_dim *dim = &target[axis];
+    if (!list.known) {
+      shape.dim[axis] = BERTH__DIM_UNKNOWN;
+      continue;
+    }
     if (!dim->name && dim->extent < 0)
       return berth__fail(err, BERTH_INVALID,
                          "dimension %" PRIu32 " of the target shape is %" PRId64 ", and extents are 0 or more", axis,
@@ -46,9 +50,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_expand = {
     .attrs = attrs,
     .n_attrs = 1,
-    .required = 1u,
     .infer = infer,
     .items = berth__copy_items,
     .kernel = kernel,
     .view = view,
+    .valued = 1u << 1,
+    .attr_of = {[1] = 1},
 };

@@ -1,14 +1,17 @@
-/* narrow: a slice with steps, with numpy's meaning of negative and of far-out bounds. */
+/* narrow: a slice with steps. Bounds that are negative or far out mean what they do in numpy, but for a start before
+ * the axis with a step backwards: that means the first element, as ONNX has it. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 enum {
   AXES,
   STARTS,
   ENDS,
-  STEPS
+  STEPS,
+  N_LISTS
 };
 static const berth_attr attrs[] = {
     {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: the first ones */
@@ -16,6 +19,12 @@ static const berth_attr attrs[] = {
     {.name = "ends", .kind = BERTH_ATTR_INTS},
     {.name = "steps", .kind = BERTH_ATTR_INTS}, /* empty: 1 */
 };
+static const uint32_t operand_of[N_LISTS] = {[STARTS] = 1, [ENDS] = 2, [AXES] = 3, [STEPS] = 4};
+
+/* The lists; slice k goes to axis_of(k). */
+typedef struct slices {
+  berth__list list[N_LISTS];
+} slices;
 
 typedef struct slice {
   int64_t start, step, count;
@@ -28,71 +37,80 @@ static slice cut(int64_t extent, int64_t start, int64_t end, int64_t step) {
   if (start < 0) start += extent;
   if (end < 0) end += extent;
   slice s = {.step = step};
+  if (extent == 0) return s;
   if (step > 0) {
     s.start = clamp(start, 0, extent);
     const int64_t span = clamp(end, 0, extent) - s.start;
     s.count = span <= 0 ? 0 : (span - 1) / step + 1;
   } else {
-    s.start = clamp(start, -1, extent - 1);
+    s.start = clamp(start, 0, extent - 1); /* as ONNX has it; numpy would take nothing */
     const int64_t span = s.start - clamp(end, -1, extent - 1);
     s.count = span <= 0 ? 0 : (span - 1) / (step == INT64_MIN ? INT64_MAX : -step) + 1;
   }
   return s;
 }
 
-static int64_t step_of(const berth_attr *attr, uint32_t k) { return attr[STEPS].count == 0 ? 1 : attr[STEPS].ints[k]; }
+static int64_t step_of(const slices *s, uint32_t k) { return s->list[STEPS].given ? s->list[STEPS].at[k] : 1; }
 
-/* Where slice k of the lists goes; the axes were checked by inference. */
-static uint32_t axis_of(const berth_attr *attr, uint32_t rank, uint32_t k) {
-  if (attr[AXES].count == 0) return k;
-  const int64_t axis = attr[AXES].ints[k];
+/* Where slice k goes; the axes were checked by inference. */
+static uint32_t axis_of(const slices *s, uint32_t rank, uint32_t k) {
+  if (!s->list[AXES].given) return k;
+  const int64_t axis = s->list[AXES].at[k];
   return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-static berth_status check_lists(const berth__infer *infer, berth_error *err) {
-  const berth_attr *attr = infer->attrs;
-  const uint32_t n = attr[STARTS].count;
-  const bool equal = attr[ENDS].count == n && (attr[AXES].count == n || attr[AXES].count == 0) &&
-                     (attr[STEPS].count == n || attr[STEPS].count == 0);
+static slice slice_of(const slices *s, uint32_t k, int64_t extent) {
+  return cut(extent, s->list[STARTS].at[k], s->list[ENDS].at[k], step_of(s, k));
+}
+
+static berth_status check_lists(const slices *s, uint32_t rank, berth_error *err) {
+  const berth__list *list = s->list;
+  const uint32_t n = list[STARTS].count;
+  const bool equal = list[ENDS].count == n && (list[AXES].count == n || !list[AXES].given) &&
+                     (list[STEPS].count == n || !list[STEPS].given);
   if (!equal)
     return berth__fail(err, BERTH_INVALID,
                        "`starts` has %" PRIu32 " entries, `ends` %" PRIu32 ", `axes` %" PRIu32 " and `steps` %" PRIu32
                        "; their lengths must be equal",
-                       n, attr[ENDS].count, attr[AXES].count, attr[STEPS].count);
-  if (n > infer->in_shape[0].rank)
-    return berth__fail(err, BERTH_INVALID, "%" PRIu32 " slices for an operand of rank %" PRIu32, n,
-                       infer->in_shape[0].rank);
-  for (uint32_t k = 0; k < attr[STEPS].count; k++)
-    if (attr[STEPS].ints[k] == 0) return berth__fail(err, BERTH_INVALID, "step %" PRIu32 " is 0", k);
+                       n, list[ENDS].count, list[AXES].count, list[STEPS].count);
+  if (n > rank) return berth__fail(err, BERTH_INVALID, "%" PRIu32 " slices for an operand of rank %" PRIu32, n, rank);
+  for (uint32_t k = 0; list[STEPS].known && k < list[STEPS].count; k++)
+    if (list[STEPS].at[k] == 0) return berth__fail(err, BERTH_INVALID, "step %" PRIu32 " is 0", k);
   return BERTH_OK;
+}
+
+static void narrow_axis(const slices *s, uint32_t k, int64_t *dim) {
+  const bool known = s->list[STARTS].known && s->list[ENDS].known && s->list[STEPS].known;
+  const bool whole = known && s->list[STARTS].at[k] == 0 && s->list[ENDS].at[k] == INT64_MAX && step_of(s, k) == 1;
+  if (known && berth__dim_is_fixed(*dim))
+    *dim = slice_of(s, k, *dim).count;
+  else if (!whole)
+    *dim = BERTH__DIM_UNKNOWN;
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth_attr *attr = infer->attrs;
   berth__shape *out = &infer->out_shape[0];
+  slices s;
   uint32_t axes;
-  BERTH__TRY(check_lists(infer, err));
-  BERTH__TRY(berth__want_axes(&attr[AXES], infer->in_shape[0].rank, &axes, err));
   *out = infer->in_shape[0];
-  for (uint32_t k = 0; k < attr[STARTS].count; k++) {
-    int64_t *dim = &out->dim[axis_of(attr, out->rank, k)];
-    const int64_t start = attr[STARTS].ints[k], end = attr[ENDS].ints[k], step = step_of(attr, k);
-    const bool whole = start == 0 && end == INT64_MAX && step == 1;
-    if (berth__dim_is_fixed(*dim))
-      *dim = cut(*dim, start, end, step).count;
-    else if (!whole)
-      *dim = BERTH__DIM_UNKNOWN;
-  }
   infer->out_type[0] = infer->in_type[0];
+  for (uint32_t i = 0; i < N_LISTS; i++) BERTH__TRY(berth__infer_list(infer, i, operand_of[i], &s.list[i], err));
+  BERTH__TRY(check_lists(&s, out->rank, err));
+  BERTH__TRY(berth__list_axes(&s.list[AXES], out->rank, &axes, err));
+  if (!s.list[AXES].known) { /* any axis may be cut */
+    for (uint32_t axis = 0; axis < out->rank; axis++) out->dim[axis] = BERTH__DIM_UNKNOWN;
+    return BERTH_OK;
+  }
+  for (uint32_t k = 0; k < s.list[STARTS].count; k++) narrow_axis(&s, k, &out->dim[axis_of(&s, out->rank, k)]);
   return BERTH_OK;
 }
 
-static void place(const berth_tensor *in, const berth_attr *attr, int64_t *offset, int64_t *stride) {
+static void place(const berth_tensor *in, const slices *lists, int64_t *offset, int64_t *stride) {
   *offset = 0;
   memcpy(stride, in->stride, in->rank * sizeof *stride);
-  for (uint32_t k = 0; k < attr[STARTS].count; k++) {
-    const uint32_t axis = axis_of(attr, in->rank, k);
-    const slice s = cut(in->dim[axis], attr[STARTS].ints[k], attr[ENDS].ints[k], step_of(attr, k));
+  for (uint32_t k = 0; k < lists->list[STARTS].count; k++) {
+    const uint32_t axis = axis_of(lists, in->rank, k);
+    const slice s = slice_of(lists, k, in->dim[axis]);
     if (s.count == 0) { /* nothing to see: stay inside the operand */
       *offset = 0;
       memcpy(stride, in->stride, in->rank * sizeof *stride);
@@ -107,7 +125,9 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
   (void)out;
-  place(in, attr, offset, stride);
+  slices s;
+  for (uint32_t i = 0; i < N_LISTS; i++) berth__attr_list(&attr[i], &s.list[i]);
+  place(in, &s, offset, stride);
   for (uint32_t axis = 0; axis < in->rank; axis++)
     if (stride[axis] < 0 && shape->dim[axis] > 1) return false; /* kernels walk forwards */
   return true;
@@ -116,7 +136,9 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   int64_t stride[BERTH_MAX_RANK], offset;
-  place(&call->in[0], call->attrs, &offset, stride);
+  slices s;
+  for (uint32_t i = 0; i < N_LISTS; i++) berth__call_list(call, i, operand_of[i], &s.list[i]);
+  place(&call->in[0], &s, &offset, stride);
   berth__copy_view(call, stride, offset);
   return BERTH_OK;
 }
@@ -124,9 +146,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_narrow = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << STARTS | 1u << ENDS,
     .infer = infer,
     .items = berth__copy_items,
     .kernel = kernel,
     .view = view,
+    .valued = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
+    .attr_of = {[1] = STARTS + 1, [2] = ENDS + 1, [3] = AXES + 1, [4] = STEPS + 1},
 };

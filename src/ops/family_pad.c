@@ -3,17 +3,25 @@
 
 #include "ops/copy.h"
 #include "ops/line.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 enum {
   PADS,
   MODE,
-  VALUE
+  VALUE,
+  AXES
 };
 static const berth_attr attrs[] = {
     {.name = "pads", .kind = BERTH_ATTR_INTS},
     {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "constant"},
     {.name = "value", .kind = BERTH_ATTR_FLOAT},
+    {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: all */
+};
+enum {
+  PADS_OPERAND = 1,
+  VALUE_OPERAND,
+  AXES_OPERAND
 };
 
 typedef enum pad_mode {
@@ -38,23 +46,40 @@ typedef struct margin {
 
 static int64_t at_least_0(int64_t x) { return x > 0 ? x : 0; }
 
-static margin margin_of(const berth_attr *attr, uint32_t rank, uint32_t axis, int64_t extent) {
-  const int64_t begin = attr[PADS].ints[axis], end = attr[PADS].ints[rank + axis];
+/* What is added to every axis, or taken from it. */
+typedef struct pads {
+  int64_t begin[BERTH_MAX_RANK], end[BERTH_MAX_RANK];
+} pads;
+
+static pads pads_of(const berth__list *list, const berth__list *axes, uint32_t rank) {
+  pads p = {.begin = {0}};
+  const uint32_t n = list->count / 2;
+  for (uint32_t k = 0; k < n; k++) {
+    const int64_t given = axes->given ? axes->at[k] : k;
+    const uint32_t axis = (uint32_t)(given < 0 ? given + rank : given);
+    p.begin[axis] = list->at[k];
+    p.end[axis] = list->at[n + k];
+  }
+  return p;
+}
+
+static margin margin_of(const pads *p, uint32_t axis, int64_t extent) {
+  const int64_t begin = p->begin[axis], end = p->end[axis];
   margin m = {.crop = begin < 0 ? -begin : 0, .before = at_least_0(begin), .after = at_least_0(end)};
   m.kept = extent - m.crop + (end < 0 ? end : 0);
   return m;
 }
 
-static berth_status pad_axis(const berth_attr *attr, uint32_t rank, uint32_t axis, int64_t *dim, berth_error *err) {
-  const int64_t begin = attr[PADS].ints[axis], end = attr[PADS].ints[rank + axis];
+static berth_status pad_axis(const pads *p, const berth_attr *attr, uint32_t axis, int64_t *dim, berth_error *err) {
+  const int64_t begin = p->begin[axis], end = p->end[axis];
   if (begin == 0 && end == 0) return BERTH_OK;
   if (!berth__dim_is_fixed(*dim)) return *dim = BERTH__DIM_UNKNOWN, BERTH_OK;
-  const bool crops_too_much = begin < -*dim || end < -*dim || margin_of(attr, rank, axis, *dim).kept < 0;
+  const bool crops_too_much = begin < -*dim || end < -*dim || margin_of(p, axis, *dim).kept < 0;
   if (crops_too_much)
     return berth__fail(err, BERTH_INVALID,
                        "pads %" PRId64 " and %" PRId64 " crop more off axis %" PRIu32 " than its %" PRId64 " elements",
                        begin, end, axis, *dim);
-  const margin m = margin_of(attr, rank, axis, *dim);
+  const margin m = margin_of(p, axis, *dim);
   if (m.kept == 0 && mode_of(attr) != CONSTANT && (m.before > 0 || m.after > 0))
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" has nothing to repeat on axis %" PRIu32 ", which is empty",
                        attr[MODE].s, axis);
@@ -63,20 +88,49 @@ static berth_status pad_axis(const berth_attr *attr, uint32_t rank, uint32_t axi
   return berth__dim_add(out, m.after, dim, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
-  berth__shape *out = &infer->out_shape[0];
-  *out = infer->in_shape[0];
-  if (mode_of(infer->attrs) == N_MODES)
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of constant, reflect, edge and wrap",
-                       infer->attrs[MODE].s);
-  if (infer->attrs[PADS].count != 2 * out->rank)
+static berth_status check_value(const berth__infer *infer, berth_error *err) {
+  int64_t count;
+  if (!berth__infer_has(infer, VALUE_OPERAND)) return BERTH_OK;
+  BERTH__TRY(berth__want_same_type(infer, 0, VALUE_OPERAND, err));
+  if (!berth__shape_count(&infer->in_shape[VALUE_OPERAND], &count) || count == 1) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "operand %d, the value, has more than one element, or none", VALUE_OPERAND);
+}
+
+static berth_status read_pads(const berth__infer *infer, berth__list *list, berth__list *axes, berth_error *err) {
+  const uint32_t rank = infer->in_shape[0].rank;
+  uint32_t mask;
+  BERTH__TRY(berth__infer_list(infer, PADS, PADS_OPERAND, list, err));
+  BERTH__TRY(berth__infer_list(infer, AXES, AXES_OPERAND, axes, err));
+  BERTH__TRY(berth__list_axes(axes, rank, &mask, err));
+  const uint32_t expected = 2 * (axes->given ? axes->count : rank);
+  if (list->count != expected)
     return berth__fail(err, BERTH_INVALID,
                        "`pads` has %" PRIu32 " entries, expected %" PRIu32
                        ": every axis's first, then every axis's last",
-                       infer->attrs[PADS].count, 2 * out->rank);
-  for (uint32_t axis = 0; axis < out->rank; axis++)
-    BERTH__TRY(pad_axis(infer->attrs, out->rank, axis, &out->dim[axis], err));
+                       list->count, expected);
+  return BERTH_OK;
+}
+
+/* Pads or axes are not known yet: every axis that may be padded is open. */
+static void open_axes(const berth__list *axes, berth__shape *out) {
+  const bool some = axes->given && axes->known;
+  const uint32_t n = some ? axes->count : out->rank;
+  for (uint32_t k = 0; k < n; k++) out->dim[some ? axes->at[k] : k] = BERTH__DIM_UNKNOWN;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  berth__shape *out = &infer->out_shape[0];
+  berth__list list, axes;
+  *out = infer->in_shape[0];
   infer->out_type[0] = infer->in_type[0];
+  if (mode_of(infer->attrs) == N_MODES)
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of constant, reflect, edge and wrap",
+                       infer->attrs[MODE].s);
+  BERTH__TRY(check_value(infer, err));
+  BERTH__TRY(read_pads(infer, &list, &axes, err));
+  if (!list.known || !axes.known) return open_axes(&axes, out), BERTH_OK;
+  const pads p = pads_of(&list, &axes, out->rank);
+  for (uint32_t axis = 0; axis < out->rank; axis++) BERTH__TRY(pad_axis(&p, infer->attrs, axis, &out->dim[axis], err));
   return BERTH_OK;
 }
 
@@ -125,18 +179,30 @@ static int64_t items(const berth_op_call *call) {
   return lines;
 }
 
+static padding padding_of(const berth_op_call *call) {
+  const berth_tensor *in = &call->in[0];
+  berth__list list, axes;
+  padding p = {.mode = mode_of(call->attrs), .size = berth_type_size(in->type)};
+  berth__call_list(call, PADS, PADS_OPERAND, &list);
+  berth__call_list(call, AXES, AXES_OPERAND, &axes);
+  const pads around = pads_of(&list, &axes, in->rank);
+  for (uint32_t axis = 0; axis < in->rank; axis++) p.margin[axis] = margin_of(&around, axis, in->dim[axis]);
+  if (berth__call_has(call, VALUE_OPERAND))
+    memcpy(p.value, call->in[VALUE_OPERAND].data, p.size);
+  else
+    berth__store_f64(&(berth_tensor){.data = p.value, .type = in->type}, 0, call->attrs[VALUE].f);
+  return p;
+}
+
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
-  padding p = {.mode = mode_of(call->attrs), .size = berth_type_size(in->type)};
-  berth__store_f64(&(berth_tensor){.data = p.value, .type = in->type}, 0, call->attrs[VALUE].f);
+  const padding p = padding_of(call);
   if (out->rank == 0) {
     if (call->begin < call->end) memcpy(out->data, in->data, p.size);
     return BERTH_OK;
   }
   const uint32_t inner = out->rank - 1;
-  for (uint32_t axis = 0; axis < out->rank; axis++)
-    p.margin[axis] = margin_of(call->attrs, out->rank, axis, in->dim[axis]);
   for (int64_t item = call->begin; item < call->end; item++) {
     int64_t from = 0, rest = item;
     bool inside = true;
@@ -154,8 +220,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_pad = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << PADS,
     .infer = infer,
     .items = items,
     .kernel = kernel,
+    .valued = 1u << PADS_OPERAND | 1u << AXES_OPERAND,
+    .attr_of = {[PADS_OPERAND] = PADS + 1, [VALUE_OPERAND] = VALUE + 1, [AXES_OPERAND] = AXES + 1},
 };

@@ -1,5 +1,5 @@
-/* max_pool and avg_pool: x [N, C, spatial...], one to three spatial axes. Padding never is a maximum; it counts in an
- * average only where `count_include_pad` says so. */
+/* max_pool, avg_pool and lp_pool: x [N, C, spatial...], one to three spatial axes. Padding never is a maximum; it
+ * counts in an average only where `count_include_pad` says so. max_pool may also say where each maximum is. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -13,16 +13,25 @@ enum {
   PADS,
   DILATIONS,
   CEIL_MODE,
-  COUNT_INCLUDE_PAD
+  COUNT_INCLUDE_PAD,
+  AUTO_PAD,
+  STORAGE_ORDER,
+  P
 };
 static const berth_attr attrs[] = {
-    {.name = "kernel", .kind = BERTH_ATTR_INTS},   {.name = "strides", .kind = BERTH_ATTR_INTS},
-    {.name = "pads", .kind = BERTH_ATTR_INTS},     {.name = "dilations", .kind = BERTH_ATTR_INTS},
-    {.name = "ceil_mode", .kind = BERTH_ATTR_INT}, {.name = "count_include_pad", .kind = BERTH_ATTR_INT},
+    {.name = "kernel", .kind = BERTH_ATTR_INTS},
+    {.name = "strides", .kind = BERTH_ATTR_INTS},
+    {.name = "pads", .kind = BERTH_ATTR_INTS},
+    {.name = "dilations", .kind = BERTH_ATTR_INTS},
+    {.name = "ceil_mode", .kind = BERTH_ATTR_INT},
+    {.name = "count_include_pad", .kind = BERTH_ATTR_INT},
+    BERTH__WINDOW_AUTO_PAD,
+    {.name = "storage_order", .kind = BERTH_ATTR_INT},
+    {.name = "p", .kind = BERTH_ATTR_INT, .i = 2},
 };
 
 static berth__window_attrs window_attrs(const berth_attr *attr) {
-  return (berth__window_attrs){&attr[STRIDES], &attr[PADS], &attr[DILATIONS]};
+  return (berth__window_attrs){&attr[STRIDES], &attr[PADS], &attr[DILATIONS], &attr[AUTO_PAD]};
 }
 
 static berth_status count_windows(const berth__infer *infer, uint32_t spatial, uint32_t axis, int64_t *out,
@@ -46,8 +55,10 @@ static berth_status count_windows(const berth__infer *infer, uint32_t spatial, u
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__window_attrs window = window_attrs(infer->attrs);
-  BERTH__TRY(infer->op->code == BERTH__OP_avg_pool ? berth__want_float(infer, 0, err)
-                                                   : berth__want_numeric(infer, 0, err));
+  BERTH__TRY(infer->op->code == BERTH__OP_max_pool ? berth__want_numeric(infer, 0, err)
+                                                   : berth__want_float(infer, 0, err));
+  if (infer->attrs[P].i < 1)
+    return berth__fail(err, BERTH_INVALID, "`p` is %" PRId64 ", expected 1 or more", infer->attrs[P].i);
   BERTH__TRY(berth__want_rank(infer, 0, 3, 2 + BERTH__WINDOW_AXES, err));
   const uint32_t spatial = x->rank - 2;
   if (infer->attrs[KERNEL].count != spatial)
@@ -58,12 +69,20 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   for (uint32_t axis = 0; axis < spatial; axis++)
     BERTH__TRY(count_windows(infer, spatial, axis, &infer->out_shape[0].dim[2 + axis], err));
   infer->out_type[0] = infer->in_type[0];
+  if (infer->n_out > 1) {
+    infer->out_type[1] = BERTH_I64;
+    infer->out_shape[1] = infer->out_shape[0];
+  }
   return BERTH_OK;
 }
 
-/* A line of results and a line of the input beside it. */
+/* A line of results, a line of the input beside it, and where the results come from when that is asked for. */
 static uint64_t scratch(const berth_op_call *call) {
-  return (uint64_t)call->out[0].dim[call->out[0].rank - 1] * 2 * BERTH__LINE_BYTES;
+  return (uint64_t)call->out[0].dim[call->out[0].rank - 1] * (call->n_out > 1 ? 3 : 2) * BERTH__LINE_BYTES;
+}
+
+static int64_t *origins(const berth_op_call *call, int64_t n) {
+  return call->n_out > 1 ? (int64_t *)call->scratch + 2 * n : NULL;
 }
 
 /* How many taps of a window count on one axis. */
@@ -83,13 +102,30 @@ static void max_f64(double *best, const double *x, int64_t n) {
     if (x[i] > best[i] || isnan(x[i])) best[i] = x[i];
 }
 
+/* The same with the places: the first of equals, and the first NaN. */
+static void max_f64_from(double *best, int64_t *from, const double *x, int64_t index, int64_t stride, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    if (from[i] >= 0 && !(x[i] > best[i]) && (!isnan(x[i]) || isnan(best[i]))) continue;
+    best[i] = x[i];
+    from[i] = index + i * stride;
+  }
+}
+
 static void add_f64(double *sum, const double *x, int64_t n) {
   for (int64_t i = 0; i < n; i++) sum[i] += x[i];
 }
 
-static void max_i64(int64_t *best, const berth_tensor *x, int64_t index, int64_t stride, int64_t n) {
+static void add_powers(double *sum, const double *x, int64_t p, int64_t n) {
+  if (p == 2)
+    for (int64_t i = 0; i < n; i++) sum[i] += x[i] * x[i];
+  else
+    for (int64_t i = 0; i < n; i++) sum[i] += pow(fabs(x[i]), (double)p);
+}
+
+static void max_i64(int64_t *best, int64_t *from, const berth_tensor *x, int64_t index, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t value = berth__load_i64(x, index + i * stride);
+    if (from && (value > best[i] || from[i] < 0)) from[i] = index + i * stride;
     if (value > best[i]) best[i] = value;
   }
 }
@@ -97,13 +133,19 @@ static void max_i64(int64_t *best, const berth_tensor *x, int64_t index, int64_t
 static void take_tap(const berth_op_call *call, const berth__window_axis *w, int64_t from, int64_t first, int64_t n) {
   const berth_tensor *x = &call->in[0];
   double *result = call->scratch, *line = result + w->out;
+  int64_t *places = origins(call, w->out);
+  if (places) places += first;
   if (!berth__type_is_float(x->type)) {
-    max_i64((int64_t *)call->scratch + first, x, from, w->stride, n);
+    max_i64((int64_t *)call->scratch + first, places, x, from, w->stride, n);
     return;
   }
   berth__line_load(x, from, w->stride, n, line);
   if (berth__call_code(call) == BERTH__OP_avg_pool)
     add_f64(result + first, line, n);
+  else if (berth__call_code(call) == BERTH__OP_lp_pool)
+    add_powers(result + first, line, call->attrs[P].i, n);
+  else if (places)
+    max_f64_from(result + first, places, line, from, w->stride, n);
   else
     max_f64(result + first, line, n);
 }
@@ -111,19 +153,35 @@ static void take_tap(const berth_op_call *call, const berth__window_axis *w, int
 static void start(const berth_op_call *call, int64_t n) {
   const berth_tensor *x = &call->in[0];
   double *result = call->scratch;
-  int64_t *integers = call->scratch, low, high;
+  int64_t *integers = call->scratch, *places = origins(call, n), low, high;
+  for (int64_t i = 0; places && i < n; i++) places[i] = -1;
   if (!berth__type_is_float(x->type)) {
     berth__int_limits(x->type, &low, &high);
     for (int64_t i = 0; i < n; i++) integers[i] = low;
     return;
   }
-  const double first = berth__call_code(call) == BERTH__OP_avg_pool ? 0 : -(double)INFINITY;
+  const double first = berth__call_code(call) == BERTH__OP_max_pool ? -(double)INFINITY : 0;
   for (int64_t i = 0; i < n; i++) result[i] = first;
+}
+
+/* A place in x, counted with the first spatial axis innermost. */
+static int64_t column_major(const berth__window_axis *w, int64_t place) {
+  const int64_t area = w[0].in * w[1].in * w[2].in, at = place % area;
+  const int64_t a = at / w[2].in / w[1].in, b = at / w[2].in % w[1].in, c = at % w[2].in;
+  return place - at + a + w[0].in * (b + w[1].in * c);
+}
+
+static void store_places(const berth_op_call *call, const berth__window_axis *w, int64_t to) {
+  const int64_t *places = origins(call, w[2].out);
+  const bool by_columns = call->attrs[STORAGE_ORDER].i != 0;
+  for (int64_t i = 0; places && i < w[2].out; i++)
+    berth__store_i64(&call->out[1], to + i, by_columns && places[i] >= 0 ? column_major(w, places[i]) : places[i]);
 }
 
 static void finish(const berth_op_call *call, const berth__window *window, berth__window_line at, int64_t to) {
   const berth__window_axis *w = window->axis;
   double *result = call->scratch;
+  store_places(call, w, to);
   if (!berth__type_is_float(call->out[0].type)) {
     for (int64_t i = 0; i < w[2].out; i++) berth__store_i64(&call->out[0], to + i, ((int64_t *)call->scratch)[i]);
     return;
@@ -136,6 +194,9 @@ static void finish(const berth_op_call *call, const berth__window *window, berth
       if (count > 0) result[i] /= (double)count; /* 0: every tap of a dilated window is padding; the average is 0 */
     }
   }
+  if (berth__call_code(call) == BERTH__OP_lp_pool)
+    for (int64_t i = 0; i < w[2].out; i++)
+      result[i] = call->attrs[P].i == 2 ? sqrt(result[i]) : pow(result[i], 1 / (double)call->attrs[P].i);
   berth__line_store(&call->out[0], to, w[2].out, result);
 }
 

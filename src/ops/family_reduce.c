@@ -2,32 +2,50 @@
  * wrap, and the result is rounded once. */
 #include <math.h>
 
-#include "ops/copy.h"
 #include "ops/elementwise.h"
+#include "ops/operand.h"
 
 enum {
   ATTR_AXES,
   ATTR_KEEPDIMS
 };
+enum {
+  IN_X,
+  IN_AXES
+};
 static const berth_attr attrs_of_reduce[] = {{.name = "axes", .kind = BERTH_ATTR_INTS},
                                              {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1}};
 
 /* Bit k: axis k goes. An empty list means every axis. */
-static berth_status reduced_axes(const berth_attr *axes, uint32_t rank, uint32_t *out, berth_error *err) {
-  if (axes->count > 0) return berth__want_axes(axes, rank, out, err);
-  *out = (1u << rank) - 1;
+static berth_status reduced_axes(berth__list *list, uint32_t rank, uint32_t *out, berth_error *err) {
+  BERTH__TRY(berth__list_axes(list, rank, out, err));
+  if (list->count == 0) *out = (1u << rank) - 1;
+  return BERTH_OK;
+}
+
+/* While the axes are not known, each may be one that goes. */
+static berth_status infer_open(berth__infer *infer, const berth__list *list, berth_error *err) {
+  const berth__shape *in = &infer->in_shape[IN_X];
+  berth__shape *out = &infer->out_shape[0];
+  if (list->count > in->rank)
+    return berth__fail(err, BERTH_INVALID, "%u axes are named, but the operand has rank %u", list->count, in->rank);
+  out->rank = infer->attrs[ATTR_KEEPDIMS].i ? in->rank : in->rank - list->count;
+  for (uint32_t i = 0; i < out->rank; i++) out->dim[i] = BERTH__DIM_UNKNOWN;
   return BERTH_OK;
 }
 
 static berth_status infer_reduce(berth__infer *infer, berth_error *err) {
-  const berth__shape *in = &infer->in_shape[0];
+  const berth__shape *in = &infer->in_shape[IN_X];
   berth__shape *out = &infer->out_shape[0];
   int64_t keepdims = infer->attrs[ATTR_KEEPDIMS].i;
+  berth__list list;
   uint32_t axes;
-  BERTH__TRY(berth__want_numeric(infer, 0, err));
-  BERTH__TRY(reduced_axes(&infer->attrs[ATTR_AXES], in->rank, &axes, err));
+  BERTH__TRY(berth__want_numeric(infer, IN_X, err));
   if (keepdims != 0 && keepdims != 1) return berth__fail(err, BERTH_INVALID, "attribute 'keepdims' is not 0 or 1");
-  infer->out_type[0] = infer->in_type[0];
+  BERTH__TRY(berth__infer_list(infer, ATTR_AXES, IN_AXES, &list, err));
+  infer->out_type[0] = infer->in_type[IN_X];
+  if (!list.known && list.count != 0) return infer_open(infer, &list, err);
+  BERTH__TRY(reduced_axes(&list, in->rank, &axes, err));
   out->rank = 0;
   for (uint32_t i = 0; i < in->rank; i++) {
     bool reduced = (axes >> i) & 1u;
@@ -152,12 +170,14 @@ static void part_axes(const berth_tensor *in, uint32_t axes, uint32_t reduced, b
 }
 
 static berth_status reduce_kernel(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *in = &call->in[0];
+  const berth_tensor *in = &call->in[IN_X];
   berth__shape kept, gone;
   int64_t kept_stride[BERTH_MAX_RANK], gone_stride[BERTH_MAX_RANK];
   const int64_t *strides[1] = {gone_stride};
+  berth__list list;
   uint32_t axes;
-  BERTH__TRY(reduced_axes(&call->attrs[ATTR_AXES], in->rank, &axes, err));
+  berth__call_list(call, ATTR_AXES, IN_AXES, &list);
+  BERTH__TRY(reduced_axes(&list, in->rank, &axes, err));
   part_axes(in, axes, 0, &kept, kept_stride);
   part_axes(in, axes, 1, &gone, gone_stride);
   reduction r = {.code = berth__call_code(call), .is_float = berth__type_is_float(in->type), .count = 1};
@@ -175,4 +195,6 @@ const berth__family berth__family_reduce = {.attrs = attrs_of_reduce,
                                             .n_attrs = 2,
                                             .infer = infer_reduce,
                                             .items = berth__items_elements,
-                                            .kernel = reduce_kernel};
+                                            .kernel = reduce_kernel,
+                                            .valued = 1u << IN_AXES,
+                                            .attr_of = {[IN_AXES] = ATTR_AXES + 1}};

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "ops/copy.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 enum {
@@ -43,34 +44,32 @@ static void cancel(factors *a, factors *b) {
     }
 }
 
-/* The target as it is written: *inferred is the axis of the -1, or -1. */
-static berth_status read_target(const berth__infer *infer, berth__shape *out, int64_t *inferred, berth_error *err) {
-  const berth_attr *target = &infer->attrs[SHAPE];
+static berth_status read_extent(const berth__infer *infer, const berth_dim *dim, uint32_t axis, int64_t *out,
+                                berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
-  if (target->count > BERTH_MAX_RANK)
-    return berth__fail(err, BERTH_INVALID, "the target shape has %" PRIu32 " dimensions, and at most %d are possible",
-                       target->count, BERTH_MAX_RANK);
-  *out = (berth__shape){.rank = target->count};
+  *out = dim->name ? infer->resolve(infer, dim) : dim->extent;
+  if (dim->name || dim->extent > 0) return BERTH_OK;
+  if (dim->extent < -1)
+    return berth__fail(err, BERTH_INVALID,
+                       "dimension %" PRIu32 " of the target shape is %" PRId64
+                       "; extents are 0 or more, and -1 stands for the one to be inferred",
+                       axis, dim->extent);
+  if (dim->extent == -1 || infer->attrs[ALLOW_ZERO].i) return BERTH_OK;
+  if (axis >= in->rank)
+    return berth__fail(err, BERTH_INVALID,
+                       "dimension %" PRIu32 " of the target shape is 0 (copy), but the operand has rank %" PRIu32, axis,
+                       in->rank);
+  *out = in->dim[axis];
+  return BERTH_OK;
+}
+
+/* The target as it is written: *inferred is the axis of the -1, or -1. */
+static berth_status read_target(const berth__infer *infer, const berth_dim *target, berth__shape *out,
+                                int64_t *inferred, berth_error *err) {
   *inferred = -1;
-  for (uint32_t axis = 0; axis < target->count; axis++) {
-    const berth_dim *dim = &target->dims[axis];
-    out->dim[axis] = dim->name ? infer->resolve(infer, dim) : dim->extent;
-    if (dim->name) continue;
-    if (dim->extent < -1)
-      return berth__fail(err, BERTH_INVALID,
-                         "dimension %" PRIu32 " of the target shape is %" PRId64
-                         "; extents are 0 or more, and -1 stands for the one to be inferred",
-                         axis, dim->extent);
-    if (dim->extent == 0 && !infer->attrs[ALLOW_ZERO].i) {
-      if (axis >= in->rank)
-        return berth__fail(err, BERTH_INVALID,
-                           "dimension %" PRIu32
-                           " of the target shape is 0 (copy), but the operand"
-                           " has rank %" PRIu32,
-                           axis, in->rank);
-      out->dim[axis] = in->dim[axis];
-    }
-    if (dim->extent != -1) continue;
+  for (uint32_t axis = 0; axis < out->rank; axis++) {
+    BERTH__TRY(read_extent(infer, &target[axis], axis, &out->dim[axis], err));
+    if (target[axis].name || target[axis].extent != -1) continue;
     if (*inferred >= 0) return berth__fail(err, BERTH_INVALID, "the target shape has more than one -1");
     *inferred = (int64_t)axis;
   }
@@ -103,7 +102,16 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   berth__shape *shape = &infer->out_shape[0];
   int64_t inferred = -1;
   factors in, out;
-  BERTH__TRY(read_target(infer, shape, &inferred, err));
+  berth_dim target[BERTH_MAX_RANK];
+  berth__list list;
+  BERTH__TRY(berth__infer_dims(infer, SHAPE, 1, target, &list, err));
+  infer->out_type[0] = infer->in_type[0];
+  *shape = (berth__shape){.rank = list.count};
+  if (!list.known) {
+    for (uint32_t axis = 0; axis < list.count; axis++) shape->dim[axis] = BERTH__DIM_UNKNOWN;
+    return BERTH_OK;
+  }
+  BERTH__TRY(read_target(infer, target, shape, &inferred, err));
   BERTH__TRY(factor(&infer->in_shape[0], -1, &in, err));
   BERTH__TRY(factor(shape, inferred, &out, err));
   cancel(&in, &out);
@@ -111,16 +119,16 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(solve(&in, &out, &shape->dim[inferred], err));
   else if (in.n_open == 0 && out.n_open == 0 && in.fixed != out.fixed)
     return fail_count(&in, &out, err);
-  infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }
 
 const berth__family berth__family_reshape = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << SHAPE,
     .infer = infer,
     .items = berth__copy_items,
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,
+    .valued = 1u << 1,
+    .attr_of = {[1] = SHAPE + 1},
 };

@@ -1,12 +1,12 @@
 /* scatter: puts updates into a copy of the operand, element by element, at indices along an axis (ONNX's
  * ScatterElements). Where an index comes twice on a line, the updates go in one after the other. */
 #include <inttypes.h>
-#include <math.h>
 
 #include "ops/copy.h"
 #include "ops/gather.h"
 #include "ops/line.h"
 #include "ops/registry.h"
+#include "ops/scatter.h"
 
 enum {
   AXIS,
@@ -16,22 +16,6 @@ static const berth_attr attrs[] = {
     {.name = "axis", .kind = BERTH_ATTR_INT},
     {.name = "reduction", .kind = BERTH_ATTR_STRING, .s = "none"},
 };
-
-typedef enum reduction {
-  NONE,
-  ADD,
-  MUL,
-  MAX,
-  MIN,
-  N_REDUCTIONS
-} reduction;
-static const char *const reduction_names[N_REDUCTIONS] = {"none", "add", "mul", "max", "min"};
-
-static reduction reduction_of(const berth_attr *attr) {
-  uint32_t r = 0;
-  while (r < N_REDUCTIONS && strcmp(attr[REDUCTION].s, reduction_names[r]) != 0) r++;
-  return (reduction)r;
-}
 
 static berth_status check_extents(const berth__infer *infer, uint32_t axis, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1], *updates = &infer->in_shape[2];
@@ -49,13 +33,7 @@ static berth_status check_extents(const berth__infer *infer, uint32_t axis, bert
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const uint32_t rank = infer->in_shape[0].rank;
   uint32_t axis;
-  const reduction r = reduction_of(infer->attrs);
-  if (r == N_REDUCTIONS)
-    return berth__fail(err, BERTH_INVALID, "reduction \"%s\" is none of none, add, mul, max and min",
-                       infer->attrs[REDUCTION].s);
-  BERTH__TRY(berth__want_index_type(infer, 1, err));
-  BERTH__TRY(berth__want_same_type(infer, 0, 2, err));
-  if (r != NONE) BERTH__TRY(berth__want_numeric(infer, 0, err));
+  BERTH__TRY(berth__want_updates(infer, infer->attrs[REDUCTION].s, err));
   BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, rank, &axis, err));
   BERTH__TRY(berth__want_rank(infer, 1, rank, rank, err));
   BERTH__TRY(berth__want_rank(infer, 2, rank, rank, err));
@@ -78,34 +56,6 @@ static int64_t items(const berth_op_call *call) {
   return lines;
 }
 
-static double combine_f64(reduction r, double a, double b) {
-  switch (r) {
-    case ADD: return a + b;
-    case MUL: return a * b;
-    case MAX: return isnan(a) || a > b ? a : b; /* a NaN stays */
-    default: return isnan(a) || a < b ? a : b;
-  }
-}
-
-static int64_t combine_i64(reduction r, int64_t a, int64_t b) {
-  switch (r) {
-    case ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
-    case MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-    case MAX: return a > b ? a : b;
-    default: return a < b ? a : b;
-  }
-}
-
-static void put(reduction r, const berth_tensor *out, int64_t to, const berth_tensor *updates, int64_t from) {
-  const size_t size = berth_type_size(out->type);
-  if (r == NONE)
-    memcpy(berth__element(out->data, to, size), berth__element(updates->data, from, size), size);
-  else if (berth__type_is_float(out->type))
-    berth__store_f64(out, to, combine_f64(r, berth__load_f64(out, to), berth__load_f64(updates, from)));
-  else
-    berth__store_i64(out, to, combine_i64(r, berth__load_i64(out, to), berth__load_i64(updates, from)));
-}
-
 /* The first element of a line in the operand and in the indices; false where no indices lie on it. */
 static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, int64_t *to, int64_t *from) {
   const berth_tensor *out = &call->out[0], *indices = &call->in[1];
@@ -125,7 +75,7 @@ static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, in
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1], *out = &call->out[0];
   const uint32_t axis = axis_of(call);
-  const reduction r = reduction_of(call->attrs);
+  const berth__reduction r = berth__reduction_of(call->attrs[REDUCTION].s);
   const size_t size = berth_type_size(x->type);
   const int64_t extent = x->dim[axis], step = out->stride[axis];
   for (int64_t item = call->begin; item < call->end; item++) {
@@ -138,7 +88,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
       const int64_t position = from + k * indices->stride[axis];
       int64_t index = 0;
       BERTH__TRY(berth__read_index(indices, position, extent, axis, &index, err));
-      put(r, out, to + index * step, &call->in[2], position);
+      berth__put_update(r, out, to + index * step, &call->in[2], position);
     }
   }
   return BERTH_OK;

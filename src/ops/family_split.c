@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "ops/copy.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 enum {
@@ -21,19 +22,44 @@ static uint32_t axis_of(const berth_attr *attr, uint32_t rank) {
 /* Divides by n >= 1 and rounds up. */
 static int64_t ceil_div(int64_t x, int64_t n) { return x / n + (x % n != 0); }
 
-static berth_status check_parts(const berth__infer *infer, int64_t extent, berth_error *err) {
-  const berth_attr *parts = &infer->attrs[PARTS];
+/* The parts, one an output, as an attribute or as an operand; neither: equal ones. */
+typedef struct parts {
+  bool given, known;
+  uint32_t count;
+  const int64_t *ints; /* attribute */
+  berth_tensor tensor; /* operand */
+} parts;
+
+static berth_status parts_of(const berth__infer *infer, parts *out, berth_error *err) {
+  const berth_attr *attr = &infer->attrs[PARTS];
+  *out = (parts){.given = attr->count > 0, .known = true, .count = attr->count, .ints = attr->ints};
+  if (!berth__infer_has(infer, 1)) return BERTH_OK;
+  const berth_type type = infer->in_type[1];
+  const berth__shape *shape = &infer->in_shape[1];
+  if ((type != BERTH_I64 && type != BERTH_I32) || shape->rank != 1)
+    return berth__fail(err, BERTH_INVALID, "operand 1, the parts, is %s of rank %" PRIu32 ", expected a list of i64",
+                       berth_type_name(type), shape->rank);
+  *out = (parts){.given = true, .tensor = berth__infer_tensor(infer, 1), .count = infer->n_out};
+  out->known = out->tensor.data != NULL;
+  if (berth__dim_is_fixed(shape->dim[0]))
+    out->count = shape->dim[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)shape->dim[0];
+  return BERTH_OK;
+}
+
+static int64_t part_at(const parts *p, uint32_t k) { return p->ints ? p->ints[k] : berth__load_i64(&p->tensor, k); }
+
+static berth_status check_parts(const berth__infer *infer, const parts *p, int64_t extent, berth_error *err) {
   int64_t sum = 0;
-  if (parts->count != infer->n_out)
-    return berth__fail(err, BERTH_INVALID, "`parts` has %" PRIu32 " entries for %" PRIu32 " outputs", parts->count,
+  if (p->count != infer->n_out)
+    return berth__fail(err, BERTH_INVALID, "`parts` has %" PRIu32 " entries for %" PRIu32 " outputs", p->count,
                        infer->n_out);
-  for (uint32_t k = 0; k < parts->count; k++) {
-    if (parts->ints[k] < 0)
+  for (uint32_t k = 0; p->known && k < p->count; k++) {
+    if (part_at(p, k) < 0)
       return berth__fail(err, BERTH_INVALID, "part %" PRIu32 " is %" PRId64 ", and a part has 0 elements or more", k,
-                         parts->ints[k]);
-    BERTH__TRY(berth__dim_add(sum, parts->ints[k], &sum, err));
+                         part_at(p, k));
+    BERTH__TRY(berth__dim_add(sum, part_at(p, k), &sum, err));
   }
-  if (berth__dim_is_fixed(extent) && sum != extent)
+  if (p->known && berth__dim_is_fixed(extent) && sum != extent)
     return berth__fail(err, BERTH_INVALID, "the parts have %" PRId64 " elements together, but the axis has %" PRId64,
                        sum, extent);
   return BERTH_OK;
@@ -55,13 +81,14 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   uint32_t axis;
   BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, in->rank, &axis, err));
-  const berth_attr *parts = &infer->attrs[PARTS];
-  if (parts->count > 0) BERTH__TRY(check_parts(infer, in->dim[axis], err));
+  parts p;
+  BERTH__TRY(parts_of(infer, &p, err));
+  if (p.given) BERTH__TRY(check_parts(infer, &p, in->dim[axis], err));
   for (uint32_t k = 0; k < infer->n_out; k++) {
-    int64_t part = 0;
-    if (parts->count > 0)
-      part = parts->ints[k];
-    else
+    int64_t part = BERTH__DIM_UNKNOWN;
+    if (p.given && p.known)
+      part = part_at(&p, k);
+    else if (!p.given)
       BERTH__TRY(equal_part(in->dim[axis], infer->n_out, k, &part, err));
     infer->out_type[k] = infer->in_type[0];
     infer->out_shape[k] = *in;
@@ -72,15 +99,15 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 
 /* Where part k starts on the axis. Without `parts` that may be open here, where the number of outputs is not known: a
  * part that could be a shorter last one is not shown as a view. */
-static bool part_start(const berth_attr *parts, int64_t extent, int64_t part, uint32_t k, int64_t *start) {
+static bool part_start(const berth_attr *list, int64_t extent, int64_t part, uint32_t k, int64_t *start) {
   *start = 0;
-  if (parts->count == 0) {
+  if (list->count == 0) {
     const int64_t longer = ceil_div(extent, (int64_t)k + 1);
     if (part < longer && longer * k + part == extent) return false;
     *start = part * k;
     return true;
   }
-  for (uint32_t before = 0; before < k; before++) *start += parts->ints[before];
+  for (uint32_t before = 0; before < k; before++) *start += list->ints[before];
   return true;
 }
 
@@ -127,4 +154,6 @@ const berth__family berth__family_split = {
     .items = items,
     .kernel = kernel,
     .view = view,
+    .valued = 1u << 1,
+    .attr_of = {[1] = PARTS + 1},
 };

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "ops/copy.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {{.name = "axes", .kind = BERTH_ATTR_INTS}};
@@ -19,13 +20,25 @@ static berth_status unit_axes(const berth__shape *in, uint32_t *axes, berth_erro
   return BERTH_OK;
 }
 
+/* It is not known yet which axes go, only how many. */
+static berth_status some_axes(uint32_t rank, uint32_t count, berth__shape *out, berth_error *err) {
+  if (count > rank)
+    return berth__fail(err, BERTH_INVALID, "%" PRIu32 " axes cannot be taken from an operand of rank %" PRIu32, count,
+                       rank);
+  for (out->rank = 0; out->rank < rank - count; out->rank++) out->dim[out->rank] = BERTH__DIM_UNKNOWN;
+  return BERTH_OK;
+}
+
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
+  berth__list list;
   uint32_t axes;
-  BERTH__TRY(infer->attrs[0].count == 0 ? unit_axes(in, &axes, err)
-                                        : berth__want_axes(&infer->attrs[0], in->rank, &axes, err));
+  BERTH__TRY(berth__infer_list(infer, 0, 1, &list, err));
+  BERTH__TRY(list.count != 0 ? berth__list_axes(&list, in->rank, &axes, err) : unit_axes(in, &axes, err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){0};
+  infer->out_type[0] = infer->in_type[0];
+  if (!list.known && list.count != 0) return some_axes(in->rank, list.count, out, err);
   for (uint32_t axis = 0; axis < in->rank; axis++) {
     if (!(axes >> axis & 1u)) {
       out->dim[out->rank++] = in->dim[axis];
@@ -38,7 +51,6 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
                          " squeezed",
                          axis, in->dim[axis]);
   }
-  infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }
 
@@ -49,4 +61,6 @@ const berth__family berth__family_squeeze = {
     .items = berth__copy_items,
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,
+    .valued = 1u << 1,
+    .attr_of = {[1] = 1},
 };

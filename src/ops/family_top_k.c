@@ -9,6 +9,7 @@
 #include "ops/copy.h"
 #include "ops/elementwise.h"
 #include "ops/line.h"
+#include "ops/operand.h"
 
 enum {
   ATTR_K,
@@ -16,28 +17,45 @@ enum {
   ATTR_LARGEST,
   ATTR_SORTED
 };
-static const berth_attr attrs_of_top_k[] = {{.name = "k", .kind = BERTH_ATTR_INT},
+enum {
+  IN_X,
+  IN_K
+};
+static const berth_attr attrs_of_top_k[] = {{.name = "k", .kind = BERTH_ATTR_INT, .i = -1},
                                             {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
                                             {.name = "largest", .kind = BERTH_ATTR_INT, .i = 1},
                                             {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1}};
 
+/* k as an operand of one element, or as the attribute; unknown while the operand is. */
+static berth_status infer_k(const berth__infer *infer, int64_t extent, int64_t *k, berth_error *err) {
+  bool is_operand = berth__infer_has(infer, IN_K);
+  *k = infer->attrs[ATTR_K].i;
+  if (is_operand) {
+    berth__list list;
+    BERTH__TRY(berth__infer_list(infer, ATTR_K, IN_K, &list, err));
+    if (list.count != 1) return berth__fail(err, BERTH_INVALID, "operand 1 has %u elements, expected one", list.count);
+    *k = list.known ? list.at[0] : BERTH__DIM_UNKNOWN;
+    if (!list.known) return BERTH_OK;
+  }
+  if (*k >= 0 && (!berth__dim_is_fixed(extent) || *k <= extent)) return BERTH_OK;
+  char shape[BERTH__SHAPE_TEXT];
+  return berth__fail(err, BERTH_INVALID, "%s is %" PRId64 ", expected 0 to the extent of axis %" PRId64 " of %s",
+                     is_operand ? "operand 1" : "attribute 'k'", *k, infer->attrs[ATTR_AXIS].i,
+                     berth__shape_text(&infer->in_shape[IN_X], shape));
+}
+
 static berth_status infer_top_k(berth__infer *infer, berth_error *err) {
-  const berth__shape *in = &infer->in_shape[0];
-  int64_t k = infer->attrs[ATTR_K].i;
+  const berth__shape *in = &infer->in_shape[IN_X];
+  int64_t k;
   uint32_t axis;
-  BERTH__TRY(berth__want_numeric(infer, 0, err));
+  BERTH__TRY(berth__want_numeric(infer, IN_X, err));
   BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, in->rank, &axis, err));
   for (uint32_t i = ATTR_LARGEST; i <= ATTR_SORTED; i++)
     if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
-  if (k < 0 || (berth__dim_is_fixed(in->dim[axis]) && k > in->dim[axis])) {
-    char shape[BERTH__SHAPE_TEXT];
-    return berth__fail(err, BERTH_INVALID,
-                       "attribute 'k' is %" PRId64 ", expected 0 to the extent of axis %" PRIu32 " of %s", k, axis,
-                       berth__shape_text(in, shape));
-  }
+  BERTH__TRY(infer_k(infer, in->dim[axis], &k, err));
   for (uint32_t i = 0; i < 2; i++) {
-    infer->out_type[i] = i == 0 ? infer->in_type[0] : BERTH_I64;
+    infer->out_type[i] = i == 0 ? infer->in_type[IN_X] : BERTH_I64;
     infer->out_shape[i] = *in;
     infer->out_shape[i].dim[axis] = k;
   }
@@ -129,7 +147,7 @@ static void best_of_line(const keys *k, int64_t start, const berth__lines *lines
 
 static berth_status top_k_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = &call->in[0], *values = &call->out[0];
-  int64_t want = call->attrs[ATTR_K].i, *indices = call->out[1].data;
+  int64_t *indices = call->out[1].data;
   berth__lines from = berth__lines_of(in, call->attrs[ATTR_AXIS].i);
   berth__lines to = berth__lines_of(values, call->attrs[ATTR_AXIS].i);
   keys k = {in, berth__type_is_float(in->type), call->attrs[ATTR_LARGEST].i == 0};
@@ -138,8 +156,8 @@ static berth_status top_k_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   for (int64_t line = call->begin; line < call->end; line++) {
     int64_t start = berth__line_start(&from, line), out = berth__line_start(&to, line);
-    best_of_line(&k, start, &from, want, heap);
-    for (int64_t i = 0; i < want; i++) {
+    best_of_line(&k, start, &from, to.length, heap);
+    for (int64_t i = 0; i < to.length; i++) {
       indices[out + i * to.inner] = heap[i].index;
       berth__copy_line(berth__element(values->data, out + i * to.inner, size), 1,
                        berth__element(in->data, start + heap[i].index * from.inner, size), 1, 1, size);
@@ -155,14 +173,16 @@ static int64_t top_k_items(const berth_op_call *call) {
 
 static uint64_t top_k_scratch(const berth_op_call *call) {
   uint64_t bytes = UINT64_MAX; /* k elements exist, and each has at least a byte: this cannot overflow in practice */
-  (void)berth__mul_u64((uint64_t)call->attrs[ATTR_K].i, sizeof(entry), &bytes);
+  int64_t k = berth__lines_of(&call->out[0], call->attrs[ATTR_AXIS].i).length;
+  (void)berth__mul_u64((uint64_t)k, sizeof(entry), &bytes);
   return bytes;
 }
 
 const berth__family berth__family_top_k = {.attrs = attrs_of_top_k,
                                            .n_attrs = 4,
-                                           .required = 1u << ATTR_K,
                                            .infer = infer_top_k,
                                            .items = top_k_items,
                                            .scratch = top_k_scratch,
-                                           .kernel = top_k_kernel};
+                                           .kernel = top_k_kernel,
+                                           .valued = 1u << IN_K,
+                                           .attr_of = {[IN_K] = ATTR_K + 1}};

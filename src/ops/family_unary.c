@@ -28,6 +28,10 @@ static inline double gelu_tanh_f64(double x) {
   return x == -INFINITY ? 0.0 : x * sigmoid_f64(1.5957691216057307117 * (x + 0.044715 * x * x * x));
 }
 
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which overflows nowhere. */
+static inline float softplus_f32(float x) { return (x < 0.0f ? 0.0f : x) + log1pf(berth__exp_f32(-fabsf(x))); }
+static inline double softplus_f64(double x) { return (x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x))); }
+
 static inline float silu_f32(float x) { return x == -INFINITY ? 0.0f : x * sigmoid_f32(x); }
 static inline double silu_f64(double x) { return x == -INFINITY ? 0.0 : x * sigmoid_f64(x); }
 
@@ -57,7 +61,17 @@ FLOATS(rsqrt, 1.0f / sqrtf(x), 1.0 / sqrt(x))
 FLOATS(sin, sinf(x), sin(x))
 FLOATS(cos, cosf(x), cos(x))
 FLOATS(tan, tanf(x), tan(x))
+FLOATS(asin, asinf(x), asin(x))
+FLOATS(acos, acosf(x), acos(x))
+FLOATS(atan, atanf(x), atan(x))
+FLOATS(sinh, sinhf(x), sinh(x))
+FLOATS(cosh, coshf(x), cosh(x))
 FLOATS(tanh, tanhf(x), tanh(x))
+FLOATS(asinh, asinhf(x), asinh(x))
+FLOATS(acosh, acoshf(x), acosh(x))
+FLOATS(atanh, atanhf(x), atanh(x))
+FLOATS(expm1, expm1f(x), expm1(x))
+FLOATS(softplus, softplus_f32(x), softplus_f64(x))
 FLOATS(sigmoid, sigmoid_f32(x), sigmoid_f64(x))
 FLOATS(relu, x < 0.0f ? 0.0f : x, x < 0.0 ? 0.0 : x)
 FLOATS(gelu, gelu_f32(x), gelu_f64(x))
@@ -85,17 +99,14 @@ typedef struct blocks {
 #define NUMERIC_OP(name) [BERTH__OP_##name] = {{name##_block_f32, name##_block_f64, name##_block_i64}}
 
 static const blocks table[BERTH__OP_COUNT] = {
-    NUMERIC_OP(neg),      NUMERIC_OP(abs),
-    NUMERIC_OP(relu),     NUMERIC_OP(sign),
-    FLOAT_OP(exp),        FLOAT_OP(log),
-    FLOAT_OP(sqrt),       FLOAT_OP(rsqrt),
-    FLOAT_OP(sin),        FLOAT_OP(cos),
-    FLOAT_OP(tan),        FLOAT_OP(tanh),
-    FLOAT_OP(sigmoid),    FLOAT_OP(gelu),
-    FLOAT_OP(gelu_tanh),  FLOAT_OP(silu),
-    FLOAT_OP(erf),        FLOAT_OP(round),
-    FLOAT_OP(floor),      FLOAT_OP(ceil),
-    FLOAT_OP(reciprocal), [BERTH__OP_not] = {{NULL, NULL, not_block_i64}},
+    NUMERIC_OP(neg),     NUMERIC_OP(abs),    NUMERIC_OP(relu),     NUMERIC_OP(sign),
+    FLOAT_OP(exp),       FLOAT_OP(log),      FLOAT_OP(sqrt),       FLOAT_OP(rsqrt),
+    FLOAT_OP(sin),       FLOAT_OP(cos),      FLOAT_OP(tan),        FLOAT_OP(tanh),
+    FLOAT_OP(asin),      FLOAT_OP(acos),     FLOAT_OP(atan),       FLOAT_OP(sinh),
+    FLOAT_OP(cosh),      FLOAT_OP(asinh),    FLOAT_OP(acosh),      FLOAT_OP(atanh),
+    FLOAT_OP(expm1),     FLOAT_OP(softplus), FLOAT_OP(sigmoid),    FLOAT_OP(gelu),
+    FLOAT_OP(gelu_tanh), FLOAT_OP(silu),     FLOAT_OP(erf),        FLOAT_OP(round),
+    FLOAT_OP(floor),     FLOAT_OP(ceil),     FLOAT_OP(reciprocal), [BERTH__OP_not] = {{NULL, NULL, not_block_i64}},
 };
 
 static berth_status infer_unary(berth__infer *infer, berth_error *err) {

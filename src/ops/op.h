@@ -31,6 +31,7 @@ typedef struct berth__infer {
   const berth__op *op;
   const berth_type *in_type;
   const berth__shape *in_shape;
+  const void *const *in_data; /* the elements of operands that are constants; NULL where they are not known yet */
   uint32_t n_in, n_out;
   const berth_attr *attrs;
   berth_type *out_type;
@@ -45,6 +46,8 @@ typedef struct berth__infer {
 typedef bool (*berth__view_fn)(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape,
                                berth_type type, uint32_t out, int64_t *offset, int64_t *stride);
 
+#define BERTH__ATTR_OPERANDS 8
+
 typedef struct berth__family {
   const berth_attr *attrs; /* what its ops accept, with defaults; a NULL `name` in none of them */
   uint32_t n_attrs;
@@ -54,6 +57,11 @@ typedef struct berth__family {
   uint64_t (*scratch)(const berth_op_call *call); /* NULL: none. Bytes for one call on one worker */
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);
   berth__view_fn view; /* NULL: never a view */
+  uint32_t valued;     /* bit k: shapes depend on the elements of operand k, which must be known when dims are bound */
+  /* attr_of[k] - 1 is the attribute that may stand in the place of operand k; 0: there is none. Constant operands
+   * become their attributes before a plan is made, because views are made from attributes alone. */
+  uint8_t attr_of[BERTH__ATTR_OPERANDS];
+  bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
 } berth__family;
 
 #define BERTH__ANY 255u /* any number of operands or outputs */
@@ -131,6 +139,9 @@ const char *berth__shape_text(const berth__shape *shape, char text[BERTH__SHAPE_
 int64_t berth__count(const berth_tensor *tensor);
 bool berth__is_contiguous(const berth_tensor *tensor);
 void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *stride);
+
+/* The work items of a call; none when every output is empty, whatever the kernel would count. */
+int64_t berth__op_items(const berth__op *op, const berth_op_call *call);
 
 /* Element access for kernels that are not worth a loop a type: any type through f64, or through i64 (exact for every
  * integer type and bool). Stores convert as the op cast does: f64 into integers truncates and saturates, NaN becomes 0;

@@ -1,8 +1,17 @@
 #include "ops/window.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/math.h"
+
+bool berth__window_is_auto(const berth__window_attrs *attrs) { return strcmp(attrs->auto_pad->s, "none") != 0; }
+
+void berth__window_split_pad(const berth__window_attrs *attrs, int64_t total, int64_t *begin, int64_t *end) {
+  const bool more_at_end = strcmp(attrs->auto_pad->s, "same_upper") == 0;
+  *begin = more_at_end ? total / 2 : total - total / 2;
+  *end = total - *begin;
+}
 
 berth_status berth__window_check_list(const berth_attr *list, uint32_t count, int64_t least, berth_error *err) {
   if (list->count != 0 && list->count != count)
@@ -18,6 +27,11 @@ berth_status berth__window_check_list(const berth_attr *list, uint32_t count, in
 berth_status berth__window_check(const berth__window_attrs *attrs, uint32_t spatial, berth_error *err) {
   BERTH__TRY(berth__window_check_list(attrs->strides, spatial, 1, err));
   BERTH__TRY(berth__window_check_list(attrs->dilations, spatial, 1, err));
+  const char *mode = attrs->auto_pad->s;
+  if (berth__window_is_auto(attrs) && strcmp(mode, "same_upper") != 0 && strcmp(mode, "same_lower") != 0)
+    return berth__fail(err, BERTH_INVALID, "auto_pad \"%s\" is none of none, same_upper and same_lower", mode);
+  if (berth__window_is_auto(attrs) && attrs->pads->count != 0)
+    return berth__fail(err, BERTH_INVALID, "`pads` are given beside auto_pad \"%s\"; leave one of them out", mode);
   return berth__window_check_list(attrs->pads, 2 * spatial, 0, err);
 }
 
@@ -25,9 +39,19 @@ static int64_t entry(const berth_attr *list, uint32_t k, int64_t otherwise) {
   return list->count == 0 ? otherwise : list->ints[k];
 }
 
+/* The padding that makes ceil(in / stride) windows. With a stride of 1 it is the same for every extent; otherwise it
+ * stays 0 while the extent is open, as it does for a kernel that is too large for any. */
+static void pad_same(const berth__window_attrs *attrs, berth__window_axis *w) {
+  int64_t reach;
+  if (!berth__dim_is_fixed(w->kernel) || w->kernel == 0 || !berth__window_reach(w, &reach)) return;
+  if (!berth__dim_is_fixed(w->in) && w->stride != 1) return;
+  const int64_t rest = w->in > 0 ? (w->in - 1) % w->stride : 0; /* what the last step of the windows is short of */
+  berth__window_split_pad(attrs, reach - 1 > rest ? reach - 1 - rest : 0, &w->begin, &w->end);
+}
+
 berth__window_axis berth__window_axis_of(const berth__window_attrs *attrs, uint32_t spatial, uint32_t axis, int64_t in,
                                          int64_t kernel) {
-  return (berth__window_axis){
+  berth__window_axis w = {
       .in = in,
       .kernel = kernel,
       .stride = entry(attrs->strides, axis, 1),
@@ -35,6 +59,8 @@ berth__window_axis berth__window_axis_of(const berth__window_attrs *attrs, uint3
       .end = entry(attrs->pads, spatial + axis, 0),
       .dilation = entry(attrs->dilations, axis, 1),
   };
+  if (berth__window_is_auto(attrs)) pad_same(attrs, &w);
+  return w;
 }
 
 bool berth__window_reach(const berth__window_axis *w, int64_t *out) {

@@ -9,8 +9,15 @@
 
 /* Attributes as they are given: empty lists mean 1, 0, 1 and 0 on every axis. */
 typedef struct berth__window_attrs {
-  const berth_attr *strides, *pads, *dilations;
+  const berth_attr *strides, *pads, *dilations, *auto_pad;
 } berth__window_attrs;
+/* What their families declare as `auto_pad`: with "same_upper" or "same_lower" pads follow from the input's extent, so
+ * that there is a window for every stride's worth of it; the odd element goes to the end or to the beginning. */
+#define BERTH__WINDOW_AUTO_PAD \
+  { .name = "auto_pad", .kind = BERTH_ATTR_STRING, .s = "none" }
+bool berth__window_is_auto(const berth__window_attrs *attrs);
+/* Splits so many elements of padding between the two ends of an axis. */
+void berth__window_split_pad(const berth__window_attrs *attrs, int64_t total, int64_t *begin, int64_t *end);
 
 /* One spatial axis: a window of `kernel` taps, `dilation` apart, moves by `stride` over `in` elements with `begin` and
  * `end` elements of padding around them. */
@@ -24,7 +31,7 @@ typedef struct berth__window {
 
 /* A list that is empty or has `count` entries of at least `least`. */
 berth_status berth__window_check_list(const berth_attr *list, uint32_t count, int64_t least, berth_error *err);
-/* Lengths of the lists, strides and dilations of at least 1, pads of at least 0. */
+/* Lengths of the lists, strides and dilations of at least 1, pads of at least 0 and not beside an `auto_pad`. */
 berth_status berth__window_check(const berth__window_attrs *attrs, uint32_t spatial, berth_error *err);
 /* in, kernel and out may be open dimensions here; out is not set. */
 berth__window_axis berth__window_axis_of(const berth__window_attrs *attrs, uint32_t spatial, uint32_t axis, int64_t in,

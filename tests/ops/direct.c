@@ -65,6 +65,7 @@ typedef struct inference {
   berth_attr attrs[OP_CASE_MAX]; /* all that the op declares */
   berth_type in_type[OP_CASE_MAX], out_type[OP_CASE_MAX];
   berth__shape in_shape[OP_CASE_MAX], out_shape[OP_CASE_MAX];
+  const void *in_data[OP_CASE_MAX]; /* of operands that shapes depend on */
   uint32_t n_out;
   berth_error err;
 } inference;
@@ -73,6 +74,8 @@ static int64_t resolve_fixed(const berth__infer *infer, const berth_dim *dim) {
   (void)infer;
   return dim->name ? BERTH__DIM_UNKNOWN : dim->extent;
 }
+
+static int is_valued(const berth__op *op, uint32_t operand) { return op->family->valued >> operand & 1u; }
 
 static int prepare(const op_case *c, inference *inf) {
   memset(inf, 0, sizeof *inf);
@@ -84,6 +87,7 @@ static int prepare(const op_case *c, inference *inf) {
     inf->in_type[i] = c->in[i].type;
     inf->in_shape[i].rank = c->in[i].rank;
     memcpy(inf->in_shape[i].dim, c->in[i].dim, sizeof c->in[i].dim);
+    if (is_valued(inf->op, i)) inf->in_data[i] = c->in[i].data;
   }
   inf->n_out = c->n_out ? c->n_out : inf->op->min_out;
   return fill_attrs(c, inf->op, &inf->given, inf->attrs);
@@ -93,6 +97,7 @@ static berth_status infer_now(const op_case *c, inference *inf) {
   berth__infer infer = {.op = inf->op,
                         .in_type = inf->in_type,
                         .in_shape = inf->in_shape,
+                        .in_data = inf->in_data,
                         .n_in = c->n_in,
                         .n_out = inf->n_out,
                         .attrs = inf->attrs,
@@ -164,10 +169,14 @@ int direct_infer_open(const op_case *c) {
     inference inf;
     names n = {.count = 0};
     if (!prepare(c, &inf)) return 0;
-    for (uint32_t k = 0; k < c->n_in; k++)
-      for (uint32_t i = 0; i < inf.in_shape[k].rank; i++)
+    for (uint32_t k = 0; k < c->n_in; k++) {
+      if (unknown) inf.in_data[k] = NULL;
+      for (uint32_t i = 0; i < inf.in_shape[k].rank && !is_valued(inf.op, k); i++)
         inf.in_shape[k].dim[i] = unknown ? BERTH__DIM_UNKNOWN : name_of(&n, inf.in_shape[k].dim[i]);
-    if (infer_now(c, &inf) != BERTH_OK)
+    }
+    const berth_status status = infer_now(c, &inf);
+    if (status == BERTH_UNSUPPORTED) continue; /* not even the rank follows */
+    if (status != BERTH_OK)
       return complain(c, unknown ? "inference of unknown extents failed" : "inference of named extents failed",
                       inf.err.message);
     if (!check_open(c, &inf, &n)) return 0;
@@ -397,6 +406,8 @@ int direct_view(const op_case *c) {
   if (c->error) return 1;
   if (!prepare(c, &inf) || infer_now(c, &inf) != BERTH_OK) return 0;
   if (!inf.op->family->view) return 1;
+  for (uint32_t i = 1; i < c->n_in && i < BERTH__ATTR_OPERANDS; i++)
+    if (c->in[i].type != BERTH_TYPE_NONE && inf.op->family->attr_of[i] != 0) return 1; /* views go by attributes */
   for (int how = -1; how < LAYOUT_COUNT; how++) {
     call_state s;
     start_call(&s, c, &inf);

@@ -27,7 +27,7 @@ typedef struct query {
 /* Infers into out_shape; the status is the op's. */
 static berth_status infer(const query *q, berth__shape *out_shape, berth_error *err) {
   const berth__op *op = berth__op_find(NULL, q->op);
-  berth_attr attrs[8];
+  berth_attr attrs[16];
   berth_type type = BERTH_F32, out_type[4];
   assert_non_null(op);
   for (uint32_t k = 0; k < op->family->n_attrs; k++) {

@@ -1,0 +1,74 @@
+/* choose: the second operand where the condition is true, the third where it is false; all of it, not element by
+ * element. It is what an ONNX If becomes. When the condition is known, binding puts the chosen operand in its place and
+ * nothing of the other one is kept; until then an operand that there is no way to make may be left out, with the
+ * reason. */
+#include <string.h>
+
+#include "ops/operand.h"
+#include "ops/registry.h"
+
+enum {
+  CONDITION,
+  THEN,
+  ELSE
+};
+enum {
+  REASON
+};
+static const berth_attr attrs[] = {{.name = "reason", .kind = BERTH_ATTR_STRING, .s = ""}};
+
+static berth_status check_condition(const berth__infer *infer, berth_error *err) {
+  int64_t count;
+  if (!berth__infer_has(infer, CONDITION)) return berth__fail(err, BERTH_INVALID, "the condition is missing");
+  BERTH__TRY(berth__want_type(infer, CONDITION, BERTH_BOOL, err));
+  if (berth__shape_count(&infer->in_shape[CONDITION], &count) && count != 1)
+    return berth__fail(err, BERTH_INVALID, "the condition has %lld elements, but it must have one", (long long)count);
+  return BERTH_OK;
+}
+
+/* What both have in common; dimensions that differ are open until the condition is known. */
+static berth_status common_shape(berth__infer *infer, berth_error *err) {
+  const berth__shape *a = &infer->in_shape[THEN], *b = &infer->in_shape[ELSE];
+  BERTH__TRY(berth__want_same_type(infer, THEN, ELSE, err));
+  BERTH__TRY(berth__want_rank(infer, ELSE, a->rank, a->rank, err));
+  infer->out_shape[0] = *a;
+  for (uint32_t i = 0; i < a->rank; i++)
+    if (a->dim[i] != b->dim[i]) infer->out_shape[0].dim[i] = BERTH__DIM_UNKNOWN;
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const bool *condition = berth__infer_tensor(infer, CONDITION).data;
+  bool has_then = berth__infer_has(infer, THEN), has_else = berth__infer_has(infer, ELSE);
+  BERTH__TRY(check_condition(infer, err));
+  if (!has_then && !has_else) return berth__fail(err, BERTH_INVALID, "there is nothing to choose from");
+  uint32_t one = condition != NULL ? (*condition ? THEN : ELSE) : has_then ? THEN : ELSE;
+  if (!berth__infer_has(infer, one))
+    return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
+                       infer->attrs[REASON].s);
+  infer->out_type[0] = infer->in_type[one];
+  infer->out_shape[0] = infer->in_shape[one];
+  return condition == NULL && has_then && has_else ? common_shape(infer, err) : BERTH_OK;
+}
+
+static int64_t items(const berth_op_call *call) { return berth__count(&call->out[0]); }
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  const uint32_t one = *(const bool *)call->in[CONDITION].data ? THEN : ELSE;
+  const size_t size = berth_type_size(call->out[0].type);
+  if (one >= call->n_in || call->in[one].data == NULL)
+    return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
+                       call->attrs[REASON].s);
+  memmove((char *)call->out[0].data + (size_t)call->begin * size,
+          (const char *)call->in[one].data + (size_t)call->begin * size, (size_t)(call->end - call->begin) * size);
+  return BERTH_OK;
+}
+
+const berth__family berth__family_choose = {
+    .attrs = attrs,
+    .n_attrs = 1,
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+    .valued = 1u << CONDITION,
+};

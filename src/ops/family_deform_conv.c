@@ -1,0 +1,145 @@
+/* deform_conv: a convolution of images whose taps are moved, each by an offset of its own at every output element, and
+ * look between the elements of x. x [N, C, H, W], weight [O, C / group, kernel...], offset [N, offset_group * taps * 2,
+ * out...] (down, then right), bias [O]?, mask [N, offset_group * taps, out...]? (a factor for every tap). */
+#include <inttypes.h>
+#include <math.h>
+
+#include "ops/conv.h"
+#include "ops/operand.h"
+#include "ops/registry.h"
+
+enum {
+  OFFSET_GROUP = BERTH__CONV_ATTRS
+};
+static const berth_attr attrs[] = {BERTH__CONV_ATTR_LIST, {.name = "offset_group", .kind = BERTH_ATTR_INT, .i = 1}};
+enum { /* operands */
+  X,
+  WEIGHT,
+  OFFSET,
+  BIAS,
+  MASK
+};
+
+static berth_status check_groups(const berth__infer *infer, berth_error *err) {
+  const int64_t groups = infer->attrs[OFFSET_GROUP].i, channels = infer->in_shape[X].dim[1];
+  if (groups < 1 || (berth__dim_is_fixed(channels) && channels % groups != 0))
+    return berth__fail(err, BERTH_INVALID, "the input's channels do not split into %" PRId64 " offset groups", groups);
+  return BERTH_OK;
+}
+
+/* A map of `each` entries a tap: [N, offset_group * taps * each, out...]. */
+static berth_status check_map(const berth__infer *infer, uint32_t operand, int64_t each, berth_error *err) {
+  const berth__shape *out = &infer->out_shape[0], *weight = &infer->in_shape[WEIGHT];
+  int64_t count = each, same;
+  BERTH__TRY(berth__want_same_type(infer, X, operand, err));
+  BERTH__TRY(berth__want_rank(infer, operand, 4, 4, err));
+  BERTH__TRY(berth__dim_mul(count, infer->attrs[OFFSET_GROUP].i, &count, err));
+  BERTH__TRY(berth__dim_mul(count, weight->dim[2], &count, err));
+  BERTH__TRY(berth__dim_mul(count, weight->dim[3], &count, err));
+  const int64_t want[4] = {out->dim[0], count, out->dim[2], out->dim[3]};
+  for (uint32_t axis = 0; axis < 4; axis++)
+    BERTH__TRY(berth__same_dim(want[axis], infer->in_shape[operand].dim[axis], "taps and what moves them", &same, err));
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[X], *weight = &infer->in_shape[WEIGHT];
+  const berth__window_attrs window = berth__conv_window(infer->attrs);
+  BERTH__TRY(berth__want_float(infer, X, err));
+  BERTH__TRY(berth__want_rank(infer, X, 4, 4, err));
+  BERTH__TRY(berth__conv_check(infer, err));
+  BERTH__TRY(berth__conv_check_channels(infer, err));
+  BERTH__TRY(berth__conv_check_bias(infer, BIAS, weight->dim[0], err));
+  BERTH__TRY(check_groups(infer, err));
+  berth__shape *out = &infer->out_shape[0];
+  *out = (berth__shape){.rank = 4, .dim = {x->dim[0], weight->dim[0]}};
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    const berth__window_axis w = berth__window_axis_of(&window, 2, axis, x->dim[2 + axis], weight->dim[2 + axis]);
+    BERTH__TRY(berth__window_count(&w, false, axis, &out->dim[2 + axis], err));
+  }
+  infer->out_type[0] = infer->in_type[X];
+  BERTH__TRY(check_map(infer, OFFSET, 2, err));
+  return berth__infer_has(infer, MASK) ? check_map(infer, MASK, 1, err) : BERTH_OK;
+}
+
+/* What every tap sees in every channel at one output element. */
+static uint64_t scratch(const berth_op_call *call) {
+  const berth_tensor *weight = &call->in[WEIGHT];
+  return (uint64_t)call->in[X].dim[1] * (uint64_t)weight->dim[2] * (uint64_t)weight->dim[3] * sizeof(double);
+}
+
+/* Items are output rows of an image: all channels share what the taps see. */
+static int64_t items(const berth_op_call *call) { return call->out[0].dim[0] * call->out[0].dim[2]; }
+
+static double element_or_0(const berth_tensor *x, int64_t plane, int64_t row, int64_t column) {
+  const bool inside = row >= 0 && row < x->dim[2] && column >= 0 && column < x->dim[3];
+  return inside ? berth__load_f64(x, plane + row * x->dim[3] + column) : 0;
+}
+
+/* Between four elements; beyond the image there are zeros. */
+static double look(const berth_tensor *x, int64_t plane, double y, double z) {
+  if (!(y > -1 && y < (double)x->dim[2] && z > -1 && z < (double)x->dim[3])) return 0;
+  const double top = floor(y), left = floor(z), down = y - top, right = z - left;
+  const int64_t row = (int64_t)top, column = (int64_t)left;
+  return (1 - down) *
+             ((1 - right) * element_or_0(x, plane, row, column) + right * element_or_0(x, plane, row, column + 1)) +
+         down * ((1 - right) * element_or_0(x, plane, row + 1, column) +
+                 right * element_or_0(x, plane, row + 1, column + 1));
+}
+
+static void see(const berth_op_call *call, const berth__window_axis *w, int64_t image, int64_t row, int64_t column) {
+  const berth_tensor *x = &call->in[X], *offset = &call->in[OFFSET], *mask = &call->in[MASK];
+  const int64_t channels = x->dim[1], taps = w[0].kernel * w[1].kernel, groups = call->attrs[OFFSET_GROUP].i;
+  const int64_t area = w[0].out * w[1].out, at = row * w[1].out + column;
+  const bool has_mask = berth__call_has(call, MASK);
+  double *seen = call->scratch;
+  for (int64_t c = 0; c < channels; c++) {
+    const int64_t group = c / (channels / groups);
+    for (int64_t tap = 0; tap < taps; tap++) {
+      const int64_t entry = (image * groups + group) * taps + tap;
+      const double y =
+          (double)berth__window_input(&w[0], row, tap / w[1].kernel) + berth__load_f64(offset, 2 * entry * area + at);
+      const double z = (double)berth__window_input(&w[1], column, tap % w[1].kernel) +
+                       berth__load_f64(offset, (2 * entry + 1) * area + at);
+      const double factor = has_mask ? berth__load_f64(mask, entry * area + at) : 1;
+      seen[c * taps + tap] = factor * look(x, (image * channels + c) * x->dim[2] * x->dim[3], y, z);
+    }
+  }
+}
+
+static double weigh(const berth_op_call *call, int64_t output) {
+  const berth_tensor *weight = &call->in[WEIGHT];
+  const int64_t each = weight->dim[1] * weight->dim[2] * weight->dim[3];
+  const int64_t group = output / (weight->dim[0] / call->attrs[BERTH__CONV_GROUP].i);
+  const double *seen = (const double *)call->scratch + group * each;
+  double sum = berth__call_has(call, BIAS) ? berth__load_f64(&call->in[BIAS], output) : 0;
+  for (int64_t k = 0; k < each; k++) sum += seen[k] * berth__load_f64(weight, output * each + k);
+  return sum;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  const berth_tensor *out = &call->out[0];
+  berth__conv conv;
+  berth__conv_read(call, &conv);
+  const berth__window_axis *w = conv.window.axis + 1;
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t image = item / out->dim[2], row = item % out->dim[2];
+    for (int64_t column = 0; column < out->dim[3]; column++) {
+      see(call, w, image, row, column);
+      for (int64_t output = 0; output < out->dim[1]; output++)
+        berth__store_f64(out, ((image * out->dim[1] + output) * out->dim[2] + row) * out->dim[3] + column,
+                         weigh(call, output));
+    }
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_deform_conv = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer,
+    .items = items,
+    .scratch = scratch,
+    .kernel = kernel,
+};

@@ -1,0 +1,195 @@
+/* dft: the discrete Fourier transform along an axis. The last axis of x holds one number (real) or two (complex), that
+ * of the result always two; the axis may be cut or filled with zeros to `length` first. In f64; an item is one line.
+ * Lines whose length is a power of two take n log n steps, the others n^2. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "ops/operand.h"
+#include "ops/registry.h"
+
+enum {
+  AXIS,
+  INVERSE,
+  ONESIDED,
+  LENGTH
+};
+static const berth_attr attrs[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
+                                   {.name = "inverse", .kind = BERTH_ATTR_INT},
+                                   {.name = "onesided", .kind = BERTH_ATTR_INT},
+                                   {.name = "length", .kind = BERTH_ATTR_INTS}};
+
+static berth_status result_extent(berth__infer *infer, int64_t extent, int64_t *out, berth_error *err) {
+  berth__list length;
+  BERTH__TRY(berth__infer_list(infer, LENGTH, 1, &length, err));
+  if (length.given && length.count != 1)
+    return berth__fail(err, BERTH_INVALID, "the length has %" PRIu32 " entries, expected one", length.count);
+  if (length.given && length.known && length.at[0] < 0)
+    return berth__fail(err, BERTH_INVALID, "the length is %" PRId64 ", expected 1 or more", length.at[0]);
+  *out = !length.given ? extent : length.known ? length.at[0] : BERTH__DIM_UNKNOWN;
+  if (berth__dim_is_fixed(*out) && *out < 1)
+    return berth__fail(err, BERTH_INVALID, "the length is %" PRId64 ", expected 1 or more", *out);
+  if (infer->attrs[ONESIDED].i == 0) return BERTH_OK;
+  *out = berth__dim_is_fixed(*out) ? *out / 2 + 1 : BERTH__DIM_UNKNOWN;
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  uint32_t axis;
+  BERTH__TRY(berth__want_float(infer, 0, err));
+  BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, x->rank, &axis, err));
+  const int64_t parts = x->dim[x->rank - 1];
+  if (axis == x->rank - 1)
+    return berth__fail(err, BERTH_INVALID, "the last axis holds the parts of numbers and cannot be transformed");
+  if (berth__dim_is_fixed(parts) && parts != 1 && parts != 2)
+    return berth__fail(err, BERTH_INVALID, "the last axis has extent %" PRId64 ", expected 1 (real) or 2 (complex)",
+                       parts);
+  if (infer->attrs[ONESIDED].i != 0 && infer->attrs[INVERSE].i != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "a onesided inverse is not supported");
+  infer->out_type[0] = infer->in_type[0];
+  infer->out_shape[0] = *x;
+  infer->out_shape[0].dim[x->rank - 1] = 2;
+  return result_extent(infer, x->dim[axis], &infer->out_shape[0].dim[axis], err);
+}
+
+typedef struct job {
+  const berth_op_call *call;
+  uint32_t axis;
+  int64_t inner; /* elements, of numbers, after the axis */
+  int64_t parts, extent, kept;
+  int64_t length; /* that of the transform; until the kernel runs, the largest that it can be */
+  double *re, *im, *cosine, *sine, *out_re, *out_im; /* in scratch */
+} job;
+
+static job describe(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[0];
+  job j = {.call = call, .inner = 1, .parts = x->dim[x->rank - 1]};
+  j.axis = (uint32_t)(call->attrs[AXIS].i < 0 ? call->attrs[AXIS].i + x->rank : call->attrs[AXIS].i);
+  for (uint32_t i = j.axis + 1; i + 1 < x->rank; i++) j.inner *= x->dim[i];
+  j.extent = x->dim[j.axis];
+  j.kept = call->out[0].dim[j.axis];
+  j.length = call->attrs[ONESIDED].i != 0 && j.kept > 0 ? 2 * j.kept - 1 : j.kept;
+  return j;
+}
+
+/* With the length that only the operand's elements tell, and places in scratch. */
+static job prepare(const berth_op_call *call) {
+  job j = describe(call);
+  berth__list length;
+  berth__call_list(call, LENGTH, 1, &length);
+  j.length = length.given ? length.at[0] : j.extent;
+  double **const places[] = {&j.re, &j.im, &j.cosine, &j.sine, &j.out_re, &j.out_im};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    *places[i] = (double *)call->scratch + (int64_t)i * j.length;
+  return j;
+}
+
+static int64_t items(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[0];
+  job j = describe(call);
+  int64_t lines = 1;
+  for (uint32_t i = 0; i + 1 < x->rank; i++)
+    if (i != j.axis) lines *= x->dim[i];
+  return lines;
+}
+
+static uint64_t scratch(const berth_op_call *call) { return 6 * (uint64_t)describe(call).length * sizeof(double); }
+
+static void make_table(const job *j) {
+  const double sign = j->call->attrs[INVERSE].i != 0 ? 1 : -1, turn = 2 * acos(-1.0);
+  for (int64_t k = 0; k < j->length; k++) {
+    j->cosine[k] = cos(turn * (double)k / (double)j->length);
+    j->sine[k] = sign * sin(turn * (double)k / (double)j->length);
+  }
+}
+
+static void sum_directly(const job *j) {
+  for (int64_t k = 0; k < j->kept; k++) {
+    double re = 0, im = 0;
+    for (int64_t n = 0, at = 0; n < j->length; n++) {
+      re += j->re[n] * j->cosine[at] - j->im[n] * j->sine[at];
+      im += j->re[n] * j->sine[at] + j->im[n] * j->cosine[at];
+      at += k;
+      if (at >= j->length) at -= j->length;
+    }
+    j->out_re[k] = re;
+    j->out_im[k] = im;
+  }
+}
+
+static void reverse_bits(const job *j) {
+  for (int64_t i = 0, to = 0; i < j->length; i++) {
+    j->out_re[to] = j->re[i];
+    j->out_im[to] = j->im[i];
+    int64_t bit = j->length >> 1;
+    while (bit != 0 && (to & bit)) {
+      to ^= bit;
+      bit >>= 1;
+    }
+    to |= bit;
+  }
+}
+
+static void butterflies(const job *j) {
+  double *re = j->out_re, *im = j->out_im;
+  reverse_bits(j);
+  for (int64_t half = 1; half < j->length; half *= 2) {
+    const int64_t step = j->length / (2 * half);
+    for (int64_t block = 0; block < j->length; block += 2 * half) {
+      for (int64_t k = 0; k < half; k++) {
+        const int64_t a = block + k, b = a + half;
+        const double r = re[b] * j->cosine[k * step] - im[b] * j->sine[k * step];
+        const double i = re[b] * j->sine[k * step] + im[b] * j->cosine[k * step];
+        re[b] = re[a] - r;
+        im[b] = im[a] - i;
+        re[a] += r;
+        im[a] += i;
+      }
+    }
+  }
+}
+
+static void load_line(const job *j, int64_t outer, int64_t inner) {
+  const berth_tensor *x = &j->call->in[0];
+  for (int64_t n = 0; n < j->length; n++) {
+    const int64_t at = ((outer * j->extent + n) * j->inner + inner) * j->parts;
+    j->re[n] = n < j->extent ? berth__load_f64(x, at) : 0;
+    j->im[n] = n < j->extent && j->parts == 2 ? berth__load_f64(x, at + 1) : 0;
+  }
+}
+
+static void store_line(const job *j, int64_t outer, int64_t inner) {
+  const double scale = j->call->attrs[INVERSE].i != 0 ? 1 / (double)j->length : 1;
+  for (int64_t k = 0; k < j->kept; k++) {
+    const int64_t at = ((outer * j->kept + k) * j->inner + inner) * 2;
+    berth__store_f64(&j->call->out[0], at, j->out_re[k] * scale);
+    berth__store_f64(&j->call->out[0], at + 1, j->out_im[k] * scale);
+  }
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  const job j = prepare(call);
+  (void)err;
+  make_table(&j);
+  for (int64_t line = call->begin; line < call->end; line++) {
+    load_line(&j, line / j.inner, line % j.inner);
+    if ((j.length & (j.length - 1)) == 0)
+      butterflies(&j);
+    else
+      sum_directly(&j);
+    store_line(&j, line / j.inner, line % j.inner);
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_dft = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer,
+    .items = items,
+    .scratch = scratch,
+    .kernel = kernel,
+    .valued = 1u << 1,
+    .attr_of = {[1] = LENGTH + 1},
+};

@@ -1,0 +1,86 @@
+/* range: start, start + delta, ... before the limit. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "ops/operand.h"
+#include "ops/registry.h"
+
+enum {
+  START,
+  LIMIT,
+  DELTA,
+  N_BOUNDS
+};
+#define MAX_COUNT ((int64_t)1 << 48)
+
+static berth_status fail_delta(berth_error *err) { return berth__fail(err, BERTH_INVALID, "the delta is 0"); }
+
+static berth_status fail_count(berth_error *err) {
+  return berth__fail(err, BERTH_INVALID, "the range has more elements than memory can hold");
+}
+
+static berth_status count_floats(const berth_tensor *bound, int64_t *out, berth_error *err) {
+  const double start = berth__load_f64(&bound[START], 0), limit = berth__load_f64(&bound[LIMIT], 0);
+  const double delta = berth__load_f64(&bound[DELTA], 0);
+  if (delta == 0) return fail_delta(err);
+  const double count = ceil((limit - start) / delta);
+  if (isnan(count) || count > (double)MAX_COUNT) return fail_count(err);
+  *out = count > 0 ? (int64_t)count : 0;
+  return BERTH_OK;
+}
+
+static berth_status count_ints(const berth_tensor *bound, int64_t *out, berth_error *err) {
+  const int64_t start = berth__load_i64(&bound[START], 0), limit = berth__load_i64(&bound[LIMIT], 0);
+  const int64_t delta = berth__load_i64(&bound[DELTA], 0);
+  if (delta == 0) return fail_delta(err);
+  *out = 0;
+  if (delta > 0 ? limit <= start : limit >= start) return BERTH_OK;
+  const uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+  const uint64_t step = delta > 0 ? (uint64_t)delta : -(uint64_t)delta;
+  const uint64_t count = (span - 1) / step + 1;
+  if (count > (uint64_t)MAX_COUNT) return fail_count(err);
+  *out = (int64_t)count;
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  berth_tensor bound[N_BOUNDS];
+  bool known = true;
+  BERTH__TRY(berth__want_numeric(infer, START, err));
+  for (uint32_t k = 0; k < N_BOUNDS; k++) {
+    int64_t count;
+    BERTH__TRY(berth__want_same_type(infer, 0, k, err));
+    if (berth__shape_count(&infer->in_shape[k], &count) && count != 1)
+      return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " has more than one element, or none", k);
+    bound[k] = berth__infer_tensor(infer, k);
+    known = known && bound[k].data != NULL;
+  }
+  infer->out_type[0] = infer->in_type[0];
+  infer->out_shape[0] = (berth__shape){.rank = 1, .dim = {BERTH__DIM_UNKNOWN}};
+  if (!known) return BERTH_OK;
+  int64_t *out = &infer->out_shape[0].dim[0];
+  return berth__type_is_float(infer->in_type[0]) ? count_floats(bound, out, err) : count_ints(bound, out, err);
+}
+
+static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  const berth_tensor *out = &call->out[0];
+  if (berth__type_is_float(out->type)) {
+    const double start = berth__load_f64(&call->in[START], 0), delta = berth__load_f64(&call->in[DELTA], 0);
+    for (int64_t i = call->begin; i < call->end; i++) berth__store_f64(out, i, start + (double)i * delta);
+    return BERTH_OK;
+  }
+  const uint64_t start = (uint64_t)berth__load_i64(&call->in[START], 0);
+  const uint64_t delta = (uint64_t)berth__load_i64(&call->in[DELTA], 0);
+  for (int64_t i = call->begin; i < call->end; i++) berth__store_i64(out, i, (int64_t)(start + (uint64_t)i * delta));
+  return BERTH_OK;
+}
+
+const berth__family berth__family_range = {
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+    .valued = 1u << START | 1u << LIMIT | 1u << DELTA,
+};

@@ -1,0 +1,290 @@
+/* lstm, gru, rnn: layers that go through a sequence step by step, as in ONNX.
+ *   x             [S, B, I]
+ *   weight        [D, G H, I]   the blocks of the gates: lstm i o f c, gru z r h, rnn one
+ *   recurrence    [D, G H, H]
+ *   bias?         [D, 2 G H]    that of weight, then that of recurrence
+ *   lengths?      [B], i32      how much of each row counts
+ *   initial_h?    [D, B, H]
+ *   initial_c?, peepholes? [D, 3 H], i o f        lstm alone
+ * Results: y [S, D, B, H], the last h [D, B, H], and for lstm the last c. D is 2 for both directions.
+ * An item is one row of the batch in one direction. All sums are taken in f64; what goes round is not rounded between
+ * steps. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "ops/line.h"
+#include "ops/operand.h"
+#include "ops/recurrent.h"
+#include "ops/registry.h"
+
+enum {
+  X,
+  WEIGHT,
+  RECURRENCE,
+  BIAS,
+  LENGTHS,
+  INITIAL_H,
+  INITIAL_C,
+  PEEPHOLES
+};
+
+/* ---- Inference ---- */
+
+static berth_status check_operand(const berth__infer *infer, uint32_t operand, uint32_t rank, const int64_t *dims,
+                                  berth_error *err) {
+  int64_t same;
+  char what[80];
+  if (!berth__infer_has(infer, operand)) return BERTH_OK;
+  BERTH__TRY(operand == LENGTHS ? berth__want_type(infer, operand, BERTH_I32, err)
+                                : berth__want_same_type(infer, X, operand, err));
+  BERTH__TRY(berth__want_rank(infer, operand, rank, rank, err));
+  for (uint32_t i = 0; i < rank; i++) {
+    snprintf(what, sizeof what, "axis %" PRIu32 " of operand %" PRIu32 " and what the others need", i, operand);
+    BERTH__TRY(berth__same_dim(infer->in_shape[operand].dim[i], dims[i], what, &same, err));
+  }
+  return BERTH_OK;
+}
+
+static berth_status check_attributes(const berth__infer *infer, berth_error *err) {
+  berth__activation activations[BERTH__MAX_ACTIVATIONS];
+  if (berth__recurrent_directions(infer->attrs) == 0)
+    return berth__fail(err, BERTH_INVALID, "direction \"%s\" is none of forward, reverse and bidirectional",
+                       infer->attrs[BERTH__RECURRENT_DIRECTION].s);
+  if (!(infer->attrs[BERTH__RECURRENT_CLIP].f >= 0))
+    return berth__fail(err, BERTH_INVALID, "attribute 'clip' is negative or not a number");
+  return berth__recurrent_activations(infer->op->code, infer->attrs, activations, err);
+}
+
+static berth_status check_all(const berth__infer *infer, int64_t hidden, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[X];
+  int64_t gates = berth__recurrent_gates(infer->op->code), rows, biases, peepholes;
+  int64_t directions = berth__recurrent_directions(infer->attrs), batch = x->dim[1];
+  BERTH__TRY(berth__dim_mul(gates, hidden, &rows, err));
+  BERTH__TRY(berth__dim_mul(2 * gates, hidden, &biases, err));
+  BERTH__TRY(berth__dim_mul(3, hidden, &peepholes, err));
+  BERTH__TRY(check_operand(infer, WEIGHT, 3, (int64_t[]){directions, rows, x->dim[2]}, err));
+  BERTH__TRY(check_operand(infer, RECURRENCE, 3, (int64_t[]){directions, rows, hidden}, err));
+  BERTH__TRY(check_operand(infer, BIAS, 2, (int64_t[]){directions, biases}, err));
+  BERTH__TRY(check_operand(infer, LENGTHS, 1, &batch, err));
+  BERTH__TRY(check_operand(infer, INITIAL_H, 3, (int64_t[]){directions, batch, hidden}, err));
+  BERTH__TRY(check_operand(infer, INITIAL_C, 3, (int64_t[]){directions, batch, hidden}, err));
+  return check_operand(infer, PEEPHOLES, 2, (int64_t[]){directions, peepholes}, err);
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[X];
+  BERTH__TRY(berth__want_float(infer, X, err));
+  BERTH__TRY(berth__want_rank(infer, X, 3, 3, err));
+  BERTH__TRY(berth__want_rank(infer, RECURRENCE, 3, 3, err));
+  BERTH__TRY(check_attributes(infer, err));
+  int64_t hidden = infer->in_shape[RECURRENCE].dim[2], directions = berth__recurrent_directions(infer->attrs);
+  BERTH__TRY(check_all(infer, hidden, err));
+  for (uint32_t i = 0; i < infer->n_out; i++) {
+    infer->out_type[i] = infer->in_type[X];
+    infer->out_shape[i] = i == 0 ? (berth__shape){.rank = 4, .dim = {x->dim[0], directions, x->dim[1], hidden}}
+                                 : (berth__shape){.rank = 3, .dim = {directions, x->dim[1], hidden}};
+  }
+  return BERTH_OK;
+}
+
+/* ---- One row of the batch in one direction ---- */
+
+typedef struct job {
+  const berth_op_call *call;
+  int64_t steps, batch, inputs, hidden, gates, directions;
+  int64_t direction, row, length;
+  bool is_reversed;
+  double clip; /* infinite: none */
+  berth__activation activations[BERTH__MAX_ACTIVATIONS];
+  const berth__activation *act;                                               /* of this direction */
+  double *x, *gate, *recurrent, *h, *c, *turned, *weights, *bias, *peepholes; /* in scratch */
+} job;
+
+static const berth_tensor *operand(const berth_op_call *call, uint32_t index) {
+  return berth__call_has(call, index) ? &call->in[index] : NULL;
+}
+
+static void measure(const berth_op_call *call, job *j) {
+  j->call = call;
+  j->steps = call->in[X].dim[0];
+  j->batch = call->in[X].dim[1];
+  j->inputs = call->in[X].dim[2];
+  j->hidden = call->in[RECURRENCE].dim[2];
+  j->directions = call->in[RECURRENCE].dim[0];
+  j->gates = berth__recurrent_gates(berth__call_code(call));
+}
+
+static int64_t widest(const job *j) { return j->inputs > j->hidden ? j->inputs : j->hidden; }
+
+static void place_scratch(job *j) {
+  double *at = j->call->scratch;
+  double **const places[] = {&j->x, &j->gate, &j->recurrent, &j->h, &j->c, &j->turned, &j->weights, &j->bias};
+  const int64_t sizes[] = {j->inputs, j->gates * j->hidden,    j->gates * j->hidden, j->hidden, j->hidden, j->hidden,
+                           widest(j), 2 * j->gates * j->hidden};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    *places[i] = at;
+    at += sizes[i];
+  }
+  j->peepholes = at;
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  job j;
+  measure(call, &j);
+  return (uint64_t)(j.inputs + 4 * j.gates * j.hidden + 6 * j.hidden + widest(&j)) * sizeof(double);
+}
+
+static int64_t items(const berth_op_call *call) { return call->in[RECURRENCE].dim[0] * call->in[X].dim[1]; }
+
+/* Four sums beside each other, always in the same way. */
+static double dot(const double *a, const double *b, int64_t n) {
+  double sum[4] = {0, 0, 0, 0};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int lane = 0; lane < 4; lane++) sum[lane] += a[i + lane] * b[i + lane];
+  for (; i < n; i++) sum[0] += a[i] * b[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* out[r] = bias[r] + matrix[direction][r] . vector for the rows [first, first + count) */
+static void multiply(const job *j, uint32_t matrix, const double *vector, const double *bias, int64_t first,
+                     int64_t count, double *out) {
+  const berth_tensor *m = &j->call->in[matrix];
+  int64_t columns = m->dim[2], start = (j->direction * j->gates * j->hidden + first) * columns;
+  for (int64_t r = 0; r < count; r++) {
+    berth__line_load(m, start + r * columns, 1, columns, j->weights);
+    out[first + r] = bias[first + r] + dot(j->weights, vector, columns);
+  }
+}
+
+static double activate(const job *j, uint32_t which, double x) {
+  const berth__activation *a = &j->act[which];
+  if (x > j->clip) x = j->clip;
+  if (x < -j->clip) x = -j->clip;
+  return a->function(x, a->alpha, a->beta);
+}
+
+static void step_lstm(const job *j) {
+  const int64_t n = j->hidden;
+  const double *p = j->peepholes;
+  const bool input_forget = j->call->attrs[BERTH__RECURRENT_INPUT_FORGET].i != 0;
+  multiply(j, RECURRENCE, j->h, j->bias + j->gates * n, 0, j->gates * n, j->recurrent);
+  for (int64_t k = 0; k < n; k++) {
+    double i_in = j->gate[k] + j->recurrent[k] + p[k] * j->c[k];
+    double f_in = j->gate[2 * n + k] + j->recurrent[2 * n + k] + p[2 * n + k] * j->c[k];
+    double i = activate(j, 0, i_in), f = input_forget ? 1 - i : activate(j, 0, f_in);
+    j->c[k] = f * j->c[k] + i * activate(j, 1, j->gate[3 * n + k] + j->recurrent[3 * n + k]);
+    double o = activate(j, 0, j->gate[n + k] + j->recurrent[n + k] + p[n + k] * j->c[k]);
+    j->h[k] = o * j->act[2].function(j->c[k], j->act[2].alpha, j->act[2].beta);
+  }
+}
+
+static void step_gru(const job *j) {
+  const int64_t n = j->hidden;
+  const double *own_bias = j->bias + j->gates * n;
+  const bool linear_first = j->call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
+  multiply(j, RECURRENCE, j->h, own_bias, 0, 2 * n, j->recurrent);
+  for (int64_t k = 0; k < n; k++) j->turned[k] = activate(j, 0, j->gate[n + k] + j->recurrent[n + k]);
+  if (linear_first) {
+    multiply(j, RECURRENCE, j->h, own_bias, 2 * n, n, j->recurrent);
+    for (int64_t k = 0; k < n; k++) j->recurrent[2 * n + k] *= j->turned[k];
+  } else {
+    for (int64_t k = 0; k < n; k++) j->turned[k] *= j->h[k];
+    multiply(j, RECURRENCE, j->turned, own_bias, 2 * n, n, j->recurrent);
+  }
+  for (int64_t k = 0; k < n; k++) {
+    double z = activate(j, 0, j->gate[k] + j->recurrent[k]);
+    j->h[k] = (1 - z) * activate(j, 1, j->gate[2 * n + k] + j->recurrent[2 * n + k]) + z * j->h[k];
+  }
+}
+
+static void step_rnn(const job *j) {
+  multiply(j, RECURRENCE, j->h, j->bias + j->hidden, 0, j->hidden, j->recurrent);
+  for (int64_t k = 0; k < j->hidden; k++) j->h[k] = activate(j, 0, j->gate[k] + j->recurrent[k]);
+}
+
+static void step(const job *j) {
+  switch (berth__call_code(j->call)) {
+    case BERTH__OP_lstm: step_lstm(j); break;
+    case BERTH__OP_gru: step_gru(j); break;
+    default: step_rnn(j); break;
+  }
+}
+
+/* A row of an operand, or zeros where it is left out. */
+static void load_or_zero(const berth_op_call *call, uint32_t index, int64_t at, int64_t n, double *out) {
+  const berth_tensor *tensor = operand(call, index);
+  if (tensor != NULL)
+    berth__line_load(tensor, at, 1, n, out);
+  else
+    for (int64_t i = 0; i < n; i++) out[i] = 0;
+}
+
+static void start_row(job *j) {
+  const int64_t n = j->hidden, state = (j->direction * j->batch + j->row) * n;
+  load_or_zero(j->call, BIAS, j->direction * 2 * j->gates * n, 2 * j->gates * n, j->bias);
+  load_or_zero(j->call, PEEPHOLES, j->direction * 3 * n, 3 * n, j->peepholes);
+  load_or_zero(j->call, INITIAL_H, state, n, j->h);
+  load_or_zero(j->call, INITIAL_C, state, n, j->c);
+}
+
+static void store_states(const job *j) {
+  const int64_t n = j->hidden, state = (j->direction * j->batch + j->row) * n;
+  for (int64_t i = 0; j->length == 0 && i < n; i++) j->h[i] = j->c[i] = 0;
+  if (j->call->n_out > 1) berth__line_store(&j->call->out[1], state, n, j->h);
+  if (j->call->n_out > 2) berth__line_store(&j->call->out[2], state, n, j->c);
+}
+
+static void run_row(job *j) {
+  const berth_tensor *x = &j->call->in[X];
+  const int64_t n = j->hidden;
+  start_row(j);
+  for (int64_t k = 0; k < j->length; k++) {
+    const int64_t t = j->is_reversed ? j->length - 1 - k : k;
+    berth__line_load(x, t * x->stride[0] + j->row * x->stride[1], x->stride[2], j->inputs, j->x);
+    multiply(j, WEIGHT, j->x, j->bias, 0, j->gates * n, j->gate);
+    step(j);
+    berth__line_store(&j->call->out[0], ((t * j->directions + j->direction) * j->batch + j->row) * n, n, j->h);
+  }
+  store_states(j);
+  for (int64_t i = 0; i < n; i++) j->h[i] = 0;
+  for (int64_t t = j->length; t < j->steps; t++)
+    berth__line_store(&j->call->out[0], ((t * j->directions + j->direction) * j->batch + j->row) * n, n, j->h);
+}
+
+static berth_status length_of(job *j, berth_error *err) {
+  const berth_tensor *lengths = operand(j->call, LENGTHS);
+  j->length = lengths != NULL ? berth__load_i64(lengths, j->row) : j->steps;
+  if (j->length >= 0 && j->length <= j->steps) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID,
+                     "the length of row %" PRId64 " is %" PRId64 ", but a row has %" PRId64 " steps", j->row, j->length,
+                     j->steps);
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  job j = {0};
+  measure(call, &j);
+  place_scratch(&j);
+  BERTH__TRY(berth__recurrent_activations(berth__call_code(call), call->attrs, j.activations, err));
+  const double clip = call->attrs[BERTH__RECURRENT_CLIP].f;
+  j.clip = clip > 0 ? clip : (double)INFINITY;
+  for (int64_t item = call->begin; item < call->end; item++) {
+    j.direction = item / j.batch;
+    j.row = item % j.batch;
+    j.is_reversed = j.direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
+    j.act = j.activations + (uint32_t)j.direction * berth__recurrent_functions(berth__call_code(call));
+    BERTH__TRY(length_of(&j, err));
+    run_row(&j);
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_recurrent = {
+    .attrs = berth__recurrent_attrs,
+    .n_attrs = BERTH__RECURRENT_ATTRS,
+    .infer = infer,
+    .items = items,
+    .scratch = scratch,
+    .kernel = kernel,
+};

@@ -1,0 +1,155 @@
+/* roi_align: regions of x [N, C, H, W], each cut into a grid of bins that are sampled between the elements. Regions are
+ * [R, 4] (x1, y1, x2, y2), and images [R] says which image each is of. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "ops/registry.h"
+
+#define MAX_SAMPLES 1024 /* of a bin along one axis: regions come from data, and may be of any size */
+
+enum {
+  MODE,
+  OUTPUT_HEIGHT,
+  OUTPUT_WIDTH,
+  SAMPLING_RATIO,
+  SPATIAL_SCALE,
+  HALF_PIXEL
+};
+static const berth_attr attrs[] = {
+    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "avg"},
+    {.name = "output_height", .kind = BERTH_ATTR_INT, .i = 1},
+    {.name = "output_width", .kind = BERTH_ATTR_INT, .i = 1},
+    {.name = "sampling_ratio", .kind = BERTH_ATTR_INT}, /* samples a bin on each axis; 0: as many as it has elements */
+    {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
+    {.name = "half_pixel", .kind = BERTH_ATTR_INT, .i = 1}, /* elements stand at their centres, not at their corners */
+};
+
+static berth_status check(const berth__infer *infer, berth_error *err) {
+  const berth_attr *attr = infer->attrs;
+  const berth_type images = infer->in_type[2];
+  BERTH__TRY(berth__want_float(infer, 0, err));
+  BERTH__TRY(berth__want_same_type(infer, 0, 1, err));
+  if (images != BERTH_I64 && images != BERTH_I32) BERTH__TRY(berth__want_type(infer, 2, BERTH_I64, err));
+  BERTH__TRY(berth__want_rank(infer, 0, 4, 4, err));
+  BERTH__TRY(berth__want_rank(infer, 1, 2, 2, err));
+  BERTH__TRY(berth__want_rank(infer, 2, 1, 1, err));
+  if (strcmp(attr[MODE].s, "avg") != 0 && strcmp(attr[MODE].s, "max") != 0)
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of avg and max", attr[MODE].s);
+  if (attr[OUTPUT_HEIGHT].i < 1 || attr[OUTPUT_WIDTH].i < 1 || attr[SAMPLING_RATIO].i < 0 ||
+      attr[SAMPLING_RATIO].i > MAX_SAMPLES)
+    return berth__fail(err, BERTH_INVALID,
+                       "a grid of %" PRId64 " x %" PRId64 " bins with %" PRId64 " samples cannot be",
+                       attr[OUTPUT_HEIGHT].i, attr[OUTPUT_WIDTH].i, attr[SAMPLING_RATIO].i);
+  return BERTH_OK;
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  int64_t regions = 0, same;
+  BERTH__TRY(check(infer, err));
+  BERTH__TRY(
+      berth__same_dim(infer->in_shape[1].dim[0], infer->in_shape[2].dim[0], "regions and their images", &regions, err));
+  BERTH__TRY(berth__same_dim(infer->in_shape[1].dim[1], 4, "corners of a region", &same, err));
+  infer->out_shape[0] = (berth__shape){
+      .rank = 4, .dim = {regions, x->dim[1], infer->attrs[OUTPUT_HEIGHT].i, infer->attrs[OUTPUT_WIDTH].i}};
+  infer->out_type[0] = infer->in_type[0];
+  return BERTH_OK;
+}
+
+/* One axis of a region: where it starts, how long a bin is, how many samples it takes. */
+typedef struct bins {
+  double start, length;
+  int64_t samples, extent;
+} bins;
+
+static bins bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
+  const double scale = call->attrs[SPATIAL_SCALE].f, shift = call->attrs[HALF_PIXEL].i ? 0.5 : 0;
+  bins b = {.start = low * scale - shift, .extent = extent, .samples = call->attrs[SAMPLING_RATIO].i};
+  double length = high * scale - shift - b.start;
+  if (!call->attrs[HALF_PIXEL].i && !(length > 1)) length = 1; /* a region has at least one element */
+  b.length = length / (double)count;
+  if (b.samples > 0) return b;
+  const double natural = ceil(b.length);
+  b.samples = natural > MAX_SAMPLES ? MAX_SAMPLES : natural > 0 ? (int64_t)natural : 0;
+  return b;
+}
+
+/* Between which two elements a sample stands, and how near the second; false when it is off the axis. */
+typedef struct between {
+  int64_t low, high;
+  double fraction;
+} between;
+
+static bool place(double at, int64_t extent, between *out) {
+  if (!(at >= -1) || at > (double)extent) return false;
+  at = at > 0 ? at : 0;
+  const int64_t low = (int64_t)at;
+  *out = low >= extent - 1 ? (between){extent - 1, extent - 1, 0} : (between){low, low + 1, at - (double)low};
+  return true;
+}
+
+static double sample_at(const bins *b, int64_t bin, int64_t sample) {
+  return b->start + (double)bin * b->length + ((double)sample + 0.5) * b->length / (double)b->samples;
+}
+
+/* The four elements around a sample times their weights: added, or the largest of them. */
+static double blend(const berth_tensor *x, int64_t plane, const between *y, const between *z, bool largest) {
+  const int64_t width = x->dim[3], top = plane + y->low * width, bottom = plane + y->high * width;
+  const double a = (1 - y->fraction) * (1 - z->fraction) * berth__load_f64(x, top + z->low);
+  const double b = (1 - y->fraction) * z->fraction * berth__load_f64(x, top + z->high);
+  const double c = y->fraction * (1 - z->fraction) * berth__load_f64(x, bottom + z->low);
+  const double d = y->fraction * z->fraction * berth__load_f64(x, bottom + z->high);
+  return largest ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
+}
+
+static double pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns, int64_t row,
+                       int64_t column) {
+  const bool largest = strcmp(call->attrs[MODE].s, "max") == 0;
+  double result = 0;
+  bool any = false;
+  for (int64_t i = 0; i < rows->samples; i++)
+    for (int64_t j = 0; j < columns->samples; j++) {
+      between y, z;
+      const bool inside =
+          place(sample_at(rows, row, i), rows->extent, &y) && place(sample_at(columns, column, j), columns->extent, &z);
+      const double value = inside ? blend(&call->in[0], plane, &y, &z, largest) : 0;
+      result = !largest ? result + value : any ? fmax(result, value) : value;
+      any = true;
+    }
+  const double count = (double)rows->samples * (double)columns->samples;
+  return largest || count < 1 ? result : result / count;
+}
+
+/* Items are regions. */
+static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+
+static berth_status pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
+  const berth_tensor *x = &call->in[0], *corners = &call->in[1], *out = &call->out[0];
+  const int64_t image = berth__load_i64(&call->in[2], region), height = out->dim[2], width = out->dim[3];
+  if (image < 0 || image >= x->dim[0])
+    return berth__fail(err, BERTH_INVALID, "region %" PRId64 " is of image %" PRId64 ", and there are %" PRId64, region,
+                       image, x->dim[0]);
+  const bins columns =
+      bins_of(call, berth__load_f64(corners, region * 4), berth__load_f64(corners, region * 4 + 2), width, x->dim[3]);
+  const bins rows = bins_of(call, berth__load_f64(corners, region * 4 + 1), berth__load_f64(corners, region * 4 + 3),
+                            height, x->dim[2]);
+  for (int64_t c = 0; c < x->dim[1]; c++)
+    for (int64_t at = 0; at < height * width; at++)
+      berth__store_f64(
+          out, (region * x->dim[1] + c) * height * width + at,
+          pool_bin(call, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
+  return BERTH_OK;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  for (int64_t region = call->begin; region < call->end; region++) BERTH__TRY(pool_region(call, region, err));
+  return BERTH_OK;
+}
+
+const berth__family berth__family_roi_align = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+};
