@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run check install bench format lint deps clean help
+.PHONY: all build run check check-ort install bench format lint deps clean help
 
 all: build
 
@@ -21,6 +21,9 @@ run:
 check:
 	@scripts/install-deps.sh check
 	@JOBS=$(JOBS) scripts/check.sh
+
+check-ort: build
+	@scripts/check-ort.sh
 
 install: build
 	cmake --install build --prefix "$(PREFIX)"
@@ -48,6 +51,7 @@ help:
 	@echo "make            build the library and build/berth"
 	@echo "make run        install what is missing, build, plan and run the model that is built in"
 	@echo "make check      install what is missing, build with gcc (sanitizers) and with clang, run every test"
+	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks"
 	@echo "make format     clang-format on every C file"

@@ -28,6 +28,8 @@ if [ "$mode" = check ]; then
   have c++ && have_cpp || missing+=(g++)
   have clang || missing+=(clang)
   have pkg-config || missing+=(pkg-config)
+  have python3 || missing+=(python3)
+  [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)
 fi
 all=("${need[@]}" "${missing[@]}")
 [ ${#all[@]} -eq 0 ] && exit 0

@@ -24,13 +24,11 @@ static berth_status find_weight(const berth_weights *weights, const berth__value
                      berth_type_name(info->type), berth__shape_text(&shape, has));
 }
 
-static void retain_weights(void *weights) {
-  (void)berth__weights_retain(weights);
-}
+static void retain_weights(void *weights) { (void)berth__weights_retain(weights); }
 
-static void release_weights(void *weights) {
-  berth_weights_destroy(weights);
-}
+static void release_weights(void *weights) { berth_weights_destroy(weights); }
+
+static void rest_weights(void *weights, const void *data, size_t size) { berth__weights_rest(weights, data, size); }
 
 berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err) {
   berth_weight_info info;
@@ -40,7 +38,7 @@ berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights
   for (size_t i = 0; i < graph->n_params; i++)
     BERTH__TRY(find_weight(weights, &graph->values[graph->params[i]], &info, err));
   berth__keep keep = {
-      .object = (void *)(uintptr_t)weights, .retain = retain_weights, .release = release_weights};
+      .object = (void *)(uintptr_t)weights, .retain = retain_weights, .release = release_weights, .rest = rest_weights};
   BERTH__TRY(berth__graph_keep(graph, &keep, err));
   for (size_t i = 0; i < graph->n_params; i++) {
     berth__value *param = &graph->values[graph->params[i]];

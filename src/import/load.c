@@ -1,4 +1,5 @@
 /* Loading a model from a file: what it is shows in its content. */
+#include "import/onnx/load.h"
 #include "base/file.h"
 #include "graph/graph.h"
 
@@ -43,27 +44,36 @@ static bool looks_like_text_graph(const berth__mapping *file) {
   return file->size - i > sizeof word - 1 && memcmp(file->data + i, word, sizeof word - 1) == 0;
 }
 
+/* A ModelProto has no magic number; those in the world begin with their IR version, field 1. */
+static bool looks_like_onnx(const berth__mapping *file, const char *path) {
+  size_t length = strlen(path);
+  bool is_named_so = length > 5 && strcmp(path + length - 5, ".onnx") == 0;
+  return is_named_so || (file->size > 2 && file->data[0] == 0x08 && file->data[1] < 0x40);
+}
+
+static berth_status load_text(berth_context *ctx, const char *path, berth__mapping *file, berth_graph **out,
+                              berth_error *err) {
+  berth_status status = berth_graph_parse(ctx, (const char *)file->data, file->size, out, err);
+  berth__file_unmap(file);
+  if (status != BERTH_OK) return berth__fail_within(err, status, "%s", path);
+  if ((*out)->weights_path != NULL) status = attach_named_weights(*out, path, err);
+  if (status != BERTH_OK) {
+    berth_graph_destroy(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
 berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err) {
   berth__mapping file;
-  berth_graph *graph = NULL;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a place for the graph");
   *out = NULL;
-  if (ctx == NULL || path == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
+  if (ctx == NULL || path == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
   BERTH__TRY(berth__file_map(path, &file, err));
-  berth_status status;
-  if (looks_like_text_graph(&file)) {
-    status = berth_graph_parse(ctx, (const char *)file.data, file.size, &graph, err);
-    if (status != BERTH_OK) berth__fail_within(err, status, "%s", path);
-  } else {
-    status = berth__fail(err, BERTH_UNSUPPORTED, "%s: this is not a format that berth reads a graph from (text graphs so far)",
-                         path);
-  }
+  if (looks_like_text_graph(&file)) return load_text(ctx, path, &file, out, err);
+  if (looks_like_onnx(&file, path)) return berth__onnx_load(ctx, path, &file, out, err);
   berth__file_unmap(&file);
-  if (status == BERTH_OK && graph->weights_path != NULL) status = attach_named_weights(graph, path, err);
-  if (status != BERTH_OK) {
-    berth_graph_destroy(graph);
-    return status;
-  }
-  *out = graph;
-  return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "%s: this is not a format that berth reads a graph from (ONNX, text graphs)", path);
 }

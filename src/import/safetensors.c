@@ -408,6 +408,10 @@ berth_status berth_weights_from_memory(berth_context *ctx, const void *data, siz
   return status;
 }
 
+void berth__weights_rest(const berth_weights *weights, const void *data, size_t size) {
+  if (weights->mapped) berth__file_release_bytes(&weights->mapping, data, size);
+}
+
 berth_weights *berth__weights_retain(const berth_weights *weights) {
   berth_weights *w = (berth_weights *)(uintptr_t)weights;
   atomic_fetch_add_explicit(&w->holders, 1, memory_order_relaxed);

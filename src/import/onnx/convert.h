@@ -1,0 +1,111 @@
+/* From ONNX nodes to berth's graph. Each ONNX op has a handler in one of the ops_*.c files, which emits one or several
+ * of berth's ops; an op that composes from others is a decomposition there, not a kernel. */
+#ifndef BERTH_IMPORT_ONNX_CONVERT_H
+#define BERTH_IMPORT_ONNX_CONVERT_H
+
+#include "graph/graph.h"
+#include "import/onnx/model.h"
+#include "import/onnx/tensor.h"
+
+typedef struct berth__onnx_converter berth__onnx_converter;
+typedef struct berth__onnx_handler berth__onnx_handler;
+
+/* One ONNX node while it is converted. The handler sets out[k] for every output that is asked for. */
+typedef struct berth__onnx_call {
+  berth__onnx_converter *converter;
+  berth_graph *graph;
+  const berth__onnx_node *node;
+  int64_t opset;         /* version of the node's domain */
+  const berth_value *in; /* BERTH_VALUE_NONE where an operand is left out; n_in counts the last one given */
+  size_t n_in;
+  berth_value *out;
+  size_t n_out;
+  const berth__onnx_handler *handler;
+} berth__onnx_call;
+
+typedef berth_status (*berth__onnx_handler_fn)(berth__onnx_call *call, berth_error *err);
+
+struct berth__onnx_handler {
+  const char *op;
+  berth__onnx_handler_fn convert;
+  const char *berth_op; /* for berth__onnx_same: what it is called here; NULL otherwise */
+};
+
+/* Tables, one an ops_*.c file, each ended by an entry without a name. Domain "" (ai.onnx) unless said. */
+extern const berth__onnx_handler berth__onnx_math[];       /* element-wise */
+extern const berth__onnx_handler berth__onnx_activation[]; /* activation functions */
+extern const berth__onnx_handler berth__onnx_random[];     /* random numbers, Dropout */
+extern const berth__onnx_handler berth__onnx_reduce[];     /* reductions, softmax, along an axis */
+extern const berth__onnx_handler berth__onnx_norm[];       /* normalisations */
+extern const berth__onnx_handler berth__onnx_loss[];       /* losses */
+extern const berth__onnx_handler berth__onnx_einsum[];     /* Einsum */
+extern const berth__onnx_handler berth__onnx_move[];       /* shapes, slices */
+extern const berth__onnx_handler berth__onnx_index[];      /* gathers, scatters */
+extern const berth__onnx_handler berth__onnx_rearrange[];  /* blocks between depth and space */
+extern const berth__onnx_handler berth__onnx_window[];     /* products, convolutions, pooling */
+extern const berth__onnx_handler berth__onnx_resize[];     /* sampling between elements */
+extern const berth__onnx_handler berth__onnx_quant[];      /* quantised */
+extern const berth__onnx_handler berth__onnx_sequence[];   /* detection, text */
+extern const berth__onnx_handler berth__onnx_recurrent[];  /* LSTM, GRU, RNN */
+extern const berth__onnx_handler berth__onnx_signal[];     /* windows, Fourier transforms */
+extern const berth__onnx_handler berth__onnx_control[];    /* If, Loop, Scan */
+extern const berth__onnx_handler berth__onnx_attention[];  /* Attention, RotaryEmbedding */
+extern const berth__onnx_handler berth__onnx_unofficial[]; /* what others put into this domain */
+/* Domain ai.onnx.preview.training. */
+extern const berth__onnx_handler berth__onnx_training[]; /* steps of optimisers */
+/* Domain com.microsoft. */
+extern const berth__onnx_handler berth__onnx_microsoft[];           /* fused ops, norms */
+extern const berth__onnx_handler berth__onnx_microsoft_quant[];     /* quantised */
+extern const berth__onnx_handler berth__onnx_microsoft_attention[]; /* attention */
+
+/* The model becomes a graph. files stays the caller's until the graph is gone (weights point into it). */
+berth_status berth__onnx_convert(const berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+                                 berth_error *err);
+
+/* ---- For handlers ---- */
+
+/* One berth op of the same meaning and operands: the name is in the table. */
+berth_status berth__onnx_same(berth__onnx_call *call, berth_error *err);
+
+/* Converts the node as if it were another op of ONNX's own domain: with these operands and its own attributes. */
+berth_status berth__onnx_as(berth__onnx_call *call, const char *op, int64_t opset, const berth_value *in, size_t n_in,
+                            berth_value *out, size_t n_out, berth_error *err);
+
+/* Attributes; inside a function, references to the caller's are followed. The default where it is not given. */
+const berth__onnx_attr *berth__onnx_find(const berth__onnx_call *call, const char *name); /* NULL: not given */
+int64_t berth__onnx_int(const berth__onnx_call *call, const char *name, int64_t otherwise);
+double berth__onnx_float(const berth__onnx_call *call, const char *name, double otherwise);
+berth__span berth__onnx_string(const berth__onnx_call *call, const char *name, const char *otherwise);
+/* The list, or NULL and 0. It lives as long as the model. */
+const int64_t *berth__onnx_ints(const berth__onnx_call *call, const char *name, uint32_t *count);
+
+/* Emits one berth op. Names are made up; the driver renames what becomes an ONNX output. */
+berth_status berth__onnx_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in,
+                              const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
+                              berth_error *err);
+/* Shorter forms for one result. */
+berth_status berth__onnx_unary(berth__onnx_call *call, const char *op, berth_value a, berth_value *out,
+                               berth_error *err);
+berth_status berth__onnx_binary(berth__onnx_call *call, const char *op, berth_value a, berth_value b, berth_value *out,
+                                berth_error *err);
+berth_status berth__onnx_cast(berth__onnx_call *call, berth_value a, berth_type to, berth_value *out, berth_error *err);
+/* A constant scalar of a type (integers: value is rounded), and a constant list of i64. */
+berth_status berth__onnx_scalar(berth__onnx_call *call, berth_type type, double value, berth_value *out,
+                                berth_error *err);
+berth_status berth__onnx_list(berth__onnx_call *call, const int64_t *values, uint32_t count, berth_value *out,
+                              berth_error *err);
+
+berth_value berth__onnx_in(const berth__onnx_call *call, size_t index); /* BERTH_VALUE_NONE past the end */
+berth_status berth__onnx_want_in(const berth__onnx_call *call, size_t count, berth_error *err);
+berth_type berth__onnx_value_type(const berth__onnx_call *call, berth_value value);
+const berth__shape *berth__onnx_shape(const berth__onnx_call *call, berth_value value);
+/* An operand that is a constant, as integers or numbers: at most `most` of them. False when it is not constant. */
+bool berth__onnx_constant_ints(const berth__onnx_call *call, berth_value value, int64_t *out, uint32_t most,
+                               uint32_t *count);
+bool berth__onnx_constant_float(const berth__onnx_call *call, berth_value value, double *out);
+
+/* UNSUPPORTED with the node's name and op in front. */
+berth_status berth__onnx_unsupported(const berth__onnx_call *call, berth_error *err, const char *fmt, ...)
+    BERTH__PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,49 @@
+/* The state of a conversion; for the files of the driver, not for handlers. */
+#ifndef BERTH_IMPORT_ONNX_CONVERTER_H
+#define BERTH_IMPORT_ONNX_CONVERTER_H
+
+#include "import/onnx/convert.h"
+
+#define BERTH__DIM_TEXT 256
+
+/* The names that nodes see: the graph's, an inner graph's over them, or those of a function alone. */
+typedef struct berth__onnx_scope {
+  berth__map names;
+  struct berth__onnx_scope *outer;
+  bool sees_outer;
+  const berth__onnx_function *function; /* in a function: it, and the node that called it */
+  const berth__onnx_call *caller;
+} berth__onnx_scope;
+
+struct berth__onnx_converter {
+  const berth__onnx_model *model;
+  berth__onnx_files *files;
+  berth_graph *graph;
+  berth__onnx_scope *scope;
+  size_t n_converted; /* nodes so far; functions that call others twice could go on for ever */
+  /* Handlers read attributes without a status; the first that is not what it must be is kept here. */
+  const berth__onnx_attr *wrong_attr;
+  const char *wrong_attr_why;
+};
+
+extern const berth__onnx_handler berth__onnx_core[]; /* Constant, If with a known condition */
+
+berth_status berth__onnx_scope_open(berth__onnx_converter *c, berth__onnx_scope *scope, berth_error *err);
+void berth__onnx_scope_close(berth__onnx_converter *c, berth__onnx_scope *scope);
+berth_status berth__onnx_inline(berth__onnx_call *call, const berth__onnx_function *function, berth_error *err);
+/* Initializers and nodes of an inner graph, in the current scope. */
+berth_status berth__onnx_convert_graph(berth__onnx_converter *c, const berth__onnx_graph *graph, berth_error *err);
+berth_status berth__onnx_convert_nodes(berth__onnx_converter *c, const berth__onnx_node *nodes, size_t n,
+                                       berth_error *err);
+/* Gives a value a name in the current scope, where it must be new. */
+berth_status berth__onnx_define(berth__onnx_converter *c, berth__span name, berth_value value, berth_error *err);
+bool berth__onnx_knows(berth__span op, berth__span domain); /* whether there is a handler */
+/* What a name stands for in the current scope; MALFORMED when it is nothing. */
+berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, berth_value *out, berth_error *err);
+/* name NULL: made up. */
+berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, const berth__onnx_tensor *tensor,
+                                    berth_value *out, berth_error *err);
+berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, berth__span sparse, berth_value *out,
+                                    berth__span *own_name, berth_error *err);
+
+#endif

@@ -1,0 +1,86 @@
+/* An ONNX file as a graph. The graph's weights stay where they are in the mapped file. */
+#include "import/onnx/load.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "import/onnx/convert.h"
+
+/* What the weights of a graph point into; shared by the graphs that are bound from it. */
+typedef struct source {
+  berth_context *ctx;
+  atomic_uint references;
+  berth__mapping file;
+  berth__onnx_files files;
+  char *folder;
+} source;
+
+static void retain(void *object) {
+  atomic_fetch_add_explicit(&((source *)object)->references, 1, memory_order_relaxed);
+}
+
+static void release(void *object) {
+  source *s = object;
+  if (atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
+  berth__onnx_files_free(&s->files);
+  berth__file_unmap(&s->file);
+  berth__free(s->ctx, s->folder);
+  berth__free(s->ctx, s);
+}
+
+static void rest(void *object, const void *data, size_t size) {
+  source *s = object;
+  berth__file_release_bytes(&s->file, data, size);
+  berth__onnx_files_rest(&s->files, data, size);
+}
+
+static berth_status source_create(berth_context *ctx, const char *path, berth__mapping *file, source **out,
+                                  berth_error *err) {
+  const char *slash = strrchr(path, '/');
+  source *s = berth__alloc_zero(ctx, sizeof *s);
+  char *folder = berth__strndup(ctx, path, slash != NULL ? (size_t)(slash - path) + 1 : 0);
+  *out = NULL;
+  if (s == NULL || folder == NULL) {
+    berth__free(ctx, s);
+    berth__free(ctx, folder);
+    berth__file_unmap(file);
+    return berth__fail_nomem(err, "a model");
+  }
+  s->ctx = ctx;
+  atomic_init(&s->references, 1);
+  s->file = *file;
+  s->folder = folder;
+  s->files = (berth__onnx_files){.ctx = ctx, .folder = folder};
+  *out = s;
+  return BERTH_OK;
+}
+
+static berth_status build(source *s, berth_graph **out, berth_error *err) {
+  berth__onnx_model model;
+  char name[128];
+  BERTH__TRY(berth__onnx_parse(s->ctx, s->file.data, s->file.size, &model, err));
+  snprintf(name, sizeof name, "%.*s", BERTH__SPAN_TEXT(model.graph.name));
+  berth_graph *graph = NULL;
+  berth_status status = berth_graph_create(s->ctx, name[0] != '\0' ? name : "onnx", &graph, err);
+  berth__keep keep = {.object = s, .retain = retain, .release = release, .rest = rest};
+  if (status == BERTH_OK) status = berth__graph_keep(graph, &keep, err);
+  if (status == BERTH_OK) status = berth__onnx_convert(&model, &s->files, graph, err);
+  berth__onnx_free(&model);
+  if (status != BERTH_OK) {
+    berth_graph_destroy(graph);
+    return status;
+  }
+  *out = graph;
+  return BERTH_OK;
+}
+
+berth_status berth__onnx_load(berth_context *ctx, const char *path, berth__mapping *file, berth_graph **out,
+                              berth_error *err) {
+  source *s;
+  *out = NULL;
+  BERTH__TRY(source_create(ctx, path, file, &s, err));
+  berth_status status = build(s, out, err);
+  if (status != BERTH_OK) berth__fail_within(err, status, "%s", path);
+  release(s);
+  return status;
+}

@@ -1,0 +1,406 @@
+/* If, Loop and Scan. All of berth's ops are pure, so the graphs inside them become part of the one graph around them:
+ *
+ * - An If whose condition is known now gives the nodes of the branch that is taken. Otherwise both branches are there,
+ *   and a `choose` takes the results of one of them; binding drops the other as soon as the condition follows from the
+ *   dims. A branch that cannot be converted (an op that is missing, shapes that do not fit, results of another rank
+ * than those of the first branch) is left out, with the reason: that is an error only when it turns out to be taken.
+ * - Loop and Scan are unrolled where the number of rounds is known now. */
+#include <stdio.h>
+
+#include "import/onnx/converter.h"
+
+#define MAX_ROUNDS 1000
+#define MAX_NODES 200000 /* of the whole graph, once something has been unrolled */
+
+/* ---- Graphs inside nodes ---- */
+
+static berth_status inner_graph(const berth__onnx_call *call, const char *name, const berth__onnx_graph **out,
+                                berth_error *err) {
+  const berth__onnx_attr *attr = berth__onnx_find(call, name);
+  *out = attr != NULL ? attr->graph : NULL;
+  return *out != NULL ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "it has no graph '%s'", name);
+}
+
+static berth_status read_outputs(berth__onnx_call *call, const berth__onnx_graph *graph, berth_value *out, size_t n_out,
+                                 berth_error *err) {
+  if (graph->n_outputs < n_out)
+    return berth__fail(err, BERTH_MALFORMED, "its graph has %zu outputs, but %zu are asked for", graph->n_outputs,
+                       n_out);
+  for (size_t i = 0; i < n_out; i++) {
+    if (graph->outputs[i].other_type != NULL)
+      return berth__onnx_unsupported(call, err, "output %zu of its graph is of the kind %s; only tensors are supported",
+                                     i, graph->outputs[i].other_type);
+    BERTH__TRY(berth__onnx_look_up(call->converter, graph->outputs[i].name, &out[i], err));
+  }
+  return BERTH_OK;
+}
+
+static berth_status fill_scope(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
+                               size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
+  for (size_t i = 0; i < n_in; i++) BERTH__TRY(berth__onnx_define(call->converter, graph->inputs[i].name, in[i], err));
+  BERTH__TRY(berth__onnx_convert_graph(call->converter, graph, err));
+  return read_outputs(call, graph, out, n_out, err);
+}
+
+/* One copy of an inner graph. n_in is at most the number of its inputs. */
+static berth_status convert_inner(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
+                                  size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
+  berth__onnx_scope scope = {.sees_outer = true};
+  BERTH__TRY(berth__onnx_scope_open(call->converter, &scope, err));
+  berth_status status = fill_scope(call, graph, in, n_in, out, n_out, err);
+  berth__onnx_scope_close(call->converter, &scope);
+  return status;
+}
+
+/* A value as a whole number, where it is known now. */
+static berth_status known_int(berth__onnx_call *call, berth_value value, bool *is_known, int64_t *out,
+                              berth_error *err) {
+  uint32_t count;
+  *is_known = false;
+  if (value == BERTH_VALUE_NONE) return BERTH_OK;
+  BERTH__TRY(berth__graph_evaluate_value(call->graph, value, err));
+  *is_known = berth__onnx_constant_ints(call, value, out, 1, &count) && count == 1;
+  return BERTH_OK;
+}
+
+/* ---- If ---- */
+
+typedef struct branch {
+  const berth__onnx_graph *graph;
+  berth_value *out;
+  berth_status status;
+  berth_error err;
+} branch;
+
+static void convert_branch(berth__onnx_call *call, branch *b) {
+  b->status = convert_inner(call, b->graph, NULL, 0, b->out, call->n_out, &b->err);
+}
+
+static bool can_merge(const berth__onnx_call *call, berth_value a, berth_value b) {
+  return berth__onnx_value_type(call, a) == berth__onnx_value_type(call, b) &&
+         berth__onnx_shape(call, a)->rank == berth__onnx_shape(call, b)->rank;
+}
+
+/* Results of different ranks: what follows can be converted for one of them. The usual reason is a squeeze of a
+ * dimension that is meant to be 1, and then it is the first branch. */
+static void settle_ranks(const berth__onnx_call *call, const branch *first, branch *second) {
+  for (size_t i = 0; i < call->n_out && first->status == BERTH_OK && second->status == BERTH_OK; i++)
+    if (!can_merge(call, first->out[i], second->out[i]))
+      second->status =
+          berth__fail(&second->err, BERTH_UNSUPPORTED,
+                      "its branches give results of different ranks or types, and it was taken to be true");
+}
+
+static berth_status merge(berth__onnx_call *call, berth_value condition, const branch *first, const branch *second,
+                          berth_error *err) {
+  char reason[400];
+  const branch *missing = first->status != BERTH_OK ? first : second;
+  snprintf(reason, sizeof reason, "the other branch is not there: %.340s",
+           missing->status != BERTH_OK ? missing->err.message : "");
+  berth_attr attr = berth_attr_string("reason", missing->status != BERTH_OK ? reason : "");
+  for (size_t i = 0; i < call->n_out; i++) {
+    berth_value in[3] = {condition, first->status == BERTH_OK ? first->out[i] : BERTH_VALUE_NONE,
+                         second->status == BERTH_OK ? second->out[i] : BERTH_VALUE_NONE};
+    BERTH__TRY(berth__onnx_emit(call, "choose", in, 3, &attr, 1, &call->out[i], 1, err));
+  }
+  return BERTH_OK;
+}
+
+static berth_status convert_both(berth__onnx_call *call, branch *first, branch *second, berth_error *err) {
+  convert_branch(call, first);
+  convert_branch(call, second);
+  if (first->status == BERTH_NOMEM || second->status == BERTH_NOMEM) return berth__fail_nomem(err, "an If");
+  if (first->status != BERTH_OK && second->status != BERTH_OK)
+    return berth__fail(err, first->status, "%s", first->err.message);
+  settle_ranks(call, first, second);
+  return merge(call, call->in[0], first, second, err);
+}
+
+static berth_status convert_if(berth__onnx_call *call, berth_error *err) {
+  branch first = {0}, second = {0};
+  bool is_known;
+  int64_t condition;
+  BERTH__TRY(berth__onnx_want_in(call, 1, err));
+  BERTH__TRY(inner_graph(call, "then_branch", &first.graph, err));
+  BERTH__TRY(inner_graph(call, "else_branch", &second.graph, err));
+  BERTH__TRY(known_int(call, call->in[0], &is_known, &condition, err));
+  if (is_known)
+    return convert_inner(call, condition != 0 ? first.graph : second.graph, NULL, 0, call->out, call->n_out, err);
+  first.out = berth__alloc_array(call->graph->ctx, 2 * call->n_out, sizeof *first.out);
+  if (first.out == NULL) return berth__fail_nomem(err, "an If");
+  second.out = first.out + call->n_out;
+  berth_status status = convert_both(call, &first, &second, err);
+  berth__free(call->graph->ctx, first.out);
+  return status;
+}
+
+/* ---- Loop ---- */
+
+/* What goes round, and what every round leaves behind to be put together. */
+typedef struct rounds {
+  const berth__onnx_graph *body;
+  int64_t count;               /* no more than can be unrolled */
+  bool is_cut;                 /* there may be more */
+  size_t n_carried, n_scanned; /* scanned: results that grow by one with every round */
+  berth_value *in, *out;       /* of the body */
+  berth_value *scanned;        /* [n_scanned][count] */
+} rounds;
+
+static berth_status allocate(berth__onnx_call *call, rounds *r, berth_error *err) {
+  berth_context *ctx = call->graph->ctx;
+  r->in = berth__alloc_array(ctx, r->body->n_inputs, sizeof *r->in);
+  r->out = berth__alloc_array(ctx, r->body->n_outputs, sizeof *r->out);
+  r->scanned = berth__alloc_array(ctx, (size_t)r->count * r->n_scanned, sizeof *r->scanned);
+  return r->in != NULL && r->out != NULL && r->scanned != NULL ? BERTH_OK : berth__fail_nomem(err, "a loop");
+}
+
+static void release(berth__onnx_call *call, rounds *r) {
+  berth__free(call->graph->ctx, r->in);
+  berth__free(call->graph->ctx, r->out);
+  berth__free(call->graph->ctx, r->scanned);
+}
+
+static berth_status check_size(const berth__onnx_call *call, int64_t count, berth_error *err) {
+  if (count > MAX_ROUNDS)
+    return berth__onnx_unsupported(call, err, "it has %lld rounds; at most %d are unrolled", (long long)count,
+                                   MAX_ROUNDS);
+  if (call->graph->n_nodes > MAX_NODES)
+    return berth__onnx_unsupported(call, err, "unrolling it makes more than %d nodes", MAX_NODES);
+  return BERTH_OK;
+}
+
+/* The rounds' parts beside each other on a new axis, in the order of the rounds or in the opposite one. */
+static berth_status stack(berth__onnx_call *call, berth_value *parts, int64_t count, int64_t axis, bool is_reversed,
+                          berth_value *out, berth_error *err) {
+  berth_attr axes = berth_attr_ints("axes", &axis, 1), attr = berth_attr_int("axis", axis);
+  for (int64_t i = 0; i < count; i++)
+    BERTH__TRY(berth__onnx_emit(call, "unsqueeze", &parts[i], 1, &axes, 1, &parts[i], 1, err));
+  for (int64_t i = 0; is_reversed && i < count / 2; i++) {
+    berth_value swapped = parts[i];
+    parts[i] = parts[count - 1 - i];
+    parts[count - 1 - i] = swapped;
+  }
+  return berth__onnx_emit(call, "concat", parts, (size_t)count, &attr, 1, out, 1, err);
+}
+
+static berth_status loop_round(berth__onnx_call *call, rounds *r, int64_t round, bool *goes_on, berth_error *err) {
+  bool is_known;
+  int64_t condition;
+  BERTH__TRY(check_size(call, r->count, err));
+  BERTH__TRY(berth__onnx_scalar(call, BERTH_I64, (double)round, &r->in[0], err));
+  BERTH__TRY(berth__onnx_scalar(call, BERTH_BOOL, 1, &r->in[1], err));
+  BERTH__TRY(convert_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
+  BERTH__TRY(known_int(call, r->out[0], &is_known, &condition, err));
+  if (!is_known)
+    return berth__onnx_unsupported(call, err, "whether it goes on depends on data, which is not supported yet");
+  *goes_on = condition != 0;
+  memcpy(r->in + 2, r->out + 1, r->n_carried * sizeof *r->in);
+  for (size_t i = 0; i < r->n_scanned; i++)
+    r->scanned[i * (size_t)r->count + (size_t)round] = r->out[1 + r->n_carried + i];
+  return BERTH_OK;
+}
+
+static berth_status unroll_loop(berth__onnx_call *call, rounds *r, bool goes_on, berth_error *err) {
+  int64_t round = 0;
+  memcpy(r->in + 2, call->in + 2, r->n_carried * sizeof *r->in);
+  for (; round < r->count && goes_on; round++) BERTH__TRY(loop_round(call, r, round, &goes_on, err));
+  if (goes_on && r->is_cut)
+    return berth__onnx_unsupported(call, err, "it has more than %d rounds, which is as far as loops are unrolled",
+                                   MAX_ROUNDS);
+  for (size_t i = 0; i < call->n_out; i++) {
+    if (i < r->n_carried) {
+      call->out[i] = r->in[2 + i];
+      continue;
+    }
+    if (round == 0) return berth__onnx_unsupported(call, err, "it has no rounds, so its output %zu has no shape", i);
+    BERTH__TRY(stack(call, r->scanned + (i - r->n_carried) * (size_t)r->count, round, 0, false, &call->out[i], err));
+  }
+  return BERTH_OK;
+}
+
+/* How many rounds there are at most, and whether there is a first one. */
+static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *starts, berth_error *err) {
+  berth_value trips = berth__onnx_in(call, 0), condition = berth__onnx_in(call, 1);
+  bool is_known;
+  int64_t value = 1;
+  *count = INT64_MAX;
+  if (trips != BERTH_VALUE_NONE) {
+    BERTH__TRY(known_int(call, trips, &is_known, count, err));
+    if (!is_known)
+      return berth__onnx_unsupported(call, err,
+                                     "the number of its rounds is not a constant, which is not supported yet");
+  }
+  if (condition != BERTH_VALUE_NONE) {
+    BERTH__TRY(known_int(call, condition, &is_known, &value, err));
+    if (!is_known)
+      return berth__onnx_unsupported(call, err, "its condition is not a constant, which is not supported yet");
+  }
+  *starts = value != 0;
+  if (*count < 0) *count = 0;
+  return BERTH_OK;
+}
+
+static berth_status convert_loop(berth__onnx_call *call, berth_error *err) {
+  rounds r = {0};
+  bool starts = false;
+  BERTH__TRY(inner_graph(call, "body", &r.body, err));
+  BERTH__TRY(loop_count(call, &r.count, &starts, err));
+  r.is_cut = r.count > MAX_ROUNDS;
+  if (r.is_cut) r.count = MAX_ROUNDS;
+  r.n_carried = call->n_in > 2 ? call->n_in - 2 : 0;
+  if (r.body->n_inputs != r.n_carried + 2 || r.body->n_outputs < r.n_carried + 1 || call->n_out > r.body->n_outputs - 1)
+    return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
+                       r.body->n_inputs, r.body->n_outputs);
+  for (size_t i = 2; i < call->n_in; i++)
+    if (call->in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
+  r.n_scanned = r.body->n_outputs - 1 - r.n_carried;
+  berth_status status = allocate(call, &r, err);
+  if (status == BERTH_OK) status = unroll_loop(call, &r, starts, err);
+  release(call, &r);
+  return status;
+}
+
+/* ---- Scan ---- */
+
+typedef struct scan {
+  rounds r;
+  size_t n_inputs; /* scanned ones; n_carried states stand before them */
+  const int64_t *in_axes, *in_reversed, *out_axes, *out_reversed;
+  uint32_t n_in_axes, n_in_reversed, n_out_axes, n_out_reversed;
+} scan;
+
+static int64_t entry(const int64_t *list, uint32_t n, size_t index) { return index < n ? list[index] : 0; }
+
+static berth_status scan_axis(const berth__onnx_call *call, const scan *s, const berth_value *in, size_t index,
+                              int64_t *axis, berth_error *err) {
+  uint32_t rank = berth__onnx_shape(call, in[s->r.n_carried + index])->rank, checked;
+  BERTH__TRY(berth__want_axis(entry(s->in_axes, s->n_in_axes, index), rank, &checked, err));
+  *axis = checked;
+  return BERTH_OK;
+}
+
+static berth_status scan_slice(berth__onnx_call *call, const scan *s, const berth_value *in, size_t index,
+                               int64_t round, berth_value *out, berth_error *err) {
+  int64_t axis, at = entry(s->in_reversed, s->n_in_reversed, index) != 0 ? s->r.count - 1 - round : round, end = at + 1;
+  BERTH__TRY(scan_axis(call, s, in, index, &axis, err));
+  berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &at, 1),
+                        berth_attr_ints("ends", &end, 1)};
+  BERTH__TRY(berth__onnx_emit(call, "narrow", &in[s->r.n_carried + index], 1, attrs, 3, out, 1, err));
+  return berth__onnx_emit(call, "squeeze", out, 1, attrs, 1, out, 1, err);
+}
+
+static berth_status scan_outputs(berth__onnx_call *call, const scan *s, berth_value *out, size_t n_out,
+                                 berth_error *err) {
+  const rounds *r = &s->r;
+  for (size_t i = 0; i < n_out; i++) {
+    if (i < r->n_carried) {
+      out[i] = r->in[i];
+      continue;
+    }
+    size_t index = i - r->n_carried;
+    berth_value *parts = r->scanned + index * (size_t)r->count;
+    if (r->count == 0) return berth__onnx_unsupported(call, err, "it has no rounds, so its output %zu has no shape", i);
+    uint32_t rank = berth__onnx_shape(call, parts[0])->rank + 1, axis;
+    BERTH__TRY(berth__want_axis(entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
+    BERTH__TRY(stack(call, parts, r->count, axis, entry(s->out_reversed, s->n_out_reversed, index) != 0, &out[i], err));
+  }
+  return BERTH_OK;
+}
+
+static berth_status scan_once(berth__onnx_call *call, scan *s, const berth_value *in, berth_value *out, size_t n_out,
+                              berth_error *err) {
+  rounds *r = &s->r;
+  memcpy(r->in, in, r->n_carried * sizeof *in);
+  for (int64_t round = 0; round < r->count; round++) {
+    BERTH__TRY(check_size(call, r->count, err));
+    for (size_t i = 0; i < s->n_inputs; i++)
+      BERTH__TRY(scan_slice(call, s, in, i, round, &r->in[r->n_carried + i], err));
+    BERTH__TRY(convert_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
+    memcpy(r->in, r->out, r->n_carried * sizeof *r->in);
+    for (size_t i = 0; i < r->n_scanned; i++)
+      r->scanned[i * (size_t)r->count + (size_t)round] = r->out[r->n_carried + i];
+  }
+  return scan_outputs(call, s, out, n_out, err);
+}
+
+/* Before opset 9 all operands and results have a batch axis in front, and every entry is scanned on its own. */
+static berth_status scan_batch(berth__onnx_call *call, scan *s, const berth_value *in, size_t n_in, int64_t batch,
+                               berth_error *err) {
+  berth_context *ctx = call->graph->ctx;
+  berth_value *one = berth__alloc_array(ctx, n_in + call->n_out * ((size_t)batch + 1), sizeof *one);
+  if (one == NULL) return berth__fail_nomem(err, "a Scan");
+  berth_value *out = one + n_in, *parts = out + call->n_out;
+  berth_status status = BERTH_OK;
+  for (int64_t b = 0; b < batch && status == BERTH_OK; b++) {
+    int64_t axis = 0, end = b + 1;
+    berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &b, 1),
+                          berth_attr_ints("ends", &end, 1)};
+    for (size_t i = 0; i < n_in && status == BERTH_OK; i++) {
+      status = berth__onnx_emit(call, "narrow", &in[i], 1, attrs, 3, &one[i], 1, err);
+      if (status == BERTH_OK) status = berth__onnx_emit(call, "squeeze", &one[i], 1, attrs, 1, &one[i], 1, err);
+    }
+    if (status == BERTH_OK) status = scan_once(call, s, one, out, call->n_out, err);
+    for (size_t i = 0; i < call->n_out; i++) parts[i * (size_t)batch + (size_t)b] = out[i];
+  }
+  for (size_t i = 0; i < call->n_out && status == BERTH_OK; i++)
+    status = stack(call, parts + i * (size_t)batch, batch, 0, false, &call->out[i], err);
+  berth__free(ctx, one);
+  return status;
+}
+
+static void read_scan_lists(const berth__onnx_call *call, scan *s, bool is_old) {
+  s->in_reversed = berth__onnx_ints(call, is_old ? "directions" : "scan_input_directions", &s->n_in_reversed);
+  if (is_old) return;
+  s->in_axes = berth__onnx_ints(call, "scan_input_axes", &s->n_in_axes);
+  s->out_axes = berth__onnx_ints(call, "scan_output_axes", &s->n_out_axes);
+  s->out_reversed = berth__onnx_ints(call, "scan_output_directions", &s->n_out_reversed);
+}
+
+static berth_status scan_length(const berth__onnx_call *call, const scan *s, const berth_value *in, bool is_old,
+                                int64_t *count, int64_t *batch, berth_error *err) {
+  const berth__shape *first = berth__onnx_shape(call, in[s->r.n_carried]);
+  int64_t axis = 1;
+  if (!is_old) BERTH__TRY(scan_axis(call, s, in, 0, &axis, err));
+  if (is_old && first->rank < 2) return berth__fail(err, BERTH_MALFORMED, "what it scans has no batch axis");
+  *count = first->dim[axis];
+  *batch = is_old ? first->dim[0] : 1;
+  if (!berth__dim_is_fixed(*count) || !berth__dim_is_fixed(*batch))
+    return berth__onnx_unsupported(call, err, "the length that it scans is not a constant, which is not supported yet");
+  if (*batch == 0 || *batch > MAX_ROUNDS)
+    return berth__onnx_unsupported(call, err, "its batch is %lld", (long long)*batch);
+  return check_size(call, *count, err);
+}
+
+static berth_status convert_scan(berth__onnx_call *call, berth_error *err) {
+  scan s = {0};
+  bool is_old = call->opset < 9;
+  int64_t scanned = berth__onnx_int(call, "num_scan_inputs", 0), batch = 1;
+  const berth_value *in = call->in + (is_old ? 1 : 0);
+  size_t n_in = call->n_in - (is_old && call->n_in > 0 ? 1 : 0);
+  BERTH__TRY(inner_graph(call, "body", &s.r.body, err));
+  if (is_old && berth__onnx_in(call, 0) != BERTH_VALUE_NONE)
+    return berth__onnx_unsupported(call, err, "the lengths of its sequences are not supported");
+  if (scanned < 1 || (size_t)scanned > n_in || s.r.body->n_inputs != n_in || call->n_out > s.r.body->n_outputs ||
+      s.r.body->n_outputs < n_in - (size_t)scanned)
+    return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
+                       s.r.body->n_inputs, s.r.body->n_outputs);
+  for (size_t i = 0; i < n_in; i++)
+    if (in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
+  s.n_inputs = (size_t)scanned;
+  s.r.n_carried = n_in - s.n_inputs;
+  s.r.n_scanned = s.r.body->n_outputs - s.r.n_carried;
+  read_scan_lists(call, &s, is_old);
+  BERTH__TRY(scan_length(call, &s, in, is_old, &s.r.count, &batch, err));
+  berth_status status = allocate(call, &s.r, err);
+  if (status == BERTH_OK)
+    status = is_old ? scan_batch(call, &s, in, n_in, batch, err) : scan_once(call, &s, in, call->out, call->n_out, err);
+  release(call, &s.r);
+  return status;
+}
+
+const berth__onnx_handler berth__onnx_control[] = {
+    {"If", convert_if, NULL},
+    {"Loop", convert_loop, NULL},
+    {"Scan", convert_scan, NULL},
+    {NULL, NULL, NULL},
+};

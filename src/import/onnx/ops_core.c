@@ -1,0 +1,52 @@
+/* Constant, Identity, and If where the condition is known. */
+#include <stdio.h>
+
+#include "import/onnx/converter.h"
+
+static berth_status constant_floats(berth__onnx_call *call, const berth__onnx_attr *attr, bool is_list,
+                                    berth_error *err) {
+  int64_t extent = (int64_t)attr->n_floats;
+  const float *data = is_list ? attr->floats : &attr->f;
+  size_t count = is_list ? attr->n_floats : 1;
+  return berth_graph_constant(call->graph, NULL, BERTH_F32, berth_shape_fixed(is_list ? 1 : 0, &extent), data,
+                              count * sizeof *data, &call->out[0], err);
+}
+
+static berth_status constant_ints(berth__onnx_call *call, const berth__onnx_attr *attr, bool is_list,
+                                  berth_error *err) {
+  int64_t extent = (int64_t)attr->n_ints;
+  const int64_t *data = is_list ? attr->ints : &attr->i;
+  size_t count = is_list ? attr->n_ints : 1;
+  return berth_graph_constant(call->graph, NULL, BERTH_I64, berth_shape_fixed(is_list ? 1 : 0, &extent), data,
+                              count * sizeof *data, &call->out[0], err);
+}
+
+static berth_status convert_constant(berth__onnx_call *call, berth_error *err) {
+  const berth__onnx_attr *attr;
+  if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "a Constant has one output");
+  if ((attr = berth__onnx_find(call, "value")) != NULL && attr->tensor != NULL)
+    return berth__onnx_add_tensor(call->converter, NULL, attr->tensor, &call->out[0], err);
+  if ((attr = berth__onnx_find(call, "sparse_value")) != NULL && attr->is_sparse) {
+    char name[64];
+    snprintf(name, sizeof name, "sparse_%zu", call->graph->n_values);
+    return berth__onnx_add_sparse(call->converter, name, attr->sparse, &call->out[0], NULL, err);
+  }
+  if ((attr = berth__onnx_find(call, "value_float")) != NULL) return constant_floats(call, attr, false, err);
+  if ((attr = berth__onnx_find(call, "value_floats")) != NULL) return constant_floats(call, attr, true, err);
+  if ((attr = berth__onnx_find(call, "value_int")) != NULL) return constant_ints(call, attr, false, err);
+  if ((attr = berth__onnx_find(call, "value_ints")) != NULL) return constant_ints(call, attr, true, err);
+  return berth__onnx_unsupported(call, err, "constants of strings are not supported");
+}
+
+static berth_status convert_identity(berth__onnx_call *call, berth_error *err) {
+  BERTH__TRY(berth__onnx_want_in(call, 1, err));
+  if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an Identity has one output");
+  call->out[0] = call->in[0];
+  return BERTH_OK;
+}
+
+const berth__onnx_handler berth__onnx_core[] = {
+    {"Constant", convert_constant, NULL},
+    {"Identity", convert_identity, NULL},
+    {NULL, NULL, NULL},
+};

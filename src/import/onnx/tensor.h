@@ -1,0 +1,35 @@
+/* ONNX tensors as elements of berth's types. */
+#ifndef BERTH_IMPORT_ONNX_TENSOR_H
+#define BERTH_IMPORT_ONNX_TENSOR_H
+
+#include "base/file.h"
+#include "import/onnx/model.h"
+
+/* The type behind a TensorProto.DataType. UNSUPPORTED names it ("string", "complex64", ...). */
+berth_status berth__onnx_type(int32_t data_type, berth_type *out, berth_error *err);
+
+/* The same for people: "f32", or what ONNX calls a type that berth does not have. */
+const char *berth__onnx_type_text(int32_t data_type);
+
+/* Where external data lies: files are mapped once and stay mapped until the keeper goes. */
+typedef struct berth__onnx_files {
+  berth_context *ctx;
+  const char *folder; /* with its final slash, or ""; NULL: external data is refused */
+  struct berth__onnx_file *items;
+  size_t n_items, items_capacity;
+  void **decoded; /* elements of weights that had to be decoded */
+  size_t n_decoded, decoded_capacity;
+} berth__onnx_files;
+void berth__onnx_files_free(berth__onnx_files *files);
+/* The pages behind these bytes, where they lie in one of the files, are not needed for now. */
+void berth__onnx_files_rest(const berth__onnx_files *files, const void *data, size_t size);
+
+/* The elements of a tensor. Where they lie in the file as they are needed, *data points there (it may not be aligned)
+ * and *owned is NULL; otherwise they were decoded into *owned, to be freed by the caller. */
+berth_status berth__onnx_elements(const berth__onnx_tensor *tensor, berth__onnx_files *files, berth_type *type,
+                                  const void **data, size_t *size, void **owned, berth_error *err);
+/* A SparseTensorProto as a dense tensor: values, indices and dims. *owned is always made. */
+berth_status berth__onnx_dense(berth_context *ctx, berth__span sparse, berth__onnx_tensor *shape, berth_type *type,
+                               void **owned, size_t *size, berth_error *err);
+
+#endif
