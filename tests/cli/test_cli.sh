@@ -255,6 +255,46 @@ MODEL
 refuses "outputs whose file names clash" 1 "would both be written" run clash.berth --output-dir clash
 check "outputs whose file names clash: nothing is written" test ! -e clash
 
+# ---- ONNX
+
+onnx=$BERTH_SRC/tests/onnx/models
+{ # [3, -1] of i64: what small.onnx reshapes to
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }"
+  printf '\x03\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff'
+} >shape.npy
+exits "run onnx" 0 run "$onnx/small.onnx" --dim batch=2 --input shape=shape.npy --json --output-dir onnx
+has "run onnx: shapes follow from the input" out '"shape":[3,2]'
+has "run onnx: said" err "shapes or branches depend on input 'shape'"
+exits "run onnx --check" 0 run "$onnx/small.onnx" --input shape=shape.npy --dim batch=4 --check
+exits "plan onnx" 0 plan "$onnx/small.onnx" --dim batch=2 --input shape=shape.npy --json
+valid_json "plan onnx --json is valid"
+exits "bench onnx" 0 bench "$onnx/small.onnx" --input shape=shape.npy --runs 2 --warmup 0 --json
+holds "bench onnx: no allocation" "$(field allocations_per_run) == 0"
+for verb in run plan bench; do
+  berth $verb "$onnx/small.onnx" --dim batch=2
+  holds "$verb onnx without an input that shapes depend on: exit code" "$code != 0"
+  has "$verb onnx without an input that shapes depend on: what helps" err "so it must be given: --input shape=FILE.npy"
+done
+refuses "run onnx with an op that berth lacks" 3 "the op Frobnicate is not supported" run "$onnx/unknown.onnx"
+exits "inspect onnx" 0 inspect "$onnx/small.onnx"
+has "inspect onnx: versions" out "IR version 8"
+has "inspect onnx: named dimensions" out "f32[batch,4]"
+has "inspect onnx: params" out "1 of 12 elements, 48 bytes"
+has "inspect onnx: it runs" out "runs     yes"
+has "inspect onnx: what must be given" out "shapes depend on its values"
+exits "inspect onnx --json" 0 inspect "$onnx/small.onnx" --json
+valid_json "inspect onnx --json is valid"
+has_fields "inspect onnx --json has its fields" format file name ir_version opsets producer producer_version n_nodes \
+  n_functions n_params param_elements param_bytes files inputs outputs ops unsupported dims needs runs reason
+has "inspect onnx --json: what must be given" out '"needs":["shape"]'
+exits "inspect onnx that does not run" 0 inspect "$onnx/unknown.onnx" --json
+has "inspect onnx: every op that berth lacks" out '"unsupported":{"Frobnicate":2,"com.example.Gadget":1}'
+has "inspect onnx: why it does not run" out '"runs":false,"reason":"ONNX node'
+cp "$onnx/small.onnx" disguised.bin
+exits "inspect onnx by its content" 0 inspect disguised.bin
+
+# ---- broken models
+
 printf 'graph "broken" {\n  %%a = frobnicate(%%x)\n}\n' >broken.berth
 berth run broken.berth
 if [ "$code" != 0 ] && [ "$code" != 2 ] && grep -q '^berth: ' err; then ok "a broken model is refused"; else not_ok "a broken model is refused" "$(explain)"; fi
@@ -459,7 +499,7 @@ holds "a file name with a line break: one line" "$(wc -l <err) == 1"
 printf 'GGUF\003\000\000\000' >m.gguf
 refuses "inspect gguf" 3 "GGUF" inspect m.gguf
 printf '\010\007\022\004' >m.onnx
-refuses "inspect onnx" 3 "ONNX" inspect m.onnx
+refuses "inspect onnx: a file that is broken" 1 "runs past the end" inspect m.onnx
 printf '\001\002\003' >m.bin
 refuses "inspect something else" 3 "of no kind that berth knows" inspect m.bin
 printf '\223NUMPY' >cut.npy

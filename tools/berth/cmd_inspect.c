@@ -24,10 +24,10 @@ const arg_verb cmd_inspect_verb = {
     .operand_offset = offsetof(inspect_options, path),
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
-    .details =
-        "Knows .npy arrays, safetensors weights and berth's own graphs as text. The content decides, not the name.\n",
+    .details = "Knows .npy arrays, safetensors weights, ONNX models and berth's own graphs as text.\n",
     .examples =
         "  berth inspect weights.safetensors\n"
+        "  berth inspect model.onnx\n"
         "  berth inspect model.berth --json\n",
 };
 
@@ -68,6 +68,9 @@ static bool is_safetensors(const opening *o) {
   return length >= 2 && length <= o->file_size - 8;
 }
 
+/* The IR version comes first in the models of the world; there is no magic number. */
+static bool is_onnx(const opening *o) { return o->size > 2 && o->bytes[0] == 8 && o->bytes[1] < 0x40; }
+
 static bool is_text(const opening *o) {
   for (size_t i = 0; i < o->size; i++) {
     unsigned char c = o->bytes[i];
@@ -84,10 +87,10 @@ static int inspect_file(berth_context *ctx, const char *path, bool as_json) {
   if (starts_with(&o, "GGUF", 4))
     return cli_unsupported("%s is a GGUF model, which this build does not read yet", path);
   if (is_safetensors(&o) || ends_with(path, ".safetensors")) return inspect_weights(ctx, path, as_json);
-  if (ends_with(path, ".onnx")) return cli_unsupported("%s is an ONNX model, which this build does not read yet", path);
+  if (ends_with(path, ".onnx") || is_onnx(&o)) return inspect_onnx(ctx, path, as_json);
   if (is_text(&o)) return inspect_graph(ctx, path, as_json);
   code = cli_unsupported("%s is of no kind that berth knows", path);
-  cli_hint("berth reads .npy arrays, safetensors weights and its own graphs as text");
+  cli_hint("berth reads .npy arrays, safetensors weights, ONNX models and its own graphs as text");
   return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include "cmd.h"
 #include "format.h"
+#include "inputs.h"
 #include "json.h"
 #include "loadchart.h"
 #include "model.h"
@@ -10,6 +11,7 @@
 
 typedef struct plan_options {
   model_options model;
+  arg_list inputs;
   uint64_t align, effort, budget;
   const char *order, *report, *picture, *csv;
   bool no_reuse, no_inplace, f32_uniform, inputs_die, json;
@@ -17,6 +19,7 @@ typedef struct plan_options {
 
 #define FIELD(name) offsetof(plan_options, name)
 static const arg_option options[] = {
+    INPUT_OPTION_ROW(FIELD(inputs)),
     MODEL_OPTION_ROWS(plan_options),
     MODEL_THREADS_ROW(plan_options),
     {"align", 0, ARG_BYTES, "N", "alignment of every slot, a power of two (64)", FIELD(align), 1, 0},
@@ -41,7 +44,8 @@ const arg_verb cmd_plan_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Without MODEL it plans the digit classifier inside this program. Nothing runs and no weights are needed.\n",
+        "Without MODEL it plans the digit classifier inside this program. Nothing runs and no weights are needed. Of\n"
+        "inputs that are given only the shapes count, and the values of those that shapes depend on.\n",
     .examples =
         "  berth plan --dim batch=10 --picture plan.html\n"
         "  berth plan model.berth --order memory --budget 2M --json\n",
@@ -144,7 +148,7 @@ static int plan_model(const plan_options *wanted, model *m) {
   dims_default(&m->dims);
   berth_plan_desc desc = describe(wanted, &m->dims);
   double start = cli_now_ms();
-  if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return cli_report(&err);
+  if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
   double ms = cli_now_ms() - start;
   berth_plan_info info = berth_plan_get_info(plan);
   int code = write_files(wanted, plan);
@@ -159,8 +163,12 @@ int cmd_plan(int argc, char **argv) {
   int code;
   if (args_parse(&cmd_plan_verb, argc, argv, &wanted, &code) && (code = check_options(&wanted)) == CLI_OK) {
     model m;
+    inputs given = {NULL, 0};
     code = model_open(&wanted.model, &m);
+    if (code == CLI_OK) code = inputs_read(&m, &wanted.inputs, &given);
+    if (code == CLI_OK) code = inputs_fix(&m, &given);
     if (code == CLI_OK) code = plan_model(&wanted, &m);
+    inputs_close(&m, &given);
     model_close(&m);
   }
   args_free(&cmd_plan_verb, &wanted);

@@ -112,6 +112,58 @@ int inputs_read(model *m, const arg_list *options, inputs *out) {
   return code;
 }
 
+static int fix_one(model *m, const char *name, const berth_array *array) {
+  berth_error err = {BERTH_OK, ""};
+  berth_status status =
+      berth_graph_fix(m->graph, name, array->type, array->rank, array->dim, array->data, (size_t)array->size, &err);
+  if (status != BERTH_OK) return cli_report(&err);
+  cli_note("shapes or branches depend on input '%s', so its values are part of the plan", name);
+  return CLI_OK;
+}
+
+static void free_array(const model *m, input *in) {
+  if (in->own_memory) {
+    free(in->array.data);
+  } else if (in->given) {
+    berth_array_free(m->ctx, &in->array);
+  }
+  *in = (input){.given = false};
+}
+
+int inputs_fix(model *m, inputs *set) {
+  uint32_t kept = 0; /* an input that is fixed is no input any more, and those after it move up */
+  for (uint32_t i = 0; i < set->n; i++) {
+    input in = set->items[i];
+    berth_value_info info;
+    berth_value value = berth_graph_input_at(m->graph, kept);
+    int code = value_info(m->graph, value, &info);
+    if (code != CLI_OK) return code;
+    bool decides = berth_graph_shapes_depend(m->graph, value) != 0;
+    if (decides && in.given) {
+      code = fix_one(m, info.name, &in.array);
+      if (code != CLI_OK) return code;
+      free_array(m, &set->items[i]);
+      continue;
+    }
+    set->items[i] = (input){.given = false};
+    set->items[kept++] = in;
+  }
+  set->n = kept;
+  return CLI_OK;
+}
+
+int inputs_explain(const berth_graph *graph, const berth_error *err) {
+  int code = cli_report(err);
+  for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
+    berth_value_info info;
+    berth_value value = berth_graph_input_at(graph, i);
+    if (!berth_graph_shapes_depend(graph, value) || value_info(graph, value, &info) != CLI_OK) continue;
+    cli_hint("shapes depend on the values of input '%s', so it must be given: --input %s=FILE.npy", info.name,
+             info.name);
+  }
+  return code;
+}
+
 /* As many sample digits as the batch asks for; past the last they start again. */
 static int fill_digits(const model *m, const berth_value_info *info, uint8_t *data) {
   berth_array samples;
@@ -157,14 +209,7 @@ int inputs_fill(const model *m, const berth_graph *bound, inputs *set) {
 }
 
 void inputs_close(const model *m, inputs *set) {
-  for (uint32_t i = 0; i < set->n && set->items; i++) {
-    input *in = &set->items[i];
-    if (in->own_memory) {
-      free(in->array.data);
-    } else if (in->given) {
-      berth_array_free(m->ctx, &in->array);
-    }
-  }
+  for (uint32_t i = 0; i < set->n && set->items; i++) free_array(m, &set->items[i]);
   free(set->items);
   *set = (inputs){NULL, 0};
 }

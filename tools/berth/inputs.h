@@ -15,8 +15,14 @@ typedef struct inputs {
   uint32_t n;
 } inputs;
 
+#define INPUT_OPTION_ROW(field) \
+  { "input", 0, ARG_LIST, "NAME=FILE.npy", "values of an input; may be repeated", field, 0, 0 }
+
 /* Exit codes, with an error printed. Close either way, before the model. */
-int inputs_read(model *m, const arg_list *options, inputs *out);        /* also infers named dimensions */
+int inputs_read(model *m, const arg_list *options, inputs *out); /* also infers named dimensions */
+int inputs_fix(model *m, inputs *set); /* given ones that shapes depend on become constants of the graph */
+/* Why there is no plan; where an input that shapes depend on was not given, that it must be. */
+int inputs_explain(const berth_graph *graph, const berth_error *err);
 int inputs_fill(const model *m, const berth_graph *bound, inputs *set); /* all that were not given */
 void inputs_close(const model *m, inputs *set);
 

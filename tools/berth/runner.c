@@ -52,7 +52,7 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   desc.plan = &plan;
   bool is_first = r->session == NULL;
   double start = cli_now_ms();
-  if (berth_session_create(r->model.graph, &desc, out, &err) != BERTH_OK) return cli_report(&err);
+  if (berth_session_create(r->model.graph, &desc, out, &err) != BERTH_OK) return inputs_explain(r->model.graph, &err);
   if (is_first) r->compile_ms = cli_now_ms() - start;
   return CLI_OK;
 }
@@ -84,6 +84,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   out->device = options->device;
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);
+  if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs);
   if (code != CLI_OK) return code;
   dims_default(&out->model.dims);
   return runner_session(out, 0, 0, &out->session);
