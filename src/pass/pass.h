@@ -11,6 +11,8 @@ berth_status berth__pass_all(berth_graph *graph, berth_error *err);
 berth_status berth__pass_fold(berth_graph *graph, berth_error *err);
 /* static_operands.c: operands that are constants become the attributes that stand for them. */
 berth_status berth__pass_static_operands(berth_graph *graph, berth_error *err);
+/* same.c: of equal nodes the first serves the readers of all. */
+berth_status berth__pass_same(berth_graph *graph, berth_error *err);
 /* dead.c: nodes and constants that no output needs go away. */
 berth_status berth__pass_dead(berth_graph *graph, berth_error *err);
 
