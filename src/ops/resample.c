@@ -93,7 +93,11 @@ static double weigh(const berth__resample *how, double at, double stretch, int64
   neighbours(at, reach, extent, &taps->first, &last);
   taps->count = last - taps->first + 1;
   for (int64_t k = 0; k < taps->count; k++) weight[k] = 0;
-  for (double i = floor(at - reach) + 1; i <= ceil(at + reach); i++) {
+  const double lowest = floor(at - reach) + 1;
+  /* Counted, because far outside the axis a double plus one is the same double. */
+  for (int64_t k = 0; k < (int64_t)(2 * reach) + 2; k++) {
+    const double i = lowest + (double)k;
+    if (!(i <= ceil(at + reach))) break;
     const double w = filter(how, (i - at) * stretch);
     const bool outside = i < 0 || i > (double)(extent - 1);
     if (w == 0 || (outside && how->exclude_outside)) continue;
