@@ -560,7 +560,7 @@ typedef struct berth_session berth_session;
 
 typedef enum berth_session_flag {
   BERTH_SESSION_CHECKED = 1 << 0,  /* poison dead bytes, verify guards and neighbours after every step: slow */
-  BERTH_SESSION_REFERENCE = 1 << 1 /* only reference kernels */
+  BERTH_SESSION_REFERENCE = 1 << 1 /* only reference kernels; the CPU has no others yet */
 } berth_session_flag;
 
 typedef struct berth_session_desc {

@@ -162,7 +162,7 @@ berth_status berth__attr_replace(berth_context *ctx, berth_attr *attr, const ber
   return BERTH_OK;
 }
 
-static bool same_text(const char *a, const char *b) {
+bool berth__same_text(const char *a, const char *b) {
   if (a == NULL || b == NULL) return a == b;
   return strcmp(a, b) == 0;
 }
@@ -176,7 +176,7 @@ bool berth__attr_equal(const berth_attr *a, const berth_attr *b) {
   switch (a->kind) {
     case BERTH_ATTR_INT: return a->i == b->i;
     case BERTH_ATTR_FLOAT: return same_number(a->f, b->f);
-    case BERTH_ATTR_STRING: return same_text(a->s, b->s);
+    case BERTH_ATTR_STRING: return berth__same_text(a->s, b->s);
     case BERTH_ATTR_INTS: return a->count == 0 || memcmp(a->ints, b->ints, a->count * sizeof(int64_t)) == 0;
     case BERTH_ATTR_FLOATS:
       for (uint32_t i = 0; i < a->count; i++)
@@ -184,7 +184,7 @@ bool berth__attr_equal(const berth_attr *a, const berth_attr *b) {
       return true;
     case BERTH_ATTR_DIMS:
       for (uint32_t i = 0; i < a->count; i++)
-        if (a->dims[i].extent != b->dims[i].extent || !same_text(a->dims[i].name, b->dims[i].name)) return false;
+        if (a->dims[i].extent != b->dims[i].extent || !berth__same_text(a->dims[i].name, b->dims[i].name)) return false;
       return true;
   }
   return false;

@@ -1,11 +1,6 @@
 /* Equality of graphs: the same values and nodes, by name, in the same order. */
 #include "graph/graph.h"
 
-static bool same_text(const char *a, const char *b) {
-  if (a == NULL || b == NULL) return a == b;
-  return strcmp(a, b) == 0;
-}
-
 /* Named dimensions are compared by name: the two graphs may number them differently. */
 static bool same_dim(const berth_graph *a, int64_t x, const berth_graph *b, int64_t y) {
   if (berth__dim_is_named(x) != berth__dim_is_named(y)) return false;
@@ -34,7 +29,7 @@ static bool same_node(const berth__node *x, const berth__node *y) {
 }
 
 int berth_graph_equal(const berth_graph *a, const berth_graph *b) {
-  if (strcmp(a->name, b->name) != 0 || !same_text(a->weights_path, b->weights_path)) return 0;
+  if (strcmp(a->name, b->name) != 0 || !berth__same_text(a->weights_path, b->weights_path)) return 0;
   if (a->n_values != b->n_values || a->n_nodes != b->n_nodes || a->n_outputs != b->n_outputs) return 0;
   for (size_t i = 0; i < a->n_values; i++)
     if (!same_value(a, &a->values[i], b, &b->values[i])) return 0;

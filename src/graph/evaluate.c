@@ -11,16 +11,13 @@ berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
   return tensor;
 }
 
-/* Ops that read the shape of their operand and nothing else. */
-static bool needs_shape_only(const berth__op *op) { return op->code == BERTH__OP_shape || op->code == BERTH__OP_size; }
-
 static bool is_known(const berth_graph *graph, const berth__node *node) {
   if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random) return false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *operand = &graph->values[node->in[i]];
     int64_t count;
-    if (needs_shape_only(node->op) ? !berth__shape_count(&operand->shape, &count) : operand->blob == NULL) return false;
+    if (berth__op_reads_shape_only(node->op) ? !berth__shape_count(&operand->shape, &count) : operand->blob == NULL) return false;
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size;
@@ -111,7 +108,7 @@ static berth_status compute(berth_graph *graph, berth_value value, unsigned *bud
   const berth__node *node = &graph->nodes[index];
   if (!is_small(graph, node)) return BERTH_OK;
   --*budget;
-  for (uint32_t i = 0; i < node->n_in && !needs_shape_only(node->op); i++) {
+  for (uint32_t i = 0; i < node->n_in && !berth__op_reads_shape_only(node->op); i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     BERTH__TRY(compute(graph, node->in[i], budget, err));
     if (graph->values[node->in[i]].blob == NULL) return BERTH_OK;

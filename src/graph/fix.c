@@ -2,8 +2,6 @@
 #include "graph/graph.h"
 
 /* An op that reads shapes alone passes no demand on: its result is known whatever the elements are. */
-static bool reads_shape_only(const berth__op *op) { return op->code == BERTH__OP_shape || op->code == BERTH__OP_size; }
-
 static void mark_demanded(const berth_graph *graph, bool *demanded) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     const berth__node *node = &graph->nodes[n];
@@ -11,7 +9,7 @@ static void mark_demanded(const berth_graph *graph, bool *demanded) {
     for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
     for (uint32_t i = 0; i < node->n_in; i++) {
       bool is_valued = i < 32 && (node->op->family->valued >> i & 1u);
-      if (node->in[i] != BERTH_VALUE_NONE && (is_valued || (wanted && !reads_shape_only(node->op))))
+      if (node->in[i] != BERTH_VALUE_NONE && (is_valued || (wanted && !berth__op_reads_shape_only(node->op))))
         demanded[node->in[i]] = true;
     }
   }

@@ -66,6 +66,7 @@ berth_status berth__attrs_resolve(berth_context *ctx, const berth__op *op, const
 void berth__attrs_free(berth_context *ctx, const berth__op *op, berth_attr *attrs);
 /* Gives a node's attribute another value; integers stand for numbers and for dimensions. */
 berth_status berth__attr_replace(berth_context *ctx, berth_attr *attr, const berth_attr *value, berth_error *err);
+bool berth__same_text(const char *a, const char *b); /* NULL equals NULL alone */
 bool berth__attr_equal(const berth_attr *a, const berth_attr *b);
 static inline bool berth__attr_is_required(const berth__family *family, uint32_t index) {
   return index < 32 && (family->required >> index & 1u);

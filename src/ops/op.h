@@ -100,6 +100,11 @@ static inline bool berth__op_takes_strided(const berth__op *op, uint32_t operand
   return (op->strided >> (operand > 31 ? 31 : operand)) & 1u;
 }
 
+/* Ops that look at their operand's shape and never at its elements. */
+static inline bool berth__op_reads_shape_only(const berth__op *op) {
+  return op->code == BERTH__OP_shape || op->code == BERTH__OP_size;
+}
+
 /* NULL when there is none. Built-in ops first, then the context's own. */
 const berth__op *berth__op_find(const berth_context *ctx, const char *name);
 const berth__op *berth__op_builtin(berth__op_code code);
