@@ -17,7 +17,8 @@ static bool is_known(const berth_graph *graph, const berth__node *node) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *operand = &graph->values[node->in[i]];
     int64_t count;
-    if (berth__op_reads_shape_only(node->op) ? !berth__shape_count(&operand->shape, &count) : operand->blob == NULL) return false;
+    if (berth__op_reads_shape_only(node->op) ? !berth__shape_count(&operand->shape, &count) : operand->blob == NULL)
+      return false;
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size;
