@@ -17,15 +17,16 @@ ort_install() { # onnxruntime-node: the library, and its binding for node
     skip "npm could not install onnxruntime-node"
 }
 
-# The headers of its C interface, which no package of ONNX Runtime's own has on npm. The interface only grows, so those of
-# an older version serve a newer library. $ORT_INCLUDE names a folder that has them already.
+# The headers of its C interface, which no package of ONNX Runtime's own has on npm. The interface only grows, so those
+# of an older version serve a newer library. $ORT_INCLUDE names a folder that has them already.
 ort_headers() {
   [ -n "${ORT_INCLUDE-}" ] && return
   ORT_INCLUDE=$PWD/$ort/include
   [ -f "$ORT_INCLUDE/onnxruntime_c_api.h" ] && return
   local package=com.github.asus4.onnxruntime@0.4.9 archive
   echo "== getting the C headers of ONNX Runtime from $package (150 MB, once)" >&2
-  archive=$(cd $ort && npm pack --silent $package) || skip "npm could not get $package; ORT_INCLUDE=FOLDER names its headers"
+  archive=$(cd $ort && npm pack --silent $package) ||
+    skip "npm could not get $package; ORT_INCLUDE=FOLDER would name the headers"
   mkdir -p "$ORT_INCLUDE"
   tar -xzf "$ort/$archive" -C "$ORT_INCLUDE" --wildcards --strip-components=7 \
     '*/ios-arm64/onnxruntime.framework/Headers/*.h' || skip "$package has no headers where they were"

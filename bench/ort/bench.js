@@ -101,19 +101,21 @@ function measure(options, item, threads, progress) {
   };
 }
 
+const counted = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
 function measureAll(options, cases) {
   const rows = [], failures = [], total = cases.length * options.threads.length;
   let done = 0;
   for (const item of cases) {
     for (const threads of options.threads) {
-      const where = `[${++done}/${total}] ${nameOf(item)}, ${threads} thread${threads > 1 ? 's' : ''}`;
+      const what = `${nameOf(item)}, ${counted(threads, 'thread')}`, where = `[${++done}/${total}] ${what}`;
       const progress = (text) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${where}: ${text}`);
       try {
         const row = measure(options, item, threads, progress);
         rows.push(row);
         process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}${where}: time ${ratio(row.ms)}\n`);
       } catch (error) {
-        failures.push(`${nameOf(item)}, ${threads} threads: ${error.message}`);
+        failures.push(`${what}: ${error.message}`);
         process.stderr.write(`\n${where}: ${error.message}\n`);
       }
     }
@@ -129,8 +131,8 @@ const kib = (bytes) => Math.round(bytes / 1024).toString().replace(/\B(?=(\d{3})
 const mib = (bytes) => (bytes / 1048576).toFixed(1);
 
 function rowText({name, threads, ms, bytes, rss}) {
-  const cells = [name, threads, ...ms.map(time), ratio(ms), ...bytes.map(kib), ratio(bytes), ...rss.map(mib), ratio(rss)];
-  return `| ${cells.join(' | ')} |`;
+  const pair = (values, show) => [...values.map(show), ratio(values)];
+  return `| ${[name, threads, ...pair(ms, time), ...pair(bytes, kib), ...pair(rss, mib)].join(' | ')} |`;
 }
 
 // The geometric mean of the ratios at so many threads, and the worst of them.
@@ -144,11 +146,10 @@ function summary(rows, threads) {
     const row = some.reduce((a, b) => (a[field][1] / a[field][0] >= b[field][1] / b[field][0] ? a : b));
     return `${ratio(row[field])} (${row.name})`;
   };
-  const count = `${some.length} model${some.length > 1 ? 's' : ''}`;
   return ['ms', 'bytes', 'rss'].map((field, i) => {
     const what = ['time', 'memory that a run needs', 'peak RSS'][i];
-    return `- ${threads} thread${threads > 1 ? 's' : ''}, ${what}: geometric mean ${mean(field)} over ${count}, ` +
-      `worst ${worst(field)}`;
+    return `- ${counted(threads, 'thread')}, ${what}: geometric mean ${mean(field)} over ` +
+      `${counted(some.length, 'model')}, worst ${worst(field)}`;
   }).join('\n');
 }
 
@@ -156,8 +157,8 @@ function report(options, {rows, failures}) {
   const machine = `${os.cpus()[0].model.trim()}, ${os.cpus().length} cores`;
   const lines = rows.length === 0 ? [] : [
     `berth beside ONNX Runtime ${rows[0].version}, ${machine}, ${options.rounds} interleaved rounds.`, '',
-    '| model | threads | ORT ms | berth ms | ratio | ORT run KiB | berth run KiB | ratio | ORT RSS MiB | berth RSS MiB ' +
-      '| ratio |', `|---${'|---:'.repeat(10)}|`, ...rows.map(rowText), '',
+    `| model | threads | ${['ms', 'run KiB', 'RSS MiB'].map((w) => `ORT ${w} | berth ${w} | ratio`).join(' | ')} |`,
+    `|---${'|---:'.repeat(10)}|`, ...rows.map(rowText), '',
     ...options.threads.filter((t) => rows.some((row) => row.threads === t)).map((t) => summary(rows, t)),
   ];
   return [...lines, ...failures.map((text) => `- not measured: ${text}`), ''].join('\n');
