@@ -3,6 +3,7 @@
 // in turn. Prints a table in Markdown; progress goes to stderr.
 //   node bench.js --berth BERTH --ort-run PROGRAM --lib LIBONNXRUNTIME --generated FOLDER [--models FOLDER]
 //                 [--threads 1,2] [--rounds 5] [--out FILE] [MODEL.onnx|FOLDER|NAME]...
+// A file given by --out that has marks for it keeps what is around the table, as docs/benchmarks.md does.
 // Without a list: every model below --models, and those of models.js, which are written to --generated.
 const {spawnSync} = require('child_process');
 const fs = require('fs');
@@ -164,12 +165,22 @@ function report(options, {rows, failures}) {
   return [...lines, ...failures.map((text) => `- not measured: ${text}`), ''].join('\n');
 }
 
+// Into a file that has the two marks the text goes between them; another is written anew.
+const MARKS = ['<!-- bench-ort: what the command prints -->\n', '<!-- bench-ort: end -->\n'];
+
+function writeReport(file, text) {
+  const old = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+  const [start, end] = MARKS.map((mark) => old.indexOf(mark));
+  const isMarked = start >= 0 && end > start, from = start + MARKS[0].length;
+  fs.writeFileSync(file, isMarked ? `${old.slice(0, from)}${text}${old.slice(end)}` : text);
+}
+
 function main() {
   const options = parse(process.argv.slice(2));
   const result = measureAll(options, chooseCases(options));
   const text = report(options, result);
   process.stdout.write(text);
-  if (options.out) fs.writeFileSync(options.out, text);
+  if (options.out) writeReport(options.out, text);
   process.exitCode = result.failures.length > 0 || result.rows.length === 0 ? 1 : 0;
 }
 

@@ -50,6 +50,12 @@ check "a row for each number of threads" grep -qF '| minilm_l6 | 4 | 2.00 | 1.00
 check "and for each model" grep -qF '| unet_1024 | 1 | 2.00 | 1.00 | 0.50 |' table.md
 check "the mean" grep -qF -- '- 4 threads, memory that a run needs: geometric mean 0.250 over 2 models, worst 0.25' table.md
 check "the version" grep -qF 'ONNX Runtime 9.9' table.md
+printf 'before\n<!-- bench-ort: what the command prints -->\nold\n<!-- bench-ort: end -->\nafter\n' >page.md
+check "into a page with marks" bench --threads 1 --out page.md minilm_l6
+check "what is around stays" test "$(sed -n '1p;2p;$p' page.md | tr '\n' '|')" = \
+  'before|<!-- bench-ort: what the command prints -->|after|'
+check "the table is there" grep -qF '| minilm_l6 | 1 |' page.md
+check_fails "what was there is not" grep -qF old page.md
 check_fails "an engine that fails" bench --threads 1 --out failed.md resnet50 minilm_l6
 check "is named below the table" grep -qF 'not measured: resnet50, 1 thread: berth: it does not run' failed.md
 check "and the others stand there" grep -qF '| minilm_l6 | 1 |' failed.md
