@@ -38,7 +38,7 @@ typedef struct state {
   double load_ms, first_ms;
 } state;
 
-static void die(const char *format, ...) {
+_Noreturn static void die(const char *format, ...) {
   va_list args;
   va_start(args, format);
   fputs("ort_run: ", stderr);
