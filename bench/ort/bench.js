@@ -2,8 +2,9 @@
 // berth beside ONNX Runtime: the same models, inputs and threads, each engine in a process of its own, round by round
 // in turn. Prints a table in Markdown; progress goes to stderr.
 //   node bench.js --berth BERTH --ort-run PROGRAM --lib LIBONNXRUNTIME --generated FOLDER [--models FOLDER]
-//                 [--threads 1,2] [--rounds 5] [--out FILE] [MODEL.onnx|FOLDER|NAME]...
+//                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [MODEL.onnx|FOLDER|NAME]...
 // A file given by --out that has marks for it keeps what is around the table, as docs/benchmarks.md does.
+// --dim binds named dimensions of models that have no inputs beside them; those give the shapes otherwise.
 // Without a list: every model below --models, and those of models.js, which are written to --generated.
 const {spawnSync} = require('child_process');
 const fs = require('fs');
@@ -15,10 +16,11 @@ const ROUND_MS = 400; // how long the timed runs of one round should take
 const MOST_RUNS = 500;
 
 function parse(argv) {
-  const options = {threads: '1,2', rounds: '5', list: []};
+  const options = {threads: '1,2', rounds: '5', dims: [], list: []};
   for (let i = 0; i < argv.length; i++) {
     const known = /^--(berth|ort-run|lib|generated|models|threads|rounds|out)$/.exec(argv[i]);
     if (known) options[known[1]] = argv[++i];
+    else if (argv[i] === '--dim') options.dims.push('--dim', argv[++i]);
     else if (argv[i].startsWith('--')) throw new Error(`there is no option ${argv[i]}`);
     else options.list.push(argv[i]);
   }
@@ -57,7 +59,7 @@ function execute(program, args) {
 
 function engines(options, item, threads) {
   const inputs = item.list ? [...readList(item.list)].flatMap(([name, file]) => ['--input', `${name}=${file}`]) : [];
-  const common = [item.model, ...inputs, '--threads', String(threads)];
+  const common = [item.model, ...inputs, ...(item.list ? [] : options.dims), '--threads', String(threads)];
   const runs = ({warmup, count}) => ['--warmup', String(warmup), '--runs', String(count)];
   return {
     ort: (plan, ...more) => execute(options['ort-run'], ['--lib', options.lib, ...common, ...runs(plan), ...more]),
@@ -157,7 +159,7 @@ function summary(rows, threads) {
 function report(options, {rows, failures}) {
   const machine = `${os.cpus()[0].model.trim()}, ${os.cpus().length} cores`;
   const lines = rows.length === 0 ? [] : [
-    `berth beside ONNX Runtime ${rows[0].version}, ${machine}, ${options.rounds} interleaved rounds.`, '',
+    `berth beside ONNX Runtime ${rows[0].version}, ${machine}, ${counted(options.rounds, 'round')} in turn.`, '',
     `| model | threads | ${['ms', 'run KiB', 'RSS MiB'].map((w) => `ORT ${w} | berth ${w} | ratio`).join(' | ')} |`,
     `|---${'|---:'.repeat(10)}|`, ...rows.map(rowText), '',
     ...options.threads.filter((t) => rows.some((row) => row.threads === t)).map((t) => summary(rows, t)),
