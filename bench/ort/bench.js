@@ -53,8 +53,8 @@ function chooseCases(options) {
 function execute(program, args) {
   const done = spawnSync(program, args, {encoding: 'utf8', maxBuffer: 1 << 26});
   if (done.status === 0) return JSON.parse(done.stdout);
-  const lines = (done.stderr || '').split('\n').filter((line) => line && !line.startsWith('berth: note:'));
-  throw new Error(lines[0] || `${program} ended with ${done.status ?? done.signal}`);
+  const line = (done.stderr || '').split('\n').find((each) => /^(berth|ort_run): (?!note:)/.test(each));
+  throw new Error(line || `${program} ended with ${done.status ?? done.signal}`);
 }
 
 function engines(options, item, threads) {
