@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run check check-ort install bench format lint deps clean help
+.PHONY: all build run check check-ort install bench bench-ort format lint deps clean help
 
 all: build
 
@@ -34,6 +34,10 @@ bench:
 	@cmake --build --preset bench --parallel $(JOBS)
 	@for b in $$(find build/measure/bench -type f -name 'bench_*' -perm -u+x 2>/dev/null | sort); do echo "== $$b"; $$b || exit 1; done
 
+bench-ort:
+	@scripts/install-deps.sh run
+	@JOBS=$(JOBS) scripts/bench-ort.sh $(if $(OUT),--out $(OUT)) $(MODELS)
+
 format:
 	find $(wildcard include src tools tests bench examples) -name '*.[ch]' | xargs clang-format -i
 
@@ -54,6 +58,7 @@ help:
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks"
+	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
 	@echo "make format     clang-format on every C file"
 	@echo "make lint       clang-tidy on the library and the tool"
 	@echo "make deps       install what a build needs and this machine lacks"

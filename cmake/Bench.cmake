@@ -1,6 +1,11 @@
 # bench/<area>/bench_<name>.c is a benchmark: <build>/bench/<area>/bench_<name>, which `make bench` runs. Other C files
 # there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*/*.c)
+# bench/ort drives ONNX Runtime through its C header, which scripts/bench-ort.sh gets.
+set(BERTH_ORT_INCLUDE "" CACHE PATH "Folder of onnxruntime_c_api.h, for bench/ort")
+if(NOT BERTH_ORT_INCLUDE)
+  list(FILTER bench_sources EXCLUDE REGEX "/bench/ort/")
+endif()
 foreach(source ${bench_sources})
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH folder)
@@ -19,4 +24,10 @@ endforeach()
 if(TARGET bench_plan_bench_plan)
   target_sources(bench_plan_bench_plan PRIVATE tests/support/minilm.c)
   target_include_directories(bench_plan_bench_plan PRIVATE tests/support)
+endif()
+if(TARGET bench_ort_ort_run)
+  target_sources(bench_ort_ort_run PRIVATE tools/berth/elements.c)
+  target_include_directories(bench_ort_ort_run PRIVATE tools/berth)
+  target_include_directories(bench_ort_ort_run SYSTEM PRIVATE ${BERTH_ORT_INCLUDE})
+  target_link_libraries(bench_ort_ort_run PRIVATE ${CMAKE_DL_LIBS} m)
 endif()

@@ -5,7 +5,9 @@ if(NOT tool_sources)
 endif()
 add_executable(berth_tool ${tool_sources})
 set_target_properties(berth_tool PROPERTIES OUTPUT_NAME berth)
-target_link_libraries(berth_tool PRIVATE berth_static berth_options)
+target_link_libraries(berth_tool PRIVATE berth_static berth_options Threads::Threads)
+# It measures what multiply-adds can reach, which takes the instruction that does both.
+set_source_files_properties(tools/berth/peak.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 
 set(digits ${PROJECT_SOURCE_DIR}/examples/digits)
 berth_embed(berth_tool ${digits}/digits.berth berth_digits_graph)

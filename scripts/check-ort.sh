@@ -7,21 +7,10 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-skip() {
-  echo "skipped: check-ort: $1"
-  exit 0
-}
-command -v node >/dev/null || skip "node is not installed"
-command -v npm >/dev/null || skip "npm is not installed"
-[ -x build/berth ] || { echo "check-ort: build/berth is not there; 'make' builds it" >&2; exit 1; }
+. scripts/ort-deps.sh
 
-ort=build/ort
-if [ ! -d $ort/node_modules/onnxruntime-node ]; then
-  echo "== installing onnxruntime-node into $ort"
-  mkdir -p $ort
-  npm install --ignore-scripts --no-audit --no-fund --loglevel=error --prefix $ort onnxruntime-node ||
-    skip "npm could not install onnxruntime-node"
-fi
+ort_install
+[ -x build/berth ] || { echo "check-ort: build/berth is not there; 'make' builds it" >&2; exit 1; }
 
 options=() places=()
 while [ $# -gt 0 ]; do

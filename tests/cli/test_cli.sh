@@ -60,6 +60,16 @@ valid_json() { # name
   fi
 }
 
+json_holds() { # name file expression: Python, of the object o in the file
+  if ! command -v python3 >/dev/null; then
+    skip_test "$1" "no python3"
+  elif python3 -c "import json, sys; o = json.load(open(sys.argv[1])); sys.exit(not ($3))" "$2" 2>py.err; then
+    ok "$1"
+  else
+    not_ok "$1" "does not hold: $3; $(cat py.err; explain)"
+  fi
+}
+
 field() { # key: the value of a JSON field with a plain value, from out
   sed -n "s/.*\"$1\":\([^,}\[{]*\).*/\1/p" out | head -n 1
 }
@@ -465,10 +475,33 @@ has "bench --profile: by node" out "slowest nodes"
 has "bench --profile: an op" out "softmax"
 exits "bench --profile --json" 0 bench --runs 2 --profile --json
 valid_json "bench --profile --json is valid"
+json_holds "bench --profile: nodes and ops add up to the same" out \
+  "all(abs(sum(n[k] for n in o['profile']['nodes']) - sum(n[k] for n in o['profile']['ops'])) \
+       <= 1e-6 * sum(n[k] for n in o['profile']['ops']) for k in ('ms', 'bytes', 'flops', 'share'))"
+json_holds "bench --profile: the sums are those of the whole" out \
+  "abs(sum(n['ms'] for n in o['profile']['nodes']) / o['profile']['kernels_ms'] - 1) < 1e-6 and \
+   0 < o['profile']['kernels_ms'] <= o['profile']['run_ms'] and \
+   sum(n['flops'] for n in o['profile']['nodes']) == o['profile']['flops'] > 900000"
+json_holds "bench --profile: rates follow from time and work" out \
+  "all(abs(n['gflops'] * n['ms'] * 1e6 - n['flops']) <= 1e-5 * n['flops'] for n in o['profile']['nodes'])"
+json_holds "bench --profile: every node stands there once" out \
+  "sum(n['nodes'] for n in o['profile']['ops']) == len({n['name'] for n in o['profile']['nodes']}) == \
+   len(o['profile']['nodes'])"
+json_holds "bench --profile: the machine is measured" out \
+  "o['profile']['peak']['gflops'] > 0 and all(c['gb_per_s'] > 0 for c in o['profile']['peak']['copies'])"
+json_holds "bench --profile: a view costs nothing" out \
+  "all(n['bytes'] == n['flops'] == n['of_peak'] == 0 for n in o['profile']['nodes'] if n['ms'] == 0)"
 exits "bench --trace" 0 bench --runs 2 --trace trace.json
 cp trace.json out
 valid_json "bench --trace: the trace is valid"
 has "bench --trace: events" trace.json '"ph":"X"'
+json_holds "bench --trace: runs do not overlap, and nodes lie inside of them" trace.json \
+  "(lambda x: (lambda runs, nodes: len(runs) == 2 and runs[0]['ts'] + runs[0]['dur'] <= runs[1]['ts'] and \
+    all(any(r['ts'] - 0.5 <= n['ts'] and n['ts'] + n['dur'] <= r['ts'] + r['dur'] + 0.5 for r in runs) for n in nodes) \
+    and len(nodes) > 4)([e for e in x if e['cat'] == 'run'], [e for e in x if e['cat'] != 'run'])) \
+   ([e for e in o['traceEvents'] if e['ph'] == 'X'])"
+json_holds "bench --trace: shapes stand with a node" trace.json \
+  "[e['args']['out'] for e in o['traceEvents'] if e['name'] == 'probabilities'] == [['f32[1,10]']] * 2"
 refuses "bench: a trace that cannot be written" 1 "cannot write nowhere/t.json" bench --runs 1 --trace nowhere/t.json
 
 # ---- inspect

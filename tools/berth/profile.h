@@ -3,32 +3,55 @@
 #define BERTH_TOOLS_PROFILE_H
 
 #include "json.h"
+#include "peak.h"
 #include "runner.h"
+#include "work.h"
 
 typedef struct profile_event {
-  uint32_t node, run;
+  uint32_t node;
   double start_ms, ms; /* start_ms counts from the first observed run */
 } profile_event;
 
-typedef struct profile_node {
-  const char *name, *op;
-  double ms;      /* a run, on average */
-  uint64_t bytes; /* read and written */
-} profile_node;
+typedef struct profile_run {
+  double start_ms, ms;
+  size_t first_event, end_event;
+} profile_run;
+
+typedef struct profile_row {
+  const char *name; /* of a node; NULL for the sum over an op */
+  const char *op;
+  uint32_t n_nodes;
+  double ms;       /* a run, on average */
+  work work;       /* a run; nothing for a node that no kernel ran for */
+  double least_ms; /* what the machine's peak allows */
+} profile_row;
 
 typedef struct profile {
   profile_event *events;
   size_t n_events, capacity;
-  profile_node *nodes; /* slowest first */
-  uint32_t n_nodes, n_runs, run;
-  double start_ms, total_ms;
+  profile_run *runs;
+  uint32_t n_runs;
+  profile_row *nodes, *ops; /* slowest first */
+  uint32_t n_nodes, n_ops;
+  double start_ms;
+  double run_ms;     /* the mean over the observed runs */
+  profile_row total; /* over all nodes; its ms is the time in kernels */
+  peak peak;         /* zeros where it was not measured */
 } profile;
 
-/* Exit codes, with an error printed. Close either way, before the runner. */
-int profile_collect(runner *r, uint32_t n_runs, profile *out);
+/* Exit codes, with an error printed. Close either way, before the runner. with_peak measures the machine too, where the
+ * model runs on the CPU. */
+int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out);
+void profile_close(profile *p);
+
 void profile_print(const profile *p);
 void profile_write_json(const profile *p, json *out);
 int profile_write_trace(const runner *r, const profile *p, const char *path);
-void profile_close(profile *p);
+
+/* Of a row; 0 where they cannot be told. */
+double profile_gflops(const profile_row *row);
+double profile_gb_per_s(const profile_row *row);
+double profile_of_peak(const profile_row *row);                 /* least_ms over ms */
+double profile_share(const profile *p, const profile_row *row); /* of the time in kernels */
 
 #endif

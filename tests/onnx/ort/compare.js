@@ -8,6 +8,7 @@ const {spawnSync} = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
+const {listCases, nameOf, readList} = require('./cases.js');
 const npy = require('./npy.js');
 
 // Names in a file that say that it draws random numbers.
@@ -24,27 +25,6 @@ function parse(argv) {
     } else options.models.push(argv[i]);
   }
   return options;
-}
-
-// ---- The cases: a model, and the list of its inputs where there is one ----
-
-function listFolder(folder) {
-  const entries = fs.readdirSync(folder, {withFileTypes: true}).sort((a, b) => (a.name < b.name ? -1 : 1));
-  const models = entries.filter((e) => e.isFile() && e.name.endsWith('.onnx')).map((e) => path.join(folder, e.name));
-  const below = entries.filter((e) => e.isDirectory()).map((e) => path.join(folder, e.name));
-  const lists = [folder, ...below].map((f) => path.join(f, 'inputs.tsv')).filter((f) => fs.existsSync(f));
-  const cases = models.flatMap((model) => (lists.length ? lists.map((list) => ({model, list})) : [{model}]));
-  return cases.concat(below.flatMap(listFolder));
-}
-
-function listCases(place) {
-  return fs.statSync(place).isDirectory() ? listFolder(place) : [{model: place}];
-}
-
-function nameOf({model, list}) {
-  const folder = list ? path.dirname(list) : path.dirname(model);
-  const file = path.basename(model, '.onnx');
-  return path.basename(folder) === file ? file : `${path.basename(folder)}/${file}`;
 }
 
 // ---- Inputs ----
@@ -84,19 +64,11 @@ function repeat(array, dims) { // its elements over and over, in another shape
   return {type: array.type, dims, bytes: npy.bytesOf(repeated)};
 }
 
-function readList(list) {
-  const lines = fs.readFileSync(list, 'utf8').split('\n').filter((line) => line.includes('\t'));
-  return new Map(lines.map((line) => {
-    const [file, name] = line.split('\t');
-    return [name, npy.load(path.join(path.dirname(list), file))];
-  }));
-}
-
 function makeInputs(session, item, options) {
   const random = randomSource(options.seed, nameOf(item));
   const given = item.list ? readList(item.list) : new Map();
   return session.inputMetadata.map((meta) => {
-    const like = given.get(meta.name);
+    const like = given.has(meta.name) ? npy.load(given.get(meta.name)) : undefined;
     const dims = meta.shape.map((d, i) => (typeof d === 'number' ? d : options.dims[d] ?? (like ? like.dims[i] : 1)));
     const isKept = like && !like.type.startsWith('float');
     return {name: meta.name, array: isKept ? repeat(like, dims) : fill(meta.type, dims, random)};

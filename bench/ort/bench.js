@@ -1,0 +1,194 @@
+'use strict';
+// berth beside ONNX Runtime: the same models, inputs and threads, each engine in a process of its own, round by round
+// in turn. Prints a table in Markdown; progress goes to stderr.
+//   node bench.js --berth BERTH --ort-run PROGRAM --lib LIBONNXRUNTIME --generated FOLDER [--models FOLDER]
+//                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [MODEL.onnx|FOLDER|NAME]...
+// A file given by --out that has marks for it keeps what is around the table, as docs/benchmarks.md does.
+// --dim binds named dimensions of models that have no inputs beside them; those give the shapes otherwise.
+// Without a list: every model below --models, and those of models.js, which are written to --generated.
+const {spawnSync} = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const {listCases, nameOf, readList} = require('../../tests/onnx/ort/cases.js');
+const {makeModels, NAMES} = require('./models.js');
+
+const ROUND_MS = 400; // how long the timed runs of one round should take
+const MOST_RUNS = 500;
+
+function parse(argv) {
+  const options = {threads: '1,2', rounds: '5', dims: [], list: []};
+  for (let i = 0; i < argv.length; i++) {
+    const known = /^--(berth|ort-run|lib|generated|models|threads|rounds|out)$/.exec(argv[i]);
+    if (known) options[known[1]] = argv[++i];
+    else if (argv[i] === '--dim') options.dims.push('--dim', argv[++i]);
+    else if (argv[i].startsWith('--')) throw new Error(`there is no option ${argv[i]}`);
+    else options.list.push(argv[i]);
+  }
+  const threads = options.threads.split(',').map(Number), rounds = Number(options.rounds);
+  if (![...threads, rounds].every((n) => Number.isInteger(n) && n > 0)) throw new Error('--threads 1,2 --rounds 5');
+  return {...options, threads, rounds};
+}
+
+// ---- Which models ----
+
+function defaultCases(options, names) {
+  makeModels(options.generated, names);
+  const generated = names.flatMap((name) => listCases(`${options.generated}/${name}`));
+  return (options.models ? listCases(options.models) : []).concat(generated);
+}
+
+function chooseCases(options) {
+  if (options.list.length === 0) return defaultCases(options, NAMES);
+  const isPlace = (item) => fs.existsSync(item), names = options.list.filter((item) => !isPlace(item));
+  const known = names.length ? defaultCases(options, NAMES.filter((name) => names.includes(name))) : [];
+  return options.list.flatMap((item) => {
+    const found = isPlace(item) ? listCases(item) : known.filter((each) => nameOf(each) === item);
+    if (found.length === 0) throw new Error(`${item} is neither a file, nor a folder with models, nor a known name`);
+    return found;
+  });
+}
+
+// ---- One process of one engine ----
+
+function execute(program, args) {
+  const done = spawnSync(program, args, {encoding: 'utf8', maxBuffer: 1 << 26});
+  if (done.status === 0) return JSON.parse(done.stdout);
+  const line = (done.stderr || '').split('\n').find((each) => /^(berth|ort_run): (?!note:)/.test(each));
+  throw new Error(line || `${program} ended with ${done.status ?? done.signal}`);
+}
+
+function engines(options, item, threads) {
+  const inputs = item.list ? [...readList(item.list)].flatMap(([name, file]) => ['--input', `${name}=${file}`]) : [];
+  const common = [item.model, ...inputs, ...(item.list ? [] : options.dims), '--threads', String(threads)];
+  const runs = ({warmup, count}) => ['--warmup', String(warmup), '--runs', String(count)];
+  return {
+    ort: (plan, ...more) => execute(options['ort-run'], ['--lib', options.lib, ...common, ...runs(plan), ...more]),
+    berth: (plan) => execute(options.berth, ['bench', ...common, ...runs(plan), '--json']),
+    plan: () => execute(options.berth, ['plan', ...common, '--json']),
+  };
+}
+
+// ---- One model: rounds in turn, then the medians over the rounds ----
+
+function median(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b), half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+function howMany(engine) {
+  const {median_ms: ms} = engine({warmup: 0, count: 1});
+  const count = Math.min(MOST_RUNS, Math.max(1, Math.ceil(ROUND_MS / Math.max(ms, 1e-3))));
+  return {warmup: Math.min(3, count - 1), count};
+}
+
+const adds = (result) => result.arena_peak - result.arena_after;
+
+function measure(options, item, threads, progress) {
+  const {ort, berth, plan} = engines(options, item, threads);
+  const rounds = {ort: [], berth: []}, plans = {ort: howMany(ort), berth: howMany(berth)};
+  for (let i = 0; i < options.rounds; i++) {
+    progress(`round ${i + 1} of ${options.rounds}`);
+    const order = [['ort', ort], ['berth', berth]];
+    for (const [name, engine] of i % 2 ? order.reverse() : order) rounds[name].push(engine(plans[name]));
+  }
+  const of = (name, field) => median(rounds[name].map((result) => result[field]));
+  const planned = plan(), version = rounds.ort[0].version;
+  return {
+    name: nameOf(item), threads, version,
+    ms: [of('ort', 'median_ms'), of('berth', 'median_ms')],
+    bytes: [
+      Math.min(adds(rounds.ort[0]), adds(ort({warmup: 2, count: 1}, '--no-pattern'))),
+      planned.activations_size + planned.scratch_size,
+    ],
+    rss: [of('ort', 'peak_rss'), of('berth', 'peak_rss')],
+  };
+}
+
+const counted = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+function measureAll(options, cases) {
+  const rows = [], failures = [], total = cases.length * options.threads.length;
+  let done = 0;
+  for (const item of cases) {
+    for (const threads of options.threads) {
+      const what = `${nameOf(item)}, ${counted(threads, 'thread')}`, where = `[${++done}/${total}] ${what}`;
+      const progress = (text) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${where}: ${text}`);
+      try {
+        const row = measure(options, item, threads, progress);
+        rows.push(row);
+        process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}${where}: time ${ratio(row.ms)}\n`);
+      } catch (error) {
+        failures.push(`${what}: ${error.message}`);
+        process.stderr.write(`\n${where}: ${error.message}\n`);
+      }
+    }
+  }
+  return {rows, failures};
+}
+
+// ---- The table ----
+
+const ratio = ([ort, berth]) => (berth / ort).toFixed(2);
+const time = (ms) => (ms >= 100 ? ms.toFixed(0) : ms >= 1 ? ms.toFixed(2) : ms.toFixed(4));
+const kib = (bytes) => Math.round(bytes / 1024).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+const mib = (bytes) => (bytes / 1048576).toFixed(1);
+
+function rowText({name, threads, ms, bytes, rss}) {
+  const pair = (values, show) => [...values.map(show), ratio(values)];
+  return `| ${[name, threads, ...pair(ms, time), ...pair(bytes, kib), ...pair(rss, mib)].join(' | ')} |`;
+}
+
+// The geometric mean of the ratios at so many threads, and the worst of them.
+function summary(rows, threads) {
+  const some = rows.filter((row) => row.threads === threads);
+  const mean = (field) => {
+    const logs = some.map((row) => Math.log(row[field][1] / row[field][0]));
+    return Math.exp(logs.reduce((a, b) => a + b, 0) / logs.length).toFixed(3);
+  };
+  const worst = (field) => {
+    const row = some.reduce((a, b) => (a[field][1] / a[field][0] >= b[field][1] / b[field][0] ? a : b));
+    return `${ratio(row[field])} (${row.name})`;
+  };
+  return ['ms', 'bytes', 'rss'].map((field, i) => {
+    const what = ['time', 'memory that a run needs', 'peak RSS'][i];
+    return `- ${counted(threads, 'thread')}, ${what}: geometric mean ${mean(field)} over ` +
+      `${counted(some.length, 'model')}, worst ${worst(field)}`;
+  }).join('\n');
+}
+
+function report(options, {rows, failures}) {
+  const machine = `${os.cpus()[0].model.trim()}, ${os.cpus().length} cores`;
+  const lines = rows.length === 0 ? [] : [
+    `berth beside ONNX Runtime ${rows[0].version}, ${machine}, ${counted(options.rounds, 'round')} in turn.`, '',
+    `| model | threads | ${['ms', 'run KiB', 'RSS MiB'].map((w) => `ORT ${w} | berth ${w} | ratio`).join(' | ')} |`,
+    `|---${'|---:'.repeat(10)}|`, ...rows.map(rowText), '',
+    ...options.threads.filter((t) => rows.some((row) => row.threads === t)).map((t) => summary(rows, t)),
+  ];
+  return [...lines, ...failures.map((text) => `- not measured: ${text}`), ''].join('\n');
+}
+
+// Into a file that has the two marks the text goes between them; another is written anew.
+const MARKS = ['<!-- bench-ort: what the command prints -->\n', '<!-- bench-ort: end -->\n'];
+
+function writeReport(file, text) {
+  const old = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+  const [start, end] = MARKS.map((mark) => old.indexOf(mark));
+  const isMarked = start >= 0 && end > start, from = start + MARKS[0].length;
+  fs.writeFileSync(file, isMarked ? `${old.slice(0, from)}${text}${old.slice(end)}` : text);
+}
+
+function main() {
+  const options = parse(process.argv.slice(2));
+  const result = measureAll(options, chooseCases(options));
+  const text = report(options, result);
+  process.stdout.write(text);
+  if (options.out) writeReport(options.out, text);
+  process.exitCode = result.failures.length > 0 || result.rows.length === 0 ? 1 : 0;
+}
+
+try {
+  main();
+} catch (error) {
+  console.error(`bench-ort: ${error.message}`);
+  process.exitCode = 1;
+}

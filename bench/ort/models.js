@@ -1,0 +1,55 @@
+'use strict';
+// Writes models of well-known shape with seeded random weights, for speed and memory:
+//   node models.js FOLDER [--small] [NAME...]
+// Each becomes FOLDER/NAME/NAME.onnx with its inputs beside it (inputs.tsv and .npy files).
+const fs = require('fs');
+const path = require('path');
+const networks = require('./networks.js');
+const npy = require('../../tests/onnx/ort/npy.js');
+const {Graph, Random} = require('./onnx.js');
+
+const OPSET = 17;
+const NAMES = Object.keys(networks);
+
+function makeInput({type, dims, limit = 1, offset = 0}, random) {
+  const count = dims.reduce((a, b) => a * b, 1);
+  if (type === 'float32') return {type, dims, bytes: npy.bytesOf(random.floats(count, 1))};
+  const numbers = BigInt64Array.from({length: count}, () => BigInt(offset + Math.floor(random.next() * limit)));
+  return {type, dims, bytes: npy.bytesOf(numbers)};
+}
+
+function writeModel(folder, name, isSmall) {
+  const {build, full, small} = networks[name];
+  const graph = new Graph(name, 1), random = new Random(2);
+  const inputs = build(graph, isSmall ? small : full);
+  const place = path.join(folder, name);
+  fs.mkdirSync(place, {recursive: true});
+  graph.write(path.join(place, `${name}.onnx`), OPSET);
+  inputs.forEach((input, i) => npy.save(path.join(place, `in_${i}.npy`), makeInput(input, random)));
+  fs.writeFileSync(path.join(place, 'inputs.tsv'), inputs.map(({name: n}, i) => `in_${i}.npy\t${n}\n`).join(''));
+}
+
+// Models that are there already stay.
+function makeModels(folder, names, isSmall) {
+  for (const name of names) {
+    if (!(name in networks)) throw new Error(`no model is called ${name}; there are ${NAMES.join(', ')}`);
+    if (!fs.existsSync(path.join(folder, name, 'inputs.tsv'))) writeModel(folder, name, isSmall);
+  }
+}
+
+function main(argv) {
+  const isSmall = argv.includes('--small');
+  const [folder, ...names] = argv.filter((a) => a !== '--small');
+  if (!folder || folder.startsWith('-')) throw new Error('usage: node models.js FOLDER [--small] [NAME...]');
+  makeModels(folder, names.length ? names : NAMES, isSmall);
+}
+
+if (require.main === module) {
+  try {
+    main(process.argv.slice(2));
+  } catch (error) {
+    console.error(`models: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
+module.exports = {makeModels, NAMES};

@@ -1,0 +1,26 @@
+/* What the machine can do at best, measured now: multiply-adds in registers, and copies. */
+#ifndef BERTH_TOOLS_PEAK_H
+#define BERTH_TOOLS_PEAK_H
+
+#include <stdint.h>
+
+enum {
+  PEAK_COPIES = 4
+};
+
+typedef struct peak_copy {
+  uint64_t bytes;  /* read and written, by all threads: from what fits any cache to what fits none */
+  double gb_per_s; /* of such bytes */
+} peak_copy;
+
+typedef struct peak {
+  double gflops; /* f32 multiply-adds, each counted as two */
+  peak_copy copies[PEAK_COPIES];
+} peak;
+
+/* Takes some tens of milliseconds and, for that time, 128 MiB. A figure that cannot be had is 0. */
+peak peak_measure(uint32_t n_threads);
+/* The least time for so much arithmetic on so many bytes; 0 where the peak is not known. */
+double peak_least_ms(const peak *p, double flops, uint64_t bytes);
+
+#endif

@@ -1,0 +1,104 @@
+/* A profile as text, and as part of the JSON of `bench`. */
+#include <stdio.h>
+
+#include "format.h"
+#include "profile.h"
+
+enum {
+  shown_nodes = 20,
+  shown_name = 40 /* characters of a name; the last ones tell more than the first */
+};
+
+static const char *short_name(const char *name, char out[FORMAT_SIZE]) {
+  size_t length = strlen(name);
+  if (length <= shown_name) return name;
+  snprintf(out, FORMAT_SIZE, "...%s", name + length - (shown_name - 3));
+  return out;
+}
+
+static void print_row(const profile *p, const profile_row *row, const char *label) {
+  char bytes[FORMAT_SIZE];
+  printf("%10.4f %6.1f %% %10s %9.1f %8.1f %7.0f %%", row->ms, 100 * profile_share(p, row),
+         format_short_bytes(row->work.bytes, bytes), profile_gb_per_s(row), profile_gflops(row),
+         100 * profile_of_peak(row));
+  printf("  %s\n", label);
+}
+
+static void print_head(const char *label) {
+  printf("%10s %8s %10s %9s %8s %9s  %s\n", "ms", "share", "moved", "GB/s", "GFLOP/s", "of peak", label);
+}
+
+static void print_peak(const peak *best) {
+  char bytes[FORMAT_SIZE];
+  printf("\nthe machine at its best: %.1f GFLOP/s in registers; moving", best->gflops);
+  for (int i = 0; i < PEAK_COPIES; i++)
+    printf("%s %s at %.1f", i ? "," : "", format_short_bytes(best->copies[i].bytes, bytes), best->copies[i].gb_per_s);
+  printf(" GB/s\n");
+}
+
+void profile_print(const profile *p) {
+  char name[FORMAT_SIZE], label[2 * FORMAT_SIZE];
+  uint32_t shown = p->n_nodes < shown_nodes ? p->n_nodes : shown_nodes;
+  if (p->peak.gflops > 0) print_peak(&p->peak);
+  printf("\nby op, mean of %u observed runs of %.4f ms\n", p->n_runs, p->run_ms);
+  print_head("op (nodes)");
+  for (uint32_t i = 0; i < p->n_ops; i++) {
+    snprintf(label, sizeof(label), "%s (%u)", p->ops[i].op, p->ops[i].n_nodes);
+    print_row(p, &p->ops[i], label);
+  }
+  print_row(p, &p->total, "all kernels");
+  printf("\nslowest nodes, %u of %u\n", shown, p->n_nodes);
+  print_head("node (op)");
+  for (uint32_t i = 0; i < shown; i++) {
+    snprintf(label, sizeof(label), "%s (%s)", short_name(p->nodes[i].name, name), p->nodes[i].op);
+    print_row(p, &p->nodes[i], label);
+  }
+}
+
+static void write_row(json *out, const profile *p, const profile_row *row) {
+  json_open_object(out, NULL);
+  if (row->name) json_string(out, "name", row->name);
+  json_string(out, "op", row->op);
+  if (!row->name) json_uint(out, "nodes", row->n_nodes);
+  json_double(out, "ms", row->ms);
+  json_double(out, "share", profile_share(p, row));
+  json_uint(out, "bytes", row->work.bytes);
+  json_double(out, "flops", row->work.flops);
+  json_double(out, "gb_per_s", profile_gb_per_s(row));
+  json_double(out, "gflops", profile_gflops(row));
+  json_double(out, "of_peak", profile_of_peak(row));
+  json_close_object(out);
+}
+
+static void write_rows(json *out, const char *key, const profile *p, const profile_row *rows, uint32_t n) {
+  json_open_array(out, key);
+  for (uint32_t i = 0; i < n; i++) write_row(out, p, &rows[i]);
+  json_close_array(out);
+}
+
+static void write_peak(json *out, const peak *best) {
+  json_open_object(out, "peak");
+  json_double(out, "gflops", best->gflops);
+  json_open_array(out, "copies");
+  for (int i = 0; i < PEAK_COPIES; i++) {
+    json_open_object(out, NULL);
+    json_uint(out, "bytes", best->copies[i].bytes);
+    json_double(out, "gb_per_s", best->copies[i].gb_per_s);
+    json_close_object(out);
+  }
+  json_close_array(out);
+  json_close_object(out);
+}
+
+void profile_write_json(const profile *p, json *out) {
+  json_open_object(out, "profile");
+  json_uint(out, "observed_runs", p->n_runs);
+  json_double(out, "run_ms", p->run_ms);
+  json_double(out, "kernels_ms", p->total.ms);
+  json_uint(out, "bytes", p->total.work.bytes);
+  json_double(out, "flops", p->total.work.flops);
+  if (p->peak.gflops > 0) write_peak(out, &p->peak);
+  write_rows(out, "ops", p, p->ops, p->n_ops);
+  write_rows(out, "nodes", p, p->nodes, p->n_nodes);
+  json_close_object(out);
+}
