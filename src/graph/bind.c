@@ -49,6 +49,7 @@ static berth_status check_dims(const binding *b, berth_error *err) {
 static berth_status bind_source(const binding *b, const berth__value *value, berth_error *err) {
   berth__value copy = *value;
   berth_value id;
+  copy.low = copy.high = NULL;
   for (uint32_t i = 0; i < copy.shape.rank && !b->keeps_names; i++)
     if (berth__dim_is_named(copy.shape.dim[i]))
       copy.shape.dim[i] = find_dim(b, b->from->dims[berth__dim_index(copy.shape.dim[i])])->extent;
@@ -159,7 +160,9 @@ static berth_status try_node(const binding *b, const berth__node *node, berth_er
   berth_value chosen = chosen_operand(b, node);
   BERTH__TRY(check_choice(b, node, err));
   BERTH__TRY(chosen != BERTH_VALUE_NONE ? add_chosen(b, node, chosen, err) : add_bound(b, node, err));
-  return b->keeps_names ? BERTH_OK : berth__graph_evaluate(b->to, (uint32_t)b->to->n_nodes - 1, err);
+  if (b->keeps_names) return BERTH_OK;
+  BERTH__TRY(berth__graph_evaluate(b->to, (uint32_t)b->to->n_nodes - 1, err));
+  return berth__graph_enclose(b->to, (uint32_t)b->to->n_nodes - 1, err);
 }
 
 static berth_status bind_node(const binding *b, const berth__node *node, berth_error *err) {
@@ -211,24 +214,27 @@ static berth_status remove_unneeded(berth_graph *graph, berth_error *err) {
   return status;
 }
 
-static berth_status fail_open(const berth_graph *graph, const char *name, berth_error *err) {
+/* What would help: knowing the elements, or saying how many there are at most. */
+static berth_status fail_open(const berth_graph *graph, const berth__value *value, berth_error *err) {
+  const bool is_range = value->kind == BERTH_VALUE_NODE && graph->nodes[value->node].op->code == BERTH__OP_range;
   for (size_t i = 0; i < graph->n_inputs; i++)
-    if (berth_graph_shapes_depend(graph, graph->inputs[i]))
+    if (berth_graph_shapes_depend(graph, graph->inputs[i]) == BERTH_SHAPES_NEED)
       return berth__fail(err, BERTH_UNSUPPORTED,
                          "the shape of '%s' is not known with every dimension bound: shapes depend on the elements of "
                          "input '%s', which must be fixed before a plan is made",
-                         name, graph->values[graph->inputs[i]].name);
+                         value->name, graph->values[graph->inputs[i]].name);
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "the shape of '%s' is not known with every dimension bound: it depends on elements that only a run"
-                     " computes",
-                     name);
+                     " computes, and nothing says how large it can become%s",
+                     value->name,
+                     is_range ? "; `most`, in ONNX a named or fixed dimension in its value_info, would" : "");
 }
 
 static berth_status check_all_fixed(const berth_graph *graph, berth_error *err) {
   for (size_t i = 0; i < graph->n_values; i++) {
     uint64_t size;
     if (graph->values[i].kind != BERTH_VALUE_DROPPED && !berth__value_size(&graph->values[i], &size))
-      return fail_open(graph, graph->values[i].name, err);
+      return fail_open(graph, &graph->values[i], err);
   }
   return BERTH_OK;
 }
@@ -266,6 +272,7 @@ static berth_status copy_graph(binding *b, berth_graph **out, berth_error *err) 
   for (size_t i = 0; i < b->from->n_nodes && !b->keeps_names; i++)
     b->may_drop = b->may_drop || b->from->nodes[i].op->code == BERTH__OP_choose;
   BERTH__TRY(berth_graph_create(b->from->ctx, b->from->name, &b->to, err));
+  b->to->is_bound = !b->keeps_names;
   berth_status status = copy_into(b, err);
   if (status != BERTH_OK) {
     berth_graph_destroy(b->to);

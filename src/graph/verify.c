@@ -23,15 +23,18 @@ static berth_status verify_links(const berth_graph *graph, uint32_t index, berth
   return BERTH_OK;
 }
 
-static berth_status compare_results(const berth_graph *graph, const berth__node *node, const berth_type *types,
-                                    const berth__shape *shapes, berth_error *err) {
+static berth_status compare_results(const berth_graph *graph, const berth__node *node, const berth__value *results,
+                                    berth_error *err) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth__value *value = &graph->values[node->out[i]];
     char has[BERTH__SHAPE_TEXT], expected[BERTH__SHAPE_TEXT];
-    if (value->type != types[i] || !berth__shape_equal(&value->shape, &shapes[i]))
+    if (value->type != results[i].type || !berth__shape_equal(&value->shape, &results[i].shape))
       return berth__fail(err, BERTH_INVALID, "result '%s' is %s%s but its operands make it %s%s", value->name,
-                         berth_type_name(value->type), berth__shape_text(&value->shape, has), berth_type_name(types[i]),
-                         berth__shape_text(&shapes[i], expected));
+                         berth_type_name(value->type), berth__shape_text(&value->shape, has),
+                         berth_type_name(results[i].type), berth__shape_text(&results[i].shape, expected));
+    if (value->bounded != results[i].bounded)
+      return berth__fail(err, BERTH_INVALID, "result '%s' has other extents that are bounds than its operands make",
+                         value->name);
   }
   return BERTH_OK;
 }
@@ -46,20 +49,17 @@ static berth_status verify_node(const berth_graph *graph, uint32_t index, berth_
                               node->op->name);
   }
   const char *label = graph->values[node->out[0]].name;
-  berth_type *types = berth__alloc_array_zero(ctx, node->n_out, sizeof *types);
-  berth__shape *shapes = berth__alloc_array_zero(ctx, node->n_out, sizeof *shapes);
-  if (types == NULL || shapes == NULL) {
+  berth__value *results = berth__alloc_array_zero(ctx, node->n_out, sizeof *results);
+  if (results == NULL) {
     status = berth__fail_nomem(err, "verification");
   } else {
-    status =
-        berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, types, shapes, node->n_out, err);
+    status = berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, results, node->n_out, err);
     if (status == BERTH_OK) {
-      status = compare_results(graph, node, types, shapes, err);
+      status = compare_results(graph, node, results, err);
       if (status != BERTH_OK) berth__fail_within(err, status, "node '%s' (%s)", label, node->op->name);
     }
   }
-  berth__free(ctx, types);
-  berth__free(ctx, shapes);
+  berth__free(ctx, results);
   return status;
 }
 

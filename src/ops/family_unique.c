@@ -1,6 +1,6 @@
 /* unique: the different elements of a tensor, or the different slices along an axis; where each comes first, which one
- * every element is, and how often each comes. How many there are depends on the elements, so they must be known when a
- * plan is made. */
+ * every element is, and how often each comes. How many there are depends on the elements; where only a run knows
+ * them, it is planned that all are different. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -75,7 +75,10 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   if (berth__shape_count(in, &count)) {
     const slices s = slices_of(data, in->rank, in->dim, attr);
     n = s.n;
-    if (data.data != NULL) different = 0;
+    if (data.data != NULL)
+      different = 0;
+    else if (infer->wants_bounds)
+      different = n;
     for (int64_t k = 0; data.data != NULL && k < s.n; k++) different += first_like(&s, k) == k;
   }
   for (uint32_t k = 0; k < infer->n_out; k++) {
@@ -131,4 +134,5 @@ const berth__family berth__family_unique = {
     .scratch = scratch,
     .kernel = kernel,
     .valued = 1u,
+    .bounded = 1u,
 };

@@ -32,6 +32,9 @@ typedef struct berth__infer {
   const berth_type *in_type;
   const berth__shape *in_shape;
   const void *const *in_data; /* the elements of operands that are constants; NULL where they are not known yet */
+  /* What the elements of other operands lie between, where that is known; NULL: for none. */
+  const void *const *in_least, *const *in_most;
+  bool wants_bounds; /* an extent that follows from elements nobody knows yet: at least its upper bound */
   uint32_t n_in, n_out;
   const berth_attr *attrs;
   berth_type *out_type;
@@ -57,7 +60,9 @@ typedef struct berth__family {
   uint64_t (*scratch)(const berth_op_call *call); /* NULL: none. Bytes for one call on one worker */
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);
   berth__view_fn view; /* NULL: never a view */
-  uint32_t valued;     /* bit k: shapes depend on the elements of operand k, which must be known when dims are bound */
+  uint32_t valued;     /* bit k: shapes depend on the elements of operand k */
+  uint32_t bounded;    /* bit k: of those; without the elements of operand k, extents still have an upper bound */
+  uint8_t bound_attr;  /* attribute + 1 without which `bounded` does not hold; 0: there is none */
   /* attr_of[k] - 1 is the attribute that may stand in the place of operand k; 0: there is none. Constant operands
    * become their attributes before a plan is made, because views are made from attributes alone. */
   uint8_t attr_of[BERTH__ATTR_OPERANDS];

@@ -100,11 +100,18 @@ static bool is_shown_by_attrs(const berth__node *node) {
   return true;
 }
 
+/* Where a view lies follows from extents, and these are not what was planned. */
+static bool has_bounded(const berth_graph *graph, const berth__node *node) {
+  bool found = graph->values[node->in[0]].bounded != 0;
+  for (uint32_t i = 0; i < node->n_out; i++) found = found || graph->values[node->out[i]].bounded != 0;
+  return found;
+}
+
 /* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
   if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
-  if (!is_shown_by_attrs(node)) return false;
+  if (!is_shown_by_attrs(node) || has_bounded(alias->graph, node)) return false;
   berth_tensor in = tensor_of(alias, node->in[0]);
   int64_t offset;
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -139,11 +146,22 @@ static bool others_share(const berth__alias *alias, const berth__node *node, uin
   return false;
 }
 
+/* Shapes that are equal as planned must also be equal as they turn out. They are when one operand alone decides. */
+static bool stays_equal(const berth_graph *graph, const berth__node *node, uint32_t operand) {
+  const uint32_t bounded = graph->values[node->out[0]].bounded;
+  if (graph->values[node->in[operand]].bounded != bounded) return false;
+  for (uint32_t i = 0; i < node->n_in && bounded != 0; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && node->in[i] != node->in[operand] && graph->values[node->in[i]].bounded != 0)
+      return false;
+  return true;
+}
+
 static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t step) {
   berth_value in = node->in[operand], out = node->out[0];
   if (in == BERTH_VALUE_NONE) return false;
   const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
   if (!berth__shape_equal(&a->shape, &b->shape) || berth_type_size(a->type) != berth_type_size(b->type)) return false;
+  if (!stays_equal(alias->graph, node, operand)) return false;
   berth_value root = berth__alias_root(alias, in, NULL);
   const berth__alias_class *class = &alias->classes[root];
   berth_value_kind kind = alias->graph->values[root].kind;

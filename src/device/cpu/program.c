@@ -11,6 +11,7 @@ typedef struct call {
   int64_t items, grain;
   uint64_t scratch_each; /* a worker */
   unsigned char *scratch;
+  bool has_bounds; /* extents, items and grain are found when it runs */
 } call;
 
 /* What one worker saw go wrong, at the lowest item. */
@@ -26,9 +27,10 @@ struct berth__program {
   const berth_plan *plan;
   call *calls;
   size_t n_calls;
-  berth_tensor *tensors; /* of all calls, one after the other: operands, results */
-  failure *failures;     /* one a worker */
-  berth__watch *watch;   /* checked mode */
+  berth_tensor *tensors;   /* of all calls, one after the other: operands, results */
+  failure *failures;       /* one a worker */
+  berth__watch *watch;     /* checked mode */
+  berth__extents *extents; /* NULL: all are as planned */
   unsigned char *base;
 };
 
@@ -92,6 +94,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->items = berth__op_items(node->op, &c->args);
   c->grain = choose_grain(c);
   c->scratch_each = berth__cpu_scratch_each(node->op, &c->args);
+  c->has_bounds = berth__extents_concern(plan, node);
 }
 
 /* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */
@@ -123,6 +126,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     add_call(program, step, tensors);
     tensors += node->n_in + node->n_out;
   }
+  BERTH__TRY(berth__extents_create(plan, &program->extents, err));
   return checked ? berth__watch_create(plan, &program->watch, err) : BERTH_OK;
 }
 
@@ -146,6 +150,7 @@ berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *
 void berth__cpu_program_destroy(berth__program *program) {
   if (program == NULL) return;
   berth__watch_destroy(program->watch);
+  berth__extents_destroy(program->extents);
   berth__free(program->ctx, program->calls);
   berth__free(program->ctx, program->tensors);
   berth__free(program->ctx, program->failures);
@@ -215,10 +220,26 @@ static berth_status collect_failure(const berth__program *program, const call *c
                             c->op->name);
 }
 
-static berth_status run_call(berth__program *program, const call *c, const berth__observer *observer,
-                             berth_error *err) {
+/* What was planned for the bounds, now for the true extents. */
+static berth_status settle(berth__program *program, call *c, berth_error *err) {
+  const berth__node *node = &program->plan->graph->nodes[c->node];
+  berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
+  BERTH__TRY(berth__extents_find(program->extents, node, tensors, tensors + node->n_in, err));
+  c->items = berth__op_items(c->op, &c->args);
+  c->grain = choose_grain(c);
+  if (berth__cpu_scratch_each(c->op, &c->args) <= c->scratch_each) return BERTH_OK;
+  return berth__fail(err, BERTH_INFEASIBLE, "node '%s' (%s) needs more scratch than was planned",
+                     program->plan->graph->values[node->out[0]].name, c->op->name);
+}
+
+berth__shape *berth__cpu_shapes(berth__program *program) {
+  return program->extents != NULL ? berth__extents_shapes(program->extents) : NULL;
+}
+
+static berth_status run_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
   running r = {.program = program, .call = c};
   double start = observer->call != NULL ? berth__now_ms() : 0;
+  if (c->has_bounds) BERTH__TRY(settle(program, c, err));
   if (program->watch != NULL) berth__watch_before(program->watch, c->step);
   if (c->items > 0) berth__pool_run(program->engine->pool, c->items, c->grain, run_range, &r);
   BERTH__TRY(collect_failure(program, c, err));
