@@ -182,10 +182,17 @@ static berth_status convert_center_crop_pad(berth__onnx_call *call, berth_error 
 
 /* ---- Counting ---- */
 
-/* The operands are scalars here; files also have them as lists of one. */
+/* The operands are scalars here; files also have them as lists of one. Where they are data, the extent that the file
+ * declares for the result is its bound. */
 static berth_status convert_range(berth__onnx_call *call, berth_error *err) {
+  char name[BERTH__DIM_TEXT];
+  berth_dim most;
+  bool is_data = false;
   BERTH__TRY(berth__onnx_want_in(call, 3, err));
-  return forward(call, "range", NULL, 0, err);
+  BERTH__TRY(berth__onnx_depends_on_data(call, &is_data, err));
+  const bool has_bound = is_data && berth__onnx_declared_extent(call, 0, name, &most);
+  const berth_attr attr = berth_attr_dims("most", &most, 1);
+  return forward(call, "range", &attr, has_bound, err);
 }
 
 const berth__onnx_handler berth__onnx_move[] = {
