@@ -18,6 +18,9 @@ typedef enum trend {
   FIRST_RISES,  /* with operand 0; the others must be known */
   DIVIDES,      /* the same, and operand 1 must be positive */
   SUBTRACTS,    /* rises with operand 0, falls with operand 1 */
+  FALLS,        /* falls with operand 0, rises with operand 1 */
+  EQUALS,       /* eq and ne */
+  CHOOSES,      /* where */
 } trend;
 
 static trend trend_of(const berth__op *op) {
@@ -38,7 +41,14 @@ static trend trend_of(const berth__op *op) {
     case BERTH__OP_sqrt:
     case BERTH__OP_reduce_prod: return RISES_FROM_0;
     case BERTH__OP_div: return DIVIDES;
+    case BERTH__OP_gt:
+    case BERTH__OP_ge:
     case BERTH__OP_sub: return SUBTRACTS;
+    case BERTH__OP_lt:
+    case BERTH__OP_le: return FALLS;
+    case BERTH__OP_eq:
+    case BERTH__OP_ne: return EQUALS;
+    case BERTH__OP_where: return CHOOSES;
     case BERTH__OP_reshape:
     case BERTH__OP_flatten:
     case BERTH__OP_squeeze:
@@ -107,23 +117,83 @@ static void set_operands(const berth_graph *graph, const berth__node *node, tren
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *value = &graph->values[node->in[i]];
-    in[i] = end_of(value, t == SUBTRACTS && i == 1 ? !upper : upper);
+    const bool is_crossed = (t == SUBTRACTS && i == 1) || (t == FALLS && i == 0);
+    in[i] = end_of(value, upper != is_crossed);
     for (uint32_t d = 0; d < value->shape.rank && t == SHAPE && !upper; d++)
       if (value->bounded >> d & 1u) in[i].dim[d] = 0;
   }
 }
 
+/* Two numbers are surely equal where both are certain and the same, and may be where their ranges meet. */
+static void compare_ranges(const berth_graph *graph, const berth__node *node, bool *least, bool *most) {
+  const berth__value *a = &graph->values[node->in[0]], *b = &graph->values[node->in[1]];
+  const berth__shape *shape = &graph->values[node->out[0]].shape;
+  const berth_tensor low_a = end_of(a, false), high_a = end_of(a, true);
+  const berth_tensor low_b = end_of(b, false), high_b = end_of(b, true);
+  const bool is_ne = node->op->code == BERTH__OP_ne;
+  int64_t count = 0, stride[2][BERTH_MAX_RANK];
+  berth__walk walk;
+  berth__shape_count(shape, &count);
+  berth__broadcast_strides(&low_a, shape->rank, shape->dim, stride[0]);
+  berth__broadcast_strides(&low_b, shape->rank, shape->dim, stride[1]);
+  berth__walk_start(&walk, shape->rank, shape->dim, 2, (const int64_t *const[]){stride[0], stride[1]}, 0);
+  for (int64_t i = 0; i < count; i++, berth__walk_next(&walk)) {
+    const double la = berth__load_f64(&low_a, walk.index[0]), ha = berth__load_f64(&high_a, walk.index[0]);
+    const double lb = berth__load_f64(&low_b, walk.index[1]), hb = berth__load_f64(&high_b, walk.index[1]);
+    const bool surely = la == ha && lb == hb && la == lb, maybe = la <= hb && lb <= ha;
+    least[i] = is_ne ? !maybe : surely;
+    most[i] = is_ne ? !surely : maybe;
+  }
+}
+
+static berth_status enclose_equal(const berth_graph *graph, const berth__node *node, berth__blob **ends) {
+  uint64_t size = 0;
+  berth__value_size(&graph->values[node->out[0]], &size);
+  for (int i = 0; i < 2; i++) {
+    ends[i] = berth__blob_create(graph->ctx, NULL, (size_t)size);
+    if (ends[i] == NULL) return BERTH_NOMEM;
+  }
+  compare_ranges(graph, node, (bool *)(uintptr_t)berth__blob_data(ends[0]),
+                 (bool *)(uintptr_t)berth__blob_data(ends[1]));
+  return BERTH_OK;
+}
+
+/* Puts the smaller (or larger) of two ends into the first. */
+static void merge_end(const berth__value *value, berth__blob *into, const berth__blob *other, bool upper) {
+  const berth_tensor a = berth__value_tensor(value, berth__blob_data(into));
+  const berth_tensor b = berth__value_tensor(value, berth__blob_data(other));
+  const size_t size = berth_type_size(value->type);
+  const int64_t count = berth__count(&a);
+  for (int64_t i = 0; i < count; i++)
+    if ((berth__load_f64(&b, i) > berth__load_f64(&a, i)) == upper)
+      memcpy((char *)a.data + (size_t)i * size, (const char *)b.data + (size_t)i * size, size);
+}
+
+/* A condition that may go either way leaves both. */
+static berth_status enclose_where(const berth_graph *graph, const berth__node *node, bool upper, berth_tensor *in,
+                                  berth__blob **end) {
+  berth__blob *other = NULL;
+  in[0] = end_of(&graph->values[node->in[0]], false);
+  berth_status status = berth__graph_compute(graph, node, in, end, NULL);
+  in[0] = end_of(&graph->values[node->in[0]], true);
+  if (status == BERTH_OK) status = berth__graph_compute(graph, node, in, &other, NULL);
+  if (status == BERTH_OK) merge_end(&graph->values[node->out[0]], *end, other, upper);
+  berth__blob_release(other);
+  return status;
+}
+
 /* A kernel that refuses its operands leaves the results open, as an op without a trend does. */
 static berth_status compute_ends(const berth_graph *graph, const berth__node *node, trend t, berth_tensor *in,
                                  berth__blob **ends, bool *done, berth_error *err) {
-  bool both = true;
-  for (uint32_t upper = 0; upper < 2; upper++) {
+  berth_status status = t == EQUALS ? enclose_equal(graph, node, ends) : BERTH_OK;
+  for (uint32_t upper = 0; upper < 2 && t != EQUALS && status == BERTH_OK; upper++) {
     set_operands(graph, node, t, upper != 0, in);
-    berth_status status = berth__graph_compute(graph, node, in, ends + upper * node->n_out, NULL);
-    if (status == BERTH_NOMEM) return berth__fail_nomem(err, "the limits of a value");
-    both = both && status == BERTH_OK;
+    berth__blob **end = ends + upper * node->n_out;
+    status = t == CHOOSES ? enclose_where(graph, node, upper != 0, in, end)
+                          : berth__graph_compute(graph, node, in, end, NULL);
   }
-  *done = both;
+  if (status == BERTH_NOMEM) return berth__fail_nomem(err, "the limits of a value");
+  *done = status == BERTH_OK;
   return BERTH_OK;
 }
 

@@ -3,7 +3,7 @@
 that ONNX's own node tests lack. Run by hand; needs Python's onnx and numpy, and node with the npm package
 onnxruntime-node in NODE_PATH. The build and the tests need none of these.
 
-    NODE_PATH=<folder>/node_modules /usr/bin/python3 tests/onnx/make_cases.py
+    NODE_PATH=<folder>/node_modules /usr/bin/python3 tests/onnx/make_cases.py [PACK]...
 
 A pack is a row of files: a line `path size`, then so many bytes. The paths are those of ONNX's node tests."""
 import base64
@@ -296,10 +296,92 @@ def windows(p):
                                          scalar(100, np.uint8), np.int32([5, -500, 900])], opset=10, pads=[1, 0, 1, 1])
 
 
+def ints(name, values):
+    return numpy_helper.from_array(np.int64(values), name)
+
+
+def extents(p):
+    """Extents that follow from data."""
+    def model(name, nodes, inputs, outputs, constants=(), infos=(), opset=17):
+        given = [value(n, numpy_helper.from_array(a).data_type, a.shape) for n, a in inputs.items()]
+        graph = helper.make_graph([helper.make_node(op, i.split(), o.split(), **attrs) for op, i, o, attrs in nodes],
+                                  name, given, outputs, list(constants), value_info=list(infos))
+        p.model(name, as_model(graph, opset), inputs)
+
+    f, i = TensorProto.FLOAT, TensorProto.INT64
+    mask = np.float32(rng.uniform(-1, 1, (4, 6)))
+    mask[mask < 0.2] = 0
+    points = [("NonZero", "x", "nz", {}), ("Transpose", "nz", "at", {}), ("GatherND", "x at", "v", {}),
+              ("Shape", "at", "s", {}), ("ReduceSum", "v", "sum", {"keepdims": 0}), ("Softmax", "v", "soft", {"axis": 0})]
+    outs = [value("at", i, ["n", 2]), value("v", f, ["n"]), value("s", i, [2]), value("sum", f, []),
+            value("soft", f, ["n"])]
+    model("points", points, {"x": mask}, outs)
+    model("points_none", points, {"x": np.zeros((4, 6), np.float32)}, outs)
+    model("points_all", points, {"x": np.ones((4, 6), np.float32)}, outs)
+
+    boxes = np.float32(rng.uniform(0, 10, (1, 40, 2)))
+    boxes = np.concatenate([boxes, boxes + np.float32(rng.uniform(1, 4, (1, 40, 2)))], 2)
+    detector = [
+        ("NonMaxSuppression", "boxes scores most iou least", "kept", {}),
+        ("Slice", "kept two three one", "column", {}), ("Squeeze", "column one", "index", {}),
+        ("Squeeze", "boxes zero", "all", {}), ("Gather", "all index", "corners", {"axis": 0}),
+        ("GatherND", "scores kept", "score", {}), ("Slice", "kept one two one", "class", {}),
+        ("Cast", "class", "label", {"to": f}), ("Unsqueeze", "score one", "scored", {}),
+        ("Concat", "corners scored label", "rows", {"axis": 1}), ("Shape", "rows", "extents", {}),
+        ("Gather", "extents zero", "count", {"axis": 0}), ("Min", "count five", "k", {}),
+        ("TopK", "score k", "best where", {}), ("Gather", "rows where", "top", {"axis": 0})]
+    named = [ints("zero", [0]), ints("one", [1]), ints("two", [2]), ints("three", [3]), ints("five", [5]),
+             numpy_helper.from_array(np.float32([0.4]), "iou")]
+    outs = [value("kept", i, ["n", 3]), value("rows", f, ["n", 6]), value("top", f, ["k", 6]), value("count", i, [1])]
+    for name, least in (("detector", 0.5), ("detector_few", 0.97), ("detector_none", 2)):
+        model(name, detector, {"boxes": boxes, "scores": np.float32(rng.uniform(0, 1, (1, 3, 40)))}, outs,
+              named + [ints("most", [10]), numpy_helper.from_array(np.float32([least]), "least")])
+    model("detector_most", detector, {"boxes": boxes, "scores": np.float32(rng.uniform(0, 1, (1, 3, 40))),
+                                      "most": np.int64([4])}, outs,
+          named + [numpy_helper.from_array(np.float32([0.1]), "least")])
+
+    x = np.float32(rng.integers(0, 5, (3, 7)))
+    model("unique", [("Unique", "x", "y first inverse counts", {}), ("Gather", "y inverse", "again", {}),
+                     ("Mul", "y y", "square", {})],
+          {"x": x}, [value("y", f, ["n"]), value("first", i, ["n"]), value("inverse", i, [21]),
+                     value("counts", i, ["n"]), value("again", f, [21]), value("square", f, ["n"])])
+    model("unique_axis", [("Unique", "x", "y first inverse counts", {"axis": 1, "sorted": 0})],
+          {"x": np.float32([[1, 2, 1, 2], [3, 4, 3, 5]])},
+          [value("y", f, [2, "n"]), value("first", i, ["n"]), value("inverse", i, [4]), value("counts", i, ["n"])])
+    model("compress", [("Compress", "x c", "y", {"axis": 1}), ("Compress", "x c", "flat", {})],
+          {"x": x, "c": np.array([1, 0, 1, 1, 0, 0, 1], bool)}, [value("y", f, [3, "n"]), value("flat", f, ["m"])])
+
+    # shapes computed from counts
+    counting = [("NonZero", "x", "nz", {}), ("Shape", "nz", "s", {}), ("Gather", "s one", "n", {"axis": 0}),
+                ("Squeeze", "n zero", "scalar", {}), ("Range", "start scalar step", "places", {}),
+                ("Concat", "n four", "to", {"axis": 0}), ("Expand", "seven to", "wide", {}),
+                ("ConstantOfShape", "to", "zeros", {}), ("Reshape", "wide flat", "line", {}),
+                ("Slice", "x zero n", "cut", {}), ("Transpose", "wide", "turned", {}),
+                ("MatMul", "turned wide", "product", {}), ("Equal", "to minus", "is", {}),
+                ("Where", "is ones to", "target", {}), ("Expand", "seven target", "chosen", {}),
+                ("Sub", "n one", "fewer", {}), ("Pad", "places pads", "padded", {})]
+    outs = [value("places", i, ["n"]), value("wide", f, ["n", 4]), value("zeros", f, ["n", 4]),
+            value("line", f, ["m"]), value("cut", f, ["k"]), value("product", f, [4, 4]), value("fewer", i, [1]),
+            value("chosen", f, ["n", 4]), value("padded", i, ["p"])]
+    given = [ints("zero", [0]), ints("one", [1]), ints("four", [4]), ints("start", 0), ints("step", 1),
+             ints("flat", [-1]), ints("minus", [-1, -1]), ints("ones", [1, 1]), ints("pads", [1, 2]),
+             numpy_helper.from_array(np.float32([[7]]), "seven")]
+    model("counting", counting, {"x": np.float32([0, 3, 0, 1, 2, 0])}, outs, given)
+    model("counting_all", counting, {"x": np.float32([5, 3, 1, 1, 2, 4])}, outs, given)
+
+    ranged = [("ReduceMax", "x", "limit", {"keepdims": 0}), ("Range", "start limit step", "r", {}),
+              ("Mul", "r r", "y", {})]
+    model("range_declared", ranged, {"x": np.int64([3, 9, 2])}, [value("y", i, ["n"])],
+          [ints("start", 1), ints("step", 2)], [value("r", i, [12])])
+
+
 if __name__ == "__main__":
     for pack_name, groups in (("microsoft", (fused, norms, attention, quantised)),
                               ("newer", (standard_attention, loops, choices)),
-                              ("windows", (windows,))):
+                              ("windows", (windows,)),
+                              ("extents", (extents,))):
+        if len(sys.argv) > 1 and pack_name not in sys.argv[1:]:
+            continue
         pack = Pack(pack_name)
         for group in groups:
             group(pack)

@@ -84,11 +84,17 @@ static void windows_and_sampling(void **state) {
   check_pack("windows", 17);
 }
 
+static void extents_that_follow_from_data(void **state) {
+  (void)state;
+  check_pack("extents", 13);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(microsoft_ops),
       cmocka_unit_test(newer_ops_and_control_flow),
       cmocka_unit_test(windows_and_sampling),
+      cmocka_unit_test(extents_that_follow_from_data),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

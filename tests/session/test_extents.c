@@ -192,24 +192,30 @@ static void a_clone_is_in_the_same_state(void **state) {
 }
 
 /* A clamp, a slice and an expand by counts that a run finds: shape arithmetic has bounds, and its fixed part folds. */
+static const char counts[] =
+    "graph \"g\" { input %x : f32[6] const %zero : i64[] = [0] const %one : i64[] = [1] const %three : i64[] = [3]\n"
+    "  const %row : i64[1] = [2] const %first : i64[1] = [0] const %col : f32[1, 1] = [7]\n"
+    "  %nz = non_zero(%x) %n = shape(%nz) {start = 1, end = 2} %s = reshape(%n) {shape = []}\n"
+    "  %r = range(%zero, %s, %one) %less = min(%s, %three) %k = reshape(%less) {shape = [1]}\n"
+    "  %top, %where = top_k(%x, %k) %to = concat(%n, %row) {axis = 0} %wide = expand(%col, %to)\n"
+    "  %flat = reshape(%wide) {shape = [-1]} %whole = shape(%nz) %rank = gather(%whole, %first)\n"
+    "  %fixed = expand(%col, %rank) %more = add(%n, %n) %half = sub(%more, %n) %ones = expand(%col, %half)\n"
+    "  const %minus : i64[1] = [-1] const %unit : i64[1] = [1] %is = eq(%to, %minus) %not = ne(%to, %unit)\n"
+    "  %target = where(%is, %unit, %to) %chosen = expand(%col, %target) %big = ge(%n, %row) %small = lt(%n, %row)\n"
+    "  %any = where(%big, %n, %row) %either = expand(%col, %any) %less_or = where(%small, %row, %n)\n"
+    "  %other = expand(%col, %less_or)\n"
+    "  output \"r\" = %r output \"top\" = %top output \"wide\" = %wide output \"flat\" = %flat\n"
+    "  output \"fixed\" = %fixed output \"ones\" = %ones\n"
+    "  output \"chosen\" = %chosen output \"either\" = %either output \"other\" = %other }";
+
 static void shape_arithmetic_has_bounds(void **state) {
-  static const char text[] =
-      "graph \"g\" { input %x : f32[6] const %zero : i64[] = [0] const %one : i64[] = [1] const %three : i64[] = [3]\n"
-      "  const %row : i64[1] = [2] const %first : i64[1] = [0] const %col : f32[1, 1] = [7]\n"
-      "  %nz = non_zero(%x) %n = shape(%nz) {start = 1, end = 2} %s = reshape(%n) {shape = []}\n"
-      "  %r = range(%zero, %s, %one) %less = min(%s, %three) %k = reshape(%less) {shape = [1]}\n"
-      "  %top, %where = top_k(%x, %k) %to = concat(%n, %row) {axis = 0} %wide = expand(%col, %to)\n"
-      "  %flat = reshape(%wide) {shape = [-1]} %whole = shape(%nz) %rank = gather(%whole, %first)\n"
-      "  %fixed = expand(%col, %rank) %more = add(%n, %n) %half = sub(%more, %n) %ones = expand(%col, %half)\n"
-      "  output \"r\" = %r output \"top\" = %top output \"wide\" = %wide output \"flat\" = %flat\n"
-      "  output \"fixed\" = %fixed output \"ones\" = %ones }";
   static const float x[6] = {5, 0, 2, 0, 9, 1};
   fixture f;
   berth_error err;
   int64_t r[6];
   float top[3], wide[12];
   (void)state;
-  session_start_with(&f, text, 0, 0, 1);
+  session_start_with(&f, counts, 0, 0, 1);
   const berth_graph *bound = berth_plan_graph(berth_session_plan(f.session));
   assert_int_equal(extent_of(bound, "r", 0), 6);
   assert_int_equal(extent_of(bound, "top", 0), 3);
@@ -219,6 +225,8 @@ static void shape_arithmetic_has_bounds(void **state) {
   assert_int_equal(extent_of(bound, "flat", 0), 12);
   assert_int_equal(extent_of(bound, "ones", 1), 12); /* 2 n - n, seen as two numbers */
   assert_int_equal(bounds_of(bound, "fixed"), 0);
+  assert_int_equal(bounds_of(bound, "chosen"), 1); /* -1 is surely not in the shape, so it stays as it is */
+  assert_int_equal(extent_of(bound, "either", 1), 6);
   OK(berth_session_write(f.session, "x", x, sizeof x, &err));
   OK(berth_session_run(f.session, &err));
   SHAPE(f.session, 0, 4);
@@ -226,6 +234,9 @@ static void shape_arithmetic_has_bounds(void **state) {
   SHAPE(f.session, 2, 4, 2);
   SHAPE(f.session, 3, 8);
   SHAPE(f.session, 5, 1, 4);
+  SHAPE(f.session, 6, 4, 2);
+  SHAPE(f.session, 7, 1, 4);
+  SHAPE(f.session, 8, 1, 4);
   OK(berth_session_read(f.session, "r", r, 32, &err));
   OK(berth_session_read(f.session, "top", top, 12, &err));
   OK(berth_session_read(f.session, "wide", wide, 32, &err));
@@ -321,14 +332,16 @@ static void what_has_no_bound_is_refused(void **state) {
 }
 
 static berth_status make_and_run(berth_context *ctx, berth_error *err, void *user) {
+  static const float x[20] = {1, 0, 2};
+  const char *text = user;
   berth_graph *graph = NULL;
   berth_session *session = NULL;
-  float x[20];
-  (void)user;
-  fill_points(x, 3);
-  berth_status status = berth_graph_parse(ctx, points, sizeof points - 1, &graph, err);
+  size_t size;
+  void *data;
+  berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
   if (status == BERTH_OK) status = berth_session_create(graph, NULL, &session, err);
-  if (status == BERTH_OK) status = berth_session_write(session, "x", x, sizeof x, err);
+  if (status == BERTH_OK) status = berth_session_input_data(session, 0, &data, &size, err);
+  if (status == BERTH_OK) status = berth_session_write_at(session, 0, x, size, err);
   if (status == BERTH_OK) status = berth_session_run(session, err);
   berth_session_destroy(session);
   berth_graph_destroy(graph);
@@ -337,7 +350,8 @@ static berth_status make_and_run(berth_context *ctx, berth_error *err, void *use
 
 static void any_allocation_may_fail(void **state) {
   (void)state;
-  assert_true(test_fail_each_allocation(make_and_run, NULL) > 50);
+  assert_true(test_fail_each_allocation(make_and_run, (void *)(uintptr_t)points) > 50);
+  assert_true(test_fail_each_allocation(make_and_run, (void *)(uintptr_t)counts) > 50);
 }
 
 int main(void) {
