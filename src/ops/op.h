@@ -56,6 +56,8 @@ typedef struct berth__family {
   uint32_t n_attrs;
   uint32_t required; /* bit k: attribute k must be given */
   berth_status (*infer)(berth__infer *infer, berth_error *err);
+  /* Optional: the shapes of the results where a run has come to the call and infer would be slow; has the scratch. */
+  berth_status (*find)(const berth_op_call *call, berth__shape *shapes, berth_error *err);
   int64_t (*items)(const berth_op_call *call);    /* NULL: one item */
   uint64_t (*scratch)(const berth_op_call *call); /* NULL: none. Bytes for one call on one worker */
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);

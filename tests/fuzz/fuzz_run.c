@@ -61,7 +61,8 @@ static void write_all(berth_session *session, const berth_graph *graph) {
   }
 }
 
-/* NULL: the run failed, for which a kernel has its reasons (an index that is out of range). */
+/* NULL: the run failed, for which a kernel has its reasons (an index that is out of range), or the data (an extent
+ * over its bound). */
 static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order order, berth_status *status) {
   berth_session *session = NULL;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
@@ -80,7 +81,8 @@ static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order 
   write_all(session, graph);
   *status = berth_session_run(session, &err);
   if (*status == BERTH_INTERNAL) fprintf(stderr, "%s\n", err.message);
-  FUZZ_CHECK(*status == BERTH_OK || *status == BERTH_INVALID || *status == BERTH_UNSUPPORTED);
+  FUZZ_CHECK(*status == BERTH_OK || *status == BERTH_INVALID || *status == BERTH_UNSUPPORTED ||
+             *status == BERTH_INFEASIBLE);
   return session;
 }
 
@@ -93,6 +95,11 @@ static void compare(berth_session *a, berth_session *b, const berth_graph *graph
     FUZZ_CHECK(berth_session_read_at(a, i, x, (size_t)info.size, NULL) == BERTH_OK);
     FUZZ_CHECK(berth_session_read_at(b, i, y, (size_t)info.size, NULL) == BERTH_OK);
     FUZZ_CHECK(memcmp(x, y, (size_t)info.size) == 0);
+    uint32_t rank[2];
+    int64_t dim[2][BERTH_MAX_RANK] = {{0}};
+    FUZZ_CHECK(berth_session_output_shape(a, i, &rank[0], dim[0], NULL) == BERTH_OK);
+    FUZZ_CHECK(berth_session_output_shape(b, i, &rank[1], dim[1], NULL) == BERTH_OK);
+    FUZZ_CHECK(rank[0] == rank[1] && memcmp(dim[0], dim[1], rank[0] * sizeof dim[0][0]) == 0);
     free(x);
     free(y);
   }

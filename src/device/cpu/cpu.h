@@ -41,10 +41,11 @@ void berth__extents_destroy(berth__extents *extents);         /* NULL is fine */
 berth__shape *berth__extents_shapes(berth__extents *extents); /* one a value */
 /* Whether a node reads or makes a value that may be smaller than planned. */
 bool berth__extents_concern(const berth_plan *plan, const berth__node *node);
-/* Finds the shapes of the node's results from its operands as they are now, and gives the tensors of its call the true
- * extents. Allocates nothing. INFEASIBLE when a result would need more than was planned. */
-berth_status berth__extents_find(berth__extents *extents, const berth__node *node, berth_tensor *in, berth_tensor *out,
-                                 berth_error *err);
+/* Finds the shapes of the node's results from its operands as they are now, and gives the tensors of its call
+ * (operands, then results) the true extents. Allocates nothing. INFEASIBLE when a result would need more than was
+ * planned. */
+berth_status berth__extents_find(berth__extents *extents, const berth__node *node, berth_tensor *tensors,
+                                 const berth_op_call *call, berth_error *err);
 
 /* checked.c: what the checked mode does around every step. */
 typedef struct berth__watch berth__watch;

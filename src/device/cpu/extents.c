@@ -114,7 +114,8 @@ static berth_status check_result(const berth__value *planned, const berth__shape
                      berth__shape_text(found, has), berth__shape_text(&planned->shape, expected));
 }
 
-static berth_status infer_results(berth__extents *e, const berth__node *node, berth_error *err) {
+static berth_status infer_results(berth__extents *e, const berth__node *node, const berth_op_call *call,
+                                  berth_error *err) {
   berth__infer infer = {.op = node->op,
                         .in_type = e->in_type,
                         .in_shape = e->in_shape,
@@ -125,21 +126,22 @@ static berth_status infer_results(berth__extents *e, const berth__node *node, be
                         .out_type = e->out_type,
                         .out_shape = e->out_shape,
                         .resolve = resolve};
-  BERTH__TRY(node->op->family->infer(&infer, err));
+  const berth__family *family = node->op->family;
+  BERTH__TRY(family->find != NULL ? family->find(call, e->out_shape, err) : family->infer(&infer, err));
   for (uint32_t i = 0; i < node->n_out; i++)
     BERTH__TRY(check_result(&e->plan->graph->values[node->out[i]], &e->out_shape[i], err));
   return BERTH_OK;
 }
 
-berth_status berth__extents_find(berth__extents *e, const berth__node *node, berth_tensor *in, berth_tensor *out,
-                                 berth_error *err) {
-  read_operands(e, node, in);
-  berth_status status = infer_results(e, node, err);
+berth_status berth__extents_find(berth__extents *e, const berth__node *node, berth_tensor *tensors,
+                                 const berth_op_call *call, berth_error *err) {
+  read_operands(e, node, tensors);
+  berth_status status = infer_results(e, node, call, err);
   if (status != BERTH_OK)
     return berth__fail_within(err, status, "node '%s' (%s)", e->plan->graph->values[node->out[0]].name, node->op->name);
   for (uint32_t i = 0; i < node->n_out; i++) {
     e->shapes[node->out[i]] = e->out_shape[i];
-    if (e->plan->graph->values[node->out[i]].bounded != 0) set_extents(&out[i], &e->out_shape[i]);
+    if (e->plan->graph->values[node->out[i]].bounded != 0) set_extents(&tensors[node->n_in + i], &e->out_shape[i]);
   }
   return BERTH_OK;
 }

@@ -224,7 +224,9 @@ static berth_status collect_failure(const berth__program *program, const call *c
 static berth_status settle(berth__program *program, call *c, berth_error *err) {
   const berth__node *node = &program->plan->graph->nodes[c->node];
   berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
-  BERTH__TRY(berth__extents_find(program->extents, node, tensors, tensors + node->n_in, err));
+  berth_op_call args = c->args;
+  args.scratch = c->scratch;
+  BERTH__TRY(berth__extents_find(program->extents, node, tensors, &args, err));
   c->items = berth__op_items(c->op, &c->args);
   c->grain = choose_grain(c);
   if (berth__cpu_scratch_each(c->op, &c->args) <= c->scratch_each) return BERTH_OK;
