@@ -26,14 +26,19 @@ static berth_status check_condition(const berth__infer *infer, berth_error *err)
   return BERTH_OK;
 }
 
-/* What both have in common; dimensions that differ are open until the condition is known. */
+/* What both have in common; dimensions that differ are open until the condition is known, and at most the larger
+ * one. */
 static berth_status common_shape(berth__infer *infer, berth_error *err) {
   const berth__shape *a = &infer->in_shape[THEN], *b = &infer->in_shape[ELSE];
   BERTH__TRY(berth__want_same_type(infer, THEN, ELSE, err));
   BERTH__TRY(berth__want_rank(infer, ELSE, a->rank, a->rank, err));
   infer->out_shape[0] = *a;
-  for (uint32_t i = 0; i < a->rank; i++)
-    if (a->dim[i] != b->dim[i]) infer->out_shape[0].dim[i] = BERTH__DIM_UNKNOWN;
+  for (uint32_t i = 0; i < a->rank; i++) {
+    if (a->dim[i] == b->dim[i]) continue;
+    const bool has_bound = infer->wants_bounds && berth__dim_is_fixed(a->dim[i]) && berth__dim_is_fixed(b->dim[i]);
+    const int64_t larger = a->dim[i] > b->dim[i] ? a->dim[i] : b->dim[i];
+    infer->out_shape[0].dim[i] = has_bound ? larger : BERTH__DIM_UNKNOWN;
+  }
   return BERTH_OK;
 }
 

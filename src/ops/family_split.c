@@ -88,6 +88,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     int64_t part = infer->wants_bounds ? in->dim[axis] : BERTH__DIM_UNKNOWN;
     if (p.given && p.known)
       part = part_at(&p, k);
+    else if (!p.given && infer->wants_bounds)
+      part = ceil_div(in->dim[axis], infer->n_out); /* the last part is not the longer the longer the axis is */
     else if (!p.given)
       BERTH__TRY(equal_part(in->dim[axis], infer->n_out, k, &part, err));
     infer->out_type[k] = infer->in_type[0];

@@ -97,11 +97,31 @@ static void open_choices_need_both_operands(void **state) {
              NULL, 0, BERTH_UNSUPPORTED, "the other way is closed");
 }
 
-static void open_choices_need_one_shape(void **state) {
-  bind_fails(*state,
-             "graph \"g\" { input %c : bool[1] input %a : f32[2] input %b : f32[3]\n"
-             " %y = choose(%c, %a, %b) output \"y\" = %y }",
-             NULL, 0, BERTH_UNSUPPORTED, "the elements of input 'c', which must be fixed");
+/* The larger extent is planned, and the run has that of the operand which it takes. */
+static void open_choices_have_the_larger_extent(void **state) {
+  berth_error err;
+  berth_session *session;
+  berth_graph *graph = graph_parse(*state,
+                                   "graph \"g\" { input %c : bool[1] input %a : f32[2] input %b : f32[3]\n"
+                                   " %d = neg(%a) %e = neg(%b) %y = choose(%c, %d, %e) output \"y\" = %y }");
+  const float x[3] = {1, 2, 3};
+  TEST_OK(berth_session_create(graph, NULL, &session, &err));
+  assert_int_equal(berth_graph_bounds(berth_plan_graph(berth_session_plan(session)), berth_graph_find(graph, "y")), 1);
+  for (uint8_t c = 0; c <= 1; c++) {
+    float y[3];
+    int64_t dim[BERTH_MAX_RANK];
+    uint32_t rank;
+    TEST_OK(berth_session_write(session, "c", &c, 1, &err));
+    TEST_OK(berth_session_write(session, "a", x, 8, &err));
+    TEST_OK(berth_session_write(session, "b", x, 12, &err));
+    TEST_OK(berth_session_run(session, &err));
+    TEST_OK(berth_session_output_shape(session, 0, &rank, dim, &err));
+    assert_int_equal(dim[0], c ? 2 : 3);
+    TEST_OK(berth_session_read(session, "y", y, (size_t)dim[0] * 4, &err));
+    for (int64_t i = 0; i < dim[0]; i++) assert_true(y[i] == -x[i]);
+  }
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
 }
 
 static void run_time_choices_run_both(void **state) {
@@ -181,7 +201,7 @@ int main(void) {
       cmocka_unit_test(an_error_that_matters_is_told),
       cmocka_unit_test(nodes_outside_a_branch_must_fit),
       cmocka_unit_test(open_choices_need_both_operands),
-      cmocka_unit_test(open_choices_need_one_shape),
+      cmocka_unit_test(open_choices_have_the_larger_extent),
       cmocka_unit_test(run_time_choices_run_both),
       cmocka_unit_test(conditions_are_inputs_that_shapes_depend_on),
       cmocka_unit_test(values_are_computed_on_demand),
