@@ -80,7 +80,9 @@ BERTH_API const char *berth_version(void);                    /* the version of 
   X(I32, 8, "i32", 4)                                                       \
   X(I64, 9, "i64", 8)                                                       \
   X(U32, 10, "u32", 4)                                                      \
-  X(BOOL, 11, "bool", 1)
+  X(BOOL, 11, "bool", 1)                                                    \
+  X(U16, 12, "u16", 2)                                                      \
+  X(U64, 13, "u64", 8)
 
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,

@@ -39,6 +39,10 @@ static slices slices_of(berth_tensor data, uint32_t rank, const int64_t *dim, co
 }
 
 static int compare_elements(const berth_tensor *t, int64_t a, int64_t b) {
+  if (t->type == BERTH_U64) {
+    const uint64_t *x = t->data;
+    return (x[a] > x[b]) - (x[a] < x[b]);
+  }
   if (!berth__type_is_float(t->type)) {
     const int64_t x = berth__load_i64(t, a), y = berth__load_i64(t, b);
     return (x > y) - (x < y);

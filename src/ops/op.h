@@ -119,7 +119,7 @@ const berth__op *berth__op_builtin(berth__op_code code);
 /* ---- Helpers for families (common.c) -------------------------------------------------------------------------- */
 
 bool berth__type_is_float(berth_type type); /* f32 f64 f16 bf16 */
-bool berth__type_is_int(berth_type type);   /* i8 u8 i16 i32 i64 u32; not bool */
+bool berth__type_is_int(berth_type type);   /* what an i64 holds: i8 u8 i16 u16 i32 u32 i64; not bool, not u64 */
 /* Fails with "operand 1 has type i32, expected f32" and the like. */
 berth_status berth__want_type(const berth__infer *infer, uint32_t operand, berth_type type, berth_error *err);
 berth_status berth__want_same_type(const berth__infer *infer, uint32_t a, uint32_t b, berth_error *err);
@@ -156,8 +156,9 @@ void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *strid
 int64_t berth__op_items(const berth__op *op, const berth_op_call *call);
 
 /* Element access for kernels that are not worth a loop a type: any type through f64, or through i64 (exact for every
- * integer type and bool). Stores convert as the op cast does: f64 into integers truncates and saturates, NaN becomes 0;
- * i64 into smaller integers wraps; into bool: x != 0; into floats: rounds once. See elementwise.h for whole blocks. */
+ * integer type and bool; u64 wraps). Stores convert as the op cast does: f64 into integers truncates and saturates, NaN
+ * becomes 0; i64 into smaller integers wraps; into bool: x != 0; into floats: rounds once. See elementwise.h for whole
+ * blocks. */
 double berth__load_f64(const berth_tensor *tensor, int64_t element_index);
 void berth__store_f64(const berth_tensor *tensor, int64_t element_index, double value);
 int64_t berth__load_i64(const berth_tensor *tensor, int64_t element_index);

@@ -41,7 +41,8 @@ static void fill(unsigned char *data, uint64_t size, berth_type type, uint32_t s
     if (type == BERTH_BOOL) data[i] = small > 0;
     if (type == BERTH_I16) ((int16_t *)(void *)data)[i] = (int16_t)small;
     if (type == BERTH_I32 || type == BERTH_U32) ((int32_t *)(void *)data)[i] = small & 3;
-    if (type == BERTH_I64) ((int64_t *)(void *)data)[i] = small & 1;
+    if (type == BERTH_U16) ((uint16_t *)(void *)data)[i] = (uint16_t)small;
+    if (type == BERTH_I64 || type == BERTH_U64) ((int64_t *)(void *)data)[i] = small & 1;
   }
 }
 
