@@ -369,10 +369,59 @@ def extents(p):
     model("counting", counting, {"x": np.float32([0, 3, 0, 1, 2, 0])}, outs, given)
     model("counting_all", counting, {"x": np.float32([5, 3, 1, 1, 2, 4])}, outs, given)
 
+    two_stage(p, model)
+
     ranged = [("ReduceMax", "x", "limit", {"keepdims": 0}), ("Range", "start limit step", "r", {}),
               ("Mul", "r r", "y", {})]
     model("range_declared", ranged, {"x": np.int64([3, 9, 2])}, [value("y", i, ["n"])],
           [ints("start", 1), ints("step", 2)], [value("r", i, [12])])
+
+
+def two_stage(p, model):
+    """Proposals, the best of them kept, their features cut out and classed, and the best of those: as detectors do."""
+    f, i = TensorProto.FLOAT, TensorProto.INT64
+    corner = np.float32(rng.uniform(0, 24, (60, 2)))
+    boxes = np.concatenate([corner, corner + np.float32(rng.uniform(0, 8, (60, 2)))], 1)
+    nodes = [
+        # the best 40 that are not too small
+        ("Shape", "score", "s0", {}), ("Min", "s0 forty", "k0", {}), ("TopK", "score k0", "s1 i1", {}),
+        ("Gather", "boxes i1", "b1", {"axis": 0}), ("Split", "b1", "x1 y1 x2 y2", {"axis": 1}),
+        ("Sub", "x2 x1", "w", {}), ("Sub", "y2 y1", "h", {}), ("GreaterOrEqual", "w least", "wide", {}),
+        ("GreaterOrEqual", "h least", "high", {}), ("And", "wide high", "both", {}), ("Squeeze", "both one", "large", {}),
+        ("NonZero", "large", "nz", {}), ("Squeeze", "nz zero", "at", {}), ("Gather", "b1 at", "b2", {"axis": 0}),
+        ("Gather", "s1 at", "s2", {"axis": 0}),
+        # of those that overlap, the best; at most 12
+        ("Unsqueeze", "b2 zero", "b3", {}), ("Unsqueeze", "s2 both_axes", "s3", {}),
+        ("NonMaxSuppression", "b3 s3 many iou", "kept", {}), ("Gather", "kept two", "i4", {"axis": 1}),
+        ("Slice", "i4 zero twelve", "i5", {}), ("Gather", "b2 i5", "b5", {"axis": 0}),
+        # their features, classed
+        ("Shape", "b5", "s5", {}), ("Gather", "s5 zero", "n5", {"axis": 0}),
+        ("ConstantOfShape", "n5", "image", {"value": helper.make_tensor("v", i, [1], [0])}),
+        ("RoiAlign", "map b5 image", "cut", {"output_height": 3, "output_width": 3}),
+        ("Flatten", "cut", "flat", {"axis": 1}), ("Gemm", "flat weight bias", "logits", {}),
+        ("Softmax", "logits", "prob", {"axis": 1}),
+        # every class of every box whose score is high enough, and of those the best of each class
+        ("Greater", "prob limit", "sure", {}), ("NonZero", "sure", "pairs", {}), ("Transpose", "pairs", "pair", {}),
+        ("GatherND", "prob pair", "s6", {}), ("Split", "pairs", "row label", {"axis": 0}),
+        ("Squeeze", "row zero", "row1", {}), ("Squeeze", "label zero", "label1", {}),
+        ("Gather", "b5 row1", "b6", {"axis": 0}), ("Cast", "label1", "offset", {"to": f}),
+        ("Mul", "offset far", "moved", {}), ("Unsqueeze", "moved one", "moved1", {}), ("Add", "b6 moved1", "b7", {}),
+        ("Unsqueeze", "b7 zero", "b8", {}), ("Unsqueeze", "s6 both_axes", "s8", {}),
+        ("NonMaxSuppression", "b8 s8 many iou", "last", {}), ("Gather", "last two", "i9", {"axis": 1}),
+        ("Gather", "b6 i9", "out_boxes", {"axis": 0}), ("Gather", "s6 i9", "out_scores", {"axis": 0}),
+        ("Gather", "label1 i9", "out_labels", {"axis": 0})]
+    constants = [ints("zero", [0]), ints("one", [1]), ints("two", 2), ints("forty", [40]), ints("twelve", [12]),
+                 ints("both_axes", [0, 1]), ints("many", [100])]
+    for name, value_of in (("least", [2]), ("iou", [0.5]), ("limit", [0.3]), ("far", [100])):
+        constants.append(numpy_helper.from_array(np.float32(value_of), name))
+    constants.append(numpy_helper.from_array(f32(18, 4), "weight"))
+    constants.append(numpy_helper.from_array(f32(4), "bias"))
+    outs = [value("out_boxes", f, ["n", 4]), value("out_scores", f, ["n"]), value("out_labels", i, ["n"]),
+            value("prob", f, ["m", 4])]
+    scores = np.float32(rng.permutation(60)) / 60
+    for name, size in (("two_stage", 1), ("two_stage_small", 0.45), ("two_stage_none", 0.01)):
+        given = np.concatenate([boxes[:, :2], boxes[:, :2] + (boxes[:, 2:] - boxes[:, :2]) * np.float32(size)], 1)
+        model(name, nodes, {"boxes": given, "score": scores, "map": f32(1, 2, 32, 32)}, outs, constants, opset=13)
 
 
 if __name__ == "__main__":
