@@ -73,6 +73,19 @@ berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, ui
   return read_list(infer, attr, operand, true, out, err);
 }
 
+bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__list *list) {
+  if (infer->in_most == NULL || infer->in_most[operand] == NULL) return false;
+  const berth_type type = infer->in_type[operand];
+  const berth_tensor least = {.data = (void *)(uintptr_t)infer->in_least[operand], .type = type};
+  const berth_tensor most = {.data = (void *)(uintptr_t)infer->in_most[operand], .type = type};
+  for (uint32_t k = 0; k < list->count; k++) {
+    const int64_t low = berth__load_i64(&least, k);
+    list->at[k] = berth__load_i64(&most, k);
+    if (low < 0 && low != list->at[k]) return false;
+  }
+  return list->known = true;
+}
+
 /* Of a list that is not known, some entries may be. */
 static void read_certain(const berth__infer *infer, uint32_t operand, berth_dim *dims, berth__list *out) {
   if (infer->in_most == NULL || infer->in_most[operand] == NULL) return;

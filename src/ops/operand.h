@@ -35,6 +35,9 @@ berth_status berth__infer_list(const berth__infer *infer, uint32_t attr, uint32_
  * exceed counts as known. */
 berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
                                     berth_error *err);
+/* Sets the entries of a list that is not known to what they never exceed; false where that is not known, or where an
+ * entry may be negative, which means something else in many lists. */
+bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__list *list);
 /* That for a DIMS attribute: names are kept in `dims`, and *out has the count alone. At most BERTH_MAX_RANK.
  * Entries that are not known in a list of which others are stand for the dimension "?". */
 berth_status berth__infer_dims(const berth__infer *infer, uint32_t attr, uint32_t operand, berth_dim *dims,

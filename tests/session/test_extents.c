@@ -203,10 +203,12 @@ static const char counts[] =
     "  const %minus : i64[1] = [-1] const %unit : i64[1] = [1] %is = eq(%to, %minus) %not = ne(%to, %unit)\n"
     "  %target = where(%is, %unit, %to) %chosen = expand(%col, %target) %big = ge(%n, %row) %small = lt(%n, %row)\n"
     "  %any = where(%big, %n, %row) %either = expand(%col, %any) %less_or = where(%small, %row, %n)\n"
-    "  %other = expand(%col, %less_or)\n"
+    "  %other = expand(%col, %less_or) %cut = narrow(%x, %first, %k) %fewer = sub(%n, %unit) %all = narrow(%x, %first, "
+    "%fewer)\n"
     "  output \"r\" = %r output \"top\" = %top output \"wide\" = %wide output \"flat\" = %flat\n"
     "  output \"fixed\" = %fixed output \"ones\" = %ones\n"
-    "  output \"chosen\" = %chosen output \"either\" = %either output \"other\" = %other }";
+    "  output \"chosen\" = %chosen output \"either\" = %either output \"other\" = %other\n"
+    "  output \"cut\" = %cut output \"all\" = %all }";
 
 static void shape_arithmetic_has_bounds(void **state) {
   static const float x[6] = {5, 0, 2, 0, 9, 1};
@@ -227,6 +229,8 @@ static void shape_arithmetic_has_bounds(void **state) {
   assert_int_equal(bounds_of(bound, "fixed"), 0);
   assert_int_equal(bounds_of(bound, "chosen"), 1); /* -1 is surely not in the shape, so it stays as it is */
   assert_int_equal(extent_of(bound, "either", 1), 6);
+  assert_int_equal(extent_of(bound, "cut", 0), 3); /* as many as the end can be */
+  assert_int_equal(extent_of(bound, "all", 0), 6); /* the end may be -1, which is another one */
   OK(berth_session_write(f.session, "x", x, sizeof x, &err));
   OK(berth_session_run(f.session, &err));
   SHAPE(f.session, 0, 4);
@@ -237,6 +241,8 @@ static void shape_arithmetic_has_bounds(void **state) {
   SHAPE(f.session, 6, 4, 2);
   SHAPE(f.session, 7, 1, 4);
   SHAPE(f.session, 8, 1, 4);
+  SHAPE(f.session, 9, 3);
+  SHAPE(f.session, 10, 3);
   OK(berth_session_read(f.session, "r", r, 32, &err));
   OK(berth_session_read(f.session, "top", top, 12, &err));
   OK(berth_session_read(f.session, "wide", wide, 32, &err));
