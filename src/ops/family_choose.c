@@ -59,6 +59,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   if (one >= call->n_in || call->in[one].data == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
                        call->attrs[REASON].s);
+  if (call->in[one].data == call->out[0].data) return BERTH_OK;
   memmove((char *)call->out[0].data + (size_t)call->begin * size,
           (const char *)call->in[one].data + (size_t)call->begin * size, (size_t)(call->end - call->begin) * size);
   return BERTH_OK;

@@ -34,6 +34,13 @@ static berth_tensor tensor_of(const berth__alias *alias, berth_value value) {
   return berth__plan_tensor(alias->graph, value, alias->values[value].stride);
 }
 
+/* A condition is read before every step that it guards. */
+static void note_conditions(berth__alias *alias, uint32_t step) {
+  const berth__guard *guards = alias->guards.items;
+  for (uint32_t g = alias->guards.of_step[step]; g != BERTH__NO_GUARD; g = guards[g].parent)
+    alias->last_use[guards[g].condition] = step + 1;
+}
+
 /* Who reads what, and when for the last time. */
 static void note_readers(berth__alias *alias) {
   const berth_graph *graph = alias->graph;
@@ -41,6 +48,7 @@ static void note_readers(berth__alias *alias) {
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &graph->nodes[alias->order[step]];
     alias->step_of[alias->order[step]] = step;
+    note_conditions(alias, step);
     for (uint32_t i = 0; i < node->n_in; i++) {
       if (node->in[i] == BERTH_VALUE_NONE) continue;
       alias->last_use[node->in[i]] = step + 1;
@@ -216,6 +224,7 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
   *alias = (berth__alias){
       .ctx = graph->ctx, .graph = graph, .flags = flags, .order = order, .n_steps = (uint32_t)graph->n_nodes};
   berth_status status = check_total(alias, err);
+  if (status == BERTH_OK) status = berth__guards_create(graph, order, &alias->guards, err);
   if (status == BERTH_OK) status = allocate(alias, err);
   if (status != BERTH_OK) {
     berth__alias_free(alias);
@@ -229,6 +238,7 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
 }
 
 void berth__alias_free(berth__alias *alias) {
+  berth__guards_free(alias->ctx, &alias->guards);
   berth__free(alias->ctx, alias->step_of);
   berth__free(alias->ctx, alias->last_use);
   berth__free(alias->ctx, alias->is_output);

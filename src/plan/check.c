@@ -3,10 +3,12 @@
  *
  *   A value is intact from the step that makes it until a kernel writes into its bytes. Reading a value that is not
  *   intact, or destroying one that is still to be read, is an error. Kernels may write over an operand only as their
- *   op's row allows. Params, constants, and inputs that stay are never written. */
+ *   op's row allows. Params, constants, and inputs that stay are never written. A condition is read before every step
+ *   that it guards; a step destroys nothing that was made under the opposite condition, since one of them never runs.
+ */
 #include <stdlib.h>
 
-#include "plan/plan.h"
+#include "plan/check_guards.h"
 
 typedef struct range {
   uint64_t low, high; /* bytes [low, high) of the arena; equal: none */
@@ -17,6 +19,7 @@ typedef struct checker {
   berth_error *err;
   range *ranges;      /* one a value */
   bool *intact;       /* one a value */
+  uint32_t *guard_of; /* one a value: the guard of the step that made it */
   uint32_t *reads;    /* one a value: reads to come; outputs have one that never comes */
   berth_value *alive; /* values that are intact, still to be read, and may be destroyed */
   size_t n_alive;
@@ -186,9 +189,14 @@ static bool hits_kept(const checker *c, range bytes) {
 
 static void start(checker *c) {
   const berth_graph *graph = c->plan->graph;
-  for (size_t n = 0; n < graph->n_nodes; n++)
-    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
-      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) c->reads[graph->nodes[n].in[i]]++;
+  const berth__guards *guards = &c->plan->guards;
+  for (uint32_t step = 0; step < c->plan->n_steps; step++) {
+    const berth__node *node = &graph->nodes[c->plan->order[step]];
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE) c->reads[node->in[i]]++;
+    for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
+      c->reads[guards->items[g].condition]++;
+  }
   for (size_t i = 0; i < graph->n_outputs; i++) c->reads[graph->outputs[i].value]++;
   for (size_t v = 0; v < graph->n_values; v++) {
     c->ranges[v] = range_of(c->plan, (berth_value)v);
@@ -203,20 +211,30 @@ static void start(checker *c) {
   qsort(c->kept, c->n_kept, sizeof *c->kept, by_low);
 }
 
-static berth_status check_reads(const checker *c, const berth__node *node, uint32_t step) {
+static berth_status check_read(const checker *c, const berth__node *node, uint32_t step, berth_value value) {
+  if (!c->intact[value])
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
+                       name_of(c, node->out[0]), name_of(c, value));
+  const berth__place *place = &c->plan->places[value];
+  if (!is_alive(c->plan, place->buffer, step) || step < place->birth || step >= place->death)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
+                       name_of(c, value));
+  return BERTH_OK;
+}
+
+static berth_status check_reads(checker *c, const berth__node *node, uint32_t step) {
+  const berth__guards *guards = &c->plan->guards;
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value == BERTH_VALUE_NONE) continue;
-    if (!c->intact[value])
-      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
-                         name_of(c, node->out[0]), name_of(c, value));
     if (!is_contiguous(c, value) && !berth__op_takes_strided(node->op, i))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
                          name_of(c, node->out[0]), name_of(c, value));
-    const berth__place *place = &c->plan->places[value];
-    if (!is_alive(c->plan, place->buffer, step) || step < place->birth || step >= place->death)
-      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
-                         name_of(c, value));
+    BERTH__TRY(check_read(c, node, step, value));
+  }
+  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent) {
+    BERTH__TRY(check_read(c, node, step, guards->items[g].condition));
+    c->reads[guards->items[g].condition]--; /* that is over before the step writes anything */
   }
   return BERTH_OK;
 }
@@ -295,6 +313,7 @@ static berth_status check_write(checker *c, const berth__node *node, uint32_t st
   for (size_t i = 0; i < c->n_alive; i++) {
     berth_value other = c->alive[i];
     if (!overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
+    if (berth__check_excludes(c->plan, c->plan->guards.of_step[step], c->guard_of[other])) continue;
     uint32_t reads_here = 0;
     for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other;
     if (is_operand(node, other) && (out == UINT32_MAX || !may_write_over(c, node, out, other)))
@@ -356,7 +375,7 @@ static berth_status check_writes(checker *c, const berth__node *node, uint32_t s
   return BERTH_OK;
 }
 
-static void finish_step(checker *c, const berth__node *node) {
+static void finish_step(checker *c, const berth__node *node, uint32_t step) {
   for (uint32_t i = 0; i < node->n_in; i++)
     if (node->in[i] != BERTH_VALUE_NONE) c->reads[node->in[i]]--;
   size_t kept = 0;
@@ -366,6 +385,7 @@ static void finish_step(checker *c, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     berth_value value = node->out[i];
     c->intact[value] = true;
+    c->guard_of[value] = c->plan->guards.of_step[step];
     bool needed = c->reads[value] != 0 && c->ranges[value].low != c->ranges[value].high;
     if (needed && !stays(c, c->plan->places[value].root)) c->alive[c->n_alive++] = value;
   }
@@ -378,7 +398,7 @@ static berth_status check_steps(checker *c) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
     BERTH__TRY(check_reads(c, node, step));
     BERTH__TRY(plan->places[node->out[0]].is_view ? check_views(c, node, step) : check_writes(c, node, step));
-    finish_step(c, node);
+    finish_step(c, node, step);
   }
   for (size_t i = 0; i < plan->graph->n_outputs; i++)
     if (!c->intact[plan->graph->outputs[i].value])
@@ -395,18 +415,21 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
                .err = err,
                .ranges = berth__alloc_array(ctx, n, sizeof *c.ranges),
                .intact = berth__alloc_array_zero(ctx, n, sizeof *c.intact),
+               .guard_of = berth__alloc_array_zero(ctx, n, sizeof *c.guard_of),
                .reads = berth__alloc_array_zero(ctx, n, sizeof *c.reads),
                .alive = berth__alloc_array(ctx, n, sizeof *c.alive),
                .kept = berth__alloc_array(ctx, n, sizeof *c.kept)};
   berth_status status = BERTH_OK;
-  if (!c.ranges || !c.intact || !c.reads || !c.alive || !c.kept)
+  if (!c.ranges || !c.intact || !c.guard_of || !c.reads || !c.alive || !c.kept)
     status = berth__fail_nomem(err, "checking a plan");
   else
     status = check_rectangles(&c);
   if (status == BERTH_OK) status = check_places(&c);
+  if (status == BERTH_OK) status = berth__check_guards(plan, err);
   if (status == BERTH_OK) status = check_steps(&c);
   berth__free(ctx, c.ranges);
   berth__free(ctx, c.intact);
+  berth__free(ctx, c.guard_of);
   berth__free(ctx, c.reads);
   berth__free(ctx, c.alive);
   berth__free(ctx, c.kept);

@@ -295,12 +295,47 @@ static void add_attention(maker *m) {
   add(m, "attention", in, 3, &heads, 1, 1);
 }
 
+/* What a few ops in a row make of a value; they keep its type and shape. */
+static berth_value add_chain(maker *m, berth_value x, uint32_t length) {
+  static const char *const ops[] = {"relu", "neg", "abs", "identity", "tanh", "softmax"};
+  for (uint32_t i = 0; i < length; i++) {
+    berth_value in[2] = {x, x};
+    if (below(m, 5) == 0 ? add(m, "add", in, 2, NULL, 0, 1) : add(m, ops[below(m, 6)], in, 1, NULL, 0, 1))
+      x = berth_graph_n_values(m->graph) - 1;
+  }
+  return x;
+}
+
+static berth_value pick_condition(maker *m) {
+  berth_value value = pick_typed(m, BERTH_BOOL);
+  berth_value_info info = info_of(m, value);
+  if (info.type == BERTH_BOOL && count_of(&info.shape) == 1) return value;
+  return add_source(m, BERTH_BOOL, (berth_shape){.rank = 0});
+}
+
+/* Of one value or of two alike, sometimes with a choice inside, sometimes with two choices by one condition. */
+static void add_choose(maker *m) {
+  berth_value in[3] = {pick_condition(m)}, x = pick_typed(m, BERTH_F32), y = x;
+  berth_value_info info = info_of(m, x);
+  if (below(m, 2)) y = add_source(m, info.type, info.shape);
+  for (uint32_t times = 1 + below(m, 2); times > 0; times--) {
+    in[1] = add_chain(m, x, below(m, 4));
+    if (below(m, 3) == 0) {
+      berth_value inner[3] = {pick_condition(m), add_chain(m, y, below(m, 3)), add_chain(m, x, below(m, 3))};
+      if (add(m, "choose", inner, 3, NULL, 0, 1)) y = berth_graph_n_values(m->graph) - 1;
+    }
+    in[2] = add_chain(m, y, below(m, 4));
+    if (!add(m, "choose", in, 3, NULL, 0, 1)) return;
+    if (below(m, 2)) x = berth_graph_n_values(m->graph) - 1;
+  }
+}
+
 static void add_something(maker *m) {
-  static void (*const makers[])(maker *) = {add_unary,     add_unary,   add_unary,     add_binary,  add_binary,
-                                            add_binary,    add_cast,    add_where,     add_reshape, add_reshape,
-                                            add_squeeze,   add_narrow,  add_narrow,    add_split,   add_expand,
-                                            add_transpose, add_concat,  add_concat,    add_concat,  add_reduce,
-                                            add_line_op,   add_line_op, add_attention, add_matmul,  add_top_k};
+  static void (*const makers[])(maker *) = {
+      add_unary,   add_unary,     add_unary,   add_binary,  add_binary, add_binary, add_cast,
+      add_where,   add_reshape,   add_reshape, add_squeeze, add_narrow, add_narrow, add_split,
+      add_expand,  add_transpose, add_concat,  add_concat,  add_concat, add_reduce, add_line_op,
+      add_line_op, add_attention, add_matmul,  add_top_k,   add_choose, add_choose};
   makers[below(m, sizeof makers / sizeof *makers)](m);
 }
 

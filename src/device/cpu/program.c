@@ -3,7 +3,7 @@
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 
-/* One kernel call. Steps whose results are views, or whose concat has nothing to copy, have none. */
+/* One kernel call. Steps whose results are views, or whose concat or choose has nothing to copy, have none. */
 typedef struct call {
   const berth__op *op;
   uint32_t step, node;
@@ -26,9 +26,10 @@ struct berth__program {
   const berth_plan *plan;
   call *calls;
   size_t n_calls;
-  berth_tensor *tensors; /* of all calls, one after the other: operands, results */
-  failure *failures;     /* one a worker */
-  berth__watch *watch;   /* checked mode */
+  berth_tensor *tensors;      /* of all calls, one after the other: operands, results */
+  failure *failures;          /* one a worker */
+  const uint8_t **conditions; /* one a guard: where its condition lies */
+  berth__watch *watch;        /* checked mode */
   unsigned char *base;
 };
 
@@ -49,8 +50,20 @@ static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
   return berth__is_contiguous(&out);
 }
 
+/* Whichever side was made, it was made where the result lies. */
+static bool choice_is_done(const berth_plan *plan, const berth__node *node) {
+  if (node->op->code != BERTH__OP_choose || node->n_in != 3) return false;
+  const berth__place *out = &plan->places[node->out[0]];
+  for (uint32_t i = 1; i <= 2; i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) return false;
+    const berth__place *in = &plan->places[node->in[i]];
+    if (in->root != out->root || in->root_offset != out->root_offset) return false;
+  }
+  return true;
+}
+
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
-  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node);
+  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node) && !choice_is_done(plan, node);
 }
 
 /* Pieces smaller than this are not worth waking a thread for; a product does more with each byte than it moves. */
@@ -114,7 +127,8 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
   program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);
   program->tensors = berth__alloc_array_zero(program->ctx, n_tensors, sizeof *program->tensors);
   program->failures = berth__alloc_array_zero(program->ctx, program->engine->n_threads, sizeof *program->failures);
-  if (program->calls == NULL || program->tensors == NULL || program->failures == NULL)
+  program->conditions = berth__alloc_array_zero(program->ctx, plan->guards.count, sizeof *program->conditions);
+  if (program->calls == NULL || program->tensors == NULL || program->failures == NULL || program->conditions == NULL)
     return berth__fail_nomem(err, "a program");
   berth_tensor *tensors = program->tensors;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
@@ -149,6 +163,7 @@ void berth__cpu_program_destroy(berth__program *program) {
   berth__free(program->ctx, program->calls);
   berth__free(program->ctx, program->tensors);
   berth__free(program->ctx, program->failures);
+  berth__free(program->ctx, program->conditions);
   berth__free(program->ctx, program);
 }
 
@@ -176,6 +191,8 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
     uint32_t buffer = plan->scratch[c->step];
     c->scratch = buffer != BERTH__NO_BUFFER ? program->base + plan->buffers[buffer].offset : NULL;
   }
+  for (uint32_t g = BERTH__NO_GUARD + 1; g < plan->guards.count; g++)
+    program->conditions[g] = address(program, plan->guards.items[g].condition, outside);
   return BERTH_OK;
 }
 
@@ -228,11 +245,19 @@ static berth_status run_call(berth__program *program, const call *c, const berth
   return BERTH_OK;
 }
 
+/* The outermost condition need not be asked first: what a step left undone leaves behind is not looked at otherwise. */
+static bool is_needed(const berth__program *program, uint32_t step) {
+  const berth__guards *guards = &program->plan->guards;
+  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
+    if ((*program->conditions[g] != 0) != guards->items[g].sense) return false;
+  return true;
+}
+
 berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
   for (size_t i = 0; i < program->n_calls && status == BERTH_OK; i++)
-    status = run_call(program, &program->calls[i], observer, err);
+    if (is_needed(program, program->calls[i].step)) status = run_call(program, &program->calls[i], observer, err);
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }
