@@ -20,8 +20,9 @@ static bytes bytes_of(const berth__alias *alias, berth_value value) {
   return b;
 }
 
-/* Whether whatever is written into these bytes before the step is written only when the condition has this truth. A
- * view writes nothing, and what it shows is guarded no less than it is. */
+/* Whether whatever is written into these bytes before the step is written only when the condition has this truth (and
+ * could be: a choice inside one by the same condition has a side that never runs). A view writes nothing, and what it
+ * shows is guarded no less than it is. */
 static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t step, berth_value condition,
                        bool sense) {
   for (size_t v = 0; v < alias->graph->n_values; v++) {
@@ -31,9 +32,11 @@ static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t s
     bytes member = bytes_of(alias, (berth_value)v);
     if (member.low >= place->high || place->low >= member.high) continue;
     if (value->kind != BERTH_VALUE_NODE) return false;
-    uint32_t made = alias->step_of[value->node];
-    if (made < step && !berth__guard_implies(&alias->guards, alias->guards.of_step[made], condition, sense))
-      return false;
+    uint32_t made = alias->step_of[value->node], guard = alias->guards.of_step[made];
+    if (made >= step) continue;
+    bool is_one_sided = berth__guard_implies(&alias->guards, guard, condition, sense) &&
+                        !berth__guard_implies(&alias->guards, guard, condition, !sense);
+    if (!is_one_sided) return false;
   }
   return true;
 }

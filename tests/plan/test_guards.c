@@ -119,6 +119,17 @@ static void sides_that_are_both_made_do_not_share(void **state) {
   assert_false(share_bytes(plan, "a", "b"));
 }
 
+/* A side of a choice inside one by the same condition is never made: it shares nothing. */
+static void a_condition_inside_itself(void **state) {
+  const berth_plan *plan = plan_text(*state,
+                                     INPUTS
+                                     "%a = exp(%x)\n%b = neg(%a)\n%e = tanh(%b)\n%i = choose(%c, %a, %e)\n"
+                                     "%f = sin(%i)\n%g = cos(%x)\n%y = choose(%c, %f, %g)\noutput \"y\" = %y",
+                                     0);
+  assert_guard(plan, "b", "!c c");
+  assert_false(share_bytes(plan, "a", "b"));
+}
+
 /* ---- Runs ---- */
 
 static void count_step(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
@@ -215,10 +226,15 @@ static void the_checker_finds_what_is_wrong(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PLAN_TEST(what_one_side_needs_is_guarded),          PLAN_TEST(choices_inside_choices),
-      PLAN_TEST(conditions_that_come_late_guard_nothing), PLAN_TEST(outputs_are_always_made),
-      PLAN_TEST(a_condition_lives_as_long_as_it_guards),  PLAN_TEST(sides_share_bytes),
-      PLAN_TEST(sides_that_are_both_made_do_not_share),   PLAN_TEST(one_side_runs),
+      PLAN_TEST(what_one_side_needs_is_guarded),
+      PLAN_TEST(choices_inside_choices),
+      PLAN_TEST(conditions_that_come_late_guard_nothing),
+      PLAN_TEST(outputs_are_always_made),
+      PLAN_TEST(a_condition_lives_as_long_as_it_guards),
+      PLAN_TEST(sides_share_bytes),
+      PLAN_TEST(sides_that_are_both_made_do_not_share),
+      PLAN_TEST(a_condition_inside_itself),
+      PLAN_TEST(one_side_runs),
       PLAN_TEST(the_checker_finds_what_is_wrong),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
