@@ -1,6 +1,13 @@
 /* Inputs that say what shapes are. */
 #include "graph/graph.h"
 
+/* A loop's trips decide shapes only where something is stacked. */
+static bool is_valued(const berth__node *node, uint32_t operand) {
+  if (operand >= 32 || !(node->op->family->valued >> operand & 1u)) return false;
+  return node->op->code != BERTH__OP_loop_end ||
+         node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
+}
+
 /* An op that reads shapes alone passes no demand on: its result is known whatever the elements are. */
 static void mark_demanded(const berth_graph *graph, bool *demanded) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
@@ -8,8 +15,7 @@ static void mark_demanded(const berth_graph *graph, bool *demanded) {
     bool wanted = false;
     for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
     for (uint32_t i = 0; i < node->n_in; i++) {
-      bool is_valued = i < 32 && (node->op->family->valued >> i & 1u);
-      if (node->in[i] != BERTH_VALUE_NONE && (is_valued || (wanted && !berth__op_reads_shape_only(node->op))))
+      if (node->in[i] != BERTH_VALUE_NONE && (is_valued(node, i) || (wanted && !berth__op_reads_shape_only(node->op))))
         demanded[node->in[i]] = true;
     }
   }

@@ -3,6 +3,7 @@
 #ifndef BERTH_PLAN_ALIAS_H
 #define BERTH_PLAN_ALIAS_H
 
+#include "graph/region.h"
 #include "plan/guard.h"
 #include "plan/plan.h"
 
@@ -32,6 +33,7 @@ typedef struct berth__alias {
   uint32_t n_steps;
   uint32_t *step_of; /* one a node */
   berth__guards guards;
+  berth__regions regions;
   uint32_t *last_use; /* one a value: behind its last reader or the last step that it guards; 0: never read */
   bool *is_output;    /* one a value */
   bool *may_stride;   /* one a value: every reader takes it with any strides */
@@ -50,6 +52,8 @@ berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint
 bool berth__alias_in_arena(const berth__alias *alias, berth_value root);
 /* The largest sum of sizes alive at one step, each rounded up to align: no packing can be smaller. */
 uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard);
+/* Scratch for a loop_end: next values that lie where others are to go are copied through it. */
+uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node);
 
 /* concat.c: embeds the parts of concats where that does not raise the load. */
 void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard);

@@ -94,8 +94,13 @@ static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint6
   draft apart;
   BERTH__TRY(draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, &apart, err));
   *out = plan->info.weights_size + apart.load;
-  for (size_t i = 0; i < plan->n_buffers; i++)
-    if (plan->buffers[i].kind == BERTH__BUFFER_SCRATCH) *out += berth__buffer_room(plan, &plan->buffers[i]);
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    if (plan->buffers[i].kind != BERTH__BUFFER_SCRATCH) continue;
+    berth__buffer scratch = plan->buffers[i];
+    const berth__node *node = &plan->graph->nodes[plan->order[scratch.step]];
+    if (node->op->code == BERTH__OP_loop_end) scratch.size = berth__alias_staging(&apart.alias, node);
+    *out += berth__buffer_room(plan, &scratch);
+  }
   draft_free(plan->ctx, &apart);
   return BERTH_OK;
 }

@@ -1,6 +1,6 @@
 /* Guards, checked from the other end: for every step that may be left out, whoever reads its results must be left out
  * with it, or be a choose that then takes the other side. */
-#include "plan/check_guards.h"
+#include "plan/checker.h"
 
 /* Whether the chain of `guard`, with one more condition on top where there is one, begins with the chain `start`. */
 static bool begins_with(const berth_plan *plan, uint32_t guard, berth_value condition, bool sense, uint32_t start) {

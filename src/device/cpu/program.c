@@ -1,5 +1,6 @@
 /* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
- * was decided before. */
+ * was decided before. Calls whose guard does not hold are passed over, and the ends of a loop may go elsewhere than to
+ * the next call. */
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 
@@ -11,6 +12,7 @@ typedef struct call {
   int64_t items, grain;
   uint64_t scratch_each; /* a worker */
   unsigned char *scratch;
+  size_t jump; /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
 } call;
 
 /* What one worker saw go wrong, at the lowest item. */
@@ -118,6 +120,19 @@ static berth_status check_uniform(const berth_plan *plan, berth_error *err) {
   return BERTH_OK;
 }
 
+/* A loop_end finds its loop_begin by the round that it reads: among the calls before it, the last that makes it. */
+static void link_loops(berth__program *program) {
+  for (size_t end = 0; end < program->n_calls; end++) {
+    if (program->calls[end].op->code != BERTH__OP_loop_end) continue;
+    const berth_graph *graph = program->plan->graph;
+    uint32_t node = graph->values[graph->nodes[program->calls[end].node].in[BERTH__LOOP_ROUND]].node;
+    size_t begin = end;
+    while (program->calls[begin].node != node) begin--;
+    program->calls[begin].jump = end;
+    program->calls[end].jump = begin + 1;
+  }
+}
+
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
   size_t n_tensors = 0;
@@ -137,6 +152,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     add_call(program, step, tensors);
     tensors += node->n_in + node->n_out;
   }
+  link_loops(program);
   return checked ? berth__watch_create(plan, &program->watch, err) : BERTH_OK;
 }
 
@@ -253,11 +269,22 @@ static bool is_needed(const berth__program *program, uint32_t step) {
   return true;
 }
 
+static size_t next_call(const berth__program *program, size_t index) {
+  const call *c = &program->calls[index];
+  bool is_begin = c->op->code == BERTH__OP_loop_begin, is_end = c->op->code == BERTH__OP_loop_end;
+  if (is_begin && c->jump != 0 && *(const uint8_t *)c->args.out[BERTH__LOOP_STARTS].data == 0) return c->jump;
+  if (is_end && *(const uint8_t *)c->args.out[BERTH__LOOP_AGAIN].data != 0) return c->jump;
+  return index + 1;
+}
+
 berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
-  for (size_t i = 0; i < program->n_calls && status == BERTH_OK; i++)
-    if (is_needed(program, program->calls[i].step)) status = run_call(program, &program->calls[i], observer, err);
+  for (size_t i = 0; i < program->n_calls && status == BERTH_OK;) {
+    bool runs = is_needed(program, program->calls[i].step);
+    if (runs) status = run_call(program, &program->calls[i], observer, err);
+    i = runs ? next_call(program, i) : i + 1;
+  }
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }
