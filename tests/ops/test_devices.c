@@ -117,6 +117,9 @@ static int fails_to_build(berth_context *ctx, const op_case *c) {
   return good;
 }
 
+/* A loop_end by itself is no graph; tests/plan/test_loops.c runs whole loops. */
+static int is_graph(const op_case *c) { return strcmp(c->op, "loop_end") != 0; }
+
 static void every_case_holds_on_every_device(void **state) {
   (void)state;
   berth_error err;
@@ -130,7 +133,8 @@ static void every_case_holds_on_every_device(void **state) {
       continue;
     }
     for (size_t i = 0; i < cases.count; i++)
-      if (cases.items[i].error == NULL) failures += !holds_on(ctx, &cases.items[i], info.name, 1 + i % 2);
+      if (cases.items[i].error == NULL && is_graph(&cases.items[i]))
+        failures += !holds_on(ctx, &cases.items[i], info.name, 1 + i % 2);
   }
   assert_int_equal(failures, 0);
   berth_context_destroy(ctx);
