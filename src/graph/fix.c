@@ -1,9 +1,16 @@
 /* Inputs that say what shapes are. */
 #include "graph/graph.h"
 
-/* A loop's trips decide shapes only where something is stacked. */
-static bool is_valued(const berth__node *node, uint32_t operand) {
+static bool is_open(const berth__shape *shape) {
+  for (uint32_t i = 0; i < shape->rank; i++)
+    if (shape->dim[i] == BERTH__DIM_UNKNOWN) return true;
+  return false;
+}
+
+/* A loop's trips decide shapes only where something is stacked, and a condition only where the sides differ. */
+static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_t operand) {
   if (operand >= 32 || !(node->op->family->valued >> operand & 1u)) return false;
+  if (node->op->code == BERTH__OP_choose) return is_open(&graph->values[node->out[0]].shape);
   return node->op->code != BERTH__OP_loop_end ||
          node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
 }
@@ -15,7 +22,8 @@ static void mark_demanded(const berth_graph *graph, bool *demanded) {
     bool wanted = false;
     for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
     for (uint32_t i = 0; i < node->n_in; i++) {
-      if (node->in[i] != BERTH_VALUE_NONE && (is_valued(node, i) || (wanted && !berth__op_reads_shape_only(node->op))))
+      if (node->in[i] != BERTH_VALUE_NONE &&
+          (is_valued(graph, node, i) || (wanted && !berth__op_reads_shape_only(node->op))))
         demanded[node->in[i]] = true;
     }
   }

@@ -1,7 +1,7 @@
 /* choose: the second operand where the condition is true, the third where it is false; all of it, not element by
  * element. It is what an ONNX If becomes. When the condition is known, binding puts the chosen operand in its place and
- * nothing of the other one is kept; until then an operand that there is no way to make may be left out, with the
- * reason. */
+ * nothing of the other one is kept. An operand that there is no way to make may be left out, with the reason, which a
+ * run tells that would take it. */
 #include <string.h>
 
 #include "ops/operand.h"
