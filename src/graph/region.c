@@ -26,7 +26,7 @@ static berth_status find_begin(const berth_graph *graph, uint32_t end, uint32_t 
 /* end_of[begin]: the node that closes it; 0 where nothing does. */
 static berth_status match_ends(const berth_graph *graph, uint32_t *end_of, berth_error *err) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
-    uint32_t begin;
+    uint32_t begin = 0;
     if (graph->nodes[n].op->code != BERTH__OP_loop_end) continue;
     BERTH__TRY(find_begin(graph, n, &begin, err));
     if (end_of[begin] != 0) return fail_at(graph, n, "its loop_begin has another end", err);
