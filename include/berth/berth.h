@@ -629,8 +629,8 @@ BERTH_API berth_status berth_session_run(berth_session *session, berth_error *er
 BERTH_API const berth_plan *berth_session_plan(const berth_session *session); /* of the current binding */
 BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
-/* Called after every step that runs a kernel (views run none), on the thread that runs, with the node's outputs and
- * the time it took. NULL: stop. */
+/* Called after every step that runs a kernel (views run none, nor does the branch that is not taken; a loop's steps run
+ * every round), on the thread that runs, with the node's outputs and the time it took. NULL: stop. */
 typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                               double ms);
 BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);

@@ -5,7 +5,10 @@
  * A choose whose condition has become known is replaced by the operand that it chooses, and what only the other one
  * needed goes away. That other branch may make no sense with these dims (a squeeze of an axis that is not 1, say), and
  * its nodes come before the choose. So a node that fails is no failure yet: its results are dropped, as are those of
- * whatever reads them, and binding fails with the node's own error when an output turns out to need one of them. */
+ * whatever reads them, and binding fails with the node's own error when an output turns out to need one of them. A
+ * choose whose condition only a run knows goes on without such an operand, and the run that would take it fails. */
+#include <stdio.h>
+
 #include "graph/graph.h"
 #include "graph/needed.h"
 
@@ -132,22 +135,25 @@ static berth_value chosen_operand(const binding *b, const berth__node *node) {
   return one < node->n_in ? node->in[one] : BERTH_VALUE_NONE;
 }
 
+/* Whether a choose that only a run can decide has lost one operand. It goes on with the other. */
+static bool is_half(const binding *b, const berth__node *node) {
+  uint32_t there = 0, dropped = 0;
+  if (node->op->code != BERTH__OP_choose || is_dropped(b->to, node->in[0])) return false;
+  for (uint32_t i = 1; i < node->n_in; i++) {
+    dropped += is_dropped(b->to, node->in[i]);
+    there += node->in[i] != BERTH_VALUE_NONE && !is_dropped(b->to, node->in[i]);
+  }
+  return there == 1 && dropped == 1;
+}
+
 /* A dropped value that the node cannot do without, or BERTH_VALUE_NONE. */
 static berth_value dropped_operand(const binding *b, const berth__node *node) {
   berth_value chosen = chosen_operand(b, node);
   if (chosen != BERTH_VALUE_NONE) return is_dropped(b->to, chosen) ? chosen : BERTH_VALUE_NONE;
+  if (is_half(b, node)) return BERTH_VALUE_NONE;
   for (uint32_t i = 0; i < node->n_in; i++)
     if (is_dropped(b->to, node->in[i])) return node->in[i];
   return BERTH_VALUE_NONE;
-}
-
-/* A choose that lacks an operand must be decided now. */
-static berth_status check_choice(const binding *b, const berth__node *node, berth_error *err) {
-  if (b->keeps_names || node->op->code != BERTH__OP_choose || b->to->values[node->in[0]].blob != NULL) return BERTH_OK;
-  if (node->n_in == 3 && node->in[1] != BERTH_VALUE_NONE && node->in[2] != BERTH_VALUE_NONE) return BERTH_OK;
-  return berth__fail(err, BERTH_UNSUPPORTED,
-                     "node '%s' (choose): the condition must be known when the plan is made: %s",
-                     b->from->values[node->out[0]].name, node->attrs[0].s);
 }
 
 static berth_status add_chosen(const binding *b, const berth__node *node, berth_value chosen, berth_error *err) {
@@ -156,10 +162,32 @@ static berth_status add_chosen(const binding *b, const berth__node *node, berth_
   return berth__graph_add_op(b->to, berth__op_builtin(BERTH__OP_identity), &chosen, 1, NULL, 0, &name, NULL, 1, err);
 }
 
+static berth_status explain_dropped(const binding *b, berth_value value, berth_error *err);
+
+/* Without the operand that cannot be made, and with the reason, which a run tells when it would need it. */
+static berth_status add_half(const binding *b, const berth__node *node, berth_error *err) {
+  char text[400] = "";
+  berth_value in[3] = {node->in[0], node->in[1], node->in[2]};
+  for (uint32_t i = 1; i <= 2; i++) {
+    berth_error why = {.status = BERTH_OK};
+    if (!is_dropped(b->to, in[i])) continue;
+    if (explain_dropped(b, in[i], &why) == BERTH_NOMEM) return berth__fail_nomem(err, "a choice");
+    snprintf(text, sizeof text, "the other branch cannot be made with these dimensions: %.320s", why.message);
+    in[i] = BERTH_VALUE_NONE;
+  }
+  berth_attr reason = berth_attr_string("reason", text);
+  berth__node half = *node;
+  half.in = in;
+  half.attrs = &reason;
+  return add_bound(b, &half, err);
+}
+
 static berth_status try_node(const binding *b, const berth__node *node, berth_error *err) {
   berth_value chosen = chosen_operand(b, node);
-  BERTH__TRY(check_choice(b, node, err));
-  BERTH__TRY(chosen != BERTH_VALUE_NONE ? add_chosen(b, node, chosen, err) : add_bound(b, node, err));
+  if (chosen != BERTH_VALUE_NONE)
+    BERTH__TRY(add_chosen(b, node, chosen, err));
+  else
+    BERTH__TRY(is_half(b, node) ? add_half(b, node, err) : add_bound(b, node, err));
   if (b->keeps_names) return BERTH_OK;
   BERTH__TRY(berth__graph_evaluate(b->to, (uint32_t)b->to->n_nodes - 1, err));
   return berth__graph_enclose(b->to, (uint32_t)b->to->n_nodes - 1, err);

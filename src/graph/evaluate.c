@@ -12,7 +12,7 @@ berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
 }
 
 static bool is_known(const berth_graph *graph, const berth__node *node) {
-  if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random) return false;
+  if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random || node->op->family->is_loop) return false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *operand = &graph->values[node->in[i]];

@@ -8,16 +8,29 @@ static uint32_t valued_operands(const berth__node *node, bool bounds_too) {
   return family->valued & ~(has_bound && !bounds_too ? family->bounded : 0u);
 }
 
+static bool is_open(const berth__shape *shape) {
+  for (uint32_t i = 0; i < shape->rank; i++)
+    if (shape->dim[i] == BERTH__DIM_UNKNOWN) return true;
+  return false;
+}
+
+/* A loop's trips decide shapes only where something is stacked, and a condition only where the sides differ. */
+static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_t operand, bool bounds_too) {
+  if (operand >= 32 || !(valued_operands(node, bounds_too) >> operand & 1u)) return false;
+  if (node->op->code == BERTH__OP_choose) return is_open(&graph->values[node->out[0]].shape);
+  return node->op->code != BERTH__OP_loop_end ||
+         node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
+}
+
 /* An op that reads shapes alone passes no demand on: its result is known whatever the elements are. */
 static void mark_demanded(const berth_graph *graph, bool bounds_too, bool *demanded) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     const berth__node *node = &graph->nodes[n];
-    const uint32_t valued = valued_operands(node, bounds_too);
     bool wanted = false;
     for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
     for (uint32_t i = 0; i < node->n_in; i++) {
-      bool is_valued = i < 32 && (valued >> i & 1u);
-      if (node->in[i] != BERTH_VALUE_NONE && (is_valued || (wanted && !berth__op_reads_shape_only(node->op))))
+      if (node->in[i] != BERTH_VALUE_NONE &&
+          (is_valued(graph, node, i, bounds_too) || (wanted && !berth__op_reads_shape_only(node->op))))
         demanded[node->in[i]] = true;
     }
   }

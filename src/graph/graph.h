@@ -124,6 +124,13 @@ berth_status berth__graph_enclose(berth_graph *graph, uint32_t node, berth_error
  * become constants where their data is known and dropped values otherwise. */
 void berth__graph_remove_nodes(berth_graph *graph, const bool *remove);
 
+/* What is in a graph at a moment, to go back to. Outputs must not have been named since. */
+typedef struct berth__graph_mark {
+  size_t n_values, n_nodes, n_inputs, n_params, n_dims;
+} berth__graph_mark;
+berth__graph_mark berth__graph_mark_now(const berth_graph *graph);
+void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark);
+
 /* A copy with the same numbers; constants and weights are shared. */
 berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err);
 

@@ -103,21 +103,22 @@ static berth_status bound_results(berth__infer *infer, workspace *w, const berth
   return BERTH_OK;
 }
 
-/* A registered op's inference allocates, and a run must not. */
-static berth_status check_custom(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
-                                 berth_error *err) {
-  for (size_t i = 0; i < n_in && op->code == BERTH__OP_CUSTOM; i++)
+/* A registered op's inference allocates, and a run must not. What a loop carries has one shape. */
+static berth_status check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+                                   berth_error *err) {
+  if (op->code != BERTH__OP_CUSTOM && !op->family->is_loop) return BERTH_OK;
+  for (size_t i = 0; i < n_in; i++)
     if (in[i] != BERTH_VALUE_NONE && graph->values[in[i]].bounded != 0)
-      return berth__fail(err, BERTH_UNSUPPORTED,
-                         "operand %zu, '%s', has extents that only a run knows, which a registered op cannot take", i,
-                         graph->values[in[i]].name);
+      return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu, '%s', has extents that only a run knows, which %s", i,
+                         graph->values[in[i]].name,
+                         op->family->is_loop ? "a loop cannot carry or stack" : "a registered op cannot take");
   return BERTH_OK;
 }
 
 static berth_status infer_results(const berth_graph *graph, const berth_value *in, berth__infer *infer, workspace *w,
                                   berth__value *results, berth_error *err) {
   bool has_open = false;
-  BERTH__TRY(check_custom(graph, infer->op, in, infer->n_in, err));
+  BERTH__TRY(check_operands(graph, infer->op, in, infer->n_in, err));
   BERTH__TRY(infer->op->family->infer(infer, err));
   BERTH__TRY(check_inferred(w, infer->n_out, err));
   for (uint32_t i = 0; i < infer->n_out; i++) {

@@ -1,5 +1,6 @@
 /* The verifier: whatever made a graph, this says whether it is sound, and names the node that is not. */
 #include "graph/graph.h"
+#include "graph/region.h"
 
 static berth_status verify_links(const berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
@@ -76,10 +77,18 @@ static berth_status verify_makers(const berth_graph *graph, berth_error *err) {
   return BERTH_OK;
 }
 
+static berth_status verify_loops(const berth_graph *graph, berth_error *err) {
+  berth__regions regions;
+  BERTH__TRY(berth__regions_create(graph, &regions, err));
+  berth__regions_free(graph->ctx, &regions);
+  return BERTH_OK;
+}
+
 berth_status berth_graph_verify(const berth_graph *graph, berth_error *err) {
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   for (uint32_t i = 0; i < graph->n_nodes; i++) BERTH__TRY(verify_node(graph, i, err));
   BERTH__TRY(verify_makers(graph, err));
+  BERTH__TRY(verify_loops(graph, err));
   if (graph->n_outputs == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output; name one with berth_graph_output", graph->name);
   for (size_t i = 0; i < graph->n_outputs; i++)

@@ -1,7 +1,7 @@
 /* choose: the second operand where the condition is true, the third where it is false; all of it, not element by
  * element. It is what an ONNX If becomes. When the condition is known, binding puts the chosen operand in its place and
- * nothing of the other one is kept; until then an operand that there is no way to make may be left out, with the
- * reason. */
+ * nothing of the other one is kept. An operand that there is no way to make may be left out, with the reason, which a
+ * run tells that would take it. */
 #include <string.h>
 
 #include "ops/operand.h"
@@ -64,6 +64,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   if (one >= call->n_in || call->in[one].data == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
                        call->attrs[REASON].s);
+  if (call->in[one].data == call->out[0].data) return BERTH_OK;
   memmove((char *)call->out[0].data + (size_t)call->begin * size,
           (const char *)call->in[one].data + (size_t)call->begin * size, (size_t)(call->end - call->begin) * size);
   return BERTH_OK;
@@ -76,4 +77,5 @@ const berth__family berth__family_choose = {
     .items = items,
     .kernel = kernel,
     .valued = 1u << CONDITION,
+    .bounded = 1u << CONDITION,
 };

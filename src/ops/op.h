@@ -69,6 +69,7 @@ typedef struct berth__family {
    * become their attributes before a plan is made, because views are made from attributes alone. */
   uint8_t attr_of[BERTH__ATTR_OPERANDS];
   bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
+  bool is_loop;   /* an end of a loop: neither computed by itself nor one with another */
 } berth__family;
 
 #define BERTH__ANY 255u /* any number of operands or outputs */
@@ -111,6 +112,25 @@ static inline bool berth__op_takes_strided(const berth__op *op, uint32_t operand
 static inline bool berth__op_reads_shape_only(const berth__op *op) {
   return op->code == BERTH__OP_shape || op->code == BERTH__OP_size;
 }
+
+/* Where things stand among the operands and results of the two ends of a loop (family_loop.c). */
+enum {
+  BERTH__LOOP_TRIPS = 0, /* operands of loop_begin; the first values of what is carried stand from 2 on */
+  BERTH__LOOP_CONDITION = 1,
+  BERTH__LOOP_ROUND = 0, /* results of loop_begin, and the first operands of loop_end */
+  BERTH__LOOP_STARTS = 1,
+  BERTH__LOOP_CARRIED = 2, /* results of loop_begin from here on */
+  BERTH__LOOP_END_TRIPS = 2,
+  BERTH__LOOP_END_CONDITION = 3,
+  BERTH__LOOP_END_CARRIED =
+      4,                  /* operands of loop_end from here on; behind them the next values, behind those scanned */
+  BERTH__LOOP_ROUNDS = 0, /* results of loop_end */
+  BERTH__LOOP_AGAIN = 1,
+  BERTH__LOOP_LAST = 2 /* and from here on; behind them the stacked ones */
+};
+
+/* How many values a loop_end with this many operands and results carries. */
+static inline uint32_t berth__loop_end_carried(uint32_t n_in, uint32_t n_out) { return n_in - n_out - 2; }
 
 /* NULL when there is none. Built-in ops first, then the context's own. */
 const berth__op *berth__op_find(const berth_context *ctx, const char *name);

@@ -189,8 +189,10 @@ static void schedule_depth(scheduler *s, uint32_t *order) {
 
 berth_status berth__schedule(const berth_graph *graph, berth__schedule_rule rule, uint32_t *order, berth_error *err) {
   scheduler s;
+  bool has_loop = false; /* what is inside stays inside */
+  for (uint32_t n = 0; n < graph->n_nodes; n++) has_loop = has_loop || graph->nodes[n].op->family->is_loop;
   for (uint32_t n = 0; n < graph->n_nodes; n++) order[n] = n;
-  if (rule == BERTH__SCHEDULE_SOURCE || graph->n_nodes < 3) return BERTH_OK;
+  if (rule == BERTH__SCHEDULE_SOURCE || has_loop || graph->n_nodes < 3) return BERTH_OK;
   BERTH__TRY(scheduler_create(&s, graph, err));
   if (rule == BERTH__SCHEDULE_GREEDY)
     schedule_greedy(&s, order);

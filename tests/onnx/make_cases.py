@@ -424,11 +424,41 @@ def two_stage(p, model):
         model(name, nodes, {"boxes": given, "score": scores, "map": f32(1, 2, 32, 32)}, outs, constants, opset=13)
 
 
+def controlled(p):
+    """Such extents in branches, in loops, and as what loops leave behind."""
+    f, i, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+    def graph_of(name, nodes, ins, outs, constants=()):
+        return helper.make_graph([helper.make_node(op, a.split(), b.split(), **attrs) for op, a, b, attrs in nodes],
+                                 name, ins, outs, list(constants))
+
+    found = graph_of("then", [("NonZero", "x", "nz", {}), ("Transpose", "nz", "t", {})], [], [value("t", i, None)])
+    none = graph_of("else", [("Identity", "nothing", "e", {})], [], [value("e", i, None)])
+    main = graph_of("if", [("ReduceMax", "x", "m", {"keepdims": 0}), ("Greater", "m half", "any", {}),
+                           ("If", "any", "y", {"then_branch": found, "else_branch": none}), ("Add", "y y", "z", {})],
+                    [value("x", f, [3, 4])], [value("z", i, ["n", 2])],
+                    [numpy_helper.from_array(np.float32(0.5), "half"), ints("nothing", np.zeros((1, 2)))])
+    for name, x in (("if_found", np.float32(rng.integers(0, 2, (3, 4)))), ("if_not_found", np.zeros((3, 4), np.float32))):
+        p.model("extents_" + name, as_model(main), {"x": x})
+
+    body = graph_of("body", [("Greater", "v one", "large", {}), ("NonZero", "large", "nz", {}), ("Size", "nz", "n", {}),
+                             ("Add", "sum n", "sum2", {}), ("Mul", "v half", "v2", {}), ("Greater", "n zero", "go", {}),
+                             ("Identity", "v2", "row", {})],
+                    [value("i", i, []), value("c", truth, []), value("v", f, [6]), value("sum", i, [])],
+                    [value("go", truth, []), value("v2", f, [6]), value("sum2", i, []), value("row", f, [6])])
+    loop = graph_of("loop", [("Loop", "trips yes v0 sum0", "v sum rows", {"body": body}), ("Mul", "rows rows", "z", {})],
+                    [value("v0", f, [6])], [value("v", f, [6]), value("sum", i, []), value("z", f, ["n", 6])],
+                    [ints("trips", 50), numpy_helper.from_array(np.array(True), "yes"), ints("sum0", 0), ints("zero", 0),
+                     numpy_helper.from_array(np.float32(0.5), "half"), numpy_helper.from_array(np.float32(1), "one")])
+    for k, v in enumerate((1, 30, 0)):
+        p.model("extents_loop_%d" % k, as_model(loop), {"v0": np.abs(f32(6)) * np.float32(v)})
+
+
 if __name__ == "__main__":
     for pack_name, groups in (("microsoft", (fused, norms, attention, quantised)),
                               ("newer", (standard_attention, loops, choices)),
                               ("windows", (windows,)),
-                              ("extents", (extents,))):
+                              ("extents", (extents, controlled))):
         if len(sys.argv) > 1 and pack_name not in sys.argv[1:]:
             continue
         pack = Pack(pack_name)

@@ -16,9 +16,10 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
   (void)step;
   (void)out;
   (void)n_out;
-  if (p->n_events == p->capacity || node >= p->n_nodes) return;
-  p->events[p->n_events++] = (profile_event){node, p->run, cli_now_ms() - p->start_ms - ms, ms};
+  if (node >= p->n_nodes) return;
   p->nodes[node].ms += ms;
+  if (p->n_events == p->capacity) return; /* a loop may run a node more often than there is room for */
+  p->events[p->n_events++] = (profile_event){node, p->run, cli_now_ms() - p->start_ms - ms, ms};
 }
 
 static uint64_t value_bytes(const berth_graph *graph, const berth_value *values, uint32_t n) {

@@ -2,6 +2,7 @@
  * go over as operands, and become attributes when they turn out to be constant. */
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
+#include "import/onnx/moving_slice.h"
 
 /* One berth op with the node's operands as they are. */
 static berth_status forward(berth__onnx_call *call, const char *op, const berth_attr *attrs, size_t n_attrs,
@@ -96,7 +97,10 @@ static berth_status convert_slice(berth__onnx_call *call, berth_error *err) {
     n += take_ints(call, "ends", "ends", &attrs[n]);
     n += take_ints(call, "axes", "axes", &attrs[n]);
   } else {
+    bool done;
     BERTH__TRY(berth__onnx_want_in(call, 3, err));
+    BERTH__TRY(berth__onnx_moving_slice(call, &done, err));
+    if (done) return BERTH_OK;
   }
   return forward(call, "narrow", attrs, n, err);
 }
