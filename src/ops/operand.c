@@ -73,11 +73,17 @@ berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, ui
   return read_list(infer, attr, operand, true, out, err);
 }
 
-bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__list *list) {
+/* Between what the elements of an operand lie that are not known; false where that is not known either. */
+static bool ends_of(const berth__infer *infer, uint32_t operand, berth_tensor *least, berth_tensor *most) {
   if (infer->in_most == NULL || infer->in_most[operand] == NULL) return false;
-  const berth_type type = infer->in_type[operand];
-  const berth_tensor least = {.data = (void *)(uintptr_t)infer->in_least[operand], .type = type};
-  const berth_tensor most = {.data = (void *)(uintptr_t)infer->in_most[operand], .type = type};
+  *least = (berth_tensor){.data = (void *)(uintptr_t)infer->in_least[operand], .type = infer->in_type[operand]};
+  *most = (berth_tensor){.data = (void *)(uintptr_t)infer->in_most[operand], .type = infer->in_type[operand]};
+  return true;
+}
+
+bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__list *list) {
+  berth_tensor least, most;
+  if (!ends_of(infer, operand, &least, &most)) return false;
   for (uint32_t k = 0; k < list->count; k++) {
     const int64_t low = berth__load_i64(&least, k);
     list->at[k] = berth__load_i64(&most, k);
@@ -88,10 +94,8 @@ bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__l
 
 /* Of a list that is not known, some entries may be. */
 static void read_certain(const berth__infer *infer, uint32_t operand, berth_dim *dims, berth__list *out) {
-  if (infer->in_most == NULL || infer->in_most[operand] == NULL) return;
-  const berth_type type = infer->in_type[operand];
-  const berth_tensor least = {.data = (void *)(uintptr_t)infer->in_least[operand], .type = type};
-  const berth_tensor most = {.data = (void *)(uintptr_t)infer->in_most[operand], .type = type};
+  berth_tensor least, most;
+  if (!ends_of(infer, operand, &least, &most)) return;
   out->known = true;
   for (uint32_t k = 0; k < out->count; k++) {
     dims[k] = (berth_dim){.extent = berth__load_i64(&most, k)};
