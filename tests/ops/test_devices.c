@@ -42,14 +42,15 @@ static berth_status build(berth_context *ctx, const op_case *c, berth_graph **gr
   return status;
 }
 
-/* Operands that shapes depend on must be known when a plan is made. */
+/* Operands that shapes depend on must be known when a plan is made; what may be wrong only then, is. */
 static berth_status fix_operands(berth_graph *graph, const op_case *c, berth_error *err) {
+  const uint32_t valued = c->error != NULL ? berth__op_find(NULL, c->op)->family->valued : 0;
   char name[32];
   berth_status status = BERTH_OK;
   for (uint32_t i = 0; i < c->n_in && status == BERTH_OK; i++) {
     const op_tensor *in = &c->in[i];
     snprintf(name, sizeof name, "in%u", i);
-    if (!berth_graph_shapes_depend(graph, berth_graph_find(graph, name))) continue;
+    if (!(valued >> i & 1u) && !berth_graph_shapes_depend(graph, berth_graph_find(graph, name))) continue;
     status = berth_graph_fix(graph, name, in->type, in->rank, in->dim, in->data, in->size, err);
   }
   return status;

@@ -224,16 +224,15 @@ static berth_status unroll_loop(berth__onnx_call *call, rounds *r, berth_error *
 
 /* How many rounds there are at most, and whether there is a first one; *is_known: both are known now. */
 static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *starts, bool *is_known, berth_error *err) {
-  bool has_condition = berth__onnx_in(call, 1) != BERTH_VALUE_NONE, trips_are_known = false;
+  bool trips_are_known = true, condition_is_known = true;
   int64_t condition = 1;
   *count = INT64_MAX;
-  *is_known = true;
-  if (berth__onnx_in(call, 0) != BERTH_VALUE_NONE) {
+  if (berth__onnx_in(call, 0) != BERTH_VALUE_NONE)
     BERTH__TRY(known_int(call, call->in[0], &trips_are_known, count, err));
-    *is_known = trips_are_known;
-  }
-  if (has_condition && *is_known) BERTH__TRY(known_int(call, call->in[1], is_known, &condition, err));
+  if (berth__onnx_in(call, 1) != BERTH_VALUE_NONE)
+    BERTH__TRY(known_int(call, call->in[1], &condition_is_known, &condition, err));
   *starts = condition != 0;
+  *is_known = condition_is_known && (trips_are_known || !*starts);
   if (*count < 0) *count = 0;
   return BERTH_OK;
 }
