@@ -245,8 +245,7 @@ static bool has_open_shape(const berth_graph *graph, size_t n_before) {
   return false;
 }
 
-/* Whether the loop that was just made is as good as unrolled: its shapes are known, and so is how many rows are filled.
- */
+/* Whether the loop that was just made is as good as unrolled: its shapes are known, and how many rows are filled. */
 static bool is_settled(const berth_graph *graph, size_t n_before, size_t n_carried) {
   const berth__node *end = &graph->nodes[graph->n_nodes - 1];
   bool ends_early = graph->values[end->in[BERTH__LOOP_END_CONDITION]].blob == NULL;
@@ -285,6 +284,24 @@ static berth_status unroll_instead(berth__onnx_call *call, rounds *r, const bert
   return r->is_open ? rolled : status;
 }
 
+static bool are_known(const berth_graph *graph, const berth_value *values, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (graph->values[values[i]].blob == NULL) return false;
+  return true;
+}
+
+/* Shapes may be made by loops over constants: unrolled, they are known. *done: so it is here. */
+static berth_status try_constants(berth__onnx_call *call, rounds *r, bool *done, berth_error *err) {
+  const berth__graph_mark mark = berth__graph_mark_now(call->graph);
+  *done = false;
+  if (r->n_carried == 0 || r->count > MAX_ROUNDS || !are_known(call->graph, call->in + 2, r->n_carried))
+    return BERTH_OK;
+  berth_status status = unroll(call, r, err);
+  *done = status == BERTH_NOMEM || (status == BERTH_OK && are_known(call->graph, call->out, call->n_out));
+  if (!*done) berth__graph_roll_back(call->graph, &mark);
+  return *done ? status : BERTH_OK;
+}
+
 /* What is stacked has no rows, but the body says what they would look like. */
 static berth_status convert_no_rounds(berth__onnx_call *call, berth__onnx_loop *loop, berth_error *err) {
   const int64_t none = 0;
@@ -317,6 +334,11 @@ static berth_status convert_loop(berth__onnx_call *call, berth_error *err) {
     if (!r.is_open) return status;
     berth__graph_roll_back(call->graph, &mark);
     return berth__onnx_roll_loop(call, &loop, err);
+  }
+  if (is_known) {
+    bool done;
+    berth_status status = try_constants(call, &r, &done, err);
+    if (done) return status;
   }
   berth_status status = berth__onnx_roll_loop(call, &loop, err);
   bool is_bounded = berth__onnx_in(call, 0) != BERTH_VALUE_NONE;
