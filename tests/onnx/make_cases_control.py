@@ -81,6 +81,11 @@ def stacks(p):
         put(p, name + "_input", [node("Loop", ["n", "", "v0"], ["y", "rows"], body=rows)],
             [("n", WHOLE, []), ("v0", REAL, [2]), ("x", REAL, [2])], [("y", REAL, [2]), ("rows", REAL, None)],
             {"n": np.int64(n), "v0": f32(2), "x": f32(2)})
+    count = graph("body", [node("Add", ["v", "one"], ["v2"]), node("Identity", ["c"], ["c2"])],
+                  [("i", WHOLE, []), ("c", TRUTH, []), ("v", WHOLE, [1])], [("c2", TRUTH, []), ("v2", WHOLE, [1])],
+                  {"one": np.int64([1])})
+    put(p, "loop_makes_shape", [node("Loop", ["n", "", "none"], ["extent"], body=count), node("Expand", ["x", "extent"], ["y"])],
+        [("x", REAL, [1])], [("y", REAL, None)], {"x": f32(1)}, {"n": np.int64(20), "none": np.int64([0])})
     longer = body([node("Concat", ["v", "x"], ["v2"], axis=0)], [("v", "v2", [None])])
     put(p, "loop_grows", [node("Loop", ["n", "", "v0"], ["y"], body=longer)], [("v0", REAL, [1]), ("x", REAL, [2])],
         [("y", REAL, None)], {"v0": f32(1), "x": f32(2)}, {"n": np.int64(20)})

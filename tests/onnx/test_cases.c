@@ -81,7 +81,7 @@ static void newer_ops_and_control_flow(void **state) {
 
 static void run_time_control_flow(void **state) {
   (void)state;
-  check_pack("control", 28);
+  check_pack("control", 29);
 }
 
 static void windows_and_sampling(void **state) {

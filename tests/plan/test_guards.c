@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "plan/planning.h"
+#include "plan/schedule.h"
 
 static uint32_t guard_of(const berth_plan *plan, const char *name) {
   uint32_t node = plan->graph->values[find(plan, name)].node;
@@ -71,6 +72,35 @@ static void conditions_that_come_late_guard_nothing(void **state) {
                                      0);
   assert_guard(plan, "a", "");
   assert_guard(plan, "b", "!n");
+}
+
+/* An order for memory does not put the branches before what decides between them. */
+static void orders_keep_conditions_first(void **state) {
+  fixture *f = *state;
+  berth_plan_desc desc = desc_with(0);
+  berth_plan *plan;
+  berth_error err;
+  desc.order = BERTH_ORDER_MEMORY;
+  f->graph = parse_graph(f->ctx,
+                         "input %x : f32[64]\nconst %zero : f32[] = [0]\n"
+                         "%sum = reduce_sum(%x) {axes = [0], keepdims = 0}\n%c = gt(%sum, %zero)\n"
+                         "%big = concat(%x, %x, %x) {axis = 0}\n%e = exp(%big)\n"
+                         "%a = narrow(%e) {axes = [0], starts = [3], ends = [67]}\n%b = sin(%x)\n%d = cos(%b)\n"
+                         "%y = choose(%c, %a, %d)\noutput \"y\" = %y");
+  for (int rule = 0; rule < BERTH__SCHEDULE_RULES; rule++) {
+    uint32_t order[16];
+    berth__guards guards;
+    TEST_OK(berth__schedule(f->graph, (berth__schedule_rule)rule, order, &err));
+    TEST_OK(berth__guards_create(f->graph, order, &guards, &err));
+    uint32_t guarded = 0;
+    for (uint32_t step = 0; step < f->graph->n_nodes; step++) guarded += guards.of_step[step] != BERTH__NO_GUARD;
+    assert_int_equal(guarded, 5);
+    berth__guards_free(f->ctx, &guards);
+  }
+  TEST_OK(berth_plan_create(f->graph, &desc, &plan, &err));
+  assert_guard(plan, "e", "c");
+  assert_guard(plan, "d", "!c");
+  berth_plan_destroy(plan);
 }
 
 static void outputs_are_always_made(void **state) {
@@ -229,6 +259,7 @@ int main(void) {
       PLAN_TEST(what_one_side_needs_is_guarded),
       PLAN_TEST(choices_inside_choices),
       PLAN_TEST(conditions_that_come_late_guard_nothing),
+      PLAN_TEST(orders_keep_conditions_first),
       PLAN_TEST(outputs_are_always_made),
       PLAN_TEST(a_condition_lives_as_long_as_it_guards),
       PLAN_TEST(sides_share_bytes),

@@ -224,16 +224,15 @@ static berth_status unroll_loop(berth__onnx_call *call, rounds *r, berth_error *
 
 /* How many rounds there are at most, and whether there is a first one; *is_known: both are known now. */
 static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *starts, bool *is_known, berth_error *err) {
-  bool has_condition = berth__onnx_in(call, 1) != BERTH_VALUE_NONE, trips_are_known = false;
+  bool trips_are_known = true, condition_is_known = true;
   int64_t condition = 1;
   *count = INT64_MAX;
-  *is_known = true;
-  if (berth__onnx_in(call, 0) != BERTH_VALUE_NONE) {
+  if (berth__onnx_in(call, 0) != BERTH_VALUE_NONE)
     BERTH__TRY(known_int(call, call->in[0], &trips_are_known, count, err));
-    *is_known = trips_are_known;
-  }
-  if (has_condition && *is_known) BERTH__TRY(known_int(call, call->in[1], is_known, &condition, err));
+  if (berth__onnx_in(call, 1) != BERTH_VALUE_NONE)
+    BERTH__TRY(known_int(call, call->in[1], &condition_is_known, &condition, err));
   *starts = condition != 0;
+  *is_known = condition_is_known && (trips_are_known || !*starts);
   if (*count < 0) *count = 0;
   return BERTH_OK;
 }
@@ -246,8 +245,7 @@ static bool has_open_shape(const berth_graph *graph, size_t n_before) {
   return false;
 }
 
-/* Whether the loop that was just made is as good as unrolled: its shapes are known, and so is how many rows are filled.
- */
+/* Whether the loop that was just made is as good as unrolled: its shapes are known, and how many rows are filled. */
 static bool is_settled(const berth_graph *graph, size_t n_before, size_t n_carried) {
   const berth__node *end = &graph->nodes[graph->n_nodes - 1];
   bool ends_early = graph->values[end->in[BERTH__LOOP_END_CONDITION]].blob == NULL;
@@ -284,6 +282,24 @@ static berth_status unroll_instead(berth__onnx_call *call, rounds *r, const bert
   if (rolled == BERTH_OK) return berth__onnx_roll_loop(call, loop, err);
   if (r->is_open && err != NULL) *err = why; /* it could only ever be a loop */
   return r->is_open ? rolled : status;
+}
+
+static bool are_known(const berth_graph *graph, const berth_value *values, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (graph->values[values[i]].blob == NULL) return false;
+  return true;
+}
+
+/* Shapes may be made by loops over constants: unrolled, they are known. *done: so it is here. */
+static berth_status try_constants(berth__onnx_call *call, rounds *r, bool *done, berth_error *err) {
+  const berth__graph_mark mark = berth__graph_mark_now(call->graph);
+  *done = false;
+  if (r->n_carried == 0 || r->count > MAX_ROUNDS || !are_known(call->graph, call->in + 2, r->n_carried))
+    return BERTH_OK;
+  berth_status status = unroll(call, r, err);
+  *done = status == BERTH_NOMEM || (status == BERTH_OK && are_known(call->graph, call->out, call->n_out));
+  if (!*done) berth__graph_roll_back(call->graph, &mark);
+  return *done ? status : BERTH_OK;
 }
 
 /* What is stacked has no rows, but the body says what they would look like. */
@@ -343,6 +359,11 @@ static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
     if (!r.is_open) return status;
     berth__graph_roll_back(call->graph, &mark);
     return berth__onnx_roll_loop(call, &loop, err);
+  }
+  if (is_known) {
+    bool done;
+    berth_status status = try_constants(call, &r, &done, err);
+    if (done) return status;
   }
   berth_status status = berth__onnx_roll_loop(call, &loop, err);
   bool is_bounded = berth__onnx_in(call, 0) != BERTH_VALUE_NONE;
