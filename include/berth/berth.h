@@ -80,7 +80,9 @@ BERTH_API const char *berth_version(void);                    /* the version of 
   X(I32, 8, "i32", 4)                                                       \
   X(I64, 9, "i64", 8)                                                       \
   X(U32, 10, "u32", 4)                                                      \
-  X(BOOL, 11, "bool", 1)
+  X(BOOL, 11, "bool", 1)                                                    \
+  X(U16, 12, "u16", 2)                                                      \
+  X(U64, 13, "u64", 8)
 
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,
@@ -200,8 +202,14 @@ BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* 
 
 /* Some inputs are not data but say what shapes are (the second operand of an ONNX Reshape, say). They must be known
  * when a plan is made: berth_graph_fix turns such an input into a constant. berth_graph_shapes_depend says which they
- * are. */
-BERTH_API int berth_graph_shapes_depend(const berth_graph *graph, berth_value input);
+ * are. Where all that depends on the elements of an input has an upper bound (how many are not zero, say), it may be
+ * fixed but need not: the bounds are planned, and a run finds the extents. */
+typedef enum berth_shapes {
+  BERTH_SHAPES_FREE = 0,   /* no shape depends on the elements */
+  BERTH_SHAPES_NEED = 1,   /* they must be known before a plan is made */
+  BERTH_SHAPES_BOUNDED = 2 /* extents depend on them, and have upper bounds */
+} berth_shapes;
+BERTH_API int berth_graph_shapes_depend(const berth_graph *graph, berth_value input); /* berth_shapes */
 BERTH_API berth_status berth_graph_fix(berth_graph *graph, const char *input, berth_type type, uint32_t rank,
                                        const int64_t *extents, const void *data, size_t size, berth_error *err);
 
@@ -252,6 +260,9 @@ BERTH_API berth_status berth_graph_value(const berth_graph *graph, berth_value v
                                          berth_error *err);
 BERTH_API berth_status berth_graph_node(const berth_graph *graph, uint32_t node, berth_node_info *out,
                                         berth_error *err);
+/* Bit k: the extent of axis k is an upper bound, since the true one follows from elements that only a run knows. For
+ * the graph of a plan (and any other that is bound); bytes are planned for the bounds. */
+BERTH_API uint32_t berth_graph_bounds(const berth_graph *graph, berth_value value);
 
 /* ---- Files: weights and arrays -------------------------------------------------------------------------------- */
 
@@ -596,6 +607,12 @@ BERTH_API berth_status berth_session_read(berth_session *session, const char *ou
                                           berth_error *err);
 BERTH_API berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size,
                                              berth_error *err);
+/* The shape that the last run gave an output: fixed but for axes whose planned extent is a bound (berth_graph_bounds).
+ * dim has BERTH_MAX_RANK entries. Before the first run: the bounds. The functions that read an output go by it: such
+ * an output has as many bytes as its true shape needs, and a buffer to read into may be larger, up to what is planned
+ * (its rest is left alone). */
+BERTH_API berth_status berth_session_output_shape(const berth_session *session, uint32_t output, uint32_t *rank,
+                                                  int64_t *dim, berth_error *err);
 /* A value that was planned outside the arena (an input, a param) is read from this memory, which stays the caller's
  * and must stay in place. It must be aligned to the element; 64 is better. An input must be named again when a bind
  * changes its size. */
@@ -612,8 +629,8 @@ BERTH_API berth_status berth_session_run(berth_session *session, berth_error *er
 BERTH_API const berth_plan *berth_session_plan(const berth_session *session); /* of the current binding */
 BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
-/* Called after every step that runs a kernel (views run none), on the thread that runs, with the node's outputs and
- * the time it took. NULL: stop. */
+/* Called after every step that runs a kernel (views run none, nor does the branch that is not taken; a loop's steps run
+ * every round), on the thread that runs, with the node's outputs and the time it took. NULL: stop. */
 typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                               double ms);
 BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);

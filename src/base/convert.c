@@ -18,7 +18,9 @@ INTEGER_FROM_F32(u8_from_f32, uint8_t, 0.0f, 0x1p8f, 0, UINT8_MAX)
 INTEGER_FROM_F32(i16_from_f32, int16_t, -0x1p15f, 0x1p15f, INT16_MIN, INT16_MAX)
 INTEGER_FROM_F32(i32_from_f32, int32_t, -0x1p31f, 0x1p31f, INT32_MIN, INT32_MAX)
 INTEGER_FROM_F32(i64_from_f32, int64_t, -0x1p63f, 0x1p63f, INT64_MIN, INT64_MAX)
+INTEGER_FROM_F32(u16_from_f32, uint16_t, 0.0f, 0x1p16f, 0, UINT16_MAX)
 INTEGER_FROM_F32(u32_from_f32, uint32_t, 0.0f, 0x1p32f, 0, UINT32_MAX)
+INTEGER_FROM_F32(u64_from_f32, uint64_t, 0.0f, 0x1p64f, 0, UINT64_MAX)
 
 /* One element after the other, by an expression of x. */
 #define FROM_F32(name, type, expression)                          \
@@ -52,7 +54,9 @@ TO_F32(f32_from_u8, uint8_t, (float)x)
 TO_F32(f32_from_i16, int16_t, (float)x)
 TO_F32(f32_from_i32, int32_t, (float)x)
 TO_F32(f32_from_i64, int64_t, (float)x)
+TO_F32(f32_from_u16, uint16_t, (float)x)
 TO_F32(f32_from_u32, uint32_t, (float)x)
+TO_F32(f32_from_u64, uint64_t, (float)x)
 TO_F32(f32_from_bool, uint8_t, x != 0 ? 1.0f : 0.0f)
 
 void berth__convert_from_f32(berth_type type, void *dst, const float *src, uint64_t count) {
@@ -66,7 +70,9 @@ void berth__convert_from_f32(berth_type type, void *dst, const float *src, uint6
     case BERTH_I16: i16_from_f32(dst, src, count); break;
     case BERTH_I32: i32_from_f32(dst, src, count); break;
     case BERTH_I64: i64_from_f32(dst, src, count); break;
+    case BERTH_U16: u16_from_f32(dst, src, count); break;
     case BERTH_U32: u32_from_f32(dst, src, count); break;
+    case BERTH_U64: u64_from_f32(dst, src, count); break;
     case BERTH_BOOL: bool_from_f32(dst, src, count); break;
     case BERTH_TYPE_NONE: break;
   }
@@ -83,7 +89,9 @@ void berth__convert_to_f32(berth_type type, float *dst, const void *src, uint64_
     case BERTH_I16: f32_from_i16(dst, src, count); break;
     case BERTH_I32: f32_from_i32(dst, src, count); break;
     case BERTH_I64: f32_from_i64(dst, src, count); break;
+    case BERTH_U16: f32_from_u16(dst, src, count); break;
     case BERTH_U32: f32_from_u32(dst, src, count); break;
+    case BERTH_U64: f32_from_u64(dst, src, count); break;
     case BERTH_BOOL: f32_from_bool(dst, src, count); break;
     case BERTH_TYPE_NONE: break;
   }

@@ -45,6 +45,9 @@ typedef struct berth__device {
    * inside). Called before the first run and whenever either changes. */
   berth_status (*program_bind)(berth__program *program, berth__block *block, const void *const *outside,
                                berth_error *err);
+  /* Optional: the shapes as the last run found them, one a value; NULL: every shape is as planned. Where a device does
+   * not have this, it runs no plan with extents that are bounds. */
+  berth__shape *(*shapes)(berth__program *program);
   /* Allocates nothing. */
   berth_status (*run)(berth__program *program, const berth__observer *observer, berth_error *err);
 } berth__device;

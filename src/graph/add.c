@@ -30,14 +30,6 @@ static berth_status check_operands(const berth_graph *graph, const berth__op *op
   return BERTH_OK;
 }
 
-/* Names in DIMS attributes stand for dimensions that the graph has: add_dims saw to that. */
-static int64_t resolve_dim(const berth__infer *infer, const berth_dim *dim) {
-  const berth_graph *graph = infer->graph;
-  uint32_t index;
-  if (dim->name == NULL) return dim->extent;
-  return berth__map_get(&graph->dim_names, dim->name, &index) ? berth__dim_named(index) : BERTH__DIM_UNKNOWN;
-}
-
 /* A name that is new in an attribute is a dimension of the graph like one that an input brings. */
 static berth_status add_dims(berth_graph *graph, const berth__op *op, const berth_attr *attrs, berth_error *err) {
   uint32_t index;
@@ -47,68 +39,6 @@ static berth_status add_dims(berth_graph *graph, const berth__op *op, const bert
       if (attrs[i].dims[k].name != NULL) BERTH__TRY(berth__graph_dim(graph, attrs[i].dims[k].name, &index, err));
   }
   return BERTH_OK;
-}
-
-static const char *dim_name(const berth__infer *infer, int64_t dim) {
-  const berth_graph *graph = infer->graph;
-  return berth__dim_is_named(dim) ? graph->dims[berth__dim_index(dim)] : "?";
-}
-
-static berth_status check_inferred(const berth_type *types, const berth__shape *shapes, size_t n_out,
-                                   berth_error *err) {
-  for (size_t i = 0; i < n_out; i++) {
-    berth__value value = {.type = types[i], .shape = shapes[i]};
-    uint64_t size;
-    bool all_fixed = true;
-    if (berth_type_size(types[i]) == 0) return berth__fail(err, BERTH_INVALID, "result %zu has no type", i);
-    if (shapes[i].rank > BERTH_MAX_RANK)
-      return berth__fail(err, BERTH_INVALID, "result %zu has rank %u, at most %d is supported", i, shapes[i].rank,
-                         BERTH_MAX_RANK);
-    for (uint32_t d = 0; d < shapes[i].rank; d++) all_fixed = all_fixed && berth__dim_is_fixed(shapes[i].dim[d]);
-    if (all_fixed && !berth__value_size(&value, &size))
-      return berth__fail(err, BERTH_INVALID, "the size of result %zu does not fit in 64 bits", i);
-  }
-  return BERTH_OK;
-}
-
-berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
-                                const berth_attr *attrs, const char *label, berth_type *types, berth__shape *shapes,
-                                size_t n_out, berth_error *err) {
-  berth_context *ctx = graph->ctx;
-  berth_type *in_type = berth__alloc_array_zero(ctx, n_in, sizeof *in_type);
-  berth__shape *in_shape = berth__alloc_array_zero(ctx, n_in, sizeof *in_shape);
-  const void **in_data = berth__alloc_array_zero(ctx, n_in, sizeof *in_data);
-  berth_status status = BERTH_OK;
-  if (in_type == NULL || in_shape == NULL || in_data == NULL) {
-    status = berth__fail_nomem(err, "inference");
-    goto done;
-  }
-  for (size_t i = 0; i < n_in; i++) {
-    if (in[i] == BERTH_VALUE_NONE) continue;
-    in_type[i] = graph->values[in[i]].type;
-    in_shape[i] = graph->values[in[i]].shape;
-    if (graph->values[in[i]].blob != NULL) in_data[i] = graph->values[in[i]].data;
-  }
-  berth__infer infer = {.op = op,
-                        .in_type = in_type,
-                        .in_shape = in_shape,
-                        .in_data = in_data,
-                        .n_in = (uint32_t)n_in,
-                        .n_out = (uint32_t)n_out,
-                        .attrs = attrs,
-                        .out_type = types,
-                        .out_shape = shapes,
-                        .resolve = resolve_dim,
-                        .dim_name = dim_name,
-                        .graph = (void *)(uintptr_t)graph};
-  status = op->family->infer(&infer, err);
-  if (status == BERTH_OK) status = check_inferred(types, shapes, n_out, err);
-  if (status != BERTH_OK) status = berth__fail_within(err, status, "node '%s' (%s)", label, op->name);
-done:
-  berth__free(ctx, in_type);
-  berth__free(ctx, in_shape);
-  berth__free(ctx, in_data);
-  return status;
 }
 
 /* The names that the results get: those given, or "<op>_<number>" for the next free number. */
@@ -126,15 +56,14 @@ static void name_result(const berth_graph *graph, const berth__op *op, const cha
 
 /* Adds the values of a node; on failure those already added are taken back. */
 static berth_status add_results(berth_graph *graph, const berth__op *op, const char *const *names,
-                                const berth_type *types, const berth__shape *shapes, berth_value *out, size_t n_out,
-                                berth_error *err) {
+                                berth__value *results, berth_value *out, size_t n_out, berth_error *err) {
   for (size_t i = 0; i < n_out; i++) {
     char made_up[80];
     const char *name;
-    berth__value value = {
-        .kind = BERTH_VALUE_NODE, .type = types[i], .shape = shapes[i], .node = (uint32_t)graph->n_nodes};
+    results[i].kind = BERTH_VALUE_NODE;
+    results[i].node = (uint32_t)graph->n_nodes;
     name_result(graph, op, names != NULL ? names[i] : NULL, made_up, sizeof made_up, &name);
-    berth_status status = berth__graph_new_value(graph, name, &value, &out[i], err);
+    berth_status status = berth__graph_new_value(graph, name, &results[i], &out[i], err);
     if (status != BERTH_OK) {
       while (i-- > 0) berth__graph_drop_last_value(graph);
       return status;
@@ -150,8 +79,7 @@ static berth_status build_node(berth_graph *graph, const berth__op *op, const be
   char label[80];
   const char *name;
   berth_status status;
-  berth_type *types = NULL;
-  berth__shape *shapes = NULL;
+  berth__value *results = NULL;
   name_result(graph, op, names != NULL ? names[0] : NULL, label, sizeof label, &name);
   status = check_arity(op, n_in, n_out, err);
   if (status == BERTH_OK) status = check_operands(graph, op, in, n_in, err);
@@ -160,18 +88,16 @@ static berth_status build_node(berth_graph *graph, const berth__op *op, const be
   if (status != BERTH_OK) return berth__fail_within(err, status, "node '%s' (%s)", name, op->name);
   node->in = berth__alloc_array(ctx, n_in, sizeof *node->in);
   node->out = berth__alloc_array(ctx, n_out, sizeof *node->out);
-  types = berth__alloc_array_zero(ctx, n_out, sizeof *types);
-  shapes = berth__alloc_array_zero(ctx, n_out, sizeof *shapes);
-  if (node->in == NULL || node->out == NULL || types == NULL || shapes == NULL) {
+  results = berth__alloc_array_zero(ctx, n_out, sizeof *results);
+  if (node->in == NULL || node->out == NULL || results == NULL) {
     status = berth__fail_nomem(err, "a node");
     goto done;
   }
   if (n_in != 0) memcpy(node->in, in, n_in * sizeof *in);
-  status = berth__graph_infer(graph, op, in, n_in, node->attrs, name, types, shapes, n_out, err);
-  if (status == BERTH_OK) status = add_results(graph, op, names, types, shapes, node->out, n_out, err);
+  status = berth__graph_infer(graph, op, in, n_in, node->attrs, name, results, n_out, err);
+  if (status == BERTH_OK) status = add_results(graph, op, names, results, node->out, n_out, err);
 done:
-  berth__free(ctx, types);
-  berth__free(ctx, shapes);
+  berth__free(ctx, results);
   return status;
 }
 

@@ -5,7 +5,10 @@
  * A choose whose condition has become known is replaced by the operand that it chooses, and what only the other one
  * needed goes away. That other branch may make no sense with these dims (a squeeze of an axis that is not 1, say), and
  * its nodes come before the choose. So a node that fails is no failure yet: its results are dropped, as are those of
- * whatever reads them, and binding fails with the node's own error when an output turns out to need one of them. */
+ * whatever reads them, and binding fails with the node's own error when an output turns out to need one of them. A
+ * choose whose condition only a run knows goes on without such an operand, and the run that would take it fails. */
+#include <stdio.h>
+
 #include "graph/graph.h"
 #include "graph/needed.h"
 
@@ -49,6 +52,7 @@ static berth_status check_dims(const binding *b, berth_error *err) {
 static berth_status bind_source(const binding *b, const berth__value *value, berth_error *err) {
   berth__value copy = *value;
   berth_value id;
+  copy.low = copy.high = NULL;
   for (uint32_t i = 0; i < copy.shape.rank && !b->keeps_names; i++)
     if (berth__dim_is_named(copy.shape.dim[i]))
       copy.shape.dim[i] = find_dim(b, b->from->dims[berth__dim_index(copy.shape.dim[i])])->extent;
@@ -131,22 +135,25 @@ static berth_value chosen_operand(const binding *b, const berth__node *node) {
   return one < node->n_in ? node->in[one] : BERTH_VALUE_NONE;
 }
 
+/* Whether a choose that only a run can decide has lost one operand. It goes on with the other. */
+static bool is_half(const binding *b, const berth__node *node) {
+  uint32_t there = 0, dropped = 0;
+  if (node->op->code != BERTH__OP_choose || is_dropped(b->to, node->in[0])) return false;
+  for (uint32_t i = 1; i < node->n_in; i++) {
+    dropped += is_dropped(b->to, node->in[i]);
+    there += node->in[i] != BERTH_VALUE_NONE && !is_dropped(b->to, node->in[i]);
+  }
+  return there == 1 && dropped == 1;
+}
+
 /* A dropped value that the node cannot do without, or BERTH_VALUE_NONE. */
 static berth_value dropped_operand(const binding *b, const berth__node *node) {
   berth_value chosen = chosen_operand(b, node);
   if (chosen != BERTH_VALUE_NONE) return is_dropped(b->to, chosen) ? chosen : BERTH_VALUE_NONE;
+  if (is_half(b, node)) return BERTH_VALUE_NONE;
   for (uint32_t i = 0; i < node->n_in; i++)
     if (is_dropped(b->to, node->in[i])) return node->in[i];
   return BERTH_VALUE_NONE;
-}
-
-/* A choose that lacks an operand must be decided now. */
-static berth_status check_choice(const binding *b, const berth__node *node, berth_error *err) {
-  if (b->keeps_names || node->op->code != BERTH__OP_choose || b->to->values[node->in[0]].blob != NULL) return BERTH_OK;
-  if (node->n_in == 3 && node->in[1] != BERTH_VALUE_NONE && node->in[2] != BERTH_VALUE_NONE) return BERTH_OK;
-  return berth__fail(err, BERTH_UNSUPPORTED,
-                     "node '%s' (choose): the condition must be known when the plan is made: %s",
-                     b->from->values[node->out[0]].name, node->attrs[0].s);
 }
 
 static berth_status add_chosen(const binding *b, const berth__node *node, berth_value chosen, berth_error *err) {
@@ -155,11 +162,35 @@ static berth_status add_chosen(const binding *b, const berth__node *node, berth_
   return berth__graph_add_op(b->to, berth__op_builtin(BERTH__OP_identity), &chosen, 1, NULL, 0, &name, NULL, 1, err);
 }
 
+static berth_status explain_dropped(const binding *b, berth_value value, berth_error *err);
+
+/* Without the operand that cannot be made, and with the reason, which a run tells when it would need it. */
+static berth_status add_half(const binding *b, const berth__node *node, berth_error *err) {
+  char text[400] = "";
+  berth_value in[3] = {node->in[0], node->in[1], node->in[2]};
+  for (uint32_t i = 1; i <= 2; i++) {
+    berth_error why = {.status = BERTH_OK};
+    if (!is_dropped(b->to, in[i])) continue;
+    if (explain_dropped(b, in[i], &why) == BERTH_NOMEM) return berth__fail_nomem(err, "a choice");
+    snprintf(text, sizeof text, "the other branch cannot be made with these dimensions: %.320s", why.message);
+    in[i] = BERTH_VALUE_NONE;
+  }
+  berth_attr reason = berth_attr_string("reason", text);
+  berth__node half = *node;
+  half.in = in;
+  half.attrs = &reason;
+  return add_bound(b, &half, err);
+}
+
 static berth_status try_node(const binding *b, const berth__node *node, berth_error *err) {
   berth_value chosen = chosen_operand(b, node);
-  BERTH__TRY(check_choice(b, node, err));
-  BERTH__TRY(chosen != BERTH_VALUE_NONE ? add_chosen(b, node, chosen, err) : add_bound(b, node, err));
-  return b->keeps_names ? BERTH_OK : berth__graph_evaluate(b->to, (uint32_t)b->to->n_nodes - 1, err);
+  if (chosen != BERTH_VALUE_NONE)
+    BERTH__TRY(add_chosen(b, node, chosen, err));
+  else
+    BERTH__TRY(is_half(b, node) ? add_half(b, node, err) : add_bound(b, node, err));
+  if (b->keeps_names) return BERTH_OK;
+  BERTH__TRY(berth__graph_evaluate(b->to, (uint32_t)b->to->n_nodes - 1, err));
+  return berth__graph_enclose(b->to, (uint32_t)b->to->n_nodes - 1, err);
 }
 
 static berth_status bind_node(const binding *b, const berth__node *node, berth_error *err) {
@@ -211,24 +242,27 @@ static berth_status remove_unneeded(berth_graph *graph, berth_error *err) {
   return status;
 }
 
-static berth_status fail_open(const berth_graph *graph, const char *name, berth_error *err) {
+/* What would help: knowing the elements, or saying how many there are at most. */
+static berth_status fail_open(const berth_graph *graph, const berth__value *value, berth_error *err) {
+  const bool is_range = value->kind == BERTH_VALUE_NODE && graph->nodes[value->node].op->code == BERTH__OP_range;
   for (size_t i = 0; i < graph->n_inputs; i++)
-    if (berth_graph_shapes_depend(graph, graph->inputs[i]))
+    if (berth_graph_shapes_depend(graph, graph->inputs[i]) == BERTH_SHAPES_NEED)
       return berth__fail(err, BERTH_UNSUPPORTED,
                          "the shape of '%s' is not known with every dimension bound: shapes depend on the elements of "
                          "input '%s', which must be fixed before a plan is made",
-                         name, graph->values[graph->inputs[i]].name);
+                         value->name, graph->values[graph->inputs[i]].name);
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "the shape of '%s' is not known with every dimension bound: it depends on elements that only a run"
-                     " computes",
-                     name);
+                     " computes, and nothing says how large it can become%s",
+                     value->name,
+                     is_range ? "; `most`, in ONNX a named or fixed dimension in its value_info, would" : "");
 }
 
 static berth_status check_all_fixed(const berth_graph *graph, berth_error *err) {
   for (size_t i = 0; i < graph->n_values; i++) {
     uint64_t size;
     if (graph->values[i].kind != BERTH_VALUE_DROPPED && !berth__value_size(&graph->values[i], &size))
-      return fail_open(graph, graph->values[i].name, err);
+      return fail_open(graph, &graph->values[i], err);
   }
   return BERTH_OK;
 }
@@ -266,6 +300,7 @@ static berth_status copy_graph(binding *b, berth_graph **out, berth_error *err) 
   for (size_t i = 0; i < b->from->n_nodes && !b->keeps_names; i++)
     b->may_drop = b->may_drop || b->from->nodes[i].op->code == BERTH__OP_choose;
   BERTH__TRY(berth_graph_create(b->from->ctx, b->from->name, &b->to, err));
+  b->to->is_bound = !b->keeps_names;
   berth_status status = copy_into(b, err);
   if (status != BERTH_OK) {
     berth_graph_destroy(b->to);

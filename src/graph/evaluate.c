@@ -12,13 +12,13 @@ berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
 }
 
 static bool is_known(const berth_graph *graph, const berth__node *node) {
-  if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random) return false;
+  if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random || node->op->family->is_loop) return false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *operand = &graph->values[node->in[i]];
     int64_t count;
-    if (berth__op_reads_shape_only(node->op) ? !berth__shape_count(&operand->shape, &count) : operand->blob == NULL)
-      return false;
+    const bool has_shape = berth__shape_count(&operand->shape, &count) && operand->bounded == 0;
+    if (berth__op_reads_shape_only(node->op) ? !has_shape : operand->blob == NULL) return false;
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size;
@@ -27,10 +27,11 @@ static bool is_known(const berth_graph *graph, const berth__node *node) {
   return true;
 }
 
-static berth_status run_kernel(berth_graph *graph, const berth__node *node, berth_tensor *tensors, berth_error *err) {
+static berth_status run_kernel(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
+                               const berth_tensor *out, berth_error *err) {
   const berth__family *family = node->op->family;
-  berth_op_call call = {.in = tensors,
-                        .out = tensors + node->n_in,
+  berth_op_call call = {.in = in,
+                        .out = out,
                         .n_in = node->n_in,
                         .n_out = node->n_out,
                         .attrs = node->attrs,
@@ -49,28 +50,34 @@ static berth_status run_kernel(berth_graph *graph, const berth__node *node, bert
   return status;
 }
 
-static berth_status make_results(berth_graph *graph, const berth__node *node, berth__blob **blobs,
-                                 berth_tensor *tensors, berth_error *err) {
-  for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE)
-      tensors[i] = berth__value_tensor(&graph->values[node->in[i]], graph->values[node->in[i]].data);
-  for (uint32_t i = 0; i < node->n_out; i++) {
+berth_status berth__graph_compute(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
+                                  berth__blob **blobs, berth_error *err) {
+  berth_tensor *out = berth__alloc_array_zero(graph->ctx, node->n_out, sizeof *out);
+  berth_status status = out != NULL ? BERTH_OK : berth__fail_nomem(err, "folding a constant");
+  for (uint32_t i = 0; status == BERTH_OK && i < node->n_out; i++) {
     uint64_t size = 0;
     berth__value_size(&graph->values[node->out[i]], &size);
     blobs[i] = berth__blob_create(graph->ctx, NULL, (size_t)size);
-    if (blobs[i] == NULL) return berth__fail_nomem(err, "folding a constant");
-    tensors[node->n_in + i] = berth__value_tensor(&graph->values[node->out[i]], berth__blob_data(blobs[i]));
+    if (blobs[i] == NULL)
+      status = berth__fail_nomem(err, "folding a constant");
+    else
+      out[i] = berth__value_tensor(&graph->values[node->out[i]], berth__blob_data(blobs[i]));
   }
-  return run_kernel(graph, node, tensors, err);
+  if (status == BERTH_OK) status = run_kernel(graph, node, in, out, err);
+  berth__free(graph->ctx, out);
+  return status;
 }
 
 berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
   if (graph->values[node->out[0]].blob != NULL || !is_known(graph, node)) return BERTH_OK;
   berth__blob **blobs = berth__alloc_array_zero(graph->ctx, node->n_out, sizeof *blobs);
-  berth_tensor *tensors = berth__alloc_array_zero(graph->ctx, (size_t)node->n_in + node->n_out, sizeof *tensors);
+  berth_tensor *in = berth__alloc_array_zero(graph->ctx, node->n_in, sizeof *in);
   berth_status status = BERTH_NOMEM;
-  if (blobs != NULL && tensors != NULL) status = make_results(graph, node, blobs, tensors, err);
+  for (uint32_t i = 0; in != NULL && i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE)
+      in[i] = berth__value_tensor(&graph->values[node->in[i]], graph->values[node->in[i]].data);
+  if (blobs != NULL && in != NULL) status = berth__graph_compute(graph, node, in, blobs, err);
   for (uint32_t i = 0; blobs != NULL && i < node->n_out; i++) {
     if (status != BERTH_OK) {
       berth__blob_release(blobs[i]);
@@ -80,7 +87,7 @@ berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_err
     graph->values[node->out[i]].data = berth__blob_data(blobs[i]);
   }
   berth__free(graph->ctx, blobs);
-  berth__free(graph->ctx, tensors);
+  berth__free(graph->ctx, in);
   if (status == BERTH_NOMEM) return berth__fail_nomem(err, "folding a constant");
   return BERTH_OK; /* a kernel that refuses its operands says so when it runs */
 }

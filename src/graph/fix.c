@@ -1,15 +1,36 @@
 /* Inputs that say what shapes are. */
 #include "graph/graph.h"
 
+/* Operands whose elements decide shapes; bounds_too: also those without which extents still have an upper bound. */
+static uint32_t valued_operands(const berth__node *node, bool bounds_too) {
+  const berth__family *family = node->op->family;
+  const bool has_bound = family->bound_attr == 0 || node->attrs[family->bound_attr - 1].count != 0;
+  return family->valued & ~(has_bound && !bounds_too ? family->bounded : 0u);
+}
+
+static bool is_open(const berth__shape *shape) {
+  for (uint32_t i = 0; i < shape->rank; i++)
+    if (shape->dim[i] == BERTH__DIM_UNKNOWN) return true;
+  return false;
+}
+
+/* A loop's trips decide shapes only where something is stacked, and a condition only where the sides differ. */
+static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_t operand, bool bounds_too) {
+  if (operand >= 32 || !(valued_operands(node, bounds_too) >> operand & 1u)) return false;
+  if (node->op->code == BERTH__OP_choose) return is_open(&graph->values[node->out[0]].shape);
+  return node->op->code != BERTH__OP_loop_end ||
+         node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
+}
+
 /* An op that reads shapes alone passes no demand on: its result is known whatever the elements are. */
-static void mark_demanded(const berth_graph *graph, bool *demanded) {
+static void mark_demanded(const berth_graph *graph, bool bounds_too, bool *demanded) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     const berth__node *node = &graph->nodes[n];
     bool wanted = false;
     for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
     for (uint32_t i = 0; i < node->n_in; i++) {
-      bool is_valued = i < 32 && (node->op->family->valued >> i & 1u);
-      if (node->in[i] != BERTH_VALUE_NONE && (is_valued || (wanted && !berth__op_reads_shape_only(node->op))))
+      if (node->in[i] != BERTH_VALUE_NONE &&
+          (is_valued(graph, node, i, bounds_too) || (wanted && !berth__op_reads_shape_only(node->op))))
         demanded[node->in[i]] = true;
     }
   }
@@ -19,8 +40,10 @@ int berth_graph_shapes_depend(const berth_graph *graph, berth_value input) {
   if (graph == NULL || input >= graph->n_values || graph->values[input].kind != BERTH_VALUE_INPUT) return 0;
   bool *demanded = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *demanded);
   if (demanded == NULL) return 0;
-  mark_demanded(graph, demanded);
-  int result = demanded[input];
+  mark_demanded(graph, false, demanded);
+  const bool must_be_known = demanded[input];
+  mark_demanded(graph, true, demanded);
+  const int result = must_be_known ? BERTH_SHAPES_NEED : demanded[input] ? BERTH_SHAPES_BOUNDED : BERTH_SHAPES_FREE;
   berth__free(graph->ctx, demanded);
   return result;
 }
@@ -42,17 +65,18 @@ static berth_status check_fix(const berth_graph *graph, berth_value value, berth
 static berth_status infer_again(berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
   berth_context *ctx = graph->ctx;
-  berth_type *types = berth__alloc_array_zero(ctx, node->n_out, sizeof *types);
-  berth__shape *shapes = berth__alloc_array_zero(ctx, node->n_out, sizeof *shapes);
+  berth__value *results = berth__alloc_array_zero(ctx, node->n_out, sizeof *results);
   berth_status status = BERTH_OK;
-  if (types == NULL || shapes == NULL)
+  if (results == NULL)
     status = berth__fail_nomem(err, "inference");
   else
     status = berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, graph->values[node->out[0]].name,
-                                types, shapes, node->n_out, err);
-  for (uint32_t i = 0; status == BERTH_OK && i < node->n_out; i++) graph->values[node->out[i]].shape = shapes[i];
-  berth__free(ctx, types);
-  berth__free(ctx, shapes);
+                                results, node->n_out, err);
+  for (uint32_t i = 0; status == BERTH_OK && i < node->n_out; i++) {
+    graph->values[node->out[i]].shape = results[i].shape;
+    graph->values[node->out[i]].bounded = results[i].bounded;
+  }
+  berth__free(ctx, results);
   return status == BERTH_OK ? berth__graph_evaluate_small(graph, index, err) : status;
 }
 

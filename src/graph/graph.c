@@ -24,6 +24,8 @@ berth_status berth_graph_create(berth_context *ctx, const char *name, berth_grap
 static void free_value(berth_context *ctx, berth__value *value) {
   berth__free(ctx, value->name);
   berth__blob_release(value->blob);
+  berth__blob_release(value->low);
+  berth__blob_release(value->high);
 }
 
 void berth_graph_destroy(berth_graph *graph) {

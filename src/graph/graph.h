@@ -16,9 +16,11 @@ typedef struct berth__value {
   berth_value_kind kind;
   berth_type type;
   berth__shape shape;
+  uint32_t bounded;  /* bit k: shape.dim[k] is an upper bound; the true extent is known when a run has come here */
   uint32_t node;     /* kind NODE: which */
   const void *data;  /* constants, params with weights, and results that binding could compute */
   berth__blob *blob; /* constants and computed results: what holds data */
+  berth__blob *low, *high; /* what its elements lie between (enclose.c); NULL: not known */
 } berth__value;
 
 typedef struct berth__node {
@@ -43,6 +45,7 @@ typedef struct berth__keep {
 
 struct berth_graph {
   berth_context *ctx;
+  bool is_bound; /* binding made it: what is still open depends on elements */
   char *name;
   char *weights_path; /* as the text form says it; NULL: none */
   berth__value *values;
@@ -85,10 +88,10 @@ bool berth__value_size(const berth__value *value, uint64_t *out);
 berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
                                  const berth_attr *attrs, size_t n_attrs, const char *const *names, berth_value *out,
                                  size_t n_out, berth_error *err);
-/* Runs the inference of one node; `label` names it in errors. types and shapes have n_out entries. */
+/* infer.c: the inference of one node; `label` names it in errors. Sets type, shape and bounded of n_out results. */
 berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
-                                const berth_attr *attrs, const char *label, berth_type *types, berth__shape *shapes,
-                                size_t n_out, berth_error *err);
+                                const berth_attr *attrs, const char *label, berth__value *results, size_t n_out,
+                                berth_error *err);
 
 /* Values (graph.c). */
 berth_status berth__graph_check_name(const berth_graph *graph, const char *name, berth_error *err);
@@ -109,9 +112,24 @@ berth_status berth__graph_evaluate_small(berth_graph *graph, uint32_t node, bert
 /* The same for a value and the small ones that it is made from, in a graph that need not be bound. */
 berth_status berth__graph_evaluate_value(berth_graph *graph, berth_value value, berth_error *err);
 
+/* Runs a node's kernel on operands that are given as tensors; blobs has n_out entries, of which those that were made
+ * are set, also on failure. */
+berth_status berth__graph_compute(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
+                                  berth__blob **blobs, berth_error *err);
+/* enclose.c: what the results of a node lie between, where they follow from extents that are bounds. Where both ends
+ * meet, the results are known. */
+berth_status berth__graph_enclose(berth_graph *graph, uint32_t node, berth_error *err);
+
 /* Takes out the nodes that are marked (one flag a node); values keep their numbers, and the results of those nodes
  * become constants where their data is known and dropped values otherwise. */
 void berth__graph_remove_nodes(berth_graph *graph, const bool *remove);
+
+/* What is in a graph at a moment, to go back to. Outputs must not have been named since. */
+typedef struct berth__graph_mark {
+  size_t n_values, n_nodes, n_inputs, n_params, n_dims;
+} berth__graph_mark;
+berth__graph_mark berth__graph_mark_now(const berth_graph *graph);
+void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark);
 
 /* A copy with the same numbers; constants and weights are shared. */
 berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err);

@@ -22,12 +22,14 @@ static berth_tensor as_line(berth_type type, const void *data, uint64_t count) {
   return line;
 }
 
-/* NaNs have bits that digits do not show, and so has a bool that a caller made of another byte than 0 and 1. */
+/* NaNs have bits that digits do not show, and so has a bool that a caller made of another byte than 0 and 1. Integers
+ * of the text form have 63 bits. */
 static bool loses_bits(const berth_tensor *line) {
   const unsigned char *bytes = line->data;
   for (int64_t i = 0; i < line->dim[0]; i++) {
     if (berth__type_is_float(line->type) && isnan(berth__load_f64(line, i))) return true;
     if (line->type == BERTH_BOOL && bytes[i] > 1) return true;
+    if (line->type == BERTH_U64 && berth__load_i64(line, i) < 0) return true;
   }
   return false;
 }
@@ -71,6 +73,8 @@ static bool int_fits(berth_type type, int64_t value) {
     case BERTH_I8: return value >= INT8_MIN && value <= INT8_MAX;
     case BERTH_U8: return value >= 0 && value <= UINT8_MAX;
     case BERTH_I16: return value >= INT16_MIN && value <= INT16_MAX;
+    case BERTH_U16: return value >= 0 && value <= UINT16_MAX;
+    case BERTH_U64: return value >= 0;
     case BERTH_I32: return value >= INT32_MIN && value <= INT32_MAX;
     case BERTH_U32: return value >= 0 && value <= (int64_t)UINT32_MAX;
     case BERTH_BOOL: return value == 0 || value == 1;

@@ -54,6 +54,10 @@ berth_status berth_graph_value(const berth_graph *graph, berth_value value, bert
   return BERTH_OK;
 }
 
+uint32_t berth_graph_bounds(const berth_graph *graph, berth_value value) {
+  return value < graph->n_values ? graph->values[value].bounded : 0;
+}
+
 berth_status berth_graph_node(const berth_graph *graph, uint32_t node, berth_node_info *out, berth_error *err) {
   memset(out, 0, sizeof *out);
   if (node >= graph->n_nodes) return berth__fail(err, BERTH_INVALID, "the graph has no node %u", node);

@@ -1,5 +1,6 @@
 /* The verifier: whatever made a graph, this says whether it is sound, and names the node that is not. */
 #include "graph/graph.h"
+#include "graph/region.h"
 
 static berth_status verify_links(const berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
@@ -23,15 +24,18 @@ static berth_status verify_links(const berth_graph *graph, uint32_t index, berth
   return BERTH_OK;
 }
 
-static berth_status compare_results(const berth_graph *graph, const berth__node *node, const berth_type *types,
-                                    const berth__shape *shapes, berth_error *err) {
+static berth_status compare_results(const berth_graph *graph, const berth__node *node, const berth__value *results,
+                                    berth_error *err) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth__value *value = &graph->values[node->out[i]];
     char has[BERTH__SHAPE_TEXT], expected[BERTH__SHAPE_TEXT];
-    if (value->type != types[i] || !berth__shape_equal(&value->shape, &shapes[i]))
+    if (value->type != results[i].type || !berth__shape_equal(&value->shape, &results[i].shape))
       return berth__fail(err, BERTH_INVALID, "result '%s' is %s%s but its operands make it %s%s", value->name,
-                         berth_type_name(value->type), berth__shape_text(&value->shape, has), berth_type_name(types[i]),
-                         berth__shape_text(&shapes[i], expected));
+                         berth_type_name(value->type), berth__shape_text(&value->shape, has),
+                         berth_type_name(results[i].type), berth__shape_text(&results[i].shape, expected));
+    if (value->bounded != results[i].bounded)
+      return berth__fail(err, BERTH_INVALID, "result '%s' has other extents that are bounds than its operands make",
+                         value->name);
   }
   return BERTH_OK;
 }
@@ -46,20 +50,17 @@ static berth_status verify_node(const berth_graph *graph, uint32_t index, berth_
                               node->op->name);
   }
   const char *label = graph->values[node->out[0]].name;
-  berth_type *types = berth__alloc_array_zero(ctx, node->n_out, sizeof *types);
-  berth__shape *shapes = berth__alloc_array_zero(ctx, node->n_out, sizeof *shapes);
-  if (types == NULL || shapes == NULL) {
+  berth__value *results = berth__alloc_array_zero(ctx, node->n_out, sizeof *results);
+  if (results == NULL) {
     status = berth__fail_nomem(err, "verification");
   } else {
-    status =
-        berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, types, shapes, node->n_out, err);
+    status = berth__graph_infer(graph, node->op, node->in, node->n_in, node->attrs, label, results, node->n_out, err);
     if (status == BERTH_OK) {
-      status = compare_results(graph, node, types, shapes, err);
+      status = compare_results(graph, node, results, err);
       if (status != BERTH_OK) berth__fail_within(err, status, "node '%s' (%s)", label, node->op->name);
     }
   }
-  berth__free(ctx, types);
-  berth__free(ctx, shapes);
+  berth__free(ctx, results);
   return status;
 }
 
@@ -76,10 +77,18 @@ static berth_status verify_makers(const berth_graph *graph, berth_error *err) {
   return BERTH_OK;
 }
 
+static berth_status verify_loops(const berth_graph *graph, berth_error *err) {
+  berth__regions regions;
+  BERTH__TRY(berth__regions_create(graph, &regions, err));
+  berth__regions_free(graph->ctx, &regions);
+  return BERTH_OK;
+}
+
 berth_status berth_graph_verify(const berth_graph *graph, berth_error *err) {
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   for (uint32_t i = 0; i < graph->n_nodes; i++) BERTH__TRY(verify_node(graph, i, err));
   BERTH__TRY(verify_makers(graph, err));
+  BERTH__TRY(verify_loops(graph, err));
   if (graph->n_outputs == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output; name one with berth_graph_output", graph->name);
   for (size_t i = 0; i < graph->n_outputs; i++)

@@ -29,8 +29,8 @@
 #define MAX_HEADER 65536u /* numpy itself reads no more than 10,000 characters without being asked to */
 
 const berth__npy_kind berth__npy_kinds[BERTH__NPY_KINDS] = {
-    {"f2", BERTH_F16}, {"f4", BERTH_F32}, {"f8", BERTH_F64}, {"i1", BERTH_I8},  {"u1", BERTH_U8},
-    {"i2", BERTH_I16}, {"i4", BERTH_I32}, {"i8", BERTH_I64}, {"u4", BERTH_U32}, {"b1", BERTH_BOOL}};
+    {"f2", BERTH_F16}, {"f4", BERTH_F32}, {"f8", BERTH_F64}, {"i1", BERTH_I8},   {"u1", BERTH_U8},  {"i2", BERTH_I16},
+    {"i4", BERTH_I32}, {"i8", BERTH_I64}, {"u4", BERTH_U32}, {"b1", BERTH_BOOL}, {"u2", BERTH_U16}, {"u8", BERTH_U64}};
 
 typedef struct header {
   berth_type type;

@@ -19,7 +19,7 @@ typedef struct berth__npy_kind {
   berth_type type;
 } berth__npy_kind;
 
-#define BERTH__NPY_KINDS 10
+#define BERTH__NPY_KINDS 12
 extern const berth__npy_kind berth__npy_kinds[BERTH__NPY_KINDS];
 
 #endif

@@ -71,9 +71,9 @@ static berth_status read_dtype(berth__json *json, tensor *t, berth_error *err) {
   static const struct {
     const char *text;
     berth_type type;
-  } types[] = {{"F32", BERTH_F32}, {"F64", BERTH_F64}, {"F16", BERTH_F16},  {"BF16", BERTH_BF16},
-               {"I8", BERTH_I8},   {"U8", BERTH_U8},   {"I16", BERTH_I16},  {"I32", BERTH_I32},
-               {"I64", BERTH_I64}, {"U32", BERTH_U32}, {"BOOL", BERTH_BOOL}};
+  } types[] = {{"F32", BERTH_F32},   {"F64", BERTH_F64}, {"F16", BERTH_F16}, {"BF16", BERTH_BF16}, {"I8", BERTH_I8},
+               {"U8", BERTH_U8},     {"I16", BERTH_I16}, {"I32", BERTH_I32}, {"I64", BERTH_I64},   {"U32", BERTH_U32},
+               {"BOOL", BERTH_BOOL}, {"U16", BERTH_U16}, {"U64", BERTH_U64}};
   berth__json_token token;
   BERTH__TRY(berth__json_expect(json, BERTH__JSON_STRING, "dtype must be a string", &token, err));
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -84,7 +84,7 @@ static berth_status read_dtype(berth__json *json, tensor *t, berth_error *err) {
   }
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "type %.*s is not supported; convert it to one of F32 F64 F16 BF16 I8 U8 "
-                     "I16 I32 I64 U32 BOOL",
+                     "I16 I32 I64 U16 U32 U64 BOOL",
                      token.size < 32 ? (int)token.size : 32, token.text);
 }
 

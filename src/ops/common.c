@@ -12,8 +12,8 @@ bool berth__type_is_float(berth_type type) {
 }
 
 bool berth__type_is_int(berth_type type) {
-  return type == BERTH_I8 || type == BERTH_U8 || type == BERTH_I16 || type == BERTH_I32 || type == BERTH_I64 ||
-         type == BERTH_U32;
+  return type == BERTH_I8 || type == BERTH_U8 || type == BERTH_I16 || type == BERTH_U16 || type == BERTH_I32 ||
+         type == BERTH_U32 || type == BERTH_I64;
 }
 
 static berth_status fail_type(const berth__infer *infer, uint32_t operand, const char *expected, berth_error *err) {
@@ -45,7 +45,7 @@ berth_status berth__want_numeric(const berth__infer *infer, uint32_t operand, be
 
 berth_status berth__want_bits(const berth__infer *infer, uint32_t operand, berth_error *err) {
   berth_type type = infer->in_type[operand];
-  if (type == BERTH_BOOL || berth__type_is_int(type)) return BERTH_OK;
+  if (type == BERTH_BOOL || type == BERTH_U64 || berth__type_is_int(type)) return BERTH_OK;
   return fail_type(infer, operand, "bool or an integer type", err);
 }
 
@@ -55,6 +55,7 @@ void berth__int_limits(berth_type type, int64_t *low, int64_t *high) {
     case BERTH_I8: *low = INT8_MIN, *high = INT8_MAX; return;
     case BERTH_U8: *high = UINT8_MAX; return;
     case BERTH_I16: *low = INT16_MIN, *high = INT16_MAX; return;
+    case BERTH_U16: *high = UINT16_MAX; return;
     case BERTH_I32: *low = INT32_MIN, *high = INT32_MAX; return;
     case BERTH_U32: *high = UINT32_MAX; return;
     case BERTH_BOOL: *high = 1; return;

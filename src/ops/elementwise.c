@@ -6,15 +6,16 @@
 
 berth__class berth__class_of(berth_type type) {
   if (type == BERTH_F64) return BERTH__CLASS_F64;
+  if (type == BERTH_U64) return BERTH__CLASS_U64;
   return berth__type_is_float(type) ? BERTH__CLASS_F32 : BERTH__CLASS_I64;
 }
 
 berth_type berth__class_type(berth__class cls) {
-  static const berth_type types[] = {BERTH_F32, BERTH_F64, BERTH_I64};
+  static const berth_type types[BERTH__CLASSES] = {BERTH_F32, BERTH_F64, BERTH_I64, BERTH_U64};
   return types[cls];
 }
 
-bool berth__is_class_type(berth_type type) { return type == BERTH_F32 || type == BERTH_F64 || type == BERTH_I64; }
+bool berth__is_class_type(berth_type type) { return type == berth__class_type(berth__class_of(type)); }
 
 /* ---- In ------------------------------------------------------------------------------------------------------- */
 
@@ -42,6 +43,7 @@ static void gather_i64(int64_t *dst, berth_type type, const void *data, int64_t 
     case BERTH_I8: GATHER(int8_t, x);
     case BERTH_U8: GATHER(uint8_t, x);
     case BERTH_I16: GATHER(int16_t, x);
+    case BERTH_U16: GATHER(uint16_t, x);
     case BERTH_I32: GATHER(int32_t, x);
     case BERTH_U32: GATHER(uint32_t, x);
     case BERTH_BOOL: GATHER(uint8_t, x != 0);
@@ -58,8 +60,10 @@ void berth__gather_f64(double *dst, berth_type type, const void *data, int64_t i
     case BERTH_I8: GATHER(int8_t, x);
     case BERTH_U8: GATHER(uint8_t, x);
     case BERTH_I16: GATHER(int16_t, x);
+    case BERTH_U16: GATHER(uint16_t, x);
     case BERTH_I32: GATHER(int32_t, x);
     case BERTH_U32: GATHER(uint32_t, x);
+    case BERTH_U64: GATHER(uint64_t, (double)x);
     case BERTH_BOOL: GATHER(uint8_t, x != 0);
     default: GATHER(int64_t, (double)x);
   }
@@ -75,7 +79,9 @@ void berth__gather(berth__class cls, void *dst, berth_type type, const void *dat
   switch (cls) {
     case BERTH__CLASS_F32: gather_f32(dst, type, data, index, step, count); return;
     case BERTH__CLASS_F64: berth__gather_f64(dst, type, data, index, step, count); return;
-    case BERTH__CLASS_I64: gather_i64(dst, type, data, index, step, count); return;
+    case BERTH__CLASS_I64:
+    case BERTH__CLASS_U64: gather_i64(dst, type, data, index, step, count); return; /* the same bits */
+    case BERTH__CLASSES: return;
   }
 }
 
@@ -96,6 +102,11 @@ static int64_t saturate(double x, int64_t low, int64_t high) {
   return truncated < low ? low : truncated > high ? high : truncated;
 }
 
+static uint64_t saturate_u64(double x) {
+  if (!(x > 0)) return 0; /* NaN too */
+  return x >= 0x1p64 ? UINT64_MAX : (uint64_t)x;
+}
+
 static void scatter_f32(const float *src, berth_type type, void *data, int64_t index, int64_t step, int64_t count) {
   int64_t low, high;
   berth__int_limits(type, &low, &high);
@@ -107,8 +118,10 @@ static void scatter_f32(const float *src, berth_type type, void *data, int64_t i
     case BERTH_I8: SCATTER(int8_t, (int8_t)saturate((double)src[i], low, high));
     case BERTH_U8: SCATTER(uint8_t, (uint8_t)saturate((double)src[i], low, high));
     case BERTH_I16: SCATTER(int16_t, (int16_t)saturate((double)src[i], low, high));
+    case BERTH_U16: SCATTER(uint16_t, (uint16_t)saturate((double)src[i], low, high));
     case BERTH_I32: SCATTER(int32_t, (int32_t)saturate((double)src[i], low, high));
     case BERTH_U32: SCATTER(uint32_t, (uint32_t)saturate((double)src[i], low, high));
+    case BERTH_U64: SCATTER(uint64_t, saturate_u64((double)src[i]));
     case BERTH_BOOL: SCATTER(uint8_t, src[i] != 0.0f);
     default: SCATTER(int64_t, saturate((double)src[i], low, high));
   }
@@ -125,8 +138,10 @@ static void scatter_f64(const double *src, berth_type type, void *data, int64_t 
     case BERTH_I8: SCATTER(int8_t, (int8_t)saturate(src[i], low, high));
     case BERTH_U8: SCATTER(uint8_t, (uint8_t)saturate(src[i], low, high));
     case BERTH_I16: SCATTER(int16_t, (int16_t)saturate(src[i], low, high));
+    case BERTH_U16: SCATTER(uint16_t, (uint16_t)saturate(src[i], low, high));
     case BERTH_I32: SCATTER(int32_t, (int32_t)saturate(src[i], low, high));
     case BERTH_U32: SCATTER(uint32_t, (uint32_t)saturate(src[i], low, high));
+    case BERTH_U64: SCATTER(uint64_t, saturate_u64(src[i]));
     case BERTH_BOOL: SCATTER(uint8_t, src[i] != 0.0);
     default: SCATTER(int64_t, saturate(src[i], low, high));
   }
@@ -134,11 +149,12 @@ static void scatter_f64(const double *src, berth_type type, void *data, int64_t 
 
 /* An integer of more than 53 bits as a double whose last bit says that something was cut off, so that rounding it
  * further to a half float gives what rounding the integer itself would. */
-static double sticky_f64(int64_t x) {
-  uint64_t magnitude = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+static double sticky_u64(uint64_t magnitude) {
   if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(0x7ff)) | ((magnitude & 0x7ff) ? 0x800 : 0);
-  return x < 0 ? -(double)magnitude : (double)magnitude;
+  return (double)magnitude;
 }
+
+static double sticky_f64(int64_t x) { return x < 0 ? -sticky_u64(0 - (uint64_t)x) : sticky_u64((uint64_t)x); }
 
 static void scatter_i64(const int64_t *src, berth_type type, void *data, int64_t index, int64_t step, int64_t count) {
   switch (type) {
@@ -149,10 +165,22 @@ static void scatter_i64(const int64_t *src, berth_type type, void *data, int64_t
     case BERTH_I8: SCATTER(int8_t, (int8_t)src[i]);
     case BERTH_U8: SCATTER(uint8_t, (uint8_t)src[i]);
     case BERTH_I16: SCATTER(int16_t, (int16_t)src[i]);
+    case BERTH_U16: SCATTER(uint16_t, (uint16_t)src[i]);
     case BERTH_I32: SCATTER(int32_t, (int32_t)src[i]);
     case BERTH_U32: SCATTER(uint32_t, (uint32_t)src[i]);
     case BERTH_BOOL: SCATTER(uint8_t, src[i] != 0);
-    default: SCATTER(int64_t, src[i]);
+    default: SCATTER(int64_t, src[i]); /* u64 has the same bits */
+  }
+}
+
+/* Only as a float does a u64 look other than the i64 of the same bits. */
+static void scatter_u64(const uint64_t *src, berth_type type, void *data, int64_t index, int64_t step, int64_t count) {
+  switch (type) {
+    case BERTH_F32: SCATTER(float, (float)src[i]);
+    case BERTH_F64: SCATTER(double, (double)src[i]);
+    case BERTH_F16: SCATTER(uint16_t, berth__f64_to_f16(sticky_u64(src[i])));
+    case BERTH_BF16: SCATTER(uint16_t, berth__f64_to_bf16(sticky_u64(src[i])));
+    default: scatter_i64((const int64_t *)src, type, data, index, step, count);
   }
 }
 
@@ -167,6 +195,8 @@ void berth__scatter(berth__class cls, const void *src, berth_type type, void *da
     case BERTH__CLASS_F32: scatter_f32(src, type, data, index, step, count); return;
     case BERTH__CLASS_F64: scatter_f64(src, type, data, index, step, count); return;
     case BERTH__CLASS_I64: scatter_i64(src, type, data, index, step, count); return;
+    case BERTH__CLASS_U64: scatter_u64(src, type, data, index, step, count); return;
+    case BERTH__CLASSES: return;
   }
 }
 

@@ -1,6 +1,6 @@
-/* Blocks of elements. Kernels compute in one of three classes (f32 for f32, f16 and bf16; f64; i64 for integers and
- * bool), on short contiguous blocks. Strides, broadcasting and the other types are dealt with here, on the way in and
- * out; a contiguous operand whose type is its class is used where it lies. */
+/* Blocks of elements. Kernels compute in one of four classes (f32 for f32, f16 and bf16; f64; i64 for integers and
+ * bool; u64, which few ops take), on short contiguous blocks. Strides, broadcasting and the other types are dealt with
+ * here, on the way in and out; a contiguous operand whose type is its class is used where it lies. */
 #ifndef BERTH_OPS_ELEMENTWISE_H
 #define BERTH_OPS_ELEMENTWISE_H
 
@@ -11,11 +11,13 @@
 typedef enum berth__class {
   BERTH__CLASS_F32,
   BERTH__CLASS_F64,
-  BERTH__CLASS_I64
+  BERTH__CLASS_I64,
+  BERTH__CLASS_U64,
+  BERTH__CLASSES
 } berth__class;
 berth__class berth__class_of(berth_type type);
 berth_type berth__class_type(berth__class cls);
-bool berth__is_class_type(berth_type type); /* f32, f64, i64: elements can be used in place */
+bool berth__is_class_type(berth_type type); /* f32, f64, i64, u64: elements can be used in place */
 
 /* count elements from data[index], step apart, into a block. Types: of that class; to f64: any. */
 void berth__gather(berth__class cls, void *dst, berth_type type, const void *data, int64_t index, int64_t step,

@@ -30,14 +30,17 @@ static inline int64_t pow_negative(int64_t x, int64_t n) {
   return x == -1 ? ((n & 1) ? -1 : 1) : 0;
 }
 
-static inline int64_t pow_i64(int64_t x, int64_t n) {
-  uint64_t result = 1, base = (uint64_t)x;
-  if (n < 0) return pow_negative(x, n);
+static inline uint64_t pow_u64(uint64_t base, uint64_t n) {
+  uint64_t result = 1;
   for (; n > 0; n >>= 1) {
     if (n & 1) result *= base;
     base *= base;
   }
-  return (int64_t)result;
+  return result;
+}
+
+static inline int64_t pow_i64(int64_t x, int64_t n) {
+  return n < 0 ? pow_negative(x, n) : (int64_t)pow_u64((uint64_t)x, (uint64_t)n);
 }
 
 /* ---- Floats --------------------------------------------------------------------------------------------------- */
@@ -73,6 +76,9 @@ static inline double mod_f64(double x, double y) {
   LOOP(name##_block_f64, double, in_f64)      \
   LOOP(name##_block_i64, int64_t, in_i64)
 
+/* Where the bits of an unsigned result are not those of a signed one. */
+#define UNSIGNED(name, in_u64) LOOP(name##_block_u64, uint64_t, in_u64)
+
 NUMERIC(add, x + y, x + y, (int64_t)((uint64_t)x + (uint64_t)y))
 NUMERIC(sub, x - y, x - y, (int64_t)((uint64_t)x - (uint64_t)y))
 NUMERIC(mul, x *y, x *y, (int64_t)((uint64_t)x *(uint64_t)y))
@@ -83,38 +89,46 @@ NUMERIC(min, x < y || x != x ? x : y, x < y || x != x ? x : y, x < y ? x : y)
 NUMERIC(max, x > y || x != x ? x : y, x > y || x != x ? x : y, x > y ? x : y)
 NUMERIC(mod, mod_f32(x, y), mod_f64(x, y), mod_i64(x, y))
 NUMERIC(fmod, fmodf(x, y), fmod(x, y), fmod_i64(x, y))
+UNSIGNED(div, y == 0 ? 0 : x / y)
+UNSIGNED(pow, pow_u64(x, y))
+UNSIGNED(min, x < y ? x : y)
+UNSIGNED(max, x > y ? x : y)
+UNSIGNED(mod, y == 0 ? 0 : x % y)
 /* Bools come in as 0 and 1, so the bitwise forms are the logical ones too. */
 LOOP(and_block_i64, int64_t, x &y)
 LOOP(or_block_i64, int64_t, x | y)
 LOOP(xor_block_i64, int64_t, x ^ y)
 
 typedef struct blocks {
-  berth__block_fn of[3]; /* by class; NULL: the op has no such types */
+  berth__block_fn of[BERTH__CLASSES]; /* NULL: the op has no such types */
 } blocks;
 
-#define NUMERIC_OP(name)                                     \
-  {                                                          \
-    { name##_block_f32, name##_block_f64, name##_block_i64 } \
+/* unsigned_as: what u64 runs as, i64 where the bits are the same. */
+#define NUMERIC_OP(name, unsigned_as)                                                    \
+  {                                                                                      \
+    { name##_block_f32, name##_block_f64, name##_block_i64, name##_block_##unsigned_as } \
   }
-#define BITS_OP(name)                \
-  {                                  \
-    { NULL, NULL, name##_block_i64 } \
+#define BITS_OP(name)                                  \
+  {                                                    \
+    { NULL, NULL, name##_block_i64, name##_block_i64 } \
   }
 
 static const blocks table[BERTH__OP_COUNT] = {
-    [BERTH__OP_add] = NUMERIC_OP(add), [BERTH__OP_sub] = NUMERIC_OP(sub), [BERTH__OP_mul] = NUMERIC_OP(mul),
-    [BERTH__OP_div] = NUMERIC_OP(div), [BERTH__OP_pow] = NUMERIC_OP(pow), [BERTH__OP_min] = NUMERIC_OP(min),
-    [BERTH__OP_max] = NUMERIC_OP(max), [BERTH__OP_mod] = NUMERIC_OP(mod), [BERTH__OP_and] = BITS_OP(and),
-    [BERTH__OP_or] = BITS_OP(or),      [BERTH__OP_xor] = BITS_OP(xor),
+    [BERTH__OP_add] = NUMERIC_OP(add, i64), [BERTH__OP_sub] = NUMERIC_OP(sub, i64),
+    [BERTH__OP_mul] = NUMERIC_OP(mul, i64), [BERTH__OP_div] = NUMERIC_OP(div, u64),
+    [BERTH__OP_pow] = NUMERIC_OP(pow, u64), [BERTH__OP_min] = NUMERIC_OP(min, u64),
+    [BERTH__OP_max] = NUMERIC_OP(max, u64), [BERTH__OP_mod] = NUMERIC_OP(mod, u64),
+    [BERTH__OP_and] = BITS_OP(and),         [BERTH__OP_or] = BITS_OP(or),
+    [BERTH__OP_xor] = BITS_OP(xor),
 };
-static const blocks fmod_blocks = NUMERIC_OP(fmod);
+static const blocks fmod_blocks = {{fmod_block_f32, fmod_block_f64, fmod_block_i64, mod_block_u64}};
 
 static berth_status infer_binary(berth__infer *infer, berth_error *err) {
   int64_t fmod_attr = infer->attrs[ATTR_FMOD].i;
-  if (table[infer->op->code].of[BERTH__CLASS_F32])
-    BERTH__TRY(berth__want_numeric(infer, 0, err));
-  else
+  if (!table[infer->op->code].of[BERTH__CLASS_F32])
     BERTH__TRY(berth__want_bits(infer, 0, err));
+  else if (infer->in_type[0] != BERTH_U64)
+    BERTH__TRY(berth__want_numeric(infer, 0, err));
   BERTH__TRY(berth__want_same_type(infer, 0, 1, err));
   if (fmod_attr != 0 && (fmod_attr != 1 || infer->op->code != BERTH__OP_mod))
     return berth__fail(err, BERTH_INVALID, "attribute 'fmod' belongs to the op mod alone and is 0 or 1");

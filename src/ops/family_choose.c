@@ -1,7 +1,7 @@
 /* choose: the second operand where the condition is true, the third where it is false; all of it, not element by
  * element. It is what an ONNX If becomes. When the condition is known, binding puts the chosen operand in its place and
- * nothing of the other one is kept; until then an operand that there is no way to make may be left out, with the
- * reason. */
+ * nothing of the other one is kept. An operand that there is no way to make may be left out, with the reason, which a
+ * run tells that would take it. */
 #include <string.h>
 
 #include "ops/operand.h"
@@ -26,14 +26,19 @@ static berth_status check_condition(const berth__infer *infer, berth_error *err)
   return BERTH_OK;
 }
 
-/* What both have in common; dimensions that differ are open until the condition is known. */
+/* What both have in common; dimensions that differ are open until the condition is known, and at most the larger
+ * one. */
 static berth_status common_shape(berth__infer *infer, berth_error *err) {
   const berth__shape *a = &infer->in_shape[THEN], *b = &infer->in_shape[ELSE];
   BERTH__TRY(berth__want_same_type(infer, THEN, ELSE, err));
   BERTH__TRY(berth__want_rank(infer, ELSE, a->rank, a->rank, err));
   infer->out_shape[0] = *a;
-  for (uint32_t i = 0; i < a->rank; i++)
-    if (a->dim[i] != b->dim[i]) infer->out_shape[0].dim[i] = BERTH__DIM_UNKNOWN;
+  for (uint32_t i = 0; i < a->rank; i++) {
+    if (a->dim[i] == b->dim[i]) continue;
+    const bool has_bound = infer->wants_bounds && berth__dim_is_fixed(a->dim[i]) && berth__dim_is_fixed(b->dim[i]);
+    const int64_t larger = a->dim[i] > b->dim[i] ? a->dim[i] : b->dim[i];
+    infer->out_shape[0].dim[i] = has_bound ? larger : BERTH__DIM_UNKNOWN;
+  }
   return BERTH_OK;
 }
 
@@ -59,6 +64,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   if (one >= call->n_in || call->in[one].data == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
                        call->attrs[REASON].s);
+  if (call->in[one].data == call->out[0].data) return BERTH_OK;
   memmove((char *)call->out[0].data + (size_t)call->begin * size,
           (const char *)call->in[one].data + (size_t)call->begin * size, (size_t)(call->end - call->begin) * size);
   return BERTH_OK;
@@ -71,4 +77,5 @@ const berth__family berth__family_choose = {
     .items = items,
     .kernel = kernel,
     .valued = 1u << CONDITION,
+    .bounded = 1u << CONDITION,
 };

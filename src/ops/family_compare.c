@@ -10,10 +10,11 @@
     for (int64_t i = 0; i < count; i++) o[i] = a[i] operator b[i];                       \
   }
 
-#define COMPARE(name, operator)            \
-  LOOP(name##_block_f32, float, operator)  \
-  LOOP(name##_block_f64, double, operator) \
-  LOOP(name##_block_i64, int64_t, operator)
+#define COMPARE(name, operator)             \
+  LOOP(name##_block_f32, float, operator)   \
+  LOOP(name##_block_f64, double, operator)  \
+  LOOP(name##_block_i64, int64_t, operator) \
+  LOOP(name##_block_u64, uint64_t, operator)
 
 COMPARE(eq, ==)
 COMPARE(ne, !=)
@@ -22,8 +23,9 @@ COMPARE(le, <=)
 COMPARE(gt, >)
 COMPARE(ge, >=)
 
-#define ROW(name) [BERTH__OP_##name] = {name##_block_f32, name##_block_f64, name##_block_i64}
-static const berth__block_fn table[BERTH__OP_COUNT][3] = {ROW(eq), ROW(ne), ROW(lt), ROW(le), ROW(gt), ROW(ge)};
+#define ROW(name) [BERTH__OP_##name] = {name##_block_f32, name##_block_f64, name##_block_i64, name##_block_u64}
+static const berth__block_fn table[BERTH__OP_COUNT][BERTH__CLASSES] = {ROW(eq), ROW(ne), ROW(lt),
+                                                                       ROW(le), ROW(gt), ROW(ge)};
 
 static berth_status infer_compare(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_same_type(infer, 0, 1, err));

@@ -88,16 +88,29 @@ static void narrow_axis(const slices *s, uint32_t k, int64_t *dim) {
     *dim = BERTH__DIM_UNKNOWN;
 }
 
+/* Slices forward up to ends of which only upper bounds are known: they are the longer the larger these are. */
+static bool bound_ends(const berth__infer *infer, slices *s) {
+  if (!s->list[STARTS].known || !s->list[AXES].known || !s->list[STEPS].known) return false;
+  for (uint32_t k = 0; k < s->list[STARTS].count; k++)
+    if (step_of(s, k) < 0) return false;
+  return berth__infer_naturals(infer, operand_of[ENDS], &s->list[ENDS]);
+}
+
 static berth_status infer(berth__infer *infer, berth_error *err) {
   berth__shape *out = &infer->out_shape[0];
   slices s;
   uint32_t axes;
   *out = infer->in_shape[0];
   infer->out_type[0] = infer->in_type[0];
-  for (uint32_t i = 0; i < N_LISTS; i++) BERTH__TRY(berth__infer_list(infer, i, operand_of[i], &s.list[i], err));
+  bool all_known = true;
+  for (uint32_t i = 0; i < N_LISTS; i++) {
+    BERTH__TRY(berth__infer_list(infer, i, operand_of[i], &s.list[i], err));
+    all_known = all_known && s.list[i].known;
+  }
   BERTH__TRY(check_lists(&s, out->rank, err));
   BERTH__TRY(berth__list_axes(&s.list[AXES], out->rank, &axes, err));
-  if (!s.list[AXES].known) { /* any axis may be cut */
+  if (infer->wants_bounds && !all_known && !bound_ends(infer, &s)) return BERTH_OK; /* no slice outgrows its axis */
+  if (!s.list[AXES].known) {                                                        /* any axis may be cut */
     for (uint32_t axis = 0; axis < out->rank; axis++) out->dim[axis] = BERTH__DIM_UNKNOWN;
     return BERTH_OK;
   }
@@ -151,5 +164,6 @@ const berth__family berth__family_narrow = {
     .kernel = kernel,
     .view = view,
     .valued = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
+    .bounded = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
     .attr_of = {[1] = STARTS + 1, [2] = ENDS + 1, [3] = AXES + 1, [4] = STEPS + 1},
 };

@@ -59,8 +59,9 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   infer->out_type[0] = infer->out_type[1] = BERTH_I64;
   infer->out_shape[0] = (berth__shape){.rank = 2, .dim = {BERTH__DIM_UNKNOWN, 3}};
   infer->out_shape[1] = (berth__shape){.rank = 1, .dim = {1}};
-  int64_t rows = most.given && most.known ? most.at[0] : 0, *out = &infer->out_shape[0].dim[0];
-  if ((most.given && !most.known) || !berth__dim_is_fixed(scores->dim[2])) return BERTH_OK;
+  const bool is_open = most.given && !most.known;
+  int64_t rows = !most.given ? 0 : is_open ? INT64_MAX : most.at[0], *out = &infer->out_shape[0].dim[0];
+  if ((is_open && !infer->wants_bounds) || !berth__dim_is_fixed(scores->dim[2])) return BERTH_OK;
   if (rows > scores->dim[2]) rows = scores->dim[2];
   if (rows < 0) rows = 0;
   BERTH__TRY(berth__dim_mul(rows, scores->dim[0], out, err));
@@ -158,5 +159,6 @@ const berth__family berth__family_non_max_suppression = {
     .scratch = scratch,
     .kernel = kernel,
     .valued = 1u << MOST,
+    .bounded = 1u << MOST,
     .attr_of = {[MOST] = ATTR_MOST + 1},
 };

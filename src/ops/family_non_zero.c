@@ -1,5 +1,5 @@
-/* non_zero: where the elements are that are not 0, one column each, in order. The number of columns depends on them, so
- * they must be known when a plan is made. */
+/* non_zero: where the elements are that are not 0, one column each, in order. How many columns there are depends on
+ * them; where only a run knows them, as many are planned as there are elements. */
 #include "ops/operand.h"
 #include "ops/registry.h"
 
@@ -13,8 +13,9 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   (void)err;
   infer->out_type[0] = BERTH_I64;
   infer->out_shape[0] = (berth__shape){.rank = 2, .dim = {infer->in_shape[0].rank, BERTH__DIM_UNKNOWN}};
-  if (x.data == NULL || !berth__shape_count(&infer->in_shape[0], &count)) return BERTH_OK;
-  for (int64_t i = 0; i < count; i++) columns += is_set(&x, i);
+  if (!berth__shape_count(&infer->in_shape[0], &count) || (x.data == NULL && !infer->wants_bounds)) return BERTH_OK;
+  if (x.data == NULL) columns = count;
+  for (int64_t i = 0; x.data != NULL && i < count; i++) columns += is_set(&x, i);
   infer->out_shape[0].dim[1] = columns;
   return BERTH_OK;
 }
@@ -33,4 +34,4 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__family berth__family_non_zero = {.infer = infer, .kernel = kernel, .valued = 1u};
+const berth__family berth__family_non_zero = {.infer = infer, .kernel = kernel, .valued = 1u, .bounded = 1u};

@@ -99,7 +99,7 @@ static berth_status check_value(const berth__infer *infer, berth_error *err) {
 static berth_status read_pads(const berth__infer *infer, berth__list *list, berth__list *axes, berth_error *err) {
   const uint32_t rank = infer->in_shape[0].rank;
   uint32_t mask;
-  BERTH__TRY(berth__infer_list(infer, PADS, PADS_OPERAND, list, err));
+  BERTH__TRY(berth__infer_most_list(infer, PADS, PADS_OPERAND, list, err));
   BERTH__TRY(berth__infer_list(infer, AXES, AXES_OPERAND, axes, err));
   BERTH__TRY(berth__list_axes(axes, rank, &mask, err));
   const uint32_t expected = 2 * (axes->given ? axes->count : rank);

@@ -1,4 +1,5 @@
-/* range: start, start + delta, ... before the limit. */
+/* range: start, start + delta, ... before the limit. Where only a run knows these, `most` says how many elements are
+ * planned; without it they are as many as the largest limit that is possible asks for. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -10,6 +11,10 @@ enum {
   LIMIT,
   DELTA,
   N_BOUNDS
+};
+static const berth_attr attrs[] = {{.name = "most", .kind = BERTH_ATTR_DIMS}};
+enum {
+  MOST
 };
 #define MAX_COUNT ((int64_t)1 << 48)
 
@@ -43,23 +48,39 @@ static berth_status count_ints(const berth_tensor *bound, int64_t *out, berth_er
   return BERTH_OK;
 }
 
+/* A limit that is not known may be replaced by the largest that it can be, as long as the range counts up. */
+static bool is_bounded(const berth__infer *infer, berth_tensor *bound) {
+  if (bound[START].data == NULL || bound[DELTA].data == NULL) return false;
+  bound[LIMIT] = berth__infer_most(infer, LIMIT);
+  return bound[LIMIT].data != NULL && berth__load_f64(&bound[DELTA], 0) > 0;
+}
+
+static berth_status count(const berth_tensor *bound, int64_t *out, berth_error *err) {
+  return berth__type_is_float(bound[START].type) ? count_floats(bound, out, err) : count_ints(bound, out, err);
+}
+
 static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth_attr *most = &infer->attrs[MOST];
   berth_tensor bound[N_BOUNDS];
   bool known = true;
   BERTH__TRY(berth__want_numeric(infer, START, err));
+  if (most->count > 1 || (most->count == 1 && most->dims[0].name == NULL && most->dims[0].extent < 0))
+    return berth__fail(err, BERTH_INVALID, "`most` is one extent of 0 or more");
   for (uint32_t k = 0; k < N_BOUNDS; k++) {
-    int64_t count;
+    int64_t elements;
     BERTH__TRY(berth__want_same_type(infer, 0, k, err));
-    if (berth__shape_count(&infer->in_shape[k], &count) && count != 1)
+    if (berth__shape_count(&infer->in_shape[k], &elements) && elements != 1)
       return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " has more than one element, or none", k);
     bound[k] = berth__infer_tensor(infer, k);
     known = known && bound[k].data != NULL;
   }
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = (berth__shape){.rank = 1, .dim = {BERTH__DIM_UNKNOWN}};
-  if (!known) return BERTH_OK;
   int64_t *out = &infer->out_shape[0].dim[0];
-  return berth__type_is_float(infer->in_type[0]) ? count_floats(bound, out, err) : count_ints(bound, out, err);
+  if (known) return count(bound, out, err);
+  if (!infer->wants_bounds) return BERTH_OK;
+  if (most->count == 1) return *out = infer->resolve(infer, &most->dims[0]), BERTH_OK;
+  return is_bounded(infer, bound) ? count(bound, out, err) : BERTH_OK;
 }
 
 static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
@@ -79,8 +100,12 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__family berth__family_range = {
+    .attrs = attrs,
+    .n_attrs = 1,
     .infer = infer,
     .items = items,
     .kernel = kernel,
     .valued = 1u << START | 1u << LIMIT | 1u << DELTA,
+    .bounded = 1u << START | 1u << LIMIT | 1u << DELTA,
+    .bound_attr = MOST + 1,
 };

@@ -1,4 +1,5 @@
-/* shape and size: what a tensor's extents are, as i64. Known as soon as dims are bound, so they never run. */
+/* shape and size: what a tensor's extents are, as i64. Known as soon as dims are bound, so that they run only where
+ * extents follow from data. */
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {{.name = "start", .kind = BERTH_ATTR_INT},

@@ -85,9 +85,11 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(parts_of(infer, &p, err));
   if (p.given) BERTH__TRY(check_parts(infer, &p, in->dim[axis], err));
   for (uint32_t k = 0; k < infer->n_out; k++) {
-    int64_t part = BERTH__DIM_UNKNOWN;
+    int64_t part = infer->wants_bounds ? in->dim[axis] : BERTH__DIM_UNKNOWN;
     if (p.given && p.known)
       part = part_at(&p, k);
+    else if (!p.given && infer->wants_bounds)
+      part = ceil_div(in->dim[axis], infer->n_out); /* the last part is not the longer the longer the axis is */
     else if (!p.given)
       BERTH__TRY(equal_part(in->dim[axis], infer->n_out, k, &part, err));
     infer->out_type[k] = infer->in_type[0];
@@ -155,5 +157,6 @@ const berth__family berth__family_split = {
     .kernel = kernel,
     .view = view,
     .valued = 1u << 1,
+    .bounded = 1u << 1,
     .attr_of = {[1] = PARTS + 1},
 };

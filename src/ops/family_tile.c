@@ -10,7 +10,7 @@ static const berth_attr attrs[] = {{.name = "repeats", .kind = BERTH_ATTR_INTS}}
 static berth_status infer(berth__infer *infer, berth_error *err) {
   berth__shape *out = &infer->out_shape[0];
   berth__list repeats;
-  BERTH__TRY(berth__infer_list(infer, 0, 1, &repeats, err));
+  BERTH__TRY(berth__infer_most_list(infer, 0, 1, &repeats, err));
   *out = infer->in_shape[0];
   infer->out_type[0] = infer->in_type[0];
   if (repeats.count != out->rank)

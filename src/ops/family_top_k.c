@@ -32,9 +32,10 @@ static berth_status infer_k(const berth__infer *infer, int64_t extent, int64_t *
   *k = infer->attrs[ATTR_K].i;
   if (is_operand) {
     berth__list list;
-    BERTH__TRY(berth__infer_list(infer, ATTR_K, IN_K, &list, err));
+    BERTH__TRY(berth__infer_most_list(infer, ATTR_K, IN_K, &list, err));
     if (list.count != 1) return berth__fail(err, BERTH_INVALID, "operand 1 has %u elements, expected one", list.count);
     *k = list.known ? list.at[0] : BERTH__DIM_UNKNOWN;
+    if (infer->wants_bounds && berth__dim_is_fixed(extent) && (!list.known || *k > extent)) *k = extent;
     if (!list.known) return BERTH_OK;
   }
   if (*k >= 0 && (!berth__dim_is_fixed(extent) || *k <= extent)) return BERTH_OK;
@@ -185,4 +186,5 @@ const berth__family berth__family_top_k = {.attrs = attrs_of_top_k,
                                            .scratch = top_k_scratch,
                                            .kernel = top_k_kernel,
                                            .valued = 1u << IN_K,
+                                           .bounded = 1u << IN_K,
                                            .attr_of = {[IN_K] = ATTR_K + 1}};

@@ -92,21 +92,29 @@ LOOP(not_block_i64, int64_t, ~x)
 LOOP(not_block_bool, int64_t, !x)
 
 typedef struct blocks {
-  berth__block_fn of[3]; /* by class; NULL: the op has no such types */
+  berth__block_fn of[BERTH__CLASSES]; /* by class; NULL: the op has no such types */
 } blocks;
 
 #define FLOAT_OP(name) [BERTH__OP_##name] = {{name##_block_f32, name##_block_f64, NULL}}
 #define NUMERIC_OP(name) [BERTH__OP_##name] = {{name##_block_f32, name##_block_f64, name##_block_i64}}
 
 static const blocks table[BERTH__OP_COUNT] = {
-    NUMERIC_OP(neg),     NUMERIC_OP(abs),    NUMERIC_OP(relu),     NUMERIC_OP(sign),
-    FLOAT_OP(exp),       FLOAT_OP(log),      FLOAT_OP(sqrt),       FLOAT_OP(rsqrt),
-    FLOAT_OP(sin),       FLOAT_OP(cos),      FLOAT_OP(tan),        FLOAT_OP(tanh),
-    FLOAT_OP(asin),      FLOAT_OP(acos),     FLOAT_OP(atan),       FLOAT_OP(sinh),
-    FLOAT_OP(cosh),      FLOAT_OP(asinh),    FLOAT_OP(acosh),      FLOAT_OP(atanh),
-    FLOAT_OP(expm1),     FLOAT_OP(softplus), FLOAT_OP(sigmoid),    FLOAT_OP(gelu),
-    FLOAT_OP(gelu_tanh), FLOAT_OP(silu),     FLOAT_OP(erf),        FLOAT_OP(round),
-    FLOAT_OP(floor),     FLOAT_OP(ceil),     FLOAT_OP(reciprocal), [BERTH__OP_not] = {{NULL, NULL, not_block_i64}},
+    NUMERIC_OP(neg),      NUMERIC_OP(abs),
+    NUMERIC_OP(relu),     NUMERIC_OP(sign),
+    FLOAT_OP(exp),        FLOAT_OP(log),
+    FLOAT_OP(sqrt),       FLOAT_OP(rsqrt),
+    FLOAT_OP(sin),        FLOAT_OP(cos),
+    FLOAT_OP(tan),        FLOAT_OP(tanh),
+    FLOAT_OP(asin),       FLOAT_OP(acos),
+    FLOAT_OP(atan),       FLOAT_OP(sinh),
+    FLOAT_OP(cosh),       FLOAT_OP(asinh),
+    FLOAT_OP(acosh),      FLOAT_OP(atanh),
+    FLOAT_OP(expm1),      FLOAT_OP(softplus),
+    FLOAT_OP(sigmoid),    FLOAT_OP(gelu),
+    FLOAT_OP(gelu_tanh),  FLOAT_OP(silu),
+    FLOAT_OP(erf),        FLOAT_OP(round),
+    FLOAT_OP(floor),      FLOAT_OP(ceil),
+    FLOAT_OP(reciprocal), [BERTH__OP_not] = {{NULL, NULL, not_block_i64, not_block_i64}},
 };
 
 static berth_status infer_unary(berth__infer *infer, berth_error *err) {

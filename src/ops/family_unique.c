@@ -1,6 +1,6 @@
 /* unique: the different elements of a tensor, or the different slices along an axis; where each comes first, which one
- * every element is, and how often each comes. How many there are depends on the elements, so they must be known when a
- * plan is made. */
+ * every element is, and how often each comes. How many there are depends on the elements; where only a run knows
+ * them, it is planned that all are different. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -39,6 +39,10 @@ static slices slices_of(berth_tensor data, uint32_t rank, const int64_t *dim, co
 }
 
 static int compare_elements(const berth_tensor *t, int64_t a, int64_t b) {
+  if (t->type == BERTH_U64) {
+    const uint64_t *x = t->data;
+    return (x[a] > x[b]) - (x[a] < x[b]);
+  }
   if (!berth__type_is_float(t->type)) {
     const int64_t x = berth__load_i64(t, a), y = berth__load_i64(t, b);
     return (x > y) - (x < y);
@@ -64,6 +68,15 @@ static int64_t first_like(const slices *s, int64_t k) {
   return first;
 }
 
+/* different: how many there are; n: how many slices. */
+static void set_shapes(const berth__shape *in, const berth_attr *attr, int64_t n, int64_t different, uint32_t n_out,
+                       berth__shape *out) {
+  for (uint32_t k = 0; k < n_out; k++) out[k] = (berth__shape){.rank = 1, .dim = {k == INVERSE ? n : different}};
+  if (attr[FLAT].i) return;
+  out[VALUES] = *in;
+  out[VALUES].dim[attr[AXIS].i < 0 ? attr[AXIS].i + in->rank : attr[AXIS].i] = different;
+}
+
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   const berth_attr *attr = infer->attrs;
@@ -75,21 +88,60 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   if (berth__shape_count(in, &count)) {
     const slices s = slices_of(data, in->rank, in->dim, attr);
     n = s.n;
-    if (data.data != NULL) different = 0;
+    if (data.data != NULL)
+      different = 0;
+    else if (infer->wants_bounds)
+      different = n;
     for (int64_t k = 0; data.data != NULL && k < s.n; k++) different += first_like(&s, k) == k;
   }
-  for (uint32_t k = 0; k < infer->n_out; k++) {
-    infer->out_type[k] = k == VALUES ? infer->in_type[0] : BERTH_I64;
-    infer->out_shape[k] = (berth__shape){.rank = 1, .dim = {k == INVERSE ? n : different}};
-  }
-  if (attr[FLAT].i) return BERTH_OK;
-  infer->out_shape[VALUES] = *in;
-  infer->out_shape[VALUES].dim[axis] = different;
+  for (uint32_t k = 0; k < infer->n_out; k++) infer->out_type[k] = k == VALUES ? infer->in_type[0] : BERTH_I64;
+  set_shapes(in, attr, n, different, infer->n_out, infer->out_shape);
   return BERTH_OK;
 }
 
-/* For every slice, the first that is like it. */
-static uint64_t scratch(const berth_op_call *call) { return (uint64_t)call->out[INVERSE].dim[0] * sizeof(int64_t); }
+/* For every slice its place in order, and for every different one where it comes first. */
+static uint64_t scratch(const berth_op_call *call) { return (uint64_t)call->out[INVERSE].dim[0] * 2 * sizeof(int64_t); }
+
+static bool is_before(const slices *s, int64_t a, int64_t b) {
+  const int order = compare(s, a, b);
+  return order != 0 ? order < 0 : a < b;
+}
+
+/* Moves the top of a heap with the last in order at its root down to where it belongs. */
+static void sift_down(const slices *s, int64_t *heap, int64_t at, int64_t n) {
+  const int64_t moved = heap[at];
+  for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+    if (child + 1 < n && is_before(s, heap[child], heap[child + 1])) child++;
+    if (!is_before(s, moved, heap[child])) break;
+    heap[at] = heap[child];
+  }
+  heap[at] = moved;
+}
+
+/* The slices in order, equal ones as they come; gives how many are different. */
+static int64_t sort(const slices *s, int64_t *order) {
+  int64_t different = s->n > 0;
+  for (int64_t k = 0; k < s->n; k++) order[k] = k;
+  for (int64_t k = s->n / 2; k-- > 0;) sift_down(s, order, k, s->n);
+  for (int64_t n = s->n; n-- > 1;) {
+    const int64_t last = order[0];
+    order[0] = order[n];
+    order[n] = last;
+    sift_down(s, order, 0, n);
+  }
+  for (int64_t k = 1; k < s->n; k++) different += compare(s, order[k - 1], order[k]) != 0;
+  return different;
+}
+
+/* Inference without scratch compares every slice with all before it. */
+static berth_status find(const berth_op_call *call, berth__shape *out, berth_error *err) {
+  berth__shape in = {.rank = call->in[0].rank};
+  (void)err;
+  memcpy(in.dim, call->in[0].dim, sizeof in.dim);
+  const slices s = slices_of(call->in[0], in.rank, in.dim, call->attrs);
+  set_shapes(&in, call->attrs, s.n, sort(&s, call->scratch), call->n_out, out);
+  return BERTH_OK;
+}
 
 static void put_slice(const berth_op_call *call, const slices *s, int64_t from, int64_t to) {
   const size_t size = berth_type_size(s->data.type);
@@ -102,25 +154,23 @@ static void put_slice(const berth_op_call *call, const slices *s, int64_t from, 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const slices s = slices_of(call->in[0], call->in[0].rank, call->in[0].dim, call->attrs);
-  int64_t *like = call->scratch, *first = call->out[FIRST].data, *inverse = call->out[INVERSE].data;
-  int64_t *counts = call->out[COUNTS].data, before = 0;
-  for (int64_t k = 0; k < s.n; k++) like[k] = first_like(&s, k);
+  int64_t *order = call->scratch, *head = order + s.n, *first = call->out[FIRST].data;
+  int64_t *inverse = call->out[INVERSE].data, *counts = call->out[COUNTS].data, group = -1, before = 0;
+  sort(&s, order);
   for (int64_t k = 0; k < s.n; k++) {
-    if (like[k] != k) continue;
-    int64_t place = before++, count = 0;
-    if (call->attrs[SORTED].i) {
-      place = 0;
-      for (int64_t j = 0; j < s.n; j++) place += like[j] == j && compare(&s, j, k) < 0;
-    }
-    for (int64_t j = k; j < s.n; j++) {
-      if (like[j] != k) continue;
-      inverse[j] = place;
-      count++;
-    }
-    first[place] = k;
-    counts[place] = count;
-    put_slice(call, &s, k, place);
+    if (k == 0 || compare(&s, order[k - 1], order[k]) != 0) head[++group] = order[k];
+    inverse[order[k]] = group;
   }
+  int64_t *place = order; /* of each group: by order, or as they come */
+  for (int64_t k = 0; k <= group; k++) place[k] = k;
+  for (int64_t k = 0; k < s.n && !call->attrs[SORTED].i; k++)
+    if (head[inverse[k]] == k) place[inverse[k]] = before++;
+  for (int64_t k = 0; k <= group; k++) {
+    first[place[k]] = head[k];
+    counts[place[k]] = 0;
+    put_slice(call, &s, head[k], place[k]);
+  }
+  for (int64_t k = 0; k < s.n; k++) counts[inverse[k] = place[inverse[k]]]++;
   return BERTH_OK;
 }
 
@@ -128,7 +178,9 @@ const berth__family berth__family_unique = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .infer = infer,
+    .find = find,
     .scratch = scratch,
     .kernel = kernel,
     .valued = 1u,
+    .bounded = 1u,
 };

@@ -53,6 +53,13 @@
 #define STORE(s) ((int16_t)(s))
 #include "ops/line_type.h"
 
+#define NAME u16
+#define ELEMENT uint16_t
+#define SUM uint64_t
+#define LOAD(e) INTEGER_LOAD(e)
+#define STORE(s) ((uint16_t)(s))
+#include "ops/line_type.h"
+
 #define NAME i32
 #define ELEMENT int32_t
 #define SUM uint64_t
@@ -83,6 +90,7 @@ const berth__line_ops *berth__line_ops_of(berth_type type) {
     case BERTH_I8: return &line_i8;
     case BERTH_U8: return &line_u8;
     case BERTH_I16: return &line_i16;
+    case BERTH_U16: return &line_u16;
     case BERTH_I32: return &line_i32;
     case BERTH_I64: return &line_i64;
     case BERTH_U32: return &line_u32;

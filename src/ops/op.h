@@ -32,6 +32,9 @@ typedef struct berth__infer {
   const berth_type *in_type;
   const berth__shape *in_shape;
   const void *const *in_data; /* the elements of operands that are constants; NULL where they are not known yet */
+  /* What the elements of other operands lie between, where that is known; NULL: for none. */
+  const void *const *in_least, *const *in_most;
+  bool wants_bounds; /* an extent that follows from elements nobody knows yet: at least its upper bound */
   uint32_t n_in, n_out;
   const berth_attr *attrs;
   berth_type *out_type;
@@ -53,15 +56,20 @@ typedef struct berth__family {
   uint32_t n_attrs;
   uint32_t required; /* bit k: attribute k must be given */
   berth_status (*infer)(berth__infer *infer, berth_error *err);
+  /* Optional: the shapes of the results where a run has come to the call and infer would be slow; has the scratch. */
+  berth_status (*find)(const berth_op_call *call, berth__shape *shapes, berth_error *err);
   int64_t (*items)(const berth_op_call *call);    /* NULL: one item */
   uint64_t (*scratch)(const berth_op_call *call); /* NULL: none. Bytes for one call on one worker */
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);
   berth__view_fn view; /* NULL: never a view */
-  uint32_t valued;     /* bit k: shapes depend on the elements of operand k, which must be known when dims are bound */
+  uint32_t valued;     /* bit k: shapes depend on the elements of operand k */
+  uint32_t bounded;    /* bit k: of those; without the elements of operand k, extents still have an upper bound */
+  uint8_t bound_attr;  /* attribute + 1 without which `bounded` does not hold; 0: there is none */
   /* attr_of[k] - 1 is the attribute that may stand in the place of operand k; 0: there is none. Constant operands
    * become their attributes before a plan is made, because views are made from attributes alone. */
   uint8_t attr_of[BERTH__ATTR_OPERANDS];
   bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
+  bool is_loop;   /* an end of a loop: neither computed by itself nor one with another */
 } berth__family;
 
 #define BERTH__ANY 255u /* any number of operands or outputs */
@@ -105,6 +113,25 @@ static inline bool berth__op_reads_shape_only(const berth__op *op) {
   return op->code == BERTH__OP_shape || op->code == BERTH__OP_size;
 }
 
+/* Where things stand among the operands and results of the two ends of a loop (family_loop.c). */
+enum {
+  BERTH__LOOP_TRIPS = 0, /* operands of loop_begin; the first values of what is carried stand from 2 on */
+  BERTH__LOOP_CONDITION = 1,
+  BERTH__LOOP_ROUND = 0, /* results of loop_begin, and the first operands of loop_end */
+  BERTH__LOOP_STARTS = 1,
+  BERTH__LOOP_CARRIED = 2, /* results of loop_begin from here on */
+  BERTH__LOOP_END_TRIPS = 2,
+  BERTH__LOOP_END_CONDITION = 3,
+  BERTH__LOOP_END_CARRIED =
+      4,                  /* operands of loop_end from here on; behind them the next values, behind those scanned */
+  BERTH__LOOP_ROUNDS = 0, /* results of loop_end */
+  BERTH__LOOP_AGAIN = 1,
+  BERTH__LOOP_LAST = 2 /* and from here on; behind them the stacked ones */
+};
+
+/* How many values a loop_end with this many operands and results carries. */
+static inline uint32_t berth__loop_end_carried(uint32_t n_in, uint32_t n_out) { return n_in - n_out - 2; }
+
 /* NULL when there is none. Built-in ops first, then the context's own. */
 const berth__op *berth__op_find(const berth_context *ctx, const char *name);
 const berth__op *berth__op_builtin(berth__op_code code);
@@ -112,7 +139,7 @@ const berth__op *berth__op_builtin(berth__op_code code);
 /* ---- Helpers for families (common.c) -------------------------------------------------------------------------- */
 
 bool berth__type_is_float(berth_type type); /* f32 f64 f16 bf16 */
-bool berth__type_is_int(berth_type type);   /* i8 u8 i16 i32 i64 u32; not bool */
+bool berth__type_is_int(berth_type type);   /* what an i64 holds: i8 u8 i16 u16 i32 u32 i64; not bool, not u64 */
 /* Fails with "operand 1 has type i32, expected f32" and the like. */
 berth_status berth__want_type(const berth__infer *infer, uint32_t operand, berth_type type, berth_error *err);
 berth_status berth__want_same_type(const berth__infer *infer, uint32_t a, uint32_t b, berth_error *err);
@@ -149,8 +176,9 @@ void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *strid
 int64_t berth__op_items(const berth__op *op, const berth_op_call *call);
 
 /* Element access for kernels that are not worth a loop a type: any type through f64, or through i64 (exact for every
- * integer type and bool). Stores convert as the op cast does: f64 into integers truncates and saturates, NaN becomes 0;
- * i64 into smaller integers wraps; into bool: x != 0; into floats: rounds once. See elementwise.h for whole blocks. */
+ * integer type and bool; u64 wraps). Stores convert as the op cast does: f64 into integers truncates and saturates, NaN
+ * becomes 0; i64 into smaller integers wraps; into bool: x != 0; into floats: rounds once. See elementwise.h for whole
+ * blocks. */
 double berth__load_f64(const berth_tensor *tensor, int64_t element_index);
 void berth__store_f64(const berth_tensor *tensor, int64_t element_index, double value);
 int64_t berth__load_i64(const berth_tensor *tensor, int64_t element_index);

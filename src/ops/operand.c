@@ -9,6 +9,13 @@ berth_tensor berth__infer_tensor(const berth__infer *infer, uint32_t operand) {
   return (berth_tensor){.data = (void *)(uintptr_t)data, .type = infer->in_type[operand]};
 }
 
+berth_tensor berth__infer_most(const berth__infer *infer, uint32_t operand) {
+  berth_tensor tensor = berth__infer_tensor(infer, operand);
+  if (tensor.data == NULL && infer->wants_bounds && infer->in_most != NULL)
+    tensor.data = (void *)(uintptr_t)infer->in_most[operand];
+  return tensor;
+}
+
 void berth__attr_list(const berth_attr *attr, berth__list *out) {
   *out = (berth__list){.known = true, .given = attr->count != 0, .name = attr->name, .count = attr->count};
   for (uint32_t k = 0; k < attr->count && k < BERTH__LIST_MAX; k++) out->at[k] = attr->ints[k];
@@ -34,9 +41,8 @@ static berth_status operand_length(const berth__infer *infer, uint32_t operand, 
   return BERTH_OK;
 }
 
-static berth_status operand_list(const berth__infer *infer, uint32_t attr, uint32_t operand, uint32_t most,
-                                 berth__list *out, berth_error *err) {
-  const berth_tensor tensor = berth__infer_tensor(infer, operand);
+static berth_status operand_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth_tensor tensor,
+                                 uint32_t most, berth__list *out, berth_error *err) {
   *out = (berth__list){.given = true, .known = tensor.data != NULL, .name = infer->attrs[attr].name};
   BERTH__TRY(operand_length(infer, operand, most, &out->count, err));
   if (out->count == 0) out->known = true;
@@ -44,9 +50,12 @@ static berth_status operand_list(const berth__infer *infer, uint32_t attr, uint3
   return BERTH_OK;
 }
 
-berth_status berth__infer_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
-                               berth_error *err) {
-  if (berth__infer_has(infer, operand)) return operand_list(infer, attr, operand, BERTH__LIST_MAX, out, err);
+static berth_status read_list(const berth__infer *infer, uint32_t attr, uint32_t operand, bool as_most,
+                              berth__list *out, berth_error *err) {
+  if (berth__infer_has(infer, operand))
+    return operand_list(infer, attr, operand,
+                        as_most ? berth__infer_most(infer, operand) : berth__infer_tensor(infer, operand),
+                        BERTH__LIST_MAX, out, err);
   if (infer->attrs[attr].count > BERTH__LIST_MAX)
     return berth__fail(err, BERTH_INVALID, "`%s` has %" PRIu32 " entries, and at most %d are possible",
                        infer->attrs[attr].name, infer->attrs[attr].count, BERTH__LIST_MAX);
@@ -54,12 +63,53 @@ berth_status berth__infer_list(const berth__infer *infer, uint32_t attr, uint32_
   return BERTH_OK;
 }
 
+berth_status berth__infer_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
+                               berth_error *err) {
+  return read_list(infer, attr, operand, false, out, err);
+}
+
+berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
+                                    berth_error *err) {
+  return read_list(infer, attr, operand, true, out, err);
+}
+
+/* Between what the elements of an operand lie that are not known; false where that is not known either. */
+static bool ends_of(const berth__infer *infer, uint32_t operand, berth_tensor *least, berth_tensor *most) {
+  if (infer->in_most == NULL || infer->in_most[operand] == NULL) return false;
+  *least = (berth_tensor){.data = (void *)(uintptr_t)infer->in_least[operand], .type = infer->in_type[operand]};
+  *most = (berth_tensor){.data = (void *)(uintptr_t)infer->in_most[operand], .type = infer->in_type[operand]};
+  return true;
+}
+
+bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__list *list) {
+  berth_tensor least, most;
+  if (!ends_of(infer, operand, &least, &most)) return false;
+  for (uint32_t k = 0; k < list->count; k++) {
+    const int64_t low = berth__load_i64(&least, k);
+    list->at[k] = berth__load_i64(&most, k);
+    if (low < 0 && low != list->at[k]) return false;
+  }
+  return list->known = true;
+}
+
+/* Of a list that is not known, some entries may be. */
+static void read_certain(const berth__infer *infer, uint32_t operand, berth_dim *dims, berth__list *out) {
+  berth_tensor least, most;
+  if (!ends_of(infer, operand, &least, &most)) return;
+  out->known = true;
+  for (uint32_t k = 0; k < out->count; k++) {
+    dims[k] = (berth_dim){.extent = berth__load_i64(&most, k)};
+    if (berth__load_i64(&least, k) != dims[k].extent) dims[k].name = "?";
+  }
+}
+
 berth_status berth__infer_dims(const berth__infer *infer, uint32_t attr, uint32_t operand, berth_dim *dims,
                                berth__list *out, berth_error *err) {
   const berth_attr *given = &infer->attrs[attr];
   if (berth__infer_has(infer, operand)) {
-    BERTH__TRY(operand_list(infer, attr, operand, BERTH_MAX_RANK, out, err));
+    BERTH__TRY(operand_list(infer, attr, operand, berth__infer_most(infer, operand), BERTH_MAX_RANK, out, err));
     for (uint32_t k = 0; k < out->count; k++) dims[k] = (berth_dim){.extent = out->at[k]};
+    if (!out->known) read_certain(infer, operand, dims, out);
     return BERTH_OK;
   }
   if (given->count > BERTH_MAX_RANK)

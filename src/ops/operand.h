@@ -24,11 +24,22 @@ static inline bool berth__call_has(const berth_op_call *call, uint32_t operand) 
 /* The elements of an operand as a flat tensor; data is NULL while they are not known. */
 berth_tensor berth__infer_tensor(const berth__infer *infer, uint32_t operand);
 
+/* The same, but where they are not known and bounds are wanted: what they never exceed. */
+berth_tensor berth__infer_most(const berth__infer *infer, uint32_t operand);
+
 /* What the operand says, or the INTS attribute where it is left out. Fails when it is no list of i32 or i64, when its
  * length is not known, and when it has more than BERTH__LIST_MAX entries. */
 berth_status berth__infer_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
                                berth_error *err);
-/* The same for a DIMS attribute: names are kept in `dims`, and *out has the count alone. At most BERTH_MAX_RANK. */
+/* The same for entries that make extents larger: where they are not known and bounds are wanted, what they never
+ * exceed counts as known. */
+berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
+                                    berth_error *err);
+/* Sets the entries of a list that is not known to what they never exceed; false where that is not known, or where an
+ * entry may be negative, which means something else in many lists. */
+bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__list *list);
+/* That for a DIMS attribute: names are kept in `dims`, and *out has the count alone. At most BERTH_MAX_RANK.
+ * Entries that are not known in a list of which others are stand for the dimension "?". */
 berth_status berth__infer_dims(const berth__infer *infer, uint32_t attr, uint32_t operand, berth_dim *dims,
                                berth__list *out, berth_error *err);
 /* The same when a kernel runs; what inference let through has a length that fits. */

@@ -1,5 +1,7 @@
-/* Common subexpressions: of two nodes with the same op, operands and attributes, the first serves the readers of both.
+/* Common subexpressions: of two nodes with the same op, operands and attributes, the first serves the readers of both,
+ * unless it is inside a loop that the other one is not in.
  * A node whose result is an output stays: callers know it by its number. */
+#include "graph/region.h"
 #include "pass/pass.h"
 
 typedef struct table {
@@ -24,7 +26,7 @@ static bool is_same(const berth__node *a, const berth__node *b) {
 
 /* A custom op may do more than compute its results, and a random one gives others each time. */
 static bool is_pure(const berth__node *node) {
-  return node->op->code != BERTH__OP_CUSTOM && !node->op->family->is_random;
+  return node->op->code != BERTH__OP_CUSTOM && !node->op->family->is_random && !node->op->family->is_loop;
 }
 
 static bool makes_output(const berth__node *node, const bool *is_output) {
@@ -45,7 +47,8 @@ static uint32_t find_first(const table *t, const berth_graph *graph, uint32_t in
   return index;
 }
 
-static void share(berth_graph *graph, const table *t, const bool *is_output, berth_value *stands_for) {
+static void share(berth_graph *graph, const table *t, const berth__regions *regions, const bool *is_output,
+                  berth_value *stands_for) {
   for (size_t v = 0; v < graph->n_values; v++) stands_for[v] = (berth_value)v;
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     berth__node *node = &graph->nodes[n];
@@ -53,6 +56,7 @@ static void share(berth_graph *graph, const table *t, const bool *is_output, ber
       if (node->in[i] != BERTH_VALUE_NONE) node->in[i] = stands_for[node->in[i]];
     uint32_t first = is_pure(node) ? find_first(t, graph, n) : n;
     if (first == n || makes_output(node, is_output)) continue;
+    if (!berth__region_sees(regions, berth__region_of(regions, n), berth__region_of(regions, first))) continue;
     for (uint32_t i = 0; i < node->n_out; i++) stands_for[node->out[i]] = graph->nodes[first].out[i];
   }
 }
@@ -64,13 +68,17 @@ berth_status berth__pass_same(berth_graph *graph, berth_error *err) {
   t.nodes = berth__alloc_array_zero(ctx, t.size, sizeof *t.nodes);
   bool *is_output = berth__alloc_array_zero(ctx, graph->n_values, sizeof *is_output);
   berth_value *stands_for = berth__alloc_array(ctx, graph->n_values, sizeof *stands_for);
+  berth__regions regions = {.count = 0};
   berth_status status = BERTH_OK;
-  if (t.nodes == NULL || is_output == NULL || stands_for == NULL) {
+  if (t.nodes == NULL || is_output == NULL || stands_for == NULL)
     status = berth__fail_nomem(err, "finding common subexpressions");
-  } else {
+  else
+    status = berth__regions_create(graph, &regions, err);
+  if (status == BERTH_OK) {
     for (size_t i = 0; i < graph->n_outputs; i++) is_output[graph->outputs[i].value] = true;
-    share(graph, &t, is_output, stands_for);
+    share(graph, &t, &regions, is_output, stands_for);
   }
+  berth__regions_free(ctx, &regions);
   berth__free(ctx, t.nodes);
   berth__free(ctx, is_output);
   berth__free(ctx, stands_for);

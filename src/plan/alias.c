@@ -4,7 +4,11 @@
  *   a view      its op only shows the bytes of operand 0 in another way (reshape, slice, transpose, same-type cast);
  *               strided views only where every reader takes strides
  *   in place    its op may write over an operand of the same size whose class is dead behind this step
- *   a new root  with bytes of its own */
+ *   a new root  with bytes of its own
+ *
+ * A loop's body runs again and again, so that what comes from outside lives to its end, and nothing inside is written
+ * over it. What a loop carries has one place from its begin to its end: the values of the next round are made there
+ * where an op may write over those of this one, and copied there otherwise. */
 #include "plan/alias.h"
 
 #include "base/math.h"
@@ -34,6 +38,32 @@ static berth_tensor tensor_of(const berth__alias *alias, berth_value value) {
   return berth__plan_tensor(alias->graph, value, alias->values[value].stride);
 }
 
+/* A read by a step; in loops that the value comes from outside of, one at their ends as well. Graphs with loops keep
+ * their order, so that nodes are steps there. */
+static void note_read(berth__alias *alias, berth_value value, uint32_t step) {
+  const berth__regions *regions = &alias->regions;
+  uint32_t last = step + 1;
+  if (regions->count > 1) {
+    uint32_t home = berth__region_of_value(regions, alias->graph, value);
+    for (uint32_t r = berth__region_of(regions, step); r != home && r != 0; r = regions->items[r].parent)
+      last = regions->items[r].end + 1;
+  }
+  if (last > alias->last_use[value]) alias->last_use[value] = last;
+}
+
+/* A condition is read before every step that it guards. */
+static void note_conditions(berth__alias *alias, uint32_t step) {
+  const berth__guard *guards = alias->guards.items;
+  for (uint32_t g = alias->guards.of_step[step]; g != BERTH__NO_GUARD; g = guards[g].parent)
+    note_read(alias, guards[g].condition, step);
+}
+
+/* A loop_end names the places of what is carried; what they held at the start of the round it does not need. */
+static bool is_place_only(const berth__node *node, uint32_t operand) {
+  return node->op->code == BERTH__OP_loop_end && operand >= BERTH__LOOP_END_CARRIED &&
+         operand < BERTH__LOOP_END_CARRIED + berth__loop_end_carried(node->n_in, node->n_out);
+}
+
 /* Who reads what, and when for the last time. */
 static void note_readers(berth__alias *alias) {
   const berth_graph *graph = alias->graph;
@@ -41,9 +71,10 @@ static void note_readers(berth__alias *alias) {
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &graph->nodes[alias->order[step]];
     alias->step_of[alias->order[step]] = step;
+    note_conditions(alias, step);
     for (uint32_t i = 0; i < node->n_in; i++) {
       if (node->in[i] == BERTH_VALUE_NONE) continue;
-      alias->last_use[node->in[i]] = step + 1;
+      if (!is_place_only(node, i)) note_read(alias, node->in[i], step);
       if (!berth__op_takes_strided(node->op, i)) alias->may_stride[node->in[i]] = false;
     }
   }
@@ -100,11 +131,18 @@ static bool is_shown_by_attrs(const berth__node *node) {
   return true;
 }
 
+/* Where a view lies follows from extents, and these are not what was planned. */
+static bool has_bounded(const berth_graph *graph, const berth__node *node) {
+  bool found = graph->values[node->in[0]].bounded != 0;
+  for (uint32_t i = 0; i < node->n_out; i++) found = found || graph->values[node->out[i]].bounded != 0;
+  return found;
+}
+
 /* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
   if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
-  if (!is_shown_by_attrs(node)) return false;
+  if (!is_shown_by_attrs(node) || has_bounded(alias->graph, node)) return false;
   berth_tensor in = tensor_of(alias, node->in[0]);
   int64_t offset;
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -139,11 +177,23 @@ static bool others_share(const berth__alias *alias, const berth__node *node, uin
   return false;
 }
 
-static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t step) {
-  berth_value in = node->in[operand], out = node->out[0];
+/* Shapes that are equal as planned must also be equal as they turn out. They are when one operand alone decides. */
+static bool stays_equal(const berth_graph *graph, const berth__node *node, uint32_t operand, berth_value out) {
+  const uint32_t bounded = graph->values[out].bounded;
+  if (graph->values[node->in[operand]].bounded != bounded) return false;
+  for (uint32_t i = 0; i < node->n_in && bounded != 0; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && node->in[i] != node->in[operand] && graph->values[node->in[i]].bounded != 0)
+      return false;
+  return true;
+}
+
+static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out,
+                          uint32_t step) {
+  berth_value in = node->in[operand];
   if (in == BERTH_VALUE_NONE) return false;
   const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
   if (!berth__shape_equal(&a->shape, &b->shape) || berth_type_size(a->type) != berth_type_size(b->type)) return false;
+  if (!stays_equal(alias->graph, node, operand, out)) return false;
   berth_value root = berth__alias_root(alias, in, NULL);
   const berth__alias_class *class = &alias->classes[root];
   berth_value_kind kind = alias->graph->values[root].kind;
@@ -154,25 +204,64 @@ static bool may_overwrite(const berth__alias *alias, const berth__node *node, ui
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);
 }
 
+static void write_over(berth__alias *alias, berth_value operand, berth_value out, uint32_t step) {
+  const berth__shape *shape = &alias->graph->values[out].shape;
+  berth__contiguous_strides(shape->rank, shape->dim, alias->values[out].stride);
+  alias->values[out].in_place = true;
+  join(alias, out, operand, 0, step);
+  berth__alias_class *class = &alias->classes[berth__alias_root(alias, out, NULL)];
+  if (class->first_write > step) class->first_write = step;
+  class->last_write = step;
+}
+
+static bool is_in_place_off(const berth__alias *alias) {
+  return (alias->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) != 0;
+}
+
 static bool try_in_place(berth__alias *alias, const berth__node *node, uint32_t step) {
-  if (alias->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) return false;
+  if (is_in_place_off(alias)) return false;
   for (uint32_t i = 0; i < node->n_in && i < 32; i++) {
-    if (!(node->op->in_place >> i & 1u) || !may_overwrite(alias, node, i, step)) continue;
-    berth_value out = node->out[0];
-    const berth__shape *shape = &alias->graph->values[out].shape;
-    berth__contiguous_strides(shape->rank, shape->dim, alias->values[out].stride);
-    alias->values[out].in_place = true;
-    join(alias, out, node->in[i], 0, step);
-    berth__alias_class *class = &alias->classes[berth__alias_root(alias, out, NULL)];
-    if (class->first_write > step) class->first_write = step;
-    class->last_write = step;
+    if (!(node->op->in_place >> i & 1u) || !may_overwrite(alias, node, i, node->out[0], step)) continue;
+    write_over(alias, node->in[i], node->out[0], step);
     return true;
   }
   return false;
 }
 
+/* What is carried begins where its first value is, if that dies here. */
+static void place_loop_begin(berth__alias *alias, const berth__node *node, uint32_t step) {
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    if (i >= BERTH__LOOP_CARRIED && !is_in_place_off(alias) && may_overwrite(alias, node, i, node->out[i], step))
+      write_over(alias, node->in[i], node->out[i], step);
+    else
+      make_root(alias, node->out[i], step);
+  }
+}
+
+/* The last values are where the carried ones were; what is stacked is written in every round. */
+static void place_loop_end(berth__alias *alias, const berth__node *node, uint32_t step) {
+  uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out), stacked = BERTH__LOOP_LAST + n_carried;
+  uint32_t begin = alias->regions.items[berth__region_of(&alias->regions, step)].begin;
+  write_over(alias, node->in[BERTH__LOOP_ROUND], node->out[BERTH__LOOP_ROUNDS], step);
+  make_root(alias, node->out[BERTH__LOOP_AGAIN], step);
+  for (uint32_t i = 0; i < n_carried; i++)
+    write_over(alias, node->in[BERTH__LOOP_END_CARRIED + i], node->out[BERTH__LOOP_LAST + i], step);
+  for (uint32_t i = stacked; i < node->n_out; i++) {
+    make_root(alias, node->out[i], step);
+    if (alias->classes[node->out[i]].birth > begin) alias->classes[node->out[i]].birth = begin;
+  }
+}
+
 static void place_results(berth__alias *alias, uint32_t step) {
   const berth__node *node = &alias->graph->nodes[alias->order[step]];
+  if (node->op->code == BERTH__OP_loop_begin) {
+    place_loop_begin(alias, node, step);
+    return;
+  }
+  if (node->op->code == BERTH__OP_loop_end) {
+    place_loop_end(alias, node, step);
+    return;
+  }
   if (try_views(alias, node, step)) return;
   uint32_t first_own = try_in_place(alias, node, step) ? 1 : 0;
   for (uint32_t i = first_own; i < node->n_out; i++) make_root(alias, node->out[i], step);
@@ -216,6 +305,8 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
   *alias = (berth__alias){
       .ctx = graph->ctx, .graph = graph, .flags = flags, .order = order, .n_steps = (uint32_t)graph->n_nodes};
   berth_status status = check_total(alias, err);
+  if (status == BERTH_OK) status = berth__regions_create(graph, &alias->regions, err);
+  if (status == BERTH_OK) status = berth__guards_create(graph, order, &alias->guards, err);
   if (status == BERTH_OK) status = allocate(alias, err);
   if (status != BERTH_OK) {
     berth__alias_free(alias);
@@ -229,6 +320,8 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
 }
 
 void berth__alias_free(berth__alias *alias) {
+  berth__guards_free(alias->ctx, &alias->guards);
+  berth__regions_free(alias->ctx, &alias->regions);
   berth__free(alias->ctx, alias->step_of);
   berth__free(alias->ctx, alias->last_use);
   berth__free(alias->ctx, alias->is_output);
@@ -237,6 +330,21 @@ void berth__alias_free(berth__alias *alias) {
   berth__free(alias->ctx, alias->classes);
   berth__free(alias->ctx, alias->delta);
   *alias = (berth__alias){.ctx = alias->ctx};
+}
+
+uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node) {
+  if (node->op->code != BERTH__OP_loop_end) return 0;
+  uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < n_carried; i++) {
+    berth_value next = node->in[BERTH__LOOP_END_CARRIED + n_carried + i], root = berth__alias_root(alias, next, NULL);
+    bool is_in_the_way = false;
+    for (uint32_t k = 0; k < n_carried; k++)
+      is_in_the_way =
+          is_in_the_way || (k != i && berth__alias_root(alias, node->out[BERTH__LOOP_LAST + k], NULL) == root);
+    if (is_in_the_way) total += bytes_of(alias, next);
+  }
+  return total;
 }
 
 uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard) {

@@ -1,7 +1,10 @@
-/* Who lies in whose bytes: views, in-place results, parts born inside their concat. Decided before packing. */
+/* Who lies in whose bytes: views, in-place results, parts born inside their concat, the two results of an If in one
+ * place. Decided before packing. */
 #ifndef BERTH_PLAN_ALIAS_H
 #define BERTH_PLAN_ALIAS_H
 
+#include "graph/region.h"
+#include "plan/guard.h"
 #include "plan/plan.h"
 
 /* A value's bytes lie `offset` bytes into those of `parent`; a root is its own parent. */
@@ -28,8 +31,10 @@ typedef struct berth__alias {
   uint32_t flags;
   const uint32_t *order;
   uint32_t n_steps;
-  uint32_t *step_of;  /* one a node */
-  uint32_t *last_use; /* one a value: behind its last reader; 0: never read */
+  uint32_t *step_of; /* one a node */
+  berth__guards guards;
+  berth__regions regions;
+  uint32_t *last_use; /* one a value: behind its last reader or the last step that it guards; 0: never read */
   bool *is_output;    /* one a value */
   bool *may_stride;   /* one a value: every reader takes it with any strides */
   int64_t *delta;     /* one a step and one more: room for berth__alias_load */
@@ -47,8 +52,12 @@ berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint
 bool berth__alias_in_arena(const berth__alias *alias, berth_value root);
 /* The largest sum of sizes alive at one step, each rounded up to align: no packing can be smaller. */
 uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard);
+/* Scratch for a loop_end: next values that lie where others are to go are copied through it. */
+uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node);
 
 /* concat.c: embeds the parts of concats where that does not raise the load. */
 void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard);
+/* branches.c: gives what a choose takes from either side the same bytes, where only one of them is ever made. */
+void berth__alias_branches(berth__alias *alias);
 
 #endif

@@ -85,7 +85,8 @@ static void describe_call(const berth_plan *plan, const berth__node *node, berth
                           .user = berth__op_user(node->op)};
 }
 
-static berth_status add_scratch(berth_plan *plan, const berth__limits *limits, berth_error *err) {
+static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, const berth__limits *limits,
+                                berth_error *err) {
   size_t most = 0;
   uint64_t total = 0;
   for (size_t n = 0; n < plan->graph->n_nodes; n++) {
@@ -100,7 +101,7 @@ static berth_status add_scratch(berth_plan *plan, const berth__limits *limits, b
     plan->scratch[step] = BERTH__NO_BUFFER;
     if (plan->places[node->out[0]].is_view || limits->scratch == NULL) continue;
     describe_call(plan, node, tensors, &call);
-    uint64_t size = limits->scratch(node->op, &call, plan->n_threads);
+    uint64_t size = limits->scratch(node->op, &call, plan->n_threads) + berth__alias_staging(alias, node);
     if (size == 0) continue;
     if (!berth__add_u64(total, size, &total) || total > INT64_MAX / 4) {
       berth__free(plan->ctx, tensors);
@@ -131,5 +132,5 @@ berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, 
   add_roots(plan, alias, guard);
   place_values(plan, alias);
   extend_shown(plan);
-  return add_scratch(plan, limits, err);
+  return add_scratch(plan, alias, limits, err);
 }

@@ -21,6 +21,7 @@ void berth_plan_destroy(berth_plan *plan) {
   if (plan == NULL) return;
   berth_graph_destroy(plan->graph);
   berth__free(plan->ctx, plan->order);
+  berth__guards_free(plan->ctx, &plan->guards);
   berth__free(plan->ctx, plan->places);
   berth__free(plan->ctx, plan->buffers);
   berth__free(plan->ctx, plan->scratch);
@@ -54,6 +55,7 @@ static berth_status draft_create(const berth_plan *plan, berth__schedule_rule ru
     return status;
   }
   berth__alias_concat(&d->alias, plan->align, guard);
+  berth__alias_branches(&d->alias);
   d->load = berth__alias_load(&d->alias, plan->align, guard);
   return BERTH_OK;
 }
@@ -92,8 +94,13 @@ static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint6
   draft apart;
   BERTH__TRY(draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, &apart, err));
   *out = plan->info.weights_size + apart.load;
-  for (size_t i = 0; i < plan->n_buffers; i++)
-    if (plan->buffers[i].kind == BERTH__BUFFER_SCRATCH) *out += berth__buffer_room(plan, &plan->buffers[i]);
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    if (plan->buffers[i].kind != BERTH__BUFFER_SCRATCH) continue;
+    berth__buffer scratch = plan->buffers[i];
+    const berth__node *node = &plan->graph->nodes[plan->order[scratch.step]];
+    if (node->op->code == BERTH__OP_loop_end) scratch.size = berth__alias_staging(&apart.alias, node);
+    *out += berth__buffer_room(plan, &scratch);
+  }
   draft_free(plan->ctx, &apart);
   return BERTH_OK;
 }
@@ -106,6 +113,8 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   BERTH__TRY(best_draft(plan, desc->order, guard, &best, err));
   plan->order = best.order;
   best.order = NULL;
+  plan->guards = best.alias.guards;
+  best.alias.guards = (berth__guards){.count = 0};
   berth_status status = berth__buffers_create(plan, &best.alias, guard, limits, err);
   draft_free(plan->ctx, &best);
   BERTH__TRY(status);

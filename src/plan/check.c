@@ -3,31 +3,17 @@
  *
  *   A value is intact from the step that makes it until a kernel writes into its bytes. Reading a value that is not
  *   intact, or destroying one that is still to be read, is an error. Kernels may write over an operand only as their
- *   op's row allows. Params, constants, and inputs that stay are never written. */
+ *   op's row allows. Params, constants, and inputs that stay are never written. A condition is read before every step
+ *   that it guards; a step destroys nothing that was made under the opposite condition, since one of them never runs.
+ *   Loops are played twice (check_loops.c). */
 #include <stdlib.h>
 
-#include "plan/plan.h"
+#include "plan/checker.h"
 
-typedef struct range {
-  uint64_t low, high; /* bytes [low, high) of the arena; equal: none */
-} range;
-
-typedef struct checker {
-  const berth_plan *plan;
-  berth_error *err;
-  range *ranges;      /* one a value */
-  bool *intact;       /* one a value */
-  uint32_t *reads;    /* one a value: reads to come; outputs have one that never comes */
-  berth_value *alive; /* values that are intact, still to be read, and may be destroyed */
-  size_t n_alive;
-  range *kept; /* what is never written: sorted */
-  size_t n_kept;
-} checker;
+typedef berth__range range;
+typedef berth__checker checker;
 
 static const char *name_of(const checker *c, berth_value value) { return c->plan->graph->values[value].name; }
-
-/* An empty range overlaps nothing, wherever it lies. */
-static bool overlap(range a, range b) { return (a.low > b.low ? a.low : b.low) < (a.high < b.high ? a.high : b.high); }
 
 static bool inside(range a, range b) { return a.low >= b.low && a.high <= b.high; }
 
@@ -94,7 +80,7 @@ static berth_status check_rectangles(const checker *c) {
       range other = {open[k]->offset, open[k]->offset + open[k]->size + open[k]->guard};
       if (open[k]->death <= x->birth) continue;
       open[kept++] = open[k];
-      if (overlap(mine, other))
+      if (berth__overlap(mine, other))
         status = berth__fail(c->err, BERTH_INTERNAL, "plan check: buffers %zu and %zu share bytes at step %u",
                              (size_t)(x - plan->buffers), (size_t)(open[k] - plan->buffers), x->birth);
     }
@@ -181,19 +167,26 @@ static bool hits_kept(const checker *c, range bytes) {
     else
       high = middle;
   }
-  return low < c->n_kept && overlap(c->kept[low], bytes);
+  return low < c->n_kept && berth__overlap(c->kept[low], bytes);
 }
 
 static void start(checker *c) {
   const berth_graph *graph = c->plan->graph;
-  for (size_t n = 0; n < graph->n_nodes; n++)
-    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
-      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) c->reads[graph->nodes[n].in[i]]++;
-  for (size_t i = 0; i < graph->n_outputs; i++) c->reads[graph->outputs[i].value]++;
+  const berth__guards *guards = &c->plan->guards;
+  for (uint32_t step = 0; step < c->plan->n_steps; step++) {
+    const berth__node *node = &graph->nodes[c->plan->order[step]];
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE && berth__check_is_read(node, i))
+        berth__check_count_read(c, node->in[i], step);
+    for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
+      berth__check_count_read(c, guards->items[g].condition, step);
+  }
+  for (size_t i = 0; i < graph->n_outputs; i++) c->total[graph->outputs[i].value]++;
   for (size_t v = 0; v < graph->n_values; v++) {
     c->ranges[v] = range_of(c->plan, (berth_value)v);
     if (graph->values[v].kind == BERTH_VALUE_NODE) continue;
     c->intact[v] = true;
+    c->reads[v] = c->total[v];
     if (c->ranges[v].low == c->ranges[v].high) continue;
     if (stays(c, (berth_value)v))
       c->kept[c->n_kept++] = c->ranges[v];
@@ -203,20 +196,30 @@ static void start(checker *c) {
   qsort(c->kept, c->n_kept, sizeof *c->kept, by_low);
 }
 
-static berth_status check_reads(const checker *c, const berth__node *node, uint32_t step) {
+static berth_status check_read(const checker *c, const berth__node *node, uint32_t step, berth_value value) {
+  if (!c->intact[value])
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
+                       name_of(c, node->out[0]), name_of(c, value));
+  const berth__place *place = &c->plan->places[value];
+  if (!is_alive(c->plan, place->buffer, step) || step < place->birth || step >= place->death)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
+                       name_of(c, value));
+  return BERTH_OK;
+}
+
+static berth_status check_reads(checker *c, const berth__node *node, uint32_t step) {
+  const berth__guards *guards = &c->plan->guards;
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
-    if (value == BERTH_VALUE_NONE) continue;
-    if (!c->intact[value])
-      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
-                         name_of(c, node->out[0]), name_of(c, value));
+    if (value == BERTH_VALUE_NONE || !berth__check_is_read(node, i)) continue;
     if (!is_contiguous(c, value) && !berth__op_takes_strided(node->op, i))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
                          name_of(c, node->out[0]), name_of(c, value));
-    const berth__place *place = &c->plan->places[value];
-    if (!is_alive(c->plan, place->buffer, step) || step < place->birth || step >= place->death)
-      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
-                         name_of(c, value));
+    BERTH__TRY(check_read(c, node, step, value));
+  }
+  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent) {
+    BERTH__TRY(check_read(c, node, step, guards->items[g].condition));
+    c->reads[guards->items[g].condition]--; /* that is over before the step writes anything */
   }
   return BERTH_OK;
 }
@@ -276,6 +279,7 @@ static bool is_operand(const berth__node *node, berth_value value) {
 
 /* Whether the op's row lets output `out` lie exactly over this operand, wherever it is an operand. */
 static bool may_write_over(const checker *c, const berth__node *node, uint32_t out, berth_value operand) {
+  if (node->op->family->is_loop) return berth__check_loop_may_write_over(c, node, out, operand);
   range a = c->ranges[node->out[out]], b = c->ranges[operand];
   if (out != 0 || a.low != b.low || a.high != b.high || !is_contiguous(c, operand)) return false;
   const berth__value *x = &c->plan->graph->values[node->out[out]], *y = &c->plan->graph->values[operand];
@@ -294,9 +298,11 @@ static berth_status check_write(checker *c, const berth__node *node, uint32_t st
                        step, name_of(c, node->out[0]));
   for (size_t i = 0; i < c->n_alive; i++) {
     berth_value other = c->alive[i];
-    if (!overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
+    if (!berth__overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
+    if (out != UINT32_MAX && node->out[out] == other) continue; /* what a loop stacks is there since its begin */
+    if (berth__check_excludes(c->plan, c->plan->guards.of_step[step], c->guard_of[other])) continue;
     uint32_t reads_here = 0;
-    for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other;
+    for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other && berth__check_is_read(node, k);
     if (is_operand(node, other) && (out == UINT32_MAX || !may_write_over(c, node, out, other)))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') writes over its operand '%s'", step,
                          name_of(c, node->out[0]), name_of(c, other));
@@ -327,7 +333,7 @@ static berth_status check_result(const checker *c, const berth__node *node, uint
   if (!is_alive(c->plan, place->buffer, step) || place->birth != step)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u makes '%s' outside its lifetime", step,
                        name_of(c, value));
-  bool has_bytes = c->ranges[value].low != c->ranges[value].high;
+  bool has_bytes = c->ranges[value].low != c->ranges[value].high && !node->op->family->is_loop;
   if (place->is_view || (has_bytes && place->in_place != (out == 0 && lies_over_operand(c, node))))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not made as its place says", step,
                        name_of(c, value));
@@ -338,6 +344,7 @@ static berth_status check_writes(checker *c, const berth__node *node, uint32_t s
   range scratch = scratch_range(c->plan, step);
   if (!is_alive(c->plan, c->plan->scratch[step], step))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u uses its scratch outside its lifetime", step);
+  if (node->op->family->is_loop) BERTH__TRY(berth__check_loop_places(c, node, step));
   BERTH__TRY(check_write(c, node, step, scratch, UINT32_MAX));
   for (uint32_t i = 0; i < node->n_out; i++) {
     range mine = c->ranges[node->out[i]];
@@ -347,38 +354,50 @@ static berth_status check_writes(checker *c, const berth__node *node, uint32_t s
                          name_of(c, node->out[i]));
     BERTH__TRY(check_write(c, node, step, mine, i));
     for (uint32_t k = 0; k < i; k++)
-      if (overlap(mine, c->ranges[node->out[k]]))
+      if (berth__overlap(mine, c->ranges[node->out[k]]))
         return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: two results share bytes", step);
-    if (overlap(mine, scratch))
+    if (berth__overlap(mine, scratch))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' lies in the scratch", step,
                          name_of(c, node->out[i]));
   }
   return BERTH_OK;
 }
 
-static void finish_step(checker *c, const berth__node *node) {
+void berth__check_made(checker *c, berth_value value, uint32_t step) {
+  bool is_listed = c->intact[value] && c->reads[value] != 0; /* it was, and is still */
+  for (size_t i = 0; is_listed && i < c->n_alive; i++)
+    if (c->alive[i] == value) c->alive[i--] = c->alive[--c->n_alive];
+  c->intact[value] = true;
+  c->reads[value] = c->total[value];
+  c->guard_of[value] = c->plan->guards.of_step[step];
+  bool needed = c->reads[value] != 0 && c->ranges[value].low != c->ranges[value].high;
+  if (needed && !stays(c, c->plan->places[value].root)) c->alive[c->n_alive++] = value;
+}
+
+static void finish_step(checker *c, const berth__node *node, uint32_t step) {
   for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE) c->reads[node->in[i]]--;
+    if (node->in[i] != BERTH_VALUE_NONE && berth__check_is_read(node, i)) c->reads[node->in[i]]--;
   size_t kept = 0;
   for (size_t i = 0; i < c->n_alive; i++)
     if (c->reads[c->alive[i]] != 0 && c->intact[c->alive[i]]) c->alive[kept++] = c->alive[i];
   c->n_alive = kept;
-  for (uint32_t i = 0; i < node->n_out; i++) {
-    berth_value value = node->out[i];
-    c->intact[value] = true;
-    bool needed = c->reads[value] != 0 && c->ranges[value].low != c->ranges[value].high;
-    if (needed && !stays(c, c->plan->places[value].root)) c->alive[c->n_alive++] = value;
-  }
+  if (berth__check_goes_back(c, node, step)) return;
+  for (uint32_t i = 0; i < node->n_out; i++) berth__check_made(c, node->out[i], step);
 }
 
 static berth_status check_steps(checker *c) {
   const berth_plan *plan = c->plan;
+  for (uint32_t step = 0; step < plan->n_steps; step++)
+    if (c->regions.count > 1 && plan->order[step] != step)
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u is out of order in a graph with loops", step);
   start(c);
-  for (uint32_t step = 0; step < plan->n_steps; step++) {
+  for (uint32_t step = 0, next; step < plan->n_steps; step = next) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    next = step + 1;
     BERTH__TRY(check_reads(c, node, step));
     BERTH__TRY(plan->places[node->out[0]].is_view ? check_views(c, node, step) : check_writes(c, node, step));
-    finish_step(c, node);
+    finish_step(c, node, step);
+    berth__check_loop_finish(c, node, step, &next);
   }
   for (size_t i = 0; i < plan->graph->n_outputs; i++)
     if (!c->intact[plan->graph->outputs[i].value])
@@ -395,18 +414,26 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
                .err = err,
                .ranges = berth__alloc_array(ctx, n, sizeof *c.ranges),
                .intact = berth__alloc_array_zero(ctx, n, sizeof *c.intact),
+               .guard_of = berth__alloc_array_zero(ctx, n, sizeof *c.guard_of),
+               .total = berth__alloc_array_zero(ctx, n, sizeof *c.total),
                .reads = berth__alloc_array_zero(ctx, n, sizeof *c.reads),
                .alive = berth__alloc_array(ctx, n, sizeof *c.alive),
                .kept = berth__alloc_array(ctx, n, sizeof *c.kept)};
-  berth_status status = BERTH_OK;
-  if (!c.ranges || !c.intact || !c.reads || !c.alive || !c.kept)
+  berth_status status = berth__regions_create(plan->graph, &c.regions, err);
+  if (status == BERTH_OK) c.goes_back = berth__alloc_array_zero(ctx, c.regions.count, sizeof *c.goes_back);
+  if (status == BERTH_OK &&
+      (!c.ranges || !c.intact || !c.guard_of || !c.total || !c.reads || !c.alive || !c.kept || !c.goes_back))
     status = berth__fail_nomem(err, "checking a plan");
-  else
-    status = check_rectangles(&c);
+  if (status == BERTH_OK) status = check_rectangles(&c);
   if (status == BERTH_OK) status = check_places(&c);
+  if (status == BERTH_OK) status = berth__check_guards(plan, err);
   if (status == BERTH_OK) status = check_steps(&c);
   berth__free(ctx, c.ranges);
   berth__free(ctx, c.intact);
+  berth__free(ctx, c.guard_of);
+  berth__free(ctx, c.total);
+  berth__free(ctx, c.goes_back);
+  berth__regions_free(ctx, &c.regions);
   berth__free(ctx, c.reads);
   berth__free(ctx, c.alive);
   berth__free(ctx, c.kept);

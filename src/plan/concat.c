@@ -13,6 +13,8 @@ static bool parts_are_contiguous(const berth_graph *graph, const berth__node *no
   if (axis < 0) axis += shape->rank;
   for (int64_t i = 0; i < axis; i++)
     if (shape->dim[i] != 1) return false;
+  for (uint32_t i = 0; i < node->n_in; i++) /* behind a part whose extent is a bound, no place is certain */
+    if (graph->values[node->in[i]].bounded != 0) return false;
   return true;
 }
 

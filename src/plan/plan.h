@@ -8,6 +8,7 @@
 #define BERTH_PLAN_PLAN_H
 
 #include "graph/graph.h"
+#include "plan/guard.h"
 #include "plan/limits.h"
 
 #define BERTH__NO_BUFFER UINT32_MAX
@@ -41,7 +42,7 @@ typedef struct berth__place {
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
   bool is_view;                   /* no kernel writes it: it shows bytes of its operand */
   bool in_place;                  /* its kernel writes over an operand that dies there */
-  bool born_inside;               /* it was placed inside the concat that reads it */
+  bool born_inside;               /* it was placed inside the concat or choose that reads it */
   uint32_t birth, death;
 } berth__place;
 
@@ -53,6 +54,7 @@ struct berth_plan {
   uint32_t n_threads;
   uint32_t n_steps;
   uint32_t *order;
+  berth__guards guards; /* steps that are not always needed */
   berth__place *places; /* one a value */
   berth__buffer *buffers;
   size_t n_buffers;

@@ -12,6 +12,7 @@ typedef struct scheduler {
   uint32_t *ready;
   uint32_t n_ready;
   uint64_t *need; /* one a node: bytes that its branch needs at most */
+  bool *decides;  /* one a node: the condition of a choose is made from it */
 } scheduler;
 
 static void scheduler_free(scheduler *s) {
@@ -22,6 +23,7 @@ static void scheduler_free(scheduler *s) {
   berth__free(s->ctx, s->reads);
   berth__free(s->ctx, s->ready);
   berth__free(s->ctx, s->need);
+  berth__free(s->ctx, s->decides);
 }
 
 static void note_readers(scheduler *s) {
@@ -56,6 +58,20 @@ static void note_bytes(scheduler *s) {
   }
 }
 
+/* Conditions come as early as they can: what is made before them runs whether it is needed or not. */
+static void note_conditions(scheduler *s) {
+  const berth_graph *graph = s->graph;
+  for (size_t n = graph->n_nodes; n-- > 0;) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      bool decides = s->decides[n] || (node->op->code == BERTH__OP_choose && i == 0);
+      if (!decides || node->in[i] == BERTH_VALUE_NONE) continue;
+      const berth__value *value = &graph->values[node->in[i]];
+      if (value->kind == BERTH_VALUE_NODE) s->decides[value->node] = true;
+    }
+  }
+}
+
 static berth_status scheduler_create(scheduler *s, const berth_graph *graph, berth_error *err) {
   berth_context *ctx = graph->ctx;
   size_t n_reads = 0;
@@ -68,12 +84,14 @@ static berth_status scheduler_create(scheduler *s, const berth_graph *graph, ber
   s->reads = berth__alloc_array(ctx, n_reads, sizeof *s->reads);
   s->ready = berth__alloc_array(ctx, graph->n_nodes, sizeof *s->ready);
   s->need = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *s->need);
-  if (!s->bytes || !s->unread || !s->waiting || !s->reads_first || !s->reads || !s->ready || !s->need) {
+  s->decides = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *s->decides);
+  if (!s->bytes || !s->unread || !s->waiting || !s->reads_first || !s->reads || !s->ready || !s->need || !s->decides) {
     scheduler_free(s);
     return berth__fail_nomem(err, "scheduling");
   }
   note_bytes(s);
   note_readers(s);
+  note_conditions(s);
   return BERTH_OK;
 }
 
@@ -119,7 +137,9 @@ static uint32_t pick_smallest_growth(const scheduler *s) {
   uint32_t stop = s->n_ready > GREEDY_WINDOW ? s->n_ready - GREEDY_WINDOW : 0;
   for (uint32_t i = s->n_ready - 1; i-- > stop;) {
     int64_t g = growth(s, s->ready[i]);
-    if (g < best_growth || (g == best_growth && s->ready[i] < s->ready[best])) {
+    bool decides = s->decides[s->ready[i]], best_decides = s->decides[s->ready[best]];
+    bool is_better = g < best_growth || (g == best_growth && s->ready[i] < s->ready[best]);
+    if (decides != best_decides ? decides : is_better) {
       best = i;
       best_growth = g;
     }
@@ -162,7 +182,9 @@ static uint32_t neediest_operand(const scheduler *s, uint32_t node, const uint32
     berth_value value = s->graph->nodes[node].in[i];
     if (value == BERTH_VALUE_NONE || s->graph->values[value].kind != BERTH_VALUE_NODE) continue;
     uint32_t from = s->graph->values[value].node;
-    if (!placed[from] && (best == UINT32_MAX || s->need[from] > s->need[best])) best = from;
+    if (placed[from]) continue;
+    if (s->decides[from] && s->graph->nodes[node].op->code == BERTH__OP_choose && i == 0) return from;
+    if (best == UINT32_MAX || s->need[from] > s->need[best]) best = from;
   }
   return best;
 }
@@ -189,8 +211,10 @@ static void schedule_depth(scheduler *s, uint32_t *order) {
 
 berth_status berth__schedule(const berth_graph *graph, berth__schedule_rule rule, uint32_t *order, berth_error *err) {
   scheduler s;
+  bool has_loop = false; /* what is inside stays inside */
+  for (uint32_t n = 0; n < graph->n_nodes; n++) has_loop = has_loop || graph->nodes[n].op->family->is_loop;
   for (uint32_t n = 0; n < graph->n_nodes; n++) order[n] = n;
-  if (rule == BERTH__SCHEDULE_SOURCE || graph->n_nodes < 3) return BERTH_OK;
+  if (rule == BERTH__SCHEDULE_SOURCE || has_loop || graph->n_nodes < 3) return BERTH_OK;
   BERTH__TRY(scheduler_create(&s, graph, err));
   if (rule == BERTH__SCHEDULE_GREEDY)
     schedule_greedy(&s, order);

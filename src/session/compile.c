@@ -61,6 +61,17 @@ static berth_status grow_arena(berth_session *session, const berth__binding *bin
   return session->n_bindings != 0 ? berth__session_place_constants(session, err) : BERTH_OK;
 }
 
+/* A device that finds no extents while it runs must know them all before. */
+static berth_status check_extents(const berth_session *session, const berth_graph *graph, berth_error *err) {
+  for (size_t v = 0; v < graph->n_values && session->device->shapes == NULL; v++)
+    if (graph->values[v].bounded != 0)
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the extents of '%s' depend on elements that only a run computes, which device '%s' does not "
+                         "support",
+                         graph->values[v].name, session->device->name);
+  return BERTH_OK;
+}
+
 static berth_status compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
                             berth_error *err) {
   berth_plan_desc desc = session->plan_desc;
@@ -68,6 +79,7 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   desc.n_dims = n_dims;
   if (session->layout != NULL) desc.layout = session->layout;
   BERTH__TRY(berth_plan_create(session->graph, &desc, &binding->plan, err));
+  BERTH__TRY(check_extents(session, binding->plan->graph, err));
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
   binding->outside = berth__alloc_array_zero(session->ctx, session->graph->n_values, sizeof *binding->outside);

@@ -10,6 +10,20 @@ static const berth__value *bound_value(const berth_session *session, berth_value
   return &berth__session_current(session)->plan->graph->values[value];
 }
 
+/* As the last run found it, where the plan has only a bound. */
+static const berth__shape *true_shape(const berth_session *session, berth_value value) {
+  const berth__shape *shapes =
+      session->device->shapes != NULL ? session->device->shapes(berth__session_current(session)->program) : NULL;
+  return shapes != NULL ? &shapes[value] : &bound_value(session, value)->shape;
+}
+
+static uint64_t true_size(const berth_session *session, berth_value value) {
+  const berth__value as_is = {.type = bound_value(session, value)->type, .shape = *true_shape(session, value)};
+  uint64_t size = 0;
+  berth__value_size(&as_is, &size);
+  return size;
+}
+
 static berth_status check_size(const berth_session *session, const char *what, berth_value value, const void *data,
                                size_t size, berth_error *err) {
   const berth__value *v = bound_value(session, value);
@@ -180,10 +194,43 @@ static berth_status outside_data(const berth_session *session, uint32_t output, 
   return BERTH_OK;
 }
 
+/* Room for the planned extents is room enough for the true ones. */
+static berth_status check_room(const berth_session *session, berth_value value, const void *dst, size_t *size,
+                               berth_error *err) {
+  const berth__value *v = bound_value(session, value);
+  const uint64_t needed = true_size(session, value);
+  char shape[BERTH__SHAPE_TEXT];
+  uint64_t planned = 0;
+  berth__value_size(v, &planned);
+  if (v->bounded == 0) return check_size(session, "output", value, dst, *size, err);
+  if (*size < needed || *size > planned)
+    return berth__fail(err, BERTH_INVALID,
+                       "output '%s' is %s%s in the last run and has %llu bytes (%llu are planned), but room for %zu was"
+                       " given",
+                       v->name, berth_type_name(v->type), berth__shape_text(true_shape(session, value), shape),
+                       (unsigned long long)needed, (unsigned long long)planned, *size);
+  if (dst == NULL && needed != 0) return berth__fail(err, BERTH_INVALID, "output '%s': the data is NULL", v->name);
+  *size = (size_t)needed;
+  return BERTH_OK;
+}
+
+berth_status berth_session_output_shape(const berth_session *session, uint32_t output, uint32_t *rank, int64_t *dim,
+                                        berth_error *err) {
+  berth_value value = BERTH_VALUE_NONE;
+  if (rank != NULL) *rank = 0;
+  if (rank == NULL || dim == NULL)
+    return berth__fail(err, BERTH_INVALID, "places for the rank and the extents are needed");
+  BERTH__TRY(output_at(session, output, &value, err));
+  const berth__shape *shape = true_shape(session, value);
+  *rank = shape->rank;
+  memcpy(dim, shape->dim, sizeof shape->dim);
+  return BERTH_OK;
+}
+
 berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size, berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(output_at(session, output, &value, err));
-  BERTH__TRY(check_size(session, "output", value, dst, size, err));
+  BERTH__TRY(check_room(session, value, dst, &size, err));
   if (is_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
   const void *data = NULL;
   BERTH__TRY(outside_data(session, output, value, &data, err));
@@ -206,10 +253,8 @@ static berth_status want_places(bool has_data, size_t *size, berth_error *err) {
 }
 
 static berth_status slot_data(berth_session *session, berth_value value, void **data, size_t *size, berth_error *err) {
-  uint64_t bytes = 0;
-  berth__value_size(bound_value(session, value), &bytes);
   BERTH__TRY(berth_arena_slice(session->arena, value, bound_value(session, value)->type, data, NULL, err));
-  *size = (size_t)bytes;
+  *size = (size_t)true_size(session, value);
   return BERTH_OK;
 }
 
@@ -237,10 +282,8 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
     *data = at;
     return BERTH_OK;
   }
-  uint64_t bytes = 0;
   BERTH__TRY(outside_data(session, output, value, data, err));
-  berth__value_size(bound_value(session, value), &bytes);
-  *size = (size_t)bytes;
+  *size = (size_t)true_size(session, value);
   return BERTH_OK;
 }
 

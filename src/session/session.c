@@ -95,6 +95,14 @@ static berth_status copy_outside(berth_session *to, const berth_session *from, b
   return berth__session_rebind(to, err);
 }
 
+/* What the last run found, for the current binding of both. */
+static void copy_shapes(const berth_session *to, const berth_session *from) {
+  const berth__device *device = from->device;
+  const berth__shape *found = device->shapes != NULL ? device->shapes(berth__session_current(from)->program) : NULL;
+  if (found == NULL) return;
+  memcpy(device->shapes(berth__session_current(to)->program), found, from->graph->n_values * sizeof *found);
+}
+
 static berth_status copy_state(berth_session *to, const berth_session *from, berth_dim *dims, berth_error *err) {
   for (size_t i = 1; i < from->n_bindings; i++) {
     list_dims(from, &from->bindings[i], dims);
@@ -103,6 +111,7 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
   list_dims(from, berth__session_current(from), dims);
   BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
   BERTH__TRY(copy_outside(to, from, err));
+  copy_shapes(to, from);
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
   BERTH__TRY(
       to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));

@@ -303,6 +303,60 @@ has "inspect onnx: why it does not run" out '"runs":false,"reason":"ONNX node'
 cp "$onnx/small.onnx" disguised.bin
 exits "inspect onnx by its content" 0 inspect disguised.bin
 
+# ---- extents that depend on data
+
+cat >points.berth <<'MODEL'
+graph "points" {
+  input %x : i32[6]
+  %nz = non_zero(%x)
+  %at = transpose(%nz) {perm = [1, 0]}
+  %v = gather_nd(%x, %at)
+  %shape = shape(%at)
+  output "at" = %at
+  output "v" = %v
+  output "shape" = %shape
+}
+MODEL
+{ # 0 7 0 0 8 9
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (6,), }"
+  printf '\0\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0\x08\0\0\0\x09\0\0\0'
+} >points.npy
+exits "run with extents that depend on data" 0 run points.berth --input x=points.npy --json --output-dir points
+has "run with extents that depend on data: the true ones" out '"name":"at","dtype":"i64","shape":[3,1]'
+lacks "run with extents that depend on data: the input stays data" err "part of the plan"
+exits "an output with its true extents as a file" 0 inspect points/v.npy
+has "an output with its true extents as a file: its shape" out "i32[3]"
+exits "run --check with extents that depend on data" 0 run points.berth --input x=points.npy --check
+exits "plan with extents that depend on data" 0 plan points.berth
+has "plan: bounds" out "bound: output at i64[<=6,1]"
+lacks "plan: what has no bounds" out "bound: output shape"
+exits "plan --json with extents that depend on data" 0 plan points.berth --json
+valid_json "plan --json with bounds is valid"
+has "plan --json: bounds" out '"bounds":[{"name":"at","shape":[6,1],"axes":[0]},{"name":"v"'
+exits "bench with extents that depend on data" 0 bench points.berth --runs 2 --warmup 0 --json
+holds "bench with extents that depend on data: no allocation" "$(field allocations_per_run) == 0"
+
+cat >counted.berth <<'MODEL'
+graph "counted" {
+  input %limit : i64[1]
+  const %zero : i64[1] = [0]
+  const %one : i64[1] = [1]
+  %r = range(%zero, %limit, %one)
+  output "r" = %r
+}
+MODEL
+{ # 3
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }"
+  printf '\x03\0\0\0\0\0\0\0'
+} >limit.npy
+exits "an extent without a bound is part of the plan" 0 run counted.berth --input limit=limit.npy --json
+has "an extent without a bound is part of the plan: said" err "part of the plan"
+has "an extent without a bound is part of the plan: its shape" out '"shape":[3]'
+sed 's/%one)/%one) {most = [n]}/' counted.berth >bounded.berth
+exits "a bound that is given" 0 run bounded.berth --input limit=limit.npy --dim n=4 --json
+has "a bound that is given: the true extent" out '"shape":[3]'
+refuses "a bound that is too small" 1 "at most 2 was planned" run bounded.berth --input limit=limit.npy --dim n=2
+
 # ---- broken models
 
 printf 'graph "broken" {\n  %%a = frobnicate(%%x)\n}\n' >broken.berth

@@ -66,6 +66,8 @@ static void sequences_differ_by_name(void **state) {
 static void reads_every_type(void **state) {
   (void)state;
   assert_true(element_at(BERTH_U32, (uint32_t[]){7, UINT32_MAX}, 1) == 4294967295.0);
+  assert_true(element_at(BERTH_U16, (uint16_t[]){7, UINT16_MAX}, 1) == 65535.0);
+  assert_true(element_at(BERTH_U64, (uint64_t[]){7, UINT64_MAX}, 1) == 0x1p64);
   assert_true(element_at(BERTH_I16, (int16_t[]){-5}, 0) == -5);
   assert_true(element_at(BERTH_F16, (uint16_t[]){0x3c00}, 0) == 1);
   assert_true(element_at(BERTH_F16, (uint16_t[]){0xc248}, 0) == -3.140625);

@@ -18,8 +18,8 @@ typedef struct fixture {
 enum {
   COUNT = 70000
 };
-static const berth_type types[] = {BERTH_F32, BERTH_F64, BERTH_F16, BERTH_BF16, BERTH_I8,  BERTH_U8,
-                                   BERTH_I16, BERTH_I32, BERTH_I64, BERTH_U32,  BERTH_BOOL};
+static const berth_type types[] = {BERTH_F32, BERTH_F64, BERTH_F16, BERTH_BF16, BERTH_I8,  BERTH_U8, BERTH_I16,
+                                   BERTH_I32, BERTH_I64, BERTH_U32, BERTH_BOOL, BERTH_U16, BERTH_U64};
 #define N_TYPES (sizeof types / sizeof types[0])
 
 static void start(fixture *f, const char *text, const berth_plan_desc *desc) {
@@ -42,7 +42,8 @@ static const char all_types[] =
     "graph \"t\" { input %f32 : f32[70000] input %f64 : f64[70000] input %f16 : f16[70000] input %bf16 : bf16[70000]\n"
     "input %i8 : i8[70000] input %u8 : u8[70000] input %i16 : i16[70000] input %i32 : i32[70000] input %i64 : "
     "i64[70000]\n"
-    "input %u32 : u32[70000] input %bool : bool[70000] input %other : f32[70000] output \"f32\" = %f32 }";
+    "input %u32 : u32[70000] input %bool : bool[70000] input %u16 : u16[70000] input %u64 : u64[70000] input %other : "
+    "f32[70000] output \"f32\" = %f32 }";
 
 static berth_value value_of(const fixture *f, berth_type type) {
   return berth_graph_find(f->graph, berth_type_name(type));
@@ -63,7 +64,7 @@ static void tells_where_values_lie(void **state) {
     assert_int_equal(slot.offset % 64, 0);
   }
   for (int k = 0; k < 2; k++) {
-    berth_value none = k == 0 ? 12 : BERTH_VALUE_NONE;
+    berth_value none = k == 0 ? N_TYPES + 1 : BERTH_VALUE_NONE; /* behind the last input */
     assert_false(berth_arena_has(f.arena, none));
     assert_true(berth_arena_offset(f.arena, none) == BERTH_OFFSET_NONE);
     assert_int_equal(berth_arena_capacity(f.arena, none), 0);

@@ -228,6 +228,8 @@ static const op_case op_cases[] = {
     {"gather", {"f32 9, 2", "i64 n"}, {"f32 n, 2"}, {{0}}},
     {"embedding", {"f32 9, 2", "i32 n"}, {"f32 n, 2"}, {{0}}},
     {"choose", {"bool 1", "f32 n, 3", "f32 4, 3"}, {"f32 ?, 3"}, {{0}}},
+    {"loop_begin", {"i64", "bool 1", "f32 n, 3"}, {"i64", "bool", "f32 n, 3"}, {{0}}},
+    {"loop_end", {"i64", "bool", "i64 1", "bool", "f32 n, 3"}, {"i64", "bool", "f32 ?, n, 3"}, {{0}}},
     {"choose", {"bool", "", "f32 n, 3"}, {"f32 n, 3"}, {STRING("reason", "none")}},
     {"lstm", {"f32 s, n, 3", "f32 1, 8, 3", "f32 1, 8, 2"}, {"f32 s, 1, n, 2", "f32 1, n, 2", "f32 1, n, 2"}, {{0}}},
     {"gru",
@@ -263,8 +265,10 @@ static void build_case(const op_case *c) {
     check_value(&f, out[i], c->out[i]);
     assert_int_equal(berth_graph_output(f.graph, NULL, out[i], &f.err), BERTH_OK);
   }
-  assert_int_equal(berth_graph_verify(f.graph, &f.err), BERTH_OK);
-  graph_round_trip(f.graph);
+  if (strcmp(c->op, "loop_end") != 0) { /* which does not stand alone; test_loops.c has it with its loop_begin */
+    assert_int_equal(berth_graph_verify(f.graph, &f.err), BERTH_OK);
+    graph_round_trip(f.graph);
+  }
   finish(&f);
 }
 

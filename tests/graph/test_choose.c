@@ -90,21 +90,70 @@ static void nodes_outside_a_branch_must_fit(void **state) {
              dims, 2, BERTH_INVALID, "node 'a' (add)");
 }
 
-static void open_choices_need_both_operands(void **state) {
-  bind_fails(*state,
-             "graph \"g\" { input %c : bool[1] input %x : f32[2]\n"
-             " %y = choose(%c, %x) {reason = \"the other way is closed\"} output \"y\" = %y }",
-             NULL, 0, BERTH_UNSUPPORTED, "the other way is closed");
+/* Runs with the condition true, which works, and false, which fails with the reason. */
+static void runs_one_way(berth_context *ctx, const char *text, const char *reason) {
+  berth_error err;
+  berth_session *session;
+  berth_graph *graph = graph_parse(ctx, text);
+  const float x[2] = {1, -2};
+  float y[2];
+  const berth_dim n = {"n", 2};
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  plan.dims = &n;
+  plan.n_dims = 1;
+  desc.plan = &plan;
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_write(session, "c", &(bool){true}, 1, &err));
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_session_read(session, "y", y, sizeof y, &err));
+  assert_true(y[0] == -1 && y[1] == 2);
+  TEST_OK(berth_session_write(session, "c", &(bool){false}, 1, &err));
+  test_expect_error(berth_session_run(session, &err), BERTH_UNSUPPORTED, &err, reason);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
 }
 
-static void open_choices_need_one_shape(void **state) {
-  bind_fails(*state,
-             "graph \"g\" { input %c : bool[1] input %a : f32[2] input %b : f32[3]\n"
-             " %y = choose(%c, %a, %b) output \"y\" = %y }",
-             NULL, 0, BERTH_UNSUPPORTED, "the elements of input 'c', which must be fixed");
+static void what_is_left_out_fails_only_when_it_is_taken(void **state) {
+  runs_one_way(*state,
+               "graph \"g\" { input %c : bool[1] input %x : f32[n] %a = neg(%x)\n"
+               " %y = choose(%c, %a) {reason = \"the other way is closed\"} output \"y\" = %y }",
+               "the condition is false, but the other way is closed");
+  runs_one_way(*state,
+               "graph \"g\" { input %c : bool[1] input %x : f32[n] %a = neg(%x) %s = squeeze(%x) {axes = [0]}\n"
+               " %b = unsqueeze(%s) {axes = [0]} %y = choose(%c, %a, %b) output \"y\" = %y }",
+               "node 's' (squeeze)");
 }
 
-static void run_time_choices_run_both(void **state) {
+/* The larger extent is planned, and the run has that of the operand which it takes. */
+static void open_choices_have_the_larger_extent(void **state) {
+  berth_error err;
+  berth_session *session;
+  berth_graph *graph = graph_parse(*state,
+                                   "graph \"g\" { input %c : bool[1] input %a : f32[2] input %b : f32[3]\n"
+                                   " %d = neg(%a) %e = neg(%b) %y = choose(%c, %d, %e) output \"y\" = %y }");
+  const float x[3] = {1, 2, 3};
+  TEST_OK(berth_session_create(graph, NULL, &session, &err));
+  assert_int_equal(berth_graph_bounds(berth_plan_graph(berth_session_plan(session)), berth_graph_find(graph, "y")), 1);
+  for (uint8_t c = 0; c <= 1; c++) {
+    float y[3];
+    int64_t dim[BERTH_MAX_RANK];
+    uint32_t rank;
+    TEST_OK(berth_session_write(session, "c", &c, 1, &err));
+    TEST_OK(berth_session_write(session, "a", x, 8, &err));
+    TEST_OK(berth_session_write(session, "b", x, 12, &err));
+    TEST_OK(berth_session_run(session, &err));
+    TEST_OK(berth_session_output_shape(session, 0, &rank, dim, &err));
+    assert_int_equal(dim[0], c ? 2 : 3);
+    TEST_OK(berth_session_read(session, "y", y, (size_t)dim[0] * 4, &err));
+    for (int64_t i = 0; i < dim[0]; i++) assert_true(y[i] == -x[i]);
+  }
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+}
+
+static void run_time_choices(void **state) {
   berth_error err;
   berth_session *session;
   berth_graph *graph = graph_parse(*state,
@@ -134,6 +183,11 @@ static void conditions_are_inputs_that_shapes_depend_on(void **state) {
   berth_graph *out;
   assert_true(berth_graph_shapes_depend(graph, berth_graph_find(graph, "c")));
   assert_false(berth_graph_shapes_depend(graph, berth_graph_find(graph, "a")));
+  berth_graph *alike = graph_parse(*state,
+                                   "graph \"g\" { input %c : bool[1] input %a : f32[n] input %b : f32[n]\n"
+                                   " %y = choose(%c, %a, %b) output \"y\" = %y }");
+  assert_false(berth_graph_shapes_depend(alike, berth_graph_find(alike, "c")));
+  berth_graph_destroy(alike);
   TEST_OK(berth_graph_fix(graph, "c", BERTH_BOOL, 1, &one, &no, 1, &err));
   TEST_OK(berth_graph_bind(graph, NULL, 0, &out, &err));
   assert_int_equal(out->values[berth_graph_find(out, "y")].shape.dim[0], 3);
@@ -180,9 +234,9 @@ int main(void) {
       cmocka_unit_test(keeps_value_numbers),
       cmocka_unit_test(an_error_that_matters_is_told),
       cmocka_unit_test(nodes_outside_a_branch_must_fit),
-      cmocka_unit_test(open_choices_need_both_operands),
-      cmocka_unit_test(open_choices_need_one_shape),
-      cmocka_unit_test(run_time_choices_run_both),
+      cmocka_unit_test(what_is_left_out_fails_only_when_it_is_taken),
+      cmocka_unit_test(open_choices_have_the_larger_extent),
+      cmocka_unit_test(run_time_choices),
       cmocka_unit_test(conditions_are_inputs_that_shapes_depend_on),
       cmocka_unit_test(values_are_computed_on_demand),
       cmocka_unit_test(no_allocation_may_be_missed),

@@ -81,6 +81,9 @@ static void keeps_every_bit_of_constants(void **state) {
   check_constant(*state, BERTH_I64, i64, 5);
   check_constant(*state, BERTH_I32, i32, 2);
   check_constant(*state, BERTH_U32, u32, 3);
+  check_constant(*state, BERTH_U16, (uint16_t[]){0, 65535, 7}, 3);
+  check_constant(*state, BERTH_U64, (uint64_t[]){0, INT64_MAX, 7}, 3);
+  check_constant(*state, BERTH_U64, (uint64_t[]){0, UINT64_MAX, (uint64_t)1 << 63}, 3); /* as hex */
   check_constant(*state, BERTH_I16, i16, 2);
   check_constant(*state, BERTH_I8, i8, 2);
   check_constant(*state, BERTH_U8, u8, 2);
@@ -403,6 +406,8 @@ static const struct {
     {"graph \"g\" {\n  const %c : i8[1] = [128\n]\n}", "line 2: 128 does not fit in i8", BERTH_MALFORMED},
     {"graph \"g\" {\n  const %c : u8[1] = [-1]\n}", "-1 does not fit in u8", BERTH_MALFORMED},
     {"graph \"g\" {\n  const %c : u32[1] = [4294967296]\n}", "does not fit in u32", BERTH_MALFORMED},
+    {"graph \"g\" {\n  const %c : u16[1] = [65536]\n}", "does not fit in u16", BERTH_MALFORMED},
+    {"graph \"g\" {\n  const %c : u64[1] = [-1]\n}", "does not fit in u64", BERTH_MALFORMED},
     {"graph \"g\" {\n  const %c : bool[1] = [2]\n}", "2 does not fit in bool", BERTH_MALFORMED},
     {"graph \"g\" {\n  const %c : i64[1] = [1.5]\n}", "line 2: expected an integer", BERTH_MALFORMED},
     {"graph \"g\" {\n  const %c : i64[1] = [-9223372036854775809]\n}", "does not fit in 64 bits", BERTH_MALFORMED},

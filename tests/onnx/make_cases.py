@@ -3,7 +3,7 @@
 that ONNX's own node tests lack. Run by hand; needs Python's onnx and numpy, and node with the npm package
 onnxruntime-node in NODE_PATH. The build and the tests need none of these.
 
-    NODE_PATH=<folder>/node_modules /usr/bin/python3 tests/onnx/make_cases.py
+    NODE_PATH=<folder>/node_modules /usr/bin/python3 tests/onnx/make_cases.py [PACK]...
 
 A pack is a row of files: a line `path size`, then so many bytes. The paths are those of ONNX's node tests."""
 import base64
@@ -296,10 +296,171 @@ def windows(p):
                                          scalar(100, np.uint8), np.int32([5, -500, 900])], opset=10, pads=[1, 0, 1, 1])
 
 
+def ints(name, values):
+    return numpy_helper.from_array(np.int64(values), name)
+
+
+def extents(p):
+    """Extents that follow from data."""
+    def model(name, nodes, inputs, outputs, constants=(), infos=(), opset=17):
+        given = [value(n, numpy_helper.from_array(a).data_type, a.shape) for n, a in inputs.items()]
+        graph = helper.make_graph([helper.make_node(op, i.split(), o.split(), **attrs) for op, i, o, attrs in nodes],
+                                  name, given, outputs, list(constants), value_info=list(infos))
+        p.model(name, as_model(graph, opset), inputs)
+
+    f, i = TensorProto.FLOAT, TensorProto.INT64
+    mask = np.float32(rng.uniform(-1, 1, (4, 6)))
+    mask[mask < 0.2] = 0
+    points = [("NonZero", "x", "nz", {}), ("Transpose", "nz", "at", {}), ("GatherND", "x at", "v", {}),
+              ("Shape", "at", "s", {}), ("ReduceSum", "v", "sum", {"keepdims": 0}), ("Softmax", "v", "soft", {"axis": 0})]
+    outs = [value("at", i, ["n", 2]), value("v", f, ["n"]), value("s", i, [2]), value("sum", f, []),
+            value("soft", f, ["n"])]
+    model("points", points, {"x": mask}, outs)
+    model("points_none", points, {"x": np.zeros((4, 6), np.float32)}, outs)
+    model("points_all", points, {"x": np.ones((4, 6), np.float32)}, outs)
+
+    boxes = np.float32(rng.uniform(0, 10, (1, 40, 2)))
+    boxes = np.concatenate([boxes, boxes + np.float32(rng.uniform(1, 4, (1, 40, 2)))], 2)
+    detector = [
+        ("NonMaxSuppression", "boxes scores most iou least", "kept", {}),
+        ("Slice", "kept two three one", "column", {}), ("Squeeze", "column one", "index", {}),
+        ("Squeeze", "boxes zero", "all", {}), ("Gather", "all index", "corners", {"axis": 0}),
+        ("GatherND", "scores kept", "score", {}), ("Slice", "kept one two one", "class", {}),
+        ("Cast", "class", "label", {"to": f}), ("Unsqueeze", "score one", "scored", {}),
+        ("Concat", "corners scored label", "rows", {"axis": 1}), ("Shape", "rows", "extents", {}),
+        ("Gather", "extents zero", "count", {"axis": 0}), ("Min", "count five", "k", {}),
+        ("TopK", "score k", "best where", {}), ("Gather", "rows where", "top", {"axis": 0})]
+    named = [ints("zero", [0]), ints("one", [1]), ints("two", [2]), ints("three", [3]), ints("five", [5]),
+             numpy_helper.from_array(np.float32([0.4]), "iou")]
+    outs = [value("kept", i, ["n", 3]), value("rows", f, ["n", 6]), value("top", f, ["k", 6]), value("count", i, [1])]
+    for name, least in (("detector", 0.5), ("detector_few", 0.97), ("detector_none", 2)):
+        model(name, detector, {"boxes": boxes, "scores": np.float32(rng.uniform(0, 1, (1, 3, 40)))}, outs,
+              named + [ints("most", [10]), numpy_helper.from_array(np.float32([least]), "least")])
+    model("detector_most", detector, {"boxes": boxes, "scores": np.float32(rng.uniform(0, 1, (1, 3, 40))),
+                                      "most": np.int64([4])}, outs,
+          named + [numpy_helper.from_array(np.float32([0.1]), "least")])
+
+    x = np.float32(rng.integers(0, 5, (3, 7)))
+    model("unique", [("Unique", "x", "y first inverse counts", {}), ("Gather", "y inverse", "again", {}),
+                     ("Mul", "y y", "square", {})],
+          {"x": x}, [value("y", f, ["n"]), value("first", i, ["n"]), value("inverse", i, [21]),
+                     value("counts", i, ["n"]), value("again", f, [21]), value("square", f, ["n"])])
+    model("unique_axis", [("Unique", "x", "y first inverse counts", {"axis": 1, "sorted": 0})],
+          {"x": np.float32([[1, 2, 1, 2], [3, 4, 3, 5]])},
+          [value("y", f, [2, "n"]), value("first", i, ["n"]), value("inverse", i, [4]), value("counts", i, ["n"])])
+    model("compress", [("Compress", "x c", "y", {"axis": 1}), ("Compress", "x c", "flat", {})],
+          {"x": x, "c": np.array([1, 0, 1, 1, 0, 0, 1], bool)}, [value("y", f, [3, "n"]), value("flat", f, ["m"])])
+
+    # shapes computed from counts
+    counting = [("NonZero", "x", "nz", {}), ("Shape", "nz", "s", {}), ("Gather", "s one", "n", {"axis": 0}),
+                ("Squeeze", "n zero", "scalar", {}), ("Range", "start scalar step", "places", {}),
+                ("Concat", "n four", "to", {"axis": 0}), ("Expand", "seven to", "wide", {}),
+                ("ConstantOfShape", "to", "zeros", {}), ("Reshape", "wide flat", "line", {}),
+                ("Slice", "x zero n", "cut", {}), ("Transpose", "wide", "turned", {}),
+                ("MatMul", "turned wide", "product", {}), ("Equal", "to minus", "is", {}),
+                ("Where", "is ones to", "target", {}), ("Expand", "seven target", "chosen", {}),
+                ("Sub", "n one", "fewer", {}), ("Pad", "places pads", "padded", {})]
+    outs = [value("places", i, ["n"]), value("wide", f, ["n", 4]), value("zeros", f, ["n", 4]),
+            value("line", f, ["m"]), value("cut", f, ["k"]), value("product", f, [4, 4]), value("fewer", i, [1]),
+            value("chosen", f, ["n", 4]), value("padded", i, ["p"])]
+    given = [ints("zero", [0]), ints("one", [1]), ints("four", [4]), ints("start", 0), ints("step", 1),
+             ints("flat", [-1]), ints("minus", [-1, -1]), ints("ones", [1, 1]), ints("pads", [1, 2]),
+             numpy_helper.from_array(np.float32([[7]]), "seven")]
+    model("counting", counting, {"x": np.float32([0, 3, 0, 1, 2, 0])}, outs, given)
+    model("counting_all", counting, {"x": np.float32([5, 3, 1, 1, 2, 4])}, outs, given)
+
+    two_stage(p, model)
+
+    ranged = [("ReduceMax", "x", "limit", {"keepdims": 0}), ("Range", "start limit step", "r", {}),
+              ("Mul", "r r", "y", {})]
+    model("range_declared", ranged, {"x": np.int64([3, 9, 2])}, [value("y", i, ["n"])],
+          [ints("start", 1), ints("step", 2)], [value("r", i, [12])])
+
+
+def two_stage(p, model):
+    """Proposals, the best of them kept, their features cut out and classed, and the best of those: as detectors do."""
+    f, i = TensorProto.FLOAT, TensorProto.INT64
+    corner = np.float32(rng.uniform(0, 24, (60, 2)))
+    boxes = np.concatenate([corner, corner + np.float32(rng.uniform(0, 8, (60, 2)))], 1)
+    nodes = [
+        # the best 40 that are not too small
+        ("Shape", "score", "s0", {}), ("Min", "s0 forty", "k0", {}), ("TopK", "score k0", "s1 i1", {}),
+        ("Gather", "boxes i1", "b1", {"axis": 0}), ("Split", "b1", "x1 y1 x2 y2", {"axis": 1}),
+        ("Sub", "x2 x1", "w", {}), ("Sub", "y2 y1", "h", {}), ("GreaterOrEqual", "w least", "wide", {}),
+        ("GreaterOrEqual", "h least", "high", {}), ("And", "wide high", "both", {}), ("Squeeze", "both one", "large", {}),
+        ("NonZero", "large", "nz", {}), ("Squeeze", "nz zero", "at", {}), ("Gather", "b1 at", "b2", {"axis": 0}),
+        ("Gather", "s1 at", "s2", {"axis": 0}),
+        # of those that overlap, the best; at most 12
+        ("Unsqueeze", "b2 zero", "b3", {}), ("Unsqueeze", "s2 both_axes", "s3", {}),
+        ("NonMaxSuppression", "b3 s3 many iou", "kept", {}), ("Gather", "kept two", "i4", {"axis": 1}),
+        ("Slice", "i4 zero twelve", "i5", {}), ("Gather", "b2 i5", "b5", {"axis": 0}),
+        # their features, classed
+        ("Shape", "b5", "s5", {}), ("Gather", "s5 zero", "n5", {"axis": 0}),
+        ("ConstantOfShape", "n5", "image", {"value": helper.make_tensor("v", i, [1], [0])}),
+        ("RoiAlign", "map b5 image", "cut", {"output_height": 3, "output_width": 3}),
+        ("Flatten", "cut", "flat", {"axis": 1}), ("Gemm", "flat weight bias", "logits", {}),
+        ("Softmax", "logits", "prob", {"axis": 1}),
+        # every class of every box whose score is high enough, and of those the best of each class
+        ("Greater", "prob limit", "sure", {}), ("NonZero", "sure", "pairs", {}), ("Transpose", "pairs", "pair", {}),
+        ("GatherND", "prob pair", "s6", {}), ("Split", "pairs", "row label", {"axis": 0}),
+        ("Squeeze", "row zero", "row1", {}), ("Squeeze", "label zero", "label1", {}),
+        ("Gather", "b5 row1", "b6", {"axis": 0}), ("Cast", "label1", "offset", {"to": f}),
+        ("Mul", "offset far", "moved", {}), ("Unsqueeze", "moved one", "moved1", {}), ("Add", "b6 moved1", "b7", {}),
+        ("Unsqueeze", "b7 zero", "b8", {}), ("Unsqueeze", "s6 both_axes", "s8", {}),
+        ("NonMaxSuppression", "b8 s8 many iou", "last", {}), ("Gather", "last two", "i9", {"axis": 1}),
+        ("Gather", "b6 i9", "out_boxes", {"axis": 0}), ("Gather", "s6 i9", "out_scores", {"axis": 0}),
+        ("Gather", "label1 i9", "out_labels", {"axis": 0})]
+    constants = [ints("zero", [0]), ints("one", [1]), ints("two", 2), ints("forty", [40]), ints("twelve", [12]),
+                 ints("both_axes", [0, 1]), ints("many", [100])]
+    for name, value_of in (("least", [2]), ("iou", [0.5]), ("limit", [0.3]), ("far", [100])):
+        constants.append(numpy_helper.from_array(np.float32(value_of), name))
+    constants.append(numpy_helper.from_array(f32(18, 4), "weight"))
+    constants.append(numpy_helper.from_array(f32(4), "bias"))
+    outs = [value("out_boxes", f, ["n", 4]), value("out_scores", f, ["n"]), value("out_labels", i, ["n"]),
+            value("prob", f, ["m", 4])]
+    scores = np.float32(rng.permutation(60)) / 60
+    for name, size in (("two_stage", 1), ("two_stage_small", 0.45), ("two_stage_none", 0.01)):
+        given = np.concatenate([boxes[:, :2], boxes[:, :2] + (boxes[:, 2:] - boxes[:, :2]) * np.float32(size)], 1)
+        model(name, nodes, {"boxes": given, "score": scores, "map": f32(1, 2, 32, 32)}, outs, constants, opset=13)
+
+
+def controlled(p):
+    """Such extents in branches, in loops, and as what loops leave behind."""
+    f, i, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+    def graph_of(name, nodes, ins, outs, constants=()):
+        return helper.make_graph([helper.make_node(op, a.split(), b.split(), **attrs) for op, a, b, attrs in nodes],
+                                 name, ins, outs, list(constants))
+
+    found = graph_of("then", [("NonZero", "x", "nz", {}), ("Transpose", "nz", "t", {})], [], [value("t", i, None)])
+    none = graph_of("else", [("Identity", "nothing", "e", {})], [], [value("e", i, None)])
+    main = graph_of("if", [("ReduceMax", "x", "m", {"keepdims": 0}), ("Greater", "m half", "any", {}),
+                           ("If", "any", "y", {"then_branch": found, "else_branch": none}), ("Add", "y y", "z", {})],
+                    [value("x", f, [3, 4])], [value("z", i, ["n", 2])],
+                    [numpy_helper.from_array(np.float32(0.5), "half"), ints("nothing", np.zeros((1, 2)))])
+    for name, x in (("if_found", np.float32(rng.integers(0, 2, (3, 4)))), ("if_not_found", np.zeros((3, 4), np.float32))):
+        p.model("extents_" + name, as_model(main), {"x": x})
+
+    body = graph_of("body", [("Greater", "v one", "large", {}), ("NonZero", "large", "nz", {}), ("Size", "nz", "n", {}),
+                             ("Add", "sum n", "sum2", {}), ("Mul", "v half", "v2", {}), ("Greater", "n zero", "go", {}),
+                             ("Identity", "v2", "row", {})],
+                    [value("i", i, []), value("c", truth, []), value("v", f, [6]), value("sum", i, [])],
+                    [value("go", truth, []), value("v2", f, [6]), value("sum2", i, []), value("row", f, [6])])
+    loop = graph_of("loop", [("Loop", "trips yes v0 sum0", "v sum rows", {"body": body}), ("Mul", "rows rows", "z", {})],
+                    [value("v0", f, [6])], [value("v", f, [6]), value("sum", i, []), value("z", f, ["n", 6])],
+                    [ints("trips", 50), numpy_helper.from_array(np.array(True), "yes"), ints("sum0", 0), ints("zero", 0),
+                     numpy_helper.from_array(np.float32(0.5), "half"), numpy_helper.from_array(np.float32(1), "one")])
+    for k, v in enumerate((1, 30, 0)):
+        p.model("extents_loop_%d" % k, as_model(loop), {"v0": np.abs(f32(6)) * np.float32(v)})
+
+
 if __name__ == "__main__":
     for pack_name, groups in (("microsoft", (fused, norms, attention, quantised)),
                               ("newer", (standard_attention, loops, choices)),
-                              ("windows", (windows,))):
+                              ("windows", (windows,)),
+                              ("extents", (extents, controlled))):
+        if len(sys.argv) > 1 and pack_name not in sys.argv[1:]:
+            continue
         pack = Pack(pack_name)
         for group in groups:
             group(pack)

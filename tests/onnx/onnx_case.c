@@ -78,11 +78,14 @@ static onnx_verdict compare(test_case *t, uint32_t index, const berth_array *exp
   const berth_graph *graph = berth_plan_graph(berth_session_plan(t->session));
   const char *name = berth_graph_output_name(t->graph, index);
   if (berth_graph_value(graph, berth_graph_output_at(graph, index), &info, &t->err) != BERTH_OK) return ONNX_FAIL;
-  bool same = info.type == expected->type && info.shape.rank == expected->rank;
-  for (uint32_t d = 0; same && d < info.shape.rank; d++) same = info.shape.dim[d].extent == expected->dim[d];
-  if (!same || info.size != expected->size) {
+  int64_t dim[BERTH_MAX_RANK];
+  uint32_t rank = 0;
+  if (berth_session_output_shape(t->session, index, &rank, dim, &t->err) != BERTH_OK) return ONNX_FAIL;
+  bool same = info.type == expected->type && rank == expected->rank;
+  for (uint32_t d = 0; same && d < rank; d++) same = dim[d] == expected->dim[d];
+  if (!same) {
     snprintf(message, size, "output '%s' has another type or shape than expected (%s rank %u, expected %s rank %u)",
-             name, berth_type_name(info.type), info.shape.rank, berth_type_name(expected->type), expected->rank);
+             name, berth_type_name(info.type), rank, berth_type_name(expected->type), expected->rank);
     return ONNX_FAIL;
   }
   void *data = malloc(expected->size + 1);
@@ -104,6 +107,13 @@ static onnx_verdict compare(test_case *t, uint32_t index, const berth_array *exp
   return verdict;
 }
 
+/* ONNX 1.12's files say uint16 where they hold the bits of bfloat16. */
+static berth_type stored_type(const test_case *t, uint32_t output) {
+  berth_value_info info = {.type = BERTH_U16};
+  berth_graph_value(t->graph, berth_graph_output_at(t->graph, output), &info, NULL);
+  return info.type == BERTH_BF16 ? BERTH_BF16 : BERTH_U16;
+}
+
 static onnx_verdict compare_outputs(test_case *t, char *message, size_t size) {
   char path[4096];
   onnx_verdict verdict = ONNX_PASS;
@@ -114,6 +124,7 @@ static onnx_verdict compare_outputs(test_case *t, char *message, size_t size) {
       snprintf(message, size, "%s", t->err.message);
       return ONNX_FAIL;
     }
+    if (expected.type == BERTH_U16) expected.type = stored_type(t, i);
     verdict = compare(t, i, &expected, message, size);
     free(expected.data);
   }

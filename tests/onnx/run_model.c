@@ -6,7 +6,7 @@ static berth_status fix_shape_inputs(berth_graph *graph, run_input *inputs, size
   for (size_t i = 0; i < n; i++) {
     run_input *in = &inputs[i];
     const berth_array *a = &in->array;
-    if (!berth_graph_shapes_depend(graph, berth_graph_find(graph, in->name))) continue;
+    if (berth_graph_shapes_depend(graph, berth_graph_find(graph, in->name)) != BERTH_SHAPES_NEED) continue;
     berth_status status = berth_graph_fix(graph, in->name, a->type, a->rank, a->dim, a->data, (size_t)a->size, err);
     if (status != BERTH_OK) return status;
     in->is_fixed = true;

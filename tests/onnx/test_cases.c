@@ -1,6 +1,6 @@
 /* Small models whose outputs come from ONNX Runtime, for what ONNX's own node tests lack: com.microsoft's ops, newer
- * ones, choices and loops. A pack (cases/NAME.pack, written by make_cases.py) is a row of files: a line `path size` and
- * so many bytes. It is laid out in a temporary folder as ONNX's cases are. */
+ * ones, choices and loops. A pack (cases/NAME.pack, written by make_cases.py and make_cases_control.py) is a row of
+ * files: a line `path size` and so many bytes. It is laid out in a temporary folder as ONNX's cases are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -79,16 +79,28 @@ static void newer_ops_and_control_flow(void **state) {
   check_pack("newer", 18);
 }
 
+static void run_time_control_flow(void **state) {
+  (void)state;
+  check_pack("control", 29);
+}
+
 static void windows_and_sampling(void **state) {
   (void)state;
   check_pack("windows", 17);
+}
+
+static void extents_that_follow_from_data(void **state) {
+  (void)state;
+  check_pack("extents", 20);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(microsoft_ops),
       cmocka_unit_test(newer_ops_and_control_flow),
+      cmocka_unit_test(run_time_control_flow),
       cmocka_unit_test(windows_and_sampling),
+      cmocka_unit_test(extents_that_follow_from_data),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,8 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 FLOATS = ["f32", "f64", "f16", "bf16"]
 INTS = ["i8", "u8", "i16", "i32", "i64", "u32"]
 NUMPY = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": np.float32, "i8": np.int8, "u8": np.uint8,
-         "i16": np.int16, "i32": np.int32, "i64": np.int64, "u32": np.uint32, "bool": np.bool_}
+         "i16": np.int16, "i32": np.int32, "i64": np.int64, "u32": np.uint32, "bool": np.bool_,
+         "u16": np.uint16, "u64": np.uint64}
 LIMITS = {t: (int(np.iinfo(NUMPY[t]).min), int(np.iinfo(NUMPY[t]).max)) for t in INTS}
 # One unit in the last place, for results that may be rounded twice.
 ULP = {"f32": 2.0**-23, "f64": 2.0**-52, "f16": 2.0**-10, "bf16": 2.0**-7}
@@ -61,7 +62,7 @@ def wrap(kind, value):
 
 
 def text_of(kind, value):
-    if kind in INTS or kind == "bool":
+    if kind not in FLOATS:
         return str(int(value))
     if np.isnan(value):
         return "-nan" if np.signbit(value) else "nan"

@@ -38,6 +38,11 @@ static const char *skip_spaces(const char *text) {
 static int store_int(berth_type type, void *data, int64_t element, const char **at) {
   char *end;
   errno = 0;
+  if (type == BERTH_U64) {
+    ((uint64_t *)data)[element] = strtoull(*at, &end, 0);
+    if (end == *at || errno || **at == '-') return 0;
+    return *at = end, 1;
+  }
   long long value = strtoll(*at, &end, 0);
   if (end == *at || errno) return 0;
   *at = end;
@@ -45,6 +50,7 @@ static int store_int(berth_type type, void *data, int64_t element, const char **
     case BERTH_I8: ((int8_t *)data)[element] = (int8_t)value; return value >= INT8_MIN && value <= INT8_MAX;
     case BERTH_U8: ((uint8_t *)data)[element] = (uint8_t)value; return value >= 0 && value <= UINT8_MAX;
     case BERTH_I16: ((int16_t *)data)[element] = (int16_t)value; return value >= INT16_MIN && value <= INT16_MAX;
+    case BERTH_U16: ((uint16_t *)data)[element] = (uint16_t)value; return value >= 0 && value <= UINT16_MAX;
     case BERTH_I32: ((int32_t *)data)[element] = (int32_t)value; return value >= INT32_MIN && value <= INT32_MAX;
     case BERTH_U32: ((uint32_t *)data)[element] = (uint32_t)value; return value >= 0 && value <= UINT32_MAX;
     case BERTH_BOOL: ((uint8_t *)data)[element] = value != 0; return value == 0 || value == 1;
@@ -282,6 +288,8 @@ double op_element(berth_type type, const void *data, int64_t i) {
     case BERTH_BF16: return (double)berth__bf16_to_f32(((const uint16_t *)data)[i]);
     case BERTH_I8: return ((const int8_t *)data)[i];
     case BERTH_I16: return ((const int16_t *)data)[i];
+    case BERTH_U16: return ((const uint16_t *)data)[i];
+    case BERTH_U64: return (double)((const uint64_t *)data)[i];
     case BERTH_I32: return ((const int32_t *)data)[i];
     case BERTH_U32: return ((const uint32_t *)data)[i];
     case BERTH_I64: return (double)((const int64_t *)data)[i];

@@ -149,9 +149,11 @@ static void fill(void *data, berth_type type, uint64_t size, uint64_t *random) {
       case BERTH_F64: ((double *)data)[i] = (double)x; break;
       case BERTH_F16:
       case BERTH_BF16: ((uint16_t *)data)[i] = half; break;
+      case BERTH_U16:
       case BERTH_I16: ((int16_t *)data)[i] = small; break;
       case BERTH_I32:
       case BERTH_U32: ((int32_t *)data)[i] = small; break;
+      case BERTH_U64:
       case BERTH_I64: ((int64_t *)data)[i] = small; break;
       default: ((uint8_t *)data)[i] = type == BERTH_BOOL ? small & 1 : small; break;
     }

@@ -5,11 +5,14 @@
 #include "support.h"
 
 #define LARGEST 600 /* elements of one value */
+#define MAX_LOOPS 8
 
 typedef struct maker {
   berth_graph *graph;
   uint64_t random;
   uint32_t n_sources;
+  berth_value hidden[MAX_LOOPS][2]; /* from and to: what the loops have made inside */
+  uint32_t n_loops, depth;
 } maker;
 
 static uint32_t below(maker *m, uint32_t n) { return (uint32_t)(test_random(&m->random) % n); }
@@ -27,12 +30,20 @@ static int64_t count_of(const berth_shape *shape) {
   return count;
 }
 
+/* Inside a loop that is over. */
+static int is_hidden(const maker *m, berth_value value) {
+  if (info_of(m, value).kind != BERTH_VALUE_NODE) return 0;
+  for (uint32_t i = 0; i < m->n_loops; i++)
+    if (value >= m->hidden[i][0] && value < m->hidden[i][1]) return 1;
+  return 0;
+}
+
 /* Newer values more often than old ones, so that graphs get deep; none that has grown large. */
 static berth_value pick(maker *m) {
   uint32_t n = berth_graph_n_values(m->graph), window = 8;
   berth_value value = below(m, 3) == 0 || n < window ? below(m, n) : n - 1 - below(m, window);
   berth_value_info info = info_of(m, value);
-  return count_of(&info.shape) <= LARGEST ? value : 0;
+  return count_of(&info.shape) <= LARGEST && !is_hidden(m, value) ? value : 0;
 }
 
 /* One of this type, or any after a while. */
@@ -295,12 +306,102 @@ static void add_attention(maker *m) {
   add(m, "attention", in, 3, &heads, 1, 1);
 }
 
+/* What a few ops in a row make of a value; they keep its type and shape. */
+static berth_value add_chain(maker *m, berth_value x, uint32_t length) {
+  static const char *const ops[] = {"relu", "neg", "abs", "identity", "tanh", "softmax"};
+  for (uint32_t i = 0; i < length; i++) {
+    berth_value in[2] = {x, x};
+    if (below(m, 5) == 0 ? add(m, "add", in, 2, NULL, 0, 1) : add(m, ops[below(m, 6)], in, 1, NULL, 0, 1))
+      x = berth_graph_n_values(m->graph) - 1;
+  }
+  return x;
+}
+
+static berth_value pick_condition(maker *m) {
+  berth_value value = pick_typed(m, BERTH_BOOL);
+  berth_value_info info = info_of(m, value);
+  if (info.type == BERTH_BOOL && count_of(&info.shape) == 1) return value;
+  return add_source(m, BERTH_BOOL, (berth_shape){.rank = 0});
+}
+
+/* Of one value or of two alike, sometimes with a choice inside, sometimes with two choices by one condition. */
+static void add_choose(maker *m) {
+  berth_value in[3] = {pick_condition(m)}, x = pick_typed(m, BERTH_F32), y = x;
+  berth_value_info info = info_of(m, x);
+  if (below(m, 2)) y = add_source(m, info.type, info.shape);
+  for (uint32_t times = 1 + below(m, 2); times > 0; times--) {
+    in[1] = add_chain(m, x, below(m, 4));
+    if (below(m, 3) == 0) {
+      berth_value inner[3] = {pick_condition(m), add_chain(m, y, below(m, 3)), add_chain(m, x, below(m, 3))};
+      if (add(m, "choose", inner, 3, NULL, 0, 1)) y = berth_graph_n_values(m->graph) - 1;
+    }
+    in[2] = add_chain(m, y, below(m, 4));
+    if (!add(m, "choose", in, 3, NULL, 0, 1)) return;
+    if (below(m, 2)) x = berth_graph_n_values(m->graph) - 1;
+  }
+}
+
+static void add_something(maker *m);
+
+#define CARRIED 3
+
+/* A value like this one, made from it or found among the others. */
+static berth_value pick_like(maker *m, berth_value value) {
+  berth_value_info want = info_of(m, value);
+  for (int i = 0; i < 4; i++) {
+    berth_value other = pick_typed(m, want.type);
+    berth_value_info info = info_of(m, other);
+    int fits = info.type == want.type && info.shape.rank == want.shape.rank;
+    for (uint32_t d = 0; fits && d < want.shape.rank; d++) fits = info.shape.dim[d].extent == want.shape.dim[d].extent;
+    if (fits) return other;
+  }
+  return add_chain(m, value, 1 + below(m, 3));
+}
+
+static berth_value add_trips(maker *m) {
+  berth_error err;
+  berth_value value;
+  char name[32];
+  int64_t trips = below(m, 4);
+  snprintf(name, sizeof name, "s%u", m->n_sources++);
+  TEST_OK(
+      berth_graph_constant(m->graph, name, BERTH_I64, (berth_shape){.rank = 0}, &trips, sizeof trips, &value, &err));
+  return value;
+}
+
+/* A loop with a few nodes inside, which may be loops and choices; trips and conditions are known or not. */
+static void add_loop(maker *m) {
+  berth_error err;
+  uint32_t k = 1 + below(m, CARRIED), n_scanned = below(m, 3);
+  berth_value in[4 + 2 * CARRIED + 2], begin[2 + CARRIED], out[2 + CARRIED + 2];
+  if (m->depth == 2 || m->n_loops + m->depth >= MAX_LOOPS) return;
+  berth_value trips = n_scanned != 0 || below(m, 2) ? add_trips(m) : add_source(m, BERTH_I64, (berth_shape){.rank = 0});
+  in[0] = trips;
+  in[1] = pick_condition(m);
+  for (uint32_t i = 0; i < k; i++) in[2 + i] = i != 0 && below(m, 3) == 0 ? in[2] : pick(m);
+  if (berth_graph_add(m->graph, "loop_begin", in, 2 + k, NULL, 0, begin, 2 + k, &err) != BERTH_OK) return;
+  m->depth++;
+  for (uint32_t n = 1 + below(m, 6); n > 0; n--) add_something(m);
+  in[0] = begin[0];
+  in[1] = begin[1];
+  in[2] = trips;
+  in[3] = pick_condition(m);
+  for (uint32_t i = 0; i < k; i++) in[4 + i] = begin[2 + i];
+  for (uint32_t i = 0; i < k; i++)
+    in[4 + k + i] = below(m, 4) == 0 ? pick_like(m, begin[2 + i]) : add_chain(m, begin[2 + i], below(m, 4));
+  for (uint32_t i = 0; i < n_scanned; i++) in[4 + 2 * k + i] = pick(m);
+  m->depth--;
+  TEST_OK(berth_graph_add(m->graph, "loop_end", in, 4 + 2 * k + n_scanned, NULL, 0, out, 2 + k + n_scanned, &err));
+  m->hidden[m->n_loops][0] = begin[0];
+  m->hidden[m->n_loops++][1] = out[0];
+}
+
 static void add_something(maker *m) {
-  static void (*const makers[])(maker *) = {add_unary,     add_unary,   add_unary,     add_binary,  add_binary,
-                                            add_binary,    add_cast,    add_where,     add_reshape, add_reshape,
-                                            add_squeeze,   add_narrow,  add_narrow,    add_split,   add_expand,
-                                            add_transpose, add_concat,  add_concat,    add_concat,  add_reduce,
-                                            add_line_op,   add_line_op, add_attention, add_matmul,  add_top_k};
+  static void (*const makers[])(maker *) = {
+      add_unary,   add_unary,     add_unary,   add_binary,  add_binary, add_binary, add_cast,
+      add_where,   add_reshape,   add_reshape, add_squeeze, add_narrow, add_narrow, add_split,
+      add_expand,  add_transpose, add_concat,  add_concat,  add_concat, add_reduce, add_line_op,
+      add_line_op, add_attention, add_matmul,  add_top_k,   add_choose, add_choose, add_loop};
   makers[below(m, sizeof makers / sizeof *makers)](m);
 }
 
@@ -311,6 +412,7 @@ static void add_outputs(maker *m) {
     char name[32];
     int last = v + 1 == n;
     if (!last && below(m, 8) != 0) continue;
+    if (is_hidden(m, v)) continue;
     if (!last && info_of(m, v).kind != BERTH_VALUE_NODE && below(m, 4) != 0) continue;
     snprintf(name, sizeof name, "out%u", n_outputs++);
     TEST_OK(berth_graph_output(m->graph, name, v, &err));

@@ -97,7 +97,7 @@ static void test_random_graphs(void **state) {
 /* The graphs are worth their name: what the planner can do with a value does happen in them. */
 static void test_everything_happens(void **state) {
   fixture *f = *state;
-  uint32_t views = 0, strided = 0, in_place = 0, born_inside = 0, scratch = 0, values = 0;
+  uint32_t views = 0, strided = 0, in_place = 0, born_inside = 0, scratch = 0, guarded = 0, values = 0;
   for (uint64_t seed = 1; seed <= 60; seed++) {
     berth_graph *graph = random_graph(f->ctx, seed, 40);
     berth_plan *plan = make_plan(graph, NULL);
@@ -110,12 +110,13 @@ static void test_everything_happens(void **state) {
       born_inside += place->born_inside;
     }
     for (uint32_t step = 0; step < plan->n_steps; step++) scratch += plan->scratch[step] != BERTH__NO_BUFFER;
+    for (uint32_t step = 0; step < plan->n_steps; step++) guarded += plan->guards.of_step[step] != BERTH__NO_GUARD;
     berth_plan_destroy(plan);
     berth_graph_destroy(graph);
   }
-  print_message("of %u values: %u views, %u strided, %u in place, %u born inside; %u steps with scratch\n", values,
-                views, strided, in_place, born_inside, scratch);
-  assert_true(views > 100 && strided > 30 && in_place > 100 && born_inside > 30 && scratch > 10);
+  print_message("of %u values: %u views, %u strided, %u in place, %u born inside; %u steps with scratch, %u guarded\n",
+                values, views, strided, in_place, born_inside, scratch, guarded);
+  assert_true(views > 100 && strided > 30 && in_place > 100 && born_inside > 30 && scratch > 10 && guarded > 100);
 }
 
 int main(int argc, char **argv) {

@@ -95,6 +95,11 @@ static const char *const graphs[] = {
     "= 1}\n"
     "  %h = cast(%c) {to = \"f16\"} %w = where(%b, %x, %s) %b = lt(%x, %s) %d = clamp(%w) {min = 0} %z = flatten(%d)\n"
     "  output \"e\" = %e output \"k\" = %k output \"p\" = %p output \"m\" = %m output \"h\" = %h output \"z\" = %z }",
+    "graph \"extents\" { input %x : f32[64, 64] %b = eq(%x, %x) %a = non_zero(%b) %t = transpose(%a) {perm = [1, 0]}\n"
+    "  %g = gather_nd(%x, %t) %s = softmax(%g) {axis = 0} %n = non_zero(%x) %e = shape(%n) %u, %f, %i, %c = "
+    "unique(%x)\n"
+    "  %k = concat(%t, %t) {axis = 1} output \"s\" = %s output \"n\" = %n output \"e\" = %e output \"u\" = %u\n"
+    "  output \"k\" = %k }",
 };
 #define N_GRAPHS (sizeof graphs / sizeof graphs[0])
 

@@ -15,7 +15,8 @@
 
 typedef struct check_node {
   const char *name, *op;
-  bool compared; /* false: a view, which no kernel makes */
+  bool compared; /* false: no kernel made it */
+  bool is_view;
   double max_abs, max_rel;
   double excess; /* the largest difference in units of what is allowed; over 1 fails */
 } check_node;

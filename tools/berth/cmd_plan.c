@@ -1,6 +1,7 @@
 /* berth plan: where and when every value of a model lives, before anything runs. */
 #include <stdio.h>
 
+#include "bounds.h"
 #include "cmd.h"
 #include "format.h"
 #include "inputs.h"
@@ -105,7 +106,8 @@ static int write_files(const plan_options *wanted, const berth_plan *plan) {
   return code;
 }
 
-static int print_json(const plan_options *wanted, const berth_plan_info *info, const dims *bound, double ms) {
+static int print_json(const plan_options *wanted, const berth_plan *plan, const dims *bound, double ms) {
+  berth_plan_info plan_info = berth_plan_get_info(plan), *info = &plan_info;
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   json_uint(&out, "arena_size", info->arena_size);
@@ -123,6 +125,7 @@ static int print_json(const plan_options *wanted, const berth_plan_info *info, c
   json_double(&out, "plan_ms", ms);
   json_string(&out, "device", model_device(&wanted->model));
   dims_write_json(bound, &out);
+  bounds_write_json(berth_plan_graph(plan), &out);
   json_close_object(&out);
   return json_print(&out);
 }
@@ -132,6 +135,7 @@ static int print_text(const model *m, const berth_plan *plan, double ms) {
   printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
          info.n_steps, info.n_values, info.n_buffers, ms);
   format_memory(&info);
+  bounds_print(berth_plan_graph(plan), "bound: output ");
   return loadchart_print(plan);
 }
 
@@ -150,9 +154,8 @@ static int plan_model(const plan_options *wanted, model *m) {
   double start = cli_now_ms();
   if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
   double ms = cli_now_ms() - start;
-  berth_plan_info info = berth_plan_get_info(plan);
   int code = write_files(wanted, plan);
-  if (code == CLI_OK) code = wanted->json ? print_json(wanted, &info, &m->dims, ms) : print_text(m, plan, ms);
+  if (code == CLI_OK) code = wanted->json ? print_json(wanted, plan, &m->dims, ms) : print_text(m, plan, ms);
   if (code == CLI_OK && !wanted->json) print_written(wanted);
   berth_plan_destroy(plan);
   return code;

@@ -45,7 +45,9 @@ static uint16_t to_f16_exact(double value) {
   X(BERTH_I16, int16_t)  \
   X(BERTH_I32, int32_t)  \
   X(BERTH_I64, int64_t)  \
+  X(BERTH_U16, uint16_t) \
   X(BERTH_U32, uint32_t) \
+  X(BERTH_U64, uint64_t) \
   X(BERTH_BOOL, uint8_t)
 
 double element_at(berth_type type, const void *data, size_t index) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bounds.h"
 #include "elements.h"
 #include "embedded.h"
 #include "format.h"
@@ -130,7 +131,8 @@ static void free_array(const model *m, input *in) {
   *in = (input){.given = false};
 }
 
-int inputs_fix(model *m, inputs *set) {
+/* Fixes the given inputs on which shapes depend in this way. */
+static int fix_those(model *m, inputs *set, berth_shapes depend) {
   uint32_t kept = 0; /* an input that is fixed is no input any more, and those after it move up */
   for (uint32_t i = 0; i < set->n; i++) {
     input in = set->items[i];
@@ -138,8 +140,7 @@ int inputs_fix(model *m, inputs *set) {
     berth_value value = berth_graph_input_at(m->graph, kept);
     int code = value_info(m->graph, value, &info);
     if (code != CLI_OK) return code;
-    bool decides = berth_graph_shapes_depend(m->graph, value) != 0;
-    if (decides && in.given) {
+    if (in.given && berth_graph_shapes_depend(m->graph, value) == (int)depend) {
       code = fix_one(m, info.name, &in.array);
       if (code != CLI_OK) return code;
       free_array(m, &set->items[i]);
@@ -150,6 +151,23 @@ int inputs_fix(model *m, inputs *set) {
   }
   set->n = kept;
   return CLI_OK;
+}
+
+static bool leaves_bounds(const model *m, const inputs *set) {
+  for (uint32_t i = 0; i < set->n; i++) {
+    int depend = berth_graph_shapes_depend(m->graph, berth_graph_input_at(m->graph, i));
+    if (set->items[i].given && depend == BERTH_SHAPES_BOUNDED) return true;
+  }
+  return false;
+}
+
+int inputs_fix(model *m, inputs *set) {
+  int code = fix_those(m, set, BERTH_SHAPES_NEED);
+  if (code != CLI_OK || !leaves_bounds(m, set)) return code;
+  berth_graph *bound = bounds_try(m->graph, &m->dims);
+  bool is_bound = bound != NULL;
+  berth_graph_destroy(bound);
+  return is_bound ? CLI_OK : fix_those(m, set, BERTH_SHAPES_BOUNDED);
 }
 
 int inputs_explain(const berth_graph *graph, const berth_error *err) {

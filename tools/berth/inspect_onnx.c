@@ -1,7 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "bounds.h"
 #include "cli.h"
 #include "format.h"
 #include "inspect.h"
@@ -12,7 +12,7 @@ typedef struct onnx_file {
   const berth_model_info *info;
   const berth_graph *graph; /* NULL: berth cannot load it, and why is in the message */
   const char *why_not;
-  bool decided; /* every shape is known once the named dimensions are */
+  const berth_graph *bound; /* with 1 for every named dimension; NULL: shapes depend on more than these */
 } onnx_file;
 
 static const char *domain_name(const char *domain) { return *domain ? domain : "ai.onnx"; }
@@ -27,20 +27,8 @@ static const char *op_name(const berth_model_op *op, char out[FORMAT_SIZE]) {
 static const char *needed_name(const onnx_file *f, uint32_t input) {
   berth_value_info info;
   berth_value value = berth_graph_input_at(f->graph, input);
-  if (f->decided || !berth_graph_shapes_depend(f->graph, value)) return NULL;
+  if (f->bound || !berth_graph_shapes_depend(f->graph, value)) return NULL;
   return berth_graph_value(f->graph, value, &info, NULL) == BERTH_OK ? info.name : NULL;
-}
-
-static bool can_bind(const berth_graph *graph) {
-  uint32_t n = berth_graph_n_dims(graph);
-  berth_dim *dims = calloc((size_t)n + 1, sizeof(*dims));
-  berth_graph *bound = NULL;
-  if (!dims) return false;
-  for (uint32_t i = 0; i < n; i++) dims[i] = (berth_dim){berth_graph_dim_name(graph, i), 1};
-  bool bindable = berth_graph_bind(graph, dims, n, &bound, NULL) == BERTH_OK;
-  berth_graph_destroy(bound);
-  free(dims);
-  return bindable;
 }
 
 static void print_value(const char *label, const berth_model_value *value) {
@@ -65,6 +53,7 @@ static void print_verdict(const onnx_file *f) {
     return;
   }
   printf("  runs     yes, on cpu\n");
+  if (f->bound && !berth_graph_n_dims(f->graph)) bounds_print(f->bound, "  bound    ");
   for (uint32_t i = 0; i < berth_graph_n_inputs(f->graph); i++) {
     const char *name = needed_name(f, i);
     if (name) printf("  needs    %-24s shapes depend on its values\n", name);
@@ -181,7 +170,8 @@ int inspect_onnx(berth_context *ctx, const char *path, bool as_json) {
   if (berth_model_inspect(ctx, path, &info, &err) != BERTH_OK) return cli_report(&err);
   berth_status status = berth_graph_load(ctx, path, &graph, &err);
   bool named = strncmp(err.message, path, strlen(path)) == 0 && strncmp(err.message + strlen(path), ": ", 2) == 0;
-  onnx_file file = {path, info, graph, err.message + (named ? strlen(path) + 2 : 0), graph && can_bind(graph)};
+  berth_graph *bound = graph ? bounds_try(graph, NULL) : NULL;
+  onnx_file file = {path, info, graph, err.message + (named ? strlen(path) + 2 : 0), bound};
   int code = CLI_OK;
   if (status == BERTH_NOMEM) {
     code = cli_report(&err);
@@ -190,6 +180,7 @@ int inspect_onnx(berth_context *ctx, const char *path, bool as_json) {
   } else {
     print_text(&file);
   }
+  berth_graph_destroy(bound);
   berth_graph_destroy(graph);
   berth_model_info_destroy(info);
   return code;

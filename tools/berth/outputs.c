@@ -13,11 +13,15 @@ static int read_one(runner *r, const berth_graph *graph, uint32_t index, output 
   berth_error err = {BERTH_OK, ""};
   if (berth_graph_value(graph, berth_graph_output_at(graph, index), &info, &err) != BERTH_OK) return cli_report(&err);
   out->name = berth_graph_output_name(graph, index);
-  out->array = (berth_array){.type = info.type, .rank = info.shape.rank, .size = info.size};
-  for (uint32_t i = 0; i < info.shape.rank; i++) out->array.dim[i] = info.shape.dim[i].extent;
-  out->array.data = malloc((size_t)info.size + 1);
-  if (!out->array.data) return cli_no_memory();
-  berth_status status = berth_session_read_at(r->session, index, out->array.data, (size_t)info.size, &err);
+  berth_array *array = &out->array;
+  array->type = info.type;
+  if (berth_session_output_shape(r->session, index, &array->rank, array->dim, &err) != BERTH_OK)
+    return cli_report(&err);
+  array->size = berth_type_size(info.type);
+  for (uint32_t i = 0; i < array->rank; i++) array->size *= (uint64_t)array->dim[i];
+  array->data = malloc((size_t)array->size + 1);
+  if (!array->data) return cli_no_memory();
+  berth_status status = berth_session_read_at(r->session, index, array->data, (size_t)array->size, &err);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 

@@ -8,7 +8,8 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
   (void)step;
   (void)out;
   (void)n_out;
-  if (p->n_events == p->capacity || node >= p->n_nodes) return;
+  if (node >= p->n_nodes || p->n_events == p->capacity)
+    return; /* a loop may run a node more often than there is room */
   p->events[p->n_events++] = (profile_event){node, cli_now_ms() - p->start_ms - ms, ms};
 }
 
@@ -18,6 +19,7 @@ static int observed_runs(runner *r, profile *p) {
   p->start_ms = cli_now_ms();
   for (uint32_t i = 0; i < p->n_runs && code == CLI_OK; i++) {
     profile_run *run = &p->runs[i];
+    if ((code = runner_write_inputs(r, r->session)) != CLI_OK) break;
     run->first_event = p->n_events;
     run->start_ms = cli_now_ms() - p->start_ms;
     code = runner_run(r->session);

@@ -83,5 +83,6 @@ const berth__device berth__cpu_device = {
     .program_create = berth__cpu_program_create,
     .program_destroy = berth__cpu_program_destroy,
     .program_bind = berth__cpu_program_bind,
+    .shapes = berth__cpu_shapes,
     .run = berth__cpu_run,
 };

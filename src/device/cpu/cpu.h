@@ -28,9 +28,24 @@ berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *
 void berth__cpu_program_destroy(berth__program *program);
 berth_status berth__cpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                      berth_error *err);
+berth__shape *berth__cpu_shapes(berth__program *program);
 berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err);
 /* Scratch of one worker, rounded so that every worker's share is aligned. */
 uint64_t berth__cpu_scratch_each(const berth__op *op, const berth_op_call *call);
+
+/* extents.c: the extents that turn out smaller than planned. */
+typedef struct berth__extents berth__extents;
+/* *out is NULL where the plan has no extents that are bounds. */
+berth_status berth__extents_create(const berth_plan *plan, berth__extents **out, berth_error *err);
+void berth__extents_destroy(berth__extents *extents);         /* NULL is fine */
+berth__shape *berth__extents_shapes(berth__extents *extents); /* one a value */
+/* Whether a node reads or makes a value that may be smaller than planned. */
+bool berth__extents_concern(const berth_plan *plan, const berth__node *node);
+/* Finds the shapes of the node's results from its operands as they are now, and gives the tensors of its call
+ * (operands, then results) the true extents. Allocates nothing. INFEASIBLE when a result would need more than was
+ * planned. */
+berth_status berth__extents_find(berth__extents *extents, const berth__node *node, berth_tensor *tensors,
+                                 const berth_op_call *call, berth_error *err);
 
 /* checked.c: what the checked mode does around every step. */
 typedef struct berth__watch berth__watch;

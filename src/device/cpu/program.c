@@ -1,9 +1,10 @@
 /* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
- * was decided before. */
+ * was decided before. Calls whose guard does not hold are passed over, and the ends of a loop may go elsewhere than to
+ * the next call. */
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 
-/* One kernel call. Steps whose results are views, or whose concat has nothing to copy, have none. */
+/* One kernel call. Steps whose results are views, or whose concat or choose has nothing to copy, have none. */
 typedef struct call {
   const berth__op *op;
   uint32_t step, node;
@@ -11,6 +12,8 @@ typedef struct call {
   int64_t items, grain;
   uint64_t scratch_each; /* a worker */
   unsigned char *scratch;
+  bool has_bounds; /* extents, items and grain are found when it runs */
+  size_t jump;     /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
 } call;
 
 /* What one worker saw go wrong, at the lowest item. */
@@ -26,9 +29,11 @@ struct berth__program {
   const berth_plan *plan;
   call *calls;
   size_t n_calls;
-  berth_tensor *tensors; /* of all calls, one after the other: operands, results */
-  failure *failures;     /* one a worker */
-  berth__watch *watch;   /* checked mode */
+  berth_tensor *tensors;      /* of all calls, one after the other: operands, results */
+  failure *failures;          /* one a worker */
+  const uint8_t **conditions; /* one a guard: where its condition lies */
+  berth__watch *watch;        /* checked mode */
+  berth__extents *extents;    /* NULL: all are as planned */
   unsigned char *base;
 };
 
@@ -49,8 +54,21 @@ static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
   return berth__is_contiguous(&out);
 }
 
+/* Whichever side was made, it was made where the result lies. */
+static bool choice_is_done(const berth_plan *plan, const berth__node *node) {
+  if (node->op->code != BERTH__OP_choose || node->n_in != 3) return false;
+  const berth__place *out = &plan->places[node->out[0]];
+  for (uint32_t i = 1; i <= 2; i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) return false;
+    const berth__place *in = &plan->places[node->in[i]];
+    if (in->root != out->root || in->root_offset != out->root_offset) return false;
+  }
+  return true;
+}
+
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
-  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node);
+  if (berth__extents_concern(plan, node)) return true; /* its shape is found, if nothing else */
+  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node) && !choice_is_done(plan, node);
 }
 
 /* Pieces smaller than this are not worth waking a thread for; a product does more with each byte than it moves. */
@@ -92,6 +110,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->items = berth__op_items(node->op, &c->args);
   c->grain = choose_grain(c);
   c->scratch_each = berth__cpu_scratch_each(node->op, &c->args);
+  c->has_bounds = berth__extents_concern(plan, node);
 }
 
 /* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */
@@ -105,6 +124,19 @@ static berth_status check_uniform(const berth_plan *plan, berth_error *err) {
   return BERTH_OK;
 }
 
+/* A loop_end finds its loop_begin by the round that it reads: among the calls before it, the last that makes it. */
+static void link_loops(berth__program *program) {
+  for (size_t end = 0; end < program->n_calls; end++) {
+    if (program->calls[end].op->code != BERTH__OP_loop_end) continue;
+    const berth_graph *graph = program->plan->graph;
+    uint32_t node = graph->values[graph->nodes[program->calls[end].node].in[BERTH__LOOP_ROUND]].node;
+    size_t begin = end;
+    while (program->calls[begin].node != node) begin--;
+    program->calls[begin].jump = end;
+    program->calls[end].jump = begin + 1;
+  }
+}
+
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
   size_t n_tensors = 0;
@@ -114,7 +146,8 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
   program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);
   program->tensors = berth__alloc_array_zero(program->ctx, n_tensors, sizeof *program->tensors);
   program->failures = berth__alloc_array_zero(program->ctx, program->engine->n_threads, sizeof *program->failures);
-  if (program->calls == NULL || program->tensors == NULL || program->failures == NULL)
+  program->conditions = berth__alloc_array_zero(program->ctx, plan->guards.count, sizeof *program->conditions);
+  if (program->calls == NULL || program->tensors == NULL || program->failures == NULL || program->conditions == NULL)
     return berth__fail_nomem(err, "a program");
   berth_tensor *tensors = program->tensors;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
@@ -123,6 +156,8 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     add_call(program, step, tensors);
     tensors += node->n_in + node->n_out;
   }
+  link_loops(program);
+  BERTH__TRY(berth__extents_create(plan, &program->extents, err));
   return checked ? berth__watch_create(plan, &program->watch, err) : BERTH_OK;
 }
 
@@ -146,9 +181,11 @@ berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *
 void berth__cpu_program_destroy(berth__program *program) {
   if (program == NULL) return;
   berth__watch_destroy(program->watch);
+  berth__extents_destroy(program->extents);
   berth__free(program->ctx, program->calls);
   berth__free(program->ctx, program->tensors);
   berth__free(program->ctx, program->failures);
+  berth__free(program->ctx, program->conditions);
   berth__free(program->ctx, program);
 }
 
@@ -176,6 +213,8 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
     uint32_t buffer = plan->scratch[c->step];
     c->scratch = buffer != BERTH__NO_BUFFER ? program->base + plan->buffers[buffer].offset : NULL;
   }
+  for (uint32_t g = BERTH__NO_GUARD + 1; g < plan->guards.count; g++)
+    program->conditions[g] = address(program, plan->guards.items[g].condition, outside);
   return BERTH_OK;
 }
 
@@ -215,10 +254,28 @@ static berth_status collect_failure(const berth__program *program, const call *c
                             c->op->name);
 }
 
-static berth_status run_call(berth__program *program, const call *c, const berth__observer *observer,
-                             berth_error *err) {
+/* What was planned for the bounds, now for the true extents. */
+static berth_status settle(berth__program *program, call *c, berth_error *err) {
+  const berth__node *node = &program->plan->graph->nodes[c->node];
+  berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
+  berth_op_call args = c->args;
+  args.scratch = c->scratch;
+  BERTH__TRY(berth__extents_find(program->extents, node, tensors, &args, err));
+  c->items = berth__op_items(c->op, &c->args);
+  c->grain = choose_grain(c);
+  if (berth__cpu_scratch_each(c->op, &c->args) <= c->scratch_each) return BERTH_OK;
+  return berth__fail(err, BERTH_INFEASIBLE, "node '%s' (%s) needs more scratch than was planned",
+                     program->plan->graph->values[node->out[0]].name, c->op->name);
+}
+
+berth__shape *berth__cpu_shapes(berth__program *program) {
+  return program->extents != NULL ? berth__extents_shapes(program->extents) : NULL;
+}
+
+static berth_status run_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
   running r = {.program = program, .call = c};
   double start = observer->call != NULL ? berth__now_ms() : 0;
+  if (c->has_bounds) BERTH__TRY(settle(program, c, err));
   if (program->watch != NULL) berth__watch_before(program->watch, c->step);
   if (c->items > 0) berth__pool_run(program->engine->pool, c->items, c->grain, run_range, &r);
   BERTH__TRY(collect_failure(program, c, err));
@@ -228,11 +285,30 @@ static berth_status run_call(berth__program *program, const call *c, const berth
   return BERTH_OK;
 }
 
+/* The outermost condition need not be asked first: what a step left undone leaves behind is not looked at otherwise. */
+static bool is_needed(const berth__program *program, uint32_t step) {
+  const berth__guards *guards = &program->plan->guards;
+  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
+    if ((*program->conditions[g] != 0) != guards->items[g].sense) return false;
+  return true;
+}
+
+static size_t next_call(const berth__program *program, size_t index) {
+  const call *c = &program->calls[index];
+  bool is_begin = c->op->code == BERTH__OP_loop_begin, is_end = c->op->code == BERTH__OP_loop_end;
+  if (is_begin && c->jump != 0 && *(const uint8_t *)c->args.out[BERTH__LOOP_STARTS].data == 0) return c->jump;
+  if (is_end && *(const uint8_t *)c->args.out[BERTH__LOOP_AGAIN].data != 0) return c->jump;
+  return index + 1;
+}
+
 berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
-  for (size_t i = 0; i < program->n_calls && status == BERTH_OK; i++)
-    status = run_call(program, &program->calls[i], observer, err);
+  for (size_t i = 0; i < program->n_calls && status == BERTH_OK;) {
+    bool runs = is_needed(program, program->calls[i].step);
+    if (runs) status = run_call(program, &program->calls[i], observer, err);
+    i = runs ? next_call(program, i) : i + 1;
+  }
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }

@@ -46,4 +46,10 @@ berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, 
 berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, berth__span sparse, berth_value *out,
                                     berth__span *own_name, berth_error *err);
 
+/* declared.c: whether an operand of the node depends on the elements of inputs or weights. */
+berth_status berth__onnx_depends_on_data(const berth__onnx_call *call, bool *out, berth_error *err);
+/* The one extent that the file declares for result k, a list; false where it declares none. `name` has room for
+ * BERTH__DIM_TEXT. */
+bool berth__onnx_declared_extent(const berth__onnx_call *call, size_t k, char *name, berth_dim *out);
+
 #endif

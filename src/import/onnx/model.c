@@ -299,14 +299,10 @@ static berth_status read_type(berth__span message, berth__onnx_value *out, berth
   return status;
 }
 
-static berth_status add_value(reader *r, berth__onnx_value **items, size_t *count, size_t *capacity,
-                              const berth__field *field, berth_error *err) {
-  berth__span message, type;
+berth_status berth__onnx_parse_value(berth__span message, berth__onnx_value *value, berth_error *err) {
+  berth__span type;
   berth__field inner;
   berth_status status = BERTH_OK;
-  BERTH__TRY(berth__reserve(r->ctx, (void **)items, capacity, *count + 1, sizeof **items, err));
-  BERTH__TRY(berth__wire_want_bytes(field, "an input or output", &message, err));
-  berth__onnx_value *value = &(*items)[*count];
   memset(value, 0, sizeof *value);
   FOR_EACH_FIELD(message, inner) {
     if (inner.number == 1) BERTH__TRY(berth__wire_want_bytes(&inner, "a value's name", &value->name, err));
@@ -314,8 +310,17 @@ static berth_status add_value(reader *r, berth__onnx_value **items, size_t *coun
     BERTH__TRY(berth__wire_want_bytes(&inner, "a value's type", &type, err));
     BERTH__TRY(read_type(type, value, err));
   }
-  (*count)++;
   return status;
+}
+
+static berth_status add_value(reader *r, berth__onnx_value **items, size_t *count, size_t *capacity,
+                              const berth__field *field, berth_error *err) {
+  berth__span message;
+  BERTH__TRY(berth__reserve(r->ctx, (void **)items, capacity, *count + 1, sizeof **items, err));
+  BERTH__TRY(berth__wire_want_bytes(field, "an input or output", &message, err));
+  BERTH__TRY(berth__onnx_parse_value(message, &(*items)[*count], err));
+  (*count)++;
+  return BERTH_OK;
 }
 
 /* ---- Graphs, functions, the model ---- */
@@ -327,6 +332,7 @@ static berth_status read_graph_field(reader *r, berth__onnx_graph *out, const be
     case 5: return add_tensor(r, &out->initializers, &out->n_initializers, &out->initializers_capacity, f, err);
     case 11: return add_value(r, &out->inputs, &out->n_inputs, &out->inputs_capacity, f, err);
     case 12: return add_value(r, &out->outputs, &out->n_outputs, &out->outputs_capacity, f, err);
+    case 13: return add_span(r, &out->infos, &out->n_infos, &out->infos_capacity, f, "a value's description", err);
     case 15: return add_span(r, &out->sparse, &out->n_sparse, &out->sparse_capacity, f, "a sparse initializer", err);
     default: return BERTH_OK;
   }
@@ -445,6 +451,7 @@ static void free_graph(berth_context *ctx, berth__onnx_graph *graph) {
   free_nodes(ctx, graph->nodes, graph->n_nodes);
   berth__free(ctx, graph->initializers);
   berth__free(ctx, graph->sparse);
+  berth__free(ctx, graph->infos);
   berth__free(ctx, graph->inputs);
   berth__free(ctx, graph->outputs);
 }

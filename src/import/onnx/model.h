@@ -79,6 +79,8 @@ struct berth__onnx_graph {
   size_t n_initializers, initializers_capacity;
   berth__span *sparse;
   size_t n_sparse, sparse_capacity;
+  berth__span *infos; /* ValueInfoProto of what lies between inputs and outputs, parsed where they are needed */
+  size_t n_infos, infos_capacity;
   berth__onnx_value *inputs, *outputs;
   size_t n_inputs, inputs_capacity, n_outputs, outputs_capacity;
 };
@@ -116,6 +118,8 @@ typedef struct berth__onnx_model {
 berth_status berth__onnx_parse(berth_context *ctx, const uint8_t *data, size_t size, berth__onnx_model *out,
                                berth_error *err);
 void berth__onnx_free(berth__onnx_model *model);
+/* One ValueInfoProto. */
+berth_status berth__onnx_parse_value(berth__span message, berth__onnx_value *value, berth_error *err);
 /* One TensorProto, such as the .pb files of ONNX's own tests. */
 berth_status berth__onnx_parse_tensor(berth__span message, berth__onnx_tensor *out, berth_error *err);
 

@@ -1,14 +1,17 @@
-/* If, Loop and Scan. All of berth's ops are pure, so the graphs inside them become part of the one graph around them:
+/* If, Loop and Scan. The graphs inside them become part of the one graph around them:
  *
  * - An If whose condition is known now gives the nodes of the branch that is taken. Otherwise both branches are there,
  *   and a `choose` takes the results of one of them; binding drops the other as soon as the condition follows from the
  *   dims. A branch that cannot be converted (an op that is missing, shapes that do not fit, results of another rank
  * than those of the first branch) is left out, with the reason: that is an error only when it turns out to be taken.
- * - Loop and Scan are unrolled where the number of rounds is known now. */
+ *   A plan runs one branch alone: it derives from the choose what is needed when.
+ * - Loop and Scan with a few rounds, whose number is known now, are unrolled, so that shapes may change from round to
+ *   round. So are those with more rounds that cannot be a loop of one shape (rolled.c); all others stay loops. */
 #include <stdio.h>
 
-#include "import/onnx/converter.h"
+#include "import/onnx/control.h"
 
+#define FEW_ROUNDS 16
 #define MAX_ROUNDS 1000
 #define MAX_NODES 200000 /* of the whole graph, once something has been unrolled */
 
@@ -42,9 +45,8 @@ static berth_status fill_scope(berth__onnx_call *call, const berth__onnx_graph *
   return read_outputs(call, graph, out, n_out, err);
 }
 
-/* One copy of an inner graph. n_in is at most the number of its inputs. */
-static berth_status convert_inner(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
-                                  size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
+berth_status berth__onnx_inner(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
+                               size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
   berth__onnx_scope scope = {.sees_outer = true};
   BERTH__TRY(berth__onnx_scope_open(call->converter, &scope, err));
   berth_status status = fill_scope(call, graph, in, n_in, out, n_out, err);
@@ -73,7 +75,7 @@ typedef struct branch {
 } branch;
 
 static void convert_branch(berth__onnx_call *call, branch *b) {
-  b->status = convert_inner(call, b->graph, NULL, 0, b->out, call->n_out, &b->err);
+  b->status = berth__onnx_inner(call, b->graph, NULL, 0, b->out, call->n_out, &b->err);
 }
 
 static bool can_merge(const berth__onnx_call *call, berth_value a, berth_value b) {
@@ -125,7 +127,7 @@ static berth_status convert_if(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(inner_graph(call, "else_branch", &second.graph, err));
   BERTH__TRY(known_int(call, call->in[0], &is_known, &condition, err));
   if (is_known)
-    return convert_inner(call, condition != 0 ? first.graph : second.graph, NULL, 0, call->out, call->n_out, err);
+    return berth__onnx_inner(call, condition != 0 ? first.graph : second.graph, NULL, 0, call->out, call->n_out, err);
   first.out = berth__alloc_array(call->graph->ctx, 2 * call->n_out, sizeof *first.out);
   if (first.out == NULL) return berth__fail_nomem(err, "an If");
   second.out = first.out + call->n_out;
@@ -140,6 +142,7 @@ static berth_status convert_if(berth__onnx_call *call, berth_error *err) {
 typedef struct rounds {
   const berth__onnx_graph *body;
   int64_t count;               /* no more than can be unrolled */
+  bool is_open;                /* whether there is a next round depends on data */
   bool is_cut;                 /* there may be more */
   size_t n_carried, n_scanned; /* scanned: results that grow by one with every round */
   berth_value *in, *out;       /* of the body */
@@ -184,15 +187,16 @@ static berth_status stack(berth__onnx_call *call, berth_value *parts, int64_t co
 }
 
 static berth_status loop_round(berth__onnx_call *call, rounds *r, int64_t round, bool *goes_on, berth_error *err) {
-  bool is_known;
+  bool is_known, is_list = r->body->inputs[0].has_shape && r->body->inputs[0].rank == 1;
   int64_t condition;
   BERTH__TRY(check_size(call, r->count, err));
-  BERTH__TRY(berth__onnx_scalar(call, BERTH_I64, (double)round, &r->in[0], err));
+  BERTH__TRY(is_list ? berth__onnx_list(call, &round, 1, &r->in[0], err)
+                     : berth__onnx_scalar(call, BERTH_I64, (double)round, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(call, BERTH_BOOL, 1, &r->in[1], err));
-  BERTH__TRY(convert_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
+  BERTH__TRY(berth__onnx_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
   BERTH__TRY(known_int(call, r->out[0], &is_known, &condition, err));
-  if (!is_known)
-    return berth__onnx_unsupported(call, err, "whether it goes on depends on data, which is not supported yet");
+  r->is_open = !is_known;
+  if (r->is_open) return berth__onnx_unsupported(call, err, "whether it goes on depends on data");
   *goes_on = condition != 0;
   memcpy(r->in + 2, r->out + 1, r->n_carried * sizeof *r->in);
   for (size_t i = 0; i < r->n_scanned; i++)
@@ -200,8 +204,9 @@ static berth_status loop_round(berth__onnx_call *call, rounds *r, int64_t round,
   return BERTH_OK;
 }
 
-static berth_status unroll_loop(berth__onnx_call *call, rounds *r, bool goes_on, berth_error *err) {
+static berth_status unroll_loop(berth__onnx_call *call, rounds *r, berth_error *err) {
   int64_t round = 0;
+  bool goes_on = true;
   memcpy(r->in + 2, call->in + 2, r->n_carried * sizeof *r->in);
   for (; round < r->count && goes_on; round++) BERTH__TRY(loop_round(call, r, round, &goes_on, err));
   if (goes_on && r->is_cut)
@@ -212,52 +217,164 @@ static berth_status unroll_loop(berth__onnx_call *call, rounds *r, bool goes_on,
       call->out[i] = r->in[2 + i];
       continue;
     }
-    if (round == 0) return berth__onnx_unsupported(call, err, "it has no rounds, so its output %zu has no shape", i);
     BERTH__TRY(stack(call, r->scanned + (i - r->n_carried) * (size_t)r->count, round, 0, false, &call->out[i], err));
   }
   return BERTH_OK;
 }
 
-/* How many rounds there are at most, and whether there is a first one. */
-static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *starts, berth_error *err) {
-  berth_value trips = berth__onnx_in(call, 0), condition = berth__onnx_in(call, 1);
-  bool is_known;
-  int64_t value = 1;
+/* How many rounds there are at most, and whether there is a first one; *is_known: both are known now. */
+static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *starts, bool *is_known, berth_error *err) {
+  bool trips_are_known = true, condition_is_known = true;
+  int64_t condition = 1;
   *count = INT64_MAX;
-  if (trips != BERTH_VALUE_NONE) {
-    BERTH__TRY(known_int(call, trips, &is_known, count, err));
-    if (!is_known)
-      return berth__onnx_unsupported(call, err,
-                                     "the number of its rounds is not a constant, which is not supported yet");
-  }
-  if (condition != BERTH_VALUE_NONE) {
-    BERTH__TRY(known_int(call, condition, &is_known, &value, err));
-    if (!is_known)
-      return berth__onnx_unsupported(call, err, "its condition is not a constant, which is not supported yet");
-  }
-  *starts = value != 0;
+  if (berth__onnx_in(call, 0) != BERTH_VALUE_NONE)
+    BERTH__TRY(known_int(call, call->in[0], &trips_are_known, count, err));
+  if (berth__onnx_in(call, 1) != BERTH_VALUE_NONE)
+    BERTH__TRY(known_int(call, call->in[1], &condition_is_known, &condition, err));
+  *starts = condition != 0;
+  *is_known = condition_is_known && (trips_are_known || !*starts);
   if (*count < 0) *count = 0;
   return BERTH_OK;
 }
 
-static berth_status convert_loop(berth__onnx_call *call, berth_error *err) {
-  rounds r = {0};
-  bool starts = false;
-  BERTH__TRY(inner_graph(call, "body", &r.body, err));
-  BERTH__TRY(loop_count(call, &r.count, &starts, err));
-  r.is_cut = r.count > MAX_ROUNDS;
-  if (r.is_cut) r.count = MAX_ROUNDS;
-  r.n_carried = call->n_in > 2 ? call->n_in - 2 : 0;
-  if (r.body->n_inputs != r.n_carried + 2 || r.body->n_outputs < r.n_carried + 1 || call->n_out > r.body->n_outputs - 1)
+/* Whether a value made since then has a dimension that is not known: it may depend on the round. */
+static bool has_open_shape(const berth_graph *graph, size_t n_before) {
+  for (size_t v = n_before; v < graph->n_values; v++)
+    for (uint32_t i = 0; i < graph->values[v].shape.rank; i++)
+      if (graph->values[v].shape.dim[i] == BERTH__DIM_UNKNOWN) return true;
+  return false;
+}
+
+/* Whether the loop that was just made is as good as unrolled: its shapes are known, and how many rows are filled. */
+static bool is_settled(const berth_graph *graph, size_t n_before, size_t n_carried) {
+  const berth__node *end = &graph->nodes[graph->n_nodes - 1];
+  bool ends_early = graph->values[end->in[BERTH__LOOP_END_CONDITION]].blob == NULL;
+  return !has_open_shape(graph, n_before) && !(ends_early && end->n_out > BERTH__LOOP_LAST + n_carried);
+}
+
+static berth_status unroll(berth__onnx_call *call, rounds *r, berth_error *err) {
+  berth_status status = allocate(call, r, err);
+  if (status == BERTH_OK) status = unroll_loop(call, r, err);
+  release(call, r);
+  return status;
+}
+
+static berth_status check_loop(const berth__onnx_call *call, const rounds *r, berth_error *err) {
+  if (r->body->n_inputs != r->n_carried + 2 || r->body->n_outputs < r->n_carried + 1 ||
+      call->n_out > r->body->n_outputs - 1)
     return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
-                       r.body->n_inputs, r.body->n_outputs);
+                       r->body->n_inputs, r->body->n_outputs);
   for (size_t i = 2; i < call->n_in; i++)
     if (call->in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
+  return BERTH_OK;
+}
+
+/* Where the loop can be made but may turn out not to be planned, and unrolling does not do either, it stays. */
+static berth_status unroll_instead(berth__onnx_call *call, rounds *r, const berth__onnx_loop *loop,
+                                   const berth__graph_mark *mark, berth_status rolled, berth_error *err) {
+  berth_error why = err != NULL ? *err : (berth_error){.status = rolled};
+  r->is_cut = r->count > MAX_ROUNDS;
+  if (r->is_cut) r->count = MAX_ROUNDS;
+  berth__graph_roll_back(call->graph, mark);
+  berth_status status = unroll(call, r, err);
+  if (status == BERTH_OK || status == BERTH_NOMEM) return status;
+  berth__graph_roll_back(call->graph, mark);
+  if (rolled == BERTH_OK) return berth__onnx_roll_loop(call, loop, err);
+  if (r->is_open && err != NULL) *err = why; /* it could only ever be a loop */
+  return r->is_open ? rolled : status;
+}
+
+static bool are_known(const berth_graph *graph, const berth_value *values, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (graph->values[values[i]].blob == NULL) return false;
+  return true;
+}
+
+/* Shapes may be made by loops over constants: unrolled, they are known. *done: so it is here. */
+static berth_status try_constants(berth__onnx_call *call, rounds *r, bool *done, berth_error *err) {
+  const berth__graph_mark mark = berth__graph_mark_now(call->graph);
+  *done = false;
+  if (r->n_carried == 0 || r->count > MAX_ROUNDS || !are_known(call->graph, call->in + 2, r->n_carried))
+    return BERTH_OK;
+  berth_status status = unroll(call, r, err);
+  *done = status == BERTH_NOMEM || (status == BERTH_OK && are_known(call->graph, call->out, call->n_out));
+  if (!*done) berth__graph_roll_back(call->graph, &mark);
+  return *done ? status : BERTH_OK;
+}
+
+/* What is stacked has no rows, but the body says what they would look like. */
+static berth_status convert_no_rounds(berth__onnx_call *call, berth__onnx_loop *loop, berth_error *err) {
+  const int64_t none = 0;
+  if (call->n_out > loop->n_carried) {
+    BERTH__TRY(berth__onnx_list(call, &none, 1, &loop->trips, err));
+    return berth__onnx_roll_loop(call, loop, err);
+  }
+  memcpy(call->out, loop->first, call->n_out * sizeof *call->out);
+  return BERTH_OK;
+}
+
+static bool is_known_true(const berth_graph *graph, berth_value condition) {
+  if (condition == BERTH_VALUE_NONE) return true;
+  return graph->values[condition].blob != NULL && *(const bool *)graph->values[condition].data;
+}
+
+/* What is stacked has a row for each of the trips; where a condition may end the loop before, those that no round has
+ * filled are cut off. */
+static berth_status cut_rows(berth__onnx_call *call, berth_error *err) {
+  const int64_t zero = 0;
+  const berth_attr attrs[] = {berth_attr_ints("axes", &zero, 1), berth_attr_ints("starts", &zero, 1)};
+  const size_t n_carried = call->n_in > 2 ? call->n_in - 2 : 0;
+  for (size_t i = n_carried; i < call->n_out; i++) {
+    const berth__value *value = call->out[i] != BERTH_VALUE_NONE ? &call->graph->values[call->out[i]] : NULL;
+    if (value == NULL || value->kind != BERTH_VALUE_NODE || value->shape.dim[0] == 0) continue;
+    const berth__node *node = &call->graph->nodes[value->node];
+    if (node->op->code != BERTH__OP_loop_end) continue; /* unrolled: it has the rows that there are */
+    if (is_known_true(call->graph, berth__onnx_in(call, 1)) &&
+        is_known_true(call->graph, node->in[BERTH__LOOP_END_CONDITION]))
+      continue;
+    berth_value in[3] = {call->out[i], BERTH_VALUE_NONE, node->out[BERTH__LOOP_ROUNDS]};
+    BERTH__TRY(berth__onnx_emit(call, "narrow", in, 3, attrs, 2, &call->out[i], 1, err));
+  }
+  return BERTH_OK;
+}
+
+/* Few rounds are unrolled; what cannot be unrolled stays a loop, and what cannot be a loop is unrolled. */
+static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
+  rounds r = {0};
+  bool starts = false, is_known = false;
+  BERTH__TRY(inner_graph(call, "body", &r.body, err));
+  r.n_carried = call->n_in > 2 ? call->n_in - 2 : 0;
+  BERTH__TRY(check_loop(call, &r, err));
   r.n_scanned = r.body->n_outputs - 1 - r.n_carried;
-  berth_status status = allocate(call, &r, err);
-  if (status == BERTH_OK) status = unroll_loop(call, &r, starts, err);
-  release(call, &r);
-  return status;
+  BERTH__TRY(loop_count(call, &r.count, &starts, &is_known, err));
+  berth__onnx_loop loop = {.body = r.body,
+                           .trips = berth__onnx_in(call, 0),
+                           .condition = berth__onnx_in(call, 1),
+                           .first = call->in + 2,
+                           .n_carried = r.n_carried};
+  const berth__graph_mark mark = berth__graph_mark_now(call->graph);
+  if (is_known && (!starts || r.count == 0)) return convert_no_rounds(call, &loop, err);
+  if (is_known && r.count <= FEW_ROUNDS) {
+    berth_status status = unroll(call, &r, err);
+    if (!r.is_open) return status;
+    berth__graph_roll_back(call->graph, &mark);
+    return berth__onnx_roll_loop(call, &loop, err);
+  }
+  if (is_known) {
+    bool done;
+    berth_status status = try_constants(call, &r, &done, err);
+    if (done) return status;
+  }
+  berth_status status = berth__onnx_roll_loop(call, &loop, err);
+  bool is_bounded = berth__onnx_in(call, 0) != BERTH_VALUE_NONE;
+  if (!is_known || status == BERTH_NOMEM || (is_bounded && r.count > MAX_ROUNDS)) return status;
+  if (status == BERTH_OK && is_settled(call->graph, mark.n_values, r.n_carried)) return BERTH_OK;
+  return unroll_instead(call, &r, &loop, &mark, status, err);
+}
+
+static berth_status convert_loop(berth__onnx_call *call, berth_error *err) {
+  BERTH__TRY(make_loop(call, err));
+  return cut_rows(call, err);
 }
 
 /* ---- Scan ---- */
@@ -315,7 +432,7 @@ static berth_status scan_once(berth__onnx_call *call, scan *s, const berth_value
     BERTH__TRY(check_size(call, r->count, err));
     for (size_t i = 0; i < s->n_inputs; i++)
       BERTH__TRY(scan_slice(call, s, in, i, round, &r->in[r->n_carried + i], err));
-    BERTH__TRY(convert_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
+    BERTH__TRY(berth__onnx_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
     memcpy(r->in, r->out, r->n_carried * sizeof *r->in);
     for (size_t i = 0; i < r->n_scanned; i++)
       r->scanned[i * (size_t)r->count + (size_t)round] = r->out[r->n_carried + i];
@@ -356,6 +473,7 @@ static void read_scan_lists(const berth__onnx_call *call, scan *s, bool is_old) 
   s->out_reversed = berth__onnx_ints(call, "scan_output_directions", &s->n_out_reversed);
 }
 
+/* The length that is scanned and, before opset 9, the batch; either may be open. */
 static berth_status scan_length(const berth__onnx_call *call, const scan *s, const berth_value *in, bool is_old,
                                 int64_t *count, int64_t *batch, berth_error *err) {
   const berth__shape *first = berth__onnx_shape(call, in[s->r.n_carried]);
@@ -364,11 +482,92 @@ static berth_status scan_length(const berth__onnx_call *call, const scan *s, con
   if (is_old && first->rank < 2) return berth__fail(err, BERTH_MALFORMED, "what it scans has no batch axis");
   *count = first->dim[axis];
   *batch = is_old ? first->dim[0] : 1;
+  if (!is_old) return BERTH_OK;
   if (!berth__dim_is_fixed(*count) || !berth__dim_is_fixed(*batch))
-    return berth__onnx_unsupported(call, err, "the length that it scans is not a constant, which is not supported yet");
+    return berth__onnx_unsupported(call, err, "before opset 9 the length that it scans must be a constant");
   if (*batch == 0 || *batch > MAX_ROUNDS)
     return berth__onnx_unsupported(call, err, "its batch is %lld", (long long)*batch);
   return check_size(call, *count, err);
+}
+
+static berth_status scan_unrolled(berth__onnx_call *call, scan *s, const berth_value *in, size_t n_in, bool is_old,
+                                  int64_t batch, berth_error *err) {
+  BERTH__TRY(check_size(call, s->r.count, err));
+  berth_status status = allocate(call, &s->r, err);
+  if (status == BERTH_OK)
+    status = is_old ? scan_batch(call, s, in, n_in, batch, err) : scan_once(call, s, in, call->out, call->n_out, err);
+  release(call, &s->r);
+  return status;
+}
+
+/* Puts the rows of a stacked result where its axis and direction say. */
+static berth_status turn_stacked(berth__onnx_call *call, const scan *s, size_t index, berth_value *out,
+                                 berth_error *err) {
+  uint32_t rank = berth__onnx_shape(call, *out)->rank, axis;
+  int64_t first = 0, start = -1, end = INT64_MIN, step = -1, perm[BERTH_MAX_RANK];
+  const berth_attr backwards[] = {berth_attr_ints("axes", &first, 1), berth_attr_ints("starts", &start, 1),
+                                  berth_attr_ints("ends", &end, 1), berth_attr_ints("steps", &step, 1)};
+  BERTH__TRY(berth__want_axis(entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
+  if (entry(s->out_reversed, s->n_out_reversed, index) != 0)
+    BERTH__TRY(berth__onnx_emit(call, "narrow", out, 1, backwards, 4, out, 1, err));
+  if (axis == 0) return BERTH_OK;
+  for (uint32_t i = 0; i < rank; i++) perm[i] = i < axis ? (int64_t)i + 1 : i == axis ? 0 : (int64_t)i;
+  const berth_attr order = berth_attr_ints("perm", perm, rank);
+  return berth__onnx_emit(call, "transpose", out, 1, &order, 1, out, 1, err);
+}
+
+static berth_status make_slices(const berth__onnx_call *call, const scan *s, const berth_value *in,
+                                berth__onnx_slice *slices, berth_error *err) {
+  for (size_t i = 0; i < s->n_inputs; i++) {
+    int64_t length, axis;
+    BERTH__TRY(scan_axis(call, s, in, i, &axis, err));
+    slices[i] = (berth__onnx_slice){
+        .value = in[s->r.n_carried + i], .axis = axis, .is_reversed = entry(s->in_reversed, s->n_in_reversed, i) != 0};
+    BERTH__TRY(berth__same_dim(s->r.count, berth__onnx_shape(call, slices[i].value)->dim[axis],
+                               "the operands that are scanned", &length, err));
+  }
+  return BERTH_OK;
+}
+
+static berth_status scan_rolled(berth__onnx_call *call, const scan *s, const berth_value *in, berth_error *err) {
+  berth__onnx_loop loop = {.body = s->r.body, .condition = BERTH_VALUE_NONE, .first = in, .n_carried = s->r.n_carried};
+  berth__onnx_slice *slices = berth__alloc_array(call->graph->ctx, s->n_inputs, sizeof *slices);
+  if (slices == NULL) return berth__fail_nomem(err, "a Scan");
+  berth_status status = make_slices(call, s, in, slices, err);
+  if (status == BERTH_OK) {
+    const berth_attr extent[] = {berth_attr_int("start", slices[0].axis), berth_attr_int("end", slices[0].axis + 1)};
+    status = berth__onnx_emit(call, "shape", &slices[0].value, 1, extent, 2, &loop.trips, 1, err);
+  }
+  if (status == BERTH_OK) status = berth__onnx_roll_scan(call, &loop, slices, s->n_inputs, err);
+  for (size_t i = s->r.n_carried; i < call->n_out && status == BERTH_OK; i++)
+    if (call->out[i] != BERTH_VALUE_NONE) status = turn_stacked(call, s, i - s->r.n_carried, &call->out[i], err);
+  berth__free(call->graph->ctx, slices);
+  return status;
+}
+
+/* Few rounds are unrolled, as are those of a body that cannot be a loop. */
+static berth_status convert_new_scan(berth__onnx_call *call, scan *s, const berth_value *in, size_t n_in,
+                                     berth_error *err) {
+  const bool is_known = berth__dim_is_fixed(s->r.count);
+  const berth__graph_mark mark = berth__graph_mark_now(call->graph);
+  if (is_known && s->r.count <= FEW_ROUNDS && s->r.count != 0) return scan_unrolled(call, s, in, n_in, false, 1, err);
+  berth_status status = scan_rolled(call, s, in, err);
+  bool is_fine = status == BERTH_OK && !has_open_shape(call->graph, mark.n_values);
+  if (is_fine || status == BERTH_NOMEM || !is_known || s->r.count > MAX_ROUNDS) return status;
+  berth__graph_roll_back(call->graph, &mark);
+  return scan_unrolled(call, s, in, n_in, false, 1, err);
+}
+
+static berth_status check_scan(const berth__onnx_call *call, const scan *s, const berth_value *in, size_t n_in,
+                               int64_t scanned, berth_error *err) {
+  const berth__onnx_graph *body = s->r.body;
+  if (scanned < 1 || (size_t)scanned > n_in || body->n_inputs != n_in || call->n_out > body->n_outputs ||
+      body->n_outputs < n_in - (size_t)scanned)
+    return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
+                       body->n_inputs, body->n_outputs);
+  for (size_t i = 0; i < n_in; i++)
+    if (in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
+  return BERTH_OK;
 }
 
 static berth_status convert_scan(berth__onnx_call *call, berth_error *err) {
@@ -380,22 +579,14 @@ static berth_status convert_scan(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(inner_graph(call, "body", &s.r.body, err));
   if (is_old && berth__onnx_in(call, 0) != BERTH_VALUE_NONE)
     return berth__onnx_unsupported(call, err, "the lengths of its sequences are not supported");
-  if (scanned < 1 || (size_t)scanned > n_in || s.r.body->n_inputs != n_in || call->n_out > s.r.body->n_outputs ||
-      s.r.body->n_outputs < n_in - (size_t)scanned)
-    return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
-                       s.r.body->n_inputs, s.r.body->n_outputs);
-  for (size_t i = 0; i < n_in; i++)
-    if (in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
+  BERTH__TRY(check_scan(call, &s, in, n_in, scanned, err));
   s.n_inputs = (size_t)scanned;
   s.r.n_carried = n_in - s.n_inputs;
   s.r.n_scanned = s.r.body->n_outputs - s.r.n_carried;
   read_scan_lists(call, &s, is_old);
   BERTH__TRY(scan_length(call, &s, in, is_old, &s.r.count, &batch, err));
-  berth_status status = allocate(call, &s.r, err);
-  if (status == BERTH_OK)
-    status = is_old ? scan_batch(call, &s, in, n_in, batch, err) : scan_once(call, &s, in, call->out, call->n_out, err);
-  release(call, &s.r);
-  return status;
+  if (is_old) return scan_unrolled(call, &s, in, n_in, true, batch, err);
+  return convert_new_scan(call, &s, in, n_in, err);
 }
 
 const berth__onnx_handler berth__onnx_control[] = {

@@ -2,6 +2,7 @@
  * go over as operands, and become attributes when they turn out to be constant. */
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
+#include "import/onnx/moving_slice.h"
 
 /* One berth op with the node's operands as they are. */
 static berth_status forward(berth__onnx_call *call, const char *op, const berth_attr *attrs, size_t n_attrs,
@@ -96,7 +97,10 @@ static berth_status convert_slice(berth__onnx_call *call, berth_error *err) {
     n += take_ints(call, "ends", "ends", &attrs[n]);
     n += take_ints(call, "axes", "axes", &attrs[n]);
   } else {
+    bool done;
     BERTH__TRY(berth__onnx_want_in(call, 3, err));
+    BERTH__TRY(berth__onnx_moving_slice(call, &done, err));
+    if (done) return BERTH_OK;
   }
   return forward(call, "narrow", attrs, n, err);
 }
@@ -182,10 +186,17 @@ static berth_status convert_center_crop_pad(berth__onnx_call *call, berth_error 
 
 /* ---- Counting ---- */
 
-/* The operands are scalars here; files also have them as lists of one. */
+/* The operands are scalars here; files also have them as lists of one. Where they are data, the extent that the file
+ * declares for the result is its bound. */
 static berth_status convert_range(berth__onnx_call *call, berth_error *err) {
+  char name[BERTH__DIM_TEXT];
+  berth_dim most;
+  bool is_data = false;
   BERTH__TRY(berth__onnx_want_in(call, 3, err));
-  return forward(call, "range", NULL, 0, err);
+  BERTH__TRY(berth__onnx_depends_on_data(call, &is_data, err));
+  const bool has_bound = is_data && berth__onnx_declared_extent(call, 0, name, &most);
+  const berth_attr attr = berth_attr_dims("most", &most, 1);
+  return forward(call, "range", &attr, has_bound, err);
 }
 
 const berth__onnx_handler berth__onnx_move[] = {

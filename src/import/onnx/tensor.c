@@ -19,8 +19,9 @@ static const char *const type_names[] = {
 
 static berth_type type_of(int32_t data_type) {
   static const berth_type known[] = {
-      [1] = BERTH_F32,  [2] = BERTH_U8,   [3] = BERTH_I8,   [5] = BERTH_I16,  [6] = BERTH_I32,  [7] = BERTH_I64,
-      [9] = BERTH_BOOL, [10] = BERTH_F16, [11] = BERTH_F64, [12] = BERTH_U32, [16] = BERTH_BF16};
+      [1] = BERTH_F32,  [2] = BERTH_U8,   [3] = BERTH_I8,   [4] = BERTH_U16,  [5] = BERTH_I16,
+      [6] = BERTH_I32,  [7] = BERTH_I64,  [9] = BERTH_BOOL, [10] = BERTH_F16, [11] = BERTH_F64,
+      [12] = BERTH_U32, [13] = BERTH_U64, [16] = BERTH_BF16};
   return data_type > 0 && (size_t)data_type < sizeof known / sizeof known[0] ? known[data_type] : BERTH_TYPE_NONE;
 }
 
@@ -116,7 +117,8 @@ static uint32_t field_of(berth_type type) {
     case BERTH_F32: return 4;  /* float_data */
     case BERTH_I64: return 7;  /* int64_data */
     case BERTH_F64: return 10; /* double_data */
-    case BERTH_U32: return 11; /* uint64_data */
+    case BERTH_U32:
+    case BERTH_U64: return 11; /* uint64_data */
     default: return 5;         /* int32_data */
   }
 }

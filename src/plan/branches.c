@@ -1,0 +1,87 @@
+/* The two sides of a choose in one place.
+ *
+ * A choose lies over one of its operands where that dies there. Where the other one is made only when the first is not
+ * (their guards exclude each other), both are made in the same bytes: only one of them ever is, and nothing is copied.
+ * Both live at the choose, so that the load never rises. */
+#include "plan/alias.h"
+
+#define MAX_CHOICES 4096 /* each looks at every value */
+
+typedef struct bytes {
+  berth_value root;
+  uint64_t low, high; /* from the root's start */
+} bytes;
+
+static bytes bytes_of(const berth__alias *alias, berth_value value) {
+  berth_tensor tensor = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
+  bytes b;
+  b.root = berth__alias_root(alias, value, &b.low);
+  b.high = b.low + (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
+  return b;
+}
+
+/* Whether whatever is written into these bytes before the step is written only when the condition has this truth (and
+ * could be: a choice inside one by the same condition has a side that never runs). A view writes nothing, and what it
+ * shows is guarded no less than it is. */
+static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t step, berth_value condition,
+                       bool sense) {
+  for (size_t v = 0; v < alias->graph->n_values; v++) {
+    const berth__value *value = &alias->graph->values[v];
+    if (alias->values[v].is_view || value->kind == BERTH_VALUE_DROPPED) continue;
+    if (berth__alias_root(alias, (berth_value)v, NULL) != place->root) continue;
+    bytes member = bytes_of(alias, (berth_value)v);
+    if (member.low >= place->high || place->low >= member.high) continue;
+    if (value->kind != BERTH_VALUE_NODE) return false;
+    uint32_t made = alias->step_of[value->node], guard = alias->guards.of_step[made];
+    if (made >= step) continue;
+    bool is_one_sided = berth__guard_implies(&alias->guards, guard, condition, sense) &&
+                        !berth__guard_implies(&alias->guards, guard, condition, !sense);
+    if (!is_one_sided) return false;
+  }
+  return true;
+}
+
+/* Whether the value is the whole of a class that ends with this step. */
+static bool is_free_class(const berth__alias *alias, berth_value value, uint32_t step) {
+  bytes b = bytes_of(alias, value);
+  const berth__alias_class *class = &alias->classes[b.root];
+  berth_tensor tensor = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
+  return alias->graph->values[b.root].kind == BERTH_VALUE_NODE && !class->has_output && class->death <= step + 1 &&
+         b.low == 0 && b.high == class->size && b.high != 0 && berth__is_contiguous(&tensor);
+}
+
+static void merge(berth__alias *alias, berth_value root, const bytes *place) {
+  const berth__alias_class *from = &alias->classes[root];
+  berth__alias_class *to = &alias->classes[place->root];
+  alias->values[root].parent = place->root;
+  alias->values[root].offset = place->low;
+  alias->values[root].born_inside = true;
+  if (from->birth < to->birth) to->birth = from->birth;
+  if (from->death > to->death) to->death = from->death;
+  if (from->first_write < to->first_write) to->first_write = from->first_write;
+  if (from->last_write > to->last_write) to->last_write = from->last_write;
+}
+
+static void share_place(berth__alias *alias, const berth__node *node, uint32_t step) {
+  bytes place = bytes_of(alias, node->out[0]);
+  for (uint32_t i = 1; i <= 2; i++) {
+    bytes mine = bytes_of(alias, node->in[i]), other = bytes_of(alias, node->in[3 - i]);
+    if (mine.root != place.root || other.root == place.root || !is_free_class(alias, node->in[3 - i], step)) continue;
+    if (!is_guarded(alias, &place, step, node->in[0], i == 1) || !is_guarded(alias, &other, step, node->in[0], i != 1))
+      continue;
+    merge(alias, other.root, &place);
+    return;
+  }
+}
+
+void berth__alias_branches(berth__alias *alias) {
+  if (alias->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) return;
+  uint32_t choices = 0;
+  for (uint32_t step = 0; step < alias->n_steps && choices < MAX_CHOICES; step++) {
+    const berth__node *node = &alias->graph->nodes[alias->order[step]];
+    if (node->op->code != BERTH__OP_choose || !alias->values[node->out[0]].in_place || node->n_in != 3) continue;
+    if (node->in[1] == BERTH_VALUE_NONE || node->in[2] == BERTH_VALUE_NONE) continue;
+    share_place(alias, node, step);
+    choices++;
+  }
+}
