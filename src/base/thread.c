@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ typedef struct pool_job {
   berth__range_fn fn;
   void *user;
   int64_t n, pieces;
+  bool is_coarse; /* one item is worth a thread, and may be worth much more */
 } pool_job;
 
 typedef struct pool_worker {
@@ -22,9 +24,16 @@ typedef struct pool_worker {
   uint32_t number;
 } pool_worker;
 
-/* A run opens a job; workers that wake in time join it and take pieces by counting `next` up. The caller takes pieces
- * too, closes the job when none are left, and waits for those that joined. A worker that wakes late finds the job
- * closed: nobody waits for a sleeper. */
+/* A run opens a job; workers that see it in time join it and take pieces by counting `next` up. The caller takes pieces
+ * too, closes the job when none are left, and waits for those that joined. A worker that comes late finds the job
+ * closed: nobody waits for a sleeper.
+ *
+ * `state` has the number of the job, whether it is open, and how many workers joined it; a job is written before it is
+ * opened, and stays until the last of them left. Between the jobs of a burst (berth__pool_begin to berth__pool_end)
+ * workers look for the next one for a moment before they sleep; outside of a burst they sleep at once.
+ *
+ * Who goes to sleep first says so and then looks at the state once more; who changes the state then looks for sleepers.
+ * All of these are sequentially consistent, so one of the two always sees the other. */
 struct berth__pool {
   berth_context *ctx;
   pthread_mutex_t lock;
@@ -32,13 +41,28 @@ struct berth__pool {
   pthread_cond_t done; /* the last worker left the job */
   pool_job job;
   _Atomic int64_t next;
-  uint64_t generation; /* of the job; a worker joins each at most once */
-  uint32_t joined;
-  int open, quit;
+  _Atomic uint64_t state;
+  _Atomic uint32_t n_asleep; /* workers */
+  _Atomic bool is_caller_asleep;
+  _Atomic bool in_burst, quit;
   uint32_t n_threads;
   uint32_t n_started;
   pool_worker workers[]; /* n_threads - 1: the caller is worker 0 */
 };
+
+#define JOINED ((uint64_t)0xffff)  /* of the state: how many workers are in the job */
+#define OPEN ((uint64_t)1 << 16)   /* it takes more */
+#define NUMBER ((uint64_t)1 << 17) /* what the number of the job counts up by */
+#define WAKE_PIECES 4              /* in a burst, a job of fewer small ones is for those that are awake */
+#define LOOKS 4000                 /* for the next job, before a worker sleeps: some tens of microseconds */
+
+static inline void pause_a_moment(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
 
 static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number) {
   int64_t size = job->n / job->pieces, rest = job->n % job->pieces; /* the first `rest` pieces have one more */
@@ -50,23 +74,52 @@ static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number)
   }
 }
 
+static bool is_new(uint64_t state, uint64_t seen) { return (state & OPEN) && state / NUMBER != seen; }
+
+/* Looks for a job for a moment, then sleeps until there is one. False: the pool ends. */
+static bool await_job(berth__pool *pool, uint64_t seen) {
+  for (int i = 0; i < LOOKS && atomic_load_explicit(&pool->in_burst, memory_order_relaxed); i++) {
+    if (is_new(atomic_load(&pool->state), seen)) return true;
+    pause_a_moment();
+  }
+  pthread_mutex_lock(&pool->lock);
+  atomic_fetch_add(&pool->n_asleep, 1);
+  while (!atomic_load(&pool->quit) && !is_new(atomic_load(&pool->state), seen))
+    pthread_cond_wait(&pool->wake, &pool->lock);
+  atomic_fetch_sub(&pool->n_asleep, 1);
+  pthread_mutex_unlock(&pool->lock);
+  return !atomic_load(&pool->quit);
+}
+
+/* False: it was closed meanwhile. */
+static bool join_job(berth__pool *pool, uint64_t *seen) {
+  uint64_t state = atomic_load(&pool->state);
+  while (is_new(state, *seen)) {
+    if (!atomic_compare_exchange_weak(&pool->state, &state, state + 1)) continue;
+    *seen = state / NUMBER;
+    return true;
+  }
+  return false;
+}
+
+static void leave_job(berth__pool *pool) {
+  const uint64_t state = atomic_fetch_sub(&pool->state, 1) - 1;
+  if ((state & (JOINED | OPEN)) != 0 || !atomic_load(&pool->is_caller_asleep)) return;
+  pthread_mutex_lock(&pool->lock);
+  pthread_cond_signal(&pool->done);
+  pthread_mutex_unlock(&pool->lock);
+}
+
 static void *work(void *user) {
   pool_worker *self = user;
   berth__pool *pool = self->pool;
   uint64_t seen = 0;
-  pthread_mutex_lock(&pool->lock);
-  for (;;) {
-    while (!pool->quit && (!pool->open || pool->generation == seen)) pthread_cond_wait(&pool->wake, &pool->lock);
-    if (pool->quit) break;
-    seen = pool->generation;
-    pool->joined++;
-    pool_job job = pool->job;
-    pthread_mutex_unlock(&pool->lock);
+  while (await_job(pool, seen)) {
+    if (!join_job(pool, &seen)) continue;
+    const pool_job job = pool->job;
     take_pieces(pool, &job, self->number);
-    pthread_mutex_lock(&pool->lock);
-    if (--pool->joined == 0) pthread_cond_signal(&pool->done);
+    leave_job(pool);
   }
-  pthread_mutex_unlock(&pool->lock);
   return NULL;
 }
 
@@ -138,7 +191,8 @@ berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__p
 void berth__pool_destroy(berth__pool *pool) {
   if (pool == NULL) return;
   pthread_mutex_lock(&pool->lock);
-  pool->quit = 1;
+  atomic_store(&pool->in_burst, false);
+  atomic_store(&pool->quit, true);
   pthread_cond_broadcast(&pool->wake);
   pthread_mutex_unlock(&pool->lock);
   for (uint32_t i = 0; i < pool->n_started; i++) pthread_join(pool->workers[i].thread, NULL);
@@ -148,14 +202,24 @@ void berth__pool_destroy(berth__pool *pool) {
   berth__free(pool->ctx, pool);
 }
 
+void berth__pool_begin(berth__pool *pool) {
+  if (pool != NULL) atomic_store(&pool->in_burst, true);
+}
+
+void berth__pool_end(berth__pool *pool) {
+  if (pool != NULL) atomic_store(&pool->in_burst, false);
+}
+
 uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? pool->n_threads : 1; }
 
 static void open_job(berth__pool *pool, const pool_job *job) {
-  pthread_mutex_lock(&pool->lock);
   pool->job = *job;
   atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-  pool->generation++;
-  pool->open = 1;
+  const uint64_t number = atomic_load_explicit(&pool->state, memory_order_relaxed) / NUMBER + 1;
+  atomic_store(&pool->state, number * NUMBER | OPEN);
+  const bool is_worth_waking = job->pieces >= WAKE_PIECES || job->is_coarse || !atomic_load(&pool->in_burst);
+  if (!is_worth_waking || atomic_load(&pool->n_asleep) == 0) return;
+  pthread_mutex_lock(&pool->lock);
   if (job->pieces >= pool->n_threads) {
     pthread_cond_broadcast(&pool->wake);
   } else {
@@ -165,9 +229,16 @@ static void open_job(berth__pool *pool, const pool_job *job) {
 }
 
 static void close_job(berth__pool *pool) {
+  uint64_t state = atomic_fetch_and(&pool->state, ~OPEN);
+  for (int i = 0; i < LOOKS && (state & JOINED) != 0; i++) {
+    pause_a_moment();
+    state = atomic_load(&pool->state);
+  }
+  if ((state & JOINED) == 0) return;
   pthread_mutex_lock(&pool->lock);
-  pool->open = 0;
-  while (pool->joined > 0) pthread_cond_wait(&pool->done, &pool->lock);
+  atomic_store(&pool->is_caller_asleep, true);
+  while ((atomic_load(&pool->state) & JOINED) != 0) pthread_cond_wait(&pool->done, &pool->lock);
+  atomic_store(&pool->is_caller_asleep, false);
   pthread_mutex_unlock(&pool->lock);
 }
 
@@ -180,7 +251,7 @@ void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_f
     fn(user, 0, 0, n);
     return;
   }
-  pool_job job = {.fn = fn, .user = user, .n = n, .pieces = pieces};
+  pool_job job = {.fn = fn, .user = user, .n = n, .pieces = pieces, .is_coarse = grain <= 1};
   open_job(pool, &job);
   take_pieces(pool, &job, 0);
   close_job(pool);

@@ -19,6 +19,11 @@ uint32_t berth__pool_n_threads(const berth__pool *pool);
  * time; fn must not run work on the same pool. */
 void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user);
 
+/* A burst: runs follow each other closely, and between them workers stay awake for a moment. Behind its end they sleep.
+ * NULL is fine. */
+void berth__pool_begin(berth__pool *pool);
+void berth__pool_end(berth__pool *pool);
+
 uint32_t berth__cpu_count(void);
 double berth__now_ms(void); /* a monotonic clock */
 
