@@ -21,7 +21,8 @@ static berth_status check_operands(const berth_graph *graph, const berth__op *op
                                    berth_error *err) {
   for (size_t i = 0; i < n_in; i++) {
     if (in[i] == BERTH_VALUE_NONE) {
-      if (i < op->min_in || op->max_in == BERTH__ANY)
+      const bool may_lack = op->max_in != BERTH__ANY || (i < 32 && (op->family->may_lack >> i & 1u));
+      if (i < op->min_in || !may_lack)
         return berth__fail(err, BERTH_INVALID, "operand %zu is left out but is not optional", i);
     } else if (in[i] >= graph->n_values) {
       return berth__fail(err, BERTH_INVALID, "operand %zu is value %u, which the graph does not have", i, in[i]);

@@ -3,6 +3,7 @@
 #include "graph/graph.h"
 
 #define MAX_FOLDED ((uint64_t)1 << 30) /* larger results are better made at run time than kept */
+#define MAX_SPREAD 65536 /* a constant that is spread over more than this is better shown through strides */
 
 berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
   berth_tensor tensor = {.data = (void *)(uintptr_t)data, .type = value->type, .rank = value->shape.rank};
@@ -20,9 +21,10 @@ static bool is_known(const berth_graph *graph, const berth__node *node) {
     const bool has_shape = berth__shape_count(&operand->shape, &count) && operand->bounded == 0;
     if (berth__op_reads_shape_only(node->op) ? !has_shape : operand->blob == NULL) return false;
   }
+  const uint64_t most = node->op->code == BERTH__OP_expand ? MAX_SPREAD : MAX_FOLDED;
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size;
-    if (!berth__value_size(&graph->values[node->out[i]], &size) || size > MAX_FOLDED) return false;
+    if (!berth__value_size(&graph->values[node->out[i]], &size) || size > most) return false;
   }
   return true;
 }

@@ -1,0 +1,122 @@
+/* Rewriting the nodes of a bound graph. */
+#include "graph/rewrite.h"
+
+#include <stdio.h>
+
+berth_status berth__rewrite_start(berth__rewrite *r, berth_graph *graph, berth_error *err) {
+  *r = (berth__rewrite){.graph = graph};
+  berth__node *nodes = NULL;
+  size_t capacity = 0;
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, nodes, capacity, graph->n_nodes + 1, err));
+  r->old = graph->nodes;
+  r->n_old = graph->n_nodes;
+  r->n_old_values = graph->n_values;
+  graph->nodes = nodes;
+  graph->nodes_capacity = capacity;
+  graph->n_nodes = 0;
+  return BERTH_OK;
+}
+
+/* A value whose node was left out and that nothing else makes. */
+static void drop_unmade(const berth__rewrite *r) {
+  berth_graph *graph = r->graph;
+  for (size_t v = 0; v < graph->n_values; v++) {
+    berth__value *value = &graph->values[v];
+    if (value->kind != BERTH_VALUE_NODE) continue;
+    bool is_made = false;
+    if (value->node < graph->n_nodes)
+      for (uint32_t i = 0; i < graph->nodes[value->node].n_out; i++)
+        is_made = is_made || graph->nodes[value->node].out[i] == v;
+    if (is_made) continue;
+    value->kind = value->blob != NULL ? BERTH_VALUE_CONSTANT : BERTH_VALUE_DROPPED;
+    value->node = UINT32_MAX;
+  }
+}
+
+void berth__rewrite_finish(berth__rewrite *r) {
+  if (r->graph == NULL) return;
+  berth_context *ctx = r->graph->ctx;
+  for (size_t n = 0; n < r->n_old; n++) {
+    if (r->old[n].op == NULL) continue;
+    berth__free(ctx, r->old[n].in);
+    berth__free(ctx, r->old[n].out);
+    berth__attrs_free(ctx, r->old[n].op, r->old[n].attrs);
+  }
+  berth__free(ctx, r->old);
+  drop_unmade(r);
+  *r = (berth__rewrite){0};
+}
+
+berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err) {
+  berth_graph *graph = r->graph;
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->nodes, graph->nodes_capacity, graph->n_nodes + 1, err));
+  const berth__node *node = &r->old[old];
+  for (uint32_t i = 0; i < node->n_out; i++) graph->values[node->out[i]].node = (uint32_t)graph->n_nodes;
+  graph->nodes[graph->n_nodes++] = *node;
+  r->old[old] = (berth__node){0};
+  return BERTH_OK;
+}
+
+static void choose_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
+  uint32_t other, number = 1;
+  snprintf(name, size, "%.180s%s", graph->values[base].name, suffix);
+  while (berth__map_get(&graph->value_names, name, &other))
+    snprintf(name, size, "%.180s%s.%u", graph->values[base].name, suffix, ++number);
+}
+
+berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
+                                const berth_attr *attrs, size_t n_attrs, berth_value base, const char *suffix,
+                                berth_value *out, berth_error *err) {
+  char name[256];
+  const char *names[] = {name};
+  choose_name(r->graph, base, suffix, name, sizeof name);
+  return berth__graph_add_op(r->graph, berth__op_builtin(op), in, n_in, attrs, n_attrs, names, out, 1, err);
+}
+
+berth_status berth__rewrite_make(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
+                                 const berth_attr *attrs, size_t n_attrs, berth_value out, berth_error *err) {
+  berth_graph *graph = r->graph;
+  berth_value made;
+  BERTH__TRY(berth__rewrite_add(r, op, in, n_in, attrs, n_attrs, out, "#", &made, err));
+  const berth__value *a = &graph->values[made], *b = &graph->values[out];
+  const bool is_same = a->type == b->type && berth__shape_equal(&a->shape, &b->shape);
+  berth__node *node = &graph->nodes[graph->n_nodes - 1];
+  if (!is_same)
+    return berth__fail(err, BERTH_INTERNAL, "'%s' would change its type or shape when it is made by '%s'", b->name,
+                       node->op->name);
+  node->out[0] = out;
+  graph->values[out].node = (uint32_t)graph->n_nodes - 1;
+  berth__blob_release(graph->values[made].blob);
+  berth__graph_drop_last_value(graph);
+  return BERTH_OK;
+}
+
+berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, berth_error *err) {
+  berth_context *ctx = graph->ctx;
+  uses->count = berth__alloc_array_zero(ctx, graph->n_values, sizeof *uses->count);
+  uses->reader = berth__alloc_array(ctx, graph->n_values, sizeof *uses->reader);
+  uses->is_output = berth__alloc_array_zero(ctx, graph->n_values, sizeof *uses->is_output);
+  if (uses->count == NULL || uses->reader == NULL || uses->is_output == NULL) {
+    berth__uses_free(uses, ctx);
+    return berth__fail_nomem(err, "rewriting a graph");
+  }
+  for (size_t v = 0; v < graph->n_values; v++) uses->reader[v] = UINT32_MAX;
+  for (uint32_t n = 0; n < graph->n_nodes; n++)
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) {
+      if (graph->nodes[n].in[i] == BERTH_VALUE_NONE) continue;
+      uses->count[graph->nodes[n].in[i]]++;
+      uses->reader[graph->nodes[n].in[i]] = n;
+    }
+  for (size_t i = 0; i < graph->n_outputs; i++) {
+    uses->count[graph->outputs[i].value]++;
+    uses->is_output[graph->outputs[i].value] = true;
+  }
+  return BERTH_OK;
+}
+
+void berth__uses_free(berth__uses *uses, berth_context *ctx) {
+  berth__free(ctx, uses->count);
+  berth__free(ctx, uses->reader);
+  berth__free(ctx, uses->is_output);
+  *uses = (berth__uses){0};
+}

@@ -1,0 +1,43 @@
+/* Rewriting the nodes of a bound graph, from the first to the last: each old node is kept, or left out and replaced by
+ * others. Values keep their numbers; new ones come behind them.
+ *
+ *   berth__rewrite_start(&r, graph, err);
+ *   for (size_t n = 0; n < r.n_old; n++) ... berth__rewrite_keep(&r, n, err), or berth__rewrite_add and _make ...
+ *   berth__rewrite_finish(&r);         also when something failed
+ *
+ * A node is added behind those that make what it reads. Values that no node makes any more are dropped. */
+#ifndef BERTH_GRAPH_REWRITE_H
+#define BERTH_GRAPH_REWRITE_H
+
+#include "graph/graph.h"
+
+typedef struct berth__rewrite {
+  berth_graph *graph;
+  berth__node *old; /* those before; entries that were kept have moved */
+  size_t n_old;
+  size_t n_old_values;
+} berth__rewrite;
+
+berth_status berth__rewrite_start(berth__rewrite *r, berth_graph *graph, berth_error *err);
+void berth__rewrite_finish(berth__rewrite *r);
+
+berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err);
+/* A new node with one result, which is a new value. Its name is `base` with `suffix` behind it, and a number where that
+ * is taken. */
+berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
+                                const berth_attr *attrs, size_t n_attrs, berth_value base, const char *suffix,
+                                berth_value *out, berth_error *err);
+/* A new node whose result is a value that there is: type and shape must be the same. */
+berth_status berth__rewrite_make(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
+                                 const berth_attr *attrs, size_t n_attrs, berth_value out, berth_error *err);
+
+/* Who reads every value. Taken before a rewrite starts. */
+typedef struct berth__uses {
+  uint32_t *count;  /* one a value: reads by nodes, and by outputs */
+  uint32_t *reader; /* one a value: the last node that reads it; UINT32_MAX: none */
+  bool *is_output;  /* one a value */
+} berth__uses;
+berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, berth_error *err);
+void berth__uses_free(berth__uses *uses, berth_context *ctx);
+
+#endif
