@@ -433,7 +433,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_CONCAT = 1 << 6,         /* the parts of a concat are not born inside it */
   BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: such slices and transposes are copied */
   BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes an element, whatever the type */
-  BERTH_PLAN_NO_PASSES = 1 << 9          /* the graph as it is: nothing is folded or left out */
+  BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
+  BERTH_PLAN_REFERENCE = 1 << 10         /* for reference kernels: nothing is rewritten for the device */
 } berth_plan_flag;
 
 typedef enum berth_order {
@@ -442,7 +443,7 @@ typedef enum berth_order {
 } berth_order;
 
 typedef enum berth_preset {
-  BERTH_PRESET_INFERENCE = 0, /* params, inputs and constants in the arena */
+  BERTH_PRESET_INFERENCE = 0, /* params, inputs and constants in the arena; the order that takes least */
   BERTH_PRESET_BACKWARD = 1   /* activations only: params, inputs and constants lie elsewhere */
 } berth_preset;
 
@@ -571,7 +572,7 @@ typedef struct berth_session berth_session;
 
 typedef enum berth_session_flag {
   BERTH_SESSION_CHECKED = 1 << 0,  /* poison dead bytes, verify guards and neighbours after every step: slow */
-  BERTH_SESSION_REFERENCE = 1 << 1 /* only reference kernels; the CPU has no others yet */
+  BERTH_SESSION_REFERENCE = 1 << 1 /* only reference kernels: slow, and what fast ones are compared with */
 } berth_session_flag;
 
 typedef struct berth_session_desc {

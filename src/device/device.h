@@ -45,10 +45,12 @@ typedef struct berth__device {
    * inside). Called before the first run and whenever either changes. */
   berth_status (*program_bind)(berth__program *program, berth__block *block, const void *const *outside,
                                berth_error *err);
+  /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has none. */
+  berth_status (*prepare)(berth__program *program, const berth__observer *observer, berth_error *err);
   /* Optional: the shapes as the last run found them, one a value; NULL: every shape is as planned. Where a device does
    * not have this, it runs no plan with extents that are bounds. */
   berth__shape *(*shapes)(berth__program *program);
-  /* Allocates nothing. */
+  /* The steps behind the prelude. Allocates nothing. */
   berth_status (*run)(berth__program *program, const berth__observer *observer, berth_error *err);
 } berth__device;
 

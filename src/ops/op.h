@@ -68,6 +68,10 @@ typedef struct berth__family {
   /* attr_of[k] - 1 is the attribute that may stand in the place of operand k; 0: there is none. Constant operands
    * become their attributes before a plan is made, because views are made from attributes alone. */
   uint8_t attr_of[BERTH__ATTR_OPERANDS];
+  uint32_t (*in_place_of)(const berth_attr *attrs); /* NULL: what the op's row says, whatever the attributes are */
+  uint32_t may_lack;    /* bit k: operand k may be left out, in an op that takes any number */
+  uint32_t unit_last;   /* bit k: of strided operands k, those alone whose last axis has stride 1 */
+  bool takes_unaligned; /* its kernels read operands at any address: weights as they lie in a file */
   bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
   bool is_loop;   /* an end of a loop: neither computed by itself nor one with another */
 } berth__family;
@@ -99,6 +103,11 @@ static inline void *berth__op_user(const berth__op *op) {
   return op->custom ? op->custom->user : (void *)(uintptr_t)op;
 }
 
+/* Bit k: a call with these attributes may write output 0 over operand k. */
+static inline uint32_t berth__op_in_place(const berth__op *op, const berth_attr *attrs) {
+  return op->family->in_place_of != NULL ? op->family->in_place_of(attrs) : op->in_place;
+}
+
 /* Kernels of built-in ops find their op in call->user. */
 static inline berth__op_code berth__call_code(const berth_op_call *call) {
   return ((const berth__op *)call->user)->code;
@@ -107,6 +116,9 @@ static inline berth__op_code berth__call_code(const berth_op_call *call) {
 static inline bool berth__op_takes_strided(const berth__op *op, uint32_t operand) {
   return (op->strided >> (operand > 31 ? 31 : operand)) & 1u;
 }
+
+/* Whether the kernel takes operand k as it lies in memory. */
+bool berth__op_takes(const berth__op *op, uint32_t operand, const berth_tensor *tensor);
 
 /* Ops that look at their operand's shape and never at its elements. */
 static inline bool berth__op_reads_shape_only(const berth__op *op) {

@@ -23,11 +23,16 @@ berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint
   return value;
 }
 
+/* What only the prelude reads is read where it lies: in the file. */
+static bool is_for_prelude(const berth__alias *alias, berth_value root) {
+  return alias->last_use[root] != 0 && !alias->classes[root].is_read_in_run;
+}
+
 bool berth__alias_in_arena(const berth__alias *alias, berth_value root) {
   switch (alias->graph->values[root].kind) {
     case BERTH_VALUE_INPUT: return !(alias->flags & BERTH_PLAN_INPUTS_OUTSIDE);
-    case BERTH_VALUE_PARAM: return !(alias->flags & BERTH_PLAN_PARAMS_OUTSIDE);
-    case BERTH_VALUE_CONSTANT: return !(alias->flags & BERTH_PLAN_CONSTANTS_OUTSIDE);
+    case BERTH_VALUE_PARAM: return !(alias->flags & BERTH_PLAN_PARAMS_OUTSIDE) && !is_for_prelude(alias, root);
+    case BERTH_VALUE_CONSTANT: return !(alias->flags & BERTH_PLAN_CONSTANTS_OUTSIDE) && !is_for_prelude(alias, root);
     case BERTH_VALUE_DROPPED: return false;
     case BERTH_VALUE_NODE: break;
   }
@@ -36,6 +41,17 @@ bool berth__alias_in_arena(const berth__alias *alias, berth_value root) {
 
 static berth_tensor tensor_of(const berth__alias *alias, berth_value value) {
   return berth__plan_tensor(alias->graph, value, alias->values[value].stride);
+}
+
+static berth__reach reach_of(const berth__op *op, uint32_t operand) {
+  if (!berth__op_takes_strided(op, operand)) return BERTH__REACH_CONTIGUOUS;
+  return operand < 32 && (op->family->unit_last >> operand & 1u) ? BERTH__REACH_UNIT_LAST : BERTH__REACH_STRIDED;
+}
+
+/* What its readers must be able to do. */
+static berth__reach reach_needed(const berth_tensor *tensor) {
+  if (berth__is_contiguous(tensor)) return BERTH__REACH_CONTIGUOUS;
+  return tensor->stride[tensor->rank - 1] == 1 ? BERTH__REACH_UNIT_LAST : BERTH__REACH_STRIDED;
 }
 
 /* A read by a step; in loops that the value comes from outside of, one at their ends as well. Graphs with loops keep
@@ -67,7 +83,8 @@ static bool is_place_only(const berth__node *node, uint32_t operand) {
 /* Who reads what, and when for the last time. */
 static void note_readers(berth__alias *alias) {
   const berth_graph *graph = alias->graph;
-  for (size_t v = 0; v < graph->n_values; v++) alias->may_stride[v] = !(alias->flags & BERTH_PLAN_NO_STRIDED);
+  for (size_t v = 0; v < graph->n_values; v++)
+    alias->may_stride[v] = alias->flags & BERTH_PLAN_NO_STRIDED ? BERTH__REACH_CONTIGUOUS : BERTH__REACH_STRIDED;
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &graph->nodes[alias->order[step]];
     alias->step_of[alias->order[step]] = step;
@@ -75,13 +92,20 @@ static void note_readers(berth__alias *alias) {
     for (uint32_t i = 0; i < node->n_in; i++) {
       if (node->in[i] == BERTH_VALUE_NONE) continue;
       if (!is_place_only(node, i)) note_read(alias, node->in[i], step);
-      if (!berth__op_takes_strided(node->op, i)) alias->may_stride[node->in[i]] = false;
+      const berth__reach reach = reach_of(node->op, i);
+      if (reach < alias->may_stride[node->in[i]]) alias->may_stride[node->in[i]] = reach;
     }
   }
   for (size_t i = 0; i < graph->n_outputs; i++) {
     alias->is_output[graph->outputs[i].value] = true;
-    alias->may_stride[graph->outputs[i].value] = false;
+    alias->may_stride[graph->outputs[i].value] = BERTH__REACH_CONTIGUOUS;
   }
+}
+
+static bool is_prepared(const berth__alias *alias, berth_value value) {
+  const berth__value *v = &alias->graph->values[value];
+  return v->kind == BERTH_VALUE_NODE && alias->step_of[v->node] < alias->n_prelude &&
+         alias->last_use[value] > alias->n_prelude;
 }
 
 /* Behind the last step that needs this value. */
@@ -89,6 +113,7 @@ static uint32_t death_of(const berth__alias *alias, berth_value value, uint32_t 
   berth_value_kind kind = alias->graph->values[value].kind;
   bool dies = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
   if (alias->is_output[value] || !dies || (alias->flags & BERTH_PLAN_NO_REUSE)) return berth__plan_end(alias->n_steps);
+  if (is_prepared(alias, value)) return berth__plan_end(alias->n_steps);
   return alias->last_use[value] > birth ? alias->last_use[value] : birth + 1;
 }
 
@@ -109,7 +134,8 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
                                                .birth = birth,
                                                .death = death_of(alias, value, birth),
                                                .first_write = UINT32_MAX,
-                                               .has_output = alias->is_output[value]};
+                                               .has_output = alias->is_output[value],
+                                               .is_prepared = is_prepared(alias, value)};
 }
 
 /* A new member: the class lives at least as long as it. */
@@ -122,6 +148,7 @@ static void join(berth__alias *alias, berth_value value, berth_value parent, uin
   uint32_t death = death_of(alias, value, step);
   if (death > class->death) class->death = death;
   class->has_output = class->has_output || alias->is_output[value];
+  class->is_prepared = class->is_prepared || is_prepared(alias, value);
 }
 
 /* Views are made from attributes; an operand that takes the place of one hides what the node does until it runs. */
@@ -150,7 +177,7 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     int64_t *stride = alias->values[node->out[i]].stride;
     if (!family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride)) return false;
     berth_tensor out = berth__plan_tensor(alias->graph, node->out[i], stride);
-    if (!berth__is_contiguous(&out) && !alias->may_stride[node->out[i]]) return false;
+    if (reach_needed(&out) > alias->may_stride[node->out[i]]) return false;
   }
   uint64_t element = berth__plan_element(alias->flags, in.type);
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -172,7 +199,7 @@ static bool others_share(const berth__alias *alias, const berth__node *node, uin
     if (i == operand || node->in[i] == BERTH_VALUE_NONE) continue;
     if (berth__alias_root(alias, node->in[i], NULL) != root) continue;
     bool same_value = node->in[i] == node->in[operand];
-    if (!same_value || i > 31 || !(node->op->in_place >> i & 1u)) return true;
+    if (!same_value || i > 31 || !(berth__op_in_place(node->op, node->attrs) >> i & 1u)) return true;
   }
   return false;
 }
@@ -199,7 +226,8 @@ static bool may_overwrite(const berth__alias *alias, const berth__node *node, ui
   berth_value_kind kind = alias->graph->values[root].kind;
   bool may_die = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
   if (!may_die || !berth__alias_in_arena(alias, root)) return false;
-  if (class->has_output || class->death > step + 1 || class->size != bytes_of(alias, out)) return false;
+  if (class->has_output || class->is_prepared || class->death > step + 1 || class->size != bytes_of(alias, out))
+    return false;
   berth_tensor tensor = tensor_of(alias, in);
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);
 }
@@ -221,7 +249,8 @@ static bool is_in_place_off(const berth__alias *alias) {
 static bool try_in_place(berth__alias *alias, const berth__node *node, uint32_t step) {
   if (is_in_place_off(alias)) return false;
   for (uint32_t i = 0; i < node->n_in && i < 32; i++) {
-    if (!(node->op->in_place >> i & 1u) || !may_overwrite(alias, node, i, node->out[0], step)) continue;
+    if (!(berth__op_in_place(node->op, node->attrs) >> i & 1u) || !may_overwrite(alias, node, i, node->out[0], step))
+      continue;
     write_over(alias, node->in[i], node->out[0], step);
     return true;
   }
@@ -267,6 +296,18 @@ static void place_results(berth__alias *alias, uint32_t step) {
   for (uint32_t i = first_own; i < node->n_out; i++) make_root(alias, node->out[i], step);
 }
 
+static void note_run_reads(berth__alias *alias) {
+  const berth_graph *graph = alias->graph;
+  for (uint32_t step = alias->n_prelude; step < alias->n_steps; step++) {
+    const berth__node *node = &graph->nodes[alias->order[step]];
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE)
+        alias->classes[berth__alias_root(alias, node->in[i], NULL)].is_read_in_run = true;
+  }
+  for (size_t i = 0; i < graph->n_outputs; i++)
+    alias->classes[berth__alias_root(alias, graph->outputs[i].value, NULL)].is_read_in_run = true;
+}
+
 /* With this sum in range, no sum of sizes in the planner can overflow, rounding up included. */
 static berth_status check_total(const berth__alias *alias, berth_error *err) {
   uint64_t total = 0;
@@ -300,10 +341,14 @@ static berth_status allocate(berth__alias *alias, berth_error *err) {
 }
 
 berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, uint32_t flags, const uint32_t *order,
-                                 berth_error *err) {
+                                 uint32_t n_prelude, berth_error *err) {
   if (flags & BERTH_PLAN_NO_REUSE) flags |= BERTH_PLAN_NO_STRIDED | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_INPLACE;
-  *alias = (berth__alias){
-      .ctx = graph->ctx, .graph = graph, .flags = flags, .order = order, .n_steps = (uint32_t)graph->n_nodes};
+  *alias = (berth__alias){.ctx = graph->ctx,
+                          .graph = graph,
+                          .flags = flags,
+                          .order = order,
+                          .n_steps = (uint32_t)graph->n_nodes,
+                          .n_prelude = n_prelude};
   berth_status status = check_total(alias, err);
   if (status == BERTH_OK) status = berth__regions_create(graph, &alias->regions, err);
   if (status == BERTH_OK) status = berth__guards_create(graph, order, &alias->guards, err);
@@ -316,6 +361,7 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
   for (size_t v = 0; v < graph->n_values; v++)
     if (graph->values[v].kind != BERTH_VALUE_NODE) make_root(alias, (berth_value)v, 0);
   for (uint32_t step = 0; step < alias->n_steps; step++) place_results(alias, step);
+  note_run_reads(alias);
   return BERTH_OK;
 }
 
@@ -354,7 +400,7 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
     const berth__alias_class *class = &alias->classes[v];
     berth_value_kind kind = alias->graph->values[v].kind;
     if (alias->values[v].parent != v || class->size == 0 || !berth__alias_in_arena(alias, (berth_value)v)) continue;
-    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT) continue;
+    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || class->is_prepared) continue;
     bool is_boundary = kind == BERTH_VALUE_INPUT || class->has_output;
     uint64_t room = class->size + (is_boundary ? guard : 0);
     int64_t rounded = (int64_t)((room + align - 1) & ~(align - 1));

@@ -23,28 +23,37 @@ typedef struct berth__alias_class {
   uint32_t first_write; /* first and last step at which a kernel wrote over a member; UINT32_MAX / 0: never */
   uint32_t last_write;
   bool has_output;
+  bool is_prepared;    /* made by the prelude and read by a run: stays as it is */
+  bool is_read_in_run; /* a run reads a member, or one is an output */
 } berth__alias_class;
+
+/* How an operand may lie in memory. */
+typedef enum berth__reach {
+  BERTH__REACH_CONTIGUOUS,
+  BERTH__REACH_UNIT_LAST, /* any strides, but 1 on the last axis */
+  BERTH__REACH_STRIDED
+} berth__reach;
 
 typedef struct berth__alias {
   berth_context *ctx;
   const berth_graph *graph;
   uint32_t flags;
   const uint32_t *order;
-  uint32_t n_steps;
+  uint32_t n_steps, n_prelude;
   uint32_t *step_of; /* one a node */
   berth__guards guards;
   berth__regions regions;
-  uint32_t *last_use; /* one a value: behind its last reader or the last step that it guards; 0: never read */
-  bool *is_output;    /* one a value */
-  bool *may_stride;   /* one a value: every reader takes it with any strides */
-  int64_t *delta;     /* one a step and one more: room for berth__alias_load */
+  uint32_t *last_use;       /* one a value: behind its last reader or the last step that it guards; 0: never read */
+  bool *is_output;          /* one a value */
+  berth__reach *may_stride; /* one a value: what every reader takes */
+  int64_t *delta;           /* one a step and one more: room for berth__alias_load */
   berth__alias_value *values;
   berth__alias_class *classes;
 } berth__alias;
 
-/* order: a valid order of the graph's nodes, kept by the caller. */
+/* order: a valid order of the graph's nodes, kept by the caller; its first n_prelude steps run once. */
 berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, uint32_t flags, const uint32_t *order,
-                                 berth_error *err);
+                                 uint32_t n_prelude, berth_error *err);
 void berth__alias_free(berth__alias *alias);
 /* The root of a value, and the bytes from its start. */
 berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset);

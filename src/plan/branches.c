@@ -46,8 +46,9 @@ static bool is_free_class(const berth__alias *alias, berth_value value, uint32_t
   bytes b = bytes_of(alias, value);
   const berth__alias_class *class = &alias->classes[b.root];
   berth_tensor tensor = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
-  return alias->graph->values[b.root].kind == BERTH_VALUE_NODE && !class->has_output && class->death <= step + 1 &&
-         b.low == 0 && b.high == class->size && b.high != 0 && berth__is_contiguous(&tensor);
+  return alias->graph->values[b.root].kind == BERTH_VALUE_NODE && !class->has_output && !class->is_prepared &&
+         class->death <= step + 1 && b.low == 0 && b.high == class->size && b.high != 0 &&
+         berth__is_contiguous(&tensor);
 }
 
 static void merge(berth__alias *alias, berth_value root, const bytes *place) {

@@ -16,6 +16,7 @@ static berth__buffer_kind kind_of(const berth__alias *alias, berth_value root) {
     case BERTH_VALUE_DROPPED:
     case BERTH_VALUE_NODE: break;
   }
+  if (alias->classes[root].is_prepared) return BERTH__BUFFER_PREPARED;
   return alias->classes[root].has_output ? BERTH__BUFFER_OUTPUT : BERTH__BUFFER_ACTIVATION;
 }
 
@@ -32,7 +33,7 @@ static void add_roots(berth_plan *plan, const berth__alias *alias, uint64_t guar
                                                        .owner = root,
                                                        .size = class->size,
                                                        .guard = is_guarded ? guard : 0,
-                                                       .birth = class->birth,
+                                                       .birth = kind == BERTH__BUFFER_PREPARED ? 0 : class->birth,
                                                        .death = class->death};
   }
 }
@@ -52,7 +53,9 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
     place->death = alias->last_use[v] > place->birth ? alias->last_use[v] : place->birth + 1;
     bool stays = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
                  (value->kind == BERTH_VALUE_INPUT && !(plan->flags & BERTH_PLAN_INPUTS_DIE));
-    if (stays || alias->is_output[v]) place->death = berth__plan_end(plan->n_steps);
+    bool is_prepared =
+        value->kind == BERTH_VALUE_NODE && place->birth < plan->n_prelude && alias->last_use[v] > plan->n_prelude;
+    if (stays || is_prepared || alias->is_output[v]) place->death = berth__plan_end(plan->n_steps);
   }
 }
 
@@ -101,7 +104,8 @@ static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, con
     plan->scratch[step] = BERTH__NO_BUFFER;
     if (plan->places[node->out[0]].is_view || limits->scratch == NULL) continue;
     describe_call(plan, node, tensors, &call);
-    uint64_t size = limits->scratch(node->op, &call, plan->n_threads) + berth__alias_staging(alias, node);
+    uint64_t size =
+        limits->scratch(node->op, &call, plan->n_threads, plan->flags) + berth__alias_staging(alias, node);
     if (size == 0) continue;
     if (!berth__add_u64(total, size, &total) || total > INT64_MAX / 4) {
       berth__free(plan->ctx, tensors);

@@ -7,6 +7,7 @@
 #include "plan/buffers.h"
 #include "plan/layout.h"
 #include "plan/placement.h"
+#include "plan/prelude.h"
 #include "plan/schedule.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
@@ -21,6 +22,7 @@ void berth_plan_destroy(berth_plan *plan) {
   if (plan == NULL) return;
   berth_graph_destroy(plan->graph);
   berth__free(plan->ctx, plan->order);
+  berth__free(plan->ctx, plan->once);
   berth__guards_free(plan->ctx, &plan->guards);
   berth__free(plan->ctx, plan->places);
   berth__free(plan->ctx, plan->buffers);
@@ -31,6 +33,7 @@ void berth_plan_destroy(berth_plan *plan) {
 /* One way to run the graph, measured by its load. */
 typedef struct draft {
   uint32_t *order;
+  uint32_t n_prelude;
   berth__alias alias;
   uint64_t load;
 } draft;
@@ -41,6 +44,14 @@ static void draft_free(berth_context *ctx, draft *d) {
   *d = (draft){.alias = {.ctx = ctx}};
 }
 
+static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_error *err) {
+  uint32_t *room = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *room);
+  if (room == NULL) return berth__fail_nomem(err, "a plan");
+  d->n_prelude = berth__prelude_first(plan->graph, plan->once, d->order, room);
+  berth__free(plan->ctx, room);
+  return BERTH_OK;
+}
+
 static berth_status draft_create(const berth_plan *plan, berth__schedule_rule rule, uint32_t extra_flags,
                                  uint64_t guard, draft *d, berth_error *err) {
   berth_context *ctx = plan->ctx;
@@ -48,8 +59,9 @@ static berth_status draft_create(const berth_plan *plan, berth__schedule_rule ru
   d->order = berth__alloc_array(ctx, plan->graph->n_nodes, sizeof *d->order);
   if (d->order == NULL) return berth__fail_nomem(err, "a plan");
   berth_status status = berth__schedule(plan->graph, rule, d->order, err);
+  if (status == BERTH_OK) status = put_prelude_first(plan, d, err);
   if (status == BERTH_OK)
-    status = berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, err);
+    status = berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, d->n_prelude, err);
   if (status != BERTH_OK) {
     draft_free(ctx, d);
     return status;
@@ -112,6 +124,7 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   if (guard == BERTH_GUARD_AUTO) guard = plan->align > BERTH__MIN_GUARD ? plan->align : BERTH__MIN_GUARD;
   BERTH__TRY(best_draft(plan, desc->order, guard, &best, err));
   plan->order = best.order;
+  plan->n_prelude = best.n_prelude;
   best.order = NULL;
   plan->guards = best.alias.guards;
   best.alias.guards = (berth__guards){.count = 0};
@@ -138,7 +151,7 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
-  if (desc->flags >= 2u * BERTH_PLAN_NO_PASSES)
+  if (desc->flags >= 2u * BERTH_PLAN_REFERENCE)
     return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
@@ -155,6 +168,37 @@ static bool reuse_is_off(void) {
   return setting != NULL && strcmp(setting, "1") == 0;
 }
 
+/* Nodes of loops stay where they are: nothing is moved in or out. */
+static bool has_loops(const berth_graph *graph) {
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n].op->family->is_loop) return true;
+  return false;
+}
+
+/* Extents that only a run knows: rewriting goes by shapes. */
+static bool has_bounds(const berth_graph *graph) {
+  for (size_t v = 0; v < graph->n_values; v++)
+    if (graph->values[v].bounded != 0) return true;
+  return false;
+}
+
+/* The passes that every device likes, then the device's own. */
+static berth_status improve(berth_plan *plan, const berth__limits *limits, berth_error *err) {
+  BERTH__TRY(berth__pass_all(plan->graph, err));
+  if (limits->lower == NULL || (plan->flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
+  if (has_loops(plan->graph) || has_bounds(plan->graph)) return BERTH_OK;
+  return limits->lower(plan->graph, plan->flags, err);
+}
+
+static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
+  const uint32_t without = BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE;
+  plan->once = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->once);
+  if (plan->once == NULL) return berth__fail_nomem(err, "a plan");
+  if (limits->has_prelude && !(plan->flags & without) && !has_loops(plan->graph))
+    berth__prelude_mark(plan->graph, plan->once);
+  return BERTH_OK;
+}
+
 static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                           berth_plan **out, berth_error *err) {
   *out = NULL;
@@ -167,7 +211,8 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : graph->ctx->n_threads;
   berth_status status = berth_graph_bind(graph, desc->dims, desc->n_dims, &plan->graph, err);
-  if (status == BERTH_OK && !(plan->flags & BERTH_PLAN_NO_PASSES)) status = berth__pass_all(plan->graph, err);
+  if (status == BERTH_OK && !(plan->flags & BERTH_PLAN_NO_PASSES)) status = improve(plan, limits, err);
+  if (status == BERTH_OK) status = mark_prelude(plan, limits, err);
   if (status == BERTH_OK) {
     plan->n_steps = (uint32_t)plan->graph->n_nodes;
     status = fill_plan(plan, desc, limits, err);

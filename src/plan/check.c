@@ -13,6 +13,11 @@
 typedef berth__range range;
 typedef berth__checker checker;
 
+enum {
+  SHOWN_PRELUDE = 1,
+  SHOWN_RUN = 2
+};
+
 static const char *name_of(const checker *c, berth_value value) { return c->plan->graph->values[value].name; }
 
 static bool inside(range a, range b) { return a.low >= b.low && a.high <= b.high; }
@@ -93,11 +98,13 @@ static berth_status check_rectangles(const checker *c) {
 
 /* ---- The values in their buffers ---- */
 
-static bool is_planned_outside(const berth_plan *plan, berth_value root) {
+static bool is_planned_outside(const checker *c, berth_value root) {
+  const berth_plan *plan = c->plan;
+  const bool is_for_prelude = (c->shown[root] & SHOWN_PRELUDE) && !(c->shown[root] & SHOWN_RUN);
   switch (plan->graph->values[root].kind) {
     case BERTH_VALUE_INPUT: return plan->flags & BERTH_PLAN_INPUTS_OUTSIDE;
-    case BERTH_VALUE_PARAM: return plan->flags & BERTH_PLAN_PARAMS_OUTSIDE;
-    case BERTH_VALUE_CONSTANT: return plan->flags & BERTH_PLAN_CONSTANTS_OUTSIDE;
+    case BERTH_VALUE_PARAM: return is_for_prelude || (plan->flags & BERTH_PLAN_PARAMS_OUTSIDE);
+    case BERTH_VALUE_CONSTANT: return is_for_prelude || (plan->flags & BERTH_PLAN_CONSTANTS_OUTSIDE);
     case BERTH_VALUE_DROPPED: return true;
     case BERTH_VALUE_NODE: break;
   }
@@ -108,7 +115,7 @@ static berth_status check_place(const checker *c, berth_value value) {
   const berth__place *place = &c->plan->places[value];
   if (place->root >= c->plan->graph->n_values)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", name_of(c, value));
-  if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c->plan, place->root))
+  if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c, place->root))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is on the wrong side of the arena's edge",
                        name_of(c, value));
   if (place->buffer == BERTH__NO_BUFFER) return BERTH_OK;
@@ -142,7 +149,22 @@ static berth_status check_ends(const checker *c) {
   return BERTH_OK;
 }
 
-static berth_status check_places(const checker *c) {
+/* Who reads the bytes of every root. */
+static void note_shown(checker *c) {
+  const berth_plan *plan = c->plan;
+  for (uint32_t step = 0; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE && plan->places[node->in[i]].root < plan->graph->n_values)
+        c->shown[plan->places[node->in[i]].root] |= step < plan->n_prelude ? SHOWN_PRELUDE : SHOWN_RUN;
+  }
+  for (size_t i = 0; i < plan->graph->n_outputs; i++)
+    if (plan->places[plan->graph->outputs[i].value].root < plan->graph->n_values)
+      c->shown[plan->places[plan->graph->outputs[i].value].root] |= SHOWN_RUN;
+}
+
+static berth_status check_places(checker *c) {
+  note_shown(c);
   for (size_t v = 0; v < c->plan->graph->n_values; v++) BERTH__TRY(check_place(c, (berth_value)v));
   return check_ends(c);
 }
@@ -170,6 +192,18 @@ static bool hits_kept(const checker *c, range bytes) {
   return low < c->n_kept && berth__overlap(c->kept[low], bytes);
 }
 
+/* What the prelude makes and a run reads is read again by the next run: a read that never comes in this walk. */
+static void note_later_runs(checker *c) {
+  const berth_plan *plan = c->plan;
+  for (uint32_t step = plan->n_prelude; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (node->in[i] == BERTH_VALUE_NONE || plan->graph->values[node->in[i]].kind != BERTH_VALUE_NODE) continue;
+      if (plan->places[node->in[i]].birth < plan->n_prelude) c->total[node->in[i]]++;
+    }
+  }
+}
+
 static void start(checker *c) {
   const berth_graph *graph = c->plan->graph;
   const berth__guards *guards = &c->plan->guards;
@@ -182,6 +216,7 @@ static void start(checker *c) {
       berth__check_count_read(c, guards->items[g].condition, step);
   }
   for (size_t i = 0; i < graph->n_outputs; i++) c->total[graph->outputs[i].value]++;
+  note_later_runs(c);
   for (size_t v = 0; v < graph->n_values; v++) {
     c->ranges[v] = range_of(c->plan, (berth_value)v);
     if (graph->values[v].kind == BERTH_VALUE_NODE) continue;
@@ -212,7 +247,8 @@ static berth_status check_reads(checker *c, const berth__node *node, uint32_t st
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value == BERTH_VALUE_NONE || !berth__check_is_read(node, i)) continue;
-    if (!is_contiguous(c, value) && !berth__op_takes_strided(node->op, i))
+    const berth_tensor seen = berth__plan_tensor(c->plan->graph, value, c->plan->places[value].stride);
+    if (!berth__op_takes(node->op, i, &seen))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
                          name_of(c, node->out[0]), name_of(c, value));
     BERTH__TRY(check_read(c, node, step, value));
@@ -285,7 +321,7 @@ static bool may_write_over(const checker *c, const berth__node *node, uint32_t o
   const berth__value *x = &c->plan->graph->values[node->out[out]], *y = &c->plan->graph->values[operand];
   if (berth_type_size(x->type) != berth_type_size(y->type) || !berth__shape_equal(&x->shape, &y->shape)) return false;
   for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] == operand && (i > 31 || !(node->op->in_place >> i & 1u))) return false;
+    if (node->in[i] == operand && (i > 31 || !(berth__op_in_place(node->op, node->attrs) >> i & 1u))) return false;
   return true;
 }
 
@@ -418,11 +454,12 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
                .total = berth__alloc_array_zero(ctx, n, sizeof *c.total),
                .reads = berth__alloc_array_zero(ctx, n, sizeof *c.reads),
                .alive = berth__alloc_array(ctx, n, sizeof *c.alive),
-               .kept = berth__alloc_array(ctx, n, sizeof *c.kept)};
+               .kept = berth__alloc_array(ctx, n, sizeof *c.kept),
+               .shown = berth__alloc_array_zero(ctx, n, sizeof *c.shown)};
   berth_status status = berth__regions_create(plan->graph, &c.regions, err);
   if (status == BERTH_OK) c.goes_back = berth__alloc_array_zero(ctx, c.regions.count, sizeof *c.goes_back);
-  if (status == BERTH_OK &&
-      (!c.ranges || !c.intact || !c.guard_of || !c.total || !c.reads || !c.alive || !c.kept || !c.goes_back))
+  if (status == BERTH_OK && (!c.ranges || !c.intact || !c.guard_of || !c.total || !c.reads || !c.alive || !c.kept ||
+                             !c.shown || !c.goes_back))
     status = berth__fail_nomem(err, "checking a plan");
   if (status == BERTH_OK) status = check_rectangles(&c);
   if (status == BERTH_OK) status = check_places(&c);
@@ -437,5 +474,6 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
   berth__free(ctx, c.reads);
   berth__free(ctx, c.alive);
   berth__free(ctx, c.kept);
+  berth__free(ctx, c.shown);
   return status;
 }

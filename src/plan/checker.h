@@ -26,6 +26,7 @@ typedef struct berth__checker {
   size_t n_alive;
   berth__range *kept; /* what is never written: sorted */
   size_t n_kept;
+  uint8_t *shown; /* one a value: who reads its bytes, itself or through others that lie in them */
   berth__regions regions;
   bool *goes_back; /* one a region: its end has still to go back once */
 } berth__checker;

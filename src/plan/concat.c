@@ -26,6 +26,7 @@ static bool may_be_born_inside(const berth__alias *alias, berth_value part, bert
   const berth__alias_class *from = &alias->classes[root], *to = &alias->classes[whole];
   if (root == whole || alias->graph->values[root].kind != BERTH_VALUE_NODE || offset != 0 || from->size == 0)
     return false;
+  if (from->is_prepared && !to->is_prepared) return false; /* what stays does not lie in what goes */
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
   uint64_t bytes = (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
   if (!berth__is_contiguous(&tensor) || bytes != from->size) return false;
@@ -42,6 +43,7 @@ static void move_inside(berth__alias *alias, berth_value root, berth_value whole
   if (from->death > to->death) to->death = from->death;
   if (from->last_write > to->last_write) to->last_write = from->last_write;
   to->has_output = to->has_output || from->has_output;
+  to->is_read_in_run = to->is_read_in_run || from->is_read_in_run;
 }
 
 static void move_back(berth__alias *alias, const berth__node *node, berth_value whole,

@@ -1,5 +1,6 @@
-/* Where params lie, by name. Constants follow them and belong to one plan: what folding makes differs from shape to
- * shape. */
+/* Where weights lie, by name: params, and what the prelude makes of them. Constants follow and belong to one plan,
+ * since what folding makes differs from shape to shape; so do weights that another plan of the same layout did not
+ * need. */
 #include "plan/layout.h"
 
 #include "base/math.h"
@@ -21,10 +22,18 @@ static const entry *find(const berth_layout *layout, const char *name) {
   return berth__map_get(&layout->names, name, &index) ? &layout->entries[index] : NULL;
 }
 
-static berth_status apply_one(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer,
+static bool is_weight(const berth__buffer *buffer) {
+  return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PREPARED;
+}
+
+/* *own: the layout has no bytes for it. */
+static berth_status apply_one(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer, bool *own,
                               berth_error *err) {
   const char *name = plan->graph->values[buffer->owner].name;
   const entry *at = find(layout, name);
+  *own = at == NULL ? buffer->kind == BERTH__BUFFER_PREPARED : at->offset == BERTH_OFFSET_NONE;
+  if (buffer->kind == BERTH__BUFFER_PREPARED && at != NULL && at->size != buffer->size) *own = true;
+  if (*own) return BERTH_OK;
   if (at == NULL)
     return berth__fail(
         err, BERTH_INVALID,
@@ -36,44 +45,71 @@ static berth_status apply_one(const berth_plan *plan, const berth_layout *layout
   return BERTH_OK;
 }
 
+static berth_status put(const berth_plan *plan, berth__buffer *buffer, uint64_t *at, berth_error *err) {
+  buffer->offset = *at;
+  return berth__align_up(*at + buffer->size, plan->align, at)
+             ? BERTH_OK
+             : berth__fail(err, BERTH_INVALID, "the weights do not fit in 64 bits");
+}
+
 /* One after the other from *at on. */
 static berth_status line_up(berth_plan *plan, berth__buffer_kind kind, uint64_t *at, berth_error *err) {
+  for (size_t i = 0; i < plan->n_buffers; i++)
+    if (plan->buffers[i].kind == kind) BERTH__TRY(put(plan, &plan->buffers[i], at, err));
+  return BERTH_OK;
+}
+
+static berth_status follow(berth_plan *plan, const berth_layout *layout, uint64_t *end, berth_error *err) {
+  if (layout->align % plan->align != 0)
+    return berth__fail(err, BERTH_INVALID, "the layout is aligned to %llu, the plan asks for %llu",
+                       (unsigned long long)layout->align, (unsigned long long)plan->align);
+  *end = layout->size;
   for (size_t i = 0; i < plan->n_buffers; i++) {
-    berth__buffer *buffer = &plan->buffers[i];
-    if (buffer->kind != kind) continue;
-    buffer->offset = *at;
-    if (!berth__align_up(*at + buffer->size, plan->align, at))
-      return berth__fail(err, BERTH_INVALID, "the weights do not fit in 64 bits");
+    bool own = false;
+    if (!is_weight(&plan->buffers[i])) continue;
+    BERTH__TRY(apply_one(plan, layout, &plan->buffers[i], &own, err));
+    if (own) BERTH__TRY(put(plan, &plan->buffers[i], end, err));
   }
   return BERTH_OK;
 }
 
-berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *params, uint64_t *end,
+berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *shared, uint64_t *end,
                                  berth_error *err) {
-  *params = 0;
+  *end = 0;
   if (layout == NULL) {
-    BERTH__TRY(line_up(plan, BERTH__BUFFER_PARAM, params, err));
+    BERTH__TRY(line_up(plan, BERTH__BUFFER_PARAM, end, err));
+    BERTH__TRY(line_up(plan, BERTH__BUFFER_PREPARED, end, err));
+    *shared = *end;
   } else {
-    if (layout->align % plan->align != 0)
-      return berth__fail(err, BERTH_INVALID, "the layout is aligned to %llu, the plan asks for %llu",
-                         (unsigned long long)layout->align, (unsigned long long)plan->align);
-    for (size_t i = 0; i < plan->n_buffers; i++)
-      if (plan->buffers[i].kind == BERTH__BUFFER_PARAM) BERTH__TRY(apply_one(plan, layout, &plan->buffers[i], err));
-    *params = layout->size;
+    BERTH__TRY(follow(plan, layout, end, err));
+    *shared = layout->size;
   }
-  *end = *params;
   return line_up(plan, BERTH__BUFFER_CONSTANT, end, err);
+}
+
+/* Params that only the prelude reads are known to the layout, without bytes. */
+static berth_status add_outside(berth_layout *layout, const berth_plan *plan, berth_error *err) {
+  for (size_t i = 0; i < plan->graph->n_params; i++) {
+    const berth_value param = plan->graph->params[i];
+    entry added = {.offset = BERTH_OFFSET_NONE};
+    if (plan->places[param].buffer != BERTH__NO_BUFFER || (plan->flags & BERTH_PLAN_PARAMS_OUTSIDE)) continue;
+    berth__value_size(&plan->graph->values[param], &added.size);
+    BERTH__TRY(
+        berth__map_put(layout->ctx, &layout->names, plan->graph->values[param].name, (uint32_t)layout->n_entries, err));
+    layout->entries[layout->n_entries++] = added;
+  }
+  return BERTH_OK;
 }
 
 static berth_status add_entries(berth_layout *layout, const berth_plan *plan, berth_error *err) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (buffer->kind != BERTH__BUFFER_PARAM) continue;
+    if (!is_weight(buffer) || buffer->offset >= plan->params_size) continue;
     BERTH__TRY(berth__map_put(layout->ctx, &layout->names, plan->graph->values[buffer->owner].name,
                               (uint32_t)layout->n_entries, err));
     layout->entries[layout->n_entries++] = (entry){.offset = buffer->offset, .size = buffer->size};
   }
-  return BERTH_OK;
+  return add_outside(layout, plan, err);
 }
 
 berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth_error *err) {
@@ -84,7 +120,7 @@ berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth
   layout->ctx = plan->ctx;
   layout->size = plan->params_size;
   layout->align = plan->align;
-  layout->entries = berth__alloc_array(plan->ctx, plan->n_buffers, sizeof *layout->entries);
+  layout->entries = berth__alloc_array(plan->ctx, plan->n_buffers + plan->graph->n_params, sizeof *layout->entries);
   berth_status status = layout->entries == NULL ? berth__fail_nomem(err, "a layout") : add_entries(layout, plan, err);
   if (status != BERTH_OK) {
     berth_layout_destroy(layout);

@@ -16,7 +16,8 @@ typedef struct packing {
 } packing;
 
 static bool is_packed(const berth__buffer *buffer) {
-  return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT;
+  return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
+         buffer->kind != BERTH__BUFFER_PREPARED;
 }
 
 static void collect(const berth_plan *plan, packing *p, bool scratch) {

@@ -1,9 +1,10 @@
 /* A plan: where and when every value lives.
  *
- *   arena   | weights: params, constants | activations and scratch, packed by lifetime            |
- *           0                            base                                            arena_size
+ *   arena   | weights: params, prepared, constants | activations and scratch, packed by lifetime  |
+ *           0                                      base                                  arena_size
  *
- * After scheduling, node order[i] is step i. A buffer lives over the half-open steps [birth, death). */
+ * After scheduling, node order[i] is step i. The first n_prelude steps run once, when the weights are in place.
+ * A buffer lives over the half-open steps [birth, death). */
 #ifndef BERTH_PLAN_PLAN_H
 #define BERTH_PLAN_PLAN_H
 
@@ -19,6 +20,7 @@ typedef enum berth__buffer_kind {
   BERTH__BUFFER_ACTIVATION,
   BERTH__BUFFER_PARAM,
   BERTH__BUFFER_CONSTANT,
+  BERTH__BUFFER_PREPARED, /* made by the prelude, read by every run */
   BERTH__BUFFER_INPUT,
   BERTH__BUFFER_OUTPUT,
   BERTH__BUFFER_SCRATCH
@@ -53,13 +55,15 @@ struct berth_plan {
   uint64_t align;
   uint32_t n_threads;
   uint32_t n_steps;
+  uint32_t n_prelude; /* of them: steps that run once */
+  bool *once;         /* one a node: it is one of them */
   uint32_t *order;
   berth__guards guards; /* steps that are not always needed */
   berth__place *places; /* one a value */
   berth__buffer *buffers;
   size_t n_buffers;
   uint32_t *scratch;    /* one a step: its buffer, or BERTH__NO_BUFFER */
-  uint64_t params_size; /* where the params end and the constants begin */
+  uint64_t params_size; /* where the weights end that plans of one layout share; behind them is this plan's own */
   berth_plan_info info;
 };
 

@@ -3,6 +3,7 @@
 
 berth_plan_desc berth_plan_preset(berth_preset preset) {
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  desc.order = BERTH_ORDER_MEMORY;
   if (preset == BERTH_PRESET_BACKWARD)
     desc.flags = BERTH_PLAN_PARAMS_OUTSIDE | BERTH_PLAN_INPUTS_OUTSIDE | BERTH_PLAN_CONSTANTS_OUTSIDE;
   return desc;

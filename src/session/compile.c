@@ -10,10 +10,20 @@ void berth__session_free_binding(berth_session *session, berth__binding *binding
   *binding = (berth__binding){0};
 }
 
+/* Where a value lies that this binding does not have in the arena. A param may have a place there for other bindings.
+ */
+static const void *place_outside(const berth_session *session, const berth__binding *binding, size_t value) {
+  const berth__value *v = &binding->plan->graph->values[value];
+  if (v->kind == BERTH_VALUE_CONSTANT) return v->data;
+  if (value >= session->graph->n_values) return NULL; /* the device's own: made by its nodes */
+  if (session->outside[value] != NULL || v->kind != BERTH_VALUE_PARAM) return session->outside[value];
+  const uint64_t offset = session->layout != NULL ? berth_layout_offset(session->layout, v->name) : BERTH_OFFSET_NONE;
+  const unsigned char *base = berth_arena_data(session->arena);
+  return offset != BERTH_OFFSET_NONE && base != NULL ? base + offset : NULL;
+}
+
 static berth_status bind_program(berth_session *session, berth__binding *binding, berth_error *err) {
-  const berth_graph *graph = binding->plan->graph;
-  for (size_t v = 0; v < graph->n_values; v++)
-    binding->outside[v] = graph->values[v].kind == BERTH_VALUE_CONSTANT ? graph->values[v].data : session->outside[v];
+  for (size_t v = 0; v < binding->plan->graph->n_values; v++) binding->outside[v] = place_outside(session, binding, v);
   return session->device->program_bind(binding->program, berth__arena_block(session->arena), binding->outside, err);
 }
 
@@ -58,7 +68,22 @@ static berth_status grow_arena(berth_session *session, const berth__binding *bin
   }
   berth_arena_destroy(session->arena);
   session->arena = arena;
-  return session->n_bindings != 0 ? berth__session_place_constants(session, err) : BERTH_OK;
+  return session->n_bindings != 0 ? berth__session_settle(session, err) : BERTH_OK;
+}
+
+static bool has_own_weights(const berth_plan *plan) {
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    const berth__buffer *buffer = &plan->buffers[i];
+    const bool is_weight = buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PREPARED;
+    if (is_weight && buffer->offset >= plan->params_size) return true;
+  }
+  return false;
+}
+
+/* A binding without weights of its own reads what the others have prepared. */
+static bool shares_prepared(const berth_session *session) {
+  const berth__binding *first = &session->bindings[0];
+  return first->is_prepared && !first->has_own_weights;
 }
 
 /* A device that finds no extents while it runs must know them all before. */
@@ -82,7 +107,9 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   BERTH__TRY(check_extents(session, binding->plan->graph, err));
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
-  binding->outside = berth__alloc_array_zero(session->ctx, session->graph->n_values, sizeof *binding->outside);
+  binding->has_own_weights = has_own_weights(binding->plan);
+  binding->is_prepared = session->n_bindings != 0 && !binding->has_own_weights && shares_prepared(session);
+  binding->outside = berth__alloc_array_zero(session->ctx, binding->plan->graph->n_values, sizeof *binding->outside);
   if (binding->outside == NULL) return berth__fail_nomem(err, "a binding");
   BERTH__TRY(session->device->program_create(session->engine, binding->plan, session->checked, &binding->program, err));
   if (session->layout == NULL) BERTH__TRY(berth_plan_layout(binding->plan, &session->layout, err));
@@ -139,5 +166,5 @@ berth_status berth_session_bind(berth_session *session, const berth_dim *dims, s
   forget_inputs(session, berth__session_current(session)->plan, session->bindings[index].plan);
   berth__arena_address(session->arena, session->bindings[index].slots);
   session->current = index;
-  return berth__session_place_constants(session, err);
+  return berth__session_settle(session, err);
 }

@@ -1,10 +1,6 @@
 /* Weights in, inputs in, outputs out, run. */
 #include "session/session.h"
 
-static bool is_in_arena(const berth_session *session, berth_value value) {
-  return berth__session_current(session)->plan->places[value].buffer != BERTH__NO_BUFFER;
-}
-
 /* In the current binding. */
 static const berth__value *bound_value(const berth_session *session, berth_value value) {
   return &berth__session_current(session)->plan->graph->values[value];
@@ -38,75 +34,15 @@ static berth_status check_size(const berth_session *session, const char *what, b
   return BERTH_OK;
 }
 
-/* A param outside the arena: the session keeps a copy. */
-static berth_status copy_param(berth_session *session, berth_value value, const void *data, size_t size,
-                               berth_error *err) {
-  if (session->owned[value] == NULL) {
-    session->owned[value] = berth__alloc(session->ctx, size);
-    if (session->owned[value] == NULL) return berth__fail_nomem(err, "a param");
-  }
-  if (size != 0) memcpy(session->owned[value], data, size);
-  session->outside[value] = session->owned[value];
-  return berth__session_rebind(session, err);
-}
-
-static berth_status set_param(berth_session *session, berth_value value, const void *data, size_t size,
-                              berth_error *err) {
-  if (is_in_arena(session, value))
-    BERTH__TRY(berth_arena_write(session->arena, value, 0, data, size, err));
-  else
-    BERTH__TRY(copy_param(session, value, data, size, err));
-  session->is_set[value] = true;
-  return BERTH_OK;
-}
-
 berth_status berth__session_place_constants(berth_session *session, berth_error *err) {
   const berth_graph *graph = berth__session_current(session)->plan->graph;
   for (size_t v = 0; v < graph->n_values; v++) {
     uint64_t size = 0;
-    if (graph->values[v].kind != BERTH_VALUE_CONSTANT || !is_in_arena(session, (berth_value)v)) continue;
+    if (graph->values[v].kind != BERTH_VALUE_CONSTANT || !berth__session_in_arena(session, (berth_value)v)) continue;
     berth__value_size(&graph->values[v], &size);
     BERTH__TRY(berth_arena_write(session->arena, (berth_value)v, 0, graph->values[v].data, size, err));
   }
   return BERTH_OK;
-}
-
-static void let_rest(const berth_graph *graph, const void *data, size_t size) {
-  for (size_t i = 0; i < graph->n_keeps; i++)
-    if (graph->keeps[i].rest != NULL) graph->keeps[i].rest(graph->keeps[i].object, data, size);
-}
-
-/* Piece by piece, each let go of in the file once it is in the arena: the weights are never in memory twice. */
-static berth_status move_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
-                                berth_error *err) {
-  const uint64_t piece = (uint64_t)4 << 20;
-  for (uint64_t at = 0; at < size; at += piece) {
-    const uint64_t n = size - at < piece ? size - at : piece;
-    const uint8_t *from = (const uint8_t *)data + at;
-    BERTH__TRY(berth_arena_write(session->arena, param, at, from, n, err));
-    let_rest(session->graph, from, (size_t)n);
-  }
-  session->is_set[param] = true;
-  return BERTH_OK;
-}
-
-berth_status berth__session_place_weights(berth_session *session, berth_error *err) {
-  for (size_t i = 0; i < session->graph->n_params; i++) {
-    berth_value param = session->graph->params[i];
-    const berth__value *value = &session->graph->values[param];
-    uint64_t size = 0;
-    if (value->data == NULL || !berth__value_size(value, &size)) continue;
-    bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0;
-    if (is_in_arena(session, param)) {
-      BERTH__TRY(move_weight(session, param, value->data, size, err));
-    } else if (!is_aligned) {
-      BERTH__TRY(set_param(session, param, value->data, (size_t)size, err));
-    } else {
-      session->outside[param] = value->data; /* no copy: the graph keeps the mapping */
-      session->is_set[param] = true;
-    }
-  }
-  return berth__session_rebind(session, err);
 }
 
 static berth_status find_value(const berth_session *session, const char *name, berth_value_kind kind, const char *what,
@@ -122,7 +58,8 @@ berth_status berth_session_set_param(berth_session *session, const char *name, c
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(find_value(session, name, BERTH_VALUE_PARAM, "param", &value, err));
   BERTH__TRY(check_size(session, "param", value, data, size, err));
-  return set_param(session, value, data, size, err);
+  berth__session_forget_prepared(session);
+  return berth__session_set_param(session, value, data, size, err);
 }
 
 berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
@@ -132,20 +69,21 @@ berth_status berth_session_use(berth_session *session, const char *name, const v
   berth_value_kind kind = value != BERTH_VALUE_NONE ? session->graph->values[value].kind : BERTH_VALUE_DROPPED;
   if (kind != BERTH_VALUE_INPUT && kind != BERTH_VALUE_PARAM)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no input or param '%s'", session->graph->name, name);
-  if (is_in_arena(session, value))
+  if (berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "'%s' lies in the arena; write to it, or plan it outside", name);
   BERTH__TRY(check_size(session, "value", value, data, size, err));
   if ((uintptr_t)data % berth_type_size(bound_value(session, value)->type) != 0)
     return berth__fail(err, BERTH_INVALID, "the memory for '%s' is not aligned to its elements", name);
   session->outside[value] = data;
   session->is_set[value] = true;
+  berth__session_forget_prepared(session);
   return berth__session_rebind(session, err);
 }
 
 static berth_status write_input(berth_session *session, berth_value value, const void *src, size_t size,
                                 berth_error *err) {
   BERTH__TRY(check_size(session, "input", value, src, size, err));
-  if (!is_in_arena(session, value))
+  if (!berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID,
                        "input '%s' is planned outside the arena; name its memory with berth_session_use",
                        session->graph->values[value].name);
@@ -231,7 +169,7 @@ berth_status berth_session_read_at(berth_session *session, uint32_t output, void
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(output_at(session, output, &value, err));
   BERTH__TRY(check_room(session, value, dst, &size, err));
-  if (is_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
+  if (berth__session_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
   const void *data = NULL;
   BERTH__TRY(outside_data(session, output, value, &data, err));
   if (size != 0) memcpy(dst, data, size);
@@ -264,7 +202,7 @@ berth_status berth_session_input_data(berth_session *session, uint32_t input, vo
   if (data != NULL) *data = NULL;
   BERTH__TRY(want_places(data != NULL, size, err));
   BERTH__TRY(input_at(session, input, &value, err));
-  if (!is_in_arena(session, value))
+  if (!berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "input '%s' is planned outside the arena",
                        session->graph->values[value].name);
   return slot_data(session, value, data, size, err);
@@ -277,7 +215,7 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
   if (data != NULL) *data = NULL;
   BERTH__TRY(want_places(data != NULL, size, err));
   BERTH__TRY(output_at(session, output, &value, err));
-  if (is_in_arena(session, value)) {
+  if (berth__session_in_arena(session, value)) {
     BERTH__TRY(slot_data(session, value, &at, size, err));
     *data = at;
     return BERTH_OK;
@@ -295,7 +233,7 @@ static berth_status check_ready(const berth_session *session, berth_error *err) 
       return berth__fail(err, BERTH_INVALID, "param '%s' has no weights yet; set them with berth_session_set_param",
                          graph->values[graph->params[i]].name);
   for (size_t i = 0; i < graph->n_inputs; i++)
-    if (!is_in_arena(session, graph->inputs[i]) && session->outside[graph->inputs[i]] == NULL)
+    if (!berth__session_in_arena(session, graph->inputs[i]) && session->outside[graph->inputs[i]] == NULL)
       return berth__fail(err, BERTH_INVALID,
                          "input '%s' lies outside the arena and has no memory yet; see berth_session_use",
                          graph->values[graph->inputs[i]].name);
@@ -305,5 +243,6 @@ static berth_status check_ready(const berth_session *session, berth_error *err) 
 berth_status berth_session_run(berth_session *session, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(check_ready(session, err));
+  BERTH__TRY(berth__session_prepare(session, err));
   return session->device->run(berth__session_current(session)->program, &session->observer, err);
 }

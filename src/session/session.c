@@ -15,7 +15,7 @@ static berth_status allocate_tables(berth_session *session, berth_error *err) {
 
 static berth_status build(berth_session *session, const berth_graph *graph, const berth_session_desc *desc,
                           berth_error *err) {
-  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
   size_t index;
   BERTH__TRY(BERTH__DESC_COPY(&plan, desc->plan, "berth_plan_desc", err));
   BERTH__TRY(berth__device_find(desc->device != NULL ? desc->device : plan.device, &session->device, err));
@@ -24,6 +24,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   BERTH__TRY(allocate_tables(session, err));
   session->n_threads = desc->n_threads != 0 ? desc->n_threads : session->ctx->n_threads;
   session->checked = (desc->flags & BERTH_SESSION_CHECKED) != 0;
+  if (desc->flags & BERTH_SESSION_REFERENCE) plan.flags |= BERTH_PLAN_REFERENCE;
   session->memory = desc->memory;
   session->memory_size = desc->memory_size;
   BERTH__TRY(session->device->open(session->ctx, session->n_threads, &session->engine, err));
@@ -36,7 +37,8 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   session->plan_desc.n_dims = 0;
   session->plan_desc.layout = NULL; /* from here on the session's own */
   BERTH__TRY(berth__session_place_constants(session, err));
-  return berth__session_place_weights(session, err);
+  BERTH__TRY(berth__session_place_weights(session, err));
+  return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;
 }
 
 berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc, berth_session **out,
@@ -115,7 +117,8 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
   BERTH__TRY(
       to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));
-  return berth__session_place_constants(to, err);
+  for (size_t i = 0; i < from->n_bindings; i++) to->bindings[i].is_prepared = from->bindings[i].is_prepared;
+  return berth__session_settle(to, err);
 }
 
 berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err) {

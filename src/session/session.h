@@ -11,6 +11,8 @@ typedef struct berth__binding {
   berth__slots *slots;
   berth__program *program;
   const void **outside; /* one a value: where it lies when it is not in the arena */
+  bool has_own_weights; /* some lie behind those that bindings share: they are there while this one is current */
+  bool is_prepared;     /* its prelude has run on the weights that there are */
 } berth__binding;
 
 struct berth_session {
@@ -46,7 +48,20 @@ void berth__session_free_binding(berth_session *session, berth__binding *binding
 berth_status berth__session_rebind(berth_session *session, berth_error *err);
 /* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
 berth_status berth__session_place_constants(berth_session *session, berth_error *err);
-/* io.c: the weights that the graph already has. */
+/* weights.c: sets one param, whose size is right. */
+berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
+                                      berth_error *err);
+/* weights.c: the weights that the graph already has. */
 berth_status berth__session_place_weights(berth_session *session, berth_error *err);
+bool berth__session_has_weights(const berth_session *session); /* every param is set */
+/* weights.c: what the current binding alone has in the arena: its constants, and weights that others do not need. When
+ * it has become the current one, or the arena is a new one. */
+berth_status berth__session_settle(berth_session *session, berth_error *err);
+/* weights.c: runs the prelude of the current binding unless it has run on these weights. */
+berth_status berth__session_prepare(berth_session *session, berth_error *err);
+/* weights.c: every prelude must run again. */
+void berth__session_forget_prepared(berth_session *session);
+/* weights.c: whether a value has bytes in the arena, in the current binding. */
+bool berth__session_in_arena(const berth_session *session, berth_value value);
 
 #endif

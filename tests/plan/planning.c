@@ -39,13 +39,13 @@ berth_plan_desc desc_with(uint32_t flags) {
   return desc;
 }
 
-/* Without passes, so that a test finds every value that it wrote. */
+/* Without passes, so that a test finds every value that it wrote, and with the scratch of reference kernels. */
 berth_plan *make_plan(const berth_graph *graph, const berth_plan_desc *desc) {
   berth_error err;
   berth_plan *plan = NULL;
   berth_plan_desc as_it_is = BERTH_PLAN_DESC_INIT;
   if (desc != NULL) as_it_is = *desc;
-  as_it_is.flags |= BERTH_PLAN_NO_PASSES;
+  as_it_is.flags |= BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE;
   TEST_OK(berth_plan_create(graph, &as_it_is, &plan, &err));
   TEST_OK(berth_plan_check(plan, &err));
   return plan;
@@ -258,21 +258,31 @@ static const char *run_once(const berth_graph *graph, numbers *set, const berth_
   return found;
 }
 
+/* flags: of every session. Bit for bit: the kernels are the same with and without a plan that shares bytes. */
+static const char *compare_with(const berth_graph *graph, const berth_graph *bound, const berth_plan_desc *desc,
+                                const berth_plan_desc *apart, uint32_t flags) {
+  numbers set = make_numbers(bound);
+  const uint32_t checked = flags | BERTH_SESSION_CHECKED;
+  const char *found = run_once(graph, &set, apart, flags, 1, "unplanned");
+  if (found == NULL) found = run_once(graph, &set, desc, flags, 1, "1 thread");
+  if (found == NULL) found = run_once(graph, &set, desc, flags, 2, "2 threads");
+  if (found == NULL) found = run_once(graph, &set, desc, checked, 1, "checked, 1 thread");
+  if (found == NULL) found = run_once(graph, &set, desc, checked, 2, "checked, 2 threads");
+  free_numbers(&set);
+  return found;
+}
+
 const char *compare_runs(const berth_graph *graph, const berth_plan_desc *desc) {
-  berth_plan_desc apart = desc_with(BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT |
-                                    BERTH_PLAN_NO_STRIDED | BERTH_PLAN_NO_PASSES);
+  const uint32_t unshared =
+      BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED;
+  berth_plan_desc apart = desc_with(unshared | BERTH_PLAN_NO_PASSES), lowered = desc_with(unshared | desc->flags);
   berth_graph *bound = NULL;
   berth_error err;
-  apart.dims = desc->dims;
-  apart.n_dims = desc->n_dims;
+  apart.dims = lowered.dims = desc->dims;
+  apart.n_dims = lowered.n_dims = desc->n_dims;
   TEST_OK(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, &err));
-  numbers set = make_numbers(bound);
-  const char *found = run_once(graph, &set, &apart, 0, 1, "unplanned");
-  if (found == NULL) found = run_once(graph, &set, desc, 0, 1, "1 thread");
-  if (found == NULL) found = run_once(graph, &set, desc, 0, 2, "2 threads");
-  if (found == NULL) found = run_once(graph, &set, desc, BERTH_SESSION_CHECKED, 1, "checked, 1 thread");
-  if (found == NULL) found = run_once(graph, &set, desc, BERTH_SESSION_CHECKED, 2, "checked, 2 threads");
-  free_numbers(&set);
+  const char *found = compare_with(graph, bound, desc, &apart, BERTH_SESSION_REFERENCE);
+  if (found == NULL) found = compare_with(graph, bound, desc, &lowered, 0);
   berth_graph_destroy(bound);
   return found;
 }

@@ -192,7 +192,7 @@ static void one_side_runs(void **state) {
     berth_session *session;
     berth_error err;
     float y[64];
-    desc.flags = checked ? BERTH_SESSION_CHECKED : 0;
+    desc.flags = BERTH_SESSION_REFERENCE | (checked ? (uint32_t)BERTH_SESSION_CHECKED : 0u); /* nothing is fused */
     TEST_OK(berth_session_create(graph, &desc, &session, &err));
     for (int times = 0; times < 2; times++) {                 /* not only with fresh bytes */
       assert_int_equal(kernels_run(session, 1, 1, y), 4 + 1); /* n a b j, the inner choice */

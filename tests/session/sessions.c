@@ -1,5 +1,7 @@
 #include "sessions.h"
 
+#include <math.h>
+
 const char session_text[] =
     "graph \"net\" { input %x : f32[n, 8] param %w : f32[8, 6] const %c : f32[6] = [1, 2, 3, 4, 5, 6]\n"
     "  %m = matmul(%x, %w) %s = add(%m, %c) %y = softmax(%s) %z = relu(%x) output \"y\" = %y output \"z\" = %z }";
@@ -58,4 +60,9 @@ void session_run(berth_session *session, int64_t n, float *y) {
   OK(berth_session_write(session, "x", session_x, (size_t)n * 32, &err));
   OK(berth_session_run(session, &err));
   OK(berth_session_read(session, "y", y, (size_t)n * 24, &err));
+}
+
+void session_assert_close(const float *got, const float *want, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])))) fail_msg("%g at %zu, expected %g", got[i], i, want[i]);
 }

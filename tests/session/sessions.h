@@ -30,4 +30,7 @@ void session_bind(berth_session *session, int64_t n);
 /* Runs with session_x and gives y, [n, 6]. */
 void session_run(berth_session *session, int64_t n, float *y);
 
+/* Other kernels, other roundings: equal but for those. */
+void session_assert_close(const float *got, const float *want, size_t n);
+
 #endif

@@ -1,0 +1,63 @@
+/* Which nodes run once.
+ *
+ * A node that reads only params, constants and results of such nodes gives the same at every run: packed weights, a
+ * normalisation folded into a convolution, a slice of a weight. It runs in the prelude, when the weights are put in
+ * place. What a run reads of it stays in the arena beside the weights; params that only the prelude reads need no place
+ * there. */
+#include "plan/prelude.h"
+
+/* A result that is much larger than what it is made from (a constant spread over a shape) is cheaper to make again. */
+#define MAX_GROWTH 4
+
+static bool reads_weights_alone(const berth_graph *graph, const berth__node *node, const bool *once) {
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) continue;
+    const berth__value *value = &graph->values[node->in[i]];
+    const bool is_made_once = value->kind == BERTH_VALUE_NODE && once[value->node];
+    if (value->kind != BERTH_VALUE_PARAM && value->kind != BERTH_VALUE_CONSTANT && !is_made_once) return false;
+  }
+  return node->n_in != 0;
+}
+
+static bool is_output(const berth_graph *graph, berth_value value) {
+  for (size_t i = 0; i < graph->n_outputs; i++)
+    if (graph->outputs[i].value == value) return true;
+  return false;
+}
+
+static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) {
+  uint64_t read = 0, made = 0;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    uint64_t size = 0;
+    if (node->in[i] != BERTH_VALUE_NONE) berth__value_size(&graph->values[node->in[i]], &size);
+    read += size;
+  }
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    uint64_t size = 0;
+    if (is_output(graph, node->out[i])) return false;
+    berth__value_size(&graph->values[node->out[i]], &size);
+    made += size;
+  }
+  if (node->op->family->view != NULL) return true; /* mostly there is nothing to keep */
+  return made / MAX_GROWTH <= read + 1024;
+}
+
+void berth__prelude_mark(const berth_graph *graph, bool *once) {
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    once[n] = node->op->custom == NULL && !node->op->family->is_random && reads_weights_alone(graph, node, once) &&
+              is_worth_keeping(graph, node);
+  }
+}
+
+uint32_t berth__prelude_first(const berth_graph *graph, const bool *once, uint32_t *order, uint32_t *room) {
+  uint32_t n_first = 0, n_rest = 0;
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    if (once[order[i]])
+      order[n_first++] = order[i];
+    else
+      room[n_rest++] = order[i];
+  }
+  for (uint32_t i = 0; i < n_rest; i++) order[n_first + i] = room[i];
+  return n_first;
+}

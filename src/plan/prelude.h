@@ -1,0 +1,13 @@
+/* The prelude: steps that run once, when the weights are in place, and not at every run. */
+#ifndef BERTH_PLAN_PRELUDE_H
+#define BERTH_PLAN_PRELUDE_H
+
+#include "graph/graph.h"
+
+/* Sets once[node] for every node that depends on params and constants alone and is worth its bytes. */
+void berth__prelude_mark(const berth_graph *graph, bool *once);
+/* Moves the nodes that are marked to the front of an order; each half keeps its order. Returns how many there are.
+ * `room` has an entry a node. */
+uint32_t berth__prelude_first(const berth_graph *graph, const bool *once, uint32_t *order, uint32_t *room);
+
+#endif

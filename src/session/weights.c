@@ -1,0 +1,143 @@
+/* Weights: into the arena, or left where they are for the prelude to read. */
+#include "session/session.h"
+
+bool berth__session_in_arena(const berth_session *session, berth_value value) {
+  return berth__session_current(session)->plan->places[value].buffer != BERTH__NO_BUFFER;
+}
+
+/* A param outside the arena: the session keeps a copy. */
+static berth_status copy_param(berth_session *session, berth_value value, const void *data, size_t size,
+                               berth_error *err) {
+  if (session->owned[value] == NULL) {
+    session->owned[value] = berth__alloc(session->ctx, size);
+    if (session->owned[value] == NULL) return berth__fail_nomem(err, "a param");
+  }
+  if (size != 0) memcpy(session->owned[value], data, size);
+  session->outside[value] = session->owned[value];
+  return berth__session_rebind(session, err);
+}
+
+berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
+                                      berth_error *err) {
+  if (berth__session_in_arena(session, value))
+    BERTH__TRY(berth_arena_write(session->arena, value, 0, data, size, err));
+  else
+    BERTH__TRY(copy_param(session, value, data, size, err));
+  session->is_set[value] = true;
+  return BERTH_OK;
+}
+
+static void let_rest(const berth_graph *graph, const void *data, size_t size) {
+  for (size_t i = 0; i < graph->n_keeps; i++)
+    if (graph->keeps[i].rest != NULL) graph->keeps[i].rest(graph->keeps[i].object, data, size);
+}
+
+/* Piece by piece, each let go of in the file once it is in the arena: the weights are never in memory twice. */
+static berth_status move_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
+                                berth_error *err) {
+  const uint64_t piece = (uint64_t)4 << 20;
+  for (uint64_t at = 0; at < size; at += piece) {
+    const uint64_t n = size - at < piece ? size - at : piece;
+    const uint8_t *from = (const uint8_t *)data + at;
+    BERTH__TRY(berth_arena_write(session->arena, param, at, from, n, err));
+    let_rest(session->graph, from, (size_t)n);
+  }
+  session->is_set[param] = true;
+  return BERTH_OK;
+}
+
+/* Whether every kernel that reads the param takes it as it lies in the file. */
+static bool may_be_unaligned(const berth_session *session, berth_value param) {
+  const berth_plan *plan = berth__session_current(session)->plan;
+  for (uint32_t step = 0; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    if (plan->places[node->out[0]].is_view || node->op->family->takes_unaligned) continue;
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE && plan->places[node->in[i]].root == param) return false;
+  }
+  return true;
+}
+
+berth_status berth__session_place_weights(berth_session *session, berth_error *err) {
+  for (size_t i = 0; i < session->graph->n_params; i++) {
+    berth_value param = session->graph->params[i];
+    const berth__value *value = &session->graph->values[param];
+    uint64_t size = 0;
+    if (value->data == NULL || !berth__value_size(value, &size)) continue;
+    bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0 || may_be_unaligned(session, param);
+    if (berth__session_in_arena(session, param)) {
+      BERTH__TRY(move_weight(session, param, value->data, size, err));
+    } else if (!is_aligned) {
+      BERTH__TRY(berth__session_set_param(session, param, value->data, (size_t)size, err));
+    } else {
+      session->outside[param] = value->data; /* no copy: the graph keeps the mapping */
+      session->is_set[param] = true;
+    }
+  }
+  return berth__session_rebind(session, err);
+}
+
+/* A param that the current binding holds in bytes of its own, and other bindings may not have in the arena at all. */
+static bool is_own(const berth_plan *plan, berth_value param) {
+  const uint32_t buffer = plan->places[param].buffer;
+  return buffer != BERTH__NO_BUFFER && plan->buffers[buffer].offset >= plan->params_size;
+}
+
+static berth_status place_own(berth_session *session, berth_error *err) {
+  const berth_plan *plan = berth__session_current(session)->plan;
+  for (size_t i = 0; i < session->graph->n_params; i++) {
+    const berth_value param = session->graph->params[i];
+    const void *data = session->outside[param] != NULL ? session->outside[param] : session->graph->values[param].data;
+    uint64_t size = 0;
+    if (!is_own(plan, param) || data == NULL) continue;
+    berth__value_size(&session->graph->values[param], &size);
+    BERTH__TRY(berth_arena_write(session->arena, param, 0, data, size, err));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__session_settle(berth_session *session, berth_error *err) {
+  BERTH__TRY(berth__session_place_constants(session, err));
+  if (!berth__session_current(session)->has_own_weights) return BERTH_OK;
+  berth__session_current(session)->is_prepared = false;
+  return place_own(session, err);
+}
+
+void berth__session_forget_prepared(berth_session *session) {
+  for (size_t i = 0; i < session->n_bindings; i++) session->bindings[i].is_prepared = false;
+}
+
+bool berth__session_has_weights(const berth_session *session) {
+  for (size_t i = 0; i < session->graph->n_params; i++)
+    if (!session->is_set[session->graph->params[i]]) return false;
+  return true;
+}
+
+/* A step of the prelude has read its operands: their pages in the file may go. */
+static void rest_operands(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
+                          double ms) {
+  const berth_session *session = user;
+  const berth_plan *plan = berth__session_current(session)->plan;
+  const berth__node *done = &plan->graph->nodes[node];
+  (void)step, (void)out, (void)n_out, (void)ms;
+  for (uint32_t i = 0; i < done->n_in; i++) {
+    uint64_t size = 0;
+    if (done->in[i] == BERTH_VALUE_NONE) continue;
+    const berth_value root = plan->places[done->in[i]].root;
+    const berth__value *value = &plan->graph->values[root];
+    if (value->kind != BERTH_VALUE_PARAM || session->outside[root] == NULL || session->outside[root] != value->data)
+      continue;
+    berth__value_size(value, &size);
+    let_rest(session->graph, value->data, (size_t)size);
+  }
+}
+
+berth_status berth__session_prepare(berth_session *session, berth_error *err) {
+  berth__binding *binding = berth__session_current(session);
+  const berth__observer observer = {.call = rest_operands, .user = session};
+  if (binding->is_prepared) return BERTH_OK;
+  if (session->device->prepare != NULL && binding->plan->n_prelude != 0)
+    BERTH__TRY(session->device->prepare(binding->program, &observer, err));
+  binding->is_prepared = true;
+  return BERTH_OK;
+}
