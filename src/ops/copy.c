@@ -22,8 +22,7 @@ void berth__copy_line(void *to, int64_t to_stride, const void *from, int64_t fro
   }
 }
 
-/* Joins neighbouring axes that are one run of memory on both sides, so that lines get as long as they can. */
-static void join_axes(berth__copy *c) {
+void berth__copy_join(berth__copy *c) {
   uint32_t rank = 0;
   for (uint32_t axis = 0; axis < c->rank; axis++) {
     if (c->dim[axis] == 1) continue;
@@ -71,7 +70,7 @@ static void next_line(const berth__copy *c, int64_t *at, int64_t *from, int64_t 
 void berth__copy_range(const berth__copy *copy, int64_t begin, int64_t end) {
   if (begin >= end) return; /* also: an extent of 0 */
   berth__copy c = *copy;
-  join_axes(&c);
+  berth__copy_join(&c);
   const uint32_t inner = c.rank - 1;
   int64_t at[BERTH_MAX_RANK], from, to;
   int64_t inside = seek(&c, begin, at, &from, &to);
@@ -120,7 +119,7 @@ bool berth__view_same_order(const berth_tensor *in, const berth__shape *shape, i
   memcpy(runs.dim, in->dim, sizeof runs.dim);
   memcpy(runs.from_stride, in->stride, sizeof runs.from_stride);
   memcpy(runs.to_stride, in->stride, sizeof runs.to_stride);
-  join_axes(&runs);
+  berth__copy_join(&runs);
   uint32_t next = 0;
   for (uint32_t run = 0; run < runs.rank; run++) {
     const uint32_t first = next;

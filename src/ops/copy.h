@@ -16,6 +16,9 @@ typedef struct berth__copy {
 
 /* Copies the elements [begin, end) of the row-major index space. Source and target must not overlap. */
 void berth__copy_range(const berth__copy *copy, int64_t begin, int64_t end);
+/* Joins neighbouring axes that are one run of memory on both sides, so that lines get as long as they can. Axes of
+ * extent 1 go; one axis is left where all do. */
+void berth__copy_join(berth__copy *copy);
 /* n elements at fixed strides. */
 void berth__copy_line(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t n, size_t element);
 

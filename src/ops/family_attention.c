@@ -7,8 +7,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "ops/heads.h"
+#include "ops/attention.h"
 #include "ops/line.h"
+#include "ops/operand.h"
 #include "ops/registry.h"
 
 enum {
@@ -16,7 +17,8 @@ enum {
   KV_HEADS,
   SCALE,
   MODE,
-  WINDOW
+  WINDOW,
+  MERGED
 };
 static const berth_attr attrs[] = {
     {.name = "heads", .kind = BERTH_ATTR_INT},
@@ -24,6 +26,7 @@ static const berth_attr attrs[] = {
     {.name = "scale", .kind = BERTH_ATTR_FLOAT},  /* 0: 1 / sqrt(D) */
     {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "none"},
     {.name = "window", .kind = BERTH_ATTR_INT},
+    {.name = "merged", .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
 };
 enum {
   Q,
@@ -101,62 +104,60 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_beside(infer, BIAS, &q, &k, err));
   q.size = v.size;
   infer->out_type[0] = infer->in_type[Q];
-  return berth__heads_shape(&q, rank, &infer->out_shape[0], err);
+  return berth__heads_shape(&q, rank == 4 && attr[MERGED].i != 0 ? 3 : rank, &infer->out_shape[0], err);
+}
+
+static void describe_heads(const berth_op_call *call, berth__attention *a) {
+  const int64_t heads = call->attrs[HEADS].i, kv_heads = kv_heads_of(call->attrs, call->in[Q].rank);
+  a->q = berth__heads_of(&call->in[Q], heads);
+  a->k = berth__heads_of(&call->in[K], kv_heads);
+  a->v = berth__heads_of(&call->in[V], kv_heads);
+  a->out = berth__heads_of(&call->out[0], a->q.heads);
+}
+
+static const berth_tensor *beside(const berth__attention *a, uint32_t operand, int64_t *stride) {
+  if (!berth__call_has(a->call, operand)) return NULL;
+  const int64_t scores[4] = {a->q.batch, a->q.heads, a->q.length, a->k.length};
+  berth__broadcast_strides(&a->call->in[operand], 4, scores, stride);
+  return &a->call->in[operand];
+}
+
+void berth__attention_of(const berth_op_call *call, berth__attention *out) {
+  const berth_attr *attr = call->attrs;
+  *out = (berth__attention){.call = call};
+  describe_heads(call, out);
+  out->mask = beside(out, MASK, out->mask_stride);
+  out->bias = beside(out, BIAS, out->bias_stride);
+  out->scale = attr[SCALE].f != 0 ? attr[SCALE].f : out->q.size > 0 ? 1 / sqrt((double)out->q.size) : 1;
+  out->causal = !is_mode(attr, "none");
+  out->window = is_mode(attr, "sliding_window") ? attr[WINDOW].i : 0;
 }
 
 typedef struct job {
-  const berth_op_call *call;
-  berth__heads q, k, v, out;
-  const berth_tensor *mask, *bias; /* NULL where there is none */
-  int64_t mask_stride[4], bias_stride[4];
-  double scale;
-  bool causal;
-  int64_t window;                         /* keys that a query sees at most; 0: no limit */
+  berth__attention a;
   double *query, *weight, *sum, *one_row; /* in scratch */
 } job;
 
-static void describe_heads(const berth_op_call *call, job *j) {
-  const int64_t heads = call->attrs[HEADS].i, kv_heads = kv_heads_of(call->attrs, call->in[Q].rank);
-  j->q = berth__heads_of(&call->in[Q], heads);
-  j->k = berth__heads_of(&call->in[K], kv_heads);
-  j->v = berth__heads_of(&call->in[V], kv_heads);
-  j->out = berth__heads_of(&call->out[0], heads);
-}
-
-static const berth_tensor *beside(const job *j, uint32_t operand, int64_t *stride) {
-  if (operand >= j->call->n_in || !j->call->in[operand].data) return NULL;
-  const int64_t scores[4] = {j->q.batch, j->q.heads, j->q.length, j->k.length};
-  berth__broadcast_strides(&j->call->in[operand], 4, scores, stride);
-  return &j->call->in[operand];
-}
-
 static void describe(const berth_op_call *call, job *j) {
-  const berth_attr *attr = call->attrs;
-  j->call = call;
-  describe_heads(call, j);
-  j->mask = beside(j, MASK, j->mask_stride);
-  j->bias = beside(j, BIAS, j->bias_stride);
-  j->scale = attr[SCALE].f != 0 ? attr[SCALE].f : j->q.size > 0 ? 1 / sqrt((double)j->q.size) : 1;
-  j->causal = !is_mode(attr, "none");
-  j->window = is_mode(attr, "sliding_window") ? attr[WINDOW].i : 0;
+  berth__attention_of(call, &j->a);
   j->query = call->scratch;
-  j->weight = j->query + j->q.size;
-  j->sum = j->weight + j->k.length;
-  j->one_row = j->sum + j->v.size;
+  j->weight = j->query + j->a.q.size;
+  j->sum = j->weight + j->a.k.length;
+  j->one_row = j->sum + j->a.v.size;
 }
 
 /* Items are queries of a head of a batch. */
 static int64_t items(const berth_op_call *call) {
-  job j;
-  describe_heads(call, &j);
-  return j.q.batch * j.q.heads * j.q.length;
+  berth__attention a;
+  describe_heads(call, &a);
+  return a.q.batch * a.q.heads * a.q.length;
 }
 
 static uint64_t scratch(const berth_op_call *call) {
-  job j;
-  describe_heads(call, &j);
-  const int64_t widest = j.q.size > j.v.size ? j.q.size : j.v.size;
-  return (uint64_t)(j.q.size + j.k.length + j.v.size + widest) * sizeof(double);
+  berth__attention a;
+  describe_heads(call, &a);
+  const int64_t widest = a.q.size > a.v.size ? a.q.size : a.v.size;
+  return (uint64_t)(a.q.size + a.k.length + a.v.size + widest) * sizeof(double);
 }
 
 /* Four sums beside each other, always in the same way. */
@@ -175,16 +176,17 @@ static int64_t beside_at(const int64_t *stride, int64_t batch, int64_t head, int
 
 /* The scores of the keys [first, last); returns the largest, or a NaN where there is one. */
 static double score(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first, int64_t last) {
-  const int64_t kv_head = head / (j->q.heads / j->k.heads);
-  const int64_t mask = beside_at(j->mask_stride, batch, head, row), bias = beside_at(j->bias_stride, batch, head, row);
+  const berth__attention *a = &j->a;
+  const int64_t kv_head = berth__attention_kv_head(a, head);
+  const int64_t mask = beside_at(a->mask_stride, batch, head, row), bias = beside_at(a->bias_stride, batch, head, row);
   double largest = -(double)INFINITY;
-  berth__line_load(&j->call->in[Q], berth__heads_at(&j->q, batch, head, row), j->q.stride, j->q.size, j->query);
+  berth__line_load(&a->call->in[Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size, j->query);
   for (int64_t key = first; key < last; key++) {
     j->weight[key] = -(double)INFINITY;
-    if (j->mask && !berth__load_i64(j->mask, mask + key * j->mask_stride[3])) continue;
-    berth__line_load(&j->call->in[K], berth__heads_at(&j->k, batch, kv_head, key), j->k.stride, j->k.size, j->one_row);
-    double s = dot(j->query, j->one_row, j->q.size) * j->scale;
-    if (j->bias) s += berth__load_f64(j->bias, bias + key * j->bias_stride[3]);
+    if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
+    berth__line_load(&a->call->in[K], berth__heads_at(&a->k, batch, kv_head, key), a->k.stride, a->k.size, j->one_row);
+    double s = dot(j->query, j->one_row, a->q.size) * a->scale;
+    if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
     if (s > largest || isnan(s)) largest = s;
     j->weight[key] = s;
   }
@@ -192,24 +194,24 @@ static double score(const job *j, int64_t batch, int64_t head, int64_t row, int6
 }
 
 static void attend(const job *j, int64_t item) {
-  const int64_t row = item % j->q.length, head = item / j->q.length % j->q.heads;
-  const int64_t batch = item / j->q.length / j->q.heads;
-  const int64_t kv_head = head / (j->q.heads / j->k.heads), position = j->k.length - j->q.length + row;
-  int64_t first = 0, last = j->k.length;
-  if (j->causal && position + 1 < last) last = position + 1;
-  if (j->window > 0 && position + 1 > j->window) first = position + 1 - j->window;
+  const berth__attention *a = &j->a;
+  const int64_t row = item % a->q.length, head = item / a->q.length % a->q.heads;
+  const int64_t batch = item / a->q.length / a->q.heads;
+  const int64_t kv_head = berth__attention_kv_head(a, head);
+  int64_t first, last;
+  berth__attention_range(a, row, &first, &last);
   const double largest = score(j, batch, head, row, first, last);
   double total = 0;
-  for (int64_t i = 0; i < j->v.size; i++) j->sum[i] = 0;
+  for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
     const double weight = exp(j->weight[key] - largest);
     if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
     total += weight;
-    berth__line_load(&j->call->in[V], berth__heads_at(&j->v, batch, kv_head, key), j->v.stride, j->v.size, j->one_row);
-    for (int64_t i = 0; i < j->v.size; i++) j->sum[i] += weight * j->one_row[i];
+    berth__line_load(&a->call->in[V], berth__heads_at(&a->v, batch, kv_head, key), a->v.stride, a->v.size, j->one_row);
+    for (int64_t i = 0; i < a->v.size; i++) j->sum[i] += weight * j->one_row[i];
   }
-  for (int64_t i = 0; i < j->v.size && total != 0; i++) j->sum[i] /= total;
-  berth__line_store(&j->call->out[0], berth__heads_at(&j->out, batch, head, row), j->v.size, j->sum);
+  for (int64_t i = 0; i < a->v.size && total != 0; i++) j->sum[i] /= total;
+  berth__line_store(&a->call->out[0], berth__heads_at(&a->out, batch, head, row), a->v.size, j->sum);
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {

@@ -1,23 +1,13 @@
-/* max_pool, avg_pool and lp_pool: x [N, C, spatial...], one to three spatial axes. Padding never is a maximum; it
- * counts in an average only where `count_include_pad` says so. max_pool may also say where each maximum is. */
+/* max_pool, avg_pool and lp_pool: x [N, C, spatial...], or [N, spatial..., C] with `channels_last`; one to three
+ * spatial axes. Padding never is a maximum; it counts in an average only where `count_include_pad` says so. max_pool
+ * may also say where each maximum is. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "ops/line.h"
+#include "ops/pool.h"
 #include "ops/registry.h"
-#include "ops/window.h"
 
-enum {
-  KERNEL,
-  STRIDES,
-  PADS,
-  DILATIONS,
-  CEIL_MODE,
-  COUNT_INCLUDE_PAD,
-  AUTO_PAD,
-  STORAGE_ORDER,
-  P
-};
 static const berth_attr attrs[] = {
     {.name = "kernel", .kind = BERTH_ATTR_INTS},
     {.name = "strides", .kind = BERTH_ATTR_INTS},
@@ -28,22 +18,23 @@ static const berth_attr attrs[] = {
     BERTH__WINDOW_AUTO_PAD,
     {.name = "storage_order", .kind = BERTH_ATTR_INT},
     {.name = "p", .kind = BERTH_ATTR_INT, .i = 2},
+    {.name = "channels_last", .kind = BERTH_ATTR_INT},
 };
 
-static berth__window_attrs window_attrs(const berth_attr *attr) {
-  return (berth__window_attrs){&attr[STRIDES], &attr[PADS], &attr[DILATIONS], &attr[AUTO_PAD]};
-}
+/* The first spatial axis. */
+static uint32_t first_axis(const berth_attr *attr) { return attr[BERTH__POOL_CHANNELS_LAST].i != 0 ? 1 : 2; }
 
 static berth_status count_windows(const berth__infer *infer, uint32_t spatial, uint32_t axis, int64_t *out,
                                   berth_error *err) {
-  const berth__window_attrs window = window_attrs(infer->attrs);
+  const berth__window_attrs window = berth__pool_window(infer->attrs);
+  const int64_t in = infer->in_shape[0].dim[first_axis(infer->attrs) + axis];
   const berth__window_axis w =
-      berth__window_axis_of(&window, spatial, axis, infer->in_shape[0].dim[2 + axis], infer->attrs[KERNEL].ints[axis]);
+      berth__window_axis_of(&window, spatial, axis, in, infer->attrs[BERTH__POOL_KERNEL].ints[axis]);
   int64_t reach;
   if (w.kernel < 1)
     return berth__fail(err, BERTH_INVALID, "entry %" PRIu32 " of `kernel` is %" PRId64 ", expected 1 or more", axis,
                        w.kernel);
-  BERTH__TRY(berth__window_count(&w, infer->attrs[CEIL_MODE].i != 0, axis, out, err));
+  BERTH__TRY(berth__window_count(&w, infer->attrs[BERTH__POOL_CEIL_MODE].i != 0, axis, out, err));
   if (berth__window_reach(&w, &reach) && (w.begin >= reach || w.end >= reach))
     return berth__fail(err, BERTH_INVALID,
                        "pads %" PRId64 " and %" PRId64 " on spatial axis %" PRIu32
@@ -54,20 +45,22 @@ static berth_status count_windows(const berth__infer *infer, uint32_t spatial, u
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
-  const berth__window_attrs window = window_attrs(infer->attrs);
+  const berth__window_attrs window = berth__pool_window(infer->attrs);
   BERTH__TRY(infer->op->code == BERTH__OP_max_pool ? berth__want_numeric(infer, 0, err)
                                                    : berth__want_float(infer, 0, err));
-  if (infer->attrs[P].i < 1)
-    return berth__fail(err, BERTH_INVALID, "`p` is %" PRId64 ", expected 1 or more", infer->attrs[P].i);
+  if (infer->attrs[BERTH__POOL_P].i < 1)
+    return berth__fail(err, BERTH_INVALID, "`p` is %" PRId64 ", expected 1 or more", infer->attrs[BERTH__POOL_P].i);
   BERTH__TRY(berth__want_rank(infer, 0, 3, 2 + BERTH__WINDOW_AXES, err));
   const uint32_t spatial = x->rank - 2;
-  if (infer->attrs[KERNEL].count != spatial)
+  if (infer->attrs[BERTH__POOL_KERNEL].count != spatial)
     return berth__fail(err, BERTH_INVALID, "`kernel` has %" PRIu32 " entries, expected %" PRIu32,
-                       infer->attrs[KERNEL].count, spatial);
+                       infer->attrs[BERTH__POOL_KERNEL].count, spatial);
+  if (infer->n_out > 1 && infer->attrs[BERTH__POOL_CHANNELS_LAST].i != 0)
+    return berth__fail(err, BERTH_INVALID, "places of maxima are given for [N, C, spatial...] alone");
   BERTH__TRY(berth__window_check(&window, spatial, err));
   infer->out_shape[0] = *x;
   for (uint32_t axis = 0; axis < spatial; axis++)
-    BERTH__TRY(count_windows(infer, spatial, axis, &infer->out_shape[0].dim[2 + axis], err));
+    BERTH__TRY(count_windows(infer, spatial, axis, &infer->out_shape[0].dim[first_axis(infer->attrs) + axis], err));
   infer->out_type[0] = infer->in_type[0];
   if (infer->n_out > 1) {
     infer->out_type[1] = BERTH_I64;
@@ -76,9 +69,24 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
+/* Items are lines of the result along the last spatial axis; elements of a line are `step` apart. */
+static int64_t line_length(const berth_op_call *call) {
+  return call->out[0].dim[call->out[0].rank - (call->attrs[BERTH__POOL_CHANNELS_LAST].i != 0 ? 2 : 1)];
+}
+
+static int64_t line_step(const berth_op_call *call) {
+  return call->attrs[BERTH__POOL_CHANNELS_LAST].i != 0 ? call->out[0].dim[call->out[0].rank - 1] : 1;
+}
+
+static int64_t channels_of(const berth_op_call *call) {
+  return call->out[0].dim[call->attrs[BERTH__POOL_CHANNELS_LAST].i != 0 ? call->out[0].rank - 1 : 1];
+}
+
+static int64_t items(const berth_op_call *call) { return berth__count(&call->out[0]) / line_length(call); }
+
 /* A line of results, a line of the input beside it, and where the results come from when that is asked for. */
 static uint64_t scratch(const berth_op_call *call) {
-  return (uint64_t)call->out[0].dim[call->out[0].rank - 1] * (call->n_out > 1 ? 3 : 2) * BERTH__LINE_BYTES;
+  return (uint64_t)line_length(call) * (call->n_out > 1 ? 3 : 2) * BERTH__LINE_BYTES;
 }
 
 static int64_t *origins(const berth_op_call *call, int64_t n) {
@@ -133,17 +141,18 @@ static void max_i64(int64_t *best, int64_t *from, const berth_tensor *x, int64_t
 static void take_tap(const berth_op_call *call, const berth__window_axis *w, int64_t from, int64_t first, int64_t n) {
   const berth_tensor *x = &call->in[0];
   double *result = call->scratch, *line = result + w->out;
+  const int64_t step = w->stride * line_step(call);
   int64_t *places = origins(call, w->out);
   if (places) places += first;
   if (!berth__type_is_float(x->type)) {
-    max_i64((int64_t *)call->scratch + first, places, x, from, w->stride, n);
+    max_i64((int64_t *)call->scratch + first, places, x, from, step, n);
     return;
   }
-  berth__line_load(x, from, w->stride, n, line);
+  berth__line_load(x, from, step, n, line);
   if (berth__call_code(call) == BERTH__OP_avg_pool)
     add_f64(result + first, line, n);
   else if (berth__call_code(call) == BERTH__OP_lp_pool)
-    add_powers(result + first, line, call->attrs[P].i, n);
+    add_powers(result + first, line, call->attrs[BERTH__POOL_P].i, n);
   else if (places)
     max_f64_from(result + first, places, line, from, w->stride, n);
   else
@@ -173,7 +182,7 @@ static int64_t column_major(const berth__window_axis *w, int64_t place) {
 
 static void store_places(const berth_op_call *call, const berth__window_axis *w, int64_t to) {
   const int64_t *places = origins(call, w[2].out);
-  const bool by_columns = call->attrs[STORAGE_ORDER].i != 0;
+  const bool by_columns = call->attrs[BERTH__POOL_STORAGE_ORDER].i != 0;
   for (int64_t i = 0; places && i < w[2].out; i++)
     berth__store_i64(&call->out[1], to + i, by_columns && places[i] >= 0 ? column_major(w, places[i]) : places[i]);
 }
@@ -181,13 +190,15 @@ static void store_places(const berth_op_call *call, const berth__window_axis *w,
 static void finish(const berth_op_call *call, const berth__window *window, berth__window_line at, int64_t to) {
   const berth__window_axis *w = window->axis;
   double *result = call->scratch;
+  const int64_t step = line_step(call);
   store_places(call, w, to);
   if (!berth__type_is_float(call->out[0].type)) {
-    for (int64_t i = 0; i < w[2].out; i++) berth__store_i64(&call->out[0], to + i, ((int64_t *)call->scratch)[i]);
+    for (int64_t i = 0; i < w[2].out; i++)
+      berth__store_i64(&call->out[0], to + i * step, ((int64_t *)call->scratch)[i]);
     return;
   }
   if (berth__call_code(call) == BERTH__OP_avg_pool) {
-    const bool with_padding = call->attrs[COUNT_INCLUDE_PAD].i != 0;
+    const bool with_padding = call->attrs[BERTH__POOL_COUNT_INCLUDE_PAD].i != 0;
     const int64_t others = taps_of(&w[0], at.plane, with_padding) * taps_of(&w[1], at.row, with_padding);
     for (int64_t i = 0; i < w[2].out; i++) {
       const int64_t count = others * taps_of(&w[2], i, with_padding);
@@ -196,13 +207,23 @@ static void finish(const berth_op_call *call, const berth__window *window, berth
   }
   if (berth__call_code(call) == BERTH__OP_lp_pool)
     for (int64_t i = 0; i < w[2].out; i++)
-      result[i] = call->attrs[P].i == 2 ? sqrt(result[i]) : pow(result[i], 1 / (double)call->attrs[P].i);
-  berth__line_store(&call->out[0], to, w[2].out, result);
+      result[i] = call->attrs[BERTH__POOL_P].i == 2 ? sqrt(result[i])
+                                                    : pow(result[i], 1 / (double)call->attrs[BERTH__POOL_P].i);
+  if (step == 1) berth__line_store(&call->out[0], to, w[2].out, result);
+  for (int64_t i = 0; step != 1 && i < w[2].out; i++) berth__store_f64(&call->out[0], to + i * step, result[i]);
+}
+
+/* Where lines lie: element 0 of the line (plane, row) of a channel of an image with lines of `length`. */
+static int64_t line_start(const berth_op_call *call, berth__window_line at, int64_t plane, int64_t row, int64_t rows,
+                          int64_t planes, int64_t length) {
+  const int64_t channels = channels_of(call);
+  if (first_axis(call->attrs) == 1) return ((at.image * planes + plane) * rows + row) * length * channels + at.channel;
+  return (((at.image * channels + at.channel) * planes + plane) * rows + row) * length;
 }
 
 static void pool_line(const berth_op_call *call, const berth__window *window, int64_t item) {
   const berth__window_axis *w = window->axis;
-  const int64_t channels = call->in[0].dim[1], taps = berth__window_taps(window);
+  const int64_t channels = channels_of(call), taps = berth__window_taps(window);
   const berth__window_line at = berth__window_line_of(window, channels, item);
   start(call, w[2].out);
   for (int64_t tap = 0; tap < taps; tap++) {
@@ -211,18 +232,20 @@ static void pool_line(const berth_op_call *call, const berth__window *window, in
     berth__window_span(&w[2], t[2], w[2].out, w[2].in, &first, &last);
     const int64_t i0 = berth__window_input(&w[0], at.plane, t[0]), i1 = berth__window_input(&w[1], at.row, t[1]);
     if (i0 < 0 || i0 >= w[0].in || i1 < 0 || i1 >= w[1].in || first == last) continue;
-    const int64_t line = ((at.image * channels + at.channel) * w[0].in + i0) * w[1].in + i1;
-    take_tap(call, &w[2], line * w[2].in + berth__window_input(&w[2], first, t[2]), first, last - first);
+    const int64_t line = line_start(call, at, i0, i1, w[1].in, w[0].in, w[2].in);
+    take_tap(call, &w[2], line + berth__window_input(&w[2], first, t[2]) * line_step(call), first, last - first);
   }
-  finish(call, window, at, item * w[2].out);
+  finish(call, window, at, line_start(call, at, at.plane, at.row, w[1].out, w[0].out, w[2].out));
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *x = &call->in[0];
-  const berth__window_attrs attributes = window_attrs(call->attrs);
+  const berth__window_attrs attributes = berth__pool_window(call->attrs);
   berth__window window;
-  berth__window_read(&window, &attributes, x->rank - 2, x->dim + 2, call->attrs[KERNEL].ints, call->out[0].dim + 2);
+  const uint32_t first = first_axis(call->attrs);
+  berth__window_read(&window, &attributes, x->rank - 2, x->dim + first, call->attrs[BERTH__POOL_KERNEL].ints,
+                     call->out[0].dim + first);
   for (int64_t item = call->begin; item < call->end; item++) pool_line(call, &window, item);
   return BERTH_OK;
 }
@@ -230,9 +253,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_pool = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << KERNEL,
+    .required = 1u << BERTH__POOL_KERNEL,
     .infer = infer,
-    .items = berth__window_items,
+    .items = items,
     .scratch = scratch,
     .kernel = kernel,
 };

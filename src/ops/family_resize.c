@@ -179,9 +179,10 @@ static uint64_t scratch(const berth_op_call *call) {
   return bytes + (2 * (uint64_t)x->dim[x->rank - 1] + (uint64_t)out->dim[x->rank - 1]) * sizeof(double);
 }
 
-static void read_axes(const berth_op_call *call, berth__resample_axis *axes) {
+void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__resample_axis *axes) {
   const berth_tensor *x = &call->in[X], *out = &call->out[0];
   const uint32_t count = n_axes(call->attrs, x->rank);
+  read_how(call->attrs, how);
   for (uint32_t axis = 0; axis < x->rank; axis++)
     axes[axis] = (berth__resample_axis){.in = x->dim[axis], .out = out->dim[axis], .scale = 1, .roi_end = 1};
   for (uint32_t k = 0; k < count; k++) {
@@ -199,8 +200,7 @@ static void prepare(const berth_op_call *call, resizing *r) {
   berth__resample how;
   berth__resample_axis axes[BERTH_MAX_RANK];
   char *room = call->scratch;
-  read_how(call->attrs, &how);
-  read_axes(call, axes);
+  berth__resize_read(call, &how, axes);
   for (uint32_t axis = 0; axis < x->rank; axis++) {
     axis_table *table = &r->axis[axis];
     const int64_t n = out->dim[axis];

@@ -63,6 +63,8 @@ int64_t berth__resample_most(const berth__resample *how, int64_t in, int64_t out
 /* weight has room for that many. */
 berth__resample_taps berth__resample_at(const berth__resample *how, const berth__resample_axis *axis, int64_t index,
                                         double *weight);
+/* How a call of `resize` samples, and each of its axes. It reads operand 1, the target. */
+void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__resample_axis *axes);
 /* The four weights of cubic interpolation at a fraction of 0 to 1 after the second neighbour. */
 void berth__cubic_weights(double a, double fraction, double weight[4]);
 

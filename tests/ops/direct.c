@@ -344,16 +344,16 @@ static int run_layouts(const op_case *c, const inference *inf, const call_state 
   return ok;
 }
 
-static int can_be_in_place(const op_case *c, const berth__op *op, uint32_t k) {
+static int can_be_in_place(const op_case *c, uint32_t allowed, uint32_t k) {
   const op_tensor *in = &c->in[k], *out = &c->out[0];
-  return k < 32 && ((op->in_place >> k) & 1u) && in->type != BERTH_TYPE_NONE && in->rank == out->rank &&
+  return k < 32 && ((allowed >> k) & 1u) && in->type != BERTH_TYPE_NONE && in->rank == out->rank &&
          memcmp(in->dim, out->dim, sizeof in->dim) == 0 && berth_type_size(in->type) == berth_type_size(out->type);
 }
 
 static int run_in_place(const op_case *c, const inference *inf, const call_state *whole) {
   int ok = 1;
   for (uint32_t k = 0; k < c->n_in; k++) {
-    if (!can_be_in_place(c, inf->op, k)) continue;
+    if (!can_be_in_place(c, berth__op_in_place(inf->op, inf->attrs), k)) continue;
     call_state s;
     start_call(&s, c, inf);
     s.out[0].data = s.in[k].data;

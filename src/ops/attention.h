@@ -1,0 +1,29 @@
+/* A call of `attention` as its kernels see it. */
+#ifndef BERTH_OPS_ATTENTION_H
+#define BERTH_OPS_ATTENTION_H
+
+#include "ops/heads.h"
+
+typedef struct berth__attention {
+  const berth_op_call *call;
+  berth__heads q, k, v, out;
+  const berth_tensor *mask, *bias;        /* NULL where there is none */
+  int64_t mask_stride[4], bias_stride[4]; /* over [B, H, S, T] */
+  double scale;
+  bool causal;
+  int64_t window; /* keys that a query sees at most; 0: no limit */
+} berth__attention;
+
+void berth__attention_of(const berth_op_call *call, berth__attention *out);
+
+static inline int64_t berth__attention_kv_head(const berth__attention *a, int64_t head) {
+  return head / (a->q.heads / a->k.heads);
+}
+/* The keys [*first, *last) that a query may see, whatever the mask says. */
+static inline void berth__attention_range(const berth__attention *a, int64_t row, int64_t *first, int64_t *last) {
+  const int64_t position = a->k.length - a->q.length + row;
+  *first = a->window > 0 && position + 1 > a->window ? position + 1 - a->window : 0;
+  *last = a->causal && position + 1 < a->k.length ? position + 1 : a->k.length;
+}
+
+#endif

@@ -1,0 +1,114 @@
+#include "ops/bytes.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "ops/conv_last.h"
+#include "ops/operand.h"
+#include "ops/product.h"
+
+berth__bytes_attrs berth__bytes_attrs_of(const berth__op *op, const berth_attr *attrs) {
+  const berth_attr *own = attrs + op->family->n_attrs - BERTH__BYTES_ATTRS;
+  if (op->code == BERTH__OP_qproduct)
+    return (berth__bytes_attrs){own, &attrs[BERTH__PRODUCT_CODE], &attrs[BERTH__PRODUCT_NUMBERS]};
+  return (berth__bytes_attrs){own, &attrs[BERTH__LAST_CODE], &attrs[BERTH__LAST_NUMBERS]};
+}
+
+berth_status berth__bytes_type(const berth_attr *attr, berth_type *out, berth_error *err) {
+  *out = berth_type_from_name(attr->s);
+  if (*out == BERTH_U8 || *out == BERTH_I8) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "attribute '%s' is '%s', expected u8 or i8", attr->name, attr->s);
+}
+
+/* One entry, or one a column. */
+static berth_status check_entries(const berth__infer *infer, uint32_t operand, berth_type type, int64_t columns,
+                                  berth_error *err) {
+  const berth__shape *shape = &infer->in_shape[operand];
+  int64_t same;
+  if (!berth__infer_has(infer, operand)) return BERTH_OK;
+  BERTH__TRY(berth__want_type(infer, operand, type, err));
+  BERTH__TRY(berth__want_rank(infer, operand, 0, 1, err));
+  if (shape->rank == 0 || shape->dim[0] == 1) return BERTH_OK;
+  return berth__same_dim(columns, shape->dim[0], "columns of the result and entries of a scale or zero point", &same,
+                         err);
+}
+
+static berth_status check_result(berth__infer *infer, const berth_attr *own, berth_error *err) {
+  infer->out_type[0] = BERTH_F32;
+  if (strcmp(own[BERTH__BYTES_TO].s, "f32") != 0)
+    BERTH__TRY(berth__bytes_type(&own[BERTH__BYTES_TO], &infer->out_type[0], err));
+  if (own[BERTH__BYTES_OUT_SCALE].f > 0) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "`out_scale` is %g, expected more than 0", own[BERTH__BYTES_OUT_SCALE].f);
+}
+
+berth_status berth__bytes_check(berth__infer *infer, int64_t columns, berth_type weight, berth_error *err) {
+  const berth__bytes_attrs attrs = berth__bytes_attrs_of(infer->op, infer->attrs);
+  const berth_type x = infer->in_type[BERTH__BYTES_X];
+  int64_t same;
+  if (x != BERTH_U8 && x != BERTH_I8)
+    return berth__fail(err, BERTH_INVALID, "operand 0 has type %s, expected u8 or i8", berth_type_name(x));
+  BERTH__TRY(check_entries(infer, BERTH__BYTES_SCALE, BERTH_F32, columns, err));
+  BERTH__TRY(check_entries(infer, BERTH__BYTES_X_ZERO, x, 1, err));
+  BERTH__TRY(check_entries(infer, BERTH__BYTES_WEIGHT_ZERO, weight, columns, err));
+  if (berth__infer_has(infer, BERTH__BYTES_BIAS)) {
+    BERTH__TRY(berth__want_type(infer, BERTH__BYTES_BIAS, BERTH_F32, err));
+    BERTH__TRY(berth__want_rank(infer, BERTH__BYTES_BIAS, 1, 1, err));
+    BERTH__TRY(berth__same_dim(columns, infer->in_shape[BERTH__BYTES_BIAS].dim[0], "columns of the result and bias",
+                               &same, err));
+  }
+  BERTH__TRY(check_result(infer, attrs.own, err));
+  return berth__tail_check(infer, BERTH__BYTES_EXTRA, attrs.code, attrs.numbers, &infer->out_shape[0], err);
+}
+
+berth_status berth__bytes_check_packed(const berth__infer *infer, int64_t panels, int64_t rows, int64_t panel,
+                                       berth_error *err) {
+  const berth__shape *w = &infer->in_shape[BERTH__BYTES_WEIGHT];
+  int64_t same, groups = berth__dim_is_fixed(rows) ? berth__bytes_groups(rows) + 1 : BERTH__DIM_UNKNOWN;
+  BERTH__TRY(berth__want_type(infer, BERTH__BYTES_WEIGHT, BERTH_I8, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__BYTES_WEIGHT, 4, 4, err));
+  BERTH__TRY(berth__same_dim(panels, w->dim[0], "panels of the result and of the weight", &same, err));
+  BERTH__TRY(berth__same_dim(groups, w->dim[1], "groups of four rows and groups of the weight", &same, err));
+  BERTH__TRY(berth__same_dim(panel, w->dim[2], "`panel` and columns of the weight's panels", &same, err));
+  return berth__same_dim(4, w->dim[3], "bytes of a group", &same, err);
+}
+
+berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, berth_error *err) {
+  const berth__op *op = call->user;
+  out->call = call;
+  out->attrs = berth__bytes_attrs_of(op, call->attrs);
+  out->is_shifted = strcmp(out->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0;
+  return berth__tail_read(&out->tail, call, BERTH__BYTES_EXTRA, out->attrs.code, out->attrs.numbers, err);
+}
+
+int64_t berth__bytes_x(const berth__bytes *b, int64_t index) {
+  const berth_tensor *in = b->call->in;
+  const int64_t zero = berth__call_has(b->call, BERTH__BYTES_X_ZERO) ? berth__load_i64(&in[BERTH__BYTES_X_ZERO], 0) : 0;
+  return berth__load_i64(&in[BERTH__BYTES_X], index) - zero;
+}
+
+int64_t berth__bytes_weight_zero(const berth__bytes *b, int64_t column) {
+  const berth_tensor *zero = &b->call->in[BERTH__BYTES_WEIGHT_ZERO];
+  if (!berth__call_has(b->call, BERTH__BYTES_WEIGHT_ZERO)) return 0;
+  return berth__load_i64(zero, berth__bytes_entry(zero, column));
+}
+
+int64_t berth__bytes_weight(const berth__bytes *b, int64_t columns, int64_t group, int64_t row, int64_t column) {
+  const berth_tensor *w = &b->call->in[BERTH__BYTES_WEIGHT];
+  const int64_t each = columns / group, panel = w->dim[2], at = column % each;
+  const int64_t panels = (each + panel - 1) / panel * (column / each) + at / panel;
+  const int64_t index = panels * w->stride[0] + row / 4 * w->stride[1] + at % panel * w->stride[2];
+  const int64_t stored = berth__load_i64(w, index + row % 4 * w->stride[3]);
+  return stored + (b->is_shifted ? BERTH__BYTES_SHIFT : 0) - berth__bytes_weight_zero(b, column);
+}
+
+void berth__bytes_store(const berth__bytes *b, int64_t index, int64_t column, int64_t sum) {
+  const berth_tensor *in = b->call->in, *out = &b->call->out[0], *bias = &in[BERTH__BYTES_BIAS];
+  const berth_attr *own = b->attrs.own;
+  double value =
+      (double)sum * berth__load_f64(&in[BERTH__BYTES_SCALE], berth__bytes_entry(&in[BERTH__BYTES_SCALE], column));
+  if (berth__call_has(b->call, BERTH__BYTES_BIAS)) value += berth__load_f64(bias, column * bias->stride[0]);
+  value = berth__tail_value(&b->tail, index, value);
+  if (out->type != BERTH_F32)
+    value = rint(value / own[BERTH__BYTES_OUT_SCALE].f) + (double)own[BERTH__BYTES_OUT_ZERO].i;
+  berth__store_f64(out, index, value);
+}

@@ -1,0 +1,78 @@
+/* What the products of bytes have in common: qproduct, qconv_last and qdepthwise. The sums of
+ * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, the tail,
+ * and, where the result is u8 or i8, result / out_scale rounded to the nearest, ties to even, plus out_zero, held in
+ * range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry, or one a column of the result.
+ */
+#ifndef BERTH_OPS_BYTES_H
+#define BERTH_OPS_BYTES_H
+
+#include "ops/tail.h"
+
+enum { /* operands */
+  BERTH__BYTES_X,
+  BERTH__BYTES_WEIGHT,
+  BERTH__BYTES_SCALE,
+  BERTH__BYTES_X_ZERO,
+  BERTH__BYTES_WEIGHT_ZERO,
+  BERTH__BYTES_BIAS,
+  BERTH__BYTES_EXTRA
+};
+#define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
+
+/* What these ops declare last. `weights` is the type of the weight before it was packed. */
+enum {
+  BERTH__BYTES_TO,
+  BERTH__BYTES_OUT_SCALE,
+  BERTH__BYTES_OUT_ZERO,
+  BERTH__BYTES_WEIGHTS,
+  BERTH__BYTES_ATTRS
+};
+/* clang-format off */
+#define BERTH__BYTES_ATTR_LIST                               \
+  {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"},     \
+  {.name = "out_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},   \
+  {.name = "out_zero", .kind = BERTH_ATTR_INT},              \
+  {.name = "weights", .kind = BERTH_ATTR_STRING, .s = "i8"}
+/* clang-format on */
+
+/* A weight that pack_weights_i8 made: [panels, ceil(rows / 4) + 1, panel, 4]. Four rows of a column lie together; the
+ * last group of a column is the sum of its rows, an i32. u8 is stored less 128. */
+static inline int64_t berth__bytes_groups(int64_t rows) { return rows / 4 + (rows % 4 != 0); }
+#define BERTH__BYTES_SHIFT 128 /* what u8 weights are stored less */
+
+/* The attributes of an op of these, wherever they stand. */
+typedef struct berth__bytes_attrs {
+  const berth_attr *own; /* BERTH__BYTES_... */
+  const berth_attr *code, *numbers;
+} berth__bytes_attrs;
+berth__bytes_attrs berth__bytes_attrs_of(const berth__op *op, const berth_attr *attrs);
+
+/* Types and extents of all operands but the weight's extents, for a result of so many columns whose shape is set; sets
+ * the type of the result. `weight` is what weight_zero must be. */
+berth_status berth__bytes_check(berth__infer *infer, int64_t columns, berth_type weight, berth_error *err);
+/* The name of a type of a byte: u8 or i8. */
+berth_status berth__bytes_type(const berth_attr *attr, berth_type *out, berth_error *err);
+/* The extents of a packed weight. */
+berth_status berth__bytes_check_packed(const berth__infer *infer, int64_t panels, int64_t rows, int64_t panel,
+                                       berth_error *err);
+
+/* For reference kernels. */
+typedef struct berth__bytes {
+  const berth_op_call *call;
+  berth__bytes_attrs attrs;
+  berth__tail tail;
+  bool is_shifted; /* packed weights are stored less 128 */
+} berth__bytes;
+berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, berth_error *err);
+int64_t berth__bytes_x(const berth__bytes *b, int64_t index); /* less its zero point */
+/* Element (row, column) of a packed weight, columns in `group` equal groups, less its zero point. */
+int64_t berth__bytes_weight(const berth__bytes *b, int64_t columns, int64_t group, int64_t row, int64_t column);
+int64_t berth__bytes_weight_zero(const berth__bytes *b, int64_t column);
+void berth__bytes_store(const berth__bytes *b, int64_t index, int64_t column, int64_t sum);
+
+/* The entry of a scale or a zero point for a column. */
+static inline int64_t berth__bytes_entry(const berth_tensor *tensor, int64_t column) {
+  return tensor->rank == 0 || tensor->dim[0] == 1 ? 0 : column * tensor->stride[0];
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* What the convolutions with channels last have in common: conv_last, depthwise, conv_winograd and conv_transpose_last.
+ * x is [N, spatial..., C], the result is [N, out..., O]; behind it comes a tail (ops/tail.h). */
+#ifndef BERTH_OPS_CONV_LAST_H
+#define BERTH_OPS_CONV_LAST_H
+
+#include "ops/tail.h"
+#include "ops/window.h"
+
+/* Operands: x, weight, bias?, those of the tail. */
+#define BERTH__LAST_BIAS 2u
+#define BERTH__LAST_EXTRA 3u
+
+/* All but conv_winograd declare these first. */
+enum {
+  BERTH__LAST_KERNEL,
+  BERTH__LAST_STRIDES,
+  BERTH__LAST_PADS,
+  BERTH__LAST_DILATIONS,
+  BERTH__LAST_CODE,
+  BERTH__LAST_NUMBERS,
+  BERTH__LAST_ATTRS
+};
+/* conv_last and conv_transpose_last go on with these. */
+enum {
+  BERTH__LAST_CHANNELS = BERTH__LAST_ATTRS,
+  BERTH__LAST_PANEL,
+  BERTH__LAST_GROUP,
+  BERTH__LAST_OUTPUT_PADS = BERTH__LAST_GROUP,
+  BERTH__LAST_ADDS /* conv_last alone */
+};
+/* clang-format off */
+#define BERTH__LAST_ATTR_LIST                       \
+  {.name = "kernel", .kind = BERTH_ATTR_INTS},      \
+  {.name = "strides", .kind = BERTH_ATTR_INTS},     \
+  {.name = "pads", .kind = BERTH_ATTR_INTS},        \
+  {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
+  {.name = "code", .kind = BERTH_ATTR_INTS},        \
+  {.name = "numbers", .kind = BERTH_ATTR_FLOATS}
+/* clang-format on */
+#define BERTH__LAST_REQUIRED (1u << BERTH__LAST_KERNEL)
+
+enum {
+  BERTH__WINOGRAD_CHANNELS,
+  BERTH__WINOGRAD_PANEL,
+  BERTH__WINOGRAD_TILE,
+  BERTH__WINOGRAD_PADS,
+  BERTH__WINOGRAD_CODE,
+  BERTH__WINOGRAD_NUMBERS,
+  BERTH__WINOGRAD_ADDS
+};
+
+/* Types and ranks of x, weight and bias, and lists that fit x. */
+berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err);
+/* The bias, where there is one, and the tail. */
+berth_status berth__last_check_rest(const berth__infer *infer, uint32_t first_extra, const berth_attr *code,
+                                    const berth_attr *numbers, berth_error *err);
+/* `kernel`: an entry of 1 or more for every spatial axis. */
+berth_status berth__last_check_kernel(const berth__infer *infer, berth_error *err);
+/* An INT attribute of at least 1. */
+berth_status berth__last_check_count(const berth_attr *attr, berth_error *err);
+/* A packed weight [panels, rows, panel]. */
+berth_status berth__last_check_packed(const berth__infer *infer, int64_t panels, int64_t rows, int64_t panel,
+                                      berth_error *err);
+/* The windows of `kernel` over x, into the output's spatial axes. */
+berth_status berth__last_infer_windows(const berth__infer *infer, const berth__window_attrs *window,
+                                       const int64_t *kernel, berth__shape *out, berth_error *err);
+
+/* The lists of these ops; there is no auto_pad. */
+berth__window_attrs berth__last_window(const berth_attr *attrs);
+berth__window_attrs berth__winograd_window(const berth_attr *attrs);
+
+/* A call as kernels need it: three spatial axes, always. */
+typedef struct berth__last {
+  berth__window window;
+  int64_t images, channels, outputs;
+  int64_t image_stride, channel_stride;    /* of x, in elements */
+  int64_t axis_stride[BERTH__WINDOW_AXES]; /* likewise */
+  bool has_bias;
+} berth__last;
+void berth__last_read(const berth_op_call *call, berth__last *last);     /* conv_last, depthwise, conv_transpose_last */
+void berth__winograd_read(const berth_op_call *call, berth__last *last); /* conv_winograd */
+
+/* Where the result's pixel `item` is. */
+typedef struct berth__last_pixel {
+  int64_t image, at[BERTH__WINDOW_AXES];
+} berth__last_pixel;
+berth__last_pixel berth__last_pixel_of(const berth__last *last, int64_t item);
+/* The index of channel 0 of the element of x under tap `tap` of that pixel's window; -1 where that is padding. */
+int64_t berth__last_input(const berth__last *last, const berth__last_pixel *pixel, int64_t tap);
+/* For transposed windows: the element of x whose tap `tap` falls on element `at` of the result; -1: there is none. */
+int64_t berth__last_source(const berth__window_axis *w, int64_t at, int64_t tap);
+double berth__last_bias(const berth_op_call *call, const berth__last *last, int64_t output);
+
+/* Element (row, column) of a weight that pack_weights made: columns in `group` equal groups, each in panels. */
+double berth__last_weight(const berth_tensor *packed, int64_t columns, int64_t group, int64_t row, int64_t column);
+
+/* Winograd's transforms for tiles of 2 or 4 outputs from tile + 2 inputs: to the weights (kernel_side [size][3]), the
+ * inputs (input_side [size][size]) and back (output_side [tile][size]). */
+typedef struct berth__winograd {
+  int64_t tile, size;
+  double kernel_side[6][3], input_side[6][6], output_side[4][6];
+} berth__winograd;
+void berth__winograd_matrices(int64_t tile, berth__winograd *out);
+
+#endif

@@ -1,0 +1,100 @@
+/* conv_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C / group, O], bias [O]?, then the
+ * operands of the tail. One to three spatial axes. */
+#include <inttypes.h>
+
+#include "ops/conv_last.h"
+#include "ops/registry.h"
+
+static const berth_attr attrs[] = {
+    BERTH__LAST_ATTR_LIST,
+    {.name = "channels", .kind = BERTH_ATTR_INT},
+    {.name = "panel", .kind = BERTH_ATTR_INT},
+    {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
+    BERTH__ADDS_ATTR,
+};
+
+static berth_status check_group(int64_t count, const char *what, int64_t group, berth_error *err) {
+  if (!berth__dim_is_fixed(count) || count % group == 0) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "%" PRId64 " %s do not split into %" PRId64 " groups", count, what, group);
+}
+
+static berth_status check_weight(const berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  const int64_t group = infer->attrs[BERTH__LAST_GROUP].i, panel = infer->attrs[BERTH__LAST_PANEL].i;
+  const int64_t channels = x->dim[x->rank - 1], each = infer->attrs[BERTH__LAST_CHANNELS].i / group;
+  int64_t rows, panels;
+  rows = group == 1 || !berth__dim_is_fixed(channels) ? channels : channels / group;
+  if (group != 1 && !berth__dim_is_fixed(channels)) rows = BERTH__DIM_UNKNOWN;
+  for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_KERNEL].count; k++)
+    BERTH__TRY(berth__dim_mul(rows, infer->attrs[BERTH__LAST_KERNEL].ints[k], &rows, err));
+  BERTH__TRY(berth__dim_mul(each / panel + (each % panel != 0), group, &panels, err));
+  return berth__last_check_packed(infer, panels, rows, panel, err);
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  const berth__window_attrs window = berth__last_window(infer->attrs);
+  const int64_t group = infer->attrs[BERTH__LAST_GROUP].i, outputs = infer->attrs[BERTH__LAST_CHANNELS].i;
+  BERTH__TRY(berth__last_check(infer, &window, err));
+  BERTH__TRY(berth__last_check_kernel(infer, err));
+  for (uint32_t k = BERTH__LAST_CHANNELS; k <= BERTH__LAST_GROUP; k++)
+    BERTH__TRY(berth__last_check_count(&infer->attrs[k], err));
+  BERTH__TRY(check_group(x->dim[x->rank - 1], "channels", group, err));
+  BERTH__TRY(check_group(outputs, "output channels", group, err));
+  BERTH__TRY(check_weight(infer, err));
+  infer->out_type[0] = BERTH_F32;
+  infer->out_shape[0] = *x;
+  infer->out_shape[0].dim[x->rank - 1] = outputs;
+  BERTH__TRY(
+      berth__last_infer_windows(infer, &window, infer->attrs[BERTH__LAST_KERNEL].ints, &infer->out_shape[0], err));
+  BERTH__TRY(berth__tail_check_sum(infer, &infer->attrs[BERTH__LAST_ADDS], &infer->out_shape[0], err));
+  return berth__last_check_rest(infer, berth__tail_first(&infer->attrs[BERTH__LAST_ADDS]),
+                                &infer->attrs[BERTH__LAST_CODE], &infer->attrs[BERTH__LAST_NUMBERS], err);
+}
+
+static double convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
+                       int64_t output) {
+  const int64_t group = call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
+  const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
+  double sum = berth__last_bias(call, last, output);
+  for (int64_t tap = 0; tap < taps; tap++) {
+    const int64_t from = berth__last_input(last, pixel, tap);
+    for (int64_t c = 0; c < each && from >= 0; c++)
+      sum += berth__load_f64(&call->in[0], from + (first + c) * last->channel_stride) *
+             berth__last_weight(&call->in[1], last->outputs, group, tap * each + c, output);
+  }
+  return sum;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  berth__last last;
+  berth__tail tail;
+  berth__last_read(call, &last);
+  const bool adds = call->attrs[BERTH__LAST_ADDS].i != 0;
+  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__LAST_ADDS]),
+                              &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS], err));
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
+    for (int64_t output = 0; output < last.outputs; output++) {
+      const int64_t to = item * last.outputs + output;
+      const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], to) : 0;
+      const double value = convolve(call, &last, &pixel, output) + added;
+      berth__store_f64(&call->out[0], to, berth__tail_value(&tail, to, value));
+    }
+  }
+  return BERTH_OK;
+}
+
+static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__LAST_ADDS]); }
+
+const berth__family berth__family_conv_last = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .required = BERTH__LAST_REQUIRED | 1u << BERTH__LAST_CHANNELS | 1u << BERTH__LAST_PANEL,
+    .in_place_of = in_place_of,
+    .may_lack = 1u << 2,
+    .unit_last = 1u,
+    .infer = infer,
+    .items = berth__window_items,
+    .kernel = kernel,
+};

@@ -1,0 +1,119 @@
+/* conv_transpose_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C, O], bias [O]?, then
+ * the operands of the tail. Every pixel of x puts its window of weights into the result; here every pixel of the result
+ * collects what falls on it. */
+#include <inttypes.h>
+
+#include "ops/conv_last.h"
+#include "ops/registry.h"
+
+static const berth_attr attrs[] = {
+    BERTH__LAST_ATTR_LIST,
+    {.name = "channels", .kind = BERTH_ATTR_INT},
+    {.name = "panel", .kind = BERTH_ATTR_INT},
+    {.name = "output_pads", .kind = BERTH_ATTR_INTS},
+};
+
+/* (in - 1) * stride + reach + output pad - pads. */
+static berth_status extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
+  const berth__window_attrs window = berth__last_window(infer->attrs);
+  const berth_attr *extra = &infer->attrs[BERTH__LAST_OUTPUT_PADS];
+  const berth__window_axis w =
+      berth__window_axis_of(&window, infer->in_shape[0].rank - 2, axis, infer->in_shape[0].dim[1 + axis],
+                            infer->attrs[BERTH__LAST_KERNEL].ints[axis]);
+  int64_t reach, pads;
+  if (w.in == 0) return berth__fail(err, BERTH_INVALID, "spatial axis %" PRIu32 " of the input is empty", axis);
+  if (!berth__window_reach(&w, &reach))
+    return berth__fail(err, BERTH_INVALID,
+                       "a kernel of %" PRId64 " with dilation %" PRId64 " on spatial axis %" PRIu32 " is too large",
+                       w.kernel, w.dilation, axis);
+  BERTH__TRY(berth__dim_add(w.begin, w.end, &pads, err));
+  if (!berth__dim_is_fixed(w.in)) return *out = BERTH__DIM_UNKNOWN, BERTH_OK;
+  BERTH__TRY(berth__dim_mul(w.in - 1, w.stride, out, err));
+  BERTH__TRY(berth__dim_add(*out, reach, out, err));
+  BERTH__TRY(berth__dim_add(*out, extra->count != 0 ? extra->ints[axis] : 0, out, err));
+  if (pads > *out)
+    return berth__fail(err, BERTH_INVALID,
+                       "pads take %" PRId64 " elements off spatial axis %" PRIu32 " of the output, which has %" PRId64,
+                       pads, axis, *out);
+  *out -= pads;
+  return BERTH_OK;
+}
+
+static berth_status check_weight(const berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  const int64_t panel = infer->attrs[BERTH__LAST_PANEL].i, outputs = infer->attrs[BERTH__LAST_CHANNELS].i;
+  int64_t rows = x->dim[x->rank - 1];
+  for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_KERNEL].count; k++)
+    BERTH__TRY(berth__dim_mul(rows, infer->attrs[BERTH__LAST_KERNEL].ints[k], &rows, err));
+  return berth__last_check_packed(infer, outputs / panel + (outputs % panel != 0), rows, panel, err);
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  const berth__window_attrs window = berth__last_window(infer->attrs);
+  BERTH__TRY(berth__last_check(infer, &window, err));
+  BERTH__TRY(berth__last_check_kernel(infer, err));
+  BERTH__TRY(berth__window_check_list(&infer->attrs[BERTH__LAST_OUTPUT_PADS], x->rank - 2, 0, err));
+  BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_CHANNELS], err));
+  BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_PANEL], err));
+  BERTH__TRY(check_weight(infer, err));
+  infer->out_type[0] = BERTH_F32;
+  infer->out_shape[0] = *x;
+  infer->out_shape[0].dim[x->rank - 1] = infer->attrs[BERTH__LAST_CHANNELS].i;
+  for (uint32_t axis = 0; axis + 2 < x->rank; axis++)
+    BERTH__TRY(extent(infer, axis, &infer->out_shape[0].dim[1 + axis], err));
+  return berth__last_check_rest(infer, BERTH__LAST_EXTRA, &infer->attrs[BERTH__LAST_CODE],
+                                &infer->attrs[BERTH__LAST_NUMBERS], err);
+}
+
+/* The index of channel 0 of the pixel of x that puts tap `tap` on a pixel of the result; -1: none does. */
+static int64_t source(const berth__last *last, const berth__last_pixel *pixel, int64_t tap) {
+  int64_t t[BERTH__WINDOW_AXES], index = pixel->image * last->image_stride;
+  berth__window_tap(&last->window, tap, t);
+  for (uint32_t k = 0; k < BERTH__WINDOW_AXES; k++) {
+    const int64_t at = berth__last_source(&last->window.axis[k], pixel->at[k], t[k]);
+    if (at < 0) return -1;
+    index += at * last->axis_stride[k];
+  }
+  return index;
+}
+
+static double collect(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
+                      int64_t output) {
+  const int64_t taps = berth__window_taps(&last->window);
+  double sum = berth__last_bias(call, last, output);
+  for (int64_t tap = 0; tap < taps; tap++) {
+    const int64_t from = source(last, pixel, tap);
+    for (int64_t c = 0; c < last->channels && from >= 0; c++)
+      sum += berth__load_f64(&call->in[0], from + c * last->channel_stride) *
+             berth__last_weight(&call->in[1], last->outputs, 1, tap * last->channels + c, output);
+  }
+  return sum;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  berth__last last;
+  berth__tail tail;
+  berth__last_read(call, &last);
+  BERTH__TRY(berth__tail_read(&tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                              &call->attrs[BERTH__LAST_NUMBERS], err));
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
+    for (int64_t output = 0; output < last.outputs; output++) {
+      const int64_t to = item * last.outputs + output;
+      berth__store_f64(&call->out[0], to, berth__tail_value(&tail, to, collect(call, &last, &pixel, output)));
+    }
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_conv_transpose_last = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .required = BERTH__LAST_REQUIRED | 1u << BERTH__LAST_CHANNELS | 1u << BERTH__LAST_PANEL,
+    .may_lack = 1u << 2,
+    .unit_last = 1u,
+    .infer = infer,
+    .items = berth__window_items,
+    .kernel = kernel,
+};

@@ -1,0 +1,76 @@
+/* depthwise: x [N, spatial..., C], weight [kernel..., C], bias [C]?, then the operands of the tail: every channel is
+ * convolved with its own kernel. One to three spatial axes. */
+#include "ops/conv_last.h"
+#include "ops/registry.h"
+
+static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST};
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
+  const berth__window_attrs window = berth__last_window(infer->attrs);
+  const int64_t *taps = infer->attrs[BERTH__LAST_KERNEL].ints;
+  int64_t same, channels;
+  BERTH__TRY(berth__last_check(infer, &window, err));
+  BERTH__TRY(berth__last_check_kernel(infer, err));
+  BERTH__TRY(berth__want_rank(infer, 1, x->rank - 1, x->rank - 1, err));
+  for (uint32_t k = 0; k + 2 < x->rank; k++)
+    BERTH__TRY(berth__same_dim(taps[k], weight->dim[k], "`kernel` and weight", &same, err));
+  BERTH__TRY(berth__same_dim(x->dim[x->rank - 1], weight->dim[x->rank - 2], "channels of x and of the weight",
+                             &channels, err));
+  infer->out_type[0] = BERTH_F32;
+  infer->out_shape[0] = *x;
+  infer->out_shape[0].dim[x->rank - 1] = channels;
+  BERTH__TRY(berth__last_infer_windows(infer, &window, taps, &infer->out_shape[0], err));
+  return berth__last_check_rest(infer, BERTH__LAST_EXTRA, &infer->attrs[BERTH__LAST_CODE], &infer->attrs[BERTH__LAST_NUMBERS], err);
+}
+
+/* The index of channel 0 of a tap's weights. */
+static int64_t weight_index(const berth_tensor *weight, const berth__window *window, int64_t tap) {
+  int64_t t[BERTH__WINDOW_AXES], index = 0;
+  const uint32_t spatial = weight->rank - 1;
+  berth__window_tap(window, tap, t);
+  for (uint32_t k = 0; k < spatial; k++) index += t[BERTH__WINDOW_AXES - spatial + k] * weight->stride[k];
+  return index;
+}
+
+static double convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
+                       int64_t channel) {
+  const berth_tensor *weight = &call->in[1];
+  const int64_t taps = berth__window_taps(&last->window);
+  double sum = berth__last_bias(call, last, channel);
+  for (int64_t tap = 0; tap < taps; tap++) {
+    const int64_t from = berth__last_input(last, pixel, tap);
+    if (from >= 0)
+      sum += berth__load_f64(&call->in[0], from + channel * last->channel_stride) *
+             berth__load_f64(weight,
+                             weight_index(weight, &last->window, tap) + channel * weight->stride[weight->rank - 1]);
+  }
+  return sum;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  berth__last last;
+  berth__tail tail;
+  berth__last_read(call, &last);
+  BERTH__TRY(berth__tail_read(&tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                              &call->attrs[BERTH__LAST_NUMBERS], err));
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
+    for (int64_t channel = 0; channel < last.channels; channel++) {
+      const int64_t to = item * last.channels + channel;
+      berth__store_f64(&call->out[0], to, berth__tail_value(&tail, to, convolve(call, &last, &pixel, channel)));
+    }
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_depthwise = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .required = BERTH__LAST_REQUIRED,
+    .may_lack = 1u << 2,
+    .unit_last = 1u,
+    .infer = infer,
+    .items = berth__window_items,
+    .kernel = kernel,
+};

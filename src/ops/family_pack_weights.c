@@ -1,0 +1,93 @@
+/* pack_weights: a weight laid out for products, once, before anything runs. The last axis of w are the columns, all
+ * others together the rows, row-major. The columns are cut into `groups` equal groups and each of these into panels of
+ * `panel` columns, the last one filled up with zeros: [panels, rows, panel]. scale? has a factor for every column.
+ * An item is one panel. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ops/operand.h"
+#include "ops/registry.h"
+
+enum {
+  ATTR_PANEL,
+  ATTR_GROUPS
+};
+static const berth_attr attrs[] = {{.name = "panel", .kind = BERTH_ATTR_INT},
+                                   {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1}};
+
+static berth_status check_scale(const berth__infer *infer, int64_t columns, berth_error *err) {
+  int64_t same;
+  if (!berth__infer_has(infer, 1)) return BERTH_OK;
+  BERTH__TRY(berth__want_float(infer, 1, err));
+  BERTH__TRY(berth__want_rank(infer, 1, 1, 1, err));
+  return berth__same_dim(columns, infer->in_shape[1].dim[0], "columns and scale", &same, err);
+}
+
+static berth_status count_panels(int64_t columns, int64_t panel, int64_t groups, int64_t *out, berth_error *err) {
+  for (uint32_t k = 0; k < 2; k++)
+    if ((k == ATTR_PANEL ? panel : groups) < 1)
+      return berth__fail(err, BERTH_INVALID, "`%s` is %" PRId64 ", expected 1 or more", attrs[k].name,
+                         k == ATTR_PANEL ? panel : groups);
+  *out = BERTH__DIM_UNKNOWN;
+  if (!berth__dim_is_fixed(columns)) return BERTH_OK;
+  if (columns % groups != 0)
+    return berth__fail(err, BERTH_INVALID, "%" PRId64 " columns do not split into %" PRId64 " groups", columns, groups);
+  const int64_t each = columns / groups;
+  return berth__dim_mul(groups, each / panel + (each % panel != 0), out, err);
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *w = &infer->in_shape[0];
+  const int64_t panel = infer->attrs[ATTR_PANEL].i;
+  int64_t rows = 1, panels;
+  BERTH__TRY(berth__want_float(infer, 0, err));
+  BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
+  BERTH__TRY(check_scale(infer, w->dim[w->rank - 1], err));
+  BERTH__TRY(count_panels(w->dim[w->rank - 1], panel, infer->attrs[ATTR_GROUPS].i, &panels, err));
+  for (uint32_t axis = 0; axis + 1 < w->rank; axis++) BERTH__TRY(berth__dim_mul(rows, w->dim[axis], &rows, err));
+  infer->out_type[0] = BERTH_F32;
+  infer->out_shape[0] = (berth__shape){.rank = 3, .dim = {panels, rows, panel}};
+  return BERTH_OK;
+}
+
+static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+
+/* At any address: weights are read as they lie in their file. */
+static double load(const berth_tensor *tensor, int64_t index) {
+  uint64_t bytes = 0;
+  const size_t size = berth_type_size(tensor->type);
+  const berth_tensor one = {.data = &bytes, .type = tensor->type};
+  memcpy(&bytes, (const char *)tensor->data + (size_t)index * size, size);
+  return berth__load_f64(&one, 0);
+}
+
+static double weight(const berth_op_call *call, int64_t row, int64_t column) {
+  const berth_tensor *w = &call->in[0], *scale = &call->in[1];
+  int64_t at = column * w->stride[w->rank - 1];
+  for (uint32_t axis = w->rank - 1; axis-- > 0; row /= w->dim[axis]) at += row % w->dim[axis] * w->stride[axis];
+  return load(w, at) * (berth__call_has(call, 1) ? load(scale, column * scale->stride[0]) : 1);
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  const berth_tensor *w = &call->in[0], *out = &call->out[0];
+  const int64_t groups = call->attrs[ATTR_GROUPS].i, each = w->dim[w->rank - 1] / groups;
+  const int64_t rows = out->dim[1], width = out->dim[2], panels = out->dim[0] / groups;
+  (void)err;
+  for (int64_t panel = call->begin; panel < call->end; panel++)
+    for (int64_t i = 0; i < rows * width; i++) {
+      const int64_t at = panel % panels * width + i % width; /* in its group */
+      const double value = at < each ? weight(call, i / width, panel / panels * each + at) : 0;
+      berth__store_f64(out, panel * rows * width + i, value);
+    }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_pack_weights = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .required = 1u << ATTR_PANEL,
+    .takes_unaligned = true,
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+};

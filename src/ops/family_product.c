@@ -1,0 +1,129 @@
+/* product: x [..., M, K] times a weight, with a bias and a tail behind it (tail.h).
+ *   w      with panel > 0 what pack_weights made of [K, N]: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
+ *          batch axes broadcast with those of x, as in matmul
+ *   bias?  [N]
+ *   sum    [..., M, N], with the attribute `adds`: added before the tail; the result may lie over it
+ *   then the operands of the tail, which broadcast to the result [..., M, N]
+ * An item is one row of the result. */
+#include <inttypes.h>
+
+#include "ops/operand.h"
+#include "ops/product.h"
+#include "ops/registry.h"
+#include "ops/tail.h"
+
+static const berth_attr attrs[BERTH__PRODUCT_ATTRS] = {
+    [BERTH__PRODUCT_COLUMNS] = {.name = "columns", .kind = BERTH_ATTR_INT},
+    [BERTH__PRODUCT_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__PRODUCT_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
+    [BERTH__PRODUCT_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    [BERTH__PRODUCT_ADDS] = BERTH__ADDS_ATTR,
+};
+
+static berth_status check_packed(const berth__infer *infer, int64_t columns, int64_t panel, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *w = &infer->in_shape[1];
+  int64_t same;
+  BERTH__TRY(berth__want_rank(infer, 1, 3, 3, err));
+  BERTH__TRY(berth__same_dim(columns / panel + (columns % panel != 0), w->dim[0],
+                             "panels of `columns` and of operand 1", &same, err));
+  BERTH__TRY(berth__same_dim(x->dim[x->rank - 1], w->dim[1], "columns of operand 0 and rows of operand 1", &same, err));
+  return berth__same_dim(panel, w->dim[2], "`panel` and the width of operand 1's panels", &same, err);
+}
+
+static berth_status check_plain(const berth__infer *infer, int64_t columns, berth__shape *batch, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *w = &infer->in_shape[1];
+  berth__shape of_weight = *w;
+  int64_t same;
+  BERTH__TRY(berth__want_rank(infer, 1, 2, BERTH_MAX_RANK, err));
+  BERTH__TRY(berth__same_dim(columns, w->dim[w->rank - 1], "`columns` and columns of operand 1", &same, err));
+  BERTH__TRY(berth__same_dim(x->dim[x->rank - 1], w->dim[w->rank - 2], "columns of operand 0 and rows of operand 1",
+                             &same, err));
+  of_weight.rank -= 2;
+  return berth__broadcast(batch, &of_weight, batch, err);
+}
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  const int64_t columns = infer->attrs[BERTH__PRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__PRODUCT_PANEL].i;
+  berth__shape *out = &infer->out_shape[0];
+  int64_t same;
+  for (uint32_t k = 0; k < 2; k++) BERTH__TRY(berth__want_type(infer, k, BERTH_F32, err));
+  BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
+  if (columns < 0 || panel < 0)
+    return berth__fail(err, BERTH_INVALID, "`%s` is negative", columns < 0 ? "columns" : "panel");
+  *out = *x;
+  out->rank -= 2;
+  BERTH__TRY(panel > 0 ? check_packed(infer, columns, panel, err) : check_plain(infer, columns, out, err));
+  out->dim[out->rank++] = x->dim[x->rank - 2];
+  out->dim[out->rank++] = columns;
+  infer->out_type[0] = BERTH_F32;
+  if (berth__infer_has(infer, BERTH__PRODUCT_BIAS)) {
+    BERTH__TRY(berth__want_type(infer, BERTH__PRODUCT_BIAS, BERTH_F32, err));
+    BERTH__TRY(berth__want_rank(infer, BERTH__PRODUCT_BIAS, 1, 1, err));
+    BERTH__TRY(berth__same_dim(columns, infer->in_shape[BERTH__PRODUCT_BIAS].dim[0], "`columns` and bias", &same, err));
+  }
+  BERTH__TRY(berth__tail_check_sum(infer, &infer->attrs[BERTH__PRODUCT_ADDS], out, err));
+  return berth__tail_check(infer, berth__tail_first(&infer->attrs[BERTH__PRODUCT_ADDS]),
+                           &infer->attrs[BERTH__PRODUCT_CODE], &infer->attrs[BERTH__PRODUCT_NUMBERS], out, err);
+}
+
+static int64_t items(const berth_op_call *call) {
+  const berth_tensor *out = &call->out[0];
+  int64_t rows = 1;
+  for (uint32_t axis = 0; axis + 1 < out->rank; axis++) rows *= out->dim[axis];
+  return rows;
+}
+
+/* Where the matrix of x or w begins that belongs to a batch of the result. */
+static int64_t matrix_at(const berth_tensor *tensor, const berth_tensor *out, int64_t batch) {
+  berth_tensor stack = *tensor;
+  int64_t stride[BERTH_MAX_RANK], at = 0;
+  stack.rank -= 2;
+  berth__broadcast_strides(&stack, out->rank - 2, out->dim, stride);
+  for (uint32_t axis = out->rank - 2; axis-- > 0; batch /= out->dim[axis]) at += batch % out->dim[axis] * stride[axis];
+  return at;
+}
+
+static double sum_of(const berth_op_call *call, int64_t x_at, int64_t w_at, int64_t column) {
+  const berth_tensor *x = &call->in[0], *w = &call->in[1], *bias = &call->in[BERTH__PRODUCT_BIAS];
+  const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i, depth = x->dim[x->rank - 1];
+  const int64_t x_step = x->stride[x->rank - 1], w_step = w->stride[w->rank - 2];
+  double sum = berth__call_has(call, BERTH__PRODUCT_BIAS) ? berth__load_f64(bias, column * bias->stride[0]) : 0;
+  w_at += panel > 0 ? column / panel * w->stride[0] + column % panel * w->stride[2] : column * w->stride[w->rank - 1];
+  for (int64_t k = 0; k < depth; k++)
+    sum += berth__load_f64(x, x_at + k * x_step) * berth__load_f64(w, w_at + k * w_step);
+  return sum;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  const berth_tensor *x = &call->in[0], *out = &call->out[0];
+  const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
+  const bool is_packed = call->attrs[BERTH__PRODUCT_PANEL].i > 0;
+  berth__tail tail;
+  const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
+  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+                              &call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], err));
+  for (int64_t row = call->begin; row < call->end; row++) {
+    const int64_t x_at = matrix_at(x, out, row / m) + row % m * x->stride[x->rank - 2];
+    const int64_t w_at = is_packed ? 0 : matrix_at(&call->in[1], out, row / m);
+    for (int64_t column = 0; column < n; column++) {
+      const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], row * n + column) : 0;
+      const double value = berth__tail_value(&tail, row * n + column, sum_of(call, x_at, w_at, column) + added);
+      berth__store_f64(out, row * n + column, value);
+    }
+  }
+  return BERTH_OK;
+}
+
+static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__PRODUCT_ADDS]); }
+
+const berth__family berth__family_product = {
+    .attrs = attrs,
+    .n_attrs = BERTH__PRODUCT_ATTRS,
+    .required = 1u << BERTH__PRODUCT_COLUMNS,
+    .in_place_of = in_place_of,
+    .may_lack = 1u << 2,
+    .infer = infer,
+    .items = items,
+    .kernel = kernel,
+};

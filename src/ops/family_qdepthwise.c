@@ -1,0 +1,65 @@
+/* qdepthwise: x [N, spatial..., C] of bytes, weight [kernel..., C] of bytes: every channel is convolved with its own
+ * kernel. Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the tail; see bytes.h. */
+#include "ops/bytes.h"
+#include "ops/conv_last.h"
+#include "ops/registry.h"
+
+static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__BYTES_ATTR_LIST};
+
+static berth_status infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
+  const berth__window_attrs window = berth__last_window(infer->attrs);
+  const int64_t *taps = infer->attrs[BERTH__LAST_KERNEL].ints;
+  int64_t same, channels;
+  BERTH__TRY(berth__want_rank(infer, 0, 3, 2 + BERTH__WINDOW_AXES, err));
+  BERTH__TRY(berth__window_check(&window, x->rank - 2, err));
+  BERTH__TRY(berth__last_check_kernel(infer, err));
+  if (infer->in_type[1] != BERTH_U8) BERTH__TRY(berth__want_type(infer, 1, BERTH_I8, err));
+  BERTH__TRY(berth__want_rank(infer, 1, x->rank - 1, x->rank - 1, err));
+  for (uint32_t k = 0; k + 2 < x->rank; k++)
+    BERTH__TRY(berth__same_dim(taps[k], weight->dim[k], "`kernel` and weight", &same, err));
+  BERTH__TRY(berth__same_dim(x->dim[x->rank - 1], weight->dim[x->rank - 2], "channels of x and of the weight",
+                             &channels, err));
+  infer->out_shape[0] = *x;
+  infer->out_shape[0].dim[x->rank - 1] = channels;
+  BERTH__TRY(berth__last_infer_windows(infer, &window, taps, &infer->out_shape[0], err));
+  return berth__bytes_check(infer, channels, infer->in_type[1], err);
+}
+
+static int64_t convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
+                        int64_t channel) {
+  const berth_tensor *weight = &b->call->in[1];
+  const int64_t taps = berth__window_taps(&last->window), zero = berth__bytes_weight_zero(b, channel);
+  int64_t sum = 0;
+  for (int64_t tap = 0; tap < taps; tap++) {
+    const int64_t from = berth__last_input(last, pixel, tap);
+    if (from < 0) continue;
+    sum += berth__bytes_x(b, from + channel * last->channel_stride) *
+           (berth__load_i64(weight, tap * last->channels + channel) - zero);
+  }
+  return sum;
+}
+
+static berth_status kernel(const berth_op_call *call, berth_error *err) {
+  berth__last last;
+  berth__bytes b;
+  berth__last_read(call, &last);
+  BERTH__TRY(berth__bytes_read(call, &b, err));
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
+    for (int64_t channel = 0; channel < last.channels; channel++)
+      berth__bytes_store(&b, item * last.channels + channel, channel, convolve(&b, &last, &pixel, channel));
+  }
+  return BERTH_OK;
+}
+
+const berth__family berth__family_qdepthwise = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .required = BERTH__LAST_REQUIRED,
+    .may_lack = BERTH__BYTES_MAY_LACK,
+    .unit_last = 1u,
+    .infer = infer,
+    .items = berth__window_items,
+    .kernel = kernel,
+};

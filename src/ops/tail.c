@@ -1,0 +1,71 @@
+#include "ops/tail.h"
+
+#include <inttypes.h>
+
+static uint32_t extras(uint32_t n_in, uint32_t first) { return n_in > first ? n_in - first : 0; }
+
+berth_status berth__tail_check(const berth__infer *infer, uint32_t first, const berth_attr *code,
+                               const berth_attr *numbers, const berth__shape *out, berth_error *err) {
+  const uint32_t n_extra = extras(infer->n_in, first);
+  berth__chain chain;
+  berth__shape both;
+  if (code->count == 0) {
+    if (n_extra == 0) return BERTH_OK;
+    return berth__fail(err, BERTH_INVALID, "there are %" PRIu32 " operands for the tail, but its `code` is empty",
+                       n_extra);
+  }
+  for (uint32_t k = first; k < infer->n_in; k++) {
+    char extra[BERTH__SHAPE_TEXT], result[BERTH__SHAPE_TEXT];
+    if (infer->in_type[k] == BERTH_TYPE_NONE)
+      return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " is left out; every operand of the tail is needed", k);
+    BERTH__TRY(berth__broadcast(out, &infer->in_shape[k], &both, err));
+    bool grows = both.rank != out->rank;
+    for (uint32_t axis = 0; axis < out->rank && !grows; axis++)
+      grows = berth__dim_is_fixed(out->dim[axis]) && both.dim[axis] != out->dim[axis];
+    if (grows)
+      return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " has shape %s, which is more than the result's %s", k,
+                         berth__shape_text(&infer->in_shape[k], extra), berth__shape_text(out, result));
+  }
+  return berth__chain_read(code, numbers, 1 + n_extra, &chain, err);
+}
+
+berth_status berth__tail_read(berth__tail *tail, const berth_op_call *call, uint32_t first, const berth_attr *code,
+                              const berth_attr *numbers, berth_error *err) {
+  const uint32_t n_extra = extras(call->n_in, first);
+  tail->chain = (berth__chain){.n_steps = 0};
+  tail->out = &call->out[0];
+  tail->extra = call->in + first;
+  if (code->count == 0) return BERTH_OK;
+  BERTH__TRY(berth__chain_read(code, numbers, 1 + n_extra, &tail->chain, err));
+  for (uint32_t k = 0; k < n_extra; k++)
+    berth__broadcast_strides(&tail->extra[k], tail->out->rank, tail->out->dim, tail->stride[k]);
+  return BERTH_OK;
+}
+
+double berth__tail_value(const berth__tail *tail, int64_t index, double value) {
+  double operand[BERTH__CHAIN_OPERANDS];
+  if (tail->chain.n_steps == 0) return value;
+  operand[0] = value;
+  for (uint32_t k = 0; k + 1 < tail->chain.n_operands; k++) {
+    int64_t rest = index, at = 0;
+    for (uint32_t axis = tail->out->rank; axis-- > 0; rest /= tail->out->dim[axis])
+      at += rest % tail->out->dim[axis] * tail->stride[k][axis];
+    operand[1 + k] = berth__load_f64(&tail->extra[k], at);
+  }
+  return berth__chain_value(&tail->chain, operand);
+}
+
+berth_status berth__tail_check_sum(const berth__infer *infer, const berth_attr *adds, const berth__shape *out,
+                                   berth_error *err) {
+  if (adds->i == 0) return BERTH_OK;
+  if (infer->n_in <= BERTH__TAIL_SUM)
+    return berth__fail(err, BERTH_INVALID, "`adds` is set, but operand %u is not there", BERTH__TAIL_SUM);
+  BERTH__TRY(berth__want_type(infer, BERTH__TAIL_SUM, BERTH_F32, err));
+  const berth__shape *sum = &infer->in_shape[BERTH__TAIL_SUM];
+  int64_t same;
+  if (sum->rank != out->rank)
+    return berth__fail(err, BERTH_INVALID, "operand %u is added to the result but has another shape", BERTH__TAIL_SUM);
+  for (uint32_t axis = 0; axis < out->rank; axis++)
+    BERTH__TRY(berth__same_dim(out->dim[axis], sum->dim[axis], "result and what is added to it", &same, err));
+  return BERTH_OK;
+}

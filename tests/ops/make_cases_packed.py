@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""Writes the cases of pack_weights and product. Run by hand: /usr/bin/python3 tests/ops/make_cases_packed.py
+
+Expected values come from numpy in f64. Values are multiples of 1/8, so that sums of products are exact in f32."""
+import numpy as np
+
+from casearrays import Cases
+
+rng = np.random.default_rng(11)
+CODE = {'add': 1, 'mul': 3, 'clamp': 8, 'relu': 22}  # src/ops/chain.def
+
+
+def eighths(*shape, dtype=np.float32):
+    return (rng.integers(-16, 17, shape) / 8).astype(dtype)
+
+
+def packed(w, panel, groups=1):
+    """The definition, literally: columns in equal groups, groups in panels, zeros at the end of each."""
+    w = w.reshape(-1, w.shape[-1])
+    panels = []
+    for group in np.split(w, groups, axis=1):
+        for at in range(0, group.shape[1], panel):
+            part = group[:, at:at + panel]
+            panels.append(np.pad(part, ((0, 0), (0, panel - part.shape[1]))))
+    return np.array(panels, 'f4').reshape(len(panels), w.shape[0], panel)
+
+
+def pack_cases():
+    f = Cases('pack_weights', 'make_cases_packed.py')
+    for name, shape, panel, groups in (('whole', (3, 8), 4, 1), ('padded', (3, 6), 4, 1), ('narrow', (2, 3), 8, 1),
+                                       ('kernel', (2, 2, 3, 5), 4, 1), ('groups', (2, 10), 4, 2), ('one', (1, 1), 1, 1)):
+        w = eighths(*shape)
+        attrs = dict(panel=panel, groups=groups) if groups > 1 else dict(panel=panel)
+        f.case('pack_weights_' + name, 'pack_weights', [w], packed(w, panel, groups), **attrs)
+    w, scale = eighths(2, 3, 6), eighths(6)
+    f.case('pack_weights_scaled', 'pack_weights', [w, scale], packed(w * scale, 4), panel=4)
+    w = eighths(3, 5, dtype=np.float16)
+    f.case('pack_weights_f16', 'pack_weights', [w], packed(w, 4), panel=4)
+    f.case('pack_weights_no_rows', 'pack_weights', [eighths(0, 5)], np.zeros((2, 0, 4), 'f4'), panel=4)
+    f.case('pack_weights_no_columns', 'pack_weights', [eighths(3, 0)], np.zeros((0, 3, 4), 'f4'), panel=4)
+    f.error('pack_weights_panel', 'pack_weights', [eighths(3, 5)], '`panel` is 0, expected 1 or more', panel=0)
+    f.error('pack_weights_no_groups', 'pack_weights', [eighths(3, 5)], '`groups` is 0', panel=4, groups=0)
+    f.error('pack_weights_uneven', 'pack_weights', [eighths(3, 5)], '5 columns do not split into 2 groups', panel=4,
+            groups=2)
+    f.error('pack_weights_scale', 'pack_weights', [eighths(3, 5), eighths(4)], 'columns and scale', panel=4)
+    f.error('pack_weights_rank', 'pack_weights', [eighths(3)], 'operand 0 has shape [3]', panel=4)
+    f.error('pack_weights_type', 'pack_weights', [np.ones((2, 2), 'i4')], 'operand 0 has type i32', panel=4)
+    f.save()
+
+
+def product_cases():
+    f = Cases('product', 'make_cases_packed.py')
+    for name, shape, n, panel in (('packed', (3, 4), 6, 4), ('packed_batch', (2, 2, 3), 5, 4), ('packed_one', (1, 7), 3, 8),
+                                  ('packed_whole', (2, 1, 3, 2), 8, 4)):
+        x, w, bias = eighths(*shape), eighths(shape[-1], n), eighths(n)
+        f.case('product_' + name, 'product', [x, packed(w, panel)], x @ w, columns=n, panel=panel)
+        f.case('product_%s_bias' % name, 'product', [x, packed(w, panel), bias], x @ w + bias, columns=n, panel=panel)
+    for name, a, b in (('plain', (3, 4), (4, 5)), ('plain_batch', (2, 3, 4), (2, 4, 5)),
+                       ('plain_broadcast', (2, 1, 3, 4), (3, 4, 2)), ('plain_wider', (3, 4), (2, 4, 3))):
+        x, w, bias = eighths(*a), eighths(*b), eighths(b[-1])
+        f.case('product_' + name, 'product', [x, w, bias], x @ w + bias, columns=b[-1])
+    tails(f)
+    x, w = eighths(2, 0), np.zeros((2, 0, 4), 'f4')
+    bias = eighths(5)
+    f.case('product_no_inner', 'product', [x, w, bias], np.broadcast_to(bias, (2, 5)).copy(), columns=5, panel=4)
+    errors(f)
+    f.save()
+
+
+def tails(f):
+    x, w, bias = eighths(3, 4), eighths(4, 5), eighths(5)
+    y = x @ w + bias
+    f.case('product_relu', 'product', [x, packed(w, 4), bias], np.maximum(y, 0), columns=5, panel=4,
+           code=[CODE['relu'], 0, 0, 0])
+    f.case('product_clamp', 'product', [x, packed(w, 4), bias], np.clip(y, -1, 2.5).astype('f4'), columns=5, panel=4,
+           code=[CODE['clamp'], 0, 1, 2], numbers=[-1.0, 2.5])
+    other, factor = eighths(3, 5), eighths(3, 1)
+    f.case('product_residual', 'product', [x, packed(w, 4), bias, other, factor], y * factor + other, columns=5,
+           panel=4, code=[CODE['mul'], 0, 2, 0, CODE['add'], 3, 1, 0])
+    f.case('product_residual_plain', 'product', [x, w, None, other], x @ w + other, columns=5,
+           code=[CODE['add'], 0, 1, 0])
+    f.case('product_adds', 'product', [x, packed(w, 4), bias, other], y + other, columns=5, panel=4, adds=1)
+    f.case('product_adds_relu', 'product', [x, w, None, other], np.maximum(x @ w + other, 0), columns=5, adds=1,
+           code=[CODE['relu'], 0, 0, 0])
+    f.case('product_adds_tail', 'product', [x, packed(w, 4), bias, other, factor], (y + other) * factor, columns=5,
+           panel=4, adds=1, code=[CODE['mul'], 0, 1, 0])
+    f.error('product_adds_nothing', 'product', [x, w], '`adds` is set', columns=5, adds=1)
+    f.error('product_adds_other', 'product', [x, w, None, eighths(5)], 'has another shape', columns=5, adds=1)
+    f.error('product_adds_wider', 'product', [x, w, None, eighths(3, 6)], 'result and what is added to it', columns=5,
+            adds=1)
+
+
+def errors(f):
+    x, w = eighths(3, 4), eighths(4, 5)
+    f.error('product_inner', 'product', [eighths(3, 5), packed(w, 4)], 'extents 5 and 4 differ', columns=5, panel=4)
+    f.error('product_columns', 'product', [x, packed(w, 4)], 'panels of `columns` and of operand 1', columns=9, panel=4)
+    f.error('product_panel', 'product', [x, packed(w, 4)], 'panel', columns=5, panel=3)
+    f.error('product_plain_columns', 'product', [x, w], '`columns` and columns of operand 1', columns=4)
+    f.error('product_plain_inner', 'product', [eighths(3, 5), w], 'columns of operand 0 and rows', columns=5)
+    f.error('product_batches', 'product', [eighths(2, 3, 4), eighths(3, 4, 5)], 'do not broadcast', columns=5)
+    f.error('product_bias', 'product', [x, packed(w, 4), eighths(4)], '`columns` and bias', columns=5, panel=4)
+    f.error('product_rank', 'product', [eighths(4), packed(w, 4)], 'operand 0 has shape [4]', columns=5, panel=4)
+    f.error('product_type', 'product', [eighths(3, 4, dtype=np.float64), packed(w, 4)], 'operand 0 has type f64',
+            columns=5, panel=4)
+    f.error('product_negative', 'product', [x, w], '`columns` is negative', columns=-1)
+    f.error('product_extra', 'product', [x, w, None, eighths(2, 3, 5)], 'more than the result', columns=5,
+            code=[CODE['add'], 0, 1, 0])
+
+
+pack_cases()
+product_cases()
