@@ -81,7 +81,7 @@ static void start(fixture *f, const char *graph_text, uint32_t flags) {
   TEST_OK(berth_graph_parse(f->ctx, graph_text, strlen(graph_text), &f->graph, &err));
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
-  plan.flags = flags;
+  plan.flags = flags | BERTH_PLAN_REFERENCE; /* nothing is fused */
   desc.plan = &plan;
   desc.flags = BERTH_SESSION_CHECKED;
   TEST_OK(berth_session_create(f->graph, &desc, &f->session, &err));

@@ -53,18 +53,15 @@ static void close_cpu(berth__engine *engine) {
   berth__free(engine->ctx, engine);
 }
 
-uint64_t berth__cpu_scratch_each(const berth__op *op, const berth_op_call *call) {
-  uint64_t each = op->family->scratch != NULL ? op->family->scratch(call) : 0;
-  return berth__align_up(each, 64, &each) ? each : UINT64_MAX;
-}
-
-static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads) {
-  uint64_t each = berth__cpu_scratch_each(op, call), total;
-  return berth__mul_u64(each, berth__op_items(op, call) > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
+static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags) {
+  const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
+  uint64_t total;
+  return berth__mul_u64(choice.scratch_each, choice.items > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
 }
 
 static berth__limits limits(void) {
-  return (berth__limits){.device = "cpu", .min_align = 16, .max_block = 0, .scratch = scratch};
+  return (berth__limits){
+      .device = "cpu", .min_align = 16, .max_block = 0, .scratch = scratch, .has_prelude = true, .lower = berth__cpu_lower};
 }
 
 const berth__device berth__cpu_device = {
@@ -83,6 +80,7 @@ const berth__device berth__cpu_device = {
     .program_create = berth__cpu_program_create,
     .program_destroy = berth__cpu_program_destroy,
     .program_bind = berth__cpu_program_bind,
+    .prepare = berth__cpu_prepare,
     .shapes = berth__cpu_shapes,
     .run = berth__cpu_run,
 };

@@ -3,6 +3,7 @@
 #define BERTH_DEVICE_CPU_CPU_H
 
 #include "base/thread.h"
+#include "device/cpu/kernel.h"
 #include "device/device.h"
 
 struct berth__engine {
@@ -28,10 +29,21 @@ berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *
 void berth__cpu_program_destroy(berth__program *program);
 berth_status berth__cpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                      berth_error *err);
+berth_status berth__cpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
 berth__shape *berth__cpu_shapes(berth__program *program);
 berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err);
-/* Scratch of one worker, rounded so that every worker's share is aligned. */
-uint64_t berth__cpu_scratch_each(const berth__op *op, const berth_op_call *call);
+
+/* lower.c: rewrites a bound graph for the fast kernels. */
+berth_status berth__cpu_lower(berth_graph *graph, uint32_t flags, berth_error *err);
+
+/* choose.c: what runs a call. */
+typedef struct berth__cpu_choice {
+  const char *name; /* of the fast kernel; NULL: it is the op's reference kernel */
+  berth_status (*run)(const berth_op_call *call, berth_error *err);
+  int64_t items, grain;
+  uint64_t scratch_each; /* for one worker, rounded so that every worker's share is aligned */
+} berth__cpu_choice;
+berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags);
 
 /* extents.c: the extents that turn out smaller than planned. */
 typedef struct berth__extents berth__extents;

@@ -9,8 +9,7 @@ typedef struct call {
   const berth__op *op;
   uint32_t step, node;
   berth_op_call args; /* without scratch and range */
-  int64_t items, grain;
-  uint64_t scratch_each; /* a worker */
+  berth__cpu_choice how;
   unsigned char *scratch;
   bool has_bounds; /* extents, items and grain are found when it runs */
   size_t jump;     /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
@@ -28,7 +27,7 @@ struct berth__program {
   berth__engine *engine;
   const berth_plan *plan;
   call *calls;
-  size_t n_calls;
+  size_t n_calls, n_prelude;  /* the first ones run once */
   berth_tensor *tensors;      /* of all calls, one after the other: operands, results */
   failure *failures;          /* one a worker */
   const uint8_t **conditions; /* one a guard: where its condition lies */
@@ -71,23 +70,6 @@ static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
   return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node) && !choice_is_done(plan, node);
 }
 
-/* Pieces smaller than this are not worth waking a thread for; a product does more with each byte than it moves. */
-#define PIECE_BYTES (64 << 10)
-
-static int64_t choose_grain(const call *c) {
-  berth__op_code code = c->op->code;
-  bool heavy = code == BERTH__OP_matmul || code == BERTH__OP_conv || code == BERTH__OP_conv_transpose ||
-               code == BERTH__OP_attention || code == BERTH__OP_CUSTOM;
-  uint64_t bytes = 0;
-  if (c->items <= 1) return 1;
-  for (uint32_t i = 0; i < c->args.n_in; i++)
-    bytes += (uint64_t)berth__count(&c->args.in[i]) * berth_type_size(c->args.in[i].type);
-  for (uint32_t i = 0; i < c->args.n_out; i++)
-    bytes += (uint64_t)berth__count(&c->args.out[i]) * berth_type_size(c->args.out[i].type);
-  uint64_t each = bytes / (uint64_t)c->items + 1, wanted = heavy ? PIECE_BYTES / 16 : PIECE_BYTES;
-  return (int64_t)(wanted / each) + 1;
-}
-
 static void add_call(berth__program *program, uint32_t step, berth_tensor *tensors) {
   const berth_plan *plan = program->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
@@ -107,9 +89,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
                             .attrs = node->attrs,
                             .n_attrs = node->op->family->n_attrs,
                             .user = berth__op_user(node->op)};
-  c->items = berth__op_items(node->op, &c->args);
-  c->grain = choose_grain(c);
-  c->scratch_each = berth__cpu_scratch_each(node->op, &c->args);
+  c->how = berth__cpu_choose(node->op, &c->args, plan->flags);
   c->has_bounds = berth__extents_concern(plan, node);
 }
 
@@ -155,6 +135,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     if (!needs_kernel(plan, node)) continue;
     add_call(program, step, tensors);
     tensors += node->n_in + node->n_out;
+    if (step < plan->n_prelude) program->n_prelude = program->n_calls;
   }
   link_loops(program);
   BERTH__TRY(berth__extents_create(plan, &program->extents, err));
@@ -221,17 +202,20 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
 typedef struct running {
   const berth__program *program;
   const call *call;
+  int64_t first; /* item where the range begins that is shared out */
 } running;
 
 static void run_range(void *user, uint32_t worker, int64_t begin, int64_t end) {
   const running *r = user;
   failure *failed = &r->program->failures[worker];
   berth_op_call args = r->call->args;
+  begin += r->first;
+  end += r->first;
   args.begin = begin;
   args.end = end;
-  args.scratch = r->call->scratch != NULL ? r->call->scratch + worker * r->call->scratch_each : NULL;
+  args.scratch = r->call->scratch != NULL ? r->call->scratch + worker * r->call->how.scratch_each : NULL;
   berth_error error = {.status = BERTH_OK};
-  berth_status status = r->call->op->family->kernel(&args, &error);
+  berth_status status = r->call->how.run(&args, &error);
   if (status == BERTH_OK || (failed->status != BERTH_OK && failed->item < begin)) return;
   failed->status = status;
   failed->item = begin;
@@ -261,9 +245,12 @@ static berth_status settle(berth__program *program, call *c, berth_error *err) {
   berth_op_call args = c->args;
   args.scratch = c->scratch;
   BERTH__TRY(berth__extents_find(program->extents, node, tensors, &args, err));
-  c->items = berth__op_items(c->op, &c->args);
-  c->grain = choose_grain(c);
-  if (berth__cpu_scratch_each(c->op, &c->args) <= c->scratch_each) return BERTH_OK;
+  const uint64_t planned = c->how.scratch_each;
+  c->how = berth__cpu_choose(c->op, &c->args, program->plan->flags);
+  if (c->how.scratch_each > planned) c->how = berth__cpu_choose(c->op, &c->args, BERTH_PLAN_REFERENCE);
+  const bool fits = c->how.scratch_each <= planned;
+  c->how.scratch_each = planned; /* workers' shares stay where they are */
+  if (fits) return BERTH_OK;
   return berth__fail(err, BERTH_INFEASIBLE, "node '%s' (%s) needs more scratch than was planned",
                      program->plan->graph->values[node->out[0]].name, c->op->name);
 }
@@ -277,12 +264,38 @@ static berth_status run_call(berth__program *program, call *c, const berth__obse
   double start = observer->call != NULL ? berth__now_ms() : 0;
   if (c->has_bounds) BERTH__TRY(settle(program, c, err));
   if (program->watch != NULL) berth__watch_before(program->watch, c->step);
-  if (c->items > 0) berth__pool_run(program->engine->pool, c->items, c->grain, run_range, &r);
+  if (c->how.items > 0) berth__pool_run(program->engine->pool, c->how.items, c->how.grain, run_range, &r);
   BERTH__TRY(collect_failure(program, c, err));
   if (program->watch != NULL) BERTH__TRY(berth__watch_after(program->watch, c->step, err));
   if (observer->call != NULL)
     observer->call(observer->user, c->step, c->node, c->args.out, c->args.n_out, berth__now_ms() - start);
   return BERTH_OK;
+}
+
+/* Weights are read from their file in pieces, and the observer lets go of what was read: a weight is never in memory as
+ * a whole both in the file and in the arena. */
+#define PREPARE_PIECES 16
+
+static berth_status prepare_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
+  const int64_t each = c->how.items / PREPARE_PIECES + 1;
+  if (program->watch != NULL || c->how.items <= 1) return run_call(program, c, observer, err);
+  for (int64_t first = 0; first < c->how.items; first += each) {
+    running r = {.program = program, .call = c, .first = first};
+    const int64_t n = c->how.items - first < each ? c->how.items - first : each;
+    berth__pool_run(program->engine->pool, n, c->how.grain, run_range, &r);
+    BERTH__TRY(collect_failure(program, c, err));
+    observer->call(observer->user, c->step, c->node, c->args.out, c->args.n_out, 0);
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err) {
+  berth_status status = BERTH_OK;
+  if (program->watch != NULL) berth__watch_start(program->watch, program->base);
+  for (size_t i = 0; i < program->n_prelude && status == BERTH_OK; i++)
+    status = prepare_call(program, &program->calls[i], observer, err);
+  if (program->watch != NULL) berth__watch_stop(program->watch);
+  return status;
 }
 
 /* The outermost condition need not be asked first: what a step left undone leaves behind is not looked at otherwise. */
@@ -304,11 +317,13 @@ static size_t next_call(const berth__program *program, size_t index) {
 berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
-  for (size_t i = 0; i < program->n_calls && status == BERTH_OK;) {
+  berth__pool_begin(program->engine->pool);
+  for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = is_needed(program, program->calls[i].step);
     if (runs) status = run_call(program, &program->calls[i], observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }
+  berth__pool_end(program->engine->pool);
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }

@@ -1,0 +1,28 @@
+# The fast kernels of the CPU: every file of src/device/cpu/kernels is compiled once for each instruction set.
+include(CheckCCompilerFlag)
+file(GLOB kernel_sources CONFIGURE_DEPENDS src/device/cpu/kernels/*.c)
+
+function(berth_kernels isa)
+  add_library(berth_kernels_${isa} OBJECT ${kernel_sources})
+  set_target_properties(berth_kernels_${isa} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(berth_kernels_${isa} PRIVATE include src)
+  target_compile_definitions(berth_kernels_${isa} PRIVATE BERTH__ISA=${isa})
+  target_compile_options(berth_kernels_${isa} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast ${ARGN})
+  target_link_libraries(berth_kernels_${isa} PRIVATE berth_options)
+  set(kernel_objects ${kernel_objects} $<TARGET_OBJECTS:berth_kernels_${isa}> PARENT_SCOPE)
+endfunction()
+
+berth_kernels(portable)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  check_c_compiler_flag("-mavx2 -mfma -mf16c" BERTH_HAS_AVX2)
+  check_c_compiler_flag("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni" BERTH_HAS_AVX512)
+  if(BERTH_HAS_AVX2)
+    berth_kernels(avx2 -mavx2 -mfma -mf16c)
+    target_compile_definitions(berth_objects PRIVATE BERTH__HAS_AVX2)
+  endif()
+  if(BERTH_HAS_AVX512)
+    berth_kernels(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c
+                  -mprefer-vector-width=512)
+    target_compile_definitions(berth_objects PRIVATE BERTH__HAS_AVX512)
+  endif()
+endif()

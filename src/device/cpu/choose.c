@@ -1,0 +1,48 @@
+/* What runs a call: a fast kernel or the reference kernel, in how many pieces, with how much scratch. The same answer
+ * when a plan is made and when its program is. */
+#include "base/math.h"
+#include "device/cpu/cpu.h"
+
+/* Pieces smaller than this are not worth waking a thread for; a product does more with each byte than it moves. */
+#define PIECE_BYTES (64 << 10)
+
+static bool is_heavy(berth__op_code code) {
+  return code == BERTH__OP_matmul || code == BERTH__OP_conv || code == BERTH__OP_conv_transpose ||
+         code == BERTH__OP_attention || code == BERTH__OP_CUSTOM;
+}
+
+static int64_t grain_by_bytes(const berth__op *op, const berth_op_call *call, int64_t items) {
+  uint64_t bytes = 0;
+  if (items <= 1) return 1;
+  for (uint32_t i = 0; i < call->n_in; i++)
+    bytes += (uint64_t)berth__count(&call->in[i]) * berth_type_size(call->in[i].type);
+  for (uint32_t i = 0; i < call->n_out; i++)
+    bytes += (uint64_t)berth__count(&call->out[i]) * berth_type_size(call->out[i].type);
+  uint64_t each = bytes / (uint64_t)items + 1, wanted = is_heavy(op->code) ? PIECE_BYTES / 16 : PIECE_BYTES;
+  return (int64_t)(wanted / each) + 1;
+}
+
+static bool is_empty(const berth_op_call *call) {
+  for (uint32_t i = 0; i < call->n_out; i++)
+    if (berth__count(&call->out[i]) != 0) return false;
+  return true;
+}
+
+static int64_t items_of(const berth__op *op, const berth__cpu_kernel *fast, const berth_op_call *call) {
+  if (fast == NULL) return berth__op_items(op, call);
+  if (is_empty(call)) return 0;
+  return fast->items != NULL ? fast->items(call) : 1;
+}
+
+berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags) {
+  const bool only_reference = (plan_flags & BERTH_PLAN_REFERENCE) != 0;
+  const berth__cpu_kernel *fast = only_reference ? NULL : berth__cpu_kernel_find(berth__cpu_isa_used(), op, call);
+  uint64_t (*scratch)(const berth_op_call *) = fast != NULL ? fast->scratch : op->family->scratch;
+  berth__cpu_choice choice = {.name = fast != NULL ? fast->name : NULL,
+                              .run = fast != NULL ? fast->run : op->family->kernel,
+                              .items = items_of(op, fast, call)};
+  const uint64_t each = scratch != NULL ? scratch(call) : 0;
+  if (!berth__align_up(each, 64, &choice.scratch_each)) choice.scratch_each = UINT64_MAX;
+  choice.grain = fast != NULL && fast->grain != NULL ? fast->grain(call) : grain_by_bytes(op, call, choice.items);
+  return choice;
+}

@@ -1,0 +1,63 @@
+/* Which instruction set the fast kernels use. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cpu/kernel.h"
+
+extern const berth__cpu_isa berth__isa_portable;
+#ifdef BERTH__HAS_AVX2
+extern const berth__cpu_isa berth__isa_avx2;
+#endif
+#ifdef BERTH__HAS_AVX512
+extern const berth__cpu_isa berth__isa_avx512;
+#endif
+
+typedef struct candidate {
+  const berth__cpu_isa *isa;
+  bool (*is_there)(void);
+} candidate;
+
+static bool always(void) { return true; }
+#ifdef BERTH__HAS_AVX2
+static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+#ifdef BERTH__HAS_AVX512
+static bool has_avx512(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+static const candidate candidates[] = {
+#ifdef BERTH__HAS_AVX512
+    {&berth__isa_avx512, has_avx512},
+#endif
+#ifdef BERTH__HAS_AVX2
+    {&berth__isa_avx2, has_avx2},
+#endif
+    {&berth__isa_portable, always},
+};
+#define N_CANDIDATES (sizeof candidates / sizeof *candidates)
+
+const berth__cpu_isa *berth__cpu_isa_at(uint32_t index) {
+  for (size_t i = 0; i < N_CANDIDATES; i++)
+    if (candidates[i].is_there() && index-- == 0) return candidates[i].isa;
+  return NULL;
+}
+
+const berth__cpu_isa *berth__cpu_isa_used(void) {
+  const char *wanted = getenv("BERTH_CPU_ISA");
+  for (uint32_t i = 0; wanted != NULL && berth__cpu_isa_at(i) != NULL; i++)
+    if (strcmp(berth__cpu_isa_at(i)->name, wanted) == 0) return berth__cpu_isa_at(i);
+  return berth__cpu_isa_at(0);
+}
+
+const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_isa *isa, const berth__op *op,
+                                                const berth_op_call *call) {
+  if (op->custom != NULL) return NULL;
+  for (const berth__cpu_kernel *const *table = isa->tables; *table != NULL; table++)
+    for (const berth__cpu_kernel *kernel = *table; kernel->name != NULL; kernel++)
+      if (kernel->code == op->code && (kernel->takes == NULL || kernel->takes(call))) return kernel;
+  return NULL;
+}

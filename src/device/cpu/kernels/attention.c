@@ -1,0 +1,450 @@
+/* attention, f32: blocks of keys go by with a running maximum and sum, so the scores of a block are all there ever is.
+ *
+ * Queries lie side by side in the lanes of vectors (a tile of WIDTH of them), keys one below the other. Both products
+ * then broadcast elements of k and v where these lie, whatever their strides, and everything that a softmax does is
+ * done between whole vectors. Few queries (decoding) are done one by one, along the rows of k and v.
+ *
+ * Results that are not finite are left to the reference kernel, which knows what may not be seen. */
+#include <float.h>
+
+#include "device/cpu/kernels/vec.h"
+#include "ops/attention.h"
+
+#define WIDTH VF_PANEL
+#define KEYS 64
+#define FEW 4 /* queries of a head that are not worth a tile */
+#if VF_LANES == 16
+#define ROWS 8 /* sums of a tile that stay in registers: ROWS times WIDTH */
+#else
+#define ROWS 4
+#endif
+#define UNROLL _Pragma("GCC unroll 16")
+
+typedef struct job {
+  berth__attention a;
+  const float *q, *k, *v;
+  float *out;
+  float *query;        /* [D][WIDTH], scaled */
+  float *score;        /* [KEYS][WIDTH], weights later */
+  float *beside;       /* [KEYS][WIDTH], or one a key: what is added to the scores */
+  float *sum;          /* [Dv][WIDTH] */
+  float *most, *total; /* [WIDTH]: largest score so far; sum of the weights */
+  float *first, *last; /* [WIDTH]: the keys that a query sees */
+  bool has_beside, has_beside_rows;
+} job;
+
+/* Queries [row, row + n_rows) of a head; keys [first, last) are those that any of them sees. */
+typedef struct block {
+  int64_t batch, head, row, n_rows, first, last;
+  const float *k, *v; /* key 0 */
+  int vectors;        /* of the tile that are in use */
+} block;
+
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* exp(x) for x <= 0, NaN for NaN; 0 where that is below the normal numbers. */
+static inline vf exp_down(vf x) {
+  const vf rounder = vf_set1(12582912.0f); /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
+  x = vf_max(vf_set1(-88.0f), x);
+  const vf shifted = vf_fma(x, vf_set1(1.44269504f), rounder), n = shifted - rounder;
+  const vf r = vf_fnma(n, vf_set1(0.693147181f), x);
+  vf p = vf_set1(0.00829761941f);
+  p = vf_fma(p, r, vf_set1(0.0419156291f));
+  p = vf_fma(p, r, vf_set1(0.166675761f));
+  p = vf_fma(p, r, vf_set1(0.499988914f));
+  p = vf_fma(p, r, vf_set1(0.999999702f));
+  p = vf_fma(p, r, vf_set1(1.00000012f));
+  const vi power = vi_add(vi_shift_left(vf_bits(shifted), 23), vi_set1(127 << 23)); /* 2^n; 0 for n = -127 */
+  return p * vf_from_bits(power);
+}
+
+/* ---- Products ---- */
+
+/* out[r] (+)= sum over i < n of a[r * a_row + i * a_step] * b[i], where out and b have rows of WIDTH. */
+static inline __attribute__((always_inline)) void multiply_tile(const float *a, int64_t a_row, int64_t a_step,
+                                                                const float *b, int64_t n, float *out, bool adds,
+                                                                const int rows, const int vectors) {
+  vf sum[ROWS][2];
+  const float *at[ROWS];
+  UNROLL for (int r = 0; r < rows; r++) {
+    at[r] = a + r * a_row;
+    UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = adds ? vf_load(out + r * WIDTH + v * VF_LANES) : vf_zero();
+  }
+  for (int64_t i = 0; i < n; i++, b += WIDTH) {
+    vf lane[2];
+    UNROLL for (int v = 0; v < vectors; v++) lane[v] = vf_load(b + v * VF_LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vf factor = vf_set1(at[r][i * a_step]);
+      UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = vf_fma(factor, lane[v], sum[r][v]);
+    }
+  }
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+      vf_store(out + r * WIDTH + v * VF_LANES, sum[r][v]);
+}
+
+static inline __attribute__((always_inline)) void multiply_rows(const float *a, int64_t a_row, int64_t a_step,
+                                                                const float *b, int64_t n, float *out, bool adds,
+                                                                int64_t n_rows, const int vectors) {
+  int64_t r = 0;
+  for (; r + ROWS <= n_rows; r += ROWS)
+    multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS, vectors);
+  for (; r + ROWS / 2 <= n_rows; r += ROWS / 2)
+    multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS / 2, vectors);
+  for (; r < n_rows; r++) multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
+}
+
+static void multiply(const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t n, float *out, bool adds,
+                     int64_t n_rows, int vectors) {
+  if (vectors == 2 && a_step == 1)
+    multiply_rows(a, a_row, 1, b, n, out, adds, n_rows, 2);
+  else if (vectors == 2 && a_row == 1)
+    multiply_rows(a, 1, a_step, b, n, out, adds, n_rows, 2);
+  else if (vectors == 2)
+    multiply_rows(a, a_row, a_step, b, n, out, adds, n_rows, 2);
+  else
+    multiply_rows(a, a_row, a_step, b, n, out, adds, n_rows, 1);
+}
+
+/* ---- Tiles in and out ---- */
+
+/* The queries as columns, lanes without one as 0. */
+static void load_queries(const job *j, const block *b) {
+  const berth__heads *h = &j->a.q;
+  const float *q = j->q + berth__heads_at(h, b->batch, b->head, b->row);
+  const vf scale = vf_set1((float)j->a.scale);
+  for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES)
+    for (int64_t d = 0; d < h->size; d += VF_LANES) {
+      vf x[VF_LANES];
+      const int64_t n = vf_tail(h->size - d);
+      for (int64_t i = 0; i < VF_LANES; i++) {
+        float line[VF_LANES] = {0};
+        const float *row = q + (lane + i) * h->row_stride + d * h->stride;
+        x[i] = vf_zero();
+        if (lane + i >= b->n_rows) continue;
+        if (h->stride == 1) {
+          x[i] = vf_load_n(row, n) * scale;
+          continue;
+        }
+        for (int64_t e = 0; e < n; e++) line[e] = row[e * h->stride];
+        x[i] = vf_load(line) * scale;
+      }
+      vf_transpose(x);
+      for (int64_t i = 0; i < n; i++) vf_store(j->query + (d + i) * WIDTH + lane, x[i]);
+    }
+}
+
+static void store_results(const job *j, const block *b) {
+  const berth__heads *h = &j->a.out;
+  float *out = j->out + berth__heads_at(h, b->batch, b->head, b->row);
+  for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
+    const vf total = vf_load(j->total + lane);
+    const vf factor = vf_pick_eq(total, vf_zero(), vf_zero(), vf_set1(1.0f) / total);
+    for (int64_t d = 0; d < j->a.v.size; d += VF_LANES) {
+      vf x[VF_LANES];
+      const int64_t n = vf_tail(j->a.v.size - d);
+      for (int64_t i = 0; i < VF_LANES; i++)
+        x[i] = factor * (i < n ? vf_load(j->sum + (d + i) * WIDTH + lane) : vf_zero());
+      vf_transpose(x);
+      for (int64_t i = 0; i < VF_LANES && lane + i < b->n_rows; i++)
+        vf_store_n(out + (lane + i) * h->row_stride + d, x[i], n);
+    }
+  }
+}
+
+static bool is_finite(const job *j, const block *b) {
+  vf probe = vf_zero();
+  for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
+    probe = probe + vf_load(j->total + lane) * vf_zero();
+    for (int64_t d = 0; d < j->a.v.size; d++) probe = vf_fma(vf_load(j->sum + d * WIDTH + lane), vf_zero(), probe);
+  }
+  return vf_sum(probe) == 0;
+}
+
+/* ---- Masks and biases ---- */
+
+static float beside_at(const berth__attention *a, int64_t batch, int64_t head, int64_t row, int64_t key) {
+  const int64_t *m = a->mask_stride, *s = a->bias_stride;
+  if (a->mask != NULL && !((const uint8_t *)a->mask->data)[batch * m[0] + head * m[1] + row * m[2] + key * m[3]])
+    return -INFINITY;
+  if (a->bias == NULL) return 0;
+  return ((const float *)a->bias->data)[batch * s[0] + head * s[1] + row * s[2] + key * s[3]];
+}
+
+/* A bias by query and key without a mask, keys beside each other: turned a square at a time. */
+static void turn_bias(const job *j, const block *b, int64_t key, int64_t n) {
+  const int64_t *s = j->a.bias_stride;
+  const float *bias = (const float *)j->a.bias->data + b->batch * s[0] + b->head * s[1] + b->row * s[2] + key;
+  for (int64_t lane = 0; lane < b->n_rows; lane += VF_LANES)
+    for (int64_t i = 0; i < n; i += VF_LANES) {
+      vf x[VF_LANES];
+      for (int64_t k = 0; k < VF_LANES; k++)
+        x[k] = lane + k < b->n_rows ? vf_load_n(bias + (lane + k) * s[2] + i, vf_tail(n - i)) : vf_zero();
+      vf_transpose(x);
+      for (int64_t k = 0; k < vf_tail(n - i); k++) vf_store(j->beside + (i + k) * WIDTH + lane, x[k]);
+    }
+}
+
+static void load_beside(const job *j, const block *b, int64_t key, int64_t n) {
+  if (!j->has_beside) return;
+  if (j->has_beside_rows && j->a.mask == NULL && j->a.bias_stride[3] == 1) {
+    turn_bias(j, b, key, n);
+    return;
+  }
+  for (int64_t i = 0; i < n && !j->has_beside_rows; i++)
+    j->beside[i] = beside_at(&j->a, b->batch, b->head, b->row, key + i);
+  for (int64_t lane = 0; lane < b->n_rows && j->has_beside_rows; lane++)
+    for (int64_t i = 0; i < n; i++)
+      j->beside[i * WIDTH + lane] = beside_at(&j->a, b->batch, b->head, b->row + lane, key + i);
+}
+
+/* ---- Softmax ---- */
+
+/* Adds what stands beside the scores of keys [key, key + n) and hides those past the edges; gives the largest. */
+static vf mend(const job *j, const block *b, int64_t key, int64_t n, int64_t lane) {
+  const vf first = vf_load(j->first + lane), last = vf_load(j->last + lane), hidden = vf_set1(-INFINITY);
+  const bool is_edge = (float)key < j->first[b->n_rows - 1] || (float)(key + n) > j->last[0];
+  vf most = vf_load(j->most + lane);
+  for (int64_t i = 0; i < n; i++) {
+    float *at = j->score + i * WIDTH + lane;
+    vf x = vf_load(at);
+    if (j->has_beside) x = x + (j->has_beside_rows ? vf_load(j->beside + i * WIDTH + lane) : vf_set1(j->beside[i]));
+    if (is_edge) {
+      const vf place = vf_set1((float)(key + i));
+      x = vf_pick_lt(place, first, hidden, vf_pick_lt(place, last, x, hidden));
+    }
+    if (is_edge || j->has_beside) vf_store(at, x);
+    most = vf_max(most, x);
+  }
+  return most;
+}
+
+/* Scores become weights; sums that were taken with another maximum are brought to this one. */
+static void weigh(const job *j, const block *b, int64_t key, int64_t n) {
+  for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
+    const vf before = vf_load(j->most + lane), most = mend(j, b, key, n, lane);
+    const vf factor = exp_down(before - most);
+    vf total = vf_load(j->total + lane) * factor;
+    for (int64_t i = 0; i < n; i++) {
+      const vf weight = exp_down(vf_load(j->score + i * WIDTH + lane) - most);
+      vf_store(j->score + i * WIDTH + lane, weight);
+      total = total + weight;
+    }
+    vf_store(j->most + lane, most);
+    vf_store(j->total + lane, total);
+    for (int64_t d = 0; d < j->a.v.size && key > b->first; d++) {
+      float *sum = j->sum + d * WIDTH + lane;
+      vf_store(sum, vf_load(sum) * factor);
+    }
+  }
+}
+
+static void start_block(const job *j, block *b) {
+  int64_t first, last;
+  for (int64_t lane = 0; lane < WIDTH; lane++) {
+    berth__attention_range(&j->a, b->row + smaller(lane, b->n_rows - 1), &first, &last);
+    j->first[lane] = (float)first;
+    j->last[lane] = (float)last;
+    j->most[lane] = -FLT_MAX;
+    j->total[lane] = 0;
+    if (lane == 0) b->first = first;
+    b->last = last;
+  }
+  memset(j->sum, 0, (size_t)(j->a.v.size * WIDTH) * sizeof *j->sum);
+  if (j->has_beside_rows) memset(j->beside, 0, KEYS * WIDTH * sizeof *j->beside);
+}
+
+/* The same queries with the reference kernel, whose items are queries. */
+static berth_status leave(const job *j, const block *b, berth_error *err) {
+  berth_op_call call = *j->a.call;
+  call.begin = (b->batch * j->a.q.heads + b->head) * j->a.q.length + b->row;
+  call.end = call.begin + b->n_rows;
+  return ((const berth__op *)call.user)->family->kernel(&call, err);
+}
+
+static berth_status attend_tile(const job *j, block *b, berth_error *err) {
+  start_block(j, b);
+  load_queries(j, b);
+  for (int64_t key = b->first; key < b->last; key += KEYS) {
+    const int64_t n = smaller(KEYS, b->last - key);
+    load_beside(j, b, key, n);
+    multiply(b->k + key * j->a.k.row_stride, j->a.k.row_stride, j->a.k.stride, j->query, j->a.q.size, j->score, false,
+             n, b->vectors);
+    weigh(j, b, key, n);
+    multiply(b->v + key * j->a.v.row_stride, j->a.v.stride, j->a.v.row_stride, j->score, n, j->sum, true, j->a.v.size,
+             b->vectors);
+  }
+  if (!is_finite(j, b)) return leave(j, b, err);
+  store_results(j, b);
+  return BERTH_OK;
+}
+
+/* ---- One query ---- */
+
+#define AT_ONCE 4 /* keys, or vectors of a row of v */
+
+static inline vf dot_step(const float *a, const float *b, int64_t n, vf sum) {
+  return n == VF_LANES ? vf_fma(vf_load(a), vf_load(b), sum) : vf_fma(vf_load_n(a, n), vf_load_n(b, n), sum);
+}
+
+static void score_row(const job *j, const block *b) {
+  const float *q = j->q + berth__heads_at(&j->a.q, b->batch, b->head, b->row);
+  const int64_t size = j->a.q.size, stride = j->a.k.row_stride;
+  int64_t key = b->first;
+  for (int64_t d = 0; d < size; d++) j->query[d] = q[d * j->a.q.stride] * (float)j->a.scale;
+  for (; key + AT_ONCE <= b->last; key += AT_ONCE) {
+    vf sum[AT_ONCE];
+    const float *k = b->k + key * stride;
+    UNROLL for (int i = 0; i < AT_ONCE; i++) sum[i] = vf_zero();
+    for (int64_t d = 0; d < size; d += VF_LANES)
+      UNROLL for (int i = 0; i < AT_ONCE; i++) sum[i] =
+          dot_step(j->query + d, k + i * stride + d, vf_tail(size - d), sum[i]);
+    UNROLL for (int i = 0; i < AT_ONCE; i++) j->score[key - b->first + i] = vf_sum(sum[i]);
+  }
+  for (; key < b->last; key++) {
+    vf sum = vf_zero();
+    for (int64_t d = 0; d < size; d += VF_LANES)
+      sum = dot_step(j->query + d, b->k + key * stride + d, vf_tail(size - d), sum);
+    j->score[key - b->first] = vf_sum(sum);
+  }
+  for (key = b->first; key < b->last && j->has_beside; key++)
+    j->score[key - b->first] += beside_at(&j->a, b->batch, b->head, b->row, key);
+}
+
+/* Scores of n keys become weights; gives their sum. */
+static float weigh_row(float *score, int64_t n) {
+  vf most = vf_set1(-FLT_MAX), total = vf_zero();
+  const int64_t whole = n - n % VF_LANES;
+  for (int64_t i = 0; i < whole; i += VF_LANES) most = vf_max(most, vf_load(score + i));
+  float largest = vf_most(most);
+  for (int64_t i = whole; i < n; i++) largest = score[i] > largest ? score[i] : largest;
+  for (int64_t i = 0; i < n; i += VF_LANES) {
+    vf_store_n(score + i, exp_down(vf_load_n(score + i, vf_tail(n - i)) - vf_set1(largest)), vf_tail(n - i));
+    total = total + vf_load_n(score + i, vf_tail(n - i));
+  }
+  return vf_sum(total);
+}
+
+/* Columns [d, d + columns) of the result, at most AT_ONCE vectors; gives something times 0. */
+static inline __attribute__((always_inline)) vf sum_columns(const job *j, const block *b, int64_t d, int64_t columns,
+                                                            float factor, float *out, const int vectors) {
+  vf sum[AT_ONCE], probe = vf_zero();
+  const float *v = b->v + b->first * j->a.v.row_stride + d;
+  const int64_t n = columns - (vectors - 1) * VF_LANES; /* of the last vector */
+  UNROLL for (int i = 0; i < vectors; i++) sum[i] = vf_zero();
+  for (int64_t key = 0; key < b->last - b->first; key++, v += j->a.v.row_stride) {
+    const vf weight = vf_set1(j->score[key]);
+    UNROLL for (int i = 0; i < vectors - 1; i++) sum[i] = vf_fma(weight, vf_load(v + i * VF_LANES), sum[i]);
+    sum[vectors - 1] = vf_fma(weight, vf_load_n(v + (vectors - 1) * VF_LANES, n), sum[vectors - 1]);
+  }
+  UNROLL for (int i = 0; i < vectors; i++) {
+    vf_store_n(out + d + i * VF_LANES, sum[i] * vf_set1(factor), i < vectors - 1 ? VF_LANES : n);
+    probe = vf_fma(sum[i], vf_zero(), probe);
+  }
+  return probe;
+}
+
+static berth_status attend_row(const job *j, block *b, berth_error *err) {
+  float *out = j->out + berth__heads_at(&j->a.out, b->batch, b->head, b->row);
+  berth__attention_range(&j->a, b->row, &b->first, &b->last);
+  if (b->last < b->first) b->last = b->first;
+  score_row(j, b);
+  const float total = weigh_row(j->score, b->last - b->first), factor = total != 0 ? 1 / total : 0;
+  vf probe = vf_set1(total * 0);
+  for (int64_t d = 0; d < j->a.v.size; d += AT_ONCE * VF_LANES) {
+    const int64_t columns = smaller(j->a.v.size - d, AT_ONCE * VF_LANES);
+    switch ((columns + VF_LANES - 1) / VF_LANES) {
+      case 1: probe = probe + sum_columns(j, b, d, columns, factor, out, 1); break;
+      case 2: probe = probe + sum_columns(j, b, d, columns, factor, out, 2); break;
+      case 3: probe = probe + sum_columns(j, b, d, columns, factor, out, 3); break;
+      default: probe = probe + sum_columns(j, b, d, columns, factor, out, 4); break;
+    }
+  }
+  return vf_sum(probe) == 0 ? BERTH_OK : leave(j, b, err);
+}
+
+/* ---- The calls ---- */
+
+static bool does_rows(const berth__attention *a) { return a->q.length <= FEW && a->k.stride == 1 && a->v.stride == 1; }
+
+static bool takes(const berth_op_call *call) { return call->out[0].type == BERTH_F32; }
+
+/* Items are tiles of queries, or heads where there are few queries. */
+static int64_t tiles_of(const berth__attention *a) {
+  return does_rows(a) ? 1 : a->q.length / WIDTH + (a->q.length % WIDTH != 0);
+}
+
+static int64_t items(const berth_op_call *call) {
+  berth__attention a;
+  berth__attention_of(call, &a);
+  return a.q.batch * a.q.heads * tiles_of(&a);
+}
+
+/* Multiplications that are worth a thread. */
+#define WORTH 400000
+
+static int64_t grain(const berth_op_call *call) {
+  berth__attention a;
+  berth__attention_of(call, &a);
+  const int64_t rows = smaller(a.q.length, does_rows(&a) ? FEW : WIDTH);
+  return WORTH / (rows * a.k.length * (a.q.size + a.v.size + 16) + 1) + 1;
+}
+
+static uint64_t floats_of(const berth__attention *a) {
+  const int64_t size = a->q.size, rows = a->q.size + VF_LANES + a->k.length, edges = 4 * WIDTH;
+  return (uint64_t)(does_rows(a) ? rows : (size + a->v.size + 2 * KEYS) * WIDTH + edges);
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  berth__attention a;
+  berth__attention_of(call, &a);
+  const uint64_t own = floats_of(&a) * sizeof(float);
+  const uint64_t left = ((const berth__op *)call->user)->family->scratch(call);
+  return own > left ? own : left;
+}
+
+static void describe(const berth_op_call *call, job *j) {
+  berth__attention_of(call, &j->a);
+  const berth__attention *a = &j->a;
+  j->q = call->in[0].data;
+  j->k = call->in[1].data;
+  j->v = call->in[2].data;
+  j->out = call->out[0].data;
+  j->has_beside = a->mask != NULL || a->bias != NULL;
+  j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;
+  j->query = call->scratch;
+  j->score = j->query + (does_rows(a) ? a->q.size + VF_LANES : a->q.size * WIDTH);
+  if (does_rows(a)) return;
+  j->beside = j->score + KEYS * WIDTH;
+  j->most = j->beside + KEYS * WIDTH;
+  j->total = j->most + WIDTH;
+  j->first = j->total + WIDTH;
+  j->last = j->first + WIDTH;
+  j->sum = j->last + WIDTH;
+}
+
+static berth_status run_item(const job *j, int64_t item, berth_error *err) {
+  const berth__attention *a = &j->a;
+  const int64_t tiles = tiles_of(a), tile = item % tiles, head = item / tiles % a->q.heads;
+  const int64_t kv_head = berth__attention_kv_head(a, head);
+  block b = {.batch = item / tiles / a->q.heads, .head = head, .row = tile * WIDTH};
+  b.n_rows = smaller(WIDTH, a->q.length - b.row);
+  b.vectors = b.n_rows > VF_LANES ? 2 : 1;
+  b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0);
+  b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0);
+  if (!does_rows(a)) return attend_tile(j, &b, err);
+  b.n_rows = 1;
+  for (; b.row < a->q.length; b.row++) BERTH__TRY(attend_row(j, &b, err));
+  return BERTH_OK;
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  job j = {0};
+  describe(call, &j);
+  for (int64_t item = call->begin; item < call->end; item++) BERTH__TRY(run_item(&j, item, err));
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_attention)[] = {
+    {"attention blocked", BERTH__OP_attention, takes, items, grain, scratch, run},
+    {0},
+};

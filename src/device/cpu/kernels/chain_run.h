@@ -1,0 +1,65 @@
+/* Running chains (ops/chain.h) over rows: what the kernels of `chain` use, and what products and convolutions call on
+ * their results while these are still in the cache. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_CHAIN_RUN_H
+#define BERTH_DEVICE_CPU_KERNELS_CHAIN_RUN_H
+
+#include "device/cpu/kernels/chain_steps.h"
+#include "ops/chain.h"
+
+/* An operand seen from the axes of the run; broadcast axes have stride 0. */
+typedef struct chain_operand {
+  const char *data;
+  berth_type type;
+  int64_t stride[BERTH_MAX_RANK];
+} chain_operand;
+
+/* One loop over a block: a step, or two that go together. */
+typedef struct chain_loop {
+  chain_step run;
+  uint8_t in[4];  /* registers */
+  uint8_t result; /* register */
+  uint8_t slot;   /* where the results lie: two that are never used at once may share one */
+} chain_loop;
+
+/* What is decided before the first row. The axes are those of the result, neighbours joined where that changes nothing
+ * for any operand: the last one has the columns, the others together have the rows. */
+typedef struct chain_run {
+  berth__chain chain;
+  berth_type type; /* of the result, which is contiguous; elements are stored as the op cast does */
+  char *out;
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  int64_t rows, columns;
+  bool is_turned; /* an operand's neighbouring elements are in a column: do several rows at once */
+  chain_operand operand[BERTH__CHAIN_OPERANDS];
+  chain_loop loop[BERTH__CHAIN_STEPS];
+  uint32_t n_loops, n_slots;
+  /* Repeated to a vector: the numbers, and the reciprocals of those that pairs divide by. */
+  float number[BERTH__CHAIN_NUMBERS][VF_LANES], reciprocal[BERTH__CHAIN_NUMBERS][VF_LANES];
+  int64_t width; /* elements of a block: all that a block needs stays in the first cache level */
+} chain_run;
+
+#define chain_prepare BERTH__PER_ISA(berth__chain_prepare)
+#define chain_rows BERTH__PER_ISA(berth__chain_rows)
+#define tail_prepare BERTH__PER_ISA(berth__tail_prepare)
+#define tail_rows BERTH__PER_ISA(berth__tail_rows)
+#define tail_clamp BERTH__PER_ISA(berth__tail_clamp)
+
+/* Each operand broadcasts against out. The attributes must stay while the run is used. They were checked when the graph
+ * was built (berth__chain_read); false: they cannot be read. */
+bool chain_prepare(chain_run *run, const berth_tensor *in, uint32_t n_in, const berth_tensor *out,
+                   const berth_attr *code, const berth_attr *numbers);
+/* Rows [row, row + n_rows), columns [column, column + n_columns) of run->rows and run->columns. */
+void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
+
+/* A tail: the chain behind a product or a convolution. Operand 0 is the result itself, already computed in its place
+ * (f32, contiguous); `extra` are the others. With an empty code there is nothing to do (false). Here the columns are
+ * the result's last axis, and the rows all its other axes. */
+bool tail_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
+                  const berth_attr *code, const berth_attr *numbers);
+void tail_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
+/* For tails without extra operands. True when the whole tail is made of relu, clamp, min and max with numbers, which
+ * kernels do in registers: min(*high, max(*low, x)), NaN stays. An empty code counts as such, with infinite bounds. */
+bool tail_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high);
+
+#endif

@@ -1,0 +1,253 @@
+/* depthwise, one vector of channels at a time: blocks of several rows and columns for the usual kernels inside x;
+ * elsewhere tiles of up to TILE pixels of a line, with all the taps of their windows in a table of
+ * pointers that serves every channel. */
+#include "device/cpu/kernels/conv_tail.h"
+#include "device/cpu/kernels/taps.h"
+
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 32")
+#endif
+#define INLINED static inline __attribute__((always_inline))
+#define TILE 8
+#define MOST_TAPS 1024
+#define BLOCK_ROWS 2
+#define MOST_BLOCK_COLUMNS 6
+#define MOST_BLOCK_KERNEL 5
+
+typedef struct depthwise {
+  berth__last last;
+  int64_t taps;
+  int64_t band, block;             /* an item: so many lines of the result, and so many columns of them */
+  int64_t bands, blocks;           /* of an image's plane; of a line */
+  int64_t top, bottom, begin, end; /* the lines and columns whose windows are inside x */
+  const float *x, *weight, *bias;
+  float *out;
+  conv_tail tail;
+} depthwise;
+
+static bool takes(const berth_op_call *call) {
+  berth__last last;
+  if (!conv_takes(call)) return false;
+  berth__last_read(call, &last);
+  return berth__window_taps(&last.window) <= MOST_TAPS;
+}
+
+/* Two lines together, more where lines are short; long lines in pieces. */
+static void read_shape(const berth_op_call *call, depthwise *d) {
+  berth__last_read(call, &d->last);
+  const berth__window_axis *w = d->last.window.axis;
+  const int64_t most = 64;
+  d->taps = berth__window_taps(&d->last.window);
+  d->blocks = (w[2].out + most - 1) / most;
+  d->block = (w[2].out + d->blocks - 1) / d->blocks;
+  d->band = w[2].out >= 28 ? 2 : 4;
+  d->bands = (w[1].out + d->band - 1) / d->band;
+  taps_inside(&w[1], &d->top, &d->bottom);
+  taps_inside(&w[2], &d->begin, &d->end);
+}
+
+static int64_t items(const berth_op_call *call) {
+  depthwise d;
+  read_shape(call, &d);
+  return d.last.images * d.last.window.axis[0].out * d.bands * d.blocks;
+}
+
+/* About 12 microseconds. */
+static int64_t grain(const berth_op_call *call) {
+  depthwise d;
+  read_shape(call, &d);
+  return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
+}
+
+static uint64_t zeros_size(const berth__last *last) {
+  return ((uint64_t)last->channels * sizeof(float) + 127) / 64 * 64;
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  berth__last last;
+  berth__last_read(call, &last);
+  return zeros_size(&last) + (uint64_t)berth__window_taps(&last.window) * TILE * sizeof(float *);
+}
+
+/* `whole` is a constant where these are inlined; without it, `left` channels are left. */
+INLINED vf load_channels(const float *p, const bool whole, int64_t left) {
+  return whole ? vf_load(p) : vf_load_n(p, left);
+}
+INLINED void store_channels(float *p, vf x, const bool whole, int64_t left) {
+  if (whole)
+    vf_store(p, x);
+  else
+    vf_store_n(p, x, left);
+}
+
+INLINED void tile_channels(const depthwise *d, const float *const *rows, const int n_pixels, const bool whole,
+                           int64_t channel, int64_t left, float *out) {
+  const vf low = vf_set1(d->tail.low), high = vf_set1(d->tail.high);
+  const vf first = d->bias != NULL ? load_channels(d->bias + channel, whole, left) : vf_zero();
+  const float *weight = d->weight + channel;
+  vf sum[TILE];
+  UNROLLED for (int r = 0; r < n_pixels; r++) sum[r] = first;
+  for (int64_t tap = 0; tap < d->taps; tap++, weight += d->last.channels, rows += n_pixels) {
+    const vf w = load_channels(weight, whole, left);
+    UNROLLED for (int r = 0; r < n_pixels; r++) sum[r] =
+        vf_fma(load_channels(rows[r] + channel, whole, left), w, sum[r]);
+  }
+  UNROLLED for (int r = 0; r < n_pixels; r++)
+      store_channels(out + r * d->last.channels + channel, vf_min(high, vf_max(low, sum[r])), whole, left);
+}
+
+/* A block of BLOCK_ROWS lines and `columns` columns inside x, away from its borders, for strides `down` and `across`.
+ * Every input is loaded once for all the taps that see it. All but the channel are constants where this is inlined. */
+INLINED void block_channels(const depthwise *d, const float *x, const int kernel, const int down, const int across,
+                            const int columns, const bool whole, int64_t channel, int64_t left, float *out) {
+  const int64_t pixel = d->last.axis_stride[2], line = d->last.axis_stride[1], channels = d->last.channels;
+  vf weight[MOST_BLOCK_KERNEL * MOST_BLOCK_KERNEL], sum[BLOCK_ROWS][MOST_BLOCK_COLUMNS];
+  UNROLLED for (int k = 0; k < kernel * kernel; k++) weight[k] =
+      load_channels(d->weight + k * channels + channel, whole, left);
+  const vf first = d->bias != NULL ? load_channels(d->bias + channel, whole, left) : vf_zero();
+  UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) UNROLLED for (int c = 0; c < columns; c++) sum[r][c] = first;
+  x += channel;
+  UNROLLED for (int j = 0; j < (columns - 1) * across + kernel; j++, x += pixel) {
+    UNROLLED for (int i = 0; i < (BLOCK_ROWS - 1) * down + kernel; i++) {
+      const vf value = load_channels(x + i * line, whole, left);
+      UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) {
+        const int ky = i - r * down;
+        UNROLLED for (int c = 0; c < columns; c++) {
+          const int kx = j - c * across;
+          if (ky >= 0 && ky < kernel && kx >= 0 && kx < kernel)
+            sum[r][c] = vf_fma(value, weight[ky * kernel + kx], sum[r][c]);
+        }
+      }
+    }
+  }
+  const vf low = vf_set1(d->tail.low), high = vf_set1(d->tail.high);
+  const int64_t out_line = d->last.window.axis[2].out * channels;
+  UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) UNROLLED for (int c = 0; c < columns; c++)
+      store_channels(out + r * out_line + c * channels + channel, vf_min(high, vf_max(low, sum[r][c])), whole, left);
+}
+
+#define BLOCK_INSTANCE(kernel, down, across, columns)                                                       \
+  static void block_##kernel##_##down##_##across(const depthwise *d, const float *x, float *out) {          \
+    int64_t channel = 0;                                                                                    \
+    for (; channel + VF_LANES <= d->last.channels; channel += VF_LANES)                                     \
+      block_channels(d, x, kernel, down, across, columns, true, channel, 0, out);                           \
+    if (channel < d->last.channels)                                                                         \
+      block_channels(d, x, kernel, down, across, columns, false, channel, d->last.channels - channel, out); \
+  }
+#define BLOCK_KIND(kernel, down, across, columns) {kernel, down, across, columns, block_##kernel##_##down##_##across},
+#define EACH_BLOCK(X) X(3, 1, 1, 6) X(3, 2, 2, 4) X(3, 2, 1, 6) X(5, 1, 1, 4) X(5, 2, 2, 4) X(5, 2, 1, 4)
+EACH_BLOCK(BLOCK_INSTANCE)
+
+#define TILE_INSTANCE(n)                                                                                        \
+  static void tile_##n(const depthwise *d, const float *const *rows, float *out) {                              \
+    int64_t channel = 0;                                                                                        \
+    for (; channel + VF_LANES <= d->last.channels; channel += VF_LANES)                                         \
+      tile_channels(d, rows, n, true, channel, 0, out);                                                         \
+    if (channel < d->last.channels) tile_channels(d, rows, n, false, channel, d->last.channels - channel, out); \
+  }
+TILE_INSTANCE(1)
+TILE_INSTANCE(2)
+TILE_INSTANCE(3)
+TILE_INSTANCE(4)
+TILE_INSTANCE(5)
+TILE_INSTANCE(6)
+TILE_INSTANCE(7)
+TILE_INSTANCE(8)
+
+static void (*const tiles[TILE])(const depthwise *, const float *const *, float *) = {tile_1, tile_2, tile_3, tile_4,
+                                                                                      tile_5, tile_6, tile_7, tile_8};
+
+typedef struct block_kind {
+  int64_t kernel, down, across, columns;
+  void (*run)(const depthwise *d, const float *x, float *out);
+} block_kind;
+
+/* The blocks of a kernel; NULL: there are none. */
+static const block_kind *kind_of(const depthwise *d) {
+  static const block_kind kinds[] = {EACH_BLOCK(BLOCK_KIND)};
+  const berth__window_axis *w = d->last.window.axis;
+  if (w[0].kernel != 1 || w[0].in != 1 || w[1].dilation != 1 || w[2].dilation != 1) return NULL;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+    if (w[1].kernel == kinds[k].kernel && w[2].kernel == kinds[k].kernel && w[1].stride == kinds[k].down &&
+        w[2].stride == kinds[k].across)
+      return &kinds[k];
+  return NULL;
+}
+
+typedef struct worker {
+  const float *zeros;
+  const float **rows;
+  const block_kind *kind;
+} worker;
+
+/* Columns [begin, end) of one line of the result. */
+static void run_line(const depthwise *d, const worker *w, int64_t line, int64_t begin, int64_t end) {
+  const int64_t first = line * d->last.window.axis[2].out;
+  while (begin < end) {
+    const int64_t left = end - begin;
+    const int64_t n = left >= 2 * TILE || left == TILE ? TILE : left > TILE ? (left + 1) / 2 : left;
+    taps_fill(&d->last, d->x, w->zeros, first + begin, n, w->rows);
+    tiles[n - 1](d, w->rows, d->out + (first + begin) * d->last.channels);
+    begin += n;
+  }
+}
+
+/* Two lines whose windows are inside x: blocks as far as they go. */
+static int64_t run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row, int64_t begin, int64_t end) {
+  const berth__window_axis *axis = d->last.window.axis;
+  const int64_t pixel = (image * axis[1].out + row) * axis[2].out;
+  const float *line =
+      d->x + image * d->last.image_stride + berth__window_input(&axis[1], row, 0) * d->last.axis_stride[1];
+  for (; begin + w->kind->columns <= end; begin += w->kind->columns)
+    w->kind->run(d, line + berth__window_input(&axis[2], begin, 0) * d->last.axis_stride[2],
+                 d->out + (pixel + begin) * d->last.channels);
+  return begin;
+}
+
+static void run_item(const depthwise *d, const worker *w, int64_t item) {
+  const berth__window_axis *axis = d->last.window.axis;
+  const int64_t plane = item / d->blocks / d->bands, rows = axis[1].out;
+  const int64_t from = item % d->blocks * d->block, to = from + d->block < axis[2].out ? from + d->block : axis[2].out;
+  const int64_t first = item / d->blocks % d->bands * d->band;
+  const int64_t last = first + d->band < rows ? first + d->band : rows;
+  const int64_t begin = from > d->begin ? from : d->begin, end = to < d->end ? to : d->end;
+  for (int64_t row = first; row < last;) {
+    const int64_t line = plane * rows + row;
+    if (w->kind == NULL || row < d->top || row + BLOCK_ROWS > d->bottom || row + BLOCK_ROWS > last || begin >= end) {
+      run_line(d, w, line, from, to);
+      row++;
+      continue;
+    }
+    const int64_t rest = run_blocks(d, w, plane, row, begin, end);
+    for (int64_t k = 0; k < BLOCK_ROWS; k++, row++) {
+      run_line(d, w, line + k, from, begin);
+      run_line(d, w, line + k, rest, to);
+    }
+  }
+  for (int64_t row = first; row < last && d->tail.is_chain; row++)
+    conv_tail_run(&d->tail, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  depthwise d;
+  (void)err;
+  read_shape(call, &d);
+  d.x = call->in[0].data;
+  d.weight = call->in[1].data;
+  d.bias = d.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
+  d.out = call->out[0].data;
+  conv_tail_read(&d.tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  const worker w = {.zeros = call->scratch,
+                    .rows = (const float **)(void *)((char *)call->scratch + zeros_size(&d.last)),
+                    .kind = kind_of(&d)};
+  memset(call->scratch, 0, zeros_size(&d.last));
+  for (int64_t item = call->begin; item < call->end; item++) run_item(&d, &w, item);
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_depthwise)[] = {
+    {"depthwise", BERTH__OP_depthwise, takes, items, grain, scratch, run},
+    {0},
+};

@@ -1,0 +1,168 @@
+/* Element-wise ops: `chain`, and every single op that is a chain of one step. */
+#include "device/cpu/kernels/chain_run.h"
+
+/* A call as a chain: its attributes, or those of the one step that it is. */
+typedef struct program {
+  berth_attr code, numbers;
+  int64_t step[4];
+  double bounds[2];
+} program;
+
+static void read_program(program *p, const berth_op_call *call) {
+  const berth__op_code op = berth__call_code(call);
+  if (op == BERTH__OP_chain) {
+    p->code = call->attrs[0];
+    p->numbers = call->attrs[1];
+    return;
+  }
+  const berth__chain_code code = op == BERTH__OP_cast ? BERTH__CHAIN_identity : berth__chain_code_of(op);
+  p->step[0] = (int64_t)code;
+  for (int k = 0; k < 3; k++) p->step[1 + k] = k < (int)berth__chain_arity(code) ? k : 0;
+  p->code = (berth_attr){.kind = BERTH_ATTR_INTS, .count = 4, .ints = p->step};
+  p->numbers = (berth_attr){.kind = BERTH_ATTR_FLOATS, .count = 0, .floats = p->bounds};
+  if (code != BERTH__CHAIN_clamp) return;
+  p->bounds[0] = call->attrs[0].f;
+  p->bounds[1] = call->attrs[1].f;
+  p->numbers.count = 2;
+}
+
+/* ---- Items ---------------------------------------------------------------------------------------------------- */
+
+#define ITEM 16384 /* elements */
+#define ROWS 16    /* of an item with long rows, where several have to be done at once */
+
+/* An item is a part of a long row, or several short rows. */
+typedef struct pieces {
+  int64_t rows_each, columns_each, across; /* items in a row */
+  int64_t count;
+} pieces;
+
+static pieces pieces_of(const chain_run *run) {
+  pieces p = {.rows_each = 1, .columns_each = ITEM};
+  if (run->columns == 0) return p;
+  if (run->is_turned && run->columns > ITEM / ROWS) {
+    p.columns_each = ITEM / ROWS;
+    p.rows_each = ROWS;
+  } else if (run->columns <= ITEM) {
+    p.columns_each = run->columns;
+    p.rows_each = ITEM / run->columns;
+  }
+  p.across = (run->columns + p.columns_each - 1) / p.columns_each;
+  p.count = (run->rows + p.rows_each - 1) / p.rows_each * p.across;
+  return p;
+}
+
+static int64_t chain_items(const berth_op_call *call) {
+  program p;
+  chain_run run;
+  read_program(&p, call);
+  return chain_prepare(&run, call->in, call->n_in, call->out, &p.code, &p.numbers) ? pieces_of(&run).count : 0;
+}
+
+static void run_pieces(const chain_run *run, int64_t begin, int64_t end) {
+  const pieces p = pieces_of(run);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t row = i / p.across * p.rows_each, column = i % p.across * p.columns_each;
+    const int64_t rows = run->rows - row, columns = run->columns - column;
+    chain_rows(run, row, rows < p.rows_each ? rows : p.rows_each, column,
+               columns < p.columns_each ? columns : p.columns_each);
+  }
+}
+
+static berth_status run_chain(const berth_op_call *call, berth_error *err) {
+  program p;
+  chain_run run;
+  (void)err;
+  read_program(&p, call);
+  if (chain_prepare(&run, call->in, call->n_in, call->out, &p.code, &p.numbers))
+    run_pieces(&run, call->begin, call->end);
+  return BERTH_OK;
+}
+
+/* Elements of four bytes are moved as if they were f32. */
+static berth_status run_where(const berth_op_call *call, berth_error *err) {
+  berth_tensor in[3] = {call->in[0], call->in[1], call->in[2]}, out = call->out[0];
+  berth_op_call moved = *call;
+  in[1].type = in[2].type = out.type = BERTH_F32;
+  moved.in = in;
+  moved.out = &out;
+  return run_chain(&moved, err);
+}
+
+/* ---- What is taken -------------------------------------------------------------------------------------------- */
+
+static bool takes_floats(const berth_op_call *call) {
+  for (uint32_t i = 0; i < call->n_in; i++)
+    if (call->in[i].type != BERTH_F32) return false;
+  return call->out[0].type == BERTH_F32;
+}
+
+static bool takes_bools(const berth_op_call *call) { return call->in[0].type == BERTH_BOOL; }
+
+/* Types whose every number is an f32. */
+static bool takes_compared(const berth_op_call *call) {
+  const berth_type type = call->in[0].type;
+  return type == BERTH_F32 || type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8;
+}
+
+static bool takes_where(const berth_op_call *call) { return berth_type_size(call->out[0].type) == sizeof(float); }
+
+static bool is_small(berth_type type) {
+  return type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8 || type == BERTH_I32;
+}
+
+static bool takes_cast(const berth_op_call *call) {
+  const berth_type from = call->in[0].type, to = call->out[0].type;
+  return (from == BERTH_F32 && is_small(to)) || (is_small(from) && to == BERTH_F32);
+}
+
+#define ROW(op, which, function) \
+  { .name = #op, .code = BERTH__OP_##op, .takes = (which), .items = chain_items, .run = (function) }
+#define FLOATS(op) ROW(op, takes_floats, run_chain)
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_elementwise)[] = {
+    ROW(chain, NULL, run_chain),
+    FLOATS(add),
+    FLOATS(sub),
+    FLOATS(mul),
+    FLOATS(div),
+    FLOATS(min),
+    FLOATS(max),
+    FLOATS(pow),
+    FLOATS(clamp),
+    FLOATS(neg),
+    FLOATS(abs),
+    FLOATS(relu),
+    FLOATS(sqrt),
+    FLOATS(rsqrt),
+    FLOATS(reciprocal),
+    FLOATS(sign),
+    FLOATS(round),
+    FLOATS(floor),
+    FLOATS(ceil),
+    FLOATS(exp),
+    FLOATS(expm1),
+    FLOATS(log),
+    FLOATS(tanh),
+    FLOATS(sigmoid),
+    FLOATS(softplus),
+    FLOATS(erf),
+    FLOATS(gelu),
+    FLOATS(gelu_tanh),
+    FLOATS(silu),
+    FLOATS(sin),
+    FLOATS(cos),
+    ROW(and, takes_bools, run_chain),
+    ROW(or, takes_bools, run_chain),
+    ROW(xor, takes_bools, run_chain),
+    ROW(not, takes_bools, run_chain),
+    ROW(eq, takes_compared, run_chain),
+    ROW(ne, takes_compared, run_chain),
+    ROW(lt, takes_compared, run_chain),
+    ROW(le, takes_compared, run_chain),
+    ROW(gt, takes_compared, run_chain),
+    ROW(ge, takes_compared, run_chain),
+    ROW(where, takes_where, run_where),
+    ROW(cast, takes_cast, run_chain),
+    {0},
+};

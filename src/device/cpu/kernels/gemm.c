@@ -1,0 +1,240 @@
+#include "device/cpu/kernels/gemm.h"
+
+#define BLOCK_ROWS (GEMM_ROWS == 14 ? 70 : 60) /* of A, at most: whole tiles */
+#define BLOCK_BYTES (256 * 1024)               /* a block of A, or of packed B */
+#define DEPTH_MOST 2048                        /* K is cut above this; shorter sums are also more exact */
+#define ITEM_US 12.0              /* what an item should take: short enough to balance, long enough to wake for */
+#define FLOPS_PER_US 1e5          /* one core, about */
+#define BYTES_PER_US 2e4          /* weights that come from memory */
+#define FAR_ELEMENTS (128 * 1024) /* weights of this size seldom stay in the second cache between runs */
+#define DIRECT_ROWS 4             /* with so few rows, packing B costs more than it gives */
+#define MANY 16                   /* items that balance */
+#define PACK_ROWS 256             /* rows that share a packed block of B */
+#define SHARED_PANELS 8           /* panels that share packed rows of A */
+#define TAIL_PANELS 4             /* tails run better over rows that are not too short */
+#define OFF_PAGE 16               /* elements that keep packed rows of A off multiples of a page */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
+/* n in equal pieces, none above `limit`: how large they are. */
+static int64_t even_piece(int64_t n, int64_t limit) { return n > 0 ? pieces(n, pieces(n, limit)) : limit; }
+
+/* ---- How the work is cut ---- */
+
+/* An axis outside those that are there; it joins the first of them where both are one run. */
+static void add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int64_t *b, int64_t extent, int64_t a_stride,
+                     int64_t b_stride) {
+  const uint32_t at = *n_axes;
+  if (extent == 1) return;
+  if (at > 0 && a_stride == dim[at - 1] * a[at - 1] && (b == NULL || b_stride == dim[at - 1] * b[at - 1])) {
+    dim[at - 1] *= extent;
+    return;
+  }
+  dim[at] = extent;
+  a[at] = a_stride;
+  if (b != NULL) b[at] = b_stride;
+  *n_axes = at + 1;
+}
+
+/* Axes are kept with the innermost first. */
+static void sort_axes(const gemm_shape *s, gemm *g) {
+  uint32_t axis = s->batch_rank;
+  g->rows = s->m;
+  g->matrices = 1;
+  add_axis(&g->n_row_axes, g->row_dim, g->a_row, NULL, s->m, s->a_row, 0);
+  for (; axis > 0 && (s->b_batch == NULL || s->b_batch[axis - 1] == 0); axis--) {
+    add_axis(&g->n_row_axes, g->row_dim, g->a_row, NULL, s->batch[axis - 1], s->a_batch[axis - 1], 0);
+    g->rows *= s->batch[axis - 1];
+  }
+  for (; axis > 0; axis--) {
+    add_axis(&g->n_matrix_axes, g->matrix_dim, g->a_matrix, g->b_matrix, s->batch[axis - 1], s->a_batch[axis - 1],
+             s->b_batch[axis - 1]);
+    g->matrices *= s->batch[axis - 1];
+  }
+}
+
+static double panel_us(const gemm *g, int64_t rows) {
+  const double elements = (double)g->depth * VF_PANEL;
+  const double compute = 2 * elements * (double)rows / FLOPS_PER_US, memory = 4 * elements / BYTES_PER_US;
+  return (compute > memory ? compute : memory) + 0.01;
+}
+
+/* A packed block of B serves many rows, so it may be as large as the cache lets it be; otherwise items are cut by the
+ * time that they take. */
+static int64_t panels_of_item(const gemm *g, int64_t fitting) {
+  const int64_t panels = (int64_t)(ITEM_US / panel_us(g, g->item_rows));
+  if (g->packs_b) return fitting / VF_PANEL;
+  if (g->packs_a) return most(panels, SHARED_PANELS);
+  return g->has_tail ? most(panels, TAIL_PANELS) : panels;
+}
+
+static void cut(gemm *g) {
+  const int64_t fitting = BLOCK_BYTES / 4 / most(g->depth, 1);
+  g->panels = pieces(g->columns, VF_PANEL);
+  const int64_t work = g->matrices * pieces(g->rows, PACK_ROWS) * pieces(g->panels, most(1, fitting / VF_PANEL));
+  g->item_rows = g->packs_b ? even_piece(g->rows, work < MANY ? PACK_ROWS / 2 : PACK_ROWS) : g->rows;
+  g->block_rows = even_piece(g->item_rows, most(2 * GEMM_ROWS, least(BLOCK_ROWS, fitting)));
+  if (!g->packs_b) g->item_rows = g->block_rows;
+  g->item_panels = even_piece(g->panels, most(panels_of_item(g, fitting), 1));
+}
+
+void gemm_plan(const gemm_shape *shape, gemm *g) {
+  *g = (gemm){.depth = shape->k,
+              .columns = shape->n,
+              .a_step = shape->a_step,
+              .b_step = shape->b_step,
+              .b_column = shape->b_column,
+              .is_packed = shape->b_batch == NULL,
+              .has_tail = shape->has_tail};
+  sort_axes(shape, g);
+  g->packs_a = g->a_step != 1 && g->depth > 1;
+  g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1);
+  cut(g);
+}
+
+static int64_t row_items(const gemm *g) { return pieces(g->rows, g->item_rows); }
+static int64_t column_items(const gemm *g) { return pieces(g->panels, g->item_panels); }
+
+int64_t gemm_items(const gemm *g) { return g->matrices * row_items(g) * column_items(g); }
+
+int64_t gemm_grain(const gemm *g) {
+  return most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
+}
+
+/* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel). */
+static int64_t packed_row(const gemm *g) { return (g->depth + OFF_PAGE) / VF_LANES * VF_LANES + OFF_PAGE; }
+static int64_t packed_a(const gemm *g) { return g->packs_a ? g->block_rows * packed_row(g) : 0; }
+static int64_t packed_b(const gemm *g) {
+  const int64_t panels = g->packs_b ? g->item_panels : g->columns % VF_PANEL != 0;
+  return g->is_packed ? 0 : panels * g->depth * VF_PANEL;
+}
+
+uint64_t gemm_scratch(const gemm *g) { return (uint64_t)(packed_a(g) + packed_b(g)) * sizeof(float); }
+
+/* ---- One item ---- */
+
+typedef struct block {
+  const gemm *g;
+  const gemm_data *data;
+  const float *const *rows;
+  int64_t first_row, n_rows; /* of the result, counted over all matrices */
+  int64_t height;
+  const float *panels, *last; /* the item's; where its last panel is when that one is not behind the others */
+  int64_t panel_stride, panel_step;
+  int64_t column, n_columns;
+} block;
+
+/* All rows of the block times one panel, the part [from, from + depth) of K. */
+static void run_panel(const block *b, int64_t panel, int64_t from, int64_t depth) {
+  const gemm *g = b->g;
+  const int64_t column = b->column + panel * VF_PANEL;
+  const bool is_last = panel == pieces(b->n_columns, VF_PANEL) - 1 && b->last != NULL;
+  const int64_t step = is_last ? VF_PANEL : b->panel_step;
+  const bool is_end = from + depth == g->depth;
+  gemm_tile tile = {.taps = 1,
+                    .depth = depth,
+                    .panel = (is_last ? b->last : b->panels + panel * b->panel_stride) + from * step,
+                    .panel_step = step,
+                    .bias = from == 0 && b->data->bias != NULL ? b->data->bias + column : NULL,
+                    .out_stride = g->columns,
+                    .columns = least(VF_PANEL, b->column + b->n_columns - column),
+                    .low = is_end ? b->data->low : -INFINITY,
+                    .high = is_end ? b->data->high : INFINITY,
+                    .is_far = g->depth * g->columns >= FAR_ELEMENTS};
+  for (int64_t at = 0; at < b->n_rows; at += b->height) {
+    const int64_t n = least(b->height, b->n_rows - at);
+    const float *rows[GEMM_ROWS];
+    for (int64_t r = 0; r < n; r++) rows[r] = b->rows[at + r] + from;
+    tile.rows = rows;
+    tile.out = b->data->out + (b->first_row + at) * g->columns + column;
+    tile.also = from > 0 ? tile.out : b->data->sum != NULL ? b->data->sum + (tile.out - b->data->out) : NULL;
+    gemm_tile_run(&tile, n);
+  }
+}
+
+static void run_block(const block *b) {
+  const int64_t step = even_piece(b->g->depth, DEPTH_MOST);
+  for (int64_t panel = 0; panel * VF_PANEL < b->n_columns; panel++) {
+    int64_t from = 0;
+    do {
+      run_panel(b, panel, from, least(step, b->g->depth - from));
+      from += step;
+    } while (from < b->g->depth);
+  }
+  if (b->data->tail != NULL) tail_rows(b->data->tail, b->first_row, b->n_rows, b->column, b->n_columns);
+}
+
+static int64_t offset_of(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {
+  int64_t offset = 0;
+  if (n_axes == 1) return index * stride[0];
+  for (uint32_t axis = 0; axis < n_axes; axis++, index /= dim[axis - 1]) offset += index % dim[axis] * stride[axis];
+  return offset;
+}
+
+/* Pointers to rows of A whose elements lie one after the other. */
+static void find_rows(const gemm *g, const gemm_data *data, const float *a, int64_t first, int64_t n,
+                      const float **rows) {
+  const bool is_linear = g->n_row_axes <= 1;
+  for (int64_t r = 0; r < n; r++) rows[r] = a + offset_of(first + r, g->n_row_axes, g->row_dim, g->a_row);
+  if (!g->packs_a) return;
+  gemm_pack_rows(data->scratch, packed_row(g), rows, n, is_linear && g->n_row_axes > 0 ? g->a_row[0] : 0, g->depth,
+                 g->a_step);
+  for (int64_t r = 0; r < n; r++) rows[r] = data->scratch + r * packed_row(g);
+}
+
+static int64_t row_stride(const gemm *g) {
+  if (g->packs_a) return packed_row(g);
+  return g->n_row_axes > 0 ? g->a_row[0] : 1;
+}
+
+/* The panels of the item's columns. */
+static void find_panels(const gemm *g, const gemm_data *data, const float *from, block *b) {
+  b->panel_step = VF_PANEL;
+  b->panel_stride = g->depth * VF_PANEL;
+  if (g->is_packed) {
+    b->panels = from + b->column / VF_PANEL * b->panel_stride;
+    return;
+  }
+  float *packed = data->scratch != NULL ? data->scratch + packed_a(g) : NULL;
+  from += b->column * g->b_column;
+  if (!g->packs_b) {
+    const int64_t over = b->n_columns % VF_PANEL, whole = b->n_columns - over;
+    *b = (block){.panels = from,
+                 .panel_step = g->b_step,
+                 .panel_stride = VF_PANEL,
+                 .last = over ? packed : NULL,
+                 .column = b->column,
+                 .n_columns = b->n_columns};
+    if (over > 0) gemm_pack_panel(packed, from + whole, g->depth, over, g->b_step, 1);
+    return;
+  }
+  b->panels = packed;
+  for (int64_t at = 0; at < b->n_columns; at += VF_PANEL, packed += b->panel_stride)
+    gemm_pack_panel(packed, from + at * g->b_column, g->depth, least(VF_PANEL, b->n_columns - at), g->b_step,
+                    g->b_column);
+}
+
+static void run_item(const gemm *g, const gemm_data *data, int64_t item) {
+  const int64_t column_item = item % column_items(g), rest = item / column_items(g);
+  const int64_t first = rest % row_items(g) * g->item_rows, matrix = rest / row_items(g);
+  const int64_t end = least(g->rows, first + g->item_rows), column = column_item * g->item_panels * VF_PANEL;
+  const float *a = data->a + offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
+  const float *rows[BLOCK_ROWS];
+  block b = {.column = column, .n_columns = least(g->item_panels * VF_PANEL, g->columns - column)};
+  find_panels(g, data, data->b + offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
+  b.g = g;
+  b.data = data;
+  b.rows = rows;
+  for (int64_t at = first; at < end; at += g->block_rows) {
+    b.n_rows = least(g->block_rows, end - at);
+    b.first_row = matrix * g->rows + at;
+    b.height = gemm_tile_height(b.n_rows, row_stride(g));
+    find_rows(g, data, a, at, b.n_rows, rows);
+    run_block(&b);
+  }
+}
+
+void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end) {
+  for (int64_t item = begin; item < end; item++) run_item(g, data, item);
+}

@@ -1,0 +1,67 @@
+/* Products of stacks of matrices, out[b] = a[b] w[b] + bias: what product and matmul are made of. The second operand
+ * lies in packed panels (weights), or plain with any strides and is packed block by block into scratch.
+ *
+ * The work is cut into items: `item_rows` rows times `item_panels` panels of one matrix. How it is cut depends on the
+ * shapes alone. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_H
+#define BERTH_DEVICE_CPU_KERNELS_GEMM_H
+
+#include "device/cpu/kernels/chain_run.h"
+#include "device/cpu/kernels/gemm_tile.h"
+
+typedef struct gemm {
+  /* Given. Matrices are the axes over which the second operand changes; the others count as rows. */
+  uint32_t n_matrix_axes, n_row_axes;
+  int64_t matrix_dim[BERTH_MAX_RANK], a_matrix[BERTH_MAX_RANK], b_matrix[BERTH_MAX_RANK]; /* strides */
+  int64_t row_dim[BERTH_MAX_RANK], a_row[BERTH_MAX_RANK];
+  int64_t matrices, rows, depth, columns;
+  int64_t a_step, b_step, b_column; /* strides: a along K, b along K and along N */
+  bool is_packed;                   /* b are panels; its strides say nothing */
+  bool has_tail;                    /* more than a clamp */
+  /* How it is cut. */
+  int64_t panels, block_rows, item_rows, item_panels;
+  bool packs_a, packs_b;
+} gemm;
+
+/* What only a running call has. */
+typedef struct gemm_data {
+  const float *a, *b, *bias; /* bias NULL: none */
+  const float *sum;          /* added to the result, which may lie over it; NULL: nothing */
+  float *out;
+  float low, high;
+  const chain_run *tail; /* NULL: none */
+  float *scratch;
+} gemm_data;
+
+/* a [batch..., M, K] and b [batch..., K, N] over the batch axes of the result, which both broadcast to. For packed
+ * panels, b_batch is NULL. */
+typedef struct gemm_shape {
+  uint32_t batch_rank;
+  const int64_t *batch, *a_batch, *b_batch;
+  int64_t m, k, n, a_row, a_step, b_step, b_column;
+  bool has_tail;
+} gemm_shape;
+
+#define gemm_plan BERTH__PER_ISA(berth__gemm_plan)
+#define gemm_items BERTH__PER_ISA(berth__gemm_items)
+#define gemm_grain BERTH__PER_ISA(berth__gemm_grain)
+#define gemm_scratch BERTH__PER_ISA(berth__gemm_scratch)
+#define gemm_run BERTH__PER_ISA(berth__gemm_run)
+#define gemm_pack_rows BERTH__PER_ISA(berth__gemm_pack_rows)
+#define gemm_pack_panel BERTH__PER_ISA(berth__gemm_pack_panel)
+
+void gemm_plan(const gemm_shape *shape, gemm *g);
+int64_t gemm_items(const gemm *g);
+int64_t gemm_grain(const gemm *g);
+uint64_t gemm_scratch(const gemm *g); /* bytes */
+void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end);
+
+/* One panel: `rows` rows of `columns` <= VF_PANEL columns from any strides, zeros behind them. */
+void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t columns, int64_t row_stride,
+                     int64_t column_stride);
+/* n rows whose elements are `step` apart, each into a run of to_stride >= depth + VF_LANES elements, of which those
+ * past depth may be overwritten. row_stride: from row to row where that is always the same, otherwise 0. */
+void gemm_pack_rows(float *to, int64_t to_stride, const float *const *rows, int64_t n, int64_t row_stride,
+                    int64_t depth, int64_t step);
+
+#endif

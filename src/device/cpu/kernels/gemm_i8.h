@@ -1,0 +1,59 @@
+/* Products of bytes with packed weights (ops/bytes.h): what qproduct and qconv_last have in common. Rows of x are given
+ * as unsigned bytes, in chunks; i8 comes with its top bit turned, which adds 128 to it and to its zero point. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
+#define BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
+
+#include "device/cpu/kernels/chain_run.h"
+#include "ops/bytes.h"
+
+#define I8_CHUNK 64               /* rows that are multiplied with a block of columns at once */
+#define I8_COLUMNS (4 * VF_PANEL) /* columns of a block */
+#define I8_MOST_ROWS 16384        /* of a weight: sums stay within 32 bits */
+
+typedef struct i8_job {
+  const berth_op_call *call;
+  berth__bytes_attrs attrs;
+  int64_t depth, groups;        /* rows of the weight; groups of four of them */
+  int64_t columns, column_each; /* of the result; of one group of a convolution */
+  int32_t x_zero;               /* of the unsigned bytes */
+  int32_t weight_shift;         /* what stored weights are less than they should be */
+  uint8_t flip;                 /* turns x into unsigned bytes */
+  bool needs_row_sums;
+  bool has_tail; /* one that registers do not do */
+  chain_run tail;
+} i8_job;
+
+/* What turns the sums of a block of columns into results. */
+typedef struct i8_block {
+  const int8_t *weight; /* the first panel */
+  int64_t first, n;     /* columns */
+  float scale[I8_COLUMNS], bias[I8_COLUMNS];
+  int32_t start[I8_COLUMNS]; /* of the sums: what takes the zero point of x off */
+  int32_t weight_zero[I8_COLUMNS];
+  vf low, high;
+  vi out_zero;
+} i8_block;
+
+#define i8_takes BERTH__PER_ISA(berth__i8_takes)
+#define i8_prepare BERTH__PER_ISA(berth__i8_prepare)
+#define i8_block_of BERTH__PER_ISA(berth__i8_block_of)
+#define i8_multiply BERTH__PER_ISA(berth__i8_multiply)
+#define i8_sum_rows BERTH__PER_ISA(berth__i8_sum_rows)
+#define i8_bounds BERTH__PER_ISA(berth__i8_bounds)
+
+/* The type of the result and the tail are what registers can do, or it is f32. */
+bool i8_takes(const berth_op_call *call);
+/* `depth`: rows of the weight; `group`: of a convolution. */
+void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group);
+/* Blocks of columns in all; block `index` never crosses groups. */
+static inline int64_t i8_blocks_each(int64_t column_each) { return (column_each + I8_COLUMNS - 1) / I8_COLUMNS; }
+void i8_block_of(const i8_job *job, int64_t index, i8_block *block);
+/* Rows [row, row + n) of the result, n <= I8_CHUNK; x has them `stride` bytes apart, each 4 * groups bytes long. The
+ * sums of the rows are needed where job->needs_row_sums. */
+void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
+                 int64_t row, int64_t n);
+void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out);
+/* The bounds that a result in units of out_scale is held in: those of its type and of the tail. */
+void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high);
+
+#endif

@@ -1,0 +1,53 @@
+/* Register tiles: up to GEMM_ROWS rows of A times one panel of packed B, the inner part of products and convolutions.
+ *
+ * B is packed as pack_weights does it: [panels, K, VF_PANEL], padding columns 0. A is given by pointers, so that rows
+ * may lie anywhere: K is `taps` segments of `depth` elements, and rows[tap * n_rows + r] is where segment `tap` of row
+ * r begins (its elements lie one after the other). A plain product has one tap and depth K. In a convolution a row is a
+ * pixel of the result and a tap is a place of the kernel; a pixel outside the input is a pointer to `depth` zeros.
+ *
+ *   gemm_tile tile = {.rows = pointers, .taps = taps, .depth = channels, .low = low, .high = high,
+ *                     .panel = w + panel * taps * channels * VF_PANEL, .bias = bias ? bias + panel * VF_PANEL : NULL,
+ *                     .out = out + row * n + panel * VF_PANEL, .out_stride = n,
+ *                     .columns = n - panel * VF_PANEL < VF_PANEL ? n - panel * VF_PANEL : VF_PANEL};
+ *   gemm_tile_run(&tile, n_rows);
+ *
+ * Every element is summed over K in order, one fused multiply-add after the other, whatever n_rows is; so the split of
+ * rows into tiles changes no result. Tiles of equal height are the fastest: gemm_tile_height() says which. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_TILE_H
+#define BERTH_DEVICE_CPU_KERNELS_GEMM_TILE_H
+
+#include "device/cpu/kernels/vec.h"
+
+#if VF_LANES == 16
+#define GEMM_ROWS 14 /* with 32 registers: 28 sums, 2 of B, 1 of A */
+#else
+#define GEMM_ROWS 6
+#endif
+
+typedef struct gemm_tile {
+  const float *const *rows; /* taps * n_rows of them */
+  int64_t taps, depth;
+  const float *panel; /* taps * depth rows of VF_PANEL */
+  int64_t panel_step; /* elements from row to row of the panel; 0: VF_PANEL, as it is in packed ones */
+  const float *bias;  /* `columns` of them, where the sums begin; NULL: at 0 */
+  float *out;
+  int64_t out_stride; /* elements from row to row */
+  int64_t columns;    /* 1..VF_PANEL: what is stored */
+  float low, high;    /* the result is clamped to this; infinite bounds change nothing. NaN stays NaN */
+  bool is_far;        /* the panel is likely not in a cache: with one or two rows it is asked for ahead of its use */
+  const float *also;  /* what is added before the clamp, with the strides of `out`, which it may be; NULL: nothing */
+} gemm_tile;
+
+#define gemm_tile_run BERTH__PER_ISA(berth__gemm_tile_run)
+/* 1 <= n_rows <= GEMM_ROWS */
+void gemm_tile_run(const gemm_tile *tile, int64_t n_rows);
+
+/* The height of tiles that cuts n_rows most evenly, for rows that are row_stride elements apart. Rows a multiple of a
+ * page apart share one set of the first cache, which holds eight lines: tiles stay below that then. */
+static inline int64_t gemm_tile_height(int64_t n_rows, int64_t row_stride) {
+  const int64_t most = GEMM_ROWS > 8 && row_stride % 1024 == 0 ? 8 : GEMM_ROWS;
+  const int64_t tiles = (n_rows + most - 1) / most;
+  return tiles > 0 ? (n_rows + tiles - 1) / tiles : most;
+}
+
+#endif

@@ -1,0 +1,315 @@
+/* Moving elements: what transpose, concat, split, narrow, expand and their kin do when they are no views. Where the
+ * last axis lies in the source as it must lie in the result, lines are copied; where another axis has the source's
+ * neighbouring elements, the two change places in tiles that are turned in registers. */
+#include "device/cpu/kernels/vec.h"
+#include "ops/copy.h"
+#include "ops/operand.h"
+
+#define ITEM 16384 /* elements */
+#define TILE 64    /* elements of each axis between which tiles turn, at least, in an item */
+
+typedef struct mover {
+  berth__copy c; /* axes joined */
+  bool in_tiles;
+  /* The axes but the last, and but the one that the tiles turn. */
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK], from_stride[BERTH_MAX_RANK], to_stride[BERTH_MAX_RANK];
+  int64_t n_outer, outer_each;                          /* places on those axes: all, and in an item */
+  int64_t length, length_each;                          /* the last axis: all, and in an item */
+  int64_t width, width_each;                            /* the turned axis; 1 where lines are copied */
+  int64_t width_from, width_to, length_from, length_to; /* strides */
+  int64_t items;
+} mover;
+
+static int64_t pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The axis whose elements are neighbours in the source; the last one where there is none, or where the result's are no
+ * neighbours. */
+static uint32_t turned_axis(const berth__copy *c) {
+  const uint32_t last = c->rank - 1;
+  if (c->from_stride[last] == 1 || c->from_stride[last] == 0 || c->to_stride[last] != 1) return last;
+  for (uint32_t axis = 0; axis < last; axis++)
+    if (c->from_stride[axis] == 1) return axis;
+  return last;
+}
+
+static void choose_pieces(mover *m) {
+  m->width_each = m->length < TILE * 4 ? ITEM / m->length : TILE;
+  m->width_each = least(m->width, pieces(m->width_each, TILE) * TILE);
+  m->length_each = least(m->length, pieces(ITEM / m->width_each, TILE) * TILE);
+  const int64_t each = m->width_each * m->length_each;
+  m->outer_each = m->width_each == m->width && m->length_each == m->length && each < ITEM ? ITEM / each : 1;
+  m->items = pieces(m->n_outer, m->outer_each) * pieces(m->width, m->width_each) * pieces(m->length, m->length_each);
+}
+
+static void mover_prepare(mover *m, const berth__copy *copy) {
+  m->c = *copy;
+  berth__copy_join(&m->c);
+  const berth__copy *c = &m->c;
+  const uint32_t last = c->rank - 1, turned = turned_axis(c);
+  m->in_tiles = turned != last;
+  m->length = c->dim[last];
+  m->length_from = c->from_stride[last];
+  m->length_to = c->to_stride[last];
+  m->width = m->in_tiles ? c->dim[turned] : 1;
+  m->width_from = c->from_stride[turned];
+  m->width_to = c->to_stride[turned];
+  m->rank = 0;
+  m->n_outer = 1;
+  for (uint32_t axis = 0; axis < last; axis++) {
+    if (axis == turned) continue;
+    m->n_outer *= c->dim[axis];
+    m->dim[m->rank] = c->dim[axis];
+    m->from_stride[m->rank] = c->from_stride[axis];
+    m->to_stride[m->rank++] = c->to_stride[axis];
+  }
+  m->items = 0;
+  if (m->n_outer * m->length * m->width > 0) choose_pieces(m);
+}
+
+/* ---- Tiles ---------------------------------------------------------------------------------------------------- */
+
+/* `width` neighbours of the source at each of `length` places become lines of `length` neighbours. */
+static void turn_floats(float *to, int64_t to_stride, const float *from, int64_t from_stride, int64_t width,
+                        int64_t length) {
+  vf x[VF_LANES];
+  for (int64_t i = 0; i < VF_LANES; i++) x[i] = i < length ? vf_load_n(from + i * from_stride, width) : vf_zero();
+  vf_transpose(x);
+  for (int64_t i = 0; i < width; i++) vf_store_n(to + i * to_stride, x[i], length);
+}
+
+static inline void turn_whole(float *to, int64_t to_stride, const float *from, int64_t from_stride) {
+  vf x[VF_LANES];
+  for (int i = 0; i < VF_LANES; i++) x[i] = vf_load(from + i * from_stride);
+  vf_transpose(x);
+  for (int i = 0; i < VF_LANES; i++) vf_store(to + i * to_stride, x[i]);
+}
+
+#define TURN(c_type)                                                                     \
+  do {                                                                                   \
+    for (int64_t i = 0; i < width; i++)                                                  \
+      for (int64_t k = 0; k < length; k++)                                               \
+        ((c_type *)to)[i * to_stride + k] = ((const c_type *)from)[k * from_stride + i]; \
+  } while (0);                                                                           \
+  break
+
+static void turn_tile(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t length,
+                      size_t element) {
+  switch (element) {
+    case 1: TURN(uint8_t);
+    case 2: TURN(uint16_t);
+    case 4:
+      if (width == VF_LANES && length == VF_LANES)
+        turn_whole(to, to_stride, from, from_stride);
+      else
+        turn_floats(to, to_stride, from, from_stride, width, length);
+      break;
+    default: TURN(uint64_t);
+  }
+}
+
+static void turn_block(const mover *m, char *to, const char *from, int64_t width, int64_t length) {
+  const int64_t size = (int64_t)m->c.element;
+  for (int64_t w = 0; w < width; w += VF_LANES)
+    for (int64_t k = 0; k < length; k += VF_LANES)
+      turn_tile(to + (w * m->width_to + k) * size, m->width_to, from + (w + k * m->length_from) * size, m->length_from,
+                vf_tail(width - w), vf_tail(length - k), m->c.element);
+}
+
+/* ---- Items ---------------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+  int64_t at[BERTH_MAX_RANK];
+  int64_t from, to; /* elements */
+} place;
+
+static void seek(const mover *m, place *p, int64_t outer) {
+  p->from = p->to = 0;
+  for (uint32_t axis = m->rank; axis-- > 0; outer /= m->dim[axis]) {
+    p->at[axis] = outer % m->dim[axis];
+    p->from += p->at[axis] * m->from_stride[axis];
+    p->to += p->at[axis] * m->to_stride[axis];
+  }
+}
+
+static void next(const mover *m, place *p) {
+  for (uint32_t axis = m->rank; axis-- > 0;) {
+    p->from += m->from_stride[axis];
+    p->to += m->to_stride[axis];
+    if (++p->at[axis] < m->dim[axis]) return;
+    p->from -= p->at[axis] * m->from_stride[axis];
+    p->to -= p->at[axis] * m->to_stride[axis];
+    p->at[axis] = 0;
+  }
+}
+
+/* Short lines are copied here, because a call would take longer than the copy. */
+#define SHORT_LINE 256 /* elements */
+
+static void copy_line(const mover *m, char *to, const char *from, int64_t length) {
+  if (m->length_from != 1 || m->length_to != 1 || m->c.element != sizeof(float) || length > SHORT_LINE) {
+    berth__copy_line(to, m->length_to, from, m->length_from, length, m->c.element);
+    return;
+  }
+  float *dst = (float *)(void *)to;
+  const float *src = (const float *)(const void *)from;
+  int64_t i = 0;
+  for (; i + VF_LANES <= length; i += VF_LANES) vf_store(dst + i, vf_load(src + i));
+  if (i < length) vf_store_n(dst + i, vf_load_n(src + i, length - i), length - i);
+}
+
+static void move_item(const mover *m, int64_t item) {
+  const int64_t lengths = pieces(m->length, m->length_each), widths = pieces(m->width, m->width_each);
+  const int64_t k = item % lengths * m->length_each, w = item / lengths % widths * m->width_each;
+  const int64_t length = least(m->length - k, m->length_each), width = least(m->width - w, m->width_each);
+  const int64_t outer = item / lengths / widths * m->outer_each, size = (int64_t)m->c.element;
+  place p;
+  seek(m, &p, outer);
+  for (int64_t i = outer; i < least(m->n_outer, outer + m->outer_each); i++, next(m, &p)) {
+    char *to = (char *)m->c.to + (p.to + w * m->width_to + k * m->length_to) * size;
+    const char *from = (const char *)m->c.from + (p.from + w * m->width_from + k * m->length_from) * size;
+    if (m->in_tiles)
+      turn_block(m, to, from, width, length);
+    else
+      copy_line(m, to, from, length);
+  }
+}
+
+/* ---- Ops that could be views ---------------------------------------------------------------------------------- */
+
+/* What output k shows of operand 0; false: it cannot be told from the attributes. */
+static bool view_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
+  const berth__op *op = call->user;
+  const berth_tensor *in = &call->in[0], *out = &call->out[k];
+  berth__shape shape = {.rank = out->rank};
+  int64_t offset;
+  memcpy(shape.dim, out->dim, sizeof shape.dim);
+  *c = (berth__copy){.rank = out->rank, .to = out->data, .element = berth_type_size(out->type)};
+  memcpy(c->dim, out->dim, sizeof c->dim);
+  memcpy(c->to_stride, out->stride, sizeof c->to_stride);
+  if (!op->family->view(in, call->attrs, &shape, out->type, k, &offset, c->from_stride)) return false;
+  if (in->data != NULL) c->from = (const char *)in->data + offset * (int64_t)c->element;
+  return true;
+}
+
+/* The elements of operand 0 in their order, which no strides of the result's shape show. */
+static void in_order(const berth_op_call *call, berth__copy *c) {
+  const berth_tensor *in = &call->in[0];
+  *c = (berth__copy){.rank = in->rank, .from = in->data, .to = call->out[0].data, .element = berth_type_size(in->type)};
+  memcpy(c->dim, in->dim, sizeof c->dim);
+  memcpy(c->from_stride, in->stride, sizeof c->from_stride);
+  berth__contiguous_strides(in->rank, in->dim, c->to_stride);
+}
+
+static bool keeps_order(const berth_op_call *call) {
+  const berth__op_code op = berth__call_code(call);
+  return (op == BERTH__OP_reshape || op == BERTH__OP_flatten) && berth__is_contiguous(&call->out[0]);
+}
+
+static bool copy_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
+  if (view_of(call, k, c)) return true;
+  if (!keeps_order(call)) return false;
+  in_order(call, c);
+  return true;
+}
+
+static bool takes_view(const berth_op_call *call) {
+  berth__copy c;
+  for (uint32_t i = 1; i < call->n_in; i++)
+    if (berth__call_has(call, i)) return false; /* constant lists have become attributes */
+  for (uint32_t k = 0; k < call->n_out; k++)
+    if (call->in[0].type != call->out[k].type || !copy_of(call, k, &c)) return false;
+  return true;
+}
+
+/* The items of the first output, then those of the second, ... */
+static int64_t view_items(const berth_op_call *call) {
+  int64_t items = 0;
+  for (uint32_t k = 0; k < call->n_out; k++) {
+    berth__copy c;
+    mover m;
+    copy_of(call, k, &c);
+    mover_prepare(&m, &c);
+    items += m.items;
+  }
+  return items;
+}
+
+/* Those of the call's items that are the mover's, which begin at `first`. */
+static void move_share(const mover *m, const berth_op_call *call, int64_t first) {
+  const int64_t begin = call->begin > first ? call->begin - first : 0, end = least(call->end - first, m->items);
+  if (m->c.from == m->c.to) return; /* already in its place */
+  for (int64_t item = begin; item < end; item++) move_item(m, item);
+}
+
+static berth_status run_view(const berth_op_call *call, berth_error *err) {
+  int64_t first = 0;
+  (void)err;
+  for (uint32_t k = 0; k < call->n_out && first < call->end; k++) {
+    berth__copy c;
+    mover m;
+    copy_of(call, k, &c);
+    mover_prepare(&m, &c);
+    move_share(&m, call, first);
+    first += m.items;
+  }
+  return BERTH_OK;
+}
+
+/* ---- concat --------------------------------------------------------------------------------------------------- */
+
+/* Operand k, which goes to `start` on the axis; returns where the next one goes. */
+static int64_t part_of(const berth_op_call *call, uint32_t k, int64_t start, mover *m) {
+  const berth_tensor *in = &call->in[k], *out = &call->out[0];
+  const int64_t given = call->attrs[0].i;
+  const uint32_t axis = (uint32_t)(given < 0 ? given + out->rank : given);
+  berth__copy c = {.rank = in->rank, .from = in->data, .to = out->data, .element = berth_type_size(out->type)};
+  if (out->data != NULL) c.to = (char *)out->data + start * out->stride[axis] * (int64_t)c.element;
+  memcpy(c.dim, in->dim, sizeof c.dim);
+  memcpy(c.from_stride, in->stride, sizeof c.from_stride);
+  memcpy(c.to_stride, out->stride, sizeof c.to_stride);
+  mover_prepare(m, &c);
+  return start + in->dim[axis];
+}
+
+static int64_t concat_items(const berth_op_call *call) {
+  int64_t items = 0, start = 0;
+  for (uint32_t k = 0; k < call->n_in; k++) {
+    mover m;
+    start = part_of(call, k, start, &m);
+    items += m.items;
+  }
+  return items;
+}
+
+static berth_status run_concat(const berth_op_call *call, berth_error *err) {
+  int64_t first = 0, start = 0;
+  (void)err;
+  for (uint32_t k = 0; k < call->n_in && first < call->end; k++) {
+    mover m;
+    start = part_of(call, k, start, &m);
+    move_share(&m, call, first);
+    first += m.items;
+  }
+  return BERTH_OK;
+}
+
+#define VIEW(op) \
+  { .name = #op, .code = BERTH__OP_##op, .takes = takes_view, .items = view_items, .run = run_view }
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_move)[] = {
+    VIEW(identity),
+    VIEW(cast),
+    VIEW(reshape),
+    VIEW(flatten),
+    VIEW(squeeze),
+    VIEW(unsqueeze),
+    VIEW(transpose),
+    VIEW(diagonal),
+    VIEW(narrow),
+    VIEW(split),
+    VIEW(expand),
+    {.name = "concat", .code = BERTH__OP_concat, .items = concat_items, .run = run_concat},
+    {0},
+};

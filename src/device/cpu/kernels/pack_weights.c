@@ -1,0 +1,90 @@
+/* pack_weights of f32. */
+#include "device/cpu/kernels/gemm.h"
+#include "ops/operand.h"
+
+#define BESIDE 8      /* panels */
+#define BLOCK_ROWS 64 /* of each */
+#define ITEM_ROWS 4   /* at least */
+
+enum {
+  ATTR_PANEL,
+  ATTR_GROUPS
+};
+
+static bool takes(const berth_op_call *call) {
+  return call->attrs[ATTR_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
+         (!berth__call_has(call, 1) || call->in[1].type == BERTH_F32);
+}
+
+/* Items follow the file, so that its pages are read one after the other: rows of the weight where these lie together,
+ * and otherwise its columns. */
+static bool follows_rows(const berth_op_call *call) {
+  const berth_tensor *w = &call->in[0];
+  return w->stride[w->rank - 1] <= w->stride[w->rank - 2];
+}
+
+static int64_t item_rows(const berth_op_call *call) {
+  const int64_t rows = call->out[0].dim[1], each = (rows / 16 + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS;
+  return follows_rows(call) && each > 0 && each < rows ? each : rows;
+}
+
+static int64_t row_blocks(const berth_op_call *call) {
+  const int64_t each = item_rows(call);
+  return each > 0 ? (call->out[0].dim[1] + each - 1) / each : 1;
+}
+
+static int64_t items(const berth_op_call *call) {
+  return row_blocks(call) * ((call->out[0].dim[0] + BESIDE - 1) / BESIDE);
+}
+
+static void scale_panel(float *panel, int64_t rows, int64_t columns, const float *scale, int64_t stride) {
+  float factor[VF_PANEL] = {0};
+  for (int64_t c = 0; c < columns; c++) factor[c] = vf_read(scale + c * stride);
+  for (int64_t r = 0; r < rows; r++, panel += VF_PANEL)
+    for (int64_t c = 0; c < VF_PANEL; c += VF_LANES) vf_store(panel + c, vf_load(panel + c) * vf_load(factor + c));
+}
+
+/* Rows [first, end) of a panel: runs along the last axis but one, one after the other. */
+static void pack_rows(const berth_tensor *w, float *panel, int64_t first, int64_t end, int64_t column,
+                      int64_t columns) {
+  const uint32_t last = w->rank - 1;
+  const float *data = (const float *)w->data + column * w->stride[last];
+  const int64_t run = w->dim[last - 1];
+  for (int64_t row = first, next; row < end; row = next) {
+    int64_t rest = row / run, at = row % run * w->stride[last - 1];
+    for (uint32_t axis = last - 1; axis-- > 0; rest /= w->dim[axis]) at += rest % w->dim[axis] * w->stride[axis];
+    next = row - row % run + run < end ? row - row % run + run : end;
+    gemm_pack_panel(panel + row * VF_PANEL, data + at, next - row, columns, w->stride[last - 1], w->stride[last]);
+  }
+}
+
+/* Rows [first, end) of the panel `item`. */
+static void pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
+  const berth_tensor *w = &call->in[0], *scale = &call->in[1], *out = &call->out[0];
+  const int64_t groups = call->attrs[ATTR_GROUPS].i, each = w->dim[w->rank - 1] / groups;
+  const int64_t panels = out->dim[0] / groups;
+  const int64_t at = item % panels * VF_PANEL, column = item / panels * each + at;
+  const int64_t columns = each - at < VF_PANEL ? each - at : VF_PANEL;
+  float *panel = (float *)out->data + item * out->dim[1] * VF_PANEL;
+  pack_rows(w, panel, first, end, column, columns);
+  if (berth__call_has(call, 1))
+    scale_panel(panel + first * VF_PANEL, end - first, columns, (const float *)scale->data + column * scale->stride[0],
+                scale->stride[0]);
+}
+
+/* Some panels beside each other, so that memory is read in longer runs. */
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  const int64_t panels = call->out[0].dim[0], across = (panels + BESIDE - 1) / BESIDE;
+  const int64_t all_rows = call->out[0].dim[1], each = item_rows(call);
+  (void)err;
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t first = item % across * BESIDE, last = first + BESIDE < panels ? first + BESIDE : panels;
+    const int64_t top = item / across * each, end = top + each < all_rows ? top + each : all_rows;
+    for (int64_t row = top; row < end; row += BLOCK_ROWS)
+      for (int64_t k = first; k < last; k++) pack(call, k, row, row + BLOCK_ROWS < end ? row + BLOCK_ROWS : end);
+  }
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pack_weights)[] = {
+    {.name = "pack_weights", .code = BERTH__OP_pack_weights, .takes = takes, .items = items, .run = run}, {0}};

@@ -1,0 +1,133 @@
+/* pad with a constant: lines along the last axis that grows are filled, copied and filled. Axes that stay whole are
+ * part of the one before them. */
+#include "device/cpu/kernels/vec.h"
+#include "ops/operand.h"
+
+#define ITEM 16384 /* elements */
+
+enum {
+  ATTR_PADS,
+  ATTR_MODE,
+  ATTR_VALUE,
+  ATTR_AXES
+};
+enum {
+  IN_X,
+  IN_PADS,
+  IN_VALUE,
+  IN_AXES
+};
+
+/* What becomes of an axis: `kept` elements from `crop` on, with `before` and others around them; all in elements. */
+typedef struct axis {
+  int64_t in, out, crop, before, kept;
+} axis;
+
+typedef struct padding {
+  uint32_t rank;
+  axis axis[BERTH_MAX_RANK];
+  int64_t lines, lines_each, length;
+  size_t element;
+  unsigned char value[8];
+} padding;
+
+static bool is_whole(const axis *a) { return a->kept == a->in && a->kept == a->out; }
+
+static void add_axis(padding *p, axis next) {
+  axis *last = p->rank > 0 ? &p->axis[p->rank - 1] : NULL;
+  if (last == NULL || !is_whole(&next)) {
+    p->axis[p->rank++] = next;
+    return;
+  }
+  *last = (axis){last->in * next.in, last->out * next.in, last->crop * next.in, last->before * next.in,
+                 last->kept * next.in};
+}
+
+/* Negative pads crop, before the others are added. */
+static axis axis_of(const berth_op_call *call, uint32_t k, int64_t begin, int64_t end) {
+  const int64_t in = call->in[IN_X].dim[k], crop = begin < 0 ? -begin : 0;
+  return (axis){in, call->out[0].dim[k], crop, begin > 0 ? begin : 0, in - crop + (end < 0 ? end : 0)};
+}
+
+static void read_padding(padding *p, const berth_op_call *call) {
+  const berth_attr *pads = &call->attrs[ATTR_PADS], *axes = &call->attrs[ATTR_AXES];
+  const uint32_t rank = call->in[IN_X].rank, n = pads->count / 2;
+  int64_t begin[BERTH_MAX_RANK] = {0}, end[BERTH_MAX_RANK] = {0};
+  for (uint32_t k = 0; k < n; k++) {
+    const int64_t given = axes->count > 0 ? axes->ints[k] : k;
+    begin[given < 0 ? given + rank : given] = pads->ints[k];
+    end[given < 0 ? given + rank : given] = pads->ints[n + k];
+  }
+  p->rank = 0;
+  for (uint32_t k = 0; k < rank; k++) add_axis(p, axis_of(call, k, begin[k], end[k]));
+  p->element = berth_type_size(call->in[IN_X].type);
+  p->length = p->axis[p->rank - 1].out;
+  p->lines = 1;
+  for (uint32_t k = 0; k + 1 < p->rank; k++) p->lines *= p->axis[k].out;
+  p->lines_each = p->length < ITEM ? ITEM / p->length : 1;
+}
+
+static bool takes(const berth_op_call *call) {
+  if (strcmp(call->attrs[ATTR_MODE].s, "constant") != 0 || call->in[IN_X].rank == 0) return false;
+  return !berth__call_has(call, IN_PADS) && !berth__call_has(call, IN_AXES) && berth__count(&call->out[0]) > 0;
+}
+
+static int64_t items(const berth_op_call *call) {
+  padding p;
+  read_padding(&p, call);
+  return (p.lines + p.lines_each - 1) / p.lines_each;
+}
+
+static void fill(const padding *p, char *to, int64_t n) {
+  float value;
+  if (p->element == sizeof value) {
+    memcpy(&value, p->value, sizeof value);
+    for (int64_t i = 0; i < n; i += VF_LANES) vf_store_n((float *)(void *)to + i, vf_set1(value), vf_tail(n - i));
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * p->element, p->value, p->element);
+}
+
+/* Where the line comes from; -1: from nowhere. */
+static int64_t source_of(const padding *p, int64_t line) {
+  int64_t from = 0, stride = p->axis[p->rank - 1].in;
+  for (uint32_t k = p->rank - 1; k-- > 0; line /= p->axis[k].out) {
+    const int64_t at = line % p->axis[k].out - p->axis[k].before;
+    if (at < 0 || at >= p->axis[k].kept) return -1;
+    from += (p->axis[k].crop + at) * stride;
+    stride *= p->axis[k].in;
+  }
+  return from;
+}
+
+static void pad_line(const padding *p, char *to, const char *x, int64_t line) {
+  const axis *last = &p->axis[p->rank - 1];
+  const int64_t from = source_of(p, line);
+  if (from < 0) {
+    fill(p, to, p->length);
+    return;
+  }
+  fill(p, to, last->before);
+  memcpy(to + (size_t)last->before * p->element, x + (size_t)(from + last->crop) * p->element,
+         (size_t)last->kept * p->element);
+  fill(p, to + (size_t)(last->before + last->kept) * p->element, p->length - last->before - last->kept);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  padding p;
+  (void)err;
+  read_padding(&p, call);
+  if (berth__call_has(call, IN_VALUE))
+    memcpy(p.value, call->in[IN_VALUE].data, p.element);
+  else
+    berth__store_f64(&(berth_tensor){.data = p.value, .type = call->in[IN_X].type}, 0, call->attrs[ATTR_VALUE].f);
+  const int64_t end = call->end * p.lines_each < p.lines ? call->end * p.lines_each : p.lines;
+  for (int64_t line = call->begin * p.lines_each; line < end; line++)
+    pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[IN_X].data, line);
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pad)[] = {
+    {.name = "pad", .code = BERTH__OP_pad, .takes = takes, .items = items, .run = run},
+    {0},
+};

@@ -1,0 +1,274 @@
+/* qdepthwise: four taps at a time lie beside each other in the bytes of a lane, a lane a channel. Where a line of the
+ * window has three neighbours and windows are one apart, four pixels of x serve two pixels of the result. Where there
+ * are few channels, neighbouring pixels fill a block together, as if they were further channels. */
+#include "device/cpu/kernels/gemm_i8.h"
+#include "ops/conv_last.h"
+#include "ops/operand.h"
+
+#define BLOCK (4 * VF_LANES) /* channels that are done at once */
+#define MOST_TAPS 128
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* What a block of channels needs, in the order in which vi_mix_n leaves them. The bytes of all groups of taps stand
+ * behind it. */
+typedef struct channels {
+  float scale[BLOCK], bias[BLOCK];
+  int32_t start[BLOCK]; /* of the sums: what takes the zero point off */
+} channels;
+
+typedef struct job {
+  const berth_op_call *call;
+  berth__bytes_attrs attrs;
+  berth__last last;
+  bool is_paired;       /* two pixels at once */
+  int64_t beside;       /* pixels that fill a block together; 1: there are channels enough */
+  int64_t taps, groups; /* of a window; of four bytes: lines of a window where pixels are paired */
+  int64_t pixels;       /* that are done at once */
+  int64_t blocks;       /* of channels */
+  uint8_t flip;
+  int32_t x_zero; /* of unsigned bytes */
+  float low, high;
+  channels *channels; /* [blocks] */
+  int8_t *weights;    /* [blocks][groups][pixels][BLOCK][4] */
+  uint8_t *padding;   /* [blocks][BLOCK]: what lies outside of x */
+  bool has_tail;
+  chain_run tail;
+} job;
+
+static int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BLOCK; }
+
+static bool takes(const berth_op_call *call) {
+  berth__last last;
+  berth__last_read(call, &last);
+  return call->in[BERTH__BYTES_WEIGHT].type == BERTH_I8 && !berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO) &&
+         berth__window_taps(&last.window) <= MOST_TAPS && i8_takes(call);
+}
+
+/* Items are lines of the result. */
+static int64_t items(const berth_op_call *call) {
+  berth__last last;
+  berth__last_read(call, &last);
+  return last.images * last.window.axis[0].out * last.window.axis[1].out;
+}
+
+#define WORTH 100000 /* multiplications that are worth a thread */
+
+static int64_t grain(const berth_op_call *call) {
+  berth__last last;
+  berth__last_read(call, &last);
+  return WORTH / (last.window.axis[2].out * last.channels * berth__window_taps(&last.window) + 1) + 1;
+}
+
+static int64_t pixels_beside(const berth__last *last) {
+  const bool are_neighbours = last->axis_stride[BERTH__WINDOW_AXES - 1] == last->channels;
+  const bool is_one_apart = last->window.axis[BERTH__WINDOW_AXES - 1].stride == 1;
+  return are_neighbours && is_one_apart && last->channels * 2 <= BLOCK ? BLOCK / last->channels : 1;
+}
+
+static bool is_paired(const berth__last *last) {
+  const berth__window_axis *w = &last->window.axis[BERTH__WINDOW_AXES - 1];
+  return w->kernel == 3 && w->stride == 1 && w->dilation == 1 && pixels_beside(last) == 1;
+}
+
+static int64_t groups_of(const berth__last *last) {
+  const int64_t taps = berth__window_taps(&last->window);
+  return is_paired(last) ? taps / 3 : berth__bytes_groups(taps);
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  berth__last last;
+  berth__last_read(call, &last);
+  const int64_t weights = groups_of(&last) * (is_paired(&last) ? 2 : 1) * BLOCK * 4;
+  return (uint64_t)blocks_of(last.channels) * (sizeof(channels) + (uint64_t)weights + BLOCK);
+}
+
+/* The tap that byte `slot` of a group stands for in pixel `pixel`; -1: none. */
+static int64_t tap_of(const job *j, int64_t group, int64_t pixel, int64_t slot) {
+  if (!j->is_paired) return group * 4 + slot < j->taps ? group * 4 + slot : -1;
+  return slot >= pixel && slot < pixel + 3 ? group * 3 + slot - pixel : -1;
+}
+
+/* The weights of a tap for a block, repeated for pixels beside each other; tap < 0: zeros. */
+static void repeat_weights(const job *j, int64_t block, int64_t tap, int8_t *to) {
+  const int8_t *weight = j->call->in[BERTH__BYTES_WEIGHT].data;
+  const int64_t left = j->last.channels - block * BLOCK, n = left < BLOCK ? left : BLOCK;
+  memset(to, 0, BLOCK);
+  for (int64_t k = 0; k < j->beside && tap >= 0; k++)
+    memcpy(to + k * n, weight + tap * j->last.channels + block * BLOCK, (size_t)n);
+}
+
+/* The weights of a block, mixed as x will be, and where its sums start. */
+static void prepare_weights(const job *j, int64_t block) {
+  int8_t row[4][BLOCK];
+  const void *const four[4] = {row[0], row[1], row[2], row[3]};
+  int8_t *to = j->weights + block * j->groups * j->pixels * BLOCK * 4;
+  vi sum[4];
+  for (int part = 0; part < 4; part++) sum[part] = vi_set1(0);
+  for (int64_t group = 0; group < j->groups; group++)
+    for (int64_t pixel = 0; pixel < j->pixels; pixel++) {
+      vi w[4];
+      for (int64_t slot = 0; slot < 4; slot++) repeat_weights(j, block, tap_of(j, group, pixel, slot), row[slot]);
+      vi_mix_n(four, BLOCK, w);
+      for (int part = 0; part < 4; part++, to += VF_LANES * 4) {
+        vi_store(to, w[part]);
+        if (pixel == 0) sum[part] = vi_dot(sum[part], vi_set1(0x01010101), w[part]);
+      }
+    }
+  for (int part = 0; part < 4; part++)
+    vi_store(j->channels[block].start + part * VF_LANES, vi_mul(sum[part], vi_set1(-j->x_zero)));
+}
+
+static void prepare_scales(const job *j, int64_t block) {
+  const berth_op_call *call = j->call;
+  const berth_tensor *scale = &call->in[BERTH__BYTES_SCALE];
+  const float *bias = berth__call_has(call, BERTH__BYTES_BIAS) ? call->in[BERTH__BYTES_BIAS].data : NULL;
+  const float unit = call->out[0].type == BERTH_F32 ? 1 : (float)j->attrs.own[BERTH__BYTES_OUT_SCALE].f;
+  channels *to = &j->channels[block];
+  memset(to->scale, 0, sizeof to->scale);
+  memset(to->bias, 0, sizeof to->bias);
+  for (int part = 0; part < 4; part++)
+    for (int lane = 0; lane < VF_LANES; lane++) {
+      const int64_t at = part * VF_LANES + lane, place = block * BLOCK + vi_mixed(part, lane);
+      const int64_t c = place % j->last.channels;
+      if (place >= j->last.channels * j->beside) continue;
+      to->scale[at] = ((const float *)scale->data)[berth__bytes_entry(scale, c)] / unit;
+      if (bias != NULL) to->bias[at] = bias[c] / unit;
+    }
+}
+
+static void prepare(job *j, const berth_op_call *call) {
+  const uint32_t n_extra = call->n_in > BERTH__BYTES_EXTRA ? call->n_in - BERTH__BYTES_EXTRA : 0;
+  float low, high;
+  j->call = call;
+  j->attrs = berth__bytes_attrs_of(call->user, call->attrs);
+  berth__last_read(call, &j->last);
+  j->taps = berth__window_taps(&j->last.window);
+  j->beside = pixels_beside(&j->last);
+  j->is_paired = is_paired(&j->last);
+  j->groups = groups_of(&j->last);
+  j->pixels = j->is_paired ? 2 : 1;
+  j->blocks = blocks_of(j->last.channels);
+  j->flip = call->in[BERTH__BYTES_X].type == BERTH_I8 ? 128 : 0;
+  j->x_zero = j->flip;
+  if (berth__call_has(call, BERTH__BYTES_X_ZERO))
+    j->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
+  i8_bounds(call, &j->attrs, &j->low, &j->high);
+  j->has_tail =
+      (n_extra > 0 || !tail_clamp(j->attrs.code, j->attrs.numbers, &low, &high)) &&
+      tail_prepare(&j->tail, call->in + BERTH__BYTES_EXTRA, n_extra, &call->out[0], j->attrs.code, j->attrs.numbers);
+  j->channels = call->scratch;
+  j->weights = (int8_t *)(j->channels + j->blocks);
+  j->padding = (uint8_t *)j->weights + j->blocks * j->groups * j->pixels * BLOCK * 4;
+  memset(j->padding, j->x_zero ^ j->flip, (size_t)(j->blocks * BLOCK));
+  for (int64_t block = 0; block < j->blocks; block++) {
+    prepare_weights(j, block);
+    prepare_scales(j, block);
+  }
+}
+
+static void store(const job *j, const channels *c, const vi *sum, int64_t index, int64_t n) {
+  const vi zero = vi_set1((int32_t)j->attrs.own[BERTH__BYTES_OUT_ZERO].i);
+  const vf low = vf_set1(j->low), high = vf_set1(j->high);
+  vf x[4];
+  vi whole[4];
+  UNROLL for (int part = 0; part < 4; part++) {
+    x[part] = vf_fma(vf_from_int(sum[part]), vf_load(c->scale + part * VF_LANES), vf_load(c->bias + part * VF_LANES));
+    x[part] = vf_min(high, vf_max(low, x[part]));
+    whole[part] = vi_add(vf_to_int(x[part]), zero);
+  }
+  if (j->call->out[0].type != BERTH_F32) {
+    vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
+    return;
+  }
+  float *out = (float *)j->call->out[0].data + index;
+  for (int part = 0; part < 4; part++) {
+    float lanes[VF_LANES];
+    vf_store(lanes, x[part]);
+    for (int lane = 0; lane < VF_LANES; lane++)
+      if (vi_mixed(part, lane) < n) out[vi_mixed(part, lane)] = lanes[lane];
+  }
+}
+
+/* `pixels` pixels beside each other, of which `n_out` are stored, with so many channels; row[] is where channel 0 of
+ * each byte of the groups is. */
+static inline __attribute__((always_inline)) void do_pixels(const job *j, const uint8_t *const *row, int64_t item,
+                                                            int64_t n_out, int64_t n_channels, const int64_t groups,
+                                                            const int pixels) {
+  const vi flip = vi_set1((int32_t)(j->flip * 0x01010101u));
+  const int8_t *w = j->weights;
+  for (int64_t block = 0; block < j->blocks; block++) {
+    const int64_t first = block * BLOCK, left = n_channels - first, n = left < BLOCK ? left : BLOCK;
+    vi sum[2][4];
+    UNROLL for (int pixel = 0; pixel < pixels; pixel++) UNROLL for (int part = 0; part < 4; part++) sum[pixel][part] =
+        vi_load(j->channels[block].start + part * VF_LANES);
+    UNROLL for (int64_t g = 0; g < groups; g++) {
+      const void *four[4];
+      vi x[4];
+      UNROLL for (int i = 0; i < 4; i++) four[i] = row[4 * g + i] + first;
+      vi_mix_n(four, n, x);
+      if (j->flip != 0) UNROLL for (int part = 0; part < 4; part++) x[part] = vi_xor(x[part], flip);
+      UNROLL for (int pixel = 0; pixel < pixels; pixel++, w += BLOCK * 4) UNROLL for (int part = 0; part < 4; part++)
+          sum[pixel][part] = vi_dot(sum[pixel][part], x[part], vi_load(w + part * VF_LANES * 4));
+    }
+    for (int pixel = 0; pixel < n_out; pixel++)
+      store(j, &j->channels[block], sum[pixel], (item + pixel) * j->last.channels + first, n);
+  }
+}
+
+/* The lines of x under the lines of a window; NULL: outside. */
+static void find_lines(const job *j, const berth__last_pixel *pixel, const uint8_t **line) {
+  const berth__window_axis *w = j->last.window.axis;
+  for (int64_t tz = 0; tz < w[0].kernel; tz++)
+    for (int64_t ty = 0; ty < w[1].kernel; ty++) {
+      const int64_t z = berth__window_input(&w[0], pixel->at[0], tz), y = berth__window_input(&w[1], pixel->at[1], ty);
+      const int64_t at = pixel->image * j->last.image_stride + z * j->last.axis_stride[0] + y * j->last.axis_stride[1];
+      const bool is_outside = z < 0 || z >= w[0].in || y < 0 || y >= w[1].in;
+      *line++ = is_outside ? NULL : (const uint8_t *)j->call->in[0].data + at;
+    }
+}
+
+/* Where `count` taps of a line are, from `x` on, `step` apart. */
+static inline void find_taps(const job *j, const uint8_t *line, int64_t x, int64_t step, int64_t count,
+                             const uint8_t **row) {
+  const int64_t in = j->last.window.axis[2].in, stride = j->last.axis_stride[2];
+  for (int64_t i = 0; i < count; i++, x += step)
+    row[i] = line == NULL || x < 0 || x >= in ? j->padding : line + x * stride;
+}
+
+static void do_line(const job *j, int64_t item) {
+  const berth__window_axis *w = &j->last.window.axis[2];
+  const uint8_t *row[MOST_TAPS * 2], *line[MOST_TAPS];
+  const berth__last_pixel first = berth__last_pixel_of(&j->last, item * w->out);
+  const int64_t lines = j->taps / w->kernel, width = j->is_paired ? 4 : w->kernel, n_channels = j->last.channels;
+  for (int64_t k = j->taps; k < 4 * j->groups; k++) row[k] = j->padding; /* bytes without a tap have weight 0 */
+  find_lines(j, &first, line);
+  for (int64_t pixel = 0, step; pixel < w->out; pixel += step) {
+    const int64_t at = item * w->out + pixel, left = w->out - pixel, x = pixel * w->stride - w->begin;
+    const bool is_inside = x >= 0 && x + j->beside + (w->kernel - 1) * w->dilation <= w->in && left >= j->beside;
+    step = j->is_paired ? 2 : is_inside ? j->beside : 1;
+    for (int64_t k = 0; k < lines; k++) find_taps(j, line[k], x, w->dilation, width, row + k * width);
+    const int64_t n_out = left < j->pixels ? left : j->pixels;
+    if (j->is_paired && j->groups == 3) /* 3 x 3 has three groups either way */
+      do_pixels(j, row, at, n_out, n_channels, 3, 2);
+    else if (j->is_paired)
+      do_pixels(j, row, at, n_out, n_channels, j->groups, 2);
+    else if (j->groups == 3)
+      do_pixels(j, row, at, n_out, step * n_channels, 3, 1);
+    else
+      do_pixels(j, row, at, n_out, step * n_channels, j->groups, 1);
+  }
+  if (j->has_tail) tail_rows(&j->tail, item * w->out, w->out, 0, j->last.channels);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  job j;
+  (void)err;
+  prepare(&j, call);
+  for (int64_t item = call->begin; item < call->end; item++) do_line(&j, item);
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qdepthwise)[] = {
+    {"qdepthwise", BERTH__OP_qdepthwise, takes, items, grain, scratch, run},
+    {0},
+};

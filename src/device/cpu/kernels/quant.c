@@ -1,0 +1,190 @@
+/* quantize, dequantize, quantize_range between f32 and bytes: one scale and zero point for all, or one for each entry
+ * of an axis. */
+#include "device/cpu/kernels/vec.h"
+#include "ops/operand.h"
+
+enum { /* operands */
+  X,
+  SCALE,
+  ZERO
+};
+
+/* x as rows in each of which scale and zero point are the same, or as rows along which they go. */
+typedef struct rows {
+  int64_t count, length, entries; /* row r has entry r % entries */
+  int64_t all;                    /* elements; the last row may be short */
+  bool is_along;
+} rows;
+
+#define PIECE 16384 /* elements of a row where there is one entry for all */
+#define SHORT 32    /* rows with an entry each that are too short to be worth it */
+
+/* The one axis along which an operand has more than one entry: its index in x, or -1 where it has one; -2: none such.
+ */
+static int axis_of(const berth_tensor *x, const berth_tensor *entries) {
+  int found = -1;
+  for (uint32_t k = 0; k < entries->rank; k++) {
+    if (entries->dim[k] == 1) continue;
+    if (found != -1 || entries->rank > x->rank) return -2;
+    found = (int)(x->rank - entries->rank + k);
+  }
+  return found;
+}
+
+static bool rows_of(const berth_op_call *call, rows *out) {
+  const berth_tensor *x = &call->in[X];
+  const bool has_zero = berth__call_has(call, ZERO);
+  const int axis = axis_of(x, &call->in[SCALE]), zero_axis = has_zero ? axis_of(x, &call->in[ZERO]) : axis;
+  *out = (rows){.all = berth__count(x), .length = PIECE, .entries = 1};
+  out->count = (out->all + PIECE - 1) / PIECE;
+  if (!berth__is_contiguous(x) || axis == -2 || axis != zero_axis) return false;
+  if (!berth__is_contiguous(&call->in[SCALE]) || (has_zero && !berth__is_contiguous(&call->in[ZERO]))) return false;
+  if (axis == -1) return true;
+  out->is_along = axis + 1 == (int)x->rank;
+  out->length = 1;
+  for (uint32_t k = (uint32_t)axis + (out->is_along ? 0 : 1); k < x->rank; k++) out->length *= x->dim[k];
+  if (!out->is_along) out->entries = x->dim[axis];
+  out->count = out->length > 0 ? out->all / out->length : 0;
+  return out->is_along || out->length >= SHORT;
+}
+
+static bool is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
+
+static bool takes_quantize(const berth_op_call *call) {
+  rows r;
+  return call->in[X].type == BERTH_F32 && call->in[SCALE].type == BERTH_F32 && is_byte(call->out[0].type) &&
+         rows_of(call, &r);
+}
+
+static bool takes_dequantize(const berth_op_call *call) {
+  const berth_type x = call->in[X].type;
+  rows r;
+  return call->in[SCALE].type == BERTH_F32 && (is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, ZERO))) &&
+         rows_of(call, &r);
+}
+
+static int64_t items(const berth_op_call *call) {
+  rows r;
+  rows_of(call, &r);
+  return r.count;
+}
+
+#define WORTH 32768 /* elements that are worth a thread */
+
+static int64_t grain(const berth_op_call *call) {
+  rows r;
+  rows_of(call, &r);
+  return WORTH / (r.length + 1) + 1;
+}
+
+static inline vi load_bytes(const berth_tensor *tensor, int64_t index, int64_t n) {
+  const uint8_t *at = (const uint8_t *)tensor->data + index;
+  return tensor->type == BERTH_U8 ? vi_load_u8_n(at, n) : vi_load_i8_n(at, n);
+}
+
+/* Scale and zero point of the n elements of row `row` from `at` on. */
+static inline vf scale_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
+  const float *scale = call->in[SCALE].data;
+  return r->is_along ? vf_load_n(scale + at, n) : vf_set1(scale[row % r->entries]);
+}
+static inline vi zero_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
+  if (!berth__call_has(call, ZERO)) return vi_set1(0);
+  return r->is_along ? load_bytes(&call->in[ZERO], at, n)
+                     : vi_set1((int32_t)berth__load_i64(&call->in[ZERO], row % r->entries));
+}
+
+static inline int64_t row_end(const rows *r, int64_t row) {
+  return (row + 1) * r->length < r->all ? r->length : r->all - row * r->length;
+}
+
+static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) {
+  const float *x = (const float *)call->in[X].data + row * r->length;
+  uint8_t *out = (uint8_t *)call->out[0].data + row * r->length;
+  const bool is_signed = call->out[0].type == BERTH_I8;
+  const vf least = vf_set1(is_signed ? -128.0f : 0.0f), most = vf_set1(is_signed ? 127.0f : 255.0f);
+  const int64_t end = row_end(r, row);
+  vf scale = scale_of(call, r, row, 0, 0);
+  vi zero = zero_of(call, r, row, 0, 0);
+  for (int64_t at = 0; at < end; at += VF_LANES) {
+    const int64_t n = vf_tail(end - at);
+    if (r->is_along) {
+      scale = scale_of(call, r, row, at, n);
+      zero = zero_of(call, r, row, at, n);
+    }
+    const vf shift = vf_from_int(zero);
+    vf y = vf_load_n(x + at, n) / scale;
+    y = vf_min(most - shift, vf_max(least - shift, y));
+    y = vf_pick_nan(y, vf_zero() - shift, y);
+    vi_store_bytes_n(out + at, vi_add(vf_to_int(y), zero), n);
+  }
+}
+
+static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row) {
+  float *out = (float *)call->out[0].data + row * r->length;
+  const bool is_i32 = call->in[X].type == BERTH_I32;
+  const int64_t first = row * r->length, end = row_end(r, row);
+  vf scale = scale_of(call, r, row, 0, 0);
+  vi zero = zero_of(call, r, row, 0, 0);
+  for (int64_t at = 0; at < end; at += VF_LANES) {
+    const int64_t n = vf_tail(end - at);
+    if (r->is_along) {
+      scale = scale_of(call, r, row, at, n);
+      zero = zero_of(call, r, row, at, n);
+    }
+    vi x;
+    if (is_i32 && n == VF_LANES) {
+      x = vi_load((const int32_t *)call->in[X].data + first + at);
+    } else if (is_i32) {
+      int32_t whole[VF_LANES] = {0};
+      memcpy(whole, (const int32_t *)call->in[X].data + first + at, (size_t)n * sizeof *whole);
+      x = vi_load(whole);
+    } else {
+      x = load_bytes(&call->in[X], first + at, n);
+    }
+    vf_store_n(out + at, vf_from_int(vi_sub(x, zero)) * scale, n);
+  }
+}
+
+static berth_status run_quantize(const berth_op_call *call, berth_error *err) {
+  rows r;
+  (void)err;
+  rows_of(call, &r);
+  for (int64_t row = call->begin; row < call->end; row++) quantize_row(call, &r, row);
+  return BERTH_OK;
+}
+
+static berth_status run_dequantize(const berth_op_call *call, berth_error *err) {
+  rows r;
+  (void)err;
+  rows_of(call, &r);
+  for (int64_t row = call->begin; row < call->end; row++) dequantize_row(call, &r, row);
+  return BERTH_OK;
+}
+
+/* ---- quantize_range ---- */
+
+static berth_status run_range(const berth_op_call *call, berth_error *err) {
+  const float *x = call->in[0].data;
+  const int64_t count = berth__count(&call->in[0]);
+  vf low[2] = {vf_zero(), vf_zero()}, high[2] = {vf_zero(), vf_zero()}, probe = vf_zero();
+  for (int64_t i = 0; i < count; i += VF_LANES) {
+    const vf y = i + VF_LANES <= count ? vf_load(x + i) : vf_load_n(x + i, count - i);
+    const int half = (int)(i / VF_LANES % 2);
+    low[half] = vf_min(low[half], y);
+    high[half] = vf_max(high[half], y);
+    probe = vf_fma(y, vf_zero(), probe);
+  }
+  if (vf_sum(probe) != 0) return ((const berth__op *)call->user)->family->kernel(call, err); /* not all finite */
+  const float least = vf_least(vf_min(low[0], low[1])), most = vf_most(vf_max(high[0], high[1]));
+  const float range = most - least, scale = range == 0 ? 1 : range / 255;
+  berth__store_f64(&call->out[0], 0, (double)scale);
+  berth__store_f64(&call->out[1], 0, rint((double)(-least / scale)));
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
+    {"quantize", BERTH__OP_quantize, takes_quantize, items, grain, NULL, run_quantize},
+    {"dequantize", BERTH__OP_dequantize, takes_dequantize, items, grain, NULL, run_dequantize},
+    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, run_range},
+    {0},
+};

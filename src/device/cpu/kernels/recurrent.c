@@ -1,0 +1,283 @@
+/* lstm, gru and rnn of f32 with their usual activations, as exported models have them. An item is one row of the batch
+ * in one direction. Weights are read as they lie: rows of them times a vector, and the inputs of some steps at once. */
+#include "ops/recurrent.h"
+
+#include "device/cpu/kernels/vec_math.h"
+#include "ops/operand.h"
+
+#define INLINED static inline __attribute__((always_inline))
+#define AHEAD 16                /* steps whose inputs are multiplied at once */
+#define TOGETHER (VF_LANES / 4) /* vectors that share the rows of a weight */
+#define BYTES_PER_US 5e4        /* weights that come from the second or third cache */
+
+enum {
+  X,
+  WEIGHT,
+  RECURRENCE,
+  BIAS,
+  LENGTHS,
+  INITIAL_H,
+  INITIAL_C,
+  PEEPHOLES
+};
+
+typedef struct layer {
+  const berth_op_call *call;
+  berth__op_code code;
+  int64_t steps, batch, inputs, hidden, rows, directions;
+  bool is_linear_first;
+  /* of an item */
+  int64_t direction, row;
+  bool is_reversed;
+  const float *weight, *recurrence, *own_bias; /* own_bias: that of the recurrence, of gru's last gate */
+  /* in scratch */
+  float *bias, *ahead, *gates, *c, *turned, *zeros;
+} layer;
+
+/* ---- Products ---- */
+
+/* sums[x * n_rows + r] = rows[r] . vectors[x]; n_rows * n_vectors = VF_LANES, both constants where this is inlined. */
+INLINED void dot_tile(const float *const *rows, const float *const *vectors, int64_t n, const int n_rows,
+                      const int n_vectors, float *sums) {
+  vf sum[VF_LANES];
+  for (int i = 0; i < VF_LANES; i++) sum[i] = vf_zero();
+  for (int64_t k = 0; k < n; k += VF_LANES) {
+    const int64_t left = n - k;
+    vf x[TOGETHER];
+    for (int v = 0; v < n_vectors; v++)
+      x[v] = left >= VF_LANES ? vf_load(vectors[v] + k) : vf_load_n(vectors[v] + k, left);
+    for (int r = 0; r < n_rows; r++) {
+      const vf w = left >= VF_LANES ? vf_load(rows[r] + k) : vf_load_n(rows[r] + k, left);
+      for (int v = 0; v < n_vectors; v++) sum[v * n_rows + r] = vf_fma(w, x[v], sum[v * n_rows + r]);
+    }
+  }
+  vf_store(sums, vf_sums(sum));
+}
+
+INLINED void multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
+                            const int n_vectors, const float *add, float *out, int64_t out_stride) {
+  enum {
+    MOST = VF_LANES
+  };
+  const int height = VF_LANES / n_vectors;
+  for (int64_t first = 0; first < n_rows; first += height) {
+    const float *rows[MOST];
+    float sums[VF_LANES];
+    const int64_t n = n_rows - first < height ? n_rows - first : height;
+    for (int r = 0; r < height; r++) rows[r] = matrix + (first + (r < n ? r : n - 1)) * columns;
+    dot_tile(rows, vectors, columns, height, n_vectors, sums);
+    for (int v = 0; v < n_vectors; v++)
+      for (int64_t r = 0; r < n; r++) out[v * out_stride + first + r] = vf_read(add + first + r) + sums[v * height + r];
+  }
+}
+
+/* out = add + matrix vector */
+static void multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector, const float *add,
+                     float *out) {
+  multiply_tiles(matrix, n_rows, columns, &vector, 1, add, out, 0);
+}
+
+/* The same for several vectors, into lines of n_rows. */
+static void multiply_all(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
+                         int64_t n_vectors, const float *add, float *out) {
+  int64_t at = 0;
+  for (; at + TOGETHER <= n_vectors; at += TOGETHER)
+    multiply_tiles(matrix, n_rows, columns, vectors + at, TOGETHER, add, out + at * n_rows, n_rows);
+  for (; at < n_vectors; at++) multiply(matrix, n_rows, columns, vectors[at], add, out + at * n_rows);
+}
+
+/* ---- Steps: from h and `ahead`, the share of the inputs, to the next h ---- */
+
+static void step_lstm(const layer *l, const float *ahead, const float *h, float *next) {
+  const int64_t n = l->hidden;
+  const float *g = l->gates;
+  multiply(l->recurrence, l->rows, n, h, ahead, l->gates);
+  for (int64_t k = 0; k < n; k += VF_LANES) {
+    const int64_t left = vf_tail(n - k);
+    const vf i = vf_sigmoid(vf_load_n(g + k, left)), o = vf_sigmoid(vf_load_n(g + n + k, left));
+    const vf f = vf_sigmoid(vf_load_n(g + 2 * n + k, left)), fresh = vf_tanh(vf_load_n(g + 3 * n + k, left));
+    const vf c = vf_fma(f, vf_load_n(l->c + k, left), i * fresh);
+    vf_store_n(l->c + k, c, left);
+    vf_store_n(next + k, o * vf_tanh(c), left);
+  }
+}
+
+/* turned = what the last gate's recurrence is multiplied with: h, or r h */
+static void turn_back(const layer *l, const float *h) {
+  const int64_t n = l->hidden;
+  for (int64_t k = 0; k < n; k += VF_LANES) {
+    const int64_t left = vf_tail(n - k);
+    vf_store_n(l->turned + k, vf_sigmoid(vf_load_n(l->gates + n + k, left)) * vf_load_n(h + k, left), left);
+  }
+}
+
+static void step_gru(const layer *l, const float *ahead, const float *h, float *next) {
+  const int64_t n = l->hidden;
+  const float *g = l->gates, *last = l->recurrence + 2 * n * n;
+  multiply(l->recurrence, 2 * n, n, h, ahead, l->gates);
+  if (!l->is_linear_first) turn_back(l, h);
+  multiply(last, n, n, l->is_linear_first ? h : l->turned, l->is_linear_first ? l->own_bias : ahead + 2 * n,
+           l->gates + 2 * n);
+  for (int64_t k = 0; k < n; k += VF_LANES) {
+    const int64_t left = vf_tail(n - k);
+    const vf z = vf_sigmoid(vf_load_n(g + k, left)), r = vf_sigmoid(vf_load_n(g + n + k, left));
+    vf sum = vf_load_n(g + 2 * n + k, left);
+    if (l->is_linear_first) sum = vf_fma(r, sum, vf_load_n(ahead + 2 * n + k, left));
+    const vf fresh = vf_tanh(sum);
+    vf_store_n(next + k, vf_fma(z, vf_load_n(h + k, left) - fresh, fresh), left);
+  }
+}
+
+static void step_rnn(const layer *l, const float *ahead, const float *h, float *next) {
+  multiply(l->recurrence, l->hidden, l->hidden, h, ahead, l->gates);
+  for (int64_t k = 0; k < l->hidden; k += VF_LANES) {
+    const int64_t left = vf_tail(l->hidden - k);
+    vf_store_n(next + k, vf_tanh(vf_load_n(l->gates + k, left)), left);
+  }
+}
+
+/* ---- One item ---- */
+
+static const float *operand_at(const layer *l, uint32_t operand, int64_t index) {
+  return berth__call_has(l->call, operand) ? (const float *)l->call->in[operand].data + index : NULL;
+}
+
+/* Both biases as one, but for what gru multiplies with r. */
+static void add_biases(layer *l) {
+  const int64_t kept = l->is_linear_first ? 2 * l->hidden : l->rows;
+  const float *bias = operand_at(l, BIAS, l->direction * 2 * l->rows);
+  for (int64_t i = 0; i < l->rows; i++) {
+    const float own = bias != NULL && i < kept ? vf_read(bias + l->rows + i) : 0.0f;
+    l->bias[i] = (bias != NULL ? vf_read(bias + i) : 0.0f) + own;
+  }
+  l->own_bias = bias != NULL ? bias + l->rows + 2 * l->hidden : l->zeros;
+}
+
+static int64_t time_of(const layer *l, int64_t step) { return l->is_reversed ? l->steps - 1 - step : step; }
+
+static float *result_at(const layer *l, int64_t time) {
+  return (float *)l->call->out[0].data + ((time * l->directions + l->direction) * l->batch + l->row) * l->hidden;
+}
+
+static void look_ahead(const layer *l, int64_t first, int64_t n) {
+  const berth_tensor *x = &l->call->in[X];
+  const float *vectors[AHEAD];
+  for (int64_t i = 0; i < n; i++)
+    vectors[i] = (const float *)x->data + time_of(l, first + i) * x->stride[0] + l->row * x->stride[1];
+  multiply_all(l->weight, l->rows, l->inputs, vectors, n, l->bias, l->ahead);
+}
+
+static void store_state(const layer *l, uint32_t out, const float *state) {
+  if (l->call->n_out <= out) return;
+  float *to = (float *)l->call->out[out].data + (l->direction * l->batch + l->row) * l->hidden;
+  memcpy(to, state, (size_t)l->hidden * sizeof *state);
+}
+
+static void run_row(layer *l) {
+  void (*const step)(const layer *, const float *, const float *, float *) = l->code == BERTH__OP_lstm  ? step_lstm
+                                                                             : l->code == BERTH__OP_gru ? step_gru
+                                                                                                        : step_rnn;
+  const int64_t state = (l->direction * l->batch + l->row) * l->hidden;
+  const float *h = operand_at(l, INITIAL_H, state), *c = operand_at(l, INITIAL_C, state);
+  for (int64_t i = 0; i < l->hidden; i++) l->zeros[i] = 0;
+  memcpy(l->c, c != NULL ? c : l->zeros, (size_t)l->hidden * sizeof *c);
+  if (h == NULL) h = l->zeros;
+  add_biases(l);
+  for (int64_t first = 0; first < l->steps; first += AHEAD) {
+    const int64_t n = l->steps - first < AHEAD ? l->steps - first : AHEAD;
+    look_ahead(l, first, n);
+    for (int64_t i = 0; i < n; i++) {
+      float *next = result_at(l, time_of(l, first + i));
+      step(l, l->ahead + i * l->rows, h, next);
+      h = next;
+    }
+  }
+  store_state(l, 1, h);
+  store_state(l, 2, l->c);
+}
+
+/* ---- The call ---- */
+
+static void measure(const berth_op_call *call, layer *l) {
+  *l = (layer){.call = call,
+               .code = berth__call_code(call),
+               .steps = call->in[X].dim[0],
+               .batch = call->in[X].dim[1],
+               .inputs = call->in[X].dim[2],
+               .hidden = call->in[RECURRENCE].dim[2],
+               .rows = call->in[RECURRENCE].dim[1],
+               .directions = call->in[RECURRENCE].dim[0]};
+  l->is_linear_first = l->code == BERTH__OP_gru && call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
+}
+
+static int64_t steps_ahead(const layer *l) { return l->steps < AHEAD ? l->steps : AHEAD; }
+
+static uint64_t scratch(const berth_op_call *call) {
+  layer l;
+  measure(call, &l);
+  return (uint64_t)((2 + steps_ahead(&l)) * l.rows + 3 * l.hidden) * sizeof(float);
+}
+
+static void place_scratch(layer *l) {
+  l->bias = l->call->scratch;
+  l->gates = l->bias + l->rows;
+  l->ahead = l->gates + l->rows;
+  l->c = l->ahead + steps_ahead(l) * l->rows;
+  l->turned = l->c + l->hidden;
+  l->zeros = l->turned + l->hidden;
+}
+
+static int64_t items(const berth_op_call *call) { return call->in[RECURRENCE].dim[0] * call->in[X].dim[1]; }
+
+static int64_t grain(const berth_op_call *call) {
+  layer l;
+  measure(call, &l);
+  const double us = 4.0 * (double)(l.rows * (l.hidden + l.inputs)) * (double)l.steps / BYTES_PER_US;
+  return us < 20 ? (int64_t)(20 / (us + 0.01)) : 1;
+}
+
+/* Sigmoid for the gates, tanh for the rest. */
+static bool has_usual_activations(const berth_op_call *call) {
+  const berth__op_code code = berth__call_code(call);
+  berth__activation given[BERTH__MAX_ACTIVATIONS] = {{0}}, usual[BERTH__MAX_ACTIVATIONS] = {{0}};
+  berth_attr attrs[BERTH__RECURRENT_ATTRS];
+  berth_error err;
+  memcpy(attrs, call->attrs, sizeof attrs);
+  attrs[BERTH__RECURRENT_ACTIVATIONS].s = "";
+  if (berth__recurrent_activations(code, call->attrs, given, &err) != BERTH_OK) return false;
+  if (berth__recurrent_activations(code, attrs, usual, &err) != BERTH_OK) return false;
+  for (uint32_t i = 0; i < BERTH__MAX_ACTIVATIONS; i++)
+    if (given[i].function != usual[i].function) return false;
+  return true;
+}
+
+static bool takes(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[X];
+  return x->type == BERTH_F32 && (x->stride[2] == 1 || x->dim[2] <= 1) && x->dim[0] > 0 &&
+         !berth__call_has(call, LENGTHS) && !berth__call_has(call, PEEPHOLES) &&
+         call->attrs[BERTH__RECURRENT_CLIP].f == 0 && call->attrs[BERTH__RECURRENT_INPUT_FORGET].i == 0 &&
+         has_usual_activations(call);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  layer l;
+  (void)err;
+  measure(call, &l);
+  place_scratch(&l);
+  for (int64_t item = call->begin; item < call->end; item++) {
+    l.direction = item / l.batch;
+    l.row = item % l.batch;
+    l.is_reversed = l.direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
+    l.weight = (const float *)call->in[WEIGHT].data + l.direction * l.rows * l.inputs;
+    l.recurrence = (const float *)call->in[RECURRENCE].data + l.direction * l.rows * l.hidden;
+    run_row(&l);
+  }
+  return BERTH_OK;
+}
+
+#define KERNEL(op)                                                                                           \
+  {                                                                                                          \
+    .name = #op, .code = BERTH__OP_##op, .takes = takes, .items = items, .grain = grain, .scratch = scratch, \
+    .run = run                                                                                               \
+  }
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_recurrent)[] = {KERNEL(lstm), KERNEL(gru), KERNEL(rnn), {0}};

@@ -1,0 +1,271 @@
+/* Sums, means, largest and smallest elements over some axes, f32. Either the axes that go have the neighbouring
+ * elements (runs are folded in vectors), or an axis that stays has them (results lie in the lanes of vectors). */
+#include "device/cpu/kernels/vec.h"
+#include "ops/operand.h"
+
+#define ITEM 16384 /* elements that are read */
+#define BLOCK 2048 /* elements whose sum is taken in f32 */
+#define COLUMNS (2 * VF_LANES)
+#define ROWS 64 /* rows whose sum is taken at once: sums of sums lose fewer digits */
+
+enum {
+  ATTR_AXES
+};
+enum {
+  IN_X,
+  IN_AXES
+};
+
+/* ---- Axes ----------------------------------------------------------------------------------------------------- */
+
+typedef struct axes {
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK], stride[BERTH_MAX_RANK];
+  int64_t count;
+} axes;
+
+typedef struct reduction {
+  axes kept, gone; /* the fastest axis last */
+  bool in_runs;
+  int64_t run;      /* elements of the fastest axis that goes, or rows of columns */
+  int64_t n_inner;  /* results that lie in a row; 1 in runs */
+  int64_t n_outer;  /* the others */
+  int64_t per_item; /* outer results in runs, columns otherwise */
+} reduction;
+
+static void add_axis(axes *a, int64_t dim, int64_t stride) {
+  a->count *= dim;
+  if (dim == 1) return;
+  if (a->rank > 0 && a->stride[a->rank - 1] == stride * dim) {
+    a->dim[a->rank - 1] *= dim;
+    a->stride[a->rank - 1] = stride;
+    return;
+  }
+  a->dim[a->rank] = dim;
+  a->stride[a->rank++] = stride;
+}
+
+/* The order in which elements are folded does not matter, but the fastest axis has to be the last. */
+static void put_fastest_last(axes *a) {
+  for (uint32_t i = 0; i + 1 < a->rank; i++)
+    if (a->stride[i] == 1) {
+      const int64_t dim = a->dim[i], last = a->rank - 1;
+      a->dim[i] = a->dim[last];
+      a->stride[i] = a->stride[last];
+      a->dim[last] = dim;
+      a->stride[last] = 1;
+    }
+}
+
+static int64_t last_of(const axes *a, const int64_t *list, int64_t otherwise) {
+  return a->rank > 0 ? list[a->rank - 1] : otherwise;
+}
+
+static bool read_reduction(reduction *r, const berth_op_call *call) {
+  const berth_tensor *in = &call->in[IN_X];
+  berth__list list;
+  uint32_t mask;
+  if (berth__call_has(call, IN_AXES)) return false; /* constant lists have become attributes */
+  berth__attr_list(&call->attrs[ATTR_AXES], &list);
+  if (berth__list_axes(&list, in->rank, &mask, NULL) != BERTH_OK) return false;
+  if (list.count == 0) mask = (1u << in->rank) - 1;
+  r->kept = r->gone = (axes){.count = 1};
+  for (uint32_t i = 0; i < in->rank; i++) add_axis(mask >> i & 1u ? &r->gone : &r->kept, in->dim[i], in->stride[i]);
+  if (r->gone.rank == 0 || r->gone.count == 0 || r->kept.count == 0) return false;
+  put_fastest_last(&r->gone);
+  r->in_runs = last_of(&r->gone, r->gone.stride, 0) == 1;
+  if (!r->in_runs && last_of(&r->kept, r->kept.stride, 0) != 1) return false;
+  r->run = last_of(&r->gone, r->gone.dim, 1);
+  r->n_inner = r->in_runs ? 1 : last_of(&r->kept, r->kept.dim, 1);
+  r->n_outer = r->kept.count / r->n_inner;
+  r->per_item = r->in_runs ? (r->gone.count < ITEM ? ITEM / r->gone.count : 1) : COLUMNS;
+  return true;
+}
+
+static bool takes(const berth_op_call *call) {
+  reduction r;
+  return call->in[IN_X].type == BERTH_F32 && read_reduction(&r, call);
+}
+
+static int64_t pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
+
+static int64_t items(const berth_op_call *call) {
+  reduction r;
+  if (!read_reduction(&r, call)) return 0;
+  return r.in_runs ? pieces(r.n_outer, r.per_item) : r.n_outer * pieces(r.n_inner, r.per_item);
+}
+
+/* Where index `at` of the first n axes lies. */
+static int64_t offset_of(const axes *a, uint32_t n, int64_t at) {
+  int64_t offset = 0;
+  for (uint32_t i = n; i-- > 0; at /= a->dim[i]) offset += at % a->dim[i] * a->stride[i];
+  return offset;
+}
+
+/* ---- Folding -------------------------------------------------------------------------------------------------- */
+
+/* NaN stays. */
+static inline vf larger(vf x, vf most) { return vf_pick_nan(x, x, vf_max(x, most)); }
+static inline vf smaller(vf x, vf least) { return vf_pick_nan(x, x, vf_min(x, least)); }
+static inline vf plus(vf x, vf sum) { return x + sum; }
+
+static inline float fold_lanes(vf x, vf (*join)(vf, vf), float start) {
+  float lane[VF_LANES];
+  vf_store(lane, x);
+  for (int i = 0; i < VF_LANES; i++) {
+    const vf both = join(vf_set1(lane[i]), vf_set1(start));
+    float first[VF_LANES];
+    vf_store(first, both);
+    start = first[0];
+  }
+  return start;
+}
+
+static inline float fold_run(const float *x, int64_t n, float start, vf (*join)(vf, vf)) {
+  const vf nothing = vf_set1(start);
+  vf state[4] = {nothing, nothing, nothing, nothing};
+  int64_t i = 0;
+  for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
+    for (int k = 0; k < 4; k++) state[k] = join(vf_load(x + i + k * VF_LANES), state[k]);
+  for (; i < n; i += VF_LANES) state[0] = join(vf_load_else(x + i, vf_tail(n - i), nothing), state[0]);
+  const vf all = join(join(state[0], state[1]), join(state[2], state[3]));
+  return join == plus ? vf_sum(all) : fold_lanes(all, join, start);
+}
+
+/* Two vectors of columns, `rows` of them. */
+static inline void fold_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2],
+                             vf (*join)(vf, vf)) {
+  const int64_t first = vf_tail(columns), second = columns - first;
+  if (columns == COLUMNS)
+    for (int64_t i = 0; i < rows; i++)
+      for (int k = 0; k < 2; k++) state[k] = join(vf_load(x + i * step + k * VF_LANES), state[k]);
+  else
+    for (int64_t i = 0; i < rows; i++) {
+      state[0] = join(vf_load_n(x + i * step, first), state[0]);
+      if (second > 0) state[1] = join(vf_load_n(x + i * step + VF_LANES, second), state[1]);
+    }
+}
+
+static float largest_run(const float *x, int64_t n) { return fold_run(x, n, -INFINITY, larger); }
+static float smallest_run(const float *x, int64_t n) { return fold_run(x, n, INFINITY, smaller); }
+static float sum_run(const float *x, int64_t n) { return fold_run(x, n, 0, plus); }
+static void largest_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
+  fold_rows(x, step, rows, columns, state, larger);
+}
+static void smallest_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
+  fold_rows(x, step, rows, columns, state, smaller);
+}
+static void sum_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
+  fold_rows(x, step, rows, columns, state, plus);
+}
+
+typedef struct way {
+  float (*run)(const float *x, int64_t n); /* at most BLOCK elements */
+  void (*rows)(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]);
+  vf (*join)(vf, vf);
+  float start;
+  bool is_sum;
+} way;
+
+static way way_of(berth__op_code code) {
+  if (code == BERTH__OP_reduce_max) return (way){largest_run, largest_rows, larger, -INFINITY, false};
+  if (code == BERTH__OP_reduce_min) return (way){smallest_run, smallest_rows, smaller, INFINITY, false};
+  return (way){sum_run, sum_rows, plus, 0, true};
+}
+
+/* ---- Results -------------------------------------------------------------------------------------------------- */
+
+/* One result, whose elements lie in runs. */
+static float reduce_runs(const reduction *r, const way *w, const float *x) {
+  double sum = 0;
+  float state = w->start;
+  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
+    const float *run = x + offset_of(&r->gone, r->gone.rank - 1, k);
+    for (int64_t at = 0; at < r->run; at += BLOCK) {
+      const float part = w->run(run + at, r->run - at < BLOCK ? r->run - at : BLOCK);
+      if (w->is_sum)
+        sum += (double)part;
+      else
+        state = fold_lanes(vf_set1(part), w->join, state);
+    }
+  }
+  return w->is_sum ? (float)sum : state;
+}
+
+/* Up to COLUMNS neighbouring results. */
+static void reduce_columns(const reduction *r, const way *w, const float *x, int64_t columns, vf state[2]) {
+  const int64_t step = last_of(&r->gone, r->gone.stride, 0);
+  state[0] = state[1] = vf_set1(w->start);
+  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
+    const float *rows = x + offset_of(&r->gone, r->gone.rank - 1, k);
+    for (int64_t at = 0; at < r->run; at += ROWS) {
+      vf part[2] = {vf_set1(w->start), vf_set1(w->start)};
+      w->rows(rows + at * step, step, r->run - at < ROWS ? r->run - at : ROWS, columns, part);
+      state[0] = w->join(part[0], state[0]);
+      state[1] = w->join(part[1], state[1]);
+    }
+  }
+}
+
+/* Results whose few elements lie one result after the other: a vector of them at once, one in each lane. */
+static bool has_short_lines(const reduction *r) {
+  return r->gone.rank == 1 && r->run <= VF_LANES && r->kept.rank == 1 && r->kept.stride[0] == r->run;
+}
+
+static void reduce_short(const reduction *r, const way *w, const float *x, int64_t n, float *out, bool is_mean) {
+  for (int64_t i = 0; i < n; i += VF_LANES) {
+    const int64_t lanes = vf_tail(n - i);
+    vf turned[VF_LANES];
+    for (int64_t k = 0; k < VF_LANES; k++) turned[k] = k < lanes ? vf_load_n(x + (i + k) * r->run, r->run) : vf_zero();
+    vf_transpose(turned);
+    vf state = turned[0];
+    for (int64_t k = 1; k < r->run; k++) state = w->join(turned[k], state);
+    if (is_mean) state = state / vf_set1((float)r->run);
+    vf_store_n(out + i, state, lanes);
+  }
+}
+
+static void run_item_of_runs(const reduction *r, const way *w, const berth_op_call *call, int64_t item) {
+  const int64_t begin = item * r->per_item, left = r->n_outer - begin;
+  const bool is_mean = berth__call_code(call) == BERTH__OP_reduce_mean;
+  if (has_short_lines(r)) {
+    reduce_short(r, w, (const float *)call->in[IN_X].data + begin * r->run, left < r->per_item ? left : r->per_item,
+                 (float *)call->out[0].data + begin, is_mean);
+    return;
+  }
+  for (int64_t i = begin; i < begin + (left < r->per_item ? left : r->per_item); i++) {
+    const float *x = (const float *)call->in[IN_X].data + offset_of(&r->kept, r->kept.rank, i);
+    const float value = reduce_runs(r, w, x);
+    ((float *)call->out[0].data)[i] = is_mean ? value / (float)r->gone.count : value;
+  }
+}
+
+static void run_item_of_columns(const reduction *r, const way *w, const berth_op_call *call, int64_t item) {
+  const int64_t across = pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS;
+  const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
+  const float *x = (const float *)call->in[IN_X].data + offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+  float *y = (float *)call->out[0].data + outer * r->n_inner + column;
+  vf state[2];
+  reduce_columns(r, w, x, n, state);
+  if (berth__call_code(call) == BERTH__OP_reduce_mean)
+    for (int k = 0; k < 2; k++) state[k] = state[k] / vf_set1((float)r->gone.count);
+  vf_store_n(y, state[0], vf_tail(n));
+  if (n > VF_LANES) vf_store_n(y + VF_LANES, state[1], n - VF_LANES);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  reduction r;
+  const way w = way_of(berth__call_code(call));
+  (void)err;
+  if (!read_reduction(&r, call)) return BERTH_OK;
+  for (int64_t item = call->begin; item < call->end; item++)
+    (r.in_runs ? run_item_of_runs : run_item_of_columns)(&r, &w, call, item);
+  return BERTH_OK;
+}
+
+#define ROW(op) \
+  { .name = #op, .code = BERTH__OP_##op, .takes = takes, .items = items, .run = run }
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce)[] = {
+    ROW(reduce_sum), ROW(reduce_mean), ROW(reduce_max), ROW(reduce_min), {0},
+};

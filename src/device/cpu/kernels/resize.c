@@ -1,0 +1,270 @@
+/* resize along one axis or two neighbouring ones, in f32: x is [outer, down, across, inner], where inner is the
+ * channels of a channels-last tensor or 1. A line of the result is a mix of lines of x, and then of places in that mix.
+ * "nearest" takes any elements of four bytes. */
+#include "device/cpu/kernels/vec.h"
+#include "ops/registry.h"
+#include "ops/resample.h"
+
+#define ITEM 16384 /* elements of the result */
+
+/* ---- Shape ---------------------------------------------------------------------------------------------------- */
+
+typedef struct grid {
+  int64_t outer, inner;
+  int64_t in[2], out[2]; /* down, across */
+  uint32_t axis[2];
+  bool has_axis[2];
+} grid;
+
+/* False: more than two axes change, or two that are no neighbours. */
+static bool read_grid(grid *g, const berth_op_call *call) {
+  const berth_tensor *x = &call->in[0], *out = &call->out[0];
+  uint32_t first = x->rank, last = 0;
+  for (uint32_t axis = 0; axis < x->rank; axis++)
+    if (x->dim[axis] != out->dim[axis]) {
+      if (first == x->rank) first = axis;
+      last = axis;
+    }
+  if (first == x->rank || last > first + 1) return false;
+  *g = (grid){.outer = 1, .inner = 1, .in = {1, x->dim[last]}, .out = {1, out->dim[last]}, .axis = {first, last}};
+  g->has_axis[0] = first != last;
+  g->has_axis[1] = true;
+  if (g->has_axis[0]) {
+    g->in[0] = x->dim[first];
+    g->out[0] = out->dim[first];
+  }
+  for (uint32_t axis = 0; axis < first; axis++) g->outer *= x->dim[axis];
+  for (uint32_t axis = last + 1; axis < x->rank; axis++) g->inner *= x->dim[axis];
+  return true;
+}
+
+static bool takes(const berth_op_call *call) {
+  const bool is_nearest = strcmp(call->attrs[0].s, "nearest") == 0;
+  const char *coordinates = call->attrs[1].s;
+  grid g;
+  if (strcmp(coordinates, "tf_crop_and_resize") == 0 || strcmp(coordinates, "half_pixel_symmetric") == 0) return false;
+  if (is_nearest ? berth_type_size(call->in[0].type) != sizeof(float) : call->in[0].type != BERTH_F32) return false;
+  return read_grid(&g, call) && berth__count(&call->out[0]) > 0;
+}
+
+static int64_t lines_each(const grid *g) {
+  const int64_t line = g->out[1] * g->inner;
+  return line < ITEM ? ITEM / line : 1;
+}
+
+static int64_t items(const berth_op_call *call) {
+  grid g;
+  if (!read_grid(&g, call)) return 0;
+  return (g.outer * g.out[0] + lines_each(&g) - 1) / lines_each(&g);
+}
+
+static int64_t grain(const berth_op_call *call) {
+  (void)call;
+  return 1;
+}
+
+/* ---- Tables --------------------------------------------------------------------------------------------------- */
+
+typedef struct taps {
+  int32_t first, count;
+} taps;
+
+typedef struct table {
+  taps *of; /* each element of the result */
+  float *weight;
+  int64_t most; /* weights for each */
+} table;
+
+static int64_t weights_of(const berth_op_call *call, const grid *g, int k) {
+  berth__resample how = {
+      .mode = (berth__resample_mode)berth__name_index(call->attrs[0].s, berth__resample_names, BERTH__RESAMPLE_MODES),
+      .antialias = call->attrs[6].i != 0};
+  return berth__resample_most(&how, g->in[k], g->out[k]);
+}
+
+/* Two tables, the weights of one element in f64, and a line; or what the reference kernel needs. */
+static uint64_t scratch(const berth_op_call *call) {
+  const uint64_t reference = berth__family_resize.scratch(call);
+  grid g;
+  uint64_t bytes = 0, most = 0;
+  if (!read_grid(&g, call)) return 0;
+  for (int k = 0; k < 2; k++) {
+    const uint64_t weights = (uint64_t)weights_of(call, &g, k);
+    bytes += (uint64_t)g.out[k] * (sizeof(taps) + weights * sizeof(float));
+    if (weights > most) most = weights;
+  }
+  bytes += most * sizeof(double) + (uint64_t)(g.in[1] * g.inner) * sizeof(float);
+  return bytes > reference ? bytes : reference;
+}
+
+static void fill_table(const berth_op_call *call, const grid *g, int k, table *t, double *room) {
+  berth__resample how;
+  berth__resample_axis axes[BERTH_MAX_RANK];
+  berth__resize_read(call, &how, axes);
+  for (int64_t i = 0; i < g->out[k]; i++) {
+    berth__resample_taps at = {.first = 0, .count = 1};
+    room[0] = 1;
+    if (g->has_axis[k]) at = berth__resample_at(&how, &axes[g->axis[k]], i, room);
+    t->of[i] = (taps){(int32_t)at.first, (int32_t)at.count};
+    for (int64_t w = 0; w < at.count; w++) t->weight[i * t->most + w] = (float)room[w];
+    if (t->most == 2 && at.count == 1 && g->inner == 1 && k == 1)
+      t->weight[2 * i] = t->weight[2 * i + 1] = 0.5f * (float)room[0]; /* see blend_pairs */
+  }
+}
+
+typedef struct resizing {
+  grid g;
+  table table[2];
+  float *line;
+  bool is_nearest;
+} resizing;
+
+static void prepare(resizing *r, const berth_op_call *call) {
+  char *at = call->scratch;
+  r->is_nearest = strcmp(call->attrs[0].s, "nearest") == 0;
+  double *room = (double *)(void *)at;
+  const int64_t down = weights_of(call, &r->g, 0), across = weights_of(call, &r->g, 1);
+  at += (size_t)(down > across ? down : across) * sizeof *room;
+  for (int k = 0; k < 2; k++) {
+    r->table[k].most = k == 0 ? down : across;
+    r->table[k].of = (taps *)(void *)at;
+    at += (size_t)r->g.out[k] * sizeof(taps);
+    r->table[k].weight = (float *)(void *)at;
+    at += (size_t)(r->g.out[k] * r->table[k].most) * sizeof(float);
+    fill_table(call, &r->g, k, &r->table[k], room);
+  }
+  r->line = (float *)(void *)at;
+}
+
+/* ---- Lines ---------------------------------------------------------------------------------------------------- */
+
+/* to = (or +=) from * weight */
+static void mix(float *to, const float *from, float weight, int64_t n, bool is_first) {
+  const vf by = vf_set1(weight);
+  int64_t i = 0;
+  if (is_first)
+    for (; i < n; i += VF_LANES) vf_store_n(to + i, vf_load_n(from + i, vf_tail(n - i)) * by, vf_tail(n - i));
+  else
+    for (; i < n; i += VF_LANES) {
+      const int64_t count = vf_tail(n - i);
+      vf_store_n(to + i, vf_fma(vf_load_n(from + i, count), by, vf_load_n(to + i, count)), count);
+    }
+}
+
+static void mix_pair(float *to, const float *a, float by_a, const float *b, float by_b, int64_t n) {
+  const vf wa = vf_set1(by_a), wb = vf_set1(by_b);
+  for (int64_t i = 0; i < n; i += VF_LANES) {
+    const int64_t count = vf_tail(n - i);
+    vf_store_n(to + i, vf_fma(vf_load_n(a + i, count), wa, vf_load_n(b + i, count) * wb), count);
+  }
+}
+
+/* Places `first`, `first + 1`, ... that are `step` elements apart, n elements each. */
+static void mix_places(float *to, const float *from, int64_t step, const taps *t, const float *weight, int64_t n) {
+  from += t->first * step;
+  if (t->count == 2) {
+    mix_pair(to, from, weight[0], from + step, weight[1], n);
+    return;
+  }
+  for (int32_t k = 0; k < t->count; k++) mix(to, from + k * step, weight[k], n, k == 0);
+}
+
+/* The line of x, or a mix of lines, that line `down` of a plane of the result is made from. */
+static const float *source_line(const resizing *r, const float *plane, int64_t down) {
+  const int64_t n = r->g.in[1] * r->g.inner;
+  const taps *t = &r->table[0].of[down];
+  const float *weight = r->table[0].weight + down * r->table[0].most;
+  if (t->count == 1 && weight[0] == 1.0f) return plane + t->first * n;
+  mix_places(r->line, plane, n, t, weight, n);
+  return r->line;
+}
+
+static void blend_elements(const resizing *r, float *to, const float *from) {
+  const table *t = &r->table[1];
+  for (int64_t i = 0; i < r->g.out[1]; i++) {
+    const float *weight = t->weight + i * t->most, *x = from + t->of[i].first;
+    float sum = weight[0] * x[0];
+    for (int32_t k = 1; k < t->of[i].count; k++) sum += weight[k] * x[k];
+    to[i] = sum;
+  }
+}
+
+/* Two neighbours each; where there is one, it counts half and half, so that no element needs a branch. */
+static void blend_pairs(const resizing *r, float *to, const float *from) {
+  const table *t = &r->table[1];
+  for (int64_t i = 0; i < r->g.out[1]; i++) {
+    const int32_t first = t->of[i].first, second = first + t->of[i].count - 1;
+    to[i] = t->weight[2 * i] * from[first] + t->weight[2 * i + 1] * from[second];
+  }
+}
+
+static void pick_elements(const resizing *r, float *to, const float *from) {
+  const taps *t = r->table[1].of;
+  for (int64_t i = 0; i < r->g.out[1]; i++) memcpy(&to[i], &from[t[i].first], sizeof *to);
+}
+
+static void make_line(const resizing *r, float *to, const float *from) {
+  const table *t = &r->table[1];
+  const int64_t inner = r->g.inner;
+  if (inner == 1) {
+    (r->is_nearest ? pick_elements : t->most == 2 ? blend_pairs : blend_elements)(r, to, from);
+    return;
+  }
+  for (int64_t i = 0; i < r->g.out[1]; i++) {
+    if (r->is_nearest)
+      memcpy(to + i * inner, from + t->of[i].first * inner, (size_t)inner * sizeof *to);
+    else
+      mix_places(to + i * inner, from, inner, &t->of[i], t->weight + i * t->most, inner);
+  }
+}
+
+/* An axis may keep its extent and yet be sampled elsewhere, by a scale that is a little off 1. */
+static bool others_stay(const berth_op_call *call, const grid *g) {
+  berth__resample how;
+  berth__resample_axis axes[BERTH_MAX_RANK];
+  berth__resize_read(call, &how, axes);
+  for (uint32_t axis = 0; axis < call->in[0].rank; axis++)
+    if (axis != g->axis[0] && axis != g->axis[1] && axes[axis].scale != 1.0f) return false;
+  return true;
+}
+
+/* The reference kernel's items are lines along the last axis. */
+static berth_status run_reference(const berth_op_call *call, int64_t begin, int64_t end, berth_error *err) {
+  berth_op_call lines = *call;
+  lines.begin = begin / call->out[0].dim[call->out[0].rank - 1];
+  lines.end = end / call->out[0].dim[call->out[0].rank - 1];
+  return berth__family_resize.kernel(&lines, err);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  resizing r;
+  const grid *g = &r.g;
+  (void)read_grid(&r.g, call);
+  const int64_t each = lines_each(g), n = g->out[1] * g->inner, all = g->outer * g->out[0];
+  const int64_t end = call->end * each < all ? call->end * each : all;
+  if (!others_stay(call, g)) return run_reference(call, call->begin * each * n, end * n, err);
+  prepare(&r, call);
+  const float *last = NULL;
+  for (int64_t line = call->begin * each; line < end; line++) {
+    const float *plane = (const float *)call->in[0].data + line / g->out[0] * g->in[0] * g->in[1] * g->inner;
+    const float *from = source_line(&r, plane, line % g->out[0]);
+    float *to = (float *)call->out[0].data + line * n;
+    if (from == last && from != r.line)
+      memcpy(to, to - n, (size_t)n * sizeof *to); /* as the line before it */
+    else
+      make_line(&r, to, from);
+    last = from;
+  }
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_resize)[] = {
+    {.name = "resize",
+     .code = BERTH__OP_resize,
+     .takes = takes,
+     .items = items,
+     .grain = grain,
+     .scratch = scratch,
+     .run = run},
+    {0},
+};

@@ -1,0 +1,41 @@
+/* The thin vector layer: one width for every instruction set. `vf` is a vector of VF_LANES f32.
+ *
+ * Plain arithmetic on vf works with + - * / as in C. Functions that end in _n touch the first n lanes of memory alone
+ * (0 <= n <= VF_LANES); the other lanes come as 0. BERTH__PER_ISA(name) gives a name that is this build's own. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_VEC_H
+#define BERTH_DEVICE_CPU_KERNELS_VEC_H
+
+#include <math.h>
+#include <string.h>
+
+#include "device/cpu/kernel.h"
+
+#define BERTH__GLUE_(a, b) a##_##b
+#define BERTH__GLUE(a, b) BERTH__GLUE_(a, b)
+#define BERTH__PER_ISA(name) BERTH__GLUE(name, BERTH__ISA)
+#define BERTH__TEXT_(a) #a
+#define BERTH__TEXT(a) BERTH__TEXT_(a)
+#define BERTH__ISA_NAME BERTH__TEXT(BERTH__ISA)
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#include "device/cpu/kernels/vec_avx512.h"
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "device/cpu/kernels/vec_avx2.h"
+#else
+#include "device/cpu/kernels/vec_portable.h"
+#endif
+
+#define VF_PANEL (2 * VF_LANES)
+
+static inline vf vf_zero(void) { return vf_set1(0.0f); }
+/* NaN stays. */
+static inline vf vf_clamp(vf x, vf low, vf high) { return vf_min(high, vf_max(low, x)); }
+/* An element at any address: weights are read as they lie in their file. */
+static inline float vf_read(const float *p) {
+  float x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}
+static inline int64_t vf_tail(int64_t left) { return left < VF_LANES ? left : VF_LANES; }
+
+#endif

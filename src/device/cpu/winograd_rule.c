@@ -1,0 +1,36 @@
+#include "device/cpu/winograd_rule.h"
+
+/* Measured on one core of a Zen 4, in nanoseconds; only their ratios matter. */
+#define MULTIPLICATION 0.018 /* one of a product in registers */
+#define PIXEL 10.0           /* a pixel of conv_last, beside its products */
+#define WEIGHT_BYTE 0.04     /* a run reads all weights once, and they are in no cache */
+#define TRANSFORM_4 4.5      /* a tile of one channel, in or out */
+#define TRANSFORM_2 2.1
+#define LANES 16 /* outputs that are computed together */
+#define LEAST_GAIN 1.15
+/* Weights at Winograd's points are (tile + 2)^2 / 9 times as large: above this, four times is too much for what the
+ * larger tiles gain. */
+#define MOST_BYTES_4 (4 << 20)
+
+static double weight_cost(double values, double channels, double outputs) {
+  return values * channels * outputs * 4 * WEIGHT_BYTE;
+}
+
+static double direct_cost(double channels, double outputs, double pixels) {
+  return pixels * (9 * channels * outputs * MULTIPLICATION + PIXEL) + weight_cost(9, channels, outputs);
+}
+
+static double tiled_cost(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
+  const double tiles = (double)((height + tile - 1) / tile) * (double)((width + tile - 1) / tile);
+  const double values = (double)((tile + 2) * (tile + 2)), transform = tile == 4 ? TRANSFORM_4 : TRANSFORM_2;
+  return tiles * (values * channels * outputs * MULTIPLICATION + transform * (channels + outputs)) +
+         weight_cost(values, channels, outputs);
+}
+
+int64_t berth__cpu_winograd_tile(int64_t channels, int64_t outputs, int64_t height, int64_t width) {
+  const double c = (double)channels, o = (double)((outputs + LANES - 1) / LANES * LANES);
+  const double direct = direct_cost(c, o, (double)height * (double)width);
+  const double by_two = tiled_cost(2, c, o, height, width), by_four = tiled_cost(4, c, o, height, width);
+  const int64_t tile = by_four <= by_two && 36 * 4 * c * o <= MOST_BYTES_4 ? 4 : 2;
+  return (tile == 4 ? by_four : by_two) * LEAST_GAIN < direct ? tile : 0;
+}

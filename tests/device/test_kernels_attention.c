@@ -1,0 +1,135 @@
+/* The fast kernel of attention. */
+#include <math.h>
+
+#include "fast.h"
+
+#define F32(...)                                                                                          \
+  {                                                                                                       \
+    .type = BERTH_F32, .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = { __VA_ARGS__ } \
+  }
+
+typedef struct heads {
+  int64_t batch, heads, kv_heads, queries, keys, size, value_size;
+  fast_layout layout;
+} heads;
+
+static fast_case case_of(const heads *h) {
+  fast_case c = {.op = "attention",
+                 .in = {F32(h->batch, h->heads, h->queries, h->size), F32(h->batch, h->kv_heads, h->keys, h->size),
+                        F32(h->batch, h->kv_heads, h->keys, h->value_size)},
+                 .absolute = 2e-5,
+                 .relative = 2e-5};
+  for (int k = 0; k < 3; k++) c.in[k].layout = h->layout;
+  return c;
+}
+
+static const heads shapes[] = {
+    {1, 2, 2, 32, 64, 32, 32, FAST_PLAIN},  {2, 3, 3, 37, 70, 36, 36, FAST_PLAIN},
+    {1, 4, 2, 65, 131, 20, 7, FAST_PADDED}, {1, 2, 1, 5, 9, 8, 3, FAST_REVERSED},
+    {1, 1, 1, 17, 1, 1, 1, FAST_PLAIN},     {2, 6, 3, 1, 133, 48, 48, FAST_PLAIN},
+    {1, 2, 2, 1, 5, 64, 100, FAST_PADDED},  {1, 2, 2, 4, 40, 10, 70, FAST_PLAIN},
+    {1, 2, 2, 1, 16, 8, 8, FAST_REVERSED},  {1, 3, 3, 16, 200, 64, 64, FAST_PLAIN},
+};
+#define N_SHAPES (sizeof shapes / sizeof *shapes)
+
+static void every_shape(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N_SHAPES; i++) {
+    fast_case c = case_of(&shapes[i]);
+    fast_check(&c);
+    c.attrs[0] = (berth_attr)FAST_FLOAT("scale", 0.7);
+    c.attrs[1] = (berth_attr)FAST_INT("merged", 1);
+    fast_check(&c);
+  }
+}
+
+static void packed_heads(void **state) {
+  (void)state;
+  fast_case c = {.op = "attention",
+                 .in = {F32(2, 40, 4 * 12), F32(2, 50, 2 * 12), F32(2, 50, 2 * 9)},
+                 .attrs = {FAST_INT("heads", 4), FAST_INT("kv_heads", 2)},
+                 .absolute = 2e-5,
+                 .relative = 2e-5};
+  fast_check(&c);
+  c.in[0].layout = c.in[1].layout = FAST_PADDED;
+  fast_check(&c);
+}
+
+static void causal_and_windows(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N_SHAPES; i++) {
+    fast_case c = case_of(&shapes[i]);
+    c.attrs[0] = (berth_attr)FAST_STRING("mode", "causal");
+    fast_check(&c);
+    c.attrs[0] = (berth_attr)FAST_STRING("mode", "sliding_window");
+    c.attrs[1] = (berth_attr)FAST_INT("window", 6);
+    fast_check(&c);
+  }
+}
+
+/* Everything that may stand beside the scores: by key, by row and key, a mask, both; a causal limit as well. */
+static void masks_and_biases(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N_SHAPES; i++) {
+    const heads *h = &shapes[i];
+    const fast_operand by_key = F32(h->batch, 1, 1, h->keys), by_row = F32(h->heads, h->queries, h->keys);
+    fast_case c = case_of(h);
+    c.in[4] = by_key;
+    fast_check(&c);
+    c.in[4] = by_row;
+    c.in[4].layout = FAST_REVERSED;
+    fast_check(&c);
+    c.in[3] = by_row;
+    c.in[3].type = BERTH_BOOL;
+    c.in[3].high = 2;
+    fast_check(&c);
+    c.in[4].type = BERTH_TYPE_NONE;
+    c.attrs[0] = (berth_attr)FAST_STRING("mode", "causal");
+    fast_check(&c);
+  }
+}
+
+/* A row of which nothing is seen, scores far apart, and what hides NaN. */
+static void edges(void **state) {
+  static const double nothing[] = {-INFINITY}, lowest[] = {-3.4028234663852886e38}, far[] = {-1e30, 20, -300, 15};
+  static const double values[] = {1, NAN, -2, 0.5, INFINITY, 3, 0.25};
+  static const double hidden[] = {0, 0, 0, -INFINITY, 0};
+  const heads few = {1, 2, 2, 3, 35, 8, 8, FAST_PLAIN}, many = {1, 2, 2, 40, 70, 8, 8, FAST_PLAIN};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    const heads *h = i ? &many : &few;
+    fast_case c = case_of(h);
+    c.in[4] = (fast_operand)F32(1, 1, 1, h->keys);
+    c.in[4].values = nothing;
+    c.in[4].n_values = 1;
+    fast_check(&c);
+    c.in[4].values = lowest;
+    fast_check(&c);
+    c.in[4].values = far;
+    c.in[4].n_values = 4;
+    fast_check(&c);
+    c.in[4].values = hidden;
+    c.in[4].n_values = 5;
+    c.in[2].values = values; /* some are seen: not finite */
+    c.in[2].n_values = 7;
+    fast_check(&c);
+    c.in[1].values = values;
+    c.in[1].n_values = 7;
+    fast_check(&c);
+  }
+}
+
+static void other_types_are_declined(void **state) {
+  (void)state;
+  fast_case c = case_of(&shapes[0]);
+  for (int k = 0; k < 3; k++) c.in[k].type = BERTH_F16;
+  fast_check_declined(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_shape),      cmocka_unit_test(packed_heads), cmocka_unit_test(causal_and_windows),
+      cmocka_unit_test(masks_and_biases), cmocka_unit_test(edges),        cmocka_unit_test(other_types_are_declined),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

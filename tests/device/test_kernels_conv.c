@@ -1,0 +1,468 @@
+/* The fast kernels of the convolutions with channels last and of pooling. */
+#include <math.h>
+
+#include "device/cpu/winograd_rule.h"
+#include "fast.h"
+#include "ops/chain.h"
+
+#define F32(...)                                                                                          \
+  {                                                                                                       \
+    .type = BERTH_F32, .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = { __VA_ARGS__ } \
+  }
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* Two spatial axes; 0 in stride, dilation and group means 1. */
+typedef struct shape {
+  int64_t images, height, width, channels, outputs, kernel, stride, dilation, pad, group;
+  bool has_bias;
+  fast_layout layout; /* of x */
+} shape;
+
+typedef struct lists {
+  int64_t kernel[2], strides[2], dilations[2], pads[4];
+} lists;
+
+static lists lists_of(const shape *s) {
+  const int64_t stride = s->stride ? s->stride : 1, dilation = s->dilation ? s->dilation : 1;
+  return (lists){.kernel = {s->kernel, s->kernel},
+                 .strides = {stride, stride},
+                 .dilations = {dilation, dilation},
+                 .pads = {s->pad, s->pad, s->pad, s->pad}};
+}
+
+static berth_attr ints(const char *name, const int64_t *values, uint32_t count) {
+  return (berth_attr){.name = name, .kind = BERTH_ATTR_INTS, .count = count, .ints = values};
+}
+
+/* Errors of a sum of k products of numbers up to 3. */
+static double tolerance(int64_t k) { return 4e-6 * (double)k + 1e-5; }
+
+static fast_case conv_case(const shape *s, const lists *l, int64_t panel) {
+  const int64_t group = s->group ? s->group : 1, each = s->outputs / group;
+  const int64_t rows = s->kernel * s->kernel * s->channels / group;
+  fast_case c = {
+      .op = "conv_last",
+      .in = {F32(s->images, s->height, s->width, s->channels), F32(group * ((each + panel - 1) / panel), rows, panel)},
+      .attrs = {ints("kernel", l->kernel, 2), ints("strides", l->strides, 2), ints("pads", l->pads, 4),
+                ints("dilations", l->dilations, 2), FAST_INT("channels", s->outputs), FAST_INT("panel", panel),
+                FAST_INT("group", group)},
+      .absolute = tolerance(rows)};
+  if (s->has_bias) c.in[2] = (fast_operand)F32(s->outputs);
+  c.in[0].layout = s->layout;
+  return c;
+}
+
+static void check_conv(const shape *s) {
+  const lists l = lists_of(s);
+  const berth__cpu_isa *isa;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    const fast_case c = conv_case(s, &l, isa->panel);
+    fast_check_on(&c, isa);
+  }
+}
+
+static void conv_last_shapes(void **state) {
+  static const shape shapes[] = {
+      {1, 9, 8, 16, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},  {2, 7, 5, 9, 7, 3, 2, 1, 1, 1, false, FAST_PLAIN},
+      {1, 11, 13, 3, 20, 7, 2, 1, 3, 1, true, FAST_PLAIN}, {1, 12, 9, 3, 33, 3, 2, 1, 1, 1, false, FAST_PADDED},
+      {1, 10, 10, 1, 8, 5, 1, 1, 2, 1, true, FAST_PLAIN},  {1, 4, 3, 2, 5, 3, 1, 1, 3, 1, true, FAST_PLAIN},
+      {1, 9, 9, 10, 12, 3, 1, 2, 2, 1, false, FAST_PLAIN}, {2, 6, 6, 24, 36, 3, 1, 1, 1, 3, true, FAST_PLAIN},
+      {1, 5, 5, 8, 80, 3, 1, 1, 1, 2, true, FAST_PADDED},  {1, 8, 8, 4, 3, 4, 4, 1, 0, 1, true, FAST_PLAIN},
+      {1, 3, 3, 300, 70, 3, 1, 1, 1, 1, true, FAST_PLAIN}, {1, 20, 21, 5, 30, 2, 1, 1, 0, 1, true, FAST_PLAIN},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(shapes); i++) check_conv(&shapes[i]);
+}
+
+static void conv_last_of_one_pixel(void **state) {
+  static const shape shapes[] = {
+      {1, 7, 9, 40, 70, 1, 1, 1, 0, 1, true, FAST_PLAIN},  {3, 4, 5, 12, 100, 1, 1, 1, 0, 1, false, FAST_PADDED},
+      {1, 9, 8, 20, 24, 1, 2, 1, 0, 1, true, FAST_PLAIN},  {1, 2, 2, 1, 1, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 5, 5, 16, 8, 1, 1, 1, 1, 1, true, FAST_PLAIN},   {1, 1, 1, 50, 260, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 6, 5, 1024, 9, 1, 1, 1, 0, 1, true, FAST_PLAIN}, {2, 6, 5, 12, 18, 1, 1, 1, 0, 3, true, FAST_PLAIN},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(shapes); i++) check_conv(&shapes[i]);
+}
+
+/* x with lines of channels that do not lie one after the other is for the reference kernel; so are other panels. */
+static void conv_last_declines(void **state) {
+  const shape s = {.images = 1, .height = 4, .width = 4, .channels = 3, .outputs = 4, .kernel = 3};
+  const lists l = lists_of(&s);
+  fast_case c = conv_case(&s, &l, 5);
+  (void)state;
+  fast_check_declined(&c);
+  c = conv_case(&(shape){.height = 4, .width = 4, .channels = 3, .outputs = 4, .kernel = 3}, &l, 32); /* no images */
+  fast_check_declined(&c);
+  for (uint32_t i = 0; berth__cpu_isa_at(i) != NULL; i++) {
+    c = conv_case(&s, &l, berth__cpu_isa_at(i)->panel);
+    c.in[0].layout = FAST_REVERSED;
+    fast_check_declined(&c);
+  }
+}
+
+/* One and three spatial axes. */
+static void conv_last_axes(void **state) {
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    const fast_case line = {
+        .op = "conv_last",
+        .in = {F32(2, 50, 7), F32(1, 35, isa->panel), F32(6)},
+        .attrs = {FAST_INTS("kernel", 5), FAST_INTS("strides", 2), FAST_INTS("pads", 4, 3), FAST_INTS("dilations", 2),
+                  FAST_INT("channels", 6), FAST_INT("panel", isa->panel)},
+        .absolute = tolerance(35)};
+    const fast_case space = {.op = "conv_last",
+                             .in = {F32(1, 4, 5, 6, 12), F32(1, 324, isa->panel)},
+                             .attrs = {FAST_INTS("kernel", 3, 3, 3), FAST_INTS("pads", 1, 1, 1, 1, 0, 2),
+                                       FAST_INT("channels", 6), FAST_INT("panel", isa->panel)},
+                             .absolute = tolerance(324)};
+    fast_check_on(&line, isa);
+    fast_check_on(&space, isa);
+  }
+}
+
+/* Adds tails: a clamp, and a chain with a residual and a factor for each channel. */
+static void check_tails(fast_case c, uint32_t attr, const int64_t *out, const berth__cpu_isa *isa) {
+  c.attrs[attr] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_clamp, 0, 1, 2);
+  c.attrs[attr + 1] = (berth_attr)FAST_FLOATS("numbers", -1.0, 6.0);
+  fast_check_on(&c, isa);
+  c.attrs[attr] =
+      (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 2, 0, BERTH__CHAIN_add, 3, 1, 0, BERTH__CHAIN_relu, 4, 0, 0);
+  c.attrs[attr + 1] = (berth_attr){.name = NULL};
+  c.in[3] = (fast_operand)F32(out[0], out[1], out[2], out[3]);
+  c.in[4] = (fast_operand)F32(out[3]);
+  c.absolute *= 3;
+  fast_check_on(&c, isa);
+}
+
+static void conv_last_tails(void **state) {
+  static const shape shapes[] = {{1, 9, 8, 16, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+                                 {2, 6, 7, 5, 100, 1, 1, 1, 0, 1, false, FAST_PLAIN},
+                                 {1, 6, 7, 12, 90, 3, 1, 1, 1, 3, true, FAST_PLAIN}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const shape *s = &shapes[k];
+      const lists l = lists_of(s);
+      check_tails(conv_case(s, &l, isa->panel), 7, (const int64_t[]){s->images, s->height, s->width, s->outputs}, isa);
+    }
+}
+
+static fast_case depthwise_case(const shape *s, const lists *l) {
+  fast_case c = {.op = "depthwise",
+                 .in = {F32(s->images, s->height, s->width, s->channels), F32(s->kernel, s->kernel, s->channels)},
+                 .attrs = {ints("kernel", l->kernel, 2), ints("strides", l->strides, 2), ints("pads", l->pads, 4),
+                           ints("dilations", l->dilations, 2)},
+                 .absolute = tolerance(s->kernel * s->kernel)};
+  if (s->has_bias) c.in[2] = (fast_operand)F32(s->channels);
+  c.in[0].layout = s->layout;
+  return c;
+}
+
+static void depthwise_shapes(void **state) {
+  static const shape shapes[] = {
+      {1, 14, 15, 20, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},  {2, 13, 12, 33, 0, 3, 2, 1, 1, 1, false, FAST_PLAIN},
+      {1, 15, 16, 17, 0, 5, 1, 1, 2, 1, true, FAST_PADDED}, {1, 17, 18, 16, 0, 5, 2, 1, 2, 1, true, FAST_PLAIN},
+      {1, 9, 9, 3, 0, 7, 1, 1, 3, 1, true, FAST_PLAIN},     {1, 8, 9, 40, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
+      {1, 2, 2, 5, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},     {1, 3, 130, 18, 0, 3, 1, 1, 1, 1, false, FAST_PLAIN},
+      {1, 12, 11, 8, 0, 3, 1, 1, 0, 1, true, FAST_PLAIN},   {1, 1, 1, 9, 0, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 9, 31, 6, 0, 3, 3, 1, 4, 1, true, FAST_PLAIN},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(shapes); i++) {
+    const lists l = lists_of(&shapes[i]);
+    const fast_case c = depthwise_case(&shapes[i], &l);
+    fast_check(&c);
+  }
+}
+
+static void depthwise_axes(void **state) {
+  const fast_case line = {.op = "depthwise",
+                          .in = {F32(2, 150, 19), F32(31, 19), F32(19)},
+                          .attrs = {FAST_INTS("kernel", 31), FAST_INTS("pads", 15, 15)},
+                          .absolute = tolerance(31)};
+  const fast_case space = {.op = "depthwise",
+                           .in = {F32(1, 4, 5, 6, 12), F32(3, 3, 3, 12)},
+                           .attrs = {FAST_INTS("kernel", 3, 3, 3), FAST_INTS("pads", 1, 1, 1, 1, 0, 2)},
+                           .absolute = tolerance(27)};
+  const fast_case uneven = {
+      .op = "depthwise",
+      .in = {F32(1, 14, 19, 20), F32(3, 3, 20)},
+      .attrs = {FAST_INTS("kernel", 3, 3), FAST_INTS("strides", 2, 1), FAST_INTS("pads", 1, 1, 1, 1)},
+      .absolute = tolerance(9)};
+  const fast_case uneven_five = {
+      .op = "depthwise",
+      .in = {F32(1, 14, 19, 20), F32(5, 5, 20)},
+      .attrs = {FAST_INTS("kernel", 5, 5), FAST_INTS("strides", 2, 1), FAST_INTS("pads", 2, 2, 2, 2)},
+      .absolute = tolerance(25)};
+  const fast_case large = {
+      .op = "depthwise", .in = {F32(1, 40, 40, 2), F32(40, 40, 2)}, .attrs = {FAST_INTS("kernel", 40, 40)}};
+  (void)state;
+  fast_check(&line);
+  fast_check(&space);
+  fast_check(&uneven);
+  fast_check(&uneven_five);
+  fast_check_declined(&large);
+}
+
+static void depthwise_tails(void **state) {
+  static const shape shapes[] = {{1, 9, 8, 20, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+                                 {2, 3, 70, 5, 0, 5, 1, 1, 2, 1, false, FAST_PLAIN}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const shape *s = &shapes[k];
+      const lists l = lists_of(s);
+      check_tails(depthwise_case(s, &l), 4, (const int64_t[]){s->images, s->height, s->width, s->channels}, isa);
+    }
+}
+
+static fast_case winograd_case(const shape *s, const lists *l, int64_t tile, int64_t panel) {
+  const int64_t values = (tile + 2) * (tile + 2);
+  fast_case c = {.op = "conv_winograd",
+                 .in = {F32(s->images, s->height, s->width, s->channels),
+                        F32(values, (s->outputs + panel - 1) / panel, s->channels, panel)},
+                 .attrs = {FAST_INT("channels", s->outputs), FAST_INT("panel", panel), FAST_INT("tile", tile),
+                           ints("pads", l->pads, 4)},
+                 .absolute = 2e-5 * (double)s->channels};
+  if (s->has_bias) c.in[2] = (fast_operand)F32(s->outputs);
+  c.in[0].layout = s->layout;
+  c.in[0].low = -1;
+  c.in[0].high = 1;
+  c.in[1].low = -0.05; /* values of kernels at Winograd's points are small */
+  c.in[1].high = 0.05;
+  return c;
+}
+
+static void winograd_shapes(void **state) {
+  static const shape shapes[] = {
+      {1, 8, 8, 16, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},   {2, 7, 13, 9, 7, 3, 1, 1, 1, 1, false, FAST_PADDED},
+      {1, 5, 3, 20, 33, 3, 1, 1, 0, 1, true, FAST_PLAIN},   {1, 1, 1, 3, 5, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 40, 30, 4, 20, 3, 1, 1, 2, 1, true, FAST_PLAIN},  {1, 9, 9, 512, 20, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 6, 6, 33, 300, 3, 1, 1, 1, 1, false, FAST_PLAIN},
+  };
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++)
+      for (int64_t tile = 2; tile <= 4; tile += 2) {
+        const lists l = lists_of(&shapes[k]);
+        const fast_case c = winograd_case(&shapes[k], &l, tile, isa->panel);
+        fast_check_on(&c, isa);
+      }
+}
+
+static void winograd_tails(void **state) {
+  static const shape s = {2, 9, 7, 12, 45, 3, 1, 1, 1, 1, true, FAST_PLAIN};
+  const lists l = lists_of(&s);
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (int64_t tile = 2; tile <= 4; tile += 2)
+      check_tails(winograd_case(&s, &l, tile, isa->panel), 4, (const int64_t[]){s.images, s.height, s.width, s.outputs},
+                  isa);
+}
+
+static void winograd_weights(void **state) {
+  static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(layouts); k++)
+      for (int64_t tile = 2; tile <= 4; tile += 2) {
+        fast_case c = {.op = "pack_winograd",
+                       .in = {F32(3, 3, 5, 41)},
+                       .attrs = {FAST_INT("panel", isa->panel), FAST_INT("tile", tile)},
+                       .absolute = 2e-6};
+        c.in[0].layout = layouts[k];
+        fast_check_on(&c, isa);
+        c.in[1] = (fast_operand)F32(41);
+        c.absolute *= 3;
+        fast_check_on(&c, isa);
+      }
+}
+
+/* With another tensor of the result's shape added, over which the result may lie. */
+static void check_adds(fast_case c, uint32_t attr, const int64_t *out, const berth__cpu_isa *isa) {
+  c.attrs[attr] = (berth_attr)FAST_INT("adds", 1);
+  c.in[3] = (fast_operand)F32(out[0], out[1], out[2], out[3]);
+  c.attrs[attr + 1] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+  fast_check_on(&c, isa);
+  c.attrs[attr + 1] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0);
+  c.in[4] = (fast_operand)F32(out[3]);
+  c.absolute *= 3;
+  fast_check_on(&c, isa);
+}
+
+static void sums(void **state) {
+  static const shape shapes[] = {{2, 9, 7, 12, 45, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+                                 {1, 8, 8, 16, 8, 3, 1, 1, 1, 1, false, FAST_PLAIN}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const shape *s = &shapes[k];
+      const lists l = lists_of(s);
+      const int64_t out[] = {s->images, s->height, s->width, s->outputs};
+      check_adds(conv_case(s, &l, isa->panel), 7, out, isa);
+      check_adds(winograd_case(s, &l, 4, isa->panel), 4, out, isa);
+      check_adds(winograd_case(s, &l, 2, isa->panel), 4, out, isa);
+    }
+}
+
+static fast_case transposed_case(const shape *s, const lists *l, const int64_t *output_pads, int64_t panel) {
+  fast_case c = {.op = "conv_transpose_last",
+                 .in = {F32(s->images, s->height, s->width, s->channels),
+                        F32((s->outputs + panel - 1) / panel, s->kernel * s->kernel * s->channels, panel)},
+                 .attrs = {ints("kernel", l->kernel, 2), ints("strides", l->strides, 2), ints("pads", l->pads, 4),
+                           ints("dilations", l->dilations, 2), FAST_INT("channels", s->outputs),
+                           FAST_INT("panel", panel), ints("output_pads", output_pads, 2)},
+                 .absolute = tolerance(s->kernel * s->kernel * s->channels)};
+  if (s->has_bias) c.in[2] = (fast_operand)F32(s->outputs);
+  c.in[0].layout = s->layout;
+  return c;
+}
+
+static void transposed_shapes(void **state) {
+  static const shape shapes[] = {
+      {1, 5, 6, 16, 40, 2, 2, 1, 0, 1, true, FAST_PLAIN}, {2, 4, 3, 9, 7, 3, 2, 1, 1, 1, false, FAST_PADDED},
+      {1, 3, 17, 5, 33, 4, 2, 1, 1, 1, true, FAST_PLAIN}, {1, 4, 5, 8, 12, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 4, 4, 6, 10, 3, 2, 2, 2, 1, true, FAST_PLAIN},  {1, 3, 3, 4, 5, 1, 3, 1, 0, 1, true, FAST_PLAIN},
+      {1, 2, 2, 3, 65, 5, 3, 1, 2, 1, false, FAST_PLAIN}, {1, 40, 60, 4, 8, 2, 2, 1, 0, 1, true, FAST_PLAIN},
+
+  };
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const lists l = lists_of(&shapes[k]);
+      const fast_case c = transposed_case(&shapes[k], &l, (const int64_t[]){0, 1}, isa->panel);
+      fast_check_on(&c, isa);
+    }
+}
+
+/* Windows that do not overlap, few outputs. */
+static void transposed_spread(void **state) {
+  static const shape shapes[] = {{1, 5, 31, 24, 1, 2, 2, 1, 0, 1, true, FAST_PLAIN},
+                                 {2, 4, 3, 5, 2, 2, 2, 1, 0, 1, false, FAST_PADDED},
+                                 {1, 3, 4, 1, 1, 1, 1, 1, 0, 1, true, FAST_PLAIN}};
+  static const int64_t no_pads[] = {0, 0};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const shape *s = &shapes[k];
+      const lists l = lists_of(s);
+      const fast_case c = transposed_case(s, &l, no_pads, isa->panel);
+      fast_check_on(&c, isa);
+      check_tails(c, 7, (const int64_t[]){s->images, s->height * s->stride, s->width * s->stride, s->outputs}, isa);
+    }
+}
+
+static void transposed_tails(void **state) {
+  static const shape s = {2, 5, 4, 12, 45, 4, 2, 1, 1, 1, true, FAST_PLAIN};
+  const lists l = lists_of(&s);
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    check_tails(transposed_case(&s, &l, (const int64_t[]){0, 0}, isa->panel), 7, (const int64_t[]){2, 10, 8, 45}, isa);
+}
+
+static void transposed_lines(void **state) {
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    fast_case c = {.op = "conv_transpose_last",
+                   .in = {F32(2, 30, 7), F32(1, 56, isa->panel)},
+                   .attrs = {FAST_INTS("kernel", 8), FAST_INTS("strides", 4), FAST_INTS("pads", 2, 2),
+                             FAST_INT("channels", 5), FAST_INT("panel", isa->panel)},
+                   .absolute = tolerance(14)};
+    fast_check_on(&c, isa);
+    c.in[0].layout = FAST_REVERSED;
+    fast_check_declined(&c);
+  }
+}
+
+static void winograd_where_it_pays(void **state) {
+  (void)state;
+  assert_int_equal(berth__cpu_winograd_tile(64, 64, 56, 56), 4);
+  assert_int_equal(berth__cpu_winograd_tile(512, 512, 14, 14), 2); /* weights of 36 values would be too large */
+  assert_int_equal(berth__cpu_winograd_tile(64, 64, 1, 1), 0);
+}
+
+static void pools(void **state) {
+  static const shape shapes[] = {
+      {1, 12, 13, 20, 0, 3, 2, 1, 1, 1, false, FAST_PLAIN}, {2, 9, 8, 5, 0, 2, 2, 1, 0, 1, false, FAST_PLAIN},
+      {1, 9, 9, 33, 0, 5, 1, 1, 2, 1, false, FAST_PLAIN},   {1, 8, 40, 16, 0, 3, 1, 2, 1, 1, false, FAST_PLAIN},
+      {1, 7, 7, 18, 0, 7, 1, 1, 0, 1, false, FAST_PLAIN},   {1, 3, 2, 3, 0, 4, 3, 1, 3, 1, false, FAST_PLAIN},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(shapes); i++)
+    for (int variant = 0; variant < 16; variant++) {
+      const shape *s = &shapes[i];
+      const lists l = lists_of(s);
+      const bool is_max = variant & 1, is_last = variant & 2;
+      fast_case c = {
+          .op = is_max ? "max_pool" : "avg_pool",
+          .in = {F32(s->images, s->height, s->width, s->channels)},
+          .attrs = {ints("kernel", l.kernel, 2), ints("strides", l.strides, 2), ints("pads", l.pads, 4),
+                    ints("dilations", l.dilations, 2), FAST_INT("channels_last", is_last),
+                    FAST_INT("count_include_pad", (variant & 4) != 0), FAST_INT("ceil_mode", (variant & 8) != 0)},
+          .absolute = is_max ? 0 : 2e-6};
+      if (!is_last) c.in[0] = (fast_operand)F32(s->images, s->channels, s->height, s->width);
+      fast_check(&c);
+    }
+}
+
+static void pools_with_nan(void **state) {
+  static const double values[] = {1, -2, (double)NAN, 4, -5, 6, -7, 8, 9, -10, (double)-INFINITY};
+  (void)state;
+  for (int is_last = 0; is_last < 2; is_last++) {
+    fast_case c = {.op = "max_pool",
+                   .in = {F32(1, 7, 8, 19)},
+                   .attrs = {FAST_INTS("kernel", 3, 2), FAST_INT("channels_last", is_last)}};
+    c.in[0].values = values;
+    c.in[0].n_values = COUNT(values);
+    fast_check(&c);
+  }
+}
+
+static void pools_decline(void **state) {
+  const fast_case places = {.op = "max_pool", .in = {F32(1, 2, 8)}, .attrs = {FAST_INTS("kernel", 3)}, .n_out = 2};
+  const fast_case powers = {.op = "lp_pool", .in = {F32(1, 2, 8)}, .attrs = {FAST_INTS("kernel", 3)}};
+  fast_case integers = {.op = "max_pool", .in = {F32(1, 2, 8)}, .attrs = {FAST_INTS("kernel", 3)}};
+  integers.in[0].type = BERTH_I32;
+  (void)state;
+  fast_check_declined(&places);
+  fast_check_declined(&powers);
+  fast_check_declined(&integers);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(conv_last_shapes),
+      cmocka_unit_test(conv_last_of_one_pixel),
+      cmocka_unit_test(conv_last_declines),
+      cmocka_unit_test(conv_last_axes),
+      cmocka_unit_test(conv_last_tails),
+      cmocka_unit_test(depthwise_shapes),
+      cmocka_unit_test(depthwise_axes),
+      cmocka_unit_test(depthwise_tails),
+      cmocka_unit_test(winograd_shapes),
+      cmocka_unit_test(winograd_tails),
+      cmocka_unit_test(sums),
+      cmocka_unit_test(transposed_shapes),
+      cmocka_unit_test(transposed_spread),
+      cmocka_unit_test(transposed_tails),
+      cmocka_unit_test(transposed_lines),
+      cmocka_unit_test(winograd_where_it_pays),
+      cmocka_unit_test(winograd_weights),
+      cmocka_unit_test(pools),
+      cmocka_unit_test(pools_with_nan),
+      cmocka_unit_test(pools_decline),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

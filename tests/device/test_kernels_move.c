@@ -1,0 +1,158 @@
+/* Moves: fast kernels against the reference kernels, to the last bit. */
+#include "fast.h"
+
+#define OF(kind, ...) \
+  { .type = (kind), __VA_ARGS__ }
+
+static const berth_type types[] = {BERTH_F32, BERTH_U8, BERTH_F16, BERTH_I64};
+
+static void transposes_of_every_order(void **state) {
+  static const int64_t shapes[][3] = {{3, 40, 37}, {64, 16, 16}, {1, 130, 257}, {70, 1, 3}, {5, 300, 1}, {2, 2, 2}};
+  static const int64_t orders[][3] = {{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 1, 2}};
+  (void)state;
+  for (size_t i = 0; i < 6; i++)
+    for (size_t k = 0; k < 6; k++)
+      for (size_t t = 0; t < 4; t++)
+        for (fast_layout layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++) {
+          fast_case c = {.op = "transpose", .in = {OF(types[t], .rank = 3, .layout = layout)}};
+          memcpy(c.in[0].dim, shapes[i], sizeof shapes[i]);
+          c.attrs[0] = (berth_attr){.name = "perm", .kind = BERTH_ATTR_INTS, .count = 3, .ints = orders[k]};
+          fast_check(&c);
+        }
+}
+
+static void transposes_of_large_tensors(void **state) {
+  (void)state;
+  fast_check(&(fast_case){.op = "transpose",
+                          .in = {OF(BERTH_F32, .rank = 4, .dim = {2, 24, 70, 90})},
+                          .attrs = {FAST_INTS("perm", 0, 2, 3, 1)}});
+  fast_check(&(fast_case){.op = "transpose",
+                          .in = {OF(BERTH_F32, .rank = 4, .dim = {2, 70, 90, 24})},
+                          .attrs = {FAST_INTS("perm", 0, 3, 1, 2)}});
+  fast_check(&(fast_case){.op = "transpose",
+                          .in = {OF(BERTH_F32, .rank = 4, .dim = {2, 50, 12, 32})},
+                          .attrs = {FAST_INTS("perm", 0, 2, 1, 3)}});
+  fast_check(&(fast_case){.op = "transpose",
+                          .in = {OF(BERTH_F32, .rank = 3, .dim = {20000, 3, 2})},
+                          .attrs = {FAST_INTS("perm", 0, 2, 1)}});
+}
+
+static void copies_of_strided_operands(void **state) {
+  static const char *const ops[] = {"identity", "flatten"};
+  (void)state;
+  for (size_t op = 0; op < 2; op++)
+    for (size_t t = 0; t < 4; t++)
+      for (fast_layout layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++)
+        fast_check(&(fast_case){.op = ops[op], .in = {OF(types[t], .rank = 3, .dim = {30, 41, 50}, .layout = layout)}});
+  fast_check(&(fast_case){.op = "identity", .in = {OF(BERTH_F32, .rank = 0)}});
+  fast_check(&(fast_case){.op = "identity", .in = {OF(BERTH_F32, .rank = 1, .dim = {50000})}});
+}
+
+static void parts_and_wholes(void **state) {
+  (void)state;
+  for (int64_t axis = 0; axis < 3; axis++) {
+    fast_case whole = {.op = "concat", .attrs = {FAST_INT("axis", axis)}};
+    for (int k = 0; k < 3; k++) {
+      whole.in[k] = (fast_operand)OF(BERTH_F32, .rank = 3, .dim = {20, 30, 40}, .layout = (fast_layout)k);
+      whole.in[k].dim[axis] = 5 + 10 * k;
+    }
+    fast_check(&whole);
+    fast_check(&(fast_case){
+        .op = "narrow",
+        .in = {OF(BERTH_F32, .rank = 3, .dim = {20, 30, 40})},
+        .attrs = {FAST_INTS("starts", 3), FAST_INTS("ends", 17), FAST_INTS("axes", axis), FAST_INTS("steps", 2)}});
+  }
+  fast_check(&(fast_case){.op = "concat", /* a column, whose elements are no neighbours in the result */
+                          .in = {OF(BERTH_F32, .rank = 2, .dim = {50, 3}), OF(BERTH_F32, .rank = 2, .dim = {50, 1})},
+                          .attrs = {FAST_INT("axis", 1)}});
+  fast_check(&(fast_case){.op = "split",
+                          .in = {OF(BERTH_F32, .rank = 2, .dim = {20, 30}, .layout = FAST_REVERSED)},
+                          .attrs = {FAST_INT("axis", 1), FAST_INTS("parts", 30)}});
+}
+
+static void pads_of_every_axis(void **state) {
+  static const int64_t pads[][6] = {{0, 0, 0, 0, 0, 3},   {0, 2, 0, 0, 1, 0},  {1, 0, 0, 2, 0, 0}, {1, 2, 3, 3, 2, 1},
+                                    {-1, 2, 0, 0, -3, 0}, {0, 0, -2, 0, 0, 5}, {0, 0, 0, 0, 0, 0}};
+  static const int64_t shapes[][3] = {{4, 30, 20}, {3, 40, 1}, {5, 7, 3000}, {1, 9, 8}};
+  (void)state;
+  for (size_t i = 0; i < 7; i++)
+    for (size_t k = 0; k < 4; k++)
+      for (size_t t = 0; t < 4; t++) {
+        fast_case c = {
+            .op = "pad", .in = {OF(types[t], .rank = 3)}, .attrs = {FAST_INTS("pads", 0), FAST_FLOAT("value", 2.5)}};
+        memcpy(c.in[0].dim, shapes[k], sizeof shapes[k]);
+        c.attrs[0].count = 6;
+        c.attrs[0].ints = pads[i];
+        if (pads[i][2] + pads[i][5] + shapes[k][2] <= 0 || (pads[i][2] < 0 && shapes[k][2] < 3) ||
+            (pads[i][0] < 0 && shapes[k][0] < 2))
+          continue;
+        fast_check(&c);
+      }
+  fast_check(&(fast_case){
+      .op = "pad", /* some axes, and a value that is an operand */
+      .in = {OF(BERTH_F32, .rank = 3, .dim = {2, 3, 50}), OF(BERTH_TYPE_NONE, .rank = 0), OF(BERTH_F32, .rank = 0)},
+      .attrs = {FAST_INTS("pads", 1, 2), FAST_INTS("axes", -1)}});
+  fast_check_declined(&(fast_case){.op = "pad",
+                                   .in = {OF(BERTH_F32, .rank = 1, .dim = {9})},
+                                   .attrs = {FAST_INTS("pads", 1, 1), FAST_STRING("mode", "reflect")}});
+}
+
+static void resizes_of_every_kind(void **state) {
+  static const char *const modes[] = {"nearest", "linear", "cubic"};
+  static const char *const coordinates[] = {"half_pixel", "align_corners", "asymmetric"};
+  static const struct {
+    int64_t x[4];
+    double scale[4];
+  } shapes[] = {
+      {{2, 5, 20, 30}, {1, 1, 2, 2}},      {{2, 5, 20, 31}, {1, 1, 2, 3}},  {{1, 20, 31, 5}, {1, 2, 2, 1}},
+      {{1, 20, 31, 40}, {1, 0.5, 0.7, 1}}, {{3, 1, 1, 50}, {1, 1, 1, 1.3}}, {{1, 10, 10, 19}, {1, 3, 1, 1}},
+      {{1, 3, 200, 150}, {1, 1, 4, 4}},
+  };
+  (void)state;
+  for (size_t mode = 0; mode < 3; mode++)
+    for (size_t c = 0; c < 3; c++)
+      for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        fast_case resize = {.op = "resize",
+                            .in = {OF(BERTH_F32, .rank = 4),
+                                   OF(BERTH_F32, .rank = 1, .dim = {4}, .values = shapes[i].scale, .n_values = 4)},
+                            .attrs = {FAST_STRING("mode", modes[mode]), FAST_STRING("coordinates", coordinates[c])},
+                            .absolute = mode == 0 ? 0 : 3e-6,
+                            .relative = mode == 0 ? 0 : 1e-6};
+        memcpy(resize.in[0].dim, shapes[i].x, sizeof shapes[i].x);
+        fast_check(&resize);
+        resize.attrs[2] = (berth_attr)FAST_INT("antialias", 1);
+        if (mode > 0) fast_check(&resize);
+      }
+}
+
+static void resizes_by_scales_near_one(void **state) {
+  static const double scales[] = {1.05, 2, 1};
+  (void)state;
+  fast_check(&(fast_case){.op = "resize",
+                          .in = {OF(BERTH_F32, .rank = 3, .dim = {10, 20, 7}),
+                                 OF(BERTH_F32, .rank = 1, .dim = {3}, .values = scales, .n_values = 3)},
+                          .attrs = {FAST_STRING("mode", "linear"), FAST_STRING("coordinates", "asymmetric")},
+                          .absolute = 1e-6,
+                          .relative = 1e-6});
+}
+
+static void resizes_of_integers(void **state) {
+  static const double scales[] = {2, 2};
+  (void)state;
+  fast_check(&(fast_case){.op = "resize",
+                          .in = {OF(BERTH_I32, .rank = 2, .dim = {9, 11}, .low = -2e9, .high = 2e9),
+                                 OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)}});
+  fast_check_declined(&(fast_case){.op = "resize",
+                                   .in = {OF(BERTH_U8, .rank = 2, .dim = {9, 11}),
+                                          OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)}});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(transposes_of_every_order),  cmocka_unit_test(transposes_of_large_tensors),
+      cmocka_unit_test(copies_of_strided_operands), cmocka_unit_test(parts_and_wholes),
+      cmocka_unit_test(pads_of_every_axis),         cmocka_unit_test(resizes_of_every_kind),
+      cmocka_unit_test(resizes_by_scales_near_one), cmocka_unit_test(resizes_of_integers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* The fast kernels of product, matmul and pack_weights. */
+#include <math.h>
+
+#include "fast.h"
+#include "ops/chain.h"
+
+#define F32(...)                                                                                          \
+  {                                                                                                       \
+    .type = BERTH_F32, .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = { __VA_ARGS__ } \
+  }
+
+/* Errors of a sum of k products of numbers up to 3. */
+static double tolerance(int64_t k) { return 4e-6 * (double)k + 1e-5; }
+
+/* ---- product with packed weights ---- */
+
+typedef struct packed_shape {
+  int64_t batch, m, k, n;
+  fast_layout layout; /* of x */
+  bool has_bias;
+} packed_shape;
+
+static fast_case packed_case(const packed_shape *p, int64_t panel) {
+  fast_case c = {.op = "product",
+                 .in = {F32(p->batch, p->m, p->k), F32((p->n + panel - 1) / panel, p->k, panel)},
+                 .attrs = {FAST_INT("columns", p->n), FAST_INT("panel", panel)},
+                 .absolute = tolerance(p->k)};
+  c.in[0].layout = p->layout;
+  if (p->has_bias) c.in[2] = (fast_operand)F32(p->n);
+  return c;
+}
+
+static void check_packed(const packed_shape *shapes, size_t n) {
+  const berth__cpu_isa *isa;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < n; k++) {
+      const fast_case c = packed_case(&shapes[k], isa->panel);
+      fast_check_on(&c, isa);
+    }
+}
+
+static void every_height_and_width(void **state) {
+  (void)state;
+  for (int64_t m = 1; m <= 30; m++) {
+    const packed_shape shapes[] = {{1, m, 7, 33 - m, FAST_PLAIN, m % 2 == 0},
+                                   {1, m, 3, 32 + m, FAST_PLAIN, m % 2 != 0}};
+    check_packed(shapes, 2);
+  }
+}
+
+static void larger_than_a_block(void **state) {
+  static const packed_shape shapes[] = {
+      {1, 150, 40, 200, FAST_PLAIN, true},   {1, 1, 300, 1100, FAST_PLAIN, true}, {3, 50, 17, 40, FAST_PADDED, false},
+      {2, 70, 33, 300, FAST_REVERSED, true}, {1, 9, 1024, 40, FAST_PLAIN, true},  {1, 3, 5000, 20, FAST_PLAIN, true},
+      {1, 90, 1, 5, FAST_PLAIN, false},
+  };
+  (void)state;
+  check_packed(shapes, sizeof shapes / sizeof *shapes);
+}
+
+static void nothing_to_sum(void **state) {
+  static const packed_shape shapes[] = {{1, 5, 0, 20, FAST_PLAIN, true}, {1, 5, 0, 20, FAST_PLAIN, false}};
+  (void)state;
+  check_packed(shapes, 2);
+}
+
+static void tails(void **state) {
+  static const packed_shape shape = {2, 70, 24, 90, FAST_PLAIN, true};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    fast_case relu = packed_case(&shape, isa->panel), clamp = relu, residual = relu, gelu = relu;
+    relu.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+    clamp.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_clamp, 0, 1, 2);
+    clamp.attrs[3] = (berth_attr)FAST_FLOATS("numbers", -2, 1.5);
+    gelu.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_gelu, 0, 0, 0);
+    residual.in[3] = (fast_operand)F32(2, 70, 90);
+    residual.in[4] = (fast_operand)F32(90);
+    residual.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 2, 0, BERTH__CHAIN_add, 3, 1, 0);
+    fast_check_on(&relu, isa);
+    fast_check_on(&clamp, isa);
+    fast_check_on(&gelu, isa);
+    fast_check_on(&residual, isa);
+  }
+}
+
+/* What is added may lie where the result goes. */
+static void sums_in_place(void **state) {
+  static const packed_shape shapes[] = {{1, 75, 24, 90, FAST_PLAIN, true}, {2, 2, 5000, 33, FAST_PLAIN, false}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < 2; k++) {
+      fast_case c = packed_case(&shapes[k], isa->panel);
+      c.in[3] = (fast_operand)F32(shapes[k].batch, shapes[k].m, shapes[k].n);
+      c.attrs[2] = (berth_attr)FAST_INT("adds", 1);
+      fast_check_on(&c, isa);
+      c.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+      fast_check_on(&c, isa);
+      c.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_tanh, 0, 0, 0);
+      fast_check_on(&c, isa);
+    }
+}
+
+/* A clamp lets NaN through, and infinities come out as they should. */
+static void not_numbers(void **state) {
+  static const double values[] = {1, -2, INFINITY, 3, NAN, 0.5, -1};
+  static const packed_shape shape = {1, 16, 1, 40, FAST_PLAIN, false};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    fast_case c = packed_case(&shape, isa->panel);
+    c.in[0].values = values;
+    c.in[0].n_values = 7;
+    fast_check_on(&c, isa);
+    c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+    fast_check_on(&c, isa);
+  }
+}
+
+static void what_product_leaves_to_the_reference(void **state) {
+  fast_case other_panel = packed_case(&(packed_shape){1, 4, 5, 6, FAST_PLAIN, false}, 5);
+  (void)state;
+  fast_check_declined(&other_panel);
+}
+
+/* ---- product with plain weights, and matmul ---- */
+
+typedef struct plain_shape {
+  fast_operand a, b;
+} plain_shape;
+
+static const plain_shape plain_shapes[] = {
+    {F32(5, 7), F32(7, 9)},
+    {F32(1, 70), F32(70, 100)},
+    {F32(4, 12), F32(12, 64)},
+    {F32(150, 33), F32(33, 70)},
+    {F32(3, 90, 17), F32(3, 17, 50)},
+    {F32(2, 1, 20, 8), F32(3, 8, 20)},
+    {F32(2, 3, 20, 8), F32(2, 1, 8, 20)},
+    {F32(4, 20, 8), F32(8, 20)},
+    {F32(6, 0), F32(0, 6)},
+    {F32(300, 64), F32(64, 40)},
+};
+#define N_PLAIN (sizeof plain_shapes / sizeof *plain_shapes)
+static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED};
+
+static void check_plain(const plain_shape *shape, fast_layout a, fast_layout b) {
+  const int64_t n = shape->b.dim[shape->b.rank - 1], k = shape->a.dim[shape->a.rank - 1];
+  fast_case matmul = {.op = "matmul", .in = {shape->a, shape->b}, .absolute = tolerance(k)};
+  matmul.in[0].layout = a;
+  matmul.in[1].layout = b;
+  fast_case product = matmul;
+  product.op = "product";
+  product.in[2] = (fast_operand)F32(n);
+  product.attrs[0] = (berth_attr)FAST_INT("columns", n);
+  fast_check(&matmul);
+  fast_check(&product);
+}
+
+static void every_layout(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N_PLAIN; i++)
+    for (size_t a = 0; a < 3; a++)
+      for (size_t b = 0; b < 3; b++) check_plain(&plain_shapes[i], layouts[a], layouts[b]);
+}
+
+static void lines(void **state) {
+  const fast_case cases[] = {{.op = "matmul", .in = {F32(40), F32(40)}, .absolute = tolerance(40)},
+                             {.op = "matmul", .in = {F32(40), F32(3, 40, 50)}, .absolute = tolerance(40)},
+                             {.op = "matmul", .in = {F32(3, 30, 40), F32(40)}, .absolute = tolerance(40)}};
+  (void)state;
+  for (size_t i = 0; i < 3; i++) fast_check(&cases[i]);
+}
+
+static void other_types_are_left_to_the_reference(void **state) {
+  fast_case c = {.op = "matmul", .in = {F32(3, 4), F32(4, 5)}};
+  (void)state;
+  c.in[0].type = c.in[1].type = BERTH_F64;
+  fast_check_declined(&c);
+}
+
+/* ---- pack_weights ---- */
+
+static void packing(void **state) {
+  static const fast_operand weights[] = {F32(20, 70), F32(3, 3, 17, 40), F32(100, 64), F32(2, 5, 8), F32(130, 300)};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
+      for (int variant = 0; variant < 6; variant++) {
+        fast_case c = {.op = "pack_weights",
+                       .in = {weights[k]},
+                       .attrs = {FAST_INT("panel", isa->panel), FAST_INT("groups", variant < 3 ? 1 : 2)}};
+        c.in[0].layout = layouts[variant % 3];
+        if (variant >= 3) c.in[1] = (fast_operand)F32(weights[k].dim[weights[k].rank - 1]);
+        fast_check_on(&c, isa);
+      }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_height_and_width),
+      cmocka_unit_test(larger_than_a_block),
+      cmocka_unit_test(nothing_to_sum),
+      cmocka_unit_test(tails),
+      cmocka_unit_test(sums_in_place),
+      cmocka_unit_test(not_numbers),
+      cmocka_unit_test(what_product_leaves_to_the_reference),
+      cmocka_unit_test(every_layout),
+      cmocka_unit_test(lines),
+      cmocka_unit_test(other_types_are_left_to_the_reference),
+      cmocka_unit_test(packing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

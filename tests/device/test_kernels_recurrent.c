@@ -1,0 +1,105 @@
+/* The fast kernels of lstm, gru and rnn. */
+#include "fast.h"
+
+#define RANGED(...)                                                                                                   \
+  {                                                                                                                   \
+    .type = BERTH_F32, .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__}, .low = -0.5, \
+    .high = 0.5                                                                                                       \
+  }
+
+typedef struct layer_shape {
+  const char *op, *direction;
+  int64_t steps, batch, inputs, hidden;
+  bool is_bare; /* no bias and no first state */
+} layer_shape;
+
+static int64_t gates_of(const char *op) { return op[0] == 'l' ? 4 : op[0] == 'g' ? 3 : 1; }
+
+static fast_case layer_case(const layer_shape *s) {
+  const int64_t d = strcmp(s->direction, "bidirectional") == 0 ? 2 : 1, rows = gates_of(s->op) * s->hidden;
+  fast_case c = {.op = s->op,
+                 .in = {RANGED(s->steps, s->batch, s->inputs), RANGED(d, rows, s->inputs), RANGED(d, rows, s->hidden)},
+                 .attrs = {FAST_STRING("direction", s->direction)},
+                 .absolute = 1e-5,
+                 .relative = 1e-5,
+                 .n_out = s->op[0] == 'l' ? 3 : 2};
+  if (s->is_bare) return c;
+  c.in[3] = (fast_operand)RANGED(d, 2 * rows);
+  c.in[5] = (fast_operand)RANGED(d, s->batch, s->hidden);
+  if (s->op[0] == 'l') c.in[6] = (fast_operand)RANGED(d, s->batch, s->hidden);
+  return c;
+}
+
+static const char *const ops[] = {"lstm", "gru", "rnn"};
+
+static void every_direction(void **state) {
+  static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+  (void)state;
+  for (size_t op = 0; op < 3; op++)
+    for (size_t d = 0; d < 3; d++)
+      for (int is_bare = 0; is_bare < 2; is_bare++) {
+        const layer_shape shape = {ops[op], directions[d], 21, 2, 19, 24, is_bare};
+        fast_case c = layer_case(&shape);
+        fast_check(&c);
+        c.in[0].layout = FAST_PADDED;
+        fast_check(&c);
+      }
+}
+
+static void every_width(void **state) {
+  (void)state;
+  for (size_t op = 0; op < 3; op++)
+    for (int64_t hidden = 1; hidden <= 35; hidden += 2) {
+      const layer_shape shape = {ops[op], "bidirectional", hidden % 6 + 1, 1, 36 - hidden, hidden, false};
+      const fast_case c = layer_case(&shape);
+      fast_check(&c);
+    }
+}
+
+static void linear_before_reset(void **state) {
+  (void)state;
+  for (int is_bare = 0; is_bare < 2; is_bare++) {
+    const layer_shape shape = {"gru", "bidirectional", 9, 2, 7, 33, is_bare};
+    fast_case c = layer_case(&shape);
+    c.attrs[1] = (berth_attr)FAST_INT("linear_before_reset", 1);
+    fast_check(&c);
+  }
+}
+
+static void named_activations_that_are_the_usual_ones(void **state) {
+  const layer_shape shape = {"lstm", "forward", 3, 1, 7, 8, false};
+  fast_case c = layer_case(&shape);
+  (void)state;
+  c.attrs[1] = (berth_attr)FAST_STRING("activations", "sigmoid tanh tanh");
+  fast_check(&c);
+}
+
+static void what_is_left_to_the_reference(void **state) {
+  const layer_shape shape = {"lstm", "forward", 3, 2, 7, 8, false};
+  const fast_case plain = layer_case(&shape);
+  fast_case activations = plain, clip = plain, lengths = plain, peepholes = plain, coupled = plain, turned = plain;
+  (void)state;
+  activations.attrs[1] = (berth_attr)FAST_STRING("activations", "sigmoid relu tanh");
+  clip.attrs[1] = (berth_attr)FAST_FLOAT("clip", 2.0);
+  coupled.attrs[1] = (berth_attr)FAST_INT("input_forget", 1);
+  lengths.in[4] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {2}, .low = 1, .high = 2};
+  peepholes.in[7] = (fast_operand)RANGED(1, 24);
+  turned.in[0].layout = FAST_REVERSED;
+  fast_check_declined(&activations);
+  fast_check_declined(&clip);
+  fast_check_declined(&coupled);
+  fast_check_declined(&lengths);
+  fast_check_declined(&peepholes);
+  fast_check_declined(&turned);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_direction),
+      cmocka_unit_test(every_width),
+      cmocka_unit_test(linear_before_reset),
+      cmocka_unit_test(named_activations_that_are_the_usual_ones),
+      cmocka_unit_test(what_is_left_to_the_reference),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
