@@ -1,0 +1,292 @@
+/* Convolutions over channels-last values, their weights packed in the prelude. */
+#include "device/cpu/lower.h"
+#include "device/cpu/winograd_rule.h"
+#include "ops/chain.h"
+#include "ops/conv.h"
+
+enum {
+  X,
+  WEIGHT,
+  BIAS
+};
+enum { /* of a batch_norm */
+  NORM_SCALE = 1,
+  NORM_BIAS,
+  NORM_MEAN,
+  NORM_VARIANCE
+};
+
+berth_status berth__lower_norm(berth__rewrite *r, const berth__node *norm, berth_value bias, berth_value *scale,
+                               berth_value *shift, berth_error *err) {
+  const double epsilon = norm->attrs[0].f;
+  const int64_t scale_code[] = {BERTH__CHAIN_add, 1, 2, 0, BERTH__CHAIN_rsqrt, 3, 0, 0, BERTH__CHAIN_mul, 0, 4, 0};
+  const berth_attr scale_attrs[] = {berth_attr_ints("code", scale_code, 12), berth_attr_floats("numbers", &epsilon, 1)};
+  const berth_value of_scale[] = {norm->in[NORM_SCALE], norm->in[NORM_VARIANCE]};
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_chain, of_scale, 2, scale_attrs, 2, norm->out[0], "#scale", scale, err));
+  /* norm bias - mean scale, or with a bias before the norm: norm bias + (bias - mean) scale */
+  const int64_t plain_code[] = {BERTH__CHAIN_mul, 1, 2, 0, BERTH__CHAIN_sub, 0, 3, 0};
+  const int64_t bias_code[] = {BERTH__CHAIN_sub, 3, 1, 0, BERTH__CHAIN_mul, 4, 2, 0, BERTH__CHAIN_add, 5, 0, 0};
+  const berth_value of_shift[] = {norm->in[NORM_BIAS], norm->in[NORM_MEAN], *scale, bias};
+  const bool has_bias = bias != BERTH_VALUE_NONE;
+  const berth_attr code = has_bias ? berth_attr_ints("code", bias_code, 12) : berth_attr_ints("code", plain_code, 8);
+  return berth__rewrite_add(r, BERTH__OP_chain, of_shift, has_bias ? 4 : 3, &code, 1, norm->out[0], "#shift", shift,
+                            err);
+}
+
+/* [O, C / group, kernel...] seen as [kernel..., C / group, O]. */
+static berth_status turn_weight(berth__rewrite *r, berth_value weight, berth_value *out, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  const uint32_t rank = r->graph->values[weight].shape.rank;
+  for (uint32_t k = 0; k + 2 < rank; k++) perm[k] = k + 2;
+  perm[rank - 2] = 1;
+  perm[rank - 1] = 0;
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  return berth__rewrite_add(r, BERTH__OP_transpose, &weight, 1, &attr, 1, weight, "#turned", out, err);
+}
+
+/* Windows with their pads written out. */
+typedef struct windows {
+  uint32_t spatial;
+  int64_t kernel[BERTH__WINDOW_AXES], strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES];
+  int64_t pads[2 * BERTH__WINDOW_AXES];
+} windows;
+
+static void read_windows(const berth_graph *graph, const berth__node *conv, windows *w) {
+  const berth__shape *x = &graph->values[conv->in[X]].shape, *weight = &graph->values[conv->in[WEIGHT]].shape;
+  const berth__window_attrs attrs = berth__conv_window(conv->attrs);
+  w->spatial = x->rank - 2;
+  for (uint32_t k = 0; k < w->spatial; k++) {
+    const berth__window_axis axis = berth__window_axis_of(&attrs, w->spatial, k, x->dim[2 + k], weight->dim[2 + k]);
+    w->kernel[k] = axis.kernel;
+    w->strides[k] = axis.stride;
+    w->dilations[k] = axis.dilation;
+    w->pads[k] = axis.begin;
+    w->pads[w->spatial + k] = axis.end;
+  }
+}
+
+static uint32_t window_attrs(const windows *w, berth_attr *attrs) {
+  attrs[0] = berth_attr_ints("kernel", w->kernel, w->spatial);
+  attrs[1] = berth_attr_ints("strides", w->strides, w->spatial);
+  attrs[2] = berth_attr_ints("dilations", w->dilations, w->spatial);
+  attrs[3] = berth_attr_ints("pads", w->pads, 2 * w->spatial);
+  return 4;
+}
+
+/* A convolution on its way to channels last. */
+typedef struct form {
+  berth_value x, weight, bias, scale, sum; /* the last three may be BERTH_VALUE_NONE */
+  berth_value base;                        /* what new values are named after */
+  windows w;
+  int64_t group, tile; /* tile: of Winograd's; 0: it is none */
+} form;
+
+static int64_t outputs_of(const berth__rewrite *r, const form *f) { return r->graph->values[f->weight].shape.dim[0]; }
+
+static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
+  berth_value in[3] = {f->x, BERTH_VALUE_NONE, f->bias}, turned;
+  berth_dim dims[BERTH_MAX_RANK];
+  for (uint32_t k = 0; k < f->w.spatial; k++) dims[k] = (berth_dim){.extent = f->w.kernel[k]};
+  dims[f->w.spatial] = (berth_dim){.extent = outputs_of(r, f)};
+  const berth_attr shape = berth_attr_dims("shape", dims, f->w.spatial + 1);
+  BERTH__TRY(turn_weight(r, f->weight, &turned, err));
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, &turned, 1, &shape, 1, f->weight, "#taps", &in[1], err));
+  if (f->scale != BERTH_VALUE_NONE) {
+    const berth_value scaled[] = {in[1], f->scale};
+    BERTH__TRY(berth__rewrite_add(r, BERTH__OP_mul, scaled, 2, NULL, 0, f->base, "#taps", &in[1], err));
+  }
+  berth_attr attrs[4];
+  const uint32_t n_attrs = window_attrs(&f->w, attrs), n_in = f->bias != BERTH_VALUE_NONE ? 3 : 2;
+  return berth__rewrite_add(r, BERTH__OP_depthwise, in, n_in, attrs, n_attrs, f->base, "#last", out, err);
+}
+
+static berth_status pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
+  const bool has_scale = f->scale != BERTH_VALUE_NONE;
+  berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
+  const berth_attr attrs[] = {berth_attr_int("panel", berth__cpu_isa_used()->panel),
+                              f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group)};
+  BERTH__TRY(turn_weight(r, f->weight, &in[0], err));
+  return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_pack_winograd : BERTH__OP_pack_weights, in, has_scale ? 2 : 1,
+                            attrs, 2, has_scale ? f->base : f->weight, f->tile != 0 ? "#winograd" : "#packed", out,
+                            err);
+}
+
+static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
+  berth_value in[4] = {f->x, BERTH_VALUE_NONE, f->bias, f->sum};
+  berth_attr attrs[9];
+  uint32_t n_attrs = 0, n_in = f->sum != BERTH_VALUE_NONE ? 4 : f->bias != BERTH_VALUE_NONE ? 3 : 2;
+  BERTH__TRY(pack(r, f, &in[1], err));
+  if (f->tile != 0) {
+    attrs[n_attrs++] = berth_attr_ints("pads", f->w.pads, 2 * f->w.spatial);
+    attrs[n_attrs++] = berth_attr_int("tile", f->tile);
+  } else {
+    n_attrs = window_attrs(&f->w, attrs);
+    attrs[n_attrs++] = berth_attr_int("group", f->group);
+  }
+  attrs[n_attrs++] = berth_attr_int("channels", outputs_of(r, f));
+  attrs[n_attrs++] = berth_attr_int("panel", berth__cpu_isa_used()->panel);
+  attrs[n_attrs++] = berth_attr_int("adds", f->sum != BERTH_VALUE_NONE);
+  return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_conv_winograd : BERTH__OP_conv_last, in, n_in, attrs, n_attrs,
+                            f->base, "#last", out, err);
+}
+
+/* The tile of a convolution that is faster as conv_winograd; 0: it is not. */
+static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth__shape *out) {
+  const berth__shape *weight = &r->graph->values[f->weight].shape;
+  if (f->w.spatial != 2 || f->group != 1) return 0;
+  for (uint32_t k = 0; k < 2; k++)
+    if (f->w.kernel[k] != 3 || f->w.strides[k] != 1 || f->w.dilations[k] != 1) return 0;
+  return berth__cpu_winograd_tile(weight->dim[1], weight->dim[0], out->dim[2], out->dim[3]);
+}
+
+/* ---- Few outputs ----
+ *
+ * Vectors run over output channels, so a convolution with one or two of them would use a fraction of each. Taking
+ * `beside` neighbours of a line as channels of one wider window fills the vectors: the weights of each neighbour are
+ * the same, moved by one stride. The result has the same elements in the same order. */
+
+#define FEW_OUTPUTS 8
+
+static int64_t count_beside(const berth__rewrite *r, const form *f, const berth__shape *out) {
+  const int64_t line = out->dim[out->rank - 1], outputs = outputs_of(r, f), lanes = berth__cpu_isa_used()->lanes;
+  const uint32_t last = f->w.spatial - 1;
+  if (f->group != 1 || outputs > FEW_OUTPUTS || f->w.dilations[last] != 1 || f->w.kernel[last] < 3) return 1;
+  for (int64_t beside = lanes / outputs; beside > 1; beside /= 2)
+    if (line % beside == 0 && line / beside >= 2) return beside;
+  return 1;
+}
+
+static berth_status repeat(berth__rewrite *r, berth_value *value, int64_t times, berth_error *err) {
+  if (*value == BERTH_VALUE_NONE) return BERTH_OK;
+  const berth_attr attr = berth_attr_ints("repeats", &times, 1);
+  return berth__rewrite_add(r, BERTH__OP_tile, value, 1, &attr, 1, *value, "#beside", value, err);
+}
+
+/* Weights [O, C, ..., k] of all neighbours: [beside O, C, ..., k + (beside - 1) stride]. */
+static berth_status spread_weight(berth__rewrite *r, form *f, int64_t beside, berth_error *err) {
+  const uint32_t rank = r->graph->values[f->weight].shape.rank;
+  const int64_t stride = f->w.strides[f->w.spatial - 1];
+  berth_value parts[64];
+  for (int64_t b = 0; b < beside; b++) {
+    int64_t pads[2 * BERTH_MAX_RANK] = {0};
+    pads[rank - 1] = b * stride;
+    pads[2 * rank - 1] = (beside - 1 - b) * stride;
+    const berth_attr attr = berth_attr_ints("pads", pads, 2 * rank);
+    BERTH__TRY(berth__rewrite_add(r, BERTH__OP_pad, &f->weight, 1, &attr, 1, f->weight, "#moved", &parts[b], err));
+  }
+  const berth_attr axis = berth_attr_int("axis", 0);
+  BERTH__TRY(
+      berth__rewrite_add(r, BERTH__OP_concat, parts, (size_t)beside, &axis, 1, f->weight, "#beside", &f->weight, err));
+  f->w.kernel[f->w.spatial - 1] += (beside - 1) * stride;
+  f->w.strides[f->w.spatial - 1] *= beside;
+  BERTH__TRY(repeat(r, &f->scale, beside, err));
+  return repeat(r, &f->bias, beside, err);
+}
+
+static berth_status emit_beside(berth__rewrite *r, form *f, int64_t beside, const berth__shape *plain, berth_value *out,
+                                berth_error *err) {
+  berth_dim dims[BERTH_MAX_RANK];
+  berth_value wide;
+  const berth__shape shape = *plain; /* [N, O, ...]: new values move what it points into */
+  BERTH__TRY(spread_weight(r, f, beside, err));
+  BERTH__TRY(emit_packed(r, f, &wide, err));
+  dims[0] = (berth_dim){.extent = shape.dim[0]};
+  for (uint32_t k = 2; k < shape.rank; k++) dims[k - 1] = (berth_dim){.extent = shape.dim[k]};
+  dims[shape.rank - 1] = (berth_dim){.extent = shape.dim[1]};
+  const berth_attr attr = berth_attr_dims("shape", dims, shape.rank);
+  return berth__rewrite_add(r, BERTH__OP_reshape, &wide, 1, &attr, 1, f->base, "#line", out, err);
+}
+
+static form form_of(const berth__rewrite *r, const berth__node *conv) {
+  form f = {.weight = conv->in[WEIGHT],
+            .bias = conv->n_in > BIAS ? conv->in[BIAS] : BERTH_VALUE_NONE,
+            .scale = BERTH_VALUE_NONE,
+            .sum = BERTH_VALUE_NONE,
+            .base = conv->out[0],
+            .group = conv->attrs[BERTH__CONV_GROUP].i};
+  read_windows(r->graph, conv, &f.w);
+  return f;
+}
+
+/* Channels [first, end) of the input: their share of the weights. */
+static berth_status take_channels(berth__rewrite *r, const berth__node *conv, int64_t first, int64_t end, form *f,
+                                  berth_error *err) {
+  const int64_t axis = 1;
+  const berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &first, 1),
+                              berth_attr_ints("ends", &end, 1)};
+  return berth__rewrite_add(r, BERTH__OP_narrow, &conv->in[WEIGHT], 1, attrs, 3, conv->in[WEIGHT], "#part", &f->weight,
+                            err);
+}
+
+berth_status berth__lower_conv_parts(berth__rewrite *r, const berth__node *conv, const berth__node *norm,
+                                     const berth_value *x_last, uint32_t n_parts, berth_value *out_last,
+                                     berth_error *err) {
+  const berth__shape out = r->graph->values[conv->out[0]].shape;
+  form f = form_of(r, conv);
+  int64_t first = 0;
+  if (norm != NULL) BERTH__TRY(berth__lower_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  for (uint32_t i = 0; i < n_parts; i++) {
+    const berth__shape *x = &r->graph->values[x_last[i]].shape;
+    const int64_t end = first + x->dim[x->rank - 1];
+    BERTH__TRY(take_channels(r, conv, first, end, &f, err));
+    f.x = x_last[i];
+    f.tile = winograd_tile(r, &f, &out);
+    BERTH__TRY(emit_packed(r, &f, out_last, err));
+    f.sum = *out_last;
+    f.bias = BERTH_VALUE_NONE;
+    first = end;
+  }
+  return BERTH_OK;
+}
+
+/* [C, O, kernel...] seen as [kernel..., C, O]. */
+static berth_status turn_transposed(berth__rewrite *r, berth_value weight, berth_value *out, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  const uint32_t rank = r->graph->values[weight].shape.rank;
+  for (uint32_t k = 0; k + 2 < rank; k++) perm[k] = k + 2;
+  perm[rank - 2] = 0;
+  perm[rank - 1] = 1;
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  return berth__rewrite_add(r, BERTH__OP_transpose, &weight, 1, &attr, 1, weight, "#turned", out, err);
+}
+
+bool berth__lower_takes_transposed(const berth__node *conv) {
+  const berth__window_attrs window = berth__conv_window(conv->attrs);
+  return conv->attrs[BERTH__CONV_GROUP].i == 1 && !berth__window_is_auto(&window) &&
+         conv->attrs[BERTH__CONV_ATTRS + 1].count == 0;
+}
+
+berth_status berth__lower_conv_transpose(berth__rewrite *r, const berth__node *conv, const berth__node *norm,
+                                         berth_value x_last, berth_value *out_last, berth_error *err) {
+  form f = form_of(r, conv);
+  berth_value in[3] = {x_last}, of_pack[2];
+  const berth_attr panel = berth_attr_int("panel", berth__cpu_isa_used()->panel), *extra;
+  berth_attr attrs[7];
+  extra = &conv->attrs[BERTH__CONV_ATTRS];
+  if (norm != NULL) BERTH__TRY(berth__lower_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  BERTH__TRY(turn_transposed(r, f.weight, &of_pack[0], err));
+  of_pack[1] = f.scale;
+  const bool has_scale = f.scale != BERTH_VALUE_NONE;
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_pack_weights, of_pack, has_scale ? 2 : 1, &panel, 1,
+                                has_scale ? f.base : f.weight, "#packed", &in[1], err));
+  in[2] = f.bias;
+  uint32_t n_attrs = window_attrs(&f.w, attrs);
+  attrs[n_attrs++] = berth_attr_ints("output_pads", extra->ints, extra->count);
+  attrs[n_attrs++] = berth_attr_int("channels", r->graph->values[f.weight].shape.dim[1]);
+  attrs[n_attrs++] = panel;
+  return berth__rewrite_add(r, BERTH__OP_conv_transpose_last, in, f.bias != BERTH_VALUE_NONE ? 3 : 2, attrs, n_attrs,
+                            f.base, "#last", out_last, err);
+}
+
+berth_status berth__lower_conv(berth__rewrite *r, const berth__node *conv, const berth__node *norm, berth_value x_last,
+                               berth_value *out_last, berth_error *err) {
+  const berth__shape weight = r->graph->values[conv->in[WEIGHT]].shape, out = r->graph->values[conv->out[0]].shape;
+  form f = form_of(r, conv);
+  f.x = x_last;
+  if (norm != NULL) BERTH__TRY(berth__lower_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  if (weight.dim[1] == 1 && weight.dim[0] == f.group && f.group > 1) return emit_depthwise(r, &f, out_last, err);
+  const int64_t beside = count_beside(r, &f, &out);
+  if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);
+  f.tile = winograd_tile(r, &f, &out);
+  return emit_packed(r, &f, out_last, err);
+}

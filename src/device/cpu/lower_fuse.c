@@ -1,0 +1,387 @@
+/* Fusion of element-wise nodes.
+ *
+ * A group is a set of element-wise nodes of one shape with a single result, its sink: every other node of it is read
+ * inside the group alone. Groups are grown from their sinks, the last sink first. Where a product or a convolution is
+ * read by the group alone, the group becomes its tail; otherwise a group of two or more becomes one `chain`. What lies
+ * between the nodes of a group has no bytes. */
+#include "device/cpu/lower.h"
+#include "ops/chain.h"
+
+#define NO_NODE UINT32_MAX
+
+typedef struct group {
+  uint32_t node[BERTH__CHAIN_STEPS]; /* ascending; the last is the sink */
+  uint32_t n;
+  uint32_t anchor; /* the product or convolution before it; NO_NODE: none */
+} group;
+
+typedef struct pass {
+  berth__rewrite r;
+  berth__uses uses;
+  uint32_t *group_of; /* one a node: the sink of its group; NO_NODE: it is in none */
+  bool *is_static;
+} pass;
+
+/* The program of a group, while it is written. */
+typedef struct program {
+  berth_value operand[BERTH__CHAIN_OPERANDS];
+  uint32_t n_operands;
+  double number[BERTH__CHAIN_NUMBERS];
+  uint32_t n_numbers;
+  int64_t code[4 * BERTH__CHAIN_STEPS];
+  uint32_t n_steps;
+  berth_value skipped[2], stands_for; /* sums that the anchor takes as its own; what they stand for */
+} program;
+
+static const berth__value *value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
+
+static const berth__node *nodes_of(const pass *p) { return p->r.old != NULL ? p->r.old : p->r.graph->nodes; }
+
+static bool is_number(const berth__value *value) {
+  int64_t count;
+  return value->blob != NULL && value->type == BERTH_F32 && berth__shape_count(&value->shape, &count) && count == 1;
+}
+
+static bool is_step(const pass *p, const berth__node *node) {
+  const berth__chain_code code = berth__chain_code_of(node->op->code);
+  if (node->n_out != 1 || node->op->custom != NULL) return false;
+  if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
+  const berth_type type = value_of(p, node->out[0])->type;
+  if (type != BERTH_F32 && type != BERTH_BOOL) return false;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) return false;
+    const berth_type in = value_of(p, node->in[i])->type;
+    if (in != BERTH_F32 && in != BERTH_BOOL) return false;
+  }
+  return true;
+}
+
+static bool is_anchor(const berth__node *node) {
+  switch (node->op->code) {
+    case BERTH__OP_product:
+    case BERTH__OP_conv_last:
+    case BERTH__OP_depthwise:
+    case BERTH__OP_conv_winograd: break;
+    default: return false;
+  }
+  for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
+    if (strcmp(node->attrs[i].name, "code") == 0) return node->attrs[i].count == 0;
+  return false;
+}
+
+/* ---- Growing groups ---- */
+
+static bool has_node(const group *g, uint32_t node) {
+  for (uint32_t i = 0; i < g->n; i++)
+    if (g->node[i] == node) return true;
+  return false;
+}
+
+/* Whether every reader of the value is in the group. */
+static bool is_inside(const pass *p, const group *g, berth_value value) {
+  uint32_t reads = 0;
+  if (p->uses.is_output[value]) return false;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    for (uint32_t k = 0; k < node->n_in; k++) reads += node->in[k] == value;
+  }
+  return reads == p->uses.count[value];
+}
+
+static bool has_shape_of_sink(const pass *p, const group *g, berth_value value) {
+  const berth_value sink = nodes_of(p)[g->node[0]].out[0];
+  return berth__shape_equal(&value_of(p, value)->shape, &value_of(p, sink)->shape);
+}
+
+/* At most: operands that are there anyway are counted again. */
+static uint32_t count_operands(const pass *p, const group *g) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < g->n; i++) n += nodes_of(p)[g->node[i]].n_in;
+  return n;
+}
+
+/* A node that makes an operand of the group and may join it; NO_NODE: there is none. While growing, node[0] is the
+ * sink. */
+static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
+  uint32_t best = NO_NODE;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    for (uint32_t k = 0; k < node->n_in; k++) {
+      const berth__value *value = value_of(p, node->in[k]);
+      if (value->kind != BERTH_VALUE_NODE || value->node == NO_NODE || has_node(g, value->node)) continue;
+      const berth__node *maker = &nodes_of(p)[value->node];
+      if (p->group_of[value->node] != NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
+      if (!(anchor ? is_anchor(maker) : is_step(p, maker)) || !is_inside(p, g, node->in[k])) continue;
+      if (best == NO_NODE || value->node > best) best = value->node;
+    }
+  }
+  return best;
+}
+
+static void sort_nodes(group *g) {
+  for (uint32_t i = 1; i < g->n; i++)
+    for (uint32_t k = i; k > 0 && g->node[k - 1] > g->node[k]; k--) {
+      const uint32_t swapped = g->node[k];
+      g->node[k] = g->node[k - 1];
+      g->node[k - 1] = swapped;
+    }
+}
+
+static void grow(const pass *p, uint32_t sink, group *g) {
+  *g = (group){.node = {sink}, .n = 1, .anchor = NO_NODE};
+  while (g->n < BERTH__CHAIN_STEPS) {
+    const uint32_t next = find_joining(p, g, false);
+    if (next == NO_NODE) break;
+    g->node[g->n++] = next;
+    if (count_operands(p, g) - (g->n - 1) > BERTH__CHAIN_OPERANDS) {
+      g->n--;
+      break;
+    }
+  }
+  g->anchor = find_joining(p, g, true);
+  sort_nodes(g);
+}
+
+static void find_groups(pass *p) {
+  const berth_graph *graph = p->r.graph;
+  for (size_t n = graph->n_nodes; n-- > 0;) {
+    group g;
+    if (p->group_of[n] != NO_NODE || !is_step(p, &graph->nodes[n])) continue;
+    if (value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]]) continue;
+    grow(p, (uint32_t)n, &g);
+    if (g.n < 2 && g.anchor == NO_NODE) continue;
+    for (uint32_t i = 0; i < g.n; i++) p->group_of[g.node[i]] = (uint32_t)n;
+    if (g.anchor != NO_NODE) p->group_of[g.anchor] = (uint32_t)n;
+  }
+}
+
+/* ---- Writing programs ---- */
+
+static bool add_operand(program *w, berth_value value) {
+  for (uint32_t i = 0; i < w->n_operands; i++)
+    if (w->operand[i] == value) return true;
+  if (w->n_operands == BERTH__CHAIN_OPERANDS) return false;
+  w->operand[w->n_operands++] = value;
+  return true;
+}
+
+static bool add_number(program *w, double number) {
+  for (uint32_t i = 0; i < w->n_numbers; i++)
+    if (memcmp(&w->number[i], &number, sizeof number) == 0) return true;
+  if (w->n_numbers == BERTH__CHAIN_NUMBERS) return false;
+  w->number[w->n_numbers++] = number;
+  return true;
+}
+
+static double number_of(const berth__value *value) { return *(const float *)value->data; }
+
+static bool is_made_by(const pass *p, const group *g, berth_value value) {
+  for (uint32_t i = 0; i < g->n; i++)
+    if (nodes_of(p)[g->node[i]].out[0] == value) return true;
+  return false;
+}
+
+static bool is_skipped(const program *w, berth_value value) { return value == w->skipped[0] || value == w->skipped[1]; }
+
+/* Operands and numbers first: steps count their registers from there. */
+static bool collect(const pass *p, const group *g, program *w) {
+  bool ok = true;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    if (is_skipped(w, node->out[0])) continue;
+    for (uint32_t k = 0; k < node->n_in; k++) {
+      if (is_made_by(p, g, node->in[k])) continue;
+      const berth__value *value = value_of(p, node->in[k]);
+      ok = ok && (is_number(value) ? add_number(w, number_of(value)) : add_operand(w, node->in[k]));
+    }
+    if (node->op->code == BERTH__OP_clamp)
+      for (uint32_t k = 0; k < 2; k++) ok = ok && add_number(w, node->attrs[k].f);
+  }
+  return ok;
+}
+
+static int64_t number_register(const program *w, double number) {
+  for (uint32_t i = 0; i < w->n_numbers; i++)
+    if (memcmp(&w->number[i], &number, sizeof number) == 0) return w->n_operands + i;
+  return 0;
+}
+
+static int64_t register_of(const pass *p, const group *g, const program *w, berth_value value) {
+  uint32_t step = 0;
+  if (is_skipped(w, value)) value = w->stands_for;
+  for (uint32_t i = 0; i < w->n_operands; i++)
+    if (w->operand[i] == value) return i;
+  for (uint32_t i = 0; i < g->n; i++) {
+    if (is_skipped(w, nodes_of(p)[g->node[i]].out[0])) continue;
+    if (nodes_of(p)[g->node[i]].out[0] == value) return w->n_operands + w->n_numbers + step;
+    step++;
+  }
+  return number_register(w, number_of(value_of(p, value)));
+}
+
+static void write_steps(const pass *p, const group *g, program *w) {
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    int64_t *step = &w->code[4 * w->n_steps];
+    if (is_skipped(w, node->out[0])) continue;
+    const bool is_clamp = node->op->code == BERTH__OP_clamp;
+    step[0] = is_clamp ? BERTH__CHAIN_clamp : berth__chain_code_of(node->op->code);
+    for (uint32_t k = 0; k < 3; k++) {
+      step[1 + k] = k < node->n_in ? register_of(p, g, w, node->in[k]) : 0;
+      if (is_clamp && k > 0) step[1 + k] = number_register(w, node->attrs[k - 1].f);
+    }
+    w->n_steps++;
+  }
+}
+
+/* ---- A bias that the anchor takes ---- */
+
+/* [N], or N under axes of extent 1, where N is the last extent of the result. */
+static bool is_bias(const pass *p, berth_value value, berth_value result) {
+  const berth__shape *shape = &value_of(p, value)->shape, *out = &value_of(p, result)->shape;
+  int64_t count;
+  return p->is_static[value] && value_of(p, value)->type == BERTH_F32 && shape->rank != 0 &&
+         berth__shape_count(shape, &count) && count == out->dim[out->rank - 1] && shape->dim[shape->rank - 1] == count;
+}
+
+/* Finds the sum of the anchor's result with a bias; the operand that is the bias, or BERTH_VALUE_NONE. */
+static berth_value find_bias(const pass *p, const group *g, program *w) {
+  const berth__node *anchor = &nodes_of(p)[g->anchor];
+  const berth_value result = anchor->out[0];
+  if ((anchor->n_in > 2 && anchor->in[2] != BERTH_VALUE_NONE) || p->uses.count[result] != 1) return BERTH_VALUE_NONE;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    if (node->op->code != BERTH__OP_add) continue;
+    for (uint32_t k = 0; k < 2; k++) {
+      if (node->in[k] != result || !is_bias(p, node->in[1 - k], result)) continue;
+      w->skipped[0] = node->out[0];
+      return node->in[1 - k];
+    }
+  }
+  return BERTH_VALUE_NONE;
+}
+
+/* Whether it takes another sum, and has none yet. */
+static bool can_add(const berth__node *anchor) {
+  for (uint32_t i = 0; i < anchor->op->family->n_attrs; i++)
+    if (strcmp(anchor->attrs[i].name, "adds") == 0) return anchor->attrs[i].i == 0;
+  return false;
+}
+
+/* Likewise a sum with something of the result's own shape, which the result may then be written over. */
+static berth_value find_sum(const pass *p, const group *g, program *w) {
+  const berth_value result = w->skipped[0] != BERTH_VALUE_NONE ? w->skipped[0] : w->stands_for;
+  if (!can_add(&nodes_of(p)[g->anchor]) || p->uses.count[result] != 1) return BERTH_VALUE_NONE;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    if (node->op->code != BERTH__OP_add) continue;
+    for (uint32_t k = 0; k < 2; k++) {
+      const berth_value other = node->in[1 - k];
+      if (node->in[k] != result || other == result || is_made_by(p, g, other)) continue;
+      if (value_of(p, other)->type != BERTH_F32 || !has_shape_of_sink(p, g, other)) continue;
+      w->skipped[1] = node->out[0];
+      return other;
+    }
+  }
+  return BERTH_VALUE_NONE;
+}
+
+static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
+  const berth__shape *shape = &value_of(p, *bias)->shape;
+  if (shape->rank == 1) return BERTH_OK;
+  const berth_dim dim = {.extent = shape->dim[shape->rank - 1]};
+  const berth_attr attr = berth_attr_dims("shape", &dim, 1);
+  return berth__rewrite_add(&p->r, BERTH__OP_reshape, bias, 1, &attr, 1, *bias, "#flat", bias, err);
+}
+
+/* ---- Emitting ---- */
+
+static void rebuild(const pass *p, uint32_t sink, group *g) {
+  *g = (group){.anchor = NO_NODE};
+  for (uint32_t n = 0; n <= sink; n++) {
+    if (p->group_of[n] != sink) continue;
+    if (is_anchor(&p->r.old[n]))
+      g->anchor = n;
+    else
+      g->node[g->n++] = n;
+  }
+}
+
+static berth_status emit_chain(pass *p, const group *g, berth_value out, berth_error *err) {
+  program w = {.skipped = {BERTH_VALUE_NONE, BERTH_VALUE_NONE}, .stands_for = BERTH_VALUE_NONE};
+  if (!collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused group has too many operands");
+  write_steps(p, g, &w);
+  const berth_attr attrs[] = {berth_attr_ints("code", w.code, 4 * w.n_steps),
+                              berth_attr_floats("numbers", w.number, w.n_numbers)};
+  return berth__rewrite_make(&p->r, BERTH__OP_chain, w.operand, w.n_operands, attrs, 2, out, err);
+}
+
+#define MAX_ATTRS 16
+
+static berth_status emit_tail(pass *p, const group *g, berth_value out, berth_error *err) {
+  const berth__node *anchor = &p->r.old[g->anchor];
+  program w = {.skipped = {BERTH_VALUE_NONE, BERTH_VALUE_NONE},
+               .stands_for = anchor->out[0],
+               .operand = {anchor->out[0]},
+               .n_operands = 1};
+  berth_value in[4 + BERTH__CHAIN_OPERANDS] = {anchor->in[0], anchor->in[1], BERTH_VALUE_NONE};
+  berth_attr attrs[MAX_ATTRS];
+  const uint32_t n_attrs = anchor->op->family->n_attrs;
+  if (anchor->n_in > 2) in[2] = anchor->in[2];
+  const berth_value bias = find_bias(p, g, &w);
+  if (bias != BERTH_VALUE_NONE) {
+    in[2] = bias;
+    BERTH__TRY(flatten_bias(p, &in[2], err));
+  }
+  berth_value sum = find_sum(p, g, &w);
+  if (anchor->n_in > 3) sum = anchor->in[3]; /* it had one before it had a tail */
+  if (!collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused tail has too many operands");
+  write_steps(p, g, &w);
+  memcpy(attrs, anchor->attrs, n_attrs * sizeof *attrs);
+  for (uint32_t i = 0; i < n_attrs; i++) {
+    if (strcmp(attrs[i].name, "code") == 0) attrs[i] = berth_attr_ints("code", w.code, 4 * w.n_steps);
+    if (strcmp(attrs[i].name, "adds") == 0) attrs[i].i = sum != BERTH_VALUE_NONE;
+    if (strcmp(attrs[i].name, "numbers") == 0) attrs[i] = berth_attr_floats("numbers", w.number, w.n_numbers);
+  }
+  uint32_t n_in = 3;
+  if (sum != BERTH_VALUE_NONE) in[n_in++] = sum;
+  for (uint32_t i = 1; i < w.n_operands; i++) in[n_in++] = w.operand[i];
+  if (n_in == 3 && in[2] == BERTH_VALUE_NONE) n_in = 2;
+  return berth__rewrite_make(&p->r, anchor->op->code, in, n_in, attrs, n_attrs, out, err);
+}
+
+static berth_status emit(pass *p, uint32_t sink, berth_error *err) {
+  group g;
+  rebuild(p, sink, &g);
+  const berth_value out = p->r.old[sink].out[0];
+  return g.anchor != NO_NODE ? emit_tail(p, &g, out, err) : emit_chain(p, &g, out, err);
+}
+
+static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  p->r.graph = graph;
+  BERTH__TRY(berth__uses_create(&p->uses, graph, err));
+  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  p->group_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->group_of);
+  if (p->group_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = NO_NODE;
+  find_groups(p);
+  p->r.graph = NULL; /* until there is something to finish */
+  BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
+  for (uint32_t n = 0; n < p->r.n_old; n++) {
+    if (p->group_of[n] == NO_NODE)
+      BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
+    else if (p->group_of[n] == n)
+      BERTH__TRY(emit(p, n, err));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__lower_fuse(berth_graph *graph, berth_error *err) {
+  pass p = {0};
+  berth_status status = rewrite(&p, graph, err);
+  if (p.r.old != NULL) berth__rewrite_finish(&p.r);
+  berth__uses_free(&p.uses, graph->ctx);
+  berth__free(graph->ctx, p.is_static);
+  berth__free(graph->ctx, p.group_of);
+  return status;
+}

@@ -1,0 +1,423 @@
+/* Channels last.
+ *
+ * Walking the nodes in order, every value of three or more axes may have a twin: the same elements with the axis of
+ * channels moved to the end. Convolutions and poolings make twins; nodes that treat all axes alike follow the twins of
+ * their operands, so that a whole region stays channels last. A value in its plain layout is made from its twin, by a
+ * transpose, only where somebody needs it. */
+#include "device/cpu/lower.h"
+#include "ops/chain.h"
+#include "ops/conv.h"
+
+#define MAX_ATTRS 16 /* of the ops that are rewritten here */
+
+typedef struct pass {
+  berth__rewrite r;
+  berth__uses uses;
+  bool *is_static;   /* one a value that was there before */
+  berth_value *twin; /* one a value that was there before; BERTH_VALUE_NONE: it has none */
+  bool *has_plain;   /* one a value that was there before: its plain layout is there */
+  uint32_t *maker;   /* one a value that was there before: the old node that makes it; UINT32_MAX: none */
+} pass;
+
+static const berth__shape *shape_of(const pass *p, berth_value value) { return &p->r.graph->values[value].shape; }
+
+static bool has_twin(const pass *p, berth_value value) {
+  return value != BERTH_VALUE_NONE && p->twin[value] != BERTH_VALUE_NONE;
+}
+
+/* Where an axis of a plain value stands in its twin. */
+static int64_t last_axis(int64_t axis, uint32_t rank) {
+  if (axis < 0) axis += rank;
+  return axis == 0 ? 0 : axis == 1 ? (int64_t)rank - 1 : axis - 1;
+}
+
+static berth_status to_last(pass *p, berth_value value, berth_value *out, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  const uint32_t rank = shape_of(p, value)->rank;
+  *out = p->twin[value];
+  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
+  for (uint32_t axis = 0; axis < rank; axis++) perm[last_axis(axis, rank)] = axis;
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &value, 1, &attr, 1, value, "#last", out, err));
+  p->twin[value] = *out;
+  return BERTH_OK;
+}
+
+static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  if (value == BERTH_VALUE_NONE || p->has_plain[value]) return BERTH_OK;
+  const uint32_t rank = shape_of(p, value)->rank;
+  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = last_axis(axis, rank);
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  p->has_plain[value] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[value], 1, &attr, 1, value, err);
+}
+
+static berth_status keep(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  for (uint32_t i = 0; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
+  for (uint32_t i = 0; i < node->n_out; i++) p->has_plain[node->out[i]] = true;
+  return berth__rewrite_keep(&p->r, n, err);
+}
+
+/* ---- Convolutions ---- */
+
+static bool can_convolve(const pass *p, const berth__node *node) {
+  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > 4) return false;
+  for (uint32_t i = 1; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && !p->is_static[node->in[i]]) return false;
+  return true;
+}
+
+/* The batch_norm that alone reads this value; NULL: there is none. */
+static const berth__node *norm_behind(const pass *p, berth_value value) {
+  if (p->uses.count[value] != 1 || p->uses.is_output[value]) return NULL;
+  const berth__node *node = &p->r.old[p->uses.reader[value]];
+  if (node->op == NULL || node->op->code != BERTH__OP_batch_norm || node->in[0] != value) return NULL;
+  for (uint32_t i = 1; i < node->n_in; i++)
+    if (!p->is_static[node->in[i]] || p->r.graph->values[node->in[i]].type != BERTH_F32) return NULL;
+  return node;
+}
+
+#define MAX_PARTS 8
+#define MIN_CHANNELS 16 /* of a part: a smaller one is not worth going over the result again */
+
+/* Whether a concat of channels is read by one convolution alone, which can take its parts one after the other. */
+static bool is_split(const pass *p, const berth__node *concat) {
+  if (concat->op == NULL || concat->op->code != BERTH__OP_concat || concat->n_in > MAX_PARTS) return false;
+  const berth_value whole = concat->out[0];
+  const uint32_t rank = shape_of(p, whole)->rank;
+  if (rank < 3) return false;
+  if (p->uses.count[whole] != 1 || p->uses.is_output[whole]) return false;
+  const int64_t axis = concat->attrs[0].i < 0 ? concat->attrs[0].i + rank : concat->attrs[0].i;
+  const berth__node *reader = &p->r.old[p->uses.reader[whole]];
+  if (axis != 1 || reader->op == NULL || reader->op->code != BERTH__OP_conv || reader->in[0] != whole ||
+      !can_convolve(p, reader))
+    return false;
+  for (uint32_t i = 0; i < concat->n_in; i++)
+    if (shape_of(p, concat->in[i])->dim[1] < MIN_CHANNELS) return false;
+  return reader->attrs[BERTH__CONV_GROUP].i == 1 && shape_of(p, reader->out[0])->dim[1] >= MIN_CHANNELS;
+}
+
+static berth_status lower_parts(pass *p, const berth__node *conv, const berth__node *concat, berth_error *err) {
+  const berth__node *norm = norm_behind(p, conv->out[0]);
+  berth_value parts[MAX_PARTS], out;
+  for (uint32_t i = 0; i < concat->n_in; i++) BERTH__TRY(to_last(p, concat->in[i], &parts[i], err));
+  BERTH__TRY(berth__lower_conv_parts(&p->r, conv, norm, parts, concat->n_in, &out, err));
+  p->twin[norm != NULL ? norm->out[0] : conv->out[0]] = out;
+  return BERTH_OK;
+}
+
+static berth_status lower_transposed(pass *p, const berth__node *node, berth_error *err) {
+  const berth__node *norm = norm_behind(p, node->out[0]);
+  berth_value x, out;
+  BERTH__TRY(to_last(p, node->in[0], &x, err));
+  BERTH__TRY(berth__lower_conv_transpose(&p->r, node, norm, x, &out, err));
+  p->twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
+  return BERTH_OK;
+}
+
+static berth_status lower_conv(pass *p, const berth__node *node, berth_error *err) {
+  const berth__node *norm = norm_behind(p, node->out[0]);
+  berth_value x, out;
+  const uint32_t maker = p->maker[node->in[0]];
+  if (maker != UINT32_MAX && is_split(p, &p->r.old[maker])) return lower_parts(p, node, &p->r.old[maker], err);
+  BERTH__TRY(to_last(p, node->in[0], &x, err));
+  BERTH__TRY(berth__lower_conv(&p->r, node, norm, x, &out, err));
+  p->twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
+  return BERTH_OK;
+}
+
+/* ---- Nodes that treat all axes alike ---- */
+
+static bool is_elementwise(const berth__node *node) {
+  return berth__chain_code_of(node->op->code) != BERTH__CHAIN_COUNT || node->op->code == BERTH__OP_clamp ||
+         node->op->code == BERTH__OP_cast;
+}
+
+/* An operand of fewer axes, or of axes of extent 1, seen from the twin of a result of `rank` axes. */
+static berth_status operand_last(pass *p, berth_value value, uint32_t rank, berth_value *out, berth_error *err) {
+  berth_dim dims[BERTH_MAX_RANK];
+  const berth__shape *shape = shape_of(p, value);
+  int64_t count;
+  if (has_twin(p, value)) return to_last(p, value, out, err);
+  BERTH__TRY(to_plain(p, value, err));
+  *out = value;
+  if (berth__shape_count(shape, &count) && count == 1) return BERTH_OK; /* broadcasts in every layout */
+  if (shape->rank == rank) return to_last(p, value, out, err);
+  for (uint32_t axis = 0; axis < rank; axis++) {
+    const uint32_t missing = rank - shape->rank;
+    dims[last_axis(axis, rank)] = (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
+  }
+  /* moving one axis over axes of extent 1 is a reshape */
+  uint32_t wide = 0;
+  for (uint32_t axis = 0; axis < rank; axis++) wide += dims[axis].extent != 1;
+  if (wide <= 1) {
+    const berth_attr attr = berth_attr_dims("shape", dims, rank);
+    return berth__rewrite_add(&p->r, BERTH__OP_reshape, &value, 1, &attr, 1, value, "#last", out, err);
+  }
+  for (uint32_t axis = 0; axis < rank; axis++) {
+    const uint32_t missing = rank - shape->rank;
+    dims[axis] = (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
+  }
+  const berth_attr attr = berth_attr_dims("shape", dims, rank);
+  berth_value full;
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_reshape, &value, 1, &attr, 1, value, "#full", &full, err));
+  int64_t perm[BERTH_MAX_RANK];
+  for (uint32_t axis = 0; axis < rank; axis++) perm[last_axis(axis, rank)] = axis;
+  const berth_attr turn = berth_attr_ints("perm", perm, rank);
+  return berth__rewrite_add(&p->r, BERTH__OP_transpose, &full, 1, &turn, 1, value, "#last", out, err);
+}
+
+/* The same node on twins, with these attributes. All operands become channels last. */
+static berth_status follow(pass *p, const berth__node *node, const berth_attr *attrs, uint32_t n_moved,
+                           berth_error *err) {
+  berth_context *ctx = p->r.graph->ctx;
+  const uint32_t rank = shape_of(p, node->out[0])->rank;
+  berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in), out = BERTH_VALUE_NONE;
+  if (in == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  berth_status status = BERTH_OK;
+  for (uint32_t i = 0; i < node->n_in && status == BERTH_OK; i++) {
+    in[i] = node->in[i];
+    if (in[i] == BERTH_VALUE_NONE) continue;
+    if (i < n_moved)
+      status = operand_last(p, node->in[i], rank, &in[i], err);
+    else
+      status = to_plain(p, node->in[i], err);
+  }
+  berth_attr given[MAX_ATTRS];
+  uint32_t n_given = 0;
+  for (uint32_t i = 0; i < node->op->family->n_attrs; i++) /* a string that is not there is not given */
+    if (attrs[i].kind != BERTH_ATTR_STRING || attrs[i].s != NULL) given[n_given++] = attrs[i];
+  if (status == BERTH_OK)
+    status =
+        berth__rewrite_add(&p->r, node->op->code, in, node->n_in, given, n_given, node->out[0], "#last", &out, err);
+  berth__free(ctx, in);
+  if (status == BERTH_OK) p->twin[node->out[0]] = out;
+  return status;
+}
+
+static berth_attr *attr_named(berth_attr *attrs, uint32_t n, const char *name) {
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(attrs[i].name, name) == 0) return &attrs[i];
+  return NULL;
+}
+
+/* Follows with the axis, or the list of axes, moved to where they stand in the twin. `all`: what an empty list of axes
+ * means: that many of the first ones; 0: it may stay empty. */
+static berth_status follow_axes(pass *p, const berth__node *node, uint32_t all, uint32_t n_moved, berth_error *err) {
+  berth_attr attrs[MAX_ATTRS];
+  int64_t axes[BERTH_MAX_RANK];
+  const uint32_t n = node->op->family->n_attrs, rank = shape_of(p, node->in[0])->rank;
+  memcpy(attrs, node->attrs, n * sizeof *attrs);
+  berth_attr *axis = attr_named(attrs, n, "axis"), *list = attr_named(attrs, n, "axes");
+  if (axis != NULL) axis->i = last_axis(axis->i, rank);
+  if (list != NULL) {
+    const uint32_t count = list->count != 0 ? list->count : all;
+    for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(list->count != 0 ? list->ints[k] : k, rank);
+    *list = berth_attr_ints("axes", axes, count);
+  }
+  return follow(p, node, attrs, n_moved, err);
+}
+
+static bool all_have_twins(const pass *p, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (!has_twin(p, node->in[i]) && !p->is_static[node->in[i]]) return false;
+  return true;
+}
+
+/* A wide operand without a twin would have to be turned: only worth it where most of what is read has twins. */
+static bool is_worth_following(const pass *p, const berth__node *node) {
+  const uint32_t rank = shape_of(p, node->out[0])->rank;
+  uint32_t with = 0, without = 0;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    int64_t count = 0;
+    if (node->in[i] == BERTH_VALUE_NONE) continue;
+    berth__shape_count(shape_of(p, node->in[i]), &count);
+    if (has_twin(p, node->in[i]))
+      with += shape_of(p, node->in[i])->rank == rank;
+    else
+      without += count > 4096 && !p->is_static[node->in[i]];
+  }
+  return with > 0 && with >= without;
+}
+
+/* What only axes of spatial extent 1 lie between has the same elements in the same order in both layouts. */
+static bool is_flat(const berth__shape *shape) {
+  for (uint32_t axis = 2; axis < shape->rank; axis++)
+    if (shape->dim[axis] != 1) return false;
+  return true;
+}
+
+static berth_status reshape_to(pass *p, berth_value from, berth_value out, berth_error *err) {
+  berth_dim dims[BERTH_MAX_RANK];
+  const berth__shape *shape = shape_of(p, out);
+  for (uint32_t axis = 0; axis < shape->rank; axis++) dims[axis] = (berth_dim){.extent = shape->dim[axis]};
+  const berth_attr attrs[] = {berth_attr_dims("shape", dims, shape->rank), berth_attr_int("allowzero", 1)};
+  p->has_plain[out] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_reshape, &from, 1, attrs, 2, out, err);
+}
+
+/* A transpose of what has a twin: made from the twin, where it may be nothing at all. */
+static berth_status lower_transpose(pass *p, const berth__node *node, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const berth_attr *old = &node->attrs[0];
+  for (uint32_t axis = 0; axis < rank; axis++)
+    perm[axis] = last_axis(old->count != 0 ? old->ints[axis] : (int64_t)(rank - 1 - axis), rank);
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  p->has_plain[node->out[0]] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[node->in[0]], 1, &attr, 1, node->out[0], err);
+}
+
+/* A reduction that takes all spatial axes away: what is left stands in the same order in both layouts. */
+static bool leaves_order(const pass *p, const berth__node *node) {
+  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  uint32_t gone = 0;
+  for (uint32_t k = 0; k < node->attrs[0].count; k++)
+    gone |= 1u << (node->attrs[0].ints[k] < 0 ? node->attrs[0].ints[k] + rank : node->attrs[0].ints[k]);
+  for (uint32_t axis = 2; axis < rank; axis++)
+    if (!(gone >> axis & 1u)) return false;
+  return true;
+}
+
+static berth_status lower_reduce(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  int64_t axes[BERTH_MAX_RANK];
+  const uint32_t rank = shape_of(p, node->in[0])->rank, count = node->attrs[0].count;
+  if (!has_twin(p, node->in[0]) || node->n_in > 1 || count == 0) return keep(p, n, err);
+  if (node->attrs[1].i) return follow_axes(p, node, 0, 1, err);
+  if (!leaves_order(p, node)) return keep(p, n, err);
+  for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(node->attrs[0].ints[k], rank);
+  const berth_attr attrs[] = {berth_attr_ints("axes", axes, count), berth_attr_int("keepdims", 0)};
+  p->has_plain[node->out[0]] = true;
+  return berth__rewrite_make(&p->r, node->op->code, &p->twin[node->in[0]], 1, attrs, 2, node->out[0], err);
+}
+
+static berth_status lower_pool(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  berth_attr attrs[MAX_ATTRS];
+  const uint32_t n_attrs = node->op->family->n_attrs;
+  if (!has_twin(p, node->in[0]) || node->n_out != 1 || shape_of(p, node->in[0])->rank > 4) return keep(p, n, err);
+  memcpy(attrs, node->attrs, n_attrs * sizeof *attrs);
+  attr_named(attrs, n_attrs, "channels_last")->i = 1;
+  return follow(p, node, attrs, 1, err);
+}
+
+/* A batch_norm that no convolution took: a scale and a shift. */
+static berth_status lower_norm(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  berth_value scale, shift, x, product;
+  if (has_twin(p, node->out[0])) return BERTH_OK; /* part of the convolution before it */
+  bool is_static = p->r.graph->values[node->in[0]].type == BERTH_F32;
+  for (uint32_t i = 1; i < node->n_in; i++) is_static = is_static && p->is_static[node->in[i]];
+  if (!has_twin(p, node->in[0]) || !is_static) return keep(p, n, err);
+  BERTH__TRY(berth__lower_norm(&p->r, node, BERTH_VALUE_NONE, &scale, &shift, err));
+  BERTH__TRY(to_last(p, node->in[0], &x, err));
+  const berth_value of_product[] = {x, scale};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_mul, of_product, 2, NULL, 0, node->out[0], "#scaled", &product, err));
+  const berth_value of_sum[] = {product, shift};
+  return berth__rewrite_add(&p->r, BERTH__OP_add, of_sum, 2, NULL, 0, node->out[0], "#last", &p->twin[node->out[0]],
+                            err);
+}
+
+/* Splits have several results, which all become twins. */
+static berth_status lower_split(pass *p, size_t n, berth_error *err) {
+  /* as narrows, one a part, which are views all the same */
+  const berth__node *node = &p->r.old[n];
+  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  int64_t axis = node->attrs[0].i < 0 ? node->attrs[0].i + rank : node->attrs[0].i, at = 0;
+  if (!has_twin(p, node->in[0]) || node->n_in > 1) return keep(p, n, err);
+  const int64_t to = last_axis(axis, rank);
+  for (uint32_t i = 0; i < node->n_out; i++) {
+    const int64_t end = at + shape_of(p, node->out[i])->dim[axis];
+    const berth_attr attrs[] = {berth_attr_ints("axes", &to, 1), berth_attr_ints("starts", &at, 1),
+                                berth_attr_ints("ends", &end, 1)};
+    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_narrow, &p->twin[node->in[0]], 1, attrs, 3, node->out[i], "#last",
+                                  &p->twin[node->out[i]], err));
+    at = end;
+  }
+  return BERTH_OK;
+}
+
+static berth_status lower_node(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
+  const uint32_t rank = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? shape_of(p, node->in[0])->rank : 0;
+  switch (node->op->code) {
+    case BERTH__OP_conv: return can_convolve(p, node) ? lower_conv(p, node, err) : keep(p, n, err);
+    case BERTH__OP_batch_norm: return lower_norm(p, n, err);
+    case BERTH__OP_max_pool:
+    case BERTH__OP_avg_pool:
+    case BERTH__OP_lp_pool: return lower_pool(p, n, err);
+    case BERTH__OP_reduce_mean:
+    case BERTH__OP_reduce_sum:
+    case BERTH__OP_reduce_max:
+    case BERTH__OP_reduce_min: return lower_reduce(p, n, err);
+    case BERTH__OP_transpose: return has ? lower_transpose(p, node, err) : keep(p, n, err);
+    case BERTH__OP_split: return lower_split(p, n, err);
+    case BERTH__OP_softmax:
+    case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : keep(p, n, err);
+    case BERTH__OP_conv_transpose:
+      return can_convolve(p, node) && berth__lower_takes_transposed(node) ? lower_transposed(p, node, err)
+                                                                          : keep(p, n, err);
+    case BERTH__OP_concat:
+      if (is_split(p, node)) return BERTH_OK; /* its reader takes the parts */
+      return all_have_twins(p, node) ? follow_axes(p, node, 0, node->n_in, err) : keep(p, n, err);
+    case BERTH__OP_narrow:
+      return has && node->n_in == 1 ? follow_axes(p, node, node->attrs[1].count, 1, err) : keep(p, n, err);
+    case BERTH__OP_pad: return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : keep(p, n, err);
+    case BERTH__OP_resize: return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : keep(p, n, err);
+    case BERTH__OP_reshape:
+    case BERTH__OP_flatten:
+    case BERTH__OP_squeeze:
+      return has && is_flat(shape_of(p, node->in[0])) ? reshape_to(p, p->twin[node->in[0]], node->out[0], err)
+                                                      : keep(p, n, err);
+    default: break;
+  }
+  const bool follows = is_elementwise(node) && node->n_out == 1 && is_worth_following(p, node);
+  return follows ? follow(p, node, node->attrs, node->n_in, err) : keep(p, n, err);
+}
+
+static berth_status allocate(pass *p, berth_graph *graph, berth_error *err) {
+  BERTH__TRY(berth__uses_create(&p->uses, graph, err));
+  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  p->twin = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->twin);
+  p->has_plain = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->has_plain);
+  p->maker = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->maker);
+  if (p->twin == NULL || p->has_plain == NULL || p->maker == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t v = 0; v < graph->n_values; v++) {
+    p->twin[v] = BERTH_VALUE_NONE;
+    p->has_plain[v] = graph->values[v].kind != BERTH_VALUE_NODE;
+    p->maker[v] = graph->values[v].kind == BERTH_VALUE_NODE ? graph->values[v].node : UINT32_MAX;
+  }
+  return BERTH_OK;
+}
+
+static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
+  for (size_t n = 0; n < p->r.n_old; n++) BERTH__TRY(lower_node(p, n, err));
+  for (size_t i = 0; i < graph->n_outputs; i++) BERTH__TRY(to_plain(p, graph->outputs[i].value, err));
+  return BERTH_OK;
+}
+
+static bool has_convolution(const berth_graph *graph) {
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n].op->code == BERTH__OP_conv || graph->nodes[n].op->code == BERTH__OP_conv_transpose) return true;
+  return false;
+}
+
+berth_status berth__lower_layout(berth_graph *graph, berth_error *err) {
+  pass p = {0};
+  if (!has_convolution(graph)) return BERTH_OK;
+  berth_status status = allocate(&p, graph, err);
+  if (status == BERTH_OK) status = rewrite(&p, graph, err);
+  berth__rewrite_finish(&p.r);
+  berth__uses_free(&p.uses, graph->ctx);
+  berth__free(graph->ctx, p.is_static);
+  berth__free(graph->ctx, p.twin);
+  berth__free(graph->ctx, p.has_plain);
+  berth__free(graph->ctx, p.maker);
+  return status;
+}

@@ -1,0 +1,89 @@
+/* Products with weights: the weight is packed once, in the prelude. */
+#include "device/cpu/lower.h"
+#include "plan/prelude.h"
+
+/* A weight that a run also reads as it is would lie in memory twice: not worth it for large ones. */
+#define MAX_TWICE ((uint64_t)4 << 20)
+
+berth_status berth__static_values(const berth_graph *graph, bool **out, berth_error *err) {
+  bool *once = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *once);
+  bool *is_static = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *is_static);
+  *out = NULL;
+  if (once == NULL || is_static == NULL) {
+    berth__free(graph->ctx, once);
+    berth__free(graph->ctx, is_static);
+    return berth__fail_nomem(err, "rewriting a graph");
+  }
+  berth__prelude_mark(graph, once);
+  for (size_t v = 0; v < graph->n_values; v++) {
+    const berth__value *value = &graph->values[v];
+    is_static[v] = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
+                   (value->kind == BERTH_VALUE_NODE && once[value->node]);
+  }
+  berth__free(graph->ctx, once);
+  *out = is_static;
+  return BERTH_OK;
+}
+
+typedef struct pass {
+  berth__rewrite r;
+  bool *is_static;
+  bool *is_read_plain; /* one a value: by another node than a product that packs it */
+} pass;
+
+static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
+  if (node->op->code != BERTH__OP_matmul) return false;
+  const berth__value *x = &graph->values[node->in[0]], *w = &graph->values[node->in[1]];
+  if (x->type != BERTH_F32 || x->shape.rank < 2 || w->shape.rank != 2) return false;
+  return p->is_static[node->in[1]] && !p->is_static[node->in[0]];
+}
+
+/* Views of a weight count as the weight itself. */
+static void note_plain_reads(pass *p, const berth_graph *graph) {
+  for (size_t n = graph->n_nodes; n-- > 0;) {
+    const berth__node *node = &graph->nodes[n];
+    const bool packs = is_packable(p, graph, node),
+               shows = node->op->family->view != NULL && p->is_static[node->out[0]];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (node->in[i] == BERTH_VALUE_NONE || !p->is_static[node->in[i]] || (packs && i == 1)) continue;
+      p->is_read_plain[node->in[i]] = p->is_read_plain[node->in[i]] || !shows || p->is_read_plain[node->out[0]];
+    }
+  }
+}
+
+static berth_status lower(pass *p, const berth__node *node, berth_error *err) {
+  const berth_graph *graph = p->r.graph;
+  const int64_t panel = berth__cpu_isa_used()->panel, columns = graph->values[node->in[1]].shape.dim[1];
+  berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
+  const berth_attr pack = berth_attr_int("panel", panel);
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, &pack, 1, node->in[1], "#packed",
+                                &in[1], err));
+  const berth_attr attrs[] = {berth_attr_int("columns", columns), berth_attr_int("panel", panel)};
+  return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 2, node->out[0], err);
+}
+
+static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
+  if (p->is_read_plain == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  note_plain_reads(p, graph);
+  BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
+  for (size_t n = 0; n < p->r.n_old; n++) {
+    const berth__node *node = &p->r.old[n];
+    bool packs = is_packable(p, graph, node);
+    uint64_t size = 0;
+    if (packs) berth__value_size(&graph->values[node->in[1]], &size);
+    if (packs && p->is_read_plain[node->in[1]] && size > MAX_TWICE) packs = false;
+    BERTH__TRY(packs ? lower(p, node, err) : berth__rewrite_keep(&p->r, n, err));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__lower_product(berth_graph *graph, berth_error *err) {
+  pass p = {0};
+  berth_status status = rewrite(&p, graph, err);
+  berth__rewrite_finish(&p.r);
+  berth__free(graph->ctx, p.is_static);
+  berth__free(graph->ctx, p.is_read_plain);
+  return status;
+}

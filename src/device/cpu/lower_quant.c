@@ -1,0 +1,426 @@
+/* Quantised models: convolutions and products of bytes stay products of bytes, with weights that are packed once.
+ *
+ * Convolutions have their channels last. As in lower_layout.c a value of bytes may have a twin with the axis of
+ * channels at the end, and its plain layout is made only where somebody needs it. */
+#include "device/cpu/lower_quant.h"
+
+#include <stdio.h>
+
+#include "ops/chain.h"
+#include "ops/conv.h"
+#include "pass/pass.h"
+
+typedef enum action {
+  KEEP,
+  LEAVE_OUT, /* part of what something else makes */
+  PRODUCT,   /* the sink of a product */
+  SUM,
+  RANGE
+} action;
+
+typedef struct found {
+  action what;
+  union {
+    berth__quant_product product;
+    berth__quant_sum sum;
+    berth__quant_range range;
+  };
+} found;
+
+typedef struct pass {
+  berth__rewrite r;
+  berth__uses uses;
+  bool *is_static;
+  berth_value *twin;
+  bool *has_plain;
+  found *found; /* one a node */
+  bool changes;
+} pass;
+
+static berth_graph *graph_of(const pass *p) { return p->r.graph; }
+static const berth__value *value_of(const pass *p, berth_value value) { return &graph_of(p)->values[value]; }
+
+/* ---- Layouts ---- */
+
+/* Where an axis of a plain value stands in its twin. */
+static uint32_t last_axis(uint32_t axis, uint32_t rank) { return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1; }
+
+static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  if (value == BERTH_VALUE_NONE || p->has_plain[value]) return BERTH_OK;
+  const uint32_t rank = value_of(p, value)->shape.rank;
+  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = last_axis(axis, rank);
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  p->has_plain[value] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[value], 1, &attr, 1, value, err);
+}
+
+static berth_status to_last(pass *p, berth_value value, berth_value *out, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  const uint32_t rank = value_of(p, value)->shape.rank;
+  *out = p->twin[value];
+  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
+  for (uint32_t axis = 0; axis < rank; axis++) perm[last_axis(axis, rank)] = axis;
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &value, 1, &attr, 1, value, "#last", out, err));
+  p->twin[value] = *out;
+  return BERTH_OK;
+}
+
+/* ---- Scales and zero points ---- */
+
+/* As a list, or as a scalar. */
+static berth_status flat(pass *p, berth_value *value, berth_error *err) {
+  int64_t count = 0;
+  if (*value == BERTH_VALUE_NONE || value_of(p, *value)->shape.rank <= 1) return BERTH_OK;
+  berth__shape_count(&value_of(p, *value)->shape, &count);
+  const berth_dim dim = {.extent = count};
+  const berth_attr attr = berth_attr_dims("shape", &dim, 1);
+  return berth__rewrite_add(&p->r, BERTH__OP_reshape, value, 1, &attr, 1, *value, "#flat", value, err);
+}
+
+/* Zero points that were widened to i32 as bytes again. */
+static berth_status as_byte(pass *p, berth_value *zero, berth_type type, berth_error *err) {
+  BERTH__TRY(flat(p, zero, err));
+  if (*zero == BERTH_VALUE_NONE || value_of(p, *zero)->type == type) return BERTH_OK;
+  const berth_attr attr = berth_attr_string("to", berth_type_name(type));
+  return berth__rewrite_add(&p->r, BERTH__OP_cast, zero, 1, &attr, 1, *zero, "#byte", zero, err);
+}
+
+static berth_status scale_of(pass *p, const berth__quant_product *q, berth_value *out, berth_error *err) {
+  berth_value both[2] = {q->x.scale, q->weight.scale};
+  *out = q->scale;
+  if (q->scale != BERTH_VALUE_NONE) return flat(p, out, err);
+  for (uint32_t k = 0; k < 2; k++) BERTH__TRY(flat(p, &both[k], err));
+  return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, q->out, "#scale", out, err);
+}
+
+/* Operands of the new node but x and the weight. */
+enum {
+  X,
+  WEIGHT,
+  SCALE,
+  X_ZERO,
+  WEIGHT_ZERO,
+  BIAS,
+  N_OPERANDS
+};
+
+/* A bias of integers counts in steps of the scale. */
+static berth_status scale_bias(pass *p, berth_value *in, berth_error *err) {
+  const berth_attr attr = berth_attr_string("to", "f32");
+  berth_value both[2] = {BERTH_VALUE_NONE, in[SCALE]};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_cast, &in[BIAS], 1, &attr, 1, in[BIAS], "#f32", &both[0], err));
+  return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, in[BIAS], "#scaled", &in[BIAS], err);
+}
+
+static berth_status operands_of(pass *p, const berth__quant_product *q, berth_value *in, berth_error *err) {
+  in[X_ZERO] = q->x.zero;
+  in[WEIGHT_ZERO] = q->weight.zero;
+  in[BIAS] = q->bias;
+  BERTH__TRY(scale_of(p, q, &in[SCALE], err));
+  BERTH__TRY(as_byte(p, &in[X_ZERO], value_of(p, q->x.bytes)->type, err));
+  BERTH__TRY(as_byte(p, &in[WEIGHT_ZERO], value_of(p, q->weight.bytes)->type, err));
+  BERTH__TRY(flat(p, &in[BIAS], err));
+  return in[BIAS] == BERTH_VALUE_NONE || value_of(p, in[BIAS])->type == BERTH_F32 ? BERTH_OK : scale_bias(p, in, err);
+}
+
+static uint32_t count_operands(const berth_value *in) {
+  uint32_t n = N_OPERANDS;
+  while (n > SCALE + 1 && in[n - 1] == BERTH_VALUE_NONE) n--;
+  return n;
+}
+
+static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth_attr *attrs) {
+  const berth_type to = value_of(p, q->out)->type;
+  uint32_t n = 0;
+  attrs[n++] = berth_attr_ints("code", q->code, 4 * q->n_steps);
+  attrs[n++] = berth_attr_floats("numbers", q->numbers, q->n_numbers);
+  attrs[n++] = berth_attr_string("weights", berth_type_name(value_of(p, q->weight.bytes)->type));
+  if (to == BERTH_F32) return n;
+  attrs[n++] = berth_attr_string("to", berth_type_name(to));
+  attrs[n++] = berth_attr_float("out_scale", q->out_scale);
+  attrs[n++] = berth_attr_int("out_zero", q->out_zero);
+  return n;
+}
+
+/* ---- Products ---- */
+
+static berth_status lower_matmul(pass *p, const berth__quant_product *q, berth_error *err) {
+  const int64_t panel = berth__cpu_isa_used()->panel, perm[2] = {1, 0};
+  const berth_attr pack = berth_attr_int("panel", panel), swap = berth_attr_ints("perm", perm, 2);
+  berth_value in[N_OPERANDS] = {q->x.bytes}, weight = q->weight.bytes;
+  berth_attr attrs[10] = {berth_attr_int("columns", q->columns), berth_attr_int("panel", panel)};
+  BERTH__TRY(to_plain(p, q->x.bytes, err));
+  if (q->is_weight_turned)
+    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &weight, 1, &swap, 1, weight, "#turned", &weight, err));
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights_i8, &weight, 1, &pack, 1, q->weight.bytes, "#packed",
+                                &in[WEIGHT], err));
+  BERTH__TRY(operands_of(p, q, in, err));
+  const uint32_t n_attrs = 2 + result_attrs(p, q, attrs + 2);
+  p->has_plain[q->out] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, count_operands(in), attrs, n_attrs, q->out, err);
+}
+
+typedef struct windows {
+  uint32_t spatial;
+  int64_t kernel[BERTH__WINDOW_AXES], strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES];
+  int64_t pads[2 * BERTH__WINDOW_AXES];
+} windows;
+
+static void read_windows(const pass *p, const berth__node *conv, windows *w) {
+  const berth__shape *x = &value_of(p, conv->in[0])->shape, *weight = &value_of(p, conv->in[1])->shape;
+  const berth__window_attrs attrs = berth__conv_window(conv->attrs);
+  w->spatial = x->rank - 2;
+  for (uint32_t k = 0; k < w->spatial; k++) {
+    const berth__window_axis axis = berth__window_axis_of(&attrs, w->spatial, k, x->dim[2 + k], weight->dim[2 + k]);
+    w->kernel[k] = axis.kernel;
+    w->strides[k] = axis.stride;
+    w->dilations[k] = axis.dilation;
+    w->pads[k] = axis.begin;
+    w->pads[w->spatial + k] = axis.end;
+  }
+}
+
+/* [O, C / group, kernel...] as [kernel..., C / group, O], packed; or as [kernel..., O] where every channel has a kernel
+ * of its own. */
+static berth_status weight_of(pass *p, const berth__quant_product *q, const windows *w, int64_t group,
+                              bool is_depthwise, berth_value *out, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK];
+  berth_dim dims[BERTH_MAX_RANK];
+  const berth_value weight = q->weight.bytes;
+  const uint32_t rank = w->spatial + 2;
+  for (uint32_t k = 0; k < w->spatial; k++) {
+    perm[k] = k + 2;
+    dims[k] = (berth_dim){.extent = w->kernel[k]};
+  }
+  perm[rank - 2] = 1;
+  perm[rank - 1] = 0;
+  dims[w->spatial] = (berth_dim){.extent = q->columns};
+  const berth_attr turned = berth_attr_ints("perm", perm, rank), taps = berth_attr_dims("shape", dims, rank - 1);
+  const berth_attr pack[] = {berth_attr_int("panel", berth__cpu_isa_used()->panel), berth_attr_int("groups", group)};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &weight, 1, &turned, 1, weight, "#turned", out, err));
+  if (is_depthwise) return berth__rewrite_add(&p->r, BERTH__OP_reshape, out, 1, &taps, 1, weight, "#taps", out, err);
+  return berth__rewrite_add(&p->r, BERTH__OP_pack_weights_i8, out, 1, pack, 2, weight, "#packed", out, err);
+}
+
+static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_error *err) {
+  const berth__node *conv = &p->r.old[q->anchor];
+  const int64_t group = conv->attrs[BERTH__CONV_GROUP].i;
+  const berth__shape *weight = &value_of(p, q->weight.bytes)->shape;
+  const bool is_depthwise = weight->dim[1] == 1 && weight->dim[0] == group;
+  berth_value in[N_OPERANDS];
+  windows w;
+  berth_attr attrs[16];
+  uint32_t n = 0;
+  read_windows(p, conv, &w);
+  BERTH__TRY(to_last(p, q->x.bytes, &in[X], err));
+  BERTH__TRY(weight_of(p, q, &w, group, is_depthwise, &in[WEIGHT], err));
+  BERTH__TRY(operands_of(p, q, in, err));
+  attrs[n++] = berth_attr_ints("kernel", w.kernel, w.spatial);
+  attrs[n++] = berth_attr_ints("strides", w.strides, w.spatial);
+  attrs[n++] = berth_attr_ints("dilations", w.dilations, w.spatial);
+  attrs[n++] = berth_attr_ints("pads", w.pads, 2 * w.spatial);
+  if (!is_depthwise) {
+    attrs[n++] = berth_attr_int("channels", q->columns);
+    attrs[n++] = berth_attr_int("panel", berth__cpu_isa_used()->panel);
+    attrs[n++] = berth_attr_int("group", group);
+  }
+  n += result_attrs(p, q, attrs + n);
+  return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in, count_operands(in),
+                            attrs, n, q->out, "#last", &p->twin[q->out], err);
+}
+
+/* ---- Sums and ranges ---- */
+
+/* a fa + b fb + c, rounded, plus the zero point; storing it as a byte holds it in range. */
+static berth_status lower_sum(pass *p, const berth__quant_sum *s, berth_error *err) {
+  enum {
+    A,
+    B,
+    A_FACTOR,
+    B_FACTOR,
+    OFFSET,
+    OUT_ZERO,
+    FIRST_STEP
+  };
+  const double a_factor = s->a_scale / s->out_scale, b_factor = s->b_scale / s->out_scale;
+  const double numbers[] = {a_factor, b_factor, -(double)s->a_zero * a_factor - (double)s->b_zero * b_factor,
+                            (double)s->out_zero};
+  const int64_t code[] = {BERTH__CHAIN_mul,
+                          A,
+                          A_FACTOR,
+                          0,
+                          BERTH__CHAIN_mul,
+                          B,
+                          B_FACTOR,
+                          0,
+                          BERTH__CHAIN_add,
+                          FIRST_STEP,
+                          FIRST_STEP + 1,
+                          0,
+                          BERTH__CHAIN_add,
+                          FIRST_STEP + 2,
+                          OFFSET,
+                          0,
+                          BERTH__CHAIN_round,
+                          FIRST_STEP + 3,
+                          0,
+                          0,
+                          BERTH__CHAIN_add,
+                          FIRST_STEP + 4,
+                          OUT_ZERO,
+                          0};
+  const berth_attr attrs[] = {berth_attr_ints("code", code, sizeof code / sizeof *code),
+                              berth_attr_floats("numbers", numbers, sizeof numbers / sizeof *numbers),
+                              berth_attr_string("type", berth_type_name(value_of(p, s->out)->type))};
+  berth_value in[2] = {s->a, s->b};
+  if (p->twin[s->a] != BERTH_VALUE_NONE && p->twin[s->b] != BERTH_VALUE_NONE) {
+    const berth_value twins[2] = {p->twin[s->a], p->twin[s->b]};
+    return berth__rewrite_add(&p->r, BERTH__OP_chain, twins, 2, attrs, 3, s->out, "#last", &p->twin[s->out], err);
+  }
+  for (uint32_t k = 0; k < 2; k++) BERTH__TRY(to_plain(p, in[k], err));
+  p->has_plain[s->out] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_chain, in, 2, attrs, 3, s->out, err);
+}
+
+/* Both results are values that there are. */
+static berth_status lower_range(pass *p, const berth__quant_range *range, berth_error *err) {
+  berth_graph *graph = graph_of(p);
+  berth_value made[2];
+  char names[2][64];
+  const char *name[2] = {names[0], names[1]};
+  for (uint32_t k = 0; k < 2; k++) snprintf(names[k], sizeof names[k], "#range.%zu.%u", graph->n_nodes, k);
+  BERTH__TRY(to_plain(p, range->x, err));
+  BERTH__TRY(berth__graph_add_op(graph, berth__op_builtin(BERTH__OP_quantize_range), &range->x, 1, NULL, 0, name, made,
+                                 2, err));
+  berth__node *node = &graph->nodes[graph->n_nodes - 1];
+  node->out[0] = range->scale;
+  node->out[1] = range->zero;
+  for (uint32_t k = 0; k < 2; k++) {
+    graph->values[node->out[k]].node = (uint32_t)graph->n_nodes - 1;
+    p->has_plain[node->out[k]] = true;
+    berth__graph_drop_last_value(graph);
+  }
+  return BERTH_OK;
+}
+
+/* ---- The pass ---- */
+
+/* The nodes of a product, up to its sink, are in it. */
+static void leave_out_inside(pass *p, const berth_graph *graph, const berth__quant_product *product) {
+  berth_value value = graph->nodes[product->anchor].out[0];
+  p->found[product->anchor].what = LEAVE_OUT;
+  while (value != product->out) {
+    const uint32_t reader = p->uses.reader[value];
+    p->found[reader].what = LEAVE_OUT;
+    value = graph->nodes[reader].out[0];
+  }
+}
+
+static void find(pass *p, const berth_graph *graph) {
+  const berth__quant_view view = {graph, &p->uses, p->is_static};
+  for (uint32_t n = 0; n < graph->n_nodes; n++) {
+    found f = {.what = PRODUCT};
+    uint32_t sink = n;
+    if (p->found[n].what != KEEP) continue;
+    if (berth__quant_match_product(&view, n, &f.product, &sink))
+      leave_out_inside(p, graph, &f.product);
+    else if (berth__quant_match_sum(&view, n, &f.sum))
+      f.what = SUM;
+    else if (berth__quant_match_range(&view, n, &f.range))
+      f.what = RANGE;
+    else
+      continue;
+    p->found[sink] = f;
+    if (f.what == RANGE) p->found[f.range.zero_node].what = LEAVE_OUT;
+    p->changes = true;
+  }
+}
+
+static berth_status keep(pass *p, uint32_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  for (uint32_t i = 0; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
+  for (uint32_t i = 0; i < node->n_out; i++) p->has_plain[node->out[i]] = true;
+  return berth__rewrite_keep(&p->r, n, err);
+}
+
+/* What other nodes read of a twin: numbers in the twin's layout, turned as a view where they take one. */
+static berth_status follow_dequantize(pass *p, const berth__node *node, berth_error *err) {
+  berth_value in[3] = {p->twin[node->in[0]], node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE}, last;
+  int64_t perm[BERTH_MAX_RANK];
+  const uint32_t rank = value_of(p, node->in[0])->shape.rank;
+  for (uint32_t i = 1; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
+  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = last_axis(axis, rank);
+  const berth_attr attr = berth_attr_ints("perm", perm, rank);
+  BERTH__TRY(
+      berth__rewrite_add(&p->r, BERTH__OP_dequantize, in, node->n_in, NULL, 0, node->out[0], "#last", &last, err));
+  p->has_plain[node->out[0]] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &last, 1, &attr, 1, node->out[0], err);
+}
+
+static bool is_one(const pass *p, berth_value value) {
+  int64_t count;
+  return value == BERTH_VALUE_NONE || (berth__shape_count(&value_of(p, value)->shape, &count) && count == 1);
+}
+
+static bool can_follow(const pass *p, const berth__node *node) {
+  return node->op->code == BERTH__OP_dequantize && !p->has_plain[node->in[0]] && is_one(p, node->in[1]) &&
+         (node->n_in < 3 || is_one(p, node->in[2]));
+}
+
+static berth_status lower_node(pass *p, uint32_t n, berth_error *err) {
+  const found *f = &p->found[n];
+  switch (f->what) {
+    case LEAVE_OUT: return BERTH_OK;
+    case PRODUCT: return f->product.is_conv ? lower_conv(p, &f->product, err) : lower_matmul(p, &f->product, err);
+    case SUM: return lower_sum(p, &f->sum, err);
+    case RANGE: return lower_range(p, &f->range, err);
+    case KEEP: break;
+  }
+  return can_follow(p, &p->r.old[n]) ? follow_dequantize(p, &p->r.old[n], err) : keep(p, n, err);
+}
+
+static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
+  BERTH__TRY(berth__uses_create(&p->uses, graph, err));
+  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  p->twin = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->twin);
+  p->has_plain = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->has_plain);
+  p->found = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->found);
+  if (p->twin == NULL || p->has_plain == NULL || p->found == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t v = 0; v < graph->n_values; v++) {
+    p->twin[v] = BERTH_VALUE_NONE;
+    p->has_plain[v] = graph->values[v].kind != BERTH_VALUE_NODE;
+  }
+  return BERTH_OK;
+}
+
+static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  BERTH__TRY(allocate(p, graph, err));
+  find(p, graph);
+  if (!p->changes) return BERTH_OK;
+  BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
+  for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(lower_node(p, n, err));
+  for (size_t i = 0; i < graph->n_outputs; i++) BERTH__TRY(to_plain(p, graph->outputs[i].value, err));
+  return BERTH_OK;
+}
+
+static bool has_bytes(const berth_graph *graph) {
+  for (size_t v = 0; v < graph->n_values; v++)
+    if (graph->values[v].type == BERTH_U8 || graph->values[v].type == BERTH_I8) return true;
+  return false;
+}
+
+berth_status berth__lower_quant(berth_graph *graph, berth_error *err) {
+  pass p = {0};
+  if (!has_bytes(graph)) return BERTH_OK;
+  berth_status status = rewrite(&p, graph, err);
+  berth__rewrite_finish(&p.r);
+  berth__uses_free(&p.uses, graph->ctx);
+  berth__free(graph->ctx, p.is_static);
+  berth__free(graph->ctx, p.twin);
+  berth__free(graph->ctx, p.has_plain);
+  berth__free(graph->ctx, p.found);
+  if (status != BERTH_OK || !p.changes) return status;
+  return berth__pass_dead(graph, err);
+}

@@ -1,0 +1,54 @@
+/* What lower_quant.c rewrites, as lower_quant_match.c finds it. */
+#ifndef BERTH_DEVICE_CPU_LOWER_QUANT_H
+#define BERTH_DEVICE_CPU_LOWER_QUANT_H
+
+#include "device/cpu/lower.h"
+
+#define BERTH__NO_NODE UINT32_MAX
+
+/* Bytes with what turns them into numbers; a scale and a zero point that are not there are BERTH_VALUE_NONE. */
+typedef struct berth__quantized {
+  berth_value bytes, scale, zero;
+} berth__quantized;
+
+/* A convolution or a product of bytes, with what is done to its result. */
+typedef struct berth__quant_product {
+  bool is_conv, is_weight_turned; /* turned: [N, K] */
+  uint32_t anchor;                /* the conv or the matmul */
+  berth__quantized x, weight;
+  berth_value scale; /* of the sums, where that is no product of the two scales; BERTH_VALUE_NONE: it is */
+  berth_value bias, out;
+  int64_t columns;
+  int64_t code[4]; /* the tail: a step at most */
+  double numbers[2];
+  uint32_t n_steps, n_numbers;
+  double out_scale;
+  int64_t out_zero;
+} berth__quant_product;
+
+/* quantize(dequantize(a) + dequantize(b)), all with known numbers. */
+typedef struct berth__quant_sum {
+  berth_value a, b, out;
+  double a_scale, b_scale, out_scale;
+  int64_t a_zero, b_zero, out_zero;
+} berth__quant_sum;
+
+/* The scale and the zero point that cover all elements of x, as ONNX's DynamicQuantizeLinear is imported. */
+typedef struct berth__quant_range {
+  berth_value x, scale, zero;
+  uint32_t zero_node; /* that makes zero */
+} berth__quant_range;
+
+typedef struct berth__quant_view { /* of a graph, for finding */
+  const berth_graph *graph;
+  const berth__uses *uses;
+  const bool *is_static;
+} berth__quant_view;
+
+/* Each looks at one node; the product sets the node whose result becomes that of the new one. */
+bool berth__quant_match_product(const berth__quant_view *view, uint32_t node, berth__quant_product *out,
+                                uint32_t *sink);
+bool berth__quant_match_sum(const berth__quant_view *view, uint32_t node, berth__quant_sum *out);
+bool berth__quant_match_range(const berth__quant_view *view, uint32_t node, berth__quant_range *out);
+
+#endif

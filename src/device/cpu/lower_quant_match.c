@@ -1,0 +1,275 @@
+/* Finding quantised products in a graph: dequantize, compute, quantize as exporters write it, and products of integers
+ * whose x is quantised while the model runs. */
+#include "device/cpu/lower_quant.h"
+#include "ops/chain.h"
+
+static const berth__value *value_of(const berth__quant_view *view, berth_value value) {
+  return &view->graph->values[value];
+}
+
+static const berth__node *maker(const berth__quant_view *view, berth_value value, berth__op_code op) {
+  if (value == BERTH_VALUE_NONE || value_of(view, value)->kind != BERTH_VALUE_NODE) return NULL;
+  const berth__node *node = &view->graph->nodes[value_of(view, value)->node];
+  return node->op->code == op ? node : NULL;
+}
+
+static const berth__node *only_reader(const berth__quant_view *view, berth_value value, berth__op_code op) {
+  if (view->uses->count[value] != 1 || view->uses->is_output[value]) return NULL;
+  const berth__node *node = &view->graph->nodes[view->uses->reader[value]];
+  return node->op->code == op ? node : NULL;
+}
+
+static int64_t count_of(const berth__quant_view *view, berth_value value) {
+  int64_t count = 0;
+  return berth__shape_count(&value_of(view, value)->shape, &count) ? count : 0;
+}
+
+static bool is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
+
+/* The one element of a value whose data is known. */
+static bool number_of(const berth__quant_view *view, berth_value value, double *out) {
+  const berth__value *v = value_of(view, value);
+  if (v->data == NULL || count_of(view, value) != 1) return false;
+  const berth_tensor tensor = berth__value_tensor(v, v->data);
+  *out = berth__load_f64(&tensor, 0);
+  return true;
+}
+
+/* A zero point that is known to be 0 is none. */
+static berth_value zero_or_none(const berth__quant_view *view, berth_value zero) {
+  if (zero == BERTH_VALUE_NONE || value_of(view, zero)->data == NULL) return zero;
+  const berth_tensor tensor = berth__value_tensor(value_of(view, zero), value_of(view, zero)->data);
+  for (int64_t i = 0; i < count_of(view, zero); i++)
+    if (berth__load_i64(&tensor, i) != 0) return zero;
+  return BERTH_VALUE_NONE;
+}
+
+static bool is_dequantized(const berth__quant_view *view, berth_value value, berth__quantized *out) {
+  const berth__node *node = maker(view, value, BERTH__OP_dequantize);
+  if (node == NULL || !is_byte(value_of(view, node->in[0])->type)) return false;
+  *out = (berth__quantized){node->in[0], node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE};
+  return value_of(view, out->scale)->type == BERTH_F32;
+}
+
+/* Bytes as i32, less a zero point or not. */
+static bool is_widened(const berth__quant_view *view, berth_value value, berth__quantized *out) {
+  const berth__node *sub = maker(view, value, BERTH__OP_sub);
+  const berth__node *cast = maker(view, sub != NULL ? sub->in[0] : value, BERTH__OP_cast);
+  if (cast == NULL || !is_byte(value_of(view, cast->in[0])->type)) return false;
+  *out = (berth__quantized){cast->in[0], BERTH_VALUE_NONE, sub != NULL ? sub->in[1] : BERTH_VALUE_NONE};
+  const berth__node *zero = maker(view, out->zero, BERTH__OP_cast);
+  if (zero != NULL && value_of(view, zero->in[0])->type == value_of(view, out->bytes)->type) out->zero = zero->in[0];
+  return true;
+}
+
+/* One entry for all, or one for each of `columns` along an axis of something of `rank` axes. */
+static bool are_entries(const berth__quant_view *view, berth_value value, int64_t columns, uint32_t axis,
+                        uint32_t rank) {
+  if (value == BERTH_VALUE_NONE || count_of(view, value) == 1) return true;
+  const berth__shape *shape = &value_of(view, value)->shape;
+  const uint32_t missing = rank - shape->rank;
+  return shape->rank <= rank && axis >= missing && count_of(view, value) == columns &&
+         shape->dim[axis - missing] == columns;
+}
+
+static bool is_one(const berth__quant_view *view, berth_value value) {
+  return value == BERTH_VALUE_NONE || count_of(view, value) == 1;
+}
+
+/* A weight of bytes [columns of `axis`] that is known before a run. */
+static bool fits_weight(const berth__quant_view *view, const berth__quantized *w, int64_t columns, uint32_t axis) {
+  const uint32_t rank = value_of(view, w->bytes)->shape.rank;
+  return view->is_static[w->bytes] && are_entries(view, w->scale, columns, axis, rank) &&
+         are_entries(view, w->zero, columns, axis, rank);
+}
+
+/* ---- The result ---- */
+
+/* A sum with a bias for every column. */
+static void take_bias(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
+  const berth__node *add = only_reader(view, p->out, BERTH__OP_add);
+  if (add == NULL || p->is_conv || p->bias != BERTH_VALUE_NONE) return; /* of a conv, columns are no last axis */
+  const berth_value bias = add->in[add->in[0] == p->out ? 1 : 0];
+  const berth__shape *shape = &value_of(view, bias)->shape;
+  if (!view->is_static[bias] || value_of(view, bias)->type != BERTH_F32 || shape->rank == 0 ||
+      count_of(view, bias) != p->columns || shape->dim[shape->rank - 1] != p->columns ||
+      !berth__shape_equal(&value_of(view, add->out[0])->shape, &value_of(view, p->out)->shape))
+    return;
+  *sink = view->uses->reader[p->out];
+  p->bias = bias;
+  p->out = add->out[0];
+}
+
+static void take_bounds(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
+  const berth__node *relu = only_reader(view, p->out, BERTH__OP_relu);
+  const berth__node *clamp = only_reader(view, p->out, BERTH__OP_clamp);
+  const berth__node *node = relu != NULL ? relu : clamp;
+  if (node == NULL) return;
+  *sink = view->uses->reader[p->out];
+  p->out = node->out[0];
+  p->n_steps = 1;
+  p->code[0] = relu != NULL ? BERTH__CHAIN_relu : BERTH__CHAIN_clamp;
+  if (relu != NULL) return;
+  p->n_numbers = 2;
+  for (uint32_t k = 0; k < 2; k++) {
+    p->numbers[k] = clamp->attrs[k].f;
+    p->code[2 + k] = 1 + k; /* behind register 0, the result */
+  }
+}
+
+static void take_quantize(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
+  const berth__node *node = only_reader(view, p->out, BERTH__OP_quantize);
+  double scale, zero = 0;
+  if (node == NULL || node->in[0] != p->out || !is_byte(value_of(view, node->out[0])->type)) return;
+  if (!number_of(view, node->in[1], &scale) || !(scale > 0)) return;
+  if (node->n_in > 2 && !number_of(view, node->in[2], &zero)) return;
+  *sink = view->uses->reader[p->out];
+  p->out = node->out[0];
+  p->out_scale = scale;
+  p->out_zero = (int64_t)zero;
+}
+
+/* ---- Products ---- */
+
+typedef bool (*find_bytes)(const berth__quant_view *view, berth_value value, berth__quantized *out);
+
+/* Sums of integers have integers before them. */
+static find_bytes finder_of(const berth__quant_view *view, const berth__node *node) {
+  return value_of(view, node->out[0])->type == BERTH_I32 ? is_widened : is_dequantized;
+}
+
+static bool match_conv(const berth__quant_view *view, const berth__node *node, berth__quant_product *p) {
+  const berth__shape *x = &value_of(view, node->in[0])->shape;
+  const find_bytes is_bytes = finder_of(view, node);
+  p->is_conv = true;
+  p->bias = node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE;
+  if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
+  p->columns = value_of(view, p->weight.bytes)->shape.dim[0];
+  return is_one(view, p->x.scale) && is_one(view, p->x.zero) && fits_weight(view, &p->weight, p->columns, 0) &&
+         (p->bias == BERTH_VALUE_NONE || view->is_static[p->bias]);
+}
+
+static bool match_matmul(const berth__quant_view *view, const berth__node *node, berth__quant_product *p) {
+  const berth__node *turn = maker(view, node->in[1], BERTH__OP_transpose);
+  const berth_value weight = turn != NULL ? turn->in[0] : node->in[1];
+  const find_bytes is_bytes = finder_of(view, node);
+  if (!is_bytes(view, node->in[0], &p->x) || !is_bytes(view, weight, &p->weight)) return false;
+  const berth__shape *w = &value_of(view, p->weight.bytes)->shape;
+  p->is_weight_turned = turn != NULL;
+  if (w->rank != 2 || value_of(view, p->x.bytes)->shape.rank < 2) return false;
+  p->columns = w->dim[turn != NULL ? 0 : 1];
+  return is_one(view, p->x.scale) && is_one(view, p->x.zero) &&
+         fits_weight(view, &p->weight, p->columns, turn != NULL ? 0 : 1);
+}
+
+/* Sums of integers become numbers: cast, then times a scale. */
+static bool take_scale(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
+  const berth__node *cast = only_reader(view, p->out, BERTH__OP_cast);
+  if (cast == NULL || value_of(view, cast->out[0])->type != BERTH_F32) return false;
+  const berth__node *mul = only_reader(view, cast->out[0], BERTH__OP_mul);
+  if (mul == NULL || !berth__shape_equal(&value_of(view, mul->out[0])->shape, &value_of(view, p->out)->shape))
+    return false;
+  p->scale = mul->in[mul->in[0] == cast->out[0] ? 1 : 0];
+  const uint32_t rank = value_of(view, p->out)->shape.rank;
+  if (!are_entries(view, p->scale, p->columns, p->is_conv ? 1 : rank - 1, rank)) return false;
+  *sink = view->uses->reader[cast->out[0]];
+  p->out = mul->out[0];
+  return true;
+}
+
+bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth__quant_product *out, uint32_t *sink) {
+  const berth__node *node = &view->graph->nodes[n];
+  *out = (berth__quant_product){.anchor = n,
+                                .scale = BERTH_VALUE_NONE,
+                                .bias = BERTH_VALUE_NONE,
+                                .out = node->n_out > 0 ? node->out[0] : BERTH_VALUE_NONE};
+  *sink = n;
+  if (node->op->code == BERTH__OP_conv) {
+    if (!match_conv(view, node, out)) return false;
+  } else if (node->op->code != BERTH__OP_matmul || !match_matmul(view, node, out)) {
+    return false;
+  }
+  if (value_of(view, node->out[0])->type == BERTH_I32 && !take_scale(view, out, sink)) return false;
+  out->weight.zero = zero_or_none(view, out->weight.zero);
+  out->x.zero = zero_or_none(view, out->x.zero);
+  take_bias(view, out, sink);
+  take_bounds(view, out, sink);
+  take_quantize(view, out, sink);
+  return true;
+}
+
+/* ---- Sums ---- */
+
+static bool known_numbers(const berth__quant_view *view, berth_value scale, berth_value zero, double *scale_out,
+                          int64_t *zero_out) {
+  double number = 0;
+  if (!number_of(view, scale, scale_out) || (zero != BERTH_VALUE_NONE && !number_of(view, zero, &number))) return false;
+  *zero_out = (int64_t)number;
+  return true;
+}
+
+bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__quant_sum *out) {
+  const berth__node *node = &view->graph->nodes[n];
+  berth__quantized a, b;
+  if (node->op->code != BERTH__OP_quantize || !is_byte(value_of(view, node->out[0])->type)) return false;
+  const berth__node *add = maker(view, node->in[0], BERTH__OP_add);
+  if (add == NULL || view->uses->count[node->in[0]] != 1) return false;
+  if (!is_dequantized(view, add->in[0], &a) || !is_dequantized(view, add->in[1], &b)) return false;
+  *out = (berth__quant_sum){.a = a.bytes, .b = b.bytes, .out = node->out[0]};
+  return berth__shape_equal(&value_of(view, a.bytes)->shape, &value_of(view, b.bytes)->shape) &&
+         known_numbers(view, a.scale, a.zero, &out->a_scale, &out->a_zero) &&
+         known_numbers(view, b.scale, b.zero, &out->b_scale, &out->b_zero) &&
+         known_numbers(view, node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE, &out->out_scale,
+                       &out->out_zero) &&
+         out->out_scale > 0;
+}
+
+/* ---- Ranges ---- */
+
+static bool is_known(const berth__quant_view *view, berth_value value, double wanted) {
+  double number;
+  return number_of(view, value, &number) && number == wanted;
+}
+
+/* pick(reduce(x), 0) over all elements. */
+static bool is_bound(const berth__quant_view *view, berth_value value, berth__op_code pick, berth__op_code reduce,
+                     berth_value *x) {
+  const berth__node *node = maker(view, value, pick);
+  if (node == NULL || !is_known(view, node->in[1], 0)) return false;
+  const berth__node *all = maker(view, node->in[0], reduce);
+  if (all == NULL || all->n_in > 1 || all->attrs[0].count != 0 || value_of(view, value)->shape.rank != 0) return false;
+  *x = all->in[0];
+  return value_of(view, *x)->type == BERTH_F32;
+}
+
+/* The zero point that goes with a scale: quantize(neg(low), scale, 0). */
+static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_value scale) {
+  for (uint32_t n = 0; n < view->graph->n_nodes; n++) {
+    const berth__node *node = &view->graph->nodes[n];
+    if (node->op->code != BERTH__OP_quantize || node->in[1] != scale) continue;
+    const berth__node *neg = maker(view, node->in[0], BERTH__OP_neg);
+    if (neg != NULL && neg->in[0] == low && value_of(view, node->out[0])->type == BERTH_U8 &&
+        (node->n_in < 3 || is_known(view, node->in[2], 0)))
+      return n;
+  }
+  return BERTH__NO_NODE;
+}
+
+bool berth__quant_match_range(const berth__quant_view *view, uint32_t n, berth__quant_range *out) {
+  const berth__node *node = &view->graph->nodes[n];
+  berth_value other;
+  if (node->op->code != BERTH__OP_where || !is_known(view, node->in[1], 1)) return false;
+  const berth__node *is_flat = maker(view, node->in[0], BERTH__OP_eq), *div = maker(view, node->in[2], BERTH__OP_div);
+  if (is_flat == NULL || div == NULL || !is_known(view, is_flat->in[1], 0) || !is_known(view, div->in[1], 255))
+    return false;
+  const berth__node *range = maker(view, div->in[0], BERTH__OP_sub);
+  if (range == NULL || is_flat->in[0] != div->in[0]) return false;
+  if (!is_bound(view, range->in[0], BERTH__OP_max, BERTH__OP_reduce_max, &out->x) ||
+      !is_bound(view, range->in[1], BERTH__OP_min, BERTH__OP_reduce_min, &other) || out->x != other)
+    return false;
+  out->scale = node->out[0];
+  out->zero_node = find_zero(view, range->in[1], out->scale);
+  if (out->zero_node == BERTH__NO_NODE) return false;
+  out->zero = view->graph->nodes[out->zero_node].out[0];
+  return true;
+}

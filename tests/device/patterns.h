@@ -1,0 +1,23 @@
+/* Graphs that the CPU rewrites: each runs as it is, on the reference kernels, and rewritten. Both must agree, and the
+ * rewritten one must have the ops that it should. */
+#ifndef TESTS_DEVICE_PATTERNS_H
+#define TESTS_DEVICE_PATTERNS_H
+
+#include "support.h"
+
+typedef struct pattern {
+  const char *text;
+  const char *has;   /* an op that the rewritten graph has ... */
+  uint32_t count;    /* ... so many times */
+  const char *lacks; /* one that it has no longer; NULL: any */
+  double tolerance;
+} pattern;
+
+void pattern_check(const pattern *p);
+void patterns_check(const pattern *patterns, size_t n);
+#define CHECK_ALL(patterns) patterns_check(patterns, sizeof(patterns) / sizeof *(patterns))
+
+/* Parses and plans the text `user`: for test_fail_each_allocation. */
+berth_status pattern_plan(berth_context *ctx, berth_error *err, void *user);
+
+#endif

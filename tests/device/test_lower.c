@@ -1,0 +1,259 @@
+/* What the CPU makes of plain graphs: channels last, packed weights, tails, chains, and a prelude. */
+#include "patterns.h"
+#include "plan/plan.h"
+
+#define IMAGE(channels) "graph \"i\" { input %x : f32[1, " channels ", 12, 16]\n"
+#define NORM(c) "param %ns : f32[" c "] param %nb : f32[" c "] param %nm : f32[" c "] const %nv : f32[" c "] = "
+
+static void convolutions(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE("20") "param %w : f32[24, 20, 1, 1] param %b : f32[24] %c = conv(%x, %w, %b) output \"c\" = %c }",
+       "conv_last", 1, "conv", 1e-4},
+      {IMAGE("6") "param %w : f32[5, 6, 3, 5] %c = conv(%x, %w) {pads = [1, 2, 1, 2], strides = [2, 1]}\n"
+                  "%r = relu(%c) output \"r\" = %r }",
+       "conv_last", 1, "relu", 1e-4},
+      {IMAGE("8") "param %w : f32[8, 1, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1], group = 8} output \"c\" = %c }",
+       "depthwise", 1, "conv", 1e-4},
+      {IMAGE("8") "param %w : f32[12, 4, 3, 3] %c = conv(%x, %w) {group = 2} output \"c\" = %c }", "conv_last", 1,
+       "conv", 1e-4},
+      {IMAGE("64") "param %w : f32[64, 64, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]} output \"c\" = %c }",
+       "conv_winograd", 1, "conv", 2e-3},
+      {"graph \"l\" { input %x : f32[2, 3, 50] param %w : f32[7, 3, 5] %c = conv(%x, %w) {dilations = [2]}\n"
+       "output \"c\" = %c }",
+       "conv_last", 1, "conv", 1e-4},
+      {IMAGE("6") "param %w : f32[6, 4, 2, 2] param %b : f32[4] %c = conv_transpose(%x, %w, %b) {strides = [2, 2]}\n"
+                  "%s = sigmoid(%c) output \"s\" = %s }",
+       "conv_transpose_last", 1, "conv_transpose", 1e-4},
+      {IMAGE("3") "input %w : f32[4, 3, 3, 3] %c = conv(%x, %w) output \"c\" = %c }", "conv", 1, "conv_last", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* Neighbours of a line fill the vectors of a convolution with few outputs. */
+static void few_outputs(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE("5") "param %w : f32[1, 5, 3, 5] param %b : f32[1] %c = conv(%x, %w, %b) {pads = [1, 2, 1, 2]}\n"
+                  "output \"c\" = %c }",
+       "conv_last", 1, "conv", 1e-4},
+      {"graph \"f\" { input %x : f32[1, 1, 96] param %w : f32[1, 1, 9] %c = conv(%x, %w) {strides = [2], pads = [4, 3]}"
+       " output \"c\" = %c }",
+       "conv_last", 1, "depthwise", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+static void batch_norms(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
+                            "%c = conv(%x, %w, %b) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "conv_last", 1, "batch_norm", 1e-4},
+      {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 1, 3, 3]\n"
+                            "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "depthwise", 1, "batch_norm", 1e-4},
+      /* the result before the norm is wanted too */
+      {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 1, 1]\n"
+                            "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n\n"
+                            "output \"c\" = %c }",
+       "chain", 3, "batch_norm", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+#define CONV IMAGE("16") "param %w : f32[16, 16, 1, 1] %c = conv(%x, %w)\n"
+
+/* Nodes behind a convolution follow its layout; what needs the plain one gets it. */
+static void layouts(void **state) {
+  static const pattern patterns[] = {
+      {CONV "%p = max_pool(%c) {kernel = [2, 2], strides = [2, 2]} output \"p\" = %p }", "transpose", 3, "conv", 1e-4},
+      {CONV "%p = avg_pool(%c) {kernel = [3, 3], pads = [1, 1, 1, 1]} %q = reduce_mean(%p) {axes = [2, 3]}\n"
+            "%f = flatten(%q) output \"f\" = %f }",
+       "reduce_mean", 1, "flatten", 1e-4},
+      {CONV "%q = reduce_max(%c) {axes = [2, 3], keepdims = 0} output \"q\" = %q }", "reduce_max", 1, "conv", 1e-4},
+      {CONV "%d = concat(%c, %x, %c) {axis = 1} output \"d\" = %d }", "concat", 1, "conv", 1e-4},
+      {CONV "%a, %b = split(%c) {axis = 1} %s = sub(%a, %b) output \"s\" = %s }", "narrow", 2, "split", 1e-4},
+      {CONV "%n = narrow(%c) {axes = [3, 1], starts = [2, 3], ends = [9, 14]} output \"n\" = %n }", "narrow", 1, "conv",
+       1e-4},
+      {CONV "%d = pad(%c) {pads = [0, 1, 2, 3, 0, 0, 1, 4]} output \"d\" = %d }", "pad", 1, "conv", 1e-4},
+      {CONV "%d = softmax(%c) {axis = 1} output \"d\" = %d }", "softmax", 1, "conv", 1e-4},
+      {CONV "%t = transpose(%c) {perm = [0, 2, 3, 1]} %r = reshape(%t) {shape = [1, 192, 16]} output \"r\" = %r }",
+       "reshape", 1, "conv", 1e-4},
+      {CONV "%r = reshape(%c) {shape = [16, 192]} output \"r\" = %r }", "reshape", 1, "conv", 1e-4},
+      {CONV "input %g : f32[16, 1, 1] input %h : f32[12, 16] %a = mul(%c, %g) %b = add(%a, %h) output \"b\" = %b }",
+       "conv_last", 1, "mul", 1e-4},
+      {CONV "const %e : f32[2] = [2.0, 3.0] %s = resize(%c, %e) {axes = [2, 3]} output \"s\" = %s }", "resize", 1,
+       "conv", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+static void tails(void **state) {
+  static const pattern patterns[] = {
+      {CONV "%s = sigmoid(%c) %m = mul(%c, %s) output \"m\" = %m }", "conv_last", 1, "mul", 1e-4},
+      {CONV "%r = add(%c, %x) %s = relu(%r) output \"s\" = %s }", "conv_last", 1, "add", 1e-4},
+      {CONV "%r = add(%x, %c) output \"r\" = %r output \"c\" = %c }", "add", 1, NULL, 1e-4},
+      {CONV
+       "const %k : f32[1] = [3.0] const %l : f32[] = [6.0] %a = add(%c, %k) %b = clamp(%a) {min = 0.0, max = 6.0}\n"
+       "%d = mul(%c, %b) %e = div(%d, %l) output \"e\" = %e }",
+       "conv_last", 1, "clamp", 1e-4},
+      {"graph \"p\" { input %x : f32[3, 5, 24] input %r : f32[3, 5, 40] param %w : f32[24, 40] param %b : f32[40]\n"
+       "%m = matmul(%x, %w) %s = add(%m, %b) %g = gelu(%s) %t = add(%g, %r) output \"t\" = %t }",
+       "product", 1, "gelu", 1e-4},
+      {"graph \"p\" { input %x : f32[7, 24] input %r : f32[7, 40] param %w : f32[40, 24] param %b : f32[1, 40]\n"
+       "%u = transpose(%w) {perm = [1, 0]} %m = matmul(%x, %u) %s = add(%b, %m) %t = add(%r, %s) output \"t\" = %t }",
+       "product", 1, "add", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+static void chains(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"e\" { input %x : f32[4, 9] input %y : f32[9] %a = add(%x, %y) %b = tanh(%a) %c = mul(%b, %x)\n"
+       "%d = exp(%c) output \"d\" = %d }",
+       "chain", 1, "tanh", 1e-4},
+      {"graph \"e\" { input %x : f32[4, 9] input %y : f32[4, 9] %l = lt(%x, %y) %a = neg(%x) %w = where(%l, %a, %y)\n"
+       "output \"w\" = %w }",
+       "chain", 1, "where", 1e-6},
+      /* what is read elsewhere stays */
+      {"graph \"e\" { input %x : f32[4, 9] %a = neg(%x) %b = exp(%a) output \"b\" = %b output \"a\" = %a }", "neg", 1,
+       "chain", 1e-6},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* A convolution takes the parts of a concat one after the other. */
+static void concats(void **state) {
+  static const pattern parts = {
+      CONV
+      "param %v : f32[20, 32, 3, 3] param %b : f32[20] %k = concat(%c, %x) {axis = 1}\n"
+      "%d = conv(%k, %v, %b) {pads = [1, 1, 1, 1], strides = [2, 2]} %r = relu(%d) output \"r\" = %r }",
+      "conv_last", 3, "concat", 1e-4};
+  (void)state;
+  pattern_check(&parts);
+}
+
+/* ---- The prelude ---- */
+
+static const char weights_text[] =
+    "graph \"w\" { input %x : f32[n, 8] param %w : f32[8, 6] param %v : f32[8, 6] %s = add(%w, %v)\n"
+    "%y = matmul(%x, %s) output \"y\" = %y }";
+
+static void run_product(berth_session *session, int64_t n, float *y) {
+  float x[32];
+  berth_error err;
+  for (int i = 0; i < 8 * (int)n; i++) x[i] = (float)(i % 5) - 2;
+  TEST_OK(berth_session_write(session, "x", x, (size_t)n * 32, &err));
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_session_read(session, "y", y, (size_t)n * 24, &err));
+}
+
+static void expect_product(const float *y, int64_t n, float weight) {
+  for (int64_t i = 0; i < n; i++) {
+    float sum = 0;
+    for (int k = 0; k < 8; k++) sum += ((float)((i * 8 + k) % 5) - 2) * weight;
+    for (int c = 0; c < 6; c++) assert_float_equal(y[i * 6 + c], sum, 1e-5);
+  }
+}
+
+static void set_all(berth_session *session, const char *name, float value) {
+  float w[48];
+  berth_error err;
+  for (int i = 0; i < 48; i++) w[i] = value;
+  TEST_OK(berth_session_set_param(session, name, w, sizeof w, &err));
+}
+
+/* It runs when the weights are there, again when one changes, and serves every binding. */
+static void a_prelude_follows_the_weights(void **state) {
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_session *session, *clone;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_dim dim = {.name = "n", .extent = 2};
+  berth_error err;
+  float y[24];
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, weights_text, strlen(weights_text), &graph, &err));
+  plan.dims = &dim;
+  plan.n_dims = 1;
+  desc.plan = &plan;
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  assert_true(berth_session_plan(session)->n_prelude >= 2); /* the sum, and its packing */
+  assert_false(berth_arena_has(berth_session_arena(session), berth_graph_find(graph, "w")));
+  set_all(session, "w", 1);
+  test_expect_error(berth_session_run(session, &err), BERTH_INVALID, &err, "param 'v' has no weights yet");
+  set_all(session, "v", 2);
+  run_product(session, 2, y);
+  expect_product(y, 2, 3);
+  set_all(session, "w", 5);
+  run_product(session, 2, y);
+  expect_product(y, 2, 7);
+  dim.extent = 4;
+  TEST_OK(berth_session_bind(session, &dim, 1, &err));
+  run_product(session, 4, y);
+  expect_product(y, 4, 7);
+  set_all(session, "v", 1);
+  TEST_OK(berth_session_clone(session, &clone, &err));
+  run_product(clone, 4, y);
+  expect_product(y, 4, 6);
+  dim.extent = 2;
+  TEST_OK(berth_session_bind(session, &dim, 1, &err));
+  run_product(session, 2, y);
+  expect_product(y, 2, 6);
+  berth_session_destroy(clone);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+/* The result of a residual lies where the other summand was. */
+static void residuals_are_written_over(void **state) {
+  static const char text[] =
+      "graph \"r\" { input %x : f32[64, 64] param %w : f32[64, 64] param %v : f32[64, 64] %h = relu(%x)\n"
+      "%m = matmul(%h, %w) %r = relu(%m) %n = matmul(%r, %v) %s = add(%n, %h) output \"s\" = %s }";
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_error err;
+  (void)state;
+  desc.flags = BERTH_PLAN_INPUTS_DIE;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  TEST_OK(berth_plan_check(plan, &err));
+  assert_int_equal(berth_plan_get_info(plan).activations_size, 2 * 64 * 64 * 4);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+static void fails_each_allocation(void **state) {
+  static char text[] = CONV
+      "param %v : f32[20, 32, 3, 3] param %b : f32[20] %k = concat(%c, %x) {axis = 1}\n"
+      "%d = conv(%k, %v, %b) {pads = [1, 1, 1, 1]} %s = sigmoid(%d) %m = mul(%d, %s) %q = reduce_mean(%m) {axes = [2, "
+      "3]}"
+      " %f = flatten(%q) param %u : f32[20, 7] %y = matmul(%f, %u) output \"y\" = %y }";
+  (void)state;
+  assert_true(test_fail_each_allocation(pattern_plan, text) > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(few_outputs),
+      cmocka_unit_test(batch_norms),
+      cmocka_unit_test(layouts),
+      cmocka_unit_test(tails),
+      cmocka_unit_test(chains),
+      cmocka_unit_test(concats),
+      cmocka_unit_test(a_prelude_follows_the_weights),
+      cmocka_unit_test(residuals_are_written_over),
+      cmocka_unit_test(fails_each_allocation),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* Patterns of exported models that the CPU rewrites: attention, and products of bytes. Each graph runs as it is, on the
+ * reference kernels, and rewritten. */
+#include "patterns.h"
+
+/* ---- Attention ---- */
+
+#define HEADS(x, length)                           \
+  "%" x "4 = reshape(%" x ") {shape = [2, " length \
+  ", 3, 8]}\n"                                     \
+  "%" x "t = transpose(%" x "4) {perm = [0, 2, 1, 3]}\n"
+#define QKV                                                                                                     \
+  "graph \"a\" { input %q : f32[2, 5, 24] input %k : f32[2, 9, 24] input %v : f32[2, 9, 24]\n"                  \
+  "input %m : f32[2, 1, 1, 9] input %r : f32[5, 9] const %s : f32[] = [0.5] const %d : f32[1] = [4.0]\n" HEADS( \
+      "q", "5") HEADS("k", "9") HEADS("v", "9")
+#define MERGE "%ot = transpose(%o) {perm = [0, 2, 1, 3]}\n%y = reshape(%ot) {shape = [2, 5, 24]}\noutput \"y\" = %y }"
+
+static void attention(void **state) {
+  static const pattern patterns[] = {
+      {QKV "%kk = transpose(%kt) {perm = [0, 1, 3, 2]} %a = matmul(%qt, %kk) %w = softmax(%a) %o = matmul(%w, %vt)\n"
+           "output \"o\" = %o }",
+       "attention", 1, "softmax", 1e-5},
+      {QKV "%kk = transpose(%k4) {perm = [0, 2, 3, 1]} %a = matmul(%qt, %kk) %b = div(%a, %d) %c = add(%b, %m)\n"
+           "%w = softmax(%c) {axis = 3} %o = matmul(%w, %vt)\n" MERGE,
+       "attention", 1, "matmul", 1e-5},
+      {QKV "%kk = transpose(%kt) {perm = [0, 1, 3, 2]} %qs = mul(%qt, %s) %ks = mul(%s, %kk) %a = matmul(%qs, %ks)\n"
+           "%c = add(%r, %a) %w = softmax(%c) %o = matmul(%w, %vt)\n" MERGE,
+       "attention", 1, "softmax", 1e-5},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+static void grouped_attention(void **state) {
+  static const pattern repeated = {
+      "graph \"g\" { input %q : f32[1, 4, 6, 8] input %k : f32[1, 2, 7, 8] input %v : f32[1, 2, 7, 8]\n"
+      "%k5 = unsqueeze(%k) {axes = [2]} %ke = expand(%k5) {shape = [1, 2, 2, 7, 8]}\n"
+      "%kr = reshape(%ke) {shape = [1, 4, 7, 8]} %kt = transpose(%kr) {perm = [0, 1, 3, 2]}\n"
+      "%v5 = unsqueeze(%v) {axes = [2]} %ve = expand(%v5) {shape = [1, 2, 2, 7, 8]}\n"
+      "%vr = reshape(%ve) {shape = [1, 4, 7, 8]} %a = matmul(%q, %kt) %w = softmax(%a) %o = matmul(%w, %vr)\n"
+      "output \"o\" = %o }",
+      "attention", 1, "expand", 1e-5};
+  (void)state;
+  pattern_check(&repeated);
+}
+
+/* What others read stays, and so does what is no attention. */
+static void no_attention(void **state) {
+  static const pattern patterns[] = {
+      {QKV "%kk = transpose(%kt) {perm = [0, 1, 3, 2]} %a = matmul(%qt, %kk) %w = softmax(%a) %o = matmul(%w, %vt)\n"
+           "output \"o\" = %o output \"w\" = %w }",
+       "attention", 0, NULL, 1e-5},
+      {QKV "%kk = transpose(%kt) {perm = [0, 1, 3, 2]} %a = matmul(%qt, %kk) %b = mul(%a, %m) %w = softmax(%b)\n"
+           "%o = matmul(%w, %vt) output \"o\" = %o }",
+       "attention", 0, NULL, 1e-5},
+      {QKV "%kk = transpose(%kt) {perm = [0, 1, 3, 2]} %a = matmul(%qt, %kk) %w = softmax(%a) {axis = 2}\n"
+           "%o = matmul(%w, %vt) output \"o\" = %o }",
+       "attention", 0, NULL, 1e-5},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* ---- Products of bytes ---- */
+
+#define NUMBERS                                                                                                        \
+  "const %xs : f32[] = [0.02] const %xz : u8[] = [120] const %ws : f32[] = [0.01] const %wz : i8[] = [0]\n"            \
+  "const %ys : f32[] = [0.25] const %yz : u8[] = [100] const %wn : f32[6, 1, 1, 1] = [0.01, 0.02, 0.005, 0.01, 0.03, " \
+  "0.01]\n"
+#define IMAGE                                                                                      \
+  "graph \"c\" { input %x : f32[2, 4, 7, 6] param %w : i8[6, 4, 3, 3] param %b : f32[6]\n" NUMBERS \
+  "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz)\n"
+#define LAST "%yq = quantize(%r, %ys, %yz) %y = dequantize(%yq, %ys, %yz) output \"y\" = %y }"
+
+static void convolutions_of_bytes(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE "%wf = dequantize(%w, %ws, %wz) %c = conv(%f, %wf, %b) {pads = [1, 1, 1, 1]} %r = relu(%c)\n" LAST,
+       "qconv_last", 1, "conv", 0.2501},
+      {IMAGE "%wf = dequantize(%w, %wn) %c = conv(%f, %wf) {strides = [2, 1]} %r = clamp(%c) {min = -2.0, max = 3.0}\n"
+             "output \"r\" = %r }",
+       "qconv_last", 1, "conv", 1e-4},
+      {IMAGE "%wf = dequantize(%w, %ws) %c = conv(%f, %wf) {pads = [1, 1, 1, 1]} %r = add(%c, %b)\n" /* no bias */
+             "output \"r\" = %r }",
+       "qconv_last", 1, "conv", 1e-4},
+      {"graph \"d\" { input %x : f32[1, 6, 7, 6] param %w : i8[6, 1, 3, 3] param %b : f32[6]\n" NUMBERS
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %wn)\n"
+       "%r = conv(%f, %wf, %b) {group = 6, pads = [1, 1, 1, 1]}\n" LAST,
+       "qdepthwise", 1, "conv", 0.2501},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* Sums of integers as ONNX's QLinearConv is imported, with a bias of integers. */
+static void convolutions_of_integers(void **state) {
+  static const pattern integers = {
+      "graph \"i\" { input %q : u8[1, 4, 7, 6] param %w : i8[6, 4, 3, 3] const %z : i32[] = [120]\n"
+      "const %b : i32[6] = [100, -2000, 30, 4, 5000, 6] const %n : i32[6, 1, 1, 1] = [0, 3, -2, 5, 0, 1]\n"
+      "const %s : f32[6, 1, 1] = [0.01, 0.02, 0.005, 0.01, 0.03, 0.01] const %o : f32[] = [1.0] const %yz : u8[] = "
+      "[9]\n"
+      "%qi = cast(%q) {to = \"i32\"} %x = sub(%qi, %z) %wi = cast(%w) {to = \"i32\"} %v = sub(%wi, %n)\n"
+      "%c = conv(%x, %v, %b) {pads = [1, 1, 1, 1]} %f = cast(%c) {to = \"f32\"} %m = mul(%f, %s)\n"
+      "%y = quantize(%m, %o, %yz) output \"y\" = %y }",
+      "qconv_last", 1, "conv", 1};
+  (void)state;
+  pattern_check(&integers);
+}
+
+/* Two convolutions and a sum: all of it in bytes, channels last; the second sees bytes that may be one off. */
+static void a_residual(void **state) {
+  static const pattern residual = {
+      "graph \"s\" { input %x : f32[1, 4, 7, 6] param %w : i8[6, 4, 3, 3] param %v : i8[6, 6, 1, 1]\n" NUMBERS
+      "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws, %wz)\n"
+      "%c = conv(%f, %wf) %cq = quantize(%c, %ys, %yz) %cf = dequantize(%cq, %ys, %yz)\n"
+      "%vf = dequantize(%v, %ws) %d = conv(%cf, %vf) %dq = quantize(%d, %ys, %yz) %df = dequantize(%dq, %ys, %yz)\n"
+      "%r = add(%cf, %df)\n" LAST,
+      "qconv_last", 2, "add", 1.01};
+  (void)state;
+  pattern_check(&residual);
+}
+
+static void products_of_bytes(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"p\" { input %x : f32[3, 10] param %w : i8[7, 10] param %b : f32[7]\n" NUMBERS
+       "const %wr : f32[7, 1] = [0.01, 0.02, 0.005, 0.01, 0.03, 0.01, 0.04]\n"
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %wr)\n"
+       "%wt = transpose(%wf) %m = matmul(%f, %wt) %r = add(%m, %b)\n" LAST,
+       "qproduct", 1, "matmul", 0.2501},
+      {"graph \"m\" { input %x : f32[2, 3, 10] param %w : u8[10, 7] param %b : f32[7]\n" NUMBERS
+       "const %n : i32[] = [117] %q = quantize(%x, %xs, %xz) %qi = cast(%q) {to = \"i32\"}\n"
+       "%zi = cast(%xz) {to = \"i32\"} %xi = sub(%qi, %zi) %wi = cast(%w) {to = \"i32\"} %wc = sub(%wi, %n)\n"
+       "%m = matmul(%xi, %wc) %c = cast(%m) {to = \"f32\"} %s = mul(%c, %ws) %r = add(%b, %s) output \"r\" = %r }",
+       "qproduct", 1, "matmul", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+static void ranges(void **state) {
+  static const pattern range = {
+      "graph \"r\" { input %x : f32[4, 9] const %o : f32[] = [0.0] const %i : f32[] = [1.0] const %n : f32[] = "
+      "[255.0]\n"
+      "const %b : u8[] = [0] %lx = reduce_min(%x) {keepdims = 0} %l = min(%lx, %o) %hx = reduce_max(%x) {keepdims = "
+      "0}\n"
+      "%h = max(%hx, %o) %d = sub(%h, %l) %e = eq(%d, %o) %f = div(%d, %n) %s = where(%e, %i, %f) %g = neg(%l)\n"
+      "%z = quantize(%g, %s, %b) %q = quantize(%x, %s, %z) output \"q\" = %q output \"s\" = %s }",
+      "quantize_range", 1, "reduce_min", 0};
+  (void)state;
+  pattern_check(&range);
+}
+
+/* ---- Memory that runs out ---- */
+
+static void fails_each_allocation(void **state) {
+  static char attention_text[] = QKV
+      "%kk = transpose(%k4) {perm = [0, 2, 3, 1]} %a = matmul(%qt, %kk) %w = softmax(%a) %o = matmul(%w, %vt)\n" MERGE;
+  static char quant_text[] =
+      IMAGE "%wf = dequantize(%w, %ws, %wz) %c = conv(%f, %wf, %b) {pads = [1, 1, 1, 1]} %r = relu(%c)\n" LAST;
+  (void)state;
+  assert_true(test_fail_each_allocation(pattern_plan, attention_text) > 0);
+  assert_true(test_fail_each_allocation(pattern_plan, quant_text) > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(attention),
+      cmocka_unit_test(grouped_attention),
+      cmocka_unit_test(no_attention),
+      cmocka_unit_test(convolutions_of_bytes),
+      cmocka_unit_test(convolutions_of_integers),
+      cmocka_unit_test(a_residual),
+      cmocka_unit_test(products_of_bytes),
+      cmocka_unit_test(ranges),
+      cmocka_unit_test(fails_each_allocation),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
