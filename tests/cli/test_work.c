@@ -63,6 +63,24 @@ static void counts_attention(void **state) {
   CHECK(cases);
 }
 
+/* A step of the tail is one operation an element: step 1 adds two registers. */
+static void counts_fused_ops(void **state) {
+  (void)state;
+#define X "input %x : f32[1, 5, 5, 4]\n"
+  static const expected cases[] = {
+      {"input %x : f32[2, 3, 4]\n input %w : f32[4, 5]\n %y = product(%x, %w) {columns = 5}", 2 * 30 * 4,
+       4 * (24 + 20 + 30)},
+      {"input %a : f32[3, 4]\n input %b : f32[4]\n %y = chain(%a, %b) {code = [1, 0, 1, 0, 1, 2, 0, 0]}", 12 * 2,
+       4 * (12 + 4 + 12)},
+      {X "input %w : f32[1, 36, 16]\n %y = conv_last(%x, %w) {kernel = [3, 3], channels = 6, panel = 16}", 2 * 54 * 36,
+       4 * (100 + 576 + 54)},
+      {X "input %w : f32[3, 3, 4]\n %y = depthwise(%x, %w) {kernel = [3, 3]}", 2 * 36 * 9, 4 * (100 + 36 + 36)},
+      {X "input %w : f32[36, 1, 4, 16]\n %y = conv_winograd(%x, %w) {channels = 6, panel = 16}", 2 * 54 * 36,
+       4 * (100 + 2304 + 54)},
+  };
+  CHECK(cases);
+}
+
 static void counts_the_rest(void **state) {
   (void)state;
   static const expected cases[] = {
@@ -101,8 +119,8 @@ static void measures_the_machine(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(counts_products),      cmocka_unit_test(counts_attention),     cmocka_unit_test(counts_the_rest),
-      cmocka_unit_test(tells_the_least_time), cmocka_unit_test(measures_the_machine),
+      cmocka_unit_test(counts_products), cmocka_unit_test(counts_attention),     cmocka_unit_test(counts_fused_ops),
+      cmocka_unit_test(counts_the_rest), cmocka_unit_test(tells_the_least_time), cmocka_unit_test(measures_the_machine),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

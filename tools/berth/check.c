@@ -18,6 +18,7 @@ typedef struct record {
 typedef struct recorder {
   const berth_graph *graph; /* of the session that is watched */
   record *values;           /* by value number */
+  uint32_t n_values;        /* those of the model; what a device added has no counterpart */
   check_result *result;     /* while comparing; NULL while recording */
   progress bar;
   uint32_t n_steps;
@@ -54,8 +55,8 @@ static record copy_tensor(const berth_tensor *tensor) {
 }
 
 static void tolerance_of(berth_type type, double *absolute, double *relative) {
-  bool is_float = element_is_float(type);
-  *absolute = !is_float ? 0 : type == BERTH_F16 ? 1e-3 : type == BERTH_BF16 ? 1e-2 : 1e-4;
+  bool is_float = element_is_float(type), is_byte = type == BERTH_U8 || type == BERTH_I8;
+  *absolute = !is_float ? (is_byte ? 1 : 0) : type == BERTH_F16 ? 1e-3 : type == BERTH_BF16 ? 1e-2 : 1e-4;
   *relative = !is_float ? 0 : type == BERTH_F16 ? 4e-3 : type == BERTH_BF16 ? 2e-2 : 1e-3;
 }
 
@@ -109,7 +110,7 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
     compared->max_abs = compared->max_rel = compared->excess = 0;
   }
   for (uint32_t i = 0; i < n_out && i < info.n_out; i++) {
-    if (!out[i].data) continue;
+    if (!out[i].data || info.out[i] >= rec->n_values) continue;
     record copy = copy_tensor(&out[i]);
     if (!copy.data) {
       rec->no_memory = true;
@@ -161,6 +162,45 @@ static int name_nodes(const berth_plan *plan, check_result *out) {
   return CLI_OK;
 }
 
+/* The node that makes an output, in the reference's graph; UINT32_MAX: none does. */
+static uint32_t node_of(const berth_graph *graph, berth_value value) {
+  for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {
+    berth_node_info info;
+    if (berth_graph_node(graph, n, &info, NULL) != BERTH_OK) continue;
+    for (uint32_t i = 0; i < info.n_out; i++)
+      if (info.out[i] == value) return n;
+  }
+  return UINT32_MAX;
+}
+
+/* What goes out is compared even where no kernel makes it: a view, or a value that a fused node ends in. */
+static int compare_output(berth_session *session, check_result *out, uint32_t index) {
+  const berth_graph *graph = berth_plan_graph(berth_session_plan(out->reference));
+  const berth_value value = berth_graph_output_at(graph, index);
+  const uint32_t node = node_of(graph, value);
+  berth_error err = {BERTH_OK, ""};
+  berth_value_info info;
+  const void *got, *want;
+  size_t got_size, want_size;
+  if (node == UINT32_MAX || out->nodes[node].compared) return CLI_OK;
+  berth_status status = berth_graph_value(graph, value, &info, &err);
+  if (status == BERTH_OK) status = berth_session_output_data(session, index, &got, &got_size, &err);
+  if (status == BERTH_OK) status = berth_session_output_data(out->reference, index, &want, &want_size, &err);
+  if (status != BERTH_OK) return cli_report(&err);
+  const record a = {info.type, got_size / berth_type_size(info.type), (void *)(uintptr_t)got};
+  const record b = {info.type, want_size / berth_type_size(info.type), (void *)(uintptr_t)want};
+  out->nodes[node].compared = true;
+  compare(&out->nodes[node], &a, &b);
+  return CLI_OK;
+}
+
+static int compare_outputs(berth_session *session, check_result *out) {
+  int code = CLI_OK;
+  for (uint32_t i = 0; i < berth_graph_n_outputs(berth_plan_graph(berth_session_plan(out->reference))); i++)
+    if (code == CLI_OK) code = compare_output(session, out, i);
+  return code;
+}
+
 static int compare_sessions(runner *r, recorder *rec, check_result *out) {
   uint32_t apart = BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED;
   int code = runner_write_inputs(r, r->session);
@@ -170,6 +210,7 @@ static int compare_sessions(runner *r, recorder *rec, check_result *out) {
   rec->result = out;
   code = name_nodes(berth_session_plan(out->reference), out);
   if (code == CLI_OK) code = watched_run(rec, out->reference);
+  if (code == CLI_OK) code = compare_outputs(r->session, out);
   if (code == CLI_OK) sum_up(out);
   return code;
 }
@@ -177,7 +218,7 @@ static int compare_sessions(runner *r, recorder *rec, check_result *out) {
 int check_run(runner *r, check_result *out) {
   memset(out, 0, sizeof(*out));
   uint32_t n_values = berth_graph_n_values(r->model.graph);
-  recorder rec = {.values = calloc((size_t)n_values + 1, sizeof(*rec.values))};
+  recorder rec = {.values = calloc((size_t)n_values + 1, sizeof(*rec.values)), .n_values = n_values};
   if (!rec.values) return cli_no_memory();
   int code = compare_sessions(r, &rec, out);
   for (uint32_t i = 0; i < n_values; i++) free(rec.values[i].data);
@@ -192,7 +233,7 @@ void check_print(const check_result *result) {
   for (uint32_t i = 0; i < result->n; i++) {
     const check_node *node = &result->nodes[i];
     if (!node->compared) {
-      printf("  %-32s %-16s %12s %12s\n", node->name, node->op, node->is_view ? "view" : "not run", "-");
+      printf("  %-32s %-16s %12s %12s\n", node->name, node->op, node->is_view ? "view" : "fused or not run", "-");
       continue;
     }
     bool over = !(node->excess <= 1);

@@ -1,21 +1,24 @@
 /* `run --check`: the same model again with the reference kernels and no sharing of bytes, compared node by node.
  *
  * An element differs where |got - want| > abs + rel * |want|, with abs and rel 1e-4 and 1e-3 for f32 and f64,
- * 1e-3 and 4e-3 for f16, 1e-2 and 2e-2 for bf16; integers and bool must be equal. A NaN equals a NaN.
- * The relative difference that is reported is |got - want| / max(|want|, 1e-3). */
+ * 1e-3 and 4e-3 for f16, 1e-2 and 2e-2 for bf16; u8 and i8, which fused quantisation may round the other way, by 1;
+ * other integers and bool must be equal. A NaN equals a NaN. The relative difference that is reported is |got - want| /
+ * max(|want|, 1e-3). */
 #ifndef BERTH_TOOLS_CHECK_H
 #define BERTH_TOOLS_CHECK_H
 
 #include "json.h"
 #include "runner.h"
 
-#define CHECK_DETAILS                                                                                        \
-  "--check runs the reference kernels without any sharing of memory beside it and compares every node. An\n" \
-  "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2); integers must be equal.\n"
+#define CHECK_DETAILS                                                                                            \
+  "--check runs the reference kernels without any sharing of memory beside it and compares every output, and\n"  \
+  "every node that is not fused with others (fused ones: where they end). An\n"                                  \
+  "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2, u8 and i8: 1); other\n" \
+  "integers must be equal.\n"
 
 typedef struct check_node {
   const char *name, *op;
-  bool compared; /* false: no kernel made it */
+  bool compared; /* false: no kernel made it: a view, a part of a fused node, a branch that was not taken */
   bool is_view;
   double max_abs, max_rel;
   double excess; /* the largest difference in units of what is allowed; over 1 fails */

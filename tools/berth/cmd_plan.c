@@ -15,7 +15,7 @@ typedef struct plan_options {
   arg_list inputs;
   uint64_t align, effort, budget;
   const char *order, *report, *picture, *csv;
-  bool no_reuse, no_inplace, f32_uniform, inputs_die, json;
+  bool no_reuse, no_inplace, f32_uniform, keep_inputs, json;
 } plan_options;
 
 #define FIELD(name) offsetof(plan_options, name)
@@ -24,12 +24,14 @@ static const arg_option options[] = {
     MODEL_OPTION_ROWS(plan_options),
     MODEL_THREADS_ROW(plan_options),
     {"align", 0, ARG_BYTES, "N", "alignment of every slot, a power of two (64)", FIELD(align), 1, 0},
-    {"order", 0, ARG_TEXT, "source|memory", "node order: as given, or to lower the peak (source)", FIELD(order), 0, 0},
+    {"order", 0, ARG_TEXT, "source|memory", "node order: as given, or where it is smaller another (memory)",
+     FIELD(order), 0, 0},
     {"effort", 0, ARG_COUNT, "N", "search steps for the packer (0: its default)", FIELD(effort), 0, 0},
     {"budget", 0, ARG_BYTES, "BYTES", "fail unless the arena is at most this large; 64K, 2M", FIELD(budget), 1, 0},
     {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
     {"no-inplace", 0, ARG_FLAG, NULL, "let no output take the place of a dying operand", FIELD(no_inplace), 0, 0},
-    {"inputs-die", 0, ARG_FLAG, NULL, "let an input's bytes go after its last reader", FIELD(inputs_die), 0, 0},
+    {"keep-inputs", 0, ARG_FLAG, NULL, "keep inputs throughout, for runs that do not write them anew",
+     FIELD(keep_inputs), 0, 0},
     {"f32-uniform", 0, ARG_FLAG, NULL, "four bytes an element, whatever the type", FIELD(f32_uniform), 0, 0},
     {"report", 0, ARG_TEXT, "FILE", "write the slots as text: offset, size, node", FIELD(report), 0, 0},
     {"picture", 0, ARG_TEXT, "FILE", "draw the plan into a .svg or .html file", FIELD(picture), 0, 0},
@@ -71,9 +73,9 @@ static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
   berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
-  if (wanted->inputs_die) desc.flags |= BERTH_PLAN_INPUTS_DIE;
+  if (!wanted->keep_inputs) desc.flags |= BERTH_PLAN_INPUTS_DIE;
   if (wanted->f32_uniform) desc.flags |= BERTH_PLAN_F32_UNIFORM;
-  if (wanted->order && strcmp(wanted->order, "memory") == 0) desc.order = BERTH_ORDER_MEMORY;
+  if (wanted->order && strcmp(wanted->order, "source") == 0) desc.order = BERTH_ORDER_SOURCE;
   if (wanted->align) desc.align = wanted->align;
   desc.effort = wanted->effort;
   desc.budget = wanted->budget;

@@ -48,19 +48,16 @@ static uint64_t clamp_step(int64_t step, uint64_t n_steps) {
 }
 
 /* Weights never go, so they would only push everything else up. */
-static bool is_weight(const berth_graph *graph, const char *name) {
-  berth_value_info info;
-  berth_value value = berth_graph_find(graph, name);
-  if (value == BERTH_VALUE_NONE || berth_graph_value(graph, value, &info, NULL) != BERTH_OK) return false;
-  return info.kind == BERTH_VALUE_PARAM || info.kind == BERTH_VALUE_CONSTANT;
+static bool is_weight(const berth_plan *plan, const berth_pack_buffer *buffer) {
+  return buffer->offset < berth_plan_get_info(plan).weights_size;
 }
 
 /* load[s]: bytes alive in step s. Births are added and deaths taken away, then summed along. */
-static uint64_t *load_per_step(const berth_graph *graph, const csv_table *table, uint64_t n_steps) {
+static uint64_t *load_per_step(const berth_plan *plan, const csv_table *table, uint64_t n_steps) {
   uint64_t *load = calloc((size_t)n_steps + 1, sizeof(*load));
   if (!load) return NULL;
   for (size_t i = 0; i < table->n; i++) {
-    if (is_weight(graph, table->ids[i])) continue;
+    if (is_weight(plan, &table->buffers[i])) continue;
     load[clamp_step(table->buffers[i].lower, n_steps)] += table->buffers[i].size;
     load[clamp_step(table->buffers[i].upper, n_steps)] -= table->buffers[i].size;
   }
@@ -110,7 +107,7 @@ int loadchart_print(const berth_plan *plan) {
   if (n_steps == 0) return CLI_OK;
   int code = read_buffers(plan, &table);
   if (code != CLI_OK) return code;
-  uint64_t *load = load_per_step(berth_plan_graph(plan), &table, n_steps);
+  uint64_t *load = load_per_step(plan, &table, n_steps);
   csv_free(&table);
   if (!load) return cli_no_memory();
   draw(load, n_steps);

@@ -43,7 +43,7 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
-  plan.flags |= plan_flags;
+  plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
   plan.device = r->device;
   plan.dims = r->model.dims.items;
   plan.n_dims = r->model.dims.n;

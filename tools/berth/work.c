@@ -90,6 +90,10 @@ static double conv_last(const subject *s) {
   return 2 * s->result * taps(s) * extent(s, 0, -1) / int_attr(s, "group", 1) + program(s);
 }
 
+static double conv_transpose_last(const subject *s) {
+  return 2 * operand_elements(s, 0) * taps(s) * int_attr(s, "channels", 1) + program(s);
+}
+
 static double depthwise(const subject *s) { return 2 * s->result * taps(s) + program(s); }
 
 /* What the direct form would do, so that forms compare; it may be above the machine's peak. */
@@ -124,6 +128,7 @@ static const row rows[] = {
     {"conv_transpose", conv_transpose, 0},
     {"conv_last", conv_last, 0},
     {"qconv_last", conv_last, 0},
+    {"conv_transpose_last", conv_transpose_last, 0},
     {"depthwise", depthwise, 0},
     {"qdepthwise", depthwise, 0},
     {"conv_winograd", conv_winograd, 0},
