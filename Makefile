@@ -30,7 +30,7 @@ install: build
 
 bench:
 	@scripts/install-deps.sh run
-	@cmake --preset bench >/dev/null
+	@cmake --preset bench -DBERTH_DNNL=$(if $(DNNL),ON,OFF) >/dev/null
 	@cmake --build --preset bench --parallel $(JOBS)
 	@for b in $$(find build/measure/bench -type f -name 'bench_*' -perm -u+x 2>/dev/null | sort); do echo "== $$b"; $$b || exit 1; done
 
@@ -57,7 +57,7 @@ help:
 	@echo "make check      install what is missing, build with gcc (sanitizers) and with clang, run every test"
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
-	@echo "make bench      build and run the benchmarks"
+	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
 	@echo "make format     clang-format on every C file"
 	@echo "make lint       clang-tidy on the library and the tool"

@@ -1,11 +1,13 @@
 # bench/<area>/bench_<name>.c is a benchmark: <build>/bench/<area>/bench_<name>, which `make bench` runs. Other C files
-# there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded.
+# there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded. bench/kernels is one
+# program of several files.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*/*.c)
 # bench/ort drives ONNX Runtime through its C header, which scripts/bench-ort.sh gets.
 set(BERTH_ORT_INCLUDE "" CACHE PATH "Folder of onnxruntime_c_api.h, for bench/ort")
 if(NOT BERTH_ORT_INCLUDE)
   list(FILTER bench_sources EXCLUDE REGEX "/bench/ort/")
 endif()
+list(FILTER bench_sources EXCLUDE REGEX "/bench/kernels/")
 foreach(source ${bench_sources})
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH folder)
@@ -30,4 +32,26 @@ if(TARGET bench_ort_ort_run)
   target_include_directories(bench_ort_ort_run PRIVATE tools/berth)
   target_include_directories(bench_ort_ort_run SYSTEM PRIVATE ${BERTH_ORT_INCLUDE})
   target_link_libraries(bench_ort_ort_run PRIVATE ${CMAKE_DL_LIBS} m)
+endif()
+
+# The CPU's kernels, with the tool's measure of what the machine can do, and beside oneDNN where that is asked for.
+option(BERTH_DNNL "bench/kernels measures oneDNN too (Debian: libdnnl-dev)" OFF)
+file(GLOB kernel_bench_sources CONFIGURE_DEPENDS bench/kernels/*.c)
+list(FILTER kernel_bench_sources EXCLUDE REGEX "/bar_[a-z]*\\.c$")
+add_executable(bench_kernels ${kernel_bench_sources} tools/berth/peak.c tools/berth/cli.c)
+set_target_properties(bench_kernels PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/kernels)
+target_include_directories(bench_kernels PRIVATE src tools/berth)
+target_link_libraries(bench_kernels PRIVATE berth_static berth_options Threads::Threads)
+if(BERTH_DNNL)
+  find_path(BERTH_DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
+  find_library(BERTH_DNNL_LIBRARY dnnl REQUIRED)
+  file(STRINGS ${BERTH_DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h dnnl_major REGEX "define DNNL_VERSION_MAJOR 2$")
+  if(NOT dnnl_major)
+    message(FATAL_ERROR "bench/kernels is written for oneDNN 2, and ${BERTH_DNNL_INCLUDE} has another; build without BERTH_DNNL")
+  endif()
+  target_sources(bench_kernels PRIVATE bench/kernels/bar_dnnl.c)
+  target_include_directories(bench_kernels SYSTEM PRIVATE ${BERTH_DNNL_INCLUDE})
+  target_link_libraries(bench_kernels PRIVATE ${BERTH_DNNL_LIBRARY} ${CMAKE_DL_LIBS})
+else()
+  target_sources(bench_kernels PRIVATE bench/kernels/bar_none.c)
 endif()

@@ -31,6 +31,9 @@ foreach(source ${test_sources})
   set_tests_properties(${area}/${name} PROPERTIES TIMEOUT 300
                        ENVIRONMENT "BERTH_SRC=${PROJECT_SOURCE_DIR};BERTH_BUILD=${PROJECT_BINARY_DIR}")
 endforeach()
+# The rows of bench/kernels, without the program that measures them.
+file(GLOB row_sources CONFIGURE_DEPENDS bench/kernels/rows*.c)
+target_sources(bench_test_kernel_rows PRIVATE ${row_sources} bench/kernels/call.c)
 
 # A fuzz target searches with clang's libFuzzer (BERTH_FUZZ), and otherwise has a main that replays
 # tests/fuzz/corpus/<name>, so that what was once found stays found.
