@@ -9,6 +9,10 @@ function(berth_kernels isa)
   target_compile_definitions(berth_kernels_${isa} PRIVATE BERTH__ISA=${isa})
   target_compile_options(berth_kernels_${isa} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast ${ARGN})
   target_link_libraries(berth_kernels_${isa} PRIVATE berth_options)
+  if(BERTH_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL GNU)
+    # gcc keeps the variables of functions in frames for this check that are not aligned for whole vectors.
+    target_compile_options(berth_kernels_${isa} PRIVATE --param=asan-use-after-return=0)
+  endif()
   set(kernel_objects ${kernel_objects} $<TARGET_OBJECTS:berth_kernels_${isa}> PARENT_SCOPE)
 endfunction()
 
