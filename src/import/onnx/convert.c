@@ -313,7 +313,8 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
 
 static berth_status convert_node(berth__onnx_converter *c, const berth__onnx_node *node, berth_error *err) {
   berth_context *ctx = c->graph->ctx;
-  berth_value *values = berth__alloc_array(ctx, node->n_inputs + node->n_outputs, sizeof *values);
+  /* One more: handlers of ops with a result may write it before it is seen that the file asks for none. */
+  berth_value *values = berth__alloc_array(ctx, node->n_inputs + node->n_outputs + 1, sizeof *values);
   if (values == NULL) return berth__fail_nomem(err, "a node");
   berth__onnx_call call = {.converter = c,
                            .graph = c->graph,

@@ -98,7 +98,7 @@ static berth_status convert_slice(berth__onnx_call *call, berth_error *err) {
     n += take_ints(call, "axes", "axes", &attrs[n]);
   } else {
     bool done;
-    BERTH__TRY(berth__onnx_want_in(call, 3, err));
+    BERTH__TRY(berth__onnx_begin(call, 3, err));
     BERTH__TRY(berth__onnx_moving_slice(call, &done, err));
     if (done) return BERTH_OK;
   }

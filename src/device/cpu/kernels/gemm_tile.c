@@ -1,6 +1,14 @@
 #include "device/cpu/kernels/gemm_tile.h"
 
-#if defined(__clang__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(IS_SANITIZED)
+#define UNROLLED /* every element is checked there: unrolled, compiling takes minutes */
+#elif defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
 #define UNROLLED _Pragma("GCC unroll 16")
