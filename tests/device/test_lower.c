@@ -47,7 +47,7 @@ static void few_outputs(void **state) {
 static void batch_norms(void **state) {
   static const pattern patterns[] = {
       {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
-                            "%c = conv(%x, %w, %b) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+                            "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
        "conv_last", 1, "batch_norm", 1e-4},
       {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 1, 3, 3]\n"
                             "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",

@@ -53,7 +53,7 @@ static inline vf exp_down(vf x) {
   p = vf_fma(p, r, vf_set1(0.166675761f));
   p = vf_fma(p, r, vf_set1(0.499988914f));
   p = vf_fma(p, r, vf_set1(0.999999702f));
-  p = vf_fma(p, r, vf_set1(1.00000012f));
+  p = vf_fma(p, r, vf_set1(1.0f)); /* exp(0) is 1: equal scores give equal weights */
   const vi power = vi_add(vi_shift_left(vf_bits(shifted), 23), vi_set1(127 << 23)); /* 2^n; 0 for n = -127 */
   return p * vf_from_bits(power);
 }
