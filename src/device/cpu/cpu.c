@@ -34,6 +34,7 @@ static void describe(const berth_context *ctx, berth_device_info *out) {
 
 static berth_status open_cpu(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err) {
   *out = NULL;
+  BERTH__TRY(berth__cpu_isa_check(err));
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the cpu device");
   engine->ctx = ctx;
@@ -60,8 +61,12 @@ static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t
 }
 
 static berth__limits limits(void) {
-  return (berth__limits){
-      .device = "cpu", .min_align = 16, .max_block = 0, .scratch = scratch, .has_prelude = true, .lower = berth__cpu_lower};
+  return (berth__limits){.device = "cpu",
+                         .min_align = 16,
+                         .max_block = 0,
+                         .scratch = scratch,
+                         .has_prelude = true,
+                         .lower = berth__cpu_lower};
 }
 
 const berth__device berth__cpu_device = {

@@ -53,6 +53,15 @@ const berth__cpu_isa *berth__cpu_isa_used(void) {
   return berth__cpu_isa_at(0);
 }
 
+berth_status berth__cpu_isa_check(berth_error *err) {
+  const char *wanted = getenv("BERTH_CPU_ISA");
+  if (wanted == NULL || strcmp(berth__cpu_isa_used()->name, wanted) == 0) return BERTH_OK;
+  return berth__fail(
+      err, BERTH_UNSUPPORTED,
+      "BERTH_CPU_ISA is '%s', which this build or this machine does not have; the best that it has is '%s'", wanted,
+      berth__cpu_isa_used()->name);
+}
+
 const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_isa *isa, const berth__op *op,
                                                 const berth_op_call *call) {
   if (op->custom != NULL) return NULL;

@@ -19,15 +19,17 @@ typedef struct berth__cpu_kernel {
 } berth__cpu_kernel;
 
 typedef struct berth__cpu_isa {
-  const char *name;    /* "avx512" */
-  uint32_t lanes;      /* f32 in a vector */
-  uint32_t panel;      /* columns of a panel of packed weights */
-  bool has_dot8;       /* sums of four products of bytes in one instruction */
+  const char *name;                       /* "avx512" */
+  uint32_t lanes;                         /* f32 in a vector */
+  uint32_t panel;                         /* columns of a panel of packed weights */
+  bool has_dot8;                          /* sums of four products of bytes in one instruction */
   const berth__cpu_kernel *const *tables; /* NULL-terminated; each ends with a kernel without a name */
 } berth__cpu_isa;
 
 /* The best instruction set of this machine, or the one that BERTH_CPU_ISA names when the machine has it. */
 const berth__cpu_isa *berth__cpu_isa_used(void);
+/* Fails where BERTH_CPU_ISA names a set that is not there. */
+berth_status berth__cpu_isa_check(berth_error *err);
 /* All that this machine has, best first; NULL past the end. For tests and benchmarks. */
 const berth__cpu_isa *berth__cpu_isa_at(uint32_t index);
 /* The first kernel that takes the call; NULL: the reference kernel is it. */

@@ -4,6 +4,7 @@
 
 #include "device/cpu/cpu.h"
 #include "graph/rewrite.h"
+#include "ops/window.h"
 
 /* lower_attention.c: attention that was written as products and a softmax. */
 berth_status berth__lower_attention(berth_graph *graph, berth_error *err);
@@ -15,6 +16,16 @@ berth_status berth__lower_layout(berth_graph *graph, berth_error *err);
 berth_status berth__lower_product(berth_graph *graph, berth_error *err);
 /* lower_fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
 berth_status berth__lower_fuse(berth_graph *graph, berth_error *err);
+
+/* lower_conv.c: the windows of a conv or a conv_transpose with their pads written out, and as the attributes of the ops
+ * with channels last (four of them). */
+typedef struct berth__windows {
+  uint32_t spatial;
+  int64_t kernel[BERTH__WINDOW_AXES], strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES];
+  int64_t pads[2 * BERTH__WINDOW_AXES];
+} berth__windows;
+void berth__lower_windows(const berth_graph *graph, const berth__node *conv, berth__windows *w);
+uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs);
 
 /* lower_conv.c: a convolution whose x lies channels last already; norm: the batch_norm behind it that becomes part of
  * it, or NULL. Values of a prelude are made where they are needed. */

@@ -44,14 +44,7 @@ static berth_status turn_weight(berth__rewrite *r, berth_value weight, berth_val
   return berth__rewrite_add(r, BERTH__OP_transpose, &weight, 1, &attr, 1, weight, "#turned", out, err);
 }
 
-/* Windows with their pads written out. */
-typedef struct windows {
-  uint32_t spatial;
-  int64_t kernel[BERTH__WINDOW_AXES], strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES];
-  int64_t pads[2 * BERTH__WINDOW_AXES];
-} windows;
-
-static void read_windows(const berth_graph *graph, const berth__node *conv, windows *w) {
+void berth__lower_windows(const berth_graph *graph, const berth__node *conv, berth__windows *w) {
   const berth__shape *x = &graph->values[conv->in[X]].shape, *weight = &graph->values[conv->in[WEIGHT]].shape;
   const berth__window_attrs attrs = berth__conv_window(conv->attrs);
   w->spatial = x->rank - 2;
@@ -65,7 +58,7 @@ static void read_windows(const berth_graph *graph, const berth__node *conv, wind
   }
 }
 
-static uint32_t window_attrs(const windows *w, berth_attr *attrs) {
+uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs) {
   attrs[0] = berth_attr_ints("kernel", w->kernel, w->spatial);
   attrs[1] = berth_attr_ints("strides", w->strides, w->spatial);
   attrs[2] = berth_attr_ints("dilations", w->dilations, w->spatial);
@@ -77,7 +70,7 @@ static uint32_t window_attrs(const windows *w, berth_attr *attrs) {
 typedef struct form {
   berth_value x, weight, bias, scale, sum; /* the last three may be BERTH_VALUE_NONE */
   berth_value base;                        /* what new values are named after */
-  windows w;
+  berth__windows w;
   int64_t group, tile; /* tile: of Winograd's; 0: it is none */
 } form;
 
@@ -96,7 +89,7 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
     BERTH__TRY(berth__rewrite_add(r, BERTH__OP_mul, scaled, 2, NULL, 0, f->base, "#taps", &in[1], err));
   }
   berth_attr attrs[4];
-  const uint32_t n_attrs = window_attrs(&f->w, attrs), n_in = f->bias != BERTH_VALUE_NONE ? 3 : 2;
+  const uint32_t n_attrs = berth__windows_attrs(&f->w, attrs), n_in = f->bias != BERTH_VALUE_NONE ? 3 : 2;
   return berth__rewrite_add(r, BERTH__OP_depthwise, in, n_in, attrs, n_attrs, f->base, "#last", out, err);
 }
 
@@ -120,7 +113,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
     attrs[n_attrs++] = berth_attr_ints("pads", f->w.pads, 2 * f->w.spatial);
     attrs[n_attrs++] = berth_attr_int("tile", f->tile);
   } else {
-    n_attrs = window_attrs(&f->w, attrs);
+    n_attrs = berth__windows_attrs(&f->w, attrs);
     attrs[n_attrs++] = berth_attr_int("group", f->group);
   }
   attrs[n_attrs++] = berth_attr_int("channels", outputs_of(r, f));
@@ -204,7 +197,7 @@ static form form_of(const berth__rewrite *r, const berth__node *conv) {
             .sum = BERTH_VALUE_NONE,
             .base = conv->out[0],
             .group = conv->attrs[BERTH__CONV_GROUP].i};
-  read_windows(r->graph, conv, &f.w);
+  berth__lower_windows(r->graph, conv, &f.w);
   return f;
 }
 
@@ -270,7 +263,7 @@ berth_status berth__lower_conv_transpose(berth__rewrite *r, const berth__node *c
   BERTH__TRY(berth__rewrite_add(r, BERTH__OP_pack_weights, of_pack, has_scale ? 2 : 1, &panel, 1,
                                 has_scale ? f.base : f.weight, "#packed", &in[1], err));
   in[2] = f.bias;
-  uint32_t n_attrs = window_attrs(&f.w, attrs);
+  uint32_t n_attrs = berth__windows_attrs(&f.w, attrs);
   attrs[n_attrs++] = berth_attr_ints("output_pads", extra->ints, extra->count);
   attrs[n_attrs++] = berth_attr_int("channels", r->graph->values[f.weight].shape.dim[1]);
   attrs[n_attrs++] = panel;

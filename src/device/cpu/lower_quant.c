@@ -162,29 +162,9 @@ static berth_status lower_matmul(pass *p, const berth__quant_product *q, berth_e
   return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, count_operands(in), attrs, n_attrs, q->out, err);
 }
 
-typedef struct windows {
-  uint32_t spatial;
-  int64_t kernel[BERTH__WINDOW_AXES], strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES];
-  int64_t pads[2 * BERTH__WINDOW_AXES];
-} windows;
-
-static void read_windows(const pass *p, const berth__node *conv, windows *w) {
-  const berth__shape *x = &value_of(p, conv->in[0])->shape, *weight = &value_of(p, conv->in[1])->shape;
-  const berth__window_attrs attrs = berth__conv_window(conv->attrs);
-  w->spatial = x->rank - 2;
-  for (uint32_t k = 0; k < w->spatial; k++) {
-    const berth__window_axis axis = berth__window_axis_of(&attrs, w->spatial, k, x->dim[2 + k], weight->dim[2 + k]);
-    w->kernel[k] = axis.kernel;
-    w->strides[k] = axis.stride;
-    w->dilations[k] = axis.dilation;
-    w->pads[k] = axis.begin;
-    w->pads[w->spatial + k] = axis.end;
-  }
-}
-
 /* [O, C / group, kernel...] as [kernel..., C / group, O], packed; or as [kernel..., O] where every channel has a kernel
  * of its own. */
-static berth_status weight_of(pass *p, const berth__quant_product *q, const windows *w, int64_t group,
+static berth_status weight_of(pass *p, const berth__quant_product *q, const berth__windows *w, int64_t group,
                               bool is_depthwise, berth_value *out, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   berth_dim dims[BERTH_MAX_RANK];
@@ -210,17 +190,14 @@ static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_err
   const berth__shape *weight = &value_of(p, q->weight.bytes)->shape;
   const bool is_depthwise = weight->dim[1] == 1 && weight->dim[0] == group;
   berth_value in[N_OPERANDS];
-  windows w;
+  berth__windows w;
   berth_attr attrs[16];
   uint32_t n = 0;
-  read_windows(p, conv, &w);
+  berth__lower_windows(p->r.graph, conv, &w);
   BERTH__TRY(to_last(p, q->x.bytes, &in[X], err));
   BERTH__TRY(weight_of(p, q, &w, group, is_depthwise, &in[WEIGHT], err));
   BERTH__TRY(operands_of(p, q, in, err));
-  attrs[n++] = berth_attr_ints("kernel", w.kernel, w.spatial);
-  attrs[n++] = berth_attr_ints("strides", w.strides, w.spatial);
-  attrs[n++] = berth_attr_ints("dilations", w.dilations, w.spatial);
-  attrs[n++] = berth_attr_ints("pads", w.pads, 2 * w.spatial);
+  n += berth__windows_attrs(&w, attrs);
   if (!is_depthwise) {
     attrs[n++] = berth_attr_int("channels", q->columns);
     attrs[n++] = berth_attr_int("panel", berth__cpu_isa_used()->panel);
