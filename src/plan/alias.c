@@ -214,8 +214,7 @@ static bool stays_equal(const berth_graph *graph, const berth__node *node, uint3
   return true;
 }
 
-static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out,
-                          uint32_t step) {
+bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out) {
   berth_value in = node->in[operand];
   if (in == BERTH_VALUE_NONE) return false;
   const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
@@ -226,10 +225,15 @@ static bool may_overwrite(const berth__alias *alias, const berth__node *node, ui
   berth_value_kind kind = alias->graph->values[root].kind;
   bool may_die = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
   if (!may_die || !berth__alias_in_arena(alias, root)) return false;
-  if (class->has_output || class->is_prepared || class->death > step + 1 || class->size != bytes_of(alias, out))
-    return false;
+  if (class->has_output || class->is_prepared || class->size != bytes_of(alias, out)) return false;
   berth_tensor tensor = tensor_of(alias, in);
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);
+}
+
+static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out,
+                          uint32_t step) {
+  return berth__alias_may_overwrite(alias, node, operand, out) &&
+         alias->classes[berth__alias_root(alias, node->in[operand], NULL)].death <= step + 1;
 }
 
 static void write_over(berth__alias *alias, berth_value operand, berth_value out, uint32_t step) {
@@ -375,6 +379,7 @@ void berth__alias_free(berth__alias *alias) {
   berth__free(alias->ctx, alias->values);
   berth__free(alias->ctx, alias->classes);
   berth__free(alias->ctx, alias->delta);
+  berth__free(alias->ctx, alias->scratch);
   *alias = (berth__alias){.ctx = alias->ctx};
 }
 
@@ -410,7 +415,9 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
   int64_t now = 0, most = 0;
   for (uint32_t t = 0; t < end; t++) {
     now += alias->delta[t];
-    if (now > most) most = now;
+    uint64_t scratch = alias->scratch != NULL && t < alias->n_steps ? alias->scratch[alias->order[t]] : 0;
+    int64_t here = now + (int64_t)((scratch + align - 1) & ~(align - 1));
+    if (here > most) most = here;
   }
   return (uint64_t)most;
 }

@@ -47,6 +47,7 @@ typedef struct berth__alias {
   bool *is_output;          /* one a value */
   berth__reach *may_stride; /* one a value: what every reader takes */
   int64_t *delta;           /* one a step and one more: room for berth__alias_load */
+  uint64_t *scratch;        /* one a node: what its kernel asks for (berth__alias_scratch); NULL: it is not counted */
   berth__alias_value *values;
   berth__alias_class *classes;
 } berth__alias;
@@ -59,13 +60,23 @@ void berth__alias_free(berth__alias *alias);
 berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset);
 /* Whether a value has bytes in the arena by the flags (its root decides). */
 bool berth__alias_in_arena(const berth__alias *alias, berth_value root);
-/* The largest sum of sizes alive at one step, each rounded up to align: no packing can be smaller. */
+/* Whether the result may be written over this operand, if that has no readers behind the node. */
+bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out);
+/* buffers.c: fills alias->scratch. */
+berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limits, uint32_t n_threads,
+                                  berth_error *err);
+/* The largest sum of sizes alive at one step, each rounded up to align: no packing can be smaller. Scratch is part of
+ * it where it is known. */
 uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard);
 /* Scratch for a loop_end: next values that lie where others are to go are copied through it. */
 uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node);
 
 /* concat.c: embeds the parts of concats where that does not raise the load. */
 void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard);
+/* Whether the parts of a concat lie one after the other in its result, and whether a part is the whole of a root, so
+ * that it can be made there. */
+bool berth__alias_is_joinable(const berth__alias *alias, const berth__node *node);
+bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_value whole);
 /* branches.c: gives what a choose takes from either side the same bytes, where only one of them is ever made. */
 void berth__alias_branches(berth__alias *alias);
 

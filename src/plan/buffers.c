@@ -68,17 +68,18 @@ static void extend_shown(berth_plan *plan) {
   }
 }
 
-/* The call of one step with tensors that have shapes and strides but no data. */
-static void describe_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors, berth_op_call *call) {
+/* The call of one node with tensors that have shapes and strides but no data. */
+static void describe_call(const berth__alias *alias, const berth__node *node, berth_tensor *tensors,
+                          berth_op_call *call) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value != BERTH_VALUE_NONE)
-      tensors[i] = berth__plan_tensor(plan->graph, value, plan->places[value].stride);
+      tensors[i] = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
     else
       memset(&tensors[i], 0, sizeof tensors[i]);
   }
   for (uint32_t i = 0; i < node->n_out; i++)
-    tensors[node->n_in + i] = berth__plan_tensor(plan->graph, node->out[i], plan->places[node->out[i]].stride);
+    tensors[node->n_in + i] = berth__plan_tensor(alias->graph, node->out[i], alias->values[node->out[i]].stride);
   *call = (berth_op_call){.in = tensors,
                           .n_in = node->n_in,
                           .out = tensors + node->n_in,
@@ -88,33 +89,53 @@ static void describe_call(const berth_plan *plan, const berth__node *node, berth
                           .user = berth__op_user(node->op)};
 }
 
-static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, const berth__limits *limits,
-                                berth_error *err) {
+static size_t most_tensors(const berth_graph *graph) {
   size_t most = 0;
-  uint64_t total = 0;
-  for (size_t n = 0; n < plan->graph->n_nodes; n++) {
-    size_t count = (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    size_t count = (size_t)graph->nodes[n].n_in + graph->nodes[n].n_out;
     if (count > most) most = count;
   }
-  berth_tensor *tensors = berth__alloc_array(plan->ctx, most, sizeof *tensors);
-  if (tensors == NULL) return berth__fail_nomem(err, "planning scratch");
+  return most;
+}
+
+static berth_status count_scratch(const berth__alias *alias, uint64_t size, uint64_t *total, const berth__node *node,
+                                  berth_error *err) {
+  if (berth__add_u64(*total, size, total) && *total <= INT64_MAX / 4) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID,
+                     "node '%s' (%s) asks for %llu bytes of scratch, which is more than 61 bits can count",
+                     alias->graph->values[node->out[0]].name, node->op->name, (unsigned long long)size);
+}
+
+berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limits, uint32_t n_threads,
+                                  berth_error *err) {
+  const berth_graph *graph = alias->graph;
+  uint64_t total = 0;
+  berth_status status = BERTH_OK;
+  berth_tensor *tensors = berth__alloc_array(alias->ctx, most_tensors(graph), sizeof *tensors);
+  alias->scratch = berth__alloc_array_zero(alias->ctx, graph->n_nodes, sizeof *alias->scratch);
+  if (tensors == NULL || alias->scratch == NULL) status = berth__fail_nomem(err, "planning scratch");
+  for (size_t n = 0; n < graph->n_nodes && limits->scratch != NULL && status == BERTH_OK; n++) {
+    const berth__node *node = &graph->nodes[n];
+    berth_op_call call;
+    if (alias->values[node->out[0]].is_view) continue;
+    describe_call(alias, node, tensors, &call);
+    alias->scratch[n] = limits->scratch(node->op, &call, n_threads, alias->flags);
+    status = count_scratch(alias, alias->scratch[n], &total, node, err);
+  }
+  berth__free(alias->ctx, tensors);
+  return status;
+}
+
+static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, berth_error *err) {
+  const bool apart = (plan->flags & BERTH_PLAN_NO_REUSE) != 0;
+  uint64_t total = 0;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
-    berth_op_call call;
     plan->scratch[step] = BERTH__NO_BUFFER;
-    if (plan->places[node->out[0]].is_view || limits->scratch == NULL) continue;
-    describe_call(plan, node, tensors, &call);
-    uint64_t size =
-        limits->scratch(node->op, &call, plan->n_threads, plan->flags) + berth__alias_staging(alias, node);
+    uint64_t size = alias->scratch[plan->order[step]] + berth__alias_staging(alias, node);
     if (size == 0) continue;
-    if (!berth__add_u64(total, size, &total) || total > INT64_MAX / 4) {
-      berth__free(plan->ctx, tensors);
-      return berth__fail(err, BERTH_INVALID,
-                         "node '%s' (%s) asks for %llu bytes of scratch, which is more than 61 bits can count",
-                         plan->graph->values[node->out[0]].name, node->op->name, (unsigned long long)size);
-    }
+    BERTH__TRY(count_scratch(alias, size, &total, node, err));
     plan->scratch[step] = (uint32_t)plan->n_buffers;
-    bool apart = (plan->flags & BERTH_PLAN_NO_REUSE) != 0;
     plan->buffers[plan->n_buffers++] = (berth__buffer){.kind = BERTH__BUFFER_SCRATCH,
                                                        .owner = BERTH_VALUE_NONE,
                                                        .step = step,
@@ -122,12 +143,10 @@ static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, con
                                                        .birth = apart ? 0 : step,
                                                        .death = apart ? berth__plan_end(plan->n_steps) : step + 1};
   }
-  berth__free(plan->ctx, tensors);
   return BERTH_OK;
 }
 
-berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, uint64_t guard,
-                                   const berth__limits *limits, berth_error *err) {
+berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, uint64_t guard, berth_error *err) {
   size_t n_values = plan->graph->n_values;
   plan->places = berth__alloc_array_zero(plan->ctx, n_values, sizeof *plan->places);
   plan->buffers = berth__alloc_array(plan->ctx, n_values + plan->n_steps, sizeof *plan->buffers);
@@ -136,5 +155,5 @@ berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, 
   add_roots(plan, alias, guard);
   place_values(plan, alias);
   extend_shown(plan);
-  return add_scratch(plan, alias, limits, err);
+  return add_scratch(plan, alias, err);
 }

@@ -4,9 +4,9 @@
 
 #include "plan/alias.h"
 
-/* Fills plan->places, plan->buffers (no offsets yet) and plan->scratch from what alias decided. */
-berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, uint64_t guard,
-                                   const berth__limits *limits, berth_error *err);
+/* Fills plan->places, plan->buffers (no offsets yet) and plan->scratch from what alias decided; its scratch is
+ * known. */
+berth_status berth__buffers_create(berth_plan *plan, const berth__alias *alias, uint64_t guard, berth_error *err);
 /* A buffer's size with its guard, rounded up: what packing gives it. */
 uint64_t berth__buffer_room(const berth_plan *plan, const berth__buffer *buffer);
 

@@ -3,12 +3,11 @@
 
 #include "base/math.h"
 #include "pass/pass.h"
-#include "plan/alias.h"
 #include "plan/buffers.h"
+#include "plan/draft.h"
 #include "plan/layout.h"
 #include "plan/placement.h"
 #include "plan/prelude.h"
-#include "plan/schedule.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -30,81 +29,10 @@ void berth_plan_destroy(berth_plan *plan) {
   berth__free(plan->ctx, plan);
 }
 
-/* One way to run the graph, measured by its load. */
-typedef struct draft {
-  uint32_t *order;
-  uint32_t n_prelude;
-  berth__alias alias;
-  uint64_t load;
-} draft;
-
-static void draft_free(berth_context *ctx, draft *d) {
-  berth__free(ctx, d->order);
-  berth__alias_free(&d->alias);
-  *d = (draft){.alias = {.ctx = ctx}};
-}
-
-static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_error *err) {
-  uint32_t *room = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *room);
-  if (room == NULL) return berth__fail_nomem(err, "a plan");
-  d->n_prelude = berth__prelude_first(plan->graph, plan->once, d->order, room);
-  berth__free(plan->ctx, room);
-  return BERTH_OK;
-}
-
-static berth_status draft_create(const berth_plan *plan, berth__schedule_rule rule, uint32_t extra_flags,
-                                 uint64_t guard, draft *d, berth_error *err) {
-  berth_context *ctx = plan->ctx;
-  *d = (draft){.alias = {.ctx = ctx}};
-  d->order = berth__alloc_array(ctx, plan->graph->n_nodes, sizeof *d->order);
-  if (d->order == NULL) return berth__fail_nomem(err, "a plan");
-  berth_status status = berth__schedule(plan->graph, rule, d->order, err);
-  if (status == BERTH_OK) status = put_prelude_first(plan, d, err);
-  if (status == BERTH_OK)
-    status = berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, d->n_prelude, err);
-  if (status != BERTH_OK) {
-    draft_free(ctx, d);
-    return status;
-  }
-  berth__alias_concat(&d->alias, plan->align, guard);
-  berth__alias_branches(&d->alias);
-  d->load = berth__alias_load(&d->alias, plan->align, guard);
-  return BERTH_OK;
-}
-
-/* Tries the graph's own order, or else every other one, each with and without strided views (those save copies but keep
- * their root alive), and keeps the one with the smallest load; the first wins a tie. */
-static berth_status best_draft(const berth_plan *plan, berth_order order, uint64_t guard, draft *best,
-                               berth_error *err) {
-  static const uint32_t variants[] = {0, BERTH_PLAN_NO_STRIDED};
-  bool have = false;
-  *best = (draft){.alias = {.ctx = plan->ctx}};
-  for (int rule = 0; rule < BERTH__SCHEDULE_RULES; rule++) {
-    if ((rule == BERTH__SCHEDULE_SOURCE) != (order == BERTH_ORDER_SOURCE)) continue;
-    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
-      draft next;
-      if (variants[i] != 0 && (plan->flags & (variants[i] | BERTH_PLAN_NO_REUSE))) continue;
-      berth_status status = draft_create(plan, (berth__schedule_rule)rule, variants[i], guard, &next, err);
-      if (status != BERTH_OK) {
-        draft_free(plan->ctx, best);
-        return status;
-      }
-      if (have && next.load >= best->load) {
-        draft_free(plan->ctx, &next);
-        continue;
-      }
-      draft_free(plan->ctx, best);
-      *best = next;
-      have = true;
-    }
-  }
-  return BERTH_OK;
-}
-
 /* What the same graph takes when nothing shares bytes. */
 static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint64_t *out, berth_error *err) {
-  draft apart;
-  BERTH__TRY(draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, &apart, err));
+  berth__draft apart;
+  BERTH__TRY(berth__draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, NULL, &apart, err));
   *out = plan->info.weights_size + apart.load;
   for (size_t i = 0; i < plan->n_buffers; i++) {
     if (plan->buffers[i].kind != BERTH__BUFFER_SCRATCH) continue;
@@ -113,23 +41,24 @@ static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint6
     if (node->op->code == BERTH__OP_loop_end) scratch.size = berth__alias_staging(&apart.alias, node);
     *out += berth__buffer_room(plan, &scratch);
   }
-  draft_free(plan->ctx, &apart);
+  berth__draft_free(plan->ctx, &apart);
   return BERTH_OK;
 }
 
 static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, const berth__limits *limits,
                               berth_error *err) {
   uint64_t guard = desc->guard, base = 0;
-  draft best;
+  berth__draft best;
   if (guard == BERTH_GUARD_AUTO) guard = plan->align > BERTH__MIN_GUARD ? plan->align : BERTH__MIN_GUARD;
-  BERTH__TRY(best_draft(plan, desc->order, guard, &best, err));
+  BERTH__TRY(berth__draft_best(plan, desc->order, guard, limits, &best, err));
   plan->order = best.order;
   plan->n_prelude = best.n_prelude;
+  plan->order_bound = best.order_bound;
   best.order = NULL;
   plan->guards = best.alias.guards;
   best.alias.guards = (berth__guards){.count = 0};
-  berth_status status = berth__buffers_create(plan, &best.alias, guard, limits, err);
-  draft_free(plan->ctx, &best);
+  berth_status status = berth__buffers_create(plan, &best.alias, guard, err);
+  berth__draft_free(plan->ctx, &best);
   BERTH__TRY(status);
   BERTH__TRY(berth__layout_apply(plan, desc->layout, &plan->params_size, &base, err));
   plan->info.weights_size = base;
@@ -237,8 +166,10 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
   again.order = BERTH_ORDER_MEMORY;
   BERTH__TRY(build(graph, &again, limits, &other, err));
   bool is_smaller = other->info.arena_size < (*plan)->info.arena_size;
-  berth_plan_destroy(is_smaller ? *plan : other);
-  if (is_smaller) *plan = other;
+  berth_plan *kept = is_smaller ? other : *plan, *dropped = is_smaller ? *plan : other;
+  kept->order_bound = other->order_bound;
+  berth_plan_destroy(dropped);
+  *plan = kept;
   return BERTH_OK;
 }
 

@@ -5,7 +5,8 @@
  * first part is made, so each concat is tried and kept only when the load does not rise. */
 #include "plan/alias.h"
 
-static bool parts_are_contiguous(const berth_graph *graph, const berth__node *node) {
+bool berth__alias_is_joinable(const berth__alias *alias, const berth__node *node) {
+  const berth_graph *graph = alias->graph;
   const berth__shape *shape = &graph->values[node->out[0]].shape;
   int64_t axis = 0;
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
@@ -18,9 +19,7 @@ static bool parts_are_contiguous(const berth_graph *graph, const berth__node *no
   return true;
 }
 
-/* A part moves into the result when it is the whole of a root that nothing else claims, when nothing writes over it
- * behind the concat, and when it is read for the last time before anything writes over the result. */
-static bool may_be_born_inside(const berth__alias *alias, berth_value part, berth_value whole, uint32_t step) {
+bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_value whole) {
   uint64_t offset;
   berth_value root = berth__alias_root(alias, part, &offset);
   const berth__alias_class *from = &alias->classes[root], *to = &alias->classes[whole];
@@ -29,8 +28,14 @@ static bool may_be_born_inside(const berth__alias *alias, berth_value part, bert
   if (from->is_prepared && !to->is_prepared) return false; /* what stays does not lie in what goes */
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
   uint64_t bytes = (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
-  if (!berth__is_contiguous(&tensor) || bytes != from->size) return false;
-  return from->last_write <= step && from->death <= to->first_write;
+  return berth__is_contiguous(&tensor) && bytes == from->size;
+}
+
+/* A part moves into the result when it is the whole of a root that nothing else claims, when nothing writes over it
+ * behind the concat, and when it is read for the last time before anything writes over the result. */
+static bool may_be_born_inside(const berth__alias *alias, berth_value part, berth_value whole, uint32_t step) {
+  const berth__alias_class *from = &alias->classes[berth__alias_root(alias, part, NULL)], *to = &alias->classes[whole];
+  return berth__alias_may_join(alias, part, whole) && from->last_write <= step && from->death <= to->first_write;
 }
 
 static void move_inside(berth__alias *alias, berth_value root, berth_value whole, uint64_t offset) {
@@ -82,7 +87,7 @@ void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard) {
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &alias->graph->nodes[alias->order[step]];
     if (node->op->code != BERTH__OP_concat || alias->values[node->out[0]].parent != node->out[0]) continue;
-    if (!parts_are_contiguous(alias->graph, node)) continue;
+    if (!berth__alias_is_joinable(alias, node)) continue;
     if (!load_is_known) load = berth__alias_load(alias, align, guard);
     load_is_known = true;
     berth__alias_class before = alias->classes[node->out[0]];

@@ -58,6 +58,7 @@ struct berth_plan {
   uint32_t n_prelude; /* of them: steps that run once */
   bool *once;         /* one a node: it is one of them */
   uint32_t *order;
+  uint64_t order_bound; /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
   berth__guards guards; /* steps that are not always needed */
   berth__place *places; /* one a value */
   berth__buffer *buffers;

@@ -1,0 +1,189 @@
+/* Drafts. Every rule gives an order, each is tried with and without strided views (those save copies but keep their
+ * root alive), and the one with the smallest load is the start of a search for a better one (order_search.c). */
+#include "plan/draft.h"
+
+#include "plan/order.h"
+#include "plan/prelude.h"
+
+typedef berth__draft draft;
+
+typedef struct drafter {
+  const berth_plan *plan;
+  const berth__limits *limits;
+  uint64_t guard;
+  draft *best;
+  bool has_best;
+} drafter;
+
+void berth__draft_free(berth_context *ctx, draft *d) {
+  berth__free(ctx, d->order);
+  berth__alias_free(&d->alias);
+  *d = (draft){.alias = {.ctx = ctx}};
+}
+
+static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_error *err) {
+  uint32_t *room = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *room);
+  if (room == NULL) return berth__fail_nomem(err, "a plan");
+  d->n_prelude = berth__prelude_first(plan->graph, plan->once, d->order, room);
+  berth__free(plan->ctx, room);
+  return BERTH_OK;
+}
+
+/* Decides who lies in whose bytes and measures; d->order is there. */
+static berth_status measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard, const berth__limits *limits,
+                            draft *d, berth_error *err) {
+  BERTH__TRY(put_prelude_first(plan, d, err));
+  BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, d->n_prelude, err));
+  berth__alias_concat(&d->alias, plan->align, guard); /* by activations alone: a copy costs time as well */
+  berth__alias_branches(&d->alias);
+  if (limits != NULL) BERTH__TRY(berth__alias_scratch(&d->alias, limits, plan->n_threads, err));
+  d->load = berth__alias_load(&d->alias, plan->align, guard);
+  return BERTH_OK;
+}
+
+berth_status berth__draft_create(const berth_plan *plan, berth__schedule_rule rule, uint32_t extra_flags,
+                                 uint64_t guard, const berth__limits *limits, draft *d, berth_error *err) {
+  *d = (draft){.alias = {.ctx = plan->ctx}};
+  d->order = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *d->order);
+  berth_status status =
+      d->order == NULL ? berth__fail_nomem(err, "a plan") : berth__schedule(plan->graph, rule, d->order, err);
+  if (status == BERTH_OK) status = measure(plan, extra_flags, guard, limits, d, err);
+  if (status != BERTH_OK) berth__draft_free(plan->ctx, d);
+  return status;
+}
+
+/* Keeps the better of the two and frees the other. */
+static void keep_better(drafter *m, draft *next) {
+  if (m->has_best && next->load >= m->best->load) {
+    berth__draft_free(m->plan->ctx, next);
+    return;
+  }
+  berth__draft_free(m->plan->ctx, m->best);
+  *m->best = *next;
+  m->has_best = true;
+}
+
+static const uint32_t variants[] = {0, BERTH_PLAN_NO_STRIDED};
+#define N_VARIANTS (sizeof variants / sizeof variants[0])
+
+static bool is_variant_off(const berth_plan *plan, uint32_t variant) {
+  return variant != 0 && (plan->flags & (variant | BERTH_PLAN_NO_REUSE));
+}
+
+static berth_status try_rules(drafter *m, berth_order order, berth_error *err) {
+  for (int rule = 0; rule < BERTH__SCHEDULE_RULES; rule++) {
+    if ((rule == BERTH__SCHEDULE_SOURCE) != (order == BERTH_ORDER_SOURCE)) continue;
+    for (size_t i = 0; i < N_VARIANTS; i++) {
+      draft next;
+      if (is_variant_off(m->plan, variants[i])) continue;
+      BERTH__TRY(
+          berth__draft_create(m->plan, (berth__schedule_rule)rule, variants[i], m->guard, m->limits, &next, err));
+      keep_better(m, &next);
+    }
+  }
+  return BERTH_OK;
+}
+
+/* ---- The search ---- */
+
+/* Takes a draft's order with it, or frees it. */
+static berth_status try_order(drafter *m, uint32_t *order, uint32_t extra_flags, berth_error *err) {
+  draft next = {.order = order, .alias = {.ctx = m->plan->ctx}};
+  berth_status status = measure(m->plan, extra_flags, m->guard, m->limits, &next, err);
+  if (status == BERTH_OK)
+    keep_better(m, &next);
+  else
+    berth__draft_free(m->plan->ctx, &next);
+  return status;
+}
+
+static berth_status search_model(drafter *m, const berth__order_model *model, uint32_t extra_flags, uint64_t *bound,
+                                 berth_error *err) {
+  berth__order_result found;
+  const size_t n = m->plan->graph->n_nodes;
+  uint32_t *order = berth__alloc_array(m->plan->ctx, n, sizeof *order);
+  if (order == NULL) return berth__fail_nomem(err, "ordering");
+  memcpy(order, m->best->order, n * sizeof *order);
+  berth_status status = berth__order_search(model, order, &found, err);
+  *bound = model->is_exact ? found.bound : 0;
+  if (status == BERTH_OK && memcmp(order, m->best->order, n * sizeof *order) != 0)
+    return try_order(m, order, extra_flags, err);
+  berth__free(m->plan->ctx, order);
+  return status;
+}
+
+static berth_status search_alias(drafter *m, const berth__alias *alias, uint32_t extra_flags, uint64_t *bound,
+                                 berth_error *err) {
+  const berth_plan *plan = m->plan;
+  berth__order_rules rules = {
+      .align = plan->align, .guard = m->guard, .in_place = !(plan->flags & BERTH_PLAN_NO_INPLACE)};
+  bool has_joins = false;
+  for (int joins = 0; joins <= (has_joins ? 1 : 0); joins++) {
+    berth__order_model model;
+    rules.joins = joins != 0;
+    BERTH__TRY(berth__order_model_create(&model, alias, plan->once, &rules, err));
+    has_joins = model.has_joins && !(plan->flags & BERTH_PLAN_NO_CONCAT);
+    if (has_joins) model.is_exact = false;
+    berth_status status = search_model(m, &model, extra_flags, bound, err);
+    berth__order_model_free(&model);
+    BERTH__TRY(status);
+  }
+  return BERTH_OK;
+}
+
+static uint32_t count_views(const berth__alias *alias) {
+  uint32_t n = 0;
+  for (size_t v = 0; v < alias->graph->n_values; v++) n += alias->values[v].is_view;
+  return n;
+}
+
+static berth_status search_variant(drafter *m, uint32_t extra_flags, uint32_t *n_views, uint64_t *bound,
+                                   berth_error *err) {
+  const berth_plan *plan = m->plan;
+  const uint32_t flags = plan->flags | extra_flags | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT, before = *n_views;
+  berth__alias alias;
+  uint32_t *order = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *order);
+  if (order == NULL) return berth__fail_nomem(err, "ordering");
+  memcpy(order, m->best->order, plan->graph->n_nodes * sizeof *order); /* the best one may change meanwhile */
+  berth_status status = berth__alias_create(&alias, plan->graph, flags, order, m->best->n_prelude, err);
+  if (status == BERTH_OK) {
+    *n_views = count_views(&alias);
+    if (*n_views != before) { /* otherwise no view is strided, and both variants are the same */
+      status = berth__alias_scratch(&alias, m->limits, plan->n_threads, err);
+      if (status == BERTH_OK) status = search_alias(m, &alias, extra_flags, bound, err);
+    }
+    berth__alias_free(&alias);
+  }
+  berth__free(plan->ctx, order);
+  return status;
+}
+
+static bool may_be_reordered(const berth_plan *plan) {
+  for (size_t n = 0; n < plan->graph->n_nodes; n++)
+    if (plan->graph->nodes[n].op->family->is_loop) return false;
+  return plan->graph->n_nodes > 2 && !(plan->flags & BERTH_PLAN_NO_REUSE);
+}
+
+static berth_status search(drafter *m, berth_error *err) {
+  uint32_t n_views = UINT32_MAX;
+  uint64_t least = UINT64_MAX;
+  if (!may_be_reordered(m->plan)) return BERTH_OK;
+  for (size_t i = 0; i < N_VARIANTS; i++) {
+    uint64_t bound = UINT64_MAX;
+    if (is_variant_off(m->plan, variants[i])) continue;
+    BERTH__TRY(search_variant(m, variants[i], &n_views, &bound, err));
+    if (bound < least) least = bound;
+  }
+  m->best->order_bound = least;
+  return BERTH_OK;
+}
+
+berth_status berth__draft_best(const berth_plan *plan, berth_order order, uint64_t guard, const berth__limits *limits,
+                               draft *best, berth_error *err) {
+  drafter m = {.plan = plan, .limits = limits, .guard = guard, .best = best};
+  *best = (draft){.alias = {.ctx = plan->ctx}};
+  berth_status status = try_rules(&m, order, err);
+  if (status == BERTH_OK && order == BERTH_ORDER_MEMORY) status = search(&m, err);
+  if (status != BERTH_OK) berth__draft_free(plan->ctx, best);
+  return status;
+}

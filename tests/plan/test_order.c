@@ -1,0 +1,194 @@
+/* The search for an order: measured against the planner, and against all orders there are. */
+#include "plan/order.h"
+
+#include <stdlib.h>
+
+#include "plan/draft.h"
+#include "plan/planning.h"
+
+#define ALIGN 64u
+#define MOST_NODES 64u
+
+static const bool never[MOST_NODES];
+
+static berth__alias alias_of(const berth_graph *graph, uint32_t flags, const uint32_t *order) {
+  berth__alias alias;
+  berth_error err;
+  TEST_OK(berth__alias_create(&alias, graph, flags, order, 0, &err));
+  return alias;
+}
+
+/* What the planner says of an order. */
+static uint64_t load_of(const berth_graph *graph, uint32_t flags, const uint32_t *order) {
+  berth__alias alias = alias_of(graph, flags, order);
+  berth__alias_concat(&alias, ALIGN, 0);
+  uint64_t load = berth__alias_load(&alias, ALIGN, 0);
+  berth__alias_free(&alias);
+  return load;
+}
+
+static berth__order_model model_of(const berth_graph *graph, uint32_t flags, bool joins) {
+  berth__order_model model;
+  berth_error err;
+  uint32_t order[MOST_NODES];
+  for (uint32_t i = 0; i < graph->n_nodes; i++) order[i] = i;
+  berth__alias alias = alias_of(graph, flags | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT, order);
+  const berth__order_rules rules = {
+      .align = ALIGN, .in_place = !(flags & BERTH_PLAN_NO_INPLACE), .joins = joins};
+  TEST_OK(berth__order_model_create(&model, &alias, never, &rules, &err));
+  berth__alias_free(&alias);
+  return model;
+}
+
+static uint64_t measure(const berth__order_model *model, const uint32_t *order) {
+  uint32_t left[4 * MOST_NODES];
+  uint64_t cost[MOST_NODES], alive[MOST_NODES + 1];
+  return berth__order_measure(model, order, left, (berth__order_load){cost, alive});
+}
+
+/* ---- Random graphs that are small ---- */
+
+static berth_value add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in, const berth_attr *attrs,
+                       size_t n_attrs) {
+  berth_error err;
+  berth_value out;
+  TEST_OK(berth_graph_add(graph, op, in, n_in, attrs, n_attrs, &out, 1, &err));
+  return out;
+}
+
+/* Rows of 16 floats, up to eight of them; every node is one that the planner treats in a way of its own. */
+static berth_value add_random(berth_graph *graph, const berth_value *from, uint32_t n, uint64_t *random) {
+  berth_error err;
+  const berth_value x = from[test_random(random) % n], y = from[test_random(random) % n];
+  berth_value_info a, b;
+  TEST_OK(berth_graph_value(graph, x, &a, &err));
+  TEST_OK(berth_graph_value(graph, y, &b, &err));
+  const int64_t rows = a.shape.dim[0].extent, axis = 0, one = 1, keep = rows > 1 ? rows / 2 : 1;
+  const berth_value pair[] = {x, y};
+  const berth_attr sums[] = {berth_attr_ints("axes", &axis, 1), berth_attr_int("keepdims", one)};
+  const int64_t start = 0;
+  const berth_attr cuts[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &start, 1),
+                             berth_attr_ints("ends", &keep, 1)};
+  switch (test_random(random) % 7) {
+    case 0: return add(graph, "tanh", &x, 1, NULL, 0);
+    case 1: return add(graph, "reduce_sum", &x, 1, sums, 2);
+    case 2: return add(graph, "narrow", &x, 1, cuts, 3); /* a view */
+    case 3:
+    case 4:
+      if (rows == b.shape.dim[0].extent || rows == 1 || b.shape.dim[0].extent == 1)
+        return add(graph, "add", pair, 2, NULL, 0);
+      return add(graph, "softmax", &x, 1, NULL, 0);
+    case 5:
+      if (rows + b.shape.dim[0].extent <= 8) {
+        const int64_t repeats[] = {2, 1};
+        const berth_attr attr = berth_attr_ints("repeats", repeats, 2);
+        return add(graph, "tile", &x, 1, &attr, 1);
+      }
+      return add(graph, "exp", &x, 1, NULL, 0);
+    default: return add(graph, "cumsum", &x, 1, NULL, 0);
+  }
+}
+
+static berth_graph *small_graph(berth_context *ctx, uint64_t seed, uint32_t n_nodes) {
+  berth_graph *graph;
+  berth_error err;
+  berth_value values[MOST_NODES + 2];
+  uint64_t random = seed;
+  uint32_t n = 0;
+  TEST_OK(berth_graph_create(ctx, "small", &graph, &err));
+  TEST_OK(berth_graph_input(graph, "a", BERTH_F32, BERTH_SHAPE(4, 16), &values[n++], &err));
+  TEST_OK(berth_graph_input(graph, "b", BERTH_F32, BERTH_SHAPE(1, 16), &values[n++], &err));
+  values[n] = add(graph, "add", values, 2, NULL, 0); /* an input that nobody reads is there at the first step alone */
+  n++;
+  while (n < n_nodes + 2) {
+    const uint32_t back = test_random(&random) % 3 == 0 ? n : (n < 4 ? n : 4); /* mostly of the last ones */
+    values[n] = add_random(graph, values + n - back, back, &random);
+    n++;
+  }
+  TEST_OK(berth_graph_output(graph, "last", values[n - 1], &err));
+  if (test_random(&random) % 2) TEST_OK(berth_graph_output(graph, "other", values[2 + test_random(&random) % n_nodes], &err));
+  return graph;
+}
+
+static uint32_t random_flags(uint64_t *random) {
+  static const uint32_t flags[] = {BERTH_PLAN_INPUTS_DIE, BERTH_PLAN_NO_INPLACE, BERTH_PLAN_NO_STRIDED,
+                                   BERTH_PLAN_INPUTS_OUTSIDE};
+  uint32_t set = 0;
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    if (test_random(random) % (i == 0 ? 2 : 4) == 0) set |= flags[i];
+  return set;
+}
+
+/* ---- All orders ---- */
+
+typedef struct all_orders {
+  const berth_graph *graph;
+  uint32_t flags;
+  uint32_t order[MOST_NODES];
+  bool is_done[MOST_NODES];
+  uint64_t least;
+  uint32_t n_orders;
+} all_orders;
+
+static bool is_ready(const all_orders *all, uint32_t node) {
+  const berth__node *n = &all->graph->nodes[node];
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const berth__value *value = &all->graph->values[n->in[i]];
+    if (value->kind == BERTH_VALUE_NODE && !all->is_done[value->node]) return false;
+  }
+  return true;
+}
+
+#define MOST_ORDERS 4000u
+
+static void try_all(all_orders *all, uint32_t depth) {
+  if (depth == all->graph->n_nodes) {
+    uint64_t load = load_of(all->graph, all->flags, all->order);
+    if (load < all->least) all->least = load;
+    all->n_orders++;
+    return;
+  }
+  for (uint32_t n = 0; n < all->graph->n_nodes && all->n_orders < MOST_ORDERS; n++) {
+    if (all->is_done[n] || !is_ready(all, n)) continue;
+    all->is_done[n] = true;
+    all->order[depth] = n;
+    try_all(all, depth + 1);
+    all->is_done[n] = false;
+  }
+}
+
+/* The result of the search is the best of all orders, as the planner measures them, and it is known to be. */
+static void test_exact(void **state) {
+  fixture *f = *state;
+  uint32_t n_compared = 0;
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    uint64_t random = seed * 7919;
+    berth_graph *graph = small_graph(f->ctx, seed, 4 + (uint32_t)(test_random(&random) % 7));
+    all_orders all = {.graph = graph, .flags = random_flags(&random), .least = UINT64_MAX};
+    berth_error err;
+    try_all(&all, 0);
+    if (all.n_orders < MOST_ORDERS) {
+      berth__order_model model = model_of(graph, all.flags, false);
+      berth__order_result result;
+      uint32_t order[MOST_NODES];
+      for (uint32_t i = 0; i < graph->n_nodes; i++) order[i] = i;
+      assert_true(model.is_exact);
+      TEST_OK(berth__order_search(&model, order, &result, &err));
+      assert_int_equal(result.needs, all.least);
+      assert_int_equal(result.bound, all.least);
+      assert_int_equal(load_of(graph, all.flags, order), all.least);
+      berth__order_model_free(&model);
+      n_compared++;
+    }
+    berth_graph_destroy(graph);
+  }
+  assert_true(n_compared > 150);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      PLAN_TEST(test_exact),
+  };
+  (void)measure;
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
