@@ -457,7 +457,7 @@ typedef struct berth_plan_desc {
   berth_order order;
   uint32_t n_threads;    /* workers that need scratch; 0: the context's */
   uint64_t effort;       /* search steps for the packer; 0: its default */
-  uint64_t budget;       /* fail unless the arena is at most this large; 0: no limit */
+  uint64_t budget;       /* the arena is at most this large, whatever that costs, or planning fails; 0: no limit */
   const char *device;    /* whose limits to plan for; NULL: "cpu" */
   const berth_dim *dims; /* named dimensions */
   size_t n_dims;
@@ -482,6 +482,11 @@ typedef struct berth_plan_info {
   int optimal;                      /* proven: no smaller arena for these buffers */
   uint32_t n_values, n_buffers, n_steps;
   uint64_t pack_nodes; /* search effort spent */
+  int order_optimal;   /* proven: no other order of the nodes has a smaller arena */
+  /* What a budget took, beside another order. */
+  uint32_t n_recomputed; /* nodes that are run once more, so that their results need not be kept */
+  uint32_t n_split;      /* groups of nodes that are run for a slice of their rows at a time */
+  uint32_t n_slices;     /* of all groups together */
 } berth_plan_info;
 
 #define BERTH_OFFSET_NONE UINT64_MAX

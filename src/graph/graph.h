@@ -134,6 +134,9 @@ void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark);
 /* A copy with the same numbers; constants and weights are shared. */
 berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err);
 
+/* duplicate.c: the same of a graph that was rewritten, where nodes do not stand in the order of their values. */
+berth_status berth__graph_duplicate(const berth_graph *graph, berth_graph **out, berth_error *err);
+
 berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t size); /* data NULL: not filled */
 void berth__blob_retain(berth__blob *blob);
 void berth__blob_release(berth__blob *blob); /* NULL is fine */

@@ -57,7 +57,7 @@ berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err
   return BERTH_OK;
 }
 
-static void choose_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
+void berth__rewrite_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
   uint32_t other, number = 1;
   snprintf(name, size, "%.180s%s", graph->values[base].name, suffix);
   while (berth__map_get(&graph->value_names, name, &other))
@@ -69,7 +69,7 @@ berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const bert
                                 berth_value *out, berth_error *err) {
   char name[256];
   const char *names[] = {name};
-  choose_name(r->graph, base, suffix, name, sizeof name);
+  berth__rewrite_name(r->graph, base, suffix, name, sizeof name);
   return berth__graph_add_op(r->graph, berth__op_builtin(op), in, n_in, attrs, n_attrs, names, out, 1, err);
 }
 

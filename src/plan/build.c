@@ -3,6 +3,7 @@
 
 #include "base/math.h"
 #include "pass/pass.h"
+#include "plan/budget.h"
 #include "plan/buffers.h"
 #include "plan/draft.h"
 #include "plan/layout.h"
@@ -112,11 +113,11 @@ static bool has_bounds(const berth_graph *graph) {
 }
 
 /* The passes that every device likes, then the device's own. */
-static berth_status improve(berth_plan *plan, const berth__limits *limits, berth_error *err) {
-  BERTH__TRY(berth__pass_all(plan->graph, err));
-  if (limits->lower == NULL || (plan->flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
-  if (has_loops(plan->graph) || has_bounds(plan->graph)) return BERTH_OK;
-  return limits->lower(plan->graph, plan->flags, err);
+static berth_status improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
+  BERTH__TRY(berth__pass_all(graph, err));
+  if (limits->lower == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
+  if (has_loops(graph) || has_bounds(graph)) return BERTH_OK;
+  return limits->lower(graph, flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
@@ -128,24 +129,22 @@ static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, 
   return BERTH_OK;
 }
 
-static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
-                          berth_plan **out, berth_error *err) {
+berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,
+                               berth_plan **out, berth_error *err) {
   *out = NULL;
-  if (graph->n_outputs == 0)
-    return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
-  berth_plan *plan = berth__alloc_zero(graph->ctx, sizeof *plan);
-  if (plan == NULL) return berth__fail_nomem(err, "a plan");
-  plan->ctx = graph->ctx;
+  berth_plan *plan = berth__alloc_zero(bound->ctx, sizeof *plan);
+  if (plan == NULL) {
+    berth_graph_destroy(bound);
+    return berth__fail_nomem(err, "a plan");
+  }
+  plan->ctx = bound->ctx;
+  plan->graph = bound;
   plan->flags = desc->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
-  plan->n_threads = desc->n_threads != 0 ? desc->n_threads : graph->ctx->n_threads;
-  berth_status status = berth_graph_bind(graph, desc->dims, desc->n_dims, &plan->graph, err);
-  if (status == BERTH_OK && !(plan->flags & BERTH_PLAN_NO_PASSES)) status = improve(plan, limits, err);
-  if (status == BERTH_OK) status = mark_prelude(plan, limits, err);
-  if (status == BERTH_OK) {
-    plan->n_steps = (uint32_t)plan->graph->n_nodes;
-    status = fill_plan(plan, desc, limits, err);
-  }
+  plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
+  plan->n_steps = (uint32_t)bound->n_nodes;
+  berth_status status = mark_prelude(plan, limits, err);
+  if (status == BERTH_OK) status = fill_plan(plan, desc, limits, err);
 #ifndef NDEBUG
   if (status == BERTH_OK) status = berth_plan_check(plan, err);
 #endif
@@ -155,6 +154,19 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   }
   *out = plan;
   return BERTH_OK;
+}
+
+static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                          berth_plan **out, berth_error *err) {
+  berth_graph *bound;
+  *out = NULL;
+  if (graph->n_outputs == 0)
+    return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
+  BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
+  berth_status status = desc->flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, desc->flags, limits, err);
+  if (status == BERTH_OK) return berth__plan_bound(bound, desc, limits, out, err);
+  berth_graph_destroy(bound);
+  return status;
 }
 
 /* The other orders as well: the smaller plan stays, the first on a tie. The loads alone do not tell, since packing and
@@ -173,15 +185,10 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
   return BERTH_OK;
 }
 
-static berth_status check_budget(const berth_plan *plan, uint64_t budget, berth_error *err) {
-  const berth_plan_info *info = &plan->info;
-  if (budget == 0 || info->arena_size <= budget) return BERTH_OK;
-  return berth__fail(err, BERTH_INFEASIBLE,
-                     "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, activations %llu, "
-                     "scratch %llu)",
-                     (unsigned long long)budget, (unsigned long long)info->arena_size,
-                     (unsigned long long)info->weights_size, (unsigned long long)info->activations_size,
-                     (unsigned long long)info->scratch_size);
+/* What is alive at the fullest step bounds every packing from below. */
+static void note_order(berth_plan *plan) {
+  berth_plan_info *info = &plan->info;
+  info->order_optimal = plan->order_bound != 0 && info->arena_size - info->weights_size <= plan->order_bound;
 }
 
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
@@ -195,7 +202,9 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   bool is_over = desc->budget != 0 && plan->info.arena_size > desc->budget;
   berth_status status = BERTH_OK;
   if (desc->order == BERTH_ORDER_MEMORY || is_over) status = reorder(graph, desc, limits, &plan, err);
-  if (status == BERTH_OK) status = check_budget(plan, desc->budget, err);
+  if (status == BERTH_OK) note_order(plan);
+  if (status == BERTH_OK && desc->budget != 0 && plan->info.arena_size > desc->budget)
+    status = berth__budget_meet(&plan, desc, limits, err);
   if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
     status =
         berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",

@@ -83,4 +83,9 @@ berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, con
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err);
 
+/* The same for a graph that is bound and rewritten, in one order alone and whatever the budget is. Takes the graph, also
+ * when it fails. */
+berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,
+                               berth_plan **out, berth_error *err);
+
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "bounds.h"
+#include "budget.h"
 #include "cmd.h"
 #include "format.h"
 #include "inputs.h"
@@ -27,7 +28,8 @@ static const arg_option options[] = {
     {"order", 0, ARG_TEXT, "source|memory", "node order: as given, or where it is smaller another (memory)",
      FIELD(order), 0, 0},
     {"effort", 0, ARG_COUNT, "N", "search steps for the packer (0: its default)", FIELD(effort), 0, 0},
-    {"budget", 0, ARG_BYTES, "BYTES", "fail unless the arena is at most this large; 64K, 2M", FIELD(budget), 1, 0},
+    {"budget", 0, ARG_BYTES, "BYTES", "an arena of at most this, also by recomputing and splitting; 64K, 2M",
+     FIELD(budget), 1, 0},
     {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
     {"no-inplace", 0, ARG_FLAG, NULL, "let no output take the place of a dying operand", FIELD(no_inplace), 0, 0},
     {"keep-inputs", 0, ARG_FLAG, NULL, "keep inputs throughout, for runs that do not write them anew",
@@ -85,6 +87,21 @@ static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
   return desc;
 }
 
+/* What the budget costs, against the same plan without one. */
+static int price_budget(const plan_options *wanted, const model *m, const berth_plan *plan, double *extra_flops) {
+  berth_plan_desc desc = describe(wanted, &m->dims);
+  berth_error err = {BERTH_OK, ""};
+  berth_plan *without = NULL;
+  berth_plan_info info = berth_plan_get_info(plan);
+  *extra_flops = 0;
+  if (info.n_recomputed == 0 && info.n_split == 0) return CLI_OK;
+  desc.budget = 0;
+  if (berth_plan_create(m->graph, &desc, &without, &err) != BERTH_OK) return cli_report(&err);
+  *extra_flops = budget_extra_flops(plan, without);
+  berth_plan_destroy(without);
+  return CLI_OK;
+}
+
 typedef struct report {
   const berth_plan *plan;
   berth_report_kind kind;
@@ -108,7 +125,14 @@ static int write_files(const plan_options *wanted, const berth_plan *plan) {
   return code;
 }
 
-static int print_json(const plan_options *wanted, const berth_plan *plan, const dims *bound, double ms) {
+/* What there is to say of a plan. */
+typedef struct result {
+  const berth_plan *plan;
+  double ms, extra_flops;
+} result;
+
+static int print_json(const plan_options *wanted, const result *made, const dims *bound) {
+  const berth_plan *plan = made->plan;
   berth_plan_info plan_info = berth_plan_get_info(plan), *info = &plan_info;
   json out = JSON_INIT;
   json_open_object(&out, NULL);
@@ -120,11 +144,13 @@ static int print_json(const plan_options *wanted, const berth_plan *plan, const 
   json_uint(&out, "total_unshared", info->total_unshared);
   json_uint(&out, "saved", info->saved);
   json_bool(&out, "optimal", info->optimal != 0);
+  json_bool(&out, "order_optimal", info->order_optimal != 0);
   json_uint(&out, "n_values", info->n_values);
   json_uint(&out, "n_buffers", info->n_buffers);
   json_uint(&out, "n_steps", info->n_steps);
   json_uint(&out, "pack_nodes", info->pack_nodes);
-  json_double(&out, "plan_ms", ms);
+  json_double(&out, "plan_ms", made->ms);
+  if (wanted->budget != 0) budget_write_json(plan, wanted->budget, made->extra_flops, &out);
   json_string(&out, "device", model_device(&wanted->model));
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
@@ -132,11 +158,14 @@ static int print_json(const plan_options *wanted, const berth_plan *plan, const 
   return json_print(&out);
 }
 
-static int print_text(const model *m, const berth_plan *plan, double ms) {
+static int print_text(const plan_options *wanted, const model *m, const result *made) {
+  const berth_plan *plan = made->plan;
   berth_plan_info info = berth_plan_get_info(plan);
   printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
-         info.n_steps, info.n_values, info.n_buffers, ms);
+         info.n_steps, info.n_values, info.n_buffers, made->ms);
   format_memory(&info);
+  if (info.order_optimal) printf("order: no other order of the nodes needs less (proven)\n");
+  if (wanted->budget != 0) budget_print(plan, made->extra_flops);
   bounds_print(berth_plan_graph(plan), "bound: output ");
   return loadchart_print(plan);
 }
@@ -155,9 +184,10 @@ static int plan_model(const plan_options *wanted, model *m) {
   berth_plan_desc desc = describe(wanted, &m->dims);
   double start = cli_now_ms();
   if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
-  double ms = cli_now_ms() - start;
-  int code = write_files(wanted, plan);
-  if (code == CLI_OK) code = wanted->json ? print_json(wanted, plan, &m->dims, ms) : print_text(m, plan, ms);
+  result made = {.plan = plan, .ms = cli_now_ms() - start};
+  int code = price_budget(wanted, m, plan, &made.extra_flops);
+  if (code == CLI_OK) code = write_files(wanted, plan);
+  if (code == CLI_OK) code = wanted->json ? print_json(wanted, &made, &m->dims) : print_text(wanted, m, &made);
   if (code == CLI_OK && !wanted->json) print_written(wanted);
   berth_plan_destroy(plan);
   return code;

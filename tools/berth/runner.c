@@ -51,6 +51,7 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   desc.device = r->device;
   desc.plan = &plan;
   bool is_first = r->session == NULL;
+  if (is_first) plan.budget = r->budget;
   double start = cli_now_ms();
   if (berth_session_create(r->model.graph, &desc, out, &err) != BERTH_OK) return inputs_explain(r->model.graph, &err);
   if (is_first) r->compile_ms = cli_now_ms() - start;
@@ -81,6 +82,7 @@ int runner_session(runner *r, uint32_t session_flags, uint32_t plan_flags, berth
 int runner_open(const model_options *options, const runner_options *more, runner *out) {
   memset(out, 0, sizeof(*out));
   out->random_weights = more->random_weights;
+  out->budget = more->budget;
   out->device = options->device;
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);

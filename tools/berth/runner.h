@@ -8,10 +8,20 @@
 typedef struct runner_options {
   arg_list inputs;
   bool random_weights;
+  uint64_t budget;
 } runner_options;
 
 #define RUNNER_OPTION_ROWS(type)                                                                    \
-  INPUT_OPTION_ROW(offsetof(type, runner.inputs)), {                                                \
+  INPUT_OPTION_ROW(offsetof(type, runner.inputs)),                                                  \
+      {"budget",                                                                                    \
+       0,                                                                                           \
+       ARG_BYTES,                                                                                   \
+       "BYTES",                                                                                     \
+       "an arena of at most this, also by recomputing and splitting; 64K, 2M",                      \
+       offsetof(type, runner.budget),                                                               \
+       1,                                                                                           \
+       0},                                                                                          \
+  {                                                                                                 \
     "random-weights", 0, ARG_FLAG, NULL, "fill weights that are missing with pseudo-random values", \
         offsetof(type, runner.random_weights), 0, 0                                                 \
   }
@@ -27,6 +37,7 @@ typedef struct runner {
   berth_session *session;
   double compile_ms; /* of that session */
   bool random_weights;
+  uint64_t budget; /* of that session; 0: none */
   const char *device;
 } runner;
 

@@ -1,0 +1,220 @@
+/* Plans, looks at the fullest step, tries what could help there, and keeps what does; until the budget is met or
+ * nothing helps any more. The order of the nodes is part of the graph here: what is added stands where it is needed. */
+#include "plan/budget.h"
+
+#include <stdio.h>
+
+#include "plan/buffers.h"
+
+#define MOST_ROUNDS 200u
+#define MOST_VALUES 6u
+#define MOST_GROUPS 4u
+#define MOST_SLICES 64u
+
+typedef struct budgeter {
+  berth_plan_desc desc; /* in the graph's own order */
+  const berth__limits *limits;
+  berth_plan *plan;
+  uint64_t target; /* bytes beside the weights */
+  uint64_t *load;  /* one a step of the plan */
+  size_t load_capacity;
+  uint64_t full; /* the largest of them */
+  uint32_t step; /* where */
+} budgeter;
+
+/* A plan that was tried. */
+typedef struct trial {
+  berth_plan *plan;
+  uint64_t here; /* the fullest of the steps that have changed */
+} trial;
+
+/* ---- What is alive when ---- */
+
+static berth_status reserve_load(budgeter *b, const berth_plan *plan, berth_error *err) {
+  return BERTH__RESERVE(plan->ctx, b->load, b->load_capacity, (size_t)berth__plan_end(plan->n_steps) + 1, err);
+}
+
+static bool is_weight(const berth__buffer *buffer) {
+  return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_CONSTANT ||
+         buffer->kind == BERTH__BUFFER_PREPARED;
+}
+
+static berth_status measure(budgeter *b, const berth_plan *plan, berth_error *err) {
+  const uint32_t end = berth__plan_end(plan->n_steps);
+  BERTH__TRY(reserve_load(b, plan, err));
+  memset(b->load, 0, ((size_t)end + 1) * sizeof *b->load);
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    const berth__buffer *buffer = &plan->buffers[i];
+    if (is_weight(buffer)) continue;
+    b->load[buffer->birth] += berth__buffer_room(plan, buffer); /* differences: they wrap, and their sums are right */
+    b->load[buffer->death] -= berth__buffer_room(plan, buffer);
+  }
+  b->full = 0;
+  b->step = 0;
+  for (uint32_t step = 0; step < end; step++) {
+    if (step != 0) b->load[step] += b->load[step - 1];
+    if (b->load[step] > b->full) {
+      b->full = b->load[step];
+      b->step = step;
+    }
+  }
+  return BERTH_OK;
+}
+
+/* ---- Trying ---- */
+
+/* The fullest of the steps that are new in `plan`, or that make one of the two values. */
+static uint64_t fullest_here(const budgeter *b, const berth_plan *plan, berth_value at, berth_value exit) {
+  uint64_t most = 0;
+  for (uint32_t step = 0; step < plan->n_steps; step++) {
+    const berth_value out = plan->graph->nodes[plan->order[step]].out[0];
+    const bool is_here = out >= b->plan->graph->n_values || out == at || out == exit;
+    if (is_here && b->load[step] > most) most = b->load[step];
+  }
+  return most;
+}
+
+/* Plans the graph, which it takes, and keeps the plan in *best where it is better than that. */
+static berth_status try_graph(budgeter *b, berth_graph *graph, berth_value exit, trial *best, bool *is_better,
+                              berth_error *err) {
+  const uint64_t full = b->full;
+  const uint32_t step = b->step;
+  const berth_value at = b->plan->graph->nodes[b->plan->order[step]].out[0];
+  trial next;
+  *is_better = false;
+  BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &next.plan, err));
+  berth_status status = measure(b, next.plan, err);
+  if (status == BERTH_OK) {
+    next.here = fullest_here(b, next.plan, at, exit);
+    *is_better = b->full <= full && next.here < full && (best->plan == NULL || next.here < best->here);
+  }
+  b->full = full;
+  b->step = step;
+  if (*is_better) {
+    berth_plan_destroy(best->plan);
+    *best = next;
+  } else {
+    berth_plan_destroy(next.plan);
+  }
+  return status;
+}
+
+static berth_status try_recomputing(budgeter *b, trial *best, berth_error *err) {
+  berth_value roots[MOST_VALUES];
+  const uint32_t n = berth__recompute_candidates(b->plan, b->step, roots, MOST_VALUES);
+  for (uint32_t i = 0; i < n; i++) {
+    for (int deep = 0; deep <= 1; deep++) {
+      berth_graph *graph;
+      uint32_t n_added;
+      bool is_better;
+      BERTH__TRY(berth__recompute(b->plan, b->step, roots[i], deep != 0, &graph, &n_added, err));
+      if (graph == NULL) continue;
+      BERTH__TRY(try_graph(b, graph, BERTH_VALUE_NONE, best, &is_better, err));
+      if (!is_better) continue;
+      best->plan->info.n_recomputed = b->plan->info.n_recomputed + n_added;
+      best->plan->info.n_split = b->plan->info.n_split;
+      best->plan->info.n_slices = b->plan->info.n_slices;
+    }
+    if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
+  }
+  return BERTH_OK;
+}
+
+/* More and more slices, as long as that helps and is needed. */
+static berth_status try_group(budgeter *b, const berth__split_group *group, trial *best, berth_error *err) {
+  const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
+  const int64_t extent = b->plan->graph->values[exit].shape.dim[group->axis];
+  for (uint32_t n = 2; n <= MOST_SLICES && n <= extent; n *= 2) {
+    berth_graph *graph;
+    bool is_better;
+    BERTH__TRY(berth__split(b->plan, group, n, &graph, err));
+    BERTH__TRY(try_graph(b, graph, exit, best, &is_better, err));
+    if (!is_better && n > 2) return BERTH_OK;
+    if (!is_better) continue;
+    best->plan->info.n_recomputed = b->plan->info.n_recomputed;
+    best->plan->info.n_split = b->plan->info.n_split + 1;
+    best->plan->info.n_slices = b->plan->info.n_slices + n;
+    if (best->here <= b->target) return BERTH_OK;
+  }
+  return BERTH_OK;
+}
+
+static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
+  berth__split_group groups[MOST_GROUPS];
+  uint32_t n;
+  BERTH__TRY(berth__split_candidates(b->plan, b->step, MOST_GROUPS, groups, &n, err));
+  for (uint32_t i = 0; i < n; i++) {
+    BERTH__TRY(try_group(b, &groups[i], best, err));
+    if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
+  }
+  return BERTH_OK;
+}
+
+/* Recomputing costs time, splitting mostly little of it: but what is enough is taken first. */
+static berth_status improve(budgeter *b, bool *is_better, berth_error *err) {
+  trial best = {0};
+  berth_status status = measure(b, b->plan, err);
+  if (status == BERTH_OK) status = try_splitting(b, &best, err);
+  if (status == BERTH_OK && (best.plan == NULL || best.here > b->target)) status = try_recomputing(b, &best, err);
+  *is_better = status == BERTH_OK && best.plan != NULL;
+  if (!*is_better) {
+    berth_plan_destroy(best.plan);
+    return status;
+  }
+  berth_plan_destroy(b->plan);
+  b->plan = best.plan;
+  return BERTH_OK;
+}
+
+static bool may_be_rewritten(const berth_plan *plan) {
+  for (size_t n = 0; n < plan->graph->n_nodes; n++)
+    if (plan->graph->nodes[n].op->family->is_loop) return false;
+  for (size_t v = 0; v < plan->graph->n_values; v++)
+    if (plan->graph->values[v].bounded != 0) return false;
+  return !(plan->flags & (BERTH_PLAN_NO_PASSES | BERTH_PLAN_NO_REUSE));
+}
+
+/* The first plan's graph with its nodes in the plan's order, so that what is tried can be added to it. */
+static berth_status search(budgeter *b, uint64_t budget, berth_error *err) {
+  bool is_better = true;
+  for (uint32_t round = 0; round < MOST_ROUNDS && is_better && b->plan->info.arena_size > budget; round++) {
+    BERTH__TRY(improve(b, &is_better, err));
+    /* Less may be alive than the budget has, and still not fit: aim lower. */
+    if (is_better && b->full <= b->target && b->plan->info.arena_size > budget) b->target -= b->target / 64;
+  }
+  return BERTH_OK;
+}
+
+static const char *means_text(const berth_plan_info *info, char *text, size_t size) {
+  if (info->n_recomputed == 0 && info->n_split == 0) return "";
+  snprintf(text, size, ", with %u nodes run again and %u groups of nodes in %u slices", info->n_recomputed,
+           info->n_split, info->n_slices);
+  return text;
+}
+
+static berth_status report(const berth_plan *plan, uint64_t budget, berth_error *err) {
+  const berth_plan_info *info = &plan->info;
+  char means[128];
+  if (info->arena_size <= budget) return BERTH_OK;
+  return berth__fail(err, BERTH_INFEASIBLE,
+                     "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, activations %llu, "
+                     "scratch %llu)%s",
+                     (unsigned long long)budget, (unsigned long long)info->arena_size,
+                     (unsigned long long)info->weights_size, (unsigned long long)info->activations_size,
+                     (unsigned long long)info->scratch_size, means_text(info, means, sizeof means));
+}
+
+berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, const berth__limits *limits,
+                                berth_error *err) {
+  berth_context *ctx = (*plan)->ctx;
+  const uint64_t weights = (*plan)->info.weights_size;
+  berth_status status = BERTH_OK;
+  if (may_be_rewritten(*plan) && desc->budget > weights) {
+    budgeter b = {.desc = *desc, .limits = limits, .plan = *plan, .target = desc->budget - weights};
+    b.desc.order = BERTH_ORDER_SOURCE;
+    status = search(&b, desc->budget, err);
+    berth__free(ctx, b.load);
+    *plan = b.plan;
+  }
+  return status == BERTH_OK ? report(*plan, desc->budget, err) : status;
+}
