@@ -1,0 +1,316 @@
+/* Budgets: met by reordering, recomputing and splitting; the results stay the same. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plan/budget.h"
+#include "plan/planning.h"
+
+/* ---- Runs with and without a budget ---- */
+
+static void fill(berth_session *session, const berth_graph *graph) {
+  berth_error err;
+  uint64_t random = 42;
+  for (int params = 0; params <= 1; params++) {
+    const uint32_t n = params ? berth_graph_n_params(graph) : berth_graph_n_inputs(graph);
+    for (uint32_t i = 0; i < n; i++) {
+      berth_value_info info;
+      TEST_OK(berth_graph_value(graph, params ? berth_graph_param_at(graph, i) : berth_graph_input_at(graph, i), &info,
+                                &err));
+      float *data = malloc(info.size + 1);
+      assert_non_null(data);
+      for (uint64_t k = 0; k < info.size / sizeof *data; k++)
+        data[k] = (float)((double)(test_random(&random) >> 40) / (double)(1 << 23) - 1) * (params ? 0.25f : 1.0f);
+      TEST_OK(params ? berth_session_set_param(session, info.name, data, info.size, &err)
+                     : berth_session_write_at(session, i, data, info.size, &err));
+      free(data);
+    }
+  }
+}
+
+/* The first output, run once; the caller frees it. */
+static float *run(const berth_graph *graph, const berth_plan_desc *plan, uint32_t flags, uint64_t *n) {
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_session *session;
+  berth_error err;
+  berth_value_info info;
+  desc.plan = plan;
+  desc.flags = flags;
+  desc.n_threads = 1;
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  TEST_OK(berth_plan_check(berth_session_plan(session), &err));
+  if (plan->budget != 0) assert_true(berth_plan_arena_size(berth_session_plan(session)) <= plan->budget);
+  fill(session, graph);
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_graph_value(graph, berth_graph_output_at(graph, 0), &info, &err));
+  float *out = malloc(info.size + 1);
+  assert_non_null(out);
+  TEST_OK(berth_session_read_at(session, 0, out, info.size, &err));
+  *n = info.size / sizeof *out;
+  berth_session_destroy(session);
+  return out;
+}
+
+/* Bit for bit with reference kernels; fast ones may take other paths for fewer rows. */
+static void assert_same_results(const berth_graph *graph, const berth_plan_desc *desc, uint32_t flags) {
+  berth_plan_desc without = *desc;
+  uint64_t n;
+  without.budget = 0;
+  float *want = run(graph, &without, flags, &n);
+  for (uint32_t checked = 0; checked <= 1; checked++) {
+    float *got = run(graph, desc, flags | (checked ? BERTH_SESSION_CHECKED : 0u), &n);
+    for (uint64_t i = 0; i < n; i++) {
+      const double room = flags & BERTH_SESSION_REFERENCE ? 0 : 1e-5 + 1e-4 * fabs((double)want[i]);
+      if (!(fabs((double)got[i] - (double)want[i]) <= room))
+        fail_msg("element %llu is %g and not %g", (unsigned long long)i, (double)got[i], (double)want[i]);
+    }
+    free(got);
+  }
+  free(want);
+}
+
+static berth_plan_desc one_thread(uint32_t flags) {
+  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  desc.flags = flags;
+  desc.n_threads = 1;
+  return desc;
+}
+
+/* Without a budget; then with one of this share of what it needs beside the weights. */
+static berth_status plan_with_share(fixture *f, berth_plan_desc *desc, double share, berth_error *err) {
+  desc->budget = 0;
+  assert_int_equal(berth_plan_create(f->graph, desc, &f->plan, err), BERTH_OK);
+  const berth_plan_info info = berth_plan_get_info(f->plan);
+  berth_plan_destroy(f->plan);
+  f->plan = NULL;
+  desc->budget = info.weights_size + (uint64_t)((double)(info.arena_size - info.weights_size) * share);
+  return berth_plan_create(f->graph, desc, &f->plan, err);
+}
+
+/* ---- Splitting ---- */
+
+/* Eight times as wide in between. */
+#define MLP                                                                                         \
+  "input %x : f32[64, 32]\nparam %u : f32[32, 256]\nparam %d : f32[256, 32]\nparam %b : f32[256]\n" \
+  "%w = matmul(%x, %u)\n%s = add(%w, %b)\n%g = gelu(%s)\n%y = matmul(%g, %d)\n%n = layer_norm(%y)\noutput \"n\" = %n"
+
+static void test_a_wide_middle_is_split(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx, MLP);
+  const uint32_t flags[] = {0, BERTH_PLAN_REFERENCE};
+  for (size_t i = 0; i < 2; i++) {
+    berth_plan_desc desc = one_thread(flags[i]);
+    TEST_OK(plan_with_share(f, &desc, 0.5, &err));
+    const berth_plan_info info = berth_plan_get_info(f->plan);
+    assert_true(info.arena_size <= desc.budget);
+    assert_int_equal(info.n_split, 1);
+    assert_true(info.n_slices >= 2);
+    assert_int_equal(info.n_recomputed, 0);
+    TEST_OK(berth_plan_check(f->plan, &err));
+    assert_same_results(f->graph, &desc, flags[i] ? BERTH_SESSION_REFERENCE : 0);
+    berth_plan_destroy(f->plan);
+    f->plan = NULL;
+  }
+}
+
+/* Two wide branches from the same rows, multiplied. */
+static void test_a_gated_middle_is_split(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx,
+                         "input %x : f32[1, 64, 32]\nparam %u : f32[32, 256]\nparam %v : f32[32, 256]\n"
+                         "param %d : f32[256, 32]\n%a = matmul(%x, %u)\n%b = matmul(%x, %v)\n%s = silu(%a)\n"
+                         "%m = mul(%s, %b)\n%y = matmul(%m, %d)\n%r = add(%y, %x)\noutput \"r\" = %r");
+  berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE);
+  TEST_OK(plan_with_share(f, &desc, 0.3, &err));
+  assert_true(berth_plan_get_info(f->plan).n_split >= 1);
+  assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
+}
+
+/* What a conv net's block may be, from its input on. */
+static uint32_t add_block(char *text, size_t size, uint32_t at, uint64_t *random, uint32_t n, int64_t *extent) {
+  const uint32_t kernel = 1 + 2 * (uint32_t)(test_random(random) % 3), stride = 1 + (uint32_t)(test_random(random) % 4) / 3;
+  const uint32_t pad = kernel / 2, dilation = kernel > 1 && test_random(random) % 4 == 0 ? 2 : 1;
+  at += (uint32_t)snprintf(text + at, size - at,
+                           "param %%e%u : f32[32, 8, 1, 1]\n%%x%u_e = conv(%%x%u, %%e%u)\n%%x%u_r = relu(%%x%u_e)\n", n,
+                           n, n, n, n, n);
+  at += (uint32_t)snprintf(text + at, size - at,
+                           "param %%k%u : f32[32, 1, %u, %u]\n%%x%u_k = conv(%%x%u_r, %%k%u) {group = 32, pads = [%u, "
+                           "%u, %u, %u], strides = [%u, %u], dilations = [%u, %u]}\n",
+                           n, kernel, kernel, n, n, n, pad, pad, pad, pad, stride, stride, dilation, dilation);
+  const int64_t reach = (kernel - 1) * (int64_t)dilation + 1;
+  *extent = (*extent + 2 * (int64_t)pad - reach) / (int64_t)stride + 1;
+  const char *middle = "k";
+  if (test_random(random) % 3 == 0 && *extent > 4) {
+    at += (uint32_t)snprintf(text + at, size - at,
+                             "%%x%u_p = %s(%%x%u_k) {kernel = [3, 3], strides = [1, 1], pads = [1, 1, 1, 1]}\n", n,
+                             test_random(random) % 2 ? "max_pool" : "avg_pool", n);
+    middle = "p";
+  }
+  const bool adds = stride == 1 && dilation == 1;
+  at += (uint32_t)snprintf(text + at, size - at, "param %%d%u : f32[8, 32, 1, 1]\n%%x%u%s = conv(%%x%u_%s, %%d%u)\n", n,
+                           n + 1, adds ? "_d" : "", n, middle, n);
+  if (adds) at += (uint32_t)snprintf(text + at, size - at, "%%x%u = add(%%x%u_d, %%x%u)\n", n + 1, n + 1, n);
+  return at;
+}
+
+/* Windows of all kinds: whatever is met gives what it gave before. */
+static void test_blocks_with_windows(void **state) {
+  fixture *f = *state;
+  static const double shares[] = {0.85, 0.6, 0.4};
+  uint32_t n_met = 0, n_split = 0;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    char text[8192];
+    uint64_t random = seed;
+    int64_t extent = 24 + (int64_t)(test_random(&random) % 9);
+    const uint32_t n_blocks = 1 + (uint32_t)(test_random(&random) % 3);
+    uint32_t at = (uint32_t)snprintf(text, sizeof text, "input %%x0 : f32[%u, 8, %d, %d]\n", seed % 5 == 0 ? 3u : 1u,
+                                     (int)extent, (int)extent);
+    for (uint32_t i = 0; i < n_blocks; i++) at = add_block(text, sizeof text, at, &random, i, &extent);
+    snprintf(text + at, sizeof text - at, "output \"y\" = %%x%u", n_blocks);
+    f->graph = parse_graph(f->ctx, text);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+      berth_plan_desc desc = one_thread(BERTH_PLAN_INPUTS_DIE);
+      berth_error err;
+      berth_status status = plan_with_share(f, &desc, shares[i], &err);
+      if (status == BERTH_OK) {
+        n_met++;
+        n_split += berth_plan_get_info(f->plan).n_split != 0;
+        assert_same_results(f->graph, &desc, 0);
+      } else {
+        test_expect_error(status, BERTH_INFEASIBLE, &err, "the budget is");
+      }
+      berth_plan_destroy(f->plan);
+      f->plan = NULL;
+    }
+    berth_graph_destroy(f->graph);
+    f->graph = NULL;
+  }
+  print_message("%u of 36 budgets were met, %u by splitting\n", n_met, n_split);
+  assert_true(n_met > 12 && n_split > 8);
+}
+
+/* ---- Recomputing ---- */
+
+/* %w is cheap to make and wide; it is read at once and again in the end, over the wide middle. */
+#define LATE                                                                                            \
+  "input %x : f32[16, 16]\nparam %u : f32[16, 256]\nparam %d : f32[256, 16]\n%w = matmul(%x, %u)\n"     \
+  "%a = matmul(%w, %d)\n%s = softmax(%a) {axis = 0}\n%v = matmul(%s, %u)\n%c = cumsum(%v) {axis = 0}\n" \
+  "%q = reduce_sum(%c) {axes = [1], keepdims = 1}\n%z = mul(%w, %q)\n%y = matmul(%z, %d)\noutput \"y\" = %y"
+
+static void test_a_value_is_made_again(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx, LATE);
+  berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE);
+  TEST_OK(plan_with_share(f, &desc, 0.75, &err));
+  const berth_plan_info info = berth_plan_get_info(f->plan);
+  assert_true(info.n_recomputed >= 1);
+  assert_true(info.arena_size <= desc.budget);
+  assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
+  assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
+}
+
+/* A draw is never drawn again, and what an output shows stays. */
+static void test_what_cannot_be_made_again(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx,
+                         "param %u : f32[16, 256]\nparam %d : f32[256, 16]\ninput %x : f32[16, 256]\n"
+                         "%w = random_uniform(%x)\n%a = matmul(%w, %d)\n%s = softmax(%a) {axis = 0}\n"
+                         "%v = matmul(%s, %u)\n%c = cumsum(%v) {axis = 0}\n"
+                         "%q = reduce_sum(%c) {axes = [1], keepdims = 1}\n%z = mul(%w, %q)\noutput \"z\" = %z");
+  berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE | BERTH_PLAN_INPUTS_OUTSIDE);
+  test_expect_error(plan_with_share(f, &desc, 0.75, &err), BERTH_INFEASIBLE, &err, "the budget is");
+}
+
+/* ---- What is said ---- */
+
+static void test_infeasible(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx, MLP);
+  berth_plan_desc desc = one_thread(0);
+  test_expect_error(plan_with_share(f, &desc, 0.05, &err), BERTH_INFEASIBLE, &err, "groups of nodes in");
+  assert_null(f->plan);
+  desc.budget = 100; /* less than the weights */
+  test_expect_error(berth_plan_create(f->graph, &desc, &f->plan, &err), BERTH_INFEASIBLE, &err,
+                    "the budget is 100 bytes");
+  desc.flags = BERTH_PLAN_NO_PASSES; /* the graph as it is */
+  test_expect_error(plan_with_share(f, &desc, 0.5, &err), BERTH_INFEASIBLE, &err, "the budget is");
+  assert_null(strstr(err.message, "slices"));
+}
+
+static void test_a_budget_that_is_enough_changes_nothing(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx, MLP);
+  berth_plan_desc desc = one_thread(0);
+  TEST_OK(plan_with_share(f, &desc, 1.0, &err));
+  const berth_plan_info info = berth_plan_get_info(f->plan);
+  assert_int_equal(info.arena_size, desc.budget);
+  assert_int_equal(info.n_split + info.n_recomputed + info.n_slices, 0);
+}
+
+/* The values of the graph keep their numbers, so that sessions find inputs and outputs. */
+static void test_duplicates(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph = parse_graph(f->ctx, MLP);
+  berth_plan_desc desc = one_thread(0);
+  TEST_OK(berth_plan_create(f->graph, &desc, &f->plan, &err));
+  berth_graph *copy;
+  TEST_OK(berth__graph_duplicate(f->plan->graph, &copy, &err));
+  assert_int_equal(copy->n_values, f->plan->graph->n_values);
+  assert_int_equal(copy->n_nodes, f->plan->graph->n_nodes);
+  for (size_t v = 0; v < copy->n_values; v++) {
+    assert_string_equal(copy->values[v].name, f->plan->graph->values[v].name);
+    assert_int_equal(copy->values[v].node, f->plan->graph->values[v].node);
+    assert_true(berth__shape_equal(&copy->values[v].shape, &f->plan->graph->values[v].shape));
+  }
+  for (size_t n = 0; n < copy->n_nodes; n++) assert_ptr_equal(copy->nodes[n].op, f->plan->graph->nodes[n].op);
+  berth_graph_destroy(copy);
+}
+
+static berth_status plan_small(berth_context *ctx, berth_error *err, void *user) {
+  static const char *const texts[] = {"graph \"t\" {\n" MLP "\n}", "graph \"t\" {\n" LATE "\n}"};
+  (void)user;
+  berth_status status = BERTH_OK;
+  for (size_t i = 0; i < 2 && status == BERTH_OK; i++) {
+    berth_graph *graph = NULL;
+    berth_plan *plan = NULL;
+    berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE);
+    status = berth_graph_parse(ctx, texts[i], strlen(texts[i]), &graph, err);
+    if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
+    if (status == BERTH_OK) {
+      const berth_plan_info info = berth_plan_get_info(plan);
+      desc.budget = info.weights_size + (info.arena_size - info.weights_size) / 4 * 3;
+      berth_plan_destroy(plan);
+      status = berth_plan_create(graph, &desc, &plan, err);
+    }
+    berth_plan_destroy(plan);
+    berth_graph_destroy(graph);
+  }
+  return status;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  assert_true(test_fail_each_allocation(plan_small, NULL) > 100);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      PLAN_TEST(test_a_wide_middle_is_split),
+      PLAN_TEST(test_a_gated_middle_is_split),
+      PLAN_TEST(test_blocks_with_windows),
+      PLAN_TEST(test_a_value_is_made_again),
+      PLAN_TEST(test_what_cannot_be_made_again),
+      PLAN_TEST(test_infeasible),
+      PLAN_TEST(test_a_budget_that_is_enough_changes_nothing),
+      PLAN_TEST(test_duplicates),
+      PLAN_TEST(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
