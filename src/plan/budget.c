@@ -150,7 +150,7 @@ static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Recomputing costs time, splitting mostly little of it: but what is enough is taken first. */
+/* Splitting first: it costs little time but for windows that overlap. */
 static berth_status improve(budgeter *b, bool *is_better, berth_error *err) {
   trial best = {0};
   berth_status status = measure(b, b->plan, err);
@@ -174,7 +174,6 @@ static bool may_be_rewritten(const berth_plan *plan) {
   return !(plan->flags & (BERTH_PLAN_NO_PASSES | BERTH_PLAN_NO_REUSE));
 }
 
-/* The first plan's graph with its nodes in the plan's order, so that what is tried can be added to it. */
 static berth_status search(budgeter *b, uint64_t budget, berth_error *err) {
   bool is_better = true;
   for (uint32_t round = 0; round < MOST_ROUNDS && is_better && b->plan->info.arena_size > budget; round++) {
@@ -209,8 +208,9 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
   berth_context *ctx = (*plan)->ctx;
   const uint64_t weights = (*plan)->info.weights_size;
   berth_status status = BERTH_OK;
-  if (may_be_rewritten(*plan) && desc->budget > weights) {
-    budgeter b = {.desc = *desc, .limits = limits, .plan = *plan, .target = desc->budget - weights};
+  if (may_be_rewritten(*plan)) {
+    budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
+    b.target = desc->budget > weights ? desc->budget - weights : 0; /* 0: to say how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
     status = search(&b, desc->budget, err);
     berth__free(ctx, b.load);

@@ -117,13 +117,13 @@ static berth_status search_alias(drafter *m, const berth__alias *alias, uint32_t
   const berth_plan *plan = m->plan;
   berth__order_rules rules = {
       .align = plan->align, .guard = m->guard, .in_place = !(plan->flags & BERTH_PLAN_NO_INPLACE)};
-  bool has_joins = false;
-  for (int joins = 0; joins <= (has_joins ? 1 : 0); joins++) {
+  bool has_parts = false;
+  for (int parts = BERTH__PARTS_APART; parts <= (has_parts ? BERTH__PARTS_LEAST : BERTH__PARTS_APART); parts++) {
     berth__order_model model;
-    rules.joins = joins != 0;
+    rules.parts = (berth__order_parts)parts;
     BERTH__TRY(berth__order_model_create(&model, alias, plan->once, &rules, err));
-    has_joins = model.has_joins && !(plan->flags & BERTH_PLAN_NO_CONCAT);
-    if (has_joins) model.is_exact = false;
+    has_parts = model.has_parts && !(plan->flags & BERTH_PLAN_NO_CONCAT);
+    if (has_parts && parts != BERTH__PARTS_LEAST) model.is_exact = false;
     berth_status status = search_model(m, &model, extra_flags, bound, err);
     berth__order_model_free(&model);
     BERTH__TRY(status);

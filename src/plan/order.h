@@ -21,13 +21,14 @@ typedef struct berth__order_touch {
   uint32_t class, node;
   bool is_result; /* the first result lies there, and may take the place of an operand */
   bool may_yield; /* the first result may be written over it, if it ends here */
+  bool is_part;   /* a concat may have it inside its result, which then needs that much less here */
 } berth__order_touch;
 
 typedef struct berth__order_model {
   berth_context *ctx;
   uint32_t n_nodes, n_classes;
   uint64_t base;  /* bytes that live throughout */
-  bool has_joins; /* there are parts that may be made inside a concat */
+  bool has_parts; /* there are some that may be made inside a concat */
   bool is_exact;  /* the planner finds nothing better for an order than the model says, but for such parts */
   berth__order_class *classes;
   uint32_t *first_touch; /* one a node and one more, in touches */
@@ -38,10 +39,30 @@ typedef struct berth__order_model {
   const bool *once;     /* the plan's: nodes of the prelude, which all come first */
 } berth__order_model;
 
+/* What the first result of a step need not take, since operands that end there leave their bytes to it. */
+typedef struct berth__order_yield {
+  bool all;       /* it lies over one of them */
+  uint64_t parts; /* so much of it is there already */
+} berth__order_yield;
+static inline void berth__order_add_yield(berth__order_yield *yield, bool may_yield, bool is_part, uint64_t size) {
+  yield->all = yield->all || may_yield;
+  if (is_part) yield->parts += size;
+}
+static inline uint64_t berth__order_saved(const berth__order_yield *yield, uint64_t result) {
+  return yield->all || yield->parts > result ? result : yield->parts;
+}
+
+/* Where parts of concats are that could be made inside them. */
+typedef enum berth__order_parts {
+  BERTH__PARTS_APART,
+  BERTH__PARTS_INSIDE, /* all of them inside */
+  BERTH__PARTS_LEAST   /* never more than any of both ways needs: for bounds */
+} berth__order_parts;
+
 typedef struct berth__order_rules {
   uint64_t align, guard;
   bool in_place; /* results may take the place of operands */
-  bool joins;    /* parts of concats are made inside them */
+  berth__order_parts parts;
 } berth__order_rules;
 
 /* From aliases without in-place results and embedded parts. once: one a node, kept by the caller. */

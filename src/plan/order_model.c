@@ -8,6 +8,8 @@
 #include "plan/order.h"
 
 #define NO_CLASS UINT32_MAX
+#define NO_NODE UINT32_MAX
+#define SEVERAL (UINT32_MAX - 1)
 
 typedef struct maker {
   berth__order_model *model;
@@ -15,6 +17,7 @@ typedef struct maker {
   const berth__order_rules *rules;
   uint32_t *class_of;  /* one a value: of its root; NO_CLASS: it costs nothing */
   berth_value *joined; /* one a value: the root that a root was moved into, or itself */
+  uint32_t *concat_of; /* one a value, with PARTS_LEAST: the node that may have it inside; NO_NODE, SEVERAL */
   uint32_t n_touches;
 } maker;
 
@@ -29,22 +32,29 @@ static bool is_moved(const maker *m, berth_value value) {
   return m->joined[root] != root;
 }
 
-static void add_join(maker *m, const berth__node *node) {
-  berth_value whole = node->out[0];
+static void add_parts(maker *m, uint32_t index) {
+  const berth__node *node = &m->alias->graph->nodes[index];
+  const berth_value whole = node->out[0];
   if (m->alias->values[whole].parent != whole || !berth__alias_is_joinable(m->alias, node)) return;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (!berth__alias_may_join(m->alias, node->in[i], whole)) continue;
-    m->model->has_joins = true;
-    berth_value root = berth__alias_root(m->alias, node->in[i], NULL);
-    if (m->rules->joins && m->joined[root] == root && root != root_of(m, whole)) m->joined[root] = whole;
+    const berth_value root = berth__alias_root(m->alias, node->in[i], NULL);
+    m->model->has_parts = true;
+    if (m->rules->parts == BERTH__PARTS_INSIDE && m->joined[root] == root && root != root_of(m, whole))
+      m->joined[root] = whole;
+    if (m->rules->parts == BERTH__PARTS_LEAST)
+      m->concat_of[root] = m->concat_of[root] == NO_NODE || m->concat_of[root] == index ? index : SEVERAL;
   }
 }
 
-static void find_joins(maker *m) {
+static void find_parts(maker *m) {
   const berth_graph *graph = m->alias->graph;
-  for (size_t v = 0; v < graph->n_values; v++) m->joined[v] = (berth_value)v;
-  for (size_t n = 0; n < graph->n_nodes; n++) {
-    if (graph->nodes[n].op->code == BERTH__OP_concat) add_join(m, &graph->nodes[n]);
+  for (size_t v = 0; v < graph->n_values; v++) {
+    m->joined[v] = (berth_value)v;
+    m->concat_of[v] = NO_NODE;
+  }
+  for (uint32_t n = 0; n < graph->n_nodes; n++) {
+    if (graph->nodes[n].op->code == BERTH__OP_concat) add_parts(m, n);
     if (graph->nodes[n].op->code == BERTH__OP_choose) m->model->is_exact = false;
   }
 }
@@ -56,7 +66,7 @@ static void add_class(maker *m, berth_value root) {
   m->class_of[root] = NO_CLASS;
   if (m->alias->values[root].parent != root || m->joined[root] != root || from->size == 0) return;
   if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || from->is_prepared) return;
-  if (!berth__alias_in_arena(m->alias, root)) return;
+  if (!berth__alias_in_arena(m->alias, root) || m->concat_of[root] == SEVERAL) return;
   const bool is_boundary = kind == BERTH_VALUE_INPUT || from->has_output;
   const uint64_t room = (from->size + (is_boundary ? m->rules->guard : 0) + align - 1) & ~(align - 1);
   if (kind == BERTH_VALUE_INPUT && !(m->alias->flags & BERTH_PLAN_INPUTS_DIE)) {
@@ -64,8 +74,10 @@ static void add_class(maker *m, berth_value root) {
     return;
   }
   m->class_of[root] = m->model->n_classes;
-  m->model->classes[m->model->n_classes++] =
-      (berth__order_class){.size = room, .is_there = kind == BERTH_VALUE_INPUT, .stays = from->has_output};
+  const bool is_part = m->concat_of[root] != NO_NODE; /* inside, its bytes are not rounded up */
+  m->model->classes[m->model->n_classes++] = (berth__order_class){.size = is_part ? from->size : room,
+                                                                  .is_there = kind == BERTH_VALUE_INPUT,
+                                                                  .stays = from->has_output && !is_part};
 }
 
 static uint32_t class_of(const maker *m, berth_value value) {
@@ -81,20 +93,27 @@ static berth__order_touch *touch(maker *m, uint32_t node, uint32_t class) {
   return &model->touches[m->n_touches++];
 }
 
+/* Once the concat is there, a part of it may cost nothing: what else reads it does not count. */
+static bool is_over(const maker *m, berth_value part, uint32_t reader) {
+  const uint32_t concat = m->concat_of[root_of(m, part)];
+  return concat != NO_NODE && concat != reader;
+}
+
 static void touch_all(maker *m, uint32_t index) {
   const berth__node *node = &m->alias->graph->nodes[index];
   const bool is_view = m->alias->values[node->out[0]].is_view;
   const uint32_t in_place = m->rules->in_place && !is_view ? berth__op_in_place(node->op, node->attrs) : 0;
   m->model->first_touch[index] = m->n_touches;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    if (class_of(m, node->in[i]) == NO_CLASS) continue;
+    if (class_of(m, node->in[i]) == NO_CLASS || is_over(m, node->in[i], index)) continue;
     berth__order_touch *read = touch(m, index, class_of(m, node->in[i]));
     const bool may = i < 32 && (in_place >> i & 1u) && !is_moved(m, node->in[i]);
     if (may && berth__alias_may_overwrite(m->alias, node, i, node->out[0])) read->may_yield = true;
+    if (m->concat_of[root_of(m, node->in[i])] == index) read->is_part = true;
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth_value out = node->out[i];
-    if (class_of(m, out) == NO_CLASS) continue;
+    if (class_of(m, out) == NO_CLASS || (is_view && is_over(m, out, index))) continue;
     berth__order_touch *made = touch(m, index, class_of(m, out));
     made->is_result = i == 0 && !is_view && !is_moved(m, out);
   }
@@ -154,7 +173,7 @@ static void note_moved_outputs(const maker *m) {
 static void fill(maker *m) {
   berth__order_model *model = m->model;
   const uint64_t align = m->rules->align;
-  find_joins(m);
+  find_parts(m);
   for (size_t v = 0; v < m->alias->graph->n_values; v++) add_class(m, (berth_value)v);
   note_moved_outputs(m);
   for (uint32_t n = 0; n < model->n_nodes; n++) {
@@ -176,12 +195,15 @@ berth_status berth__order_model_create(berth__order_model *model, const berth__a
              .alias = alias,
              .rules = rules,
              .class_of = berth__alloc_array(alias->ctx, graph->n_values, sizeof *m.class_of),
-             .joined = berth__alloc_array(alias->ctx, graph->n_values, sizeof *m.joined)};
-  berth_status status = m.class_of != NULL && m.joined != NULL ? BERTH_OK : berth__fail_nomem(err, "ordering");
+             .joined = berth__alloc_array(alias->ctx, graph->n_values, sizeof *m.joined),
+             .concat_of = berth__alloc_array(alias->ctx, graph->n_values, sizeof *m.concat_of)};
+  const bool ok = m.class_of != NULL && m.joined != NULL && m.concat_of != NULL;
+  berth_status status = ok ? BERTH_OK : berth__fail_nomem(err, "ordering");
   if (status == BERTH_OK) status = allocate(model, graph, err);
   if (status == BERTH_OK) fill(&m);
   berth__free(alias->ctx, m.class_of);
   berth__free(alias->ctx, m.joined);
+  berth__free(alias->ctx, m.concat_of);
   if (status != BERTH_OK) berth__order_model_free(model);
   return status;
 }
@@ -207,7 +229,7 @@ typedef struct sweep {
 /* Runs a node and gives what its step needs. */
 static uint64_t run_node(sweep *s, uint32_t node) {
   uint64_t fresh = 0, over = 0, result = 0;
-  bool yields = false;
+  berth__order_yield yield = {0};
   for (uint32_t i = s->model->first_touch[node]; i < s->model->first_touch[node + 1]; i++) {
     const berth__order_touch *t = &s->model->touches[i];
     const berth__order_class *class = &s->model->classes[t->class];
@@ -217,9 +239,9 @@ static uint64_t run_node(sweep *s, uint32_t node) {
     }
     if (--s->left[t->class] != 0 || class->stays) continue;
     over += class->size;
-    yields = yields || t->may_yield;
+    berth__order_add_yield(&yield, t->may_yield, t->is_part, class->size);
   }
-  const uint64_t needs = s->alive + fresh - (yields ? result : 0) + s->model->scratch[node];
+  const uint64_t needs = s->alive + fresh - berth__order_saved(&yield, result) + s->model->scratch[node];
   s->alive = s->alive + fresh - over;
   return needs;
 }

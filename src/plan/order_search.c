@@ -111,14 +111,14 @@ static berth_status cut(improver *m, berth_error *err) {
 /* What a node's own step needs in any order. */
 static uint64_t least_for(const berth__order_model *model, uint32_t node) {
   uint64_t all = model->base + model->scratch[node], result = 0;
-  bool yields = false;
+  berth__order_yield yield = {0};
   for (uint32_t i = model->first_touch[node]; i < model->first_touch[node + 1]; i++) {
     const berth__order_touch *t = &model->touches[i];
     all += model->classes[t->class].size;
     if (t->is_result) result = model->classes[t->class].size;
-    yields = yields || t->may_yield;
+    berth__order_add_yield(&yield, t->may_yield, t->is_part, model->classes[t->class].size);
   }
-  return yields ? all - result : all;
+  return all - berth__order_saved(&yield, result);
 }
 
 static void measure_piece(const improver *m, piece *p) {

@@ -25,7 +25,7 @@ typedef struct local_class {
 
 typedef struct local_touch {
   uint32_t class;
-  bool is_result, may_yield;
+  bool is_result, may_yield, is_part;
 } local_touch;
 
 typedef struct state {
@@ -111,8 +111,7 @@ static berth_status describe(searcher *s, const uint32_t *order, const uint32_t 
       const berth__order_touch *t = &model->touches[k];
       if (map[t->class] == UINT32_MAX) BERTH__TRY(local_class_of(s, t->class, step_of, span, &map[t->class], err));
       BERTH__TRY(BERTH__RESERVE(s->ctx, s->touches, s->touches_capacity, s->n_touches + 1, err));
-      s->touches[s->n_touches++] =
-          (local_touch){.class = map[t->class], .is_result = t->is_result, .may_yield = t->may_yield};
+      s->touches[s->n_touches++] = (local_touch){map[t->class], t->is_result, t->may_yield, t->is_part};
     }
   }
   s->first_touch[s->n] = (uint32_t)s->n_touches;
@@ -200,7 +199,7 @@ static berth_status reach(searcher *s, const state *next, berth_error *err) {
 static state step(const searcher *s, const state *from, uint32_t node) {
   state next = *from;
   uint64_t fresh = 0, over = 0, result = 0;
-  bool yields = false;
+  berth__order_yield yield = {0};
   set_bit(&next.done, node);
   for (uint32_t i = s->first_touch[node]; i < s->first_touch[node + 1]; i++) {
     const local_touch *t = &s->touches[i];
@@ -211,9 +210,9 @@ static state step(const searcher *s, const state *from, uint32_t node) {
     }
     if (class->stays || !is_inside(s, &class->touches, &next.done)) continue;
     over += class->size;
-    yields = yields || t->may_yield;
+    berth__order_add_yield(&yield, t->may_yield, t->is_part, class->size);
   }
-  const uint64_t needs = from->alive + fresh - (yields ? result : 0) + s->model->scratch[s->nodes[node]];
+  const uint64_t needs = from->alive + fresh - berth__order_saved(&yield, result) + s->model->scratch[s->nodes[node]];
   if (needs > next.needs) next.needs = needs;
   next.alive = from->alive + fresh - over;
   next.node = (uint16_t)node;

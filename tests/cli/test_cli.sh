@@ -390,7 +390,19 @@ exits "plan with every option" 0 plan --dim batch=10 --align 256 --order memory 
 refuses "an alignment that is no power of two" 2 "power of two" plan --align 48
 refuses "an order that is none" 2 "source or memory" plan --order random
 exits "a budget that is enough" 0 plan --dim batch=10 --budget "$arena"
-refuses "a budget that is too small" 1 "" plan --dim batch=10 --budget 1K
+refuses "a budget that is too small" 1 "the smallest plan found needs" plan --dim batch=10 --budget 1K
+berth plan --dim batch=64 --threads 1 --json
+has "plan: the order is proven" out '"order_optimal":true'
+budget=$(($(field weights_size) + ($(field arena_size) - $(field weights_size)) / 2))
+berth plan --dim batch=64 --threads 1 --json --budget "$budget"
+holds "plan: a budget is met" "$(field arena_size) <= $budget"
+holds "plan: by splitting" "$(field slices) >= 2"
+exits "plan says how a budget was met" 0 plan --dim batch=64 --threads 1 --budget "$budget"
+has "plan: the line about the budget" out "budget: met by splitting"
+berth run --dim batch=64 --threads 1 --json --budget "$budget" --check
+holds "run: a budget is met" "$(field arena_size) <= $budget"
+exits "bench takes a budget" 0 bench --dim batch=64 --threads 1 --runs 1 --budget "$budget" --json
+refuses "run: a budget that is too small" 1 "the smallest plan found needs" run --budget 1K
 refuses "a budget that is no size" 2 "--budget takes" plan --budget 1Q
 
 exits "plan writes its files" 0 plan --dim batch=2 --report r.txt --csv r.csv --picture r.svg

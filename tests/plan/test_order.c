@@ -5,9 +5,10 @@
 
 #include "plan/draft.h"
 #include "plan/planning.h"
+#include "plan/small_graph.h"
 
 #define ALIGN 64u
-#define MOST_NODES 64u
+#define MOST_NODES SMALL_GRAPH_NODES
 
 static const bool never[MOST_NODES];
 
@@ -27,13 +28,13 @@ static uint64_t load_of(const berth_graph *graph, uint32_t flags, const uint32_t
   return load;
 }
 
-static berth__order_model model_of(const berth_graph *graph, uint32_t flags, bool joins) {
+static berth__order_model model_of(const berth_graph *graph, uint32_t flags, berth__order_parts parts) {
   berth__order_model model;
   berth_error err;
   uint32_t order[MOST_NODES];
   for (uint32_t i = 0; i < graph->n_nodes; i++) order[i] = i;
   berth__alias alias = alias_of(graph, flags | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT, order);
-  const berth__order_rules rules = {.align = ALIGN, .in_place = !(flags & BERTH_PLAN_NO_INPLACE), .joins = joins};
+  const berth__order_rules rules = {.align = ALIGN, .in_place = !(flags & BERTH_PLAN_NO_INPLACE), .parts = parts};
   TEST_OK(berth__order_model_create(&model, &alias, never, &rules, &err));
   berth__alias_free(&alias);
   return model;
@@ -45,69 +46,8 @@ static uint64_t measure(const berth__order_model *model, const uint32_t *order) 
   return berth__order_measure(model, order, left, (berth__order_load){cost, alive});
 }
 
-/* ---- Random graphs that are small ---- */
-
-static berth_value add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in, const berth_attr *attrs,
-                       size_t n_attrs) {
-  berth_error err;
-  berth_value out;
-  TEST_OK(berth_graph_add(graph, op, in, n_in, attrs, n_attrs, &out, 1, &err));
-  return out;
-}
-
-/* Rows of 16 floats, up to eight of them; every node is one that the planner treats in a way of its own. */
-static berth_value add_random(berth_graph *graph, const berth_value *from, uint32_t n, uint64_t *random) {
-  berth_error err;
-  const berth_value x = from[test_random(random) % n], y = from[test_random(random) % n];
-  berth_value_info a, b;
-  TEST_OK(berth_graph_value(graph, x, &a, &err));
-  TEST_OK(berth_graph_value(graph, y, &b, &err));
-  const int64_t rows = a.shape.dim[0].extent, axis = 0, one = 1, keep = rows > 1 ? rows / 2 : 1;
-  const berth_value pair[] = {x, y};
-  const berth_attr sums[] = {berth_attr_ints("axes", &axis, 1), berth_attr_int("keepdims", one)};
-  const int64_t start = 0;
-  const berth_attr cuts[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &start, 1),
-                             berth_attr_ints("ends", &keep, 1)};
-  switch (test_random(random) % 7) {
-    case 0: return add(graph, "tanh", &x, 1, NULL, 0);
-    case 1: return add(graph, "reduce_sum", &x, 1, sums, 2);
-    case 2: return add(graph, "narrow", &x, 1, cuts, 3); /* a view */
-    case 3:
-    case 4:
-      if (rows == b.shape.dim[0].extent || rows == 1 || b.shape.dim[0].extent == 1)
-        return add(graph, "add", pair, 2, NULL, 0);
-      return add(graph, "softmax", &x, 1, NULL, 0);
-    case 5:
-      if (rows + b.shape.dim[0].extent <= 8) {
-        const int64_t repeats[] = {2, 1};
-        const berth_attr attr = berth_attr_ints("repeats", repeats, 2);
-        return add(graph, "tile", &x, 1, &attr, 1);
-      }
-      return add(graph, "exp", &x, 1, NULL, 0);
-    default: return add(graph, "cumsum", &x, 1, NULL, 0);
-  }
-}
-
 static berth_graph *small_graph(berth_context *ctx, uint64_t seed, uint32_t n_nodes) {
-  berth_graph *graph;
-  berth_error err;
-  berth_value values[MOST_NODES + 2];
-  uint64_t random = seed;
-  uint32_t n = 0;
-  TEST_OK(berth_graph_create(ctx, "small", &graph, &err));
-  TEST_OK(berth_graph_input(graph, "a", BERTH_F32, BERTH_SHAPE(4, 16), &values[n++], &err));
-  TEST_OK(berth_graph_input(graph, "b", BERTH_F32, BERTH_SHAPE(1, 16), &values[n++], &err));
-  values[n] = add(graph, "add", values, 2, NULL, 0); /* an input that nobody reads is there at the first step alone */
-  n++;
-  while (n < n_nodes + 2) {
-    const uint32_t back = test_random(&random) % 3 == 0 ? n : (n < 4 ? n : 4); /* mostly of the last ones */
-    values[n] = add_random(graph, values + n - back, back, &random);
-    n++;
-  }
-  TEST_OK(berth_graph_output(graph, "last", values[n - 1], &err));
-  if (test_random(&random) % 2)
-    TEST_OK(berth_graph_output(graph, "other", values[2 + test_random(&random) % n_nodes], &err));
-  return graph;
+  return small_graph_with(ctx, seed, n_nodes, false);
 }
 
 static uint32_t random_flags(uint64_t *random) {
@@ -168,7 +108,7 @@ static void test_exact(void **state) {
     berth_error err;
     try_all(&all, 0);
     if (all.n_orders < MOST_ORDERS) {
-      berth__order_model model = model_of(graph, all.flags, false);
+      berth__order_model model = model_of(graph, all.flags, BERTH__PARTS_APART);
       berth__order_result result;
       uint32_t order[MOST_NODES];
       for (uint32_t i = 0; i < graph->n_nodes; i++) order[i] = i;
@@ -185,6 +125,33 @@ static void test_exact(void **state) {
   assert_true(n_compared > 150);
 }
 
+/* Where parts may lie inside their concats: what is said to be least is, and what the planner finds is no less. */
+static void test_bounds_with_concats(void **state) {
+  fixture *f = *state;
+  uint32_t n_compared = 0, n_tight = 0;
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    uint64_t random = seed * 104729;
+    berth_graph *graph = small_graph_with(f->ctx, seed + 300, 4 + (uint32_t)(test_random(&random) % 6), true);
+    all_orders all = {.graph = graph, .flags = random_flags(&random), .least = UINT64_MAX};
+    try_all(&all, 0);
+    if (all.n_orders < MOST_ORDERS) {
+      berth__order_model model = model_of(graph, all.flags, BERTH__PARTS_LEAST);
+      berth__order_result result;
+      berth_error err;
+      uint32_t order[MOST_NODES];
+      for (uint32_t i = 0; i < graph->n_nodes; i++) order[i] = i;
+      TEST_OK(berth__order_search(&model, order, &result, &err));
+      assert_true(result.bound <= all.least);
+      n_tight += result.bound == all.least;
+      n_compared++;
+      berth__order_model_free(&model);
+    }
+    berth_graph_destroy(graph);
+  }
+  print_message("the bound is reached for %u of %u graphs with concats\n", n_tight, n_compared);
+  assert_true(n_compared > 80 && n_tight > n_compared / 3);
+}
+
 /* Whatever the order: the same load, step by step the largest. */
 static void test_the_model_measures_as_the_planner_does(void **state) {
   fixture *f = *state;
@@ -192,7 +159,7 @@ static void test_the_model_measures_as_the_planner_does(void **state) {
     uint64_t random = seed;
     berth_graph *graph = small_graph(f->ctx, seed + 1000, 8 + (uint32_t)(test_random(&random) % 40));
     const uint32_t flags = random_flags(&random);
-    berth__order_model model = model_of(graph, flags, false);
+    berth__order_model model = model_of(graph, flags, BERTH__PARTS_APART);
     for (int rule = 0; rule < BERTH__SCHEDULE_RULES; rule++) {
       uint32_t order[MOST_NODES];
       berth_error err;
@@ -221,7 +188,7 @@ static void test_large_pieces(void **state) {
   uint32_t n_better = 0, n_proven = 0;
   for (uint64_t seed = 1; seed <= 60; seed++) {
     berth_graph *graph = small_graph(f->ctx, seed + 5000, 60);
-    berth__order_model model = model_of(graph, 0, false);
+    berth__order_model model = model_of(graph, 0, BERTH__PARTS_APART);
     berth__order_result result;
     berth_error err;
     uint32_t order[MOST_NODES];
@@ -246,7 +213,7 @@ static void test_bounded_effort(void **state) {
   fixture *f = *state;
   for (uint64_t seed = 1; seed <= 40; seed++) {
     berth_graph *graph = small_graph(f->ctx, seed + 9000, 30);
-    berth__order_model model = model_of(graph, 0, false);
+    berth__order_model model = model_of(graph, 0, BERTH__PARTS_APART);
     uint32_t order[MOST_NODES], step_of[MOST_NODES], left[4 * MOST_NODES];
     uint64_t cost[MOST_NODES], alive[MOST_NODES + 1];
     berth_error err;
@@ -290,8 +257,11 @@ static void test_plans_say_so(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PLAN_TEST(test_exact),        PLAN_TEST(test_the_model_measures_as_the_planner_does),
-      PLAN_TEST(test_large_pieces), PLAN_TEST(test_bounded_effort),
+      PLAN_TEST(test_exact),
+      PLAN_TEST(test_bounds_with_concats),
+      PLAN_TEST(test_the_model_measures_as_the_planner_does),
+      PLAN_TEST(test_large_pieces),
+      PLAN_TEST(test_bounded_effort),
       PLAN_TEST(test_plans_say_so),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
