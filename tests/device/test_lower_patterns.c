@@ -135,6 +135,36 @@ static void products_of_bytes(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* Element-wise nodes behind products of bytes become their tails, as behind other products. */
+static void tails_of_bytes(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"p\" { input %x : f32[70, 12] input %r : f32[70, 9] param %w : i8[12, 9] param %b : f32[1, 9]\n" NUMBERS
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%f, %wf) %s = add(%m, %b) %g = gelu(%s) %t = add(%g, %r) output \"t\" = %t }",
+       "qproduct", 1, "gelu", 1e-4},
+      {"graph \"p\" { input %x : f32[7, 12] input %r : f32[9, 7] param %w : i8[12, 9]\n" NUMBERS /* strided */
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%f, %wf) %u = transpose(%r) %t = sub(%m, %u) output \"t\" = %t }",
+       "qproduct", 1, "sub", 1e-4},
+      {IMAGE "input %r : f32[2, 6, 5, 4] %wf = dequantize(%w, %wn) %c = conv(%f, %wf, %b)\n"
+             "%s = sigmoid(%c) %m = mul(%c, %s) %t = add(%m, %r) output \"t\" = %t }",
+       "qconv_last", 1, "sigmoid", 1e-4},
+      {IMAGE "%wf = dequantize(%w, %ws) %c = conv(%f, %wf) {pads = [1, 1, 1, 1]} %r = add(%c, %b) %t = tanh(%r)\n"
+             "output \"t\" = %t }", /* along the lines, so no bias */
+       "qconv_last", 1, "add", 1e-4},
+      {"graph \"d\" { input %x : f32[1, 6, 7, 6] param %w : i8[6, 1, 3, 3]\n" NUMBERS
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %wn)\n"
+       "%c = conv(%f, %wf) {group = 6, pads = [1, 1, 1, 1]} %h = silu(%c) output \"h\" = %h }",
+       "qdepthwise", 1, "silu", 1e-4},
+      {"graph \"o\" { input %x : f32[7, 12] param %w : i8[12, 9]\n" NUMBERS /* the product is wanted too */
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%f, %wf) %t = tanh(%m) output \"t\" = %t output \"m\" = %m }",
+       "tanh", 1, NULL, 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 static void ranges(void **state) {
   static const pattern range = {
       "graph \"r\" { input %x : f32[4, 9] const %o : f32[] = [0.0] const %i : f32[] = [1.0] const %n : f32[] = "
@@ -169,6 +199,7 @@ int main(void) {
       cmocka_unit_test(convolutions_of_integers),
       cmocka_unit_test(a_residual),
       cmocka_unit_test(products_of_bytes),
+      cmocka_unit_test(tails_of_bytes),
       cmocka_unit_test(ranges),
       cmocka_unit_test(fails_each_allocation),
   };

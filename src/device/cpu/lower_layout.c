@@ -275,6 +275,25 @@ static berth_status lower_transpose(pass *p, const berth__node *node, berth_erro
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[node->in[0]], 1, &attr, 1, node->out[0], err);
 }
 
+/* What lower_quant.c left channels last, and turned for those behind it: they get a twin again. */
+static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker) {
+  switch (maker->op != NULL ? maker->op->code : BERTH__OP_CUSTOM) {
+    case BERTH__OP_qconv_last:
+    case BERTH__OP_qdepthwise:
+    case BERTH__OP_dequantize: return graph->values[maker->out[0]].type == BERTH_F32;
+    default: return false;
+  }
+}
+
+static bool turns_back(const pass *p, const berth__node *node) {
+  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const berth__value *x = &p->r.graph->values[node->in[0]];
+  if (rank < 3 || node->attrs[0].count != rank || x->kind != BERTH_VALUE_NODE) return false;
+  for (uint32_t axis = 0; axis < rank; axis++)
+    if (node->attrs[0].ints[axis] != last_axis(axis, rank)) return false;
+  return is_of_bytes_last(p->r.graph, &p->r.graph->nodes[x->node]);
+}
+
 /* A reduction that takes all spatial axes away: what is left stands in the same order in both layouts. */
 static bool leaves_order(const pass *p, const berth__node *node) {
   const uint32_t rank = shape_of(p, node->in[0])->rank;
@@ -359,7 +378,12 @@ static berth_status lower_node(pass *p, size_t n, berth_error *err) {
     case BERTH__OP_reduce_sum:
     case BERTH__OP_reduce_max:
     case BERTH__OP_reduce_min: return lower_reduce(p, n, err);
-    case BERTH__OP_transpose: return has ? lower_transpose(p, node, err) : keep(p, n, err);
+    case BERTH__OP_transpose:
+      if (!has && turns_back(p, node)) {
+        p->twin[node->out[0]] = node->in[0];
+        return BERTH_OK;
+      }
+      return has ? lower_transpose(p, node, err) : keep(p, n, err);
     case BERTH__OP_split: return lower_split(p, n, err);
     case BERTH__OP_softmax:
     case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : keep(p, n, err);
@@ -408,7 +432,9 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
 
 static bool has_convolution(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++)
-    if (graph->nodes[n].op->code == BERTH__OP_conv || graph->nodes[n].op->code == BERTH__OP_conv_transpose) return true;
+    if (graph->nodes[n].op->code == BERTH__OP_conv || graph->nodes[n].op->code == BERTH__OP_conv_transpose ||
+        is_of_bytes_last(graph, &graph->nodes[n]))
+      return true;
   return false;
 }
 
