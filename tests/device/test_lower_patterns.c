@@ -43,6 +43,53 @@ static void grouped_attention(void **state) {
   pattern_check(&repeated);
 }
 
+/* ---- Products of the same x ---- */
+
+#define PROJECT(name, rows, sum)                                                                           \
+  "param %w" name " : f32[48, 64] %m" name " = matmul(%x, %w" name ")\n" sum "%r" name " = reshape(%" name \
+  ") {shape = [2, " rows ", 4, 16]} %t" name " = transpose(%r" name ") {perm = [0, 2, 1, 3]}\n"
+#define SUM(name) "param %b" name " : f32[64] %" name " = add(%m" name ", %b" name ")\n"
+#define BARE(name) "%" name " = reshape(%m" name ") {shape = [2, 5, 64]}\n"
+#define ATTEND "%o = attention(%tq, %tk, %tv) output \"o\" = %o"
+#define ROWS(rows) "graph \"a\" { input %x : f32[2, " rows ", 48]\n"
+
+static void queries_keys_and_values(void **state) {
+  static const pattern patterns[] = {
+      {ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND " }",
+       "product", 1, NULL, 1e-4},
+      {ROWS("5") PROJECT("q", "5", BARE("q")) PROJECT("k", "5", BARE("k")) PROJECT("v", "5", BARE("v")) ATTEND " }",
+       "product", 1, NULL, 1e-4},
+      /* one without a bias, one that is wanted as it is, too many rows */
+      {ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", BARE("k")) PROJECT("v", "5", SUM("v")) ATTEND " }",
+       "product", 2, NULL, 1e-4},
+      {ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND
+       " output \"k\" = %k }",
+       "product", 2, NULL, 1e-4},
+      {ROWS("20") PROJECT("q", "20", SUM("q")) PROJECT("k", "20", SUM("k")) PROJECT("v", "20", SUM("v")) ATTEND " }",
+       "product", 3, NULL, 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* Panels are packed where they stay. */
+static void weights_beside_each_other(void **state) {
+  const char *text =
+      ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND " }";
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, NULL, &plan, &err));
+  TEST_OK(berth_plan_check(plan, &err));
+  assert_int_equal(berth_plan_get_info(plan).weights_size, 3 * (48 * 64 + 64) * 4);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 /* What others read stays, and so does what is no attention. */
 static void no_attention(void **state) {
   static const pattern patterns[] = {
@@ -188,6 +235,9 @@ static void fails_each_allocation(void **state) {
   (void)state;
   assert_true(test_fail_each_allocation(pattern_plan, attention_text) > 0);
   assert_true(test_fail_each_allocation(pattern_plan, quant_text) > 0);
+  static char beside_text[] =
+      ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND " }";
+  assert_true(test_fail_each_allocation(pattern_plan, beside_text) > 0);
 }
 
 int main(void) {
@@ -195,6 +245,8 @@ int main(void) {
       cmocka_unit_test(attention),
       cmocka_unit_test(grouped_attention),
       cmocka_unit_test(no_attention),
+      cmocka_unit_test(queries_keys_and_values),
+      cmocka_unit_test(weights_beside_each_other),
       cmocka_unit_test(convolutions_of_bytes),
       cmocka_unit_test(convolutions_of_integers),
       cmocka_unit_test(a_residual),
