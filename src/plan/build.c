@@ -168,17 +168,10 @@ static bool reuse_is_off(void) {
   return setting != NULL && strcmp(setting, "1") == 0;
 }
 
-/* Nodes of loops stay where they are: nothing is moved in or out. */
+/* Graphs with loops keep their order. */
 static bool has_loops(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++)
     if (graph->nodes[n].op->family->is_loop) return true;
-  return false;
-}
-
-/* Extents that only a run knows: rewriting goes by shapes. */
-static bool has_bounds(const berth_graph *graph) {
-  for (size_t v = 0; v < graph->n_values; v++)
-    if (graph->values[v].bounded != 0) return true;
   return false;
 }
 
@@ -186,7 +179,6 @@ static bool has_bounds(const berth_graph *graph) {
 static berth_status improve(berth_plan *plan, const berth__limits *limits, berth_error *err) {
   BERTH__TRY(berth__pass_all(plan->graph, err));
   if (limits->lower == NULL || (plan->flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
-  if (has_loops(plan->graph) || has_bounds(plan->graph)) return BERTH_OK;
   return limits->lower(plan->graph, plan->flags, err);
 }
 
@@ -194,9 +186,9 @@ static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, 
   const uint32_t without = BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE;
   plan->once = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->once);
   if (plan->once == NULL) return berth__fail_nomem(err, "a plan");
-  if (limits->has_prelude && !(plan->flags & without) && !has_loops(plan->graph))
-    berth__prelude_mark(plan->graph, plan->once);
-  return BERTH_OK;
+  if (!limits->has_prelude || (plan->flags & without)) return BERTH_OK;
+  berth__prelude_mark(plan->graph, plan->once);
+  return has_loops(plan->graph) ? berth__prelude_hoist(plan->graph, plan->once, err) : BERTH_OK;
 }
 
 static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,

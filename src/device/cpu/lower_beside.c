@@ -2,6 +2,7 @@
  * beside each other, panel behind panel, and their results are strided views of its result. Only where everybody who
  * reads these takes them as they lie. */
 #include "device/cpu/lower.h"
+#include "graph/region.h"
 #include "ops/operand.h"
 #include "ops/product.h"
 
@@ -13,6 +14,7 @@
 typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
+  berth__regions regions;
   bool *is_static;
   uint32_t *first_of; /* one a node: the first part of the product that it becomes part of; NO_NODE: it stays */
   bool changes;
@@ -62,6 +64,7 @@ static bool takes_strided(const pass *p, const berth_graph *graph, berth_value v
 /* A product without a tail, of a weight that is packed for it alone. */
 static bool can_be_part(const pass *p, const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_product || node->attrs[BERTH__PRODUCT_PANEL].i == 0) return false;
+  if (berth__node_is_bounded(graph, node)) return false;
   if (node->attrs[BERTH__PRODUCT_CODE].count != 0 || node->attrs[BERTH__PRODUCT_ADDS].i != 0) return false;
   const berth__value *w = value_of(p, node->in[1]), *out = value_of(p, node->out[0]);
   const berth_value bias = bias_of(node);
@@ -83,6 +86,7 @@ static void find(pass *p, const berth_graph *graph) {
     for (uint32_t k = n + 1; k <= p->uses.reader[node->in[0]] && n_parts < MAX_PARTS; k++) {
       const berth__node *other = &graph->nodes[k];
       if (p->first_of[k] != NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
+      if (berth__region_of(&p->regions, k) != berth__region_of(&p->regions, n)) continue;
       if (!can_be_part(p, graph, other)) continue;
       if ((bias_of(other) == BERTH_VALUE_NONE) != (bias_of(node) == BERTH_VALUE_NONE)) continue;
       p->first_of[k] = n;
@@ -145,6 +149,7 @@ static berth_status emit(pass *p, uint32_t first, berth_error *err) {
 
 static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
+  BERTH__TRY(berth__regions_create(graph, &p->regions, err));
   BERTH__TRY(berth__static_values(graph, &p->is_static, err));
   p->first_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->first_of);
   if (p->first_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
@@ -181,6 +186,7 @@ berth_status berth__lower_beside(berth_graph *graph, berth_error *err) {
   berth_status status = rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
+  berth__regions_free(graph->ctx, &p.regions);
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.first_of);
   return status;

@@ -46,7 +46,7 @@ static bool is_number(const berth__value *value) {
 
 static bool is_step(const pass *p, const berth__node *node) {
   const berth__chain_code code = berth__chain_code_of(node->op->code);
-  if (node->n_out != 1 || node->op->custom != NULL) return false;
+  if (node->n_out != 1 || node->op->custom != NULL || berth__node_is_bounded(p->r.graph, node)) return false;
   if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
   const berth_type type = value_of(p, node->out[0])->type;
   if (type != BERTH_F32 && type != BERTH_BOOL) return false;
