@@ -111,6 +111,48 @@ static void tails(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* With the flag both sides of a product are rounded; weights that were bf16 all along stay what they are. */
+static void bf16_weights(void **state) {
+  static const pattern rounded = {
+      "graph \"p\" { input %x : f32[7, 24] param %w : f32[24, 40] param %b : f32[40] %m = matmul(%x, %w)\n"
+      "%s = add(%m, %b) %g = gelu(%s) output \"g\" = %g }",
+      "product", 1, "gelu", 0.1};
+  static const pattern exact = {
+      "graph \"p\" { input %x : f32[7, 24] param %w : bf16[40, 24] %f = cast(%w) {to = \"f32\"} %t = transpose(%f)\n"
+      "%m = matmul(%x, %t) %g = gelu(%m) output \"g\" = %g }",
+      "product", 1, "gelu", 1e-4};
+  (void)state;
+  pattern_check_with(&rounded, BERTH_PLAN_BF16_WEIGHTS);
+  pattern_check(&exact);
+}
+
+static void check_weights(const char *text, uint32_t flags, uint64_t bytes) {
+  berth_context *ctx = test_context();
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  desc.flags = flags;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  assert_int_equal(berth_plan_get_info(plan).weights_size, bytes);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+static void bf16_weights_take_half(void **state) {
+  static const char plain[] =
+      "graph \"p\" { input %x : f32[7, 24] param %w : f32[24, 64] %m = matmul(%x, %w) output \"m\" = %m }";
+  static const char exact[] =
+      "graph \"p\" { input %x : f32[7, 24] param %w : bf16[24, 64]\n"
+      "%f = cast(%w) {to = \"f32\"} %m = matmul(%x, %f) output \"m\" = %m }";
+  (void)state;
+  check_weights(plain, 0, 24 * 64 * 4);
+  check_weights(plain, BERTH_PLAN_BF16_WEIGHTS, 24 * 64 * 2);
+  check_weights(exact, 0, 24 * 64 * 2);
+}
+
 static void chains(void **state) {
   static const pattern patterns[] = {
       {"graph \"e\" { input %x : f32[4, 9] input %y : f32[9] %a = add(%x, %y) %b = tanh(%a) %c = mul(%b, %x)\n"
@@ -322,6 +364,8 @@ int main(void) {
       cmocka_unit_test(batch_norms),
       cmocka_unit_test(layouts),
       cmocka_unit_test(tails),
+      cmocka_unit_test(bf16_weights),
+      cmocka_unit_test(bf16_weights_take_half),
       cmocka_unit_test(chains),
       cmocka_unit_test(concats),
       cmocka_unit_test(a_prelude_follows_the_weights),

@@ -28,6 +28,7 @@ typedef struct runner {
   double compile_ms; /* of that session */
   bool random_weights;
   const char *device;
+  bool bf16;
 } runner;
 
 /* Exit codes, with an error printed. Close either way. */

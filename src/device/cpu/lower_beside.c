@@ -78,6 +78,11 @@ static bool can_be_part(const pass *p, const berth_graph *graph, const berth__no
   return takes_strided(p, graph, node->out[0], &lies, 0);
 }
 
+static bool fits(const pass *p, const berth__node *a, const berth__node *b) {
+  return (bias_of(a) == BERTH_VALUE_NONE) == (bias_of(b) == BERTH_VALUE_NONE) &&
+         value_of(p, a->in[1])->type == value_of(p, b->in[1])->type;
+}
+
 static void find(pass *p, const berth_graph *graph) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
@@ -87,8 +92,7 @@ static void find(pass *p, const berth_graph *graph) {
       const berth__node *other = &graph->nodes[k];
       if (p->first_of[k] != NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
       if (berth__region_of(&p->regions, k) != berth__region_of(&p->regions, n)) continue;
-      if (!can_be_part(p, graph, other)) continue;
-      if ((bias_of(other) == BERTH_VALUE_NONE) != (bias_of(node) == BERTH_VALUE_NONE)) continue;
+      if (!can_be_part(p, graph, other) || !fits(p, node, other)) continue;
       p->first_of[k] = n;
       n_parts++;
     }
@@ -126,14 +130,15 @@ static berth_status emit(pass *p, uint32_t first, berth_error *err) {
   int64_t at = 0;
   parts b;
   collect(p, first, &b);
-  const berth_attr attrs[] = {berth_attr_int("columns", b.all), node->attrs[BERTH__PRODUCT_PANEL]};
+  const berth_attr attrs[] = {berth_attr_int("columns", b.all), node->attrs[BERTH__PRODUCT_PANEL],
+                              node->attrs[BERTH__PRODUCT_ROUNDS]};
   const bool has_bias = b.bias[0] != BERTH_VALUE_NONE;
   BERTH__TRY(
       berth__rewrite_add(&p->r, BERTH__OP_concat, b.weight, b.n, &panels, 1, b.weight[0], "#beside", &in[1], err));
   if (has_bias)
     BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_concat, b.bias, b.n, &panels, 1, b.bias[0], "#beside", &in[2], err));
   BERTH__TRY(
-      berth__rewrite_add(&p->r, BERTH__OP_product, in, has_bias ? 3 : 2, attrs, 2, b.out[0], "#beside", &whole, err));
+      berth__rewrite_add(&p->r, BERTH__OP_product, in, has_bias ? 3 : 2, attrs, 3, b.out[0], "#beside", &whole, err));
   const int64_t axis = value_of(p, whole)->shape.rank - 1;
   for (uint32_t k = 0; k < b.n; k++) {
     const int64_t end = at + b.columns[k];
