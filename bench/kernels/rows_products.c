@@ -35,6 +35,21 @@ static void make_product(subject *s, const berth__cpu_isa *isa, const int64_t *s
   if (t == TAIL_NONE) s->work = (bar_work){.kind = BAR_MATMUL, .has_bias = true, .m = m, .k = k, .n = n};
 }
 
+/* Weights packed as bf16, x rounded to it. */
+static void make_bf16(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
+  const int64_t m = size[0], k = size[1], n = size[2], packed[] = {row_panels(isa, n), (k + 1) / 2, isa->panel, 2};
+  call_start(&s->call, isa, BERTH__OP_product);
+  CALL_F32(&s->call, 0, m, k);
+  call_operand(&s->call, 1, BERTH_BF16, 4, packed);
+  CALL_F32(&s->call, 2, n);
+  call_int(&s->call, "columns", n);
+  call_int(&s->call, "panel", isa->panel);
+  call_int(&s->call, "rounds", 1);
+  call_finish(&s->call);
+  snprintf(s->shape, sizeof s->shape, "%d x %d x %d, bf16", (int)m, (int)k, (int)n);
+  s->operations = 2.0 * (double)m * (double)k * (double)n;
+}
+
 static void make_matmul(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
   const int64_t batch = size[0], m = size[1], k = size[2], n = size[3];
   call_start(&s->call, isa, BERTH__OP_matmul);
@@ -60,6 +75,9 @@ const row rows_of_products[] = {
     {"product", "DeiT-tiny", make_product, {197, 192, 768}},
     {"product", "DeiT-tiny", make_product, {197, 768, 192}},
     {"product", "ResNet-50", make_product, {1, 2048, 1000}},
+    {"product", "MiniLM", make_bf16, {128, 384, 1536}},
+    {"product", "MiniLM", make_bf16, {128, 1536, 384}},
+    {"product", "ResNet-50", make_bf16, {1, 2048, 1000}},
     {"matmul", "MiniLM", make_matmul, {12, 128, 32, 128}},
     {"matmul", "MiniLM", make_matmul, {12, 128, 128, 32}},
     {"matmul", "DeiT-tiny", make_matmul, {3, 197, 64, 197}},

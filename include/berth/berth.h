@@ -434,7 +434,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: such slices and transposes are copied */
   BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes an element, whatever the type */
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
-  BERTH_PLAN_REFERENCE = 1 << 10         /* for reference kernels: nothing is rewritten for the device */
+  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
+  BERTH_PLAN_BF16_WEIGHTS = 1 << 11      /* weights of products are kept as bf16, and x is rounded to it: less exact */
 } berth_plan_flag;
 
 typedef enum berth_order {

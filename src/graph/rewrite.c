@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "graph/region.h"
+
 berth_status berth__rewrite_start(berth__rewrite *r, berth_graph *graph, berth_error *err) {
   *r = (berth__rewrite){.graph = graph};
   berth__node *nodes = NULL;
@@ -91,22 +93,41 @@ berth_status berth__rewrite_make(berth__rewrite *r, berth__op_code op, const ber
   return BERTH_OK;
 }
 
+bool berth__node_is_bounded(const berth_graph *graph, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && graph->values[node->in[i]].bounded != 0) return true;
+  for (uint32_t i = 0; i < node->n_out; i++)
+    if (graph->values[node->out[i]].bounded != 0) return true;
+  return false;
+}
+
+static void count_reads(berth__uses *uses, const berth_graph *graph, const berth__regions *regions) {
+  for (uint32_t n = 0; n < graph->n_nodes; n++)
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) {
+      const berth_value value = graph->nodes[n].in[i];
+      if (value == BERTH_VALUE_NONE) continue;
+      const bool is_apart = graph->values[value].bounded != 0 ||
+                            berth__region_of_value(regions, graph, value) != berth__region_of(regions, n);
+      uses->count[value] += is_apart ? 2 : 1;
+      uses->reader[value] = n;
+    }
+}
+
 berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, berth_error *err) {
   berth_context *ctx = graph->ctx;
+  berth__regions regions;
+  BERTH__TRY(berth__regions_create(graph, &regions, err));
   uses->count = berth__alloc_array_zero(ctx, graph->n_values, sizeof *uses->count);
   uses->reader = berth__alloc_array(ctx, graph->n_values, sizeof *uses->reader);
   uses->is_output = berth__alloc_array_zero(ctx, graph->n_values, sizeof *uses->is_output);
   if (uses->count == NULL || uses->reader == NULL || uses->is_output == NULL) {
+    berth__regions_free(ctx, &regions);
     berth__uses_free(uses, ctx);
     return berth__fail_nomem(err, "rewriting a graph");
   }
   for (size_t v = 0; v < graph->n_values; v++) uses->reader[v] = UINT32_MAX;
-  for (uint32_t n = 0; n < graph->n_nodes; n++)
-    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) {
-      if (graph->nodes[n].in[i] == BERTH_VALUE_NONE) continue;
-      uses->count[graph->nodes[n].in[i]]++;
-      uses->reader[graph->nodes[n].in[i]] = n;
-    }
+  count_reads(uses, graph, &regions);
+  berth__regions_free(ctx, &regions);
   for (size_t i = 0; i < graph->n_outputs; i++) {
     uses->count[graph->outputs[i].value]++;
     uses->is_output[graph->outputs[i].value] = true;

@@ -33,7 +33,12 @@ berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const bert
 berth_status berth__rewrite_make(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
                                  const berth_attr *attrs, size_t n_attrs, berth_value out, berth_error *err);
 
-/* Who reads every value. Taken before a rewrite starts. */
+/* Whether a node reads or makes a value with extents that only a run knows: rewriting goes by shapes. */
+bool berth__node_is_bounded(const berth_graph *graph, const berth__node *node);
+
+/* Who reads every value. Taken before a rewrite starts. A node that reads a value from outside of its loop counts
+ * twice, as does whoever reads one with extents that only a run knows: what has a single reader may become part of it.
+ */
 typedef struct berth__uses {
   uint32_t *count;  /* one a value: reads by nodes, and by outputs */
   uint32_t *reader; /* one a value: the last node that reads it; UINT32_MAX: none */

@@ -1,7 +1,8 @@
 /* What the products of bytes have in common: qproduct, qconv_last and qdepthwise. The sums of
- * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, the tail,
- * and, where the result is u8 or i8, result / out_scale rounded to the nearest, ties to even, plus out_zero, held in
- * range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry, or one a column of the result.
+ * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, with `adds`
+ * what is added to that, the tail, and, where the result is u8 or i8, result / out_scale rounded to the nearest, ties
+ * to even, plus out_zero, held in range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry,
+ * or one a column of the result.
  */
 #ifndef BERTH_OPS_BYTES_H
 #define BERTH_OPS_BYTES_H
@@ -15,7 +16,7 @@ enum { /* operands */
   BERTH__BYTES_X_ZERO,
   BERTH__BYTES_WEIGHT_ZERO,
   BERTH__BYTES_BIAS,
-  BERTH__BYTES_EXTRA
+  BERTH__BYTES_EXTRA, /* with `adds`: what is added, of the result's shape; the tail's own come behind it */
 };
 #define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
 
@@ -25,6 +26,7 @@ enum {
   BERTH__BYTES_OUT_SCALE,
   BERTH__BYTES_OUT_ZERO,
   BERTH__BYTES_WEIGHTS,
+  BERTH__BYTES_ADDS, /* for results of f32, which may lie over what is added */
   BERTH__BYTES_ATTRS
 };
 /* clang-format off */
@@ -32,7 +34,8 @@ enum {
   {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"},     \
   {.name = "out_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},   \
   {.name = "out_zero", .kind = BERTH_ATTR_INT},              \
-  {.name = "weights", .kind = BERTH_ATTR_STRING, .s = "i8"}
+  {.name = "weights", .kind = BERTH_ATTR_STRING, .s = "i8"}, \
+  {.name = "adds", .kind = BERTH_ATTR_INT}
 /* clang-format on */
 
 /* A weight that pack_weights_i8 made: [panels, ceil(rows / 4) + 1, panel, 4]. Four rows of a column lie together; the
@@ -46,6 +49,14 @@ typedef struct berth__bytes_attrs {
   const berth_attr *code, *numbers;
 } berth__bytes_attrs;
 berth__bytes_attrs berth__bytes_attrs_of(const berth__op *op, const berth_attr *attrs);
+/* The first operand of the tail. */
+static inline uint32_t berth__bytes_tail_first(const berth__bytes_attrs *attrs) {
+  return BERTH__BYTES_EXTRA + (attrs->own[BERTH__BYTES_ADDS].i != 0);
+}
+/* `own`: what these ops declare last. */
+static inline uint32_t berth__bytes_in_place(const berth_attr *own) {
+  return own[BERTH__BYTES_ADDS].i != 0 ? 1u << BERTH__BYTES_EXTRA : 0;
+}
 
 /* Types and extents of all operands but the weight's extents, for a result of so many columns whose shape is set; sets
  * the type of the result. `weight` is what weight_zero must be. */

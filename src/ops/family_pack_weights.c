@@ -1,19 +1,23 @@
 /* pack_weights: a weight laid out for products, once, before anything runs. The last axis of w are the columns, all
  * others together the rows, row-major. The columns are cut into `groups` equal groups and each of these into panels of
  * `panel` columns, the last one filled up with zeros: [panels, rows, panel]. scale? has a factor for every column.
- * An item is one panel. */
+ * With `to` = "bf16" elements are rounded to that, two rows of a column beside each other: [panels, ceil(rows / 2),
+ * panel, 2]. An item is one panel. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "ops/operand.h"
+#include "ops/product.h"
 #include "ops/registry.h"
 
 enum {
   ATTR_PANEL,
-  ATTR_GROUPS
+  ATTR_GROUPS,
+  ATTR_TO
 };
 static const berth_attr attrs[] = {{.name = "panel", .kind = BERTH_ATTR_INT},
-                                   {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1}};
+                                   {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1},
+                                   {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"}};
 
 static berth_status check_scale(const berth__infer *infer, int64_t columns, berth_error *err) {
   int64_t same;
@@ -45,8 +49,13 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_scale(infer, w->dim[w->rank - 1], err));
   BERTH__TRY(count_panels(w->dim[w->rank - 1], panel, infer->attrs[ATTR_GROUPS].i, &panels, err));
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) BERTH__TRY(berth__dim_mul(rows, w->dim[axis], &rows, err));
-  infer->out_type[0] = BERTH_F32;
+  infer->out_type[0] = berth_type_from_name(infer->attrs[ATTR_TO].s);
   infer->out_shape[0] = (berth__shape){.rank = 3, .dim = {panels, rows, panel}};
+  if (infer->out_type[0] == BERTH_F32) return BERTH_OK;
+  if (infer->out_type[0] != BERTH_BF16)
+    return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected f32 or bf16", infer->attrs[ATTR_TO].s);
+  rows = berth__dim_is_fixed(rows) ? berth__bf16_pairs(rows) : BERTH__DIM_UNKNOWN;
+  infer->out_shape[0] = (berth__shape){.rank = 4, .dim = {panels, rows, panel, 2}};
   return BERTH_OK;
 }
 
@@ -71,13 +80,17 @@ static double weight(const berth_op_call *call, int64_t row, int64_t column) {
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *w = &call->in[0], *out = &call->out[0];
   const int64_t groups = call->attrs[ATTR_GROUPS].i, each = w->dim[w->rank - 1] / groups;
-  const int64_t rows = out->dim[1], width = out->dim[2], panels = out->dim[0] / groups;
+  const int64_t beside = out->rank == 4 ? 2 : 1; /* rows of a column */
+  const int64_t width = out->dim[2], panels = out->dim[0] / groups, size = out->dim[1] * width * beside;
+  int64_t rows = 1;
   (void)err;
+  for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
   for (int64_t panel = call->begin; panel < call->end; panel++)
-    for (int64_t i = 0; i < rows * width; i++) {
-      const int64_t at = panel % panels * width + i % width; /* in its group */
-      const double value = at < each ? weight(call, i / width, panel / panels * each + at) : 0;
-      berth__store_f64(out, panel * rows * width + i, value);
+    for (int64_t i = 0; i < size; i++) {
+      const int64_t at = panel % panels * width + i / beside % width; /* in its group */
+      const int64_t row = i / (width * beside) * beside + i % beside;
+      const bool is_there = at < each && row < rows;
+      berth__store_f64(out, panel * size + i, is_there ? weight(call, row, panel / panels * each + at) : 0);
     }
   return BERTH_OK;
 }

@@ -1,12 +1,14 @@
 /* product: x [..., M, K] times a weight, with a bias and a tail behind it (tail.h).
  *   w      with panel > 0 what pack_weights made of [K, N]: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
  *          batch axes broadcast with those of x, as in matmul
+ *          packed as bf16 it is [panels, ceil(K / 2), panel, 2]; with the attribute `rounds` x is rounded to bf16 too
  *   bias?  [N]
  *   sum    [..., M, N], with the attribute `adds`: added before the tail; the result may lie over it
  *   then the operands of the tail, which broadcast to the result [..., M, N]
  * An item is one row of the result. */
 #include <inttypes.h>
 
+#include "base/half.h"
 #include "ops/operand.h"
 #include "ops/product.h"
 #include "ops/registry.h"
@@ -18,15 +20,22 @@ static const berth_attr attrs[BERTH__PRODUCT_ATTRS] = {
     [BERTH__PRODUCT_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
     [BERTH__PRODUCT_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
     [BERTH__PRODUCT_ADDS] = BERTH__ADDS_ATTR,
+    [BERTH__PRODUCT_ROUNDS] = {.name = "rounds", .kind = BERTH_ATTR_INT},
 };
 
 static berth_status check_packed(const berth__infer *infer, int64_t columns, int64_t panel, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *w = &infer->in_shape[1];
-  int64_t same;
-  BERTH__TRY(berth__want_rank(infer, 1, 3, 3, err));
+  const bool is_bf16 = infer->in_type[1] == BERTH_BF16;
+  int64_t same, rows = x->dim[x->rank - 1];
+  if (is_bf16) rows = berth__dim_is_fixed(rows) ? berth__bf16_pairs(rows) : BERTH__DIM_UNKNOWN;
+  BERTH__TRY(berth__want_rank(infer, 1, is_bf16 ? 4 : 3, is_bf16 ? 4 : 3, err));
   BERTH__TRY(berth__same_dim(columns / panel + (columns % panel != 0), w->dim[0],
                              "panels of `columns` and of operand 1", &same, err));
-  BERTH__TRY(berth__same_dim(x->dim[x->rank - 1], w->dim[1], "columns of operand 0 and rows of operand 1", &same, err));
+  BERTH__TRY(berth__same_dim(rows, w->dim[1],
+                             is_bf16 ? "pairs of columns of operand 0 and pairs of rows of operand 1"
+                                     : "columns of operand 0 and rows of operand 1",
+                             &same, err));
+  if (is_bf16) BERTH__TRY(berth__same_dim(2, w->dim[3], "elements of a pair", &same, err));
   return berth__same_dim(panel, w->dim[2], "`panel` and the width of operand 1's panels", &same, err);
 }
 
@@ -47,7 +56,11 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   const int64_t columns = infer->attrs[BERTH__PRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__PRODUCT_PANEL].i;
   berth__shape *out = &infer->out_shape[0];
   int64_t same;
-  for (uint32_t k = 0; k < 2; k++) BERTH__TRY(berth__want_type(infer, k, BERTH_F32, err));
+  BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  if (panel <= 0 || infer->in_type[1] != BERTH_BF16) BERTH__TRY(berth__want_type(infer, 1, BERTH_F32, err));
+  if (infer->attrs[BERTH__PRODUCT_ROUNDS].i != 0 && infer->in_type[1] != BERTH_BF16)
+    return berth__fail(err, BERTH_INVALID, "`rounds` is set, but operand 1 is %s, expected bf16",
+                       berth_type_name(infer->in_type[1]));
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
   if (columns < 0 || panel < 0)
     return berth__fail(err, BERTH_INVALID, "`%s` is negative", columns < 0 ? "columns" : "panel");
@@ -87,11 +100,15 @@ static int64_t matrix_at(const berth_tensor *tensor, const berth_tensor *out, in
 static double sum_of(const berth_op_call *call, int64_t x_at, int64_t w_at, int64_t column) {
   const berth_tensor *x = &call->in[0], *w = &call->in[1], *bias = &call->in[BERTH__PRODUCT_BIAS];
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i, depth = x->dim[x->rank - 1];
-  const int64_t x_step = x->stride[x->rank - 1], w_step = w->stride[w->rank - 2];
+  const bool is_bf16 = w->type == BERTH_BF16, rounds = call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
+  const int64_t x_step = x->stride[x->rank - 1], w_step = w->stride[is_bf16 ? 1 : w->rank - 2];
   double sum = berth__call_has(call, BERTH__PRODUCT_BIAS) ? berth__load_f64(bias, column * bias->stride[0]) : 0;
   w_at += panel > 0 ? column / panel * w->stride[0] + column % panel * w->stride[2] : column * w->stride[w->rank - 1];
-  for (int64_t k = 0; k < depth; k++)
-    sum += berth__load_f64(x, x_at + k * x_step) * berth__load_f64(w, w_at + k * w_step);
+  for (int64_t k = 0; k < depth; k++) {
+    const double value = berth__load_f64(x, x_at + k * x_step);
+    const int64_t w_k = is_bf16 ? k / 2 * w_step + k % 2 * w->stride[3] : k * w_step;
+    sum += (rounds ? (double)berth__bf16_to_f32(berth__f64_to_bf16(value)) : value) * berth__load_f64(w, w_at + w_k);
+  }
   return sum;
 }
 

@@ -53,10 +53,15 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
+static uint32_t in_place_of(const berth_attr *attr) {
+  return berth__bytes_in_place(attr + sizeof attrs / sizeof *attrs - BERTH__BYTES_ATTRS);
+}
+
 const berth__family berth__family_qdepthwise = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED,
+    .in_place_of = in_place_of,
     .may_lack = BERTH__BYTES_MAY_LACK,
     .unit_last = 1u,
     .infer = infer,

@@ -55,17 +55,21 @@ double berth__tail_value(const berth__tail *tail, int64_t index, double value) {
   return berth__chain_value(&tail->chain, operand);
 }
 
+berth_status berth__tail_check_added(const berth__infer *infer, uint32_t sum, const berth__shape *out,
+                                     berth_error *err) {
+  int64_t same;
+  if (infer->n_in <= sum)
+    return berth__fail(err, BERTH_INVALID, "`adds` is set, but operand %" PRIu32 " is not there", sum);
+  BERTH__TRY(berth__want_type(infer, sum, BERTH_F32, err));
+  const berth__shape *shape = &infer->in_shape[sum];
+  if (shape->rank != out->rank)
+    return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " is added to the result but has another shape", sum);
+  for (uint32_t axis = 0; axis < out->rank; axis++)
+    BERTH__TRY(berth__same_dim(out->dim[axis], shape->dim[axis], "result and what is added to it", &same, err));
+  return BERTH_OK;
+}
+
 berth_status berth__tail_check_sum(const berth__infer *infer, const berth_attr *adds, const berth__shape *out,
                                    berth_error *err) {
-  if (adds->i == 0) return BERTH_OK;
-  if (infer->n_in <= BERTH__TAIL_SUM)
-    return berth__fail(err, BERTH_INVALID, "`adds` is set, but operand %u is not there", BERTH__TAIL_SUM);
-  BERTH__TRY(berth__want_type(infer, BERTH__TAIL_SUM, BERTH_F32, err));
-  const berth__shape *sum = &infer->in_shape[BERTH__TAIL_SUM];
-  int64_t same;
-  if (sum->rank != out->rank)
-    return berth__fail(err, BERTH_INVALID, "operand %u is added to the result but has another shape", BERTH__TAIL_SUM);
-  for (uint32_t axis = 0; axis < out->rank; axis++)
-    BERTH__TRY(berth__same_dim(out->dim[axis], sum->dim[axis], "result and what is added to it", &same, err));
-  return BERTH_OK;
+  return adds->i == 0 ? BERTH_OK : berth__tail_check_added(infer, BERTH__TAIL_SUM, out, err);
 }

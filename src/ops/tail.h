@@ -26,6 +26,9 @@ double berth__tail_value(const berth__tail *tail, int64_t index, double value);
   { .name = "adds", .kind = BERTH_ATTR_INT }
 static inline uint32_t berth__tail_first(const berth_attr *adds) { return BERTH__TAIL_SUM + (adds->i != 0); }
 static inline uint32_t berth__tail_in_place(const berth_attr *adds) { return adds->i != 0 ? 1u << BERTH__TAIL_SUM : 0; }
+/* That operand `sum` is there and may be added to the result. */
+berth_status berth__tail_check_added(const berth__infer *infer, uint32_t sum, const berth__shape *out,
+                                     berth_error *err);
 berth_status berth__tail_check_sum(const berth__infer *infer, const berth_attr *adds, const berth__shape *out,
                                    berth_error *err);
 

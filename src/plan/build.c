@@ -81,7 +81,7 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
-  if (desc->flags >= 2u * BERTH_PLAN_REFERENCE)
+  if (desc->flags >= 2u * BERTH_PLAN_BF16_WEIGHTS)
     return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
@@ -98,17 +98,10 @@ static bool reuse_is_off(void) {
   return setting != NULL && strcmp(setting, "1") == 0;
 }
 
-/* Nodes of loops stay where they are: nothing is moved in or out. */
+/* Graphs with loops keep their order. */
 static bool has_loops(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++)
     if (graph->nodes[n].op->family->is_loop) return true;
-  return false;
-}
-
-/* Extents that only a run knows: rewriting goes by shapes. */
-static bool has_bounds(const berth_graph *graph) {
-  for (size_t v = 0; v < graph->n_values; v++)
-    if (graph->values[v].bounded != 0) return true;
   return false;
 }
 
@@ -116,7 +109,6 @@ static bool has_bounds(const berth_graph *graph) {
 static berth_status improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
   if (limits->lower == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
-  if (has_loops(graph) || has_bounds(graph)) return BERTH_OK;
   return limits->lower(graph, flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
@@ -124,9 +116,9 @@ static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, 
   const uint32_t without = BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE;
   plan->once = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->once);
   if (plan->once == NULL) return berth__fail_nomem(err, "a plan");
-  if (limits->has_prelude && !(plan->flags & without) && !has_loops(plan->graph))
-    berth__prelude_mark(plan->graph, plan->once);
-  return BERTH_OK;
+  if (!limits->has_prelude || (plan->flags & without)) return BERTH_OK;
+  berth__prelude_mark(plan->graph, plan->once);
+  return has_loops(plan->graph) ? berth__prelude_hoist(plan->graph, plan->once, err) : BERTH_OK;
 }
 
 berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,

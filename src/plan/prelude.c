@@ -6,6 +6,8 @@
  * there. */
 #include "plan/prelude.h"
 
+#include "graph/rewrite.h"
+
 /* A result that is much larger than what it is made from (a constant spread over a shape) is cheaper to make again. */
 #define MAX_GROWTH 4
 
@@ -45,9 +47,28 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
 void berth__prelude_mark(const berth_graph *graph, bool *once) {
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
-    once[n] = node->op->custom == NULL && !node->op->family->is_random && reads_weights_alone(graph, node, once) &&
-              is_worth_keeping(graph, node);
+    once[n] = node->op->custom == NULL && !node->op->family->is_random && !node->op->family->is_loop &&
+              reads_weights_alone(graph, node, once) && is_worth_keeping(graph, node);
   }
+}
+
+static berth_status move_ahead(berth__rewrite *r, const bool *once, berth_error *err) {
+  for (size_t n = 0; n < r->n_old; n++)
+    if (once[n]) BERTH__TRY(berth__rewrite_keep(r, n, err));
+  for (size_t n = 0; n < r->n_old; n++)
+    if (!once[n]) BERTH__TRY(berth__rewrite_keep(r, n, err));
+  return BERTH_OK;
+}
+
+berth_status berth__prelude_hoist(berth_graph *graph, bool *once, berth_error *err) {
+  berth__rewrite r = {0};
+  size_t n_once = 0;
+  for (size_t n = 0; n < graph->n_nodes; n++) n_once += once[n];
+  BERTH__TRY(berth__rewrite_start(&r, graph, err));
+  berth_status status = move_ahead(&r, once, err);
+  berth__rewrite_finish(&r);
+  for (size_t n = 0; n < graph->n_nodes; n++) once[n] = n < n_once;
+  return status;
 }
 
 uint32_t berth__prelude_first(const berth_graph *graph, const bool *once, uint32_t *order, uint32_t *room) {

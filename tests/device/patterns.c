@@ -19,6 +19,9 @@ static uint32_t count_op(const berth_session *session, const char *op) {
 static void fill(berth_type type, void *data, uint64_t size) {
   uint64_t state = 9;
   for (uint64_t i = 0; type == BERTH_F32 && i < size / 4; i++) ((float *)data)[i] = 2 * test_random_f32(&state);
+  for (uint64_t i = 0; type == BERTH_BF16 && i < size / 2; i++) /* bf16 of about 1 */
+    ((uint16_t *)data)[i] = (uint16_t)(0x3f00 | (test_random(&state) & 0x80ff));
+  if (type == BERTH_BF16) return;
   for (uint64_t i = 0; type != BERTH_F32 && i < size; i++) ((uint8_t *)data)[i] = (uint8_t)test_random(&state);
 }
 
@@ -59,14 +62,18 @@ static void compare(const berth_graph *graph, berth_session *fast, berth_session
   }
 }
 
-void pattern_check(const pattern *p) {
+void pattern_check_with(const pattern *p, uint32_t plan_flags) {
   berth_context *ctx = test_context();
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
   berth_graph *graph;
   berth_session *fast, *reference;
   berth_error err;
   TEST_OK(berth_graph_parse(ctx, p->text, strlen(p->text), &graph, &err));
+  plan.flags |= plan_flags;
+  if (plan_flags != 0) desc.plan = &plan;
   TEST_OK(berth_session_create(graph, &desc, &fast, &err));
+  desc.plan = NULL;
   desc.flags = BERTH_SESSION_REFERENCE;
   TEST_OK(berth_session_create(graph, &desc, &reference, &err));
   if (count_op(fast, p->has) != p->count)
@@ -80,6 +87,8 @@ void pattern_check(const pattern *p) {
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);
 }
+
+void pattern_check(const pattern *p) { pattern_check_with(p, 0); }
 
 void patterns_check(const pattern *patterns, size_t n) {
   for (size_t i = 0; i < n; i++) pattern_check(&patterns[i]);

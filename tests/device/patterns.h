@@ -14,6 +14,8 @@ typedef struct pattern {
 } pattern;
 
 void pattern_check(const pattern *p);
+/* With flags for the rewritten one's plan. */
+void pattern_check_with(const pattern *p, uint32_t plan_flags);
 void patterns_check(const pattern *patterns, size_t n);
 #define CHECK_ALL(patterns) patterns_check(patterns, sizeof(patterns) / sizeof *(patterns))
 

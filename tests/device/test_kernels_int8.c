@@ -146,7 +146,14 @@ static void product_tails(void **state) {
     residual.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_add, 0, 1, 0, BERTH__CHAIN_gelu, 2, 0, 0);
     fast_check_on(&clamp, isa);
     fast_check_on(&residual, isa);
-    declined = residual; /* bytes behind a tail that registers do not do */
+    residual.attrs[4] = (berth_attr)FAST_INT("adds", 1);
+    residual.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+    fast_check_on(&residual, isa);
+    residual.in[BERTH__BYTES_EXTRA + 1] = (fast_operand)TENSOR(BERTH_F32, 90);
+    residual.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0);
+    fast_check_on(&residual, isa);
+    declined = clamp; /* bytes behind a tail that registers do not do */
+    declined.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_gelu, 0, 0, 0);
     declined.attrs[4] = (berth_attr)FAST_STRING("to", "u8");
     if (i == 0) assert_false(fast_is_taken(&declined));
     free_packed(&clamp);
@@ -186,6 +193,18 @@ static void check_bytes_out(fast_case *c, int at, const berth__cpu_isa *isa) {
   fast_check_on(c, isa);
 }
 
+/* Something of the result's shape is added to it, before a tail. */
+static void check_sum(const fast_case *plain, const image *s, int64_t outputs, int at, const berth__cpu_isa *isa) {
+  const int64_t reach = (s->kernel - 1) * s->dilation + 1, h = (s->h + 2 * s->pad - reach) / s->stride + 1,
+                w = (s->w + 2 * s->pad - reach) / s->stride + 1;
+  fast_case c = *plain;
+  c.in[BERTH__BYTES_EXTRA] = (fast_operand)TENSOR(BERTH_F32, s->n, h, w, outputs);
+  c.attrs[at] = (berth_attr)FAST_INT("adds", 1);
+  fast_check_on(&c, isa);
+  c.attrs[at + 1] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_silu, 0, 0, 0);
+  fast_check_on(&c, isa);
+}
+
 static void check_conv(const image *s, const berth__cpu_isa *isa) {
   const int64_t x[] = {s->n, s->h, s->w, s->c}, rows = s->kernel * s->kernel * s->c / s->group;
   int64_t lists[4][4];
@@ -201,6 +220,7 @@ static void check_conv(const image *s, const berth__cpu_isa *isa) {
   c.attrs[5] = (berth_attr)FAST_INT("panel", isa->panel);
   c.attrs[6] = (berth_attr)FAST_INT("group", s->group);
   c.attrs[7] = (berth_attr)FAST_STRING("weights", berth_type_name(s->weight));
+  check_sum(&c, s, s->o, 8, isa);
   check_bytes_out(&c, 8, isa);
   free_packed(&c);
 }
@@ -241,6 +261,7 @@ static void depthwise(void **state) {
   for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
     for (size_t k = 0; k < sizeof images / sizeof *images; k++) {
       fast_case c = depthwise_case(&images[k], lists);
+      check_sum(&c, &images[k], images[k].c, 4, isa);
       check_bytes_out(&c, 4, isa);
     }
   fast_case declined = depthwise_case(&images[0], lists);

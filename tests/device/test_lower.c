@@ -46,8 +46,9 @@ static void few_outputs(void **state) {
 
 static void batch_norms(void **state) {
   static const pattern patterns[] = {
-      {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
-                            "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+      {IMAGE("4") NORM(
+           "4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
+                "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
        "conv_last", 1, "batch_norm", 1e-4},
       {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 1, 3, 3]\n"
                             "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
@@ -108,6 +109,48 @@ static void tails(void **state) {
   };
   (void)state;
   CHECK_ALL(patterns);
+}
+
+/* With the flag both sides of a product are rounded; weights that were bf16 all along stay what they are. */
+static void bf16_weights(void **state) {
+  static const pattern rounded = {
+      "graph \"p\" { input %x : f32[7, 24] param %w : f32[24, 40] param %b : f32[40] %m = matmul(%x, %w)\n"
+      "%s = add(%m, %b) %g = gelu(%s) output \"g\" = %g }",
+      "product", 1, "gelu", 0.1};
+  static const pattern exact = {
+      "graph \"p\" { input %x : f32[7, 24] param %w : bf16[40, 24] %f = cast(%w) {to = \"f32\"} %t = transpose(%f)\n"
+      "%m = matmul(%x, %t) %g = gelu(%m) output \"g\" = %g }",
+      "product", 1, "gelu", 1e-4};
+  (void)state;
+  pattern_check_with(&rounded, BERTH_PLAN_BF16_WEIGHTS);
+  pattern_check(&exact);
+}
+
+static void check_weights(const char *text, uint32_t flags, uint64_t bytes) {
+  berth_context *ctx = test_context();
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  desc.flags = flags;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  assert_int_equal(berth_plan_get_info(plan).weights_size, bytes);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+static void bf16_weights_take_half(void **state) {
+  static const char plain[] =
+      "graph \"p\" { input %x : f32[7, 24] param %w : f32[24, 64] %m = matmul(%x, %w) output \"m\" = %m }";
+  static const char exact[] =
+      "graph \"p\" { input %x : f32[7, 24] param %w : bf16[24, 64]\n"
+      "%f = cast(%w) {to = \"f32\"} %m = matmul(%x, %f) output \"m\" = %m }";
+  (void)state;
+  check_weights(plain, 0, 24 * 64 * 4);
+  check_weights(plain, BERTH_PLAN_BF16_WEIGHTS, 24 * 64 * 2);
+  check_weights(exact, 0, 24 * 64 * 2);
 }
 
 static void chains(void **state) {
@@ -232,6 +275,75 @@ static void residuals_are_written_over(void **state) {
   berth_context_destroy(ctx);
 }
 
+#define LOOP(body)                                                                                       \
+  "graph \"o\" { const %trips : i64[] = [3] const %yes : bool[] = [1] input %x : f32[1, 8, 6, 6]\n"      \
+  "param %w : f32[8, 8, 3, 3] param %v : f32[6, 6] param %s : f32[8, 1, 1]\n"                            \
+  "%c = conv(%x, %w) {pads = [1, 1, 1, 1]}\n%round, %starts, %acc = loop_begin(%trips, %yes, %x)\n" body \
+  "%rounds, %more, %last = loop_end(%round, %starts, %trips, %yes, %acc, %next)\n"
+
+/* The body of a loop is rewritten too. Nothing is fused across its border, and what it packs is packed outside. */
+static void loops(void **state) {
+  static const pattern patterns[] = {
+      /* a product of the body, and a tail of it */
+      {LOOP("%m = matmul(%acc, %v) %next = tanh(%m)\n") "%y = add(%last, %c) output \"y\" = %y }", "product", 1, "tanh",
+       1e-4},
+      /* the product before the loop is no part of what reads it inside */
+      {LOOP("%t = add(%acc, %c) %next = tanh(%t)\n") "output \"y\" = %last }", "conv_last", 1, "tanh", 1e-4},
+      /* convolutions inside and outside; a layout that is made inside is not there behind the loop */
+      {LOOP("%d = conv(%acc, %w) {pads = [1, 1, 1, 1]} %e = add(%d, %c) %next = tanh(%e)\n") "%f = mul(%x, %s) %g = "
+                                                                                             "conv(%f, %w) {pads = [1, "
+                                                                                             "1, 1, 1]} %h = add(%g, "
+                                                                                             "%last) %y = add(%h, %c)\n"
+                                                                                             "output \"y\" = %y }",
+       "conv_last", 3, "conv", 1e-3},
+      {LOOP("%d = conv(%x, %w) {pads = [1, 1, 1, 1]} %next = add(%d, %acc)\n") "%g = max_pool(%x) {kernel = [2, 2]} "
+                                                                               "output \"y\" = %last output \"g\" = %g "
+                                                                               "}",
+       "conv_last", 1, "conv", 1e-3},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+static void loops_pack_outside(void **state) {
+  static const char *text =
+      LOOP("%d = conv(%acc, %w) {pads = [1, 1, 1, 1]} %m = matmul(%d, %v) %next = tanh(%m)\n") "output \"y\" = %last }";
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  uint32_t n_packed = 0;
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, NULL, &plan, &err));
+  TEST_OK(berth_plan_check(plan, &err));
+  for (uint32_t step = 0; step < plan->n_steps; step++) {
+    const berth__op_code code = plan->graph->nodes[plan->order[step]].op->code;
+    if (code != BERTH__OP_pack_weights) continue;
+    assert_true(step < plan->n_prelude);
+    n_packed++;
+  }
+  assert_int_equal(n_packed, 2);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+/* Nodes with extents that only a run knows stay; the others do not. */
+static void bounds(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"b\" { input %x : f32[7, 24] param %w : f32[24, 40] %m = matmul(%x, %w) %t = tanh(%m)\n"
+       "%n = non_zero(%t) %f = cast(%n) {to = \"f32\"} %r = reduce_sum(%f) output \"r\" = %r output \"t\" = %t }",
+       "product", 1, "tanh", 1e-4},
+      {"graph \"b\" { input %x : f32[7, 24] param %w : f32[24, 40] %z = non_zero(%x) %f = cast(%z) {to = \"f32\"}\n"
+       "%a = tanh(%f) %b = neg(%a) %s = reduce_sum(%b) %m = matmul(%x, %w) %t = add(%m, %s)\n"
+       "output \"t\" = %t }",
+       "tanh", 1, "matmul", 1e-3},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 static void fails_each_allocation(void **state) {
   static char text[] = CONV
       "param %v : f32[20, 32, 3, 3] param %b : f32[20] %k = concat(%c, %x) {axis = 1}\n"
@@ -240,6 +352,9 @@ static void fails_each_allocation(void **state) {
       " %f = flatten(%q) param %u : f32[20, 7] %y = matmul(%f, %u) output \"y\" = %y }";
   (void)state;
   assert_true(test_fail_each_allocation(pattern_plan, text) > 0);
+  static char loop[] =
+      LOOP("%d = conv(%acc, %w) {pads = [1, 1, 1, 1]} %m = matmul(%d, %v) %next = tanh(%m)\n") "output \"y\" = %last }";
+  assert_true(test_fail_each_allocation(pattern_plan, loop) > 0);
 }
 
 int main(void) {
@@ -249,10 +364,15 @@ int main(void) {
       cmocka_unit_test(batch_norms),
       cmocka_unit_test(layouts),
       cmocka_unit_test(tails),
+      cmocka_unit_test(bf16_weights),
+      cmocka_unit_test(bf16_weights_take_half),
       cmocka_unit_test(chains),
       cmocka_unit_test(concats),
       cmocka_unit_test(a_prelude_follows_the_weights),
       cmocka_unit_test(residuals_are_written_over),
+      cmocka_unit_test(loops),
+      cmocka_unit_test(loops_pack_outside),
+      cmocka_unit_test(bounds),
       cmocka_unit_test(fails_each_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,53 @@ static void grouped_attention(void **state) {
   pattern_check(&repeated);
 }
 
+/* ---- Products of the same x ---- */
+
+#define PROJECT(name, rows, sum)                                                                           \
+  "param %w" name " : f32[48, 64] %m" name " = matmul(%x, %w" name ")\n" sum "%r" name " = reshape(%" name \
+  ") {shape = [2, " rows ", 4, 16]} %t" name " = transpose(%r" name ") {perm = [0, 2, 1, 3]}\n"
+#define SUM(name) "param %b" name " : f32[64] %" name " = add(%m" name ", %b" name ")\n"
+#define BARE(name) "%" name " = reshape(%m" name ") {shape = [2, 5, 64]}\n"
+#define ATTEND "%o = attention(%tq, %tk, %tv) output \"o\" = %o"
+#define ROWS(rows) "graph \"a\" { input %x : f32[2, " rows ", 48]\n"
+
+static void queries_keys_and_values(void **state) {
+  static const pattern patterns[] = {
+      {ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND " }",
+       "product", 1, NULL, 1e-4},
+      {ROWS("5") PROJECT("q", "5", BARE("q")) PROJECT("k", "5", BARE("k")) PROJECT("v", "5", BARE("v")) ATTEND " }",
+       "product", 1, NULL, 1e-4},
+      /* one without a bias, one that is wanted as it is, too many rows */
+      {ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", BARE("k")) PROJECT("v", "5", SUM("v")) ATTEND " }",
+       "product", 2, NULL, 1e-4},
+      {ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND
+       " output \"k\" = %k }",
+       "product", 2, NULL, 1e-4},
+      {ROWS("20") PROJECT("q", "20", SUM("q")) PROJECT("k", "20", SUM("k")) PROJECT("v", "20", SUM("v")) ATTEND " }",
+       "product", 3, NULL, 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* Panels are packed where they stay. */
+static void weights_beside_each_other(void **state) {
+  const char *text =
+      ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND " }";
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, NULL, &plan, &err));
+  TEST_OK(berth_plan_check(plan, &err));
+  assert_int_equal(berth_plan_get_info(plan).weights_size, 3 * (48 * 64 + 64) * 4);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 /* What others read stays, and so does what is no attention. */
 static void no_attention(void **state) {
   static const pattern patterns[] = {
@@ -135,6 +182,36 @@ static void products_of_bytes(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* Element-wise nodes behind products of bytes become their tails, as behind other products. */
+static void tails_of_bytes(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"p\" { input %x : f32[70, 12] input %r : f32[70, 9] param %w : i8[12, 9] param %b : f32[1, 9]\n" NUMBERS
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%f, %wf) %s = add(%m, %b) %g = gelu(%s) %t = add(%g, %r) output \"t\" = %t }",
+       "qproduct", 1, "gelu", 1e-4},
+      {"graph \"p\" { input %x : f32[7, 12] input %r : f32[9, 7] param %w : i8[12, 9]\n" NUMBERS /* strided */
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%f, %wf) %u = transpose(%r) %t = sub(%m, %u) output \"t\" = %t }",
+       "qproduct", 1, "sub", 1e-4},
+      {IMAGE "input %r : f32[2, 6, 5, 4] %wf = dequantize(%w, %wn) %c = conv(%f, %wf, %b)\n"
+             "%s = sigmoid(%c) %m = mul(%c, %s) %t = add(%m, %r) output \"t\" = %t }",
+       "qconv_last", 1, "sigmoid", 1e-4},
+      {IMAGE "%wf = dequantize(%w, %ws) %c = conv(%f, %wf) {pads = [1, 1, 1, 1]} %r = add(%c, %b) %t = tanh(%r)\n"
+             "output \"t\" = %t }", /* along the lines, so no bias */
+       "qconv_last", 1, "add", 1e-4},
+      {"graph \"d\" { input %x : f32[1, 6, 7, 6] param %w : i8[6, 1, 3, 3]\n" NUMBERS
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %wn)\n"
+       "%c = conv(%f, %wf) {group = 6, pads = [1, 1, 1, 1]} %h = silu(%c) output \"h\" = %h }",
+       "qdepthwise", 1, "silu", 1e-4},
+      {"graph \"o\" { input %x : f32[7, 12] param %w : i8[12, 9]\n" NUMBERS /* the product is wanted too */
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%f, %wf) %t = tanh(%m) output \"t\" = %t output \"m\" = %m }",
+       "tanh", 1, NULL, 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 static void ranges(void **state) {
   static const pattern range = {
       "graph \"r\" { input %x : f32[4, 9] const %o : f32[] = [0.0] const %i : f32[] = [1.0] const %n : f32[] = "
@@ -158,6 +235,9 @@ static void fails_each_allocation(void **state) {
   (void)state;
   assert_true(test_fail_each_allocation(pattern_plan, attention_text) > 0);
   assert_true(test_fail_each_allocation(pattern_plan, quant_text) > 0);
+  static char beside_text[] =
+      ROWS("5") PROJECT("q", "5", SUM("q")) PROJECT("k", "5", SUM("k")) PROJECT("v", "5", SUM("v")) ATTEND " }";
+  assert_true(test_fail_each_allocation(pattern_plan, beside_text) > 0);
 }
 
 int main(void) {
@@ -165,10 +245,13 @@ int main(void) {
       cmocka_unit_test(attention),
       cmocka_unit_test(grouped_attention),
       cmocka_unit_test(no_attention),
+      cmocka_unit_test(queries_keys_and_values),
+      cmocka_unit_test(weights_beside_each_other),
       cmocka_unit_test(convolutions_of_bytes),
       cmocka_unit_test(convolutions_of_integers),
       cmocka_unit_test(a_residual),
       cmocka_unit_test(products_of_bytes),
+      cmocka_unit_test(tails_of_bytes),
       cmocka_unit_test(ranges),
       cmocka_unit_test(fails_each_allocation),
   };

@@ -226,6 +226,35 @@ def merged_cases():
     f.save()
 
 
+def adds_cases():
+    """A sum before the tail, which has an operand of its own."""
+    f = Cases('bytes_adds', SOURCE)
+    tail = dict(adds=1, code=[CODE['relu'], 0, 0, 0, CODE['mul'], 2, 1, 0])
+    one, bias, factor = np.float32(0.125), eighths(3), eighths(3)
+
+    def add(op, x, weight, sums, **attrs):
+        extra = eighths(*sums.shape)
+        want = np.maximum(sums * one + bias + extra, 0) * factor
+        f.case(op + '_adds', op, [x, weight, one, None, None, bias, extra, factor], want.astype('f4'), **tail, **attrs)
+        return extra
+    x, w = some('u1', 2, 4), some('i1', 4, 3)
+    p = packed(w, 4)
+    extra = add('qproduct', x, p, centred(x, None) @ centred(w, None), columns=3, panel=4)
+    f.error('qproduct_adds_nothing', 'qproduct', [x, p, one], '`adds` is set, but operand 6 is not there', columns=3,
+            panel=4, adds=1)
+    f.error('qproduct_adds_to_bytes', 'qproduct', [x, p, one, None, None, None, extra],
+            '`adds` is set, but the result is u8', columns=3, panel=4, adds=1, to='u8')
+    f.error('qproduct_adds_shape', 'qproduct', [x, p, one, None, None, None, bias],
+            'operand 6 is added to the result but has another shape', columns=3, panel=4, adds=1)
+    x, w, window = some('u1', 1, 3, 4, 2), some('i1', 2, 2, 2, 3), window_attrs((2, 2))
+    taps = windows(x, None, **window)
+    add('qconv_last', x, packed(w, 4), taps.reshape(taps.shape[:3] + (-1,)) @ centred(w, None).reshape(-1, 3), channels=3,
+        panel=4, **window)
+    x, w = some('u1', 1, 3, 4, 3), some('i1', 2, 2, 3)
+    add('qdepthwise', x, w, (windows(x, None, **window) * centred(w, None).reshape(-1, 3)).sum(axis=3), **window)
+    f.save()
+
+
 if __name__ == '__main__':
     pack_cases()
     product_cases()
@@ -233,3 +262,4 @@ if __name__ == '__main__':
     depthwise_cases()
     range_cases()
     merged_cases()
+    adds_cases()

@@ -4,7 +4,8 @@
 Expected values come from numpy in f64. Values are multiples of 1/8, so that sums of products are exact in f32."""
 import numpy as np
 
-from casearrays import Cases
+from caselib import round_bf16
+from casearrays import Cases, bf16
 
 rng = np.random.default_rng(11)
 CODE = {'add': 1, 'mul': 3, 'clamp': 8, 'relu': 22}  # src/ops/chain.def
@@ -107,5 +108,34 @@ def errors(f):
             code=[CODE['add'], 0, 1, 0])
 
 
+def paired(w, panel):
+    """Packed panels with two rows of a column beside each other."""
+    p = packed(np.pad(w, ((0, w.shape[0] % 2), (0, 0))), panel)
+    return p.reshape(p.shape[0], -1, 2, panel).transpose(0, 1, 3, 2)
+
+
+def bf16_cases():
+    """Weights with more digits than bf16 has, so that rounding is seen."""
+    f = Cases('bf16_weights', 'make_cases_packed.py')
+    for name, shape, panel in (('even', (4, 6), 4), ('odd', (3, 5), 8), ('no_rows', (0, 5), 4)):
+        w = rng.standard_normal(shape).astype('f4')
+        f.case('pack_weights_bf16_' + name, 'pack_weights', [w], bf16(round_bf16(paired(w, panel).astype('f8'))),
+               panel=panel, to='bf16')
+    f.error('pack_weights_to', 'pack_weights', [eighths(3, 5)], "attribute 'to' is 'f16', expected f32 or bf16", panel=4,
+            to='f16')
+    x, w, bias = rng.standard_normal((2, 3, 5)).astype('f4'), eighths(5, 6), eighths(6)
+    p, exact = bf16(paired(w, 4)), dict(tol=(1e-6, 1e-6), columns=6, panel=4)
+    f.case('product_bf16', 'product', [x, p], (x.astype('f8') @ w).astype('f4'), **exact)
+    rounded = round_bf16(x.astype('f8')).astype('f8')
+    f.case('product_bf16_rounds', 'product', [x, p, bias], np.maximum(rounded @ w + bias, 0).astype('f4'), rounds=1,
+           code=[CODE['relu'], 0, 0, 0], **exact)
+    f.error('product_bf16_pairs', 'product', [eighths(3, 7), p], 'pairs of columns of operand 0', columns=6, panel=4)
+    f.error('product_bf16_plain', 'product', [eighths(3, 4), bf16(eighths(4, 5))], 'operand 1 has type bf16', columns=5)
+    f.error('product_rounds', 'product', [eighths(3, 4), packed(eighths(4, 5), 4)],
+            '`rounds` is set, but operand 1 is f32, expected bf16', columns=5, panel=4, rounds=1)
+    f.save()
+
+
 pack_cases()
 product_cases()
+bf16_cases()

@@ -234,10 +234,10 @@ static void equal_nodes_inside_and_outside(void **state) {
       plan_with_passes(*state, INPUTS
                        "const %yes : bool[] = [1]\n%before = exp(%x)\n%s = sin(%before)\n"
                        "%round, %starts, %acc = loop_begin(%trips, %yes, %s)\n"
-                       "%again_ = exp(%x)\n%inside = tanh(%x)\n%u = add(%again_, %inside)\n"
+                       "%again_ = exp(%x)\n%inside = softmax(%x)\n%u = add(%again_, %inside)\n"
                        "%next = add(%acc, %u)\n"
                        "%rounds, %more, %last = loop_end(%round, %starts, %trips, %yes, %acc, %next)\n"
-                       "%outside = tanh(%x)\n%z = add(%last, %outside)\noutput \"z\" = %z");
+                       "%outside = softmax(%x)\n%z = add(%last, %outside)\noutput \"z\" = %z");
   assert_int_equal(plan->graph->values[find(plan, "again_")].kind, BERTH_VALUE_DROPPED);
   assert_int_equal(plan->graph->values[find(plan, "inside")].kind, BERTH_VALUE_NODE);
   assert_int_equal(plan->graph->values[find(plan, "outside")].kind, BERTH_VALUE_NODE);

@@ -76,6 +76,7 @@ static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
   if (!wanted->keep_inputs) desc.flags |= BERTH_PLAN_INPUTS_DIE;
+  if (wanted->model.bf16) desc.flags |= BERTH_PLAN_BF16_WEIGHTS;
   if (wanted->f32_uniform) desc.flags |= BERTH_PLAN_F32_UNIFORM;
   if (wanted->order && strcmp(wanted->order, "source") == 0) desc.order = BERTH_ORDER_SOURCE;
   if (wanted->align) desc.align = wanted->align;

@@ -14,6 +14,7 @@ typedef struct model_options {
   const char *device;
   uint64_t threads;
   arg_list dims;
+  bool bf16;
 } model_options;
 
 /* Rows of a verb's table for options that every verb with a model takes; `type` has a model_options named model. */
@@ -21,6 +22,14 @@ typedef struct model_options {
   {"dim", 0, ARG_LIST, "NAME=N", "bind a named dimension; may be repeated", offsetof(type, model.dims), 0, 0},         \
       {"weights", 0, ARG_TEXT, "FILE", "safetensors file with the model's weights", offsetof(type, model.weights),     \
        0,         0},                                                                                                  \
+      {"bf16",                                                                                                         \
+       0,                                                                                                              \
+       ARG_FLAG,                                                                                                       \
+       NULL,                                                                                                           \
+       "keep weights of products as bf16: half the bytes, less exact",                                                 \
+       offsetof(type, model.bf16),                                                                                     \
+       0,                                                                                                              \
+       0},                                                                                                             \
   {                                                                                                                    \
     "device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(type, model.device), 0, 0 \
   }

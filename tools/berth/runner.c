@@ -44,6 +44,7 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
   plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
+  if (r->bf16) plan.flags |= BERTH_PLAN_BF16_WEIGHTS;
   plan.device = r->device;
   plan.dims = r->model.dims.items;
   plan.n_dims = r->model.dims.n;
@@ -84,6 +85,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   out->random_weights = more->random_weights;
   out->budget = more->budget;
   out->device = options->device;
+  out->bf16 = options->bf16;
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);
   if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs);

@@ -39,6 +39,7 @@ typedef struct runner {
   bool random_weights;
   uint64_t budget; /* of that session; 0: none */
   const char *device;
+  bool bf16;
 } runner;
 
 /* Exit codes, with an error printed. Close either way. */

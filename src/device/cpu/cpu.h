@@ -51,8 +51,6 @@ typedef struct berth__extents berth__extents;
 berth_status berth__extents_create(const berth_plan *plan, berth__extents **out, berth_error *err);
 void berth__extents_destroy(berth__extents *extents);         /* NULL is fine */
 berth__shape *berth__extents_shapes(berth__extents *extents); /* one a value */
-/* Whether a node reads or makes a value that may be smaller than planned. */
-bool berth__extents_concern(const berth_plan *plan, const berth__node *node);
 /* Finds the shapes of the node's results from its operands as they are now, and gives the tensors of its call
  * (operands, then results) the true extents. Allocates nothing. INFEASIBLE when a result would need more than was
  * planned. */

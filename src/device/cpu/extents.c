@@ -15,15 +15,6 @@ struct berth__extents {
   const void **in_data;
 };
 
-bool berth__extents_concern(const berth_plan *plan, const berth__node *node) {
-  const berth__value *values = plan->graph->values;
-  for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE && values[node->in[i]].bounded != 0) return true;
-  for (uint32_t i = 0; i < node->n_out; i++)
-    if (values[node->out[i]].bounded != 0) return true;
-  return false;
-}
-
 static berth_status reserve(berth__extents *e, berth_error *err) {
   const berth_graph *graph = e->plan->graph;
   size_t n_in = 0, n_out = 0;

@@ -12,10 +12,12 @@ berth_status berth__lower_attention(berth_graph *graph, berth_error *err);
 berth_status berth__lower_quant(berth_graph *graph, berth_error *err);
 /* lower_layout.c: convolutions and what is around them with their channels last. */
 berth_status berth__lower_layout(berth_graph *graph, berth_error *err);
-/* lower_product.c: products with weights that are packed once. */
-berth_status berth__lower_product(berth_graph *graph, berth_error *err);
+/* lower_product.c: products with weights that are packed once. flags: of the plan. */
+berth_status berth__lower_product(berth_graph *graph, uint32_t flags, berth_error *err);
 /* lower_fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
 berth_status berth__lower_fuse(berth_graph *graph, berth_error *err);
+/* lower_beside.c: products of the same x as one. */
+berth_status berth__lower_beside(berth_graph *graph, berth_error *err);
 
 /* lower_conv.c: the windows of a conv or a conv_transpose with their pads written out, and as the attributes of the ops
  * with channels last (four of them). */

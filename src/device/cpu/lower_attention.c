@@ -125,6 +125,9 @@ static bool match_weights(const pass *p, const berth_graph *graph, const berth__
 static bool fits(const berth_graph *graph, const match *m) {
   const berth__shape *q = shape_of(graph, m->q), *k = shape_of(graph, m->k), *v = shape_of(graph, m->v);
   const int64_t keys = k->dim[m->is_k_turned ? 3 : 2], size = k->dim[m->is_k_turned ? 2 : 3];
+  const berth_value values[] = {m->q, m->k, m->v, m->bias, m->out};
+  for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
+    if (values[i] != BERTH_VALUE_NONE && graph->values[values[i]].bounded != 0) return false;
   return m->scale != 0 && v->rank == 4 && q->dim[0] == k->dim[0] && q->dim[0] == v->dim[0] && k->dim[1] == v->dim[1] &&
          k->dim[1] > 0 && q->dim[1] % k->dim[1] == 0 && keys == v->dim[2] && size == q->dim[3];
 }

@@ -5,7 +5,9 @@
  * read by the group alone, the group becomes its tail; otherwise a group of two or more becomes one `chain`. What lies
  * between the nodes of a group has no bytes. */
 #include "device/cpu/lower.h"
+#include "ops/bytes.h"
 #include "ops/chain.h"
+#include "ops/conv_last.h"
 
 #define NO_NODE UINT32_MAX
 
@@ -44,7 +46,7 @@ static bool is_number(const berth__value *value) {
 
 static bool is_step(const pass *p, const berth__node *node) {
   const berth__chain_code code = berth__chain_code_of(node->op->code);
-  if (node->n_out != 1 || node->op->custom != NULL) return false;
+  if (node->n_out != 1 || node->op->custom != NULL || berth__node_is_bounded(p->r.graph, node)) return false;
   if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
   const berth_type type = value_of(p, node->out[0])->type;
   if (type != BERTH_F32 && type != BERTH_BOOL) return false;
@@ -56,17 +58,28 @@ static bool is_step(const pass *p, const berth__node *node) {
   return true;
 }
 
-static bool is_anchor(const berth__node *node) {
+static bool is_anchor(const pass *p, const berth__node *node) {
   switch (node->op->code) {
     case BERTH__OP_product:
     case BERTH__OP_conv_last:
     case BERTH__OP_depthwise:
-    case BERTH__OP_conv_winograd: break;
+    case BERTH__OP_conv_winograd:
+    case BERTH__OP_qproduct:
+    case BERTH__OP_qconv_last:
+    case BERTH__OP_qdepthwise: break;
     default: return false;
   }
+  if (value_of(p, node->out[0])->type != BERTH_F32) return false;
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
     if (strcmp(node->attrs[i].name, "code") == 0) return node->attrs[i].count == 0;
   return false;
+}
+
+/* The operand of an anchor that is its bias; those of the tail come behind it. */
+static uint32_t bias_operand(const berth__node *anchor) {
+  const berth__op_code code = anchor->op->code;
+  const bool is_of_bytes = code == BERTH__OP_qproduct || code == BERTH__OP_qconv_last || code == BERTH__OP_qdepthwise;
+  return is_of_bytes ? BERTH__BYTES_BIAS : BERTH__LAST_BIAS;
 }
 
 /* ---- Growing groups ---- */
@@ -111,7 +124,7 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
       if (value->kind != BERTH_VALUE_NODE || value->node == NO_NODE || has_node(g, value->node)) continue;
       const berth__node *maker = &nodes_of(p)[value->node];
       if (p->group_of[value->node] != NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
-      if (!(anchor ? is_anchor(maker) : is_step(p, maker)) || !is_inside(p, g, node->in[k])) continue;
+      if (!(anchor ? is_anchor(p, maker) : is_step(p, maker)) || !is_inside(p, g, node->in[k])) continue;
       if (best == NO_NODE || value->node > best) best = value->node;
     }
   }
@@ -248,7 +261,8 @@ static bool is_bias(const pass *p, berth_value value, berth_value result) {
 static berth_value find_bias(const pass *p, const group *g, program *w) {
   const berth__node *anchor = &nodes_of(p)[g->anchor];
   const berth_value result = anchor->out[0];
-  if ((anchor->n_in > 2 && anchor->in[2] != BERTH_VALUE_NONE) || p->uses.count[result] != 1) return BERTH_VALUE_NONE;
+  const uint32_t at = bias_operand(anchor);
+  if ((anchor->n_in > at && anchor->in[at] != BERTH_VALUE_NONE) || p->uses.count[result] != 1) return BERTH_VALUE_NONE;
   for (uint32_t i = 0; i < g->n; i++) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     if (node->op->code != BERTH__OP_add) continue;
@@ -300,7 +314,7 @@ static void rebuild(const pass *p, uint32_t sink, group *g) {
   *g = (group){.anchor = NO_NODE};
   for (uint32_t n = 0; n <= sink; n++) {
     if (p->group_of[n] != sink) continue;
-    if (is_anchor(&p->r.old[n]))
+    if (is_anchor(p, &p->r.old[n]))
       g->anchor = n;
     else
       g->node[g->n++] = n;
@@ -318,23 +332,30 @@ static berth_status emit_chain(pass *p, const group *g, berth_value out, berth_e
 
 #define MAX_ATTRS 16
 
+/* The operands of an anchor up to its bias. */
+static uint32_t own_operands(const berth__node *anchor, berth_value *in) {
+  const uint32_t n = bias_operand(anchor) + 1;
+  for (uint32_t i = 0; i < n; i++) in[i] = i < anchor->n_in ? anchor->in[i] : BERTH_VALUE_NONE;
+  return n;
+}
+
 static berth_status emit_tail(pass *p, const group *g, berth_value out, berth_error *err) {
   const berth__node *anchor = &p->r.old[g->anchor];
   program w = {.skipped = {BERTH_VALUE_NONE, BERTH_VALUE_NONE},
                .stands_for = anchor->out[0],
                .operand = {anchor->out[0]},
                .n_operands = 1};
-  berth_value in[4 + BERTH__CHAIN_OPERANDS] = {anchor->in[0], anchor->in[1], BERTH_VALUE_NONE};
+  berth_value in[BERTH__BYTES_EXTRA + 1 + BERTH__CHAIN_OPERANDS];
   berth_attr attrs[MAX_ATTRS];
   const uint32_t n_attrs = anchor->op->family->n_attrs;
-  if (anchor->n_in > 2) in[2] = anchor->in[2];
+  uint32_t n_in = own_operands(anchor, in);
   const berth_value bias = find_bias(p, g, &w);
   if (bias != BERTH_VALUE_NONE) {
-    in[2] = bias;
-    BERTH__TRY(flatten_bias(p, &in[2], err));
+    in[n_in - 1] = bias;
+    BERTH__TRY(flatten_bias(p, &in[n_in - 1], err));
   }
   berth_value sum = find_sum(p, g, &w);
-  if (anchor->n_in > 3) sum = anchor->in[3]; /* it had one before it had a tail */
+  if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had a tail */
   if (!collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused tail has too many operands");
   write_steps(p, g, &w);
   memcpy(attrs, anchor->attrs, n_attrs * sizeof *attrs);
@@ -343,10 +364,9 @@ static berth_status emit_tail(pass *p, const group *g, berth_value out, berth_er
     if (strcmp(attrs[i].name, "adds") == 0) attrs[i].i = sum != BERTH_VALUE_NONE;
     if (strcmp(attrs[i].name, "numbers") == 0) attrs[i] = berth_attr_floats("numbers", w.number, w.n_numbers);
   }
-  uint32_t n_in = 3;
   if (sum != BERTH_VALUE_NONE) in[n_in++] = sum;
   for (uint32_t i = 1; i < w.n_operands; i++) in[n_in++] = w.operand[i];
-  if (n_in == 3 && in[2] == BERTH_VALUE_NONE) n_in = 2;
+  while (in[n_in - 1] == BERTH_VALUE_NONE) n_in--;
   return berth__rewrite_make(&p->r, anchor->op->code, in, n_in, attrs, n_attrs, out, err);
 }
 

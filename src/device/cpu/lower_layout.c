@@ -1,10 +1,10 @@
 /* Channels last.
  *
- * Walking the nodes in order, every value of three or more axes may have a twin: the same elements with the axis of
- * channels moved to the end. Convolutions and poolings make twins; nodes that treat all axes alike follow the twins of
- * their operands, so that a whole region stays channels last. A value in its plain layout is made from its twin, by a
- * transpose, only where somebody needs it. */
+ * Walking the nodes in order, every value of three or more axes may have a twin (lower_twins.h). Convolutions and
+ * poolings make twins; nodes that treat all axes alike follow the twins of their operands, so that a whole region stays
+ * channels last. */
 #include "device/cpu/lower.h"
+#include "device/cpu/lower_twins.h"
 #include "ops/chain.h"
 #include "ops/conv.h"
 
@@ -13,52 +13,28 @@
 typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
-  bool *is_static;   /* one a value that was there before */
-  berth_value *twin; /* one a value that was there before; BERTH_VALUE_NONE: it has none */
-  bool *has_plain;   /* one a value that was there before: its plain layout is there */
-  uint32_t *maker;   /* one a value that was there before: the old node that makes it; UINT32_MAX: none */
+  berth__twins twins;
+  bool *is_static; /* one a value that was there before */
+  uint32_t *maker; /* one a value that was there before: the old node that makes it; UINT32_MAX: none */
 } pass;
 
 static const berth__shape *shape_of(const pass *p, berth_value value) { return &p->r.graph->values[value].shape; }
 
 static bool has_twin(const pass *p, berth_value value) {
-  return value != BERTH_VALUE_NONE && p->twin[value] != BERTH_VALUE_NONE;
+  return value != BERTH_VALUE_NONE && p->twins.twin[value] != BERTH_VALUE_NONE;
 }
 
-/* Where an axis of a plain value stands in its twin. */
-static int64_t last_axis(int64_t axis, uint32_t rank) {
-  if (axis < 0) axis += rank;
-  return axis == 0 ? 0 : axis == 1 ? (int64_t)rank - 1 : axis - 1;
-}
+static int64_t last_axis(int64_t axis, uint32_t rank) { return berth__twins_axis(axis, rank); }
 
 static berth_status to_last(pass *p, berth_value value, berth_value *out, berth_error *err) {
-  int64_t perm[BERTH_MAX_RANK];
-  const uint32_t rank = shape_of(p, value)->rank;
-  *out = p->twin[value];
-  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
-  for (uint32_t axis = 0; axis < rank; axis++) perm[last_axis(axis, rank)] = axis;
-  const berth_attr attr = berth_attr_ints("perm", perm, rank);
-  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &value, 1, &attr, 1, value, "#last", out, err));
-  p->twin[value] = *out;
-  return BERTH_OK;
+  return berth__twins_last(&p->twins, &p->r, value, out, err);
 }
 
 static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
-  int64_t perm[BERTH_MAX_RANK];
-  if (value == BERTH_VALUE_NONE || p->has_plain[value]) return BERTH_OK;
-  const uint32_t rank = shape_of(p, value)->rank;
-  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = last_axis(axis, rank);
-  const berth_attr attr = berth_attr_ints("perm", perm, rank);
-  p->has_plain[value] = true;
-  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[value], 1, &attr, 1, value, err);
+  return berth__twins_plain(&p->twins, &p->r, value, err);
 }
 
-static berth_status keep(pass *p, size_t n, berth_error *err) {
-  const berth__node *node = &p->r.old[n];
-  for (uint32_t i = 0; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
-  for (uint32_t i = 0; i < node->n_out; i++) p->has_plain[node->out[i]] = true;
-  return berth__rewrite_keep(&p->r, n, err);
-}
+static berth_status keep(pass *p, size_t n, berth_error *err) { return berth__twins_keep(&p->twins, &p->r, n, err); }
 
 /* ---- Convolutions ---- */
 
@@ -109,7 +85,7 @@ static berth_status lower_parts(pass *p, const berth__node *conv, const berth__n
   berth_value parts[MAX_PARTS], out;
   for (uint32_t i = 0; i < concat->n_in; i++) BERTH__TRY(to_last(p, concat->in[i], &parts[i], err));
   BERTH__TRY(berth__lower_conv_parts(&p->r, conv, norm, parts, concat->n_in, &out, err));
-  p->twin[norm != NULL ? norm->out[0] : conv->out[0]] = out;
+  p->twins.twin[norm != NULL ? norm->out[0] : conv->out[0]] = out;
   return BERTH_OK;
 }
 
@@ -118,7 +94,7 @@ static berth_status lower_transposed(pass *p, const berth__node *node, berth_err
   berth_value x, out;
   BERTH__TRY(to_last(p, node->in[0], &x, err));
   BERTH__TRY(berth__lower_conv_transpose(&p->r, node, norm, x, &out, err));
-  p->twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
+  p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
 }
 
@@ -129,7 +105,7 @@ static berth_status lower_conv(pass *p, const berth__node *node, berth_error *er
   if (maker != UINT32_MAX && is_split(p, &p->r.old[maker])) return lower_parts(p, node, &p->r.old[maker], err);
   BERTH__TRY(to_last(p, node->in[0], &x, err));
   BERTH__TRY(berth__lower_conv(&p->r, node, norm, x, &out, err));
-  p->twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
+  p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
 }
 
@@ -198,7 +174,7 @@ static berth_status follow(pass *p, const berth__node *node, const berth_attr *a
     status =
         berth__rewrite_add(&p->r, node->op->code, in, node->n_in, given, n_given, node->out[0], "#last", &out, err);
   berth__free(ctx, in);
-  if (status == BERTH_OK) p->twin[node->out[0]] = out;
+  if (status == BERTH_OK) p->twins.twin[node->out[0]] = out;
   return status;
 }
 
@@ -259,7 +235,7 @@ static berth_status reshape_to(pass *p, berth_value from, berth_value out, berth
   const berth__shape *shape = shape_of(p, out);
   for (uint32_t axis = 0; axis < shape->rank; axis++) dims[axis] = (berth_dim){.extent = shape->dim[axis]};
   const berth_attr attrs[] = {berth_attr_dims("shape", dims, shape->rank), berth_attr_int("allowzero", 1)};
-  p->has_plain[out] = true;
+  p->twins.has_plain[out] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_reshape, &from, 1, attrs, 2, out, err);
 }
 
@@ -271,8 +247,27 @@ static berth_status lower_transpose(pass *p, const berth__node *node, berth_erro
   for (uint32_t axis = 0; axis < rank; axis++)
     perm[axis] = last_axis(old->count != 0 ? old->ints[axis] : (int64_t)(rank - 1 - axis), rank);
   const berth_attr attr = berth_attr_ints("perm", perm, rank);
-  p->has_plain[node->out[0]] = true;
-  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[node->in[0]], 1, &attr, 1, node->out[0], err);
+  p->twins.has_plain[node->out[0]] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twins.twin[node->in[0]], 1, &attr, 1, node->out[0], err);
+}
+
+/* What lower_quant.c left channels last, and turned for those behind it: they get a twin again. */
+static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker) {
+  switch (maker->op != NULL ? maker->op->code : BERTH__OP_CUSTOM) {
+    case BERTH__OP_qconv_last:
+    case BERTH__OP_qdepthwise:
+    case BERTH__OP_dequantize: return graph->values[maker->out[0]].type == BERTH_F32;
+    default: return false;
+  }
+}
+
+static bool turns_back(const pass *p, const berth__node *node) {
+  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const berth__value *x = &p->r.graph->values[node->in[0]];
+  if (rank < 3 || node->attrs[0].count != rank || x->kind != BERTH_VALUE_NODE) return false;
+  for (uint32_t axis = 0; axis < rank; axis++)
+    if (node->attrs[0].ints[axis] != last_axis(axis, rank)) return false;
+  return is_of_bytes_last(p->r.graph, &p->r.graph->nodes[x->node]);
 }
 
 /* A reduction that takes all spatial axes away: what is left stands in the same order in both layouts. */
@@ -295,8 +290,8 @@ static berth_status lower_reduce(pass *p, size_t n, berth_error *err) {
   if (!leaves_order(p, node)) return keep(p, n, err);
   for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(node->attrs[0].ints[k], rank);
   const berth_attr attrs[] = {berth_attr_ints("axes", axes, count), berth_attr_int("keepdims", 0)};
-  p->has_plain[node->out[0]] = true;
-  return berth__rewrite_make(&p->r, node->op->code, &p->twin[node->in[0]], 1, attrs, 2, node->out[0], err);
+  p->twins.has_plain[node->out[0]] = true;
+  return berth__rewrite_make(&p->r, node->op->code, &p->twins.twin[node->in[0]], 1, attrs, 2, node->out[0], err);
 }
 
 static berth_status lower_pool(pass *p, size_t n, berth_error *err) {
@@ -322,8 +317,8 @@ static berth_status lower_norm(pass *p, size_t n, berth_error *err) {
   const berth_value of_product[] = {x, scale};
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_mul, of_product, 2, NULL, 0, node->out[0], "#scaled", &product, err));
   const berth_value of_sum[] = {product, shift};
-  return berth__rewrite_add(&p->r, BERTH__OP_add, of_sum, 2, NULL, 0, node->out[0], "#last", &p->twin[node->out[0]],
-                            err);
+  return berth__rewrite_add(&p->r, BERTH__OP_add, of_sum, 2, NULL, 0, node->out[0], "#last",
+                            &p->twins.twin[node->out[0]], err);
 }
 
 /* Splits have several results, which all become twins. */
@@ -338,8 +333,8 @@ static berth_status lower_split(pass *p, size_t n, berth_error *err) {
     const int64_t end = at + shape_of(p, node->out[i])->dim[axis];
     const berth_attr attrs[] = {berth_attr_ints("axes", &to, 1), berth_attr_ints("starts", &at, 1),
                                 berth_attr_ints("ends", &end, 1)};
-    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_narrow, &p->twin[node->in[0]], 1, attrs, 3, node->out[i], "#last",
-                                  &p->twin[node->out[i]], err));
+    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_narrow, &p->twins.twin[node->in[0]], 1, attrs, 3, node->out[i],
+                                  "#last", &p->twins.twin[node->out[i]], err));
     at = end;
   }
   return BERTH_OK;
@@ -349,6 +344,7 @@ static berth_status lower_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
   const uint32_t rank = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? shape_of(p, node->in[0])->rank : 0;
+  if (berth__node_is_bounded(p->r.graph, node)) return keep(p, n, err);
   switch (node->op->code) {
     case BERTH__OP_conv: return can_convolve(p, node) ? lower_conv(p, node, err) : keep(p, n, err);
     case BERTH__OP_batch_norm: return lower_norm(p, n, err);
@@ -359,7 +355,12 @@ static berth_status lower_node(pass *p, size_t n, berth_error *err) {
     case BERTH__OP_reduce_sum:
     case BERTH__OP_reduce_max:
     case BERTH__OP_reduce_min: return lower_reduce(p, n, err);
-    case BERTH__OP_transpose: return has ? lower_transpose(p, node, err) : keep(p, n, err);
+    case BERTH__OP_transpose:
+      if (!has && turns_back(p, node)) {
+        p->twins.twin[node->out[0]] = node->in[0];
+        return BERTH_OK;
+      }
+      return has ? lower_transpose(p, node, err) : keep(p, n, err);
     case BERTH__OP_split: return lower_split(p, n, err);
     case BERTH__OP_softmax:
     case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : keep(p, n, err);
@@ -376,7 +377,7 @@ static berth_status lower_node(pass *p, size_t n, berth_error *err) {
     case BERTH__OP_reshape:
     case BERTH__OP_flatten:
     case BERTH__OP_squeeze:
-      return has && is_flat(shape_of(p, node->in[0])) ? reshape_to(p, p->twin[node->in[0]], node->out[0], err)
+      return has && is_flat(shape_of(p, node->in[0])) ? reshape_to(p, p->twins.twin[node->in[0]], node->out[0], err)
                                                       : keep(p, n, err);
     default: break;
   }
@@ -387,15 +388,11 @@ static berth_status lower_node(pass *p, size_t n, berth_error *err) {
 static berth_status allocate(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__static_values(graph, &p->is_static, err));
-  p->twin = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->twin);
-  p->has_plain = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->has_plain);
+  BERTH__TRY(berth__twins_create(&p->twins, graph, err));
   p->maker = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->maker);
-  if (p->twin == NULL || p->has_plain == NULL || p->maker == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t v = 0; v < graph->n_values; v++) {
-    p->twin[v] = BERTH_VALUE_NONE;
-    p->has_plain[v] = graph->values[v].kind != BERTH_VALUE_NODE;
+  if (p->maker == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t v = 0; v < graph->n_values; v++)
     p->maker[v] = graph->values[v].kind == BERTH_VALUE_NODE ? graph->values[v].node : UINT32_MAX;
-  }
   return BERTH_OK;
 }
 
@@ -408,7 +405,9 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
 
 static bool has_convolution(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++)
-    if (graph->nodes[n].op->code == BERTH__OP_conv || graph->nodes[n].op->code == BERTH__OP_conv_transpose) return true;
+    if (graph->nodes[n].op->code == BERTH__OP_conv || graph->nodes[n].op->code == BERTH__OP_conv_transpose ||
+        is_of_bytes_last(graph, &graph->nodes[n]))
+      return true;
   return false;
 }
 
@@ -420,8 +419,7 @@ berth_status berth__lower_layout(berth_graph *graph, berth_error *err) {
   berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);
-  berth__free(graph->ctx, p.twin);
-  berth__free(graph->ctx, p.has_plain);
+  berth__twins_free(&p.twins, graph->ctx);
   berth__free(graph->ctx, p.maker);
   return status;
 }

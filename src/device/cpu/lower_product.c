@@ -29,10 +29,12 @@ typedef struct pass {
   berth__rewrite r;
   bool *is_static;
   bool *is_read_plain; /* one a value: by another node than a product that packs it */
+  bool *is_bf16;       /* one a node: a product whose weight is bf16 that was made f32 */
+  bool rounds;         /* weights and x to bf16 */
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
-  if (node->op->code != BERTH__OP_matmul) return false;
+  if (node->op->code != BERTH__OP_matmul || berth__node_is_bounded(graph, node)) return false;
   const berth__value *x = &graph->values[node->in[0]], *w = &graph->values[node->in[1]];
   if (x->type != BERTH_F32 || x->shape.rank < 2 || w->shape.rank != 2) return false;
   return p->is_static[node->in[1]] && !p->is_static[node->in[0]];
@@ -51,22 +53,39 @@ static void note_plain_reads(pass *p, const berth_graph *graph) {
   }
 }
 
-static berth_status lower(pass *p, const berth__node *node, berth_error *err) {
+/* Whether a weight is bf16 that was made f32: it is packed as what it was, which loses nothing. */
+static bool was_bf16(const berth_graph *graph, berth_value weight) {
+  const berth__value *value = &graph->values[weight];
+  while (value->kind == BERTH_VALUE_NODE) {
+    const berth__node *maker = &graph->nodes[value->node];
+    const bool is_cast = maker->op->code == BERTH__OP_cast, shows = maker->op->family->view != NULL && !is_cast;
+    if (!is_cast && !shows) return false;
+    value = &graph->values[maker->in[0]];
+    if (is_cast) return value->type == BERTH_BF16;
+  }
+  return false;
+}
+
+static berth_status lower(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
   const berth_graph *graph = p->r.graph;
   const int64_t panel = berth__cpu_isa_used()->panel, columns = graph->values[node->in[1]].shape.dim[1];
   berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
-  const berth_attr pack = berth_attr_int("panel", panel);
-  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, &pack, 1, node->in[1], "#packed",
-                                &in[1], err));
-  const berth_attr attrs[] = {berth_attr_int("columns", columns), berth_attr_int("panel", panel)};
-  return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 2, node->out[0], err);
+  const berth_attr pack[] = {berth_attr_int("panel", panel), berth_attr_string("to", to_bf16 ? "bf16" : "f32")};
+  BERTH__TRY(
+      berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, pack, 2, node->in[1], "#packed", &in[1], err));
+  const berth_attr attrs[] = {berth_attr_int("columns", columns), berth_attr_int("panel", panel),
+                              berth_attr_int("rounds", p->rounds)};
+  return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 3, node->out[0], err);
 }
 
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__static_values(graph, &p->is_static, err));
   p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
-  if (p->is_read_plain == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  p->is_bf16 = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->is_bf16);
+  if (p->is_read_plain == NULL || p->is_bf16 == NULL) return berth__fail_nomem(err, "rewriting a graph");
   note_plain_reads(p, graph);
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    p->is_bf16[n] = is_packable(p, graph, &graph->nodes[n]) && was_bf16(graph, graph->nodes[n].in[1]);
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const berth__node *node = &p->r.old[n];
@@ -74,16 +93,18 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
     uint64_t size = 0;
     if (packs) berth__value_size(&graph->values[node->in[1]], &size);
     if (packs && p->is_read_plain[node->in[1]] && size > MAX_TWICE) packs = false;
-    BERTH__TRY(packs ? lower(p, node, err) : berth__rewrite_keep(&p->r, n, err));
+    const bool to_bf16 = packs && (p->rounds || p->is_bf16[n]);
+    BERTH__TRY(packs ? lower(p, node, to_bf16, err) : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }
 
-berth_status berth__lower_product(berth_graph *graph, berth_error *err) {
-  pass p = {0};
+berth_status berth__lower_product(berth_graph *graph, uint32_t flags, berth_error *err) {
+  pass p = {.rounds = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0};
   berth_status status = rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.is_read_plain);
+  berth__free(graph->ctx, p.is_bf16);
   return status;
 }

@@ -1,11 +1,11 @@
 /* Quantised models: convolutions and products of bytes stay products of bytes, with weights that are packed once.
  *
- * Convolutions have their channels last. As in lower_layout.c a value of bytes may have a twin with the axis of
- * channels at the end, and its plain layout is made only where somebody needs it. */
+ * Convolutions have their channels last: as in lower_layout.c a value of bytes may have a twin. */
 #include "device/cpu/lower_quant.h"
 
 #include <stdio.h>
 
+#include "device/cpu/lower_twins.h"
 #include "ops/chain.h"
 #include "ops/conv.h"
 #include "pass/pass.h"
@@ -31,8 +31,7 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   bool *is_static;
-  berth_value *twin;
-  bool *has_plain;
+  berth__twins twins;
   found *found; /* one a node */
   bool changes;
 } pass;
@@ -40,31 +39,8 @@ typedef struct pass {
 static berth_graph *graph_of(const pass *p) { return p->r.graph; }
 static const berth__value *value_of(const pass *p, berth_value value) { return &graph_of(p)->values[value]; }
 
-/* ---- Layouts ---- */
-
-/* Where an axis of a plain value stands in its twin. */
-static uint32_t last_axis(uint32_t axis, uint32_t rank) { return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1; }
-
 static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
-  int64_t perm[BERTH_MAX_RANK];
-  if (value == BERTH_VALUE_NONE || p->has_plain[value]) return BERTH_OK;
-  const uint32_t rank = value_of(p, value)->shape.rank;
-  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = last_axis(axis, rank);
-  const berth_attr attr = berth_attr_ints("perm", perm, rank);
-  p->has_plain[value] = true;
-  return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twin[value], 1, &attr, 1, value, err);
-}
-
-static berth_status to_last(pass *p, berth_value value, berth_value *out, berth_error *err) {
-  int64_t perm[BERTH_MAX_RANK];
-  const uint32_t rank = value_of(p, value)->shape.rank;
-  *out = p->twin[value];
-  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
-  for (uint32_t axis = 0; axis < rank; axis++) perm[last_axis(axis, rank)] = axis;
-  const berth_attr attr = berth_attr_ints("perm", perm, rank);
-  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &value, 1, &attr, 1, value, "#last", out, err));
-  p->twin[value] = *out;
-  return BERTH_OK;
+  return berth__twins_plain(&p->twins, &p->r, value, err);
 }
 
 /* ---- Scales and zero points ---- */
@@ -158,7 +134,7 @@ static berth_status lower_matmul(pass *p, const berth__quant_product *q, berth_e
                                 &in[WEIGHT], err));
   BERTH__TRY(operands_of(p, q, in, err));
   const uint32_t n_attrs = 2 + result_attrs(p, q, attrs + 2);
-  p->has_plain[q->out] = true;
+  p->twins.has_plain[q->out] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, count_operands(in), attrs, n_attrs, q->out, err);
 }
 
@@ -194,7 +170,7 @@ static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_err
   berth_attr attrs[16];
   uint32_t n = 0;
   berth__lower_windows(p->r.graph, conv, &w);
-  BERTH__TRY(to_last(p, q->x.bytes, &in[X], err));
+  BERTH__TRY(berth__twins_last(&p->twins, &p->r, q->x.bytes, &in[X], err));
   BERTH__TRY(weight_of(p, q, &w, group, is_depthwise, &in[WEIGHT], err));
   BERTH__TRY(operands_of(p, q, in, err));
   n += berth__windows_attrs(&w, attrs);
@@ -205,7 +181,7 @@ static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_err
   }
   n += result_attrs(p, q, attrs + n);
   return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in, count_operands(in),
-                            attrs, n, q->out, "#last", &p->twin[q->out], err);
+                            attrs, n, q->out, "#last", &p->twins.twin[q->out], err);
 }
 
 /* ---- Sums and ranges ---- */
@@ -252,12 +228,12 @@ static berth_status lower_sum(pass *p, const berth__quant_sum *s, berth_error *e
                               berth_attr_floats("numbers", numbers, sizeof numbers / sizeof *numbers),
                               berth_attr_string("type", berth_type_name(value_of(p, s->out)->type))};
   berth_value in[2] = {s->a, s->b};
-  if (p->twin[s->a] != BERTH_VALUE_NONE && p->twin[s->b] != BERTH_VALUE_NONE) {
-    const berth_value twins[2] = {p->twin[s->a], p->twin[s->b]};
-    return berth__rewrite_add(&p->r, BERTH__OP_chain, twins, 2, attrs, 3, s->out, "#last", &p->twin[s->out], err);
+  if (p->twins.twin[s->a] != BERTH_VALUE_NONE && p->twins.twin[s->b] != BERTH_VALUE_NONE) {
+    const berth_value twins[2] = {p->twins.twin[s->a], p->twins.twin[s->b]};
+    return berth__rewrite_add(&p->r, BERTH__OP_chain, twins, 2, attrs, 3, s->out, "#last", &p->twins.twin[s->out], err);
   }
   for (uint32_t k = 0; k < 2; k++) BERTH__TRY(to_plain(p, in[k], err));
-  p->has_plain[s->out] = true;
+  p->twins.has_plain[s->out] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_chain, in, 2, attrs, 3, s->out, err);
 }
 
@@ -276,7 +252,7 @@ static berth_status lower_range(pass *p, const berth__quant_range *range, berth_
   node->out[1] = range->zero;
   for (uint32_t k = 0; k < 2; k++) {
     graph->values[node->out[k]].node = (uint32_t)graph->n_nodes - 1;
-    p->has_plain[node->out[k]] = true;
+    p->twins.has_plain[node->out[k]] = true;
     berth__graph_drop_last_value(graph);
   }
   return BERTH_OK;
@@ -315,24 +291,17 @@ static void find(pass *p, const berth_graph *graph) {
   }
 }
 
-static berth_status keep(pass *p, uint32_t n, berth_error *err) {
-  const berth__node *node = &p->r.old[n];
-  for (uint32_t i = 0; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
-  for (uint32_t i = 0; i < node->n_out; i++) p->has_plain[node->out[i]] = true;
-  return berth__rewrite_keep(&p->r, n, err);
-}
-
 /* What other nodes read of a twin: numbers in the twin's layout, turned as a view where they take one. */
 static berth_status follow_dequantize(pass *p, const berth__node *node, berth_error *err) {
-  berth_value in[3] = {p->twin[node->in[0]], node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE}, last;
+  berth_value in[3] = {p->twins.twin[node->in[0]], node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE}, last;
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = value_of(p, node->in[0])->shape.rank;
   for (uint32_t i = 1; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
-  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = last_axis(axis, rank);
+  for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = berth__twins_axis(axis, rank);
   const berth_attr attr = berth_attr_ints("perm", perm, rank);
   BERTH__TRY(
       berth__rewrite_add(&p->r, BERTH__OP_dequantize, in, node->n_in, NULL, 0, node->out[0], "#last", &last, err));
-  p->has_plain[node->out[0]] = true;
+  p->twins.has_plain[node->out[0]] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &last, 1, &attr, 1, node->out[0], err);
 }
 
@@ -342,7 +311,7 @@ static bool is_one(const pass *p, berth_value value) {
 }
 
 static bool can_follow(const pass *p, const berth__node *node) {
-  return node->op->code == BERTH__OP_dequantize && !p->has_plain[node->in[0]] && is_one(p, node->in[1]) &&
+  return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] && is_one(p, node->in[1]) &&
          (node->n_in < 3 || is_one(p, node->in[2]));
 }
 
@@ -355,21 +324,16 @@ static berth_status lower_node(pass *p, uint32_t n, berth_error *err) {
     case RANGE: return lower_range(p, &f->range, err);
     case KEEP: break;
   }
-  return can_follow(p, &p->r.old[n]) ? follow_dequantize(p, &p->r.old[n], err) : keep(p, n, err);
+  return can_follow(p, &p->r.old[n]) ? follow_dequantize(p, &p->r.old[n], err)
+                                     : berth__twins_keep(&p->twins, &p->r, n, err);
 }
 
 static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__static_values(graph, &p->is_static, err));
-  p->twin = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->twin);
-  p->has_plain = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->has_plain);
+  BERTH__TRY(berth__twins_create(&p->twins, graph, err));
   p->found = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->found);
-  if (p->twin == NULL || p->has_plain == NULL || p->found == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t v = 0; v < graph->n_values; v++) {
-    p->twin[v] = BERTH_VALUE_NONE;
-    p->has_plain[v] = graph->values[v].kind != BERTH_VALUE_NODE;
-  }
-  return BERTH_OK;
+  return p->found != NULL ? BERTH_OK : berth__fail_nomem(err, "rewriting a graph");
 }
 
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
@@ -395,8 +359,7 @@ berth_status berth__lower_quant(berth_graph *graph, berth_error *err) {
   berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);
-  berth__free(graph->ctx, p.twin);
-  berth__free(graph->ctx, p.has_plain);
+  berth__twins_free(&p.twins, graph->ctx);
   berth__free(graph->ctx, p.found);
   if (status != BERTH_OK || !p.changes) return status;
   return berth__pass_dead(graph, err);

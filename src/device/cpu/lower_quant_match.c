@@ -184,6 +184,7 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
                                 .bias = BERTH_VALUE_NONE,
                                 .out = node->n_out > 0 ? node->out[0] : BERTH_VALUE_NONE};
   *sink = n;
+  if (berth__node_is_bounded(view->graph, node)) return false;
   if (node->op->code == BERTH__OP_conv) {
     if (!match_conv(view, node, out)) return false;
   } else if (node->op->code != BERTH__OP_matmul || !match_matmul(view, node, out)) {
@@ -212,6 +213,7 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
   const berth__node *node = &view->graph->nodes[n];
   berth__quantized a, b;
   if (node->op->code != BERTH__OP_quantize || !is_byte(value_of(view, node->out[0])->type)) return false;
+  if (berth__node_is_bounded(view->graph, node)) return false;
   const berth__node *add = maker(view, node->in[0], BERTH__OP_add);
   if (add == NULL || view->uses->count[node->in[0]] != 1) return false;
   if (!is_dequantized(view, add->in[0], &a) || !is_dequantized(view, add->in[1], &b)) return false;
@@ -239,7 +241,7 @@ static bool is_bound(const berth__quant_view *view, berth_value value, berth__op
   const berth__node *all = maker(view, node->in[0], reduce);
   if (all == NULL || all->n_in > 1 || all->attrs[0].count != 0 || value_of(view, value)->shape.rank != 0) return false;
   *x = all->in[0];
-  return value_of(view, *x)->type == BERTH_F32;
+  return value_of(view, *x)->type == BERTH_F32 && value_of(view, *x)->bounded == 0;
 }
 
 /* The zero point that goes with a scale: quantize(neg(low), scale, 0). */

@@ -3,6 +3,7 @@
  * the next call. */
 #include "base/math.h"
 #include "device/cpu/cpu.h"
+#include "graph/rewrite.h"
 
 /* One kernel call. Steps whose results are views, or whose concat or choose has nothing to copy, have none. */
 typedef struct call {
@@ -66,7 +67,7 @@ static bool choice_is_done(const berth_plan *plan, const berth__node *node) {
 }
 
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
-  if (berth__extents_concern(plan, node)) return true; /* its shape is found, if nothing else */
+  if (berth__node_is_bounded(plan->graph, node)) return true; /* its shape is found, if nothing else */
   return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node) && !choice_is_done(plan, node);
 }
 
@@ -90,7 +91,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
                             .n_attrs = node->op->family->n_attrs,
                             .user = berth__op_user(node->op)};
   c->how = berth__cpu_choose(node->op, &c->args, plan->flags);
-  c->has_bounds = berth__extents_concern(plan, node);
+  c->has_bounds = berth__node_is_bounded(plan->graph, node);
 }
 
 /* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */

@@ -5,7 +5,7 @@
 
 #define BUFFER 4096  /* floats for one block's buffers */
 #define WIDEST 1024  /* floats in a block */
-#define LONG_ROW 128 /* columns from which rows of a part of the columns are done one by one */
+#define LONG_ROW 512 /* columns from which rows of a part of the columns are done one by one */
 /* Registers: operands, numbers, results of steps, the reciprocals of the numbers, and one for what a pair lacks. */
 #define NOTHING (BERTH__CHAIN_OPERANDS + 2 * BERTH__CHAIN_NUMBERS + BERTH__CHAIN_STEPS)
 #define N_REGISTERS (NOTHING + 1)

@@ -3,16 +3,17 @@
 #define BLOCK_ROWS (GEMM_ROWS == 14 ? 70 : 60) /* of A, at most: whole tiles */
 #define BLOCK_BYTES (256 * 1024)               /* a block of A, or of packed B */
 #define DEPTH_MOST 2048                        /* K is cut above this; shorter sums are also more exact */
-#define ITEM_US 12.0              /* what an item should take: short enough to balance, long enough to wake for */
-#define FLOPS_PER_US 1e5          /* one core, about */
-#define BYTES_PER_US 2e4          /* weights that come from memory */
-#define FAR_ELEMENTS (128 * 1024) /* weights of this size seldom stay in the second cache between runs */
-#define DIRECT_ROWS 4             /* with so few rows, packing B costs more than it gives */
-#define MANY 16                   /* items that balance */
-#define PACK_ROWS 256             /* rows that share a packed block of B */
-#define SHARED_PANELS 8           /* panels that share packed rows of A */
-#define TAIL_PANELS 4             /* tails run better over rows that are not too short */
-#define OFF_PAGE 16               /* elements that keep packed rows of A off multiples of a page */
+#define ITEM_US 12.0               /* what an item should take: short enough to balance, long enough to wake for */
+#define FLOPS_PER_US 1e5           /* one core, about */
+#define BYTES_PER_US 2e4           /* weights that come from memory */
+#define FAR_ELEMENTS (128 * 1024)  /* weights of this size seldom stay in the second cache between runs */
+#define NEAR_ELEMENTS (128 * 1024) /* rows of this size stay in the second cache */
+#define DIRECT_ROWS 4              /* with so few rows, packing B costs more than it gives */
+#define MANY 16                    /* items that balance */
+#define PACK_ROWS 256              /* rows that share a packed block of B */
+#define SHARED_PANELS 8            /* panels that share packed rows of A */
+#define TAIL_PANELS 4              /* tails run better over rows that are not too short */
+#define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -90,6 +91,7 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
   sort_axes(shape, g);
   g->packs_a = g->a_step != 1 && g->depth > 1;
   g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1);
+  g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
   cut(g);
 }
 
@@ -216,8 +218,9 @@ static void find_panels(const gemm *g, const gemm_data *data, const float *from,
 }
 
 static void run_item(const gemm *g, const gemm_data *data, int64_t item) {
-  const int64_t column_item = item % column_items(g), rest = item / column_items(g);
-  const int64_t first = rest % row_items(g) * g->item_rows, matrix = rest / row_items(g);
+  const int64_t across = column_items(g), down = row_items(g), matrix = item / (across * down);
+  const int64_t column_item = g->goes_down ? item / down % across : item % across;
+  const int64_t first = (g->goes_down ? item % down : item / across % down) * g->item_rows;
   const int64_t end = least(g->rows, first + g->item_rows), column = column_item * g->item_panels * VF_PANEL;
   const float *a = data->a + offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
   const float *rows[BLOCK_ROWS];

@@ -20,6 +20,7 @@ typedef struct gemm {
   bool has_tail;                    /* more than a clamp */
   /* How it is cut. */
   int64_t panels, block_rows, item_rows, item_panels;
+  bool goes_down; /* neighbouring items share columns, so that weights are read once; otherwise they share rows */
   bool packs_a, packs_b;
 } gemm;
 

@@ -9,17 +9,28 @@
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
 
+/* A tail that is bounds alone. */
+static bool is_clamp(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
+  return call->n_in <= berth__bytes_tail_first(attrs) && tail_clamp(attrs->code, attrs->numbers, low, high);
+}
+
 bool i8_takes(const berth_op_call *call) {
   const berth__bytes_attrs attrs = berth__bytes_attrs_of(call->user, call->attrs);
   float low, high;
-  if (call->out[0].type == BERTH_F32) return true;
-  return call->n_in <= BERTH__BYTES_EXTRA && tail_clamp(attrs.code, attrs.numbers, &low, &high);
+  return call->out[0].type == BERTH_F32 || is_clamp(call, &attrs, &low, &high);
+}
+
+bool i8_tail(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *tail) {
+  const uint32_t first = berth__bytes_tail_first(attrs);
+  float low, high;
+  if (is_clamp(call, attrs, &low, &high)) return false;
+  return tail_prepare(tail, call->in + first, call->n_in > first ? call->n_in - first : 0, &call->out[0], attrs->code,
+                      attrs->numbers);
 }
 
 void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
   const berth_type to = call->out[0].type;
-  const bool is_clamp = call->n_in <= BERTH__BYTES_EXTRA && tail_clamp(attrs->code, attrs->numbers, low, high);
-  if (!is_clamp) {
+  if (!is_clamp(call, attrs, low, high)) {
     *low = -INFINITY;
     *high = INFINITY;
   }
@@ -34,7 +45,6 @@ void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float
 }
 
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group) {
-  float low, high;
   job->call = call;
   job->attrs = berth__bytes_attrs_of(call->user, call->attrs);
   job->depth = depth;
@@ -47,11 +57,8 @@ void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t c
     job->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
   job->weight_shift = strcmp(job->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0 ? BERTH__BYTES_SHIFT : 0;
   job->needs_row_sums = job->weight_shift != 0 || berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO);
-  job->has_tail = call->n_in > BERTH__BYTES_EXTRA || !tail_clamp(job->attrs.code, job->attrs.numbers, &low, &high);
-  if (job->has_tail)
-    job->has_tail = tail_prepare(&job->tail, call->in + BERTH__BYTES_EXTRA,
-                                 call->n_in > BERTH__BYTES_EXTRA ? call->n_in - BERTH__BYTES_EXTRA : 0, &call->out[0],
-                                 job->attrs.code, job->attrs.numbers);
+  job->sum = i8_sum(call, &job->attrs);
+  job->has_tail = i8_tail(call, &job->attrs, &job->tail);
 }
 
 static float float_at(const berth_tensor *tensor, int64_t column) {
@@ -133,7 +140,9 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   UNROLL for (int r = 0; r < rows; r++) {
     vi whole = sum[r][v];
     if (f->job->needs_row_sums) whole = vi_sub(whole, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[r])));
-    x[r] = vf_min(high, vf_max(low, vf_fma(vf_from_int(whole), scale, bias)));
+    x[r] = vf_fma(vf_from_int(whole), scale, bias);
+    if (f->job->sum != NULL) x[r] = x[r] + vf_load_n(f->job->sum + index + r * stride, n);
+    x[r] = vf_min(high, vf_max(low, x[r]));
   }
   if (out->type == BERTH_F32) {
     float *to = (float *)out->data + index;

@@ -1,4 +1,5 @@
-/* pack_weights of f32. */
+/* pack_weights of f32, to f32 or bf16. */
+#include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/gemm.h"
 #include "ops/operand.h"
 
@@ -12,6 +13,7 @@ enum {
 };
 
 static bool takes(const berth_op_call *call) {
+  if (call->out[0].type == BERTH_BF16 && berth__call_has(call, 1)) return false; /* would be rounded twice */
   return call->attrs[ATTR_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
          (!berth__call_has(call, 1) || call->in[1].type == BERTH_F32);
 }
@@ -23,14 +25,21 @@ static bool follows_rows(const berth_op_call *call) {
   return w->stride[w->rank - 1] <= w->stride[w->rank - 2];
 }
 
+static int64_t rows_of(const berth_op_call *call) {
+  const berth_tensor *w = &call->in[0];
+  int64_t rows = 1;
+  for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
+  return rows;
+}
+
 static int64_t item_rows(const berth_op_call *call) {
-  const int64_t rows = call->out[0].dim[1], each = (rows / 16 + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS;
+  const int64_t rows = rows_of(call), each = (rows / 16 + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS;
   return follows_rows(call) && each > 0 && each < rows ? each : rows;
 }
 
 static int64_t row_blocks(const berth_op_call *call) {
   const int64_t each = item_rows(call);
-  return each > 0 ? (call->out[0].dim[1] + each - 1) / each : 1;
+  return each > 0 ? (rows_of(call) + each - 1) / each : 1;
 }
 
 static int64_t items(const berth_op_call *call) {
@@ -44,9 +53,9 @@ static void scale_panel(float *panel, int64_t rows, int64_t columns, const float
     for (int64_t c = 0; c < VF_PANEL; c += VF_LANES) vf_store(panel + c, vf_load(panel + c) * vf_load(factor + c));
 }
 
-/* Rows [first, end) of a panel: runs along the last axis but one, one after the other. */
-static void pack_rows(const berth_tensor *w, float *panel, int64_t first, int64_t end, int64_t column,
-                      int64_t columns) {
+/* Rows [first, end) of a panel, to where the first of them goes: runs along the last axis but one, one after the other.
+ */
+static void pack_rows(const berth_tensor *w, float *to, int64_t first, int64_t end, int64_t column, int64_t columns) {
   const uint32_t last = w->rank - 1;
   const float *data = (const float *)w->data + column * w->stride[last];
   const int64_t run = w->dim[last - 1];
@@ -54,28 +63,40 @@ static void pack_rows(const berth_tensor *w, float *panel, int64_t first, int64_
     int64_t rest = row / run, at = row % run * w->stride[last - 1];
     for (uint32_t axis = last - 1; axis-- > 0; rest /= w->dim[axis]) at += rest % w->dim[axis] * w->stride[axis];
     next = row - row % run + run < end ? row - row % run + run : end;
-    gemm_pack_panel(panel + row * VF_PANEL, data + at, next - row, columns, w->stride[last - 1], w->stride[last]);
+    gemm_pack_panel(to + (row - first) * VF_PANEL, data + at, next - row, columns, w->stride[last - 1],
+                    w->stride[last]);
   }
 }
 
-/* Rows [first, end) of the panel `item`. */
+/* Rows two by two, the last one with zeros where it is alone. */
+static void pair_rows(const float *from, int64_t rows, uint16_t *to) {
+  for (int64_t row = 0; row < rows; row += 2, from += 2 * VF_PANEL)
+    for (int64_t c = 0; c < VF_PANEL; c++, to += 2) {
+      to[0] = bf16_of(from[c]);
+      to[1] = row + 1 < rows ? bf16_of(from[VF_PANEL + c]) : 0;
+    }
+}
+
+/* Rows [first, end) of the panel `item`, of which `first` is even. */
 static void pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1], *out = &call->out[0];
   const int64_t groups = call->attrs[ATTR_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const int64_t panels = out->dim[0] / groups;
   const int64_t at = item % panels * VF_PANEL, column = item / panels * each + at;
   const int64_t columns = each - at < VF_PANEL ? each - at : VF_PANEL;
-  float *panel = (float *)out->data + item * out->dim[1] * VF_PANEL;
-  pack_rows(w, panel, first, end, column, columns);
+  float block[BLOCK_ROWS * VF_PANEL];
+  const bool is_bf16 = out->type == BERTH_BF16;
+  float *to = is_bf16 ? block : (float *)out->data + (item * out->dim[1] + first) * VF_PANEL;
+  pack_rows(w, to, first, end, column, columns);
   if (berth__call_has(call, 1))
-    scale_panel(panel + first * VF_PANEL, end - first, columns, (const float *)scale->data + column * scale->stride[0],
-                scale->stride[0]);
+    scale_panel(to, end - first, columns, (const float *)scale->data + column * scale->stride[0], scale->stride[0]);
+  if (is_bf16) pair_rows(block, end - first, (uint16_t *)out->data + (item * out->dim[1] + first / 2) * VF_PANEL * 2);
 }
 
 /* Some panels beside each other, so that memory is read in longer runs. */
 static berth_status run(const berth_op_call *call, berth_error *err) {
   const int64_t panels = call->out[0].dim[0], across = (panels + BESIDE - 1) / BESIDE;
-  const int64_t all_rows = call->out[0].dim[1], each = item_rows(call);
+  const int64_t all_rows = rows_of(call), each = item_rows(call);
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t first = item % across * BESIDE, last = first + BESIDE < panels ? first + BESIDE : panels;

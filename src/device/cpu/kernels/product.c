@@ -9,6 +9,7 @@ static bool is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || t
 
 static bool takes(const berth_op_call *call) {
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i;
+  if (call->in[1].type != BERTH_F32) return false;
   if (panel != 0 && (panel != VF_PANEL || !berth__is_contiguous(&call->in[1]))) return false;
   if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
   for (uint32_t k = BERTH__TAIL_SUM; k < call->n_in; k++) {

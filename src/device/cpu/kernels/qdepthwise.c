@@ -31,6 +31,7 @@ typedef struct job {
   channels *channels; /* [blocks] */
   int8_t *weights;    /* [blocks][groups][pixels][BLOCK][4] */
   uint8_t *padding;   /* [blocks][BLOCK]: what lies outside of x */
+  const float *sum;   /* what is added before the tail; NULL: nothing */
   bool has_tail;
   chain_run tail;
 } job;
@@ -137,8 +138,6 @@ static void prepare_scales(const job *j, int64_t block) {
 }
 
 static void prepare(job *j, const berth_op_call *call) {
-  const uint32_t n_extra = call->n_in > BERTH__BYTES_EXTRA ? call->n_in - BERTH__BYTES_EXTRA : 0;
-  float low, high;
   j->call = call;
   j->attrs = berth__bytes_attrs_of(call->user, call->attrs);
   berth__last_read(call, &j->last);
@@ -153,9 +152,8 @@ static void prepare(job *j, const berth_op_call *call) {
   if (berth__call_has(call, BERTH__BYTES_X_ZERO))
     j->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
   i8_bounds(call, &j->attrs, &j->low, &j->high);
-  j->has_tail =
-      (n_extra > 0 || !tail_clamp(j->attrs.code, j->attrs.numbers, &low, &high)) &&
-      tail_prepare(&j->tail, call->in + BERTH__BYTES_EXTRA, n_extra, &call->out[0], j->attrs.code, j->attrs.numbers);
+  j->sum = i8_sum(call, &j->attrs);
+  j->has_tail = i8_tail(call, &j->attrs, &j->tail);
   j->channels = call->scratch;
   j->weights = (int8_t *)(j->channels + j->blocks);
   j->padding = (uint8_t *)j->weights + j->blocks * j->groups * j->pixels * BLOCK * 4;
@@ -166,6 +164,20 @@ static void prepare(job *j, const berth_op_call *call) {
   }
 }
 
+static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
+  const vf low = vf_set1(j->low), high = vf_set1(j->high);
+  float *out = (float *)j->call->out[0].data + index, mixed[BLOCK], plain[BLOCK];
+  for (int part = 0; part < 4; part++) vf_store(mixed + part * VF_LANES, x[part]);
+  for (int part = 0; part < 4; part++)
+    for (int lane = 0; lane < VF_LANES; lane++) plain[vi_mixed(part, lane)] = mixed[part * VF_LANES + lane];
+  for (int64_t i = 0; i < n; i += VF_LANES) {
+    const int64_t left = vf_tail(n - i);
+    vf value = vf_load(plain + i);
+    if (j->sum != NULL) value = value + vf_load_n(j->sum + index + i, left);
+    vf_store_n(out + i, vf_min(high, vf_max(low, value)), left);
+  }
+}
+
 static void store(const job *j, const channels *c, const vi *sum, int64_t index, int64_t n) {
   const vi zero = vi_set1((int32_t)j->attrs.own[BERTH__BYTES_OUT_ZERO].i);
   const vf low = vf_set1(j->low), high = vf_set1(j->high);
@@ -173,20 +185,13 @@ static void store(const job *j, const channels *c, const vi *sum, int64_t index,
   vi whole[4];
   UNROLL for (int part = 0; part < 4; part++) {
     x[part] = vf_fma(vf_from_int(sum[part]), vf_load(c->scale + part * VF_LANES), vf_load(c->bias + part * VF_LANES));
-    x[part] = vf_min(high, vf_max(low, x[part]));
-    whole[part] = vi_add(vf_to_int(x[part]), zero);
+    whole[part] = vi_add(vf_to_int(vf_min(high, vf_max(low, x[part]))), zero);
   }
   if (j->call->out[0].type != BERTH_F32) {
     vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
     return;
   }
-  float *out = (float *)j->call->out[0].data + index;
-  for (int part = 0; part < 4; part++) {
-    float lanes[VF_LANES];
-    vf_store(lanes, x[part]);
-    for (int lane = 0; lane < VF_LANES; lane++)
-      if (vi_mixed(part, lane) < n) out[vi_mixed(part, lane)] = lanes[lane];
-  }
+  store_f32(j, x, index, n);
 }
 
 /* `pixels` pixels beside each other, of which `n_out` are stored, with so many channels; row[] is where channel 0 of

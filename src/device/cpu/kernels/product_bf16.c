@@ -1,0 +1,278 @@
+/* product with weights that are packed as bf16: half the bytes of f32. Two rows of a weight lie in the halves of a
+ * lane. Where x is rounded too and the machine has the instruction, both are multiplied and summed at once; otherwise
+ * each half becomes an f32, which takes one instruction. */
+#include "device/cpu/kernels/bf16.h"
+#include "device/cpu/kernels/chain_run.h"
+#include "ops/operand.h"
+#include "ops/product.h"
+#include "ops/tail.h"
+
+#if VF_LANES == 16
+#define ROWS 12 /* 24 sums, 4 halves of weights */
+#define HAS_DOT16 1
+#define DOT16 __attribute__((target("avx512bf16")))
+#else
+#define ROWS 4
+#define HAS_DOT16 0
+#endif
+#define CHUNK 60       /* rows that share a block of columns */
+#define PANELS 4       /* of a block */
+#define FEW_ROWS 4     /* with so few, weights come from memory and blocks are smaller */
+#define PAIRS_AHEAD 32 /* of a panel, that are asked for where rows are few */
+#define WORTH 600000   /* multiplications that are worth a thread */
+#define FEW_WORTH 100000
+#define UNROLL _Pragma("GCC unroll 16")
+#define INLINED static inline __attribute__((always_inline))
+
+typedef struct job {
+  const berth_op_call *call;
+  int64_t rows, depth, pairs, columns;
+  bool is_dot; /* x lies in scratch as bf16; otherwise as f32 */
+  const float *bias, *sum;
+  float low, high;
+  bool has_tail;
+  chain_run tail;
+} job;
+
+static bool is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
+
+static bool takes(const berth_op_call *call) {
+  if (call->in[1].type != BERTH_BF16 || call->attrs[BERTH__PRODUCT_PANEL].i != VF_PANEL) return false;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
+  return berth__is_contiguous(&call->in[1]);
+}
+
+static bool has_dot16(const berth_op_call *call) {
+#if HAS_DOT16
+  return call->attrs[BERTH__PRODUCT_ROUNDS].i != 0 && __builtin_cpu_supports("avx512bf16");
+#else
+  (void)call;
+  return false;
+#endif
+}
+
+static int64_t rows_of(const berth_op_call *call) {
+  const berth_tensor *out = &call->out[0];
+  int64_t rows = 1;
+  for (uint32_t axis = 0; axis + 1 < out->rank; axis++) rows *= out->dim[axis];
+  return rows;
+}
+
+static int64_t block_columns(const berth_op_call *call) { return (rows_of(call) <= FEW_ROWS ? 1 : PANELS) * VF_PANEL; }
+
+static int64_t pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
+
+static int64_t items(const berth_op_call *call) {
+  return pieces(rows_of(call), CHUNK) * pieces(call->attrs[BERTH__PRODUCT_COLUMNS].i, block_columns(call));
+}
+
+static int64_t grain(const berth_op_call *call) {
+  const int64_t rows = rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
+  const int64_t depth = call->in[0].dim[call->in[0].rank - 1];
+  return (rows <= FEW_ROWS ? FEW_WORTH : WORTH) / (chunk * depth * block_columns(call) + 1) + 1;
+}
+
+static int64_t padded(const berth_op_call *call) {
+  return 2 * berth__bf16_pairs(call->in[0].dim[call->in[0].rank - 1]);
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  const int64_t rows = rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
+  return (uint64_t)(chunk * padded(call)) * (has_dot16(call) ? sizeof(uint16_t) : sizeof(float));
+}
+
+static int64_t row_at(const berth_tensor *x, int64_t row) {
+  int64_t at = 0;
+  for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
+  return at;
+}
+
+/* Rows of x where tiles want them: one after the other, rounded where that is asked for. */
+static void copy_rows(const job *j, int64_t first, int64_t n, void *to) {
+  const berth_tensor *x = &j->call->in[0];
+  const int64_t step = x->stride[x->rank - 1], width = 2 * j->pairs;
+  const bool rounds = j->call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
+  for (int64_t r = 0; r < n; r++) {
+    const float *from = (const float *)x->data + row_at(x, first + r);
+    uint16_t *halves = (uint16_t *)to + r * width;
+    float *whole = (float *)to + r * width;
+    if (j->is_dot) {
+      if (step == 1)
+        for (int64_t k = 0; k < j->depth; k++) halves[k] = bf16_of(from[k]);
+      else
+        for (int64_t k = 0; k < j->depth; k++) halves[k] = bf16_of(from[k * step]);
+      if (j->depth < width) halves[j->depth] = 0;
+      continue;
+    }
+    for (int64_t k = 0; k < j->depth; k++) whole[k] = rounds ? bf16_rounded(from[k * step]) : from[k * step];
+    if (j->depth < width) whole[j->depth] = 0;
+  }
+}
+
+/* ---- Tiles: some rows times one panel ---- */
+
+typedef struct tile {
+  const job *job;
+  const void *x; /* the first row in scratch */
+  const uint16_t *panel;
+  int64_t row, column, columns;
+} tile;
+
+INLINED vf load_columns(const float *p, int v, int64_t columns) {
+  const int64_t left = columns - v * VF_LANES;
+  return left <= 0 ? vf_zero() : vf_load_n(p + v * VF_LANES, vf_tail(left));
+}
+
+INLINED void start(const tile *t, vf sum[ROWS][2], const int rows) {
+  const float *bias = t->job->bias != NULL ? t->job->bias + t->column : NULL;
+  UNROLL for (int v = 0; v < 2; v++) {
+    const vf first = bias != NULL ? load_columns(bias, v, t->columns) : vf_zero();
+    UNROLL for (int r = 0; r < rows; r++) sum[r][v] = first;
+  }
+}
+
+INLINED void finish(const tile *t, vf sum[ROWS][2], const int rows) {
+  const vf low = vf_set1(t->job->low), high = vf_set1(t->job->high);
+  UNROLL for (int r = 0; r < rows; r++) {
+    const int64_t at = (t->row + r) * t->job->columns + t->column;
+    float *out = (float *)t->job->call->out[0].data + at;
+    UNROLL for (int v = 0; v < 2; v++) {
+      const int64_t left = t->columns - v * VF_LANES;
+      if (left <= 0) break;
+      if (t->job->sum != NULL) sum[r][v] += load_columns(t->job->sum + at, v, t->columns);
+      vf_store_n(out + v * VF_LANES, vf_clamp(sum[r][v], low, high), vf_tail(left));
+    }
+  }
+}
+
+INLINED void ask_ahead(const uint16_t *w, const int rows) {
+  if (rows > 2) return;
+  for (int v = 0; v < 2; v++) __builtin_prefetch((const char *)w + (PAIRS_AHEAD * 2 + v) * VF_LANES * 4, 0, 2);
+}
+
+INLINED void multiply_halves(const tile *t, vf sum[ROWS][2], const int rows) {
+  const float *x = t->x;
+  const int64_t width = 2 * t->job->pairs;
+  const uint16_t *w = t->panel;
+  const vi upper = vi_set1((int32_t)0xffff0000u);
+  for (int64_t k = 0; k < t->job->pairs; k++, w += 2 * VF_PANEL) {
+    vf even[2], odd[2];
+    ask_ahead(w, rows);
+    UNROLL for (int v = 0; v < 2; v++) {
+      const vi both = vi_load(w + v * 2 * VF_LANES);
+      even[v] = vf_from_bits(vi_shift_left(both, 16));
+      odd[v] = vf_from_bits(vi_and(both, upper));
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vf first = vf_set1(x[r * width + 2 * k]), second = vf_set1(x[r * width + 2 * k + 1]);
+      UNROLL for (int v = 0; v < 2; v++) sum[r][v] = vf_fma(second, odd[v], vf_fma(first, even[v], sum[r][v]));
+    }
+  }
+}
+
+INLINED void run_halves(const tile *t, const int rows) {
+  vf sum[ROWS][2];
+  start(t, sum, rows);
+  multiply_halves(t, sum, rows);
+  finish(t, sum, rows);
+}
+
+#if HAS_DOT16
+DOT16 INLINED void run_dot(const tile *t, const int rows) {
+  const uint16_t *x = t->x, *w = t->panel;
+  const int64_t width = 2 * t->job->pairs;
+  vf sum[ROWS][2];
+  start(t, sum, rows);
+  for (int64_t k = 0; k < t->job->pairs; k++, w += 2 * VF_PANEL) {
+    const __m512bh w0 = (__m512bh)vi_load(w), w1 = (__m512bh)vi_load(w + 2 * VF_LANES);
+    ask_ahead(w, rows);
+    UNROLL for (int r = 0; r < rows; r++) {
+      int32_t pair;
+      memcpy(&pair, x + r * width + 2 * k, sizeof pair);
+      const __m512bh all = (__m512bh)vi_set1(pair);
+      sum[r][0] = _mm512_dpbf16_ps(sum[r][0], w0, all);
+      sum[r][1] = _mm512_dpbf16_ps(sum[r][1], w1, all);
+    }
+  }
+  finish(t, sum, rows);
+}
+DOT16 static void dot_full(const tile *t) { run_dot(t, ROWS); }
+DOT16 static void dot_4(const tile *t) { run_dot(t, 4); }
+DOT16 static void dot_1(const tile *t) { run_dot(t, 1); }
+#endif
+static void halves_full(const tile *t) { run_halves(t, ROWS); }
+static void halves_4(const tile *t) { run_halves(t, 4); }
+static void halves_1(const tile *t) { run_halves(t, 1); }
+
+/* By the height of a tile. */
+typedef struct tiles {
+  void (*full)(const tile *), (*four)(const tile *), (*one)(const tile *);
+} tiles;
+
+static tiles tiles_of(bool is_dot) {
+#if HAS_DOT16
+  if (is_dot) return (tiles){dot_full, dot_4, dot_1};
+#endif
+  (void)is_dot;
+  return (tiles){halves_full, halves_4, halves_1};
+}
+
+/* ---- The call ---- */
+
+/* Rows [row, row + n) of a block of columns; x has them in scratch. */
+static void run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column, int64_t end) {
+  const tiles run = tiles_of(j->is_dot);
+  const int64_t row_bytes = 2 * j->pairs * (int64_t)(j->is_dot ? sizeof(uint16_t) : sizeof(float));
+  for (int64_t at = column; at < end; at += VF_PANEL) {
+    tile t = {.job = j,
+              .panel = (const uint16_t *)j->call->in[1].data + at / VF_PANEL * j->pairs * 2 * VF_PANEL,
+              .column = at,
+              .columns = end - at < VF_PANEL ? end - at : VF_PANEL};
+    for (int64_t r = 0, height; r < n; r += height) {
+      height = n - r >= ROWS ? ROWS : n - r >= 4 ? 4 : 1;
+      t.x = (const char *)x + r * row_bytes;
+      t.row = row + r;
+      (height == 1 ? run.one : height == ROWS ? run.full : run.four)(&t);
+    }
+  }
+  if (j->has_tail) tail_rows(&j->tail, row, n, column, end - column);
+}
+
+static void prepare(job *j, const berth_op_call *call) {
+  const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
+  const uint32_t first = berth__tail_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+                 n_extra = call->n_in > first ? call->n_in - first : 0;
+  j->call = call;
+  j->rows = rows_of(call);
+  j->depth = call->in[0].dim[call->in[0].rank - 1];
+  j->pairs = berth__bf16_pairs(j->depth);
+  j->columns = call->attrs[BERTH__PRODUCT_COLUMNS].i;
+  j->is_dot = has_dot16(call);
+  j->bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL;
+  j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__TAIL_SUM].data : NULL;
+  j->has_tail = false;
+  if (n_extra == 0 && tail_clamp(code, numbers, &j->low, &j->high)) return;
+  j->low = -INFINITY;
+  j->high = INFINITY;
+  j->has_tail = tail_prepare(&j->tail, call->in + first, n_extra, &call->out[0], code, numbers);
+}
+
+static berth_status run(const berth_op_call *call, berth_error *err) {
+  job j;
+  int64_t copied = -1;
+  (void)err;
+  prepare(&j, call);
+  const int64_t width = block_columns(call), across = pieces(j.columns, width);
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t row = item / across * CHUNK, n = j.rows - row < CHUNK ? j.rows - row : CHUNK;
+    const int64_t column = item % across * width, end = column + width < j.columns ? column + width : j.columns;
+    if (row != copied) copy_rows(&j, copied = row, n, call->scratch);
+    run_block(&j, call->scratch, row, n, column, end);
+  }
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_bf16)[] = {
+    {"product bf16", BERTH__OP_product, takes, items, grain, scratch, run},
+    {0},
+};

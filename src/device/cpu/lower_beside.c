@@ -1,0 +1,198 @@
+/* Products of the same x with packed weights, queries, keys and values above all, as one product: their weights lie
+ * beside each other, panel behind panel, and their results are strided views of its result. Only where everybody who
+ * reads these takes them as they lie. */
+#include "device/cpu/lower.h"
+#include "graph/region.h"
+#include "ops/operand.h"
+#include "ops/product.h"
+
+#define NO_NODE UINT32_MAX
+#define MAX_PARTS 4
+#define MAX_VIEWS 8 /* behind each other */
+#define MAX_ROWS 32 /* of the result: with more, three products take so long that starting them costs nothing */
+
+typedef struct pass {
+  berth__rewrite r;
+  berth__uses uses;
+  berth__regions regions;
+  bool *is_static;
+  uint32_t *first_of; /* one a node: the first part of the product that it becomes part of; NO_NODE: it stays */
+  bool changes;
+} pass;
+
+static const berth__value *value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
+
+/* ---- Who can be a part ---- */
+
+static berth_value bias_of(const berth__node *product) {
+  return product->n_in > BERTH__PRODUCT_BIAS ? product->in[BERTH__PRODUCT_BIAS] : BERTH_VALUE_NONE;
+}
+
+static bool takes_strided(const pass *p, const berth_graph *graph, berth_value value, const berth_tensor *lies,
+                          uint32_t depth);
+
+/* Whether all results of a node that shows operand 0 in another way can be read where they lie. */
+static bool shows_strided(const pass *p, const berth_graph *graph, const berth__node *node, const berth_tensor *lies,
+                          uint32_t depth) {
+  if (node->n_in != 1 || depth == MAX_VIEWS) return false;
+  for (uint32_t k = 0; k < node->n_out; k++) {
+    const berth__value *out = &graph->values[node->out[k]];
+    berth_tensor view = berth__value_tensor(out, NULL);
+    int64_t offset;
+    if (!node->op->family->view(lies, node->attrs, &out->shape, out->type, k, &offset, view.stride)) return false;
+    if (!takes_strided(p, graph, node->out[k], &view, depth + 1)) return false;
+  }
+  return true;
+}
+
+/* Attention reads every element often enough that it puts them in order itself; for others, what lies apart is slower
+ * to read and cannot be written over. */
+static bool takes_strided(const pass *p, const berth_graph *graph, berth_value value, const berth_tensor *lies,
+                          uint32_t depth) {
+  if (p->uses.is_output[value]) return false;
+  for (uint32_t n = 0; n <= p->uses.reader[value] && n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (node->in[i] != value) continue;
+      const bool shows = i == 0 && node->op->family->view != NULL;
+      if (shows ? !shows_strided(p, graph, node, lies, depth) : node->op->code != BERTH__OP_attention) return false;
+    }
+  }
+  return true;
+}
+
+/* A product without a tail, of a weight that is packed for it alone. */
+static bool can_be_part(const pass *p, const berth_graph *graph, const berth__node *node) {
+  if (node->op->code != BERTH__OP_product || node->attrs[BERTH__PRODUCT_PANEL].i == 0) return false;
+  if (berth__node_is_bounded(graph, node)) return false;
+  if (node->attrs[BERTH__PRODUCT_CODE].count != 0 || node->attrs[BERTH__PRODUCT_ADDS].i != 0) return false;
+  const berth__value *w = value_of(p, node->in[1]), *out = value_of(p, node->out[0]);
+  const berth_value bias = bias_of(node);
+  if (w->kind != BERTH_VALUE_NODE || graph->nodes[w->node].op->code != BERTH__OP_pack_weights) return false;
+  if (p->uses.count[node->in[1]] != 1 || !p->is_static[node->in[1]]) return false;
+  if (node->attrs[BERTH__PRODUCT_COLUMNS].i % node->attrs[BERTH__PRODUCT_PANEL].i != 0) return false;
+  if (bias != BERTH_VALUE_NONE && !p->is_static[bias]) return false;
+  berth_tensor lies = berth__value_tensor(out, NULL);
+  if (berth__count(&lies) / node->attrs[BERTH__PRODUCT_COLUMNS].i > MAX_ROWS) return false;
+  for (uint32_t axis = 0; axis + 1 < lies.rank; axis++) lies.stride[axis] *= 2; /* as for a part */
+  return takes_strided(p, graph, node->out[0], &lies, 0);
+}
+
+static bool fits(const pass *p, const berth__node *a, const berth__node *b) {
+  return (bias_of(a) == BERTH_VALUE_NONE) == (bias_of(b) == BERTH_VALUE_NONE) &&
+         value_of(p, a->in[1])->type == value_of(p, b->in[1])->type;
+}
+
+static void find(pass *p, const berth_graph *graph) {
+  for (uint32_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    uint32_t n_parts = 1;
+    if (p->first_of[n] != NO_NODE || !can_be_part(p, graph, node)) continue;
+    for (uint32_t k = n + 1; k <= p->uses.reader[node->in[0]] && n_parts < MAX_PARTS; k++) {
+      const berth__node *other = &graph->nodes[k];
+      if (p->first_of[k] != NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
+      if (berth__region_of(&p->regions, k) != berth__region_of(&p->regions, n)) continue;
+      if (!can_be_part(p, graph, other) || !fits(p, node, other)) continue;
+      p->first_of[k] = n;
+      n_parts++;
+    }
+    if (n_parts == 1) continue;
+    p->first_of[n] = n;
+    p->changes = true;
+  }
+}
+
+/* ---- Emitting ---- */
+
+typedef struct parts {
+  uint32_t n;
+  berth_value weight[MAX_PARTS], bias[MAX_PARTS], out[MAX_PARTS];
+  int64_t columns[MAX_PARTS], all;
+} parts;
+
+static void collect(const pass *p, uint32_t first, parts *b) {
+  *b = (parts){.n = 0};
+  for (uint32_t n = first; n < p->r.n_old && b->n < MAX_PARTS; n++) {
+    if (p->first_of[n] != first) continue;
+    const berth__node *node = &p->r.old[n];
+    b->weight[b->n] = node->in[1];
+    b->bias[b->n] = bias_of(node);
+    b->out[b->n] = node->out[0];
+    b->columns[b->n] = node->attrs[BERTH__PRODUCT_COLUMNS].i;
+    b->all += b->columns[b->n++];
+  }
+}
+
+static berth_status emit(pass *p, uint32_t first, berth_error *err) {
+  const berth__node *node = &p->r.old[first];
+  const berth_attr panels = berth_attr_int("axis", 0);
+  berth_value in[3] = {node->in[0], BERTH_VALUE_NONE, BERTH_VALUE_NONE}, whole;
+  int64_t at = 0;
+  parts b;
+  collect(p, first, &b);
+  const berth_attr attrs[] = {berth_attr_int("columns", b.all), node->attrs[BERTH__PRODUCT_PANEL],
+                              node->attrs[BERTH__PRODUCT_ROUNDS]};
+  const bool has_bias = b.bias[0] != BERTH_VALUE_NONE;
+  BERTH__TRY(
+      berth__rewrite_add(&p->r, BERTH__OP_concat, b.weight, b.n, &panels, 1, b.weight[0], "#beside", &in[1], err));
+  if (has_bias)
+    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_concat, b.bias, b.n, &panels, 1, b.bias[0], "#beside", &in[2], err));
+  BERTH__TRY(
+      berth__rewrite_add(&p->r, BERTH__OP_product, in, has_bias ? 3 : 2, attrs, 3, b.out[0], "#beside", &whole, err));
+  const int64_t axis = value_of(p, whole)->shape.rank - 1;
+  for (uint32_t k = 0; k < b.n; k++) {
+    const int64_t end = at + b.columns[k];
+    const berth_attr range[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &at, 1),
+                                berth_attr_ints("ends", &end, 1)};
+    BERTH__TRY(berth__rewrite_make(&p->r, BERTH__OP_narrow, &whole, 1, range, 3, b.out[k], err));
+    at = end;
+  }
+  return BERTH_OK;
+}
+
+/* ---- The pass ---- */
+
+static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
+  BERTH__TRY(berth__uses_create(&p->uses, graph, err));
+  BERTH__TRY(berth__regions_create(graph, &p->regions, err));
+  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  p->first_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->first_of);
+  if (p->first_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t n = 0; n < graph->n_nodes; n++) p->first_of[n] = NO_NODE;
+  return BERTH_OK;
+}
+
+/* The prelude first: the first part needs the weights of all of them. */
+static berth_status emit_all(pass *p, berth_error *err) {
+  for (uint32_t n = 0; n < p->r.n_old; n++)
+    if (p->is_static[p->r.old[n].out[0]]) BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
+  for (uint32_t n = 0; n < p->r.n_old; n++) {
+    if (p->r.old[n].op == NULL) continue;
+    if (p->first_of[n] == NO_NODE)
+      BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
+    else if (p->first_of[n] == n)
+      BERTH__TRY(emit(p, n, err));
+  }
+  return BERTH_OK;
+}
+
+static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  p->r.graph = graph;
+  BERTH__TRY(allocate(p, graph, err));
+  find(p, graph);
+  p->r.graph = NULL; /* until there is something to finish */
+  if (!p->changes) return BERTH_OK;
+  BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
+  return emit_all(p, err);
+}
+
+berth_status berth__lower_beside(berth_graph *graph, berth_error *err) {
+  pass p = {0};
+  berth_status status = rewrite(&p, graph, err);
+  if (p.r.old != NULL) berth__rewrite_finish(&p.r);
+  berth__uses_free(&p.uses, graph->ctx);
+  berth__regions_free(graph->ctx, &p.regions);
+  berth__free(graph->ctx, p.is_static);
+  berth__free(graph->ctx, p.first_of);
+  return status;
+}
