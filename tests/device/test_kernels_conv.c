@@ -454,6 +454,8 @@ static void winograd_where_it_pays(void **state) {
   assert_int_equal(berth__cpu_winograd_tile(64, 64, 56, 56), 4);
   assert_int_equal(berth__cpu_winograd_tile(512, 512, 14, 14), 2); /* weights of 36 values would be too large */
   assert_int_equal(berth__cpu_winograd_tile(64, 64, 1, 1), 0);
+  assert_int_equal(berth__cpu_winograd_tile(16, 32, 8, 8), 0); /* a microsecond for 90 KB */
+  assert_int_equal(berth__cpu_winograd_tile(16, 32, 80, 80), 4);
 }
 
 static void pools(void **state) {
