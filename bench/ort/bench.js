@@ -92,14 +92,13 @@ function measure(options, item, threads, progress) {
     for (const [name, engine] of i % 2 ? order.reverse() : order) rounds[name].push(engine(plans[name]));
   }
   const of = (name, field) => median(rounds[name].map((result) => result[field]));
-  const planned = plan(), version = rounds.ort[0].version;
+  const planned = plan(), version = rounds.ort[0].version, needed = planned.activations_size + planned.scratch_size;
+  const added = Math.min(adds(rounds.ort[0]), adds(ort({warmup: 2, count: 1}, '--no-pattern')));
   return {
     name: nameOf(item), threads, version,
     ms: [of('ort', 'median_ms'), of('berth', 'median_ms')],
-    bytes: [
-      Math.min(adds(rounds.ort[0]), adds(ort({warmup: 2, count: 1}, '--no-pattern'))),
-      planned.activations_size + planned.scratch_size,
-    ],
+    bytes: [added, needed],
+    whole: [added + rounds.ort[0].inputs_size + rounds.ort[0].outputs_size, needed],
     rss: [of('ort', 'peak_rss'), of('berth', 'peak_rss')],
   };
 }
@@ -133,9 +132,10 @@ const time = (ms) => (ms >= 100 ? ms.toFixed(0) : ms >= 1 ? ms.toFixed(2) : ms.t
 const kib = (bytes) => Math.round(bytes / 1024).toString().replace(/\B(?=(\d{3})+$)/g, ',');
 const mib = (bytes) => (bytes / 1048576).toFixed(1);
 
-function rowText({name, threads, ms, bytes, rss}) {
+function rowText({name, threads, ms, bytes, whole, rss}) {
   const pair = (values, show) => [...values.map(show), ratio(values)];
-  return `| ${[name, threads, ...pair(ms, time), ...pair(bytes, kib), ...pair(rss, mib)].join(' | ')} |`;
+  const memory = [...pair(bytes, kib), kib(whole[0]), ratio(whole)];
+  return `| ${[name, threads, ...pair(ms, time), ...memory, ...pair(rss, mib)].join(' | ')} |`;
 }
 
 // The geometric mean of the ratios at so many threads, and the worst of them.
@@ -149,19 +149,22 @@ function summary(rows, threads) {
     const row = some.reduce((a, b) => (a[field][1] / a[field][0] >= b[field][1] / b[field][0] ? a : b));
     return `${ratio(row[field])} (${row.name})`;
   };
-  return ['ms', 'bytes', 'rss'].map((field, i) => {
-    const what = ['time', 'memory that a run needs', 'peak RSS'][i];
+  return ['ms', 'bytes', 'whole', 'rss'].map((field, i) => {
+    const what = ['time', 'memory that a run needs', 'the same with ONNX Runtime\'s inputs and outputs', 'peak RSS'][i];
     return `- ${counted(threads, 'thread')}, ${what}: geometric mean ${mean(field)} over ` +
       `${counted(some.length, 'model')}, worst ${worst(field)}`;
   }).join('\n');
 }
 
+const pairNames = (what) => `ORT ${what} | berth ${what} | ratio`;
+
 function report(options, {rows, failures}) {
   const machine = `${os.cpus()[0].model.trim()}, ${os.cpus().length} cores`;
   const lines = rows.length === 0 ? [] : [
     `berth beside ONNX Runtime ${rows[0].version}, ${machine}, ${counted(options.rounds, 'round')} in turn.`, '',
-    `| model | threads | ${['ms', 'run KiB', 'RSS MiB'].map((w) => `ORT ${w} | berth ${w} | ratio`).join(' | ')} |`,
-    `|---${'|---:'.repeat(10)}|`, ...rows.map(rowText), '',
+    `| model | threads | ${['ms', 'run KiB'].map(pairNames).join(' | ')} | ORT with i/o KiB | ratio | ` +
+      `${pairNames('RSS MiB')} |`,
+    `|---${'|---:'.repeat(12)}|`, ...rows.map(rowText), '',
     ...options.threads.filter((t) => rows.some((row) => row.threads === t)).map((t) => summary(rows, t)),
   ];
   return [...lines, ...failures.map((text) => `- not measured: ${text}`), ''].join('\n');

@@ -2,8 +2,8 @@
  *   ort_run --lib LIBONNXRUNTIME MODEL.onnx [--threads N] [--warmup N] [--runs N] [--no-pattern]
  *           [--input NAME=FILE.npy]... [--dim NAME=N]...
  * Prints one JSON object: what the arena holds after the runs (weights, packed weights, the outputs of the last run)
- * taken from its peak is what a run adds. Inputs that are not given are filled as `berth run` fills them; dimensions
- * without an extent are 1 unless --dim says otherwise. */
+ * taken from its peak is what a run adds; inputs and outputs are on top of that. Inputs that are not given are filled
+ * as `berth run` fills them; dimensions without an extent are 1 unless --dim says otherwise. */
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 #include <stdarg.h>
@@ -261,6 +261,22 @@ static unsigned long long peak_rss(void) {
   return kib * 1024;
 }
 
+/* What the caller holds: inputs and outputs. */
+static unsigned long long tensor_bytes(const state *s, OrtValue *const *values, size_t n) {
+  unsigned long long total = 0;
+  for (size_t i = 0; i < n; i++) {
+    OrtTensorTypeAndShapeInfo *info;
+    ONNXTensorElementDataType element;
+    size_t count;
+    check(s, s->api->GetTensorTypeAndShape(values[i], &info));
+    check(s, s->api->GetTensorShapeElementCount(info, &count));
+    check(s, s->api->GetTensorElementType(info, &element));
+    total += (unsigned long long)count * berth_type_size(type_of(element));
+    s->api->ReleaseTensorTypeAndShapeInfo(info);
+  }
+  return total;
+}
+
 /* A figure of the arena that the session's CPU kernels allocate from; -1 where it keeps none. */
 static long long arena_figure(const state *s, const char *key) {
   OrtAllocator *arena;
@@ -288,6 +304,8 @@ int main(int argc, char **argv) {
   printf("{\"version\": \"%s\", \"threads\": %d, \"runs\": %d, \"median_ms\": %.6f, \"min_ms\": %.6f, ", s.version,
          o.threads, o.runs, (times[(n - 1) / 2] + times[n / 2]) / 2, times[0]);
   printf("\"first_ms\": %.6f, \"load_ms\": %.6f, \"peak_rss\": %llu, ", s.first_ms, s.load_ms, peak_rss());
+  printf("\"inputs_size\": %llu, \"outputs_size\": %llu, ", tensor_bytes(&s, s.in, s.n_in),
+         tensor_bytes(&s, s.out, s.n_out));
   printf("\"arena_peak\": %lld, \"arena_after\": %lld}\n", arena_figure(&s, "MaxInUse"), arena_figure(&s, "InUse"));
   free(times);
   return 0;

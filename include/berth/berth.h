@@ -431,7 +431,7 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_REUSE = 1 << 4,          /* every value has bytes of its own (also: BERTH_ARENA_NO_REUSE=1) */
   BERTH_PLAN_NO_INPLACE = 1 << 5,        /* no output takes the place of a dying operand */
   BERTH_PLAN_NO_CONCAT = 1 << 6,         /* the parts of a concat are not born inside it */
-  BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: such slices and transposes are copied */
+  BERTH_PLAN_NO_STRIDED = 1 << 7,        /* nothing lies with gaps: such slices, transposes, inputs are copied */
   BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes an element, whatever the type */
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
   BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
@@ -567,7 +567,8 @@ BERTH_API berth_status berth_arena_copy_first(berth_arena *arena, berth_value ds
 BERTH_API berth_status berth_arena_copy_all(berth_arena *dst, const berth_arena *src, berth_error *err); /* twins */
 BERTH_API berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size,
                                         uint8_t byte, berth_error *err);
-/* The bytes themselves, where the host can see them. `type` must be the value's; count is in elements. */
+/* The bytes themselves, where the host can see them. `type` must be the value's; count is in elements. Not for an
+ * input that lies with gaps inside the result of a concat, which read and write see as one array. */
 BERTH_API berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type type, void **data,
                                          uint64_t *count, berth_error *err);
 BERTH_API void *berth_arena_data(berth_arena *arena); /* NULL where the host cannot see it */
@@ -625,7 +626,9 @@ BERTH_API berth_status berth_session_output_shape(const berth_session *session, 
  * changes its size. */
 BERTH_API berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
                                          berth_error *err);
-/* Zero-copy: where an input or output lies, until the next bind. Write inputs before every run when they may die. */
+/* Zero-copy: where an input or output lies, until the next bind. Write inputs before every run when they may die. An
+ * input that the model joins with others along an inner axis may lie inside the result, with gaps, and has no such
+ * place; BERTH_PLAN_NO_STRIDED keeps it whole. */
 BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
                                                 berth_error *err);
 BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,

@@ -8,8 +8,9 @@
 typedef struct slot {
   uint64_t offset; /* BERTH_OFFSET_NONE: not in the arena */
   uint64_t size;
+  uint64_t run, pitch; /* bytes that lie together, and how far the next ones begin; run = size: all of them */
   berth_type type;
-  bool is_contiguous;
+  bool is_open;    /* bytes can be read and written here: it is no strided view */
   bool is_uniform; /* four bytes an element, whatever the type */
 } slot;
 
@@ -29,6 +30,21 @@ struct berth_arena {
   uint64_t size, align;
 };
 
+/* An input inside the result of a concat has gaps that are all alike. */
+static void measure_gaps(const berth_plan *plan, const berth_tensor *tensor, bool is_input, slot *s) {
+  const uint64_t element = berth__plan_element(plan->flags, tensor->type);
+  uint32_t axis = tensor->rank;
+  int64_t together = 1;
+  s->run = s->size;
+  s->is_open = berth__is_contiguous(tensor);
+  if (s->is_open || !is_input) return;
+  for (; axis > 0 && (tensor->dim[axis - 1] == 1 || tensor->stride[axis - 1] == together); axis--)
+    together *= tensor->dim[axis - 1];
+  s->run = (uint64_t)together * element;
+  s->pitch = (uint64_t)tensor->stride[axis - 1] * element;
+  s->is_open = true;
+}
+
 berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, berth_error *err) {
   size_t n = plan->graph->n_values;
   uint64_t bytes;
@@ -46,8 +62,8 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
     slots->items[v] = (slot){.offset = from.offset,
                              .size = from.size,
                              .type = tensor.type,
-                             .is_contiguous = berth__is_contiguous(&tensor),
                              .is_uniform = (plan->flags & BERTH_PLAN_F32_UNIFORM) && berth_type_size(tensor.type) != 4};
+    measure_gaps(plan, &tensor, plan->graph->values[v].kind == BERTH_VALUE_INPUT, &slots->items[v]);
   }
   *out = slots;
   return BERTH_OK;
@@ -147,9 +163,52 @@ static berth_status find_slot(const berth_arena *arena, berth_value value, const
   if (value >= arena->slots->count) return berth__fail(err, BERTH_INVALID, "the arena's plan has no value %u", value);
   if (arena->slots->items[value].offset == BERTH_OFFSET_NONE)
     return berth__fail(err, BERTH_INVALID, "value %u has no bytes in the arena: it was planned outside", value);
-  if (!arena->slots->items[value].is_contiguous)
+  if (!arena->slots->items[value].is_open)
     return berth__fail(err, BERTH_INVALID, "value %u is a strided view; use the value that owns its bytes", value);
   *out = &arena->slots->items[value];
+  return BERTH_OK;
+}
+
+static berth_status want_no_gaps(const slot *s, berth_value value, berth_error *err) {
+  if (s->run == s->size) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID,
+                     "input %u lies with gaps inside the result of a concat; use read and write, or plan without "
+                     "strided views",
+                     value);
+}
+
+/* The place of byte `offset` of a slot, and how many of the next `size` lie there together. */
+static uint64_t find_run(const slot *s, uint64_t offset, uint64_t size, uint64_t *count) {
+  const uint64_t inside = s->run != 0 ? offset % s->run : 0, left = s->run - inside;
+  *count = s->run == s->size || size < left ? size : left;
+  return s->run == s->size ? s->offset + offset : s->offset + offset / s->run * s->pitch + inside;
+}
+
+static berth_status write_bytes(berth_arena *arena, const slot *s, uint64_t offset, const void *src, uint64_t size,
+                                berth_error *err) {
+  const unsigned char *from = src;
+  uint64_t count;
+  do {
+    const uint64_t at = find_run(s, offset, size, &count);
+    BERTH__TRY(arena->device->write(arena->block, at, from, count, err));
+    if (count != 0) from += count;
+    offset += count;
+    size -= count;
+  } while (size != 0);
+  return BERTH_OK;
+}
+
+static berth_status read_bytes(const berth_arena *arena, const slot *s, uint64_t offset, void *dst, uint64_t size,
+                               berth_error *err) {
+  unsigned char *to = dst;
+  uint64_t count;
+  do {
+    const uint64_t at = find_run(s, offset, size, &count);
+    BERTH__TRY(arena->device->read(arena->block, at, to, count, err));
+    if (count != 0) to += count;
+    offset += count;
+    size -= count;
+  } while (size != 0);
   return BERTH_OK;
 }
 
@@ -170,7 +229,7 @@ berth_status berth_arena_write(berth_arena *arena, berth_value value, uint64_t o
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
   if (src == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
-  return arena->device->write(arena->block, s->offset + offset, src, size, err);
+  return write_bytes(arena, s, offset, src, size, err);
 }
 
 berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint64_t offset, void *dst, uint64_t size,
@@ -179,7 +238,7 @@ berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint6
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
   if (dst == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
-  return arena->device->read(arena->block, s->offset + offset, dst, size, err);
+  return read_bytes(arena, s, offset, dst, size, err);
 }
 
 berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size, uint8_t byte,
@@ -187,7 +246,11 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
   const slot *s = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
-  return arena->device->fill(arena->block, s->offset + offset, size, byte, err);
+  for (uint64_t count; size != 0; offset += count, size -= count) {
+    const uint64_t at = find_run(s, offset, size, &count);
+    BERTH__TRY(arena->device->fill(arena->block, at, count, byte, err));
+  }
+  return BERTH_OK;
 }
 
 /* ---- Elements ---- */
@@ -213,7 +276,7 @@ berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     berth__convert_from_f32(stored_type(s), room, src + done, n);
-    BERTH__TRY(arena->device->write(arena->block, s->offset + (first + done) * element, room, n * element, err));
+    BERTH__TRY(write_bytes(arena, s, (first + done) * element, room, n * element, err));
   }
   return BERTH_OK;
 }
@@ -227,7 +290,7 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
   uint64_t element = berth_type_size(stored_type(s));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(arena->device->read(arena->block, s->offset + (first + done) * element, room, n * element, err));
+    BERTH__TRY(read_bytes(arena, s, (first + done) * element, room, n * element, err));
     berth__convert_to_f32(stored_type(s), dst + done, room, n);
   }
   return BERTH_OK;
@@ -238,6 +301,8 @@ berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_
   const slot *to = NULL, *from = NULL;
   BERTH__TRY(find_elements(arena, dst, dst_first, count, &to, err));
   BERTH__TRY(find_elements(arena, src, src_first, count, &from, err));
+  BERTH__TRY(want_no_gaps(to, dst, err));
+  BERTH__TRY(want_no_gaps(from, src, err));
   if (stored_type(to) != stored_type(from))
     return berth__fail(err, BERTH_INVALID, "value %u is %s and value %u is %s; a copy needs one type", dst,
                        berth_type_name(to->type), src, berth_type_name(from->type));
@@ -266,6 +331,7 @@ berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type
   if (data != NULL) *data = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
   if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a place for its pointer");
+  BERTH__TRY(want_no_gaps(s, value, err));
   if (type != stored_type(s))
     return berth__fail(err, BERTH_INVALID, "value %u is %s, a slice of %s is asked for", value,
                        berth_type_name(stored_type(s)), berth_type_name(type));

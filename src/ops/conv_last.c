@@ -71,6 +71,22 @@ berth_status berth__last_infer_windows(const berth__infer *infer, const berth__w
   return BERTH_OK;
 }
 
+static bool all_are(const berth_attr *list, int64_t value) {
+  for (uint32_t k = 0; k < list->count; k++)
+    if (list->ints[k] != value) return false;
+  return true;
+}
+
+bool berth__last_is_pointwise(const berth_attr *attrs) {
+  return all_are(&attrs[BERTH__LAST_KERNEL], 1) && all_are(&attrs[BERTH__LAST_STRIDES], 1) &&
+         all_are(&attrs[BERTH__LAST_PADS], 0) && attrs[BERTH__LAST_GROUP].i == 1;
+}
+
+berth_status berth__last_check_over(const berth_attr *over, bool may, const char *why, berth_error *err) {
+  if (over->i == 0 || (over->i == 1 && may)) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "`over` is %" PRId64 "; it is 0, or 1 with %s", over->i, why);
+}
+
 static void read_call(const berth_op_call *call, const berth__window_attrs *window, const int64_t *kernel,
                       berth__last *last) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];

@@ -26,8 +26,15 @@ enum {
   BERTH__LAST_PANEL,
   BERTH__LAST_GROUP,
   BERTH__LAST_OUTPUT_PADS = BERTH__LAST_GROUP,
-  BERTH__LAST_ADDS /* conv_last alone */
+  BERTH__LAST_ADDS, /* conv_last alone */
+  BERTH__LAST_OVER  /* likewise */
 };
+/* depthwise goes on with this. */
+#define BERTH__DEPTHWISE_OVER BERTH__LAST_ATTRS
+/* The attribute `over`: the result may lie over x. Items are then such that none reads what another one writes, and
+ * each keeps what it reads of x in scratch before it writes there. */
+#define BERTH__OVER_ATTR \
+  { .name = "over", .kind = BERTH_ATTR_INT }
 /* clang-format off */
 #define BERTH__LAST_ATTR_LIST                       \
   {.name = "kernel", .kind = BERTH_ATTR_INTS},      \
@@ -64,6 +71,11 @@ berth_status berth__last_check_packed(const berth__infer *infer, int64_t panels,
 /* The windows of `kernel` over x, into the output's spatial axes. */
 berth_status berth__last_infer_windows(const berth__infer *infer, const berth__window_attrs *window,
                                        const int64_t *kernel, berth__shape *out, berth_error *err);
+
+/* Whether all windows are one element of x: a kernel of 1, strides of 1, no pads, one group. */
+bool berth__last_is_pointwise(const berth_attr *attrs);
+/* `over` is 0, or 1 in a call that `may` have it. */
+berth_status berth__last_check_over(const berth_attr *over, bool may, const char *why, berth_error *err);
 
 /* The lists of these ops; there is no auto_pad. */
 berth__window_attrs berth__last_window(const berth_attr *attrs);

@@ -11,6 +11,7 @@ static const berth_attr attrs[] = {
     {.name = "panel", .kind = BERTH_ATTR_INT},
     {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
     BERTH__ADDS_ATTR,
+    BERTH__OVER_ATTR,
 };
 
 static berth_status check_group(int64_t count, const char *what, int64_t group, berth_error *err) {
@@ -42,6 +43,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_group(x->dim[x->rank - 1], "channels", group, err));
   BERTH__TRY(check_group(outputs, "output channels", group, err));
   BERTH__TRY(check_weight(infer, err));
+  BERTH__TRY(berth__last_check_over(&infer->attrs[BERTH__LAST_OVER], berth__last_is_pointwise(infer->attrs),
+                                    "a window of one element, strides of 1, no pads and one group", err));
   infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = outputs;
@@ -66,9 +69,15 @@ static double convolve(const berth_op_call *call, const berth__last *last, const
   return sum;
 }
 
+/* With `over`, the outputs of a pixel: they read no other pixel, but each of them reads all of this one. */
+static uint64_t scratch(const berth_op_call *call) {
+  return call->attrs[BERTH__LAST_OVER].i != 0 ? (uint64_t)call->attrs[BERTH__LAST_CHANNELS].i * sizeof(double) : 0;
+}
+
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
   berth__tail tail;
+  double *kept = call->attrs[BERTH__LAST_OVER].i != 0 ? call->scratch : NULL;
   berth__last_read(call, &last);
   const bool adds = call->attrs[BERTH__LAST_ADDS].i != 0;
   BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__LAST_ADDS]),
@@ -78,23 +87,37 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
       const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], to) : 0;
-      const double value = convolve(call, &last, &pixel, output) + added;
-      berth__store_f64(&call->out[0], to, berth__tail_value(&tail, to, value));
+      const double value = berth__tail_value(&tail, to, convolve(call, &last, &pixel, output) + added);
+      if (kept != NULL)
+        kept[output] = value;
+      else
+        berth__store_f64(&call->out[0], to, value);
     }
+    for (int64_t output = 0; output < last.outputs && kept != NULL; output++)
+      berth__store_f64(&call->out[0], item * last.outputs + output, kept[output]);
   }
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__LAST_ADDS]); }
+static uint32_t in_place_of(const berth_attr *attr) {
+  return berth__tail_in_place(&attr[BERTH__LAST_ADDS]) | (attr[BERTH__LAST_OVER].i != 0 ? 1u : 0);
+}
+
+static bool may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
+  return berth__last_is_pointwise(attr) && berth__shape_equal(x, out);
+}
 
 const berth__family berth__family_conv_last = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED | 1u << BERTH__LAST_CHANNELS | 1u << BERTH__LAST_PANEL,
     .in_place_of = in_place_of,
+    .over_attr = BERTH__LAST_OVER + 1,
+    .may_lie_over = may_lie_over,
     .may_lack = 1u << 2,
     .unit_last = 1u,
     .infer = infer,
     .items = berth__window_items,
+    .scratch = scratch,
     .kernel = kernel,
 };

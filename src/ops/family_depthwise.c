@@ -3,7 +3,15 @@
 #include "ops/conv_last.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST};
+static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__OVER_ATTR};
+
+/* A line of the result is made when the lines of x up to it are read: with strides of 1 no later one sees them. */
+static bool may_be_over(const berth_attr *attr, const berth__shape *x) {
+  const berth_attr *strides = &attr[BERTH__LAST_STRIDES];
+  for (uint32_t k = 0; k < strides->count; k++)
+    if (strides->ints[k] != 1) return false;
+  return x->rank <= 4;
+}
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
@@ -12,6 +20,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   int64_t same, channels;
   BERTH__TRY(berth__last_check(infer, &window, err));
   BERTH__TRY(berth__last_check_kernel(infer, err));
+  BERTH__TRY(berth__last_check_over(&infer->attrs[BERTH__DEPTHWISE_OVER], may_be_over(infer->attrs, x),
+                                    "one or two spatial axes and strides of 1", err));
   BERTH__TRY(berth__want_rank(infer, 1, x->rank - 1, x->rank - 1, err));
   for (uint32_t k = 0; k + 2 < x->rank; k++)
     BERTH__TRY(berth__same_dim(taps[k], weight->dim[k], "`kernel` and weight", &same, err));
@@ -21,7 +31,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = channels;
   BERTH__TRY(berth__last_infer_windows(infer, &window, taps, &infer->out_shape[0], err));
-  return berth__last_check_rest(infer, BERTH__LAST_EXTRA, &infer->attrs[BERTH__LAST_CODE], &infer->attrs[BERTH__LAST_NUMBERS], err);
+  return berth__last_check_rest(infer, BERTH__LAST_EXTRA, &infer->attrs[BERTH__LAST_CODE],
+                                &infer->attrs[BERTH__LAST_NUMBERS], err);
 }
 
 /* The index of channel 0 of a tap's weights. */
@@ -48,6 +59,38 @@ static double convolve(const berth_op_call *call, const berth__last *last, const
   return sum;
 }
 
+/* With `over`, an item is a channel of an image, which is kept as a whole before it is stored; otherwise a pixel. */
+static bool is_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+
+static int64_t pixels_of_image(const berth_op_call *call) {
+  const berth_tensor *out = &call->out[0];
+  int64_t pixels = 1;
+  for (uint32_t k = 1; k + 1 < out->rank; k++) pixels *= out->dim[k];
+  return pixels;
+}
+
+static int64_t items(const berth_op_call *call) {
+  const berth_tensor *out = &call->out[0];
+  return is_over(call) ? out->dim[0] * out->dim[out->rank - 1] : berth__window_items(call);
+}
+
+static uint64_t scratch(const berth_op_call *call) {
+  return is_over(call) ? (uint64_t)pixels_of_image(call) * sizeof(double) : 0;
+}
+
+static double finished(const berth_op_call *call, const berth__last *last, const berth__tail *tail, int64_t item,
+                       int64_t channel) {
+  const berth__last_pixel pixel = berth__last_pixel_of(last, item);
+  return berth__tail_value(tail, item * last->channels + channel, convolve(call, last, &pixel, channel));
+}
+
+static void run_channel(const berth_op_call *call, const berth__last *last, const berth__tail *tail, int64_t item) {
+  const int64_t pixels = pixels_of_image(call), first = item / last->channels * pixels, channel = item % last->channels;
+  double *kept = call->scratch;
+  for (int64_t p = 0; p < pixels; p++) kept[p] = finished(call, last, tail, first + p, channel);
+  for (int64_t p = 0; p < pixels; p++) berth__store_f64(&call->out[0], (first + p) * last->channels + channel, kept[p]);
+}
+
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
   berth__tail tail;
@@ -55,22 +98,32 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   BERTH__TRY(berth__tail_read(&tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
                               &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
-    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
-    for (int64_t channel = 0; channel < last.channels; channel++) {
-      const int64_t to = item * last.channels + channel;
-      berth__store_f64(&call->out[0], to, berth__tail_value(&tail, to, convolve(call, &last, &pixel, channel)));
-    }
+    if (is_over(call)) run_channel(call, &last, &tail, item);
+    for (int64_t channel = 0; channel < last.channels && !is_over(call); channel++)
+      berth__store_f64(&call->out[0], item * last.channels + channel, finished(call, &last, &tail, item, channel));
   }
   return BERTH_OK;
+}
+
+static uint32_t in_place_of(const berth_attr *attr) { return attr[BERTH__DEPTHWISE_OVER].i != 0 ? 1u : 0; }
+
+#define FEW_CHANNELS 64 /* items are groups of channels then: with fewer, threads have nothing to share */
+
+static bool may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
+  return x->dim[x->rank - 1] >= FEW_CHANNELS && may_be_over(attr, x) && berth__shape_equal(x, out);
 }
 
 const berth__family berth__family_depthwise = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED,
+    .in_place_of = in_place_of,
+    .over_attr = BERTH__DEPTHWISE_OVER + 1,
+    .may_lie_over = may_lie_over,
     .may_lack = 1u << 2,
     .unit_last = 1u,
     .infer = infer,
-    .items = berth__window_items,
+    .items = items,
+    .scratch = scratch,
     .kernel = kernel,
 };

@@ -69,6 +69,11 @@ typedef struct berth__family {
    * become their attributes before a plan is made, because views are made from attributes alone. */
   uint8_t attr_of[BERTH__ATTR_OPERANDS];
   uint32_t (*in_place_of)(const berth_attr *attrs); /* NULL: what the op's row says, whatever the attributes are */
+  /* over_attr - 1 is the attribute (0 or 1) with which the result may lie over operand 0, at the price of scratch: set
+   * by the planner, where the arena becomes smaller by it. 0: there is none. */
+  uint8_t over_attr;
+  /* Whether that may be set for operand 0 and a result of these shapes, which are fixed. */
+  bool (*may_lie_over)(const berth_attr *attrs, const berth__shape *x, const berth__shape *out);
   uint32_t may_lack;    /* bit k: operand k may be left out, in an op that takes any number */
   uint32_t unit_last;   /* bit k: of strided operands k, those alone whose last axis has stride 1 */
   bool takes_unaligned; /* its kernels read operands at any address: weights as they lie in a file */

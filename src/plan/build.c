@@ -7,6 +7,7 @@
 #include "plan/buffers.h"
 #include "plan/draft.h"
 #include "plan/layout.h"
+#include "plan/over.h"
 #include "plan/placement.h"
 #include "plan/prelude.h"
 
@@ -18,15 +19,25 @@ berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, con
   return tensor;
 }
 
-void berth_plan_destroy(berth_plan *plan) {
-  if (plan == NULL) return;
-  berth_graph_destroy(plan->graph);
+/* What fill_plan made. */
+static void empty_plan(berth_plan *plan) {
   berth__free(plan->ctx, plan->order);
-  berth__free(plan->ctx, plan->once);
   berth__guards_free(plan->ctx, &plan->guards);
   berth__free(plan->ctx, plan->places);
   berth__free(plan->ctx, plan->buffers);
   berth__free(plan->ctx, plan->scratch);
+  plan->order = plan->scratch = NULL;
+  plan->places = NULL;
+  plan->buffers = NULL;
+  plan->n_buffers = 0;
+  plan->info = (berth_plan_info){.arena_size = 0};
+}
+
+void berth_plan_destroy(berth_plan *plan) {
+  if (plan == NULL) return;
+  empty_plan(plan);
+  berth_graph_destroy(plan->graph);
+  berth__free(plan->ctx, plan->once);
   berth__free(plan->ctx, plan);
 }
 
@@ -72,6 +83,29 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   info->n_buffers = (uint32_t)plan->n_buffers;
   info->n_steps = plan->n_steps;
   return BERTH_OK;
+}
+
+static berth_status fill_again(berth_plan *plan, const berth_plan_desc *desc, const berth__limits *limits,
+                               berth_error *err) {
+  empty_plan(plan);
+  return fill_plan(plan, desc, limits, err);
+}
+
+#define WORTH 16u /* a sixteenth less is worth the time that results over their operands cost */
+
+/* Results over their operands where the plan is fullest, if it becomes smaller by that. */
+static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, const berth__limits *limits,
+                              berth_error *err) {
+  const uint64_t before = plan->info.activations_size + plan->info.scratch_size;
+  uint32_t count;
+  if (plan->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) return BERTH_OK;
+  BERTH__TRY(berth__over_mark(plan, &count, err));
+  if (count == 0) return BERTH_OK;
+  BERTH__TRY(fill_again(plan, desc, limits, err));
+  plan->is_over = plan->info.activations_size + plan->info.scratch_size <= before - before / WORTH;
+  if (plan->is_over) return BERTH_OK;
+  berth__over_unmark(plan);
+  return fill_again(plan, desc, limits, err);
 }
 
 static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
@@ -137,6 +171,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->n_steps = (uint32_t)bound->n_nodes;
   berth_status status = mark_prelude(plan, limits, err);
   if (status == BERTH_OK) status = fill_plan(plan, desc, limits, err);
+  if (status == BERTH_OK) status = fill_over(plan, desc, limits, err);
 #ifndef NDEBUG
   if (status == BERTH_OK) status = berth_plan_check(plan, err);
 #endif
@@ -180,7 +215,7 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
 /* What is alive at the fullest step bounds every packing from below. */
 static void note_order(berth_plan *plan) {
   berth_plan_info *info = &plan->info;
-  info->order_optimal = plan->order_bound != 0 && info->arena_size - info->weights_size <= plan->order_bound;
+  info->order_optimal = plan->order_bound != 0 && !plan->is_over && info->arena_size - info->weights_size <= plan->order_bound;
 }
 
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,

@@ -220,10 +220,12 @@ static void start(checker *c) {
   for (size_t v = 0; v < graph->n_values; v++) {
     c->ranges[v] = range_of(c->plan, (berth_value)v);
     if (graph->values[v].kind == BERTH_VALUE_NODE) continue;
+    const bool is_kept = stays(c, (berth_value)v), is_inside = c->plan->places[v].root != v;
+    if (is_kept && is_inside) c->total[v]++; /* by the next run; its bytes are among those that a concat writes */
     c->intact[v] = true;
     c->reads[v] = c->total[v];
     if (c->ranges[v].low == c->ranges[v].high) continue;
-    if (stays(c, (berth_value)v))
+    if (is_kept && !is_inside)
       c->kept[c->n_kept++] = c->ranges[v];
     else
       c->alive[c->n_alive++] = (berth_value)v;
@@ -282,27 +284,29 @@ static berth_status check_views(const checker *c, const berth__node *node, uint3
   return BERTH_OK;
 }
 
-/* The parts of a concat lie one after the other when all axes before the joined one have extent 1. */
-static bool joins_whole_blocks(const checker *c, const berth__node *node) {
-  const berth__shape *shape = &c->plan->graph->values[node->out[0]].shape;
-  int64_t blocks = 1, axis = node->attrs[0].i < 0 ? node->attrs[0].i + shape->rank : node->attrs[0].i;
-  while (axis-- > 0) blocks *= shape->dim[axis];
-  return blocks == 1;
+/* Whether a part has exactly the bytes of the whole that are its own, from byte `at` on. */
+static bool lies_there(const checker *c, berth_value part, berth_value whole, uint64_t at) {
+  const berth__shape *shape = &c->plan->graph->values[part].shape;
+  const int64_t *mine = c->plan->places[part].stride, *stride = c->plan->places[whole].stride;
+  for (uint32_t k = 0; k < shape->rank; k++)
+    if (shape->dim[k] > 1 && mine[k] != stride[k]) return false;
+  return c->ranges[part].low == at;
 }
 
-/* A concat leaves alone what already lies in its place. */
+/* A concat leaves alone what already lies in its place: a part, and what shows bytes of a part without gaps. */
 static bool is_part_in_place(const checker *c, const berth__node *node, berth_value value) {
-  if (node->op->code != BERTH__OP_concat || !joins_whole_blocks(c, node)) return false;
-  uint64_t at = c->ranges[node->out[0]].low;
+  if (node->op->code != BERTH__OP_concat) return false;
+  const berth_value whole = node->out[0];
+  const berth__value *result = &c->plan->graph->values[whole];
+  const int64_t axis = node->attrs[0].i < 0 ? node->attrs[0].i + result->shape.rank : node->attrs[0].i;
+  const uint64_t each =
+      (uint64_t)c->plan->places[whole].stride[axis] * berth__plan_element(c->plan->flags, result->type);
+  uint64_t at = c->ranges[whole].low;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    const berth__value *part = &c->plan->graph->values[node->in[i]];
-    int64_t count = 0;
-    berth__shape_count(&part->shape, &count);
-    range place = {at, at + (uint64_t)count * berth__plan_element(c->plan->flags, part->type)};
-    bool lies_there = c->ranges[node->in[i]].low == place.low && c->ranges[node->in[i]].high == place.high &&
-                      is_contiguous(c, node->in[i]);
-    if (lies_there && inside(c->ranges[value], place)) return true;
-    at = place.high;
+    const berth_value part = node->in[i];
+    const bool is_or_shows_it = value == part || (is_contiguous(c, part) && inside(c->ranges[value], c->ranges[part]));
+    if (is_or_shows_it && lies_there(c, part, whole, at)) return true;
+    at += (uint64_t)c->plan->graph->values[part].shape.dim[axis] * each;
   }
   return false;
 }

@@ -2,29 +2,47 @@
  *
  * Where the parts of a concat lie one after the other in its result (every axis before the joined one has extent 1), a
  * part can be made right there, and nothing is copied. The price is that the result's bytes are taken as soon as the
- * first part is made, so each concat is tried and kept only when the load does not rise. */
+ * first part is made, so each concat is tried and kept only when the load does not rise.
+ *
+ * An input is such a part too: it is there from the beginning, and the concat leaves it as it is, so that one that
+ * stays does. Inputs alone may lie in the result with gaps, along any axis, since no kernel writes them: the caller
+ * does, block by block (device/arena.c). A cache that a model takes and gives back longer is in memory once by that. */
 #include "plan/alias.h"
 
-bool berth__alias_is_joinable(const berth__alias *alias, const berth__node *node) {
-  const berth_graph *graph = alias->graph;
-  const berth__shape *shape = &graph->values[node->out[0]].shape;
-  int64_t axis = 0;
-  for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
-    if (strcmp(node->attrs[i].name, "axis") == 0) axis = node->attrs[i].i;
-  if (axis < 0) axis += shape->rank;
-  for (int64_t i = 0; i < axis; i++)
-    if (shape->dim[i] != 1) return false;
-  for (uint32_t i = 0; i < node->n_in; i++) /* behind a part whose extent is a bound, no place is certain */
-    if (graph->values[node->in[i]].bounded != 0) return false;
+static uint32_t joined_axis(const berth_graph *graph, const berth__node *node) {
+  const int64_t axis = node->attrs[0].i;
+  return (uint32_t)(axis < 0 ? axis + graph->values[node->out[0]].shape.rank : axis);
+}
+
+static bool parts_are_contiguous(const berth_graph *graph, const berth__node *node) {
+  const uint32_t axis = joined_axis(graph, node);
+  for (uint32_t i = 0; i < axis; i++)
+    if (graph->values[node->out[0]].shape.dim[i] != 1) return false;
   return true;
+}
+
+/* Behind a part whose extent is a bound, no place is certain. */
+static bool has_bounds(const berth_graph *graph, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (graph->values[node->in[i]].bounded != 0) return true;
+  return false;
+}
+
+/* What a node makes, or an input: weights and constants lie elsewhere. */
+static bool may_move(const berth__alias *alias, berth_value root) {
+  const berth_value_kind kind = alias->graph->values[root].kind;
+  return kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && berth__alias_in_arena(alias, root));
+}
+
+bool berth__alias_is_joinable(const berth__alias *alias, const berth__node *node) {
+  return parts_are_contiguous(alias->graph, node) && !has_bounds(alias->graph, node);
 }
 
 bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_value whole) {
   uint64_t offset;
   berth_value root = berth__alias_root(alias, part, &offset);
   const berth__alias_class *from = &alias->classes[root], *to = &alias->classes[whole];
-  if (root == whole || alias->graph->values[root].kind != BERTH_VALUE_NODE || offset != 0 || from->size == 0)
-    return false;
+  if (root == whole || !may_move(alias, root) || offset != 0 || from->size == 0) return false;
   if (from->is_prepared && !to->is_prepared) return false; /* what stays does not lie in what goes */
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
   uint64_t bytes = (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
@@ -36,6 +54,17 @@ bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_va
 static bool may_be_born_inside(const berth__alias *alias, berth_value part, berth_value whole, uint32_t step) {
   const berth__alias_class *from = &alias->classes[berth__alias_root(alias, part, NULL)], *to = &alias->classes[whole];
   return berth__alias_may_join(alias, part, whole) && from->last_write <= step && from->death <= to->first_write;
+}
+
+/* An input may lie there with gaps when nothing shows it in another way and every reader takes strides. */
+static bool may_lie_with_gaps(const berth__alias *alias, berth_value part, berth_value whole) {
+  const berth__alias_class *from = &alias->classes[part], *to = &alias->classes[whole];
+  if (alias->graph->values[part].kind != BERTH_VALUE_INPUT || !berth__alias_in_arena(alias, part)) return false;
+  if (alias->values[part].parent != part || from->size == 0 || from->death > to->first_write) return false;
+  if (alias->may_stride[part] < BERTH__REACH_UNIT_LAST) return false;
+  for (size_t v = 0; v < alias->graph->n_values; v++)
+    if (v != part && alias->values[v].parent == part) return false;
+  return true;
 }
 
 static void move_inside(berth__alias *alias, berth_value root, berth_value whole, uint64_t offset) {
@@ -60,22 +89,29 @@ static void move_back(berth__alias *alias, const berth__node *node, berth_value 
     alias->values[root].parent = root;
     alias->values[root].offset = 0;
     alias->values[root].born_inside = false;
+    const berth__shape *shape = &alias->graph->values[root].shape;
+    berth__contiguous_strides(shape->rank, shape->dim, alias->values[root].stride);
   }
   alias->classes[whole] = *before;
 }
 
 /* True when a part was moved. */
 static bool move_parts(berth__alias *alias, const berth__node *node, uint32_t step) {
-  berth_value whole = node->out[0];
+  const berth_value whole = node->out[0];
+  const uint32_t axis = joined_axis(alias->graph, node);
+  const bool is_contiguous = parts_are_contiguous(alias->graph, node);
+  const int64_t *stride = alias->values[whole].stride;
+  const uint64_t each = (uint64_t)stride[axis] * berth__plan_element(alias->flags, alias->graph->values[whole].type);
   uint64_t offset = 0;
   bool moved = false;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    berth_tensor part = berth__plan_tensor(alias->graph, node->in[i], alias->values[node->in[i]].stride);
-    if (may_be_born_inside(alias, node->in[i], whole, step)) {
-      move_inside(alias, berth__alias_root(alias, node->in[i], NULL), whole, offset);
+    const berth_value part = node->in[i];
+    if (is_contiguous ? may_be_born_inside(alias, part, whole, step) : may_lie_with_gaps(alias, part, whole)) {
+      move_inside(alias, berth__alias_root(alias, part, NULL), whole, offset);
+      if (!is_contiguous) memcpy(alias->values[part].stride, stride, sizeof alias->values[part].stride);
       moved = true;
     }
-    offset += (uint64_t)berth__count(&part) * berth__plan_element(alias->flags, part.type);
+    offset += (uint64_t)alias->graph->values[part].shape.dim[axis] * each;
   }
   return moved;
 }
@@ -87,7 +123,7 @@ void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard) {
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &alias->graph->nodes[alias->order[step]];
     if (node->op->code != BERTH__OP_concat || alias->values[node->out[0]].parent != node->out[0]) continue;
-    if (!berth__alias_is_joinable(alias, node)) continue;
+    if (has_bounds(alias->graph, node)) continue;
     if (!load_is_known) load = berth__alias_load(alias, align, guard);
     load_is_known = true;
     berth__alias_class before = alias->classes[node->out[0]];

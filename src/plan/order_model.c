@@ -35,10 +35,14 @@ static bool is_moved(const maker *m, berth_value value) {
 static void add_parts(maker *m, uint32_t index) {
   const berth__node *node = &m->alias->graph->nodes[index];
   const berth_value whole = node->out[0];
+  for (uint32_t i = 0; i < node->n_in; i++) /* an input may lie inside in more ways than are modelled */
+    if (m->alias->graph->values[node->in[i]].kind == BERTH_VALUE_INPUT) m->model->is_exact = false;
   if (m->alias->values[whole].parent != whole || !berth__alias_is_joinable(m->alias, node)) return;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    if (!berth__alias_may_join(m->alias, node->in[i], whole)) continue;
     const berth_value root = berth__alias_root(m->alias, node->in[i], NULL);
+    if (m->alias->graph->values[root].kind == BERTH_VALUE_INPUT) m->model->is_exact = false;
+    if (m->alias->graph->values[root].kind != BERTH_VALUE_NODE) continue;
+    if (!berth__alias_may_join(m->alias, node->in[i], whole)) continue;
     m->model->has_parts = true;
     if (m->rules->parts == BERTH__PARTS_INSIDE && m->joined[root] == root && root != root_of(m, whole))
       m->joined[root] = whole;

@@ -59,6 +59,7 @@ struct berth_plan {
   bool *once;         /* one a node: it is one of them */
   uint32_t *order;
   uint64_t order_bound; /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
+  bool is_over;         /* results lie over operands where it is fullest: other orders were not measured so */
   berth__guards guards; /* steps that are not always needed */
   berth__place *places; /* one a value */
   berth__buffer *buffers;

@@ -244,3 +244,14 @@ int fast_is_taken(const fast_case *c) {
   finish(&s);
   return is_taken;
 }
+
+uint64_t fast_scratch(const fast_case *c) {
+  state s;
+  start(&s, c);
+  const berth_op_call call = call_of(&s, s.out);
+  const berth__cpu_kernel *kernel = berth__cpu_kernel_find(berth__cpu_isa_at(0), s.op, &call);
+  assert_non_null(kernel);
+  const uint64_t size = kernel->scratch ? kernel->scratch(&call) : 0;
+  finish(&s);
+  return size;
+}

@@ -39,6 +39,8 @@ void fast_check(const fast_case *c);
 void fast_check_on(const fast_case *c, const berth__cpu_isa *isa);
 /* Whether the first instruction set's kernel takes the call. */
 int fast_is_taken(const fast_case *c);
+/* Bytes of scratch that the first instruction set's kernel asks for. */
+uint64_t fast_scratch(const fast_case *c);
 /* No instruction set's kernel takes the call. */
 void fast_check_declined(const fast_case *c);
 

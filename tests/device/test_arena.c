@@ -497,6 +497,46 @@ static void refuses_strided_views(void **state) {
   finish(&f);
 }
 
+/* A cache along a middle axis lies inside the longer one, head by head, and is still one array to its caller. */
+static void inputs_with_gaps(void **state) {
+  fixture f;
+  float past[24], back[24] = {0};
+  void *data;
+  (void)state;
+  start(&f,
+        "graph \"kv\" { input %past : f32[2, 3, 4] input %new : f16[2, 1, 4] %wide = cast(%new) {to = \"f32\"}\n"
+        " %present = concat(%past, %wide) {axis = 1} output \"present\" = %present }",
+        NULL);
+  berth_value input = berth_graph_find(f.graph, "past"), whole = berth_graph_find(f.graph, "present");
+  berth_slot slot;
+  OK(berth_plan_slot(f.plan, input, &slot, &f.err));
+  assert_int_equal(slot.root, whole);
+  assert_int_equal(slot.stride[0], 16);
+  for (int i = 0; i < 24; i++) past[i] = (float)i;
+  OK(berth_arena_fill(f.arena, whole, 0, 128, 0xff, &f.err));
+  OK(berth_arena_write(f.arena, input, 0, past, sizeof past, &f.err));
+  OK(berth_arena_read(f.arena, input, 0, back, sizeof back, &f.err));
+  assert_memory_equal(past, back, sizeof past);
+  OK(berth_arena_read(f.arena, input, 40, back, 16, &f.err)); /* across the gap */
+  assert_memory_equal(past + 10, back, 16);
+  for (int i = 0; i < 4; i++) back[i] = -1;
+  OK(berth_arena_write_f32(f.arena, input, 10, back, 4, &f.err));
+  OK(berth_arena_read_f32(f.arena, input, 0, back, 24, &f.err));
+  for (int i = 0; i < 24; i++) assert_true(back[i] == (i >= 10 && i < 14 ? -1 : (float)i));
+  OK(berth_arena_fill(f.arena, input, 44, 8, 0, &f.err));
+  OK(berth_arena_read_f32(f.arena, input, 10, back, 4, &f.err));
+  assert_true(back[0] == -1 && back[1] == 0 && back[2] == 0 && back[3] == -1);
+  uint32_t gap[4];
+  OK(berth_arena_read(f.arena, whole, 48, gap, sizeof gap, &f.err));
+  for (int i = 0; i < 4; i++) assert_int_equal(gap[i], UINT32_MAX); /* nothing was written there */
+  test_expect_error(berth_arena_write(f.arena, input, 90, past, 8, &f.err), BERTH_INVALID, &f.err, "not inside");
+  test_expect_error(berth_arena_slice(f.arena, input, BERTH_F32, &data, NULL, &f.err), BERTH_INVALID, &f.err,
+                    "lies with gaps inside the result of a concat; use read and write");
+  test_expect_error(berth_arena_copy(f.arena, input, 0, whole, 0, 1, &f.err), BERTH_INVALID, &f.err, "with gaps");
+  test_expect_error(berth_arena_copy(f.arena, whole, 0, input, 0, 1, &f.err), BERTH_INVALID, &f.err, "with gaps");
+  finish(&f);
+}
+
 /* A contiguous view is as good as a value of its own. */
 static void reads_contiguous_views(void **state) {
   fixture f;
@@ -571,6 +611,7 @@ int main(void) {
       cmocka_unit_test(empty_plans_have_an_arena),
       cmocka_unit_test(refuses_values_outside),
       cmocka_unit_test(refuses_strided_views),
+      cmocka_unit_test(inputs_with_gaps),
       cmocka_unit_test(reads_contiguous_views),
       cmocka_unit_test(uniform_slots_hold_f32),
       cmocka_unit_test(lists_devices),

@@ -220,6 +220,69 @@ static void depthwise_tails(void **state) {
     }
 }
 
+/* fast_check also runs these with the result over x, in ranges of items. */
+static void depthwise_over(void **state) {
+  static const shape shapes[] = {
+      {1, 14, 15, 20, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},  {2, 13, 12, 33, 0, 3, 1, 1, 1, 1, false, FAST_PLAIN},
+      {1, 15, 16, 17, 0, 5, 1, 1, 2, 1, true, FAST_PADDED}, {1, 17, 18, 48, 0, 5, 1, 1, 2, 1, true, FAST_PLAIN},
+      {1, 9, 9, 3, 0, 7, 1, 1, 3, 1, true, FAST_PLAIN},     {1, 8, 9, 40, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
+      {1, 2, 2, 5, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},     {1, 3, 130, 18, 0, 3, 1, 1, 1, 1, false, FAST_PLAIN},
+      {1, 12, 11, 8, 0, 3, 1, 1, 0, 1, true, FAST_PLAIN},   {1, 1, 1, 9, 0, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 21, 3, 16, 0, 3, 1, 4, 4, 1, true, FAST_PLAIN},   {1, 5, 6, 16, 0, 3, 1, 1, 3, 1, true, FAST_PLAIN},
+  };
+  const fast_case line = {.op = "depthwise",
+                          .in = {F32(2, 150, 19), F32(31, 19), F32(19)},
+                          .attrs = {FAST_INTS("kernel", 31), FAST_INTS("pads", 15, 15), FAST_INT("over", 1)},
+                          .absolute = tolerance(31)};
+  const fast_case uneven = {.op = "depthwise",
+                            .in = {F32(1, 14, 19, 20), F32(3, 3, 20)},
+                            .attrs = {FAST_INTS("kernel", 3, 3), FAST_INTS("pads", 0, 2, 2, 0), FAST_INT("over", 1)},
+                            .absolute = tolerance(9)};
+  (void)state;
+  for (size_t i = 0; i < COUNT(shapes); i++) {
+    const lists l = lists_of(&shapes[i]);
+    fast_case c = depthwise_case(&shapes[i], &l);
+    c.attrs[4] = (berth_attr)FAST_INT("over", 1);
+    fast_check(&c);
+  }
+  fast_check(&line);
+  fast_check(&uneven);
+}
+
+static void conv_last_over(void **state) {
+  static const shape shapes[] = {
+      {1, 7, 9, 40, 40, 1, 1, 1, 0, 1, true, FAST_PLAIN},   {3, 4, 5, 12, 100, 1, 1, 1, 0, 1, false, FAST_PADDED},
+      {1, 20, 40, 70, 70, 1, 1, 1, 0, 1, true, FAST_PLAIN}, {1, 2, 2, 1, 1, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {2, 9, 1, 300, 300, 1, 1, 1, 0, 1, true, FAST_PLAIN}, {1, 1, 1, 50, 260, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+  };
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const lists l = lists_of(&shapes[k]);
+      fast_case c = conv_case(&shapes[k], &l, isa->panel);
+      c.attrs[7] = (berth_attr)FAST_INT("over", 1);
+      fast_check_on(&c, isa);
+    }
+}
+
+/* Tails of calls whose result lies over x. */
+static void tails_over(void **state) {
+  const shape wide = {1, 9, 8, 20, 20, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+              deep = {2, 13, 7, 37, 37, 3, 1, 1, 1, 1, true, FAST_PLAIN};
+  const lists of_wide = lists_of(&wide), of_deep = lists_of(&deep);
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    fast_case c = conv_case(&wide, &of_wide, isa->panel);
+    c.attrs[7] = (berth_attr)FAST_INT("over", 1);
+    check_tails(c, 8, (const int64_t[]){wide.images, wide.height, wide.width, wide.channels}, isa);
+    c = depthwise_case(&deep, &of_deep);
+    c.attrs[4] = (berth_attr)FAST_INT("over", 1);
+    check_tails(c, 5, (const int64_t[]){deep.images, deep.height, deep.width, deep.channels}, isa);
+  }
+}
+
 static fast_case winograd_case(const shape *s, const lists *l, int64_t tile, int64_t panel) {
   const int64_t values = (tile + 2) * (tile + 2);
   fast_case c = {.op = "conv_winograd",
@@ -391,6 +454,8 @@ static void winograd_where_it_pays(void **state) {
   assert_int_equal(berth__cpu_winograd_tile(64, 64, 56, 56), 4);
   assert_int_equal(berth__cpu_winograd_tile(512, 512, 14, 14), 2); /* weights of 36 values would be too large */
   assert_int_equal(berth__cpu_winograd_tile(64, 64, 1, 1), 0);
+  assert_int_equal(berth__cpu_winograd_tile(16, 32, 8, 8), 0); /* a microsecond for 90 KB */
+  assert_int_equal(berth__cpu_winograd_tile(16, 32, 80, 80), 4);
 }
 
 static void pools(void **state) {
@@ -449,6 +514,9 @@ int main(void) {
       cmocka_unit_test(conv_last_axes),
       cmocka_unit_test(conv_last_tails),
       cmocka_unit_test(depthwise_shapes),
+      cmocka_unit_test(depthwise_over),
+      cmocka_unit_test(conv_last_over),
+      cmocka_unit_test(tails_over),
       cmocka_unit_test(depthwise_axes),
       cmocka_unit_test(depthwise_tails),
       cmocka_unit_test(winograd_shapes),

@@ -66,6 +66,33 @@ static void linear_before_reset(void **state) {
   }
 }
 
+/* The cell state has no place of its own in a result then; without a bias, or without a first state, zeros are read. */
+static void fewer_results_and_operands(void **state) {
+  (void)state;
+  for (size_t op = 0; op < 3; op++)
+    for (int missing = 0; missing < 8; missing++) {
+      const layer_shape shape = {ops[op], "bidirectional", 5, 2, 11, 17, false};
+      fast_case c = layer_case(&shape);
+      if (missing & 1) c.in[3] = (fast_operand){.type = BERTH_TYPE_NONE};
+      if (missing & 2) c.in[5] = (fast_operand){.type = BERTH_TYPE_NONE};
+      if (missing & 4) c.in[6] = (fast_operand){.type = BERTH_TYPE_NONE};
+      for (uint32_t n_out = 1; n_out <= (op == 0 ? 3 : 2); n_out++) {
+        c.n_out = n_out;
+        fast_check(&c);
+      }
+      c.attrs[1] = (berth_attr)FAST_INT("linear_before_reset", 1);
+      fast_check(&c);
+    }
+}
+
+/* A model that hears a step at a time runs the layer for one step: nothing is kept but the gates. */
+static void one_step_takes_little_scratch(void **state) {
+  const layer_shape shape = {"lstm", "forward", 1, 1, 257, 128, false};
+  const fast_case c = layer_case(&shape);
+  (void)state;
+  assert_int_equal(fast_scratch(&c), 4 * 128 * sizeof(float));
+}
+
 static void named_activations_that_are_the_usual_ones(void **state) {
   const layer_shape shape = {"lstm", "forward", 3, 1, 7, 8, false};
   fast_case c = layer_case(&shape);
@@ -98,6 +125,8 @@ int main(void) {
       cmocka_unit_test(every_direction),
       cmocka_unit_test(every_width),
       cmocka_unit_test(linear_before_reset),
+      cmocka_unit_test(fewer_results_and_operands),
+      cmocka_unit_test(one_step_takes_little_scratch),
       cmocka_unit_test(named_activations_that_are_the_usual_ones),
       cmocka_unit_test(what_is_left_to_the_reference),
   };

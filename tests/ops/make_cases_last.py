@@ -157,6 +157,12 @@ def conv_last_cases():
     wrong('extra', 'but its `code` is empty', [x, w, None, eighths(4)])
     wrong('extra_shape', 'do not broadcast', [x, w, None, eighths(5)], code=step('add', 0, 1))
     wrong('extra_large', 'which is more than the result', [x, w, None, eighths(2, 3, 4)], code=step('add', 0, 1))
+    wrong('over', '`over` is 1; it is 0, or 1 with a window of one element', over=1)
+    wrong('over_strides', '`over` is 1', [x, w[:, :4]], kernel=[1], strides=[2], over=1)
+    wrong('over_value', '`over` is -1', [x, w[:, :4]], kernel=[1], over=-1)
+    v = w[:, :4]
+    f.case('conv_last_over', 'conv_last', [x, v], f4(np.einsum('nwc,co->nwo', x.astype('f8'), v[0].astype('f8'))),
+           **{**given, 'kernel': [1], 'over': 1})
     wrong('extra_missing', 'operand 3 is left out', [x, w, None, None, eighths(4)], code=step('add', 0, 1))
     f.save()
 
@@ -184,6 +190,7 @@ def depthwise_cases():
     operands = [last(x), last(w[:, 0][None])[0], b]
     given = dict(kernel=[3, 3], pads=[1, 1, 1, 1])
     f.case('depthwise_bias', 'depthwise', operands, f4(same), **given)
+    f.case('depthwise_over', 'depthwise', operands, f4(same), over=1, **given)
     f.case('depthwise_clamp', 'depthwise', operands, f4(np.clip(same, 0, 6)), code=step('clamp', 0, 1, 2),
            numbers=[0.0, 6.0], **given)
     residual = eighths(1, 4, 5, 18)
@@ -192,6 +199,9 @@ def depthwise_cases():
     x, w = eighths(1, 5, 4), eighths(3, 4)
     f.error('depthwise_channels', 'depthwise', [x, eighths(3, 5)],
             'channels of x and of the weight: extents 4 and 5 differ', kernel=[3])
+    f.error('depthwise_over_strides', 'depthwise', [x, w],
+            '`over` is 1; it is 0, or 1 with one or two spatial axes and strides of 1', kernel=[3], strides=[2], over=1)
+    f.error('depthwise_over_value', 'depthwise', [x, w], '`over` is 2', kernel=[3], over=2)
     f.error('depthwise_kernel', 'depthwise', [x, w], '`kernel` and weight: extents 2 and 3 differ', kernel=[2])
     f.error('depthwise_kernels', 'depthwise', [x, w], '`kernel` has 2 entries, expected 1', kernel=[3, 3])
     f.error('depthwise_rank', 'depthwise', [x, eighths(3, 3, 4)], 'expected rank 2', kernel=[3])

@@ -109,6 +109,22 @@ static void test_an_input_that_dies_is_there_from_the_start(void **state) {
   expect_rejected(f->plan, "throughout");
 }
 
+/* A concat leaves an input alone only where it lies exactly in its place. */
+static void test_an_input_inside_a_concat(void **state) {
+  static const char text[] =
+      "input %in : f32[3, 5, 4]\ninput %n : f32[3, 1, 4]\n%c = concat(%in, %n) {axis = 1}\noutput \"c\" = %c";
+  fixture *f = *state;
+  for (int wrong = 0; wrong < 3; wrong++) {
+    plan_text(f, text, 0);
+    berth__place *in = place(f->plan, "in");
+    assert_true(in->born_inside);
+    if (wrong == 0) in->root_offset += 16;
+    if (wrong == 1) in->stride[0] = 20;
+    if (wrong == 2) in->stride[1] = 5;
+    expect_rejected(f->plan, "writes over its operand 'in'");
+  }
+}
+
 static void test_strides(void **state) {
   broken b = good_plan(state);
   place(b.plan, "q")->stride[0] = 11;
@@ -355,6 +371,7 @@ int main(void) {
       PLAN_TEST(test_bytes_that_are_destroyed),
       PLAN_TEST(test_lifetimes),
       PLAN_TEST(test_an_input_that_dies_is_there_from_the_start),
+      PLAN_TEST(test_an_input_inside_a_concat),
       PLAN_TEST(test_strides),
       PLAN_TEST(test_views),
       PLAN_TEST(test_the_edge_of_the_arena),

@@ -187,9 +187,83 @@ static void test_parts_that_are_views(void **state) {
 static void test_parts_that_nodes_do_not_make(void **state) {
   const berth_plan *plan =
       plan_text(*state, PARTS "%c = concat(%in, %a, %w) {axis = 0}\noutput \"c\" = %c", BERTH_PLAN_INPUTS_DIE);
-  assert_owner(plan, "in");
+  assert_born_inside(plan, "in", "c", 0); /* the caller does */
   assert_owner(plan, "w");
   assert_born_inside(plan, "a", "c", BYTES);
+  assert_alike(*state);
+}
+
+/* A cache of keys, [heads, time, 4], and the keys of a new step: the longer cache is an output. */
+#define CACHE "input %past : f32[3, 5, 4]\ninput %x : f32[3, 1, 4]\n%new = exp(%x)\n"
+#define JOINED CACHE "%present = concat(%past, %new) {axis = 1}\noutput \"present\" = %present\n"
+
+static void assert_lies_with_gaps(const berth_plan *plan, const char *part, const char *whole, uint64_t offset) {
+  assert_born_inside(plan, part, whole, offset);
+  const berth__place *in = place_of(plan, part), *out = place_of(plan, whole);
+  for (uint32_t k = 0; k < 3; k++) assert_int_equal(in->stride[k], out->stride[k]);
+}
+
+static void test_an_input_with_gaps(void **state) {
+  static const uint32_t flags[] = {0, BERTH_PLAN_INPUTS_DIE};
+  for (size_t i = 0; i < 2; i++) {
+    const berth_plan *plan = plan_text(*state, JOINED, flags[i]);
+    assert_lies_with_gaps(plan, "past", "present", 0);
+    assert_owner(plan, "present");
+    assert_int_equal(buffer_of(plan, "present")->birth, 0);
+    assert_alike(*state);
+  }
+  const berth_plan *plan = plan_again(*state, BERTH_PLAN_NO_STRIDED);
+  assert_owner(plan, "past");
+  plan = plan_again(*state, BERTH_PLAN_NO_CONCAT);
+  assert_owner(plan, "past");
+  plan = plan_again(*state, BERTH_PLAN_INPUTS_OUTSIDE);
+  assert_int_equal(slot_of(plan, "past").offset, BERTH_OFFSET_NONE);
+  assert_alike(*state);
+}
+
+static void test_inputs_with_gaps_in_any_place(void **state) {
+  const berth_plan *plan = plan_text(*state,
+                                     "input %a : f32[3, 2]\ninput %b : f32[3, 1]\ninput %c : f32[3, 5]\n"
+                                     "%y = concat(%a, %b, %c, %b) {axis = -1}\noutput \"y\" = %y",
+                                     0);
+  assert_born_inside(plan, "a", "y", 0);
+  assert_born_inside(plan, "b", "y", 8);
+  assert_born_inside(plan, "c", "y", 12);
+  assert_alike(*state);
+}
+
+/* What reads it takes no strides, shows it in another way, or gives it out. */
+static void test_inputs_that_must_be_whole(void **state) {
+  static const char *const readers[] = {
+      "%y, %i = top_k(%past) {k = 2}\noutput \"y\" = %y",
+      "%v = reshape(%past) {shape = [15, 4]}\n%y = exp(%v)\noutput \"y\" = %y",
+      "output \"same\" = %past",
+  };
+  for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s%s", JOINED, readers[i]);
+    assert_owner(plan_text(*state, text, 0), "past");
+    assert_alike(*state);
+  }
+}
+
+/* A reader that takes strides sees it where it lies, before the concat and behind it. */
+static void test_other_readers_of_an_input_with_gaps(void **state) {
+  const berth_plan *plan = plan_text(*state,
+                                     CACHE
+                                     "%y = exp(%past)\n%present = concat(%past, %new) {axis = 1}\n%z = sub(%past, %y)\n"
+                                     "output \"present\" = %present\noutput \"y\" = %y\noutput \"z\" = %z",
+                                     0);
+  assert_lies_with_gaps(plan, "past", "present", 0);
+  assert_alike(*state);
+}
+
+/* Behind it the concat is written over: an input that stays does not lie there. */
+static void test_an_input_that_stays_is_not_written_over(void **state) {
+  const char *text = CACHE "%c = concat(%past, %new) {axis = 1}\n%y = exp(%c)\noutput \"y\" = %y";
+  assert_owner(plan_text(*state, text, 0), "past");
+  assert_alike(*state);
+  assert_lies_with_gaps(plan_text(*state, text, BERTH_PLAN_INPUTS_DIE), "past", "c", 0);
   assert_alike(*state);
 }
 
@@ -255,6 +329,11 @@ int main(void) {
       PLAN_TEST(test_duplicate_operands),
       PLAN_TEST(test_parts_that_are_views),
       PLAN_TEST(test_parts_that_nodes_do_not_make),
+      PLAN_TEST(test_an_input_with_gaps),
+      PLAN_TEST(test_inputs_with_gaps_in_any_place),
+      PLAN_TEST(test_inputs_that_must_be_whole),
+      PLAN_TEST(test_other_readers_of_an_input_with_gaps),
+      PLAN_TEST(test_an_input_that_stays_is_not_written_over),
       PLAN_TEST(test_a_part_that_is_an_output),
       PLAN_TEST(test_a_part_that_is_an_output_and_the_whole_is_not),
       PLAN_TEST(test_empty_and_single_parts),

@@ -266,6 +266,21 @@ static void test_threads_scale_scratch(void **state) {
   assert_int_equal(plan_with(f, &desc)->n_threads, 2); /* the context's */
 }
 
+/* What one thread does alone needs its scratch once, however many there are. */
+static void test_small_calls_have_one_scratch(void **state) {
+  fixture *f = *state;
+  f->graph = parse_graph(f->ctx, "input %q : f32[4, 8]\n%a = attention(%q, %q, %q) {heads = 4}\noutput \"a\" = %a");
+  uint64_t one = 0;
+  for (uint32_t threads = 1; threads <= 8; threads *= 2) {
+    berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+    desc.n_threads = threads;
+    const berth_plan *plan = plan_with(f, &desc);
+    assert_int_not_equal(plan->scratch[0], BERTH__NO_BUFFER);
+    if (threads == 1) one = plan->buffers[plan->scratch[0]].size;
+    assert_int_equal(plan->buffers[plan->scratch[0]].size, one);
+  }
+}
+
 static berth_status infer_same(const berth_op_infer *call, berth_error *err) {
   (void)err;
   call->out_type[0] = call->in_type[0];
@@ -367,6 +382,7 @@ int main(void) {
       PLAN_TEST(test_order),
       PLAN_TEST(test_budget),
       PLAN_TEST(test_threads_scale_scratch),
+      PLAN_TEST(test_small_calls_have_one_scratch),
       PLAN_TEST(test_scratch_that_is_too_much),
       PLAN_TEST(test_huge),
       PLAN_TEST(test_dims),

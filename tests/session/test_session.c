@@ -52,6 +52,38 @@ static void gives_the_bytes_themselves(void **state) {
   session_finish(&f);
 }
 
+/* A cache that the model takes and gives back longer lies inside the longer one. It is written once and stays. */
+static void keeps_a_cache_inside_the_longer_one(void **state) {
+  fixture f;
+  berth_error err;
+  float past[24], present[32], fresh[8] = {-1, -2, -3, -4, -5, -6, -7, -8};
+  void *data;
+  size_t size;
+  (void)state;
+  session_start_with(&f,
+                     "graph \"kv\" { input %past : f32[2, 3, 4] input %new : f32[2, 1, 4] %x = relu(%new)\n"
+                     " %present = concat(%past, %x) {axis = 1} output \"present\" = %present }",
+                     0, 0, 1);
+  for (int i = 0; i < 24; i++) past[i] = (float)(i + 1);
+  OK(berth_session_write(f.session, "past", past, sizeof past, &err));
+  for (int run = 0; run < 3; run++) {
+    for (int i = 0; i < 8; i++) fresh[i] = -fresh[i] * 2;
+    OK(berth_session_write(f.session, "new", fresh, sizeof fresh, &err));
+    OK(berth_session_run(f.session, &err));
+    OK(berth_session_read(f.session, "present", present, sizeof present, &err));
+    for (int h = 0; h < 2; h++) {
+      assert_memory_equal(present + 16 * h, past + 12 * h, 12 * sizeof(float));
+      for (int i = 0; i < 4; i++) {
+        const float x = fresh[4 * h + i];
+        assert_true(present[16 * h + 12 + i] == (x > 0 ? x : 0));
+      }
+    }
+  }
+  test_expect_error(berth_session_input_data(f.session, 0, &data, &size, &err), BERTH_INVALID, &err, "with gaps");
+  assert_true(data == NULL && size == 0);
+  session_finish(&f);
+}
+
 static void refuses_to_run_without_weights(void **state) {
   fixture f;
   berth_error err;
@@ -458,6 +490,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_and_reads),
       cmocka_unit_test(gives_the_bytes_themselves),
+      cmocka_unit_test(keeps_a_cache_inside_the_longer_one),
       cmocka_unit_test(refuses_to_run_without_weights),
       cmocka_unit_test(refuses_wrong_names_and_sizes),
       cmocka_unit_test(refuses_wrong_descriptors),

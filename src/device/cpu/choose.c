@@ -34,6 +34,10 @@ static int64_t items_of(const berth__op *op, const berth__cpu_kernel *fast, cons
   return fast->items != NULL ? fast->items(call) : 1;
 }
 
+bool berth__cpu_is_one_piece(const berth__cpu_choice *choice) {
+  return choice->items < 2 || choice->items / (choice->grain > 0 ? choice->grain : 1) < 2;
+}
+
 berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags) {
   const bool only_reference = (plan_flags & BERTH_PLAN_REFERENCE) != 0;
   const berth__cpu_kernel *fast = only_reference ? NULL : berth__cpu_kernel_find(berth__cpu_isa_used(), op, call);

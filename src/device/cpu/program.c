@@ -12,8 +12,9 @@ typedef struct call {
   berth_op_call args; /* without scratch and range */
   berth__cpu_choice how;
   unsigned char *scratch;
-  bool has_bounds; /* extents, items and grain are found when it runs */
-  size_t jump;     /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
+  bool has_bounds;   /* extents, items and grain are found when it runs */
+  bool is_one_piece; /* as planned: there is scratch for one worker */
+  size_t jump;       /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
 } call;
 
 /* What one worker saw go wrong, at the lowest item. */
@@ -92,6 +93,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
                             .user = berth__op_user(node->op)};
   c->how = berth__cpu_choose(node->op, &c->args, plan->flags);
   c->has_bounds = berth__node_is_bounded(plan->graph, node);
+  c->is_one_piece = berth__cpu_is_one_piece(&c->how);
 }
 
 /* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */
@@ -250,7 +252,8 @@ static berth_status settle(berth__program *program, call *c, berth_error *err) {
   c->how = berth__cpu_choose(c->op, &c->args, program->plan->flags);
   if (c->how.scratch_each > planned) c->how = berth__cpu_choose(c->op, &c->args, BERTH_PLAN_REFERENCE);
   const bool fits = c->how.scratch_each <= planned;
-  c->how.scratch_each = planned; /* workers' shares stay where they are */
+  c->how.scratch_each = planned;                    /* workers' shares stay where they are */
+  if (c->is_one_piece) c->how.grain = c->how.items; /* there is one share */
   if (fits) return BERTH_OK;
   return berth__fail(err, BERTH_INFEASIBLE, "node '%s' (%s) needs more scratch than was planned",
                      program->plan->graph->values[node->out[0]].name, c->op->name);

@@ -1,5 +1,7 @@
 #include "device/cpu/winograd_rule.h"
 
+#include <stdbool.h>
+
 /* Measured on one core of a Zen 4, in nanoseconds; only their ratios matter. */
 #define MULTIPLICATION 0.018 /* one of a product in registers */
 #define PIXEL 10.0           /* a pixel of conv_last, beside its products */
@@ -11,6 +13,9 @@
 /* Weights at Winograd's points are (tile + 2)^2 / 9 times as large: above this, four times is too much for what the
  * larger tiles gain. */
 #define MOST_BYTES_4 (4 << 20)
+/* What a run may take longer for each byte that it then does not need: a megabyte for 50 microseconds. */
+#define BYTE_WORTH 0.05
+#define MOST_SCRATCH (288 << 10)
 
 static double weight_cost(double values, double channels, double outputs) {
   return values * channels * outputs * 4 * WEIGHT_BYTE;
@@ -27,10 +32,19 @@ static double tiled_cost(int64_t tile, double channels, double outputs, int64_t 
          weight_cost(values, channels, outputs);
 }
 
+/* Larger weights, and the tiles in scratch. */
+static double bytes_added(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
+  const double tiles = (double)((height + tile - 1) / tile) * (double)((width + tile - 1) / tile);
+  const double values = (double)((tile + 2) * (tile + 2)), scratch = tiles * values * 4 * (channels + 2 * LANES);
+  return (values - 9) * channels * outputs * 4 + (scratch < MOST_SCRATCH ? scratch : MOST_SCRATCH);
+}
+
 int64_t berth__cpu_winograd_tile(int64_t channels, int64_t outputs, int64_t height, int64_t width) {
   const double c = (double)channels, o = (double)((outputs + LANES - 1) / LANES * LANES);
   const double direct = direct_cost(c, o, (double)height * (double)width);
   const double by_two = tiled_cost(2, c, o, height, width), by_four = tiled_cost(4, c, o, height, width);
   const int64_t tile = by_four <= by_two && 36 * 4 * c * o <= MOST_BYTES_4 ? 4 : 2;
-  return (tile == 4 ? by_four : by_two) * LEAST_GAIN < direct ? tile : 0;
+  const double tiled = tile == 4 ? by_four : by_two;
+  const bool is_faster = tiled * LEAST_GAIN < direct;
+  return is_faster && direct - tiled > BYTE_WORTH * bytes_added(tile, c, o, height, width) ? tile : 0;
 }

@@ -1,7 +1,8 @@
 /* conv_last: an implicit product. A block of pixels of the result gets a table of where every tap of its windows lies
  * in x (taps.h); then the register tiles of products (gemm_tile.h) go over it, panel by panel of the weights, so that a
  * panel serves the whole block while it is in the second cache. Nothing of x is copied but windows that cross the left
- * or right border, where few channels make a whole line of a kernel one run of elements. */
+ * or right border, where few channels make a whole line of a kernel one run of elements; and, where the result may lie
+ * over x (`over`), the pixels of a block, which then has all panels. */
 #include "device/cpu/kernels/conv_tail.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
@@ -9,6 +10,7 @@
 #define BLOCK_TILES 8
 #define BLOCK_BYTES (256 << 10) /* of x, for the windows of a block */
 #define COPY_BYTES (16 << 10)   /* of scratch */
+#define OVER_BYTES (32 << 10)   /* likewise, for the pixels of a block that is written over */
 #define ITEMS_WANTED 16
 #define FEW_CHANNELS 8
 #define MOST_TAPS 4096
@@ -18,6 +20,7 @@ typedef struct conv {
   int64_t group, depth, taps;           /* a row of the product: `taps` runs of `depth` elements */
   bool merges;                          /* a run is a line of the kernel, not one tap */
   bool is_plain;                        /* runs are pixels of x, one after the other */
+  bool is_over;                         /* they are written over: a block is copied first */
   int64_t outputs, panels;              /* of a group */
   int64_t pixels, height, block;        /* of a tile; of an item */
   int64_t blocks, chunk, chunks;        /* panels of an item */
@@ -53,22 +56,23 @@ static void read_shape(const berth_op_call *call, conv *c) {
     c->depth *= w[2].kernel;
   }
   c->is_plain = windows_are_pixels(&c->last);
+  c->is_over = call->attrs[BERTH__LAST_OVER].i != 0;
   c->outputs = c->last.outputs / c->group;
   c->panels = ceil_div(c->outputs, VF_PANEL);
   c->pixels = taps_pixels(&c->last);
   c->height = gemm_tile_height(c->pixels, w[2].stride * c->last.axis_stride[2]);
   const int64_t room = BLOCK_BYTES / (4 * c->last.channels * w[2].stride * w[1].stride * c->height + 1) + 1;
   const int64_t tiles = ceil_div(c->pixels, c->height), all = c->group * c->panels;
-  const int64_t share = tiles * all / ITEMS_WANTED; /* tiles of an item where there are few panels */
+  const int64_t share = tiles * (c->is_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
   int64_t most = room < BLOCK_TILES ? room : BLOCK_TILES;
   if (share < most) most = share < 1 ? 1 : share;
-  if (c->merges) { /* copies are scratch: not much of it */
-    const int64_t fits = COPY_BYTES / (4 * c->height * c->taps * c->depth);
+  if (c->merges || c->is_over) { /* copies are scratch: not much of it */
+    const int64_t fits = (c->is_over ? OVER_BYTES : COPY_BYTES) / (4 * c->height * c->taps * c->depth);
     most = fits < 1 ? 1 : fits < most ? fits : most;
   }
   c->block = ceil_div(tiles, ceil_div(tiles, most)) * c->height;
   c->blocks = ceil_div(c->pixels, c->block);
-  const int64_t wanted = ceil_div(ITEMS_WANTED, c->blocks);
+  const int64_t wanted = c->is_over ? 1 : ceil_div(ITEMS_WANTED, c->blocks);
   c->chunk = ceil_div(all, wanted < all ? wanted : all);
   c->chunks = ceil_div(all, c->chunk);
 }
@@ -103,7 +107,8 @@ static uint64_t table_size(const conv *c) { return ((uint64_t)(c->block * c->tap
 static uint64_t scratch(const berth_op_call *call) {
   conv c;
   read_shape(call, &c);
-  return zeros_size(&c) + table_size(&c) + (c.merges ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
+  const bool copies = c.merges || c.is_over;
+  return zeros_size(&c) + table_size(&c) + (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
 }
 
 typedef struct worker {
@@ -158,13 +163,25 @@ static float *fill_lines(const conv *c, const worker *w, float *copies, int64_t 
   return copies;
 }
 
+/* A tile of pixels that the block will write over. */
+static float *copy_pixels(const conv *c, float *copies, int64_t first, int64_t n, const float **rows) {
+  berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
+  for (int64_t r = 0; r < n; r++, copies += c->depth, taps_skip(&c->last, &pixel, 1)) {
+    memcpy(copies, c->x + berth__last_input(&c->last, &pixel, 0), (size_t)c->depth * sizeof *copies);
+    rows[r] = copies;
+  }
+  return copies;
+}
+
 static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t first, int64_t last) {
   const float *x = c->x + group * c->depth;
   float *copies = w->copies;
   for (int64_t pixel = first; pixel < last; pixel += c->height) {
     const int64_t n = last - pixel < c->height ? last - pixel : c->height;
     const float **rows = w->rows + (pixel - first) * c->taps;
-    if (c->is_plain)
+    if (c->is_over)
+      copies = copy_pixels(c, copies, pixel, n, rows);
+    else if (c->is_plain)
       for (int64_t r = 0; r < n; r++) rows[r] = x + (pixel + r) * c->last.axis_stride[2];
     else if (c->merges)
       copies = fill_lines(c, w, copies, pixel, n, rows);

@@ -1,6 +1,10 @@
 /* depthwise, one vector of channels at a time: blocks of several rows and columns for the usual kernels inside x;
  * elsewhere tiles of up to TILE pixels of a line, with all the taps of their windows in a table of
- * pointers that serves every channel. */
+ * pointers that serves every channel.
+ *
+ * With `over` the result may lie over x. Channels know nothing of each other, so an item is then some channels of a
+ * whole image: it goes down the lines band by band, and each band is a small image of its own in scratch, padding
+ * included, whose last lines are the first of the next one. */
 #include "device/cpu/kernels/conv_tail.h"
 #include "device/cpu/kernels/taps.h"
 
@@ -15,6 +19,8 @@
 #define BLOCK_ROWS 2
 #define MOST_BLOCK_COLUMNS 6
 #define MOST_BLOCK_KERNEL 5
+#define OVER_CHANNELS 32 /* two lines of the cache */
+#define OVER_BAND 4      /* lines: a multiple of what an item has otherwise */
 
 typedef struct depthwise {
   berth__last last;
@@ -22,6 +28,7 @@ typedef struct depthwise {
   int64_t band, block;             /* an item: so many lines of the result, and so many columns of them */
   int64_t bands, blocks;           /* of an image's plane; of a line */
   int64_t top, bottom, begin, end; /* the lines and columns whose windows are inside x */
+  int64_t width;                   /* channels that are done, of last.channels */
   const float *x, *weight, *bias;
   float *out;
   conv_tail tail;
@@ -46,11 +53,30 @@ static void read_shape(const berth_op_call *call, depthwise *d) {
   d->bands = (w[1].out + d->band - 1) / d->band;
   taps_inside(&w[1], &d->top, &d->bottom);
   taps_inside(&w[2], &d->begin, &d->end);
+  d->width = d->last.channels;
+}
+
+static bool is_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+
+static int64_t channel_blocks(const depthwise *d) { return (d->last.channels + OVER_CHANNELS - 1) / OVER_CHANNELS; }
+
+/* Lines and columns of x, and of the padding around it, that so many lines of the result see. */
+static int64_t band_lines(const depthwise *d, int64_t lines) {
+  const berth__window_axis *w = &d->last.window.axis[1];
+  return lines == 0 ? 0 : (lines - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+}
+static int64_t band_columns(const depthwise *d) {
+  const berth__window_axis *w = &d->last.window.axis[2];
+  return (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+}
+static int64_t band_of(const depthwise *d) {
+  return d->last.window.axis[1].out < OVER_BAND ? d->last.window.axis[1].out : OVER_BAND;
 }
 
 static int64_t items(const berth_op_call *call) {
   depthwise d;
   read_shape(call, &d);
+  if (is_over(call)) return d.last.images * channel_blocks(&d);
   return d.last.images * d.last.window.axis[0].out * d.bands * d.blocks;
 }
 
@@ -58,6 +84,7 @@ static int64_t items(const berth_op_call *call) {
 static int64_t grain(const berth_op_call *call) {
   depthwise d;
   read_shape(call, &d);
+  if (is_over(call)) return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
   return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
 }
 
@@ -65,10 +92,16 @@ static uint64_t zeros_size(const berth__last *last) {
   return ((uint64_t)last->channels * sizeof(float) + 127) / 64 * 64;
 }
 
+/* Of a band in scratch, with `over`. */
+static uint64_t band_size(const depthwise *d) {
+  return (uint64_t)(band_lines(d, band_of(d)) * band_columns(d)) * OVER_CHANNELS * sizeof(float);
+}
+
 static uint64_t scratch(const berth_op_call *call) {
-  berth__last last;
-  berth__last_read(call, &last);
-  return zeros_size(&last) + (uint64_t)berth__window_taps(&last.window) * TILE * sizeof(float *);
+  depthwise d;
+  read_shape(call, &d);
+  const uint64_t table = (uint64_t)d.taps * TILE * sizeof(float *);
+  return zeros_size(&d.last) + table + (is_over(call) ? band_size(&d) : 0);
 }
 
 /* `whole` is a constant where these are inlined; without it, `left` channels are left. */
@@ -128,24 +161,23 @@ INLINED void block_channels(const depthwise *d, const float *x, const int kernel
       store_channels(out + r * out_line + c * channels + channel, vf_min(high, vf_max(low, sum[r][c])), whole, left);
 }
 
-#define BLOCK_INSTANCE(kernel, down, across, columns)                                                       \
-  static void block_##kernel##_##down##_##across(const depthwise *d, const float *x, float *out) {          \
-    int64_t channel = 0;                                                                                    \
-    for (; channel + VF_LANES <= d->last.channels; channel += VF_LANES)                                     \
-      block_channels(d, x, kernel, down, across, columns, true, channel, 0, out);                           \
-    if (channel < d->last.channels)                                                                         \
-      block_channels(d, x, kernel, down, across, columns, false, channel, d->last.channels - channel, out); \
+#define BLOCK_INSTANCE(kernel, down, across, columns)                                               \
+  static void block_##kernel##_##down##_##across(const depthwise *d, const float *x, float *out) {  \
+    int64_t channel = 0;                                                                            \
+    for (; channel + VF_LANES <= d->width; channel += VF_LANES)                                     \
+      block_channels(d, x, kernel, down, across, columns, true, channel, 0, out);                   \
+    if (channel < d->width)                                                                         \
+      block_channels(d, x, kernel, down, across, columns, false, channel, d->width - channel, out); \
   }
 #define BLOCK_KIND(kernel, down, across, columns) {kernel, down, across, columns, block_##kernel##_##down##_##across},
 #define EACH_BLOCK(X) X(3, 1, 1, 6) X(3, 2, 2, 4) X(3, 2, 1, 6) X(5, 1, 1, 4) X(5, 2, 2, 4) X(5, 2, 1, 4)
 EACH_BLOCK(BLOCK_INSTANCE)
 
-#define TILE_INSTANCE(n)                                                                                        \
-  static void tile_##n(const depthwise *d, const float *const *rows, float *out) {                              \
-    int64_t channel = 0;                                                                                        \
-    for (; channel + VF_LANES <= d->last.channels; channel += VF_LANES)                                         \
-      tile_channels(d, rows, n, true, channel, 0, out);                                                         \
-    if (channel < d->last.channels) tile_channels(d, rows, n, false, channel, d->last.channels - channel, out); \
+#define TILE_INSTANCE(n)                                                                                          \
+  static void tile_##n(const depthwise *d, const float *const *rows, float *out) {                                \
+    int64_t channel = 0;                                                                                          \
+    for (; channel + VF_LANES <= d->width; channel += VF_LANES) tile_channels(d, rows, n, true, channel, 0, out); \
+    if (channel < d->width) tile_channels(d, rows, n, false, channel, d->width - channel, out);                   \
   }
 TILE_INSTANCE(1)
 TILE_INSTANCE(2)
@@ -230,6 +262,81 @@ static void run_item(const depthwise *d, const worker *w, int64_t item) {
     conv_tail_run(&d->tail, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
 }
 
+/* ---- Over x ---- */
+
+/* Line `line` of an image, some of its channels, padding included. */
+static void keep_line(const depthwise *d, const float *image, int64_t line, float *to) {
+  const berth__window_axis *w = &d->last.window.axis[2];
+  const int64_t columns = band_columns(d), begin = w->begin < columns ? w->begin : columns;
+  const int64_t n = columns - begin < w->in ? columns - begin : w->in, pixel = d->last.axis_stride[2];
+  const size_t size = (size_t)d->width * sizeof *to;
+  if (line < 0 || line >= d->last.window.axis[1].in) {
+    memset(to, 0, (size_t)(columns * OVER_CHANNELS) * sizeof *to);
+    return;
+  }
+  const float *from = image + line * d->last.axis_stride[1];
+  memset(to, 0, (size_t)(begin * OVER_CHANNELS) * sizeof *to);
+  to += begin * OVER_CHANNELS;
+  for (int64_t k = 0; k < n; k++, to += OVER_CHANNELS, from += pixel) {
+    if (d->width == OVER_CHANNELS)
+      memcpy(to, from, OVER_CHANNELS * sizeof *to);
+    else
+      memcpy(to, from, size);
+  }
+  memset(to, 0, (size_t)((columns - begin - n) * OVER_CHANNELS) * sizeof *to);
+}
+
+/* The lines of the band [row, row + lines) that the one before it has not left at its beginning. */
+static void keep_band(const depthwise *d, const float *image, int64_t row, int64_t lines, float *band) {
+  const int64_t line_size = band_columns(d) * OVER_CHANNELS, wanted = band_lines(d, lines);
+  const int64_t shift = band_of(d) * d->last.window.axis[1].stride, before = band_lines(d, band_of(d));
+  const int64_t first = berth__window_input(&d->last.window.axis[1], row, 0);
+  int64_t have = row > 0 && before > shift ? before - shift : 0;
+  if (have > wanted) have = wanted;
+  memmove(band, band + shift * line_size, (size_t)(have * line_size) * sizeof *band);
+  for (; have < wanted; have++) keep_line(d, image, first + have, band + have * line_size);
+}
+
+static int64_t inside_band(int64_t line, int64_t lines) { return line < 0 ? 0 : line < lines ? line : lines; }
+
+/* The band as a call of its own: an image without padding. It is cut as the whole is, so that every pixel is summed in
+ * the same order. */
+static depthwise call_of_band(const depthwise *d, const float *band, int64_t row, int64_t lines) {
+  depthwise inner = *d;
+  berth__window_axis *w = inner.last.window.axis;
+  inner.x = band;
+  inner.last.axis_stride[1] = band_columns(d) * OVER_CHANNELS;
+  inner.last.axis_stride[2] = OVER_CHANNELS;
+  w[1].in = band_lines(d, lines);
+  w[2].in = band_columns(d);
+  w[1].begin = w[1].end = w[2].begin = w[2].end = 0;
+  w[1].out = lines;
+  inner.bands = (lines + d->band - 1) / d->band;
+  inner.top = inside_band(d->top - row, lines);
+  inner.bottom = inside_band(d->bottom - row, lines);
+  inner.tail.is_chain = false;
+  return inner;
+}
+
+static void run_channels(const depthwise *d, const worker *w, int64_t item, float *band) {
+  const berth__window_axis *axis = d->last.window.axis;
+  const int64_t image = item / channel_blocks(d), first = item % channel_blocks(d) * OVER_CHANNELS;
+  const int64_t left = d->last.channels - first, pixels = axis[1].out * axis[2].out;
+  depthwise part = *d;
+  part.width = left < OVER_CHANNELS ? left : OVER_CHANNELS;
+  part.weight += first;
+  if (part.bias != NULL) part.bias += first;
+  for (int64_t row = 0, lines; row < axis[1].out; row += lines) {
+    const int64_t pixel = image * pixels + row * axis[2].out;
+    lines = axis[1].out - row < band_of(d) ? axis[1].out - row : band_of(d);
+    keep_band(&part, d->x + image * d->last.image_stride + first, row, lines, band);
+    depthwise inner = call_of_band(&part, band, row, lines);
+    inner.out = d->out + pixel * d->last.channels + first;
+    for (int64_t piece = 0; piece < inner.bands * inner.blocks; piece++) run_item(&inner, w, piece);
+    conv_tail_run(&d->tail, pixel, lines * axis[2].out, first, part.width);
+  }
+}
+
 static berth_status run(const berth_op_call *call, berth_error *err) {
   depthwise d;
   (void)err;
@@ -243,7 +350,14 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
                     .rows = (const float **)(void *)((char *)call->scratch + zeros_size(&d.last)),
                     .kind = kind_of(&d)};
   memset(call->scratch, 0, zeros_size(&d.last));
-  for (int64_t item = call->begin; item < call->end; item++) run_item(&d, &w, item);
+  float *band =
+      (float *)(void *)((char *)call->scratch + zeros_size(&d.last) + (uint64_t)d.taps * TILE * sizeof(float *));
+  for (int64_t item = call->begin; item < call->end; item++) {
+    if (is_over(call))
+      run_channels(&d, &w, item, band);
+    else
+      run_item(&d, &w, item);
+  }
   return BERTH_OK;
 }
 

@@ -26,12 +26,13 @@ typedef struct layer {
   berth__op_code code;
   int64_t steps, batch, inputs, hidden, rows, directions;
   bool is_linear_first;
+  bool needs_c, needs_turned, needs_zeros; /* in scratch */
   /* of an item */
   int64_t direction, row;
   bool is_reversed;
   const float *weight, *recurrence, *own_bias; /* own_bias: that of the recurrence, of gru's last gate */
-  /* in scratch */
-  float *bias, *ahead, *gates, *c, *turned, *zeros;
+  float *c;                                    /* of lstm: in its last result where that is wanted, else in scratch */
+  float *ahead, *turned, *zeros;
 } layer;
 
 /* ---- Products ---- */
@@ -55,7 +56,7 @@ INLINED void dot_tile(const float *const *rows, const float *const *vectors, int
 }
 
 INLINED void multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
-                            const int n_vectors, const float *add, float *out, int64_t out_stride) {
+                            const int n_vectors, const float *add, float *out, int64_t stride) {
   enum {
     MOST = VF_LANES
   };
@@ -67,31 +68,35 @@ INLINED void multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns
     for (int r = 0; r < height; r++) rows[r] = matrix + (first + (r < n ? r : n - 1)) * columns;
     dot_tile(rows, vectors, columns, height, n_vectors, sums);
     for (int v = 0; v < n_vectors; v++)
-      for (int64_t r = 0; r < n; r++) out[v * out_stride + first + r] = vf_read(add + first + r) + sums[v * height + r];
+      for (int64_t r = 0; r < n; r++) {
+        const int64_t at = v * stride + first + r;
+        out[at] = vf_read(add + at) + sums[v * height + r];
+      }
   }
 }
 
-/* out = add + matrix vector */
+/* out = add + matrix vector; they may be one. */
 static void multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector, const float *add,
                      float *out) {
   multiply_tiles(matrix, n_rows, columns, &vector, 1, add, out, 0);
 }
 
-/* The same for several vectors, into lines of n_rows. */
+/* The same for several vectors, added to lines of n_rows. */
 static void multiply_all(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
-                         int64_t n_vectors, const float *add, float *out) {
+                         int64_t n_vectors, float *sums) {
   int64_t at = 0;
-  for (; at + TOGETHER <= n_vectors; at += TOGETHER)
-    multiply_tiles(matrix, n_rows, columns, vectors + at, TOGETHER, add, out + at * n_rows, n_rows);
-  for (; at < n_vectors; at++) multiply(matrix, n_rows, columns, vectors[at], add, out + at * n_rows);
+  for (; at + TOGETHER <= n_vectors; at += TOGETHER) {
+    float *to = sums + at * n_rows;
+    multiply_tiles(matrix, n_rows, columns, vectors + at, TOGETHER, to, to, n_rows);
+  }
+  for (; at < n_vectors; at++) multiply(matrix, n_rows, columns, vectors[at], sums + at * n_rows, sums + at * n_rows);
 }
 
-/* ---- Steps: from h and `ahead`, the share of the inputs, to the next h ---- */
+/* ---- Steps: from h and `g`, the share of the inputs, to the next h; the gates are made in `g` ---- */
 
-static void step_lstm(const layer *l, const float *ahead, const float *h, float *next) {
+static void step_lstm(const layer *l, float *g, const float *h, float *next) {
   const int64_t n = l->hidden;
-  const float *g = l->gates;
-  multiply(l->recurrence, l->rows, n, h, ahead, l->gates);
+  multiply(l->recurrence, l->rows, n, h, g, g);
   for (int64_t k = 0; k < n; k += VF_LANES) {
     const int64_t left = vf_tail(n - k);
     const vf i = vf_sigmoid(vf_load_n(g + k, left)), o = vf_sigmoid(vf_load_n(g + n + k, left));
@@ -102,37 +107,47 @@ static void step_lstm(const layer *l, const float *ahead, const float *h, float 
   }
 }
 
-/* turned = what the last gate's recurrence is multiplied with: h, or r h */
-static void turn_back(const layer *l, const float *h) {
+/* What the last gate's recurrence is multiplied with, where that is not h. */
+static void turn_back(const layer *l, const float *g, const float *h) {
   const int64_t n = l->hidden;
   for (int64_t k = 0; k < n; k += VF_LANES) {
     const int64_t left = vf_tail(n - k);
-    vf_store_n(l->turned + k, vf_sigmoid(vf_load_n(l->gates + n + k, left)) * vf_load_n(h + k, left), left);
+    vf_store_n(l->turned + k, vf_sigmoid(vf_load_n(g + n + k, left)) * vf_load_n(h + k, left), left);
   }
 }
 
-static void step_gru(const layer *l, const float *ahead, const float *h, float *next) {
+/* The share of the recurrence in the last gate: in `turned` where r is multiplied with it, else added to `g`. */
+static float *last_gate(const layer *l, float *g, const float *h) {
   const int64_t n = l->hidden;
-  const float *g = l->gates, *last = l->recurrence + 2 * n * n;
-  multiply(l->recurrence, 2 * n, n, h, ahead, l->gates);
-  if (!l->is_linear_first) turn_back(l, h);
-  multiply(last, n, n, l->is_linear_first ? h : l->turned, l->is_linear_first ? l->own_bias : ahead + 2 * n,
-           l->gates + 2 * n);
+  const float *last = l->recurrence + 2 * n * n;
+  if (l->is_linear_first) {
+    multiply(last, n, n, h, l->own_bias, l->turned);
+    return l->turned;
+  }
+  turn_back(l, g, h);
+  multiply(last, n, n, l->turned, g + 2 * n, g + 2 * n);
+  return g + 2 * n;
+}
+
+static void step_gru(const layer *l, float *g, const float *h, float *next) {
+  const int64_t n = l->hidden;
+  multiply(l->recurrence, 2 * n, n, h, g, g);
+  const float *last = last_gate(l, g, h);
   for (int64_t k = 0; k < n; k += VF_LANES) {
     const int64_t left = vf_tail(n - k);
     const vf z = vf_sigmoid(vf_load_n(g + k, left)), r = vf_sigmoid(vf_load_n(g + n + k, left));
-    vf sum = vf_load_n(g + 2 * n + k, left);
-    if (l->is_linear_first) sum = vf_fma(r, sum, vf_load_n(ahead + 2 * n + k, left));
+    vf sum = vf_load_n(last + k, left);
+    if (l->is_linear_first) sum = vf_fma(r, sum, vf_load_n(g + 2 * n + k, left));
     const vf fresh = vf_tanh(sum);
     vf_store_n(next + k, vf_fma(z, vf_load_n(h + k, left) - fresh, fresh), left);
   }
 }
 
-static void step_rnn(const layer *l, const float *ahead, const float *h, float *next) {
-  multiply(l->recurrence, l->hidden, l->hidden, h, ahead, l->gates);
+static void step_rnn(const layer *l, float *g, const float *h, float *next) {
+  multiply(l->recurrence, l->hidden, l->hidden, h, g, g);
   for (int64_t k = 0; k < l->hidden; k += VF_LANES) {
     const int64_t left = vf_tail(l->hidden - k);
-    vf_store_n(next + k, vf_tanh(vf_load_n(l->gates + k, left)), left);
+    vf_store_n(next + k, vf_tanh(vf_load_n(g + k, left)), left);
   }
 }
 
@@ -142,15 +157,15 @@ static const float *operand_at(const layer *l, uint32_t operand, int64_t index) 
   return berth__call_has(l->call, operand) ? (const float *)l->call->in[operand].data + index : NULL;
 }
 
-/* Both biases as one, but for what gru multiplies with r. */
-static void add_biases(layer *l) {
+/* Both biases as one, but for what gru multiplies with r: where every line of `ahead` starts. */
+static void start_with_biases(const layer *l, int64_t n) {
   const int64_t kept = l->is_linear_first ? 2 * l->hidden : l->rows;
   const float *bias = operand_at(l, BIAS, l->direction * 2 * l->rows);
   for (int64_t i = 0; i < l->rows; i++) {
     const float own = bias != NULL && i < kept ? vf_read(bias + l->rows + i) : 0.0f;
-    l->bias[i] = (bias != NULL ? vf_read(bias + i) : 0.0f) + own;
+    l->ahead[i] = (bias != NULL ? vf_read(bias + i) : 0.0f) + own;
   }
-  l->own_bias = bias != NULL ? bias + l->rows + 2 * l->hidden : l->zeros;
+  for (int64_t i = 1; i < n; i++) memcpy(l->ahead + i * l->rows, l->ahead, (size_t)l->rows * sizeof *l->ahead);
 }
 
 static int64_t time_of(const layer *l, int64_t step) { return l->is_reversed ? l->steps - 1 - step : step; }
@@ -164,25 +179,33 @@ static void look_ahead(const layer *l, int64_t first, int64_t n) {
   const float *vectors[AHEAD];
   for (int64_t i = 0; i < n; i++)
     vectors[i] = (const float *)x->data + time_of(l, first + i) * x->stride[0] + l->row * x->stride[1];
-  multiply_all(l->weight, l->rows, l->inputs, vectors, n, l->bias, l->ahead);
+  start_with_biases(l, n);
+  multiply_all(l->weight, l->rows, l->inputs, vectors, n, l->ahead);
 }
 
-static void store_state(const layer *l, uint32_t out, const float *state) {
-  if (l->call->n_out <= out) return;
-  float *to = (float *)l->call->out[out].data + (l->direction * l->batch + l->row) * l->hidden;
-  memcpy(to, state, (size_t)l->hidden * sizeof *state);
+static float *state_at(const layer *l, uint32_t out) {
+  return (float *)l->call->out[out].data + (l->direction * l->batch + l->row) * l->hidden;
+}
+
+/* The states that the first step reads. */
+static const float *start_row(layer *l) {
+  const int64_t state = (l->direction * l->batch + l->row) * l->hidden;
+  const size_t size = (size_t)l->hidden * sizeof(float);
+  const float *h = operand_at(l, INITIAL_H, state), *c = operand_at(l, INITIAL_C, state);
+  const float *bias = operand_at(l, BIAS, l->direction * 2 * l->rows);
+  if (l->zeros != NULL) memset(l->zeros, 0, size);
+  l->own_bias = bias != NULL ? bias + l->rows + 2 * l->hidden : l->zeros;
+  if (l->call->n_out > 2) l->c = state_at(l, 2);
+  if (l->c != NULL && c != NULL) memcpy(l->c, c, size);
+  if (l->c != NULL && c == NULL) memset(l->c, 0, size);
+  return h != NULL ? h : l->zeros;
 }
 
 static void run_row(layer *l) {
-  void (*const step)(const layer *, const float *, const float *, float *) = l->code == BERTH__OP_lstm  ? step_lstm
-                                                                             : l->code == BERTH__OP_gru ? step_gru
-                                                                                                        : step_rnn;
-  const int64_t state = (l->direction * l->batch + l->row) * l->hidden;
-  const float *h = operand_at(l, INITIAL_H, state), *c = operand_at(l, INITIAL_C, state);
-  for (int64_t i = 0; i < l->hidden; i++) l->zeros[i] = 0;
-  memcpy(l->c, c != NULL ? c : l->zeros, (size_t)l->hidden * sizeof *c);
-  if (h == NULL) h = l->zeros;
-  add_biases(l);
+  void (*const step)(const layer *, float *, const float *, float *) = l->code == BERTH__OP_lstm  ? step_lstm
+                                                                       : l->code == BERTH__OP_gru ? step_gru
+                                                                                                  : step_rnn;
+  const float *h = start_row(l);
   for (int64_t first = 0; first < l->steps; first += AHEAD) {
     const int64_t n = l->steps - first < AHEAD ? l->steps - first : AHEAD;
     look_ahead(l, first, n);
@@ -192,8 +215,7 @@ static void run_row(layer *l) {
       h = next;
     }
   }
-  store_state(l, 1, h);
-  store_state(l, 2, l->c);
+  if (l->call->n_out > 1) memcpy(state_at(l, 1), h, (size_t)l->hidden * sizeof *h);
 }
 
 /* ---- The call ---- */
@@ -208,6 +230,9 @@ static void measure(const berth_op_call *call, layer *l) {
                .rows = call->in[RECURRENCE].dim[1],
                .directions = call->in[RECURRENCE].dim[0]};
   l->is_linear_first = l->code == BERTH__OP_gru && call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
+  l->needs_c = l->code == BERTH__OP_lstm && call->n_out < 3;
+  l->needs_turned = l->code == BERTH__OP_gru;
+  l->needs_zeros = !berth__call_has(call, INITIAL_H) || (l->is_linear_first && !berth__call_has(call, BIAS));
 }
 
 static int64_t steps_ahead(const layer *l) { return l->steps < AHEAD ? l->steps : AHEAD; }
@@ -215,16 +240,18 @@ static int64_t steps_ahead(const layer *l) { return l->steps < AHEAD ? l->steps 
 static uint64_t scratch(const berth_op_call *call) {
   layer l;
   measure(call, &l);
-  return (uint64_t)((2 + steps_ahead(&l)) * l.rows + 3 * l.hidden) * sizeof(float);
+  const int64_t lines = (l.needs_c ? 1 : 0) + (l.needs_turned ? 1 : 0) + (l.needs_zeros ? 1 : 0);
+  return (uint64_t)(steps_ahead(&l) * l.rows + lines * l.hidden) * sizeof(float);
 }
 
 static void place_scratch(layer *l) {
-  l->bias = l->call->scratch;
-  l->gates = l->bias + l->rows;
-  l->ahead = l->gates + l->rows;
-  l->c = l->ahead + steps_ahead(l) * l->rows;
-  l->turned = l->c + l->hidden;
-  l->zeros = l->turned + l->hidden;
+  float *at = (float *)l->call->scratch + steps_ahead(l) * l->rows;
+  l->ahead = l->call->scratch;
+  if (l->needs_c) l->c = at;
+  if (l->needs_c) at += l->hidden;
+  if (l->needs_turned) l->turned = at;
+  if (l->needs_turned) at += l->hidden;
+  if (l->needs_zeros) l->zeros = at;
 }
 
 static int64_t items(const berth_op_call *call) { return call->in[RECURRENCE].dim[0] * call->in[X].dim[1]; }
