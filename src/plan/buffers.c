@@ -68,8 +68,7 @@ static void extend_shown(berth_plan *plan) {
   }
 }
 
-/* The call of one step with tensors that have shapes and strides but no data. */
-static void describe_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors, berth_op_call *call) {
+void berth__plan_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors, berth_op_call *call) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value != BERTH_VALUE_NONE)
@@ -88,22 +87,26 @@ static void describe_call(const berth_plan *plan, const berth__node *node, berth
                           .user = berth__op_user(node->op)};
 }
 
-static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, const berth__limits *limits,
-                                berth_error *err) {
+size_t berth__plan_most_tensors(const berth_plan *plan) {
   size_t most = 0;
-  uint64_t total = 0;
   for (size_t n = 0; n < plan->graph->n_nodes; n++) {
-    size_t count = (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
+    const size_t count = (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
     if (count > most) most = count;
   }
-  berth_tensor *tensors = berth__alloc_array(plan->ctx, most, sizeof *tensors);
+  return most;
+}
+
+static berth_status add_scratch(berth_plan *plan, const berth__alias *alias, const berth__limits *limits,
+                                berth_error *err) {
+  uint64_t total = 0;
+  berth_tensor *tensors = berth__alloc_array(plan->ctx, berth__plan_most_tensors(plan), sizeof *tensors);
   if (tensors == NULL) return berth__fail_nomem(err, "planning scratch");
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
     berth_op_call call;
     plan->scratch[step] = BERTH__NO_BUFFER;
     if (plan->places[node->out[0]].is_view || limits->scratch == NULL) continue;
-    describe_call(plan, node, tensors, &call);
+    berth__plan_call(plan, node, tensors, &call);
     uint64_t size =
         limits->scratch(node->op, &call, plan->n_threads, plan->flags) + berth__alias_staging(alias, node);
     if (size == 0) continue;

@@ -151,7 +151,7 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
-  if (desc->flags >= 2u * BERTH_PLAN_REFERENCE)
+  if (desc->flags >= 2u * BERTH_PLAN_FALLBACK_CPU)
     return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
@@ -191,7 +191,8 @@ static berth_status improve(berth_plan *plan, const berth__limits *limits, berth
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
-  const uint32_t without = BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE;
+  const uint32_t without =
+      BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE | BERTH_PLAN_F32_UNIFORM;
   plan->once = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->once);
   if (plan->once == NULL) return berth__fail_nomem(err, "a plan");
   if (limits->has_prelude && !(plan->flags & without) && !has_loops(plan->graph))
@@ -207,7 +208,8 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   berth_plan *plan = berth__alloc_zero(graph->ctx, sizeof *plan);
   if (plan == NULL) return berth__fail_nomem(err, "a plan");
   plan->ctx = graph->ctx;
-  plan->flags = desc->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
+  plan->device = limits->device;
+  plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : graph->ctx->n_threads;
   berth_status status = berth_graph_bind(graph, desc->dims, desc->n_dims, &plan->graph, err);

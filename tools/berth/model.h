@@ -12,6 +12,7 @@ typedef struct model_options {
   const char *path; /* NULL: the built-in model */
   const char *weights;
   const char *device;
+  const char *fallback; /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
   arg_list dims;
 } model_options;
@@ -21,6 +22,14 @@ typedef struct model_options {
   {"dim", 0, ARG_LIST, "NAME=N", "bind a named dimension; may be repeated", offsetof(type, model.dims), 0, 0},         \
       {"weights", 0, ARG_TEXT, "FILE", "safetensors file with the model's weights", offsetof(type, model.weights),     \
        0,         0},                                                                                                  \
+      {"fallback",                                                                                                     \
+       0,                                                                                                              \
+       ARG_TEXT,                                                                                                       \
+       "cpu",                                                                                                          \
+       "run nodes there that the device has no kernels for (without it they are an error)",                           \
+       offsetof(type, model.fallback),                                                                                 \
+       0,                                                                                                              \
+       0},                                                                                                             \
   {                                                                                                                    \
     "device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(type, model.device), 0, 0 \
   }
@@ -39,6 +48,7 @@ typedef struct model {
 /* Exit codes, with an error printed. Close either way. The dims hold what --dim gave. */
 int model_open(const model_options *options, model *out);
 void model_close(model *m);
+uint32_t model_plan_flags(const model_options *options); /* what they ask of a plan */
 const char *model_device(const model_options *options); /* the device's name, with the default filled in */
 
 #endif

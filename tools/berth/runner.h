@@ -27,6 +27,7 @@ typedef struct runner {
   berth_session *session;
   double compile_ms; /* of that session */
   bool random_weights;
+  uint32_t plan_flags; /* that the options ask for */
   const char *device;
 } runner;
 

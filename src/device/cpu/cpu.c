@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/math.h"
+#include "device/gpu/recipe.h"
 
 /* The model's name from the system, where it says one. */
 static void read_model(char *model, size_t size) {
@@ -22,9 +23,10 @@ static void read_model(char *model, size_t size) {
   fclose(file);
 }
 
-static void describe(const berth_context *ctx, berth_device_info *out) {
+static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   char model[96];
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  (void)index;
   read_model(model, sizeof model);
   snprintf(out->description, sizeof out->description, "%s, %u thread%s", model, ctx->n_threads,
            ctx->n_threads == 1 ? "" : "s");
@@ -32,8 +34,10 @@ static void describe(const berth_context *ctx, berth_device_info *out) {
   out->memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-static berth_status open_cpu(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err) {
+static berth_status open_cpu(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                             berth_error *err) {
   *out = NULL;
+  (void)which;
   BERTH__TRY(berth__cpu_isa_check(err));
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the cpu device");
@@ -57,7 +61,10 @@ static void close_cpu(berth__engine *engine) {
 static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags) {
   const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
   uint64_t total;
-  return berth__mul_u64(choice.scratch_each, choice.items > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
+  if (!berth__mul_u64(choice.scratch_each, choice.items > 1 ? n_threads : 1, &total)) return UINT64_MAX;
+  if (!(flags & BERTH_PLAN_F32_UNIFORM)) return total;
+  const uint64_t on_gpu = berth__gpu_limits("cpu").scratch(op, call, n_threads, flags); /* so that sizes agree */
+  return on_gpu > total ? on_gpu : total;
 }
 
 static berth__limits limits(void) {
