@@ -67,6 +67,10 @@ extern const berth__device berth__vulkan_device;
 /* Devices of this build (registry.c). name NULL: "cpu"; "vulkan:1" is one of several. Fails with UNSUPPORTED where
  * there is none. */
 berth_status berth__device_find(const char *name, const berth__device **out, berth_error *err);
+/* Who runs a plan with these flags: uniform elements are for GPUs, and on the CPU their kernels are interpreted. */
+static inline const berth__device *berth__device_for(const berth__device *device, uint32_t plan_flags) {
+  return device == &berth__cpu_device && (plan_flags & BERTH_PLAN_F32_UNIFORM) ? &berth__loops_device : device;
+}
 const char *berth__device_which(const char *name); /* "1" of "vulkan:1"; NULL: it has no such part */
 
 #endif

@@ -191,8 +191,7 @@ static berth_status improve(berth_plan *plan, const berth__limits *limits, berth
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
-  const uint32_t without =
-      BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE | BERTH_PLAN_F32_UNIFORM;
+  const uint32_t without = BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE;
   plan->once = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->once);
   if (plan->once == NULL) return berth__fail_nomem(err, "a plan");
   if (limits->has_prelude && !(plan->flags & without) && !has_loops(plan->graph))

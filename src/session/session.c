@@ -43,6 +43,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   BERTH__TRY(BERTH__DESC_COPY(&plan, desc->plan, "berth_plan_desc", err));
   const char *device = desc->device != NULL ? desc->device : plan.device;
   BERTH__TRY(berth__device_find(device, &session->device, err));
+  session->device = berth__device_for(session->device, plan.flags);
   BERTH__TRY(berth_graph_verify(graph, err));
   BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
   BERTH__TRY(allocate_tables(session, err));

@@ -35,8 +35,7 @@ static int64_t items_of(const berth__op *op, const berth__cpu_kernel *fast, cons
 }
 
 berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags) {
-  /* Uniform plans are for other devices: here they are only tried out. */
-  const bool only_reference = (plan_flags & (BERTH_PLAN_REFERENCE | BERTH_PLAN_F32_UNIFORM)) != 0;
+  const bool only_reference = (plan_flags & BERTH_PLAN_REFERENCE) != 0;
   const berth__cpu_kernel *fast = only_reference ? NULL : berth__cpu_kernel_find(berth__cpu_isa_used(), op, call);
   uint64_t (*scratch)(const berth_op_call *) = fast != NULL ? fast->scratch : op->family->scratch;
   berth__cpu_choice choice = {.name = fast != NULL ? fast->name : NULL,

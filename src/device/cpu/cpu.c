@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/math.h"
-#include "device/gpu/recipe.h"
 
 /* The model's name from the system, where it says one. */
 static void read_model(char *model, size_t size) {
@@ -61,10 +60,7 @@ static void close_cpu(berth__engine *engine) {
 static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags) {
   const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
   uint64_t total;
-  if (!berth__mul_u64(choice.scratch_each, choice.items > 1 ? n_threads : 1, &total)) return UINT64_MAX;
-  if (!(flags & BERTH_PLAN_F32_UNIFORM)) return total;
-  const uint64_t on_gpu = berth__gpu_limits("cpu").scratch(op, call, n_threads, flags); /* so that sizes agree */
-  return on_gpu > total ? on_gpu : total;
+  return berth__mul_u64(choice.scratch_each, choice.items > 1 ? n_threads : 1, &total) ? total : UINT64_MAX;
 }
 
 static berth__limits limits(void) {

@@ -1,12 +1,10 @@
 /* The order in which a bound graph is rewritten for the fast kernels, and why it is this one. */
 #include "device/cpu/lower.h"
 
-#include "device/gpu/recipe.h"
 #include "pass/pass.h"
 
 berth_status berth__cpu_lower(berth_graph *graph, uint32_t flags, berth_error *err) {
   BERTH__TRY(berth__cpu_isa_check(err));
-  if (flags & BERTH_PLAN_F32_UNIFORM) return berth__gpu_lower(graph, flags, err); /* the plan that a GPU would have */
   if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is not packed */
   BERTH__TRY(berth__lower_attention(graph, err)); /* before fusion takes its scale and bias */
   BERTH__TRY(berth__lower_quant(graph, err));     /* its convolutions are none for what comes behind */

@@ -53,17 +53,6 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->has_bounds = berth__extents_concern(plan, node);
 }
 
-/* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */
-static berth_status check_uniform(const berth_plan *plan, berth_error *err) {
-  if (!(plan->flags & BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
-  for (size_t v = 0; v < plan->graph->n_values; v++)
-    if (berth_type_size(plan->graph->values[v].type) != 4)
-      return berth__fail(err, BERTH_UNSUPPORTED,
-                         "the cpu cannot run a uniform f32 plan in which '%s' is %s; plan without that option",
-                         plan->graph->values[v].name, berth_type_name(plan->graph->values[v].type));
-  return BERTH_OK;
-}
-
 /* A loop_end finds its loop_begin by the round that it reads: among the calls before it, the last that makes it. */
 static void link_loops(berth__program *program) {
   for (size_t end = 0; end < program->n_calls; end++) {
@@ -80,7 +69,6 @@ static void link_loops(berth__program *program) {
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
   size_t n_tensors = 0;
-  BERTH__TRY(check_uniform(plan, err));
   for (size_t n = 0; n < plan->graph->n_nodes; n++)
     n_tensors += (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
   program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);

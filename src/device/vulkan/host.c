@@ -22,13 +22,33 @@ static uint32_t order_of(uint64_t size) {
   return order;
 }
 
+static void keep(berth__vulkan_host *host, struct berth__vulkan_spare *block, uint32_t order) {
+  pthread_mutex_lock(&host->lock);
+  block->next = host->spare[order];
+  host->spare[order] = block;
+  pthread_mutex_unlock(&host->lock);
+}
+
+/* Some more than are needed now, of those that a submission takes: a driver may come to free the last one's late. */
+#define AHEAD 3u
+#define AHEAD_ORDERS 7u /* up to 4 KiB */
+
+static void take_ahead(berth__vulkan_host *host, uint32_t order) {
+  for (uint32_t i = 0; i < AHEAD && order < AHEAD_ORDERS; i++) {
+    struct berth__vulkan_spare *block = berth__alloc(host->ctx, (size_t)64 << order);
+    if (block != NULL) keep(host, block, order);
+  }
+}
+
 static void *take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
   if (order == TOO_LARGE) return size <= SIZE_MAX ? berth__alloc(host->ctx, (size_t)size) : NULL;
   pthread_mutex_lock(&host->lock);
   struct berth__vulkan_spare *block = host->spare[order];
   if (block != NULL) host->spare[order] = block->next;
   pthread_mutex_unlock(&host->lock);
-  return block != NULL ? (void *)block : berth__alloc(host->ctx, (size_t)64 << order);
+  if (block != NULL) return block;
+  take_ahead(host, order);
+  return berth__alloc(host->ctx, (size_t)64 << order);
 }
 
 static void count(berth__vulkan_host *host, uint64_t by) {
@@ -65,11 +85,7 @@ static void VKAPI_CALL release(void *user, void *data) {
     berth__free(host->ctx, h.start);
     return;
   }
-  struct berth__vulkan_spare *block = h.start;
-  pthread_mutex_lock(&host->lock);
-  block->next = host->spare[h.order];
-  host->spare[h.order] = block;
-  pthread_mutex_unlock(&host->lock);
+  keep(host, h.start, h.order);
 }
 
 static void *VKAPI_CALL reallocate(void *user, void *data, size_t size, size_t align, VkSystemAllocationScope scope) {

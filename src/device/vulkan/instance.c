@@ -48,9 +48,15 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(const berth_context *ct
                                               .pUserData = (void *)(uintptr_t)ctx};
 }
 
-static bool wants_validation(void) {
+typedef struct validation {
+  bool is_on;
+  bool of_barriers; /* that every access waits for those before it; it takes bindings for the bytes that are used */
+} validation;
+
+static validation wanted_validation(void) {
   const char *value = getenv("BERTH_VULKAN_VALIDATION");
-  return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+  if (value == NULL || value[0] == '\0' || strcmp(value, "0") == 0) return (validation){0};
+  return (validation){.is_on = true, .of_barriers = strcmp(value, "sync") == 0};
 }
 
 /* ---- Making one ---- */
@@ -66,20 +72,27 @@ static berth__vulkan_lack lack_of(VkResult result) {
   }
 }
 
-static VkResult create_handle(berth__vulkan_instance *out, PFN_vkCreateInstance create, bool validates) {
-  const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(out->ctx);
-  const char *layer = layer_name, *extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+static VkResult create_handle(berth__vulkan_instance *out, PFN_vkCreateInstance create, validation wanted) {
+  static const VkValidationFeatureEnableEXT barriers = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+  static const char *const layers[] = {layer_name};
+  static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
+                                           VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(out->ctx);
+  const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+                                            .enabledValidationFeatureCount = wanted.of_barriers,
+                                            .pEnabledValidationFeatures = &barriers};
   const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                          .pApplicationName = "berth",
                                          .pEngineName = "berth",
                                          .apiVersion = VK_API_VERSION_1_3};
+  messenger.pNext = wanted.of_barriers ? &features : NULL;
   const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-                                     .pNext = validates ? &messenger : NULL,
+                                     .pNext = wanted.is_on ? &messenger : NULL,
                                      .pApplicationInfo = &application,
-                                     .enabledLayerCount = validates,
-                                     .ppEnabledLayerNames = &layer,
-                                     .enabledExtensionCount = validates,
-                                     .ppEnabledExtensionNames = &extension};
+                                     .enabledLayerCount = wanted.is_on,
+                                     .ppEnabledLayerNames = layers,
+                                     .enabledExtensionCount = wanted.is_on + (uint32_t)wanted.of_barriers,
+                                     .ppEnabledExtensionNames = extensions};
   return create(&info, out->host, &out->handle);
 }
 
@@ -121,20 +134,20 @@ static berth__vulkan_lack list_devices(berth__vulkan_instance *out) {
 }
 
 static berth__vulkan_lack create(berth__vulkan_instance *out) {
-  const bool validates = wants_validation();
+  const validation wanted = wanted_validation();
   PFN_vkGetInstanceProcAddr load = berth__vulkan_loader();
   if (load == NULL) return BERTH__VULKAN_NO_LOADER;
   if (load(NULL, "vkEnumerateInstanceVersion") == NULL) return BERTH__VULKAN_OLD_LOADER;
   PFN_vkCreateInstance create_instance = (PFN_vkCreateInstance)load(NULL, "vkCreateInstance");
   if (create_instance == NULL) return BERTH__VULKAN_NO_LOADER;
-  const berth__vulkan_lack lack = lack_of(create_handle(out, create_instance, validates));
+  const berth__vulkan_lack lack = lack_of(create_handle(out, create_instance, wanted));
   if (lack != BERTH__VULKAN_LACKS_NOTHING) {
     out->handle = VK_NULL_HANDLE;
     return lack;
   }
   keep_drivers(create_instance);
   load_calls(out, load);
-  if (validates) {
+  if (wanted.is_on) {
     const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(out->ctx);
     const VkResult result = out->vk.CreateDebugUtilsMessengerEXT(out->handle, &info, out->host, &out->messenger);
     if (result != VK_SUCCESS) return lack_of(result);

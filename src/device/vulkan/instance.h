@@ -41,7 +41,8 @@ typedef struct berth__vulkan_instance {
   uint32_t n_devices;
 } berth__vulkan_instance;
 
-/* host NULL: the driver's own memory. With BERTH_VULKAN_VALIDATION=1 in the environment the validation layer is on. */
+/* host NULL: the driver's own memory. With BERTH_VULKAN_VALIDATION=1 in the environment the validation layer is on,
+ * with BERTH_VULKAN_VALIDATION=sync also its check of barriers. */
 berth__vulkan_lack berth__vulkan_instance_create(const berth_context *ctx, const VkAllocationCallbacks *host,
                                                  berth__vulkan_instance *out);
 void berth__vulkan_instance_destroy(berth__vulkan_instance *instance);

@@ -36,9 +36,9 @@ static angle angle_of_turns(berth__kernel *k, berth__x whole, berth__x part) {
 
 static angle small_angle(berth__kernel *k, berth__x x) {
   const berth__x n = berth__x1(k, BERTH__INST_round, berth__m_scale(k, x, QUARTERS_PER_RADIAN));
-  berth__x rest = berth__m_fma(k, n, berth__x_f32(k, -QUARTER_HIGH), x);
-  rest = berth__m_fma(k, n, berth__x_f32(k, -QUARTER_MIDDLE), rest);
-  rest = berth__m_fma(k, n, berth__x_f32(k, -QUARTER_LOW), rest);
+  berth__x rest = berth__m_mul_add(k, n, -QUARTER_HIGH, x);
+  rest = berth__m_mul_add(k, n, -QUARTER_MIDDLE, rest);
+  rest = berth__m_mul_add(k, n, -QUARTER_LOW, rest);
   return (angle){.quarters = berth__x_convert(k, BERTH__NUM_I32, n), .rest = rest};
 }
 

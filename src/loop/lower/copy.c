@@ -88,7 +88,7 @@ berth_status berth__lower_tile(berth__lowering *l, berth_error *err) {
 
 /* ---- Parts of an axis ---- */
 
-#define PARTS_AT_ONCE 16u /* of a kernel: their buffers must fit beside the others */
+#define PARTS_AT_ONCE 12u /* of a kernel: their buffers must fit beside those of the guards */
 
 /* concat and split: tensors one behind the other along an axis, and one that has all of them. */
 typedef struct parts {

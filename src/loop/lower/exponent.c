@@ -59,8 +59,8 @@ static berth__x hold(berth__kernel *k, berth__x x, float low, float high) {
 berth__x berth__m_exp(berth__kernel *k, berth__x x) {
   x = hold(k, x, -104, 89); /* 0 and infinity come out beyond */
   const berth__x n = berth__x1(k, BERTH__INST_round, berth__m_scale(k, x, LOG2_E));
-  berth__x r = berth__m_fma(k, n, berth__x_f32(k, -LN_2_HIGH), x);
-  r = berth__m_fma(k, n, berth__x_f32(k, -LN_2_LOW), r);
+  berth__x r = berth__m_mul_add(k, n, -LN_2_HIGH, x);
+  r = berth__m_mul_add(k, n, -LN_2_LOW, r);
   return berth__m_times_power(k, exp_near_0(k, r), berth__x_convert(k, BERTH__NUM_I32, n));
 }
 
@@ -101,8 +101,8 @@ static berth__x log_bend(berth__kernel *k, berth__x f) {
 }
 
 static berth__x log_of_parts(berth__kernel *k, parts p) {
-  const berth__x low = berth__m_fma(k, p.exponent, berth__x_f32(k, LN_2_LOW), log_bend(k, p.rest));
-  return berth__m_fma(k, p.exponent, berth__x_f32(k, LN_2_HIGH), berth__x_add(k, p.rest, low));
+  const berth__x low = berth__m_mul_add(k, p.exponent, LN_2_LOW, log_bend(k, p.rest));
+  return berth__m_mul_add(k, p.exponent, LN_2_HIGH, berth__x_add(k, p.rest, low));
 }
 
 /* What log is where x is not a positive, finite number. */
@@ -141,7 +141,7 @@ static berth__x pow_inside(berth__kernel *k, berth__x a, berth__x y) {
   const berth__x fraction = berth__m_scale(k, berth__x_add(k, p.rest, log_bend(k, p.rest)), LOG2_E);
   const berth__x high = leading_digits(k, y), low = berth__x_sub(k, y, high);
   const berth__x exact = berth__x_mul(k, high, p.exponent), whole = berth__x1(k, BERTH__INST_round, exact);
-  berth__x left = berth__m_fma(k, low, p.exponent, berth__x_mul(k, y, fraction));
+  berth__x left = berth__x_add(k, berth__x_mul(k, low, p.exponent), berth__x_mul(k, y, fraction));
   left = berth__x_add(k, left, berth__x_sub(k, exact, whole));
   const berth__x more = berth__x1(k, BERTH__INST_round, left);
   const berth__x power = berth__x_add(k, whole, more);

@@ -10,6 +10,11 @@
 static inline berth__x berth__m_fma(berth__kernel *k, berth__x a, berth__x b, berth__x c) {
   return berth__x3(k, BERTH__INST_fma, a, b, c);
 }
+/* The same in two steps that stay as they are written: a compiler may gather fma's of a common factor, and what was a
+ * constant in two parts is one again. */
+static inline berth__x berth__m_mul_add(berth__kernel *k, berth__x a, float b, berth__x c) {
+  return berth__x_add(k, c, berth__x_mul(k, a, berth__x_f32(k, b)));
+}
 static inline berth__x berth__m_scale(berth__kernel *k, berth__x a, float by) {
   return berth__x_mul(k, a, berth__x_f32(k, by));
 }

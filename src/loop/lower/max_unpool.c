@@ -1,5 +1,6 @@
 /* max_unpool: zeros everywhere, and then every element at its place. Two elements of one place are equal where max_pool
  * gave the places. */
+#include "base/math.h"
 #include "loop/lower/copy.h"
 
 enum { /* attributes */
@@ -51,7 +52,8 @@ static berth_status put(berth__lowering *l, const int64_t *pooled, berth_error *
 berth_status berth__lower_max_unpool(berth__lowering *l, berth_error *err) {
   int64_t pooled[BERTH_MAX_RANK], total = 1;
   pooled_shape(l->call, pooled);
-  for (uint32_t axis = 0; axis < l->call->in[0].rank; axis++) total *= pooled[axis];
+  for (uint32_t axis = 0; axis < l->call->in[0].rank; axis++)
+    if (!berth__mul_extent(total, pooled[axis], &total)) total = INT64_MAX;
   if (total > INT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "its places count further than the 2^31 of kernels");
   BERTH__TRY(clear(l, err));
