@@ -1,13 +1,13 @@
 # bench/<area>/bench_<name>.c is a benchmark: <build>/bench/<area>/bench_<name>, which `make bench` runs. Other C files
-# there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded. bench/kernels is one
-# program of several files.
+# there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded. bench/kernels and
+# bench/gpu are one program of several files each.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*/*.c)
 # bench/ort drives ONNX Runtime through its C header, which scripts/bench-ort.sh gets.
 set(BERTH_ORT_INCLUDE "" CACHE PATH "Folder of onnxruntime_c_api.h, for bench/ort")
 if(NOT BERTH_ORT_INCLUDE)
   list(FILTER bench_sources EXCLUDE REGEX "/bench/ort/")
 endif()
-list(FILTER bench_sources EXCLUDE REGEX "/bench/kernels/")
+list(FILTER bench_sources EXCLUDE REGEX "/bench/(kernels|gpu)/")
 foreach(source ${bench_sources})
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH folder)
@@ -54,4 +54,17 @@ if(BERTH_DNNL)
   target_link_libraries(bench_kernels PRIVATE ${BERTH_DNNL_LIBRARY} ${CMAKE_DL_LIBS})
 else()
   target_sources(bench_kernels PRIVATE bench/kernels/bar_none.c)
+endif()
+
+# The kernels of GPUs beside simple ones.
+if(TARGET berth_volk)
+  file(GLOB gpu_bench_sources CONFIGURE_DEPENDS bench/gpu/*.c)
+  add_executable(bench_gpu ${gpu_bench_sources})
+  set_target_properties(bench_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/gpu)
+  target_include_directories(bench_gpu PRIVATE src)
+  target_link_libraries(bench_gpu PRIVATE berth_static berth_options Threads::Threads m)
+  if(TARGET berth_shaderc) # which is opened at run time
+    target_link_options(bench_gpu PRIVATE -Wl,-rpath,$<TARGET_FILE_DIR:berth_shaderc>)
+    add_dependencies(bench_gpu berth_shaderc)
+  endif()
 endif()

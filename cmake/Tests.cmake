@@ -14,6 +14,10 @@ target_link_libraries(berth_test_support PUBLIC berth_static berth_options Threa
 if(BERTH_LIBM)
   target_link_libraries(berth_test_support PUBLIC m)
 endif()
+if(TARGET berth_shaderc) # which is opened at run time
+  target_link_options(berth_test_support PUBLIC -Wl,-rpath,$<TARGET_FILE_DIR:berth_shaderc>)
+  add_dependencies(berth_test_support berth_shaderc)
+endif()
 
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
 foreach(source ${test_sources})
@@ -29,7 +33,7 @@ foreach(source ${test_sources})
   target_link_libraries(${target} PRIVATE berth_test_support)
   add_test(NAME ${area}/${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${area}/${name} PROPERTIES TIMEOUT 300
-                       ENVIRONMENT "BERTH_SRC=${PROJECT_SOURCE_DIR};BERTH_BUILD=${PROJECT_BINARY_DIR}")
+                       ENVIRONMENT "BERTH_SRC=${PROJECT_SOURCE_DIR};BERTH_BUILD=${PROJECT_BINARY_DIR};BERTH_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
 endforeach()
 # The rows of bench/kernels, without the program that measures them.
 file(GLOB row_sources CONFIGURE_DEPENDS bench/kernels/rows*.c)

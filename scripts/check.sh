@@ -39,7 +39,8 @@ is_wanted() {
 }
 
 # One line a test program: build, name (area/test_name), command. The tests of the rules and of the installed copy look
-# at things that do not depend on the build, so one build is enough; it is the last one, which has no sanitizers.
+# at things that do not depend on the build, and what a driver does takes long, so one build is enough for them; it is
+# the last one, which has no sanitizers.
 list_tests() {
   local b source name
   for b in "${builds[@]}"; do
@@ -52,7 +53,7 @@ list_tests() {
       name=${source#tests/}
       name=${name%.sh}
       case $name in
-        install/* | rules/*) [ "$b" = "${builds[-1]}" ] || continue ;;
+        gpu/*vulkan | install/* | rules/*) [ "$b" = "${builds[-1]}" ] || continue ;;
       esac
       is_wanted "$name" && echo "$b $name $source"
     done

@@ -30,6 +30,12 @@ if [ "$mode" = check ]; then
   have pkg-config || missing+=(pkg-config)
   have python3 || missing+=(python3)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)
+  # the Vulkan device, a driver that runs it on the CPU, and the layer that checks it
+  have cc && have_header vulkan/vulkan.h || missing+=(libvulkan-dev)
+  have cc && have_header volk.h || missing+=(libvulkan-volk-dev)
+  have cc && have_header shaderc/shaderc.h || missing+=(libshaderc-dev)
+  compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || missing+=(mesa-vulkan-drivers)
+  compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*' >/dev/null || missing+=(vulkan-validationlayers)
 fi
 all=("${need[@]}" "${missing[@]}")
 [ ${#all[@]} -eq 0 ] && exit 0

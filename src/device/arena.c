@@ -4,6 +4,7 @@
 #include "base/desc.h"
 #include "base/half.h"
 #include "base/math.h"
+#include "device/uniform.h"
 
 typedef struct slot {
   uint64_t offset; /* BERTH_OFFSET_NONE: not in the arena */
@@ -87,8 +88,9 @@ static berth_status check_memory(const void *memory, uint64_t memory_size, uint6
   return BERTH_OK;
 }
 
-static berth_status make_block(berth_arena *arena, berth__engine *engine, void *memory, berth_error *err) {
-  if (engine == NULL) BERTH__TRY(arena->device->open(arena->ctx, 1, &arena->own_engine, err));
+static berth_status make_block(berth_arena *arena, berth__engine *engine, const char *which, void *memory,
+                               berth_error *err) {
+  if (engine == NULL) BERTH__TRY(arena->device->open(arena->ctx, which, 1, &arena->own_engine, err));
   return arena->device->block_create(engine != NULL ? engine : arena->own_engine, arena->size, arena->align, memory,
                                      &arena->block, err);
 }
@@ -103,7 +105,7 @@ berth_status berth__arena_create(const berth_plan *plan, const berth__device *de
   berth_arena *arena = berth__alloc_zero(plan->ctx, sizeof *arena);
   if (arena == NULL) return berth__fail_nomem(err, "an arena");
   *arena = (berth_arena){.ctx = plan->ctx, .device = device, .slots = slots, .size = size, .align = plan->align};
-  berth_status status = make_block(arena, engine, desc->memory, err);
+  berth_status status = make_block(arena, engine, berth__device_which(desc->device), desc->memory, err);
   if (status != BERTH_OK) {
     berth_arena_destroy(arena);
     return status;
@@ -255,8 +257,7 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 
 /* ---- Elements ---- */
 
-/* A uniform slot holds f32, whatever the value's type says. */
-static berth_type stored_type(const slot *s) { return s->is_uniform ? BERTH_F32 : s->type; }
+static berth_type stored_type(const slot *s) { return s->is_uniform ? berth__uniform_type(s->type) : s->type; }
 
 static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {
@@ -292,6 +293,37 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     BERTH__TRY(read_bytes(arena, s, (first + done) * element, room, n * element, err));
     berth__convert_to_f32(stored_type(s), dst + done, room, n);
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t offset, const void *src, uint64_t size,
+                              berth_error *err) {
+  const slot *s = NULL;
+  uint32_t room[CHUNK];
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  if (!s->is_uniform) return berth_arena_write(arena, value, offset, src, size, err);
+  const uint64_t element = berth_type_size(s->type), first = offset / element, count = size / element;
+  BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  for (uint64_t done = 0; done < count; done += CHUNK) {
+    uint64_t n = count - done < CHUNK ? count - done : CHUNK;
+    BERTH__TRY(berth__uniform_pack(s->type, room, (const unsigned char *)src + done * element, n, err));
+    BERTH__TRY(write_bytes(arena, s, (first + done) * 4, room, n * 4, err));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__arena_get(const berth_arena *arena, berth_value value, void *dst, uint64_t size, berth_error *err) {
+  const slot *s = NULL;
+  uint32_t room[CHUNK];
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  if (!s->is_uniform) return berth_arena_read(arena, value, 0, dst, size, err);
+  const uint64_t element = berth_type_size(s->type), count = size / element;
+  BERTH__TRY(find_elements(arena, value, 0, count, &s, err));
+  for (uint64_t done = 0; done < count; done += CHUNK) {
+    uint64_t n = count - done < CHUNK ? count - done : CHUNK;
+    BERTH__TRY(read_bytes(arena, s, done * 4, room, n * 4, err));
+    berth__uniform_unpack(s->type, (unsigned char *)dst + done * element, room, n);
   }
   return BERTH_OK;
 }

@@ -16,6 +16,10 @@ berth_status berth__arena_create(const berth_plan *plan, const berth__device *de
                                  berth_error *err);
 /* Address the same block by the slots of another plan, which must fit. */
 void berth__arena_address(berth_arena *arena, const berth__slots *slots);
+/* Bytes in the value's own type, converted where the arena holds its elements in another (uniform plans). */
+berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t offset, const void *src, uint64_t size,
+                              berth_error *err);
+berth_status berth__arena_get(const berth_arena *arena, berth_value value, void *dst, uint64_t size, berth_error *err);
 berth__block *berth__arena_block(berth_arena *arena);
 
 #endif

@@ -18,11 +18,15 @@ typedef struct berth__observer {
 
 typedef struct berth__device {
   const char *name;
-  /* Fills all but the name. */
-  void (*describe)(const berth_context *ctx, berth_device_info *out);
+  /* How many there are of it on this machine, each listed; at least 1. NULL: one, which has no name of its own. */
+  uint32_t (*count)(const berth_context *ctx);
+  /* The index-th of them. The name is set to that of the table before. */
+  void (*describe)(const berth_context *ctx, uint32_t index, berth_device_info *out);
   berth__limits (*limits)(void);
 
-  berth_status (*open)(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err);
+  /* which: what stands behind the colon in "name:which"; NULL: nothing, and never there without a count. */
+  berth_status (*open)(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                       berth_error *err);
   void (*close)(berth__engine *engine); /* NULL is fine; after all blocks and programs */
 
   /* A zeroed block of `size` bytes, its start aligned to `align`. host: the caller's own memory; NULL: the device's. */
@@ -45,7 +49,8 @@ typedef struct berth__device {
    * inside). Called before the first run and whenever either changes. */
   berth_status (*program_bind)(berth__program *program, berth__block *block, const void *const *outside,
                                berth_error *err);
-  /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has none. */
+  /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has none.
+   */
   berth_status (*prepare)(berth__program *program, const berth__observer *observer, berth_error *err);
   /* Optional: the shapes as the last run found them, one a value; NULL: every shape is as planned. Where a device does
    * not have this, it runs no plan with extents that are bounds. */
@@ -54,9 +59,18 @@ typedef struct berth__device {
   berth_status (*run)(berth__program *program, const berth__observer *observer, berth_error *err);
 } berth__device;
 
-extern const berth__device berth__cpu_device;
+extern const berth__device berth__cpu_device, berth__loops_device;
+#ifdef BERTH__HAS_VULKAN
+extern const berth__device berth__vulkan_device;
+#endif
 
-/* Devices of this build (registry.c). name NULL: "cpu". Fails with UNSUPPORTED and the names that there are. */
+/* Devices of this build (registry.c). name NULL: "cpu"; "vulkan:1" is one of several. Fails with UNSUPPORTED where
+ * there is none. */
 berth_status berth__device_find(const char *name, const berth__device **out, berth_error *err);
+/* Who runs a plan with these flags: uniform elements are for GPUs, and on the CPU their kernels are interpreted. */
+static inline const berth__device *berth__device_for(const berth__device *device, uint32_t plan_flags) {
+  return device == &berth__cpu_device && (plan_flags & BERTH_PLAN_F32_UNIFORM) ? &berth__loops_device : device;
+}
+const char *berth__device_which(const char *name); /* "1" of "vulkan:1"; NULL: it has no such part */
 
 #endif

@@ -11,6 +11,6 @@ berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_plan_desc", err));
   BERTH__TRY(berth__device_find(full.device, &device, err));
-  berth__limits limits = device->limits();
+  berth__limits limits = berth__device_for(device, full.flags)->limits();
   return berth__plan_build(graph, &full, &limits, out, err);
 }

@@ -1,31 +1,57 @@
 /* The devices of this build. */
 #include "device/device.h"
 
-static const berth__device *const devices[] = {&berth__cpu_device};
+static const berth__device *const devices[] = {
+    &berth__cpu_device,
+    &berth__loops_device,
+#ifdef BERTH__HAS_VULKAN
+    &berth__vulkan_device,
+#endif
+};
 #define N_DEVICES (sizeof devices / sizeof devices[0])
+
+const char *berth__device_which(const char *name) {
+  const char *colon = name != NULL ? strchr(name, ':') : NULL;
+  return colon != NULL ? colon + 1 : NULL;
+}
 
 berth_status berth__device_find(const char *name, const berth__device **out, berth_error *err) {
   *out = NULL;
   if (name == NULL) name = "cpu";
+  const size_t length = strcspn(name, ":");
   for (size_t i = 0; i < N_DEVICES; i++) {
-    if (strcmp(devices[i]->name, name) == 0) {
-      *out = devices[i];
-      return BERTH_OK;
-    }
+    if (strncmp(devices[i]->name, name, length) != 0 || devices[i]->name[length] != '\0') continue;
+    if (name[length] == ':' && devices[i]->count == NULL)
+      return berth__fail(err, BERTH_UNSUPPORTED, "there is one device '%s'; '%s' names a part of it", devices[i]->name,
+                         name);
+    *out = devices[i];
+    return BERTH_OK;
   }
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "there is no device '%s' in this build; `berth devices` lists what there is", name);
 }
 
+static uint32_t count_of(const berth__device *device, const berth_context *ctx) {
+  return device->count != NULL ? device->count(ctx) : 1;
+}
+
 uint32_t berth_device_count(const berth_context *ctx) {
-  (void)ctx;
-  return (uint32_t)N_DEVICES;
+  uint32_t n = 0;
+  for (size_t i = 0; i < N_DEVICES; i++) n += count_of(devices[i], ctx);
+  return n;
 }
 
 berth_status berth_device_at(const berth_context *ctx, uint32_t index, berth_device_info *out, berth_error *err) {
+  uint32_t left = index;
   memset(out, 0, sizeof *out);
-  if (index >= N_DEVICES) return berth__fail(err, BERTH_INVALID, "there is no device number %u", index);
-  devices[index]->describe(ctx, out);
-  out->name = devices[index]->name;
-  return BERTH_OK;
+  for (size_t i = 0; i < N_DEVICES; i++) {
+    const uint32_t n = count_of(devices[i], ctx);
+    if (left < n) {
+      out->name = devices[i]->name;
+      devices[i]->describe(ctx, left, out);
+      return BERTH_OK;
+    }
+    left -= n;
+  }
+  return berth__fail(err, BERTH_INVALID, "there is no device number %u", index);
 }

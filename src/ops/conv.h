@@ -14,6 +14,16 @@ enum {
   BERTH__CONV_AUTO_PAD,
   BERTH__CONV_ATTRS
 };
+/* conv alone goes on with these: a tail behind it (tail.h). Its operands: x, weight, bias?, what is added (where `adds`
+ * is set), those of the tail. */
+enum {
+  BERTH__CONV_CODE = BERTH__CONV_ATTRS,
+  BERTH__CONV_NUMBERS,
+  BERTH__CONV_ADDS
+};
+static inline bool berth__conv_has_tail(const berth_attr *attr) {
+  return attr[BERTH__CONV_CODE].count != 0 || attr[BERTH__CONV_ADDS].i != 0;
+}
 /* clang-format off */
 #define BERTH__CONV_ATTR_LIST                       \
   {.name = "strides", .kind = BERTH_ATTR_INTS},     \
@@ -43,6 +53,7 @@ typedef struct berth__conv {
   int64_t taps, area; /* elements of a kernel, and of one channel of an image */
 } berth__conv;
 void berth__conv_read(const berth_op_call *call, berth__conv *conv);
+void berth__conv_read_transposed(const berth_op_call *call, berth__conv *conv); /* conv_transpose: pads are there */
 /* Starts the line of sums of an output channel with its bias. */
 void berth__conv_start(const berth_op_call *call, const berth__conv *conv, int64_t channel);
 /* A line of sums. */

@@ -1,8 +1,24 @@
-/* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?; one to three spatial axes. */
+/* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?, then what is added and the operands of a
+ * tail (tail.h), for f32 alone; one to three spatial axes. */
 #include "ops/conv.h"
 #include "ops/registry.h"
+#include "ops/tail.h"
 
-static const berth_attr attrs[] = {BERTH__CONV_ATTR_LIST};
+static const berth_attr attrs[] = {
+    BERTH__CONV_ATTR_LIST,
+    {.name = "code", .kind = BERTH_ATTR_INTS},
+    {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    BERTH__ADDS_ATTR,
+};
+
+static berth_status check_tail(const berth__infer *infer, berth_error *err) {
+  const berth_attr *attr = infer->attrs;
+  const berth__shape *out = &infer->out_shape[0];
+  if (berth__conv_has_tail(attr)) BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  BERTH__TRY(berth__tail_check_sum(infer, &attr[BERTH__CONV_ADDS], out, err));
+  return berth__tail_check(infer, berth__tail_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
+                           &attr[BERTH__CONV_NUMBERS], out, err);
+}
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
@@ -18,11 +34,21 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(berth__window_count(&w, false, axis, &out->dim[2 + axis], err));
   }
   infer->out_type[0] = infer->in_type[0];
-  return BERTH_OK;
+  return check_tail(infer, err);
+}
+
+/* A line of sums of f32, as the tail leaves it. */
+static void finish(const berth_op_call *call, const berth__tail *tail, int64_t first, int64_t n) {
+  double *sum = call->scratch;
+  const bool adds = call->attrs[BERTH__CONV_ADDS].i != 0;
+  for (int64_t i = 0; i < n; i++) {
+    const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], first + i) : 0;
+    sum[i] = berth__tail_value(tail, first + i, sum[i] + added);
+  }
 }
 
 /* One output line: every tap adds its weights times the input lines of all channels of the group. */
-static void convolve(const berth_op_call *call, const berth__conv *c, int64_t item) {
+static void convolve(const berth_op_call *call, const berth__conv *c, const berth__tail *tail, int64_t item) {
   const berth_tensor *x = &call->in[0], *weight = &call->in[1];
   const berth__window_axis *w = c->window.axis;
   const int64_t outputs = weight->dim[0], channels = weight->dim[1];
@@ -41,20 +67,27 @@ static void convolve(const berth_op_call *call, const berth__conv *c, int64_t it
                       berth__element(weight->data, at.channel * channels * c->taps + tap, c->size), c->taps,
                       berth__element(x->data, from, c->size), c->area, w[2].stride, channels, last - first);
   }
+  if (berth__conv_has_tail(call->attrs)) finish(call, tail, item * w[2].out, w[2].out);
   c->line->store(berth__element(call->out[0].data, item * w[2].out, c->size), call->scratch, w[2].out);
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  (void)err;
   berth__conv conv;
+  berth__tail tail;
   berth__conv_read(call, &conv);
-  for (int64_t item = call->begin; item < call->end; item++) convolve(call, &conv, item);
+  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__CONV_ADDS]),
+                              &call->attrs[BERTH__CONV_CODE], &call->attrs[BERTH__CONV_NUMBERS], err));
+  for (int64_t item = call->begin; item < call->end; item++) convolve(call, &conv, &tail, item);
   return BERTH_OK;
 }
+
+static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__CONV_ADDS]); }
 
 const berth__family berth__family_conv = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
+    .in_place_of = in_place_of,
+    .may_lack = 1u << 2,
     .infer = infer,
     .items = berth__window_items,
     .scratch = berth__conv_scratch,

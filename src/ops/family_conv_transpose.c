@@ -128,11 +128,15 @@ static void place_output(const berth_op_call *call, berth__conv *conv) {
   }
 }
 
+void berth__conv_read_transposed(const berth_op_call *call, berth__conv *conv) {
+  berth__conv_read(call, conv);
+  place_output(call, conv);
+}
+
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   berth__conv conv;
-  berth__conv_read(call, &conv);
-  place_output(call, &conv);
+  berth__conv_read_transposed(call, &conv);
   for (int64_t item = call->begin; item < call->end; item++) collect(call, &conv, item);
   return BERTH_OK;
 }

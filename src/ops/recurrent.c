@@ -91,7 +91,7 @@ static berth_status read_names(const char *names, uint32_t most, berth__activati
     if (entry == NULL)
       return berth__fail(err, BERTH_INVALID, "'%.*s' in attribute 'activations' is not one that is known",
                          (int)(length > 60 ? 60 : length), at);
-    if (*count < most) out[*count] = (berth__activation){entry->function, entry->alpha, entry->beta};
+    if (*count < most) out[*count] = (berth__activation){entry->function, entry->alpha, entry->beta, entry->name};
     ++*count;
     at += length;
   }

@@ -22,6 +22,7 @@ extern const berth_attr berth__recurrent_attrs[BERTH__RECURRENT_ATTRS];
 typedef struct berth__activation {
   double (*function)(double x, double alpha, double beta);
   double alpha, beta;
+  const char *name; /* as attributes have it */
 } berth__activation;
 
 int64_t berth__recurrent_gates(berth__op_code code);           /* 4, 3 and 1 blocks of weights */

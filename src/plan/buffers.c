@@ -68,18 +68,19 @@ static void extend_shown(berth_plan *plan) {
   }
 }
 
-/* The call of one node with tensors that have shapes and strides but no data. */
-static void describe_call(const berth__alias *alias, const berth__node *node, berth_tensor *tensors,
-                          berth_op_call *call) {
+typedef const int64_t *(*strides_of)(const void *where, berth_value value);
+
+static void describe_call(const berth_graph *graph, strides_of strides, const void *where, const berth__node *node,
+                          berth_tensor *tensors, berth_op_call *call) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value != BERTH_VALUE_NONE)
-      tensors[i] = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
+      tensors[i] = berth__plan_tensor(graph, value, strides(where, value));
     else
       memset(&tensors[i], 0, sizeof tensors[i]);
   }
   for (uint32_t i = 0; i < node->n_out; i++)
-    tensors[node->n_in + i] = berth__plan_tensor(alias->graph, node->out[i], alias->values[node->out[i]].stride);
+    tensors[node->n_in + i] = berth__plan_tensor(graph, node->out[i], strides(where, node->out[i]));
   *call = (berth_op_call){.in = tensors,
                           .n_in = node->n_in,
                           .out = tensors + node->n_in,
@@ -87,6 +88,18 @@ static void describe_call(const berth__alias *alias, const berth__node *node, be
                           .attrs = node->attrs,
                           .n_attrs = node->op->family->n_attrs,
                           .user = berth__op_user(node->op)};
+}
+
+static const int64_t *strides_in_alias(const void *alias, berth_value value) {
+  return ((const berth__alias *)alias)->values[value].stride;
+}
+
+static const int64_t *strides_in_plan(const void *plan, berth_value value) {
+  return ((const berth_plan *)plan)->places[value].stride;
+}
+
+void berth__plan_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors, berth_op_call *call) {
+  describe_call(plan->graph, strides_in_plan, plan, node, tensors, call);
 }
 
 static size_t most_tensors(const berth_graph *graph) {
@@ -97,6 +110,8 @@ static size_t most_tensors(const berth_graph *graph) {
   }
   return most;
 }
+
+size_t berth__plan_most_tensors(const berth_plan *plan) { return most_tensors(plan->graph); }
 
 static berth_status count_scratch(const berth__alias *alias, uint64_t size, uint64_t *total, const berth__node *node,
                                   berth_error *err) {
@@ -118,7 +133,7 @@ berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limi
     const berth__node *node = &graph->nodes[n];
     berth_op_call call;
     if (alias->values[node->out[0]].is_view) continue;
-    describe_call(alias, node, tensors, &call);
+    describe_call(graph, strides_in_alias, alias, node, tensors, &call);
     alias->scratch[n] = limits->scratch(node->op, &call, n_threads, alias->flags);
     status = count_scratch(alias, alias->scratch[n], &total, node, err);
   }

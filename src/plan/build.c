@@ -98,7 +98,7 @@ static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, con
                               berth_error *err) {
   const uint64_t before = plan->info.activations_size + plan->info.scratch_size;
   uint32_t count;
-  if (plan->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) return BERTH_OK;
+  if (!limits->lies_over || (plan->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE))) return BERTH_OK;
   BERTH__TRY(berth__over_mark(plan, &count, err));
   if (count == 0) return BERTH_OK;
   BERTH__TRY(fill_again(plan, desc, limits, err));
@@ -115,7 +115,7 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
-  if (desc->flags >= 2u * BERTH_PLAN_BF16_WEIGHTS)
+  if (desc->flags >= 2u * BERTH_PLAN_FALLBACK_CPU)
     return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
@@ -165,7 +165,8 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   }
   plan->ctx = bound->ctx;
   plan->graph = bound;
-  plan->flags = desc->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
+  plan->device = limits->device;
+  plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
   plan->n_steps = (uint32_t)bound->n_nodes;

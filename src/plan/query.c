@@ -40,3 +40,38 @@ berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_sl
   memcpy(out->stride, place->stride, sizeof out->stride);
   return BERTH_OK;
 }
+
+/* A part of a concat that already lies in its place. */
+static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
+  if (node->op->code != BERTH__OP_concat) return false;
+  const berth__place *whole = &plan->places[node->out[0]];
+  uint64_t at = whole->root_offset;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    const berth__place *part = &plan->places[node->in[i]];
+    uint64_t size = 0;
+    berth__value_size(&plan->graph->values[node->in[i]], &size);
+    size = size / berth_type_size(plan->graph->values[node->in[i]].type) *
+           berth__plan_element(plan->flags, plan->graph->values[node->in[i]].type);
+    bool lies_there = part->root == whole->root && part->root_offset == at;
+    if (size != 0 && !lies_there) return false;
+    at += size;
+  }
+  berth_tensor out = berth__plan_tensor(plan->graph, node->out[0], whole->stride);
+  return berth__is_contiguous(&out);
+}
+
+/* Whichever side was made, it was made where the result lies. */
+static bool choice_is_done(const berth_plan *plan, const berth__node *node) {
+  if (node->op->code != BERTH__OP_choose || node->n_in != 3) return false;
+  const berth__place *out = &plan->places[node->out[0]];
+  for (uint32_t i = 1; i <= 2; i++) {
+    if (node->in[i] == BERTH_VALUE_NONE) return false;
+    const berth__place *in = &plan->places[node->in[i]];
+    if (in->root != out->root || in->root_offset != out->root_offset) return false;
+  }
+  return true;
+}
+
+bool berth__plan_needs_kernel(const berth_plan *plan, const berth__node *node) {
+  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node) && !choice_is_done(plan, node);
+}

@@ -40,7 +40,7 @@ berth_status berth__session_place_constants(berth_session *session, berth_error 
     uint64_t size = 0;
     if (graph->values[v].kind != BERTH_VALUE_CONSTANT || !berth__session_in_arena(session, (berth_value)v)) continue;
     berth__value_size(&graph->values[v], &size);
-    BERTH__TRY(berth_arena_write(session->arena, (berth_value)v, 0, graph->values[v].data, size, err));
+    BERTH__TRY(berth__arena_put(session->arena, (berth_value)v, 0, graph->values[v].data, size, err));
   }
   return BERTH_OK;
 }
@@ -87,7 +87,7 @@ static berth_status write_input(berth_session *session, berth_value value, const
     return berth__fail(err, BERTH_INVALID,
                        "input '%s' is planned outside the arena; name its memory with berth_session_use",
                        session->graph->values[value].name);
-  return berth_arena_write(session->arena, value, 0, src, size, err);
+  return berth__arena_put(session->arena, value, 0, src, size, err);
 }
 
 berth_status berth_session_write(berth_session *session, const char *input, const void *src, size_t size,
@@ -169,7 +169,7 @@ berth_status berth_session_read_at(berth_session *session, uint32_t output, void
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(output_at(session, output, &value, err));
   BERTH__TRY(check_room(session, value, dst, &size, err));
-  if (berth__session_in_arena(session, value)) return berth_arena_read(session->arena, value, 0, dst, size, err);
+  if (berth__session_in_arena(session, value)) return berth__arena_get(session->arena, value, dst, size, err);
   const void *data = NULL;
   BERTH__TRY(outside_data(session, output, value, &data, err));
   if (size != 0) memcpy(dst, data, size);

@@ -13,12 +13,37 @@ static berth_status allocate_tables(berth_session *session, berth_error *err) {
   return BERTH_OK;
 }
 
+static berth_status open_and_compile(berth_session *session, const char *which, const berth_plan_desc *plan,
+                                     berth_error *err) {
+  size_t index;
+  BERTH__TRY(session->device->open(session->ctx, which, session->n_threads, &session->engine, err));
+  session->plan_desc.device = session->device->name;
+  return berth__session_compile(session, plan->dims, plan->n_dims, &index, err);
+}
+
+/* A graph with loops, or with extents that a run finds, is not split: all of it falls back. */
+static berth_status compile_first(berth_session *session, const char *which, const berth_plan_desc *plan,
+                                  berth_error *err) {
+  berth_error reason = {.message = ""};
+  berth_status status = open_and_compile(session, which, plan, &reason);
+  if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU) && session->device != &berth__cpu_device) {
+    berth__log(session->ctx, 1, "the whole graph runs on the cpu: %s", reason.message);
+    session->device->close(session->engine);
+    session->engine = NULL;
+    session->device = &berth__cpu_device;
+    return open_and_compile(session, NULL, plan, err);
+  }
+  if (status != BERTH_OK && err != NULL) *err = reason;
+  return status;
+}
+
 static berth_status build(berth_session *session, const berth_graph *graph, const berth_session_desc *desc,
                           berth_error *err) {
   berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
-  size_t index;
   BERTH__TRY(BERTH__DESC_COPY(&plan, desc->plan, "berth_plan_desc", err));
-  BERTH__TRY(berth__device_find(desc->device != NULL ? desc->device : plan.device, &session->device, err));
+  const char *device = desc->device != NULL ? desc->device : plan.device;
+  BERTH__TRY(berth__device_find(device, &session->device, err));
+  session->device = berth__device_for(session->device, plan.flags);
   BERTH__TRY(berth_graph_verify(graph, err));
   BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
   BERTH__TRY(allocate_tables(session, err));
@@ -27,12 +52,12 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   if (desc->flags & BERTH_SESSION_REFERENCE) plan.flags |= BERTH_PLAN_REFERENCE;
   session->memory = desc->memory;
   session->memory_size = desc->memory_size;
-  BERTH__TRY(session->device->open(session->ctx, session->n_threads, &session->engine, err));
+  session->device_name = berth__strdup(session->ctx, device != NULL ? device : session->device->name);
+  if (session->device_name == NULL) return berth__fail_nomem(err, "a session");
   session->plan_desc = plan;
-  session->plan_desc.device = session->device->name;
   session->plan_desc.n_threads = session->n_threads;
   if (session->checked && plan.guard == 0) session->plan_desc.guard = BERTH_GUARD_AUTO;
-  BERTH__TRY(berth__session_compile(session, plan.dims, plan.n_dims, &index, err));
+  BERTH__TRY(compile_first(session, berth__device_which(device), &plan, err));
   session->plan_desc.dims = NULL;
   session->plan_desc.n_dims = 0;
   session->plan_desc.layout = NULL; /* from here on the session's own */
@@ -73,6 +98,7 @@ void berth_session_destroy(berth_session *session) {
   berth__free(ctx, session->outside);
   berth__free(ctx, session->owned);
   berth__free(ctx, session->is_set);
+  berth__free(ctx, session->device_name);
   berth__free(ctx, session);
 }
 
@@ -135,7 +161,7 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   plan.n_dims = session->graph->n_dims;
   plan.layout = session->layout;
   desc.plan = &plan;
-  desc.device = session->device->name;
+  desc.device = session->device_name;
   desc.n_threads = session->n_threads;
   desc.flags = session->checked ? BERTH_SESSION_CHECKED : 0;
   berth_status status = berth_session_create(session->graph, &desc, &clone, err);

@@ -19,6 +19,7 @@ struct berth_session {
   berth_context *ctx;
   berth_graph *graph; /* with named dimensions; value numbers hold for every binding */
   const berth__device *device;
+  char *device_name; /* as it was asked for */
   berth__engine *engine;
   uint32_t n_threads;
   bool checked;

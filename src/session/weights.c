@@ -20,7 +20,7 @@ static berth_status copy_param(berth_session *session, berth_value value, const 
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err) {
   if (berth__session_in_arena(session, value))
-    BERTH__TRY(berth_arena_write(session->arena, value, 0, data, size, err));
+    BERTH__TRY(berth__arena_put(session->arena, value, 0, data, size, err));
   else
     BERTH__TRY(copy_param(session, value, data, size, err));
   session->is_set[value] = true;
@@ -39,7 +39,7 @@ static berth_status move_weight(berth_session *session, berth_value param, const
   for (uint64_t at = 0; at < size; at += piece) {
     const uint64_t n = size - at < piece ? size - at : piece;
     const uint8_t *from = (const uint8_t *)data + at;
-    BERTH__TRY(berth_arena_write(session->arena, param, at, from, n, err));
+    BERTH__TRY(berth__arena_put(session->arena, param, at, from, n, err));
     let_rest(session->graph, from, (size_t)n);
   }
   session->is_set[param] = true;
@@ -91,7 +91,7 @@ static berth_status place_own(berth_session *session, berth_error *err) {
     uint64_t size = 0;
     if (!is_own(plan, param) || data == NULL) continue;
     berth__value_size(&session->graph->values[param], &size);
-    BERTH__TRY(berth_arena_write(session->arena, param, 0, data, size, err));
+    BERTH__TRY(berth__arena_put(session->arena, param, 0, data, size, err));
   }
   return BERTH_OK;
 }

@@ -471,7 +471,7 @@ static const add_error add_errors[] = {
     {"", {0}, 1, 1, {{0}}, BERTH_UNSUPPORTED, "''"},
     {"relu", {0, 0}, 2, 1, {{0}}, BERTH_INVALID, "node 'relu_4' (relu): 2 operands are given, it takes 1"},
     {"relu", {0}, 0, 1, {{0}}, BERTH_INVALID, "0 operands"},
-    {"conv", {0}, 1, 1, {{0}}, BERTH_INVALID, "takes 2 to 3"},
+    {"conv", {0}, 1, 1, {{0}}, BERTH_INVALID, "takes 2 or more"},
     {"concat", {0}, 0, 1, {INT("axis", 0)}, BERTH_INVALID, "takes 1 or more"},
     {"relu", {0}, 1, 2, {{0}}, BERTH_INVALID, "2 results are asked for, it has 1"},
     {"relu", {0}, 1, 0, {{0}}, BERTH_INVALID, "no results"},

@@ -1,5 +1,6 @@
 #include "run_model.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static berth_status fix_shape_inputs(berth_graph *graph, run_input *inputs, size_t n, berth_error *err) {
@@ -57,6 +58,7 @@ berth_status run_model(berth_graph *graph, run_input *inputs, size_t n, run_dims
   plan.dims = dims->item;
   plan.n_dims = dims->n;
   desc.plan = &plan;
+  desc.device = getenv("BERTH_TEST_DEVICE");
   status = berth_session_create(graph, &desc, session, err);
   return status == BERTH_OK ? run_again(*session, inputs, n, err) : status;
 }

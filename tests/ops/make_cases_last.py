@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Writes the cases of the ops with channels last: conv_last, depthwise, pack_winograd, conv_winograd,
-conv_transpose_last and pooling. Run by hand; see caselib.py for what it needs (ONNX Runtime is not).
+conv_transpose_last and pooling, and of conv with a tail. Run by hand; see caselib.py for what it needs (ONNX Runtime is not).
 
     /usr/bin/python3 tests/ops/make_cases_last.py
 
@@ -380,6 +380,41 @@ def adds_cases():
     f.save()
 
 
+def conv_tail_cases():
+    """conv itself, channels first, with what is added and a tail behind it."""
+    f = Cases('conv_tail', 'make_cases_last.py')
+    x, w, b = eighths(2, 4, 5, 6), eighths(6, 2, 3, 3), eighths(6)
+    given = dict(pads=[1] * 4, group=2)
+    same, plain = conv(x, w, b, **given), conv(x, w, **given)
+    other, factor, per_row = eighths(2, 6, 5, 6), eighths(6, 1, 1), eighths(5, 1)
+    f.case('conv_tail_relu', 'conv', [x, w, b], f4(np.maximum(same, 0)), code=step('relu', 0), **given)
+    f.case('conv_tail_clamp', 'conv', [x, w], f4(np.clip(plain, -1, 2)), code=step('clamp', 0, 1, 2),
+           numbers=[-1.0, 2.0], **given)
+    f.case('conv_tail_residual', 'conv', [x, w, b, other], f4(np.maximum(same + other, 0)),
+           code=step('add', 0, 1) + step('relu', 2), **given)
+    f.case('conv_tail_no_bias', 'conv', [x, w, None, factor, per_row], f4((plain + 0.5) * factor - per_row),
+           code=step('add', 0, 3) + step('mul', 4, 1) + step('sub', 5, 2), numbers=[0.5], **given)
+    f.case('conv_tail_adds', 'conv', [x, w, b, other], f4(same + other), adds=1, **given)
+    f.case('conv_tail_adds_mul', 'conv', [x, w, None, other, factor], f4((plain + other) * factor), adds=1,
+           code=step('mul', 0, 1), **given)
+    one, narrow = eighths(1, 3, 9), eighths(4, 3, 2)
+    f.case('conv_tail_1d', 'conv', [one, narrow], f4(np.maximum(conv(one, narrow, strides=[2]), 0)),
+           code=step('relu', 0), strides=[2])
+    f.case('conv_tail_no_images', 'conv', [eighths(0, 4, 5, 6), w], np.zeros((0, 6, 3, 4), 'f4'), code=step('relu', 0),
+           group=2)
+
+    def wrong(name, message, ins, **attrs):
+        f.error('conv_tail_wrong_' + name, 'conv', ins, message, **{**given, **attrs})
+    wrong('extra', 'there are 1 operands for the tail, but its `code` is empty', [x, w, b, other])
+    wrong('lacks', 'operand 3 is left out', [x, w, b, None, other], code=step('add', 0, 2))
+    wrong('register', 'reads register 2', [x, w, b, other], code=step('add', 0, 2))
+    wrong('shape', 'which is more than the result', [x, w, b, eighths(3, 2, 6, 5, 6)], code=step('add', 0, 1))
+    wrong('type', 'operand 0 has type i32, expected f32', [x.astype('i4'), w.astype('i4')], code=step('relu', 0))
+    wrong('nothing', '`adds` is set', [x, w, b], adds=1)
+    wrong('other', 'is added to the result but has another', [x, w, b, factor], adds=1)
+    f.save()
+
+
 if __name__ == '__main__':
     conv_last_cases()
     depthwise_cases()
@@ -387,3 +422,4 @@ if __name__ == '__main__':
     pool_cases()
     conv_transpose_last_cases()
     adds_cases()
+    conv_tail_cases()

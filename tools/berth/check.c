@@ -7,6 +7,7 @@
 
 #include "elements.h"
 #include "format.h"
+#include "outputs.h"
 #include "progress.h"
 
 typedef struct record {
@@ -173,25 +174,27 @@ static uint32_t node_of(const berth_graph *graph, berth_value value) {
   return UINT32_MAX;
 }
 
+static record record_of(const berth_array *array) {
+  return (record){array->type, (size_t)array->size / berth_type_size(array->type), array->data};
+}
+
 /* What goes out is compared even where no kernel makes it: a view, or a value that a fused node ends in. */
 static int compare_output(berth_session *session, check_result *out, uint32_t index) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(out->reference));
   const berth_value value = berth_graph_output_at(graph, index);
   const uint32_t node = node_of(graph, value);
-  berth_error err = {BERTH_OK, ""};
-  berth_value_info info;
-  const void *got, *want;
-  size_t got_size, want_size;
+  output got = {0}, want = {0};
   if (node == UINT32_MAX || out->nodes[node].compared) return CLI_OK;
-  berth_status status = berth_graph_value(graph, value, &info, &err);
-  if (status == BERTH_OK) status = berth_session_output_data(session, index, &got, &got_size, &err);
-  if (status == BERTH_OK) status = berth_session_output_data(out->reference, index, &want, &want_size, &err);
-  if (status != BERTH_OK) return cli_report(&err);
-  const record a = {info.type, got_size / berth_type_size(info.type), (void *)(uintptr_t)got};
-  const record b = {info.type, want_size / berth_type_size(info.type), (void *)(uintptr_t)want};
-  out->nodes[node].compared = true;
-  compare(&out->nodes[node], &a, &b);
-  return CLI_OK;
+  int code = output_read(session, index, &got);
+  if (code == CLI_OK) code = output_read(out->reference, index, &want);
+  if (code == CLI_OK) {
+    const record a = record_of(&got.array), b = record_of(&want.array);
+    out->nodes[node].compared = true;
+    compare(&out->nodes[node], &a, &b);
+  }
+  free(got.array.data);
+  free(want.array.data);
+  return code;
 }
 
 static int compare_outputs(berth_session *session, check_result *out) {

@@ -10,6 +10,7 @@
 #include "loadchart.h"
 #include "model.h"
 #include "out.h"
+#include "segments.h"
 
 typedef struct plan_options {
   model_options model;
@@ -76,7 +77,7 @@ static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
   if (!wanted->keep_inputs) desc.flags |= BERTH_PLAN_INPUTS_DIE;
-  if (wanted->model.bf16) desc.flags |= BERTH_PLAN_BF16_WEIGHTS;
+  desc.flags |= model_plan_flags(&wanted->model);
   if (wanted->f32_uniform) desc.flags |= BERTH_PLAN_F32_UNIFORM;
   if (wanted->order && strcmp(wanted->order, "source") == 0) desc.order = BERTH_ORDER_SOURCE;
   if (wanted->align) desc.align = wanted->align;
@@ -155,8 +156,11 @@ static int print_json(const plan_options *wanted, const result *made, const dims
   json_string(&out, "device", model_device(&wanted->model));
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
+  int code = segments_write_json(plan, &out);
   json_close_object(&out);
-  return json_print(&out);
+  if (code == CLI_OK) return json_print(&out);
+  json_free(&out);
+  return code;
 }
 
 static int print_text(const plan_options *wanted, const model *m, const result *made) {
@@ -168,7 +172,8 @@ static int print_text(const plan_options *wanted, const model *m, const result *
   if (info.order_optimal) printf("order: no other order of the nodes needs less (proven)\n");
   if (wanted->budget != 0) budget_print(plan, made->extra_flops);
   bounds_print(berth_plan_graph(plan), "bound: output ");
-  return loadchart_print(plan);
+  int code = segments_print(plan);
+  return code == CLI_OK ? loadchart_print(plan) : code;
 }
 
 static void print_written(const plan_options *wanted) {

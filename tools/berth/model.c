@@ -33,6 +33,8 @@ int model_open(const model_options *options, model *out) {
   memset(out, 0, sizeof(*out));
   int code = cli_context((uint32_t)options->threads, &out->allocations, &out->ctx);
   if (code == CLI_OK) code = cli_check_device(out->ctx, options->device);
+  if (code == CLI_OK && options->fallback && strcmp(options->fallback, "cpu") != 0)
+    code = cli_usage("--fallback takes 'cpu', not '%s'", options->fallback);
   if (code != CLI_OK) return code;
   double start = cli_now_ms();
   if (load(options, out, &err) != BERTH_OK) return cli_report(&err);
@@ -49,3 +51,7 @@ void model_close(model *m) {
 }
 
 const char *model_device(const model_options *options) { return options->device ? options->device : "cpu"; }
+
+uint32_t model_plan_flags(const model_options *options) {
+  return (options->fallback ? BERTH_PLAN_FALLBACK_CPU : 0u) | (options->bf16 ? BERTH_PLAN_BF16_WEIGHTS : 0u);
+}

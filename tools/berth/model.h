@@ -12,6 +12,7 @@ typedef struct model_options {
   const char *path; /* NULL: the built-in model */
   const char *weights;
   const char *device;
+  const char *fallback; /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
   arg_list dims;
   bool bf16;
@@ -28,6 +29,14 @@ typedef struct model_options {
        NULL,                                                                                                           \
        "keep weights of products as bf16: half the bytes, less exact",                                                 \
        offsetof(type, model.bf16),                                                                                     \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"fallback",                                                                                                     \
+       0,                                                                                                              \
+       ARG_TEXT,                                                                                                       \
+       "cpu",                                                                                                          \
+       "run nodes there that the device has no kernels for (without it they are an error)",                           \
+       offsetof(type, model.fallback),                                                                                 \
        0,                                                                                                              \
        0},                                                                                                             \
   {                                                                                                                    \
@@ -48,6 +57,7 @@ typedef struct model {
 /* Exit codes, with an error printed. Close either way. The dims hold what --dim gave. */
 int model_open(const model_options *options, model *out);
 void model_close(model *m);
+uint32_t model_plan_flags(const model_options *options); /* what they ask of a plan */
 const char *model_device(const model_options *options); /* the device's name, with the default filled in */
 
 #endif

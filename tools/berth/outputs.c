@@ -8,20 +8,21 @@
 #include "elements.h"
 #include "format.h"
 
-static int read_one(runner *r, const berth_graph *graph, uint32_t index, output *out) {
+int output_read(berth_session *session, uint32_t index, output *out) {
+  const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
   berth_value_info info;
   berth_error err = {BERTH_OK, ""};
   if (berth_graph_value(graph, berth_graph_output_at(graph, index), &info, &err) != BERTH_OK) return cli_report(&err);
   out->name = berth_graph_output_name(graph, index);
   berth_array *array = &out->array;
   array->type = info.type;
-  if (berth_session_output_shape(r->session, index, &array->rank, array->dim, &err) != BERTH_OK)
+  if (berth_session_output_shape(session, index, &array->rank, array->dim, &err) != BERTH_OK)
     return cli_report(&err);
   array->size = berth_type_size(info.type);
   for (uint32_t i = 0; i < array->rank; i++) array->size *= (uint64_t)array->dim[i];
   array->data = malloc((size_t)array->size + 1);
   if (!array->data) return cli_no_memory();
-  berth_status status = berth_session_read_at(r->session, index, array->data, (size_t)array->size, &err);
+  berth_status status = berth_session_read_at(session, index, array->data, (size_t)array->size, &err);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
@@ -31,7 +32,7 @@ int outputs_read(runner *r, outputs *out) {
   *out = (outputs){calloc(n + 1, sizeof(*out->items)), n};
   if (!out->items) return cli_no_memory();
   int code = CLI_OK;
-  for (uint32_t i = 0; i < n && code == CLI_OK; i++) code = read_one(r, graph, i, &out->items[i]);
+  for (uint32_t i = 0; i < n && code == CLI_OK; i++) code = output_read(r->session, i, &out->items[i]);
   return code;
 }
 

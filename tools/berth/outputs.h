@@ -17,6 +17,7 @@ typedef struct outputs {
 } outputs;
 
 /* Exit codes, with an error printed. Close either way. */
+int output_read(berth_session *session, uint32_t index, output *out); /* the array is malloced */
 int outputs_read(runner *r, outputs *out);
 int outputs_save(const runner *r, const char *folder, outputs *set); /* makes the folder where there is none */
 void outputs_print(const outputs *set);

@@ -43,13 +43,13 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
-  plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
-  if (r->bf16) plan.flags |= BERTH_PLAN_BF16_WEIGHTS;
-  plan.device = r->device;
+  plan.flags |= plan_flags | r->plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
+  const char *device = session_flags & BERTH_SESSION_REFERENCE ? "cpu" : r->device; /* there alone are those kernels */
+  plan.device = device;
   plan.dims = r->model.dims.items;
   plan.n_dims = r->model.dims.n;
   desc.flags = session_flags;
-  desc.device = r->device;
+  desc.device = device;
   desc.plan = &plan;
   bool is_first = r->session == NULL;
   if (is_first) plan.budget = r->budget;
@@ -85,7 +85,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   out->random_weights = more->random_weights;
   out->budget = more->budget;
   out->device = options->device;
-  out->bf16 = options->bf16;
+  out->plan_flags = model_plan_flags(options);
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);
   if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs);

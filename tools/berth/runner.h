@@ -38,8 +38,8 @@ typedef struct runner {
   double compile_ms; /* of that session */
   bool random_weights;
   uint64_t budget; /* of that session; 0: none */
+  uint32_t plan_flags; /* that the options ask for */
   const char *device;
-  bool bf16;
 } runner;
 
 /* Exit codes, with an error printed. Close either way. */

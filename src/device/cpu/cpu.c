@@ -22,9 +22,10 @@ static void read_model(char *model, size_t size) {
   fclose(file);
 }
 
-static void describe(const berth_context *ctx, berth_device_info *out) {
+static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   char model[96];
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  (void)index;
   read_model(model, sizeof model);
   snprintf(out->description, sizeof out->description, "%s, %u thread%s", model, ctx->n_threads,
            ctx->n_threads == 1 ? "" : "s");
@@ -32,8 +33,10 @@ static void describe(const berth_context *ctx, berth_device_info *out) {
   out->memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-static berth_status open_cpu(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err) {
+static berth_status open_cpu(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                             berth_error *err) {
   *out = NULL;
+  (void)which;
   BERTH__TRY(berth__cpu_isa_check(err));
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the cpu device");
@@ -66,6 +69,7 @@ static berth__limits limits(void) {
                          .min_align = 16,
                          .max_block = 0,
                          .scratch = scratch,
+                         .lies_over = true,
                          .has_prelude = true,
                          .lower = berth__cpu_lower};
 }

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "device/cpu/kernel.h"
 #include "device/device.h"
+#include "device/watch.h"
 
 struct berth__engine {
   berth_context *ctx;
@@ -58,15 +59,5 @@ berth__shape *berth__extents_shapes(berth__extents *extents); /* one a value */
  * planned. */
 berth_status berth__extents_find(berth__extents *extents, const berth__node *node, berth_tensor *tensors,
                                  const berth_op_call *call, berth_error *err);
-
-/* checked.c: what the checked mode does around every step. */
-typedef struct berth__watch berth__watch;
-berth_status berth__watch_create(const berth_plan *plan, berth__watch **out, berth_error *err);
-void berth__watch_destroy(berth__watch *watch); /* NULL is fine */
-void berth__watch_start(berth__watch *watch, unsigned char *base);
-void berth__watch_before(berth__watch *watch, uint32_t step);
-/* INTERNAL when the step wrote where it may not; the message names its node and whom it hit. */
-berth_status berth__watch_after(berth__watch *watch, uint32_t step, berth_error *err);
-void berth__watch_stop(berth__watch *watch); /* the arena is plain memory again */
 
 #endif

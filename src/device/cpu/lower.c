@@ -5,8 +5,7 @@
 
 berth_status berth__cpu_lower(berth_graph *graph, uint32_t flags, berth_error *err) {
   BERTH__TRY(berth__cpu_isa_check(err));
-  /* Weights that stay the caller's memory are not packed, and uniform elements are for devices that need them. */
-  if (flags & (BERTH_PLAN_PARAMS_OUTSIDE | BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
+  if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is not packed */
   BERTH__TRY(berth__lower_attention(graph, err));      /* before fusion takes its scale and bias */
   BERTH__TRY(berth__lower_quant(graph, err));          /* its convolutions are none for what comes behind */
   BERTH__TRY(berth__lower_layout(graph, err));         /* first: it decides which nodes there are */

@@ -61,6 +61,7 @@ static bool is_step(const pass *p, const berth__node *node) {
 static bool is_anchor(const pass *p, const berth__node *node) {
   switch (node->op->code) {
     case BERTH__OP_product:
+    case BERTH__OP_conv:
     case BERTH__OP_conv_last:
     case BERTH__OP_depthwise:
     case BERTH__OP_conv_winograd:

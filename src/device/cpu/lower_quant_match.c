@@ -2,6 +2,7 @@
  * whose x is quantised while the model runs. */
 #include "device/cpu/lower_quant.h"
 #include "ops/chain.h"
+#include "ops/conv.h"
 
 static const berth__value *value_of(const berth__quant_view *view, berth_value value) {
   return &view->graph->values[value];
@@ -143,6 +144,7 @@ static bool match_conv(const berth__quant_view *view, const berth__node *node, b
   const find_bytes is_bytes = finder_of(view, node);
   p->is_conv = true;
   p->bias = node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE;
+  if (berth__conv_has_tail(node->attrs)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
   p->columns = value_of(view, p->weight.bytes)->shape.dim[0];
   return is_one(view, p->x.scale) && is_one(view, p->x.zero) && fits_weight(view, &p->weight, p->columns, 0) &&

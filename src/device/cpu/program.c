@@ -38,73 +38,22 @@ struct berth__program {
   unsigned char *base;
 };
 
-/* A part of a concat that already lies in its place. */
-static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
-  if (node->op->code != BERTH__OP_concat) return false;
-  const berth__place *whole = &plan->places[node->out[0]];
-  uint64_t at = whole->root_offset;
-  for (uint32_t i = 0; i < node->n_in; i++) {
-    const berth__place *part = &plan->places[node->in[i]];
-    uint64_t size = 0;
-    berth__value_size(&plan->graph->values[node->in[i]], &size);
-    bool lies_there = part->root == whole->root && part->root_offset == at;
-    if (size != 0 && !lies_there) return false;
-    at += size;
-  }
-  berth_tensor out = berth__plan_tensor(plan->graph, node->out[0], whole->stride);
-  return berth__is_contiguous(&out);
-}
-
-/* Whichever side was made, it was made where the result lies. */
-static bool choice_is_done(const berth_plan *plan, const berth__node *node) {
-  if (node->op->code != BERTH__OP_choose || node->n_in != 3) return false;
-  const berth__place *out = &plan->places[node->out[0]];
-  for (uint32_t i = 1; i <= 2; i++) {
-    if (node->in[i] == BERTH_VALUE_NONE) return false;
-    const berth__place *in = &plan->places[node->in[i]];
-    if (in->root != out->root || in->root_offset != out->root_offset) return false;
-  }
-  return true;
-}
-
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
   if (berth__node_is_bounded(plan->graph, node)) return true; /* its shape is found, if nothing else */
-  return !plan->places[node->out[0]].is_view && !concat_is_done(plan, node) && !choice_is_done(plan, node);
+  return berth__plan_needs_kernel(plan, node);
 }
 
 static void add_call(berth__program *program, uint32_t step, berth_tensor *tensors) {
   const berth_plan *plan = program->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   call *c = &program->calls[program->n_calls++];
-  for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE)
-      tensors[i] = berth__plan_tensor(plan->graph, node->in[i], plan->places[node->in[i]].stride);
-  for (uint32_t i = 0; i < node->n_out; i++)
-    tensors[node->n_in + i] = berth__plan_tensor(plan->graph, node->out[i], plan->places[node->out[i]].stride);
   c->op = node->op;
   c->step = step;
   c->node = plan->order[step];
-  c->args = (berth_op_call){.in = tensors,
-                            .out = tensors + node->n_in,
-                            .n_in = node->n_in,
-                            .n_out = node->n_out,
-                            .attrs = node->attrs,
-                            .n_attrs = node->op->family->n_attrs,
-                            .user = berth__op_user(node->op)};
+  berth__plan_call(plan, node, tensors, &c->args);
   c->how = berth__cpu_choose(node->op, &c->args, plan->flags);
   c->has_bounds = berth__node_is_bounded(plan->graph, node);
   c->is_one_piece = berth__cpu_is_one_piece(&c->how);
-}
-
-/* Kernels see elements of their own size, so a uniform plan runs only where that is four bytes anyway. */
-static berth_status check_uniform(const berth_plan *plan, berth_error *err) {
-  if (!(plan->flags & BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
-  for (size_t v = 0; v < plan->graph->n_values; v++)
-    if (berth_type_size(plan->graph->values[v].type) != 4)
-      return berth__fail(err, BERTH_UNSUPPORTED,
-                         "the cpu cannot run a uniform f32 plan in which '%s' is %s; plan without that option",
-                         plan->graph->values[v].name, berth_type_name(plan->graph->values[v].type));
-  return BERTH_OK;
 }
 
 /* A loop_end finds its loop_begin by the round that it reads: among the calls before it, the last that makes it. */
@@ -123,7 +72,6 @@ static void link_loops(berth__program *program) {
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
   size_t n_tensors = 0;
-  BERTH__TRY(check_uniform(plan, err));
   for (size_t n = 0; n < plan->graph->n_nodes; n++)
     n_tensors += (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
   program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);

@@ -1,0 +1,218 @@
+/* Making a recipe: every step of a plan is lowered, equal kernels become one, and barriers stand only where bytes of the
+ * plan conflict. */
+#include "device/gpu/recipe.h"
+
+#include "base/math.h"
+
+/* ---- Kernels, each once ---- */
+
+static berth_status keep_kernel(berth__recipe *recipe, berth__lowering *lowering, size_t index, uint32_t *out,
+                                berth_error *err) {
+  berth__kernel *kernel = lowering->kernels[index];
+  for (size_t i = 0; i < recipe->n_kernels; i++) {
+    if (!berth__kernel_equal(recipe->kernels[i], kernel)) continue;
+    *out = (uint32_t)i;
+    return BERTH_OK;
+  }
+  BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->kernels, recipe->kernels_capacity, recipe->n_kernels + 1, err));
+  *out = (uint32_t)recipe->n_kernels;
+  recipe->kernels[recipe->n_kernels++] = kernel;
+  lowering->kernels[index] = NULL; /* the recipe's now */
+  return BERTH_OK;
+}
+
+/* ---- Spans ---- */
+
+berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err) {
+  const berth__place *place = &plan->places[value];
+  if (place->buffer == BERTH__NO_BUFFER)
+    return berth__fail(err, BERTH_UNSUPPORTED, "'%s' lies outside the arena, where kernels of a GPU cannot reach it",
+                       plan->graph->values[value].name);
+  const berth_tensor tensor = berth__plan_tensor(plan->graph, value, place->stride);
+  int64_t last = 0;
+  for (uint32_t axis = 0; axis < tensor.rank; axis++) last += (tensor.dim[axis] - 1) * tensor.stride[axis];
+  const berth__buffer *buffer = &plan->buffers[place->buffer];
+  out->at = buffer->offset + place->root_offset;
+  out->size = berth__count(&tensor) == 0 ? 0 : ((uint64_t)last + 1) * berth__plan_element(plan->flags, tensor.type);
+  out->size = (out->size + 3) & ~(uint64_t)3;
+  return BERTH_OK;
+}
+
+static berth_value guard_condition(const berth_plan *plan, uint32_t step, uint32_t index) {
+  uint32_t guard = plan->guards.of_step[step];
+  for (uint32_t i = 0; i < index; i++) guard = plan->guards.items[guard].parent;
+  return plan->guards.items[guard].condition;
+}
+
+static berth_status span_of_operand(const berth_plan *plan, uint32_t step, uint32_t operand, berth__span *out,
+                                    berth_error *err) {
+  const berth__node *node = &plan->graph->nodes[plan->order[step]];
+  if (operand >= BERTH__OPERAND_GUARD)
+    return berth__recipe_span(plan, guard_condition(plan, step, operand - BERTH__OPERAND_GUARD), out, err);
+  if (operand != BERTH__OPERAND_SCRATCH)
+    return berth__recipe_span(plan, operand < node->n_in ? node->in[operand] : node->out[operand - node->n_in], out, err);
+  const uint32_t buffer = plan->scratch[step];
+  if (buffer == BERTH__NO_BUFFER) return berth__fail(err, BERTH_INTERNAL, "a kernel uses scratch that was not planned");
+  *out = (berth__span){plan->buffers[buffer].offset, plan->buffers[buffer].size & ~(uint64_t)3};
+  return BERTH_OK;
+}
+
+/* ---- Barriers ---- */
+
+static bool overlap(const berth__span *a, const berth__span *b) {
+  return a->at < b->at + b->size && b->at < a->at + a->size;
+}
+
+static bool conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second) {
+  if (first->kernel == BERTH__ON_HOST || second->kernel == BERTH__ON_HOST) return true;
+  const berth__kernel *a = recipe->kernels[first->kernel], *b = recipe->kernels[second->kernel];
+  for (uint32_t i = 0; i < a->n_buffers; i++)
+    for (uint32_t k = 0; k < b->n_buffers; k++)
+      if ((a->buffers[i].is_written || b->buffers[k].is_written) && overlap(&first->spans[i], &second->spans[k]))
+        return true;
+  return false;
+}
+
+/* A dispatch waits for all before it when it conflicts with one since the last that waited. */
+static void place_barriers(berth__recipe *recipe) {
+  size_t since = 0;
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    berth__dispatch *d = &recipe->dispatches[i];
+    if (i == recipe->n_prelude) since = i; /* another submission */
+    for (size_t k = since; k < i && !d->waits; k++) d->waits = conflict(recipe, &recipe->dispatches[k], d);
+    if (d->waits) since = i;
+  }
+}
+
+/* ---- Steps ---- */
+
+/* How many spans a dispatch has. */
+static uint32_t count_spans(const berth__recipe *recipe, uint32_t kernel) {
+  return kernel != BERTH__ON_HOST ? recipe->kernels[kernel]->n_buffers : 0;
+}
+
+static berth_status add_dispatch(berth__recipe *recipe, uint32_t step, uint32_t kernel,
+                                 const berth__kernel_buffer *buffers, berth_error *err) {
+  const uint32_t n = count_spans(recipe, kernel);
+  BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->spans, recipe->spans_capacity, recipe->n_spans + n, err));
+  BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->dispatches, recipe->dispatches_capacity, recipe->n_dispatches + 1, err));
+  for (uint32_t i = 0; i < n; i++)
+    BERTH__TRY(span_of_operand(recipe->plan, step, buffers[i].operand, &recipe->spans[recipe->n_spans + i], err));
+  recipe->dispatches[recipe->n_dispatches++] = (berth__dispatch){.kernel = kernel, .step = step};
+  recipe->n_spans += n;
+  return BERTH_OK;
+}
+
+/* Spans move while the list grows: pointers into it are set when it is whole. */
+static void point_at_spans(berth__recipe *recipe) {
+  const berth__span *next = recipe->spans;
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    recipe->dispatches[i].spans = next;
+    next += count_spans(recipe, recipe->dispatches[i].kernel);
+  }
+}
+
+static berth_status add_kernels(berth__recipe *recipe, uint32_t step, berth__lowering *lowering, berth_error *err) {
+  for (size_t i = 0; i < lowering->n_kernels; i++) {
+    const berth__kernel *made = lowering->kernels[i];
+    berth__kernel_buffer buffers[BERTH__KERNEL_BUFFERS];
+    uint32_t kernel = 0;
+    memcpy(buffers, made->buffers, sizeof buffers);
+    if (made->n_groups == 0) continue;
+    BERTH__TRY(keep_kernel(recipe, lowering, i, &kernel, err));
+    BERTH__TRY(add_dispatch(recipe, step, kernel, buffers, err));
+  }
+  return BERTH_OK;
+}
+
+#define MAX_GUARDS 8u
+
+static berth_status read_guards(const berth_plan *plan, uint32_t step, berth__loop_guard *guards, uint32_t *n,
+                                berth_error *err) {
+  *n = 0;
+  for (uint32_t g = plan->guards.of_step[step]; g != BERTH__NO_GUARD; g = plan->guards.items[g].parent) {
+    if (*n == MAX_GUARDS)
+      return berth__fail(err, BERTH_UNSUPPORTED, "it stands inside more than %u conditions", MAX_GUARDS);
+    guards[(*n)++] = (berth__loop_guard){plan->guards.items[g].sense};
+  }
+  return BERTH_OK;
+}
+
+static bool is_empty(const berth_op_call *call) {
+  for (uint32_t i = 0; i < call->n_out; i++)
+    if (berth__count(&call->out[i]) != 0) return false;
+  return true;
+}
+
+static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step,
+                             berth_tensor *tensors, berth_error *err) {
+  const berth_plan *plan = recipe->plan;
+  const berth__node *node = &plan->graph->nodes[plan->order[step]];
+  berth__loop_guard guards[MAX_GUARDS];
+  berth_op_call call;
+  if (!berth__plan_needs_kernel(plan, node)) return BERTH_OK;
+  berth__plan_call(plan, node, tensors, &call);
+  if (is_empty(&call)) return BERTH_OK;
+  berth__lowering lowering = {.ctx = recipe->ctx, .limits = limits, .op = node->op, .call = &call, .guards = guards};
+  berth_status status = read_guards(plan, step, guards, &lowering.n_guards, err);
+  if (status == BERTH_OK) status = berth__lower_call(&lowering, err);
+  if (status == BERTH_OK) status = add_kernels(recipe, step, &lowering, err);
+  berth__lowering_free(&lowering);
+  if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU))
+    return add_dispatch(recipe, step, BERTH__ON_HOST, NULL, err);
+  return status == BERTH_OK ? status
+                            : berth__fail_within(err, status, "node '%s' (%s)",
+                                                 plan->graph->values[node->out[0]].name, node->op->name);
+}
+
+static berth_status build(berth__recipe *recipe, const berth__loop_limits *limits, berth_error *err) {
+  const berth_plan *plan = recipe->plan;
+  berth_tensor *tensors = berth__alloc_array(recipe->ctx, berth__plan_most_tensors(plan), sizeof *tensors);
+  if (tensors == NULL) return berth__fail_nomem(err, "a program");
+  berth_status status = BERTH_OK;
+  for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
+    status = add_step(recipe, limits, step, tensors, err);
+    if (step < plan->n_prelude) recipe->n_prelude = recipe->n_dispatches;
+  }
+  berth__free(recipe->ctx, tensors);
+  point_at_spans(recipe);
+  if (status == BERTH_OK) place_barriers(recipe);
+  return status;
+}
+
+static berth_status check_plan(const berth_plan *plan, berth_error *err) {
+  if (!(plan->flags & BERTH_PLAN_F32_UNIFORM))
+    return berth__fail(err, BERTH_INVALID, "kernels of a GPU take elements of four bytes: plan for that device");
+  for (size_t v = 0; v < plan->graph->n_values; v++)
+    if (plan->graph->values[v].bounded != 0)
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the extents of '%s' depend on elements that only a run computes, which a GPU does not support",
+                         plan->graph->values[v].name);
+  return BERTH_OK;
+}
+
+berth_status berth__recipe_create(const berth_plan *plan, const berth__loop_limits *limits, berth__recipe **out,
+                                  berth_error *err) {
+  *out = NULL;
+  BERTH__TRY(check_plan(plan, err));
+  berth__recipe *recipe = berth__alloc_zero(plan->ctx, sizeof *recipe);
+  if (recipe == NULL) return berth__fail_nomem(err, "a program");
+  recipe->ctx = plan->ctx;
+  recipe->plan = plan;
+  berth_status status = build(recipe, limits, err);
+  if (status != BERTH_OK) {
+    berth__recipe_destroy(recipe);
+    return status;
+  }
+  *out = recipe;
+  return BERTH_OK;
+}
+
+void berth__recipe_destroy(berth__recipe *recipe) {
+  if (recipe == NULL) return;
+  for (size_t i = 0; i < recipe->n_kernels; i++) berth__kernel_destroy(recipe->kernels[i]);
+  berth__free(recipe->ctx, recipe->kernels);
+  berth__free(recipe->ctx, recipe->dispatches);
+  berth__free(recipe->ctx, recipe->spans);
+  berth__free(recipe->ctx, recipe);
+}

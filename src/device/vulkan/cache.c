@@ -1,0 +1,206 @@
+#include "device/vulkan/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC 0x76707362u /* of a file here: "bspv"; turned round where bytes lie the other way */
+#define VERSION 1u        /* of the files, and of how kernels are rendered and compiled: a change of either counts on */
+#define SPIRV_MAGIC 0x07230203u
+#define LEAST_WORDS 5u         /* the head of a module */
+#define MOST_WORDS (16u << 20) /* a kernel is not that large */
+#define NAME_TEXT 64           /* room for a file's name */
+
+typedef struct hash {
+  uint64_t a, b;
+} hash;
+
+/* What stands before the code. No field may leave a gap. */
+typedef struct file_head {
+  uint32_t magic, version;
+  uint64_t source_size;
+  hash source;
+  uint64_t n_words;
+  hash words;
+} file_head;
+
+/* ---- Hashing: two lanes that differ in their constants, so that equal ends of one are not those of the other ---- */
+
+static uint64_t turn(uint64_t x, unsigned by) { return (x << by) | (x >> (64 - by)); }
+
+static uint64_t finish(uint64_t x) {
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  x = (x ^ (x >> 29)) * 0xa0761d6478bd642fu;
+  return x ^ (x >> 32);
+}
+
+static hash hash_word(hash h, uint64_t word) {
+  h.a = turn((h.a ^ word) * 0x9e3779b97f4a7c15u, 29) + h.b;
+  h.b = turn((h.b + word) * 0xc2b2ae3d27d4eb4fu, 37) ^ h.a;
+  return h;
+}
+
+static hash hash_bytes(hash h, const void *data, size_t size) {
+  const uint8_t *bytes = data;
+  for (size_t i = 0; i < size; i += 8) {
+    uint64_t word = 0;
+    memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+    h = hash_word(h, word);
+  }
+  h = hash_word(h, size);
+  return (hash){finish(h.a + h.b), finish(h.b ^ turn(h.a, 31))};
+}
+
+/* One seed for names, another for what stands in a file: sources that share a name by chance still differ there. */
+static hash hash_key(const berth__spirv_key *key, uint64_t seed) {
+  const hash h = hash_bytes((hash){seed, VERSION}, key->compiler, strlen(key->compiler));
+  return hash_bytes(h, key->source, key->size);
+}
+
+static hash hash_words(const berth__spirv *spirv) {
+  return hash_bytes((hash){3, VERSION}, spirv->words, spirv->n_words * sizeof *spirv->words);
+}
+
+static bool is_equal(hash a, hash b) { return a.a == b.a && a.b == b.b; }
+
+/* ---- The folder ---- */
+
+static char *join(berth_context *ctx, const char *folder, const char *name) {
+  const size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = berth__alloc(ctx, size);
+  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
+  return path;
+}
+
+void berth__spirv_cache_open(berth__spirv_cache *cache, berth_context *ctx) {
+  *cache = (berth__spirv_cache){.ctx = ctx};
+  const char *own = getenv("BERTH_CACHE_DIR"), *shared = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (own != NULL) {
+    if (own[0] != '\0') cache->folder = berth__strdup(ctx, own);
+  } else if (shared != NULL && shared[0] == '/') {
+    cache->folder = join(ctx, shared, "berth");
+  } else if (home != NULL && home[0] == '/') {
+    cache->folder = join(ctx, home, ".cache/berth");
+  }
+}
+
+void berth__spirv_cache_close(berth__spirv_cache *cache) {
+  berth__free(cache->ctx, cache->folder);
+  cache->folder = NULL;
+}
+
+/* With the folders around it. */
+static void make_folder(berth_context *ctx, const char *folder) {
+  char *path = berth__strdup(ctx, folder);
+  if (path == NULL) return;
+  for (char *c = path + 1; *c != '\0'; c++) {
+    if (*c != '/') continue;
+    *c = '\0';
+    mkdir(path, 0700); /* those that are there stay; where it fails, so does what follows */
+    *c = '/';
+  }
+  mkdir(path, 0700);
+  berth__free(ctx, path);
+}
+
+static char *path_of(const berth__spirv_cache *cache, const berth__spirv_key *key) {
+  char name[NAME_TEXT];
+  const hash h = hash_key(key, 1);
+  snprintf(name, sizeof name, "%016llx%016llx.spv", (unsigned long long)h.a, (unsigned long long)h.b);
+  return join(cache->ctx, cache->folder, name);
+}
+
+/* ---- Reading ---- */
+
+static bool read_all(int file, void *data, size_t size) {
+  uint8_t *bytes = data;
+  while (size != 0) {
+    const ssize_t n = read(file, bytes, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+static bool is_head_good(const file_head *head, const berth__spirv_key *key, uint64_t file_size) {
+  return head->magic == MAGIC && head->version == VERSION && head->source_size == key->size &&
+         is_equal(head->source, hash_key(key, 2)) && head->n_words >= LEAST_WORDS && head->n_words <= MOST_WORDS &&
+         file_size == sizeof *head + head->n_words * sizeof(uint32_t);
+}
+
+static bool read_file(const berth__spirv_cache *cache, int file, const berth__spirv_key *key, berth__spirv *out) {
+  struct stat about;
+  file_head head;
+  /* Code from somebody else's file is nobody's but theirs. */
+  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != geteuid()) return false;
+  if (!read_all(file, &head, sizeof head) || !is_head_good(&head, key, (uint64_t)about.st_size)) return false;
+  berth__spirv spirv = {.n_words = (size_t)head.n_words};
+  spirv.words = berth__alloc_array(cache->ctx, spirv.n_words, sizeof *spirv.words);
+  if (spirv.words == NULL) return false;
+  if (!read_all(file, spirv.words, spirv.n_words * sizeof *spirv.words) || !is_equal(hash_words(&spirv), head.words) ||
+      spirv.words[0] != SPIRV_MAGIC) {
+    berth__free(cache->ctx, spirv.words);
+    return false;
+  }
+  *out = spirv;
+  return true;
+}
+
+bool berth__spirv_cache_read(const berth__spirv_cache *cache, const berth__spirv_key *key, berth__spirv *out) {
+  if (cache->folder == NULL) return false;
+  char *path = path_of(cache, key);
+  if (path == NULL) return false;
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not hold us */
+  berth__free(cache->ctx, path);
+  if (file < 0) return false;
+  const bool is_there = read_file(cache, file, key, out);
+  close(file);
+  return is_there;
+}
+
+/* ---- Writing: under another name first, so that nobody sees half a file ---- */
+
+static bool write_all(int file, const void *data, size_t size) {
+  const uint8_t *bytes = data;
+  while (size != 0) {
+    const ssize_t n = write(file, bytes, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+static bool write_file(int file, const berth__spirv_key *key, const berth__spirv *spirv) {
+  const file_head head = {.magic = MAGIC,
+                          .version = VERSION,
+                          .source_size = key->size,
+                          .source = hash_key(key, 2),
+                          .n_words = spirv->n_words,
+                          .words = hash_words(spirv)};
+  return write_all(file, &head, sizeof head) && write_all(file, spirv->words, spirv->n_words * sizeof *spirv->words);
+}
+
+static void write_and_rename(char *unfinished, const char *path, const berth__spirv_key *key,
+                             const berth__spirv *spirv) {
+  const int file = mkstemp(unfinished); /* 0600 */
+  if (file < 0) return;
+  const bool is_whole = write_file(file, key, spirv);
+  const bool is_closed = close(file) == 0;
+  if (!is_whole || !is_closed || rename(unfinished, path) != 0) unlink(unfinished);
+}
+
+void berth__spirv_cache_write(const berth__spirv_cache *cache, const berth__spirv_key *key, const berth__spirv *spirv) {
+  if (cache->folder == NULL || spirv->n_words > MOST_WORDS) return;
+  make_folder(cache->ctx, cache->folder);
+  char *path = path_of(cache, key), *unfinished = join(cache->ctx, cache->folder, "unfinished.XXXXXX");
+  if (path != NULL && unfinished != NULL) write_and_rename(unfinished, path, key, spirv);
+  berth__free(cache->ctx, path);
+  berth__free(cache->ctx, unfinished);
+}

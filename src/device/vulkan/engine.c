@@ -1,0 +1,164 @@
+/* Opening and closing a device. */
+#include <stdlib.h>
+
+#include "device/vulkan/vulkan.h"
+
+#define SECOND ((uint64_t)1000 * 1000 * 1000)
+
+/* ---- Options: read once, when the device is opened ---- */
+
+static berth_status fail_option(const char *name, const char *value, const char *takes, berth_error *err) {
+  return berth__fail(err, BERTH_INVALID, "%s is '%s' in the environment; it takes %s", name, value, takes);
+}
+
+static berth_status read_way(berth__vulkan_way *way, berth_error *err) {
+  const char *value = getenv("BERTH_VULKAN_MEMORY");
+  *way = BERTH__VULKAN_AUTO;
+  if (value == NULL || value[0] == '\0') return BERTH_OK;
+  if (strcmp(value, "mapped") == 0)
+    *way = BERTH__VULKAN_MAPPED;
+  else if (strcmp(value, "staged") == 0)
+    *way = BERTH__VULKAN_STAGED;
+  else
+    return fail_option("BERTH_VULKAN_MEMORY", value, "mapped or staged", err);
+  return BERTH_OK;
+}
+
+static berth_status read_number(const char *name, const char *takes, double most, double *out, berth_error *err) {
+  const char *value = getenv(name);
+  char *end;
+  if (value == NULL || value[0] == '\0') return BERTH_OK;
+  const double number = strtod(value, &end);
+  if (*end != '\0' || !(number > 0 && number <= most)) return fail_option(name, value, takes, err);
+  *out = number;
+  return BERTH_OK;
+}
+
+static berth_status read_options(berth__engine *engine, berth_error *err) {
+  /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
+  double seconds = engine->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 600 : 60;
+  double binding = (double)engine->max_binding;
+  BERTH__TRY(read_way(&engine->way, err));
+  BERTH__TRY(read_number("BERTH_VULKAN_TIMEOUT", "seconds", 1e6, &seconds, err));
+  BERTH__TRY(read_number("BERTH_VULKAN_MAX_BINDING", "bytes", 1e18, &binding, err));
+  engine->timeout = (uint64_t)(seconds * (double)SECOND);
+  if (binding < (double)engine->max_binding) engine->max_binding = (uint64_t)binding;
+  return BERTH_OK;
+}
+
+/* ---- The device ---- */
+
+#define GROUP_SIZE 256u /* threads: more of them seldom help, and every driver that is used today takes as many */
+
+static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static void read_properties(berth__engine *engine) {
+  const berth__vulkan_instance *instance = &engine->instance;
+  VkPhysicalDeviceMaintenance4Properties buffers = {.sType =
+                                                        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  VkPhysicalDeviceMaintenance3Properties allocations = {.sType =
+                                                            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceSubgroupProperties subgroups = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
+                                                  .pNext = &allocations};
+  VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroups};
+  instance->vk.GetPhysicalDeviceProperties(engine->physical, &engine->properties);
+  if (engine->properties.apiVersion >= VK_API_VERSION_1_3) allocations.pNext = &buffers;
+  instance->vk.GetPhysicalDeviceProperties2(engine->physical, &all);
+  instance->vk.GetPhysicalDeviceMemoryProperties(engine->physical, &engine->memory);
+  const VkPhysicalDeviceLimits *limits = &engine->properties.limits;
+  engine->max_buffer = buffers.maxBufferSize != 0 ? buffers.maxBufferSize : UINT64_MAX;
+  engine->max_allocation = allocations.maxMemoryAllocationSize;
+  engine->max_binding = limits->maxStorageBufferRange;
+  engine->loops = (berth__loop_limits){.group_size = lesser(GROUP_SIZE, lesser(limits->maxComputeWorkGroupInvocations,
+                                                                               limits->maxComputeWorkGroupSize[0])),
+                                       .lanes = subgroups.subgroupSize,
+                                       .shared_bytes = limits->maxComputeSharedMemorySize,
+                                       .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
+}
+
+static void load_calls(berth__engine *engine) {
+  PFN_vkGetDeviceProcAddr load = engine->instance.vk.GetDeviceProcAddr;
+#define BERTH__VK_INSTANCE(name)
+#define BERTH__VK_OPTIONAL(name)
+#define BERTH__VK_DEVICE(name) engine->vk.name = (PFN_vk##name)load(engine->device, "vk" #name);
+#include "device/vulkan/calls.def"
+#undef BERTH__VK_INSTANCE
+#undef BERTH__VK_OPTIONAL
+#undef BERTH__VK_DEVICE
+}
+
+static berth_status make_device(berth__engine *engine, berth_error *err) {
+  const float priority = 1;
+  berth__vulkan_queue_family(&engine->instance, engine->physical, &engine->queue_family, &engine->timestamp_bits);
+  const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                         .queueFamilyIndex = engine->queue_family,
+                                         .queueCount = 1,
+                                         .pQueuePriorities = &priority};
+  const VkDeviceCreateInfo info = {
+      .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue};
+  const VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  BERTH__TRY(berth__vulkan_check(
+      engine, engine->instance.vk.CreateDevice(engine->physical, &info, &engine->host.callbacks, &engine->device),
+      "opening it", err));
+  load_calls(engine);
+  engine->vk.GetDeviceQueue(engine->device, engine->queue_family, 0, &engine->queue);
+  return berth__vulkan_check(engine, BERTH__VK_CREATE(engine, PipelineCache, &cache, &engine->pipelines), "opening it",
+                             err);
+}
+
+static berth_status open(berth__engine *engine, const char *which, berth_error *err) {
+  uint32_t index;
+  const berth__vulkan_lack lack =
+      berth__vulkan_instance_create(engine->ctx, &engine->host.callbacks, &engine->instance);
+  if (lack == BERTH__VULKAN_NO_MEMORY) return berth__fail_nomem(err, "the device 'vulkan'");
+  if (lack != BERTH__VULKAN_LACKS_NOTHING)
+    return berth__fail(err, BERTH_UNSUPPORTED, "the device 'vulkan' cannot be used here: %s",
+                       berth__vulkan_reason(lack));
+  if (!berth__vulkan_choose(&engine->instance, which, &index))
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "there is no device 'vulkan:%s'; give the number of one (there are %u) or a part of its name",
+                       which, engine->instance.n_devices);
+  engine->physical = engine->instance.devices[index];
+  read_properties(engine);
+  BERTH__TRY(read_options(engine, err));
+  return make_device(engine, err);
+}
+
+berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                                berth_error *err) {
+  *out = NULL;
+  (void)n_threads;
+  berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
+  if (engine == NULL) return berth__fail_nomem(err, "the device 'vulkan'");
+  engine->ctx = ctx;
+  berth__vulkan_host_start(&engine->host, ctx);
+  berth_status status = open(engine, which, err);
+  if (status != BERTH_OK) {
+    berth__vulkan_close(engine);
+    return status;
+  }
+  *out = engine;
+  return BERTH_OK;
+}
+
+void berth__vulkan_close(berth__engine *engine) {
+  if (engine == NULL) return;
+  const berth__vulkan_counts *counts = &engine->counts;
+  if (engine->device != VK_NULL_HANDLE) {
+    if (!berth__vulkan_may_free(engine)) return; /* all that the driver works with stays */
+    berth__vulkan_ring_destroy(engine);
+    BERTH__VK_DESTROY(engine, PipelineCache, engine->pipelines);
+    engine->vk.DestroyDevice(engine->device, &engine->host.callbacks);
+    berth__log(
+        engine->ctx, 0,
+        "vulkan: %s closed: %llu submissions, %llu recordings, %llu pipelines; at most %llu bytes of its memory; "
+        "left behind: %llu objects, %llu bytes",
+        engine->properties.deviceName, (unsigned long long)counts->submissions, (unsigned long long)counts->recordings,
+        (unsigned long long)counts->pipelines, (unsigned long long)counts->peak_memory,
+        (unsigned long long)counts->handles, (unsigned long long)counts->memory);
+  }
+  berth__spirv_compiler_destroy(engine->compiler);
+  berth__vulkan_instance_destroy(&engine->instance);
+  berth__vulkan_host_end(&engine->host);
+  berth__free(engine->ctx, engine);
+}

@@ -1,0 +1,122 @@
+#include "device/vulkan/host.h"
+
+#include "base/math.h"
+
+/* A block that nobody holds. */
+struct berth__vulkan_spare {
+  struct berth__vulkan_spare *next;
+};
+
+#define TOO_LARGE BERTH__VULKAN_HOST_ORDERS /* too large to be kept */
+
+/* Lies before what the driver sees. */
+typedef struct header {
+  void *start; /* of the block */
+  size_t size; /* as asked for */
+  uint32_t order;
+} header;
+
+static uint32_t order_of(uint64_t size) {
+  uint32_t order = 0;
+  while (order < TOO_LARGE && ((uint64_t)64 << order) < size) order++;
+  return order;
+}
+
+static void keep(berth__vulkan_host *host, struct berth__vulkan_spare *block, uint32_t order) {
+  pthread_mutex_lock(&host->lock);
+  block->next = host->spare[order];
+  host->spare[order] = block;
+  pthread_mutex_unlock(&host->lock);
+}
+
+/* Some more than are needed now, of those that a submission takes: a driver may come to free the last one's late. */
+#define AHEAD 3u
+#define AHEAD_ORDERS 7u /* up to 4 KiB */
+
+static void take_ahead(berth__vulkan_host *host, uint32_t order) {
+  for (uint32_t i = 0; i < AHEAD && order < AHEAD_ORDERS; i++) {
+    struct berth__vulkan_spare *block = berth__alloc(host->ctx, (size_t)64 << order);
+    if (block != NULL) keep(host, block, order);
+  }
+}
+
+static void *take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
+  if (order == TOO_LARGE) return size <= SIZE_MAX ? berth__alloc(host->ctx, (size_t)size) : NULL;
+  pthread_mutex_lock(&host->lock);
+  struct berth__vulkan_spare *block = host->spare[order];
+  if (block != NULL) host->spare[order] = block->next;
+  pthread_mutex_unlock(&host->lock);
+  if (block != NULL) return block;
+  take_ahead(host, order);
+  return berth__alloc(host->ctx, (size_t)64 << order);
+}
+
+static void count(berth__vulkan_host *host, uint64_t by) {
+  pthread_mutex_lock(&host->lock);
+  host->n_live += by;
+  pthread_mutex_unlock(&host->lock);
+}
+
+static void *VKAPI_CALL allocate(void *user, size_t size, size_t align, VkSystemAllocationScope scope) {
+  berth__vulkan_host *host = user;
+  uint64_t total;
+  (void)scope;
+  if (align < sizeof(void *)) align = sizeof(void *);
+  if (!berth__add_u64(size, sizeof(header) + align, &total))
+    return NULL; /* 0 bytes are a block too: lavapipe wants some */
+  const uint32_t order = order_of(total);
+  unsigned char *start = take(host, total, order);
+  if (start == NULL) return NULL;
+  const uintptr_t first = (uintptr_t)start + sizeof(header);
+  unsigned char *data = start + (((first + align - 1) & ~(uintptr_t)(align - 1)) - (uintptr_t)start);
+  const header h = {.start = start, .size = size, .order = order};
+  memcpy(data - sizeof h, &h, sizeof h);
+  count(host, 1);
+  return data;
+}
+
+static void VKAPI_CALL release(void *user, void *data) {
+  berth__vulkan_host *host = user;
+  header h;
+  if (data == NULL) return;
+  memcpy(&h, (unsigned char *)data - sizeof h, sizeof h);
+  count(host, UINT64_MAX);
+  if (h.order == TOO_LARGE) {
+    berth__free(host->ctx, h.start);
+    return;
+  }
+  keep(host, h.start, h.order);
+}
+
+static void *VKAPI_CALL reallocate(void *user, void *data, size_t size, size_t align, VkSystemAllocationScope scope) {
+  header h;
+  if (data == NULL) return allocate(user, size, align, scope);
+  if (size == 0) {
+    release(user, data);
+    return NULL;
+  }
+  memcpy(&h, (unsigned char *)data - sizeof h, sizeof h);
+  void *moved = allocate(user, size, align, scope);
+  if (moved == NULL) return NULL;
+  memcpy(moved, data, h.size < size ? h.size : size);
+  release(user, data);
+  return moved;
+}
+
+void berth__vulkan_host_start(berth__vulkan_host *host, berth_context *ctx) {
+  *host = (berth__vulkan_host){.ctx = ctx};
+  pthread_mutex_init(&host->lock, NULL);
+  host->callbacks = (VkAllocationCallbacks){
+      .pUserData = host, .pfnAllocation = allocate, .pfnReallocation = reallocate, .pfnFree = release};
+}
+
+void berth__vulkan_host_end(berth__vulkan_host *host) {
+  for (uint32_t i = 0; i < BERTH__VULKAN_HOST_ORDERS; i++) {
+    while (host->spare[i] != NULL) {
+      struct berth__vulkan_spare *block = host->spare[i];
+      host->spare[i] = block->next;
+      berth__free(host->ctx, block);
+    }
+  }
+  pthread_mutex_destroy(&host->lock);
+}

@@ -1,0 +1,25 @@
+/* The host memory of a driver: it comes from the context, so that it is counted like the library's own. Small blocks
+ * are kept when they are freed and given out again: drivers take and free some for every submission, and a run must not
+ * reach the context's allocator. */
+#ifndef BERTH_DEVICE_VULKAN_HOST_H
+#define BERTH_DEVICE_VULKAN_HOST_H
+
+#include <pthread.h>
+#include <vulkan/vulkan_core.h>
+
+#include "base/context.h"
+
+#define BERTH__VULKAN_HOST_ORDERS 11u /* 64 bytes, 128, ..., 64 KiB */
+
+typedef struct berth__vulkan_host {
+  berth_context *ctx;
+  VkAllocationCallbacks callbacks;
+  pthread_mutex_t lock; /* drivers free on threads of their own too */
+  struct berth__vulkan_spare *spare[BERTH__VULKAN_HOST_ORDERS];
+  uint64_t n_live; /* blocks that a driver holds */
+} berth__vulkan_host;
+
+void berth__vulkan_host_start(berth__vulkan_host *host, berth_context *ctx); /* stays where it is from here on */
+void berth__vulkan_host_end(berth__vulkan_host *host);                       /* when the driver has freed all */
+
+#endif

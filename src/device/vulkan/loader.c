@@ -1,0 +1,19 @@
+/* volk, compiled in: it opens the Vulkan loader at run time, so that nothing links to it. Its hundreds of global names
+ * stay inside this file (cmake/Vulkan.cmake). */
+#define VOLK_IMPLEMENTATION
+#include "device/vulkan/loader.h"
+
+#include <pthread.h>
+#include <volk.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static PFN_vkGetInstanceProcAddr found; /* NULL: there is no loader */
+
+static void load(void) {
+  if (volkInitialize() == VK_SUCCESS) found = vkGetInstanceProcAddr;
+}
+
+PFN_vkGetInstanceProcAddr berth__vulkan_loader(void) {
+  pthread_once(&once, load);
+  return found;
+}

@@ -1,0 +1,90 @@
+#include "device/vulkan/spirv.h"
+
+#include "device/vulkan/cache.h"
+#include "device/vulkan/shaderc.h"
+
+struct berth__spirv_compiler {
+  berth_context *ctx;
+  berth__shaderc_library library;
+  shaderc_compiler_t compiler;
+  shaderc_compile_options_t options;
+  berth__spirv_cache cache;
+};
+
+/* With the first kernel that the cache does not have: it takes longer than many kernels do. */
+static berth_status start(berth__spirv_compiler *c, berth_error *err) {
+  const berth__shaderc *call = &c->library.call;
+  if (c->compiler == NULL) c->compiler = call->compiler_initialize();
+  if (c->options == NULL) c->options = call->compile_options_initialize();
+  if (c->compiler == NULL || c->options == NULL) return berth__fail_nomem(err, "shaderc");
+  call->compile_options_set_optimization_level(c->options, shaderc_optimization_level_performance);
+  call->compile_options_set_target_env(c->options, shaderc_target_env_vulkan, shaderc_env_version_vulkan_1_1);
+  return BERTH_OK;
+}
+
+berth_status berth__spirv_compiler_create(berth_context *ctx, berth__spirv_compiler **out, berth_error *err) {
+  *out = NULL;
+  berth__spirv_compiler *c = berth__alloc_zero(ctx, sizeof *c);
+  if (c == NULL) return berth__fail_nomem(err, "the compiler of kernels");
+  c->ctx = ctx;
+  const berth_status status = berth__shaderc_open(&c->library, err);
+  if (status != BERTH_OK) {
+    berth__free(ctx, c);
+    return status;
+  }
+  berth__spirv_cache_open(&c->cache, ctx);
+  *out = c;
+  return BERTH_OK;
+}
+
+void berth__spirv_compiler_destroy(berth__spirv_compiler *compiler) {
+  if (compiler == NULL) return;
+  if (compiler->options != NULL) compiler->library.call.compile_options_release(compiler->options);
+  if (compiler->compiler != NULL) compiler->library.call.compiler_release(compiler->compiler);
+  berth__shaderc_close(&compiler->library);
+  berth__spirv_cache_close(&compiler->cache);
+  berth__free(compiler->ctx, compiler);
+}
+
+/* ---- Compiling ---- */
+
+static berth_status fail_compile(const berth__shaderc *call, shaderc_compilation_result_t result, const char *name,
+                                 berth_error *err) {
+  const char *message = call->result_get_error_message(result);
+  const int line = message != NULL ? (int)strcspn(message, "\n") : 0;
+  return berth__fail(err, BERTH_INTERNAL, "the source of kernel '%s' does not compile: %.*s", name, line,
+                     line != 0 ? message : "");
+}
+
+static berth_status take(const berth__shaderc *call, berth_context *ctx, shaderc_compilation_result_t result,
+                         berth__spirv *out, berth_error *err) {
+  const size_t n_words = call->result_get_length(result) / sizeof *out->words;
+  out->words = berth__alloc_array(ctx, n_words, sizeof *out->words);
+  if (out->words == NULL) return berth__fail_nomem(err, "a compiled kernel");
+  out->n_words = n_words;
+  memcpy(out->words, call->result_get_bytes(result), n_words * sizeof *out->words);
+  return BERTH_OK;
+}
+
+static berth_status compile(const berth__spirv_compiler *c, const char *name, const berth__spirv_key *key,
+                            berth__spirv *out, berth_error *err) {
+  const berth__shaderc *call = &c->library.call;
+  shaderc_compilation_result_t result =
+      call->compile_into_spv(c->compiler, key->source, key->size, shaderc_compute_shader, "kernel", "main", c->options);
+  if (result == NULL) return berth__fail_nomem(err, "compiling a kernel");
+  const bool is_good = call->result_get_compilation_status(result) == shaderc_compilation_status_success;
+  const berth_status status = is_good ? take(call, c->ctx, result, out, err) : fail_compile(call, result, name, err);
+  call->result_release(result);
+  return status;
+}
+
+berth_status berth__spirv_compile(berth__spirv_compiler *compiler, const char *name, const char *source, size_t size,
+                                  berth__spirv *out, berth_error *err) {
+  const berth__spirv_key key = {.compiler = compiler->library.version, .source = source, .size = size};
+  *out = (berth__spirv){0};
+  if (berth__spirv_cache_read(&compiler->cache, &key, out)) return BERTH_OK;
+  BERTH__TRY(start(compiler, err));
+  BERTH__TRY(compile(compiler, name, &key, out, err));
+  berth__spirv_cache_write(&compiler->cache, &key, out);
+  return BERTH_OK;
+}

@@ -1,0 +1,87 @@
+/* Vulkan as a device. */
+#include "device/vulkan/vulkan.h"
+
+#include <stdio.h>
+
+#include "device/gpu/recipe.h"
+
+/* Each physical device is listed; the first is the one that "vulkan" stands for. */
+static uint32_t count(const berth_context *ctx) {
+  berth__vulkan_instance instance;
+  if (berth__vulkan_instance_create(ctx, NULL, &instance) != BERTH__VULKAN_LACKS_NOTHING) return 1;
+  const uint32_t n = instance.n_devices;
+  berth__vulkan_instance_destroy(&instance);
+  return n;
+}
+
+static const char *const names[BERTH__VULKAN_MAX_DEVICES] = {
+    "vulkan:0", "vulkan:1", "vulkan:2",  "vulkan:3",  "vulkan:4",  "vulkan:5",  "vulkan:6",  "vulkan:7",
+    "vulkan:8", "vulkan:9", "vulkan:10", "vulkan:11", "vulkan:12", "vulkan:13", "vulkan:14", "vulkan:15"};
+
+/* The best comes first, the others behind it in their order. */
+static uint32_t listed_at(const berth__vulkan_instance *instance, uint32_t index) {
+  const uint32_t best = berth__vulkan_best(instance);
+  if (index == 0) return best;
+  return index <= best ? index - 1 : index;
+}
+
+static void describe_physical(const berth__vulkan_instance *instance, uint32_t index, berth_device_info *out) {
+  VkPhysicalDeviceProperties properties;
+  VkPhysicalDeviceMemoryProperties memory;
+  instance->vk.GetPhysicalDeviceProperties(instance->devices[index], &properties);
+  instance->vk.GetPhysicalDeviceMemoryProperties(instance->devices[index], &memory);
+  snprintf(out->description, sizeof out->description, "%.90s, Vulkan %u.%u.%u", properties.deviceName,
+           VK_API_VERSION_MAJOR(properties.apiVersion), VK_API_VERSION_MINOR(properties.apiVersion),
+           VK_API_VERSION_PATCH(properties.apiVersion));
+  for (uint32_t i = 0; i < memory.memoryHeapCount; i++) {
+    const VkMemoryHeap *heap = &memory.memoryHeaps[i];
+    if ((heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && heap->size > out->memory) out->memory = heap->size;
+  }
+}
+
+static bool has_compiler(const berth_context *ctx) {
+  berth__spirv_compiler *compiler;
+  berth_error err;
+  const bool found = berth__spirv_compiler_create((berth_context *)(uintptr_t)ctx, &compiler, &err) == BERTH_OK;
+  if (found) berth__spirv_compiler_destroy(compiler);
+  return found;
+}
+
+static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
+  berth__vulkan_instance instance;
+  berth__vulkan_lack lack = berth__vulkan_instance_create(ctx, NULL, &instance);
+  out->name = berth__vulkan_device.name;
+  snprintf(out->description, sizeof out->description, "Vulkan");
+  if (lack == BERTH__VULKAN_LACKS_NOTHING) {
+    const uint32_t at = listed_at(&instance, index < instance.n_devices ? index : 0);
+    describe_physical(&instance, at, out);
+    if (index != 0) out->name = names[at];
+    if (!has_compiler(ctx)) lack = BERTH__VULKAN_NO_SHADERC;
+    berth__vulkan_instance_destroy(&instance);
+  }
+  out->available = lack == BERTH__VULKAN_LACKS_NOTHING;
+  out->reason = berth__vulkan_reason(lack);
+}
+
+static berth__limits limits(void) { return berth__gpu_limits("vulkan"); }
+
+const berth__device berth__vulkan_device = {
+    .name = "vulkan",
+    .count = count,
+    .describe = describe,
+    .limits = limits,
+    .open = berth__vulkan_open,
+    .close = berth__vulkan_close,
+    .block_create = berth__vulkan_block_create,
+    .block_destroy = berth__vulkan_block_destroy,
+    .write = berth__vulkan_write,
+    .read = berth__vulkan_read,
+    .copy = berth__vulkan_copy,
+    .fill = berth__vulkan_fill,
+    .host = berth__vulkan_block_host,
+    .program_create = berth__vulkan_program_create,
+    .program_destroy = berth__vulkan_program_destroy,
+    .program_bind = berth__vulkan_program_bind,
+    .prepare = berth__vulkan_prepare,
+    .run = berth__vulkan_run,
+};

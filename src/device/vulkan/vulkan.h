@@ -1,0 +1,184 @@
+/* Vulkan: the arena is one storage buffer, a program one command buffer that is recorded once. */
+#ifndef BERTH_DEVICE_VULKAN_VULKAN_H
+#define BERTH_DEVICE_VULKAN_VULKAN_H
+
+#include "device/device.h"
+#include "device/vulkan/host.h"
+#include "device/vulkan/instance.h"
+#include "device/vulkan/spirv.h"
+#include "loop/lower.h"
+
+/* How the host reaches a block. */
+typedef enum berth__vulkan_way {
+  BERTH__VULKAN_AUTO,
+  BERTH__VULKAN_MAPPED, /* it sees the bytes: reading and writing are plain copies */
+  BERTH__VULKAN_STAGED  /* they are the device's alone: everything goes through a buffer that both see */
+} berth__vulkan_way;
+
+/* The staging ring: lanes that are filled in turn while those before are on their way. Writes gather in the open lane,
+ * which is submitted when it is full or when anything else is. */
+#define BERTH__VULKAN_LANES 4u
+#define BERTH__VULKAN_LANE_SIZE ((uint64_t)1 << 20)
+
+typedef struct berth__vulkan_lane {
+  VkCommandBuffer commands;
+  VkFence fence;
+  unsigned char *data; /* what the host sees of it */
+  uint64_t offset;     /* in the ring's buffer */
+  bool is_busy;
+} berth__vulkan_lane;
+
+typedef struct berth__vulkan_ring {
+  VkBuffer buffer; /* NULL: not needed so far */
+  VkDeviceMemory memory;
+  uint64_t allocated; /* bytes of it */
+  VkCommandPool pool;
+  berth__vulkan_lane lanes[BERTH__VULKAN_LANES];
+  uint32_t next;
+  berth__vulkan_lane *open;          /* NULL: none */
+  uint64_t used;                     /* bytes of it */
+  const struct berth__block *target; /* whose bytes [low, high) it writes, since its last barrier */
+  uint64_t low, high;
+} berth__vulkan_ring;
+
+typedef struct berth__vulkan_counts {
+  uint64_t handles;     /* Vulkan objects that live */
+  uint64_t memory;      /* bytes of device memory that live */
+  uint64_t peak_memory; /* and at most did */
+  uint64_t submissions; /* so far */
+  uint64_t pipelines;   /* made so far */
+  uint64_t descriptors; /* descriptor sets written so far */
+  uint64_t recordings;  /* command buffers recorded so far */
+} berth__vulkan_counts;
+
+struct berth__engine {
+  berth_context *ctx;
+  berth__vulkan_host host;
+  berth__vulkan_instance instance;
+  VkPhysicalDevice physical;
+  VkPhysicalDeviceProperties properties;
+  VkPhysicalDeviceMemoryProperties memory;
+  uint64_t max_buffer, max_allocation, max_binding; /* bytes */
+  uint32_t queue_family, timestamp_bits;
+  berth__loop_limits loops;
+  berth__vulkan_way way;
+  uint64_t timeout; /* for one wait, in nanoseconds */
+
+  VkDevice device;
+  VkQueue queue;
+  struct {
+#define BERTH__VK_INSTANCE(name)
+#define BERTH__VK_OPTIONAL(name)
+#define BERTH__VK_DEVICE(name) PFN_vk##name name;
+#include "device/vulkan/calls.def"
+#undef BERTH__VK_INSTANCE
+#undef BERTH__VK_OPTIONAL
+#undef BERTH__VK_DEVICE
+  } vk;
+  VkPipelineCache pipelines;
+  berth__spirv_compiler *compiler; /* NULL: no program was made so far */
+  berth__vulkan_ring ring;
+  berth__vulkan_counts counts;
+  uint64_t n_blocks; /* made so far: their numbers */
+
+  bool is_lost;      /* nothing works any more; `why` says since when */
+  VkFence hung;      /* what was not seen to end and may still run; NULL: nothing */
+  bool is_abandoned; /* it did not end afterwards either: what it uses is never freed */
+  char why[200];
+};
+
+struct berth__block {
+  berth__engine *engine;
+  uint64_t number; /* no two blocks of an engine have the same */
+  VkBuffer buffer;
+  VkDeviceMemory memory;
+  uint64_t size;       /* as asked for */
+  uint64_t base;       /* where they begin in the buffer */
+  uint64_t allocated;  /* bytes of device memory */
+  unsigned char *data; /* the first of them, where the host sees it; otherwise NULL */
+  bool is_mapped;      /* it does */
+  bool is_cached;      /* and reading there is fast */
+};
+
+/* ---- engine.c ---- */
+
+berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                                berth_error *err);
+void berth__vulkan_close(berth__engine *engine);
+
+/* ---- status.c: what a driver says, and the end of a device ---- */
+
+/* `doing`: "copying to the device". A device that is lost stays so. */
+berth_status berth__vulkan_check(berth__engine *engine, VkResult result, const char *doing, berth_error *err);
+berth_status berth__vulkan_alive(const berth__engine *engine, berth_error *err);
+berth_status berth__vulkan_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence, const char *doing,
+                                  berth_error *err);
+berth_status berth__vulkan_wait(berth__engine *engine, VkFence fence, const char *doing, berth_error *err);
+/* Whether objects may be destroyed: waits until nothing uses them, and is false where that does not end. */
+bool berth__vulkan_may_free(berth__engine *engine);
+
+/* Objects are made and destroyed through these, so that they are counted. */
+static inline VkResult berth__vulkan_counted(berth__engine *engine, VkResult result) {
+  if (result == VK_SUCCESS) engine->counts.handles++;
+  return result;
+}
+#define BERTH__VK_CREATE(engine, kind, info, out) \
+  berth__vulkan_counted((engine), (engine)->vk.Create##kind((engine)->device, (info), &(engine)->host.callbacks, (out)))
+#define BERTH__VK_DESTROY(engine, kind, handle)                                          \
+  do {                                                                                   \
+    if ((handle) != VK_NULL_HANDLE) {                                                    \
+      (engine)->vk.Destroy##kind((engine)->device, (handle), &(engine)->host.callbacks); \
+      (engine)->counts.handles--;                                                        \
+      (handle) = VK_NULL_HANDLE;                                                         \
+    }                                                                                    \
+  } while (0)
+
+/* ---- memory.c: buffers and what is under them ---- */
+
+/* A type that has all of `needed`, in a heap of at least `size` bytes, with the most of `wanted`. False: there is none.
+ */
+bool berth__vulkan_memory_type(const berth__engine *engine, uint32_t allowed, VkMemoryPropertyFlags needed,
+                               VkMemoryPropertyFlags wanted, uint64_t size, uint32_t *out);
+berth_status berth__vulkan_allocate(berth__engine *engine, uint64_t size, uint32_t type, VkDeviceMemory *out,
+                                    berth_error *err);
+void berth__vulkan_free(berth__engine *engine, VkDeviceMemory *memory, uint64_t size);
+berth_status berth__vulkan_make_buffer(berth__engine *engine, uint64_t size, VkBufferUsageFlags usage, VkBuffer *out,
+                                       berth_error *err);
+
+/* ---- ring.c: the staging ring ---- */
+
+berth_status berth__vulkan_ring_need(berth__engine *engine, berth_error *err); /* makes it the first time */
+void berth__vulkan_ring_destroy(berth__engine *engine);
+/* The next lane, free and recording; what it records comes behind all that was submitted. */
+berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err);
+berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err); /* one with room, for writes */
+berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err);
+berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
+berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
+/* All that was done so far before all that comes. */
+void berth__vulkan_barrier(const berth__engine *engine, VkCommandBuffer commands);
+
+/* ---- block.c, transfer.c ---- */
+
+berth_status berth__vulkan_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host,
+                                        berth__block **out, berth_error *err);
+void berth__vulkan_block_destroy(berth__block *block);
+void *berth__vulkan_block_host(berth__block *block);
+berth_status berth__vulkan_write(berth__block *block, uint64_t offset, const void *src, uint64_t size,
+                                 berth_error *err);
+berth_status berth__vulkan_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
+berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
+                                uint64_t size, berth_error *err);
+berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
+
+/* ---- program.c ---- */
+
+berth_status berth__vulkan_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
+                                          berth__program **out, berth_error *err);
+void berth__vulkan_program_destroy(berth__program *program);
+berth_status berth__vulkan_program_bind(berth__program *program, berth__block *block, const void *const *outside,
+                                        berth_error *err);
+berth_status berth__vulkan_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__vulkan_run(berth__program *program, const berth__observer *observer, berth_error *err);
+
+#endif

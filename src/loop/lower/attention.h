@@ -1,0 +1,43 @@
+/* attention (ops/attention.h) in the loop language: what its two forms have in common. */
+#ifndef BERTH_LOOP_LOWER_ATTENTION_H
+#define BERTH_LOOP_LOWER_ATTENTION_H
+
+#include "loop/lower.h"
+#include "ops/attention.h"
+
+enum { /* operands */
+  BERTH__ATTENTION_Q,
+  BERTH__ATTENTION_K,
+  BERTH__ATTENTION_V,
+  BERTH__ATTENTION_MASK,
+  BERTH__ATTENTION_BIAS
+};
+
+/* The query that a thread or a row of a tile is at. */
+typedef struct berth__attention_row {
+  berth__x batch, head, row;
+  berth__x first, last; /* keys that it may see, whatever the mask says: [first, last) */
+  berth__x mask, bias;  /* where theirs for key 0 is; BERTH__X_NONE: there is none */
+} berth__attention_row;
+berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x batch, berth__x head,
+                                             berth__x row);
+void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x row, berth__x *first,
+                               berth__x *last);
+/* Where a row of q, k, v or the result begins. */
+berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row);
+/* The score of a key from a sum of products, -infinity where it may not be seen. */
+berth__x berth__attention_score(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
+                                const berth__attention_row *row, berth__x key, berth__x sum);
+/* The larger of the two, or a NaN where there is one. */
+berth__x berth__attention_larger(berth__kernel *k, berth__x a, berth__x b);
+/* x * factor, but 0 where the factor is, whatever x is. */
+berth__x berth__attention_fade(berth__kernel *k, berth__x x, berth__x factor);
+/* exp(score - largest), 0 while nothing was seen. */
+berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x largest);
+
+/* attention_tiled.c: a workgroup has a block of queries; false where the limits have no room for it. */
+bool berth__attention_is_tiled(const berth__lowering *l, const berth__attention *a);
+berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, berth_error *err);
+void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k);
+
+#endif

@@ -1,0 +1,203 @@
+/* GLSL 4.50 for Vulkan. All memory is words: uint w[]. Names of type f32 are `precise`, so that no compiler rearranges
+ * sums or joins a product and a sum that the kernel keeps apart. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/number.h"
+#include "loop/dialect.h"
+
+static bool is_plain(float value) {
+  return isnormal(value) ||
+         (value == 0.0f && !signbit(value)); /* others have no decimal form that all compilers keep */
+}
+
+/* The number of the fewest digits that is this one as an f32. */
+static double shortest(float value) {
+  for (int digits = 1; digits < 9; digits++) {
+    char text[BERTH__DOUBLE_TEXT];
+    snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);
+    const double near = strtod(text, NULL); /* in the locale that it was written in */
+    if ((float)near == value) return near;
+  }
+  return value;
+}
+
+static void add_f32(berth__text *out, uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  if (!is_plain(value)) {
+    berth__text_printf(out, "uintBitsToFloat(0x%08xu)", bits);
+    return;
+  }
+  char text[BERTH__DOUBLE_TEXT];
+  berth__format_double(shortest(value), text);
+  berth__text_printf(out, "%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "");
+}
+
+static void literal(berth__text *out, berth__number type, uint32_t bits) {
+  int32_t value;
+  memcpy(&value, &bits, sizeof value);
+  switch (type) {
+    case BERTH__NUM_F32: add_f32(out, bits); break;
+    case BERTH__NUM_I32: berth__text_printf(out, value == INT32_MIN ? "int(0x%08xu)" : "%d", bits); break;
+    case BERTH__NUM_U32: berth__text_printf(out, "%uu", bits); break;
+    case BERTH__NUM_BOOL: berth__text_printf(out, "%s", bits != 0 ? "true" : "false"); break;
+  }
+}
+
+static void add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+  const uint32_t n = desc->windows ? kernel->n_buffers : 1;
+  for (uint32_t i = 0; i < n; i++) {
+    char number[12] = "";
+    if (desc->windows) snprintf(number, sizeof number, "%u", i);
+    berth__text_printf(out, "layout(set = 0, binding = %u, std430) buffer Words%s { uint w%s[]; };\n", i, number,
+                       number);
+  }
+  berth__text_printf(out, "layout(push_constant, std430) uniform Begins { uint at[%u]; };\n", kernel->n_buffers);
+}
+
+static const char *const types[BERTH__NUMBERS] = {
+    [BERTH__NUM_F32] = "float", [BERTH__NUM_I32] = "int", [BERTH__NUM_U32] = "uint", [BERTH__NUM_BOOL] = "bool"};
+
+static void head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+  berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n// ");
+  for (const char *c = kernel->name; *c != '\0'; c++)
+    berth__text_printf(out, "%c", isprint((unsigned char)*c) && *c != '\\' ? *c : '?');
+  berth__text_printf(out, "\nlayout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);
+  add_bindings(kernel, desc, out);
+  for (uint32_t i = 0; i < kernel->n_shared; i++)
+    berth__text_printf(out, "shared %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
+}
+
+static bool uses(const berth__kernel *kernel, berth__inst_code code) {
+  for (size_t i = 0; i < kernel->n_insts; i++)
+    if (kernel->insts[i].code == code) return true;
+  return false;
+}
+
+static void open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+  (void)desc;
+  const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
+  berth__text_printf(out, "void main() {\n");
+  if (has_rows) {
+    berth__text_printf(out, "  int group = int(gl_WorkGroupID.x + gl_WorkGroupID.y * %uu);\n", BERTH__GRID_ROW);
+    if (kernel->n_groups % BERTH__GRID_ROW != 0)
+      berth__text_printf(out, "  if (group >= %llu) return;\n", (unsigned long long)kernel->n_groups);
+  } else if (uses(kernel, BERTH__INST_group)) {
+    berth__text_printf(out, "  int group = int(gl_WorkGroupID.x);\n");
+  }
+  if (uses(kernel, BERTH__INST_thread)) berth__text_printf(out, "  int thread = int(gl_LocalInvocationID.x);\n");
+  for (uint32_t i = 0; i < kernel->n_local; i++)
+    berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
+}
+
+#define ALL(text) \
+  { text, text, text, text }
+#define NUMBERS(text) \
+  { text, text, text, NULL }
+#define F32(text) \
+  { text, NULL, NULL, NULL }
+#define BITS(text, truth) \
+  { NULL, text, text, truth }
+
+static const berth__dialect glsl = {
+    .type = {"precise float", "int", "uint", "bool"},
+    .literal = literal,
+    .head = head,
+    .open = open_main,
+    .close = "}\n",
+    .begin = "at[$n]",
+    .arena = "w",
+    .window = "w$n",
+    .value = "$t $v = #e;",
+    .unrolled = "[[unroll]] ",
+    .rule =
+        {
+            [BERTH__INST_group] = ALL("group"),
+            [BERTH__INST_thread] = ALL("thread"),
+            [BERTH__INST_add] = NUMBERS("$a + $b"),
+            [BERTH__INST_sub] = NUMBERS("$a - $b"),
+            [BERTH__INST_mul] = NUMBERS("$a * $b"),
+            [BERTH__INST_div] = NUMBERS("$a / $b"),
+            [BERTH__INST_rem] = {NULL, "$a % $b", "$a % $b", NULL},
+            [BERTH__INST_min] = NUMBERS("min(#a, #b)"),
+            [BERTH__INST_max] = NUMBERS("max(#a, #b)"),
+            [BERTH__INST_neg] = {"-$a", "-$a", "0u - $a", NULL},
+            [BERTH__INST_abs] = {"abs(#a)", "abs(#a)", "#a", NULL},
+            [BERTH__INST_fma] = F32("fma(#a, #b, #c)"),
+            [BERTH__INST_and] = BITS("$a & $b", "$a && $b"),
+            [BERTH__INST_or] = BITS("$a | $b", "$a || $b"),
+            [BERTH__INST_xor] = BITS("$a ^ $b", "$a != $b"),
+            [BERTH__INST_not] = BITS("~$a", "!$a"),
+            [BERTH__INST_shl] = BITS("$a << $b", NULL),
+            [BERTH__INST_shr] = BITS("$a >> $b", NULL),
+            [BERTH__INST_eq] = ALL("$a == $b"),
+            [BERTH__INST_ne] = ALL("$a != $b"),
+            [BERTH__INST_lt] = NUMBERS("$a < $b"),
+            [BERTH__INST_le] = NUMBERS("$a <= $b"),
+            [BERTH__INST_select] = ALL("$a ? $b : $c"),
+            [BERTH__INST_sqrt] = F32("sqrt(#a)"),
+            [BERTH__INST_exp] = F32("exp(#a)"),
+            [BERTH__INST_log] = F32("berth_log(#a)"),
+            [BERTH__INST_sin] = F32("berth_sin(#a)"),
+            [BERTH__INST_cos] = F32("berth_cos(#a)"),
+            [BERTH__INST_tanh] = F32("berth_tanh(#a)"),
+            [BERTH__INST_atan] = F32("berth_atan(#a)"),
+            [BERTH__INST_floor] = F32("floor(#a)"),
+            [BERTH__INST_ceil] = F32("ceil(#a)"),
+            [BERTH__INST_round] = F32("roundEven(#a)"),
+            [BERTH__INST_trunc] = F32("trunc(#a)"),
+            [BERTH__INST_to_half] = F32("berth_to_half(#a)"),
+            [BERTH__INST_shared_load] = ALL("s$n[#a]"),
+            [BERTH__INST_shared_store] = ALL("s$n[#a] = #b;"),
+            [BERTH__INST_local_load] = ALL("l$n[#a]"),
+            [BERTH__INST_local_store] = ALL("l$n[#a] = #b;"),
+            [BERTH__INST_variable] = ALL("$t $v = #a;"),
+            [BERTH__INST_get] = ALL("#a"),
+            [BERTH__INST_set] = ALL("#a = #b;"),
+            [BERTH__INST_loop] = ALL("for (int $v = #a; $v < $b; $v += #c) {"),
+            [BERTH__INST_if] = ALL("if (#a) {"),
+            [BERTH__INST_else] = ALL("} else {"),
+            [BERTH__INST_end] = ALL("}"),
+            [BERTH__INST_break] = ALL("break;"),
+            [BERTH__INST_barrier] = ALL("barrier();"),
+        },
+    .convert =
+        {
+            [BERTH__NUM_F32] = {"#a", "int(#a)", "uint(#a)", "$a != 0.0"},
+            [BERTH__NUM_I32] = {"float(#a)", "#a", "uint(#a)", "$a != 0"},
+            [BERTH__NUM_U32] = {"float(#a)", "int(#a)", "#a", "$a != 0u"},
+            [BERTH__NUM_BOOL] = {"float(#a)", "int(#a)", "uint(#a)", "#a"},
+        },
+    .bits =
+        {
+            [BERTH__NUM_F32] = {"#a", "floatBitsToInt(#a)", "floatBitsToUint(#a)", NULL},
+            [BERTH__NUM_I32] = {"intBitsToFloat(#a)", "#a", "uint(#a)", NULL},
+            [BERTH__NUM_U32] = {"uintBitsToFloat(#a)", "int(#a)", "#a", NULL},
+        },
+    .load = {[BERTH__STORE_F32] = "uintBitsToFloat($w[$p])",
+             [BERTH__STORE_I32] = "int($w[$p])",
+             [BERTH__STORE_U32] = "$w[$p]",
+             [BERTH__STORE_F16] = "unpackHalf2x16($w[at[$n] + ($i >> 1u)] >> (($i & 1u) << 4u)).x"},
+    .store = {[BERTH__STORE_F32] = "$w[$p] = floatBitsToUint(#b);",
+              [BERTH__STORE_I32] = "$w[$p] = uint(#b);",
+              [BERTH__STORE_U32] = "$w[$p] = #b;"},
+    .words = {.open = {"float $v(float x) {", "int $v(int a, int b) {", "uint $v(uint a, uint b) {"},
+              .f32 = "precise float",
+              .i32 = "int",
+              .u32 = "uint",
+              .to_f32 = "float",
+              .to_i32 = "int",
+              .to_u32 = "uint",
+              .f32_bits = "uintBitsToFloat",
+              .u32_bits = "floatBitsToUint",
+              .round = "roundEven",
+              .select = "mix"},
+};
+
+berth_status berth__render_glsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
+                                berth_error *err) {
+  return berth__render(kernel, &glsl, desc, out, err);
+}

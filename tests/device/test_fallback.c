@@ -1,0 +1,167 @@
+/* Nodes that a device has no kernels for: an error, or steps on the CPU between transfers. */
+#include "support.h"
+
+/* An op that no device but the CPU has kernels for: a running count of elements, times x. */
+static berth_status ramp_infer(const berth_op_infer *call, berth_error *err) {
+  (void)err;
+  call->out_type[0] = call->in_type[0];
+  call->out_shape[0] = call->in_shape[0];
+  return BERTH_OK;
+}
+
+static berth_status ramp_kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  int64_t count = 1;
+  for (uint32_t axis = 0; axis < call->in[0].rank; axis++) count *= call->in[0].dim[axis];
+  for (int64_t i = 0; i < count; i++) {
+    if (call->in[0].type == BERTH_I64)
+      ((int64_t *)call->out[0].data)[i] = ((const int64_t *)call->in[0].data)[i] * i;
+    else
+      ((float *)call->out[0].data)[i] = ((const float *)call->in[0].data)[i] * (float)i;
+  }
+  return BERTH_OK;
+}
+
+typedef struct fixture {
+  test_alloc alloc;
+  berth_context *ctx;
+  berth_graph *graph;
+  berth_session *session;
+  berth_error err;
+} fixture;
+
+static berth_status start(fixture *f, const char *text, uint32_t flags) {
+  berth_op_desc op = BERTH_OP_DESC_INIT;
+  berth_error err;
+  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  memset(f, 0, sizeof *f);
+  f->ctx = test_context_counting(&f->alloc);
+  op.name = "test.ramp";
+  op.min_in = op.max_in = 1;
+  op.infer = ramp_infer;
+  op.kernel = ramp_kernel;
+  TEST_OK(berth_op_register(f->ctx, &op, &err));
+  TEST_OK(berth_graph_parse(f->ctx, text, strlen(text), &f->graph, &err));
+  plan.flags |= flags;
+  desc.plan = &plan;
+  desc.device = "loops";
+  return berth_session_create(f->graph, &desc, &f->session, &f->err);
+}
+
+static void finish(fixture *f) {
+  berth_session_destroy(f->session);
+  berth_graph_destroy(f->graph);
+  test_context_done(f->ctx, &f->alloc);
+}
+
+static const char split[] =
+    "graph \"g\" { input %x : f32[2, 3] %t = transpose(%x) {perm = [1, 0]} %r = test.ramp(%t) %y = relu(%r) "
+    "output \"y\" = %y }";
+
+static void without_fallback_it_is_an_error(void **state) {
+  (void)state;
+  fixture f;
+  test_expect_error(start(&f, split, 0), BERTH_UNSUPPORTED, &f.err, "'r' (test.ramp)");
+  finish(&f);
+}
+
+static void with_it_the_step_runs_on_the_cpu(void **state) {
+  (void)state;
+  fixture f;
+  berth_error err;
+  const float x[6] = {1, -2, 3, 4, 5, -6}, want[6] = {0, 4, 0, 15, 12, 0};
+  float y[6];
+  TEST_OK(start(&f, split, BERTH_PLAN_FALLBACK_CPU));
+  TEST_OK(berth_session_write(f.session, "x", x, sizeof x, &err));
+  const uint64_t before = f.alloc.calls;
+  TEST_OK(berth_session_run(f.session, &err));
+  assert_int_equal(f.alloc.calls, before);
+  TEST_OK(berth_session_read(f.session, "y", y, sizeof y, &err));
+  assert_memory_equal(y, want, sizeof y);
+  finish(&f);
+}
+
+/* Elements are converted on the way down and up. */
+static void other_types_fall_back_too(void **state) {
+  (void)state;
+  fixture f;
+  berth_error err;
+  const int64_t x[3] = {7, -8, 9}, want[3] = {0, 8, -18};
+  int64_t y[3];
+  TEST_OK(start(&f, "graph \"g\" { input %x : i64[3] %n = neg(%x) %r = test.ramp(%n) output \"y\" = %r }",
+                BERTH_PLAN_FALLBACK_CPU));
+  TEST_OK(berth_session_write(f.session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(f.session, &err));
+  TEST_OK(berth_session_read(f.session, "y", y, sizeof y, &err));
+  assert_memory_equal(y, want, sizeof y);
+  finish(&f);
+}
+
+static void transfers_are_shown(void **state) {
+  (void)state;
+  fixture f;
+  berth_error err;
+  berth_segment segments[4];
+  uint32_t n;
+  TEST_OK(start(&f, split, BERTH_PLAN_FALLBACK_CPU));
+  TEST_OK(berth_plan_segments(berth_session_plan(f.session), segments, 4, &n, &err));
+  assert_int_equal(n, 3);
+  assert_string_equal(segments[0].device, "loops");
+  assert_int_equal(segments[0].bytes_down + segments[0].bytes_up, 0);
+  assert_string_equal(segments[1].device, "cpu");
+  assert_int_equal(segments[1].bytes_down, 24);
+  assert_int_equal(segments[1].bytes_up, 24);
+  assert_string_equal(segments[2].device, "loops");
+  TEST_OK(berth_plan_segments(berth_session_plan(f.session), NULL, 0, &n, &err));
+  assert_int_equal(n, 3);
+  test_expect_error(berth_plan_segments(NULL, NULL, 0, &n, &err), BERTH_INVALID, &err, NULL);
+  finish(&f);
+}
+
+/* Extents that only a run knows: the whole graph falls back. */
+static void a_graph_that_cannot_be_split_runs_on_the_cpu(void **state) {
+  static const char text[] = "graph \"g\" { input %x : f32[5] %n = non_zero(%x) output \"n\" = %n }";
+  (void)state;
+  fixture f;
+  berth_error err;
+  const float x[5] = {0, 1, 0, 2, 0};
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  test_expect_error(start(&f, text, 0), BERTH_UNSUPPORTED, &f.err, "only a run");
+  finish(&f);
+  TEST_OK(start(&f, text, BERTH_PLAN_FALLBACK_CPU));
+  TEST_OK(berth_session_write(f.session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(f.session, &err));
+  TEST_OK(berth_session_output_shape(f.session, 0, &rank, dim, &err));
+  assert_int_equal(dim[1], 2);
+  finish(&f);
+}
+
+/* What 32 bits do not hold is an error where it is written, not a wrong answer. */
+static void integers_that_do_not_fit_are_refused(void **state) {
+  (void)state;
+  fixture f;
+  berth_error err;
+  const int64_t x[2] = {1, (int64_t)1 << 40}, good[2] = {INT32_MAX, INT32_MIN};
+  int64_t y[2];
+  TEST_OK(start(&f, "graph \"g\" { input %x : i64[2] %y = identity(%x) output \"y\" = %y }", 0));
+  test_expect_error(berth_session_write(f.session, "x", x, sizeof x, &err), BERTH_INVALID, &err, "1099511627776");
+  TEST_OK(berth_session_write(f.session, "x", good, sizeof good, &err));
+  TEST_OK(berth_session_run(f.session, &err));
+  TEST_OK(berth_session_read(f.session, "y", y, sizeof y, &err));
+  assert_memory_equal(y, good, sizeof y);
+  finish(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(without_fallback_it_is_an_error),
+      cmocka_unit_test(with_it_the_step_runs_on_the_cpu),
+      cmocka_unit_test(other_types_fall_back_too),
+      cmocka_unit_test(transfers_are_shown),
+      cmocka_unit_test(a_graph_that_cannot_be_split_runs_on_the_cpu),
+      cmocka_unit_test(integers_that_do_not_fit_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* Recipes: what programs of GPUs are made from. */
+#include "device/gpu/recipe.h"
+#include "support.h"
+
+static berth_plan *plan_of(berth_context *ctx, const char *text, const char *device, uint32_t flags) {
+  berth_error err;
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  desc.device = device;
+  desc.flags |= flags;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  berth_graph_destroy(graph);
+  return plan;
+}
+
+static berth__recipe *recipe_of(const berth_plan *plan) {
+  berth_error err;
+  berth__recipe *recipe;
+  TEST_OK(berth__recipe_create(plan, &berth__least_limits, &recipe, &err));
+  return recipe;
+}
+
+/* Two that do not touch each other's bytes go side by side; what reads them waits. */
+static void waits_only_where_bytes_conflict(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_plan *plan = plan_of(ctx,
+                             "graph \"g\" { input %x : f32[8, 8] input %y : f32[8, 8] %a = softmax(%x) "
+                             "%b = softmax(%y) %c = matmul(%a, %b) output \"a\" = %a output \"b\" = %b "
+                             "output \"c\" = %c }",
+                             "loops", 0);
+  berth__recipe *recipe = recipe_of(plan);
+  assert_int_equal(recipe->n_dispatches, 3);
+  assert_false(recipe->dispatches[0].waits || recipe->dispatches[1].waits);
+  assert_true(recipe->dispatches[2].waits);
+  berth__recipe_destroy(recipe);
+  berth_plan_destroy(plan);
+  berth_context_destroy(ctx);
+}
+
+static void equal_layers_share_a_kernel(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_plan *plan = plan_of(ctx,
+                             "graph \"g\" { input %x : f32[4, 8] param %v : f32[8, 8] param %w : f32[8, 8] "
+                             "%a = matmul(%x, %v) %b = matmul(%a, %w) output \"b\" = %b }",
+                             "loops", 0);
+  berth__recipe *recipe = recipe_of(plan);
+  assert_int_equal(recipe->n_kernels, 1);
+  assert_int_equal(recipe->n_dispatches, 2);
+  assert_true(recipe->dispatches[0].spans[1].at != recipe->dispatches[1].spans[1].at);
+  berth__recipe_destroy(recipe);
+  berth_plan_destroy(plan);
+  berth_context_destroy(ctx);
+}
+
+/* Element-wise nodes behind a product and behind a convolution are part of it. */
+static void tails_are_fused(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_plan *plan = plan_of(ctx,
+                             "graph \"g\" { input %x : f32[1, 2, 6, 6] param %w : f32[4, 2, 3, 3] param %v : f32[4, 5] "
+                             "%c = conv(%x, %w) %r = relu(%c) %f = reshape(%r) {shape = [16, 4]} %p = matmul(%f, %v) "
+                             "%s = sigmoid(%p) %t = mul(%p, %s) output \"t\" = %t }",
+                             "loops", 0);
+  berth__recipe *recipe = recipe_of(plan);
+  assert_int_equal(recipe->n_dispatches, 2);
+  berth__recipe_destroy(recipe);
+  berth_plan_destroy(plan);
+  berth_context_destroy(ctx);
+}
+
+/* What `plan --f32-uniform` says is what a GPU takes. */
+static void plans_are_as_large_as_uniform_ones(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %x : f32[1, 3, 16, 16] input %i : i64[7] param %w : f32[8, 3, 3, 3] param %e : f32[50, 12] "
+      "%c = conv(%x, %w) %r = relu(%c) %m = max_pool(%r) {kernel = [2, 2], strides = [2, 2]} %g = gather(%e, %i) "
+      "%s = softmax(%g) output \"m\" = %m output \"s\" = %s }";
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_plan *here = plan_of(ctx, text, "cpu", BERTH_PLAN_F32_UNIFORM), *there = plan_of(ctx, text, "loops", 0);
+  assert_int_equal(berth_plan_arena_size(here), berth_plan_arena_size(there));
+  assert_int_equal(berth_plan_get_info(here).activations_size, berth_plan_get_info(there).activations_size);
+  berth_plan_destroy(here);
+  berth_plan_destroy(there);
+  berth_context_destroy(ctx);
+}
+
+static void a_plan_of_other_elements_is_refused(void **state) {
+  (void)state;
+  berth_error err;
+  berth__recipe *recipe;
+  berth_context *ctx = test_context();
+  berth_plan *plan = plan_of(ctx, "graph \"g\" { input %x : f32[4] %y = relu(%x) output \"y\" = %y }", "cpu", 0);
+  test_expect_error(berth__recipe_create(plan, &berth__least_limits, &recipe, &err), BERTH_INVALID, &err, "four bytes");
+  berth_plan_destroy(plan);
+  berth_context_destroy(ctx);
+}
+
+static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user) {
+  static const char text[] =
+      "graph \"g\" { input %x : f32[4, 8] param %w : f32[8, 8] %a = matmul(%x, %w) %b = softmax(%a) output \"b\" = %b }";
+  berth_graph *graph = NULL;
+  berth_plan *plan = NULL;
+  berth__recipe *recipe = NULL;
+  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  (void)user;
+  desc.device = "loops";
+  berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
+  if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
+  if (status == BERTH_OK) status = berth__recipe_create(plan, &berth__least_limits, &recipe, err);
+  berth__recipe_destroy(recipe);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  return status;
+}
+
+static void survives_every_failed_allocation(void **state) {
+  (void)state;
+  assert_true(test_fail_each_allocation(make_recipe, NULL) > 10);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(waits_only_where_bytes_conflict),    cmocka_unit_test(equal_layers_share_a_kernel),
+      cmocka_unit_test(tails_are_fused),                    cmocka_unit_test(plans_are_as_large_as_uniform_ones),
+      cmocka_unit_test(a_plan_of_other_elements_is_refused), cmocka_unit_test(survives_every_failed_allocation),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* The device "vulkan": which one is taken, what it is told by the environment, and bytes in and out of its blocks. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support.h"
+#include "vulkan.h"
+
+#ifdef BERTH__HAS_VULKAN
+#include "device/vulkan/vulkan.h"
+
+static berth_status open_named(berth_context *ctx, const char *which, berth_error *err) {
+  berth__engine *engine = NULL;
+  berth_status status = berth__vulkan_device.open(ctx, which, 1, &engine, err);
+  berth__vulkan_device.close(engine);
+  return status;
+}
+
+static void is_chosen_by_number_and_name(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_device_info info = {0};
+  berth_error err;
+  char part[8];
+  (void)state;
+  berth__vulkan_device.describe(ctx, 0, &info);
+  assert_true(info.available && info.memory != 0 && info.reason == NULL);
+  assert_non_null(strstr(info.description, "Vulkan 1."));
+  snprintf(part, sizeof part, "%c%.3s", info.description[0] ^ 0x20, info.description + 1); /* the other case */
+  TEST_OK(open_named(ctx, NULL, &err));
+  TEST_OK(open_named(ctx, "0", &err));
+  TEST_OK(open_named(ctx, part, &err));
+  test_expect_error(open_named(ctx, "99", &err), BERTH_UNSUPPORTED, &err, "vulkan:99");
+  test_expect_error(open_named(ctx, "99999999999999999999", &err), BERTH_UNSUPPORTED, &err, "number");
+  test_expect_error(open_named(ctx, "no such device", &err), BERTH_UNSUPPORTED, &err, "no such device");
+  test_expect_error(open_named(ctx, "", &err), BERTH_UNSUPPORTED, &err, NULL);
+  test_context_done(ctx, &alloc);
+}
+
+static void names_reach_the_device(void **state) {
+  static const char text[] = "graph \"s\" { input %x : f32[4] output \"x\" = %x }";
+  static const struct {
+    const char *name, *part;
+  } wrong[] = {{"vulkan:no such", "no such"}, {"cpu:0", "cpu"}, {"vulka", "vulka"}, {"vulkanx", "vulkanx"}};
+  berth_context *ctx = test_context();
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_session *session, *clone;
+  berth_graph *graph;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    desc.device = wrong[i].name;
+    test_expect_error(berth_session_create(graph, &desc, &session, &err), BERTH_UNSUPPORTED, &err, wrong[i].part);
+  }
+  desc.device = "vulkan:0";
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  TEST_OK(berth_session_clone(session, &clone, &err));
+  berth_session_destroy(clone);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+/* The loader asks the environment every time. */
+static void says_why_it_is_not_there(void **state) {
+  berth_context *ctx = test_context();
+  berth_device_info info = {0};
+  berth_error err;
+  (void)state;
+  setenv("VK_ICD_FILENAMES", "/nowhere/driver.json", 1);
+  setenv("VK_DRIVER_FILES", "/nowhere/driver.json", 1);
+  berth__vulkan_device.describe(ctx, 0, &info);
+  assert_false(info.available);
+  assert_non_null(strstr(info.reason, "driver"));
+  assert_int_equal(berth__vulkan_device.count(ctx), 1);
+  test_expect_error(open_named(ctx, NULL, &err), BERTH_UNSUPPORTED, &err, info.reason);
+  unsetenv("VK_ICD_FILENAMES");
+  unsetenv("VK_DRIVER_FILES");
+  TEST_OK(open_named(ctx, NULL, &err));
+  berth_context_destroy(ctx);
+}
+
+static void refuses_wrong_options(void **state) {
+  static const struct {
+    const char *name, *value;
+  } wrong[] = {{"BERTH_VULKAN_MEMORY", "both"},          {"BERTH_VULKAN_TIMEOUT", "soon"},
+               {"BERTH_VULKAN_TIMEOUT", "-1"},           {"BERTH_VULKAN_TIMEOUT", "nan"},
+               {"BERTH_VULKAN_MAX_BINDING", "0"},        {"BERTH_VULKAN_MAX_BINDING", "1e99"},
+               {"BERTH_VULKAN_MAX_BINDING", "12 apples"}};
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_error err;
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    setenv(wrong[i].name, wrong[i].value, 1);
+    test_expect_error(open_named(ctx, NULL, &err), BERTH_INVALID, &err, wrong[i].name);
+    unsetenv(wrong[i].name);
+  }
+  test_context_done(ctx, &alloc);
+}
+
+/* ---- Blocks against a model of them: an array on the host ---- */
+
+#define SIZE ((size_t)5 << 20) /* more than the ring holds */
+
+typedef struct pair {
+  berth__block *block;
+  unsigned char *model;
+} pair;
+
+static void expect_same(const pair *p, uint64_t offset, uint64_t size) {
+  unsigned char *bytes = malloc((size_t)size);
+  berth_error err;
+  assert_non_null(bytes);
+  TEST_OK(berth__vulkan_device.read(p->block, offset, bytes, size, &err));
+  assert_memory_equal(bytes, p->model + offset, (size_t)size);
+  free(bytes);
+}
+
+/* Mostly small, sometimes as large as can be; anywhere. */
+static uint64_t random_range(uint64_t *seed, uint64_t *offset) {
+  const uint64_t most = test_random(seed) % 8 == 0 ? SIZE : test_random(seed) % 4 == 0 ? SIZE / 3 : 70;
+  const uint64_t size = 1 + test_random(seed) % most;
+  *offset = test_random(seed) % (SIZE - size + 1);
+  return size;
+}
+
+static void do_something(pair *pairs, uint64_t *seed, const unsigned char *source) {
+  pair *to = &pairs[test_random(seed) % 3], *from = &pairs[test_random(seed) % 3];
+  uint64_t offset, other;
+  berth_error err;
+  uint64_t size = random_range(seed, &offset);
+  switch (test_random(seed) % 5) {
+    case 0:
+    case 1: {
+      const unsigned char *bytes = source + test_random(seed) % 100;
+      TEST_OK(berth__vulkan_device.write(to->block, offset, bytes, size, &err));
+      memcpy(to->model + offset, bytes, (size_t)size);
+      break;
+    }
+    case 2:
+      TEST_OK(berth__vulkan_device.fill(to->block, offset, size, (uint8_t)size, &err));
+      memset(to->model + offset, (uint8_t)size, (size_t)size);
+      break;
+    case 3: expect_same(to, offset, size); break;
+    default:
+      other = test_random(seed) % 2 == 0 ? test_random(seed) % (SIZE - size + 1)
+                                         : offset - (offset < 9 ? offset : 9); /* ranges that overlap */
+      TEST_OK(berth__vulkan_device.copy(to->block, offset, from->block, other, size, &err));
+      memmove(to->model + offset, from->model + other, (size_t)size);
+      if (to == from && test_random(seed) % 2 == 0) { /* and back */
+        TEST_OK(berth__vulkan_device.copy(to->block, other, to->block, offset, size, &err));
+        memmove(to->model + other, to->model + offset, (size_t)size);
+      }
+      break;
+  }
+}
+
+/* Two blocks of one engine and one of another. */
+static void compare_with_model(const char *memory, bool is_cached, uint64_t seed) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__engine *engines[2];
+  pair pairs[3];
+  berth_error err;
+  unsigned char *source = malloc(SIZE + 100);
+  assert_non_null(source);
+  for (size_t i = 0; i < SIZE + 100; i++) source[i] = (unsigned char)test_random(&seed);
+  vulkan_test_memory(memory);
+  for (int i = 0; i < 2; i++) TEST_OK(berth__vulkan_device.open(ctx, NULL, 1, &engines[i], &err));
+  for (int i = 0; i < 3; i++) {
+    TEST_OK(berth__vulkan_device.block_create(engines[i / 2], SIZE, 64, NULL, &pairs[i].block, &err));
+    assert_true((berth__vulkan_device.host(pairs[i].block) != NULL) == (strcmp(memory, "mapped") == 0));
+    pairs[i].model = calloc(1, SIZE);
+    assert_non_null(pairs[i].model);
+    if (is_cached) continue;
+    pairs[i].block->is_cached = false; /* as on most cards */
+    TEST_OK(berth__vulkan_ring_need(engines[i / 2], &err));
+  }
+  for (int i = 0; i < 150; i++) do_something(pairs, &seed, source);
+  for (int i = 0; i < 3; i++) {
+    expect_same(&pairs[i], 0, SIZE);
+    berth__vulkan_device.block_destroy(pairs[i].block);
+    free(pairs[i].model);
+  }
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(engines[i]->counts.memory, engines[i]->ring.allocated);
+    berth__vulkan_device.close(engines[i]);
+  }
+  free(source);
+  vulkan_test_memory(NULL);
+  test_context_done(ctx, &alloc);
+  vulkan_test_silent();
+}
+
+static void blocks_are_memory(void **state) {
+  (void)state;
+  compare_with_model("mapped", true, 1);
+  compare_with_model("mapped", false, 2);
+  for (uint64_t seed = 3; seed < 6; seed++) compare_with_model("staged", true, seed);
+}
+
+static void validation_says_nothing(void **state) {
+  (void)state;
+  vulkan_test_silent();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(is_chosen_by_number_and_name),
+      cmocka_unit_test(names_reach_the_device),
+      cmocka_unit_test(says_why_it_is_not_there),
+      cmocka_unit_test(refuses_wrong_options),
+      cmocka_unit_test(blocks_are_memory),
+      cmocka_unit_test(validation_says_nothing),
+  };
+  const char *reason = vulkan_test_start();
+  if (reason == NULL) return cmocka_run_group_tests(tests, NULL, NULL);
+  print_message("# skip: device vulkan: %s\n", reason);
+  return 0;
+}
+#else
+int main(void) {
+  print_message("# skip: device vulkan: %s\n", vulkan_test_start());
+  return 0;
+}
+#endif

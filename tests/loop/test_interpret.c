@@ -1,0 +1,329 @@
+/* The interpreter: what instructions give, threads that go different ways, and mistakes that a device would not tell.
+ */
+#include <math.h>
+
+#include "base/half.h"
+#include "run.h"
+
+enum {
+  THREADS = 8
+};
+
+/* One instruction over numbers that the builder does not know. */
+static void compute(berth__inst_code code, berth__storage storage, berth__number result, const berth__lane *a,
+                    const berth__lane *b, berth__lane *out, uint32_t n) {
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "one", n, 1);
+  uint32_t in[2] = {berth__kernel_buffer_of(k, 0, storage), berth__kernel_buffer_of(k, 1, storage)};
+  berth__storage kept = result == BERTH__NUM_F32 ? BERTH__STORE_F32 : BERTH__STORE_I32;
+  uint32_t to = berth__kernel_buffer_of(k, 2, kept);
+  berth__x index = flat_index(k), x = berth__x_load(k, in[0], index), y = berth__x_load(k, in[1], index), z;
+  if (code == BERTH__INST_convert) {
+    z = berth__x_convert(k, result, x);
+  } else {
+    z = berth__inst_operands(code) == 1 ? berth__x1(k, code, x) : berth__x2(k, code, x, y);
+  }
+  berth__x_store(k, to, index, berth__x_convert(k, kept == BERTH__STORE_F32 ? BERTH__NUM_F32 : BERTH__NUM_I32, z));
+  TEST_OK(berth__kernel_finish(k, &err));
+  berth__lane from[2][THREADS];
+  memcpy(from[0], a, n * sizeof *a);
+  memcpy(from[1], b, n * sizeof *b);
+  uint32_t *words[] = {&from[0][0].u, &from[1][0].u, &out[0].u};
+  TEST_OK(run_kernel(k, words, (uint64_t[]){n, n, n}, &err));
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+}
+
+static void assert_i32(berth__inst_code code, const int32_t *a, const int32_t *b, const int32_t *want) {
+  berth__lane x[4], y[4], out[4];
+  for (int i = 0; i < 4; ++i) x[i].i = a[i], y[i].i = b[i];
+  compute(code, BERTH__STORE_I32, BERTH__NUM_I32, x, y, out, 4);
+  for (int i = 0; i < 4; ++i) {
+    if (out[i].i != want[i]) fail_msg("%s(%d, %d) is %d", berth__inst_name(code), a[i], b[i], out[i].i);
+  }
+}
+
+#define FOUR(...) ((const int32_t[4]){__VA_ARGS__})
+
+static void integers_wrap_and_division_is_total(void **state) {
+  (void)state;
+  const int32_t least = INT32_MIN, most = INT32_MAX;
+  assert_i32(BERTH__INST_add, FOUR(most, 1, -1, 5), FOUR(1, 2, -1, -7), FOUR(least, 3, -2, -2));
+  assert_i32(BERTH__INST_mul, FOUR(most, 3, -4, 65536), FOUR(2, 5, 6, 65536), FOUR(-2, 15, -24, 0));
+  assert_i32(BERTH__INST_div, FOUR(least, 7, -7, 9), FOUR(-1, 2, 2, 0), FOUR(least, 3, -3, 0));
+  assert_i32(BERTH__INST_div, FOUR(most, least, least, 1), FOUR(1, 1, 3, least), FOUR(most, least, -715827882, 0));
+  assert_i32(BERTH__INST_rem, FOUR(least, 7, -7, 9), FOUR(-1, 2, 4, 0), FOUR(0, 1, -3, 0));
+  assert_i32(BERTH__INST_shr, FOUR(-8, 8, least, -1), FOUR(1, 1, 31, 4), FOUR(-4, 4, -1, -1));
+  assert_i32(BERTH__INST_abs, FOUR(-8, 8, least, 0), FOUR(0, 0, 0, 0), FOUR(8, 8, least, 0));
+  assert_i32(BERTH__INST_lt, FOUR(-1, 0, least, 4), FOUR(0, -1, most, 4), FOUR(1, 0, 1, 0));
+  assert_i32(BERTH__INST_le, FOUR(-1, 0, most, 4), FOUR(0, -1, least, 4), FOUR(1, 0, 0, 1));
+}
+
+static void u32_has_no_sign(void **state) {
+  (void)state;
+  berth__lane a[2] = {{.u = 0x80000000u}, {.u = 5}}, b[2] = {{.u = 3}, {.u = 0}}, out[2];
+  compute(BERTH__INST_div, BERTH__STORE_U32, BERTH__NUM_U32, a, b, out, 2);
+  assert_true(out[0].u == 0x80000000u / 3 && out[1].u == 0);
+  compute(BERTH__INST_shr, BERTH__STORE_U32, BERTH__NUM_U32, a, b, out, 2);
+  assert_true(out[0].u == 0x10000000u && out[1].u == 5);
+  compute(BERTH__INST_lt, BERTH__STORE_U32, BERTH__NUM_BOOL, a, b, out, 2);
+  assert_true(out[0].u == 0 && out[1].u == 0);
+}
+
+static void numbers_convert_towards_zero(void **state) {
+  (void)state;
+  const berth__lane a[4] = {{.f = -2.9f}, {.f = 2.9f}, {.f = NAN}, {.f = 1e30f}}, b[4] = {{.u = 0}};
+  berth__lane out[4];
+  compute(BERTH__INST_convert, BERTH__STORE_F32, BERTH__NUM_I32, a, b, out, 4);
+  assert_true(out[0].i == -2 && out[1].i == 2);
+  compute(BERTH__INST_convert, BERTH__STORE_F32, BERTH__NUM_BOOL, a, b, out, 4);
+  assert_true(out[0].u == 1 && out[2].u == 1);
+}
+
+static void comparisons_with_nan_are_false_but_one(void **state) {
+  (void)state;
+  const berth__lane a[2] = {{.f = NAN}, {.f = 1}}, b[2] = {{.f = 1}, {.f = 1}};
+  berth__lane out[2];
+  const berth__inst_code codes[] = {BERTH__INST_eq, BERTH__INST_ne, BERTH__INST_lt, BERTH__INST_le};
+  const uint32_t want[][2] = {{0, 1}, {1, 0}, {0, 0}, {0, 1}};
+  for (int i = 0; i < 4; ++i) {
+    compute(codes[i], BERTH__STORE_F32, BERTH__NUM_BOOL, a, b, out, 2);
+    assert_true(out[0].u == want[i][0] && out[1].u == want[i][1]);
+  }
+}
+
+/* ---- Blocks ---- */
+
+/* Thread t adds 1 in each of t rounds, leaves at the fifth, and adds 100 where its round is even. */
+static void threads_go_round_as_often_as_each_says(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "rounds", THREADS, 3);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  berth__x sum = berth__x_variable(k, berth__x_i32(k, 0)), thread = berth__x_thread(k);
+  berth__x i = berth__x_loop(k, berth__x_i32(k, 0), thread, 1);
+  berth__x_if(k, berth__x_eq(k, i, berth__x_i32(k, 5)));
+  berth__x_break(k);
+  berth__x_end(k);
+  berth__x_if(k, berth__x_eq(k, berth__x_rem(k, i, berth__x_i32(k, 2)), berth__x_i32(k, 0)));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__x_i32(k, 100)));
+  berth__x_else(k);
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__x_i32(k, 1000)));
+  berth__x_end(k);
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__x_i32(k, 1)));
+  berth__x_end(k);
+  berth__x_store(k, out, flat_index(k), berth__x_get(k, sum));
+  uint32_t words[3 * THREADS];
+  finish_and_run(k, words, 3 * THREADS);
+  for (uint32_t j = 0; j < 3 * THREADS; ++j) {
+    uint32_t rounds = j % THREADS < 5 ? j % THREADS : 5;
+    assert_int_equal(words[j], rounds + 100 * ((rounds + 1) / 2) + 1000 * (rounds / 2));
+  }
+  berth_context_destroy(ctx);
+}
+
+/* A break leaves one loop of two, from inside two ifs. */
+static void a_break_leaves_the_innermost_loop(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "break", THREADS, 1);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  berth__x sum = berth__x_variable(k, berth__x_i32(k, 0)), thread = berth__x_thread(k);
+  berth__x_loop_n(k, 3);
+  berth__x j = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, 20), 2);
+  berth__x_if(k, berth__x_lt(k, berth__x_i32(k, 3), j));
+  berth__x_if(k, berth__x_le(k, thread, j));
+  berth__x_break(k);
+  berth__x_else(k);
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__x_i32(k, 10)));
+  berth__x_end(k);
+  berth__x_end(k);
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__x_i32(k, 1)));
+  berth__x_end(k);
+  berth__x_end(k);
+  berth__x_store(k, out, flat_index(k), berth__x_get(k, sum));
+  uint32_t words[THREADS];
+  finish_and_run(k, words, THREADS);
+  for (uint32_t t = 0; t < THREADS; ++t) {
+    uint32_t want = 0;
+    for (uint32_t at = 0; at < 20 && !(at > 3 && t <= at); at += 2) want += at > 3 ? 11 : 1;
+    assert_int_equal(words[t], 3 * want);
+  }
+  berth_context_destroy(ctx);
+}
+
+/* ---- Memory ---- */
+
+/* Sums over a workgroup, by halves. With `careless`, without the barriers. */
+static berth__kernel *sum_by_halves(berth_context *ctx, bool careless) {
+  berth_error err;
+  berth__kernel *k = kernel_of(ctx, "halves", THREADS, 4);
+  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32), out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, THREADS);
+  berth__x thread = berth__x_thread(k);
+  berth__x_shared_store(k, shared, thread, berth__x_load(k, in, flat_index(k)));
+  if (!careless) berth__x_barrier(k);
+  for (int64_t half = THREADS / 2; half > 0; half /= 2) {
+    berth__x_if(k, berth__x_lt(k, thread, berth__x_i32(k, half)));
+    berth__x other = berth__x_shared_load(k, shared, berth__x_affine(k, thread, 1, half));
+    berth__x_shared_store(k, shared, thread, berth__x_add(k, berth__x_shared_load(k, shared, thread), other));
+    berth__x_end(k);
+    if (!careless) berth__x_barrier(k);
+  }
+  berth__x_if(k, berth__x_eq(k, thread, berth__x_i32(k, 0)));
+  berth__x_store(k, out, berth__x_group(k), berth__x_shared_load(k, shared, thread));
+  berth__x_end(k);
+  TEST_OK(berth__kernel_finish(k, &err));
+  return k;
+}
+
+static void a_workgroup_shares_arrays(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth__lane in[4 * THREADS], out[4];
+  for (int i = 0; i < 4 * THREADS; ++i) in[i].f = (float)i;
+  berth__kernel *k = sum_by_halves(ctx, false);
+  TEST_OK(run_kernel(k, (uint32_t *[]){&in[0].u, &out[0].u}, (uint64_t[]){4 * THREADS, 4}, &err));
+  for (int g = 0; g < 4; ++g) assert_true(out[g].f == (float)(THREADS * THREADS * g + 28));
+  berth__kernel_destroy(k);
+  k = sum_by_halves(ctx, true);
+  berth_status status = run_kernel(k, (uint32_t *[]){&in[0].u, &out[0].u}, (uint64_t[]){4 * THREADS, 4}, &err);
+  test_expect_error(status, BERTH_INTERNAL, &err, "no barrier between them");
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+}
+
+static void every_thread_has_arrays_of_its_own(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "local", THREADS, 1);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  berth__kernel_local(k, BERTH__NUM_F32, 3);
+  uint32_t local = berth__kernel_local(k, BERTH__NUM_I32, 5);
+  berth__x thread = berth__x_thread(k), i = berth__x_loop_n(k, 5);
+  berth__x_local_store(k, local, i, berth__x_add(k, berth__x_mul(k, i, i), thread));
+  berth__x_end(k);
+  berth__x_store(k, out, thread, berth__x_local_load(k, local, berth__x_rem(k, thread, berth__x_i32(k, 5))));
+  uint32_t words[THREADS];
+  finish_and_run(k, words, THREADS);
+  for (uint32_t t = 0; t < THREADS; ++t) assert_int_equal(words[t], (t % 5) * (t % 5) + t);
+  berth_context_destroy(ctx);
+}
+
+static void halves_lie_two_to_a_word(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "f16", THREADS, 1);
+  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F16), out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  berth__x thread = berth__x_thread(k);
+  berth__x_store(k, out, thread, berth__x_load(k, in, thread));
+  TEST_OK(berth__kernel_finish(k, &err));
+  uint32_t halves[THREADS / 2] = {0};
+  berth__lane words[THREADS];
+  for (uint32_t i = 0; i < THREADS; ++i)
+    halves[i / 2] |= (uint32_t)berth__f32_to_f16((float)i + 0.5f) << (16 * (i % 2));
+  TEST_OK(run_kernel(k, (uint32_t *[]){halves, &words[0].u}, (uint64_t[]){THREADS, THREADS}, &err));
+  for (uint32_t i = 0; i < THREADS; ++i) assert_true(words[i].f == (float)i + 0.5f);
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+}
+
+/* ---- Mistakes ---- */
+
+static void write_past_the_end(berth__kernel *k) {
+  berth__x_store(k, 0, berth__x_affine(k, berth__x_thread(k), 1, 1), berth__x_i32(k, 0));
+}
+static void read_before_the_start(berth__kernel *k) {
+  berth__x at = berth__x_affine(k, berth__x_thread(k), 1, -1);
+  berth__x_store(k, 0, berth__x_thread(k), berth__x_load(k, 0, at));
+}
+static void past_a_shared_array(berth__kernel *k) {
+  uint32_t shared = berth__kernel_shared(k, BERTH__NUM_I32, THREADS - 1);
+  berth__x_shared_store(k, shared, berth__x_thread(k), berth__x_i32(k, 0));
+}
+static void past_a_local_array(berth__kernel *k) {
+  uint32_t local = berth__kernel_local(k, BERTH__NUM_I32, 2);
+  berth__x_local_store(k, local, berth__x_thread(k), berth__x_i32(k, 0));
+}
+static void half_a_barrier(berth__kernel *k) {
+  berth__x_if(k, berth__x_lt(k, berth__x_thread(k), berth__x_i32(k, 3)));
+  berth__x_barrier(k);
+  berth__x_end(k);
+}
+static void two_writers(berth__kernel *k) {
+  uint32_t shared = berth__kernel_shared(k, BERTH__NUM_I32, 1);
+  berth__x_shared_store(k, shared, berth__x_i32(k, 0), berth__x_thread(k));
+}
+static void written_where_others_read(berth__kernel *k) {
+  uint32_t shared = berth__kernel_shared(k, BERTH__NUM_I32, THREADS);
+  berth__x thread = berth__x_thread(k), last = berth__x_affine(k, thread, -1, THREADS - 1);
+  berth__x_shared_store(k, shared, thread, thread);
+  berth__x_barrier(k);
+  berth__x_store(k, 0, thread, berth__x_shared_load(k, shared, last));
+  berth__x_shared_store(k, shared, thread, thread);
+}
+
+static void what_a_device_would_not_tell_is_an_error(void **state) {
+  (void)state;
+  static const struct {
+    void (*make)(berth__kernel *k);
+    const char *message;
+  } mistakes[] = {
+      {write_past_the_end, "thread 7 of workgroup 0 goes to element 8 of buffer 0, which has 8 elements"},
+      {read_before_the_start, "thread 0 of workgroup 0 goes to element -1 of buffer 0"},
+      {past_a_shared_array, "element 7 of shared array 0"},
+      {past_a_local_array, "element 2 of local array 0"},
+      {half_a_barrier, "3 of 8 threads"},
+      {two_writers, "that thread 0 used"},
+      {written_where_others_read, "that thread 7 used"},
+  };
+  berth_context *ctx = test_context();
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; ++i) {
+    berth_error err;
+    berth__kernel *k = kernel_of(ctx, "mistake", THREADS, 2);
+    berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+    mistakes[i].make(k);
+    TEST_OK(berth__kernel_finish(k, &err));
+    uint32_t words[THREADS] = {0}, *buffers[] = {words};
+    test_expect_error(run_kernel(k, buffers, (uint64_t[]){THREADS}, &err), BERTH_INTERNAL, &err, mistakes[i].message);
+    berth__kernel_destroy(k);
+  }
+  berth_context_destroy(ctx);
+}
+
+/* Threads that are out of a block may hold any index. */
+static void only_threads_that_are_in_are_checked(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "inside", THREADS, 2);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  berth__x index = flat_index(k);
+  berth__x_if(k, berth__x_lt(k, index, berth__x_i32(k, 11)));
+  berth__x_store(k, out, index, berth__x_add(k, berth__x_load(k, out, index), index));
+  berth__x_end(k);
+  uint32_t words[11];
+  for (uint32_t i = 0; i < 11; ++i) words[i] = 5;
+  finish_and_run(k, words, 11);
+  for (uint32_t i = 0; i < 11; ++i) assert_int_equal(words[i], 5 + i);
+  berth_context_destroy(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(integers_wrap_and_division_is_total),
+      cmocka_unit_test(u32_has_no_sign),
+      cmocka_unit_test(numbers_convert_towards_zero),
+      cmocka_unit_test(comparisons_with_nan_are_false_but_one),
+      cmocka_unit_test(threads_go_round_as_often_as_each_says),
+      cmocka_unit_test(a_break_leaves_the_innermost_loop),
+      cmocka_unit_test(a_workgroup_shares_arrays),
+      cmocka_unit_test(every_thread_has_arrays_of_its_own),
+      cmocka_unit_test(halves_lie_two_to_a_word),
+      cmocka_unit_test(what_a_device_would_not_tell_is_an_error),
+      cmocka_unit_test(only_threads_that_are_in_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+#include "lowered.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "direct.h"
+#include "support.h"
+
+#define POISON 0xa5a5a5a5u
+#define PLAIN UINT32_MAX
+
+typedef enum layout {
+  PADDED,   /* gaps behind every element and line */
+  REVERSED, /* the first axis is the innermost one */
+  WIDER,    /* lines are parts of longer ones, as those of a part of a concat are */
+  LAYOUTS
+} layout;
+static const char *const layout_names[] = {"padded", "reversed", "part of something wider"};
+
+/* A tensor as a device holds it. */
+typedef struct held {
+  berth_tensor tensor;
+  uint32_t *words;
+  uint64_t count;
+} held;
+
+typedef struct state {
+  berth_context *ctx;
+  const op_case *c;
+  const berth__op *op;
+  berth_attr attrs[OP_CASE_MAX];
+  op_attrs given;
+  const berth__loop_limits *limits;
+  held in[OP_CASE_MAX], out[OP_CASE_MAX];
+  uint32_t *scratch;
+  uint64_t scratch_count;
+} state;
+
+static bool fill_attrs(state *s) {
+  const berth__family *family = s->op->family;
+  if (!op_case_attrs(s->c, s->op, &s->given)) return false;
+  for (uint32_t i = 0; i < family->n_attrs; i++) {
+    s->attrs[i] = family->attrs[i];
+    for (uint32_t g = 0; g < s->c->n_attrs; g++)
+      if (strcmp(s->given.attrs[g].name, family->attrs[i].name) == 0) s->attrs[i] = s->given.attrs[g];
+  }
+  return true;
+}
+
+/* ---- Elements as words ---- */
+
+/* An f64 must be a number that f32 holds as well; where sums and functions of it are asked for, its leading digits do.
+ */
+static bool fits_f32(double x, bool exactly) {
+  const double magnitude = fabs(x), rounded = (double)(float)x;
+  if (isnan(x) || isinf(x) || x == 0) return true;
+  return exactly ? rounded == x : magnitude <= 0x1.fffffep127 && magnitude >= 0x1p-126;
+}
+
+static bool fits(const op_tensor *t, bool exactly) {
+  const berth_tensor whole = {.data = t->data, .type = t->type};
+  for (int64_t i = 0; i < t->count; i++) {
+    const int64_t value = berth__load_i64(&whole, i);
+    if (t->type == BERTH_F64 && !fits_f32(berth__load_f64(&whole, i), exactly)) return false;
+    if (t->type == BERTH_I64 && (value < INT32_MIN || value > INT32_MAX)) return false;
+    if (t->type == BERTH_U64 && (value < 0 || value > UINT32_MAX)) return false;
+  }
+  return true;
+}
+
+static bool all_fit(const op_case *c) {
+  bool exactly = false, fit = true;
+  for (uint32_t i = 0; i < c->n_out; i++) exactly = exactly || c->out[i].type != BERTH_F64;
+  for (uint32_t i = 0; i < c->n_in; i++) fit = fit && (c->in[i].type == BERTH_TYPE_NONE || fits(&c->in[i], exactly));
+  for (uint32_t i = 0; i < c->n_out; i++) fit = fit && fits(&c->out[i], false);
+  return fit;
+}
+
+static uint32_t word_of(const op_tensor *t, int64_t i) {
+  const berth_tensor whole = {.data = t->data, .type = t->type};
+  const float f = berth__type_is_float(t->type) ? (float)berth__load_f64(&whole, i) : 0;
+  uint32_t word = (uint32_t)(berth__type_is_float(t->type) ? 0 : berth__load_i64(&whole, i));
+  if (berth__type_is_float(t->type)) memcpy(&word, &f, sizeof word);
+  return word;
+}
+
+static void element_of(const op_tensor *t, void *data, int64_t i, uint32_t word) {
+  const berth_tensor whole = {.data = data, .type = t->type};
+  float f;
+  memcpy(&f, &word, sizeof f);
+  if (berth__type_is_float(t->type))
+    berth__store_f64(&whole, i, (double)f);
+  else if (berth__l_storage(t->type) == BERTH__STORE_I32)
+    berth__store_i64(&whole, i, (int32_t)word);
+  else
+    berth__store_i64(&whole, i, word);
+}
+
+/* ---- Layouts ---- */
+
+static int64_t lay_out(layout how, berth_tensor *t) {
+  int64_t next = how == PADDED ? 2 : 1;
+  for (uint32_t k = 0; k < t->rank; k++) {
+    const uint32_t axis = how == REVERSED ? k : t->rank - 1 - k;
+    t->stride[axis] = next;
+    next *= t->dim[axis];
+    if (how == PADDED || (how == WIDER && k == 0)) next += 3;
+  }
+  return next;
+}
+
+static int64_t index_in(const berth_tensor *t, int64_t element) {
+  int64_t index = 0;
+  for (uint32_t axis = t->rank; axis-- > 0; element /= t->dim[axis]) index += element % t->dim[axis] * t->stride[axis];
+  return index;
+}
+
+static void hold(held *h, const op_tensor *t, layout how, bool with_data) {
+  h->tensor = (berth_tensor){.type = t->type, .rank = t->rank};
+  memcpy(h->tensor.dim, t->dim, sizeof t->dim);
+  berth__contiguous_strides(t->rank, t->dim, h->tensor.stride);
+  h->count = (uint64_t)(how == LAYOUTS ? t->count : lay_out(how, &h->tensor));
+  h->words = malloc((h->count + 1) * sizeof *h->words);
+  for (uint64_t i = 0; i < h->count; i++) h->words[i] = POISON;
+  for (int64_t i = 0; i < t->count && with_data; i++) h->words[index_in(&h->tensor, i)] = word_of(t, i);
+}
+
+static void start(state *s, uint32_t operand, layout how_operand, layout how_result) {
+  for (uint32_t i = 0; i < s->c->n_in; i++)
+    if (s->c->in[i].type != BERTH_TYPE_NONE) hold(&s->in[i], &s->c->in[i], i == operand ? how_operand : LAYOUTS, true);
+  for (uint32_t i = 0; i < s->c->n_out; i++) hold(&s->out[i], &s->c->out[i], how_result, false);
+}
+
+static void end(state *s) {
+  for (uint32_t i = 0; i < s->c->n_in; i++) free(s->in[i].words);
+  for (uint32_t i = 0; i < s->c->n_out; i++) free(s->out[i].words);
+  memset(s->in, 0, sizeof s->in);
+  memset(s->out, 0, sizeof s->out);
+}
+
+/* ---- Runs ---- */
+
+static berth__kernel_memory memory_of(const state *s, uint32_t operand, uint32_t over) {
+  if (operand == BERTH__OPERAND_SCRATCH) return (berth__kernel_memory){s->scratch, s->scratch_count};
+  const held *h = operand < s->c->n_in ? &s->in[operand] : &s->out[operand - s->c->n_in];
+  if (operand == s->c->n_in && over != PLAIN) h = &s->in[over];
+  return (berth__kernel_memory){h->words, h->count};
+}
+
+static berth_status run_kernels(const state *s, const berth__lowering *l, uint32_t over, berth_error *err) {
+  berth_status status = BERTH_OK;
+  for (size_t i = 0; i < l->n_kernels && status == BERTH_OK; i++) {
+    const berth__kernel *k = l->kernels[i];
+    berth__kernel_memory memory[BERTH__KERNEL_BUFFERS];
+    for (uint32_t b = 0; b < k->n_buffers; b++) memory[b] = memory_of(s, k->buffers[b].operand, over);
+    void *room = malloc(berth__kernel_room(k) + 1);
+    status = berth__kernel_interpret(k, memory, room, err);
+    free(room);
+  }
+  return status;
+}
+
+/* over: the operand that output 0 is written over. */
+static berth_status lower_and_run(state *s, uint32_t over, berth_error *err) {
+  berth_tensor in[OP_CASE_MAX] = {{0}}, out[OP_CASE_MAX] = {{0}};
+  for (uint32_t i = 0; i < s->c->n_in; i++) in[i] = s->in[i].tensor;
+  for (uint32_t i = 0; i < s->c->n_out; i++) out[i] = s->out[i].tensor;
+  const berth_op_call call = {.in = in,
+                              .out = out,
+                              .n_in = s->c->n_in,
+                              .n_out = s->c->n_out,
+                              .attrs = s->attrs,
+                              .n_attrs = s->op->family->n_attrs,
+                              .user = berth__op_user(s->op)};
+  berth__lowering l = {.ctx = s->ctx, .limits = s->limits, .op = s->op, .call = &call};
+  s->scratch_count = (berth__lower_scratch(s->op, &call, s->limits) + 3) / 4;
+  s->scratch = calloc(s->scratch_count + 1, sizeof *s->scratch);
+  berth_status status = berth__lower_call(&l, err);
+  if (status == BERTH_OK) status = run_kernels(s, &l, over, err);
+  berth__lowering_free(&l);
+  free(s->scratch);
+  return status;
+}
+
+/* Sums and functions in f32, where the case was made in f64. */
+static op_case loosened(const op_case *c) {
+  op_case loose = *c;
+  bool is_float = false;
+  for (uint32_t i = 0; i < c->n_out; i++) is_float = is_float || berth__type_is_float(c->out[i].type);
+  if (is_float && loose.relative < 2e-5) loose.relative = 2e-5;
+  if (is_float && loose.absolute < 2e-6) loose.absolute = 2e-6;
+  return loose;
+}
+
+static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how) {
+  const op_tensor *want = &s->c->out[i];
+  const held *h = &s->out[i];
+  const op_case loose = loosened(s->c);
+  const uint32_t *words = i == 0 && over != PLAIN ? s->in[over].words : h->words;
+  uint8_t *got = malloc(want->size + 8), *is_inside = calloc(h->count + 1, 1);
+  int64_t at = 0;
+  for (int64_t e = 0; e < want->count; e++) {
+    element_of(want, got, e, words[index_in(&h->tensor, e)]);
+    is_inside[index_in(&h->tensor, e)] = 1;
+  }
+  bool good = op_case_matches(&loose, want, got, &at);
+  if (!good)
+    fprintf(stderr, "%s:%d: %s, %s: output %u, element %lld: got %.9g, expected %.9g\n", s->c->file, s->c->line,
+            s->c->name, how, i, (long long)at, op_element(want->type, got, at), op_element(want->type, want->data, at));
+  for (uint64_t w = 0; w < h->count && over == PLAIN; w++) {
+    if (is_inside[w] || h->words[w] == POISON) continue;
+    fprintf(stderr, "%s:%d: %s, %s: output %u is written outside its elements\n", s->c->file, s->c->line, s->c->name,
+            how, i);
+    good = false;
+    break;
+  }
+  free(got);
+  free(is_inside);
+  return good;
+}
+
+static lowered run_one(state *s, uint32_t operand, layout how_operand, layout how_result, uint32_t over,
+                       const char *how) {
+  berth_error err = {.message = ""};
+  start(s, operand, how_operand, how_result);
+  const berth_status status = lower_and_run(s, over, &err);
+  bool good = status == BERTH_OK;
+  for (uint32_t i = 0; i < s->c->n_out && good; i++) good = is_right(s, i, over, how);
+  end(s);
+  if (status == BERTH_UNSUPPORTED) return LOWERED_UNABLE;
+  if (status != BERTH_OK) fprintf(stderr, "%s:%d: %s, %s: %s\n", s->c->file, s->c->line, s->c->name, how, err.message);
+  return good ? LOWERED_HOLDS : LOWERED_FAILS;
+}
+
+static bool can_be_over(const state *s, uint32_t k) {
+  const op_tensor *in = &s->c->in[k], *out = &s->c->out[0];
+  return k < 32 && (berth__op_in_place(s->op, s->attrs) >> k & 1u) && in->type != BERTH_TYPE_NONE &&
+         in->rank == out->rank && memcmp(in->dim, out->dim, sizeof in->dim) == 0;
+}
+
+static lowered run_others(state *s) {
+  lowered result = run_one(s, PLAIN, LAYOUTS, WIDER, PLAIN, layout_names[WIDER]);
+  for (uint32_t k = 0; k < s->c->n_in && result == LOWERED_HOLDS; k++) {
+    if (s->c->in[k].type == BERTH_TYPE_NONE) continue;
+    const bool takes = berth__op_takes_strided(s->op, k), only_unit = s->op->family->unit_last >> k & 1u;
+    for (layout how = PADDED; takes && !only_unit && how <= REVERSED && result == LOWERED_HOLDS; how++)
+      result = run_one(s, k, how, LAYOUTS, PLAIN, layout_names[how]);
+    if (can_be_over(s, k) && result == LOWERED_HOLDS) result = run_one(s, PLAIN, LAYOUTS, LAYOUTS, k, "in place");
+  }
+  return result;
+}
+
+lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limits *limits) {
+  state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
+  if (!all_fit(c)) return LOWERED_WIDE;
+  if (s.op == NULL || !fill_attrs(&s)) return LOWERED_FAILS;
+  const lowered result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
+  return result == LOWERED_HOLDS ? run_others(&s) : result;
+}

@@ -1,0 +1,20 @@
+/* Runs a case as the kernels of the loop language that its op is lowered to, interpreted: without a graph, plan or
+ * device, and so with operands and results that lie in other ways than a plan would place them. */
+#ifndef BERTH_TESTS_OPS_LOWERED_H
+#define BERTH_TESTS_OPS_LOWERED_H
+
+#include "cases.h"
+#include "loop/lower.h"
+
+typedef enum lowered {
+  LOWERED_HOLDS,
+  LOWERED_FAILS,  /* with a line on stderr */
+  LOWERED_UNABLE, /* the op, or what the case asks of it, has no kernel */
+  LOWERED_WIDE    /* the case has numbers that 32 bits do not hold */
+} lowered;
+
+/* Every way in turn: plain; each operand that may be strided, in two other layouts; results that are a part of
+ * something wider; in place where the op allows it. */
+lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limits *limits);
+
+#endif

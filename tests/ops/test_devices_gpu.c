@@ -1,0 +1,126 @@
+/* Every op case on every device but the CPU. What a device does not do is in known_gpu.txt, with the reason, and must
+ * really not be done: a case that is listed there and holds is a failure too.
+ *
+ *   BERTH_TEST_DEVICE=loops   that device alone
+ *   BERTH_TEST_CASES=conv     cases alone with this in the name of their file or op */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "case_graph.h"
+#include "support.h"
+
+static op_cases cases;
+
+#define MAX_KNOWN 256
+static char *known[MAX_KNOWN]; /* names of cases, or "op NAME" */
+static size_t n_known;
+
+static int load(void **state) {
+  (void)state;
+  char path[1024], line[512];
+  snprintf(path, sizeof path, "%s/../known_gpu.txt", op_cases_folder());
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return -1;
+  while (fgets(line, sizeof line, file) != NULL && n_known < MAX_KNOWN) {
+    line[strcspn(line, ":#\n")] = '\0';
+    if (line[0] != '\0') known[n_known++] = strdup(line);
+  }
+  fclose(file);
+  return op_cases_load(&cases, op_cases_folder()) ? 0 : -1;
+}
+
+static int unload(void **state) {
+  (void)state;
+  op_cases_free(&cases);
+  while (n_known > 0) free(known[--n_known]);
+  return 0;
+}
+
+static bool is_known(const op_case *c) {
+  char op[128];
+  snprintf(op, sizeof op, "op %s", c->op);
+  for (size_t i = 0; i < n_known; i++)
+    if (strcmp(known[i], c->name) == 0 || strcmp(known[i], op) == 0) return true;
+  return false;
+}
+
+/* Sums and functions in f32, where the case was made in f64. */
+static op_case loosened(const op_case *c) {
+  op_case loose = *c;
+  for (uint32_t i = 0; i < c->n_out; i++) {
+    const berth_type type = c->out[i].type;
+    if (type != BERTH_F32 && type != BERTH_F64 && type != BERTH_F16 && type != BERTH_BF16) continue;
+    if (loose.relative < 2e-5) loose.relative = 2e-5;
+    if (loose.absolute < 2e-6) loose.absolute = 2e-6;
+  }
+  return loose;
+}
+
+/* Whether a run refused an integer of 64 bits, which is right. */
+static bool is_too_wide(berth_status status, const berth_error *err) {
+  return status == BERTH_INVALID && strstr(err->message, "do not hold") != NULL;
+}
+
+static bool holds_on(berth_context *ctx, const op_case *c, const char *device) {
+  berth_error err = {.message = ""};
+  berth_graph *graph = NULL;
+  berth_session *session = NULL;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  const op_case loose = loosened(c);
+  desc.device = device;
+  desc.flags = BERTH_SESSION_CHECKED;
+  berth_status status = case_build(ctx, c, CASE_NO_OPERAND, &graph, &err);
+  if (status == BERTH_OK) status = case_fix_operands(graph, c, true, &err);
+  if (status == BERTH_OK) status = berth_session_create(graph, &desc, &session, &err);
+  if (status == BERTH_OK) status = case_run(session, c, &err);
+  const bool refused = is_too_wide(status, &err);
+  const bool good = refused || (status == BERTH_OK && case_matches(session, &loose, device, &err));
+  if (status != BERTH_OK && !refused) fprintf(stderr, "%s:%d: %s on %s: %s\n", c->file, c->line, c->name, device, err.message);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  return good;
+}
+
+static bool is_wanted(const op_case *c) {
+  const char *filter = getenv("BERTH_TEST_CASES");
+  if (c->error != NULL || !case_is_graph(c)) return false;
+  return filter == NULL || strstr(c->file, filter) != NULL || strstr(c->op, filter) != NULL;
+}
+
+static int count_failures(berth_context *ctx, const char *device) {
+  int failures = 0, held = 0, left_out = 0;
+  for (size_t i = 0; i < cases.count; i++) {
+    if (!is_wanted(&cases.items[i])) continue;
+    const bool holds = holds_on(ctx, &cases.items[i], device), listed = is_known(&cases.items[i]);
+    held += holds;
+    left_out += !holds && listed;
+    failures += holds == listed;
+    if (holds && listed) fprintf(stderr, "%s holds on %s but is in known_gpu.txt\n", cases.items[i].name, device);
+  }
+  print_message("# %s: %d cases hold, %d are known not to\n", device, held, left_out);
+  return failures;
+}
+
+static void every_case_holds_on_every_device(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  const char *only = getenv("BERTH_TEST_DEVICE");
+  int failures = 0;
+  for (uint32_t d = 0; d < berth_device_count(ctx); d++) {
+    berth_device_info info;
+    TEST_OK(berth_device_at(ctx, d, &info, &err));
+    if (strcmp(info.name, "cpu") == 0 || (only != NULL && strcmp(info.name, only) != 0)) continue;
+    if (!info.available)
+      print_message("# skip: device %s: %s\n", info.name, info.reason);
+    else
+      failures += count_failures(ctx, info.name);
+  }
+  assert_int_equal(failures, 0);
+  berth_context_destroy(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_holds_on_every_device)};
+  return cmocka_run_group_tests(tests, load, unload);
+}

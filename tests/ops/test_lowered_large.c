@@ -1,0 +1,176 @@
+/* Kernels whose form depends on how much there is to do, against the reference kernels: tiles that are turned, scatters
+ * that walk, ranges that several workgroups find. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lowered.h"
+#include "support.h"
+
+static const berth__loop_limits wide = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
+
+static op_tensor tensor(berth_type type, uint32_t rank, const int64_t *dim) {
+  op_tensor t = {.type = type, .rank = rank, .count = 1};
+  for (uint32_t i = 0; i < rank; i++) t.count *= t.dim[i] = dim[i];
+  t.size = (size_t)t.count * berth_type_size(type);
+  t.data = calloc(t.size + 1, 1);
+  return t;
+}
+
+/* Numbers that look like any, all different in their neighbourhood. */
+static void fill(op_tensor *t, int64_t modulus) {
+  const berth_tensor whole = {.data = t->data, .type = t->type};
+  for (int64_t i = 0; i < t->count; i++) berth__store_i64(&whole, i, (i * 7919 + 12345) % modulus - modulus / 2);
+}
+
+static berth_tensor of_call(const op_tensor *t) {
+  berth_tensor tensor = {.data = t->data, .type = t->type, .rank = t->rank};
+  memcpy(tensor.dim, t->dim, sizeof t->dim);
+  berth__contiguous_strides(t->rank, t->dim, tensor.stride);
+  return tensor;
+}
+
+/* Fills the results of a case by the reference kernel. */
+static void run_reference(op_case *c) {
+  const berth__op *op = berth__op_find(NULL, c->op);
+  berth_tensor in[OP_CASE_MAX], out[OP_CASE_MAX];
+  berth_attr attrs[OP_CASE_MAX];
+  berth_error err;
+  for (uint32_t i = 0; i < c->n_in; i++) in[i] = of_call(&c->in[i]);
+  for (uint32_t i = 0; i < c->n_out; i++) out[i] = of_call(&c->out[i]);
+  for (uint32_t i = 0; i < op->family->n_attrs; i++) {
+    attrs[i] = op->family->attrs[i];
+    for (uint32_t g = 0; g < c->n_attrs; g++)
+      if (strcmp(c->attrs[g].name, attrs[i].name) == 0) attrs[i] = c->attrs[g];
+  }
+  berth_op_call call = {.in = in,
+                        .out = out,
+                        .n_in = c->n_in,
+                        .n_out = c->n_out,
+                        .attrs = attrs,
+                        .n_attrs = op->family->n_attrs,
+                        .user = berth__op_user(op)};
+  call.end = berth__op_items(op, &call);
+  call.scratch = op->family->scratch != NULL ? calloc(1, op->family->scratch(&call) + 1) : NULL;
+  TEST_OK(op->family->kernel(&call, &err));
+  free(call.scratch);
+}
+
+static void check(op_case *c) {
+  berth_context *ctx = test_context();
+  run_reference(c);
+  assert_int_equal(lowered_run(ctx, c, &wide), LOWERED_HOLDS);
+  for (uint32_t i = 0; i < c->n_in; i++) free(c->in[i].data);
+  for (uint32_t i = 0; i < c->n_out; i++) free(c->out[i].data);
+  berth_context_destroy(ctx);
+}
+
+static op_case case_of(const char *name, const char *op) {
+  return (op_case){.name = (char *)(uintptr_t)name, .op = (char *)(uintptr_t)op, .file = (char *)(uintptr_t)__FILE__};
+}
+
+/* ---- Moves ---- */
+
+static void transposes_go_through_tiles(void **state) {
+  static const int64_t perms[][4] = {{0, 1, 3, 2}, {0, 2, 3, 1}, {3, 2, 1, 0}, {2, 0, 3, 1}, {0, 3, 1, 2}};
+  const int64_t dim[4] = {2, 37, 3, 65};
+  (void)state;
+  for (size_t p = 0; p < sizeof perms / sizeof *perms; p++)
+    for (int integers = 0; integers < 2; integers++) {
+      const berth_type type = integers ? BERTH_I16 : BERTH_F32;
+      int64_t turned[4];
+      for (int i = 0; i < 4; i++) turned[i] = dim[perms[p][i]];
+      op_case c = case_of("transpose", "transpose");
+      c.attrs[c.n_attrs++] = berth_attr_ints("perm", perms[p], 4);
+      c.in[c.n_in++] = tensor(type, 4, dim);
+      c.out[c.n_out++] = tensor(type, 4, turned);
+      fill(&c.in[0], 9973);
+      check(&c);
+    }
+}
+
+static void many_parts_take_several_kernels(void **state) {
+  (void)state;
+  for (int splits = 0; splits < 2; splits++) {
+    op_case c = case_of("parts", splits ? "split" : "concat");
+    int64_t parts[OP_CASE_MAX], extent = 0;
+    op_tensor *part = splits ? c.out : c.in, *whole = splits ? c.in : c.out;
+    for (uint32_t i = 0; i < OP_CASE_MAX; i++) {
+      parts[i] = (int64_t)i % 5;
+      extent += parts[i];
+      part[i] = tensor(BERTH_F32, 3, (int64_t[]){3, parts[i], 4});
+      fill(&part[i], 101 + i);
+    }
+    whole[0] = tensor(BERTH_F32, 3, (int64_t[]){3, extent, 4});
+    if (splits) fill(&whole[0], 9973);
+    c.n_in = splits ? 1 : OP_CASE_MAX;
+    c.n_out = splits ? OP_CASE_MAX : 1;
+    c.attrs[c.n_attrs++] = berth_attr_int("axis", 1);
+    if (splits) c.attrs[c.n_attrs++] = berth_attr_ints("parts", parts, OP_CASE_MAX);
+    check(&c);
+  }
+}
+
+/* ---- Scatters ---- */
+
+static void scatter_of(const char *op, const char *reduction, const int64_t *x, uint32_t rank, const int64_t *indices,
+                       uint32_t indices_rank, const int64_t *updates, uint32_t updates_rank, int64_t range) {
+  op_case c = case_of("scatter", op);
+  c.attrs[c.n_attrs++] = berth_attr_string("reduction", reduction);
+  if (strcmp(op, "scatter") == 0) c.attrs[c.n_attrs++] = berth_attr_int("axis", 1);
+  c.in[c.n_in++] = tensor(BERTH_F32, rank, x);
+  c.in[c.n_in++] = tensor(BERTH_I64, indices_rank, indices);
+  c.in[c.n_in++] = tensor(BERTH_F32, updates_rank, updates);
+  c.out[c.n_out++] = tensor(BERTH_F32, rank, x);
+  fill(&c.in[0], 97);
+  fill(&c.in[1], range);
+  fill(&c.in[2], 89);
+  check(&c);
+}
+
+static void scatters_walk_where_elements_are_many(void **state) {
+  static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
+  (void)state;
+  for (int r = 0; r < 5; r++) {
+    const int64_t x[] = {900, 80}, indices[] = {700, 9}, few[] = {6, 1}, slices[] = {6, 80};
+    scatter_of("scatter", reductions[r], x, 2, indices, 2, indices, 2, 30);
+    scatter_of("scatter_nd", reductions[r], x, 2, few, 2, slices, 2, 5);
+  }
+}
+
+/* ---- quantize_range ---- */
+
+static void ranges_are_found_by_several_workgroups(void **state) {
+  (void)state;
+  op_case c = case_of("range", "quantize_range");
+  c.in[c.n_in++] = tensor(BERTH_F32, 1, (int64_t[]){50001});
+  c.out[c.n_out++] = tensor(BERTH_F32, 0, NULL);
+  c.out[c.n_out++] = tensor(BERTH_U8, 0, NULL);
+  fill(&c.in[0], 40009);
+  check(&c);
+}
+
+/* ---- rope ---- */
+
+/* Positions so far out that an angle in f32 would be off by a visible part of a turn. */
+static void rope_is_right_at_far_positions(void **state) {
+  (void)state;
+  for (int interleaved = 0; interleaved < 2; interleaved++) {
+    op_case c = case_of("rope", "rope");
+    c.attrs[c.n_attrs++] = berth_attr_int("interleaved", interleaved);
+    c.in[c.n_in++] = tensor(BERTH_F32, 4, (int64_t[]){1, 2, 5, 20});
+    c.in[c.n_in++] = tensor(BERTH_I64, 1, (int64_t[]){5});
+    c.out[c.n_out++] = tensor(BERTH_F32, 4, (int64_t[]){1, 2, 5, 20});
+    fill(&c.in[0], 7);
+    memcpy(c.in[1].data, (int64_t[]){0, -3, 4095, 131071, 100000001}, 5 * sizeof(int64_t));
+    check(&c);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(transposes_go_through_tiles),           cmocka_unit_test(many_parts_take_several_kernels),
+      cmocka_unit_test(scatters_walk_where_elements_are_many), cmocka_unit_test(ranges_are_found_by_several_workgroups),
+      cmocka_unit_test(rope_is_right_at_far_positions),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
