@@ -436,7 +436,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
   BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
   BERTH_PLAN_BF16_WEIGHTS = 1 << 11,     /* weights of products are kept as bf16, and x is rounded to it: less exact */
-  BERTH_PLAN_FALLBACK_CPU = 1 << 12      /* nodes that the device has no kernels for run on the CPU, between transfers */
+  BERTH_PLAN_FALLBACK_CPU = 1 << 12,     /* nodes that the device has no kernels for run on the CPU, between transfers */
+  BERTH_PLAN_F16_WEIGHTS = 1 << 13       /* on GPUs, weights of products and tables are kept as f16: less exact */
 } berth_plan_flag;
 
 typedef enum berth_order {

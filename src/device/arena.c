@@ -12,7 +12,7 @@ typedef struct slot {
   uint64_t run, pitch; /* bytes that lie together, and how far the next ones begin; run = size: all of them */
   berth_type type;
   bool is_open;    /* bytes can be read and written here: it is no strided view */
-  bool is_uniform; /* four bytes an element, whatever the type */
+  berth_type stored; /* what its elements are in the arena: another type than their own in uniform plans */
 } slot;
 
 struct berth__slots {
@@ -46,6 +46,12 @@ static void measure_gaps(const berth_plan *plan, const berth_tensor *tensor, boo
   s->is_open = true;
 }
 
+static berth_type stored_type(const berth_plan *plan, berth_value value) {
+  const berth_type type = plan->graph->values[value].type;
+  if (berth__plan_is_half(plan, value)) return BERTH_F16;
+  return plan->flags & BERTH_PLAN_F32_UNIFORM ? berth__uniform_type(type) : type;
+}
+
 berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, berth_error *err) {
   size_t n = plan->graph->n_values;
   uint64_t bytes;
@@ -63,7 +69,7 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
     slots->items[v] = (slot){.offset = from.offset,
                              .size = from.size,
                              .type = tensor.type,
-                             .is_uniform = (plan->flags & BERTH_PLAN_F32_UNIFORM) && berth_type_size(tensor.type) != 4};
+                             .stored = stored_type(plan, (berth_value)v)};
     measure_gaps(plan, &tensor, plan->graph->values[v].kind == BERTH_VALUE_INPUT, &slots->items[v]);
   }
   *out = slots;
@@ -257,12 +263,11 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 
 /* ---- Elements ---- */
 
-static berth_type stored_type(const slot *s) { return s->is_uniform ? berth__uniform_type(s->type) : s->type; }
 
 static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {
   BERTH__TRY(find_slot(arena, value, out, err));
-  return check_range(first, count, (*out)->size / berth_type_size(stored_type(*out)), "elements", value, err);
+  return check_range(first, count, (*out)->size / berth_type_size((*out)->stored), "elements", value, err);
 }
 
 #define CHUNK 512u /* elements that are converted at a time, on the stack */
@@ -273,10 +278,10 @@ berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64
   double room[CHUNK]; /* for elements of up to eight bytes */
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   if (src == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
-  uint64_t element = berth_type_size(stored_type(s));
+  uint64_t element = berth_type_size(s->stored);
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    berth__convert_from_f32(stored_type(s), room, src + done, n);
+    berth__convert_from_f32(s->stored, room, src + done, n);
     BERTH__TRY(write_bytes(arena, s, (first + done) * element, room, n * element, err));
   }
   return BERTH_OK;
@@ -288,11 +293,11 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
   double room[CHUNK];
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   if (dst == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
-  uint64_t element = berth_type_size(stored_type(s));
+  uint64_t element = berth_type_size(s->stored);
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     BERTH__TRY(read_bytes(arena, s, (first + done) * element, room, n * element, err));
-    berth__convert_to_f32(stored_type(s), dst + done, room, n);
+    berth__convert_to_f32(s->stored, dst + done, room, n);
   }
   return BERTH_OK;
 }
@@ -302,13 +307,14 @@ berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t of
   const slot *s = NULL;
   uint32_t room[CHUNK];
   BERTH__TRY(find_slot(arena, value, &s, err));
-  if (!s->is_uniform) return berth_arena_write(arena, value, offset, src, size, err);
+  if (s->stored == s->type) return berth_arena_write(arena, value, offset, src, size, err);
   const uint64_t element = berth_type_size(s->type), first = offset / element, count = size / element;
+  const uint64_t stored = berth_type_size(s->stored);
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(berth__uniform_pack(s->type, room, (const unsigned char *)src + done * element, n, err));
-    BERTH__TRY(write_bytes(arena, s, (first + done) * 4, room, n * 4, err));
+    BERTH__TRY(berth__uniform_pack(s->type, s->stored, room, (const unsigned char *)src + done * element, n, err));
+    BERTH__TRY(write_bytes(arena, s, (first + done) * stored, room, n * stored, err));
   }
   return BERTH_OK;
 }
@@ -317,13 +323,13 @@ berth_status berth__arena_get(const berth_arena *arena, berth_value value, void 
   const slot *s = NULL;
   uint32_t room[CHUNK];
   BERTH__TRY(find_slot(arena, value, &s, err));
-  if (!s->is_uniform) return berth_arena_read(arena, value, 0, dst, size, err);
-  const uint64_t element = berth_type_size(s->type), count = size / element;
+  if (s->stored == s->type) return berth_arena_read(arena, value, 0, dst, size, err);
+  const uint64_t element = berth_type_size(s->type), count = size / element, stored = berth_type_size(s->stored);
   BERTH__TRY(find_elements(arena, value, 0, count, &s, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(read_bytes(arena, s, done * 4, room, n * 4, err));
-    berth__uniform_unpack(s->type, (unsigned char *)dst + done * element, room, n);
+    BERTH__TRY(read_bytes(arena, s, done * stored, room, n * stored, err));
+    berth__uniform_unpack(s->type, s->stored, (unsigned char *)dst + done * element, room, n);
   }
   return BERTH_OK;
 }
@@ -335,10 +341,10 @@ berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_
   BERTH__TRY(find_elements(arena, src, src_first, count, &from, err));
   BERTH__TRY(want_no_gaps(to, dst, err));
   BERTH__TRY(want_no_gaps(from, src, err));
-  if (stored_type(to) != stored_type(from))
+  if (to->stored != from->stored)
     return berth__fail(err, BERTH_INVALID, "value %u is %s and value %u is %s; a copy needs one type", dst,
                        berth_type_name(to->type), src, berth_type_name(from->type));
-  uint64_t element = berth_type_size(stored_type(to));
+  uint64_t element = berth_type_size(to->stored);
   return arena->device->copy(arena->block, to->offset + dst_first * element, arena->block,
                              from->offset + src_first * element, count * element, err);
 }
@@ -364,9 +370,9 @@ berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type
   BERTH__TRY(find_slot(arena, value, &s, err));
   if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a place for its pointer");
   BERTH__TRY(want_no_gaps(s, value, err));
-  if (type != stored_type(s))
+  if (type != s->stored)
     return berth__fail(err, BERTH_INVALID, "value %u is %s, a slice of %s is asked for", value,
-                       berth_type_name(stored_type(s)), berth_type_name(type));
+                       berth_type_name(s->stored), berth_type_name(type));
   unsigned char *base = berth_arena_data(arena);
   if (base == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "the host does not see the memory of device '%s'; use read and write",

@@ -27,19 +27,31 @@ static berth_status pack_integers(berth_type type, uint32_t *dst, const void *sr
   return BERTH_OK;
 }
 
-berth_status berth__uniform_pack(berth_type type, uint32_t *dst, const void *src, uint64_t count, berth_error *err) {
-  if (berth__uniform_type(type) != BERTH_F32) return pack_integers(type, dst, src, count, err);
-  berth__convert_to_f32(type, (float *)dst, src, count);
+/* Between float types, through f32. */
+static void convert(berth_type from, berth_type to, void *dst, const void *src, uint64_t count) {
+  float room[256];
+  const uint64_t chunk = sizeof room / sizeof room[0];
+  for (uint64_t done = 0; done < count; done += chunk) {
+    const uint64_t n = count - done < chunk ? count - done : chunk;
+    berth__convert_to_f32(from, room, (const unsigned char *)src + done * berth_type_size(from), n);
+    berth__convert_from_f32(to, (unsigned char *)dst + done * berth_type_size(to), room, n);
+  }
+}
+
+berth_status berth__uniform_pack(berth_type type, berth_type stored, void *dst, const void *src, uint64_t count,
+                                 berth_error *err) {
+  if (!berth__type_is_float(type)) return pack_integers(type, dst, src, count, err);
+  convert(type, stored, dst, src, count);
   return BERTH_OK;
 }
 
-void berth__uniform_unpack(berth_type type, void *dst, const uint32_t *src, uint64_t count) {
-  const berth_type stored = berth__uniform_type(type);
-  if (stored == BERTH_F32) {
-    berth__convert_from_f32(type, dst, (const float *)src, count);
+void berth__uniform_unpack(berth_type type, berth_type stored, void *dst, const void *src, uint64_t count) {
+  if (berth__type_is_float(type)) {
+    convert(stored, type, dst, src, count);
     return;
   }
   const berth_tensor to = {.type = type, .data = dst};
+  const uint32_t *words = src;
   for (uint64_t i = 0; i < count; i++)
-    berth__store_i64(&to, (int64_t)i, stored == BERTH_I32 ? (int64_t)(int32_t)src[i] : (int64_t)src[i]);
+    berth__store_i64(&to, (int64_t)i, stored == BERTH_I32 ? (int64_t)(int32_t)words[i] : (int64_t)words[i]);
 }

@@ -121,7 +121,7 @@ static uint64_t bytes_of(const berth__alias *alias, berth_value value) {
   const berth__value *v = &alias->graph->values[value];
   int64_t count = 0;
   berth__shape_count(&v->shape, &count);
-  return (uint64_t)count * berth__plan_element(alias->flags, v->type);
+  return (uint64_t)count * berth__plan_element_of(alias->flags, v);
 }
 
 static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
@@ -320,7 +320,7 @@ static berth_status check_total(const berth__alias *alias, berth_error *err) {
     int64_t count;
     uint64_t bytes = 0;
     bool fits = berth__shape_count(&value->shape, &count) &&
-                berth__mul_u64((uint64_t)count, berth__plan_element(alias->flags, value->type), &bytes) &&
+                berth__mul_u64((uint64_t)count, berth__plan_element_of(alias->flags, value), &bytes) &&
                 berth__add_u64(total, bytes, &total);
     if (!fits || total > INT64_MAX / 4)
       return berth__fail(err, BERTH_INVALID, "the values up to '%s' need more bytes than 61 bits can count",

@@ -115,7 +115,7 @@ static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->guard != BERTH_GUARD_AUTO && desc->guard > (uint64_t)1 << 40)
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
-  if (desc->flags >= 2u * BERTH_PLAN_FALLBACK_CPU)
+  if (desc->flags >= 2u * BERTH_PLAN_F16_WEIGHTS)
     return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
@@ -191,7 +191,8 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   if (graph->n_outputs == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
   BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
-  berth_status status = desc->flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, desc->flags, limits, err);
+  const uint32_t flags = desc->flags | limits->flags;
+  berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, flags, limits, err);
   if (status == BERTH_OK) return berth__plan_bound(bound, desc, limits, out, err);
   berth_graph_destroy(bound);
   return status;

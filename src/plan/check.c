@@ -31,7 +31,7 @@ static bool is_contiguous(const checker *c, berth_value value) {
 static range range_of(const berth_plan *plan, berth_value value) {
   const berth__place *place = &plan->places[value];
   const berth__value *v = &plan->graph->values[value];
-  uint64_t last = 0, element = berth__plan_element(plan->flags, v->type);
+  uint64_t last = 0, element = berth__plan_is_half(plan, value) ? 2 : berth__plan_element(plan->flags, v->type);
   if (place->buffer == BERTH__NO_BUFFER) return (range){0, 0};
   uint64_t low = plan->buffers[place->buffer].offset + place->root_offset;
   for (uint32_t i = 0; i < v->shape.rank; i++) {

@@ -75,6 +75,16 @@ static inline uint64_t berth__plan_element(uint32_t flags, berth_type type) {
   return (flags & BERTH_PLAN_F32_UNIFORM) ? 4 : berth_type_size(type);
 }
 
+/* The same for a value that has bytes of its own: a weight may be kept as f16. */
+static inline uint64_t berth__plan_element_of(uint32_t flags, const berth__value *value) {
+  return value->is_half ? 2 : berth__plan_element(flags, value->type);
+}
+
+/* Whether a value, or what it shows, is kept as f16. */
+static inline bool berth__plan_is_half(const berth_plan *plan, berth_value value) {
+  return plan->graph->values[plan->places[value].root].is_half;
+}
+
 /* Steps, but never 0: a graph without nodes still keeps its inputs. */
 static inline uint32_t berth__plan_end(uint32_t n_steps) { return n_steps != 0 ? n_steps : 1; }
 

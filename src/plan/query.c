@@ -30,7 +30,7 @@ berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_sl
   int64_t count = 0;
   berth__shape_count(&v->shape, &count);
   if (place->buffer != BERTH__NO_BUFFER) out->offset = plan->buffers[place->buffer].offset + place->root_offset;
-  out->size = (uint64_t)count * berth__plan_element(plan->flags, v->type);
+  out->size = (uint64_t)count * (berth__plan_is_half(plan, value) ? 2 : berth__plan_element(plan->flags, v->type));
   out->birth = place->birth;
   out->death = place->death;
   out->is_view = place->is_view;

@@ -131,7 +131,7 @@ static berth_status fetch(berth__host_steps *steps, const place *p, berth_value 
   berth__shape_count(&v->shape, &count);
   BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err));
   move_elements(steps, value, true);
-  berth__uniform_unpack(v->type, to, steps->gathered, (uint64_t)count);
+  berth__uniform_unpack(v->type, berth__uniform_type(v->type), to, steps->gathered, (uint64_t)count);
   return BERTH_OK;
 }
 
@@ -142,7 +142,7 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
   int64_t count = 0;
   BERTH__TRY(berth__recipe_span(steps->plan, value, &span, err));
   berth__shape_count(&v->shape, &count);
-  BERTH__TRY(berth__uniform_pack(v->type, steps->gathered, from, (uint64_t)count, err));
+  BERTH__TRY(berth__uniform_pack(v->type, berth__uniform_type(v->type), steps->gathered, from, (uint64_t)count, err));
   if (span.size != (uint64_t)count * 4) /* what lies in the gaps is not this value's */
     BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err));
   move_elements(steps, value, false);

@@ -2,6 +2,7 @@
  * element-wise nodes go into chains and into the products and convolutions before them. Weights stay as they are: what a
  * GPU gains by another layout differs from one to the next, and a plan must not. */
 #include "device/cpu/lower.h"
+#include "device/gpu/half.h"
 #include "device/gpu/recipe.h"
 #include "pass/pass.h"
 
@@ -33,10 +34,10 @@ static berth_status lower_products(berth_graph *graph, berth_error *err) {
 }
 
 berth_status berth__gpu_lower(berth_graph *graph, uint32_t flags, berth_error *err) {
-  (void)flags;
   BERTH__TRY(berth__lower_attention(graph, err)); /* before fusion takes its scale and bias */
   BERTH__TRY(lower_products(graph, err));
   BERTH__TRY(berth__lower_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
-  return berth__pass_dead(graph, err);
+  BERTH__TRY(berth__pass_dead(graph, err));
+  return flags & BERTH_PLAN_F16_WEIGHTS ? berth__gpu_halve_weights(graph, err) : BERTH_OK;
 }

@@ -33,7 +33,7 @@ berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth
   for (uint32_t axis = 0; axis < tensor.rank; axis++) last += (tensor.dim[axis] - 1) * tensor.stride[axis];
   const berth__buffer *buffer = &plan->buffers[place->buffer];
   out->at = buffer->offset + place->root_offset;
-  out->size = berth__count(&tensor) == 0 ? 0 : ((uint64_t)last + 1) * berth__plan_element(plan->flags, tensor.type);
+  out->size = berth__count(&tensor) == 0 ? 0 : ((uint64_t)last + 1) * (berth__plan_is_half(plan, value) ? 2 : 4);
   out->size = (out->size + 3) & ~(uint64_t)3;
   return BERTH_OK;
 }
@@ -138,22 +138,43 @@ static berth_status read_guards(const berth_plan *plan, uint32_t step, berth__lo
   return BERTH_OK;
 }
 
+/* Where weights lie as f16, that is not what their types say. */
+static void find_storage(const berth_plan *plan, const berth__node *node, berth__storage *storage) {
+  for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
+    const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+    if (value == BERTH_VALUE_NONE) continue;
+    storage[i] = berth__plan_is_half(plan, value) ? BERTH__STORE_F16 : berth__l_storage(plan->graph->values[value].type);
+  }
+}
+
 static bool is_empty(const berth_op_call *call) {
   for (uint32_t i = 0; i < call->n_out; i++)
     if (berth__count(&call->out[i]) != 0) return false;
   return true;
 }
 
-static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step,
-                             berth_tensor *tensors, berth_error *err) {
+/* Room for one call. */
+typedef struct room {
+  berth_tensor *tensors;
+  berth__storage *storage;
+} room;
+
+static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step, const room *room,
+                             berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth__loop_guard guards[MAX_GUARDS];
   berth_op_call call;
   if (!berth__plan_needs_kernel(plan, node)) return BERTH_OK;
-  berth__plan_call(plan, node, tensors, &call);
+  berth__plan_call(plan, node, room->tensors, &call);
   if (is_empty(&call)) return BERTH_OK;
-  berth__lowering lowering = {.ctx = recipe->ctx, .limits = limits, .op = node->op, .call = &call, .guards = guards};
+  find_storage(plan, node, room->storage);
+  berth__lowering lowering = {.ctx = recipe->ctx,
+                              .limits = limits,
+                              .op = node->op,
+                              .call = &call,
+                              .storage = room->storage,
+                              .guards = guards};
   berth_status status = read_guards(plan, step, guards, &lowering.n_guards, err);
   if (status == BERTH_OK) status = berth__lower_call(&lowering, err);
   if (status == BERTH_OK) status = add_kernels(recipe, step, &lowering, err);
@@ -167,14 +188,17 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
 
 static berth_status build(berth__recipe *recipe, const berth__loop_limits *limits, berth_error *err) {
   const berth_plan *plan = recipe->plan;
-  berth_tensor *tensors = berth__alloc_array(recipe->ctx, berth__plan_most_tensors(plan), sizeof *tensors);
-  if (tensors == NULL) return berth__fail_nomem(err, "a program");
+  const size_t most = berth__plan_most_tensors(plan);
+  const room room = {berth__alloc_array(recipe->ctx, most, sizeof *room.tensors),
+                     berth__alloc_array(recipe->ctx, most, sizeof *room.storage)};
   berth_status status = BERTH_OK;
+  if (room.tensors == NULL || room.storage == NULL) status = berth__fail_nomem(err, "a program");
   for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
-    status = add_step(recipe, limits, step, tensors, err);
+    status = add_step(recipe, limits, step, &room, err);
     if (step < plan->n_prelude) recipe->n_prelude = recipe->n_dispatches;
   }
-  berth__free(recipe->ctx, tensors);
+  berth__free(recipe->ctx, room.tensors);
+  berth__free(recipe->ctx, room.storage);
   point_at_spans(recipe);
   if (status == BERTH_OK) place_barriers(recipe);
   return status;

@@ -1,0 +1,68 @@
+/* Weights as f16: half the bytes to hold and to read, where a plan asks for it. Sums stay f32.
+ *
+ * A param lies so when everything that reads it is a product, a convolution or a table, in the place of the weight, or
+ * shows it to one as a whole: loads then unpack it, and nothing else knows. */
+#include "device/gpu/half.h"
+
+/* Whether a node reads operand i as a weight: through loads that unpack it. */
+static bool is_weight(const berth__node *node, uint32_t i) {
+  switch (node->op->code) {
+    case BERTH__OP_product:
+    case BERTH__OP_matmul:
+    case BERTH__OP_conv:
+    case BERTH__OP_conv_transpose: return i == 1;
+    case BERTH__OP_embedding:
+    case BERTH__OP_gather: return i == 0;
+    default: return false;
+  }
+}
+
+/* A transpose of a weight is a view that products read, or a copy in f32. */
+static bool shows(const berth__node *node) { return node->op->code == BERTH__OP_transpose; }
+
+static bool takes_strides(const berth__node *node) {
+  return node->op->code == BERTH__OP_product || node->op->code == BERTH__OP_matmul;
+}
+
+typedef struct finder {
+  berth_graph *graph;
+  bool *is_read; /* one a value: as a weight, somewhere */
+  bool *is_lost; /* one a value: in another way */
+} finder;
+
+static void note_read(finder *f, const berth__node *node, uint32_t i) {
+  const berth_value value = node->in[i];
+  const berth__value *v = &f->graph->values[value];
+  if (is_weight(node, i) && (v->kind == BERTH_VALUE_PARAM || takes_strides(node)))
+    f->is_read[value] = true;
+  else if (shows(node) && v->kind == BERTH_VALUE_PARAM && f->is_read[node->out[0]] && !f->is_lost[node->out[0]])
+    f->is_read[value] = true;
+  else
+    f->is_lost[value] = true;
+}
+
+static bool is_candidate(const finder *f, berth_value value) {
+  const berth__value *v = &f->graph->values[value];
+  return v->type == BERTH_F32 && v->shape.rank >= 2 && f->is_read[value] && !f->is_lost[value];
+}
+
+/* Readers come behind what they read: from the last node to the first, a view's readers are known before the view. */
+static void mark(finder *f) {
+  berth_graph *graph = f->graph;
+  for (size_t i = 0; i < graph->n_outputs; i++) f->is_lost[graph->outputs[i].value] = true;
+  for (size_t n = graph->n_nodes; n-- > 0;)
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
+      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) note_read(f, &graph->nodes[n], i);
+  for (size_t i = 0; i < graph->n_params; i++)
+    graph->values[graph->params[i]].is_half = is_candidate(f, graph->params[i]);
+}
+
+berth_status berth__gpu_halve_weights(berth_graph *graph, berth_error *err) {
+  finder f = {graph, berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_read),
+              berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_lost)};
+  const berth_status status = f.is_read != NULL && f.is_lost != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
+  if (status == BERTH_OK) mark(&f);
+  berth__free(graph->ctx, f.is_read);
+  berth__free(graph->ctx, f.is_lost);
+  return status;
+}
