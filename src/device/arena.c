@@ -11,7 +11,7 @@ typedef struct slot {
   uint64_t size;
   uint64_t run, pitch; /* bytes that lie together, and how far the next ones begin; run = size: all of them */
   berth_type type;
-  bool is_open;    /* bytes can be read and written here: it is no strided view */
+  bool is_open;      /* bytes can be read and written here: it is no strided view */
   berth_type stored; /* what its elements are in the arena: another type than their own in uniform plans */
 } slot;
 
@@ -66,10 +66,8 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
     berth_slot from;
     berth_plan_slot(plan, (berth_value)v, &from, NULL);
     berth_tensor tensor = berth__plan_tensor(plan->graph, (berth_value)v, from.stride);
-    slots->items[v] = (slot){.offset = from.offset,
-                             .size = from.size,
-                             .type = tensor.type,
-                             .stored = stored_type(plan, (berth_value)v)};
+    slots->items[v] = (slot){
+        .offset = from.offset, .size = from.size, .type = tensor.type, .stored = stored_type(plan, (berth_value)v)};
     measure_gaps(plan, &tensor, plan->graph->values[v].kind == BERTH_VALUE_INPUT, &slots->items[v]);
   }
   *out = slots;
@@ -262,7 +260,6 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 }
 
 /* ---- Elements ---- */
-
 
 static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {

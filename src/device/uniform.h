@@ -6,8 +6,8 @@
 #include "ops/op.h"
 
 berth_type berth__uniform_type(berth_type type);
-/* Between elements of `type` and what the slot holds: `stored` is their uniform type, or f16 for floats. Integers that 32
- * bits do not hold are an error. */
+/* Between elements of `type` and what the slot holds: `stored` is their uniform type, or f16 for floats. Integers that
+ * 32 bits do not hold are an error. */
 berth_status berth__uniform_pack(berth_type type, berth_type stored, void *dst, const void *src, uint64_t count,
                                  berth_error *err);
 void berth__uniform_unpack(berth_type type, berth_type stored, void *dst, const void *src, uint64_t count);

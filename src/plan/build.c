@@ -217,7 +217,8 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
 /* What is alive at the fullest step bounds every packing from below. */
 static void note_order(berth_plan *plan) {
   berth_plan_info *info = &plan->info;
-  info->order_optimal = plan->order_bound != 0 && !plan->is_over && info->arena_size - info->weights_size <= plan->order_bound;
+  info->order_optimal =
+      plan->order_bound != 0 && !plan->is_over && info->arena_size - info->weights_size <= plan->order_bound;
 }
 
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,

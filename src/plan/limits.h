@@ -13,7 +13,8 @@ typedef struct berth__limits {
   uint64_t (*scratch)(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags);
   bool lies_over;   /* it can write results over operands where that takes scratch (over.h) */
   bool has_prelude; /* it can run the steps that depend on weights alone once, and not at every run */
-  /* Rewrites a bound graph, behind the passes, into ops that the device does best. NULL: it takes graphs as they are. */
+  /* Rewrites a bound graph, behind the passes, into ops that the device does best. NULL: it takes graphs as they are.
+   */
   berth_status (*lower)(berth_graph *graph, uint32_t flags, berth_error *err);
 } berth__limits;
 

@@ -91,21 +91,21 @@ static inline uint32_t berth__plan_end(uint32_t n_steps) { return n_steps != 0 ?
 /* A tensor as kernels will see value v of a bound graph, without data. */
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride);
 
-/* The call of one node as its kernel will see it, without data. tensors: room for its operands and results. Operands that
- * are left out have type BERTH_TYPE_NONE. */
+/* The call of one node as its kernel will see it, without data. tensors: room for its operands and results. Operands
+ * that are left out have type BERTH_TYPE_NONE. */
 void berth__plan_call(const berth_plan *plan, const berth__node *node, berth_tensor *tensors, berth_op_call *call);
 size_t berth__plan_most_tensors(const berth_plan *plan); /* the room that every node's call finds enough */
 
-/* Whether anything is left to do for a node: not where its result is a view, nor where the parts of a concat or the sides
- * of a choice were made where the result lies (query.c). */
+/* Whether anything is left to do for a node: not where its result is a view, nor where the parts of a concat or the
+ * sides of a choice were made where the result lies (query.c). */
 bool berth__plan_needs_kernel(const berth_plan *plan, const berth__node *node);
 
 /* Builds a plan for a device with these limits; desc is complete (berth_plan_create fills it in). */
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err);
 
-/* The same for a graph that is bound and rewritten, in one order alone and whatever the budget is. Takes the graph, also
- * when it fails. */
+/* The same for a graph that is bound and rewritten, in one order alone and whatever the budget is. Takes the graph,
+ * also when it fails. */
 berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err);
 

@@ -16,8 +16,8 @@ static const char text[] =
 static const struct {
   const char *name;
   size_t count;
-} params[] = {{"w", 24}, {"v", 42}, {"e", 45}, {"c", 18}, {"t", 12}}, outputs[] = {{"a", 12}, {"b", 21}, {"g", 10},
-                                                                                   {"d", 18}, {"m", 6},  {"n", 12}};
+} params[] = {{"w", 24}, {"v", 42}, {"e", 45}, {"c", 18}, {"t", 12}},
+  outputs[] = {{"a", 12}, {"b", 21}, {"g", 10}, {"d", 18}, {"m", 6}, {"n", 12}};
 
 /* rounded: weights that f16 holds. */
 static void run(berth_context *ctx, uint32_t flags, bool rounded, float *out, uint64_t *weights) {

@@ -101,7 +101,8 @@ static void a_plan_of_other_elements_is_refused(void **state) {
 
 static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user) {
   static const char text[] =
-      "graph \"g\" { input %x : f32[4, 8] param %w : f32[8, 8] %a = matmul(%x, %w) %b = softmax(%a) output \"b\" = %b }";
+      "graph \"g\" { input %x : f32[4, 8] param %w : f32[8, 8] %a = matmul(%x, %w) %b = softmax(%a) output \"b\" = %b "
+      "}";
   berth_graph *graph = NULL;
   berth_plan *plan = NULL;
   berth__recipe *recipe = NULL;
@@ -124,9 +125,12 @@ static void survives_every_failed_allocation(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(waits_only_where_bytes_conflict),    cmocka_unit_test(equal_layers_share_a_kernel),
-      cmocka_unit_test(tails_are_fused),                    cmocka_unit_test(plans_are_as_large_as_uniform_ones),
-      cmocka_unit_test(a_plan_of_other_elements_is_refused), cmocka_unit_test(survives_every_failed_allocation),
+      cmocka_unit_test(waits_only_where_bytes_conflict),
+      cmocka_unit_test(equal_layers_share_a_kernel),
+      cmocka_unit_test(tails_are_fused),
+      cmocka_unit_test(plans_are_as_large_as_uniform_ones),
+      cmocka_unit_test(a_plan_of_other_elements_is_refused),
+      cmocka_unit_test(survives_every_failed_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

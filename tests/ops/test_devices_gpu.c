@@ -75,7 +75,8 @@ static bool holds_on(berth_context *ctx, const op_case *c, const char *device) {
   if (status == BERTH_OK) status = case_run(session, c, &err);
   const bool refused = is_too_wide(status, &err);
   const bool good = refused || (status == BERTH_OK && case_matches(session, &loose, device, &err));
-  if (status != BERTH_OK && !refused) fprintf(stderr, "%s:%d: %s on %s: %s\n", c->file, c->line, c->name, device, err.message);
+  if (status != BERTH_OK && !refused)
+    fprintf(stderr, "%s:%d: %s on %s: %s\n", c->file, c->line, c->name, device, err.message);
   berth_session_destroy(session);
   berth_graph_destroy(graph);
   return good;

@@ -53,5 +53,6 @@ void model_close(model *m) {
 const char *model_device(const model_options *options) { return options->device ? options->device : "cpu"; }
 
 uint32_t model_plan_flags(const model_options *options) {
-  return (options->fallback ? BERTH_PLAN_FALLBACK_CPU : 0u) | (options->bf16 ? BERTH_PLAN_BF16_WEIGHTS : 0u);
+  return (options->fallback ? BERTH_PLAN_FALLBACK_CPU : 0u) | (options->bf16 ? BERTH_PLAN_BF16_WEIGHTS : 0u) |
+         (options->f16_weights ? BERTH_PLAN_F16_WEIGHTS : 0u);
 }

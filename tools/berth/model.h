@@ -15,7 +15,7 @@ typedef struct model_options {
   const char *fallback; /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
   arg_list dims;
-  bool bf16;
+  bool bf16, f16_weights;
 } model_options;
 
 /* Rows of a verb's table for options that every verb with a model takes; `type` has a model_options named model. */
@@ -31,11 +31,19 @@ typedef struct model_options {
        offsetof(type, model.bf16),                                                                                     \
        0,                                                                                                              \
        0},                                                                                                             \
+      {"f16-weights",                                                                                                  \
+       0,                                                                                                              \
+       ARG_FLAG,                                                                                                       \
+       NULL,                                                                                                           \
+       "on GPUs, keep weights of products as f16: half the bytes, less exact",                                         \
+       offsetof(type, model.f16_weights),                                                                              \
+       0,                                                                                                              \
+       0},                                                                                                             \
       {"fallback",                                                                                                     \
        0,                                                                                                              \
        ARG_TEXT,                                                                                                       \
        "cpu",                                                                                                          \
-       "run nodes there that the device has no kernels for (without it they are an error)",                           \
+       "run nodes there that the device has no kernels for (without it they are an error)",                            \
        offsetof(type, model.fallback),                                                                                 \
        0,                                                                                                              \
        0},                                                                                                             \
@@ -58,6 +66,6 @@ typedef struct model {
 int model_open(const model_options *options, model *out);
 void model_close(model *m);
 uint32_t model_plan_flags(const model_options *options); /* what they ask of a plan */
-const char *model_device(const model_options *options); /* the device's name, with the default filled in */
+const char *model_device(const model_options *options);  /* the device's name, with the default filled in */
 
 #endif

@@ -200,5 +200,6 @@ berth_status berth__host_steps_run(berth__host_steps *steps, uint32_t step, cons
   if (status == BERTH_OK) return status;
   const berth_graph *graph = steps->plan->graph;
   const berth__node *node = &graph->nodes[steps->plan->order[step]];
-  return berth__fail_within(err, status, "node '%s' (%s), on the cpu", graph->values[node->out[0]].name, node->op->name);
+  return berth__fail_within(err, status, "node '%s' (%s), on the cpu", graph->values[node->out[0]].name,
+                            node->op->name);
 }

@@ -1,6 +1,6 @@
-/* The order in which a bound graph is rewritten for GPUs: attention gets its op, products get one that takes a tail, and
- * element-wise nodes go into chains and into the products and convolutions before them. Weights stay as they are: what a
- * GPU gains by another layout differs from one to the next, and a plan must not. */
+/* The order in which a bound graph is rewritten for GPUs: attention gets its op, products get one that takes a tail,
+ * and element-wise nodes go into chains and into the products and convolutions before them. Weights stay as they are:
+ * what a GPU gains by another layout differs from one to the next, and a plan must not. */
 #include "device/cpu/lower.h"
 #include "device/gpu/half.h"
 #include "device/gpu/recipe.h"

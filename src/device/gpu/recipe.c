@@ -1,5 +1,5 @@
-/* Making a recipe: every step of a plan is lowered, equal kernels become one, and barriers stand only where bytes of the
- * plan conflict. */
+/* Making a recipe: every step of a plan is lowered, equal kernels become one, and barriers stand only where bytes of
+ * the plan conflict. */
 #include "device/gpu/recipe.h"
 
 #include "base/math.h"
@@ -50,7 +50,8 @@ static berth_status span_of_operand(const berth_plan *plan, uint32_t step, uint3
   if (operand >= BERTH__OPERAND_GUARD)
     return berth__recipe_span(plan, guard_condition(plan, step, operand - BERTH__OPERAND_GUARD), out, err);
   if (operand != BERTH__OPERAND_SCRATCH)
-    return berth__recipe_span(plan, operand < node->n_in ? node->in[operand] : node->out[operand - node->n_in], out, err);
+    return berth__recipe_span(plan, operand < node->n_in ? node->in[operand] : node->out[operand - node->n_in], out,
+                              err);
   const uint32_t buffer = plan->scratch[step];
   if (buffer == BERTH__NO_BUFFER) return berth__fail(err, BERTH_INTERNAL, "a kernel uses scratch that was not planned");
   *out = (berth__span){plan->buffers[buffer].offset, plan->buffers[buffer].size & ~(uint64_t)3};
@@ -95,7 +96,8 @@ static berth_status add_dispatch(berth__recipe *recipe, uint32_t step, uint32_t 
                                  const berth__kernel_buffer *buffers, berth_error *err) {
   const uint32_t n = count_spans(recipe, kernel);
   BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->spans, recipe->spans_capacity, recipe->n_spans + n, err));
-  BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->dispatches, recipe->dispatches_capacity, recipe->n_dispatches + 1, err));
+  BERTH__TRY(
+      BERTH__RESERVE(recipe->ctx, recipe->dispatches, recipe->dispatches_capacity, recipe->n_dispatches + 1, err));
   for (uint32_t i = 0; i < n; i++)
     BERTH__TRY(span_of_operand(recipe->plan, step, buffers[i].operand, &recipe->spans[recipe->n_spans + i], err));
   recipe->dispatches[recipe->n_dispatches++] = (berth__dispatch){.kernel = kernel, .step = step};
@@ -143,7 +145,8 @@ static void find_storage(const berth_plan *plan, const berth__node *node, berth_
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
     if (value == BERTH_VALUE_NONE) continue;
-    storage[i] = berth__plan_is_half(plan, value) ? BERTH__STORE_F16 : berth__l_storage(plan->graph->values[value].type);
+    storage[i] =
+        berth__plan_is_half(plan, value) ? BERTH__STORE_F16 : berth__l_storage(plan->graph->values[value].type);
   }
 }
 
@@ -169,12 +172,8 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
   berth__plan_call(plan, node, room->tensors, &call);
   if (is_empty(&call)) return BERTH_OK;
   find_storage(plan, node, room->storage);
-  berth__lowering lowering = {.ctx = recipe->ctx,
-                              .limits = limits,
-                              .op = node->op,
-                              .call = &call,
-                              .storage = room->storage,
-                              .guards = guards};
+  berth__lowering lowering = {
+      .ctx = recipe->ctx, .limits = limits, .op = node->op, .call = &call, .storage = room->storage, .guards = guards};
   berth_status status = read_guards(plan, step, guards, &lowering.n_guards, err);
   if (status == BERTH_OK) status = berth__lower_call(&lowering, err);
   if (status == BERTH_OK) status = add_kernels(recipe, step, &lowering, err);
@@ -182,8 +181,8 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
   if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU))
     return add_dispatch(recipe, step, BERTH__ON_HOST, NULL, err);
   return status == BERTH_OK ? status
-                            : berth__fail_within(err, status, "node '%s' (%s)",
-                                                 plan->graph->values[node->out[0]].name, node->op->name);
+                            : berth__fail_within(err, status, "node '%s' (%s)", plan->graph->values[node->out[0]].name,
+                                                 node->op->name);
 }
 
 static berth_status build(berth__recipe *recipe, const berth__loop_limits *limits, berth_error *err) {
@@ -209,9 +208,10 @@ static berth_status check_plan(const berth_plan *plan, berth_error *err) {
     return berth__fail(err, BERTH_INVALID, "kernels of a GPU take elements of four bytes: plan for that device");
   for (size_t v = 0; v < plan->graph->n_values; v++)
     if (plan->graph->values[v].bounded != 0)
-      return berth__fail(err, BERTH_UNSUPPORTED,
-                         "the extents of '%s' depend on elements that only a run computes, which a GPU does not support",
-                         plan->graph->values[v].name);
+      return berth__fail(
+          err, BERTH_UNSUPPORTED,
+          "the extents of '%s' depend on elements that only a run computes, which a GPU does not support",
+          plan->graph->values[v].name);
   return BERTH_OK;
 }
 

@@ -1,5 +1,6 @@
-/* The device "loops": the kernels that GPUs get, interpreted on the host. It is slow and always there: what is wrong here
- * too is wrong in a lowering, what is wrong on a GPU alone is wrong in its renderer or driver. Its memory is the CPU's. */
+/* The device "loops": the kernels that GPUs get, interpreted on the host. It is slow and always there: what is wrong
+ * here too is wrong in a lowering, what is wrong on a GPU alone is wrong in its renderer or driver. Its memory is the
+ * CPU's. */
 #include <stdlib.h>
 
 #include "base/math.h"
@@ -87,7 +88,8 @@ static berth_status run_dispatch(const berth__program *program, const berth__dis
   berth__kernel_memory memory[BERTH__KERNEL_BUFFERS];
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
     const berth__span *span = &dispatch->spans[i];
-    memory[i] = (berth__kernel_memory){(uint32_t *)(void *)(program->base + span->at), span->size / 4};
+    const uint64_t element = kernel->buffers[i].storage == BERTH__STORE_F16 ? 2 : 4;
+    memory[i] = (berth__kernel_memory){(uint32_t *)(void *)(program->base + span->at), span->size / element};
   }
   berth_status status = berth__kernel_interpret(kernel, memory, program->room, err);
   if (status == BERTH_OK) return status;
