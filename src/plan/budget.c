@@ -6,7 +6,8 @@
 
 #include "plan/buffers.h"
 
-#define MOST_ROUNDS 200u
+#define MOST_ROUNDS 100u
+#define MOST_TRIALS 1000u /* graphs that are planned */
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
 #define MOST_SLICES 64u
@@ -20,6 +21,7 @@ typedef struct budgeter {
   size_t load_capacity;
   uint64_t full; /* the largest of them */
   uint32_t step; /* where */
+  uint32_t n_trials;
 } budgeter;
 
 /* A plan that was tried. */
@@ -82,6 +84,7 @@ static berth_status try_graph(budgeter *b, berth_graph *graph, berth_value exit,
   const berth_value at = b->plan->graph->nodes[b->plan->order[step]].out[0];
   trial next;
   *is_better = false;
+  b->n_trials++;
   BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &next.plan, err));
   berth_status status = measure(b, next.plan, err);
   if (status == BERTH_OK) {
@@ -176,7 +179,8 @@ static bool may_be_rewritten(const berth_plan *plan) {
 
 static berth_status search(budgeter *b, uint64_t budget, berth_error *err) {
   bool is_better = true;
-  for (uint32_t round = 0; round < MOST_ROUNDS && is_better && b->plan->info.arena_size > budget; round++) {
+  for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && is_better; round++) {
+    if (b->plan->info.arena_size <= budget) break;
     BERTH__TRY(improve(b, &is_better, err));
     /* Less may be alive than the budget has, and still not fit: aim lower. */
     if (is_better && b->full <= b->target && b->plan->info.arena_size > budget) b->target -= b->target / 64;

@@ -46,6 +46,8 @@ bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_
 /* The rows of operand k that are needed for these of the result. False: all of it is. */
 bool berth__split_operand(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                           berth__rows rows, berth__rows *out);
+/* Along which axis of operand k its rows lie, where it has rows. */
+uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k);
 /* Attributes for these rows: the padding that is left. attrs and pads are room for all of the node's. */
 #define BERTH__SPLIT_PADS 8u
 void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint32_t axis, berth__rows rows,

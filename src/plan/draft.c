@@ -11,9 +11,12 @@ typedef struct drafter {
   const berth_plan *plan;
   const berth__limits *limits;
   uint64_t guard;
-  draft *best;
-  bool has_best;
+  draft best[2]; /* one a variant */
+  bool has_best[2];
 } drafter;
+
+static const uint32_t variants[] = {0, BERTH_PLAN_NO_STRIDED};
+#define N_VARIANTS (sizeof variants / sizeof variants[0])
 
 void berth__draft_free(berth_context *ctx, draft *d) {
   berth__free(ctx, d->order);
@@ -36,8 +39,9 @@ static berth_status measure(const berth_plan *plan, uint32_t extra_flags, uint64
   BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, d->n_prelude, err));
   berth__alias_concat(&d->alias, plan->align, guard); /* by activations alone: a copy costs time as well */
   berth__alias_branches(&d->alias);
-  if (limits != NULL) BERTH__TRY(berth__alias_scratch(&d->alias, limits, plan->n_threads, err));
   d->load = berth__alias_load(&d->alias, plan->align, guard);
+  if (limits != NULL) BERTH__TRY(berth__alias_scratch(&d->alias, limits, plan->n_threads, err));
+  d->needs = berth__alias_load(&d->alias, plan->align, guard);
   return BERTH_OK;
 }
 
@@ -52,19 +56,17 @@ berth_status berth__draft_create(const berth_plan *plan, berth__schedule_rule ru
   return status;
 }
 
-/* Keeps the better of the two and frees the other. */
-static void keep_better(drafter *m, draft *next) {
-  if (m->has_best && next->load >= m->best->load) {
+/* Keeps the better of the two and frees the other; the first wins a tie. */
+static void keep_better(drafter *m, size_t variant, draft *next) {
+  draft *best = &m->best[variant];
+  if (m->has_best[variant] && next->needs >= best->needs) {
     berth__draft_free(m->plan->ctx, next);
     return;
   }
-  berth__draft_free(m->plan->ctx, m->best);
-  *m->best = *next;
-  m->has_best = true;
+  berth__draft_free(m->plan->ctx, best);
+  *best = *next;
+  m->has_best[variant] = true;
 }
-
-static const uint32_t variants[] = {0, BERTH_PLAN_NO_STRIDED};
-#define N_VARIANTS (sizeof variants / sizeof variants[0])
 
 static bool is_variant_off(const berth_plan *plan, uint32_t variant) {
   return variant != 0 && (plan->flags & (variant | BERTH_PLAN_NO_REUSE));
@@ -78,7 +80,7 @@ static berth_status try_rules(drafter *m, berth_order order, berth_error *err) {
       if (is_variant_off(m->plan, variants[i])) continue;
       BERTH__TRY(
           berth__draft_create(m->plan, (berth__schedule_rule)rule, variants[i], m->guard, m->limits, &next, err));
-      keep_better(m, &next);
+      keep_better(m, i, &next);
     }
   }
   return BERTH_OK;
@@ -87,32 +89,32 @@ static berth_status try_rules(drafter *m, berth_order order, berth_error *err) {
 /* ---- The search ---- */
 
 /* Takes a draft's order with it, or frees it. */
-static berth_status try_order(drafter *m, uint32_t *order, uint32_t extra_flags, berth_error *err) {
+static berth_status try_order(drafter *m, uint32_t *order, size_t variant, berth_error *err) {
   draft next = {.order = order, .alias = {.ctx = m->plan->ctx}};
-  berth_status status = measure(m->plan, extra_flags, m->guard, m->limits, &next, err);
+  berth_status status = measure(m->plan, variants[variant], m->guard, m->limits, &next, err);
   if (status == BERTH_OK)
-    keep_better(m, &next);
+    keep_better(m, variant, &next);
   else
     berth__draft_free(m->plan->ctx, &next);
   return status;
 }
 
-static berth_status search_model(drafter *m, const berth__order_model *model, uint32_t extra_flags, uint64_t *bound,
+static berth_status search_model(drafter *m, const berth__order_model *model, size_t variant, uint64_t *bound,
                                  berth_error *err) {
   berth__order_result found;
   const size_t n = m->plan->graph->n_nodes;
   uint32_t *order = berth__alloc_array(m->plan->ctx, n, sizeof *order);
   if (order == NULL) return berth__fail_nomem(err, "ordering");
-  memcpy(order, m->best->order, n * sizeof *order);
+  memcpy(order, m->best[variant].order, n * sizeof *order);
   berth_status status = berth__order_search(model, order, &found, err);
   *bound = model->is_exact ? found.bound : 0;
-  if (status == BERTH_OK && memcmp(order, m->best->order, n * sizeof *order) != 0)
-    return try_order(m, order, extra_flags, err);
+  if (status == BERTH_OK && memcmp(order, m->best[variant].order, n * sizeof *order) != 0)
+    return try_order(m, order, variant, err);
   berth__free(m->plan->ctx, order);
   return status;
 }
 
-static berth_status search_alias(drafter *m, const berth__alias *alias, uint32_t extra_flags, uint64_t *bound,
+static berth_status search_alias(drafter *m, const berth__alias *alias, size_t variant, uint64_t *bound,
                                  berth_error *err) {
   const berth_plan *plan = m->plan;
   berth__order_rules rules = {
@@ -124,7 +126,7 @@ static berth_status search_alias(drafter *m, const berth__alias *alias, uint32_t
     BERTH__TRY(berth__order_model_create(&model, alias, plan->once, &rules, err));
     has_parts = model.has_parts && !(plan->flags & BERTH_PLAN_NO_CONCAT);
     if (has_parts && parts != BERTH__PARTS_LEAST) model.is_exact = false;
-    berth_status status = search_model(m, &model, extra_flags, bound, err);
+    berth_status status = search_model(m, &model, variant, bound, err);
     berth__order_model_free(&model);
     BERTH__TRY(status);
   }
@@ -137,20 +139,22 @@ static uint32_t count_views(const berth__alias *alias) {
   return n;
 }
 
-static berth_status search_variant(drafter *m, uint32_t extra_flags, uint32_t *n_views, uint64_t *bound,
-                                   berth_error *err) {
+static berth_status search_variant(drafter *m, size_t variant, uint32_t *n_views, uint64_t *bound, berth_error *err) {
   const berth_plan *plan = m->plan;
-  const uint32_t flags = plan->flags | extra_flags | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT, before = *n_views;
+  const uint32_t flags = plan->flags | variants[variant] | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT,
+                 before = *n_views;
   berth__alias alias;
   uint32_t *order = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *order);
   if (order == NULL) return berth__fail_nomem(err, "ordering");
-  memcpy(order, m->best->order, plan->graph->n_nodes * sizeof *order); /* the best one may change meanwhile */
-  berth_status status = berth__alias_create(&alias, plan->graph, flags, order, m->best->n_prelude, err);
+  memcpy(order, m->best[variant].order, plan->graph->n_nodes * sizeof *order); /* the best one may change meanwhile */
+  berth_status status = berth__alias_create(&alias, plan->graph, flags, order, m->best[variant].n_prelude, err);
   if (status == BERTH_OK) {
     *n_views = count_views(&alias);
-    if (*n_views != before) { /* otherwise no view is strided, and both variants are the same */
+    if (*n_views == before) {
+      m->has_best[variant] = false; /* no view is strided: it is the same as the one before */
+    } else {
       status = berth__alias_scratch(&alias, m->limits, plan->n_threads, err);
-      if (status == BERTH_OK) status = search_alias(m, &alias, extra_flags, bound, err);
+      if (status == BERTH_OK) status = search_alias(m, &alias, variant, bound, err);
     }
     berth__alias_free(&alias);
   }
@@ -164,26 +168,31 @@ static bool may_be_reordered(const berth_plan *plan) {
   return plan->graph->n_nodes > 2 && !(plan->flags & BERTH_PLAN_NO_REUSE);
 }
 
-static berth_status search(drafter *m, berth_error *err) {
+static berth_status search(drafter *m, uint64_t *order_bound, berth_error *err) {
   uint32_t n_views = UINT32_MAX;
   uint64_t least = UINT64_MAX;
   if (!may_be_reordered(m->plan)) return BERTH_OK;
   for (size_t i = 0; i < N_VARIANTS; i++) {
     uint64_t bound = UINT64_MAX;
     if (is_variant_off(m->plan, variants[i])) continue;
-    BERTH__TRY(search_variant(m, variants[i], &n_views, &bound, err));
+    BERTH__TRY(search_variant(m, i, &n_views, &bound, err));
     if (bound < least) least = bound;
   }
-  m->best->order_bound = least;
+  *order_bound = least;
   return BERTH_OK;
 }
 
 berth_status berth__draft_best(const berth_plan *plan, berth_order order, uint64_t guard, const berth__limits *limits,
                                draft *best, berth_error *err) {
-  drafter m = {.plan = plan, .limits = limits, .guard = guard, .best = best};
-  *best = (draft){.alias = {.ctx = plan->ctx}};
+  drafter m = {.plan = plan, .limits = limits, .guard = guard};
+  uint64_t order_bound = 0;
+  for (size_t i = 0; i < N_VARIANTS; i++) m.best[i].alias.ctx = plan->ctx;
   berth_status status = try_rules(&m, order, err);
-  if (status == BERTH_OK && order == BERTH_ORDER_MEMORY) status = search(&m, err);
+  if (status == BERTH_OK && order == BERTH_ORDER_MEMORY) status = search(&m, &order_bound, err);
+  const size_t kept = m.has_best[1] && m.best[1].load < m.best[0].load ? 1 : 0;
+  *best = m.best[kept];
+  best->order_bound = order_bound;
+  berth__draft_free(plan->ctx, &m.best[1 - kept]);
   if (status != BERTH_OK) berth__draft_free(plan->ctx, best);
   return status;
 }

@@ -179,7 +179,8 @@ berth_status berth__recompute(const berth_plan *plan, uint32_t step, berth_value
     for (size_t v = 0; v < plan->graph->n_values; v++) c.again[v] = (berth_value)v;
     mark_late_reads(&c);
     if (c.n_cloned != 0 && !c.fails) status = rewrite(&c, out, err);
-    if (*out != NULL) *n_added = (uint32_t)((*out)->n_nodes - plan->graph->n_nodes);
+    if (*out != NULL && (*out)->n_nodes > plan->graph->n_nodes)
+      *n_added = (uint32_t)((*out)->n_nodes - plan->graph->n_nodes);
   }
   berth__free(ctx, c.is_cloned);
   berth__free(ctx, c.again);

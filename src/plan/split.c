@@ -48,8 +48,8 @@ static bool may_come_inside(const finder *f, const berth__split_group *group, co
   if (value == BERTH_VALUE_NONE || graph->values[value].kind != BERTH_VALUE_NODE) return false;
   const uint32_t from = graph->values[value].node;
   if (f->plan->once[from] || has_node(group, from)) return false;
-  if (graph->values[value].shape.rank != graph->values[node->out[0]].shape.rank) return false;
   if (!berth__split_operand(graph, node, group->axis, k, all_rows(f, node, group->axis), &rows)) return false;
+  if (berth__split_operand_axis(graph, node, group->axis, k) != group->axis) return false;
   return reads_inside(f, group, value) == f->uses.count[value] &&
          berth__split_may(graph, &graph->nodes[from], group->axis);
 }

@@ -55,7 +55,7 @@ static berth_status operand(const emitter *e, uint32_t i, uint32_t k, berth_valu
   berth__rows want;
   *out = value;
   if (!berth__split_operand(graph, node, e->group->axis, k, e->needed[i], &want)) return BERTH_OK;
-  const uint32_t axis = e->group->axis + graph->values[value].shape.rank - graph->values[node->out[0]].shape.rank;
+  const uint32_t axis = berth__split_operand_axis(graph, node, e->group->axis, k);
   const uint32_t from = inside(e, value);
   if (from == UINT32_MAX) return narrow(e, value, axis, want, out, err);
   const int64_t first = e->needed[from].begin;

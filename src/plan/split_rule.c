@@ -10,7 +10,8 @@ typedef enum kind {
   KIND_LINES,    /* operand 0 line by line, along an axis or from it on */
   KIND_PRODUCT,  /* operand 0 row by row, then weights, then operands that broadcast */
   KIND_WINDOW,   /* operand 0 through windows, then weights, then operands that broadcast */
-  KIND_POOL
+  KIND_POOL,
+  KIND_TRANSPOSE
 } kind;
 
 static kind kind_of(const berth__op *op) {
@@ -34,6 +35,7 @@ static kind kind_of(const berth__op *op) {
     case BERTH__OP_qdepthwise: return KIND_WINDOW;
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool: return KIND_POOL;
+    case BERTH__OP_transpose: return KIND_TRANSPOSE;
     default: return KIND_NONE;
   }
 }
@@ -151,7 +153,8 @@ bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_
   for (uint32_t i = 0; i < axis; i++)
     if (out->dim[i] != 1) return false;
   switch (kind_of(node->op)) {
-    case KIND_ELEMENTS: return true;
+    case KIND_ELEMENTS:
+    case KIND_TRANSPOSE: return true;
     case KIND_LINES: return lines_may(node, axis, out->rank);
     case KIND_PRODUCT: return product_may(graph, node, axis);
     case KIND_WINDOW:
@@ -175,6 +178,10 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
   const kind what = kind_of(node->op);
   if (node->in[k] == BERTH_VALUE_NONE) return false;
   if (what == KIND_ELEMENTS) return broadcast_rows(graph, node, axis, k, rows, out);
+  if (what == KIND_TRANSPOSE) {
+    *out = rows;
+    return true;
+  }
   if (k != 0 && (what == KIND_LINES || what == KIND_POOL || k < first_extra(node->op))) return false;
   if (k != 0) return broadcast_rows(graph, node, axis, k, rows, out);
   *out = rows;
@@ -185,6 +192,12 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
   if (out->begin < 0) out->begin = 0;
   if (out->end > in) out->end = in;
   return true;
+}
+
+uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k) {
+  const uint32_t rank = shape_of(graph, node->out[0])->rank;
+  if (kind_of(node->op) == KIND_TRANSPOSE) return (uint32_t)list_attr(node, "perm", axis, (int64_t)(rank - 1 - axis));
+  return axis + shape_of(graph, node->in[k])->rank - rank;
 }
 
 void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint32_t axis, berth__rows rows,
