@@ -639,8 +639,8 @@ BERTH_API berth_status berth_session_output_shape(const berth_session *session, 
 BERTH_API berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
                                          berth_error *err);
 /* Zero-copy: where an input or output lies, until the next bind. Write inputs before every run when they may die. An
- * input that the model joins with others along an inner axis may lie inside the result, with gaps, and has no such
- * place; BERTH_PLAN_NO_STRIDED keeps it whole. */
+ * input that may die and that the model joins with others along an inner axis may lie inside the result, with gaps, and
+ * has no such place; BERTH_PLAN_NO_STRIDED keeps it whole. */
 BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
                                                 berth_error *err);
 BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,

@@ -5,8 +5,9 @@
  * first part is made, so each concat is tried and kept only when the load does not rise.
  *
  * An input is such a part too: it is there from the beginning, and the concat leaves it as it is, so that one that
- * stays does. Inputs alone may lie in the result with gaps, along any axis, since no kernel writes them: the caller
- * does, block by block (device/arena.c). A cache that a model takes and gives back longer is in memory once by that. */
+ * stays does. Where inputs may die they may also lie in the result with gaps, along any axis, since no kernel writes
+ * them: the caller does, block by block (device/arena.c). A cache that a model takes and gives back longer is in memory
+ * once by that. */
 #include "plan/alias.h"
 
 static uint32_t joined_axis(const berth_graph *graph, const berth__node *node) {
@@ -59,6 +60,7 @@ static bool may_be_born_inside(const berth__alias *alias, berth_value part, bert
 /* An input may lie there with gaps when nothing shows it in another way and every reader takes strides. */
 static bool may_lie_with_gaps(const berth__alias *alias, berth_value part, berth_value whole) {
   const berth__alias_class *from = &alias->classes[part], *to = &alias->classes[whole];
+  if (!(alias->flags & BERTH_PLAN_INPUTS_DIE)) return false; /* otherwise callers may fill it where it lies */
   if (alias->graph->values[part].kind != BERTH_VALUE_INPUT || !berth__alias_in_arena(alias, part)) return false;
   if (alias->values[part].parent != part || from->size == 0 || from->death > to->first_write) return false;
   if (alias->may_stride[part] < BERTH__REACH_UNIT_LAST) return false;

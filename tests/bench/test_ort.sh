@@ -32,7 +32,8 @@ done
 cat >ort_run <<'SH'
 #!/bin/sh
 case "$*" in *--no-pattern*) peak=900 ;; *) peak=1000 ;; esac
-echo "{\"version\": \"9.9\", \"median_ms\": 2, \"peak_rss\": 2097152, \"arena_peak\": $peak, \"arena_after\": 100}"
+echo "{\"version\": \"9.9\", \"median_ms\": 2, \"peak_rss\": 2097152, \"inputs_size\": 700, \"outputs_size\": 100, \
+  \"arena_peak\": $peak, \"arena_after\": 100}"
 SH
 cat >berth <<'SH'
 #!/bin/sh
@@ -46,9 +47,10 @@ chmod +x ort_run berth
 bench() { node "$tool/bench.js" --berth ./berth --ort-run ./ort_run --lib lib --generated made --rounds 3 "$@"; }
 
 check "two models" bench --threads 1,4 --out table.md minilm_l6 made/unet_1024
-check "a row for each number of threads" grep -qF '| minilm_l6 | 4 | 2.00 | 1.00 | 0.50 | 1 | 0 | 0.25 | 2.0 | 1.0 | 0.50 |' table.md
+check "a row for each number of threads" grep -qF '| minilm_l6 | 4 | 2.00 | 1.00 | 0.50 | 1 | 0 | 0.25 | 2 | 0.13 | 2.0 | 1.0 | 0.50 |' table.md
 check "and for each model" grep -qF '| unet_1024 | 1 | 2.00 | 1.00 | 0.50 |' table.md
 check "the mean" grep -qF -- '- 4 threads, memory that a run needs: geometric mean 0.250 over 2 models, worst 0.25' table.md
+check "and with inputs and outputs" grep -qF 'inputs and outputs: geometric mean 0.125 over 2 models, worst 0.13' table.md
 check "the version" grep -qF 'ONNX Runtime 9.9' table.md
 printf 'before\n<!-- bench-ort: what the command prints -->\nold\n<!-- bench-ort: end -->\nafter\n' >page.md
 check "into a page with marks" bench --threads 1 --out page.md minilm_l6

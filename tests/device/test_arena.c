@@ -534,11 +534,13 @@ static void inputs_with_gaps(void **state) {
   fixture f;
   float past[24], back[24] = {0};
   void *data;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   (void)state;
+  desc.flags = BERTH_PLAN_INPUTS_DIE;
   start(&f,
         "graph \"kv\" { input %past : f32[2, 3, 4] input %new : f16[2, 1, 4] %wide = cast(%new) {to = \"f32\"}\n"
         " %present = concat(%past, %wide) {axis = 1} output \"present\" = %present }",
-        NULL);
+        &desc);
   berth_value input = berth_graph_find(f.graph, "past"), whole = berth_graph_find(f.graph, "present");
   berth_slot slot;
   OK(berth_plan_slot(f.plan, input, &slot, &f.err));

@@ -115,7 +115,7 @@ static void test_an_input_inside_a_concat(void **state) {
       "input %in : f32[3, 5, 4]\ninput %n : f32[3, 1, 4]\n%c = concat(%in, %n) {axis = 1}\noutput \"c\" = %c";
   fixture *f = *state;
   for (int wrong = 0; wrong < 3; wrong++) {
-    plan_text(f, text, 0);
+    plan_text(f, text, BERTH_PLAN_INPUTS_DIE);
     berth__place *in = place(f->plan, "in");
     assert_true(in->born_inside);
     if (wrong == 0) in->root_offset += 16;
