@@ -100,6 +100,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
 }
 
 berth_status berth__lower_product(berth_graph *graph, uint32_t flags, berth_error *err) {
+  if (berth__cpu_backend() != NULL) return BERTH_OK; /* it packs weights itself, as it likes */
   pass p = {.rounds = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0};
   berth_status status = rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
