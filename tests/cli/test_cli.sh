@@ -386,6 +386,8 @@ berth plan --dim batch=10 --no-reuse --json
 holds "plan --no-reuse takes more" "$(field arena_size) > $arena"
 berth plan --dim batch=10 --no-inplace --json
 holds "plan --no-inplace takes no less" "$(field arena_size) >= $arena"
+exits "plan with weights of bf16" 0 plan --bf16 --json
+exits "run with weights of bf16" 0 run --bf16
 exits "plan with every option" 0 plan --dim batch=10 --align 256 --order memory --effort 10 --device cpu --f32-uniform --json
 refuses "an alignment that is no power of two" 2 "power of two" plan --align 48
 refuses "an order that is none" 2 "source or memory" plan --order random

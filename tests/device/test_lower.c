@@ -122,7 +122,13 @@ static void bf16_weights(void **state) {
       "%m = matmul(%x, %t) %g = gelu(%m) output \"g\" = %g }",
       "product", 1, "gelu", 1e-4};
   (void)state;
+  static const pattern pointwise = {
+      IMAGE("8") NORM("6") "[0.5, 1.0, 2.0, 0.25, 1.0, 1.0] param %w : f32[6, 8, 1, 1] param %v : f32[6, 6, 3, 3]\n"
+                           "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) %r = relu(%n)\n"
+                           "%d = conv(%r, %v) {pads = [1, 1, 1, 1]} output \"d\" = %d }",
+      "product", 1, "batch_norm", 2.5};
   pattern_check_with(&rounded, BERTH_PLAN_BF16_WEIGHTS);
+  pattern_check_with(&pointwise, BERTH_PLAN_BF16_WEIGHTS);
   pattern_check(&exact);
 }
 

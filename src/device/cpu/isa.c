@@ -12,6 +12,10 @@ extern const berth__cpu_isa berth__isa_avx2;
 extern const berth__cpu_isa berth__isa_avx512;
 #endif
 
+#ifdef BERTH__HAS_DNNL
+extern const berth__cpu_kernel berth__backend_dnnl[];
+#endif
+
 typedef struct candidate {
   const berth__cpu_isa *isa;
   bool (*is_there)(void);
@@ -53,8 +57,27 @@ const berth__cpu_isa *berth__cpu_isa_used(void) {
   return berth__cpu_isa_at(0);
 }
 
+/* The name that was asked for; NULL: none. */
+static const char *backend_wanted(void) {
+  const char *wanted = getenv("BERTH_CPU_BACKEND");
+  return wanted != NULL && wanted[0] != '\0' ? wanted : NULL;
+}
+
+const berth__cpu_kernel *berth__cpu_backend(void) {
+#ifdef BERTH__HAS_DNNL
+  const char *wanted = backend_wanted();
+  if (wanted != NULL && strcmp(wanted, "dnnl") == 0) return berth__backend_dnnl;
+#endif
+  return NULL;
+}
+
 berth_status berth__cpu_isa_check(berth_error *err) {
   const char *wanted = getenv("BERTH_CPU_ISA");
+  if (backend_wanted() != NULL && berth__cpu_backend() == NULL)
+    return berth__fail(
+        err, BERTH_UNSUPPORTED,
+        "BERTH_CPU_BACKEND is '%s', which this build does not have; 'dnnl' needs -DBERTH_DNNL_BACKEND=ON",
+        backend_wanted());
   if (wanted == NULL || strcmp(berth__cpu_isa_used()->name, wanted) == 0) return BERTH_OK;
   return berth__fail(
       err, BERTH_UNSUPPORTED,
@@ -65,6 +88,9 @@ berth_status berth__cpu_isa_check(berth_error *err) {
 const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_isa *isa, const berth__op *op,
                                                 const berth_op_call *call) {
   if (op->custom != NULL) return NULL;
+  const berth__cpu_kernel *other = berth__cpu_backend();
+  for (; other != NULL && other->name != NULL; other++)
+    if (other->code == op->code && other->takes(call)) return other;
   for (const berth__cpu_kernel *const *table = isa->tables; *table != NULL; table++)
     for (const berth__cpu_kernel *kernel = *table; kernel->name != NULL; kernel++)
       if (kernel->code == op->code && (kernel->takes == NULL || kernel->takes(call))) return kernel;

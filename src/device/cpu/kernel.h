@@ -28,7 +28,10 @@ typedef struct berth__cpu_isa {
 
 /* The best instruction set of this machine, or the one that BERTH_CPU_ISA names when the machine has it. */
 const berth__cpu_isa *berth__cpu_isa_used(void);
-/* Fails where BERTH_CPU_ISA names a set that is not there. */
+/* Other people's kernels that BERTH_CPU_BACKEND asks for: a table that ends with a kernel without a name; NULL: none.
+ * They come before those of the instruction set. */
+const berth__cpu_kernel *berth__cpu_backend(void);
+/* Fails where BERTH_CPU_ISA or BERTH_CPU_BACKEND names something that is not there. */
 berth_status berth__cpu_isa_check(berth_error *err);
 /* All that this machine has, best first; NULL past the end. For tests and benchmarks. */
 const berth__cpu_isa *berth__cpu_isa_at(uint32_t index);

@@ -1,5 +1,6 @@
 /* Products with weights: the weight is packed once, in the prelude. */
 #include "device/cpu/lower.h"
+#include "ops/conv_last.h"
 #include "plan/prelude.h"
 
 /* A weight that a run also reads as it is would lie in memory twice: not worth it for large ones. */
@@ -78,6 +79,38 @@ static berth_status lower(pass *p, const berth__node *node, bool to_bf16, berth_
   return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 3, node->out[0], err);
 }
 
+/* A convolution of 1 x 1 over every pixel, channels last, is a product too; the others stay f32. */
+static bool is_pointwise(const berth_graph *graph, const berth__node *node) {
+  const berth_attr *attr = node->attrs;
+  if (node->op->code != BERTH__OP_conv_last || attr[BERTH__LAST_GROUP].i != 1 || attr[BERTH__LAST_ADDS].i != 0 ||
+      attr[BERTH__LAST_CODE].count != 0)
+    return false;
+  for (uint32_t k = 0; k < attr[BERTH__LAST_KERNEL].count; k++)
+    if (attr[BERTH__LAST_KERNEL].ints[k] != 1) return false;
+  for (uint32_t k = 0; k < attr[BERTH__LAST_STRIDES].count; k++)
+    if (attr[BERTH__LAST_STRIDES].ints[k] != 1) return false;
+  for (uint32_t k = 0; k < attr[BERTH__LAST_PADS].count; k++)
+    if (attr[BERTH__LAST_PADS].ints[k] != 0) return false;
+  const berth__value *w = &graph->values[node->in[1]];
+  return w->kind == BERTH_VALUE_NODE && graph->nodes[w->node].op->code == BERTH__OP_pack_weights;
+}
+
+/* Its weight is packed anew, from what it was packed from. */
+static berth_status lower_pointwise(pass *p, const berth__node *node, berth_error *err) {
+  const berth_graph *graph = p->r.graph;
+  const berth__node *pack = &graph->nodes[graph->values[node->in[1]].node];
+  const int64_t panel = node->attrs[BERTH__LAST_PANEL].i;
+  const berth_value from[2] = {pack->in[0], pack->n_in > 1 ? pack->in[1] : BERTH_VALUE_NONE};
+  berth_value in[3] = {node->in[0], BERTH_VALUE_NONE, node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE};
+  const berth_attr packing[] = {berth_attr_int("panel", panel), berth_attr_string("to", "bf16")};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, from, from[1] != BERTH_VALUE_NONE ? 2 : 1, packing, 2,
+                                node->in[1], "#bf16", &in[1], err));
+  const berth_attr attrs[] = {berth_attr_int("columns", node->attrs[BERTH__LAST_CHANNELS].i),
+                              berth_attr_int("panel", panel), berth_attr_int("rounds", 1)};
+  return berth__rewrite_make(&p->r, BERTH__OP_product, in, in[2] != BERTH_VALUE_NONE ? 3 : 2, attrs, 3, node->out[0],
+                             err);
+}
+
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__static_values(graph, &p->is_static, err));
   p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
@@ -89,6 +122,10 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const berth__node *node = &p->r.old[n];
+    if (p->rounds && is_pointwise(graph, node)) {
+      BERTH__TRY(lower_pointwise(p, node, err));
+      continue;
+    }
     bool packs = is_packable(p, graph, node);
     uint64_t size = 0;
     if (packs) berth__value_size(&graph->values[node->in[1]], &size);
@@ -100,6 +137,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
 }
 
 berth_status berth__lower_product(berth_graph *graph, uint32_t flags, berth_error *err) {
+  if (berth__cpu_backend() != NULL) return BERTH_OK; /* it packs weights itself, as it likes */
   pass p = {.rounds = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0};
   berth_status status = rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);

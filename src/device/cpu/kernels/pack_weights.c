@@ -13,7 +13,6 @@ enum {
 };
 
 static bool takes(const berth_op_call *call) {
-  if (call->out[0].type == BERTH_BF16 && berth__call_has(call, 1)) return false; /* would be rounded twice */
   return call->attrs[ATTR_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
          (!berth__call_has(call, 1) || call->in[1].type == BERTH_F32);
 }

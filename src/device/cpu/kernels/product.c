@@ -1,4 +1,4 @@
-/* product, with packed weights or plain ones. */
+/* product, with packed weights or plain ones, and matmul of f32. */
 #include "ops/product.h"
 #include "ops/tail.h"
 
@@ -20,33 +20,47 @@ static bool takes(const berth_op_call *call) {
   return true;
 }
 
-static void batch_strides(const berth_tensor *tensor, const berth_tensor *out, int64_t *stride) {
+static bool takes_matmul(const berth_op_call *call) { return call->in[0].type == BERTH_F32; }
+
+/* The strides of a stack of matrices over the batch axes of the result. */
+static void batch_strides(const berth_tensor *tensor, const berth_tensor *out, uint32_t batch_rank, int64_t *stride) {
   berth_tensor stack = *tensor;
-  stack.rank -= 2;
-  berth__broadcast_strides(&stack, out->rank - 2, out->dim, stride);
+  stack.rank = tensor->rank > 2 ? tensor->rank - 2 : 0;
+  berth__broadcast_strides(&stack, batch_rank, out->dim, stride);
 }
 
-static void plan(const berth_op_call *call, gemm *g) {
-  const berth_tensor *x = &call->in[0], *w = &call->in[1], *out = &call->out[0];
-  const bool is_packed = call->attrs[BERTH__PRODUCT_PANEL].i != 0;
-  int64_t x_batch[BERTH_MAX_RANK], w_batch[BERTH_MAX_RANK];
+/* Whether registers do the whole tail. */
+static bool has_tail(const berth_op_call *call) {
   float low, high;
-  batch_strides(x, out, x_batch);
-  if (!is_packed) batch_strides(w, out, w_batch);
+  if (berth__call_code(call) != BERTH__OP_product) return false;
+  return !tail_clamp(&call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], &low, &high);
+}
+
+/* Vectors, which matmul takes, are matrices of one row or one column. */
+static void plan(const berth_op_call *call, gemm *g) {
+  const berth_tensor *a = &call->in[0], *b = &call->in[1], *out = &call->out[0];
+  const bool is_product = berth__call_code(call) == BERTH__OP_product;
+  const bool is_packed = is_product && call->attrs[BERTH__PRODUCT_PANEL].i != 0;
+  const uint32_t batch_rank = out->rank - (a->rank > 1 ? 1u : 0u) - (b->rank > 1 ? 1u : 0u);
+  int64_t a_batch[BERTH_MAX_RANK], b_batch[BERTH_MAX_RANK];
+  batch_strides(a, out, batch_rank, a_batch);
+  if (!is_packed) batch_strides(b, out, batch_rank, b_batch);
   gemm_plan(
       &(gemm_shape){
-          .batch_rank = out->rank - 2,
+          .batch_rank = batch_rank,
           .batch = out->dim,
-          .a_batch = x_batch,
-          .b_batch = is_packed ? NULL : w_batch,
-          .m = out->dim[out->rank - 2],
-          .k = x->dim[x->rank - 1],
-          .n = out->dim[out->rank - 1],
-          .a_row = x->stride[x->rank - 2],
-          .a_step = x->stride[x->rank - 1],
-          .b_step = w->stride[w->rank - 2],
-          .b_column = w->stride[w->rank - 1],
-          .has_tail = !tail_clamp(&call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], &low, &high),
+          .a_batch = a_batch,
+          .b_batch = is_packed ? NULL : b_batch,
+          .m = a->rank > 1 ? a->dim[a->rank - 2] : 1,
+          .k = a->dim[a->rank - 1],
+          .n = is_product    ? call->attrs[BERTH__PRODUCT_COLUMNS].i
+               : b->rank > 1 ? b->dim[b->rank - 1]
+                             : 1,
+          .a_row = a->rank > 1 ? a->stride[a->rank - 2] : 0,
+          .a_step = a->stride[a->rank - 1],
+          .b_step = b->stride[b->rank > 1 ? b->rank - 2 : 0],
+          .b_column = b->rank > 1 ? b->stride[b->rank - 1] : 1,
+          .has_tail = has_tail(call),
       },
       g);
 }
@@ -93,11 +107,22 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {{.name = "product",
-                                                                     .code = BERTH__OP_product,
-                                                                     .takes = takes,
-                                                                     .items = items,
-                                                                     .grain = grain,
-                                                                     .scratch = scratch,
-                                                                     .run = run},
-                                                                    {0}};
+static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
+  gemm g;
+  const gemm_data data = {.a = call->in[0].data,
+                          .b = call->in[1].data,
+                          .out = call->out[0].data,
+                          .low = -INFINITY,
+                          .high = INFINITY,
+                          .scratch = call->scratch};
+  (void)err;
+  plan(call, &g);
+  gemm_run(&g, &data, call->begin, call->end);
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
+    {"product", BERTH__OP_product, takes, items, grain, scratch, run},
+    {"matmul", BERTH__OP_matmul, takes_matmul, items, grain, scratch, run_matmul},
+    {0},
+};

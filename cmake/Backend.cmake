@@ -1,0 +1,10 @@
+# Other people's kernels, behind BERTH_CPU_BACKEND; see docs/dependencies.md.
+option(BERTH_DNNL_BACKEND "Products may run on oneDNN, where BERTH_CPU_BACKEND=dnnl asks for it (Debian: libdnnl-dev)" OFF)
+if(BERTH_DNNL_BACKEND)
+  find_path(BERTH_DNNL_INCLUDE oneapi/dnnl/dnnl.h REQUIRED)
+  find_library(BERTH_DNNL_LIBRARY dnnl REQUIRED)
+  target_sources(berth_objects PRIVATE src/device/cpu/backend/dnnl.c)
+  target_compile_definitions(berth_objects PRIVATE BERTH__HAS_DNNL)
+  target_include_directories(berth_objects SYSTEM PRIVATE ${BERTH_DNNL_INCLUDE})
+  set(backend_libraries ${BERTH_DNNL_LIBRARY})
+endif()
