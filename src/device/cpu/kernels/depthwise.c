@@ -20,7 +20,7 @@
 #define MOST_BLOCK_COLUMNS 6
 #define MOST_BLOCK_KERNEL 5
 #define OVER_CHANNELS 32 /* two lines of the cache */
-#define OVER_BAND 4      /* lines: a multiple of what an item has otherwise */
+#define OVER_BAND 4      /* lines */
 
 typedef struct depthwise {
   berth__last last;
@@ -132,7 +132,8 @@ INLINED void tile_channels(const depthwise *d, const float *const *rows, const i
 }
 
 /* A block of BLOCK_ROWS lines and `columns` columns inside x, away from its borders, for strides `down` and `across`.
- * Every input is loaded once for all the taps that see it. All but the channel are constants where this is inlined. */
+ * Every input is loaded once for all the taps that see it, and every sum is taken in the order of the taps, as in
+ * tiles. All but the channel are constants where this is inlined. */
 INLINED void block_channels(const depthwise *d, const float *x, const int kernel, const int down, const int across,
                             const int columns, const bool whole, int64_t channel, int64_t left, float *out) {
   const int64_t pixel = d->last.axis_stride[2], line = d->last.axis_stride[1], channels = d->last.channels;
@@ -142,9 +143,9 @@ INLINED void block_channels(const depthwise *d, const float *x, const int kernel
   const vf first = d->bias != NULL ? load_channels(d->bias + channel, whole, left) : vf_zero();
   UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) UNROLLED for (int c = 0; c < columns; c++) sum[r][c] = first;
   x += channel;
-  UNROLLED for (int j = 0; j < (columns - 1) * across + kernel; j++, x += pixel) {
-    UNROLLED for (int i = 0; i < (BLOCK_ROWS - 1) * down + kernel; i++) {
-      const vf value = load_channels(x + i * line, whole, left);
+  UNROLLED for (int i = 0; i < (BLOCK_ROWS - 1) * down + kernel; i++, x += line) {
+    UNROLLED for (int j = 0; j < (columns - 1) * across + kernel; j++) {
+      const vf value = load_channels(x + j * pixel, whole, left);
       UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) {
         const int ky = i - r * down;
         UNROLLED for (int c = 0; c < columns; c++) {
@@ -297,11 +298,8 @@ static void keep_band(const depthwise *d, const float *image, int64_t row, int64
   for (; have < wanted; have++) keep_line(d, image, first + have, band + have * line_size);
 }
 
-static int64_t inside_band(int64_t line, int64_t lines) { return line < 0 ? 0 : line < lines ? line : lines; }
-
-/* The band as a call of its own: an image without padding. It is cut as the whole is, so that every pixel is summed in
- * the same order. */
-static depthwise call_of_band(const depthwise *d, const float *band, int64_t row, int64_t lines) {
+/* The band as a call of its own: an image without padding. */
+static depthwise call_of_band(const depthwise *d, const float *band, int64_t lines) {
   depthwise inner = *d;
   berth__window_axis *w = inner.last.window.axis;
   inner.x = band;
@@ -310,10 +308,10 @@ static depthwise call_of_band(const depthwise *d, const float *band, int64_t row
   w[1].in = band_lines(d, lines);
   w[2].in = band_columns(d);
   w[1].begin = w[1].end = w[2].begin = w[2].end = 0;
-  w[1].out = lines;
-  inner.bands = (lines + d->band - 1) / d->band;
-  inner.top = inside_band(d->top - row, lines);
-  inner.bottom = inside_band(d->bottom - row, lines);
+  w[1].out = inner.band = inner.bottom = lines;
+  inner.block = inner.end = w[2].out;
+  inner.bands = inner.blocks = 1;
+  inner.top = inner.begin = 0;
   inner.tail.is_chain = false;
   return inner;
 }
@@ -330,9 +328,9 @@ static void run_channels(const depthwise *d, const worker *w, int64_t item, floa
     const int64_t pixel = image * pixels + row * axis[2].out;
     lines = axis[1].out - row < band_of(d) ? axis[1].out - row : band_of(d);
     keep_band(&part, d->x + image * d->last.image_stride + first, row, lines, band);
-    depthwise inner = call_of_band(&part, band, row, lines);
+    depthwise inner = call_of_band(&part, band, lines);
     inner.out = d->out + pixel * d->last.channels + first;
-    for (int64_t piece = 0; piece < inner.bands * inner.blocks; piece++) run_item(&inner, w, piece);
+    run_item(&inner, w, 0);
     conv_tail_run(&d->tail, pixel, lines * axis[2].out, first, part.width);
   }
 }
