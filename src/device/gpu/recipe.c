@@ -144,8 +144,18 @@ static bool is_empty(const berth_op_call *call) {
   return true;
 }
 
+/* Where operands and then results begin; what lies outside the arena is nowhere near anything. */
+static void find_places(const berth_plan *plan, const berth__node *node, uint64_t *at) {
+  for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
+    const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+    const berth__place *place = value != BERTH_VALUE_NONE ? &plan->places[value] : NULL;
+    const bool is_inside = place != NULL && place->buffer != BERTH__NO_BUFFER;
+    at[i] = is_inside ? plan->buffers[place->buffer].offset + place->root_offset : UINT64_MAX - 2 * (uint64_t)i - 1;
+  }
+}
+
 static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step,
-                             berth_tensor *tensors, berth_error *err) {
+                             berth_tensor *tensors, uint64_t *at, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth__loop_guard guards[MAX_GUARDS];
@@ -153,7 +163,9 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
   if (!berth__plan_needs_kernel(plan, node)) return BERTH_OK;
   berth__plan_call(plan, node, tensors, &call);
   if (is_empty(&call)) return BERTH_OK;
-  berth__lowering lowering = {.ctx = recipe->ctx, .limits = limits, .op = node->op, .call = &call, .guards = guards};
+  find_places(plan, node, at);
+  berth__lowering lowering = {
+      .ctx = recipe->ctx, .limits = limits, .op = node->op, .call = &call, .at = at, .guards = guards};
   berth_status status = read_guards(plan, step, guards, &lowering.n_guards, err);
   if (status == BERTH_OK) status = berth__lower_call(&lowering, err);
   if (status == BERTH_OK) status = add_kernels(recipe, step, &lowering, err);
@@ -168,13 +180,14 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
 static berth_status build(berth__recipe *recipe, const berth__loop_limits *limits, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   berth_tensor *tensors = berth__alloc_array(recipe->ctx, berth__plan_most_tensors(plan), sizeof *tensors);
-  if (tensors == NULL) return berth__fail_nomem(err, "a program");
-  berth_status status = BERTH_OK;
+  uint64_t *at = berth__alloc_array(recipe->ctx, berth__plan_most_tensors(plan), sizeof *at);
+  berth_status status = tensors != NULL && at != NULL ? BERTH_OK : berth__fail_nomem(err, "a program");
   for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
-    status = add_step(recipe, limits, step, tensors, err);
+    status = add_step(recipe, limits, step, tensors, at, err);
     if (step < plan->n_prelude) recipe->n_prelude = recipe->n_dispatches;
   }
   berth__free(recipe->ctx, tensors);
+  berth__free(recipe->ctx, at);
   point_at_spans(recipe);
   if (status == BERTH_OK) place_barriers(recipe);
   return status;
