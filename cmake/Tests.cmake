@@ -14,8 +14,8 @@ target_link_libraries(berth_test_support PUBLIC berth_static berth_options Threa
 if(BERTH_LIBM)
   target_link_libraries(berth_test_support PUBLIC m)
 endif()
-if(TARGET berth_shaderc) # which is opened at run time
-  target_link_options(berth_test_support PUBLIC -Wl,-rpath,$<TARGET_FILE_DIR:berth_shaderc>)
+if(TARGET berth_shaderc) # opened at run time; a sanitizer stands between, and looks along the old kind of path alone
+  target_link_options(berth_test_support PUBLIC -Wl,--disable-new-dtags,-rpath,$<TARGET_FILE_DIR:berth_shaderc>)
   add_dependencies(berth_test_support berth_shaderc)
 endif()
 

@@ -15,3 +15,6 @@ berth_embed(berth_tool ${digits}/digits.safetensors berth_digits_weights)
 berth_embed(berth_tool ${digits}/samples.npy berth_digits_samples)
 berth_embed(berth_tool ${digits}/samples_labels.npy berth_digits_labels)
 install(TARGETS berth_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET berth_shaderc) # which it opens at run time
+  add_dependencies(berth_tool berth_shaderc)
+endif()

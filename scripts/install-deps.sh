@@ -34,6 +34,7 @@ if [ "$mode" = check ]; then
   have cc && have_header vulkan/vulkan.h || missing+=(libvulkan-dev)
   have cc && have_header volk.h || missing+=(libvulkan-volk-dev)
   have cc && have_header shaderc/shaderc.h || missing+=(libshaderc-dev)
+  have spirv-val || missing+=(spirv-tools) # and with it the archives that shaderc is linked from
   compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || missing+=(mesa-vulkan-drivers)
   compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*' >/dev/null || missing+=(vulkan-validationlayers)
 fi

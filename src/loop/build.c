@@ -3,8 +3,6 @@
 
 #include "loop/maker.h"
 
-static berth__number type_of(const berth__kernel *k, berth__x x) { return (berth__number)k->insts[x].type; }
-static bool is_integer(berth__number type) { return type == BERTH__NUM_I32 || type == BERTH__NUM_U32; }
 static bool goes_on(const berth__kernel *k) { return k != NULL && k->status == BERTH_OK && k->maker != NULL; }
 
 berth__x berth__x_f32(berth__kernel *k, float value) {
@@ -84,7 +82,7 @@ static takes taken_by(berth__inst_code code) {
 static bool is_taken(takes what, berth__number type) {
   switch (what) {
     case TAKES_NUMBERS: return type != BERTH__NUM_BOOL;
-    case TAKES_INTEGERS: return is_integer(type);
+    case TAKES_INTEGERS: return berth__maker_is_integer(type);
     case TAKES_F32: return type == BERTH__NUM_F32;
     case TAKES_NO_F32: return type != BERTH__NUM_F32;
     case TAKES_ANY: return true;
@@ -105,13 +103,15 @@ static bool fits_form(berth__kernel *k, berth__inst_code code, uint32_t n) {
 
 static berth__x make(berth__kernel *k, berth__inst_code code, uint32_t n, berth__x *in) {
   if (!berth__maker_accepts(k, code, n, in) || !fits_form(k, code, n)) return BERTH__X_NONE;
-  berth__number type = type_of(k, in[0]);
+  berth__number type = berth__maker_type(k, in[0]);
   bool is_shift = code == BERTH__INST_shl || code == BERTH__INST_shr;
-  if (is_shift && is_integer(type) && is_integer(type_of(k, in[1]))) in[1] = berth__x_convert(k, type, in[1]);
+  if (is_shift && berth__maker_is_integer(type) && berth__maker_is_integer(berth__maker_type(k, in[1])))
+    in[1] = berth__x_convert(k, type, in[1]);
   if (k->status != BERTH_OK) return BERTH__X_NONE;
   if (!is_taken(taken_by(code), type)) return berth__maker_mistake(k, code, "an operand's type does not go there");
   for (uint32_t i = 1; i < n; ++i) {
-    if (type_of(k, in[i]) != type) return berth__maker_mistake(k, code, "its operands are of different types");
+    if (berth__maker_type(k, in[i]) != type)
+      return berth__maker_mistake(k, code, "its operands are of different types");
   }
   return berth__simplify(k, code, is_comparison(code) ? BERTH__NUM_BOOL : type, n, in);
 }
@@ -124,10 +124,10 @@ berth__x berth__x2(berth__kernel *k, berth__inst_code code, berth__x a, berth__x
 
 static berth__x make_select(berth__kernel *k, const berth__x *in) {
   if (!berth__maker_accepts(k, BERTH__INST_select, 3, in)) return BERTH__X_NONE;
-  if (type_of(k, in[0]) != BERTH__NUM_BOOL || type_of(k, in[1]) != type_of(k, in[2])) {
+  if (berth__maker_type(k, in[0]) != BERTH__NUM_BOOL || berth__maker_type(k, in[1]) != berth__maker_type(k, in[2])) {
     return berth__maker_mistake(k, BERTH__INST_select, "it takes a bool and two of one type");
   }
-  return berth__simplify(k, BERTH__INST_select, type_of(k, in[1]), 3, in);
+  return berth__simplify(k, BERTH__INST_select, berth__maker_type(k, in[1]), 3, in);
 }
 
 berth__x berth__x3(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b, berth__x c) {
@@ -137,15 +137,15 @@ berth__x berth__x3(berth__kernel *k, berth__inst_code code, berth__x a, berth__x
 
 berth__x berth__x_convert(berth__kernel *k, berth__number type, berth__x a) {
   if (!berth__maker_accepts(k, BERTH__INST_convert, 1, &a)) return BERTH__X_NONE;
-  return type_of(k, a) == type ? a : berth__simplify(k, BERTH__INST_convert, type, 1, &a);
+  return berth__maker_type(k, a) == type ? a : berth__simplify(k, BERTH__INST_convert, type, 1, &a);
 }
 
 berth__x berth__x_bits(berth__kernel *k, berth__number type, berth__x a) {
   if (!berth__maker_accepts(k, BERTH__INST_bits, 1, &a)) return BERTH__X_NONE;
-  if (type == BERTH__NUM_BOOL || type_of(k, a) == BERTH__NUM_BOOL) {
+  if (type == BERTH__NUM_BOOL || berth__maker_type(k, a) == BERTH__NUM_BOOL) {
     return berth__maker_mistake(k, BERTH__INST_bits, "a bool has no bits");
   }
-  return type_of(k, a) == type ? a : berth__simplify(k, BERTH__INST_bits, type, 1, &a);
+  return berth__maker_type(k, a) == type ? a : berth__simplify(k, BERTH__INST_bits, type, 1, &a);
 }
 
 berth__x berth__x_affine(berth__kernel *k, berth__x a, int64_t factor, int64_t offset) {

@@ -3,6 +3,7 @@
  * In a rule stand
  *   $a $b $c   an operand, in parentheses where it is more than one word
  *   #a #b #c   the same without them
+ *   $m         operand b, a number, with the other sign
  *   $i         operand a, which is an index, as an unsigned number
  *   $p         the place of element a of a buffer: where the buffer begins, and $i behind that
  *   $w $n      the array that a buffer lies in; the number of the buffer or array
@@ -15,8 +16,7 @@
 #define BERTH__NUMBERS 4  /* of berth__number */
 #define BERTH__STORAGES 4 /* of berth__storage */
 
-/* Functions that a language lacks, or has with too few digits, are written once (functions.c), in words that begin with
- * @ and stand here. */
+/* Functions for what languages leave open are written once (functions.c), in words that begin with @ and stand here. */
 typedef enum berth__function_shape {
   BERTH__FN_F32,
   BERTH__FN_I32,
@@ -24,11 +24,11 @@ typedef enum berth__function_shape {
   BERTH__FN_SHAPES
 } berth__function_shape;
 typedef struct berth__dialect_words {
-  const char *open[BERTH__FN_SHAPES];   /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b */
-  const char *f32, *i32, *u32;          /* @f @i @u: what a new name of this type begins with */
-  const char *to_f32, *to_i32, *to_u32; /* @float( @int( @uint( */
-  const char *f32_bits, *u32_bits;      /* @asf( @asu( */
-  const char *round, *select;           /* @round( and @select(no, yes, condition) */
+  const char *open[BERTH__FN_SHAPES]; /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b */
+  const char *f32, *i32, *u32;        /* @f @i @u: what a new name of this type begins with */
+  const char *to_i32, *to_u32;        /* @int( @uint( */
+  const char *f32_bits, *u32_bits;    /* @asf( @asu( */
+  const char *select;                 /* @select(no, yes, condition) */
 } berth__dialect_words;
 
 typedef struct berth__dialect {
@@ -41,6 +41,7 @@ typedef struct berth__dialect {
   const char *begin;          /* where buffer $n begins in its array */
   const char *arena, *window; /* the array of all buffers; the one of buffer $n alone */
   const char *value;          /* gives a name to what is read more than once */
+  const char *minus;          /* add, where operand b is a number below 0 */
   const char *unrolled;       /* stands before a loop that is to be unrolled */
   /* By the type of the result; comparisons by that of their operands. Divisors are not 0 or -1, and both operands of a
    * remainder are not negative: elsewhere, functions of functions.c stand. */
@@ -53,7 +54,7 @@ typedef struct berth__dialect {
 berth_status berth__render(const berth__kernel *kernel, const berth__dialect *dialect, const berth__render_desc *desc,
                            berth__text *out, berth_error *err);
 
-/* functions.c: a rule with `name(` in it brings the function in; it may itself need earlier ones. */
+/* functions.c: a rule that begins with a function's name brings it in. */
 typedef struct berth__function {
   const char *name;
   berth__function_shape shape;

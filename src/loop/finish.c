@@ -156,5 +156,6 @@ berth_status berth__kernel_finish(berth__kernel *kernel, berth_error *err) {
   count_anew(k, marks);
   berth__free(k->ctx, marks);
   berth__maker_free(k);
+  if (k->flops <= 0) k->flops = berth__kernel_flops(k);
   return BERTH_OK;
 }

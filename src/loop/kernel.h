@@ -14,7 +14,12 @@
 
 #include "base/context.h"
 
-typedef enum berth__number { BERTH__NUM_F32, BERTH__NUM_I32, BERTH__NUM_U32, BERTH__NUM_BOOL } berth__number;
+typedef enum berth__number {
+  BERTH__NUM_F32,
+  BERTH__NUM_I32,
+  BERTH__NUM_U32,
+  BERTH__NUM_BOOL
+} berth__number;
 
 typedef enum berth__inst_code {
 #define BERTH__INST(name, operands, kind) BERTH__INST_##name,
@@ -23,17 +28,22 @@ typedef enum berth__inst_code {
   BERTH__INST_COUNT
 } berth__inst_code;
 
-typedef enum berth__inst_kind { BERTH__INST_PURE, BERTH__INST_READ, BERTH__INST_ACT, BERTH__INST_BLOCK } berth__inst_kind;
+typedef enum berth__inst_kind {
+  BERTH__INST_PURE,
+  BERTH__INST_READ,
+  BERTH__INST_ACT,
+  BERTH__INST_BLOCK
+} berth__inst_kind;
 
 /* The number of an instruction, which stands for its result. */
 typedef uint32_t berth__x;
 #define BERTH__X_NONE UINT32_MAX
 
 typedef struct berth__inst {
-  uint8_t code;    /* berth__inst_code */
-  uint8_t type;    /* berth__number of the result */
-  uint16_t depth;  /* blocks around it */
-  uint32_t bits;   /* see kernel.def */
+  uint8_t code;   /* berth__inst_code */
+  uint8_t type;   /* berth__number of the result */
+  uint16_t depth; /* blocks around it */
+  uint32_t bits;  /* see kernel.def */
   berth__x in[3];
   int64_t low, high; /* integers: what the result lies between */
 } berth__inst;
@@ -72,11 +82,11 @@ typedef struct berth__kernel {
   uint32_t n_shared, n_local;
   uint32_t group_size; /* threads of a workgroup */
   uint64_t n_groups;   /* workgroups of a run */
-  double flops, bytes; /* what one run does, for reports: see berth__kernel_work */
+  double flops, bytes; /* what one run does, for reports; flops that nobody set are counted by finish */
 
   /* While it is made. */
-  berth_status status; /* of the first thing that went wrong; from there on nothing is added */
-  uint16_t depth;      /* blocks that are open */
+  berth_status status;        /* of the first thing that went wrong; from there on nothing is added */
+  uint16_t depth;             /* blocks that are open */
   struct berth__maker *maker; /* maker.h */
 } berth__kernel;
 
@@ -107,9 +117,9 @@ berth__x berth__x3(berth__kernel *k, berth__inst_code code, berth__x a, berth__x
 berth__x berth__x_convert(berth__kernel *k, berth__number type, berth__x a);
 berth__x berth__x_bits(berth__kernel *k, berth__number type, berth__x a);
 /* Short forms that lowerings are full of. */
-#define BERTH__X2_FORM(name)                                                                         \
-  static inline berth__x berth__x_##name(berth__kernel *k, berth__x a, berth__x b) {                 \
-    return berth__x2(k, BERTH__INST_##name, a, b);                                                   \
+#define BERTH__X2_FORM(name)                                                         \
+  static inline berth__x berth__x_##name(berth__kernel *k, berth__x a, berth__x b) { \
+    return berth__x2(k, BERTH__INST_##name, a, b);                                   \
   }
 BERTH__X2_FORM(add)
 BERTH__X2_FORM(sub)
@@ -159,6 +169,8 @@ uint32_t berth__inst_operands(berth__inst_code code);
 berth__inst_kind berth__inst_kind_of(berth__inst_code code);
 static inline const berth__inst *berth__x_inst(const berth__kernel *k, berth__x x) { return &k->insts[x]; }
 bool berth__x_is_constant(const berth__kernel *k, berth__x x, uint32_t *bits);
+/* work.c: computations with f32, where every thread goes through every block. */
+double berth__kernel_flops(const berth__kernel *kernel);
 /* Whether two kernels do the same, so that one pipeline serves both (operands' numbers apart). */
 bool berth__kernel_equal(const berth__kernel *a, const berth__kernel *b);
 uint64_t berth__kernel_hash(const berth__kernel *kernel);

@@ -81,11 +81,6 @@ static bool compute_function(berth__inst_code code, result out, in a, uint32_t n
     case BERTH__INST_abs: LANES(out[j].u = a[j].u & 0x7fffffffu);
     case BERTH__INST_sqrt: LANES(out[j].f = sqrtf(a[j].f));
     case BERTH__INST_exp: LANES(out[j].f = expf(a[j].f));
-    case BERTH__INST_log: LANES(out[j].f = logf(a[j].f));
-    case BERTH__INST_sin: LANES(out[j].f = sinf(a[j].f));
-    case BERTH__INST_cos: LANES(out[j].f = cosf(a[j].f));
-    case BERTH__INST_tanh: LANES(out[j].f = tanhf(a[j].f));
-    case BERTH__INST_atan: LANES(out[j].f = atanf(a[j].f));
     case BERTH__INST_floor: LANES(out[j].f = floorf(a[j].f));
     case BERTH__INST_ceil: LANES(out[j].f = ceilf(a[j].f));
     case BERTH__INST_round: LANES(out[j].f = rintf(a[j].f));

@@ -40,6 +40,7 @@ typedef struct berth__lowering {
   const berth__op *op;
   const berth_op_call *call;
   const berth__storage *storage; /* one an operand and then one a result; NULL: by their types */
+  const uint64_t *at; /* where operands and then results begin, in bytes; NULL: that is not known */
   const berth__loop_guard *guards;
   uint32_t n_guards;
   berth__kernel **kernels; /* what was made */

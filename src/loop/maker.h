@@ -42,6 +42,13 @@ typedef struct berth__maker {
   berth__inst_code mistaken;
 } berth__maker;
 
+static inline berth__number berth__maker_type(const berth__kernel *k, berth__x x) {
+  return (berth__number)k->insts[x].type;
+}
+static inline bool berth__maker_is_integer(berth__number type) {
+  return type == BERTH__NUM_I32 || type == BERTH__NUM_U32;
+}
+
 /* `loop`, bits: the loop runs once and its index is used nowhere; finish.c takes it out where no break leaves it. */
 #define BERTH__LOOP_UNROLLED 1u
 #define BERTH__LOOP_ONCE 2u

@@ -118,8 +118,18 @@ static const char *division_rule(const render *r, const berth__inst *inst) {
   return is_rem ? "berth_rem_i32(#a, #b)" : "berth_div_i32(#a, #b)";
 }
 
+/* A number below 0 that has an opposite. */
+static bool is_negative(const berth__inst *inst) {
+  if (inst->code != BERTH__INST_constant || (inst->bits & 0x80000000u) == 0) return false;
+  return inst->type == BERTH__NUM_F32 ? (inst->bits & 0x7f800000u) != 0x7f800000u
+                                      : inst->type == BERTH__NUM_I32 && inst->bits != 0x80000000u;
+}
+
 static const char *rule_of(const render *r, const berth__inst *inst) {
   switch ((berth__inst_code)inst->code) {
+    case BERTH__INST_add:
+      if (is_negative(&r->k->insts[inst->in[1]])) return r->d->minus;
+      break;
     case BERTH__INST_div:
     case BERTH__INST_rem: return division_rule(r, inst);
     case BERTH__INST_convert: return r->d->convert[r->k->insts[inst->in[0]].type][inst->type];
@@ -154,11 +164,6 @@ static bool is_many_words(const char *rule) {
   return false;
 }
 
-/* A negative number counts as many words, so that a sign never meets another. */
-static bool is_negative(const berth__inst *inst) {
-  return (inst->type == BERTH__NUM_I32 || inst->type == BERTH__NUM_F32) && (inst->bits & 0x80000000u) != 0;
-}
-
 static void add_operand(render *r, berth__x x, bool alone) {
   const berth__inst *inst = &r->k->insts[x];
   if (has_name(r, x)) {
@@ -166,6 +171,7 @@ static void add_operand(render *r, berth__x x, bool alone) {
     return;
   }
   const bool is_constant = inst->code == BERTH__INST_constant;
+  /* A sign never meets another. */
   const bool wrapped = !alone && (is_constant ? is_negative(inst) : is_many_words(rule_of(r, inst)));
   if (wrapped) add(r, "(");
   if (is_constant) {
@@ -174,6 +180,12 @@ static void add_operand(render *r, berth__x x, bool alone) {
     expand(r, rule_of(r, inst), x);
   }
   if (wrapped) add(r, ")");
+}
+
+static void add_opposite(render *r, berth__x x) {
+  const berth__inst *inst = &r->k->insts[x];
+  const uint32_t bits = inst->type == BERTH__NUM_F32 ? inst->bits ^ 0x80000000u : 0u - inst->bits;
+  r->d->literal(r->out, (berth__number)inst->type, bits);
 }
 
 static void add_index(render *r, berth__x x) {
@@ -200,6 +212,7 @@ static void add_part(render *r, char part, bool alone, berth__x x) {
     case 'a': add_operand(r, inst->in[0], alone); break;
     case 'b': add_operand(r, inst->in[1], alone); break;
     case 'c': add_operand(r, inst->in[2], alone); break;
+    case 'm': add_opposite(r, inst->in[1]); break;
     case 'i': add_index(r, x); break;
     case 'p': add_place(r, x); break;
     case 'w': expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
@@ -227,9 +240,8 @@ static const char *word(const berth__dialect *d, const char *name, size_t size) 
   const struct {
     const char *name, *word;
   } words[] = {
-      {"f", d->words.f32},       {"i", d->words.i32},         {"u", d->words.u32},        {"float", d->words.to_f32},
-      {"int", d->words.to_i32},  {"uint", d->words.to_u32},   {"asf", d->words.f32_bits}, {"asu", d->words.u32_bits},
-      {"round", d->words.round}, {"select", d->words.select},
+      {"f", d->words.f32},       {"i", d->words.i32},        {"u", d->words.u32},        {"int", d->words.to_i32},
+      {"uint", d->words.to_u32}, {"asf", d->words.f32_bits}, {"asu", d->words.u32_bits}, {"select", d->words.select},
   };
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (strlen(words[i].name) == size && memcmp(words[i].name, name, size) == 0) return words[i].word;

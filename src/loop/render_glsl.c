@@ -112,6 +112,7 @@ static const berth__dialect glsl = {
     .arena = "w",
     .window = "w$n",
     .value = "$t $v = #e;",
+    .minus = "$a - $m",
     .unrolled = "[[unroll]] ",
     .rule =
         {
@@ -140,11 +141,6 @@ static const berth__dialect glsl = {
             [BERTH__INST_select] = ALL("$a ? $b : $c"),
             [BERTH__INST_sqrt] = F32("sqrt(#a)"),
             [BERTH__INST_exp] = F32("exp(#a)"),
-            [BERTH__INST_log] = F32("berth_log(#a)"),
-            [BERTH__INST_sin] = F32("berth_sin(#a)"),
-            [BERTH__INST_cos] = F32("berth_cos(#a)"),
-            [BERTH__INST_tanh] = F32("berth_tanh(#a)"),
-            [BERTH__INST_atan] = F32("berth_atan(#a)"),
             [BERTH__INST_floor] = F32("floor(#a)"),
             [BERTH__INST_ceil] = F32("ceil(#a)"),
             [BERTH__INST_round] = F32("roundEven(#a)"),
@@ -188,12 +184,10 @@ static const berth__dialect glsl = {
               .f32 = "precise float",
               .i32 = "int",
               .u32 = "uint",
-              .to_f32 = "float",
               .to_i32 = "int",
               .to_u32 = "uint",
               .f32_bits = "uintBitsToFloat",
               .u32_bits = "floatBitsToUint",
-              .round = "roundEven",
               .select = "mix"},
 };
 

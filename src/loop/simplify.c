@@ -2,9 +2,6 @@
 #include "base/math.h"
 #include "loop/maker.h"
 
-static bool is_integer(berth__number type) { return type == BERTH__NUM_I32 || type == BERTH__NUM_U32; }
-static berth__number type_of(const berth__kernel *k, berth__x x) { return (berth__number)k->insts[x].type; }
-
 berth__x berth__maker_constant(berth__kernel *k, berth__number type, uint32_t bits) {
   berth__inst inst = {.code = BERTH__INST_constant,
                       .type = (uint8_t)type,
@@ -66,7 +63,7 @@ static bool is_by_known(const berth__kernel *k, berth__x x, berth__inst_code cod
 
 /* The integer or bool instruction `code`(x, c) as (y `code` d), with the numbers of both put together. */
 static berth__x with(berth__kernel *k, berth__inst_code code, berth__x x, uint32_t bits) {
-  return berth__x2(k, code, x, berth__maker_constant(k, type_of(k, x), bits));
+  return berth__x2(k, code, x, berth__maker_constant(k, berth__maker_type(k, x), bits));
 }
 
 static berth__x simplify_add(berth__kernel *k, berth__x a, berth__x b, const uint32_t *known) {
@@ -75,19 +72,19 @@ static berth__x simplify_add(berth__kernel *k, berth__x a, berth__x b, const uin
     if (*known == 0) return a;
     if (is_by_known(k, a, BERTH__INST_add, &bits)) return with(k, BERTH__INST_add, k->insts[a].in[0], bits + *known);
   }
-  return type_of(k, a) == BERTH__NUM_I32 ? berth__index_add(k, a, b, 1) : BERTH__X_NONE;
+  return berth__maker_type(k, a) == BERTH__NUM_I32 ? berth__index_add(k, a, b, 1) : BERTH__X_NONE;
 }
 
 static berth__x simplify_sub(berth__kernel *k, berth__x a, berth__x b, const uint32_t *known) {
-  if (a == b) return berth__maker_constant(k, type_of(k, a), 0);
+  if (a == b) return berth__maker_constant(k, berth__maker_type(k, a), 0);
   if (known != NULL) return with(k, BERTH__INST_add, a, 0u - *known);
-  return type_of(k, a) == BERTH__NUM_I32 ? berth__index_add(k, a, b, -1) : BERTH__X_NONE;
+  return berth__maker_type(k, a) == BERTH__NUM_I32 ? berth__index_add(k, a, b, -1) : BERTH__X_NONE;
 }
 
 static berth__x simplify_mul(berth__kernel *k, berth__x a, const uint32_t *known) {
   uint32_t bits;
   if (known == NULL) return BERTH__X_NONE;
-  if (*known == 0) return berth__maker_constant(k, type_of(k, a), 0);
+  if (*known == 0) return berth__maker_constant(k, berth__maker_type(k, a), 0);
   if (*known == 1) return a;
   if (is_by_known(k, a, BERTH__INST_mul, &bits)) return with(k, BERTH__INST_mul, k->insts[a].in[0], bits * *known);
   if (is_by_known(k, a, BERTH__INST_add, &bits)) {
@@ -104,11 +101,11 @@ static uint32_t log2_of(uint32_t power) {
 
 static berth__x simplify_div(berth__kernel *k, berth__x a, const uint32_t *known) {
   if (known == NULL) return BERTH__X_NONE;
-  if (*known == 0) return berth__maker_constant(k, type_of(k, a), 0);
+  if (*known == 0) return berth__maker_constant(k, berth__maker_type(k, a), 0);
   if (*known == 1) return a;
-  int64_t by = k->insts[berth__maker_constant(k, type_of(k, a), *known)].low;
+  int64_t by = k->insts[berth__maker_constant(k, berth__maker_type(k, a), *known)].low;
   if (k->status != BERTH_OK || by < 0 || k->insts[a].low < 0) return BERTH__X_NONE;
-  if (type_of(k, a) == BERTH__NUM_I32) {
+  if (berth__maker_type(k, a) == BERTH__NUM_I32) {
     berth__x x = berth__index_div(k, a, by);
     if (x != BERTH__X_NONE) return x;
   }
@@ -117,11 +114,11 @@ static berth__x simplify_div(berth__kernel *k, berth__x a, const uint32_t *known
 
 static berth__x simplify_rem(berth__kernel *k, berth__x a, const uint32_t *known) {
   if (known == NULL) return BERTH__X_NONE;
-  if (*known == 0 || *known == 1) return berth__maker_constant(k, type_of(k, a), 0);
-  int64_t by = k->insts[berth__maker_constant(k, type_of(k, a), *known)].low;
+  if (*known == 0 || *known == 1) return berth__maker_constant(k, berth__maker_type(k, a), 0);
+  int64_t by = k->insts[berth__maker_constant(k, berth__maker_type(k, a), *known)].low;
   if (k->status != BERTH_OK || by < 0 || k->insts[a].low < 0) return BERTH__X_NONE;
   if (k->insts[a].high < by) return a;
-  if (type_of(k, a) == BERTH__NUM_I32) {
+  if (berth__maker_type(k, a) == BERTH__NUM_I32) {
     berth__x x = berth__index_rem(k, a, by);
     if (x != BERTH__X_NONE) return x;
   }
@@ -130,7 +127,7 @@ static berth__x simplify_rem(berth__kernel *k, berth__x a, const uint32_t *known
 
 static berth__x simplify_extreme(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b) {
   if (a == b) return a;
-  if (!is_integer(type_of(k, a))) return BERTH__X_NONE;
+  if (!berth__maker_is_integer(berth__maker_type(k, a))) return BERTH__X_NONE;
   const berth__inst *x = &k->insts[a], *y = &k->insts[b];
   bool is_min = code == BERTH__INST_min;
   if (x->high <= y->low) return is_min ? a : b;
@@ -140,7 +137,7 @@ static berth__x simplify_extreme(berth__kernel *k, berth__inst_code code, berth_
 
 static berth__x simplify_bitwise(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b,
                                  const uint32_t *known) {
-  berth__number type = type_of(k, a);
+  berth__number type = berth__maker_type(k, a);
   uint32_t all = type == BERTH__NUM_BOOL ? 1 : UINT32_MAX, bits;
   if (a == b) return code == BERTH__INST_xor ? berth__maker_constant(k, type, 0) : a;
   if (known == NULL) return BERTH__X_NONE;
@@ -164,7 +161,7 @@ static berth__x simplify_shift(berth__kernel *k, berth__inst_code code, berth__x
 /* Comparisons that ranges decide are found by put. */
 static berth__x simplify_compare(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b,
                                  const uint32_t *known) {
-  berth__number type = type_of(k, a);
+  berth__number type = berth__maker_type(k, a);
   if (type == BERTH__NUM_F32) return BERTH__X_NONE;
   if (a == b) return berth__maker_constant(k, BERTH__NUM_BOOL, code == BERTH__INST_eq || code == BERTH__INST_le);
   if (known == NULL || (code != BERTH__INST_eq && code != BERTH__INST_ne)) return BERTH__X_NONE;
@@ -172,7 +169,7 @@ static berth__x simplify_compare(berth__kernel *k, berth__inst_code code, berth_
     return (*known != 0) == (code == BERTH__INST_eq) ? a : berth__x1(k, BERTH__INST_not, a);
   }
   const berth__inst *x = &k->insts[a];
-  if (x->code == BERTH__INST_convert && type_of(k, x->in[0]) == BERTH__NUM_BOOL && *known <= 1) {
+  if (x->code == BERTH__INST_convert && berth__maker_type(k, x->in[0]) == BERTH__NUM_BOOL && *known <= 1) {
     berth__x truth = x->in[0];
     return (*known != 0) == (code == BERTH__INST_eq) ? truth : berth__x1(k, BERTH__INST_not, truth);
   }
@@ -183,7 +180,7 @@ static berth__x simplify_select(berth__kernel *k, const berth__x *in) {
   uint32_t condition, yes, no;
   if (berth__maker_known(k, in[0], &condition)) return condition != 0 ? in[1] : in[2];
   if (in[1] == in[2]) return in[1];
-  if (type_of(k, in[1]) == BERTH__NUM_BOOL) {
+  if (berth__maker_type(k, in[1]) == BERTH__NUM_BOOL) {
     bool has_yes = berth__maker_known(k, in[1], &yes), has_no = berth__maker_known(k, in[2], &no);
     if (has_yes && has_no) return yes != 0 ? in[0] : berth__x1(k, BERTH__INST_not, in[0]);
     if (has_yes)
@@ -201,7 +198,8 @@ static berth__x simplify_not(berth__kernel *k, berth__x a) {
   if (x->type != BERTH__NUM_BOOL) return BERTH__X_NONE;
   if (x->code == BERTH__INST_eq) return berth__x_ne(k, x->in[0], x->in[1]);
   if (x->code == BERTH__INST_ne) return berth__x_eq(k, x->in[0], x->in[1]);
-  bool is_ordered = (x->code == BERTH__INST_lt || x->code == BERTH__INST_le) && is_integer(type_of(k, x->in[0]));
+  bool is_ordered = (x->code == BERTH__INST_lt || x->code == BERTH__INST_le) &&
+                    berth__maker_is_integer(berth__maker_type(k, x->in[0]));
   if (is_ordered && x->code == BERTH__INST_lt) return berth__x_le(k, x->in[1], x->in[0]);
   if (is_ordered) return berth__x_lt(k, x->in[1], x->in[0]);
   return BERTH__X_NONE;
@@ -211,13 +209,13 @@ static berth__x simplify_convert(berth__kernel *k, berth__inst_code code, berth_
   const berth__inst *x = &k->insts[a];
   berth__number from = (berth__number)x->type;
   if (from == type) return a;
-  if (is_integer(from) && is_integer(type)) {
-    bool is_back = x->code == BERTH__INST_convert && type_of(k, x->in[0]) == type;
+  if (berth__maker_is_integer(from) && berth__maker_is_integer(type)) {
+    bool is_back = x->code == BERTH__INST_convert && berth__maker_type(k, x->in[0]) == type;
     if (is_back) return x->in[0];
     return code == BERTH__INST_bits ? put(k, BERTH__INST_convert, type, 1, &a) : BERTH__X_NONE;
   }
   if (code == BERTH__INST_bits) {
-    bool is_back = x->code == BERTH__INST_bits && type_of(k, x->in[0]) == type;
+    bool is_back = x->code == BERTH__INST_bits && berth__maker_type(k, x->in[0]) == type;
     return is_back ? x->in[0] : BERTH__X_NONE;
   }
   if (type == BERTH__NUM_BOOL) return berth__x_ne(k, a, berth__maker_constant(k, from, 0));
@@ -291,11 +289,11 @@ berth__x berth__simplify(berth__kernel *k, berth__inst_code code, berth__number 
   for (uint32_t i = 0; i < n; ++i) {
     operands[i] = in[i];
     if (!berth__maker_known(k, in[i], &bits[i])) continue;
-    operands[i] = berth__maker_constant(k, type_of(k, in[i]), bits[i]);
+    operands[i] = berth__maker_constant(k, berth__maker_type(k, in[i]), bits[i]);
     n_known += 1;
   }
   if (k->status != BERTH_OK) return BERTH__X_NONE;
-  if (n_known == n && berth__fold(code, type, type_of(k, operands[0]), bits, &result)) {
+  if (n_known == n && berth__fold(code, type, berth__maker_type(k, operands[0]), bits, &result)) {
     return berth__maker_constant(k, type, result);
   }
   if (n == 2) order(k, code, operands);

@@ -356,6 +356,8 @@ sed 's/%one)/%one) {most = [n]}/' counted.berth >bounded.berth
 exits "a bound that is given" 0 run bounded.berth --input limit=limit.npy --dim n=4 --json
 has "a bound that is given: the true extent" out '"shape":[3]'
 refuses "a bound that is too small" 1 "at most 2 was planned" run bounded.berth --input limit=limit.npy --dim n=2
+exits "a device that wants every extent known" 0 run bounded.berth --input limit=limit.npy --dim n=4 --device loops
+has "a device that wants every extent known: said" err "part of the plan"
 
 # ---- broken models
 

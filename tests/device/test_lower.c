@@ -25,6 +25,9 @@ static void convolutions(void **state) {
                   "%s = sigmoid(%c) output \"s\" = %s }",
        "conv_transpose_last", 1, "conv_transpose", 1e-4},
       {IMAGE("3") "input %w : f32[4, 3, 3, 3] %c = conv(%x, %w) output \"c\" = %c }", "conv", 1, "conv_last", 1e-4},
+      /* one that has a tail already stays as it is */
+      {IMAGE("6") "param %w : f32[5, 6, 3, 3] %c = conv(%x, %w) {code = [22, 0, 0, 0]} output \"c\" = %c }", "conv", 1,
+       "conv_last", 1e-4},
   };
   (void)state;
   CHECK_ALL(patterns);

@@ -6,7 +6,8 @@
 #include "run.h"
 
 enum {
-  THREADS = 8
+  THREADS = 8,
+  GROUPS = 37 /* more than run together, and no multiple of that */
 };
 
 /* One instruction over numbers that the builder does not know. */
@@ -158,7 +159,7 @@ static void a_break_leaves_the_innermost_loop(void **state) {
 /* Sums over a workgroup, by halves. With `careless`, without the barriers. */
 static berth__kernel *sum_by_halves(berth_context *ctx, bool careless) {
   berth_error err;
-  berth__kernel *k = kernel_of(ctx, "halves", THREADS, 4);
+  berth__kernel *k = kernel_of(ctx, "halves", THREADS, GROUPS);
   uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32), out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
   uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, THREADS);
   berth__x thread = berth__x_thread(k);
@@ -182,14 +183,15 @@ static void a_workgroup_shares_arrays(void **state) {
   (void)state;
   berth_error err;
   berth_context *ctx = test_context();
-  berth__lane in[4 * THREADS], out[4];
-  for (int i = 0; i < 4 * THREADS; ++i) in[i].f = (float)i;
+  berth__lane in[GROUPS * THREADS], out[GROUPS];
+  for (int i = 0; i < GROUPS * THREADS; ++i) in[i].f = (float)i;
   berth__kernel *k = sum_by_halves(ctx, false);
-  TEST_OK(run_kernel(k, (uint32_t *[]){&in[0].u, &out[0].u}, (uint64_t[]){4 * THREADS, 4}, &err));
-  for (int g = 0; g < 4; ++g) assert_true(out[g].f == (float)(THREADS * THREADS * g + 28));
+  TEST_OK(run_kernel(k, (uint32_t *[]){&in[0].u, &out[0].u}, (uint64_t[]){GROUPS * THREADS, GROUPS}, &err));
+  for (int g = 0; g < GROUPS; ++g) assert_true(out[g].f == (float)(THREADS * THREADS * g + 28));
   berth__kernel_destroy(k);
   k = sum_by_halves(ctx, true);
-  berth_status status = run_kernel(k, (uint32_t *[]){&in[0].u, &out[0].u}, (uint64_t[]){4 * THREADS, 4}, &err);
+  berth_status status =
+      run_kernel(k, (uint32_t *[]){&in[0].u, &out[0].u}, (uint64_t[]){GROUPS * THREADS, GROUPS}, &err);
   test_expect_error(status, BERTH_INTERNAL, &err, "no barrier between them");
   berth__kernel_destroy(k);
   berth_context_destroy(ctx);
@@ -253,6 +255,11 @@ static void half_a_barrier(berth__kernel *k) {
   berth__x_barrier(k);
   berth__x_end(k);
 }
+static void one_group_at_half_a_barrier(berth__kernel *k) {
+  berth__x_if(k, berth__x_lt(k, flat_index(k), berth__x_i32(k, THREADS + 4)));
+  berth__x_barrier(k);
+  berth__x_end(k);
+}
 static void two_writers(berth__kernel *k) {
   uint32_t shared = berth__kernel_shared(k, BERTH__NUM_I32, 1);
   berth__x_shared_store(k, shared, berth__x_i32(k, 0), berth__x_thread(k));
@@ -276,7 +283,8 @@ static void what_a_device_would_not_tell_is_an_error(void **state) {
       {read_before_the_start, "thread 0 of workgroup 0 goes to element -1 of buffer 0"},
       {past_a_shared_array, "element 7 of shared array 0"},
       {past_a_local_array, "element 2 of local array 0"},
-      {half_a_barrier, "3 of 8 threads"},
+      {half_a_barrier, "3 of 8 threads of workgroup 0"},
+      {one_group_at_half_a_barrier, "4 of 8 threads of workgroup 1"},
       {two_writers, "that thread 0 used"},
       {written_where_others_read, "that thread 7 used"},
   };

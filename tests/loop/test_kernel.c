@@ -183,6 +183,23 @@ static void kernels_that_do_the_same_are_equal(void **state) {
   berth_context_destroy(ctx);
 }
 
+static void work_is_counted(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth__kernel *k = with_buffer(ctx); /* 32 threads */
+  berth__x index = flat_index(k), sum = berth__x_variable(k, berth__x_load(k, 0, index));
+  berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, 10), 4);
+  berth__x x = berth__x_get(k, sum);
+  berth__x_set(k, sum, berth__x3(k, BERTH__INST_fma, x, x, x));
+  berth__x_end(k);
+  berth__x_store(k, 0, index, berth__x1(k, BERTH__INST_exp, berth__x_get(k, sum)));
+  TEST_OK(berth__kernel_finish(k, &err));
+  assert_true(k->flops == 32 * (3 * 2 + 1));
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+}
+
 static void buffers_are_one_an_operand(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -365,6 +382,7 @@ int main(void) {
       cmocka_unit_test(loops_that_run_once_or_never_are_none),
       cmocka_unit_test(a_loop_that_runs_once_and_is_left_stays_a_loop),
       cmocka_unit_test(kernels_that_do_the_same_are_equal),
+      cmocka_unit_test(work_is_counted),
       cmocka_unit_test(buffers_are_one_an_operand),
       cmocka_unit_test(mistakes_are_told),
       cmocka_unit_test(a_finished_kernel_takes_nothing_more),

@@ -35,6 +35,8 @@ typedef struct state {
   held in[OP_CASE_MAX], out[OP_CASE_MAX];
   uint32_t *scratch;
   uint64_t scratch_count;
+  bool knows_places; /* the lowering is told where everything lies */
+  uint64_t at[2 * OP_CASE_MAX];
 } state;
 
 static bool fill_attrs(state *s) {
@@ -161,24 +163,37 @@ static berth_status run_kernels(const state *s, const berth__lowering *l, uint32
   return status;
 }
 
+/* A call as a recipe makes it: without data. */
+typedef struct call_of_case {
+  berth_tensor in[OP_CASE_MAX], out[OP_CASE_MAX];
+  berth_op_call call;
+  berth__lowering lowering;
+} call_of_case;
+
+static void describe(const state *s, call_of_case *c) {
+  memset(c, 0, sizeof *c);
+  for (uint32_t i = 0; i < s->c->n_in; i++) c->in[i] = s->in[i].tensor;
+  for (uint32_t i = 0; i < s->c->n_out; i++) c->out[i] = s->out[i].tensor;
+  c->call = (berth_op_call){.in = c->in,
+                            .out = c->out,
+                            .n_in = s->c->n_in,
+                            .n_out = s->c->n_out,
+                            .attrs = s->attrs,
+                            .n_attrs = s->op->family->n_attrs,
+                            .user = berth__op_user(s->op)};
+  c->lowering = (berth__lowering){
+      .ctx = s->ctx, .limits = s->limits, .op = s->op, .call = &c->call, .at = s->knows_places ? s->at : NULL};
+}
+
 /* over: the operand that output 0 is written over. */
 static berth_status lower_and_run(state *s, uint32_t over, berth_error *err) {
-  berth_tensor in[OP_CASE_MAX] = {{0}}, out[OP_CASE_MAX] = {{0}};
-  for (uint32_t i = 0; i < s->c->n_in; i++) in[i] = s->in[i].tensor;
-  for (uint32_t i = 0; i < s->c->n_out; i++) out[i] = s->out[i].tensor;
-  const berth_op_call call = {.in = in,
-                              .out = out,
-                              .n_in = s->c->n_in,
-                              .n_out = s->c->n_out,
-                              .attrs = s->attrs,
-                              .n_attrs = s->op->family->n_attrs,
-                              .user = berth__op_user(s->op)};
-  berth__lowering l = {.ctx = s->ctx, .limits = s->limits, .op = s->op, .call = &call};
-  s->scratch_count = (berth__lower_scratch(s->op, &call, s->limits) + 3) / 4;
+  call_of_case c;
+  describe(s, &c);
+  s->scratch_count = (berth__lower_scratch(s->op, &c.call, s->limits) + 3) / 4;
   s->scratch = calloc(s->scratch_count + 1, sizeof *s->scratch);
-  berth_status status = berth__lower_call(&l, err);
-  if (status == BERTH_OK) status = run_kernels(s, &l, over, err);
-  berth__lowering_free(&l);
+  berth_status status = berth__lower_call(&c.lowering, err);
+  if (status == BERTH_OK) status = run_kernels(s, &c.lowering, over, err);
+  berth__lowering_free(&c.lowering);
   free(s->scratch);
   return status;
 }
@@ -220,10 +235,18 @@ static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how)
   return good;
 }
 
+/* Operands and results far apart, but for the operand that output 0 is written over. */
+static void place_all(state *s, uint32_t over) {
+  const uint64_t apart = (uint64_t)1 << 32;
+  for (uint32_t i = 0; i < s->c->n_in + s->c->n_out; i++) s->at[i] = i * apart;
+  if (over != PLAIN) s->at[over] = s->at[s->c->n_in];
+}
+
 static lowered run_one(state *s, uint32_t operand, layout how_operand, layout how_result, uint32_t over,
                        const char *how) {
   berth_error err = {.message = ""};
   start(s, operand, how_operand, how_result);
+  place_all(s, over);
   const berth_status status = lower_and_run(s, over, &err);
   bool good = status == BERTH_OK;
   for (uint32_t i = 0; i < s->c->n_out && good; i++) good = is_right(s, i, over, how);
@@ -239,6 +262,31 @@ static bool can_be_over(const state *s, uint32_t k) {
          in->rank == out->rank && memcmp(in->dim, out->dim, sizeof in->dim) == 0;
 }
 
+/* A concat of which part `k` was made where it goes. */
+static lowered run_with_part(state *s, uint32_t k) {
+  const int64_t given = s->attrs[0].i;
+  held *part = &s->in[k], *whole = &s->out[0];
+  berth_error err = {.message = ""};
+  start(s, PLAIN, LAYOUTS, LAYOUTS);
+  const uint32_t axis = (uint32_t)(given < 0 ? given + part->tensor.rank : given);
+  uint64_t first = 0;
+  for (uint32_t i = 0; i < k; i++) first += (uint64_t)(s->c->in[i].dim[axis] * whole->tensor.stride[axis]);
+  memcpy(part->tensor.stride, whole->tensor.stride, sizeof part->tensor.stride);
+  free(part->words);
+  part->words = whole->words + first;
+  part->count = whole->count - first;
+  for (int64_t i = 0; i < s->c->in[k].count; i++) part->words[index_in(&part->tensor, i)] = word_of(&s->c->in[k], i);
+  place_all(s, PLAIN);
+  s->at[k] = s->at[s->c->n_in] + first * sizeof(uint32_t);
+  s->knows_places = true;
+  const berth_status status = lower_and_run(s, PLAIN, &err);
+  s->knows_places = false;
+  const bool good = status == BERTH_OK && is_right(s, 0, PLAIN, "with a part in its place");
+  part->words = NULL;
+  end(s);
+  return good ? LOWERED_HOLDS : LOWERED_FAILS;
+}
+
 static lowered run_others(state *s) {
   lowered result = run_one(s, PLAIN, LAYOUTS, WIDER, PLAIN, layout_names[WIDER]);
   for (uint32_t k = 0; k < s->c->n_in && result == LOWERED_HOLDS; k++) {
@@ -246,8 +294,18 @@ static lowered run_others(state *s) {
     const bool takes = berth__op_takes_strided(s->op, k), only_unit = s->op->family->unit_last >> k & 1u;
     for (layout how = PADDED; takes && !only_unit && how <= REVERSED && result == LOWERED_HOLDS; how++)
       result = run_one(s, k, how, LAYOUTS, PLAIN, layout_names[how]);
-    if (can_be_over(s, k) && result == LOWERED_HOLDS) result = run_one(s, PLAIN, LAYOUTS, LAYOUTS, k, "in place");
+    for (int knows = 0; knows < 2 && can_be_over(s, k) && result == LOWERED_HOLDS; knows++) {
+      s->knows_places = knows != 0;
+      result = run_one(s, PLAIN, LAYOUTS, LAYOUTS, k, knows ? "in place, and knowing it" : "in place");
+      s->knows_places = false;
+    }
   }
+  return result;
+}
+
+static lowered run_parts(state *s) {
+  lowered result = LOWERED_HOLDS;
+  for (uint32_t k = 0; k < s->c->n_in && result == LOWERED_HOLDS; k++) result = run_with_part(s, k);
   return result;
 }
 
@@ -255,6 +313,19 @@ lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limi
   state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
   if (!all_fit(c)) return LOWERED_WIDE;
   if (s.op == NULL || !fill_attrs(&s)) return LOWERED_FAILS;
-  const lowered result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
-  return result == LOWERED_HOLDS ? run_others(&s) : result;
+  lowered result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
+  if (result == LOWERED_HOLDS) result = run_others(&s);
+  return result == LOWERED_HOLDS && s.op->code == BERTH__OP_concat ? run_parts(&s) : result;
+}
+
+berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__loop_limits *limits, berth_error *err) {
+  state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
+  call_of_case call;
+  if (!fill_attrs(&s)) return BERTH_INTERNAL;
+  start(&s, PLAIN, LAYOUTS, LAYOUTS);
+  describe(&s, &call);
+  const berth_status status = berth__lower_call(&call.lowering, err);
+  berth__lowering_free(&call.lowering);
+  end(&s);
+  return status;
 }

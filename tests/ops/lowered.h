@@ -17,4 +17,7 @@ typedef enum lowered {
  * something wider; in place where the op allows it. */
 lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limits *limits);
 
+/* Lowers alone, with everything lying plainly. */
+berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__loop_limits *limits, berth_error *err);
+
 #endif

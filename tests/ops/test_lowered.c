@@ -8,6 +8,7 @@
 #include "support.h"
 
 static op_cases cases;
+static const berth__loop_limits plain = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
 
 static int load(void **state) {
   (void)state;
@@ -39,7 +40,7 @@ static void check(const berth__loop_limits *limits) {
 
 static void cases_hold_where_shared_memory_pays(void **state) {
   (void)state;
-  check(&(berth__loop_limits){.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true});
+  check(&plain);
 }
 
 static void cases_hold_where_it_does_not(void **state) {
@@ -53,9 +54,29 @@ static void cases_hold_within_the_least_limits(void **state) {
   check(&(berth__loop_limits){.group_size = 64, .lanes = 16, .shared_bytes = 16384, .shares_well = true});
 }
 
+static berth_status make(berth_context *ctx, berth_error *err, void *user) {
+  return lowered_make(ctx, user, &plain, err);
+}
+
+/* The first case of every op. */
+static void lowering_survives_every_allocation_that_fails(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  for (size_t i = 0; i < cases.count; i++) {
+    op_case *c = &cases.items[i];
+    berth_error err;
+    bool is_first = is_wanted(c);
+    for (size_t before = 0; before < i && is_first; before++)
+      is_first = !is_wanted(&cases.items[before]) || strcmp(cases.items[before].op, c->op) != 0;
+    if (is_first && lowered_make(ctx, c, &plain, &err) == BERTH_OK) test_fail_each_allocation(make, c);
+  }
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(cases_hold_where_shared_memory_pays),
                                      cmocka_unit_test(cases_hold_where_it_does_not),
-                                     cmocka_unit_test(cases_hold_within_the_least_limits)};
+                                     cmocka_unit_test(cases_hold_within_the_least_limits),
+                                     cmocka_unit_test(lowering_survives_every_allocation_that_fails)};
   return cmocka_run_group_tests(tests, load, unload);
 }

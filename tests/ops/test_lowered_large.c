@@ -131,10 +131,70 @@ static void scatters_walk_where_elements_are_many(void **state) {
   static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
   (void)state;
   for (int r = 0; r < 5; r++) {
-    const int64_t x[] = {900, 80}, indices[] = {700, 9}, few[] = {6, 1}, slices[] = {6, 80};
+    const int64_t x[] = {3000, 80}, indices[] = {700, 9}, few[] = {6, 1}, slices[] = {6, 80};
     scatter_of("scatter", reductions[r], x, 2, indices, 2, indices, 2, 30);
     scatter_of("scatter_nd", reductions[r], x, 2, few, 2, slices, 2, 5);
   }
+}
+
+/* ---- What lies in its place ---- */
+
+/* Lowers a call with places, and counts kernels that read operand 0. */
+static void lower_placed(const char *name, const berth_attr *attr, const berth_tensor *in, uint32_t n_in,
+                         const berth_tensor *out, const uint64_t *at, size_t *n_kernels, size_t *n_reading) {
+  berth_context *ctx = test_context();
+  const berth__op *op = berth__op_find(ctx, name);
+  berth_error err;
+  const berth_op_call call = {
+      .in = in, .out = out, .n_in = n_in, .n_out = 1, .attrs = attr, .n_attrs = 1, .user = berth__op_user(op)};
+  berth__lowering l = {.ctx = ctx, .limits = &wide, .op = op, .call = &call, .at = at};
+  TEST_OK(berth__lower_call(&l, &err));
+  *n_kernels = l.n_kernels;
+  *n_reading = 0;
+  for (size_t i = 0; i < l.n_kernels; i++)
+    for (uint32_t b = 0; b < l.kernels[i]->n_buffers; b++) *n_reading += l.kernels[i]->buffers[b].operand == 0;
+  berth__lowering_free(&l);
+  berth_context_destroy(ctx);
+}
+
+static berth_tensor plain(berth_type type, uint32_t rank, const int64_t *dim) {
+  berth_tensor t = {.type = type, .rank = rank};
+  memcpy(t.dim, dim, rank * sizeof *dim);
+  berth__contiguous_strides(rank, dim, t.stride);
+  return t;
+}
+
+static void parts_in_their_place_are_not_copied(void **state) {
+  (void)state;
+  const berth_attr axis = berth_attr_int("axis", 1);
+  berth_tensor in[] = {plain(BERTH_F32, 2, (int64_t[]){2, 3}), plain(BERTH_F32, 2, (int64_t[]){2, 5})};
+  const berth_tensor out = plain(BERTH_F32, 2, (int64_t[]){2, 8});
+  size_t n_kernels, n_reading;
+  in[0].stride[0] = 8; /* as a part of the result lies */
+  lower_placed("concat", &axis, in, 2, &out, (uint64_t[]){64, 1024, 64}, &n_kernels, &n_reading);
+  assert_int_equal(n_kernels, 1);
+  assert_int_equal(n_reading, 0);
+  lower_placed("concat", &axis, in, 2, &out, (uint64_t[]){64, 1024, 68}, &n_kernels, &n_reading);
+  assert_int_equal(n_reading, 1);
+  in[1].stride[0] = 8;
+  lower_placed("concat", &axis, in, 2, &out, (uint64_t[]){64, 64 + 3 * 4, 64}, &n_kernels, &n_reading);
+  assert_int_equal(n_kernels, 0);
+}
+
+/* A row that goes into a large cache: the cache stays where it is. */
+static void caches_are_not_copied(void **state) {
+  (void)state;
+  const berth_attr reduction = berth_attr_string("reduction", "none");
+  const int64_t cache[] = {4096, 64};
+  const berth_tensor in[] = {plain(BERTH_F32, 2, cache), plain(BERTH_I64, 2, (int64_t[]){1, 1}),
+                             plain(BERTH_F32, 2, (int64_t[]){1, 64})};
+  const berth_tensor out = plain(BERTH_F32, 2, cache);
+  size_t n_kernels, n_reading;
+  lower_placed("scatter_nd", &reduction, in, 3, &out, (uint64_t[]){0, 1u << 24, 2u << 24, 0}, &n_kernels, &n_reading);
+  assert_int_equal(n_kernels, 1);
+  assert_int_equal(n_reading, 0);
+  lower_placed("scatter_nd", &reduction, in, 3, &out, NULL, &n_kernels, &n_reading);
+  assert_int_equal(n_reading, 1);
 }
 
 /* ---- quantize_range ---- */
@@ -168,8 +228,12 @@ static void rope_is_right_at_far_positions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(transposes_go_through_tiles),           cmocka_unit_test(many_parts_take_several_kernels),
-      cmocka_unit_test(scatters_walk_where_elements_are_many), cmocka_unit_test(ranges_are_found_by_several_workgroups),
+      cmocka_unit_test(transposes_go_through_tiles),
+      cmocka_unit_test(many_parts_take_several_kernels),
+      cmocka_unit_test(scatters_walk_where_elements_are_many),
+      cmocka_unit_test(parts_in_their_place_are_not_copied),
+      cmocka_unit_test(caches_are_not_copied),
+      cmocka_unit_test(ranges_are_found_by_several_workgroups),
       cmocka_unit_test(rope_is_right_at_far_positions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,7 +207,7 @@ int cmd_plan(int argc, char **argv) {
     inputs given = {NULL, 0};
     code = model_open(&wanted.model, &m);
     if (code == CLI_OK) code = inputs_read(&m, &wanted.inputs, &given);
-    if (code == CLI_OK) code = inputs_fix(&m, &given);
+    if (code == CLI_OK) code = inputs_fix(&m, &given, wanted.model.device);
     if (code == CLI_OK) code = plan_model(&wanted, &m);
     inputs_close(&m, &given);
     model_close(&m);

@@ -161,9 +161,10 @@ static bool leaves_bounds(const model *m, const inputs *set) {
   return false;
 }
 
-int inputs_fix(model *m, inputs *set) {
+int inputs_fix(model *m, inputs *set, const char *device) {
   int code = fix_those(m, set, BERTH_SHAPES_NEED);
   if (code != CLI_OK || !leaves_bounds(m, set)) return code;
+  if (device != NULL && strcmp(device, "cpu") != 0) return fix_those(m, set, BERTH_SHAPES_BOUNDED);
   berth_graph *bound = bounds_try(m->graph, &m->dims);
   bool is_bound = bound != NULL;
   berth_graph_destroy(bound);

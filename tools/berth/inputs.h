@@ -21,8 +21,8 @@ typedef struct inputs {
 /* Exit codes, with an error printed. Close either way, before the model. */
 int inputs_read(model *m, const arg_list *options, inputs *out); /* also infers named dimensions */
 /* Given ones that shapes cannot do without become constants of the graph; and others that shapes depend on, where there
- * are no upper bounds to plan with. */
-int inputs_fix(model *m, inputs *set);
+ * are no upper bounds to plan with, or where the device (NULL: the default one) wants every extent known. */
+int inputs_fix(model *m, inputs *set, const char *device);
 /* Why there is no plan; where an input that shapes depend on was not given, that it must be. */
 int inputs_explain(const berth_graph *graph, const berth_error *err);
 int inputs_fill(const model *m, const berth_graph *bound, inputs *set); /* all that were not given */

@@ -88,7 +88,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   out->plan_flags = model_plan_flags(options);
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);
-  if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs);
+  if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs, options->device);
   if (code != CLI_OK) return code;
   dims_default(&out->model.dims);
   return runner_session(out, 0, 0, &out->session);

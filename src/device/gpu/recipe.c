@@ -156,10 +156,21 @@ static bool is_empty(const berth_op_call *call) {
   return true;
 }
 
+/* Where operands and then results begin; what lies outside the arena is nowhere near anything. */
+static void find_places(const berth_plan *plan, const berth__node *node, uint64_t *at) {
+  for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
+    const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
+    const berth__place *place = value != BERTH_VALUE_NONE ? &plan->places[value] : NULL;
+    const bool is_inside = place != NULL && place->buffer != BERTH__NO_BUFFER;
+    at[i] = is_inside ? plan->buffers[place->buffer].offset + place->root_offset : UINT64_MAX - 2 * (uint64_t)i - 1;
+  }
+}
+
 /* Room for one call. */
 typedef struct room {
   berth_tensor *tensors;
   berth__storage *storage;
+  uint64_t *at;
 } room;
 
 static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step, const room *room,
@@ -172,8 +183,14 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
   berth__plan_call(plan, node, room->tensors, &call);
   if (is_empty(&call)) return BERTH_OK;
   find_storage(plan, node, room->storage);
-  berth__lowering lowering = {
-      .ctx = recipe->ctx, .limits = limits, .op = node->op, .call = &call, .storage = room->storage, .guards = guards};
+  find_places(plan, node, room->at);
+  berth__lowering lowering = {.ctx = recipe->ctx,
+                              .limits = limits,
+                              .op = node->op,
+                              .call = &call,
+                              .storage = room->storage,
+                              .at = room->at,
+                              .guards = guards};
   berth_status status = read_guards(plan, step, guards, &lowering.n_guards, err);
   if (status == BERTH_OK) status = berth__lower_call(&lowering, err);
   if (status == BERTH_OK) status = add_kernels(recipe, step, &lowering, err);
@@ -189,15 +206,17 @@ static berth_status build(berth__recipe *recipe, const berth__loop_limits *limit
   const berth_plan *plan = recipe->plan;
   const size_t most = berth__plan_most_tensors(plan);
   const room room = {berth__alloc_array(recipe->ctx, most, sizeof *room.tensors),
-                     berth__alloc_array(recipe->ctx, most, sizeof *room.storage)};
+                     berth__alloc_array(recipe->ctx, most, sizeof *room.storage),
+                     berth__alloc_array(recipe->ctx, most, sizeof *room.at)};
   berth_status status = BERTH_OK;
-  if (room.tensors == NULL || room.storage == NULL) status = berth__fail_nomem(err, "a program");
+  if (room.tensors == NULL || room.storage == NULL || room.at == NULL) status = berth__fail_nomem(err, "a program");
   for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
     status = add_step(recipe, limits, step, &room, err);
     if (step < plan->n_prelude) recipe->n_prelude = recipe->n_dispatches;
   }
   berth__free(recipe->ctx, room.tensors);
   berth__free(recipe->ctx, room.storage);
+  berth__free(recipe->ctx, room.at);
   point_at_spans(recipe);
   if (status == BERTH_OK) place_barriers(recipe);
   return status;

@@ -115,6 +115,7 @@ berth_status berth__vulkan_block_create(berth__engine *engine, uint64_t size, ui
 void berth__vulkan_block_destroy(berth__block *block) {
   if (block == NULL) return;
   berth__engine *engine = block->engine;
+  berth__vulkan_unbind(engine, block);
   if (berth__vulkan_may_free(engine)) {
     BERTH__VK_DESTROY(engine, Buffer, block->buffer);
     berth__vulkan_free(engine, &block->memory, block->allocated);

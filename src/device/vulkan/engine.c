@@ -97,10 +97,10 @@ static berth_status make_device(berth__engine *engine, berth_error *err) {
   const VkDeviceCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue};
   const VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-  BERTH__TRY(berth__vulkan_check(
-      engine, engine->instance.vk.CreateDevice(engine->physical, &info, &engine->host.callbacks, &engine->device),
-      "opening it", err));
-  load_calls(engine);
+  const VkResult result =
+      engine->instance.vk.CreateDevice(engine->physical, &info, &engine->host.callbacks, &engine->device);
+  if (result == VK_SUCCESS) load_calls(engine);
+  BERTH__TRY(berth__vulkan_check(engine, result, "opening it", err));
   engine->vk.GetDeviceQueue(engine->device, engine->queue_family, 0, &engine->queue);
   return berth__vulkan_check(engine, BERTH__VK_CREATE(engine, PipelineCache, &cache, &engine->pipelines), "opening it",
                              err);
@@ -131,6 +131,7 @@ berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t 
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'vulkan'");
   engine->ctx = ctx;
+  engine->n_heard = berth__vulkan_messages();
   berth__vulkan_host_start(&engine->host, ctx);
   berth_status status = open(engine, which, err);
   if (status != BERTH_OK) {

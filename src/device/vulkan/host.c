@@ -1,5 +1,7 @@
 #include "device/vulkan/host.h"
 
+#include <stdlib.h>
+
 #include "base/math.h"
 
 /* A block that nobody holds. */
@@ -7,7 +9,8 @@ struct berth__vulkan_spare {
   struct berth__vulkan_spare *next;
 };
 
-#define TOO_LARGE BERTH__VULKAN_HOST_ORDERS /* too large to be kept */
+#define TOO_LARGE BERTH__VULKAN_HOST_ORDERS /* to be kept */
+#define FROM_LIBC (TOO_LARGE + 1)
 
 /* Lies before what the driver sees. */
 typedef struct header {
@@ -51,6 +54,21 @@ static void *take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
   return berth__alloc(host->ctx, (size_t)64 << order);
 }
 
+static void *take_from_libc(berth__vulkan_host *host, uint64_t size) {
+  pthread_mutex_lock(&host->lock);
+  host->is_short = true;
+  pthread_mutex_unlock(&host->lock);
+  return size <= SIZE_MAX ? malloc((size_t)size) : NULL;
+}
+
+bool berth__vulkan_host_was_short(berth__vulkan_host *host) {
+  pthread_mutex_lock(&host->lock);
+  const bool was_short = host->is_short;
+  host->is_short = false;
+  pthread_mutex_unlock(&host->lock);
+  return was_short;
+}
+
 static void count(berth__vulkan_host *host, uint64_t by) {
   pthread_mutex_lock(&host->lock);
   host->n_live += by;
@@ -64,8 +82,12 @@ static void *VKAPI_CALL allocate(void *user, size_t size, size_t align, VkSystem
   if (align < sizeof(void *)) align = sizeof(void *);
   if (!berth__add_u64(size, sizeof(header) + align, &total))
     return NULL; /* 0 bytes are a block too: lavapipe wants some */
-  const uint32_t order = order_of(total);
+  uint32_t order = order_of(total);
   unsigned char *start = take(host, total, order);
+  if (start == NULL) {
+    start = take_from_libc(host, total);
+    order = FROM_LIBC;
+  }
   if (start == NULL) return NULL;
   const uintptr_t first = (uintptr_t)start + sizeof(header);
   unsigned char *data = start + (((first + align - 1) & ~(uintptr_t)(align - 1)) - (uintptr_t)start);
@@ -81,11 +103,12 @@ static void VKAPI_CALL release(void *user, void *data) {
   if (data == NULL) return;
   memcpy(&h, (unsigned char *)data - sizeof h, sizeof h);
   count(host, UINT64_MAX);
-  if (h.order == TOO_LARGE) {
+  if (h.order == FROM_LIBC)
+    free(h.start);
+  else if (h.order == TOO_LARGE)
     berth__free(host->ctx, h.start);
-    return;
-  }
-  keep(host, h.start, h.order);
+  else
+    keep(host, h.start, h.order);
 }
 
 static void *VKAPI_CALL reallocate(void *user, void *data, size_t size, size_t align, VkSystemAllocationScope scope) {

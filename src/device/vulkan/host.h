@@ -1,10 +1,14 @@
 /* The host memory of a driver: it comes from the context, so that it is counted like the library's own. Small blocks
  * are kept when they are freed and given out again: drivers take and free some for every submission, and a run must not
- * reach the context's allocator. */
+ * reach the context's allocator.
+ *
+ * Where the context has no memory left, the C library is asked: not every driver survives the news. The call that met
+ * this is a failure all the same (berth__vulkan_check). */
 #ifndef BERTH_DEVICE_VULKAN_HOST_H
 #define BERTH_DEVICE_VULKAN_HOST_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <vulkan/vulkan_core.h>
 
 #include "base/context.h"
@@ -17,9 +21,11 @@ typedef struct berth__vulkan_host {
   pthread_mutex_t lock; /* drivers free on threads of their own too */
   struct berth__vulkan_spare *spare[BERTH__VULKAN_HOST_ORDERS];
   uint64_t n_live; /* blocks that a driver holds */
+  bool is_short;   /* the context had no memory since the last look */
 } berth__vulkan_host;
 
 void berth__vulkan_host_start(berth__vulkan_host *host, berth_context *ctx); /* stays where it is from here on */
+bool berth__vulkan_host_was_short(berth__vulkan_host *host);                 /* once each time */
 void berth__vulkan_host_end(berth__vulkan_host *host);                       /* when the driver has freed all */
 
 #endif

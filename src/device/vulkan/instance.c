@@ -2,11 +2,14 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 static const char layer_name[] = "VK_LAYER_KHRONOS_validation";
 static _Atomic uint64_t n_messages;
+static char last_message[BERTH__VULKAN_MESSAGE];
+static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *berth__vulkan_reason(berth__vulkan_lack lack) {
   static const char *const reasons[] = {
@@ -14,7 +17,8 @@ const char *berth__vulkan_reason(berth__vulkan_lack lack) {
       [BERTH__VULKAN_OLD_LOADER] = "the Vulkan loader knows only Vulkan 1.0; 1.1 is needed",
       [BERTH__VULKAN_NO_DRIVER] = "no Vulkan driver was found (Debian: mesa-vulkan-drivers)",
       [BERTH__VULKAN_NO_COMPUTE] = "no Vulkan device here has a compute queue and Vulkan 1.1",
-      [BERTH__VULKAN_NO_SHADERC] = "shaderc, which compiles kernels, was not found (Debian: libshaderc1)",
+      [BERTH__VULKAN_NO_SHADERC] =
+          "neither libberth_shaderc.so nor a whole libshaderc.so.1, which compile kernels, was found",
       [BERTH__VULKAN_NO_LAYER] =
           "BERTH_VULKAN_VALIDATION is set, but the validation layer is not installed (Debian: "
           "vulkan-validationlayers)",
@@ -24,6 +28,12 @@ const char *berth__vulkan_reason(berth__vulkan_lack lack) {
 
 uint64_t berth__vulkan_messages(void) { return atomic_load(&n_messages); }
 
+void berth__vulkan_last_message(char text[BERTH__VULKAN_MESSAGE]) {
+  pthread_mutex_lock(&message_lock);
+  memcpy(text, last_message, sizeof last_message);
+  pthread_mutex_unlock(&message_lock);
+}
+
 /* ---- The validation layer ---- */
 
 /* Loader and drivers talk too, about things that are none of ours: those messages are not counted. */
@@ -32,7 +42,12 @@ static VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
   const bool is_ours =
       (types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)) != 0;
   (void)severity;
-  if (is_ours) atomic_fetch_add(&n_messages, 1);
+  if (is_ours) {
+    pthread_mutex_lock(&message_lock);
+    snprintf(last_message, sizeof last_message, "%s", data->pMessage);
+    pthread_mutex_unlock(&message_lock);
+    atomic_fetch_add(&n_messages, 1);
+  }
   berth__log(user, is_ours ? 2 : 0, "vulkan: %s", data->pMessage);
   return VK_FALSE;
 }
@@ -96,14 +111,17 @@ static VkResult create_handle(berth__vulkan_instance *out, PFN_vkCreateInstance 
   return create(&info, out->host, &out->handle);
 }
 
-/* Drivers go from memory with the last instance. They stay instead, once they were needed: to load one takes a while,
- * and some leave a little memory behind every time. */
-static void keep_drivers(PFN_vkCreateInstance create) {
+/* Drivers and layers go from memory with the last instance. They stay instead, once they were needed: to load one takes
+ * a while, and some leave a little memory behind every time. */
+static void keep_drivers(const berth_context *ctx, PFN_vkCreateInstance create, validation wanted) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static VkInstance keeper;
-  const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+  static berth__vulkan_instance keepers[2]; /* the second with the layer */
+  berth__vulkan_instance *keeper = &keepers[wanted.is_on];
   pthread_mutex_lock(&lock);
-  if (keeper == VK_NULL_HANDLE && create(&info, NULL, &keeper) != VK_SUCCESS) keeper = VK_NULL_HANDLE;
+  keeper->ctx = ctx; /* for messages, while it is made */
+  if (keeper->handle == VK_NULL_HANDLE && create_handle(keeper, create, wanted) != VK_SUCCESS)
+    keeper->handle = VK_NULL_HANDLE;
+  keeper->ctx = NULL;
   pthread_mutex_unlock(&lock);
 }
 
@@ -145,7 +163,7 @@ static berth__vulkan_lack create(berth__vulkan_instance *out) {
     out->handle = VK_NULL_HANDLE;
     return lack;
   }
-  keep_drivers(create_instance);
+  keep_drivers(out->ctx, create_instance, wanted);
   load_calls(out, load);
   if (wanted.is_on) {
     const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(out->ctx);

@@ -55,7 +55,9 @@ bool berth__vulkan_choose(const berth__vulkan_instance *instance, const char *wh
 bool berth__vulkan_queue_family(const berth__vulkan_instance *instance, VkPhysicalDevice device, uint32_t *family,
                                 uint32_t *timestamp_bits);
 
-/* What the validation layer has said so far, in this process. */
+/* How much the validation layer has said so far, in this process; and the beginning of the last. */
+#define BERTH__VULKAN_MESSAGE 240u
 uint64_t berth__vulkan_messages(void);
+void berth__vulkan_last_message(char text[BERTH__VULKAN_MESSAGE]);
 
 #endif

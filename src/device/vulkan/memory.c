@@ -36,10 +36,9 @@ berth_status berth__vulkan_allocate(berth__engine *engine, uint64_t size, uint32
                        engine->properties.deviceName, (unsigned long long)size, (unsigned long long)heap->size,
                        (unsigned long long)engine->counts.memory);
   }
-  BERTH__TRY(berth__vulkan_check(engine, result, "allocating memory", err));
-  engine->counts.memory += size;
+  if (result == VK_SUCCESS) engine->counts.memory += size;
   if (engine->counts.memory > engine->counts.peak_memory) engine->counts.peak_memory = engine->counts.memory;
-  return BERTH_OK;
+  return berth__vulkan_check(engine, result, "allocating memory", err);
 }
 
 void berth__vulkan_free(berth__engine *engine, VkDeviceMemory *memory, uint64_t size) {

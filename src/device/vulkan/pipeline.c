@@ -39,8 +39,12 @@ static berth_status make_pipeline(berth__program *program, const berth__kernel *
   const VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                          .codeSize = spirv->n_words * sizeof(uint32_t),
                                          .pCode = spirv->words};
-  BERTH__TRY(
-      berth__vulkan_check(engine, BERTH__VK_CREATE(engine, ShaderModule, &code, &module), "loading a kernel", err));
+  const berth_status status =
+      berth__vulkan_check(engine, BERTH__VK_CREATE(engine, ShaderModule, &code, &module), "loading a kernel", err);
+  if (status != BERTH_OK) {
+    BERTH__VK_DESTROY(engine, ShaderModule, module);
+    return status;
+  }
   const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                       .stage = VK_SHADER_STAGE_COMPUTE_BIT,

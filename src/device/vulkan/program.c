@@ -97,6 +97,8 @@ berth_status berth__vulkan_program_create(berth__engine *engine, const berth_pla
   program->ctx = engine->ctx;
   program->engine = engine;
   program->plan = plan;
+  program->next = engine->programs;
+  engine->programs = program;
   berth_status status = build(program, checked, err);
   if (status != BERTH_OK) {
     berth__vulkan_program_destroy(program);
@@ -107,9 +109,17 @@ berth_status berth__vulkan_program_create(berth__engine *engine, const berth_pla
   return BERTH_OK;
 }
 
+void berth__vulkan_unbind(berth__engine *engine, const berth__block *block) {
+  for (berth__program *program = engine->programs; program != NULL; program = program->next)
+    if (program->bound == block->number) program->bound = 0;
+}
+
 void berth__vulkan_program_destroy(berth__program *program) {
   if (program == NULL) return;
   berth__engine *engine = program->engine;
+  berth__program **link = &engine->programs;
+  while (*link != program) link = &(*link)->next;
+  *link = program->next;
   if (berth__vulkan_may_free(engine)) {
     BERTH__VK_DESTROY(engine, QueryPool, program->queries);
     BERTH__VK_DESTROY(engine, CommandPool, program->pool);
@@ -231,16 +241,31 @@ static berth_status run_watched(berth__program *program, const berth__vulkan_par
   return berth__watch_after(program->watch, step, err);
 }
 
+/* With the validation layer on, nothing that it has said since the last run is passed over. */
+static berth_status hear(berth__engine *engine, berth_error *err) {
+  char text[BERTH__VULKAN_MESSAGE];
+  const uint64_t now = berth__vulkan_messages();
+  if (now == engine->n_heard || engine->instance.messenger == VK_NULL_HANDLE) return BERTH_OK;
+  const uint64_t n = now - engine->n_heard;
+  engine->n_heard = now;
+  berth__vulkan_last_message(text);
+  return berth__fail(err, BERTH_INTERNAL,
+                     "the validation layer has said %llu thing%s; the log has them, the last is: %s",
+                     (unsigned long long)n, n == 1 ? "" : "s", text);
+}
+
 static berth_status run_parts(berth__program *program, size_t begin, size_t end, const berth__observer *observer,
                               berth_error *err) {
   BERTH__TRY(berth__vulkan_alive(program->engine, err));
-  if (program->bound == 0) return berth__fail(err, BERTH_INTERNAL, "a program runs that is bound to no block");
+  if (program->bound == 0)
+    return berth__fail(err, BERTH_INTERNAL,
+                       "the arena that this program was made for is gone, and it could not be made for another");
   if (program->watch != NULL)
     berth__watch_start(program->watch, program->block->data != NULL ? program->block->data : program->shadow);
   for (size_t i = begin; i < end; i++)
     BERTH__TRY(program->watch != NULL ? run_watched(program, &program->parts[i], observer, err)
                                       : run_part(program, &program->parts[i], observer, err));
-  return BERTH_OK;
+  return hear(program->engine, err);
 }
 
 berth_status berth__vulkan_prepare(berth__program *program, const berth__observer *observer, berth_error *err) {

@@ -17,6 +17,7 @@ typedef struct berth__vulkan_part {
 struct berth__program {
   berth_context *ctx;
   berth__engine *engine;
+  berth__program *next; /* of the engine's */
   const berth_plan *plan;
   berth__recipe *recipe;
   berth__host_steps *host;

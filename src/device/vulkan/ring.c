@@ -18,8 +18,8 @@ static berth_status make_memory(berth__engine *engine, berth_error *err) {
                                  requirements.size, &type))
     return berth__fail(err, BERTH_DEVICE_NOMEM, "%s has no memory of %llu bytes that the host sees",
                        engine->properties.deviceName, (unsigned long long)requirements.size);
-  BERTH__TRY(berth__vulkan_allocate(engine, requirements.size, type, &ring->memory, err));
   ring->allocated = requirements.size;
+  BERTH__TRY(berth__vulkan_allocate(engine, requirements.size, type, &ring->memory, err));
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.BindBufferMemory(engine->device, ring->buffer, ring->memory, 0),
                                  doing, err));
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.MapMemory(engine->device, ring->memory, 0, VK_WHOLE_SIZE, 0, &data),

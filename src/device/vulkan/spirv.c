@@ -1,5 +1,7 @@
 #include "device/vulkan/spirv.h"
 
+#include <pthread.h>
+
 #include "device/vulkan/cache.h"
 #include "device/vulkan/shaderc.h"
 
@@ -11,12 +13,23 @@ struct berth__spirv_compiler {
   berth__spirv_cache cache;
 };
 
-/* With the first kernel that the cache does not have: it takes longer than many kernels do. */
+/* With the last compiler go the tables of the language, which take thirty times as long to make as a kernel. They stay
+ * instead, once they were needed, like the library itself. */
+static void keep_tables(const berth__shaderc *call) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static shaderc_compiler_t keeper;
+  pthread_mutex_lock(&lock);
+  if (keeper == NULL) keeper = call->compiler_initialize();
+  pthread_mutex_unlock(&lock);
+}
+
+/* With the first kernel that the cache does not have. */
 static berth_status start(berth__spirv_compiler *c, berth_error *err) {
   const berth__shaderc *call = &c->library.call;
   if (c->compiler == NULL) c->compiler = call->compiler_initialize();
   if (c->options == NULL) c->options = call->compile_options_initialize();
   if (c->compiler == NULL || c->options == NULL) return berth__fail_nomem(err, "shaderc");
+  keep_tables(call);
   call->compile_options_set_optimization_level(c->options, shaderc_optimization_level_performance);
   call->compile_options_set_target_env(c->options, shaderc_target_env_vulkan, shaderc_env_version_vulkan_1_1);
   return BERTH_OK;

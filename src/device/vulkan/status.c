@@ -28,7 +28,9 @@ static berth_status lose(berth__engine *engine, berth_error *err) {
 berth_status berth__vulkan_check(berth__engine *engine, VkResult result, const char *doing, berth_error *err) {
   const char *name = engine->properties.deviceName;
   switch (result) {
-    case VK_SUCCESS: return BERTH_OK;
+    case VK_SUCCESS:
+      if (!berth__vulkan_host_was_short(&engine->host)) return BERTH_OK;
+      __attribute__((fallthrough));
     case VK_ERROR_OUT_OF_HOST_MEMORY:
       return berth__fail(err, BERTH_NOMEM, "the host has no memory left for %s on %s", doing, name);
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
@@ -54,7 +56,8 @@ berth_status berth__vulkan_submit(berth__engine *engine, VkCommandBuffer command
   BERTH__TRY(berth__vulkan_alive(engine, err));
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.ResetFences(engine->device, 1, &fence), doing, err));
   engine->counts.submissions++;
-  return berth__vulkan_check(engine, engine->vk.QueueSubmit(engine->queue, 1, &info, fence), doing, err);
+  const VkResult result = engine->vk.QueueSubmit(engine->queue, 1, &info, fence);
+  return result == VK_SUCCESS ? BERTH_OK : berth__vulkan_check(engine, result, doing, err); /* it is under way then */
 }
 
 berth_status berth__vulkan_wait(berth__engine *engine, VkFence fence, const char *doing, berth_error *err) {

@@ -79,7 +79,9 @@ struct berth__engine {
   berth__spirv_compiler *compiler; /* NULL: no program was made so far */
   berth__vulkan_ring ring;
   berth__vulkan_counts counts;
-  uint64_t n_blocks; /* made so far: their numbers */
+  uint64_t n_blocks;        /* made so far: their numbers */
+  berth__program *programs; /* all of them */
+  uint64_t n_heard;         /* of the validation layer's messages, up to the last run */
 
   bool is_lost;      /* nothing works any more; `why` says since when */
   VkFence hung;      /* what was not seen to end and may still run; NULL: nothing */
@@ -172,6 +174,8 @@ berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const be
 berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
 
 /* ---- program.c ---- */
+
+void berth__vulkan_unbind(berth__engine *engine, const berth__block *block); /* programs that are bound to it */
 
 berth_status berth__vulkan_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
                                           berth__program **out, berth_error *err);

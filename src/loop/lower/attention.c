@@ -168,8 +168,9 @@ static berth_status lower_simple(berth__lowering *l, const berth__attention *a, 
 
 berth_status berth__lower_attend(berth__lowering *l, berth_error *err) {
   berth__attention a;
+  berth__attention_form form;
   berth__attention_of(l->call, &a);
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
-  if (l->limits->shares_well && berth__attention_is_tiled(l, &a)) return berth__attention_tiled(l, &a, err);
+  if (berth__attention_form_of(&a, l->limits, &form)) return berth__attention_tiled(l, &a, &form, err);
   return lower_simple(l, &a, err);
 }

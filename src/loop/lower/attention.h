@@ -35,9 +35,33 @@ berth__x berth__attention_fade(berth__kernel *k, berth__x x, berth__x factor);
 /* exp(score - largest), 0 while nothing was seen. */
 berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x largest);
 
-/* attention_tiled.c: a workgroup has a block of queries; false where the limits have no room for it. */
-bool berth__attention_is_tiled(const berth__lowering *l, const berth__attention *a);
-berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, berth_error *err);
+/* attention_form.c: the form for real GPUs, where a workgroup has a block of queries. */
+#define BERTH__ATTENTION_LANES 32u /* threads along the columns of the result, or the keys of a block */
+#define BERTH__ATTENTION_PARTS 8u  /* threads that share a row of scores */
+#define BERTH__ATTENTION_SPANS 8u  /* columns of the result a thread has, at most: head sizes up to 256 */
+typedef struct berth__attention_form {
+  uint32_t queries, keys;       /* of a block */
+  uint32_t threads, row_groups; /* of a workgroup; along the rows of a block */
+  bool folds_heads;             /* rows are those of all heads that share keys */
+  int64_t rows, heads, blocks;  /* of queries, what they stand in, and blocks of them */
+  int64_t chunks, chunk_keys;   /* workgroups that share the keys of a block of queries; keys of each */
+} berth__attention_form;
+/* False where the limits have no room for it, or threads do better alone. */
+bool berth__attention_form_of(const berth__attention *a, const berth__loop_limits *limits, berth__attention_form *out);
+
+/* attention_tiled.c */
+berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                    berth_error *err);
+/* attention_merge.c: one result from those of the chunks. Each has a record in scratch: its largest score, the total of
+ * its weights, and the sums that these gave. */
+#define BERTH__ATTENTION_LARGEST 0
+#define BERTH__ATTENTION_TOTAL 1
+#define BERTH__ATTENTION_SUMS 2
+berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, const berth__attention_form *form,
+                                 berth__x batch, berth__x head, berth__x row, berth__x chunk);
+berth_status berth__attention_merge(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                    berth_error *err);
+
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k);
 
 #endif

@@ -5,71 +5,38 @@
  *   each thread adds up some rows and columns of weights times values, which stay in its registers throughout.
  *
  * Where heads share their keys and there are few queries (a step of decoding), the queries of all heads that share them
- * are rows of one block, so that keys and values are read once. */
+ * are rows of one block, so that keys and values are read once; and several workgroups share the keys of a block, each
+ * with a chunk of them, whose results attention_merge.c puts together. */
 #include <math.h>
 
 #include "loop/lower/attention.h"
 
-#define LANES 32u     /* threads along the columns of the result, or the keys of a block */
-#define MOST_ROWS 8u  /* of the result a thread has */
-#define MOST_SPANS 8u /* columns of the result a thread has: head sizes up to 256 */
-#define PARTS 8u      /* threads that share a row of scores */
-#define PART_KEYS(form) ((form)->keys / PARTS)
-
-typedef struct form {
-  uint32_t queries, keys, threads; /* of a block, and of a workgroup */
-  uint32_t row_groups;             /* threads along the rows of a block */
-  bool folds_heads;                /* rows are those of all heads that share keys */
-} form;
+#define LANES BERTH__ATTENTION_LANES
+#define PARTS BERTH__ATTENTION_PARTS
+#define MOST_SPANS BERTH__ATTENTION_SPANS
+#define MOST_ROWS 8u /* of the result a thread has */
 
 typedef struct work {
   berth__lowering *l;
   const berth__attention *a;
   berth__kernel *k;
-  form f;
+  berth__attention_form f;
   uint32_t query_array, key_array, score_array, part_array, fade_array; /* shared */
   berth__x thread, lane, line;                                          /* thread = line * LANES' worth + lane */
-  berth__x batch, head, first_row;
+  berth__x batch, head, first_row, chunk;
   berth__x largest, total;              /* variables of a thread that has a part of a row of scores */
   berth__x sums[MOST_ROWS][MOST_SPANS]; /* variables */
   uint32_t rows, spans;                 /* of the result, a thread */
 } work;
 
-static uint32_t shared_of(const form *f, const berth__attention *a) {
-  const uint32_t size = (uint32_t)a->q.size;
-  return 4 * (f->queries * size + f->keys * (size + 1) + f->queries * (f->keys + 1) + f->queries * (PARTS + 1));
-}
-
 static int64_t sharing(const berth__attention *a) { return a->q.heads / a->k.heads; }
 
-/* 32 keys are a block: each thread of a row of 32 has one. As many queries as 128 threads have registers for, fewer
- * where there are no more or shared memory ends. */
-static bool choose(const berth__lowering *l, const berth__attention *a, form *f) {
-  const int64_t most = (int64_t)MOST_SPANS * LANES;
-  if (a->k.length == 0 || a->q.size == 0 || a->q.size > most || a->v.size > most || a->k.heads == 0) return false;
-  *f = (form){.queries = 16, .keys = LANES, .threads = 128};
-  if (l->limits->group_size < f->threads) return false;
-  f->folds_heads = a->q.length < f->queries && sharing(a) > 1;
-  const int64_t rows = a->q.length * (f->folds_heads ? sharing(a) : 1);
-  while (f->queries > 1 && (int64_t)f->queries / 2 >= rows) f->queries /= 2;
-  while (f->queries > 4 && shared_of(f, a) > l->limits->shared_bytes) f->queries /= 2;
-  f->row_groups = f->threads / LANES;
-  return shared_of(f, a) <= l->limits->shared_bytes;
-}
-
-bool berth__attention_is_tiled(const berth__lowering *l, const berth__attention *a) {
-  form f;
-  return choose(l, a, &f);
-}
-
 /* ---- Rows ---- */
-
-static int64_t rows_of(const work *w) { return w->a->q.length * (w->f.folds_heads ? sharing(w->a) : 1); }
 
 /* The query of a row of the workgroup's block; rows past the last one stand for that. */
 static berth__attention_row row_of(const work *w, berth__x in_block) {
   berth__kernel *k = w->k;
-  const berth__x last = berth__x_i32(k, rows_of(w) - 1);
+  const berth__x last = berth__x_i32(k, w->f.rows - 1);
   const berth__x row = berth__x_min(k, berth__x_add(k, w->first_row, in_block), last);
   if (!w->f.folds_heads) return berth__attention_row_of(k, w->a, w->batch, w->head, row);
   const berth__x length = berth__x_i32(k, w->a->q.length);
@@ -82,7 +49,8 @@ static berth__x head_of_keys(const work *w) {
   return w->f.folds_heads ? w->head : berth__x_div(w->k, w->head, berth__x_i32(w->k, sharing(w->a)));
 }
 
-/* The keys that any query of the block sees: of the workgroup's number alone, so that all its threads agree. */
+/* The keys of the chunk that any query of the block sees: of the workgroup's number alone, so that all its threads
+ * agree. */
 static void block_range(const work *w, berth__x *first, berth__x *last) {
   berth__kernel *k = w->k;
   berth__x unused;
@@ -96,6 +64,8 @@ static void block_range(const work *w, berth__x *first, berth__x *last) {
                               &unused, last);
   }
   *first = berth__x_affine(k, berth__x_div(k, *first, berth__x_i32(k, w->f.keys)), w->f.keys, 0);
+  *first = berth__x_max(k, *first, berth__x_affine(k, w->chunk, w->f.chunk_keys, 0));
+  *last = berth__x_min(k, *last, berth__x_affine(k, w->chunk, w->f.chunk_keys, w->f.chunk_keys));
 }
 
 /* ---- Into shared memory: element n, n + threads, ... of a block of so many rows of `size` ---- */
@@ -188,7 +158,7 @@ static void find_largest(const work *w) {
   berth__kernel *k = w->k;
   berth__x largest = berth__x_f32(k, -INFINITY);
   open_parts(w);
-  for (uint32_t i = 0; i < PART_KEYS(&w->f); i++)
+  for (uint32_t i = 0; i < w->f.keys / PARTS; i++)
     largest = berth__attention_larger(k, largest, berth__x_shared_load(k, w->score_array, part_score(w, i)));
   berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), part_of(w)), largest);
   berth__x_end(k);
@@ -203,7 +173,7 @@ static void make_weights(const work *w) {
     after = berth__attention_larger(k, after,
                                     berth__x_shared_load(k, w->part_array, part_slot(w, row, berth__x_i32(k, i))));
   const berth__x fade = berth__attention_weight(k, before, after);
-  for (uint32_t i = 0; i < PART_KEYS(&w->f); i++) {
+  for (uint32_t i = 0; i < w->f.keys / PARTS; i++) {
     const berth__x weight =
         berth__attention_weight(k, berth__x_shared_load(k, w->score_array, part_score(w, i)), after);
     berth__x_shared_store(k, w->score_array, part_score(w, i), weight);
@@ -273,35 +243,63 @@ static void see_keys(const work *w) {
   berth__x_end(k);
 }
 
-/* The parts of the totals go the way of the largest scores. */
+/* The parts of the totals go the way of the largest scores, and the largest of all the way of what faded them. */
 static void share_totals(const work *w) {
   berth__kernel *k = w->k;
   berth__x_barrier(k);
   open_parts(w);
   berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), part_of(w)), berth__x_get(k, w->total));
+  berth__x_if(k, berth__x_eq(k, part_of(w), berth__x_i32(k, 0)));
+  berth__x_shared_store(k, w->fade_array, part_row(w), berth__x_get(k, w->largest));
+  berth__x_end(k);
   berth__x_end(k);
   berth__x_barrier(k);
 }
 
-static void store_row(const work *w, uint32_t r) {
+/* A row of the result, or of a record where others have further keys of it. */
+static void store_columns(const work *w, uint32_t r, const berth__attention_row *row, berth__x total) {
   berth__kernel *k = w->k;
-  const berth__x in_block = own_row(w, r), count = berth__x_i32(k, rows_of(w));
-  berth__x total = berth__x_f32(k, 0);
-  const berth__x fits = berth__x_and(k, berth__x_lt(k, in_block, berth__x_i32(k, w->f.queries)),
-                                     berth__x_lt(k, berth__x_add(k, w->first_row, in_block), count));
-  berth__x_if(k, fits);
-  const berth__attention_row row = row_of(w, in_block);
-  const berth__x to = berth__attention_at(k, &w->a->out, row.batch, row.head, row.row);
-  for (uint32_t i = 0; i < PARTS; i++)
-    total = berth__x_add(k, total, berth__x_shared_load(k, w->part_array, part_slot(w, in_block, berth__x_i32(k, i))));
-  total = berth__x_select(k, berth__x_eq(k, total, berth__x_f32(k, 0)), berth__x_f32(k, 1), total);
+  const bool is_all = w->f.chunks == 1;
+  const berth__x to = is_all ? berth__attention_at(k, &w->a->out, row->batch, row->head, row->row)
+                             : berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
+  const berth__x divisor = berth__x_select(k, berth__x_eq(k, total, berth__x_f32(k, 0)), berth__x_f32(k, 1), total);
   for (uint32_t s = 0; s < w->spans; s++) {
-    const berth__x column = berth__x_affine(k, w->lane, 1, (int64_t)s * LANES);
+    const berth__x column = berth__x_affine(k, w->lane, 1, (int64_t)s * LANES), sum = berth__x_get(k, w->sums[r][s]);
     berth__x_if(k, berth__x_lt(k, column, berth__x_i32(k, w->a->v.size)));
-    berth__l_store(w->l, k, 0, berth__x_add(k, to, berth__x_affine(k, column, w->a->out.stride, 0)),
-                   berth__x_div(k, berth__x_get(k, w->sums[r][s]), total));
+    if (is_all)
+      berth__l_store(w->l, k, 0, berth__x_add(k, to, berth__x_affine(k, column, w->a->out.stride, 0)),
+                     berth__x_div(k, sum, divisor));
+    else
+      berth__x_store(k, berth__l_scratch(k, BERTH__STORE_F32),
+                     berth__x_add(k, to, berth__x_affine(k, column, 1, BERTH__ATTENTION_SUMS)), sum);
     berth__x_end(k);
   }
+}
+
+static void store_head(const work *w, const berth__attention_row *row, berth__x in_block, berth__x total) {
+  berth__kernel *k = w->k;
+  const uint32_t scratch = berth__l_scratch(k, BERTH__STORE_F32);
+  const berth__x to = berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
+  berth__x_if(k, berth__x_eq(k, w->lane, berth__x_i32(k, 0)));
+  berth__x_store(k, scratch, berth__x_affine(k, to, 1, BERTH__ATTENTION_LARGEST),
+                 berth__x_shared_load(k, w->fade_array, in_block));
+  berth__x_store(k, scratch, berth__x_affine(k, to, 1, BERTH__ATTENTION_TOTAL), total);
+  berth__x_end(k);
+}
+
+static void store_row(const work *w, uint32_t r) {
+  berth__kernel *k = w->k;
+  const berth__x in_block = own_row(w, r);
+  berth__x total = berth__x_f32(k, 0);
+  const berth__x fits =
+      berth__x_and(k, berth__x_lt(k, in_block, berth__x_i32(k, w->f.queries)),
+                   berth__x_lt(k, berth__x_add(k, w->first_row, in_block), berth__x_i32(k, w->f.rows)));
+  berth__x_if(k, fits);
+  const berth__attention_row row = row_of(w, in_block);
+  for (uint32_t i = 0; i < PARTS; i++)
+    total = berth__x_add(k, total, berth__x_shared_load(k, w->part_array, part_slot(w, in_block, berth__x_i32(k, i))));
+  if (w->f.chunks > 1) store_head(w, &row, in_block, total);
+  store_columns(w, r, &row, total);
   berth__x_end(k);
 }
 
@@ -322,28 +320,33 @@ static void open_arrays(work *w) {
     for (uint32_t s = 0; s < w->spans; s++) w->sums[r][s] = berth__x_variable(w->k, berth__x_f32(w->k, 0));
 }
 
-berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, berth_error *err) {
-  work w = {.l = l, .a = a};
-  (void)choose(l, a, &w.f);
-  const int64_t blocks = (rows_of(&w) + w.f.queries - 1) / w.f.queries;
-  const int64_t dims[3] = {a->q.batch, w.f.folds_heads ? a->k.heads : a->q.heads, blocks};
-  berth__kernel *k = w.k = berth__l_begin(l, "tiled");
-  if (k == NULL) return berth__l_end(l, k, err);
-  berth__x group[3];
-  berth__attention_work(l, a, k);
-  k->group_size = w.f.threads;
-  k->n_groups = (uint64_t)(dims[0] * dims[1] * dims[2]);
-  berth__l_unravel(k, berth__x_group(k), 3, dims, group);
-  w.batch = group[0];
-  w.head = group[1];
-  w.first_row = berth__x_affine(k, group[2], w.f.queries, 0);
-  w.thread = berth__x_thread(k);
-  w.lane = berth__x_rem(k, w.thread, berth__x_i32(k, LANES));
-  w.line = berth__x_div(k, w.thread, berth__x_i32(k, LANES));
+static void place_thread(work *w) {
+  const int64_t dims[4] = {w->a->q.batch, w->f.heads, w->f.blocks, w->f.chunks};
+  berth__kernel *k = w->k;
+  berth__x group[4];
+  k->group_size = w->f.threads;
+  k->n_groups = (uint64_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+  berth__l_unravel(k, berth__x_group(k), 4, dims, group);
+  w->batch = group[0];
+  w->head = group[1];
+  w->first_row = berth__x_affine(k, group[2], w->f.queries, 0);
+  w->chunk = group[3];
+  w->thread = berth__x_thread(k);
+  w->lane = berth__x_rem(k, w->thread, berth__x_i32(k, LANES));
+  w->line = berth__x_div(k, w->thread, berth__x_i32(k, LANES));
+}
+
+berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                    berth_error *err) {
+  work w = {.l = l, .a = a, .f = *form, .k = berth__l_begin(l, "tiled")};
+  if (w.k == NULL) return berth__l_end(l, w.k, err);
+  berth__attention_work(l, a, w.k);
+  place_thread(&w);
   open_arrays(&w);
   take_queries(&w);
   see_keys(&w);
   share_totals(&w);
   for (uint32_t r = 0; r < w.rows; r++) store_row(&w, r);
-  return berth__l_end(l, k, err);
+  BERTH__TRY(berth__l_end(l, w.k, err));
+  return form->chunks > 1 ? berth__attention_merge(l, a, form, err) : BERTH_OK;
 }

@@ -43,6 +43,17 @@ berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
   return k;
 }
 
+/* Of the operands and results that it reads and writes, each once. */
+static double bytes_of(const berth_op_call *call, const berth__kernel *k) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < k->n_buffers; i++) {
+    const uint32_t operand = k->buffers[i].operand;
+    if (operand >= call->n_in + call->n_out || (!k->buffers[i].is_read && !k->buffers[i].is_written)) continue;
+    bytes += 4.0 * (double)berth__count(operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in]);
+  }
+  return bytes;
+}
+
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err) {
   if (k == NULL) return berth__fail_nomem(err, "a kernel");
   while (k->depth != 0 && k->status == BERTH_OK) berth__x_end(k);
@@ -52,6 +63,7 @@ berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err
     berth__kernel_destroy(k);
     return status;
   }
+  if (k->bytes <= 0) k->bytes = bytes_of(l->call, k);
   l->kernels[l->n_kernels++] = k;
   return BERTH_OK;
 }

@@ -1,16 +1,35 @@
 #include "loop/lower/copy.h"
 
 berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place) {
-  return berth__x_load(k, berth__l_in(l, k, i), place);
+  if (l->storage != NULL && l->storage[i] == BERTH__STORE_F16)
+    return berth__x_bits(k, BERTH__NUM_U32, berth__x_load(k, berth__l_in(l, k, i), place));
+  return berth__x_load(k, berth__kernel_buffer_of(k, berth__operand_in(i), BERTH__STORE_U32), place);
 }
 
 void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
-  berth__x_store(k, berth__l_out(l, k, i), place, value);
+  berth__x_store(k, berth__kernel_buffer_of(k, berth__operand_out(l->call, i), BERTH__STORE_U32), place, value);
+}
+
+bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first) {
+  const berth_tensor *in = &l->call->in[operand], *out = &l->call->out[0];
+  if (l->at == NULL || in->rank != out->rank) return false;
+  if (l->at[operand] != l->at[l->call->n_in] + (uint64_t)first * sizeof(uint32_t)) return false;
+  for (uint32_t axis = 0; axis < in->rank; axis++)
+    if (in->dim[axis] > 1 && in->stride[axis] != out->stride[axis]) return false;
+  return true;
+}
+
+static bool is_done(const berth__lowering *l, const berth__l_copy *copy) {
+  if (copy->result != 0 || copy->from != copy->to || !berth__l_is_placed(l, copy->operand, 0)) return false;
+  for (uint32_t axis = 0; axis < copy->rank; axis++)
+    if (copy->dim[axis] > 1 && copy->from_stride[axis] != copy->to_stride[axis]) return false;
+  return true;
 }
 
 berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, berth_error *err) {
   berth__l_space space;
   berth__x at[BERTH_MAX_RANK];
+  if (is_done(l, copy)) return BERTH_OK;
   berth__l_space_of(&space, copy->rank, copy->dim);
   const uint32_t to = berth__l_space_add(&space, copy->to_stride), from = berth__l_space_add(&space, copy->from_stride);
   berth__l_space_join(&space);
@@ -138,12 +157,20 @@ static berth_status move_parts(berth__lowering *l, const parts *p, uint32_t firs
   return berth__l_end(l, k, err);
 }
 
+/* Parts that lie where they go are passed over. */
+static bool is_passed(const berth__lowering *l, const parts *p, uint32_t part, int64_t start) {
+  return p->joins && berth__l_is_placed(l, part, start * p->whole->stride[p->axis]);
+}
+
 static berth_status move_all(berth__lowering *l, const parts *p, berth_error *err) {
-  int64_t start = 0;
-  for (uint32_t first = 0; first < p->n; first += PARTS_AT_ONCE) {
-    const uint32_t last = p->n - first < PARTS_AT_ONCE ? p->n : first + PARTS_AT_ONCE;
-    BERTH__TRY(move_parts(l, p, first, last, start, err));
-    for (uint32_t i = first; i < last; i++) start += p->part[i].dim[p->axis];
+  int64_t start = 0, next = 0; /* of part `first` on the axis, and of part `last` */
+  for (uint32_t first = 0, last = 0; first < p->n; first = last, start = next) {
+    while (last < p->n && last - first < PARTS_AT_ONCE && !is_passed(l, p, last, next))
+      next += p->part[last++].dim[p->axis];
+    if (last == first)
+      next += p->part[last++].dim[p->axis];
+    else
+      BERTH__TRY(move_parts(l, p, first, last, start, err));
   }
   return BERTH_OK;
 }

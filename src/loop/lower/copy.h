@@ -11,12 +11,16 @@ typedef struct berth__l_copy {
   const int64_t *dim, *from_stride, *to_stride;
   int64_t from, to;
 } berth__l_copy;
-/* One kernel, or none where there is nothing to copy. */
+/* One kernel, or none where there is nothing to copy, or all of it lies where it goes. */
 berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, berth_error *err);
 
-/* An element as it lies there, and into a result that holds elements of the same type. */
+/* The 32 bits of an element, and into a result that holds elements of the same type. Whatever the type is, the kernel
+ * is the same. */
 berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place);
 void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value);
+
+/* Whether the elements of an operand lie where element `first` of result 0 and those behind it do, strides and all. */
+bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first);
 
 /* transpose.c: whether neighbours in the result lie apart in the operand, so that a tile in shared memory pays; and the
  * kernel for that. The space is joined: tensor 0 is the result, tensor 1 the operand. */

@@ -1,6 +1,5 @@
 /* cumsum. The threads of a line have a piece of it each: they add it up, learn what the pieces before it give, and go
  * over it again. A thread reads and writes its own piece alone, so that the result may lie over the operand. */
-#include "loop/lower/order.h"
 #include "loop/lower/rows.h"
 
 enum {

@@ -3,7 +3,6 @@
  * that the result may lie over the operand. */
 #include "loop/lower/elements.h"
 #include "loop/lower/rows.h"
-#include "ops/elementwise.h"
 
 enum {
   IN_X,

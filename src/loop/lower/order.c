@@ -21,9 +21,3 @@ berth__x berth__l_key(berth__kernel *k, berth__x value, bool smallest, bool nan_
   if (number != BERTH__NUM_F32) return key;
   return berth__x_select(k, berth__x_is_nan(k, value), smallest && !nan_wins ? worst : best, key);
 }
-
-berth__x berth__l_line_start(berth__kernel *k, const berth__lines *lines, berth__x line) {
-  const berth__x inner = berth__x_i32(k, lines->inner);
-  return berth__x_add(k, berth__x_affine(k, berth__x_div(k, line, inner), lines->length * lines->inner, 0),
-                      berth__x_rem(k, line, inner));
-}

@@ -3,13 +3,9 @@
 #define BERTH_LOOP_LOWER_ORDER_H
 
 #include "loop/lower.h"
-#include "ops/elementwise.h"
 
 /* An i32 in the order of the elements of a line: NaN above every number, -0 like 0. `smallest`: the other way round;
  * then NaN is the worst, or the best all the same (`nan_wins`). */
 berth__x berth__l_key(berth__kernel *k, berth__x value, bool smallest, bool nan_wins);
-
-/* Where the first element of a line lies, in a contiguous tensor; the others are `inner` apart. */
-berth__x berth__l_line_start(berth__kernel *k, const berth__lines *lines, berth__x line);
 
 #endif

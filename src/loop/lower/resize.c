@@ -79,6 +79,7 @@ static void find_scales(resizing *r) {
   for (uint32_t i = 0; i < r->l->call->in[X].rank; i++) {
     axis *a = &r->axes[i];
     if (!has_scales && stretches && a->in == a->out && !crops(r)) a->is_sampled = false;
+    if (a->in == 1 && a->out == 1 && !crops(r)) a->is_sampled = false; /* there is nothing else to find */
     if (!a->is_sampled) continue;
     a->scale = has_scales  ? berth__l_load(r->l, r->k, TARGET, berth__x_i32(r->k, a->entry))
                : stretches ? berth__x_f32(r->k, (float)a->out / (float)a->in)

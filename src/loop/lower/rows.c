@@ -14,8 +14,14 @@ static uint32_t power_below(int64_t x, uint32_t most) {
   return power;
 }
 
+/* Threads that can meet: each has a place in the shared arrays. */
+static uint32_t most_threads(const berth__loop_limits *limits) {
+  const uint32_t places = limits->shared_bytes / (BERTH__FOLD_VALUES * (uint32_t)sizeof(uint32_t));
+  return power_below(limits->group_size < places ? limits->group_size : places, MOST_THREADS);
+}
+
 static uint32_t choose_lanes(const berth__loop_limits *limits, int64_t count, int64_t length, bool along_rows) {
-  const uint32_t most = power_below(limits->group_size, MOST_THREADS);
+  const uint32_t most = most_threads(limits);
   const uint32_t useful = power_below(length / LEAST_EACH, most);
   if (!limits->shares_well && count >= ENOUGH_TASKS) return 1;
   if (along_rows) return useful;
@@ -29,7 +35,7 @@ berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64
   berth__l_rows rows = {.count = count, .length = length, .lanes = 1};
   if (k == NULL) return rows;
   rows.lanes = choose_lanes(l->limits, count, length, along_rows);
-  const uint32_t threads = power_below(l->limits->group_size, rows.lanes > 1 ? MOST_THREADS : FEW_THREADS);
+  const uint32_t threads = rows.lanes > 1 ? most_threads(l->limits) : power_below(l->limits->group_size, FEW_THREADS);
   rows.per_group = power_below(count, threads / rows.lanes);
   k->group_size = rows.lanes > 1 ? rows.lanes * rows.per_group : threads;
   if (rows.lanes == 1) rows.per_group = threads;
@@ -151,4 +157,10 @@ void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fo
   get_all(k, fold, held, values);
   if (rows->lanes > 1) join_lanes(k, rows, fold, values);
   for (uint32_t v = 0; v < fold->n; v++) out[v] = values[v];
+}
+
+berth__x berth__l_line_start(berth__kernel *k, const berth__lines *lines, berth__x line) {
+  const berth__x inner = berth__x_i32(k, lines->inner);
+  return berth__x_add(k, berth__x_affine(k, berth__x_div(k, line, inner), lines->length * lines->inner, 0),
+                      berth__x_rem(k, line, inner));
 }

@@ -6,6 +6,7 @@
 #define BERTH_LOOP_LOWER_ROWS_H
 
 #include "loop/lower.h"
+#include "ops/elementwise.h"
 
 typedef struct berth__l_rows {
   int64_t count, length;
@@ -44,5 +45,8 @@ void berth__l_rows_once(berth__kernel *k, const berth__l_rows *rows);
 
 /* `join` of sums. */
 void berth__l_join_sums(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out);
+
+/* Where the first element of a line lies, in a contiguous tensor; the others are `inner` apart. */
+berth__x berth__l_line_start(berth__kernel *k, const berth__lines *lines, berth__x line);
 
 #endif

@@ -16,11 +16,16 @@ enum {
 
 #define THREADS 8192   /* that a GPU keeps busy */
 #define STEP_OF_WALK 8 /* a step of a walk waits for memory, which those of a scan share */
+#define START 16       /* what one more kernel costs, in steps */
 
 static int64_t rounds(int64_t threads) { return (threads + THREADS - 1) / THREADS; }
 
-/* Both ways go over all updates; how often depends on how many threads there are. */
-static bool scans(int64_t elements, int64_t walkers) { return rounds(elements) <= STEP_OF_WALK * rounds(walkers); }
+/* Both ways go over all updates of a thread; a walk needs no copy where the result is written over the operand. */
+static bool scans(const berth__lowering *l, int64_t walkers, int64_t updates) {
+  const int64_t all = rounds(berth__count(&l->call->out[0]));
+  const int64_t copy = berth__l_is_placed(l, X, 0) ? 0 : all + START;
+  return all * (updates + 1) <= rounds(walkers) * updates * STEP_OF_WALK + copy;
+}
 
 static berth__x from_front(berth__kernel *k, berth__x index, int64_t extent) {
   const berth__x is_negative = berth__x_lt(k, index, berth__x_i32(k, 0));
@@ -127,7 +132,7 @@ berth_status berth__lower_scatter(berth__lowering *l, berth_error *err) {
   for (uint32_t i = 0; i < call->in[INDICES].rank; i++)
     if (i != s.axis) lines *= call->in[INDICES].dim[i];
   if (berth__count(&call->out[0]) == 0) return BERTH_OK;
-  if (scans(berth__count(&call->out[0]), lines)) return scan_lines(l, &s, err);
+  if (scans(l, lines, call->in[INDICES].dim[s.axis])) return scan_lines(l, &s, err);
   return walk_lines(l, &s, lines, err);
 }
 
@@ -198,5 +203,5 @@ berth_status berth__lower_scatter_nd(berth__lowering *l, berth_error *err) {
   s.n = berth__count(indices) / s.tuple;
   for (uint32_t i = s.tuple; i < out->rank; i++) s.each *= out->dim[i];
   if (s.n == 0) return copy_operand(l, err);
-  return scans(berth__count(out), s.each) ? scan_slices(l, &s, err) : walk_slices(l, &s, err);
+  return scans(l, s.each, s.n) ? scan_slices(l, &s, err) : walk_slices(l, &s, err);
 }

@@ -4,7 +4,6 @@
 
 #include "loop/lower/math.h"
 #include "loop/lower/rows.h"
-#include "ops/elementwise.h"
 
 enum {
   ATTR_AXIS
@@ -51,9 +50,7 @@ berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   berth__l_rows rows = berth__l_rows_of(l, k, s.lines.outer * s.lines.inner, s.lines.length, s.lines.inner == 1);
-  const berth__x inner = berth__x_i32(k, s.lines.inner), outer = berth__x_div(k, rows.row, inner);
-  s.start =
-      berth__x_add(k, berth__x_affine(k, outer, s.lines.length * s.lines.inner, 0), berth__x_rem(k, rows.row, inner));
+  s.start = berth__l_line_start(k, &s.lines, rows.row);
   berth__l_fold fold = {
       .n = 1, .start = {berth__x_f32(k, -INFINITY)}, .element = load_element, .join = join_largest, .state = &s};
   berth__l_rows_fold(k, &rows, &fold, &s.most);

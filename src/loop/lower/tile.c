@@ -111,13 +111,23 @@ berth__kernel *berth__tile_begin(berth__tile *tile, const char *what, uint64_t g
   return k;
 }
 
-static int64_t last_stride(const berth__tile_space *space, const int64_t *stride) {
+/* The last axis that has more than one element; rank: there is none. */
+static uint32_t last_axis(const berth__tile_space *space) {
   for (uint32_t axis = space->rank; axis-- > 0;)
-    if (space->dim[axis] != 1) return stride[axis] < 0 ? -stride[axis] : stride[axis];
-  return INT64_MAX;
+    if (space->dim[axis] != 1) return axis;
+  return space->rank;
 }
 
+static int64_t last_stride(const berth__tile_space *space, const int64_t *stride) {
+  const uint32_t axis = last_axis(space);
+  if (axis == space->rank) return INT64_MAX;
+  return stride[axis] < 0 ? -stride[axis] : stride[axis];
+}
+
+/* Neighbouring places of a window beat neighbouring taps, which are soon at an end. */
 bool berth__tile_is_deep(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
+  const uint32_t deepest = last_axis(&tile->depth);
+  if (side->window != NULL && deepest >= side->taps && deepest < side->taps + BERTH__WINDOW_AXES) return false;
   const int64_t deep = side->fours > 0 ? 1 : last_stride(&tile->depth, side->depth);
   const int64_t across = side->window != NULL
                              ? side->window_stride[2] * (side->is_transposed ? 1 : side->window->axis[2].stride)
@@ -138,18 +148,21 @@ static void swap_sides(berth__tile *tile) {
   tile->right = left;
 }
 
-/* So many workgroups keep the larger GPUs busy, two or so on each of their cores. */
-#define ENOUGH_GROUPS 128
 /* Sums shorter than this are not worth a piece of shared memory, nor sharing between threads. */
 #define SHORT_DEPTH 32
 #define LONG_DEPTH 512
 
-/* Tiles from large to small. A thread with r rows and c columns reads r + c elements of shared memory for r * c
- * products, so larger is better while there are enough workgroups; 8 x 8 sums and what feeds them still fit the 128
- * registers a thread that let two workgroups of 256 share a core. A piece is 8 or 16 deep: 8 KiB of shared memory for
- * both sides, half of what the least device has, so that two workgroups fit there too. */
-static const berth__tile_form shared_forms[] = {
-    {8, 8, 16, 16, 8}, {4, 8, 16, 16, 8}, {4, 4, 16, 16, 16}, {4, 4, 8, 8, 16}, {2, 2, 8, 8, 16},
+/* Tiles from large to small, for workgroups of 256 threads and, where a device has no such, of 64. A thread with r rows
+ * and c columns reads r + c elements of shared memory for r * c products, so a larger tile is better once there are
+ * workgroups enough to fill the device, and those hide each other's waiting; `groups` is how many that are (measured on
+ * a GPU of 132 cores, where a smaller tile than needed costs a fifth and a larger one half). 8 x 8 sums and what feeds
+ * them still fit the 128 registers a thread that let two such workgroups share a core. */
+static const struct choice {
+  berth__tile_form form;
+  int64_t groups;
+} shared_forms[] = {
+    {{8, 8, 16, 16, 16}, 512}, {{8, 8, 16, 16, 8}, 512}, {{4, 4, 16, 16, 32}, 96}, {{4, 4, 16, 16, 16}, 96},
+    {{2, 2, 16, 16, 32}, 40},  {{1, 1, 16, 16, 32}, 0},  {{4, 4, 8, 8, 16}, 128},  {{2, 2, 8, 8, 16}, 0},
 };
 
 static bool fits(const berth__tile_form *f, const berth__loop_limits *limits) {
@@ -170,29 +183,30 @@ static double use_of(const berth__tile *tile, const berth__tile_form *f) {
          ((double)groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns * f->thread_columns);
 }
 
-/* The largest tile with enough workgroups that is not mostly over the edge; otherwise the smallest. */
+/* The first tile with workgroups enough that is not mostly over the edge; otherwise the last one that fits. */
 static const berth__tile_form *choose_shared(const berth__tile *tile) {
   const berth__tile_form *chosen = NULL;
   for (size_t i = 0; i < sizeof shared_forms / sizeof *shared_forms; i++) {
-    const berth__tile_form *f = &shared_forms[i];
-    if (!fits(f, tile->l->limits)) continue;
-    chosen = f;
-    if (groups_of(tile, f) >= ENOUGH_GROUPS && use_of(tile, f) > 0.6) break;
+    const struct choice *choice = &shared_forms[i];
+    if (!fits(&choice->form, tile->l->limits)) continue;
+    chosen = &choice->form;
+    if (groups_of(tile, chosen) >= choice->groups && use_of(tile, chosen) > 0.6) break;
+    if (choice->groups == 0) break;
   }
   return chosen;
 }
 
 /* Threads that read straight from memory: rows and columns enough to use what is loaded, but not past the shape. Where
- * a CPU plays the GPU, loads are what costs, lane by lane, and registers are plenty: up to 8 x 4. On a GPU this form is
- * for short sums, where threads are what is needed. */
+ * a CPU plays the GPU, loads are what costs, lane by lane, and registers are plenty: 8 x 8. On a GPU this form is for
+ * short sums, where threads are what is needed. */
 static berth__tile_form choose_registers(const berth__tile *tile) {
   const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
   const bool shares_well = tile->l->limits->shares_well;
-  const uint32_t most_rows = shares_well ? 4 : 8, most_columns = 4;
+  const uint32_t most_rows = shares_well ? 4 : 8, most_columns = shares_well || rows == 1 ? 4 : 8;
   berth__tile_form form = {.thread_rows = 1, .thread_columns = 1};
   while (form.thread_rows < most_rows && form.thread_rows < rows) form.thread_rows *= 2;
   while (form.thread_columns < most_columns && form.thread_columns < columns) form.thread_columns *= 2;
-  const double enough = shares_well ? 65536 : 128;
+  const double enough = shares_well ? 65536 : 512;
   while (form.thread_rows * form.thread_columns > 1 &&
          results_of(tile) / (form.thread_rows * form.thread_columns) < enough) {
     if (form.thread_columns >= form.thread_rows)
@@ -203,22 +217,21 @@ static berth__tile_form choose_registers(const berth__tile *tile) {
   return form;
 }
 
-/* Columns and parts of the depth beside each other in a workgroup: neighbours in memory are neighbouring threads. */
+/* Columns and parts of the depth beside each other in a workgroup: neighbours in memory are neighbouring threads. Such
+ * a sum is bound by reading, and what that needs is threads: where the depth lies in one piece 128 of them share a
+ * column; across, 16 columns are 64 bytes in one piece, and only very many columns are enough threads with 32. */
 static berth__tile_form choose_split(const berth__tile *tile) {
-  const uint32_t most = tile->l->limits->group_size < 256 ? tile->l->limits->group_size : 256;
-  const int64_t rows = berth__tile_count(&tile->rows);
+  const berth__loop_limits *limits = tile->l->limits;
+  const int64_t columns = berth__tile_count(&tile->columns);
   const bool is_deep = berth__tile_is_deep(tile, &tile->right, &tile->columns);
-  const uint32_t lanes = tile->l->limits->lanes > 0 && tile->l->limits->lanes < most ? tile->l->limits->lanes : most;
+  const uint32_t wanted = is_deep ? 256 : 512, most = limits->group_size < wanted ? limits->group_size : wanted;
+  const uint32_t most_rows = is_deep ? 4 : 2;
   berth__tile_form form = {.thread_rows = 1, .thread_columns = 1};
-  form.group_columns = is_deep      ? most / (lanes < 32 ? (32 < most ? 32 : most) : lanes)
-                       : lanes < 32 ? (32 < most ? 32 : most)
-                                    : lanes;
-  while (form.thread_rows < 4 && form.thread_rows < rows) form.thread_rows *= 2;
-  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 >= berth__tile_count(&tile->columns))
-    form.group_columns /= 2;
+  form.group_columns = is_deep ? (most + 127) / 128 : columns >= 16384 ? 32 : most >= 512 ? 16 : 8;
+  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 >= columns) form.group_columns /= 2;
   form.group_rows = most / form.group_columns;
-  while (form.thread_rows > 1 && (uint64_t)form.thread_rows * most * 4 > tile->l->limits->shared_bytes)
-    form.thread_rows /= 2;
+  while (form.thread_rows < most_rows && form.thread_rows < berth__tile_count(&tile->rows)) form.thread_rows *= 2;
+  while (form.thread_rows > 1 && (uint64_t)form.thread_rows * most * 4 > limits->shared_bytes) form.thread_rows /= 2;
   return form;
 }
 
@@ -227,10 +240,10 @@ static berth__tile_form choose_split(const berth__tile *tile) {
 static bool wants_split(const berth__tile *tile) {
   const int64_t depth = berth__tile_count(&tile->depth), rows = berth__tile_count(&tile->rows);
   const berth__loop_limits *limits = tile->l->limits;
-  if (limits->group_size < 16 || limits->shared_bytes < 1024) return false;
+  if (limits->group_size < 16 || limits->shared_bytes < 2048) return false;
   if (!limits->shares_well) return depth >= 2048 && results_of(tile) <= 64;
   if (rows <= 4) return depth >= 2 * SHORT_DEPTH && results_of(tile) < 1e6;
-  return depth >= LONG_DEPTH && results_of(tile) < 32 * 32 * ENOUGH_GROUPS / 4;
+  return depth >= LONG_DEPTH && results_of(tile) < 4096;
 }
 
 static berth_status lower_chosen(berth__tile *tile, berth_error *err) {

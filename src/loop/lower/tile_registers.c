@@ -1,8 +1,10 @@
 /* Each thread sums some rows and columns of the result, with what it multiplies straight from memory. Neighbouring
- * threads have neighbouring columns. */
+ * threads have neighbouring columns, and a thread's columns are not far apart either. */
 #include "loop/lower/tile.h"
 
-#define UNROLL 4 /* steps along the last axis of the depth that a round of its loop takes */
+/* Steps along the last axis of the depth that a round of its loop takes: one where a step is long enough to make a
+ * loop cheap, for what is made of the kernel's source in the end takes its time too. */
+static int64_t unroll_of(uint32_t rows, uint32_t columns) { return rows * columns >= 16 ? 1 : 4; }
 
 typedef struct work {
   const berth__tile *tile;
@@ -34,10 +36,10 @@ static void multiply(const work *w, const places *p) {
 }
 
 static void last_axis(const work *w, const places *p, uint32_t axis) {
-  const int64_t n = w->tile->depth.dim[axis], whole = n - n % UNROLL;
+  const int64_t n = w->tile->depth.dim[axis], steps = unroll_of(w->rows, w->columns), whole = n - n % steps;
   berth__kernel *k = w->k;
-  const berth__x x = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, whole), UNROLL);
-  for (int64_t i = 0; i < UNROLL && whole > 0; i++) {
+  const berth__x x = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, whole), steps);
+  for (int64_t i = 0; i < steps && whole > 0; i++) {
     places at = *p;
     step_all(w, &at, axis, berth__x_affine(k, x, 1, i));
     multiply(w, &at);
@@ -85,19 +87,24 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
     for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_get(w->k, w->sum[i][j]);
 }
 
+#define LANES 64 /* neighbouring threads whose columns of one number lie beside each other */
+
+static int64_t ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
-  const int64_t batches = berth__tile_count(&tile->batch), rows = berth__tile_count(&tile->rows);
-  const int64_t columns = berth__tile_count(&tile->columns);
-  const int64_t bands = (rows + form->thread_rows - 1) / form->thread_rows;
-  const int64_t strips = (columns + form->thread_columns - 1) / form->thread_columns;
+  const int64_t columns = berth__tile_count(&tile->columns),
+                bands = ceil_of(berth__tile_count(&tile->rows), form->thread_rows);
+  const int64_t blocks = ceil_of(columns, (int64_t)LANES * form->thread_columns);
+  const int64_t lanes = ceil_of(columns, blocks * form->thread_columns);
+  const int64_t dims[4] = {berth__tile_count(&tile->batch), bands, blocks, lanes};
   berth__kernel *k = berth__tile_begin(tile, NULL, 1, 1);
   if (k == NULL) return berth__l_end(tile->l, k, err);
-  const berth__x index = berth__l_each(tile->l, k, batches * bands * strips);
-  berth__x at[3];
-  berth__l_unravel(k, index, 3, (const int64_t[]){batches, bands, strips}, at);
+  berth__x at[4];
+  berth__l_unravel(k, berth__l_each(tile->l, k, dims[0] * dims[1] * dims[2] * dims[3]), 4, dims, at);
+  const berth__x first = berth__x_add(k, berth__x_affine(k, at[2], lanes * form->thread_columns, 0), at[3]);
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = at[0]};
   for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, at[1], cells.rows, i);
-  for (uint32_t j = 0; j < cells.columns; j++) cells.column[j] = berth__x_affine(k, at[2], 1, (int64_t)j * strips);
+  for (uint32_t j = 0; j < cells.columns; j++) cells.column[j] = berth__x_affine(k, first, 1, (int64_t)j * lanes);
   work w = {.tile = tile, .k = k, .rows = cells.rows, .columns = cells.columns};
   sum_cells(&w, &cells);
   berth__tile_store(tile, k, &cells);

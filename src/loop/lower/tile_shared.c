@@ -1,12 +1,16 @@
 /* A workgroup takes a piece of both sides at a time into shared memory, where each element is used by a whole row or
- * column of threads. */
+ * column of threads. While it works on a piece, the next one is already on its way from memory into registers. */
 #include "loop/lower/tile.h"
+
+#define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
 
 typedef struct piece {
   const berth__tile_side *side;
   const berth__tile_space *lines;
-  uint32_t array, width; /* width: lines of the piece, which lie beside each other */
-  berth__x first;        /* line of the workgroup */
+  uint32_t array, width;            /* width: lines of the piece, which lie beside each other */
+  berth__x first;                   /* line of the workgroup */
+  uint32_t n_elements;              /* that a thread fetches: itself and those so many threads behind it */
+  berth__x elements[MOST_ELEMENTS]; /* variables */
 } piece;
 
 typedef struct work {
@@ -26,40 +30,51 @@ static uint32_t pitch_of(const piece *p) { return p->width + 1; }
 static void open_piece(const work *w, piece *p, uint32_t width) {
   p->width = width;
   p->array = berth__kernel_shared(w->k, w->tile->type, pitch_of(p) * w->form->depth);
+  p->n_elements = (width * w->form->depth + threads_of(w) - 1) / threads_of(w);
+  for (uint32_t i = 0; i < p->n_elements; i++)
+    p->elements[i] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
 }
 
-/* Element `n` of the piece (a thread's number, and further ones) as a line and a depth in it: threads beside each other
- * take what lies beside each other in memory. */
-static void split_place(const work *w, const piece *p, bool is_deep, berth__x n, berth__x *line, berth__x *depth) {
-  const berth__x inner = berth__x_i32(w->k, is_deep ? w->form->depth : p->width);
-  const berth__x low = berth__x_rem(w->k, n, inner), high = berth__x_div(w->k, n, inner);
+/* A thread's element number `i` as a line and a depth of the piece: threads beside each other take what lies beside
+ * each other in memory. Whether there is one comes out too. */
+static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__x *line, berth__x *depth) {
+  berth__kernel *k = w->k;
+  const bool is_deep = berth__tile_is_deep(w->tile, p->side, p->lines);
+  const berth__x n = berth__x_affine(k, w->thread, 1, (int64_t)i * threads_of(w));
+  const berth__x inner = berth__x_i32(k, is_deep ? w->form->depth : p->width);
+  const berth__x low = berth__x_rem(k, n, inner), high = berth__x_div(k, n, inner);
   *line = is_deep ? high : low;
   *depth = is_deep ? low : high;
+  return berth__x_lt(k, n, berth__x_i32(k, (int64_t)p->width * w->form->depth));
 }
 
-static void take_element(const work *w, const piece *p, berth__x line, berth__x depth, berth__x from) {
+static berth__x load_element(const work *w, const piece *p, berth__x line, berth__x depth) {
   berth__kernel *k = w->k;
   const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&w->tile->depth);
   const berth__x at_line = berth__tile_clamp(k, berth__x_add(k, p->first, line), lines);
-  const berth__x at_depth = berth__x_add(k, from, depth);
   berth__tile_at at = berth__tile_start(w->tile, k, p->side, p->lines, w->batch, at_line);
-  at = berth__tile_dive(w->tile, k, p->side, at, berth__tile_clamp(k, at_depth, whole));
-  const berth__x inside = berth__x_lt(k, at_depth, berth__x_i32(k, whole));
-  const berth__x value =
-      berth__x_select(k, inside, berth__tile_load(w->tile, k, p->side, &at), berth__tile_zero(w->tile, k));
-  berth__x_shared_store(k, p->array, berth__x_add(k, berth__x_affine(k, depth, pitch_of(p), 0), line), value);
+  at = berth__tile_dive(w->tile, k, p->side, at, berth__tile_clamp(k, depth, whole));
+  const berth__x value = berth__tile_load(w->tile, k, p->side, &at);
+  return berth__x_select(k, berth__x_lt(k, depth, berth__x_i32(k, whole)), value, berth__tile_zero(w->tile, k));
 }
 
-static void take_piece(const work *w, const piece *p, berth__x from) {
-  const uint32_t count = p->width * w->form->depth, threads = threads_of(w);
-  const bool is_deep = berth__tile_is_deep(w->tile, p->side, p->lines);
-  for (uint32_t n = 0; n < count; n += threads) {
+/* From memory into the thread's variables. Lines past the piece are those of other pieces, and come to no harm. */
+static void fetch_piece(const work *w, const piece *p, berth__x from) {
+  for (uint32_t i = 0; i < p->n_elements; i++) {
     berth__x line, depth;
-    const berth__x element = berth__x_affine(w->k, w->thread, 1, n);
-    split_place(w, p, is_deep, element, &line, &depth);
-    if (n + threads > count) berth__x_if(w->k, berth__x_lt(w->k, element, berth__x_i32(w->k, count)));
-    take_element(w, p, line, depth, from);
-    if (n + threads > count) berth__x_end(w->k);
+    (void)place_element(w, p, i, &line, &depth);
+    berth__x_set(w->k, p->elements[i], load_element(w, p, line, berth__x_add(w->k, from, depth)));
+  }
+}
+
+static void put_piece(const work *w, const piece *p) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < p->n_elements; i++) {
+    berth__x line, depth;
+    berth__x_if(k, place_element(w, p, i, &line, &depth));
+    const berth__x to = berth__x_add(k, berth__x_affine(k, depth, pitch_of(p), 0), line);
+    berth__x_shared_store(k, p->array, to, berth__x_get(k, p->elements[i]));
+    berth__x_end(k);
   }
 }
 
@@ -82,13 +97,23 @@ static void multiply_piece(const work *w, berth__x row, berth__x column) {
   berth__x_end(k);
 }
 
+static void fetch_both(const work *w, berth__x from) {
+  fetch_piece(w, &w->left, from);
+  fetch_piece(w, &w->right, from);
+}
+
 static void sum_pieces(const work *w, berth__x row, berth__x column) {
   berth__kernel *k = w->k;
   const berth__x whole = berth__x_i32(k, berth__tile_count(&w->tile->depth));
+  fetch_both(w, berth__x_i32(k, 0));
   const berth__x from = berth__x_loop(k, berth__x_i32(k, 0), whole, w->form->depth);
-  take_piece(w, &w->left, from);
-  take_piece(w, &w->right, from);
+  const berth__x next = berth__x_affine(k, from, 1, w->form->depth);
+  put_piece(w, &w->left);
+  put_piece(w, &w->right);
   berth__x_barrier(k);
+  berth__x_if(k, berth__x_lt(k, next, whole));
+  fetch_both(w, next);
+  berth__x_end(k);
   multiply_piece(w, row, column);
   berth__x_barrier(k);
   berth__x_end(k);

@@ -76,11 +76,7 @@ berth_status berth__l_transpose(berth__lowering *l, const berth__l_copy *copy, c
                                                                                    : space->dim[axis]);
   k->group_size = TILE * ROWS;
   k->n_groups = groups;
-  const uint32_t in = berth__l_in(l, k, copy->operand);
-  const berth__number number = k->buffers[in].storage == BERTH__STORE_I32   ? BERTH__NUM_I32
-                               : k->buffers[in].storage == BERTH__STORE_U32 ? BERTH__NUM_U32
-                                                                            : BERTH__NUM_F32;
-  const uint32_t shared = berth__kernel_shared(k, number, TILE * PITCH);
+  const uint32_t shared = berth__kernel_shared(k, BERTH__NUM_U32, TILE * PITCH);
   const tile t = tile_of_group(k, space, berth__x_group(k));
   const berth__x width = berth__x_i32(k, TILE), thread = berth__x_thread(k);
   const berth__x column = berth__x_rem(k, thread, width), row = berth__x_div(k, thread, width);

@@ -1,0 +1,96 @@
+/* Reductions, norms, softmax, searches and running sums at lengths for which rows are shared by threads, cut into
+ * pieces, or neither; against the reference kernels. */
+#include "against.h"
+#include "support.h"
+
+#define ONE(a) "graph \"g\" { input %a : " a " "
+#define TWO(a, b) ONE(a) "input %b : " b " "
+#define THREE(a, b, c) TWO(a, b) "input %c : " c " "
+#define OUT " output \"o\" = %o }"
+
+static void reductions(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[5, 1000]") "%o = reduce_sum(%a) {axes = [1]}" OUT, NULL, 1e-5);
+  check_all_limits(ONE("f32[5, 1000]") "%o = reduce_mean(%a) {axes = [0]}" OUT, NULL, 1e-5);
+  check_all_limits(ONE("f32[3, 70, 5, 11]") "%o = reduce_max(%a) {axes = [1, 3]}" OUT, NULL, 0);
+  check_all_limits(ONE("i32[300, 70]") "%o = reduce_min(%a) {axes = [0], keepdims = 0}" OUT, NULL, 0);
+  check_all_limits(ONE("i32[2, 4100]") "%o = reduce_sum(%a) {axes = [1]}" OUT, NULL, 0);
+  check_all_limits(ONE("u8[40, 33]") "%o = reduce_prod(%a) {axes = [1]}" OUT, NULL, 0);
+  check_all_limits(ONE("f32[70, 9]") "%o = reduce_sum(%a) {axes = [1]}" OUT, NULL, 1e-5);
+}
+
+static void long_reductions_go_by_pieces(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[200003]") "%o = reduce_sum(%a)" OUT, "by pieces", 1e-4);
+  check_all_limits(ONE("f32[2, 40000]") "%o = reduce_max(%a) {axes = [1]}" OUT, "of pieces", 0);
+  check_all_limits(ONE("f32[150, 3, 300]") "%o = reduce_mean(%a) {axes = [0, 2]}" OUT, "by pieces", 1e-5);
+}
+
+static void lines(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[7, 333]") "%o = softmax(%a)" OUT, NULL, 1e-6);
+  check_all_limits(ONE("f32[70, 5]") "%o = softmax(%a)" OUT, NULL, 1e-6);
+  check_all_limits(ONE("f32[3, 90, 11]") "%o = log_softmax(%a) {axis = 1}" OUT, NULL, 1e-5);
+  check_all_limits(ONE("f32[2, 20000]") "%o = softmax(%a)" OUT, NULL, 1e-6);
+}
+
+static void norms(void **state) {
+  (void)state;
+  check_all_limits(THREE("f32[3, 19, 130]", "f32[130]", "f32[130]") "%o = layer_norm(%a, %b, %c)" OUT, NULL, 1e-5);
+  check_all_limits(TWO("f32[5, 7, 9]", "f32[7, 1]") "%o = layer_norm(%a, %b) {axis = 1}" OUT, NULL, 1e-5);
+  check_all_limits(TWO("f32[66, 258]", "f32[258]") "%o = rms_norm(%a, %b)" OUT, NULL, 1e-5);
+  check_all_limits(THREE("f32[2, 12, 9, 9]", "f32[12]", "f32[12]") "%o = group_norm(%a, %b, %c) {groups = 4}" OUT, NULL,
+                   1e-5);
+}
+
+static void searches(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[5, 700]") "%o = arg_max(%a) {axis = 1}" OUT, NULL, 0);
+  check_all_limits(ONE("i32[70, 130]") "%o = arg_min(%a) {axis = 1}" OUT, NULL, 0);
+  check_all_limits(ONE("i32[130, 6]") "%o = arg_max(%a) {select_last = 1}" OUT, NULL, 0);
+#define TOP(shape, attrs) ONE(shape) "%o, %p = top_k(%a) " attrs " output \"o\" = %o output \"p\" = %p }"
+  check_all_limits(TOP("f32[3, 500]", "{k = 9}"), "of few", 0);
+  check_all_limits(TOP("i32[70, 130]", "{k = 5, largest = 0}"), "of few", 0);
+  check_all_limits(TOP("u8[300, 4]", "{k = 3, axis = 0}"), "of few", 0);
+  check_all_limits(TOP("f32[3, 90]", "{k = 90}"), "of many", 0);
+  check_all_limits(TOP("i32[4, 60, 3]", "{k = 33, axis = 1, largest = 0}"), "of many", 0);
+}
+
+static void running_sums(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[3, 1000]") "%o = cumsum(%a) {axis = 1}" OUT, NULL, 1e-5);
+  check_all_limits(ONE("i32[2, 333, 3]") "%o = cumsum(%a) {axis = 1, exclusive = 1}" OUT, NULL, 0);
+  check_all_limits(ONE("i32[70, 129]") "%o = cumsum(%a) {axis = 1, reverse = 1}" OUT, NULL, 0);
+  check_all_limits(ONE("i32[5, 129]") "%o = cumsum(%a) {axis = 1, reverse = 1, exclusive = 1}" OUT, NULL, 0);
+}
+
+static void transforms(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[2, 100, 1]") "%o = dft(%a)" OUT, NULL, 1e-5);
+  check_all_limits(ONE("f32[256, 3, 2]") "%o = dft(%a) {axis = 0, inverse = 1}" OUT, NULL, 1e-5);
+  check_all_limits(ONE("f32[1, 60, 1]") "%o = dft(%a) {onesided = 1, length = [97]}" OUT, NULL, 1e-5);
+}
+
+static void ranges(void **state) {
+  (void)state;
+#define RANGE(shape) ONE(shape) "%o, %p = quantize_range(%a) output \"o\" = %o output \"p\" = %p }"
+  check_all_limits(RANGE("f32[9, 111]"), NULL, 1e-6);
+  check_all_limits(RANGE("f32[70001]"), "of groups", 1e-6);
+}
+
+static void draws(void **state) {
+  (void)state;
+  check_all_limits("graph \"g\" { %o = random_uniform() {shape = [7, 401], seed = 5}" OUT, NULL, 0);
+  check_all_limits("graph \"g\" { %o = random_normal() {shape = [3001], seed = 77}" OUT, NULL, 1e-6);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reductions), cmocka_unit_test(long_reductions_go_by_pieces),
+      cmocka_unit_test(lines),      cmocka_unit_test(norms),
+      cmocka_unit_test(searches),   cmocka_unit_test(running_sums),
+      cmocka_unit_test(transforms), cmocka_unit_test(draws),
+      cmocka_unit_test(ranges),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
