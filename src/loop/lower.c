@@ -1,7 +1,7 @@
 /* Which function lowers which op. */
 #include "loop/lower.h"
 
-#define BERTH__LOWER(op, function, scratch)                                    \
+#define BERTH__LOWER(op, function, scratch)                                   \
   berth_status berth__lower_##function(berth__lowering *l, berth_error *err); \
   uint64_t berth__scratch_of_##scratch(const berth_op_call *call, const berth__loop_limits *limits);
 #include "loop/lower.def"
@@ -41,10 +41,28 @@ static berth_status check_extents(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
+/* Attributes that the CPU's rewriting sets for kernels of its own. */
+static bool is_for_cpu(const berth_attr *attr) {
+  if (strcmp(attr->name, "over") == 0 || strcmp(attr->name, "rounds") == 0) return attr->i != 0;
+  return strcmp(attr->name, "to") == 0 && attr->s != NULL && strcmp(attr->s, "bf16") == 0;
+}
+
+static berth_status check_attrs(const berth__lowering *lowering, berth_error *err) {
+  const berth_op_call *call = lowering->call;
+  if (lowering->op->code == BERTH__OP_cast) return BERTH_OK;
+  for (uint32_t i = 0; i < call->n_attrs; i++)
+    if (is_for_cpu(&call->attrs[i]))
+      return berth__fail(err, BERTH_UNSUPPORTED, "the attribute '%s' is for kernels of the CPU", call->attrs[i].name);
+  if (lowering->op->code == BERTH__OP_product && call->in[1].type == BERTH_BF16)
+    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as bf16 are for kernels of the CPU");
+  return BERTH_OK;
+}
+
 berth_status berth__lower_call(berth__lowering *lowering, berth_error *err) {
   const berth__lower_row *row = find(lowering->op);
   if (row == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "op '%s' has no kernel in the loop language", lowering->op->name);
+  BERTH__TRY(check_attrs(lowering, err));
   BERTH__TRY(check_extents(lowering->call, err));
   return row->lower(lowering, err);
 }

@@ -50,8 +50,8 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
     tile->right.zero_line = of_line * stride;
   }
   if (is_packed && strcmp(attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0) tile->right.shift = BERTH__BYTES_SHIFT;
-  BERTH__TRY(berth__tile_tail_read(tile, &end.tail, BERTH__BYTES_BIAS, axis, NULL, BERTH__BYTES_EXTRA, attrs.code,
-                                   attrs.numbers, err));
+  BERTH__TRY(berth__tile_tail_read(tile, &end.tail, BERTH__BYTES_BIAS, axis, &attrs.own[BERTH__BYTES_ADDS],
+                                   berth__bytes_tail_first(&attrs), attrs.code, attrs.numbers, err));
   end.scale_view = berth__tile_view_axis(tile, axis, entry_stride(&call->in[BERTH__BYTES_SCALE]));
   tile->finish = finish;
   tile->user = &end;

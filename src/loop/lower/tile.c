@@ -44,7 +44,7 @@ berth_status berth__tile_tail_read(berth__tile *tile, berth__tile_tail *tail, ui
   const berth_op_call *call = tile->l->call;
   const bool has_bias = berth__l_has(tile->l, bias), has_sum = adds != NULL && adds->i != 0;
   *tail = (berth__tile_tail){.bias = has_bias ? bias : BERTH__TILE_NONE,
-                             .sum = has_sum ? BERTH__TAIL_SUM : BERTH__TILE_NONE,
+                             .sum = has_sum ? first_extra - 1 : BERTH__TILE_NONE, /* the tail's own come behind it */
                              .first_extra = first_extra};
   if (has_bias) tail->bias_view = berth__tile_view_axis(tile, axis, call->in[bias].stride[0]);
   if (has_sum) tail->sum_view = berth__tile_view_operand(tile, tail->sum);
