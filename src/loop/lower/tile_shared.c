@@ -51,19 +51,22 @@ static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__
 static berth__x load_element(const work *w, const piece *p, berth__x line, berth__x depth) {
   berth__kernel *k = w->k;
   const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&w->tile->depth);
+  const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
   const berth__x at_line = berth__tile_clamp(k, berth__x_add(k, p->first, line), lines);
   berth__tile_at at = berth__tile_start(w->tile, k, p->side, p->lines, w->batch, at_line);
-  at = berth__tile_dive(w->tile, k, p->side, at, berth__tile_clamp(k, depth, whole));
+  at = berth__tile_dive(w->tile, k, p->side, at, is_even ? depth : berth__tile_clamp(k, depth, whole));
   const berth__x value = berth__tile_load(w->tile, k, p->side, &at);
+  if (is_even) return value;
   return berth__x_select(k, berth__x_lt(k, depth, berth__x_i32(k, whole)), value, berth__tile_zero(w->tile, k));
 }
 
-/* From memory into the thread's variables. Lines past the piece are those of other pieces, and come to no harm. */
+/* From memory into the thread's variables. */
 static void fetch_piece(const work *w, const piece *p, berth__x from) {
   for (uint32_t i = 0; i < p->n_elements; i++) {
     berth__x line, depth;
-    (void)place_element(w, p, i, &line, &depth);
+    berth__x_if(w->k, place_element(w, p, i, &line, &depth));
     berth__x_set(w->k, p->elements[i], load_element(w, p, line, berth__x_add(w->k, from, depth)));
+    berth__x_end(w->k);
   }
 }
 
