@@ -12,7 +12,8 @@ berth__kernel *kernel_of(berth_context *ctx, const char *name, uint32_t group_si
 }
 
 berth__x flat_index(berth__kernel *k) {
-  return berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), berth__x_thread(k));
+  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  return berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), thread);
 }
 
 berth_status run_kernel(const berth__kernel *k, uint32_t **words, const uint64_t *counts, berth_error *err) {

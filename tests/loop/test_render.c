@@ -46,7 +46,8 @@ static void expect_text(make_fn fn, bool windows, const char *want) {
 static berth__x flat_index(berth__kernel *k, uint32_t group_size, uint64_t n_groups) {
   k->group_size = group_size;
   k->n_groups = n_groups;
-  return berth__x_add(k, berth__x_affine(k, berth__x_group(k), group_size, 0), berth__x_thread(k));
+  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  return berth__x_add(k, berth__x_affine(k, berth__x_group(k), group_size, 0), thread);
 }
 
 static void make_scaled_sum(berth__kernel *k) {
@@ -54,7 +55,8 @@ static void make_scaled_sum(berth__kernel *k) {
                  b = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
   const berth__x i = flat_index(k, 64, 16);
   berth__x_if(k, berth__x_lt(k, i, berth__x_i32(k, 1000)));
-  const berth__x sum = berth__x_add(k, berth__x_load(k, a, i), berth__x_load(k, a, berth__x_affine(k, i, 1, 1000)));
+  const berth__x far = berth__x_load(k, a, berth__x_affine(k, i, 1, 1000));
+  const berth__x sum = berth__x_add(k, berth__x_load(k, a, i), far);
   berth__x_store(k, b, i, berth__x_mul(k, sum, berth__x_f32(k, 0.1f)));
   berth__x_end(k);
 }
@@ -97,7 +99,8 @@ static void make_row_sums(berth__kernel *k) {
   berth__x_if(k, berth__x_eq(k, thread, berth__x_i32(k, 0)));
   const berth__x total = berth__x_variable(k, berth__x_f32(k, 0.0f));
   const berth__x t = berth__x_loop_n(k, 32);
-  berth__x_set(k, total, berth__x_add(k, berth__x_get(k, total), berth__x_shared_load(k, shared, t)));
+  const berth__x part = berth__x_shared_load(k, shared, t);
+  berth__x_set(k, total, berth__x_add(k, berth__x_get(k, total), part));
   berth__x_end(k);
   berth__x_store(k, out, group, berth__x_get(k, total));
   berth__x_end(k);

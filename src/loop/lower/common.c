@@ -72,7 +72,8 @@ berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
   if (k == NULL) return BERTH__X_NONE;
   k->group_size = l->limits->group_size < EACH_GROUP ? l->limits->group_size : EACH_GROUP;
   k->n_groups = ((uint64_t)count + k->group_size - 1) / k->group_size;
-  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), berth__x_thread(k));
+  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), thread);
   berth__x_if(k, berth__x_lt(k, index, berth__x_i32(k, count)));
   return index;
 }
