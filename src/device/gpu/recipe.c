@@ -167,14 +167,14 @@ static void find_places(const berth_plan *plan, const berth__node *node, uint64_
 }
 
 /* Room for one call. */
-typedef struct room {
+typedef struct call_room {
   berth_tensor *tensors;
   berth__storage *storage;
   uint64_t *at;
-} room;
+} call_room;
 
-static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step, const room *room,
-                             berth_error *err) {
+static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step,
+                             const call_room *room, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth__loop_guard guards[MAX_GUARDS];
@@ -205,9 +205,9 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
 static berth_status build(berth__recipe *recipe, const berth__loop_limits *limits, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const size_t most = berth__plan_most_tensors(plan);
-  const room room = {berth__alloc_array(recipe->ctx, most, sizeof *room.tensors),
-                     berth__alloc_array(recipe->ctx, most, sizeof *room.storage),
-                     berth__alloc_array(recipe->ctx, most, sizeof *room.at)};
+  const call_room room = {berth__alloc_array(recipe->ctx, most, sizeof *room.tensors),
+                          berth__alloc_array(recipe->ctx, most, sizeof *room.storage),
+                          berth__alloc_array(recipe->ctx, most, sizeof *room.at)};
   berth_status status = BERTH_OK;
   if (room.tensors == NULL || room.storage == NULL || room.at == NULL) status = berth__fail_nomem(err, "a program");
   for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
