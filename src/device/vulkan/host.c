@@ -32,14 +32,26 @@ static void keep(berth__vulkan_host *host, struct berth__vulkan_spare *block, ui
   pthread_mutex_unlock(&host->lock);
 }
 
-/* Some more than are needed now, of those that a submission takes: a driver may come to free the last one's late. */
-#define AHEAD 3u
-#define AHEAD_ORDERS 7u /* up to 4 KiB */
+/* What a submission takes is small, and a driver may come to free the last one's late. */
+#define STOCK 4u
+#define STOCK_ORDERS 7u /* up to 4 KiB */
 
-static void take_ahead(berth__vulkan_host *host, uint32_t order) {
-  for (uint32_t i = 0; i < AHEAD && order < AHEAD_ORDERS; i++) {
-    struct berth__vulkan_spare *block = berth__alloc(host->ctx, (size_t)64 << order);
-    if (block != NULL) keep(host, block, order);
+static uint32_t count_spare(berth__vulkan_host *host, uint32_t order) {
+  uint32_t n = 0;
+  pthread_mutex_lock(&host->lock);
+  for (const struct berth__vulkan_spare *block = host->spare[order]; block != NULL && n < STOCK; block = block->next)
+    n++;
+  pthread_mutex_unlock(&host->lock);
+  return n;
+}
+
+void berth__vulkan_host_stock(berth__vulkan_host *host) {
+  for (uint32_t order = 0; order < STOCK_ORDERS; order++) {
+    for (uint32_t n = count_spare(host, order); n < STOCK; n++) {
+      struct berth__vulkan_spare *block = berth__alloc(host->ctx, (size_t)64 << order);
+      if (block == NULL) return; /* it is taken when it is needed */
+      keep(host, block, order);
+    }
   }
 }
 
@@ -49,9 +61,7 @@ static void *take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
   struct berth__vulkan_spare *block = host->spare[order];
   if (block != NULL) host->spare[order] = block->next;
   pthread_mutex_unlock(&host->lock);
-  if (block != NULL) return block;
-  take_ahead(host, order);
-  return berth__alloc(host->ctx, (size_t)64 << order);
+  return block != NULL ? (void *)block : berth__alloc(host->ctx, (size_t)64 << order);
 }
 
 static void *take_from_libc(berth__vulkan_host *host, uint64_t size) {

@@ -9,9 +9,9 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <vulkan/vulkan_core.h>
 
 #include "base/context.h"
+#include "device/vulkan/loader.h"
 
 #define BERTH__VULKAN_HOST_ORDERS 11u /* 64 bytes, 128, ..., 64 KiB */
 
@@ -25,6 +25,7 @@ typedef struct berth__vulkan_host {
 } berth__vulkan_host;
 
 void berth__vulkan_host_start(berth__vulkan_host *host, berth_context *ctx); /* stays where it is from here on */
+void berth__vulkan_host_stock(berth__vulkan_host *host);                     /* keeps ready what a run will take */
 bool berth__vulkan_host_was_short(berth__vulkan_host *host);                 /* once each time */
 void berth__vulkan_host_end(berth__vulkan_host *host);                       /* when the driver has freed all */
 

@@ -155,6 +155,7 @@ berth_status berth__vulkan_program_bind(berth__program *program, berth__block *b
   berth__vulkan_write_bindings(program);
   BERTH__TRY(berth__vulkan_record(program, err));
   program->bound = block->number;
+  berth__vulkan_host_stock(&program->engine->host);
   return BERTH_OK;
 }
 

@@ -125,5 +125,6 @@ berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.EndCommandBuffer(lane->commands), doing, err));
   BERTH__TRY(berth__vulkan_submit(engine, lane->commands, lane->fence, doing, err));
   lane->is_busy = true;
+  berth__vulkan_host_stock(&engine->host); /* what was recorded holds some of it */
   return BERTH_OK;
 }

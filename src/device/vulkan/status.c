@@ -62,8 +62,9 @@ berth_status berth__vulkan_submit(berth__engine *engine, VkCommandBuffer command
 
 berth_status berth__vulkan_wait(berth__engine *engine, VkFence fence, const char *doing, berth_error *err) {
   const VkResult result = engine->vk.WaitForFences(engine->device, 1, &fence, VK_TRUE, engine->timeout);
-  if (result != VK_SUCCESS) engine->hung = fence;
-  if (result != VK_TIMEOUT) return berth__vulkan_check(engine, result, doing, err);
+  if (result == VK_SUCCESS) return berth__vulkan_check(engine, result, doing, err);
+  engine->hung = fence; /* whatever went wrong, it may still be under way: nothing of it is used again */
+  if (result != VK_TIMEOUT) return berth__vulkan_check(engine, VK_ERROR_DEVICE_LOST, doing, err);
   snprintf(
       engine->why, sizeof engine->why,
       "the device %.60s did not finish %s within %.3g s, and is taken for lost (BERTH_VULKAN_TIMEOUT sets the time)",
