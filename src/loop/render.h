@@ -8,6 +8,9 @@
 /* How buffers reach the kernel. */
 typedef struct berth__render_desc {
   bool windows; /* every buffer has a binding of its own (binding i: buffer i); otherwise all are binding 0 */
+  /* GLSL: drivers are told to keep NaN, infinities and the sign of 0; and numbers below the normal ones. Where a driver
+   * cannot be told, it may drop them. */
+  bool keeps_nan, keeps_small;
 } berth__render_desc;
 
 /* Workgroups in a row of the grid, at most. A kernel with more has further rows: the number of a workgroup is

@@ -61,8 +61,24 @@ static void add_bindings(const berth__kernel *kernel, const berth__render_desc *
 static const char *const types[BERTH__NUMBERS] = {
     [BERTH__NUM_F32] = "float", [BERTH__NUM_I32] = "int", [BERTH__NUM_U32] = "uint", [BERTH__NUM_BOOL] = "bool"};
 
+/* Execution modes of SPIR-V, which GLSL has no words for. */
+static void add_mode(berth__text *out, int capability, int mode) {
+  berth__text_printf(
+      out, "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [%d], %d, 32);\n",
+      capability, mode);
+}
+
+static void add_modes(const berth__render_desc *desc, berth__text *out) {
+  if (desc->keeps_nan || desc->keeps_small)
+    berth__text_printf(out, "#extension GL_EXT_spirv_intrinsics : require\n");
+  if (desc->keeps_nan) add_mode(out, 4466, 4461);   /* SignedZeroInfNanPreserve */
+  if (desc->keeps_small) add_mode(out, 4464, 4459); /* DenormPreserve */
+}
+
 static void head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
-  berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n// ");
+  berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n");
+  add_modes(desc, out);
+  berth__text_printf(out, "// ");
   for (const char *c = kernel->name; *c != '\0'; c++)
     berth__text_printf(out, "%c", isprint((unsigned char)*c) && *c != '\\' ? *c : '?');
   berth__text_printf(out, "\nlayout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);

@@ -58,14 +58,19 @@ static void read_properties(berth__engine *engine) {
                                                         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
   VkPhysicalDeviceMaintenance3Properties allocations = {.sType =
                                                             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceFloatControlsProperties floats = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, .pNext = &buffers};
   VkPhysicalDeviceSubgroupProperties subgroups = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
                                                   .pNext = &allocations};
   VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroups};
   instance->vk.GetPhysicalDeviceProperties(engine->physical, &engine->properties);
-  if (engine->properties.apiVersion >= VK_API_VERSION_1_3) allocations.pNext = &buffers;
+  if (engine->properties.apiVersion < VK_API_VERSION_1_3) floats.pNext = NULL;
+  if (engine->properties.apiVersion >= VK_API_VERSION_1_2) allocations.pNext = &floats;
   instance->vk.GetPhysicalDeviceProperties2(engine->physical, &all);
   instance->vk.GetPhysicalDeviceMemoryProperties(engine->physical, &engine->memory);
   const VkPhysicalDeviceLimits *limits = &engine->properties.limits;
+  engine->keeps_nan = floats.shaderSignedZeroInfNanPreserveFloat32 != VK_FALSE;
+  engine->keeps_small = floats.shaderDenormPreserveFloat32 != VK_FALSE;
   engine->max_buffer = buffers.maxBufferSize != 0 ? buffers.maxBufferSize : UINT64_MAX;
   engine->max_allocation = allocations.maxMemoryAllocationSize;
   engine->max_binding = limits->maxStorageBufferRange;

@@ -21,7 +21,9 @@ static berth_status check_kernel(const berth__engine *engine, const berth__kerne
 }
 
 static berth_status compile(berth__program *program, const berth__kernel *kernel, berth__spirv *out, berth_error *err) {
-  const berth__render_desc desc = {.windows = program->windows};
+  const berth__engine *engine = program->engine;
+  const berth__render_desc desc = {
+      .windows = program->windows, .keeps_nan = engine->keeps_nan, .keeps_small = engine->keeps_small};
   berth__text source;
   berth__text_init(&source, program->ctx, NULL, NULL);
   berth_status status = berth__render_glsl(kernel, &desc, &source, err);

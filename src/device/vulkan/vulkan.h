@@ -61,6 +61,7 @@ struct berth__engine {
   uint64_t max_buffer, max_allocation, max_binding; /* bytes */
   uint32_t queue_family, timestamp_bits;
   berth__loop_limits loops;
+  bool keeps_nan, keeps_small; /* the driver can be told to */
   berth__vulkan_way way;
   uint64_t timeout; /* for one wait, in nanoseconds */
 
