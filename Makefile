@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run check check-ort install bench bench-ort format lint deps clean help
+.PHONY: all build run check check-ort check-webgpu install bench bench-ort format lint deps clean help
 
 all: build
 
@@ -24,6 +24,10 @@ check:
 
 check-ort: build
 	@scripts/check-ort.sh
+
+check-webgpu:
+	@scripts/install-deps.sh check
+	@JOBS=$(JOBS) scripts/check-webgpu.sh
 
 install: build
 	cmake --install build --prefix "$(PREFIX)"
@@ -56,6 +60,7 @@ help:
 	@echo "make run        install what is missing, build, plan and run the model that is built in"
 	@echo "make check      install what is missing, build with gcc (sanitizers) and with clang, run every test"
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
+	@echo "make check-webgpu  test the device webgpu, on Dawn (it comes from npm, into build/webgpu)"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"

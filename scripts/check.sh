@@ -53,7 +53,7 @@ list_tests() {
       name=${source#tests/}
       name=${name%.sh}
       case $name in
-        gpu/*vulkan | install/* | rules/*) [ "$b" = "${builds[-1]}" ] || continue ;;
+        gpu/*vulkan | gpu/*webgpu | install/* | rules/*) [ "$b" = "${builds[-1]}" ] || continue ;;
       esac
       is_wanted "$name" && echo "$b $name $source"
     done

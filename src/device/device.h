@@ -63,6 +63,7 @@ extern const berth__device berth__cpu_device, berth__loops_device;
 #ifdef BERTH__HAS_VULKAN
 extern const berth__device berth__vulkan_device;
 #endif
+extern const berth__device berth__webgpu_device; /* listed with BERTH__HAS_WEBGPU */
 
 /* Devices of this build (registry.c). name NULL: "cpu"; "vulkan:1" is one of several. Fails with UNSUPPORTED where
  * there is none. */

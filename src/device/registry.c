@@ -7,6 +7,9 @@ static const berth__device *const devices[] = {
 #ifdef BERTH__HAS_VULKAN
     &berth__vulkan_device,
 #endif
+#ifdef BERTH__HAS_WEBGPU
+    &berth__webgpu_device,
+#endif
 };
 #define N_DEVICES (sizeof devices / sizeof devices[0])
 

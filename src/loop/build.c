@@ -105,7 +105,7 @@ static berth__x make(berth__kernel *k, berth__inst_code code, uint32_t n, berth_
   if (!berth__maker_accepts(k, code, n, in) || !fits_form(k, code, n)) return BERTH__X_NONE;
   berth__number type = berth__maker_type(k, in[0]);
   bool is_shift = code == BERTH__INST_shl || code == BERTH__INST_shr;
-  if (is_shift && berth__maker_is_integer(type) && berth__maker_is_integer(berth__maker_type(k, in[1])))
+  if (n == 2 && is_shift && berth__maker_is_integer(type) && berth__maker_is_integer(berth__maker_type(k, in[1])))
     in[1] = berth__x_convert(k, type, in[1]);
   if (k->status != BERTH_OK) return BERTH__X_NONE;
   if (!is_taken(taken_by(code), type)) return berth__maker_mistake(k, code, "an operand's type does not go there");

@@ -7,6 +7,7 @@
  *   $i         operand a, which is an index, as an unsigned number
  *   $p         the place of element a of a buffer: where the buffer begins, and $i behind that
  *   $w $n      the array that a buffer lies in; the number of the buffer or array
+ *   $o         the number of the binding that a buffer lies in, where there are windows
  *   $v $t #e   the name of this value, its type, and what it is */
 #ifndef BERTH_LOOP_DIALECT_H
 #define BERTH_LOOP_DIALECT_H
@@ -41,8 +42,10 @@ typedef struct berth__dialect {
   const char *begin;          /* where buffer $n begins in its array */
   const char *arena, *window; /* the array of all buffers; the one of buffer $n alone */
   const char *value;          /* gives a name to what is read more than once */
+  const char *counter;        /* what the name of a loop's counter begins with */
   const char *minus;          /* add, where operand b is a number below 0 */
   const char *unrolled;       /* stands before a loop that is to be unrolled */
+  const char *together;       /* an `if` around barriers whose condition was read from memory; NULL: as any other */
   /* By the type of the result; comparisons by that of their operands. Divisors are not 0 or -1, and both operands of a
    * remainder are not negative: elsewhere, functions of functions.c stand. */
   const char *rule[BERTH__INST_COUNT][BERTH__NUMBERS];
@@ -53,6 +56,14 @@ typedef struct berth__dialect {
 
 berth_status berth__render(const berth__kernel *kernel, const berth__dialect *dialect, const berth__render_desc *desc,
                            berth__text *out, berth_error *err);
+
+/* ---- dialect.c: for renderers ---- */
+
+/* Whether an f32 has a decimal form that all compilers keep; and that form, with a point or an exponent in it. */
+bool berth__dialect_has_digits(uint32_t bits);
+void berth__dialect_digits(berth__text *out, uint32_t bits);
+bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code);
+void berth__dialect_name(berth__text *out, const berth__kernel *kernel); /* as a comment, on a line of its own */
 
 /* functions.c: a rule that begins with a function's name brings it in. */
 typedef struct berth__function {

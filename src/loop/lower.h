@@ -1,8 +1,8 @@
 /* From a call of an op to kernels. One file of lower/ a group of ops; lower.def says which function lowers which op.
  *
- * A lowering sees a call as a kernel of src/ops does, but without data: shapes, strides, types, attributes. It makes one
- * kernel or a few; they run one after the other, each behind the writes of those before it. Elements are 32 bits wide
- * whatever their type is (a plan with BERTH_PLAN_F32_UNIFORM):
+ * A lowering sees a call as a kernel of src/ops does, but without data: shapes, strides, types, attributes. It makes
+ * one kernel or a few; they run one after the other, each behind the writes of those before it. Elements are 32 bits
+ * wide whatever their type is (a plan with BERTH_PLAN_F32_UNIFORM):
  *
  *   f32 f64 f16 bf16     as f32
  *   i8 i16 i32 i64       as i32    i8 and i16 wrap as such; i64 must fit, which the host checks where it writes
@@ -24,8 +24,8 @@ typedef struct berth__loop_limits {
 } berth__loop_limits;
 
 /* Which bytes a kernel's buffer stands for (berth__kernel_buffer.operand). */
-#define BERTH__OPERAND_SCRATCH 0x10000u  /* the step's scratch */
-#define BERTH__OPERAND_GUARD 0x20000u    /* + g: the condition of guard g */
+#define BERTH__OPERAND_SCRATCH 0x10000u /* the step's scratch */
+#define BERTH__OPERAND_GUARD 0x20000u   /* + g: the condition of guard g */
 static inline uint32_t berth__operand_in(uint32_t i) { return i; }
 static inline uint32_t berth__operand_out(const berth_op_call *call, uint32_t i) { return call->n_in + i; }
 
@@ -40,7 +40,7 @@ typedef struct berth__lowering {
   const berth__op *op;
   const berth_op_call *call;
   const berth__storage *storage; /* one an operand and then one a result; NULL: by their types */
-  const uint64_t *at; /* where operands and then results begin, in bytes; NULL: that is not known */
+  const uint64_t *at;            /* where operands and then results begin, in bytes; NULL: that is not known */
   const berth__loop_guard *guards;
   uint32_t n_guards;
   berth__kernel **kernels; /* what was made */
@@ -48,7 +48,7 @@ typedef struct berth__lowering {
 } berth__lowering;
 
 typedef struct berth__lower_row {
-  berth_status (*lower)(berth__lowering *l, berth_error *err); /* NULL: this op has no kernels */
+  berth_status (*lower)(berth__lowering *l, berth_error *err);                      /* NULL: this op has no kernels */
   uint64_t (*scratch)(const berth_op_call *call, const berth__loop_limits *limits); /* bytes */
 } berth__lower_row;
 

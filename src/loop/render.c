@@ -125,8 +125,33 @@ static bool is_negative(const berth__inst *inst) {
                                       : inst->type == BERTH__NUM_I32 && inst->bits != 0x80000000u;
 }
 
+/* ---- Conditions that a whole workgroup must agree on ---- */
+
+static bool reads_memory(const render *r, const berth__inst *inst) {
+  if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_shared_load) return true;
+  if (kind_of(inst) != BERTH__INST_PURE) return false;
+  for (uint32_t i = 0; i < n_operands(inst); i++)
+    if (reads_memory(r, &r->k->insts[inst->in[i]])) return true;
+  return false;
+}
+
+static bool holds_barrier(const render *r, const berth__inst *block) {
+  for (const berth__inst *inst = block + 1; inst < r->k->insts + r->k->n_insts; inst++) {
+    if (inst->code == BERTH__INST_barrier) return true;
+    if (inst->code == BERTH__INST_end && inst->depth == block->depth) return false;
+  }
+  return false;
+}
+
+static bool is_together(const render *r, const berth__inst *inst) {
+  return r->d->together != NULL && holds_barrier(r, inst) && reads_memory(r, &r->k->insts[inst->in[0]]);
+}
+
 static const char *rule_of(const render *r, const berth__inst *inst) {
   switch ((berth__inst_code)inst->code) {
+    case BERTH__INST_if:
+      if (is_together(r, inst)) return r->d->together;
+      break;
     case BERTH__INST_add:
       if (is_negative(&r->k->insts[inst->in[1]])) return r->d->minus;
       break;
@@ -148,8 +173,8 @@ static void add(render *r, const char *text) { berth__text_add(r->out, text, str
 
 static void add_name(render *r, berth__x x) {
   const uint8_t code = r->k->insts[x].code;
-  const char letter = code == BERTH__INST_loop ? 'i' : code == BERTH__INST_variable ? 'x' : 'v';
-  berth__text_printf(r->out, "%c%u", letter, x);
+  const char *letter = code == BERTH__INST_loop ? r->d->counter : code == BERTH__INST_variable ? "x" : "v";
+  berth__text_printf(r->out, "%s%u", letter, x);
 }
 
 /* Whether an operator or a space stands in it outside all brackets. */
@@ -206,6 +231,10 @@ static void add_place(render *r, berth__x x) {
   add_index(r, x);
 }
 
+static uint32_t window_of(const render *r, uint32_t buffer) {
+  return r->desc->window_of != NULL ? r->desc->window_of[buffer] : buffer;
+}
+
 static void add_part(render *r, char part, bool alone, berth__x x) {
   const berth__inst *inst = &r->k->insts[x];
   switch (part) {
@@ -216,6 +245,7 @@ static void add_part(render *r, char part, bool alone, berth__x x) {
     case 'i': add_index(r, x); break;
     case 'p': add_place(r, x); break;
     case 'w': expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
+    case 'o': berth__text_printf(r->out, "%u", window_of(r, inst->bits)); break;
     case 'n': berth__text_printf(r->out, "%u", inst->bits); break;
     case 'v': add_name(r, x); break;
     case 't': add(r, r->d->type[inst->type]); break;

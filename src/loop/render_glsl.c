@@ -1,39 +1,14 @@
 /* GLSL 4.50 for Vulkan. All memory is words: uint w[]. Names of type f32 are `precise`, so that no compiler rearranges
  * sums or joins a product and a sum that the kernel keeps apart. */
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/number.h"
 #include "loop/dialect.h"
 
-static bool is_plain(float value) {
-  return isnormal(value) ||
-         (value == 0.0f && !signbit(value)); /* others have no decimal form that all compilers keep */
-}
-
-/* The number of the fewest digits that is this one as an f32. */
-static double shortest(float value) {
-  for (int digits = 1; digits < 9; digits++) {
-    char text[BERTH__DOUBLE_TEXT];
-    snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);
-    const double near = strtod(text, NULL); /* in the locale that it was written in */
-    if ((float)near == value) return near;
-  }
-  return value;
-}
-
 static void add_f32(berth__text *out, uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  if (!is_plain(value)) {
+  if (berth__dialect_has_digits(bits))
+    berth__dialect_digits(out, bits);
+  else
     berth__text_printf(out, "uintBitsToFloat(0x%08xu)", bits);
-    return;
-  }
-  char text[BERTH__DOUBLE_TEXT];
-  berth__format_double(shortest(value), text);
-  berth__text_printf(out, "%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "");
 }
 
 static void literal(berth__text *out, berth__number type, uint32_t bits) {
@@ -63,14 +38,13 @@ static const char *const types[BERTH__NUMBERS] = {
 
 /* Execution modes of SPIR-V, which GLSL has no words for. */
 static void add_mode(berth__text *out, int capability, int mode) {
-  berth__text_printf(
-      out, "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [%d], %d, 32);\n",
-      capability, mode);
+  berth__text_printf(out,
+                     "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [%d], %d, 32);\n",
+                     capability, mode);
 }
 
 static void add_modes(const berth__render_desc *desc, berth__text *out) {
-  if (desc->keeps_nan || desc->keeps_small)
-    berth__text_printf(out, "#extension GL_EXT_spirv_intrinsics : require\n");
+  if (desc->keeps_nan || desc->keeps_small) berth__text_printf(out, "#extension GL_EXT_spirv_intrinsics : require\n");
   if (desc->keeps_nan) add_mode(out, 4466, 4461);   /* SignedZeroInfNanPreserve */
   if (desc->keeps_small) add_mode(out, 4464, 4459); /* DenormPreserve */
 }
@@ -78,19 +52,11 @@ static void add_modes(const berth__render_desc *desc, berth__text *out) {
 static void head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n");
   add_modes(desc, out);
-  berth__text_printf(out, "// ");
-  for (const char *c = kernel->name; *c != '\0'; c++)
-    berth__text_printf(out, "%c", isprint((unsigned char)*c) && *c != '\\' ? *c : '?');
-  berth__text_printf(out, "\nlayout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);
+  berth__dialect_name(out, kernel);
+  berth__text_printf(out, "layout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);
   add_bindings(kernel, desc, out);
   for (uint32_t i = 0; i < kernel->n_shared; i++)
     berth__text_printf(out, "shared %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
-}
-
-static bool uses(const berth__kernel *kernel, berth__inst_code code) {
-  for (size_t i = 0; i < kernel->n_insts; i++)
-    if (kernel->insts[i].code == code) return true;
-  return false;
 }
 
 static void open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
@@ -101,10 +67,11 @@ static void open_main(const berth__kernel *kernel, const berth__render_desc *des
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x + gl_WorkGroupID.y * %uu);\n", BERTH__GRID_ROW);
     if (kernel->n_groups % BERTH__GRID_ROW != 0)
       berth__text_printf(out, "  if (group >= %llu) return;\n", (unsigned long long)kernel->n_groups);
-  } else if (uses(kernel, BERTH__INST_group)) {
+  } else if (berth__dialect_uses(kernel, BERTH__INST_group)) {
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x);\n");
   }
-  if (uses(kernel, BERTH__INST_thread)) berth__text_printf(out, "  int thread = int(gl_LocalInvocationID.x);\n");
+  if (berth__dialect_uses(kernel, BERTH__INST_thread))
+    berth__text_printf(out, "  int thread = int(gl_LocalInvocationID.x);\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
 }
@@ -128,6 +95,7 @@ static const berth__dialect glsl = {
     .arena = "w",
     .window = "w$n",
     .value = "$t $v = #e;",
+    .counter = "i",
     .minus = "$a - $m",
     .unrolled = "[[unroll]] ",
     .rule =

@@ -663,14 +663,33 @@ static int run_on(const char *name, const char *device, const char *memory) {
   return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof tests[0], NULL, NULL);
 }
 
+/* Why a device cannot be used; NULL: it can. */
+static const char *missing(const char *name) {
+  berth_device_info info;
+  berth_error err;
+  const char *reason = "this build has no such device";
+  berth_context *ctx = test_context();
+  const uint32_t n = berth_device_count(ctx);
+  for (uint32_t i = 0; i < n; i++) {
+    TEST_OK(berth_device_at(ctx, i, &info, &err));
+    if (strcmp(info.name, name) == 0) reason = info.available ? NULL : info.reason;
+  }
+  berth_context_destroy(ctx);
+  return reason;
+}
+
 int main(void) {
   const struct CMUnitTest listing[] = {cmocka_unit_test(lists_devices)};
   int failed = cmocka_run_group_tests(listing, NULL, NULL) + run_on("cpu", NULL, NULL);
   const char *reason = vulkan_test_start();
   if (reason != NULL) {
     print_message("# skip: device vulkan: %s\n", reason);
-    return failed;
+  } else {
+    failed += run_on("vulkan, mapped", "vulkan", "mapped");
+    failed += run_on("vulkan, staged", "vulkan", "staged");
   }
-  failed += run_on("vulkan, mapped", "vulkan", "mapped");
-  return failed + run_on("vulkan, staged", "vulkan", "staged");
+  reason = missing("webgpu");
+  if (reason == NULL) return failed + run_on("webgpu", "webgpu", NULL);
+  print_message("# skip: device webgpu: %s\n", reason);
+  return failed;
 }

@@ -1,0 +1,214 @@
+/* The part of WebGPU's C interface that berth calls, as the standard lays it out. It stands here because nothing is
+ * needed to build: implementations (Dawn, wgpu-native) are looked for when the program runs. */
+#ifndef BERTH_DEVICE_WEBGPU_API_H
+#define BERTH_DEVICE_WEBGPU_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct berth__wgpu_object *berth__wgpu; /* a handle of any kind */
+typedef uint32_t berth__wgpu_bool;
+
+typedef struct berth__wgpu_string {
+  const char *data;
+  size_t length; /* SIZE_MAX: up to the 0; with data NULL: no string */
+} berth__wgpu_string;
+
+typedef struct berth__wgpu_chain {
+  struct berth__wgpu_chain *next;
+  uint32_t kind;
+} berth__wgpu_chain;
+#define BERTH__WGPU_WGSL 2u /* the kind of berth__wgpu_wgsl */
+
+typedef struct berth__wgpu_future {
+  uint64_t id;
+} berth__wgpu_future;
+
+/* What is called when a call ends that takes its time: (status, message, user1, user2), with what it gives, a handle or
+ * a number, behind the status where it gives something. */
+typedef void (*berth__wgpu_fn)(void);
+typedef struct berth__wgpu_callback {
+  berth__wgpu_chain *next;
+  uint32_t mode;
+  berth__wgpu_fn call;
+  void *user1, *user2;
+} berth__wgpu_callback;
+#define BERTH__WGPU_PROCESS_EVENTS 2u /* mode: while events are processed */
+#define BERTH__WGPU_SPONTANEOUS 3u    /* mode: at any time */
+
+typedef struct berth__wgpu_error_callback {
+  berth__wgpu_chain *next;
+  berth__wgpu_fn call;
+  void *user1, *user2;
+} berth__wgpu_error_callback;
+
+#define BERTH__WGPU_SUCCESS 1u /* of every status */
+enum {
+  BERTH__WGPU_FILTER_VALIDATION = 1,
+  BERTH__WGPU_FILTER_MEMORY,
+  BERTH__WGPU_FILTER_INTERNAL
+};
+enum {
+  BERTH__WGPU_NO_ERROR = 1,
+  BERTH__WGPU_VALIDATION,
+  BERTH__WGPU_OUT_OF_MEMORY,
+  BERTH__WGPU_INTERNAL
+};
+#define BERTH__WGPU_DESTROYED 2u /* why a device is lost: it was destroyed */
+
+#define BERTH__WGPU_ANY_U32 UINT32_MAX /* a limit that is not asked for */
+#define BERTH__WGPU_ANY_U64 UINT64_MAX
+
+typedef struct berth__wgpu_limits {
+  berth__wgpu_chain *next;
+  uint32_t textures[4], bind_groups, bind_groups_and_vertex_buffers, bindings_in_group;
+  uint32_t dynamic_uniform_buffers, dynamic_storage_buffers, sampled_textures, samplers;
+  uint32_t storage_buffers, storage_textures, uniform_buffers;
+  uint64_t uniform_binding, storage_binding; /* bytes */
+  uint32_t uniform_align, storage_align, vertex_buffers;
+  uint64_t buffer; /* bytes */
+  uint32_t vertex_attributes, vertex_stride, inter_stage, colors, color_bytes;
+  uint32_t shared_bytes, group_threads, group_size[3], groups;
+  uint32_t rest[16]; /* newer ones; the standard has one of them by now */
+} berth__wgpu_limits;
+
+typedef struct berth__wgpu_adapter_info {
+  berth__wgpu_chain *next;
+  berth__wgpu_string vendor, architecture, device, description;
+  uint32_t backend, kind, vendor_id, device_id;
+  uint32_t least_subgroup, most_subgroup;
+  uint32_t rest[16];
+} berth__wgpu_adapter_info;
+#define BERTH__WGPU_ADAPTER_CPU 3u
+#define BERTH__WGPU_BACKEND_NULL 1u
+
+typedef struct berth__wgpu_adapter_options {
+  berth__wgpu_chain *next;
+  uint32_t level, power;
+  berth__wgpu_bool fallback;
+  uint32_t backend;
+  berth__wgpu surface;
+} berth__wgpu_adapter_options;
+#define BERTH__WGPU_CORE 2u
+#define BERTH__WGPU_HIGH_PERFORMANCE 2u
+
+typedef struct berth__wgpu_named {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+} berth__wgpu_named;
+
+typedef struct berth__wgpu_device_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  size_t n_features;
+  const uint32_t *features;
+  const berth__wgpu_limits *limits;
+  berth__wgpu_named queue;
+  berth__wgpu_callback lost;
+  berth__wgpu_error_callback error;
+} berth__wgpu_device_desc;
+
+typedef struct berth__wgpu_buffer_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  uint64_t usage, size;
+  berth__wgpu_bool mapped;
+} berth__wgpu_buffer_desc;
+enum {
+  BERTH__WGPU_MAP_READ = 0x1,
+  BERTH__WGPU_COPY_SRC = 0x4,
+  BERTH__WGPU_COPY_DST = 0x8,
+  BERTH__WGPU_UNIFORM = 0x40,
+  BERTH__WGPU_STORAGE = 0x80
+};
+#define BERTH__WGPU_MODE_READ ((uint64_t)1)
+
+typedef struct berth__wgpu_layout_entry {
+  berth__wgpu_chain *next;
+  uint32_t binding;
+  uint64_t stages;
+  uint32_t array;
+  struct {
+    berth__wgpu_chain *next;
+    uint32_t kind;
+    berth__wgpu_bool is_dynamic;
+    uint64_t least_size;
+  } buffer;
+  struct {
+    berth__wgpu_chain *next;
+    uint32_t kind;
+  } sampler;
+  struct {
+    berth__wgpu_chain *next;
+    uint32_t sample, view;
+    berth__wgpu_bool multisampled;
+  } texture;
+  struct {
+    berth__wgpu_chain *next;
+    uint32_t access, format, view;
+  } storage_texture;
+} berth__wgpu_layout_entry;
+#define BERTH__WGPU_COMPUTE ((uint64_t)4) /* of stages */
+#define BERTH__WGPU_BIND_UNIFORM 2u
+#define BERTH__WGPU_BIND_STORAGE 3u
+
+typedef struct berth__wgpu_group_layout_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  size_t n_entries;
+  const berth__wgpu_layout_entry *entries;
+} berth__wgpu_group_layout_desc;
+
+typedef struct berth__wgpu_entry {
+  berth__wgpu_chain *next;
+  uint32_t binding;
+  berth__wgpu buffer;
+  uint64_t offset, size;
+  berth__wgpu sampler, texture;
+} berth__wgpu_entry;
+
+typedef struct berth__wgpu_group_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  berth__wgpu layout;
+  size_t n_entries;
+  const berth__wgpu_entry *entries;
+} berth__wgpu_group_desc;
+
+typedef struct berth__wgpu_layout_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  size_t n_groups;
+  const berth__wgpu *groups;
+  uint32_t immediate;
+} berth__wgpu_layout_desc;
+
+typedef struct berth__wgpu_wgsl {
+  berth__wgpu_chain chain;
+  berth__wgpu_string code;
+} berth__wgpu_wgsl;
+
+typedef struct berth__wgpu_pipeline_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  berth__wgpu layout;
+  struct {
+    berth__wgpu_chain *next;
+    berth__wgpu module;
+    berth__wgpu_string entry;
+    size_t n_constants;
+    const void *constants;
+  } compute;
+} berth__wgpu_pipeline_desc;
+
+typedef struct berth__wgpu_calls {
+#define BERTH__WGPU_CALL(result, name, ...) result (*name)(__VA_ARGS__);
+#include "device/webgpu/calls.def"
+#undef BERTH__WGPU_CALL
+} berth__wgpu_calls;
+
+/* library.c: the functions of the implementation, which is opened the first time and stays open. NULL: there is none,
+ * and *reason says why. */
+const berth__wgpu_calls *berth__wgpu_library(const char **reason);
+
+#endif

@@ -1,0 +1,205 @@
+/* How kernels reach the arena: in one piece where the device binds so much, otherwise in windows. */
+#include "device/webgpu/program.h"
+
+static const char doing[] = "making a program";
+
+/* ---- Windows ---- */
+
+static uint64_t end_of(berth__span span) { return span.at + span.size; }
+
+static berth__span join(berth__span a, berth__span b) {
+  const uint64_t at = a.at < b.at ? a.at : b.at, end = end_of(a) > end_of(b) ? end_of(a) : end_of(b);
+  return (berth__span){at, end - at};
+}
+
+/* Where a binding may begin, and so what it holds besides. */
+static berth__span aligned(const berth__engine *engine, berth__span span) {
+  const uint64_t align = engine->limits.storage_align > 4 ? engine->limits.storage_align : 4,
+                 at = span.at & ~(align - 1);
+  return (berth__span){at, end_of(span) - at};
+}
+
+/* Joins the first two windows that must be in one, or may be for all that the device binds. */
+static bool join_two(berth__webgpu_windows *w, uint64_t may_hold, uint32_t n_buffers) {
+  for (uint32_t a = 0; a < w->count; a++) {
+    for (uint32_t b = a + 1; b < w->count; b++) {
+      const berth__span both = join(w->spans[a], w->spans[b]);
+      const bool meet = w->spans[a].at < end_of(w->spans[b]) && w->spans[b].at < end_of(w->spans[a]);
+      if (!meet && both.size > may_hold) continue;
+      w->spans[a] = both;
+      w->spans[b] = w->spans[--w->count];
+      for (uint32_t i = 0; i < n_buffers; i++) {
+        if (w->of[i] == b) w->of[i] = (uint8_t)a;
+        if (w->of[i] == w->count) w->of[i] = (uint8_t)b;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Counted in the order of the buffers, so that equal kernels are more often equal in this too. */
+static void number(berth__webgpu_windows *w, uint32_t n_buffers) {
+  const berth__webgpu_windows old = *w;
+  uint32_t n = 0;
+  uint8_t new_of[BERTH__KERNEL_BUFFERS];
+  memset(new_of, 0xff, sizeof new_of);
+  for (uint32_t i = 0; i < n_buffers; i++) {
+    uint8_t *at = &new_of[old.of[i]];
+    if (*at == 0xff) {
+      w->spans[n] = old.spans[old.of[i]];
+      *at = (uint8_t)n++;
+    }
+    w->of[i] = *at;
+  }
+}
+
+static berth_status check_windows(const berth__program *program, const berth__kernel *kernel,
+                                  const berth__webgpu_windows *w, berth_error *err) {
+  const berth__engine *engine = program->engine;
+  for (uint32_t i = 0; i < w->count; i++)
+    if (w->spans[i].size > engine->max_binding)
+      return berth__fail(
+          err, BERTH_UNSUPPORTED, "the kernel '%s' uses %llu bytes in one piece, and %s binds at most %llu at once",
+          kernel->name, (unsigned long long)w->spans[i].size, engine->name, (unsigned long long)engine->max_binding);
+  if (w->count > engine->limits.storage_buffers)
+    return berth__fail(err, BERTH_UNSUPPORTED, "the kernel '%s' needs %u buffers, and %s binds %u at once",
+                       kernel->name, w->count, engine->name, engine->limits.storage_buffers);
+  return BERTH_OK;
+}
+
+static berth__span whole_arena(const berth__program *program) {
+  return (berth__span){.at = 0, .size = (program->plan->info.arena_size + 3) & ~(uint64_t)3};
+}
+
+berth_status berth__webgpu_windows_of(const berth__program *program, const berth__dispatch *d,
+                                      berth__webgpu_windows *out, berth_error *err) {
+  const berth__kernel *kernel = program->recipe->kernels[d->kernel];
+  *out = (berth__webgpu_windows){.count = 1, .spans = {whole_arena(program)}};
+  if (!program->windows) return BERTH_OK;
+  out->count = kernel->n_buffers;
+  for (uint32_t i = 0; i < kernel->n_buffers; i++) {
+    /* Of one without elements nothing is read, but something must be bound. */
+    const berth__span span = d->spans[i].size != 0 ? d->spans[i] : (berth__span){d->spans[0].at, 4};
+    out->spans[i] = aligned(program->engine, span);
+    out->of[i] = (uint8_t)i;
+  }
+  while (join_two(out, 0, kernel->n_buffers)) continue; /* first what must be */
+  while (join_two(out, program->engine->max_binding, kernel->n_buffers)) continue;
+  number(out, kernel->n_buffers);
+  return check_windows(program, kernel, out, err);
+}
+
+/* ---- Layouts ---- */
+
+static berth_status make_layout(berth__program *program, uint32_t n, berth_error *err) {
+  berth__engine *engine = program->engine;
+  berth__wgpu_layout_entry entries[BERTH__KERNEL_BUFFERS + 1];
+  memset(entries, 0, sizeof entries);
+  for (uint32_t i = 0; i <= n; i++) {
+    entries[i].binding = i;
+    entries[i].stages = BERTH__WGPU_COMPUTE;
+    entries[i].buffer.kind = i < n ? BERTH__WGPU_BIND_STORAGE : BERTH__WGPU_BIND_UNIFORM;
+    entries[i].buffer.is_dynamic = i == n;
+  }
+  const berth__wgpu_group_layout_desc group = {.n_entries = n + 1u, .entries = entries};
+  berth__webgpu_watch(engine);
+  program->group_layouts[n] = BERTH__WEBGPU_CREATE(engine, BindGroupLayout, &group);
+  const berth__wgpu_layout_desc layout = {.n_groups = 1, .groups = &program->group_layouts[n]};
+  program->layouts[n] = BERTH__WEBGPU_CREATE(engine, PipelineLayout, &layout);
+  return berth__webgpu_check(engine, doing, err);
+}
+
+/* ---- Where buffers begin ---- */
+
+static void write_begins(const berth__dispatch *d, const berth__webgpu_windows *w, uint32_t n_buffers,
+                         unsigned char *out) {
+  for (uint32_t i = 0; i < n_buffers; i++) {
+    const uint32_t word = d->spans[i].size != 0 ? (uint32_t)((d->spans[i].at - w->spans[w->of[i]].at) / 4) : 0;
+    memcpy(out + i * sizeof word, &word, sizeof word);
+  }
+}
+
+static berth_status fill_begins(berth__program *program, unsigned char *bytes, berth_error *err) {
+  const berth__recipe *recipe = program->recipe;
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    const berth__dispatch *d = &recipe->dispatches[i];
+    berth__webgpu_windows windows;
+    if (d->kernel == BERTH__ON_HOST) continue;
+    BERTH__TRY(berth__webgpu_windows_of(program, d, &windows, err));
+    if (program->layouts[windows.count] == NULL) BERTH__TRY(make_layout(program, windows.count, err));
+    write_begins(d, &windows, recipe->kernels[d->kernel]->n_buffers, bytes + i * program->stride);
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__webgpu_make_bindings(berth__program *program, berth_error *err) {
+  berth__engine *engine = program->engine;
+  const berth__recipe *recipe = program->recipe;
+  const uint32_t align = engine->limits.uniform_align > 16 ? engine->limits.uniform_align : 16;
+  if (recipe->n_kernels == 0) return BERTH_OK;
+  program->windows = whole_arena(program).size > engine->max_binding;
+  program->stride = (BERTH__WEBGPU_BEGINS + align - 1) / align * align;
+  program->n_groups = program->windows ? recipe->n_dispatches : 1;
+  program->groups = berth__alloc_array_zero(program->ctx, program->n_groups, sizeof *program->groups);
+  unsigned char *bytes = berth__alloc_array_zero(program->ctx, recipe->n_dispatches, program->stride);
+  berth_status status =
+      program->groups != NULL && bytes != NULL ? fill_begins(program, bytes, err) : berth__fail_nomem(err, "a program");
+  const uint64_t size = (uint64_t)recipe->n_dispatches * program->stride;
+  if (status == BERTH_OK)
+    status = berth__webgpu_make_buffer(engine, BERTH__WGPU_UNIFORM | BERTH__WGPU_COPY_DST, size, &program->begins, err);
+  if (status == BERTH_OK) engine->gpu->QueueWriteBuffer(engine->queue, program->begins, 0, bytes, (size_t)size);
+  berth__free(program->ctx, bytes);
+  return status;
+}
+
+/* ---- Bind groups ---- */
+
+static berth__wgpu make_group(berth__program *program, const berth__webgpu_windows *w) {
+  berth__wgpu_entry entries[BERTH__KERNEL_BUFFERS + 1];
+  memset(entries, 0, sizeof entries);
+  for (uint32_t i = 0; i < w->count; i++) {
+    entries[i].binding = i;
+    entries[i].buffer = program->block->buffer;
+    entries[i].offset = w->spans[i].at;
+    entries[i].size = w->spans[i].size;
+  }
+  entries[w->count].binding = w->count;
+  entries[w->count].buffer = program->begins;
+  entries[w->count].size = BERTH__WEBGPU_BEGINS;
+  const berth__wgpu_group_desc desc = {
+      .layout = program->group_layouts[w->count], .n_entries = w->count + 1u, .entries = entries};
+  return BERTH__WEBGPU_CREATE(program->engine, BindGroup, &desc);
+}
+
+static void free_groups(berth__program *program) {
+  for (size_t i = 0; program->groups != NULL && i < program->n_groups; i++)
+    BERTH__WEBGPU_RELEASE(program->engine, BindGroup, program->groups[i]);
+}
+
+berth_status berth__webgpu_bind_groups(berth__program *program, berth_error *err) {
+  const berth__recipe *recipe = program->recipe;
+  berth_status status = BERTH_OK;
+  free_groups(program);
+  if (recipe->n_kernels == 0) return BERTH_OK;
+  berth__webgpu_watch(program->engine);
+  for (size_t i = 0; i < recipe->n_dispatches && status == BERTH_OK; i++) {
+    berth__webgpu_windows windows;
+    berth__wgpu *group = &program->groups[program->windows ? i : 0];
+    if (recipe->dispatches[i].kernel == BERTH__ON_HOST || *group != NULL) continue;
+    status = berth__webgpu_windows_of(program, &recipe->dispatches[i], &windows, err);
+    if (status == BERTH_OK) *group = make_group(program, &windows);
+  }
+  const berth_status said = berth__webgpu_check(program->engine, "binding an arena", status == BERTH_OK ? err : NULL);
+  return status == BERTH_OK ? said : status;
+}
+
+void berth__webgpu_free_bindings(berth__program *program) {
+  free_groups(program);
+  berth__webgpu_free_buffer(program->engine, &program->begins);
+  for (uint32_t n = 0; n <= BERTH__KERNEL_BUFFERS; n++) {
+    BERTH__WEBGPU_RELEASE(program->engine, PipelineLayout, program->layouts[n]);
+    BERTH__WEBGPU_RELEASE(program->engine, BindGroupLayout, program->group_layouts[n]);
+  }
+  berth__free(program->ctx, program->groups);
+}

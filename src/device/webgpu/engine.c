@@ -1,0 +1,158 @@
+/* Opening and closing a device. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/webgpu/webgpu.h"
+
+static const char doing[] = "opening it";
+
+/* ---- Options: read once, when the device is opened ---- */
+
+static berth_status read_number(const char *name, const char *takes, double *out, berth_error *err) {
+  const char *value = getenv(name);
+  char *end;
+  if (value == NULL || value[0] == '\0') return BERTH_OK;
+  const double number = strtod(value, &end);
+  if (*end != '\0' || !(number > 0 && number <= 1e18))
+    return berth__fail(err, BERTH_INVALID, "%s is '%s' in the environment; it takes %s", name, value, takes);
+  *out = number;
+  return BERTH_OK;
+}
+
+static berth_status read_options(berth__engine *engine, bool is_cpu, berth_error *err) {
+  /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
+  double seconds = is_cpu ? 600 : 60, binding = (double)engine->max_binding;
+  BERTH__TRY(read_number("BERTH_WEBGPU_TIMEOUT", "seconds", &seconds, err));
+  BERTH__TRY(read_number("BERTH_WEBGPU_MAX_BINDING", "bytes", &binding, err));
+  engine->timeout = seconds * 1e3;
+  if (binding < (double)engine->max_binding) engine->max_binding = (uint64_t)binding;
+  return BERTH_OK;
+}
+
+/* ---- Finding one ---- */
+
+static berth_status find(berth__engine *engine, berth_error *err) {
+  const berth__wgpu_adapter_options options = {.level = BERTH__WGPU_CORE, .power = BERTH__WGPU_HIGH_PERFORMANCE};
+  const berth__wgpu_callback callback = {
+      .mode = BERTH__WGPU_PROCESS_EVENTS, .call = (berth__wgpu_fn)berth__webgpu_on_object, .user1 = engine};
+  const char *reason;
+  snprintf(engine->name, sizeof engine->name, "WebGPU");
+  engine->timeout = 60e3;
+  engine->gpu = berth__wgpu_library(&reason);
+  if (engine->gpu == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "%s", reason);
+  engine->instance = engine->gpu->CreateInstance(NULL); /* its descriptor is not the same everywhere */
+  if (engine->instance == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU does not start");
+  engine->gpu->InstanceRequestAdapter(engine->instance, &options, callback);
+  BERTH__TRY(berth__webgpu_wait(engine, "finding a GPU", err));
+  engine->adapter = engine->answer.object;
+  if (engine->answer.status != BERTH__WGPU_SUCCESS || engine->adapter == NULL)
+    return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no GPU that it can work with (%.150s)",
+                       engine->answer.text);
+  return BERTH_OK;
+}
+
+/* ---- The device ---- */
+
+static void ask_for(berth__wgpu_limits *limits, const berth__wgpu_limits *there) {
+  memset(limits, 0xff, sizeof *limits); /* BERTH__WGPU_ANY_* */
+  limits->next = NULL;
+  limits->storage_buffers = there->storage_buffers;
+  limits->storage_binding = there->storage_binding;
+  limits->buffer = there->buffer;
+  limits->shared_bytes = there->shared_bytes;
+  limits->group_threads = there->group_threads;
+  limits->group_size[0] = there->group_size[0];
+  limits->groups = there->groups;
+  limits->uniform_align = there->uniform_align;
+  limits->storage_align = there->storage_align;
+}
+
+static berth_status request_device(berth__engine *engine, berth_error *err) {
+  berth__wgpu_limits limits;
+  ask_for(&limits, &engine->limits);
+  const berth__wgpu_device_desc desc = {
+      .limits = &limits,
+      .lost = {.mode = BERTH__WGPU_SPONTANEOUS, .call = (berth__wgpu_fn)berth__webgpu_on_lost, .user1 = engine},
+      .error = {.call = (berth__wgpu_fn)berth__webgpu_on_error, .user1 = engine}};
+  const berth__wgpu_callback callback = {
+      .mode = BERTH__WGPU_PROCESS_EVENTS, .call = (berth__wgpu_fn)berth__webgpu_on_object, .user1 = engine};
+  engine->answer = (berth__webgpu_answer){0};
+  engine->gpu->AdapterRequestDevice(engine->adapter, &desc, callback);
+  BERTH__TRY(berth__webgpu_wait(engine, doing, err));
+  engine->device = engine->answer.object;
+  if (engine->answer.status != BERTH__WGPU_SUCCESS || engine->device == NULL)
+    return berth__fail(err, BERTH_UNSUPPORTED, "%s cannot be opened: %s", engine->name, engine->answer.text);
+  engine->queue = engine->gpu->DeviceGetQueue(engine->device);
+  return BERTH_OK;
+}
+
+#define GROUP_SIZE 256u /* threads: more of them seldom help */
+
+static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static berth_status read_properties(berth__engine *engine, bool *is_cpu, berth_error *err) {
+  berth__wgpu_adapter_info info = {0};
+  const berth__wgpu_limits *limits = &engine->limits;
+  engine->gpu->AdapterGetInfo(engine->adapter, &info);
+  *is_cpu = info.kind == BERTH__WGPU_ADAPTER_CPU;
+  if (info.device.data != NULL && info.device.length != 0)
+    berth__webgpu_copy_text(engine->name, sizeof engine->name, info.device);
+  engine->gpu->AdapterGetLimits(engine->adapter, &engine->limits);
+  engine->max_binding = limits->storage_binding;
+  engine->loops = (berth__loop_limits){
+      .group_size = lesser(GROUP_SIZE, lesser(limits->group_threads, limits->group_size[0])),
+      .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
+      .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */
+      .shares_well = !*is_cpu};
+  engine->gpu->AdapterInfoFreeMembers(info);
+  if (info.backend == BERTH__WGPU_BACKEND_NULL) /* what Dawn has where no driver is */
+    return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no driver, and what it has instead computes nothing");
+  return BERTH_OK;
+}
+
+static berth_status open(berth__engine *engine, berth_error *err) {
+  bool is_cpu;
+  BERTH__TRY(find(engine, err));
+  BERTH__TRY(read_properties(engine, &is_cpu, err));
+  BERTH__TRY(read_options(engine, is_cpu, err));
+  return request_device(engine, err);
+}
+
+berth_status berth__webgpu_try(berth_context *ctx, berth__engine **out, berth_error *err) {
+  *out = NULL;
+  berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
+  if (engine == NULL) return berth__fail_nomem(err, "the device 'webgpu'");
+  engine->ctx = ctx;
+  berth_status status = open(engine, err);
+  if (status != BERTH_OK) {
+    berth__webgpu_close(engine);
+    return status;
+  }
+  *out = engine;
+  return BERTH_OK;
+}
+
+berth_status berth__webgpu_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                                berth_error *err) {
+  (void)which, (void)n_threads;
+  const berth_status status = berth__webgpu_try(ctx, out, err);
+  if (status != BERTH_UNSUPPORTED) return status;
+  return berth__fail_within(err, status, "the device 'webgpu' cannot be used here");
+}
+
+void berth__webgpu_close(berth__engine *engine) {
+  if (engine == NULL) return;
+  const berth__wgpu_calls *gpu = engine->gpu;
+  if (engine->device != NULL) {
+    berth__webgpu_free_buffer(engine, &engine->staging);
+    berth__webgpu_free_buffer(engine, &engine->moving);
+    berth__log(engine->ctx, 0, "webgpu: %s closed: %llu submissions; left behind: %llu objects", engine->name,
+               (unsigned long long)engine->counts.submissions, (unsigned long long)engine->counts.objects);
+    gpu->QueueRelease(engine->queue);
+    gpu->DeviceDestroy(engine->device); /* tells on_lost, which must still find the engine */
+    gpu->DeviceRelease(engine->device);
+  }
+  if (engine->adapter != NULL) gpu->AdapterRelease(engine->adapter);
+  if (engine->instance != NULL) gpu->InstanceRelease(engine->instance);
+  berth__free(engine->ctx, engine);
+}

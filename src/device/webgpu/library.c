@@ -1,0 +1,55 @@
+/* The implementation of WebGPU: a shared library that is looked for when the device is asked for the first time. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/webgpu/api.h"
+
+static const char *const usual[] = {"libwebgpu_dawn.so", "libwgpu_native.so", "libwebgpu.so", "libwebgpu_wrapper.so"};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static berth__wgpu_calls calls;
+static char why[240]; /* empty: all is well */
+
+static void *open_named(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *said = library == NULL ? dlerror() : NULL;
+  if (said != NULL)
+    snprintf(why, sizeof why, "BERTH_WEBGPU_LIBRARY names a library that cannot be opened: %.150s", said);
+  return library;
+}
+
+static void *open_usual(void) {
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+    void *library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
+    if (library != NULL) return library;
+  }
+  snprintf(why, sizeof why,
+           "no implementation of WebGPU was found; set BERTH_WEBGPU_LIBRARY to the path of one (Dawn, wgpu-native)");
+  return NULL;
+}
+
+/* A function for a pointer to data: POSIX says that they have the same form, C does not. */
+static void find(void *library, const char *name, void *out) {
+  void *found = dlsym(library, name);
+  if (found == NULL && why[0] == '\0')
+    snprintf(why, sizeof why, "the implementation of WebGPU lacks %s: it is older or newer than berth knows", name);
+  memcpy(out, &found, sizeof found);
+}
+
+static void load(void) {
+  const char *path = getenv("BERTH_WEBGPU_LIBRARY");
+  void *library = path != NULL && path[0] != '\0' ? open_named(path) : open_usual();
+  if (library == NULL) return;
+#define BERTH__WGPU_CALL(result, name, ...) find(library, "wgpu" #name, &calls.name);
+#include "device/webgpu/calls.def"
+#undef BERTH__WGPU_CALL
+}
+
+const berth__wgpu_calls *berth__wgpu_library(const char **reason) {
+  pthread_once(&once, load);
+  *reason = why[0] != '\0' ? why : NULL;
+  return *reason == NULL ? &calls : NULL;
+}

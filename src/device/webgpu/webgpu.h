@@ -1,0 +1,138 @@
+/* WebGPU, from C: the arena is one storage buffer, a run one command buffer. */
+#ifndef BERTH_DEVICE_WEBGPU_WEBGPU_H
+#define BERTH_DEVICE_WEBGPU_WEBGPU_H
+
+#include "device/device.h"
+#include "device/webgpu/api.h"
+#include "loop/lower.h"
+
+#define BERTH__WEBGPU_TEXT 400u
+#define BERTH__WEBGPU_NAME 96u
+#define BERTH__WEBGPU_STAGING ((uint64_t)1 << 22) /* bytes that are read back, or moved inside a block, at once */
+#define BERTH__WEBGPU_PIECE 4096u
+
+typedef struct berth__webgpu_counts {
+  uint64_t objects;     /* that live, command buffers and what records them apart */
+  uint64_t submissions; /* so far */
+} berth__webgpu_counts;
+
+/* Something that was asked for and has not been answered, or what the answer was. */
+typedef struct berth__webgpu_answer {
+  bool is_here;
+  uint32_t status, type;
+  berth__wgpu object;
+  char text[BERTH__WEBGPU_TEXT];
+} berth__webgpu_answer;
+
+struct berth__engine {
+  berth_context *ctx;
+  const berth__wgpu_calls *gpu;
+  berth__wgpu instance, adapter, device, queue;
+  char name[BERTH__WEBGPU_NAME];
+  berth__wgpu_limits limits; /* as the device has them */
+  uint64_t max_binding;      /* bytes */
+  double timeout;            /* for one wait, in ms */
+  berth__loop_limits loops;
+
+  berth__wgpu staging; /* the host reads it; NULL: not needed so far */
+  berth__wgpu moving;  /* copies inside one block go through it; NULL: likewise */
+  unsigned char piece[BERTH__WEBGPU_PIECE];
+  berth__webgpu_answer answer;
+
+  berth__webgpu_counts counts;
+  uint64_t n_blocks;        /* made so far: their numbers */
+  berth__program *programs; /* all of them */
+
+  bool is_lost; /* nothing works any more; `why` says since when */
+  char why[BERTH__WEBGPU_TEXT];
+  bool has_failed;               /* something said so that nobody was waiting for */
+  char said[BERTH__WEBGPU_TEXT]; /* what */
+};
+
+struct berth__block {
+  berth__engine *engine;
+  uint64_t number; /* no two blocks of an engine have the same */
+  berth__wgpu buffer;
+  uint64_t size;      /* as asked for */
+  uint64_t allocated; /* whole words */
+};
+
+/* ---- engine.c ---- */
+
+berth_status berth__webgpu_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
+                                berth_error *err);
+void berth__webgpu_close(berth__engine *engine);
+/* The same, and the error is the reason alone. */
+berth_status berth__webgpu_try(berth_context *ctx, berth__engine **out, berth_error *err);
+
+/* ---- status.c: waiting, errors, and the end of a device ---- */
+
+berth_status berth__webgpu_alive(const berth__engine *engine, berth_error *err);
+/* Until engine->answer is here; `doing`: "copying from the device". */
+berth_status berth__webgpu_wait(berth__engine *engine, const char *doing, berth_error *err);
+/* Around calls that make things: what they say comes back from the second one. */
+void berth__webgpu_watch(berth__engine *engine);
+berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth_error *err);
+/* What was said outside of that since the last time. */
+berth_status berth__webgpu_hear(berth__engine *engine, const char *doing, berth_error *err);
+void berth__webgpu_copy_text(char *out, size_t size, berth__wgpu_string text);
+/* Called by the implementation. */
+void berth__webgpu_on_error(const berth__wgpu *device, uint32_t type, berth__wgpu_string message, void *engine,
+                            void *unused);
+void berth__webgpu_on_lost(const berth__wgpu *device, uint32_t reason, berth__wgpu_string message, void *engine,
+                           void *unused);
+void berth__webgpu_on_object(uint32_t status, berth__wgpu object, berth__wgpu_string message, void *engine,
+                             void *unused);
+
+/* Objects are made and released through these, so that they are counted. */
+static inline berth__wgpu berth__webgpu_counted(berth__engine *engine, berth__wgpu object) {
+  if (object != NULL) engine->counts.objects++;
+  return object;
+}
+#define BERTH__WEBGPU_CREATE(engine, kind, desc) \
+  berth__webgpu_counted((engine), (engine)->gpu->DeviceCreate##kind((engine)->device, (desc)))
+#define BERTH__WEBGPU_RELEASE(engine, kind, object) \
+  do {                                              \
+    if ((object) != NULL) {                         \
+      (engine)->gpu->kind##Release(object);         \
+      (engine)->counts.objects--;                   \
+      (object) = NULL;                              \
+    }                                               \
+  } while (0)
+
+/* ---- block.c, transfer.c ---- */
+
+berth_status berth__webgpu_make_buffer(berth__engine *engine, uint64_t usage, uint64_t size, berth__wgpu *out,
+                                       berth_error *err);
+void berth__webgpu_free_buffer(berth__engine *engine, berth__wgpu *buffer);
+berth_status berth__webgpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host,
+                                        berth__block **out, berth_error *err);
+void berth__webgpu_block_destroy(berth__block *block);
+berth_status berth__webgpu_write(berth__block *block, uint64_t offset, const void *src, uint64_t size,
+                                 berth_error *err);
+berth_status berth__webgpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
+berth_status berth__webgpu_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
+                                uint64_t size, berth_error *err);
+berth_status berth__webgpu_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
+
+/* Commands are recorded, and submitted, which releases what recorded them. */
+berth__wgpu berth__webgpu_record(berth__engine *engine);
+void berth__webgpu_submit(berth__engine *engine, berth__wgpu encoder);
+/* Waits until the staging buffer's first bytes, which the last commands have written, are here; and forgets them. */
+berth_status berth__webgpu_need_staging(berth__engine *engine, berth_error *err);
+berth_status berth__webgpu_map(berth__engine *engine, uint64_t size, const char *doing, const void **out,
+                               berth_error *err);
+void berth__webgpu_unmap(berth__engine *engine);
+
+/* ---- program.c ---- */
+
+void berth__webgpu_unbind(berth__engine *engine, const berth__block *block); /* programs that are bound to it */
+berth_status berth__webgpu_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
+                                          berth__program **out, berth_error *err);
+void berth__webgpu_program_destroy(berth__program *program);
+berth_status berth__webgpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
+                                        berth_error *err);
+berth_status berth__webgpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__webgpu_run(berth__program *program, const berth__observer *observer, berth_error *err);
+
+#endif
