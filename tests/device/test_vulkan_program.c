@@ -188,12 +188,10 @@ int main(void) {
   };
   const char *reason = vulkan_test_start();
   if (reason == NULL) return cmocka_run_group_tests(tests, NULL, NULL);
-  print_message("# skip: device vulkan: %s\n", reason);
-  return 0;
+  return test_skip_all("device vulkan", reason);
 }
 #else
 int main(void) {
-  print_message("# skip: device vulkan: %s\n", vulkan_test_start());
-  return 0;
+  return test_skip_all("device vulkan", vulkan_test_start());
 }
 #endif

@@ -306,12 +306,10 @@ int main(void) {
   device->describe(ctx, 0, &info);
   berth_context_destroy(ctx);
   if (info.available) return cmocka_run_group_tests(tests, NULL, NULL);
-  print_message("# skip: device webgpu: %s\n", info.reason);
-  return 0;
+  return test_skip_all("device webgpu", info.reason);
 }
 #else
 int main(void) {
-  print_message("# skip: device webgpu: this build has none\n");
-  return 0;
+  return test_skip_all("device webgpu", "this build has none");
 }
 #endif

@@ -133,3 +133,8 @@ void test_buffer_free(test_buffer *buffer) {
   free(buffer->data);
   *buffer = (test_buffer){0};
 }
+
+int test_skip_all(const char *what, const char *reason) {
+  printf("ok 1 - %s # SKIP %s\n1..1\n", what, reason);
+  return 0;
+}

@@ -57,6 +57,9 @@ void test_expect_ok(berth_status status, const berth_error *err, const char *exp
 #define TEST_IS_SANITIZED 0
 #endif
 
+/* For a main that runs nothing: says so as one skipped test. Returns 0, for main to return. */
+int test_skip_all(const char *what, const char *reason);
+
 /* Ends the test as skipped; the reason is shown at the end of `make check`. */
 #define TEST_SKIP(reason)                    \
   do {                                       \
