@@ -35,6 +35,7 @@ static berth_status lower_products(berth_graph *graph, berth_error *err) {
 
 berth_status berth__gpu_lower(berth_graph *graph, uint32_t flags, berth_error *err) {
   BERTH__TRY(berth__lower_attention(graph, err)); /* before fusion takes its scale and bias */
+  BERTH__TRY(berth__lower_quant(graph, err));     /* sums of bytes are exact, as on the CPU */
   BERTH__TRY(lower_products(graph, err));
   BERTH__TRY(berth__lower_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
