@@ -436,8 +436,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
   BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
   BERTH_PLAN_BF16_WEIGHTS = 1 << 11,     /* weights of products are kept as bf16, and x is rounded to it: less exact */
-  BERTH_PLAN_FALLBACK_CPU = 1 << 12,     /* nodes that the device has no kernels for run on the CPU, between transfers */
-  BERTH_PLAN_F16_WEIGHTS = 1 << 13       /* on GPUs, weights of products and tables are kept as f16: less exact */
+  BERTH_PLAN_FALLBACK_CPU = 1 << 12, /* nodes that the device has no kernels for run on the CPU, between transfers */
+  BERTH_PLAN_F16_WEIGHTS = 1 << 13   /* on GPUs, weights of products and tables are kept as f16: less exact */
 } berth_plan_flag;
 
 typedef enum berth_order {
@@ -512,8 +512,9 @@ typedef enum berth_report_kind {
   BERTH_REPORT_HTML = 3  /* the picture in a page of its own, with zoom and a table */
 } berth_report_kind;
 
-/* Where the steps run: one entry for each run of steps on the plan's device or, with BERTH_PLAN_FALLBACK_CPU, on the CPU,
- * with the bytes that come down to it and go up again. *n is how many there are; `capacity` of them are filled in. */
+/* Where the steps run: one entry for each run of steps on the plan's device or, with BERTH_PLAN_FALLBACK_CPU, on the
+ * CPU, with the bytes that come down to it and go up again. *n is how many there are; `capacity` of them are filled in.
+ */
 typedef struct berth_segment {
   uint32_t first_step, n_steps;
   const char *device;
@@ -521,6 +522,9 @@ typedef struct berth_segment {
 } berth_segment;
 BERTH_API berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uint32_t capacity, uint32_t *n,
                                            berth_error *err);
+
+/* The kernels of a plan for a GPU, as people read them, each once and in the order of their first use. */
+BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 
 BERTH_API berth_plan_info berth_plan_get_info(const berth_plan *plan);
 BERTH_API uint64_t berth_plan_arena_size(const berth_plan *plan);

@@ -54,6 +54,16 @@ typedef struct berth__dialect {
   berth__dialect_words words;
 } berth__dialect;
 
+/* A rule for all types of a result; for numbers; for f32; for integers, and truth. */
+#define BERTH__RULE_ALL(text) \
+  { text, text, text, text }
+#define BERTH__RULE_NUMBERS(text) \
+  { text, text, text, NULL }
+#define BERTH__RULE_F32(text) \
+  { text, NULL, NULL, NULL }
+#define BERTH__RULE_BITS(text, truth) \
+  { NULL, text, text, truth }
+
 berth_status berth__render(const berth__kernel *kernel, const berth__dialect *dialect, const berth__render_desc *desc,
                            berth__text *out, berth_error *err);
 

@@ -94,15 +94,6 @@ static void open_main(const berth__kernel *kernel, const berth__render_desc *des
 
 /* ---- The rules ---- */
 
-#define ALL(text) \
-  { text, text, text, text }
-#define NUMBERS(text) \
-  { text, text, text, NULL }
-#define F32(text) \
-  { text, NULL, NULL, NULL }
-#define BITS(text, truth) \
-  { NULL, text, text, truth }
-
 static const berth__dialect wgsl = {
     .type = {"f32", "i32", "u32", "bool"},
     .literal = literal,
@@ -119,49 +110,16 @@ static const berth__dialect wgsl = {
     .together = "if (lane == 0u) { agreed = u32(#a); } if (workgroupUniformLoad(&agreed) != 0u) {",
     .rule =
         {
-            [BERTH__INST_group] = ALL("group"),
-            [BERTH__INST_thread] = ALL("thread"),
-            [BERTH__INST_add] = NUMBERS("$a + $b"),
-            [BERTH__INST_sub] = NUMBERS("$a - $b"),
-            [BERTH__INST_mul] = NUMBERS("$a * $b"),
-            [BERTH__INST_div] = NUMBERS("$a / $b"),
-            [BERTH__INST_rem] = {NULL, "$a % $b", "$a % $b", NULL},
-            [BERTH__INST_min] = NUMBERS("min(#a, #b)"),
-            [BERTH__INST_max] = NUMBERS("max(#a, #b)"),
-            [BERTH__INST_neg] = {"-$a", "-$a", "0u - $a", NULL},
-            [BERTH__INST_abs] = {"abs(#a)", "abs(#a)", "#a", NULL},
-            [BERTH__INST_fma] = F32("fma(#a, #b, #c)"),
-            [BERTH__INST_and] = BITS("$a & $b", "$a && $b"),
-            [BERTH__INST_or] = BITS("$a | $b", "$a || $b"),
-            [BERTH__INST_xor] = BITS("$a ^ $b", "$a != $b"),
-            [BERTH__INST_not] = BITS("~$a", "!$a"),
+#include "loop/dialect.def"
             [BERTH__INST_shl] = {NULL, "$a << bitcast<u32>(#b)", "$a << $b", NULL},
             [BERTH__INST_shr] = {NULL, "$a >> bitcast<u32>(#b)", "$a >> $b", NULL},
-            [BERTH__INST_eq] = ALL("$a == $b"),
             [BERTH__INST_ne] = {"!($a == $b)", "$a != $b", "$a != $b", "$a != $b"}, /* Dawn's != is false with NaN */
-            [BERTH__INST_lt] = NUMBERS("$a < $b"),
-            [BERTH__INST_le] = NUMBERS("$a <= $b"),
-            [BERTH__INST_select] = ALL("select(#c, #b, #a)"),
-            [BERTH__INST_sqrt] = F32("sqrt(#a)"),
-            [BERTH__INST_exp] = F32("exp(#a)"),
-            [BERTH__INST_floor] = F32("floor(#a)"),
-            [BERTH__INST_ceil] = F32("ceil(#a)"),
-            [BERTH__INST_round] = F32("round(#a)"),
-            [BERTH__INST_trunc] = F32("trunc(#a)"),
-            [BERTH__INST_to_half] = F32("berth_half(#a)"),
-            [BERTH__INST_shared_load] = ALL("s$n[#a]"),
-            [BERTH__INST_shared_store] = ALL("s$n[#a] = #b;"),
-            [BERTH__INST_local_load] = ALL("l$n[#a]"),
-            [BERTH__INST_local_store] = ALL("l$n[#a] = #b;"),
-            [BERTH__INST_variable] = ALL("var $v: $t = #a;"),
-            [BERTH__INST_get] = ALL("#a"),
-            [BERTH__INST_set] = ALL("#a = #b;"),
-            [BERTH__INST_loop] = ALL("for (var $v = #a; $v < $b; $v += #c) {"),
-            [BERTH__INST_if] = ALL("if (#a) {"),
-            [BERTH__INST_else] = ALL("} else {"),
-            [BERTH__INST_end] = ALL("}"),
-            [BERTH__INST_break] = ALL("break;"),
-            [BERTH__INST_barrier] = ALL("workgroupBarrier();"),
+            [BERTH__INST_select] = BERTH__RULE_ALL("select(#c, #b, #a)"),
+            [BERTH__INST_round] = BERTH__RULE_F32("round(#a)"),
+            [BERTH__INST_to_half] = BERTH__RULE_F32("berth_half(#a)"),
+            [BERTH__INST_variable] = BERTH__RULE_ALL("var $v: $t = #a;"),
+            [BERTH__INST_loop] = BERTH__RULE_ALL("for (var $v = #a; $v < $b; $v += #c) {"),
+            [BERTH__INST_barrier] = BERTH__RULE_ALL("workgroupBarrier();"),
         },
     .convert =
         {

@@ -2,8 +2,7 @@
  * Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the tail; see bytes.h. */
 #include <inttypes.h>
 
-#include "ops/bytes.h"
-#include "ops/conv_last.h"
+#include "ops/bytes_last.h"
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {
@@ -64,16 +63,7 @@ static int64_t convolve(const berth__bytes *b, const berth__last *last, const be
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  berth__last last;
-  berth__bytes b;
-  berth__last_read(call, &last);
-  BERTH__TRY(berth__bytes_read(call, &b, err));
-  for (int64_t item = call->begin; item < call->end; item++) {
-    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
-    for (int64_t output = 0; output < last.outputs; output++)
-      berth__bytes_store(&b, item * last.outputs + output, output, convolve(&b, &last, &pixel, output));
-  }
-  return BERTH_OK;
+  return berth__bytes_convolve(call, convolve, err);
 }
 
 static uint32_t in_place_of(const berth_attr *attr) {

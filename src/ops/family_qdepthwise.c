@@ -1,7 +1,6 @@
 /* qdepthwise: x [N, spatial..., C] of bytes, weight [kernel..., C] of bytes: every channel is convolved with its own
  * kernel. Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the tail; see bytes.h. */
-#include "ops/bytes.h"
-#include "ops/conv_last.h"
+#include "ops/bytes_last.h"
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__BYTES_ATTR_LIST};
@@ -41,16 +40,7 @@ static int64_t convolve(const berth__bytes *b, const berth__last *last, const be
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  berth__last last;
-  berth__bytes b;
-  berth__last_read(call, &last);
-  BERTH__TRY(berth__bytes_read(call, &b, err));
-  for (int64_t item = call->begin; item < call->end; item++) {
-    const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
-    for (int64_t channel = 0; channel < last.channels; channel++)
-      berth__bytes_store(&b, item * last.channels + channel, channel, convolve(&b, &last, &pixel, channel));
-  }
-  return BERTH_OK;
+  return berth__bytes_convolve(call, convolve, err);
 }
 
 static uint32_t in_place_of(const berth_attr *attr) {

@@ -108,6 +108,22 @@ static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, con
   return fill_again(plan, desc, limits, err);
 }
 
+/* A flag that a device has no use for is not passed over in silence. */
+static berth_status check_weights(const berth_plan_desc *desc, const berth__limits *limits, berth_error *err) {
+  const bool is_uniform = ((desc->flags | limits->flags) & BERTH_PLAN_F32_UNIFORM) != 0;
+  if ((desc->flags & BERTH_PLAN_BF16_WEIGHTS) && is_uniform)
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "weights as bf16 are for plans of the cpu with elements of their own size; device '%s' can keep "
+                       "them as f16 (BERTH_PLAN_F16_WEIGHTS, --f16-weights)",
+                       limits->device);
+  if ((desc->flags & BERTH_PLAN_F16_WEIGHTS) && !is_uniform)
+    return berth__fail(
+        err, BERTH_UNSUPPORTED,
+        "weights as f16 are for GPUs; device '%s' can keep them as bf16 (BERTH_PLAN_BF16_WEIGHTS, --bf16)",
+        limits->device);
+  return BERTH_OK;
+}
+
 static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->align != 0 && (!berth__is_power_of_two(desc->align) || desc->align > (uint64_t)1 << 40))
     return berth__fail(err, BERTH_INVALID, "an alignment of %llu is asked for; it must be a power of two up to 2^40",
@@ -227,6 +243,7 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   *out = NULL;
   berth_plan_desc source = *desc;
   BERTH__TRY(check_desc(desc, err));
+  BERTH__TRY(check_weights(desc, limits, err));
   source.order = BERTH_ORDER_SOURCE;
   BERTH__TRY(build(graph, &source, limits, &plan, err));
   bool is_over = desc->budget != 0 && plan->info.arena_size > desc->budget;

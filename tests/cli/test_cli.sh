@@ -393,6 +393,23 @@ exits "run with weights of bf16" 0 run --bf16
 exits "plan with every option" 0 plan --dim batch=10 --align 256 --order memory --effort 10 --device cpu --f32-uniform --json
 refuses "an alignment that is no power of two" 2 "power of two" plan --align 48
 refuses "an order that is none" 2 "source or memory" plan --order random
+# What GPUs get: on the device that interprets their kernels, which every build has.
+berth plan --dim batch=10 --f32-uniform --json
+uniform=$(field arena_size)
+berth plan --dim batch=10 --device loops --json
+holds "plan: a GPU takes what --f32-uniform says" "$(field arena_size) == $uniform"
+has "plan: one segment" out '"segments":[{"device":"loops","first_step":0'
+berth plan --dim batch=10 --device loops --f16-weights --json
+holds "plan: f16 weights are smaller" "$(field arena_size) < $uniform"
+exits "run: f16 weights" 0 run --device loops --f16-weights --check
+exits "run: fallback where there is nothing to fall back from" 0 run --device loops --fallback cpu --check
+refuses "a fallback that is none" 2 "--fallback takes 'cpu'" run --device loops --fallback gpu
+refuses "f16 weights on the cpu" 3 "for GPUs" run --f16-weights
+refuses "bf16 weights on a GPU" 3 "--f16-weights" plan --device loops --bf16
+exits "plan --kernels" 0 plan --device loops --kernels kernels.txt
+has "the kernels of a GPU" kernels.txt "kernel conv"
+refuses "kernels of the cpu" 1 "four bytes" plan --kernels -
+refuses "a part of the cpu" 3 "there is one device 'cpu'" run --device cpu:1
 exits "a budget that is enough" 0 plan --dim batch=10 --budget "$arena"
 refuses "a budget that is too small" 1 "the smallest plan found needs" plan --dim batch=10 --budget 1K
 berth plan --dim batch=64 --threads 1 --json

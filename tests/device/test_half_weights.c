@@ -83,8 +83,31 @@ static void others_are_rounded(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* A device that has no use for a flag says so. */
+static void the_wrong_device_refuses(void **state) {
+  static const struct {
+    const char *device, *part;
+    uint32_t flag;
+  } wrong[] = {{"cpu", "for GPUs", BERTH_PLAN_F16_WEIGHTS}, {"loops", "F16_WEIGHTS", BERTH_PLAN_BF16_WEIGHTS}};
+  berth_error err;
+  berth_graph *graph;
+  berth_plan *plan;
+  (void)state;
+  berth_context *ctx = test_context();
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  for (size_t i = 0; i < 2; i++) {
+    berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+    desc.device = wrong[i].device;
+    desc.flags |= wrong[i].flag;
+    test_expect_error(berth_plan_create(graph, &desc, &plan, &err), BERTH_UNSUPPORTED, &err, wrong[i].part);
+    assert_null(plan);
+  }
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(f16_weights_are_used_as_they_are),
-                                     cmocka_unit_test(others_are_rounded)};
+                                     cmocka_unit_test(others_are_rounded), cmocka_unit_test(the_wrong_device_refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

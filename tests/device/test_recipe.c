@@ -99,6 +99,37 @@ static void a_plan_of_other_elements_is_refused(void **state) {
   berth_context_destroy(ctx);
 }
 
+typedef struct text {
+  char data[16384];
+  size_t size, most; /* most: calls that are taken; then it stops */
+} text;
+
+static berth_status collect(void *user, const char *part, size_t size) {
+  text *t = user;
+  if (t->most-- == 0) return BERTH_IO;
+  if (t->size + size < sizeof t->data) memcpy(t->data + t->size, part, size);
+  t->size += size;
+  return BERTH_OK;
+}
+
+static void kernels_can_be_read(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_plan *plan = plan_of(
+      ctx, "graph \"g\" { input %x : f32[4, 8] %y = softmax(%x) %z = reduce_sum(%y) output \"z\" = %z }", "loops", 0);
+  text all = {.most = SIZE_MAX}, none = {.most = 0};
+  TEST_OK(berth_plan_kernels(plan, collect, &all, &err));
+  assert_true(all.size < sizeof all.data);
+  assert_non_null(strstr(all.data, "kernel softmax"));
+  assert_non_null(strstr(all.data, "\n\nkernel reduce_sum"));
+  assert_int_equal(berth_plan_kernels(plan, collect, &none, &err), BERTH_IO);
+  test_expect_error(berth_plan_kernels(plan, NULL, NULL, &err), BERTH_INVALID, &err, NULL);
+  test_expect_error(berth_plan_kernels(NULL, collect, &all, &err), BERTH_INVALID, &err, NULL);
+  berth_plan_destroy(plan);
+  berth_context_destroy(ctx);
+}
+
 static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user) {
   static const char text[] =
       "graph \"g\" { input %x : f32[4, 8] param %w : f32[8, 8] %a = matmul(%x, %w) %b = softmax(%a) output \"b\" = %b "
@@ -131,6 +162,7 @@ int main(void) {
       cmocka_unit_test(plans_are_as_large_as_uniform_ones),
       cmocka_unit_test(a_plan_of_other_elements_is_refused),
       cmocka_unit_test(survives_every_failed_allocation),
+      cmocka_unit_test(kernels_can_be_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

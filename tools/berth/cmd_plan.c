@@ -16,7 +16,7 @@ typedef struct plan_options {
   model_options model;
   arg_list inputs;
   uint64_t align, effort, budget;
-  const char *order, *report, *picture, *csv;
+  const char *order, *report, *picture, *csv, *kernels;
   bool no_reuse, no_inplace, f32_uniform, keep_inputs, json;
 } plan_options;
 
@@ -39,6 +39,7 @@ static const arg_option options[] = {
     {"report", 0, ARG_TEXT, "FILE", "write the slots as text: offset, size, node", FIELD(report), 0, 0},
     {"picture", 0, ARG_TEXT, "FILE", "draw the plan into a .svg or .html file", FIELD(picture), 0, 0},
     {"csv", 0, ARG_TEXT, "FILE", "write the buffers as CSV for `berth pack` and MiniMalloc", FIELD(csv), 0, 0},
+    {"kernels", 0, ARG_TEXT, "FILE", "write the kernels that a GPU gets, in the loop language", FIELD(kernels), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
 };
 
@@ -57,6 +58,8 @@ const arg_verb cmd_plan_verb = {
         "  berth plan model.berth --order memory --budget 2M --json\n",
 };
 
+static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
 static int check_options(const plan_options *wanted) {
   berth_report_kind kind;
   if (wanted->align & (wanted->align - 1)) {
@@ -66,8 +69,7 @@ static int check_options(const plan_options *wanted) {
     return cli_usage("--order takes source or memory, not '%s'", wanted->order);
   }
   if (wanted->picture && !out_picture_kind(wanted->picture, &kind)) return CLI_USAGE;
-  bool stdout_taken =
-      (wanted->report && strcmp(wanted->report, "-") == 0) || (wanted->csv && strcmp(wanted->csv, "-") == 0);
+  bool stdout_taken = is_stdout(wanted->report) || is_stdout(wanted->csv) || is_stdout(wanted->kernels);
   if (wanted->json && stdout_taken) return cli_usage("--json and a file on standard output do not go together");
   return CLI_OK;
 }
@@ -118,12 +120,17 @@ static int write_report(const char *path, const berth_plan *plan, berth_report_k
   return path ? out_make(path, make_report, &(report){plan, kind}) : CLI_OK;
 }
 
+static berth_status make_kernels(const void *subject, berth_write_fn write, void *user, berth_error *err) {
+  return berth_plan_kernels(subject, write, user, err);
+}
+
 static int write_files(const plan_options *wanted, const berth_plan *plan) {
   berth_report_kind picture = BERTH_REPORT_SVG;
   if (wanted->picture) out_picture_kind(wanted->picture, &picture);
   int code = write_report(wanted->report, plan, BERTH_REPORT_TEXT);
   if (code == CLI_OK) code = write_report(wanted->csv, plan, BERTH_REPORT_CSV);
   if (code == CLI_OK) code = write_report(wanted->picture, plan, picture);
+  if (code == CLI_OK && wanted->kernels) code = out_make(wanted->kernels, make_kernels, plan);
   return code;
 }
 
@@ -177,7 +184,7 @@ static int print_text(const plan_options *wanted, const model *m, const result *
 }
 
 static void print_written(const plan_options *wanted) {
-  const char *files[] = {wanted->report, wanted->csv, wanted->picture};
+  const char *files[] = {wanted->report, wanted->csv, wanted->picture, wanted->kernels};
   for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
     if (files[i] && strcmp(files[i], "-") != 0) printf("wrote %s\n", files[i]);
   }

@@ -43,8 +43,10 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
-  plan.flags |= plan_flags | r->plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
-  const char *device = session_flags & BERTH_SESSION_REFERENCE ? "cpu" : r->device; /* there alone are those kernels */
+  const bool is_reference = (session_flags & BERTH_SESSION_REFERENCE) != 0; /* those kernels are the CPU's alone */
+  const char *device = is_reference ? "cpu" : r->device;
+  plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
+  if (!is_reference) plan.flags |= r->plan_flags;
   plan.device = device;
   plan.dims = r->model.dims.items;
   plan.n_dims = r->model.dims.n;
