@@ -9,8 +9,9 @@
 #include "minilm.h"
 
 #define ROUNDS 31
-#define SCORE_BYTES ((uint64_t)12 * 128 * 128 * 4) /* what an attention that keeps all its scores takes beside a plan \
-                                                    */
+#define SCORE_BYTES                                                                                 \
+  ((uint64_t)12 * 128 * 128 * 4) /* what an attention that keeps all its scores takes beside a plan \
+                                  */
 
 typedef struct interval {
   uint64_t size, offset;

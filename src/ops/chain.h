@@ -3,8 +3,8 @@
  * `depthwise`: their `code` and `numbers`).
  *
  * Registers come in this order: the operands; the entries of the attribute `numbers`; the results of the steps. The
- * attribute `code` has four entries a step: what it does (berth__chain_code) and the registers that it reads (0 where it
- * reads fewer than three). The last step's result is the element. */
+ * attribute `code` has four entries a step: what it does (berth__chain_code) and the registers that it reads (0 where
+ * it reads fewer than three). The last step's result is the element. */
 #ifndef BERTH_OPS_CHAIN_H
 #define BERTH_OPS_CHAIN_H
 

@@ -99,13 +99,13 @@ static void a_plan_of_other_elements_is_refused(void **state) {
   berth_context_destroy(ctx);
 }
 
-typedef struct text {
+typedef struct collected {
   char data[16384];
   size_t size, most; /* most: calls that are taken; then it stops */
-} text;
+} collected;
 
 static berth_status collect(void *user, const char *part, size_t size) {
-  text *t = user;
+  collected *t = user;
   if (t->most-- == 0) return BERTH_IO;
   if (t->size + size < sizeof t->data) memcpy(t->data + t->size, part, size);
   t->size += size;
@@ -118,7 +118,7 @@ static void kernels_can_be_read(void **state) {
   berth_context *ctx = test_context();
   berth_plan *plan = plan_of(
       ctx, "graph \"g\" { input %x : f32[4, 8] %y = softmax(%x) %z = reduce_sum(%y) output \"z\" = %z }", "loops", 0);
-  text all = {.most = SIZE_MAX}, none = {.most = 0};
+  collected all = {.most = SIZE_MAX}, none = {.most = 0};
   TEST_OK(berth_plan_kernels(plan, collect, &all, &err));
   assert_true(all.size < sizeof all.data);
   assert_non_null(strstr(all.data, "kernel softmax"));

@@ -279,7 +279,5 @@ int main(void) {
   return test_skip_all("device vulkan", reason);
 }
 #else
-int main(void) {
-  return test_skip_all("device vulkan", vulkan_test_start());
-}
+int main(void) { return test_skip_all("device vulkan", vulkan_test_start()); }
 #endif

@@ -309,7 +309,5 @@ int main(void) {
   return test_skip_all("device webgpu", info.reason);
 }
 #else
-int main(void) {
-  return test_skip_all("device webgpu", "this build has none");
-}
+int main(void) { return test_skip_all("device webgpu", "this build has none"); }
 #endif

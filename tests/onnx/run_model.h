@@ -1,5 +1,6 @@
 /* A model run on given inputs, as the program runs it: inputs that shapes cannot do without are made constants, and the
- * named dimensions follow from the shapes of the others. BERTH_TEST_DEVICE names the device; without it, it is the CPU. */
+ * named dimensions follow from the shapes of the others. BERTH_TEST_DEVICE names the device; without it, it is the CPU.
+ */
 #ifndef BERTH_TESTS_RUN_MODEL_H
 #define BERTH_TESTS_RUN_MODEL_H
 

@@ -273,8 +273,7 @@ static const char *compare_with(const berth_graph *graph, const berth_graph *bou
 }
 
 const char *compare_runs(const berth_graph *graph, const berth_plan_desc *desc) {
-  const uint32_t unshared =
-      BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED;
+  const uint32_t unshared = BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED;
   berth_plan_desc apart = desc_with(unshared | BERTH_PLAN_NO_PASSES), lowered = desc_with(unshared | desc->flags);
   berth_graph *bound = NULL;
   berth_error err;

@@ -64,5 +64,6 @@ void session_run(berth_session *session, int64_t n, float *y) {
 
 void session_assert_close(const float *got, const float *want, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])))) fail_msg("%g at %zu, expected %g", got[i], i, want[i]);
+    if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i]))))
+      fail_msg("%g at %zu, expected %g", got[i], i, want[i]);
 }

@@ -16,8 +16,7 @@ int output_read(berth_session *session, uint32_t index, output *out) {
   out->name = berth_graph_output_name(graph, index);
   berth_array *array = &out->array;
   array->type = info.type;
-  if (berth_session_output_shape(session, index, &array->rank, array->dim, &err) != BERTH_OK)
-    return cli_report(&err);
+  if (berth_session_output_shape(session, index, &array->rank, array->dim, &err) != BERTH_OK) return cli_report(&err);
   array->size = berth_type_size(info.type);
   for (uint32_t i = 0; i < array->rank; i++) array->size *= (uint64_t)array->dim[i];
   array->data = malloc((size_t)array->size + 1);

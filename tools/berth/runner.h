@@ -37,7 +37,7 @@ typedef struct runner {
   berth_session *session;
   double compile_ms; /* of that session */
   bool random_weights;
-  uint64_t budget; /* of that session; 0: none */
+  uint64_t budget;     /* of that session; 0: none */
   uint32_t plan_flags; /* that the options ask for */
   const char *device;
 } runner;

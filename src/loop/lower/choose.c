@@ -1,5 +1,5 @@
-/* choose: all of one operand or all of the other. Where a side cannot be made, a run that comes to it is an error on the
- * CPU; a kernel has nobody to tell, so floats become NaN. */
+/* choose: all of one operand or all of the other. Where a side cannot be made, a run that comes to it is an error on
+ * the CPU; a kernel has nobody to tell, so floats become NaN. */
 #include "loop/lower/copy.h"
 
 enum {

@@ -52,9 +52,7 @@ static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 static inline vf vf_pick_lt(vf a, vf b, vf x, vf y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
 static inline vf vf_pick_le(vf a, vf b, vf x, vf y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LE_OQ)); }
 static inline vf vf_pick_eq(vf a, vf b, vf x, vf y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_EQ_OQ)); }
-static inline vf vf_pick_nan(vf a, vf x, vf y) {
-  return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-}
+static inline vf vf_pick_nan(vf a, vf x, vf y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, a, _CMP_UNORD_Q)); }
 static inline void vf_transpose(vf x[8]) {
   vf y[8];
   for (int i = 0; i < 8; i += 2) {
@@ -98,8 +96,8 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
 }
 /* Even and odd bytes apart, as pairs of 16 bits: two products of a byte each fit into 32. */
 static inline vi vi_dot(vi sum, vi x, vi w) {
-  const vi even = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(255)),
-                                    _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
+  const vi even =
+      _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
   const vi odd = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
   return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
 }
