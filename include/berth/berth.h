@@ -660,6 +660,12 @@ BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
 typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                               double ms);
 BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);
+typedef enum berth_clock {
+  BERTH_CLOCK_HOST,   /* on a GPU a step's time then holds a submission, and the wait for it */
+  BERTH_CLOCK_DEVICE, /* the GPU's own; steps that the CPU runs for it have the host's */
+  BERTH_CLOCK_NONE    /* every time is 0 */
+} berth_clock;
+BERTH_API berth_clock berth_session_clock(const berth_session *session); /* by which an observer is told times */
 
 /* ---- Packer: for those who need nothing else ------------------------------------------------------------------ */
 

@@ -55,6 +55,7 @@ typedef struct berth__device {
   /* Optional: the shapes as the last run found them, one a value; NULL: every shape is as planned. Where a device does
    * not have this, it runs no plan with extents that are bounds. */
   berth__shape *(*shapes)(berth__program *program);
+  berth_clock (*clock)(const berth__engine *engine); /* optional: whose times observers get; NULL: the host's */
   /* The steps behind the prelude. Allocates nothing. */
   berth_status (*run)(berth__program *program, const berth__observer *observer, berth_error *err);
 } berth__device;

@@ -184,3 +184,7 @@ uint32_t berth_session_n_threads(const berth_session *session) { return session-
 void berth_session_observe(berth_session *session, berth_step_fn observe, void *user) {
   session->observer = (berth__observer){.call = observe, .user = user};
 }
+
+berth_clock berth_session_clock(const berth_session *session) {
+  return session->device->clock != NULL ? session->device->clock(session->engine) : BERTH_CLOCK_HOST;
+}

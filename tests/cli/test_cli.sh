@@ -569,6 +569,7 @@ json_holds "bench --profile: the sums are those of the whole" out \
   "abs(sum(n['ms'] for n in o['profile']['nodes']) / o['profile']['kernels_ms'] - 1) < 1e-6 and \
    0 < o['profile']['kernels_ms'] <= o['profile']['run_ms'] and \
    sum(n['flops'] for n in o['profile']['nodes']) == o['profile']['flops'] > 900000"
+json_holds "bench --profile: whose clock it is" out "o['profile']['clock'] == 'host'"
 json_holds "bench --profile: rates follow from time and work" out \
   "all(abs(n['gflops'] * n['ms'] * 1e6 - n['flops']) <= 1e-5 * n['flops'] for n in o['profile']['nodes'])"
 json_holds "bench --profile: every node stands there once" out \

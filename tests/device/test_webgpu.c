@@ -5,6 +5,7 @@
 #include "support.h"
 
 #ifdef BERTH__HAS_WEBGPU
+#include "base/thread.h"
 #include "device/webgpu/program.h"
 #include "session/session.h"
 
@@ -190,22 +191,137 @@ static void expect_right(berth_context *ctx, const float got[N_OUT]) {
   berth_graph_destroy(graph);
 }
 
-/* Nothing is taken for a run, and nothing stays behind. */
+/* Nothing is taken for a run, and nothing stays behind; and a run is one submission. */
 static void runs_take_nothing(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth_graph *graph;
+  berth_error err;
   float out[N_OUT];
   (void)state;
   berth_session *session = start(ctx, "webgpu", &graph);
   compute(session, out);
-  const uint64_t n_alloc = alloc.calls, objects = session->engine->counts.objects;
-  for (int i = 0; i < 100; i++) compute(session, out);
+  const uint64_t n_alloc = alloc.calls;
+  const berth__webgpu_counts before = session->engine->counts;
+  for (uint64_t i = 1; i <= 1000; i++) {
+    TEST_OK(berth_session_run(session, &err));
+    assert_int_equal(session->engine->counts.submissions, before.submissions + i);
+    assert_int_equal(session->engine->counts.objects, before.objects);
+  }
+  for (int i = 0; i < 100; i++) compute(session, out); /* with bytes going in and out */
   assert_int_equal(alloc.calls, n_alloc);
-  assert_int_equal(session->engine->counts.objects, objects);
+  assert_int_equal(session->engine->counts.objects, before.objects);
   expect_right(ctx, out);
   berth_session_destroy(session);
   berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+/* ---- Times ---- */
+
+typedef struct heard {
+  uint32_t n, last; /* calls, and the step of the last one */
+  double ms;
+} heard;
+
+static void hear_step(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+  heard *h = user;
+  (void)node, (void)out, (void)n_out;
+  assert_true(h->n == 0 || step > h->last);
+  assert_true(ms >= 0);
+  h->last = step;
+  h->ms += ms;
+  h->n++;
+}
+
+/* Observed runs: each tells n_steps and takes n_submissions. Returns the sum of the times. */
+static double observe(berth_session *session, uint32_t n_runs, uint32_t n_steps, uint64_t n_submissions) {
+  const berth__webgpu_counts before = session->engine->counts;
+  double ms = 0;
+  berth_error err;
+  for (uint32_t i = 0; i < n_runs; i++) {
+    heard h = {0};
+    berth_session_observe(session, hear_step, &h);
+    TEST_OK(berth_session_run(session, &err));
+    assert_int_equal(h.n, n_steps);
+    ms += h.ms;
+  }
+  berth_session_observe(session, NULL, NULL);
+  assert_int_equal(session->engine->counts.submissions - before.submissions, n_runs * n_submissions);
+  assert_int_equal(session->engine->counts.objects, before.objects);
+  return ms;
+}
+
+static void steps_have_times(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph;
+  (void)state;
+  berth_session *session = start(ctx, "webgpu", &graph);
+  berth__engine *engine = session->engine;
+  const berth__wgpu times = engine->times;
+  if (times != NULL) {
+    assert_int_equal(berth_session_clock(session), BERTH_CLOCK_DEVICE);
+    const double start_ms = berth__now_ms(), ms = observe(session, 200, 2, 1);
+    assert_true(ms > 0 && ms < berth__now_ms() - start_ms);
+  } else {
+    print_message("# skip: the device's own clock: this one has none\n");
+  }
+  engine->times = NULL; /* where there is none, steps are waited for one by one */
+  assert_int_equal(berth_session_clock(session), BERTH_CLOCK_HOST);
+  const double start_ms = berth__now_ms(), ms = observe(session, 10, 2, 2);
+  assert_true(ms > 0 && ms < berth__now_ms() - start_ms);
+  engine->times = times;
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+/* More steps than times are read at once, and steps of several kernels. */
+static void many_steps_have_times(void **state) {
+  static char text[24000];
+  const uint32_t n = BERTH__WEBGPU_TIMED + 44;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_session *session;
+  berth_graph *graph;
+  berth_error err;
+  size_t size = (size_t)snprintf(text, sizeof text, "graph \"g\" { input %%v0 : f32[2, 5]\n");
+  (void)state;
+  for (uint32_t i = 0; i < n; i++)
+    size += (size_t)snprintf(text + size, sizeof text - size, "%%v%u = %s(%%v%u) { axis = 1 }\n", i + 1,
+                             i % 2 == 0 ? "softmax" : "cumsum", i);
+  size += (size_t)snprintf(text + size, sizeof text - size, "output \"y\" = %%v%u }", n);
+  assert_true(size < sizeof text);
+  berth_context *ctx = test_context();
+  desc.device = "webgpu";
+  TEST_OK(berth_graph_parse(ctx, text, size, &graph, &err));
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  observe(session, 3, n, session->engine->times != NULL ? 2 : n);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+/* An implementation that lacks what times need is used without them. */
+static void times_are_optional(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__engine *engine;
+  berth_error err;
+  uint32_t features[2];
+  (void)state;
+  TEST_OK(device->open(ctx, NULL, 1, &engine, &err));
+  const berth__wgpu_calls *all = engine->gpu;
+  berth__wgpu_calls some = *all;
+  some.CommandEncoderResolveQuerySet = NULL;
+  engine->gpu = &some;
+  assert_int_equal(berth__webgpu_times_features(engine, features), 0);
+  berth__webgpu_free_times(engine);
+  TEST_OK(berth__webgpu_make_times(engine, &err));
+  assert_null(engine->times);
+  assert_int_equal(device->clock(engine), BERTH_CLOCK_HOST);
+  engine->gpu = all;
+  device->close(engine);
   test_context_done(ctx, &alloc);
 }
 
@@ -296,10 +412,17 @@ static void memory_that_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(refuses_wrong_options), cmocka_unit_test(blocks_are_memory),
-      cmocka_unit_test(blocks_that_cannot_be), cmocka_unit_test(runs_take_nothing),
-      cmocka_unit_test(windows_give_the_same), cmocka_unit_test(what_the_implementation_says_arrives),
-      cmocka_unit_test(a_wait_has_an_end),     cmocka_unit_test(memory_that_runs_out),
+      cmocka_unit_test(refuses_wrong_options),
+      cmocka_unit_test(blocks_are_memory),
+      cmocka_unit_test(blocks_that_cannot_be),
+      cmocka_unit_test(runs_take_nothing),
+      cmocka_unit_test(steps_have_times),
+      cmocka_unit_test(many_steps_have_times),
+      cmocka_unit_test(times_are_optional),
+      cmocka_unit_test(windows_give_the_same),
+      cmocka_unit_test(what_the_implementation_says_arrives),
+      cmocka_unit_test(a_wait_has_an_end),
+      cmocka_unit_test(memory_that_runs_out),
   };
   berth_device_info info = {0};
   berth_context *ctx = test_context();

@@ -13,6 +13,15 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
   p->events[p->n_events++] = (profile_event){node, cli_now_ms() - p->start_ms - ms, ms};
 }
 
+/* A device's own clock says how long steps took, and not when: they stand one behind the other. */
+static void line_up(profile *p, const profile_run *run) {
+  double at = run->start_ms;
+  for (size_t i = run->first_event; i < run->end_event; i++) {
+    p->events[i].start_ms = at;
+    at += p->events[i].ms;
+  }
+}
+
 static int observed_runs(runner *r, profile *p) {
   int code = CLI_OK;
   berth_session_observe(r->session, observe, p);
@@ -25,6 +34,7 @@ static int observed_runs(runner *r, profile *p) {
     code = runner_run(r->session);
     run->ms = cli_now_ms() - p->start_ms - run->start_ms;
     run->end_event = p->n_events;
+    if (p->clock != BERTH_CLOCK_HOST) line_up(p, run);
     p->run_ms += run->ms / p->n_runs;
   }
   berth_session_observe(r->session, NULL, NULL);
@@ -85,6 +95,7 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   const berth_graph *graph = berth_plan_graph(plan);
   memset(out, 0, sizeof(*out));
   out->n_runs = n_runs;
+  out->clock = berth_session_clock(r->session);
   out->n_nodes = berth_graph_n_nodes(graph);
   out->capacity = (size_t)berth_plan_get_info(plan).n_steps * n_runs;
   out->events = calloc(out->capacity + 1, sizeof(*out->events));

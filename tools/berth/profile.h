@@ -37,6 +37,7 @@ typedef struct profile {
   double run_ms;     /* the mean over the observed runs */
   profile_row total; /* over all nodes; its ms is the time in kernels */
   peak peak;         /* zeros where it was not measured */
+  berth_clock clock;
 } profile;
 
 /* Exit codes, with an error printed. Close either way, before the runner. with_peak measures the machine too, where the

@@ -36,11 +36,15 @@ static void print_peak(const peak *best) {
   printf(" GB/s\n");
 }
 
+static const char *const clock_names[] = {"host", "device", "none"}; /* by berth_clock */
+static const char *const clock_sentences[] = {"by the host's clock", "by the device's own clock",
+                                              "and without times: the device has no clock that can be read"};
+
 void profile_print(const profile *p) {
   char name[FORMAT_SIZE], label[2 * FORMAT_SIZE];
   uint32_t shown = p->n_nodes < shown_nodes ? p->n_nodes : shown_nodes;
   if (p->peak.gflops > 0) print_peak(&p->peak);
-  printf("\nby op, mean of %u observed runs of %.4f ms\n", p->n_runs, p->run_ms);
+  printf("\nby op, mean of %u observed runs of %.4f ms, %s\n", p->n_runs, p->run_ms, clock_sentences[p->clock]);
   print_head("op (nodes)");
   for (uint32_t i = 0; i < p->n_ops; i++) {
     snprintf(label, sizeof(label), "%s (%u)", p->ops[i].op, p->ops[i].n_nodes);
@@ -93,6 +97,7 @@ static void write_peak(json *out, const peak *best) {
 void profile_write_json(const profile *p, json *out) {
   json_open_object(out, "profile");
   json_uint(out, "observed_runs", p->n_runs);
+  json_string(out, "clock", clock_names[p->clock]);
   json_double(out, "run_ms", p->run_ms);
   json_double(out, "kernels_ms", p->total.ms);
   json_uint(out, "bytes", p->total.work.bytes);

@@ -65,6 +65,10 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
 
 static berth__limits limits(void) { return berth__gpu_limits("vulkan"); }
 
+static berth_clock step_clock(const berth__engine *engine) {
+  return engine->timestamp_bits != 0 ? BERTH_CLOCK_DEVICE : BERTH_CLOCK_NONE;
+}
+
 const berth__device berth__vulkan_device = {
     .name = "vulkan",
     .count = count,
@@ -83,5 +87,6 @@ const berth__device berth__vulkan_device = {
     .program_destroy = berth__vulkan_program_destroy,
     .program_bind = berth__vulkan_program_bind,
     .prepare = berth__vulkan_prepare,
+    .clock = step_clock,
     .run = berth__vulkan_run,
 };

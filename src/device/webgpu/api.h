@@ -119,7 +119,8 @@ enum {
   BERTH__WGPU_COPY_SRC = 0x4,
   BERTH__WGPU_COPY_DST = 0x8,
   BERTH__WGPU_UNIFORM = 0x40,
-  BERTH__WGPU_STORAGE = 0x80
+  BERTH__WGPU_STORAGE = 0x80,
+  BERTH__WGPU_QUERY_RESOLVE = 0x200
 };
 #define BERTH__WGPU_MODE_READ ((uint64_t)1)
 
@@ -200,6 +201,30 @@ typedef struct berth__wgpu_pipeline_desc {
     const void *constants;
   } compute;
 } berth__wgpu_pipeline_desc;
+
+/* Times of a pass, in nanoseconds: two entries of a query set. The feature has one number in the standard and another
+ * in what came before it, where the standard's stands for something harmless; and the other way round. */
+#define BERTH__WGPU_FEATURE_TIMES 9u
+#define BERTH__WGPU_FEATURE_TIMES_BEFORE 3u
+
+typedef struct berth__wgpu_query_set_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  uint32_t kind, count;
+} berth__wgpu_query_set_desc;
+#define BERTH__WGPU_QUERY_TIMES 2u
+
+typedef struct berth__wgpu_pass_times {
+  berth__wgpu_chain *next;
+  berth__wgpu query_set;
+  uint32_t begin, end; /* entries */
+} berth__wgpu_pass_times;
+
+typedef struct berth__wgpu_pass_desc {
+  berth__wgpu_chain *next;
+  berth__wgpu_string label;
+  const berth__wgpu_pass_times *times;
+} berth__wgpu_pass_desc;
 
 typedef struct berth__wgpu_calls {
 #define BERTH__WGPU_CALL(result, name, ...) result (*name)(__VA_ARGS__);

@@ -69,8 +69,11 @@ static void ask_for(berth__wgpu_limits *limits, const berth__wgpu_limits *there)
 
 static berth_status request_device(berth__engine *engine, berth_error *err) {
   berth__wgpu_limits limits;
+  uint32_t features[2];
   ask_for(&limits, &engine->limits);
   const berth__wgpu_device_desc desc = {
+      .n_features = berth__webgpu_times_features(engine, features),
+      .features = features,
       .limits = &limits,
       .lost = {.mode = BERTH__WGPU_SPONTANEOUS, .call = (berth__wgpu_fn)berth__webgpu_on_lost, .user1 = engine},
       .error = {.call = (berth__wgpu_fn)berth__webgpu_on_error, .user1 = engine}};
@@ -115,7 +118,8 @@ static berth_status open(berth__engine *engine, berth_error *err) {
   BERTH__TRY(find(engine, err));
   BERTH__TRY(read_properties(engine, &is_cpu, err));
   BERTH__TRY(read_options(engine, is_cpu, err));
-  return request_device(engine, err);
+  BERTH__TRY(request_device(engine, err));
+  return berth__webgpu_make_times(engine, err);
 }
 
 berth_status berth__webgpu_try(berth_context *ctx, berth__engine **out, berth_error *err) {
@@ -146,6 +150,7 @@ void berth__webgpu_close(berth__engine *engine) {
   if (engine->device != NULL) {
     berth__webgpu_free_buffer(engine, &engine->staging);
     berth__webgpu_free_buffer(engine, &engine->moving);
+    berth__webgpu_free_times(engine);
     berth__log(engine->ctx, 0, "webgpu: %s closed: %llu submissions; left behind: %llu objects", engine->name,
                (unsigned long long)engine->counts.submissions, (unsigned long long)engine->counts.objects);
     gpu->QueueRelease(engine->queue);

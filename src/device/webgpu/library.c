@@ -1,6 +1,7 @@
 /* The implementation of WebGPU: a shared library that is looked for when the device is asked for the first time. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,9 @@ static void *open_usual(void) {
 }
 
 /* A function for a pointer to data: POSIX says that they have the same form, C does not. */
-static void find(void *library, const char *name, void *out) {
+static void find(void *library, const char *name, bool is_needed, void *out) {
   void *found = dlsym(library, name);
-  if (found == NULL && why[0] == '\0')
+  if (found == NULL && is_needed && why[0] == '\0')
     snprintf(why, sizeof why, "the implementation of WebGPU lacks %s: it is older or newer than berth knows", name);
   memcpy(out, &found, sizeof found);
 }
@@ -43,7 +44,8 @@ static void load(void) {
   const char *path = getenv("BERTH_WEBGPU_LIBRARY");
   void *library = path != NULL && path[0] != '\0' ? open_named(path) : open_usual();
   if (library == NULL) return;
-#define BERTH__WGPU_CALL(result, name, ...) find(library, "wgpu" #name, &calls.name);
+#define BERTH__WGPU_CALL(result, name, ...) find(library, "wgpu" #name, true, &calls.name);
+#define BERTH__WGPU_OPTIONAL(result, name, ...) find(library, "wgpu" #name, false, &calls.name);
 #include "device/webgpu/calls.def"
 #undef BERTH__WGPU_CALL
 }

@@ -86,31 +86,69 @@ static void record_dispatch(const berth__program *program, berth__wgpu pass, siz
   gpu->ComputePassEncoderDispatchWorkgroups(pass, berth__grid_columns(n_groups), berth__grid_rows(n_groups), 1);
 }
 
+static void record_pass(const berth__program *program, berth__wgpu pass, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; i++) record_dispatch(program, pass, i);
+  berth__webgpu_end_pass(program->engine, pass);
+}
+
 /* The end is seen by a word that is copied behind it. */
 static berth_status run_dispatches(const berth__program *program, size_t begin, size_t end, berth_error *err) {
   berth__engine *engine = program->engine;
-  const berth__wgpu_calls *gpu = engine->gpu;
   const void *mapped;
-  const berth__wgpu encoder = berth__webgpu_record(engine), pass = gpu->CommandEncoderBeginComputePass(encoder, NULL);
-  for (size_t i = begin; i < end; i++) record_dispatch(program, pass, i);
-  gpu->ComputePassEncoderEnd(pass);
-  gpu->ComputePassEncoderRelease(pass);
-  gpu->CommandEncoderCopyBufferToBuffer(encoder, program->block->buffer, 0, engine->staging, 0, 4);
+  const berth__wgpu encoder = berth__webgpu_record(engine);
+  record_pass(program, berth__webgpu_begin_pass(engine, encoder, NULL), begin, end);
+  engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, program->block->buffer, 0, engine->staging, 0, 4);
   berth__webgpu_submit(engine, encoder);
   BERTH__TRY(berth__webgpu_map(engine, 4, running, &mapped, err));
   berth__webgpu_unmap(engine);
   return BERTH_OK;
 }
 
+static void tell(const berth__program *program, const berth__observer *observer, size_t dispatch, double ms) {
+  const uint32_t step = program->recipe->dispatches[dispatch].step;
+  observer->call(observer->user, step, program->plan->order[step], NULL, 0, ms);
+}
+
+/* Behind the dispatches of the step that `i` belongs to. */
+static size_t end_of_step(const berth__program *program, size_t i, size_t end) {
+  const uint32_t step = program->recipe->dispatches[i].step;
+  while (i < end && program->recipe->dispatches[i].step == step) i++;
+  return i;
+}
+
+/* The end is seen by the times, which are copied behind it. */
+static berth_status run_timed(const berth__program *program, size_t begin, size_t end, const berth__observer *observer,
+                              berth_error *err) {
+  berth__engine *engine = program->engine;
+  double ms[BERTH__WEBGPU_TIMED];
+  uint32_t n = 0;
+  const void *mapped;
+  const berth__wgpu encoder = berth__webgpu_record(engine);
+  for (size_t i = begin, next; i < end; i = next) {
+    next = end_of_step(program, i, end);
+    record_pass(program, berth__webgpu_begin_timed(engine, encoder, n++), i, next);
+  }
+  const uint64_t size = berth__webgpu_fetch_times(engine, encoder, n);
+  berth__webgpu_submit(engine, encoder);
+  BERTH__TRY(berth__webgpu_map(engine, size, running, &mapped, err));
+  berth__webgpu_read_times(mapped, n, ms);
+  berth__webgpu_unmap(engine);
+  n = 0;
+  for (size_t i = begin; i < end; i = end_of_step(program, i, end)) tell(program, observer, i, ms[n++]);
+  return BERTH_OK;
+}
+
+/* Where the device has no clock, the host's holds one submission and the wait for it. */
 static berth_status run_part(const berth__program *program, size_t begin, size_t end, const berth__observer *observer,
                              berth_error *err) {
   const berth__dispatch *d = &program->recipe->dispatches[begin];
+  const bool is_on_host = d->kernel == BERTH__ON_HOST;
   const double start = berth__now_ms();
-  BERTH__TRY(d->kernel == BERTH__ON_HOST
-                 ? berth__host_steps_run(program->host, d->step, &berth__webgpu_device, program->block, err)
-                 : run_dispatches(program, begin, end, err));
-  if (observer->call != NULL)
-    observer->call(observer->user, d->step, program->plan->order[d->step], NULL, 0, berth__now_ms() - start);
+  if (observer->call != NULL && program->engine->times != NULL && !is_on_host)
+    return run_timed(program, begin, end, observer, err);
+  BERTH__TRY(is_on_host ? berth__host_steps_run(program->host, d->step, &berth__webgpu_device, program->block, err)
+                        : run_dispatches(program, begin, end, err));
+  if (observer->call != NULL) tell(program, observer, begin, berth__now_ms() - start);
   return BERTH_OK;
 }
 
@@ -128,25 +166,32 @@ static berth_status run_watched(const berth__program *program, size_t begin, siz
   return berth__watch_after(program->watch, step, err);
 }
 
-/* What follows `begin` in the same submission: up to a step on the host; where somebody looks, the same step. */
-static size_t end_of_part(const berth__program *program, size_t begin, size_t end, bool by_steps) {
+/* How many steps may be in one submission. */
+static size_t most_steps(const berth__program *program, const berth__observer *observer) {
+  if (program->watch != NULL) return 1;
+  if (observer->call == NULL) return SIZE_MAX;
+  return program->engine->times != NULL ? BERTH__WEBGPU_TIMED : 1;
+}
+
+/* What follows `begin` in the same submission: up to a step on the host. */
+static size_t end_of_part(const berth__program *program, size_t begin, size_t end, size_t n_steps) {
   const berth__dispatch *d = program->recipe->dispatches;
-  size_t i = begin + 1;
+  size_t i = end_of_step(program, begin, end);
   if (d[begin].kernel == BERTH__ON_HOST) return i;
-  while (i < end && d[i].kernel != BERTH__ON_HOST && (!by_steps || d[i].step == d[begin].step)) i++;
+  for (size_t n = 1; n < n_steps && i < end && d[i].kernel != BERTH__ON_HOST; n++) i = end_of_step(program, i, end);
   return i;
 }
 
 static berth_status run_all(const berth__program *program, size_t begin, size_t end, const berth__observer *observer,
                             berth_error *err) {
-  const bool by_steps = program->watch != NULL || observer->call != NULL;
+  const size_t n_steps = most_steps(program, observer);
   BERTH__TRY(berth__webgpu_alive(program->engine, err));
   if (program->bound == 0)
     return berth__fail(err, BERTH_INTERNAL,
                        "the arena that this program was made for is gone, and it could not be made for another");
   if (program->watch != NULL) berth__watch_start(program->watch, program->shadow);
   for (size_t i = begin, next; i < end; i = next) {
-    next = end_of_part(program, i, end, by_steps);
+    next = end_of_part(program, i, end, n_steps);
     BERTH__TRY(program->watch != NULL ? run_watched(program, i, next, observer, err)
                                       : run_part(program, i, next, observer, err));
   }

@@ -9,15 +9,22 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* ---- Commands, and their end ---- */
 
-berth__wgpu berth__webgpu_record(berth__engine *engine) {
-  return engine->gpu->DeviceCreateCommandEncoder(engine->device, NULL);
+berth__wgpu berth__webgpu_record(berth__engine *engine) { return BERTH__WEBGPU_CREATE(engine, CommandEncoder, NULL); }
+
+berth__wgpu berth__webgpu_begin_pass(berth__engine *engine, berth__wgpu encoder, const berth__wgpu_pass_desc *desc) {
+  return berth__webgpu_counted(engine, engine->gpu->CommandEncoderBeginComputePass(encoder, desc));
+}
+
+void berth__webgpu_end_pass(berth__engine *engine, berth__wgpu pass) {
+  engine->gpu->ComputePassEncoderEnd(pass);
+  BERTH__WEBGPU_RELEASE(engine, ComputePassEncoder, pass);
 }
 
 void berth__webgpu_submit(berth__engine *engine, berth__wgpu encoder) {
-  const berth__wgpu commands = engine->gpu->CommandEncoderFinish(encoder, NULL);
-  engine->gpu->CommandEncoderRelease(encoder);
+  berth__wgpu commands = berth__webgpu_counted(engine, engine->gpu->CommandEncoderFinish(encoder, NULL));
+  BERTH__WEBGPU_RELEASE(engine, CommandEncoder, encoder);
   engine->gpu->QueueSubmit(engine->queue, 1, &commands);
-  engine->gpu->CommandBufferRelease(commands);
+  BERTH__WEBGPU_RELEASE(engine, CommandBuffer, commands);
   engine->counts.submissions++;
 }
 

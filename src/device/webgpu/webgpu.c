@@ -28,6 +28,10 @@ static berth__limits limits(void) {
   return gpu;
 }
 
+static berth_clock step_clock(const berth__engine *engine) {
+  return engine->times != NULL ? BERTH_CLOCK_DEVICE : BERTH_CLOCK_HOST;
+}
+
 const berth__device berth__webgpu_device = {
     .name = "webgpu",
     .describe = describe,
@@ -44,5 +48,6 @@ const berth__device berth__webgpu_device = {
     .program_destroy = berth__webgpu_program_destroy,
     .program_bind = berth__webgpu_program_bind,
     .prepare = berth__webgpu_prepare,
+    .clock = step_clock,
     .run = berth__webgpu_run,
 };

@@ -10,9 +10,10 @@
 #define BERTH__WEBGPU_NAME 96u
 #define BERTH__WEBGPU_STAGING ((uint64_t)1 << 22) /* bytes that are read back, or moved inside a block, at once */
 #define BERTH__WEBGPU_PIECE 4096u
+#define BERTH__WEBGPU_TIMED 256u /* steps whose times are read at once */
 
 typedef struct berth__webgpu_counts {
-  uint64_t objects;     /* that live, command buffers and what records them apart */
+  uint64_t objects;     /* that live */
   uint64_t submissions; /* so far */
 } berth__webgpu_counts;
 
@@ -36,6 +37,8 @@ struct berth__engine {
 
   berth__wgpu staging; /* the host reads it; NULL: not needed so far */
   berth__wgpu moving;  /* copies inside one block go through it; NULL: likewise */
+  berth__wgpu times;   /* a query set: two entries a step; NULL: the device has no clock that can be read */
+  berth__wgpu ticks;   /* what was in it, as a buffer */
   unsigned char piece[BERTH__WEBGPU_PIECE];
   berth__webgpu_answer answer;
 
@@ -100,6 +103,18 @@ static inline berth__wgpu berth__webgpu_counted(berth__engine *engine, berth__wg
     }                                               \
   } while (0)
 
+/* ---- times.c: the device's clock, where it has one ---- */
+
+/* The features that a device must be asked for; returns how many there are. */
+size_t berth__webgpu_times_features(const berth__engine *engine, uint32_t features[2]);
+berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err); /* where they can be had */
+void berth__webgpu_free_times(berth__engine *engine);
+/* Passes are counted from 0 in what is recorded; behind them their times go to the staging buffer, and from there, when
+ * it is mapped, to milliseconds. */
+berth__wgpu berth__webgpu_begin_timed(berth__engine *engine, berth__wgpu encoder, uint32_t pass);
+uint64_t berth__webgpu_fetch_times(berth__engine *engine, berth__wgpu encoder, uint32_t n_passes); /* their bytes */
+void berth__webgpu_read_times(const void *mapped, uint32_t n_passes, double *ms);
+
 /* ---- block.c, transfer.c ---- */
 
 berth_status berth__webgpu_make_buffer(berth__engine *engine, uint64_t usage, uint64_t size, berth__wgpu *out,
@@ -115,8 +130,10 @@ berth_status berth__webgpu_copy(berth__block *dst, uint64_t dst_offset, const be
                                 uint64_t size, berth_error *err);
 berth_status berth__webgpu_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
 
-/* Commands are recorded, and submitted, which releases what recorded them. */
+/* Commands are recorded, in passes where they are dispatches, and submitted, which releases what recorded them. */
 berth__wgpu berth__webgpu_record(berth__engine *engine);
+berth__wgpu berth__webgpu_begin_pass(berth__engine *engine, berth__wgpu encoder, const berth__wgpu_pass_desc *desc);
+void berth__webgpu_end_pass(berth__engine *engine, berth__wgpu pass);
 void berth__webgpu_submit(berth__engine *engine, berth__wgpu encoder);
 /* Waits until the staging buffer's first bytes, which the last commands have written, are here; and forgets them. */
 berth_status berth__webgpu_need_staging(berth__engine *engine, berth_error *err);
