@@ -27,7 +27,6 @@ typedef enum berth__function_shape {
 typedef struct berth__dialect_words {
   const char *open[BERTH__FN_SHAPES]; /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b */
   const char *f32, *i32, *u32;        /* @f @i @u: what a new name of this type begins with */
-  const char *to_i32, *to_u32;        /* @int( @uint( */
   const char *f32_bits, *u32_bits;    /* @asf( @asu( */
   const char *select;                 /* @select(no, yes, condition) */
 } berth__dialect_words;

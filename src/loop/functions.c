@@ -15,14 +15,14 @@
 
 /* By 0 gives 0; the least number by -1 is itself again; a remainder has the sign of the dividend. Without branches: a
  * driver that runs all lanes together divides in those that do not take part, too. */
-#define SAFE_I32                          \
-  "  @i odd = @int(b == 0 || b == -1);\n" \
+#define SAFE_I32                                   \
+  "  @i odd = @select(0, 1, b == 0 || b == -1);\n" \
   "  @i q = a / (b * (1 - odd) + odd);\n"
-#define SAFE_U32 "  @u odd = @uint(b == 0u);\n"
+#define SAFE_U32 "  @u odd = @select(0u, 1u, b == 0u);\n"
 
 const berth__function berth__functions[] = {
     {"berth_to_half", BERTH__FN_F32, TO_HALF},
-    {"berth_div_i32", BERTH__FN_I32, SAFE_I32 "  return q * (1 - odd) - a * @int(b == -1);\n"},
+    {"berth_div_i32", BERTH__FN_I32, SAFE_I32 "  return q * (1 - odd) - a * @select(0, 1, b == -1);\n"},
     {"berth_rem_i32", BERTH__FN_I32, SAFE_I32 "  return (a - q * b) * (1 - odd);\n"},
     {"berth_div_u32", BERTH__FN_U32, SAFE_U32 "  return (a / (b + odd)) * (1u - odd);\n"},
     {"berth_rem_u32", BERTH__FN_U32, SAFE_U32 "  return a % (b + odd);\n"},

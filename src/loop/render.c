@@ -270,8 +270,8 @@ static const char *word(const berth__dialect *d, const char *name, size_t size) 
   const struct {
     const char *name, *word;
   } words[] = {
-      {"f", d->words.f32},       {"i", d->words.i32},        {"u", d->words.u32},        {"int", d->words.to_i32},
-      {"uint", d->words.to_u32}, {"asf", d->words.f32_bits}, {"asu", d->words.u32_bits}, {"select", d->words.select},
+      {"f", d->words.f32},        {"i", d->words.i32},        {"u", d->words.u32},
+      {"asf", d->words.f32_bits}, {"asu", d->words.u32_bits}, {"select", d->words.select},
   };
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (strlen(words[i].name) == size && memcmp(words[i].name, name, size) == 0) return words[i].word;

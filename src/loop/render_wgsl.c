@@ -107,7 +107,7 @@ static const berth__dialect wgsl = {
     .counter = "n", /* i32 is a type */
     .minus = "$a - $m",
     .unrolled = "",
-    .together = "if (lane == 0u) { agreed = u32(#a); } if (workgroupUniformLoad(&agreed) != 0u) {",
+    .together = "if (lane == 0u) { agreed = select(0u, 1u, #a); } if (workgroupUniformLoad(&agreed) != 0u) {",
     .rule =
         {
 #include "loop/dialect.def"
@@ -126,7 +126,8 @@ static const berth__dialect wgsl = {
             [BERTH__NUM_F32] = {"#a", "i32(#a)", "u32(#a)", "!($a == 0.0f)"},
             [BERTH__NUM_I32] = {"f32(#a)", "#a", "bitcast<u32>(#a)", "$a != 0i"},
             [BERTH__NUM_U32] = {"f32(#a)", "bitcast<i32>(#a)", "#a", "$a != 0u"},
-            [BERTH__NUM_BOOL] = {"f32(#a)", "i32(#a)", "u32(#a)", "#a"},
+            /* not u32(#a): there is an implementation that takes no bool there */
+            [BERTH__NUM_BOOL] = {"select(0.0f, 1.0f, #a)", "select(0i, 1i, #a)", "select(0u, 1u, #a)", "#a"},
         },
     .bits =
         {
@@ -145,8 +146,6 @@ static const berth__dialect wgsl = {
               .f32 = "let",
               .i32 = "let",
               .u32 = "let",
-              .to_i32 = "i32",
-              .to_u32 = "u32",
               .f32_bits = "berth_f32",
               .u32_bits = "bitcast<u32>",
               .select = "select"},

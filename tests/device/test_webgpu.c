@@ -11,25 +11,39 @@
 
 static const berth__device *const device = &berth__webgpu_device;
 
+/* Sets an option; returns what it was, for put_back. */
+static char *set_option(const char *name, const char *value) {
+  const char *old = getenv(name);
+  char *copy = old != NULL ? strdup(old) : NULL;
+  setenv(name, value, 1);
+  return copy;
+}
+
+static void put_back(const char *name, char *old) {
+  if (old != NULL)
+    setenv(name, old, 1);
+  else
+    unsetenv(name);
+  free(old);
+}
+
 /* ---- Options ---- */
 
 static void refuses_wrong_options(void **state) {
   static const struct {
     const char *name, *value;
-  } wrong[] = {{"BERTH_WEBGPU_TIMEOUT", "soon"},
-               {"BERTH_WEBGPU_TIMEOUT", "-1"},
-               {"BERTH_WEBGPU_TIMEOUT", "nan"},
-               {"BERTH_WEBGPU_MAX_BINDING", "0"},
-               {"BERTH_WEBGPU_MAX_BINDING", "12 apples"}};
+  } wrong[] = {{"BERTH_WEBGPU_TIMEOUT", "soon"},          {"BERTH_WEBGPU_TIMEOUT", "-1"},
+               {"BERTH_WEBGPU_TIMEOUT", "nan"},           {"BERTH_WEBGPU_MAX_BINDING", "0"},
+               {"BERTH_WEBGPU_MAX_BINDING", "12 apples"}, {"BERTH_WEBGPU_OFFSETS", "moving"}};
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth__engine *engine;
   berth_error err;
   (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    setenv(wrong[i].name, wrong[i].value, 1);
+    char *old = set_option(wrong[i].name, wrong[i].value);
     test_expect_error(device->open(ctx, NULL, 1, &engine, &err), BERTH_INVALID, &err, wrong[i].name);
-    unsetenv(wrong[i].name);
+    put_back(wrong[i].name, old);
   }
   test_context_done(ctx, &alloc);
 }
@@ -334,7 +348,7 @@ static void windows_give_the_same(void **state) {
   berth_error err;
   float out[N_OUT];
   (void)state;
-  setenv("BERTH_WEBGPU_MAX_BINDING", "16384", 1);
+  char *binding = set_option("BERTH_WEBGPU_MAX_BINDING", "16384");
   session = start(ctx, "webgpu", &graph);
   compute(session, out);
   expect_right(ctx, out);
@@ -342,12 +356,66 @@ static void windows_give_the_same(void **state) {
   setenv("BERTH_WEBGPU_MAX_BINDING", "4096", 1); /* less than a tensor */
   desc.device = "webgpu";
   test_expect_error(berth_session_create(graph, &desc, &session, &err), BERTH_UNSUPPORTED, &err, "at once");
-  unsetenv("BERTH_WEBGPU_MAX_BINDING");
+  put_back("BERTH_WEBGPU_MAX_BINDING", binding);
   berth_graph_destroy(graph);
   test_context_done(ctx, &alloc);
 }
 
+/* Without dynamic offsets, too. */
+static void static_offsets_give_the_same(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph;
+  float out[N_OUT];
+  (void)state;
+  char *offsets = set_option("BERTH_WEBGPU_OFFSETS", "static"), *binding = set_option("BERTH_WEBGPU_MAX_BINDING", "");
+  for (int i = 0; i < 2; i++) {
+    berth_session *session = start(ctx, "webgpu", &graph);
+    compute(session, out);
+    expect_right(ctx, out);
+    berth_session_destroy(session);
+    berth_graph_destroy(graph);
+    setenv("BERTH_WEBGPU_MAX_BINDING", "16384", 1); /* and then in windows */
+  }
+  put_back("BERTH_WEBGPU_MAX_BINDING", binding);
+  put_back("BERTH_WEBGPU_OFFSETS", offsets);
+  test_context_done(ctx, &alloc);
+}
+
 /* ---- Errors ---- */
+
+static berth__wgpu no_pipeline(berth__wgpu gpu, const berth__wgpu_pipeline_desc *desc) {
+  (void)gpu, (void)desc;
+  return NULL;
+}
+
+/* There are implementations that print why a kernel cannot be compiled, and give no error. */
+static void nothing_made_is_an_error(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_graph *graph;
+  berth_plan *plan;
+  berth__engine *engine;
+  berth__program *program;
+  berth_error err;
+  (void)state;
+  desc.device = "webgpu";
+  TEST_OK(berth_graph_parse(ctx, model, sizeof model - 1, &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  TEST_OK(device->open(ctx, NULL, 1, &engine, &err));
+  const berth__wgpu_calls *all = engine->gpu;
+  berth__wgpu_calls some = *all;
+  some.DeviceCreateComputePipeline = no_pipeline;
+  engine->gpu = &some;
+  test_expect_error(device->program_create(engine, plan, false, &program, &err), BERTH_INTERNAL, &err,
+                    "compiling a kernel");
+  engine->gpu = all;
+  device->close(engine);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
 
 static void what_the_implementation_says_arrives(void **state) {
   test_alloc alloc = {0};
@@ -420,6 +488,8 @@ int main(void) {
       cmocka_unit_test(many_steps_have_times),
       cmocka_unit_test(times_are_optional),
       cmocka_unit_test(windows_give_the_same),
+      cmocka_unit_test(static_offsets_give_the_same),
+      cmocka_unit_test(nothing_made_is_an_error),
       cmocka_unit_test(what_the_implementation_says_arrives),
       cmocka_unit_test(a_wait_has_an_end),
       cmocka_unit_test(memory_that_runs_out),

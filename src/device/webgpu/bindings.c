@@ -100,14 +100,14 @@ static berth_status make_layout(berth__program *program, uint32_t n, berth_error
     entries[i].binding = i;
     entries[i].stages = BERTH__WGPU_COMPUTE;
     entries[i].buffer.kind = i < n ? BERTH__WGPU_BIND_STORAGE : BERTH__WGPU_BIND_UNIFORM;
-    entries[i].buffer.is_dynamic = i == n;
+    entries[i].buffer.is_dynamic = i == n && !engine->binds_each;
   }
   const berth__wgpu_group_layout_desc group = {.n_entries = n + 1u, .entries = entries};
   berth__webgpu_watch(engine);
   program->group_layouts[n] = BERTH__WEBGPU_CREATE(engine, BindGroupLayout, &group);
   const berth__wgpu_layout_desc layout = {.n_groups = 1, .groups = &program->group_layouts[n]};
   program->layouts[n] = BERTH__WEBGPU_CREATE(engine, PipelineLayout, &layout);
-  return berth__webgpu_check(engine, doing, err);
+  return berth__webgpu_check_made(engine, program->layouts[n], doing, err);
 }
 
 /* ---- Where buffers begin ---- */
@@ -140,7 +140,7 @@ berth_status berth__webgpu_make_bindings(berth__program *program, berth_error *e
   if (recipe->n_kernels == 0) return BERTH_OK;
   program->windows = whole_arena(program).size > engine->max_binding;
   program->stride = (BERTH__WEBGPU_BEGINS + align - 1) / align * align;
-  program->n_groups = program->windows ? recipe->n_dispatches : 1;
+  program->n_groups = program->windows || engine->binds_each ? recipe->n_dispatches : 1;
   program->groups = berth__alloc_array_zero(program->ctx, program->n_groups, sizeof *program->groups);
   unsigned char *bytes = berth__alloc_array_zero(program->ctx, recipe->n_dispatches, program->stride);
   berth_status status =
@@ -155,7 +155,7 @@ berth_status berth__webgpu_make_bindings(berth__program *program, berth_error *e
 
 /* ---- Bind groups ---- */
 
-static berth__wgpu make_group(berth__program *program, const berth__webgpu_windows *w) {
+static berth__wgpu make_group(berth__program *program, const berth__webgpu_windows *w, uint64_t begins) {
   berth__wgpu_entry entries[BERTH__KERNEL_BUFFERS + 1];
   memset(entries, 0, sizeof entries);
   for (uint32_t i = 0; i < w->count; i++) {
@@ -166,6 +166,7 @@ static berth__wgpu make_group(berth__program *program, const berth__webgpu_windo
   }
   entries[w->count].binding = w->count;
   entries[w->count].buffer = program->begins;
+  entries[w->count].offset = begins;
   entries[w->count].size = BERTH__WEBGPU_BEGINS;
   const berth__wgpu_group_desc desc = {
       .layout = program->group_layouts[w->count], .n_entries = w->count + 1u, .entries = entries};
@@ -185,10 +186,11 @@ berth_status berth__webgpu_bind_groups(berth__program *program, berth_error *err
   berth__webgpu_watch(program->engine);
   for (size_t i = 0; i < recipe->n_dispatches && status == BERTH_OK; i++) {
     berth__webgpu_windows windows;
-    berth__wgpu *group = &program->groups[program->windows ? i : 0];
+    berth__wgpu *group = &program->groups[program->n_groups > 1 ? i : 0];
     if (recipe->dispatches[i].kernel == BERTH__ON_HOST || *group != NULL) continue;
     status = berth__webgpu_windows_of(program, &recipe->dispatches[i], &windows, err);
-    if (status == BERTH_OK) *group = make_group(program, &windows);
+    if (status == BERTH_OK)
+      *group = make_group(program, &windows, program->engine->binds_each ? i * program->stride : 0);
   }
   const berth_status said = berth__webgpu_check(program->engine, "binding an arena", status == BERTH_OK ? err : NULL);
   return status == BERTH_OK ? said : status;

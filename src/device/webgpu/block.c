@@ -8,7 +8,7 @@ berth_status berth__webgpu_make_buffer(berth__engine *engine, uint64_t usage, ui
   BERTH__TRY(berth__webgpu_alive(engine, err));
   berth__webgpu_watch(engine);
   *out = BERTH__WEBGPU_CREATE(engine, Buffer, &desc);
-  const berth_status status = berth__webgpu_check(engine, "making a buffer", err);
+  const berth_status status = berth__webgpu_check_made(engine, *out, "making a buffer", err);
   if (status != BERTH_OK) berth__webgpu_free_buffer(engine, out);
   return status;
 }

@@ -19,6 +19,16 @@ static berth_status read_number(const char *name, const char *takes, double *out
   return BERTH_OK;
 }
 
+static berth_status read_offsets(berth__engine *engine, berth_error *err) {
+  const char *value = getenv("BERTH_WEBGPU_OFFSETS");
+  if (value == NULL || value[0] == '\0' || strcmp(value, "dynamic") == 0) return BERTH_OK;
+  if (strcmp(value, "static") != 0)
+    return berth__fail(err, BERTH_INVALID,
+                       "BERTH_WEBGPU_OFFSETS is '%s' in the environment; it takes 'dynamic' or 'static'", value);
+  engine->binds_each = true;
+  return BERTH_OK;
+}
+
 static berth_status read_options(berth__engine *engine, bool is_cpu, berth_error *err) {
   /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
   double seconds = is_cpu ? 600 : 60, binding = (double)engine->max_binding;
@@ -26,7 +36,7 @@ static berth_status read_options(berth__engine *engine, bool is_cpu, berth_error
   BERTH__TRY(read_number("BERTH_WEBGPU_MAX_BINDING", "bytes", &binding, err));
   engine->timeout = seconds * 1e3;
   if (binding < (double)engine->max_binding) engine->max_binding = (uint64_t)binding;
-  return BERTH_OK;
+  return read_offsets(engine, err);
 }
 
 /* ---- Finding one ---- */

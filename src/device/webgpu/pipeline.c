@@ -29,7 +29,7 @@ static berth_status compile(berth__program *program, berth__webgpu_pipeline *pip
                                           .compute = {.module = module, .entry = {"main", 4}}};
   if (module != NULL) pipeline->handle = BERTH__WEBGPU_CREATE(engine, ComputePipeline, &info);
   BERTH__WEBGPU_RELEASE(engine, ShaderModule, module);
-  return berth__webgpu_check(engine, "compiling a kernel", err);
+  return berth__webgpu_check_made(engine, pipeline->handle, "compiling a kernel", err);
 }
 
 static berth_status make_pipeline(berth__program *program, berth__webgpu_pipeline *pipeline, berth_error *err) {

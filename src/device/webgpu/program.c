@@ -80,9 +80,10 @@ berth_status berth__webgpu_program_bind(berth__program *program, berth__block *b
 static void record_dispatch(const berth__program *program, berth__wgpu pass, size_t i) {
   const berth__wgpu_calls *gpu = program->engine->gpu;
   const uint64_t n_groups = program->recipe->kernels[program->recipe->dispatches[i].kernel]->n_groups;
+  const berth__wgpu group = program->groups[program->n_groups > 1 ? i : 0];
   const uint32_t begins = (uint32_t)i * program->stride;
   gpu->ComputePassEncoderSetPipeline(pass, program->pipelines[program->pipeline_of[i]].handle);
-  gpu->ComputePassEncoderSetBindGroup(pass, 0, program->groups[program->windows ? i : 0], 1, &begins);
+  gpu->ComputePassEncoderSetBindGroup(pass, 0, group, program->engine->binds_each ? 0 : 1, &begins);
   gpu->ComputePassEncoderDispatchWorkgroups(pass, berth__grid_columns(n_groups), berth__grid_rows(n_groups), 1);
 }
 

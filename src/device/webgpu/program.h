@@ -34,7 +34,7 @@ struct berth__program {
   bool windows;
   berth__wgpu group_layouts[BERTH__KERNEL_BUFFERS + 1];
   berth__wgpu layouts[BERTH__KERNEL_BUFFERS + 1];
-  berth__wgpu *groups; /* one; with windows one a dispatch */
+  berth__wgpu *groups; /* one; with windows, or without dynamic offsets, one a dispatch */
   size_t n_groups;
   berth__wgpu begins; /* where the buffers of each dispatch begin in their bindings, `stride` bytes a dispatch */
   uint32_t stride;

@@ -119,6 +119,12 @@ berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth
   return status;
 }
 
+berth_status berth__webgpu_check_made(berth__engine *engine, berth__wgpu object, const char *doing, berth_error *err) {
+  BERTH__TRY(berth__webgpu_check(engine, doing, err));
+  return object != NULL ? BERTH_OK
+                        : fail_said(engine, BERTH__WGPU_INTERNAL, doing, "nothing was made, and nothing said", err);
+}
+
 berth_status berth__webgpu_hear(berth__engine *engine, const char *doing, berth_error *err) {
   BERTH__TRY(berth__webgpu_alive(engine, err));
   if (!engine->has_failed) return BERTH_OK;

@@ -21,8 +21,8 @@ berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err) {
   if (berth__webgpu_times_features(engine, features) == 0) return BERTH_OK;
   berth__webgpu_watch(engine);
   engine->times = BERTH__WEBGPU_CREATE(engine, QuerySet, &desc);
-  const berth_status status = berth__webgpu_check(engine, "making a query set", err);
-  if (status == BERTH_OK && engine->times != NULL)
+  const berth_status status = berth__webgpu_check_made(engine, engine->times, "making a query set", err);
+  if (status == BERTH_OK)
     return berth__webgpu_make_buffer(engine, BERTH__WGPU_QUERY_RESOLVE | BERTH__WGPU_COPY_SRC,
                                      desc.count * sizeof(uint64_t), &engine->ticks, err);
   BERTH__WEBGPU_RELEASE(engine, QuerySet, engine->times);

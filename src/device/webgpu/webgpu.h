@@ -33,6 +33,7 @@ struct berth__engine {
   berth__wgpu_limits limits; /* as the device has them */
   uint64_t max_binding;      /* bytes */
   double timeout;            /* for one wait, in ms */
+  bool binds_each;           /* a bind group for each dispatch: dynamic offsets are not to be used */
   berth__loop_limits loops;
 
   berth__wgpu staging; /* the host reads it; NULL: not needed so far */
@@ -76,6 +77,8 @@ berth_status berth__webgpu_wait(berth__engine *engine, const char *doing, berth_
 /* Around calls that make things: what they say comes back from the second one. */
 void berth__webgpu_watch(berth__engine *engine);
 berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth_error *err);
+/* The same, where something was made: an implementation that makes nothing and says nothing has failed too. */
+berth_status berth__webgpu_check_made(berth__engine *engine, berth__wgpu object, const char *doing, berth_error *err);
 /* What was said outside of that since the last time. */
 berth_status berth__webgpu_hear(berth__engine *engine, const char *doing, berth_error *err);
 void berth__webgpu_copy_text(char *out, size_t size, berth__wgpu_string text);
