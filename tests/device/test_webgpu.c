@@ -1,4 +1,5 @@
 /* The device "webgpu": what it is told by the environment, bytes in and out of its blocks, programs, and errors. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -161,6 +162,46 @@ static void blocks_that_cannot_be(void **state) {
   assert_non_null(strstr(err.message, "making a buffer"));
   assert_null(block);
   device->close(engine);
+  test_context_done(ctx, &alloc);
+}
+
+/* A weight of 21 halves takes 42 bytes, whatever lies behind it; its last one shares a word with nobody's bytes, and
+ * the words around it stay as they are. */
+static void lengths_are_true(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %x : f32[2, 7] param %w : f32[7, 3] %y = matmul(%x, %w) output \"y\" = %y }";
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_arena *arena;
+  berth_slot slot;
+  berth_error err;
+  unsigned char bytes[43];
+  (void)state;
+  desc.device = "webgpu";
+  desc.flags |= BERTH_PLAN_F16_WEIGHTS;
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  const berth_value w = berth_graph_find(berth_plan_graph(plan), "w");
+  TEST_OK(berth_plan_slot(plan, w, &slot, &err));
+  assert_int_equal(slot.size, 42);
+  TEST_OK(berth_arena_create(plan, NULL, &arena, &err));
+  assert_int_equal(berth_arena_capacity(arena, w), 42);
+  memset(bytes, 0xff, sizeof bytes);
+  TEST_OK(berth_arena_write(arena, w, 0, bytes, 42, &err));
+  TEST_OK(berth_arena_write(arena, w, 39, "abc", 3, &err)); /* over the end of a word */
+  test_expect_error(berth_arena_write(arena, w, 39, bytes, 4, &err), BERTH_INVALID, &err, "not inside");
+  test_expect_error(berth_arena_read(arena, w, 0, bytes, 43, &err), BERTH_INVALID, &err, "not inside");
+  TEST_OK(berth_arena_read(arena, w, 37, bytes, 5, &err));
+  assert_memory_equal(bytes,
+                      "\xff\xff"
+                      "abc",
+                      5);
+  berth_arena_destroy(arena);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
   test_context_done(ctx, &alloc);
 }
 
@@ -441,6 +482,67 @@ static void what_the_implementation_says_arrives(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* More than there is: the first blocks that do not fit are refused, and small ones are still to be had. */
+static void no_memory_left(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__engine *engine;
+  berth__block *blocks[8] = {NULL};
+  berth_error err;
+  berth_status status = BERTH_OK;
+  size_t n = 0;
+  (void)state;
+  TEST_OK(device->open(ctx, NULL, 1, &engine, &err));
+  for (; n < 8 && status == BERTH_OK; n++)
+    status = device->block_create(engine, engine->limits.buffer, 64, NULL, &blocks[n], &err);
+  if (status != BERTH_OK)
+    test_expect_error(status, BERTH_DEVICE_NOMEM, &err, "no memory left for making a buffer");
+  else
+    print_message("# skip: memory that runs out: this device has more than eight of its largest buffers\n");
+  while (n-- > 0) device->block_destroy(blocks[n]);
+  TEST_OK(device->block_create(engine, 64, 64, NULL, &blocks[0], &err));
+  device->block_destroy(blocks[0]);
+  device->close(engine);
+  test_context_done(ctx, &alloc);
+}
+
+/* A device that is really lost, where the implementation can be told to lose it (Dawn). */
+static void a_lost_device_stays_lost(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  const char *path = getenv("BERTH_WEBGPU_LIBRARY");
+  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL, *found = NULL;
+  void (*lose)(berth__wgpu gpu, uint32_t reason, berth__wgpu_string message);
+  berth_graph *graph;
+  berth_error err;
+  float out[N_OUT];
+  (void)state;
+  if (library != NULL) found = dlsym(library, "wgpuDeviceForceLoss");
+  if (found == NULL) {
+    test_context_done(ctx, &alloc);
+    print_message("# skip: the implementation cannot be told to lose a device\n");
+    skip();
+  }
+  memcpy(&lose, &found, sizeof found);
+  berth_session *session = start(ctx, "webgpu", &graph);
+  compute(session, out);
+  lose(session->engine->device, 1, (berth__wgpu_string){"pulled out", SIZE_MAX});
+  for (int i = 0; i < 2; i++)
+    test_expect_error(berth_session_run(session, &err), BERTH_DEVICE_LOST, &err, "pulled out");
+  test_expect_error(berth_session_read(session, "y", out, sizeof out, &err), BERTH_DEVICE_LOST, &err, "pulled out");
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  session = start(ctx, "webgpu", &graph); /* and a new one works */
+  compute(session, out);
+  expect_right(ctx, out);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  dlclose(library);
+  test_context_done(ctx, &alloc);
+}
+
+static void hear_nothing(berth__wgpu instance) { (void)instance; }
+
 static void a_wait_has_an_end(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -452,9 +554,14 @@ static void a_wait_has_an_end(void **state) {
   TEST_OK(device->open(ctx, NULL, 1, &engine, &err));
   TEST_OK(device->block_create(engine, 64, 64, NULL, &block, &err));
   TEST_OK(device->read(block, 0, bytes, 4, &err));
-  engine->timeout = -1;
+  const berth__wgpu_calls *all = engine->gpu;
+  berth__wgpu_calls some = *all;
+  some.InstanceProcessEvents = hear_nothing; /* no answer comes */
+  engine->gpu = &some;
+  engine->timeout = 1;
   test_expect_error(device->read(block, 0, bytes, 4, &err), BERTH_DEVICE_LOST, &err, "BERTH_WEBGPU_TIMEOUT");
   test_expect_error(device->fill(block, 0, 4, 1, &err), BERTH_DEVICE_LOST, &err, "BERTH_WEBGPU_TIMEOUT");
+  engine->gpu = all;
   device->block_destroy(block); /* with the answer still under way */
   device->close(engine);
   test_context_done(ctx, &alloc);
@@ -480,19 +587,14 @@ static void memory_that_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(refuses_wrong_options),
-      cmocka_unit_test(blocks_are_memory),
-      cmocka_unit_test(blocks_that_cannot_be),
-      cmocka_unit_test(runs_take_nothing),
-      cmocka_unit_test(steps_have_times),
-      cmocka_unit_test(many_steps_have_times),
-      cmocka_unit_test(times_are_optional),
-      cmocka_unit_test(windows_give_the_same),
-      cmocka_unit_test(static_offsets_give_the_same),
-      cmocka_unit_test(nothing_made_is_an_error),
-      cmocka_unit_test(what_the_implementation_says_arrives),
-      cmocka_unit_test(a_wait_has_an_end),
-      cmocka_unit_test(memory_that_runs_out),
+      cmocka_unit_test(refuses_wrong_options),    cmocka_unit_test(blocks_are_memory),
+      cmocka_unit_test(blocks_that_cannot_be),    cmocka_unit_test(lengths_are_true),
+      cmocka_unit_test(runs_take_nothing),        cmocka_unit_test(steps_have_times),
+      cmocka_unit_test(many_steps_have_times),    cmocka_unit_test(times_are_optional),
+      cmocka_unit_test(windows_give_the_same),    cmocka_unit_test(static_offsets_give_the_same),
+      cmocka_unit_test(nothing_made_is_an_error), cmocka_unit_test(what_the_implementation_says_arrives),
+      cmocka_unit_test(no_memory_left),           cmocka_unit_test(a_lost_device_stays_lost),
+      cmocka_unit_test(a_wait_has_an_end),        cmocka_unit_test(memory_that_runs_out),
   };
   berth_device_info info = {0};
   berth_context *ctx = test_context();
