@@ -7,6 +7,7 @@
 struct berth__host_steps {
   berth_context *ctx;
   const berth_plan *plan;
+  const void *const *outside;
   uint32_t *spans;         /* the bytes of one value as the device holds them */
   uint32_t *gathered;      /* the same without gaps */
   berth_tensor *tensors;   /* of one call */
@@ -103,6 +104,10 @@ void berth__host_steps_destroy(berth__host_steps *steps) {
   berth__free(steps->ctx, steps);
 }
 
+void berth__host_steps_bind(berth__host_steps *steps, const void *const *outside) {
+  if (steps != NULL) steps->outside = outside;
+}
+
 /* ---- Running ---- */
 
 typedef struct place {
@@ -123,10 +128,27 @@ static void move_elements(berth__host_steps *steps, berth_value value, bool gath
   berth__copy_range(&copy, 0, berth__count(&there));
 }
 
+/* What only the prelude reads: it lies where it came from, in its own type. */
+static berth_status fetch_outside(const berth__host_steps *steps, berth_value value, void *to, berth_error *err) {
+  const berth__place *at = &steps->plan->places[value];
+  const berth_tensor there = berth__plan_tensor(steps->plan->graph, value, at->stride);
+  const unsigned char *root = steps->outside != NULL ? steps->outside[at->root] : NULL;
+  berth__copy copy = {.rank = there.rank, .element = berth_type_size(there.type), .to = to};
+  if (root == NULL)
+    return berth__fail(err, BERTH_INVALID, "'%s' is read, and is nowhere", steps->plan->graph->values[at->root].name);
+  copy.from = root + at->root_offset / berth__plan_element(steps->plan->flags, there.type) * copy.element;
+  memcpy(copy.dim, there.dim, sizeof copy.dim);
+  memcpy(copy.from_stride, there.stride, sizeof there.stride);
+  berth__contiguous_strides(there.rank, there.dim, copy.to_stride);
+  berth__copy_range(&copy, 0, berth__count(&there));
+  return BERTH_OK;
+}
+
 static berth_status fetch(berth__host_steps *steps, const place *p, berth_value value, void *to, berth_error *err) {
   const berth__value *v = &steps->plan->graph->values[value];
   berth__span span = {0, 0};
   int64_t count = 0;
+  if (steps->plan->places[value].buffer == BERTH__NO_BUFFER) return fetch_outside(steps, value, to, err);
   BERTH__TRY(berth__recipe_span(steps->plan, value, &span, err));
   berth__shape_count(&v->shape, &count);
   BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err));

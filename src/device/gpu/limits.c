@@ -13,6 +13,7 @@ berth__limits berth__gpu_limits(const char *device) {
   return (berth__limits){.device = device,
                          .min_align = 64,
                          .flags = BERTH_PLAN_F32_UNIFORM,
+                         .has_prelude = true,
                          .scratch = scratch,
                          .lower = berth__gpu_lower};
 }

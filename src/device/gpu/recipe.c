@@ -166,6 +166,13 @@ static void find_places(const berth_plan *plan, const berth__node *node, uint64_
   }
 }
 
+/* Weights that only the prelude reads stay where they came from: what reads them runs there. */
+static bool reads_outside(const berth_plan *plan, const berth__node *node) {
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE && plan->places[node->in[i]].buffer == BERTH__NO_BUFFER) return true;
+  return false;
+}
+
 /* Room for one call. */
 typedef struct call_room {
   berth_tensor *tensors;
@@ -182,6 +189,7 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
   if (!berth__plan_needs_kernel(plan, node)) return BERTH_OK;
   berth__plan_call(plan, node, room->tensors, &call);
   if (is_empty(&call)) return BERTH_OK;
+  if (step < plan->n_prelude && reads_outside(plan, node)) return add_dispatch(recipe, step, BERTH__ON_HOST, NULL, err);
   find_storage(plan, node, room->storage);
   find_places(plan, node, room->at);
   berth__lowering lowering = {.ctx = recipe->ctx,

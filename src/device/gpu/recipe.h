@@ -34,7 +34,7 @@ typedef struct berth__recipe {
 } berth__recipe;
 
 /* Fails with UNSUPPORTED, the node and the reason where a node cannot run there; with BERTH_PLAN_FALLBACK_CPU such a
- * node becomes a dispatch on the host. */
+ * node becomes a dispatch on the host; so does a step of the prelude that reads what is outside the arena. */
 berth_status berth__recipe_create(const berth_plan *plan, const berth__loop_limits *limits, berth__recipe **out,
                                   berth_error *err);
 void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */

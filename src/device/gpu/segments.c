@@ -37,7 +37,7 @@ static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
     return BERTH_OK;
   }
   BERTH__TRY(status);
-  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+  for (size_t i = recipe->n_prelude; i < recipe->n_dispatches; i++) { /* the prelude is no part of a run */
     const berth__dispatch *d = &recipe->dispatches[i];
     const berth__node *node = &plan->graph->nodes[plan->order[d->step]];
     const bool on_host = d->kernel == BERTH__ON_HOST;

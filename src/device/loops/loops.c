@@ -75,7 +75,8 @@ static berth_status program_create(berth__engine *engine, const berth_plan *plan
 
 static berth_status program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                  berth_error *err) {
-  (void)outside, (void)err;
+  (void)err;
+  berth__host_steps_bind(program->host, outside);
   program->block = block;
   program->base = berth__cpu_host(block);
   return BERTH_OK;

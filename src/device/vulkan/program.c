@@ -146,7 +146,7 @@ static berth_status make_shadow(berth__program *program, berth_error *err) {
 
 berth_status berth__vulkan_program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                         berth_error *err) {
-  (void)outside; /* there is nothing outside: the recipe has seen to that */
+  berth__host_steps_bind(program->host, outside); /* nothing else reads it: the recipe has seen to that */
   if (program->bound == block->number) return BERTH_OK;
   BERTH__TRY(berth__vulkan_alive(program->engine, err));
   program->bound = 0;

@@ -65,7 +65,7 @@ void berth__webgpu_program_destroy(berth__program *program) {
 
 berth_status berth__webgpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                         berth_error *err) {
-  (void)outside; /* there is nothing outside: the recipe has seen to that */
+  berth__host_steps_bind(program->host, outside); /* nothing else reads it: the recipe has seen to that */
   if (program->bound == block->number) return BERTH_OK;
   BERTH__TRY(berth__webgpu_alive(program->engine, err));
   program->bound = 0;

@@ -1,0 +1,244 @@
+/* Steps of GPUs that depend on weights alone: they run once, and again when a weight changes. BERTH_TEST_DEVICE names a
+ * device; without it, it is "loops". */
+#include <stdlib.h>
+
+#include "device/gpu/recipe.h"
+#include "session/session.h"
+#include "support.h"
+
+static const char *tested(void) {
+  const char *name = getenv("BERTH_TEST_DEVICE");
+  return name != NULL && name[0] != '\0' ? name : "loops";
+}
+
+/* w and k are read by the prelude alone, k through a view of a part; u by the prelude and by runs. The constant is
+ * spread once, too. */
+static const char text[] =
+    "graph \"p\" { input %x : f32[batch, 6] param %w : f32[4, 6] param %u : f32[6, 6] param %k : i8[3, 6] "
+    "const %h : f32[1] = [0.5] "
+    "%n = neg(%w) %nt = transpose(%n) {perm = [1, 0]} %a = matmul(%x, %nt) "
+    "%s = softmax(%u) {axis = 1} %b = matmul(%x, %s) %c = matmul(%b, %u) "
+    "%v = narrow(%k) {starts = [1], ends = [3]} %f = cast(%v) {to = \"f32\"} %g = mul(%f, %h) "
+    "%gt = transpose(%g) {perm = [1, 0]} %d = matmul(%x, %gt) "
+    "output \"a\" = %a output \"c\" = %c output \"d\" = %d }";
+#define N_A(batch) ((batch)*4)
+#define N_C(batch) ((batch)*6)
+#define N_D(batch) ((batch)*2)
+#define MOST 36
+
+static berth_session *start(berth_context *ctx, const char *device, uint32_t flags, berth_graph **graph) {
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  const berth_dim dims[] = {{"batch", 3}};
+  berth_session *session;
+  berth_error err;
+  desc.device = device;
+  desc.flags = flags;
+  plan.dims = dims;
+  plan.n_dims = 1;
+  desc.plan = &plan;
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, graph, &err));
+  TEST_OK(berth_session_create(*graph, &desc, &session, &err));
+  return session;
+}
+
+static void set_weights(berth_session *session, uint64_t seed) {
+  float w[24], u[36];
+  int8_t k[18];
+  berth_error err;
+  for (int i = 0; i < 24; i++) w[i] = test_random_f32(&seed);
+  for (int i = 0; i < 36; i++) u[i] = test_random_f32(&seed);
+  for (int i = 0; i < 18; i++) k[i] = (int8_t)(test_random(&seed) % 255);
+  TEST_OK(berth_session_set_param(session, "w", w, sizeof w, &err));
+  TEST_OK(berth_session_set_param(session, "u", u, sizeof u, &err));
+  TEST_OK(berth_session_set_param(session, "k", k, sizeof k, &err));
+}
+
+static void compute(berth_session *session, size_t batch, float *out) {
+  float x[MOST];
+  uint64_t seed = 3;
+  berth_error err;
+  for (size_t i = 0; i < batch * 6; i++) x[i] = test_random_f32(&seed);
+  TEST_OK(berth_session_write(session, "x", x, batch * 6 * sizeof *x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_session_read(session, "a", out, N_A(batch) * sizeof *out, &err));
+  TEST_OK(berth_session_read(session, "c", out + N_A(batch), N_C(batch) * sizeof *out, &err));
+  TEST_OK(berth_session_read(session, "d", out + N_A(batch) + N_C(batch), N_D(batch) * sizeof *out, &err));
+}
+
+/* Both have the same weights by now. */
+static void expect_same(berth_session *session, berth_session *cpu, size_t batch) {
+  float got[6 * 12], want[6 * 12];
+  compute(session, batch, got);
+  compute(cpu, batch, want);
+  for (size_t i = 0; i < batch * 12; i++) {
+    const float difference = got[i] - want[i], tolerance = 1e-5f * (1 + (want[i] < 0 ? -want[i] : want[i]));
+    assert_true(difference <= tolerance && -difference <= tolerance);
+  }
+}
+
+static void weights_may_change(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graphs[2];
+  (void)state;
+  for (int checked = 0; checked < 2; checked++) {
+    berth_session *session = start(ctx, tested(), checked ? BERTH_SESSION_CHECKED : 0, &graphs[0]);
+    berth_session *cpu = start(ctx, "cpu", 0, &graphs[1]);
+    for (uint64_t seed = 1; seed < 4; seed++) {
+      set_weights(session, seed);
+      set_weights(cpu, seed);
+      expect_same(session, cpu, 3);
+      expect_same(session, cpu, 3);
+    }
+    berth_session_destroy(session);
+    berth_session_destroy(cpu);
+    for (int i = 0; i < 2; i++) berth_graph_destroy(graphs[i]);
+  }
+  test_context_done(ctx, &alloc);
+}
+
+/* Another shape uses what was prepared; and after a change all of them see it. */
+static void shapes_share_what_was_prepared(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graphs[2];
+  berth_error err;
+  (void)state;
+  berth_session *both[2] = {start(ctx, tested(), 0, &graphs[0]), start(ctx, "cpu", 0, &graphs[1])};
+  for (uint64_t seed = 1; seed < 3; seed++) {
+    for (int i = 0; i < 2; i++) set_weights(both[i], seed);
+    for (int64_t batch = 2; batch <= 6; batch += 2) {
+      const berth_dim dims[] = {{"batch", batch}};
+      for (int i = 0; i < 2; i++) TEST_OK(berth_session_bind(both[i], dims, 1, &err));
+      expect_same(both[0], both[1], (size_t)batch);
+    }
+  }
+  for (int i = 0; i < 2; i++) {
+    berth_session_destroy(both[i]);
+    berth_graph_destroy(graphs[i]);
+  }
+  test_context_done(ctx, &alloc);
+}
+
+typedef struct seen {
+  const berth_graph *graph;
+  uint32_t n, n_once;
+} seen;
+
+static void see(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+  seen *s = user;
+  berth_node_info info;
+  berth_error err;
+  (void)step, (void)out, (void)n_out, (void)ms;
+  TEST_OK(berth_graph_node(s->graph, node, &info, &err));
+  s->n++;
+  for (size_t i = 0; i < 4; i++) {
+    static const char *const once[] = {"neg", "softmax", "cast", "chain"};
+    if (strcmp(info.op, once[i]) == 0) s->n_once++;
+  }
+}
+
+/* A run is the four products alone, and asks for nothing. */
+static void runs_do_the_rest(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph;
+  float out[36];
+  berth_error err;
+  (void)state;
+  berth_session *session = start(ctx, tested(), 0, &graph);
+  set_weights(session, 1);
+  compute(session, 3, out);
+  const uint64_t calls = alloc.calls;
+  seen s = {.graph = berth_plan_graph(berth_session_plan(session))};
+  berth_session_observe(session, see, &s);
+  TEST_OK(berth_session_run(session, &err));
+  assert_int_equal(s.n, 4);
+  assert_int_equal(s.n_once, 0);
+  assert_int_equal(alloc.calls, calls);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+/* What only the prelude reads has no bytes on the device; what runs read too has. */
+static void weights_are_there_once(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  static const struct {
+    const char *name;
+    bool is_inside;
+  } wanted[] = {{"w", false}, {"k", false}, {"u", true}};
+  berth_graph *graph;
+  (void)state;
+  berth_session *session = start(ctx, tested(), 0, &graph);
+  const berth_plan *plan = berth_session_plan(session);
+  for (size_t i = 0; i < 3; i++) {
+    const berth_value value = berth_graph_find(berth_plan_graph(plan), wanted[i].name);
+    assert_int_equal(plan->places[value].buffer != BERTH__NO_BUFFER, wanted[i].is_inside);
+  }
+  assert_true(plan->n_prelude > 0);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+/* A plan with a prelude is as large as the uniform one that needs no device. */
+static void sizes_agree(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  const berth_dim dims[] = {{"batch", 3}};
+  uint64_t sizes[2];
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  for (int i = 0; i < 2; i++) {
+    berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+    desc.dims = dims;
+    desc.n_dims = 1;
+    desc.device = i == 0 ? "cpu" : "loops";
+    desc.flags |= i == 0 ? BERTH_PLAN_F32_UNIFORM : 0;
+    TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+    sizes[i] = berth_plan_arena_size(plan);
+    berth_plan_destroy(plan);
+  }
+  assert_int_equal(sizes[0], sizes[1]);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+static berth_status use_once(berth_context *ctx, berth_error *err, void *user) {
+  static const char small[] =
+      "graph \"p\" { input %x : f32[2, 3] param %w : f32[3, 4] %n = neg(%w) %a = matmul(%x, %n) output \"a\" = %a }";
+  const float w[12] = {1}, x[6] = {2};
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_session *session = NULL;
+  berth_graph *graph;
+  (void)user;
+  desc.device = tested();
+  BERTH__TRY(berth_graph_parse(ctx, small, sizeof small - 1, &graph, err));
+  berth_status status = berth_session_create(graph, &desc, &session, err);
+  if (status == BERTH_OK) status = berth_session_set_param(session, "w", w, sizeof w, err);
+  if (status == BERTH_OK) status = berth_session_write(session, "x", x, sizeof x, err);
+  if (status == BERTH_OK) status = berth_session_run(session, err);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  return status;
+}
+
+static void memory_that_runs_out(void **state) {
+  (void)state;
+  assert_true(test_fail_each_allocation(use_once, NULL) > 20);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(weights_may_change), cmocka_unit_test(shapes_share_what_was_prepared),
+      cmocka_unit_test(runs_do_the_rest),   cmocka_unit_test(weights_are_there_once),
+      cmocka_unit_test(sizes_agree),        cmocka_unit_test(memory_that_runs_out),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
