@@ -127,9 +127,10 @@ berth_status berth__session_compile(berth_session *session, const berth_dim *dim
     berth__session_free_binding(session, &binding);
     return status;
   }
+  if (session->n_bindings != 0) status = berth__session_bring_out(session, &binding, err);
   *index = session->n_bindings;
   session->bindings[session->n_bindings++] = binding;
-  return berth__session_rebind(session, err);
+  return status == BERTH_OK ? berth__session_rebind(session, err) : status;
 }
 
 static bool is_bound_so(const berth_session *session, const berth__binding *binding, const berth_dim *dims,

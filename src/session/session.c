@@ -115,8 +115,7 @@ static berth_status copy_outside(berth_session *to, const berth_session *from, b
     to->outside[v] = from->outside[v];
     if (from->owned[v] == NULL || from->outside[v] != from->owned[v]) continue;
     berth__value_size(&from->graph->values[v], &size);
-    to->owned[v] = berth__alloc(to->ctx, (size_t)size);
-    if (to->owned[v] == NULL) return berth__fail_nomem(err, "a param");
+    BERTH__TRY(berth__session_own(to, (berth_value)v, (size_t)size, err));
     memcpy(to->owned[v], from->owned[v], (size_t)size);
     to->outside[v] = to->owned[v];
   }

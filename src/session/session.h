@@ -52,6 +52,10 @@ berth_status berth__session_place_constants(berth_session *session, berth_error 
 /* weights.c: sets one param, whose size is right. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err);
+/* weights.c: room for a copy of a param, in session->owned. */
+berth_status berth__session_own(berth_session *session, berth_value value, size_t size, berth_error *err);
+/* weights.c: gets hold of params that a new binding reads outside the arena, and others have inside. */
+berth_status berth__session_bring_out(berth_session *session, const berth__binding *binding, berth_error *err);
 /* weights.c: the weights that the graph already has. */
 berth_status berth__session_place_weights(berth_session *session, berth_error *err);
 bool berth__session_has_weights(const berth_session *session); /* every param is set */

@@ -5,25 +5,83 @@ bool berth__session_in_arena(const berth_session *session, berth_value value) {
   return berth__session_current(session)->plan->places[value].buffer != BERTH__NO_BUFFER;
 }
 
-/* A param outside the arena: the session keeps a copy. */
+berth_status berth__session_own(berth_session *session, berth_value value, size_t size, berth_error *err) {
+  if (session->owned[value] == NULL) session->owned[value] = berth__alloc(session->ctx, size);
+  return session->owned[value] != NULL ? BERTH_OK : berth__fail_nomem(err, "a param");
+}
+
 static berth_status copy_param(berth_session *session, berth_value value, const void *data, size_t size,
                                berth_error *err) {
-  if (session->owned[value] == NULL) {
-    session->owned[value] = berth__alloc(session->ctx, size);
-    if (session->owned[value] == NULL) return berth__fail_nomem(err, "a param");
-  }
+  BERTH__TRY(berth__session_own(session, value, size, err));
   if (size != 0) memcpy(session->owned[value], data, size);
   session->outside[value] = session->owned[value];
   return berth__session_rebind(session, err);
 }
 
+/* A param that a binding holds in bytes of its own, and other bindings may not have in the arena at all. */
+static bool is_own(const berth_plan *plan, berth_value param) {
+  const uint32_t buffer = plan->places[param].buffer;
+  return buffer != BERTH__NO_BUFFER && plan->buffers[buffer].offset >= plan->params_size;
+}
+
+static bool is_outside(const berth__binding *binding, berth_value value) {
+  return binding->plan->places[value].buffer == BERTH__NO_BUFFER;
+}
+
+/* Whether some binding reads it outside the arena. */
+static bool is_outside_somewhere(const berth_session *session, berth_value value) {
+  for (size_t i = 0; i < session->n_bindings; i++)
+    if (is_outside(&session->bindings[i], value)) return true;
+  return false;
+}
+
+/* A binding that has the param in the arena, among the weights that bindings share, or where only it looks; NULL: none
+ * that is there now. */
+static const berth__binding *holder_of(const berth_session *session, berth_value value) {
+  const berth__binding *current = berth__session_current(session);
+  if (!is_outside(current, value)) return current;
+  for (size_t i = 0; i < session->n_bindings; i++) {
+    const berth__binding *binding = &session->bindings[i];
+    if (!is_outside(binding, value) && !is_own(binding->plan, value)) return binding;
+  }
+  return NULL;
+}
+
+/* Into every place where a binding looks for it. Own places of other bindings are filled when those become current. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err) {
-  if (berth__session_in_arena(session, value))
-    BERTH__TRY(berth__arena_put(session->arena, value, 0, data, size, err));
-  else
-    BERTH__TRY(copy_param(session, value, data, size, err));
+  const berth__binding *holder = holder_of(session, value);
+  if (holder != NULL) {
+    berth__arena_address(session->arena, holder->slots);
+    const berth_status status = berth__arena_put(session->arena, value, 0, data, size, err);
+    berth__arena_address(session->arena, berth__session_current(session)->slots);
+    BERTH__TRY(status);
+  }
+  if (is_outside_somewhere(session, value)) BERTH__TRY(copy_param(session, value, data, size, err));
   session->is_set[value] = true;
+  return BERTH_OK;
+}
+
+/* The host reads what the prelude alone needs in its own type, which is not how a uniform arena has it for others. */
+static berth_status bring_out(berth_session *session, berth_value value, berth_error *err) {
+  const berth__binding *holder = holder_of(session, value);
+  uint64_t size = 0;
+  if (holder == NULL || !berth__value_size(&session->graph->values[value], &size)) return BERTH_OK;
+  BERTH__TRY(berth__session_own(session, value, (size_t)size, err));
+  berth__arena_address(session->arena, holder->slots);
+  const berth_status status = berth__arena_get(session->arena, value, session->owned[value], size, err);
+  berth__arena_address(session->arena, berth__session_current(session)->slots);
+  if (status == BERTH_OK) session->outside[value] = session->owned[value];
+  return status;
+}
+
+berth_status berth__session_bring_out(berth_session *session, const berth__binding *binding, berth_error *err) {
+  if (!(binding->plan->flags & BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
+  for (size_t i = 0; i < session->graph->n_params; i++) {
+    const berth_value param = session->graph->params[i];
+    if (is_outside(binding, param) && session->outside[param] == NULL && session->is_set[param])
+      BERTH__TRY(bring_out(session, param, err));
+  }
   return BERTH_OK;
 }
 
@@ -75,12 +133,6 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     }
   }
   return berth__session_rebind(session, err);
-}
-
-/* A param that the current binding holds in bytes of its own, and other bindings may not have in the arena at all. */
-static bool is_own(const berth_plan *plan, berth_value param) {
-  const uint32_t buffer = plan->places[param].buffer;
-  return buffer != BERTH__NO_BUFFER && plan->buffers[buffer].offset >= plan->params_size;
 }
 
 static berth_status place_own(berth_session *session, berth_error *err) {

@@ -121,6 +121,59 @@ static void shapes_share_what_was_prepared(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* One shape spreads w in its prelude, and has it outside the arena; the other at every run, and has it inside. Each
+ * sees weights that were set under the other one. */
+static void set_under_any_shape(berth_context *ctx, const char *name, int64_t first, int64_t second) {
+  static const char spread[] =
+      "graph \"s\" { input %x : f32[batch, 300] param %w : i16[1, 300] const %one : i64[1] = [1] "
+      "%n = shape(%x) {end = 1} %r = concat(%n, %one) {axis = 0} %e = tile(%w, %r) %f = cast(%e) {to = \"f32\"} "
+      "%y = sub(%f, %x) output \"y\" = %y }";
+  static float x[60 * 300], y[60 * 300];
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_dim dims[] = {{"batch", first}};
+  berth_session *session, *clone;
+  berth_graph *graph;
+  berth_error err;
+  int16_t w[300];
+  plan.dims = dims;
+  plan.n_dims = 1;
+  desc.plan = &plan;
+  desc.device = name;
+  TEST_OK(berth_graph_parse(ctx, spread, sizeof spread - 1, &graph, &err));
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  for (int16_t round = 0; round < 8; round++) {
+    dims[0].extent = round % 2 == 0 ? first : second;
+    TEST_OK(berth_session_bind(session, dims, 1, &err));
+    if (round % 3 == 0) { /* under one, then under the other */
+      for (int16_t i = 0; i < 300; i++) w[i] = (int16_t)(i - 100 * round);
+      TEST_OK(berth_session_set_param(session, "w", w, sizeof w, &err));
+    }
+    TEST_OK(berth_session_write(session, "x", x, (size_t)dims[0].extent * 300 * sizeof *x, &err));
+    TEST_OK(berth_session_clone(session, &clone, &err));
+    for (int i = 0; i < 2; i++) {
+      berth_session *one = i == 0 ? session : clone;
+      TEST_OK(berth_session_run(one, &err));
+      TEST_OK(berth_session_read(one, "y", y, (size_t)dims[0].extent * 300 * sizeof *y, &err));
+      for (int64_t k = 0; k < dims[0].extent * 300; k++) assert_true(y[k] == (float)w[k % 300]);
+    }
+    berth_session_destroy(clone);
+  }
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+}
+
+static void weights_are_set_for_every_shape(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    set_under_any_shape(ctx, i == 0 ? "cpu" : tested(), 2, 60);
+    set_under_any_shape(ctx, i == 0 ? "cpu" : tested(), 60, 2);
+  }
+  test_context_done(ctx, &alloc);
+}
+
 typedef struct seen {
   const berth_graph *graph;
   uint32_t n, n_once;
@@ -236,9 +289,13 @@ static void memory_that_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(weights_may_change), cmocka_unit_test(shapes_share_what_was_prepared),
-      cmocka_unit_test(runs_do_the_rest),   cmocka_unit_test(weights_are_there_once),
-      cmocka_unit_test(sizes_agree),        cmocka_unit_test(memory_that_runs_out),
+      cmocka_unit_test(weights_may_change),
+      cmocka_unit_test(shapes_share_what_was_prepared),
+      cmocka_unit_test(weights_are_set_for_every_shape),
+      cmocka_unit_test(runs_do_the_rest),
+      cmocka_unit_test(weights_are_there_once),
+      cmocka_unit_test(sizes_agree),
+      cmocka_unit_test(memory_that_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
