@@ -31,4 +31,4 @@ if [ -z "${BERTH_WEBGPU_SECOND-}" ] && command -v npm >/dev/null; then
 fi
 if [ -z "${VK_ICD_FILENAMES-}" ] && [ -f $swiftshader ]; then export VK_ICD_FILENAMES=$swiftshader; fi
 export BERTH_TEST_DEVICE=webgpu BERTH_TEST_TIMEOUT=${BERTH_TEST_TIMEOUT:-1800}
-exec scripts/check.sh webgpu loop/test_render_wgsl device/test_arena device/test_fallback device/test_half_weights ops/test_devices_gpu gpu/test_profile
+exec scripts/check.sh webgpu loop/test_render_wgsl device/test_arena device/test_fallback device/test_half_weights device/test_gpu_prelude ops/test_devices_gpu gpu/test_profile
