@@ -174,6 +174,38 @@ static void weights_are_set_for_every_shape(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* More than goes to a device at once: sums of whole numbers, which are exact. */
+static void large_weights_go_in_pieces(void **state) {
+  static const char large[] =
+      "graph \"l\" { input %x : f32[1, 1100] param %w : i8[1100, 1000] %f = cast(%w) {to = \"f32\"} "
+      "%y = matmul(%x, %f) output \"y\" = %y }";
+  static int8_t w[1100 * 1000];
+  static float x[1100], y[1000];
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_session *session;
+  berth_graph *graph;
+  berth_error err;
+  (void)state;
+  berth_context *ctx = test_context();
+  for (int i = 0; i < 1100 * 1000; i++) w[i] = (int8_t)(i % 251 - 125);
+  for (int i = 0; i < 1100; i++) x[i] = (float)(i % 3 - 1);
+  desc.device = tested();
+  TEST_OK(berth_graph_parse(ctx, large, sizeof large - 1, &graph, &err));
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  TEST_OK(berth_session_set_param(session, "w", w, sizeof w, &err));
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_session_read(session, "y", y, sizeof y, &err));
+  for (int c = 0; c < 1000; c++) {
+    int32_t sum = 0;
+    for (int i = 0; i < 1100; i++) sum += (i % 3 - 1) * w[i * 1000 + c];
+    assert_true(y[c] == (float)sum);
+  }
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 typedef struct seen {
   const berth_graph *graph;
   uint32_t n, n_once;
@@ -292,6 +324,7 @@ int main(void) {
       cmocka_unit_test(weights_may_change),
       cmocka_unit_test(shapes_share_what_was_prepared),
       cmocka_unit_test(weights_are_set_for_every_shape),
+      cmocka_unit_test(large_weights_go_in_pieces),
       cmocka_unit_test(runs_do_the_rest),
       cmocka_unit_test(weights_are_there_once),
       cmocka_unit_test(sizes_agree),

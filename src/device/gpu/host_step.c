@@ -4,14 +4,16 @@
 #include "device/uniform.h"
 #include "ops/copy.h"
 
+#define PIECE ((uint64_t)1 << 20) /* elements that go to or from the device at once, where they lie in a row */
+
 struct berth__host_steps {
   berth_context *ctx;
   const berth_plan *plan;
   const void *const *outside;
-  uint32_t *spans;         /* the bytes of one value as the device holds them */
-  uint32_t *gathered;      /* the same without gaps */
+  uint32_t *spans;         /* the bytes of one value as the device holds them, or a piece of them */
+  uint32_t *gathered;      /* the same without gaps, where there are any */
   berth_tensor *tensors;   /* of one call */
-  unsigned char *elements; /* of all its operands and results, in their own types */
+  unsigned char *elements; /* of all its operands and results, in their own types, but for what is used where it is */
   void *scratch;
 };
 
@@ -29,6 +31,25 @@ static uint64_t size_of(const berth_tensor *tensor) {
   return (uint64_t)berth__count(tensor) * berth_type_size(tensor->type);
 }
 
+static bool is_outside(const berth_plan *plan, berth_value value) {
+  return plan->places[value].buffer == BERTH__NO_BUFFER;
+}
+
+/* As it lies in the arena, or where it came from. */
+static berth_tensor tensor_there(const berth_plan *plan, berth_value value) {
+  return berth__plan_tensor(plan->graph, value, plan->places[value].stride);
+}
+
+static bool is_in_a_row(const berth_plan *plan, berth_value value) {
+  const berth_tensor there = tensor_there(plan, value);
+  return berth__is_contiguous(&there);
+}
+
+/* Outside the arena and in a row: the op's kernel reads it there. */
+static bool is_used_there(const berth_plan *plan, berth_value value) {
+  return is_outside(plan, value) && is_in_a_row(plan, value);
+}
+
 /* As kernels of the CPU want them: contiguous, in their own types. */
 static void make_contiguous(berth_op_call *call, berth_tensor *tensors) {
   for (uint32_t i = 0; i < call->n_in + call->n_out; i++)
@@ -37,19 +58,29 @@ static void make_contiguous(berth_op_call *call, berth_tensor *tensors) {
   call->out = tensors + call->n_in;
 }
 
+static void measure_value(const berth_plan *plan, berth_value value, const berth_tensor *tensor, needs *most) {
+  const uint64_t count = (uint64_t)berth__count(tensor);
+  berth__span span = {0, 0};
+  if (is_outside(plan, value)) return;
+  (void)berth__recipe_span(plan, value, &span, NULL);
+  if (is_in_a_row(plan, value)) {
+    most->span = larger(most->span, (count < PIECE ? count : PIECE) * 4);
+  } else {
+    most->span = larger(most->span, span.size);
+    most->count = larger(most->count, count * 4);
+  }
+}
+
 static void measure(const berth_plan *plan, uint32_t step, berth_tensor *tensors, needs *most) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth_op_call call;
   uint64_t elements = 0;
   berth__plan_call(plan, node, tensors, &call);
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
-    berth__span span = {0, 0};
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
     if (value == BERTH_VALUE_NONE) continue;
-    (void)berth__recipe_span(plan, value, &span, NULL);
-    most->span = larger(most->span, span.size);
-    most->count = larger(most->count, (uint64_t)berth__count(&tensors[i]) * 4);
-    elements += padded(size_of(&tensors[i]));
+    measure_value(plan, value, &tensors[i], most);
+    if (!is_used_there(plan, value)) elements += padded(size_of(&tensors[i]));
   }
   make_contiguous(&call, tensors);
   if (node->op->family->scratch != NULL) most->scratch = larger(most->scratch, node->op->family->scratch(&call));
@@ -117,7 +148,7 @@ typedef struct place {
 
 /* Between the bytes of a value with its strides (spans) and its elements in order (gathered). */
 static void move_elements(berth__host_steps *steps, berth_value value, bool gather) {
-  const berth_tensor there = berth__plan_tensor(steps->plan->graph, value, steps->plan->places[value].stride);
+  const berth_tensor there = tensor_there(steps->plan, value);
   berth__copy copy = {.rank = there.rank, .element = 4};
   int64_t *strided = gather ? copy.from_stride : copy.to_stride, *plain = gather ? copy.to_stride : copy.from_stride;
   memcpy(copy.dim, there.dim, sizeof copy.dim);
@@ -129,14 +160,23 @@ static void move_elements(berth__host_steps *steps, berth_value value, bool gath
 }
 
 /* What only the prelude reads: it lies where it came from, in its own type. */
-static berth_status fetch_outside(const berth__host_steps *steps, berth_value value, void *to, berth_error *err) {
+static berth_status find_outside(const berth__host_steps *steps, berth_value value, const unsigned char **out,
+                                 berth_error *err) {
   const berth__place *at = &steps->plan->places[value];
-  const berth_tensor there = berth__plan_tensor(steps->plan->graph, value, at->stride);
+  const berth_type type = steps->plan->graph->values[value].type;
   const unsigned char *root = steps->outside != NULL ? steps->outside[at->root] : NULL;
-  berth__copy copy = {.rank = there.rank, .element = berth_type_size(there.type), .to = to};
   if (root == NULL)
     return berth__fail(err, BERTH_INVALID, "'%s' is read, and is nowhere", steps->plan->graph->values[at->root].name);
-  copy.from = root + at->root_offset / berth__plan_element(steps->plan->flags, there.type) * copy.element;
+  *out = root + at->root_offset / berth__plan_element(steps->plan->flags, type) * berth_type_size(type);
+  return BERTH_OK;
+}
+
+static berth_status copy_outside(const berth__host_steps *steps, berth_value value, void *to, berth_error *err) {
+  const berth_tensor there = tensor_there(steps->plan, value);
+  berth__copy copy = {.rank = there.rank, .element = berth_type_size(there.type), .to = to};
+  const unsigned char *from = NULL;
+  BERTH__TRY(find_outside(steps, value, &from, err));
+  copy.from = from;
   memcpy(copy.dim, there.dim, sizeof copy.dim);
   memcpy(copy.from_stride, there.stride, sizeof there.stride);
   berth__contiguous_strides(there.rank, there.dim, copy.to_stride);
@@ -144,12 +184,40 @@ static berth_status fetch_outside(const berth__host_steps *steps, berth_value va
   return BERTH_OK;
 }
 
+/* Elements that lie in a row, piece by piece. */
+static berth_status fetch_row(berth__host_steps *steps, const place *p, berth_value value, berth__span span, void *to,
+                              berth_error *err) {
+  const berth_type type = steps->plan->graph->values[value].type;
+  const berth_type stored = berth__plan_is_half(steps->plan, value) ? BERTH_F16 : berth__uniform_type(type);
+  const berth_tensor there = tensor_there(steps->plan, value);
+  const uint64_t count = (uint64_t)berth__count(&there), size = berth_type_size(stored);
+  for (uint64_t done = 0; done < count; done += PIECE) {
+    const uint64_t n = count - done < PIECE ? count - done : PIECE;
+    BERTH__TRY(p->device->read(p->block, span.at + done * size, steps->spans, n * size, err));
+    berth__uniform_unpack(type, stored, (unsigned char *)to + done * berth_type_size(type), steps->spans, n);
+  }
+  return BERTH_OK;
+}
+
+static berth_status send_row(berth__host_steps *steps, const place *p, berth_type type, berth__span span,
+                             const void *from, berth_error *err) {
+  const uint64_t count = span.size / 4;
+  for (uint64_t done = 0; done < count; done += PIECE) {
+    const uint64_t n = count - done < PIECE ? count - done : PIECE;
+    BERTH__TRY(berth__uniform_pack(type, berth__uniform_type(type), steps->spans,
+                                   (const unsigned char *)from + done * berth_type_size(type), n, err));
+    BERTH__TRY(p->device->write(p->block, span.at + done * 4, steps->spans, n * 4, err));
+  }
+  return BERTH_OK;
+}
+
 static berth_status fetch(berth__host_steps *steps, const place *p, berth_value value, void *to, berth_error *err) {
   const berth__value *v = &steps->plan->graph->values[value];
   berth__span span = {0, 0};
   int64_t count = 0;
-  if (steps->plan->places[value].buffer == BERTH__NO_BUFFER) return fetch_outside(steps, value, to, err);
+  if (is_outside(steps->plan, value)) return copy_outside(steps, value, to, err);
   BERTH__TRY(berth__recipe_span(steps->plan, value, &span, err));
+  if (is_in_a_row(steps->plan, value)) return fetch_row(steps, p, value, span, to, err);
   berth__shape_count(&v->shape, &count);
   BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err));
   move_elements(steps, value, true);
@@ -163,10 +231,10 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
   berth__span span = {0, 0};
   int64_t count = 0;
   BERTH__TRY(berth__recipe_span(steps->plan, value, &span, err));
+  if (is_in_a_row(steps->plan, value)) return send_row(steps, p, v->type, span, from, err);
   berth__shape_count(&v->shape, &count);
   BERTH__TRY(berth__uniform_pack(v->type, berth__uniform_type(v->type), steps->gathered, from, (uint64_t)count, err));
-  if (span.size != (uint64_t)count * 4) /* what lies in the gaps is not this value's */
-    BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err));
+  BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err)); /* what lies in the gaps stays */
   move_elements(steps, value, false);
   return p->device->write(p->block, span.at, steps->spans, span.size, err);
 }
@@ -203,6 +271,12 @@ static berth_status run_step(berth__host_steps *steps, const place *p, uint32_t 
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
     if (value == BERTH_VALUE_NONE) continue;
+    if (is_used_there(steps->plan, value)) {
+      const unsigned char *data = NULL;
+      BERTH__TRY(find_outside(steps, value, &data, err));
+      steps->tensors[i].data = (void *)(uintptr_t)data;
+      continue;
+    }
     steps->tensors[i].data = next;
     next += padded(size_of(&steps->tensors[i]));
     if (i < node->n_in) BERTH__TRY(fetch(steps, p, value, steps->tensors[i].data, err));
