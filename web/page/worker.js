@@ -65,8 +65,8 @@ const kinds = {
 
   async session({ model, options }, onProgress) {
     const session = await get(models, model, 'model').session({ ...options, onProgress });
-    const { device, inputs, outputs, plan } = session;
-    return { handle: put(sessions, session), device, inputs, outputs, plan: planOf(plan) };
+    const { device, inputs, outputs } = session;
+    return { handle: put(sessions, session), device, inputs, outputs };
   },
 
   async run({ id, session, inputs, repeats }, onProgress) {

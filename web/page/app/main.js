@@ -1,0 +1,148 @@
+/** What happens when: berth is loaded, a network is opened, planned again and again, and run. */
+import { $, save } from './dom.js';
+import { count, fileName } from './format.js';
+import { busy } from './busy.js';
+import { Cancelled, Client } from './client.js';
+import { clearAlert, showAlert } from './alerts.js';
+import { device, showDevices } from './devices.js';
+import { markSource, samples, showSources } from './source.js';
+import { planOptions, showDims, watchSetup } from './setup.js';
+import { hidePlan, showPlan, watchPlan } from './plan.js';
+import { disableRun, forgetRun, loseSession, showInputs, watchRun } from './run.js';
+import { outputsOf } from './outputs.js';
+import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
+import { watchOffline } from './offline.js';
+
+const client = new Client();
+let current = null; // { source, handle, name, inputs, ... } of the model that is open
+let opening = 0; // counts what was asked to be opened: only the last one matters
+
+function setState(state, text) {
+  $('state').dataset.state = state;
+  $('state').textContent = text;
+}
+
+async function load() {
+  const { version, threads } = await busy('loading berth', (onProgress) => client.call('load', {}, onProgress));
+  const words = threads === 1 ? 'one thread' : `${threads} threads`;
+  setState('ready', `berth ${version} is ready, with ${words} in this browser.`);
+  $('where').textContent = `berth ${version}. The CPU part runs in a worker of this page with ${words}.`;
+  showDevices(await client.call('devices'), () => { replan(); digitAgain(); });
+}
+
+/** Ends what the worker is at, and gets back to where the page was before it. */
+async function cancel() {
+  client.cancelAll();
+  loseSession();
+  loseDigit();
+  planning = { busy: false, wanted: false };
+  try {
+    await load();
+    if (current) Object.assign(current, await client.call('open', { source: current.source }));
+    if (current && $('planned').hidden) showAlert('plan', new Error('planning was called off'), 'Change a dimension or an option to plan again.');
+  } catch (error) {
+    showAlert('network', error);
+  }
+}
+
+function showModel({ name, nNodes, inputs, outputs, dims, filled }) {
+  $('model-name').textContent = `of ${name}`;
+  const words = [`${count(nNodes)} nodes`, `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
+    `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`];
+  if (dims.length) words.push(`open: ${dims.join(', ')}`);
+  if (filled) words.push('weights are random numbers, the same every time');
+  $('model-facts').textContent = words.join(' · ');
+}
+
+async function open(source, dims) {
+  const turn = ++opening;
+  clearAlert('network');
+  try {
+    const info = await busy(`reading ${source.name}`, (onProgress) => client.call('open', { source }, onProgress), cancel);
+    if (turn !== opening) {
+      client.call('free', { model: info.handle }).catch(() => {});
+      return;
+    }
+    const old = current;
+    current = { source, ...info };
+    markSource(source);
+    showModel(info);
+    showDims(info.dims, dims);
+    forgetRun();
+    if (old) client.call('free', { model: old.handle }).catch(() => {});
+    loseSession();
+    await replan(true);
+  } catch (error) {
+    if (turn === opening) showAlert('network', error);
+  }
+}
+
+let planning = { busy: false, wanted: false };
+
+const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((extent) => (typeof extent === 'string' ? dims[extent] ?? extent : extent)) });
+
+async function planOnce(fresh) {
+  const { handle, inputs } = current;
+  const options = planOptions();
+  const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, options }, onProgress), cancel);
+  if (current.handle !== handle) return;
+  clearAlert('plan');
+  showPlan(plan);
+  showInputs(inputs.map((input) => boundShape(input, options.dims)), fresh);
+  document.documentElement.dataset.ready = 'yes';
+}
+
+/** Plans with the fields as they are. One at a time; what changed meanwhile is planned after it. */
+async function replan(fresh = false) {
+  if (!current) return;
+  const own = planning;
+  own.wanted = true;
+  if (own.busy) return;
+  own.busy = true;
+  while (own.wanted && own === planning) {
+    own.wanted = false;
+    try {
+      await planOnce(fresh);
+    } catch (error) {
+      if (error instanceof Cancelled) break;
+      hidePlan();
+      disableRun();
+      showAlert('plan', error);
+    }
+  }
+  own.busy = false;
+}
+
+async function saveSvg() {
+  try {
+    const svg = await client.call('picture', { model: current.handle, options: planOptions() });
+    save(`${fileName(current.name)}.svg`, [svg], 'image/svg+xml');
+  } catch (error) {
+    showAlert('plan', error);
+  }
+}
+
+async function start() {
+  setState('loading', 'Loading berth…');
+  showSources(open);
+  watchSetup(() => replan());
+  watchPlan();
+  watchDigit();
+  watchRun(client, () => ({ model: current.handle, options: planOptions() }), cancel);
+  $('save-svg').addEventListener('click', saveSvg);
+  watchOffline();
+  try {
+    await load();
+  } catch (error) {
+    setState('failed', 'berth could not be loaded.');
+    showAlert('network', error, 'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.');
+    return;
+  }
+  startDigit(client);
+  await open(samples[0].source, samples[0].dims);
+}
+
+/** For tests and for the console. */
+window.berthPage = { outputsOf, device };
+
+start();
