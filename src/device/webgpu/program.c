@@ -90,16 +90,13 @@ static void record_dispatch(const berth__program *program, berth__wgpu pass, siz
 static berth_status run_dispatches(const berth__program *program, size_t begin, size_t end, berth_error *err) {
   berth__engine *engine = program->engine;
   const berth__wgpu_calls *gpu = engine->gpu;
-  const void *mapped;
   const berth__wgpu encoder = berth__webgpu_record(engine), pass = gpu->CommandEncoderBeginComputePass(encoder, NULL);
   for (size_t i = begin; i < end; i++) record_dispatch(program, pass, i);
   gpu->ComputePassEncoderEnd(pass);
   gpu->ComputePassEncoderRelease(pass);
   gpu->CommandEncoderCopyBufferToBuffer(encoder, program->block->buffer, 0, engine->staging, 0, 4);
   berth__webgpu_submit(engine, encoder);
-  BERTH__TRY(berth__webgpu_map(engine, 4, running, &mapped, err));
-  berth__webgpu_unmap(engine);
-  return BERTH_OK;
+  return berth__webgpu_fetch(engine, 0, NULL, 0, running, err);
 }
 
 static berth_status run_part(const berth__program *program, size_t begin, size_t end, const berth__observer *observer,

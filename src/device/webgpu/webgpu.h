@@ -118,11 +118,10 @@ berth_status berth__webgpu_fill(berth__block *block, uint64_t offset, uint64_t s
 /* Commands are recorded, and submitted, which releases what recorded them. */
 berth__wgpu berth__webgpu_record(berth__engine *engine);
 void berth__webgpu_submit(berth__engine *engine, berth__wgpu encoder);
-/* Waits until the staging buffer's first bytes, which the last commands have written, are here; and forgets them. */
 berth_status berth__webgpu_need_staging(berth__engine *engine, berth_error *err);
-berth_status berth__webgpu_map(berth__engine *engine, uint64_t size, const char *doing, const void **out,
-                               berth_error *err);
-void berth__webgpu_unmap(berth__engine *engine);
+/* Waits for the last commands, which have written to the staging buffer, and gives bytes of it. size 0: only waits. */
+berth_status berth__webgpu_fetch(berth__engine *engine, uint64_t offset, void *dst, uint64_t size, const char *doing,
+                                 berth_error *err);
 
 /* ---- program.c ---- */
 
