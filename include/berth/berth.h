@@ -196,6 +196,14 @@ BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_f
 BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
                                          berth_error *err);
 BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
+/* The same from memory (an ONNX file, or text), which must stay as it is until `release` has been called (NULL: until
+ * the last graph, plan and session that came from it is gone). That happens exactly once, also when this fails. Other
+ * files are not opened: an ONNX model whose weights lie in one is an error, and params of a text graph wait for
+ * berth_graph_attach. */
+typedef void (*berth_release_fn)(void *user, const void *data, size_t size);
+BERTH_API berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_t size,
+                                               berth_release_fn release, void *user, berth_graph **out,
+                                               berth_error *err);
 BERTH_API berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, size_t n_dims,
                                         berth_graph **out, berth_error *err);
 BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* same names, ops, data and order */

@@ -152,7 +152,7 @@ berth_status berth__machine_shared(berth__machine *m, berth__x x) {
   uint32_t outside = find_outside(m, index, berth__machine_mask(m, inst->depth), count);
   if (outside < m->n) return fail_index(m, x, outside, "shared array", count);
   bool is_store = inst->code == BERTH__INST_shared_store;
-  size_t first = berth__machine_elements(m->k->shared, inst->bits);
+  size_t first = (size_t)berth__machine_elements(m->k->shared, inst->bits);
   for (uint32_t lane = 0; lane < m->n; lane += m->threads, first += m->n_shared) {
     BERTH__TRY((is_store ? store_shared : load_shared)(m, x, lane, first));
   }

@@ -66,7 +66,7 @@ export interface Berth {
   /** An ONNX file, or a graph in berth's text form. A string or URL is fetched. */
   model(source: string | URL | ArrayBuffer | ArrayBufferView | Blob,
         options?: { name?: string; onProgress?: OnProgress }): Promise<Model>;
-  /** The model that ships with berth: f32[batch, 1, 28, 28] handwritten digits to ten probabilities. */
+  /** The model that ships with berth: f32[batch, 1, 8, 8] handwritten digits to ten probabilities. */
   digits(): Promise<Model>;
   /** Bytes of linear memory, and how much of it is in use. */
   memory(): { total: number; used: number };
