@@ -10,6 +10,7 @@ root=$PWD
 jobs=${JOBS:-2}
 limit=${BERTH_TEST_TIMEOUT:-300} # seconds for one test program
 wanted=("$@")
+. scripts/webgpu-deps.sh
 passed=0 failed=0
 builds=()
 skipped_builds=()
@@ -65,6 +66,12 @@ run_test() { # build name command
   mkdir -p "$(dirname "$log")"
   local runner=()
   [[ $3 == *.sh ]] && runner=(bash)
+  case $2 in # the tests of Vulkan have another driver
+    *webgpu* | *wgsl*)
+      export BERTH_WEBGPU_LIBRARY=$webgpu_library
+      [ -z "$webgpu_driver" ] || export VK_ICD_FILENAMES=$webgpu_driver
+      ;;
+  esac
   BERTH_SRC=$root BERTH_BUILD=$root/build/$1 BERTH_BIN=$root/build/$1/berth \
     CMOCKA_MESSAGE_OUTPUT=TAP \
     ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1 \
@@ -103,12 +110,13 @@ for b in "${builds[@]}"; do rm -rf "build/$b/logs"; done
 
 echo "== testing"
 export -f run_test
-export root limit
 shopt -s nullglob
 tests=$(list_tests)
+skips=("${skipped_builds[@]}")
+if [[ $tests == *webgpu* ]] && ! webgpu_find; then skips+=("webgpu: Dawn # SKIP $webgpu_reason"); fi
+export root limit webgpu_library webgpu_driver
 echo "$tests" | xargs -r -P "$jobs" -L 1 bash -c 'run_test "$@"' run_test
 
-skips=("${skipped_builds[@]}")
 while read -r b name _; do
   [ -n "$b" ] || continue
   log=build/$b/logs/$name.log
