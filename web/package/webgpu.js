@@ -5,7 +5,7 @@
 /* As api.h has them. */
 const SUCCESS = 1, FAILED = 3;
 const NO_ERROR = 1, VALIDATION = 2, OUT_OF_MEMORY = 3, INTERNAL = 4;
-const LOST_UNKNOWN = 1, LOST_DESTROYED = 2;
+const LOST_UNKNOWN = 1; // a device that C destroys says nothing more
 const FILTERS = [, 'validation', 'out-of-memory', 'internal'];
 const BIND_KINDS = [, , 'uniform', 'storage'];
 const MODE_READ = 1, COMPUTE = 4;
@@ -74,15 +74,9 @@ export class WebGPU {
     return this.#objects.length - 1 - this.#free.length;
   }
 
-  /** Destroys what is left; what was asked for is not answered any more. */
+  /** Gives the GPU back. For C its devices are lost; it may still release what it holds. */
   close() {
-    for (let at = 1; at < this.#objects.length; at++) {
-      if (this.#owners[at] != null) this.#owners[at].isOpen = false;
-      this.#objects[at]?.destroy?.();
-    }
-    this.#objects.length = this.#owners.length = 1;
-    this.#free.length = this.#answers.length = 0;
-    this.#stir();
+    for (const object of this.#objects) object?.destroy?.();
   }
 
   // ---- Numbers for objects ----
@@ -222,8 +216,7 @@ export class WebGPU {
       device.onuncapturederror = ({ error }) =>
         this.#answer(owner, ANSWER_ERROR, onError, SUCCESS, typeOf(error), error.message);
       device.lost.then(({ reason, message }) =>
-        this.#answer(owner, ANSWER_LOST, onLost, SUCCESS, reason === 'destroyed' ? LOST_DESTROYED : LOST_UNKNOWN,
-          message));
+        this.#answer(owner, ANSWER_LOST, onLost, SUCCESS, LOST_UNKNOWN, message || reason));
       return device;
     });
   }
