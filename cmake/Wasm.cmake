@@ -7,7 +7,7 @@ file(GLOB module_sources CONFIGURE_DEPENDS web/wasm/*.c web/wasm/sys/*.c)
 target_include_directories(berth_options BEFORE INTERFACE ${wasm}/sys)
 target_compile_options(berth_options INTERFACE -msimd128 -ffunction-sections -fdata-sections)
 if(BERTH_WASM_THREADS)
-  target_compile_options(berth_options INTERFACE -matomics -mbulk-memory)
+  target_compile_options(berth_options INTERFACE -matomics -mbulk-memory -ftls-model=local-exec)
   # Debian's C library knows nothing of atomics; only the caller's thread may use its parts that would need them.
   set(memory -Wl,--shared-memory,--no-check-features,--import-memory,--max-memory=4294967296
       -Wl,--export=__stack_pointer,--export=__wasm_init_tls,--export=__tls_size,--export=__tls_align)
