@@ -4,7 +4,7 @@ import { Cancelled } from './client.js';
 
 const advice = {
   PARSE: 'The file is damaged, or it is not an ONNX model. Try another file, or one of the samples.',
-  UNSUPPORTED: 'berth does not do this yet. The samples and many other models work; docs/onnx.md lists what does.',
+  UNSUPPORTED: 'Try another file, or one of the samples; docs/onnx.md lists what is read.',
   NOMEM: 'Close other tabs, take smaller dimensions, or set a budget under Options.',
   INVALID: 'Change what it names, and try again.',
   BUDGET: 'Take a larger budget under Options.',

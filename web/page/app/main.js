@@ -8,7 +8,7 @@ import { device, showDevices } from './devices.js';
 import { markSource, samples, showSources } from './source.js';
 import { planOptions, showDims, watchSetup } from './setup.js';
 import { hidePlan, showPlan, watchPlan } from './plan.js';
-import { disableRun, forgetRun, loseSession, showInputs, watchRun } from './run.js';
+import { disableRun, forgetRun, freeSession, loseSession, showInputs, watchRun } from './run.js';
 import { outputsOf } from './outputs.js';
 import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
 import { watchOffline } from './offline.js';
@@ -69,8 +69,8 @@ async function open(source, dims) {
     showModel(info);
     showDims(info.dims, dims);
     forgetRun();
+    freeSession();
     if (old) client.call('free', { model: old.handle }).catch(() => {});
-    loseSession();
     await replan(true);
   } catch (error) {
     if (turn === opening) showAlert('network', error);

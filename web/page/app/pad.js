@@ -2,7 +2,7 @@
 import { colour, sharpen } from './dom.js';
 
 export const SIDE = 128; // points of the ink
-const PEN = 12; // points that a stroke is wide
+const PEN = 10; // points that a stroke is wide
 const STEP = 5; // points that an arrow key goes
 
 export class Pad {

@@ -1,7 +1,7 @@
 /** The packing picture: painting it when something changes, and pointers, fingers and keys. */
 import { $, el, sharpen } from './dom.js';
 import { bytes } from './format.js';
-import { kinds, margin, paint, placing } from './picture_draw.js';
+import { groups, margin, paint, placing } from './picture_draw.js';
 import { View } from './picture_view.js';
 
 const STEP = 1.6; // of a press on + or -
@@ -9,13 +9,13 @@ const TAP = 6; // pixels that a tap may slip
 
 const canvas = $('picture');
 const tip = $('tip');
-const scene = { buffers: [], view: new View(1, 0, 1), floor: 0, bound: 0, pointed: null, chosen: null };
+const scene = { buffers: [], view: new View(0, 1, 0, 1), floor: 0, bound: 0, pointed: null, chosen: null };
 let all = [];
 let size = { width: 0, height: 0 };
 let onChoose = () => {};
 let due = false;
 
-const isWeight = ({ kind }) => kind === 'param' || kind === 'constant';
+const isWeight = ({ group }) => group === 'weight';
 
 function repaint() {
   if (due) return;
@@ -159,16 +159,16 @@ function fit() {
 }
 
 let report = null;
+let firstRunStep = 0; // those before it only prepare weights, and run once
 
 /** Only what is planned anew in every run, or the weights too. */
 function showPart(whole) {
   const shown = whole ? all : all.filter((buffer) => !isWeight(buffer));
-  const bottom = whole ? 0 : Math.min(report.arena_size, ...shown.map((b) => b.offset));
-  const top = Math.max(report.arena_size, bottom + 1);
+  const bottom = whole ? 0 : report.weights_size;
   scene.buffers = shown;
   scene.floor = bottom;
   scene.bound = report.activations_lower_bound + (whole ? report.weights_size : 0);
-  scene.view = new View(report.n_steps, bottom, whole ? top : Math.max(...shown.map((b) => b.offset + b.size), bottom + scene.bound));
+  scene.view = new View(whole ? 0 : firstRunStep, report.n_steps, bottom, report.arena_size);
   if (!shown.includes(scene.chosen)) choose(null, false);
   $('show-activations').setAttribute('aria-pressed', String(!whole));
   $('show-arena').setAttribute('aria-pressed', String(whole));
@@ -177,14 +177,14 @@ function showPart(whole) {
 }
 
 function showLegend() {
-  const there = Object.keys(kinds).filter((kind) => all.some((buffer) => buffer.kind === kind));
+  const there = Object.keys(groups).filter((group) => all.some((buffer) => buffer.group === group));
   $('legend').replaceChildren(
-    ...there.map((kind) => el('li', {}, el('span', { class: `dot kind-${kind}`, 'aria-hidden': 'true' }), kinds[kind])),
+    ...there.map((group) => el('li', {}, el('span', { class: `dot kind-${group}`, 'aria-hidden': 'true' }), groups[group])),
     el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Lower bound'));
 }
 
 export function showPicture(plan) {
-  report = plan.report;
+  ({ report, firstRunStep } = plan);
   // Those that lie in another's place are painted over it.
   all = plan.values.filter((value) => value.offset >= 0 && value.size > 0 && value.death > value.birth)
     .sort((a, b) => (a.shares === '' ? 0 : 1) - (b.shares === '' ? 0 : 1) || a.birth - b.birth);

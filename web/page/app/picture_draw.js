@@ -4,16 +4,14 @@ import { bytes } from './format.js';
 
 export const margin = { left: 62, right: 10, top: 10, bottom: 26 };
 
-/** "input", "output", "param", ... to the colour that it has. */
-export const kinds = {
-  input: 'Inputs', value: 'Values', output: 'Outputs', scratch: 'Scratch', param: 'Weights', constant: 'Constants',
-};
+/** Groups that have a colour, with their titles; `--kind-` and the group is the colour's name. */
+export const groups = { input: 'Inputs', value: 'Values', output: 'Outputs', scratch: 'Scratch', weight: 'Weights' };
 
 const FONT = '11px system-ui, sans-serif';
 
 function paintColours() {
   const fills = {};
-  for (const kind of Object.keys(kinds)) fills[kind] = colour(`--kind-${kind}`);
+  for (const group of Object.keys(groups)) fills[group] = colour(`--kind-${group}`);
   return { fills, line: colour('--line'), ink: colour('--ink'), soft: colour('--ink-soft'), paper: colour('--paper'),
     onKind: colour('--on-kind'), mark: colour('--mark') };
 }
@@ -84,7 +82,7 @@ function paintBuffers(context, buffers, view, place, width, colours) {
     const shared = buffer.shares !== '';
     const gap = w > 3 && h > 3 ? 0.75 : 0;
     context.globalAlpha = shared ? 0.82 : 1;
-    context.fillStyle = colours.fills[buffer.kind] ?? colours.fills.value;
+    context.fillStyle = colours.fills[buffer.group];
     context.fillRect(x + gap, y + gap, Math.max(w - 2 * gap, 0.7), Math.max(h - 2 * gap, 0.7));
     context.globalAlpha = 1;
     if (shared && w > 6 && h > 6) { // a stripe on the side where it took the place over

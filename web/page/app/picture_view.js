@@ -3,8 +3,8 @@
 const CLOSEST = 4000; // times
 
 export class View {
-  constructor(width, bottom, top) {
-    this.whole = { x0: 0, x1: Math.max(1, width), y0: bottom, y1: Math.max(bottom + 1, top) };
+  constructor(first, last, bottom, top) {
+    this.whole = { x0: first, x1: Math.max(first + 1, last), y0: bottom, y1: Math.max(bottom + 1, top) };
     this.fit();
   }
 

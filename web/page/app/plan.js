@@ -21,7 +21,7 @@ function showDetail(value) {
     return;
   }
   $('detail').replaceChildren(
-    el('p', { class: 'detail-name' }, el('span', { class: `dot kind-${value.kind}`, 'aria-hidden': 'true' }),
+    el('p', { class: 'detail-name' }, el('span', { class: `dot kind-${value.group}`, 'aria-hidden': 'true' }),
       el('b', { class: 'mono', text: value.name }), ` ${value.op && value.op !== value.kind ? `${value.kind}, made by ${value.op}` : value.kind}`),
     el('dl', {},
       fact('Type', typeOf(value)),
@@ -31,7 +31,21 @@ function showDetail(value) {
       value.shares ? fact('In the place of', el('span', { class: 'mono', text: value.shares })) : null));
 }
 
-export function showPlan(plan) {
+/** Weights that were prepared for the kernels are values to the library; here they are weights. */
+function groupOf({ kind, offset }, weights) {
+  return kind === 'param' || kind === 'constant' || (offset >= 0 && offset < weights) ? 'weight' : kind;
+}
+
+/** The plan with groups for its values, and the first step that every run takes: those before prepare weights once. */
+function prepare({ report, values, steps: all }) {
+  const grouped = values.map((value) => ({ ...value, group: groupOf(value, report.weights_size) }));
+  const inArena = new Set(grouped.filter(({ group, offset }) => group !== 'weight' && offset >= 0).map(({ name }) => name));
+  const first = all.findIndex(({ name }) => inArena.has(name));
+  return { report, values: grouped, steps: all, firstRunStep: Math.max(0, first) };
+}
+
+export function showPlan(given) {
+  const plan = prepare(given);
   ({ steps } = plan);
   $('planned').hidden = false;
   showBars(plan.report);

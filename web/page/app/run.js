@@ -37,7 +37,8 @@ export function disableRun() {
   $('go').disabled = true;
 }
 
-async function freeSession() {
+/** Gives the session back, before its model goes. */
+export async function freeSession() {
   const old = session;
   session = null;
   if (old) await client.call('free', { session: old.handle }).catch(() => {});
