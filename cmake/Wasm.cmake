@@ -9,11 +9,11 @@ target_compile_options(berth_options INTERFACE -msimd128 -ffunction-sections -fd
 if(BERTH_WASM_THREADS)
   target_compile_options(berth_options INTERFACE -matomics -mbulk-memory -ftls-model=local-exec)
   # Debian's C library knows nothing of atomics; only the caller's thread may use its parts that would need them.
-  set(memory -Wl,--shared-memory,--no-check-features,--import-memory,--max-memory=4294967296
-      -Wl,--export=__stack_pointer,--export=__wasm_init_tls,--export=__tls_size,--export=__tls_align)
+  set(memory -Wl,--shared-memory,--no-check-features,--import-memory
+      -Wl,--export=__stack_pointer,--export=__wasm_init_tls)
   set(name berth-threads)
 else()
-  set(memory -Wl,--max-memory=4294967296)
+  set(memory)
   set(name berth)
 endif()
 
@@ -22,7 +22,9 @@ add_executable(berth_wasm $<TARGET_OBJECTS:berth_objects> ${kernel_objects} ${mo
 set_target_properties(berth_wasm PROPERTIES OUTPUT_NAME ${name} SUFFIX .wasm)
 target_include_directories(berth_wasm PRIVATE include tools/berth)
 target_link_libraries(berth_wasm PRIVATE berth_options m)
-target_link_options(berth_wasm PRIVATE -mexec-model=reactor -Wl,--gc-sections,--strip-all,-z,stack-size=1048576 ${memory})
+target_link_options(berth_wasm PRIVATE -mexec-model=reactor -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=free
+                    -Wl,--gc-sections,--strip-all,-z,stack-size=1048576,--initial-memory=4194304,--max-memory=4294967296
+                    ${memory})
 set(digits ${PROJECT_SOURCE_DIR}/examples/digits)
 berth_embed(berth_wasm ${digits}/digits.berth berth_digits_graph)
 berth_embed(berth_wasm ${digits}/digits.safetensors berth_digits_weights)

@@ -155,8 +155,8 @@ export interface Session {
   run(inputs: Record<string, TypedArray | readonly number[] | Tensor>): Promise<Record<string, Tensor>>;
   /** Milliseconds of the last run: writing, running and reading apart. */
   readonly timings: { write: number; run: number; read: number; total: number };
-  /** Allocations that the library made since the session was made; 0 after any number of runs. WebGPU objects that
-   * live; 0 on the CPU. */
+  /** Allocations that the library made in runs of this session: 0 after any number of them. WebGPU objects that live;
+   * 0 on the CPU. */
   readonly counters: { allocations: number; gpuObjects: number };
   close(): void;
 }

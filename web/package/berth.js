@@ -2,6 +2,7 @@
 import { Model } from './model.js';
 import { BerthError, Program } from './program.js';
 import { readAll, readInto } from './source.js';
+import { Threads, canShare, defaultThreads, sharedMemory } from './threads.js';
 
 export { BerthError };
 
@@ -42,14 +43,31 @@ class Berth {
   }
 
   close() {
-    this.#program.webgpu.close();
+    this.#program.close();
   }
 }
 
-export async function load({ base = new URL('.', import.meta.url), onProgress = () => {} } = {}) {
+async function countThreads(wanted) {
+  if (wanted === undefined) return canShare() ? defaultThreads() : 1;
+  if (!Number.isInteger(wanted) || wanted < 1)
+    throw new BerthError('INVALID', `threads takes a whole number from 1 on, not ${wanted}`);
+  return canShare() ? wanted : 1;
+}
+
+export async function load({ base = new URL('.', import.meta.url), threads: wanted, onProgress = () => {} } = {}) {
+  const threads = await countThreads(wanted);
+  const name = threads > 1 ? 'berth-threads.wasm' : 'berth.wasm';
   const tell = (done, total) => onProgress({ stage: 'fetching the program', done, total });
-  const bytes = await readAll(new URL('berth.wasm', new URL(base, globalThis.location?.href)), tell);
-  const program = new Program(await WebAssembly.compile(bytes), null);
-  program.need(program.now('start', 1));
-  return new Berth(program, 1);
+  const bytes = await readAll(new URL(name, new URL(base, globalThis.location?.href)), tell);
+  const module = await WebAssembly.compile(bytes);
+  const program =
+    threads > 1 ? new Program(module, sharedMemory(), new Threads(module, threads - 1)) : new Program(module, null, null);
+  program.need(program.now('start', threads));
+  try {
+    await program.threads?.reserve(program);
+  } catch (error) {
+    program.close();
+    throw error;
+  }
+  return new Berth(program, threads);
 }

@@ -100,6 +100,7 @@ export class Model {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
     return program.queue(async () => {
+      await program.threads?.reserve(program);
       const session = await make(program, 'session', this.#handle.at, options);
       const plan = program.now('session_plan', session);
       const { inputs, outputs } = program.json(program.now('describe_bound', plan));
@@ -114,7 +115,7 @@ export class Model {
 
 class Session {
   #handle;
-  #allocations;
+  #allocations = 0;
 
   constructor(program, session, plan, inputs, outputs) {
     this.#handle = new Handle(program, 'session', session, 'session_close');
@@ -123,13 +124,12 @@ class Session {
     this.inputs = inputs;
     this.outputs = outputs;
     this.timings = { write: 0, run: 0, read: 0, total: 0 };
-    this.#allocations = program.now('allocations');
   }
 
   get counters() {
     const { program } = this.#handle;
     return {
-      allocations: program.now('allocations') - this.#allocations,
+      allocations: this.#allocations,
       gpuObjects: this.device === 'cpu' ? 0 : program.webgpu.count,
     };
   }
@@ -142,6 +142,7 @@ class Session {
 
   async #run(elements) {
     const { program, at } = this.#handle, start = performance.now();
+    const allocations = program.now('allocations');
     elements.forEach((list, i) => {
       const { type } = this.inputs[i];
       view(type, program.memory.buffer, program.now('input', at, i), list.length).set(list);
@@ -153,6 +154,7 @@ class Session {
     program.need(await program.call('read', at));
     const results = Object.fromEntries(this.outputs.map((output, i) => [output.name, this.#output(at, output.type, i)]));
     const end = performance.now();
+    this.#allocations += program.now('allocations') - allocations;
     this.timings = { write: written - start, run: ran - written, read: end - ran, total: end - start };
     return results;
   }

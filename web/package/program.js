@@ -18,9 +18,10 @@ export class Program {
   #last = Promise.resolve();
   #view = new Uint8Array(0);
 
-  /** `memory`: what threads share; null: the module's own. */
-  constructor(module, memory) {
+  /** `memory`: what `threads` share; null: the module's own, and there are none. */
+  constructor(module, memory, threads) {
     this.memory = memory;
+    this.threads = threads;
     this.webgpu = new WebGPU();
     const instance = new WebAssembly.Instance(module, {
       wasi_snapshot_preview1: wasiImports(() => this.memory),
@@ -31,6 +32,12 @@ export class Program {
     this.memory ??= instance.exports.memory;
     this.webgpu.memory = this.memory;
     this.#exports._initialize();
+    if (threads !== null) this.#exports.__wasm_init_tls(this.alloc(this.now('thread_local_size')));
+  }
+
+  close() {
+    this.threads?.close();
+    this.webgpu.close();
   }
 
   /** Runs `job` when all before it are done: what a call leaves behind (an error, a text) is still there for the next

@@ -1,7 +1,5 @@
 #include "exports.h"
 
-#include <malloc.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "embedded.h"
@@ -11,22 +9,18 @@
 berth_context *web_context;
 berth_error web_error;
 static uint64_t n_allocations;
-static double n_used;
 
 /* ---- The context ---------------------------------------------------------------------------------------------- */
 
 static void *count_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
   (void)user;
+  (void)old_size;
   if (new_size == 0) {
     free(ptr);
-    n_used -= (double)old_size;
     return NULL;
   }
-  void *moved = realloc(ptr, new_size);
-  if (moved == NULL) return NULL;
   n_allocations++;
-  n_used += (double)new_size - (double)old_size;
-  return moved;
+  return realloc(ptr, new_size);
 }
 
 int berth_web_start(uint32_t n_threads) {
@@ -47,7 +41,6 @@ const char *berth_web_status(void) { return berth_status_name(web_error.status);
 const char *berth_web_error(void) { return web_error.message; }
 const char *berth_web_version(void) { return berth_version(); }
 double berth_web_allocations(void) { return (double)n_allocations; }
-double berth_web_used(void) { return n_used; }
 
 /* ---- Graphs and plans ----------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include "berth/berth.h"
 
-#define BERTH_WEB_MAX_WORKERS 64u
+#define BERTH_WEB_MAX_WORKERS 256u
 #define BERTH_WEB_EXPORT(name) __attribute__((export_name(#name)))
 
 typedef struct web_session web_session;
@@ -20,7 +20,6 @@ BERTH_WEB_EXPORT(status) const char *berth_web_status(void); /* of the last fail
 BERTH_WEB_EXPORT(error) const char *berth_web_error(void);   /* the sentence */
 BERTH_WEB_EXPORT(version) const char *berth_web_version(void);
 BERTH_WEB_EXPORT(allocations) double berth_web_allocations(void); /* of the library, so far */
-BERTH_WEB_EXPORT(used) double berth_web_used(void);               /* bytes that are allocated now */
 
 /* Takes over data, which came from berth_web_alloc, also on failure. */
 BERTH_WEB_EXPORT(graph) berth_graph *berth_web_graph(void *data, size_t size);
@@ -49,6 +48,9 @@ BERTH_WEB_EXPORT(read) int berth_web_read(web_session *session);
 /* Of the last run: rank, then the extents. */
 BERTH_WEB_EXPORT(output_shape) const int64_t *berth_web_output_shape(const web_session *session, uint32_t output);
 
+/* ---- memory.c ---- */
+BERTH_WEB_EXPORT(used) double berth_web_used(void); /* bytes of the memory that are in use */
+
 /* ---- describe.c: JSON, and pictures; NULL: it failed ---- */
 BERTH_WEB_EXPORT(devices) const char *berth_web_devices(void);
 BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const berth_graph *graph);
@@ -57,8 +59,10 @@ BERTH_WEB_EXPORT(describe_bound) const char *berth_web_describe_bound(const bert
 BERTH_WEB_EXPORT(draw) const char *berth_web_draw(const berth_plan *plan);                     /* SVG */
 
 /* ---- sys/pthread.c: workers ---- */
-/* The host has a worker with this number, or will have it soon. 0: there can be no such number. */
+/* The host has a worker with this number, or will have it soon. 0: it failed, there can be no such number. */
 BERTH_WEB_EXPORT(thread_add) int berth_web_thread_add(uint32_t number);
+BERTH_WEB_EXPORT(thread_idle) uint32_t berth_web_thread_idle(void);             /* how many have nothing to do */
+BERTH_WEB_EXPORT(thread_local_size) uint32_t berth_web_thread_local_size(void); /* bytes that one needs for itself */
 /* What a worker runs, on a stack of its own; never returns. */
 BERTH_WEB_EXPORT(thread) void berth_web_thread(uint32_t number);
 

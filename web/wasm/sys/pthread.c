@@ -91,9 +91,26 @@ typedef struct worker {
 static worker workers[BERTH_WEB_MAX_WORKERS];
 
 int berth_web_thread_add(uint32_t number) {
-  if (number >= BERTH_WEB_MAX_WORKERS) return 0;
+  if (number >= BERTH_WEB_MAX_WORKERS) {
+    web_error = (berth_error){BERTH_NOMEM, "there are too many threads; close a session, or use fewer"};
+    return 0;
+  }
   atomic_store(&workers[number].state, IDLE);
   return 1;
+}
+
+uint32_t berth_web_thread_idle(void) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < BERTH_WEB_MAX_WORKERS; i++) n += atomic_load(&workers[i].state) == IDLE;
+  return n;
+}
+
+uint32_t berth_web_thread_local_size(void) {
+#ifdef __wasm_atomics__
+  return (uint32_t)__builtin_wasm_tls_size();
+#else
+  return 0;
+#endif
 }
 
 void berth_web_thread(uint32_t number) {
