@@ -2,19 +2,21 @@
 import { $, el } from './dom.js';
 import { Cancelled } from './client.js';
 
+const SMALLER = 'Take smaller dimensions, set a budget under Options, or close other tabs.';
+
+/** By the library's status. */
 const advice = {
-  PARSE: 'The file is damaged, or it is not an ONNX model. Try another file, or one of the samples.',
-  UNSUPPORTED: 'Try another file, or one of the samples; docs/onnx.md lists what is read.',
-  NOMEM: 'Close other tabs, take smaller dimensions, or set a budget under Options.',
+  NOMEM: SMALLER,
+  DEVICE_NOMEM: SMALLER,
   INVALID: 'Change what it names, and try again.',
-  BUDGET: 'Take a larger budget under Options.',
-  DEVICE: 'Choose another device, or load the page again.',
+  MALFORMED: 'The file is damaged, or it is something else. Choose another one.',
+  UNSUPPORTED: 'Try another file, or one of the samples; docs/onnx.md lists what is read.',
+  INFEASIBLE: 'Take a larger budget under Options.',
+  DEVICE_LOST: 'Load the page again, or choose another device.',
+  INTERNAL: 'This is a mistake in berth; a report would help. Loading the page again makes it usable.',
 };
 
-function adviceFor(error) {
-  if (error.status) return advice[error.status] ?? 'Try other settings, or another model.';
-  return 'Loading the page again may help.';
-}
+const adviceFor = ({ status }) => advice[status] ?? 'Try again, or load the page again.';
 
 const sentence = (text) => {
   const capital = text.charAt(0).toUpperCase() + text.slice(1);

@@ -37,7 +37,7 @@ export function showBars(report) {
   $('arena').textContent = bytes(arena);
   $('arena').dataset.bytes = arena;
   $('arena').title = exactBytes(arena);
-  $('verdict').textContent = verdict(report);
+  $('plan-verdict').textContent = verdict(report);
   $('bars').replaceChildren(
     ...row('bar-unshared', 'Without sharing', unshared, [['unshared', unshared]], whole),
     ...row('bar-arena', 'The arena', arena, [['weights', weights], ['activations', activations], ['scratch', scratch]], whole),

@@ -98,7 +98,7 @@ export class InputEditor {
     try {
       return { data: await imageElements(this.#file, input, this.#scale.value) };
     } catch {
-      throw Object.assign(new Error(`'${this.#file.name}' is neither a .npy file nor a picture that this browser reads`), { status: 'PARSE' });
+      throw Object.assign(new Error(`'${this.#file.name}' is neither a .npy file nor a picture that this browser reads`), { status: 'MALFORMED' });
     }
   }
 }

@@ -2,7 +2,7 @@
 import { arrayOf, countOf, reader, writer } from '../common/types.js';
 
 const types = { f4: 'f32', f8: 'f64', f2: 'f16', i1: 'i8', u1: 'u8', i2: 'i16', u2: 'u16', i4: 'i32', u4: 'u32', i8: 'i64', u8: 'u64', b1: 'bool' };
-const wrong = (message) => Object.assign(new Error(message), { status: 'PARSE' });
+const wrong = (message) => Object.assign(new Error(message), { status: 'MALFORMED' });
 
 /** The header is a Python dictionary of three known entries. */
 function parseHeader(text) {

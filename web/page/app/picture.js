@@ -183,11 +183,22 @@ function showLegend() {
     el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Lower bound'));
 }
 
+/** A label ends where another value takes the place over. */
+function markLabels(buffers) {
+  const byName = new Map(buffers.map((buffer) => [buffer.name, buffer]));
+  for (const buffer of buffers) buffer.labelEnd = buffer.death;
+  for (const { shares, birth } of buffers) {
+    const owner = byName.get(shares);
+    if (owner && birth > owner.birth) owner.labelEnd = Math.min(owner.labelEnd, birth);
+  }
+}
+
 export function showPicture(plan) {
   ({ report, firstRunStep } = plan);
   // Those that lie in another's place are painted over it.
   all = plan.values.filter((value) => value.offset >= 0 && value.size > 0 && value.death > value.birth)
     .sort((a, b) => (a.shares === '' ? 0 : 1) - (b.shares === '' ? 0 : 1) || a.birth - b.birth);
+  markLabels(all);
   const kept = scene.chosen?.name;
   scene.pointed = null;
   scene.chosen = all.find((buffer) => buffer.name === kept) ?? null;

@@ -77,7 +77,7 @@ async function run(target, cancel) {
   showOutputs(result.outputs);
   showTimings(result, device, made);
   const n = result.timings.run.length;
-  $('run-live').textContent = `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}; ${result.outputs.length} outputs.`;
+  $('run-live').textContent = `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}.`;
 }
 
 export function watchRun(ownClient, target, cancel) {

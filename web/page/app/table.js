@@ -17,7 +17,7 @@ const columns = [
 ];
 
 let values = [];
-let sort = { key: 'birth', down: false };
+let sort = { key: 'size', down: true };
 let rows = PAGE;
 let onChoose = () => {};
 let chosen = null;

@@ -24,6 +24,7 @@ export async function runMany(session, specs, repeats, onProgress, isStopped) {
   const inputs = {};
   for (const input of session.inputs) inputs[input.name] = dataOf(input, specs[input.name] ?? { fill: 'zeros' });
 
+  const allocated = session.counters.allocations;
   const timings = { write: [], run: [], read: [], total: [] };
   let outputs = null;
   let looked = performance.now();
@@ -43,7 +44,7 @@ export async function runMany(session, specs, repeats, onProgress, isStopped) {
       return { name, type, shape: [...shape], data: own, summary: summarise(type, own) };
     }),
     timings,
-    counters: { ...session.counters },
+    counters: { allocations: session.counters.allocations - allocated, gpuObjects: session.counters.gpuObjects },
     stopped: timings.run.length < repeats,
   };
 }
