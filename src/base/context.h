@@ -9,6 +9,7 @@ struct berth__op_list; /* owned by src/ops/registry.c */
 struct berth_context {
   void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
   void (*log)(void *user, int level, const char *text);
+  void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
   void *user;
   uint32_t n_threads;                /* never 0: resolved when the context is made */
   struct berth__op_list *custom_ops; /* see ops/registry.h; freed by free_custom_ops */
@@ -33,6 +34,7 @@ berth_status berth__reserve(berth_context *ctx, void **items, size_t *capacity, 
 #define BERTH__RESERVE(ctx, items, capacity, need, err) \
   berth__reserve((ctx), (void **)&(items), &(capacity), (need), sizeof *(items), (err))
 
+void berth__progress(const berth_context *ctx, const char *stage, uint64_t done, uint64_t total);
 void berth__log(const berth_context *ctx, int level, const char *fmt, ...) BERTH__PRINTF(3, 4);
 
 #endif

@@ -33,7 +33,8 @@ export interface DeviceInfo {
 
 /** How far something is. `total` is 0 where nobody knows. */
 export interface Progress {
-  /** "fetching the program", "reading the model", "planning", "compiling kernels", "writing weights" */
+  /** "fetching the program", "reading the model", "reading the weights", "planning", "compiling kernels", "writing
+   * weights", "preparing weights". Fetching, reading and writing count bytes. */
   readonly stage: string;
   readonly done: number;
   readonly total: number;
@@ -52,9 +53,11 @@ export interface LoadOptions {
 
 /** Every error of the library: a sentence that says what is wrong, where, and what would help. */
 export class BerthError extends Error {
-  /** "INVALID", "UNSUPPORTED", "PARSE", "NOMEM", ...: as `berth_status_name` has them. */
+  /** "INVALID", "UNSUPPORTED", "MALFORMED", "NOMEM", ...: as `berth_status_name` has them. */
   readonly status: string;
 }
+
+export type Source = string | URL | ArrayBuffer | ArrayBufferView | Blob;
 
 export function load(options?: LoadOptions): Promise<Berth>;
 
@@ -63,9 +66,9 @@ export interface Berth {
   readonly threads: number;
   /** Asks the browser for its GPU the first time. */
   devices(): Promise<DeviceInfo[]>;
-  /** An ONNX file, or a graph in berth's text form. A string or URL is fetched. */
-  model(source: string | URL | ArrayBuffer | ArrayBufferView | Blob,
-        options?: { name?: string; onProgress?: OnProgress }): Promise<Model>;
+  /** An ONNX file, or a graph in berth's text form. A string or URL is fetched (in Node, a string that is no address is
+   * the path of a file). `weights`: a safetensors file with the params of a text graph. */
+  model(source: Source, options?: { name?: string; weights?: Source; onProgress?: OnProgress }): Promise<Model>;
   /** The model that ships with berth: f32[batch, 1, 8, 8] handwritten digits to ten probabilities. */
   digits(): Promise<Model>;
   /** Bytes of linear memory, and how much of it is in use. */

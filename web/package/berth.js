@@ -21,11 +21,20 @@ class Berth {
     return list.filter(({ name }) => name !== 'loops'); // the interpreter of kernels, for tests
   }
 
-  async model(source, { name, onProgress = () => {} } = {}) {
+  async model(source, { name, weights, onProgress = () => {} } = {}) {
     const program = this.#program;
-    const tell = (done, total) => onProgress({ stage: 'reading the model', done, total });
-    const { at, size } = await readInto(program, source, tell);
-    return program.queue(() => this.#describe(program.now('graph', at, size), name));
+    const tell = (stage) => (done, total) => onProgress({ stage, done, total });
+    program.check();
+    const model = await readInto(program, source, tell('reading the model'));
+    let beside = { at: 0, size: 0 };
+    try {
+      if (weights !== undefined) beside = await readInto(program, weights, tell('reading the weights'));
+    } catch (error) {
+      program.free(model.at);
+      throw error;
+    }
+    return program.queue(() =>
+      this.#describe(program.now('graph', model.at, model.size, beside.at, beside.size), name));
   }
 
   async digits() {

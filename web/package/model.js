@@ -87,13 +87,14 @@ export class Model {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
     return program.queue(async () => {
+      options.onProgress?.({ stage: 'planning', done: 0, total: 0 });
       const plan = await make(program, 'plan', this.#handle.at, options);
       try {
         return describePlan(program, plan, options);
       } finally {
         program.now('plan_close', plan);
       }
-    });
+    }, options.onProgress);
   }
 
   async session(options = {}) {
@@ -105,7 +106,7 @@ export class Model {
       const plan = program.now('session_plan', session);
       const { inputs, outputs } = program.json(program.now('describe_bound', plan));
       return new Session(program, session, describePlan(program, plan, options), inputs, outputs);
-    });
+    }, options.onProgress);
   }
 
   close() {

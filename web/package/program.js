@@ -12,11 +12,18 @@ export class BerthError extends Error {
 
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
+/* Numbers come signed; negative ones are addresses in the upper half of the memory. */
+const unsigned = (result) => (result < 0 ? result >>> 0 : result);
+
 export class Program {
   #exports;
   #promising = new Map();
   #last = Promise.resolve();
   #view = new Uint8Array(0);
+  #ended = ''; // why nothing works any more
+
+  /** Told how far C is with what it was asked to do. Set by a job, for itself. */
+  onProgress = null;
 
   /** `memory`: what `threads` share; null: the module's own, and there are none. */
   constructor(module, memory, threads) {
@@ -26,6 +33,7 @@ export class Program {
     const instance = new WebAssembly.Instance(module, {
       wasi_snapshot_preview1: wasiImports(() => this.memory),
       webgpu: this.webgpu.imports,
+      host: { progress: (stage, done, total) => this.onProgress?.({ stage: this.text(stage >>> 0), done, total }) },
       env: { memory },
     });
     this.#exports = instance.exports;
@@ -36,34 +44,58 @@ export class Program {
   }
 
   close() {
+    this.#ended ||= 'berth is closed';
     this.threads?.close();
     this.webgpu.close();
   }
 
+  /** Throws where nothing can be called any more. */
+  check() {
+    if (this.#ended !== '') throw new BerthError('INVALID', this.#ended);
+  }
+
   /** Runs `job` when all before it are done: what a call leaves behind (an error, a text) is still there for the next
    * line of its job. The stack of C has room for one call that waits for a GPU. */
-  queue(job) {
-    const turn = this.#last.then(job);
+  queue(job, onProgress = null) {
+    const turn = this.#last.then(() => {
+      this.onProgress = onProgress;
+      return job();
+    });
     this.#last = turn.catch(() => {});
     return turn;
   }
 
-  /** Calls a function that reaches no device. Numbers come as unsigned: they are addresses. */
+  /* A module that has stopped in the middle of something is in no state to go on. */
+  #stopped(error) {
+    if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) return error;
+    this.#ended = `berth stopped at an error of its own (${error.message}); load it again`;
+    return new BerthError('INTERNAL', this.#ended);
+  }
+
+  /** Calls a function that reaches no device. */
   now(name, ...args) {
-    const result = this.#exports[name](...args);
-    return Number.isInteger(result) ? result >>> 0 : result;
+    this.check();
+    try {
+      return unsigned(this.#exports[name](...args));
+    } catch (error) {
+      throw this.#stopped(error);
+    }
   }
 
   /** Calls a function that may reach a device, and so may wait for one. In a job alone. */
   async call(name, ...args) {
     if (typeof WebAssembly.promising !== 'function') return this.now(name, ...args);
+    this.check();
     let promising = this.#promising.get(name);
     if (promising === undefined) {
       promising = WebAssembly.promising(this.#exports[name]);
       this.#promising.set(name, promising);
     }
-    const result = await promising(...args);
-    return Number.isInteger(result) ? result >>> 0 : result;
+    try {
+      return unsigned(await promising(...args));
+    } catch (error) {
+      throw this.#stopped(error);
+    }
   }
 
   /** What a function gave, unless that is 0: then the error that it left. */

@@ -74,7 +74,8 @@ static bool put_ends(const berth_graph *graph) {
   return true;
 }
 
-const char *berth_web_describe(const berth_graph *graph) {
+const char *berth_web_describe(const web_graph *described) {
+  const berth_graph *graph = web_graph_of(described);
   begin();
   json_open_object(&text, NULL);
   json_string(&text, "name", berth_graph_name(graph));
@@ -148,6 +149,31 @@ static bool put_value(const berth_plan *plan, berth_value value) {
   return true;
 }
 
+/* Bytes that a step has for itself. */
+static bool put_scratch(const berth_plan *plan, uint32_t step) {
+  const berth_graph *graph = berth_plan_graph(plan);
+  berth_node_info node;
+  berth_slot slot;
+  if (berth_plan_scratch(plan, step, &slot, &web_error) != BERTH_OK) return false;
+  if (slot.size == 0) return true;
+  if (berth_graph_node(graph, berth_plan_step_node(plan, step), &node, &web_error) != BERTH_OK) return false;
+  json_open_object(&text, NULL);
+  json_string(&text, "name", name_of(graph, node.out[0]));
+  json_string(&text, "kind", "scratch");
+  json_string(&text, "type", "u8");
+  json_open_array(&text, "shape");
+  json_uint(&text, NULL, slot.size);
+  json_close_array(&text);
+  json_string(&text, "op", node.op);
+  put_offset(slot.offset);
+  json_uint(&text, "size", slot.size);
+  json_uint(&text, "birth", slot.birth);
+  json_uint(&text, "death", slot.death);
+  json_string(&text, "shares", "");
+  json_close_object(&text);
+  return true;
+}
+
 static bool put_step(const berth_plan *plan, uint32_t step) {
   berth_node_info node;
   const berth_graph *graph = berth_plan_graph(plan);
@@ -189,6 +215,8 @@ const char *berth_web_describe_plan(const berth_plan *plan) {
   json_open_array(&text, "values");
   for (berth_value v = 0; v < berth_graph_n_values(berth_plan_graph(plan)); v++)
     if (!put_value(plan, v)) return NULL;
+  for (uint32_t step = 0; step < info.n_steps; step++)
+    if (!put_scratch(plan, step)) return NULL;
   json_close_array(&text);
   json_open_array(&text, "steps");
   for (uint32_t step = 0; step < info.n_steps; step++)

@@ -23,10 +23,16 @@ static void *count_alloc(void *user, void *ptr, size_t old_size, size_t new_size
   return realloc(ptr, new_size);
 }
 
+static void tell(void *user, const char *stage, uint64_t done, uint64_t total) {
+  (void)user;
+  berth_web_host_progress(stage, (double)done, (double)total);
+}
+
 int berth_web_start(uint32_t n_threads) {
   berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
   desc.n_threads = n_threads;
   desc.alloc = count_alloc;
+  desc.progress = tell;
   return berth_context_create(&desc, &web_context, &web_error) == BERTH_OK;
 }
 
@@ -44,37 +50,68 @@ double berth_web_allocations(void) { return (double)n_allocations; }
 
 /* ---- Graphs and plans ----------------------------------------------------------------------------------------- */
 
+/* A graph with the bytes that it uses. Sessions hold it too: the graph inside them reads the same bytes. */
+struct web_graph {
+  berth_graph *graph;
+  void *weights; /* to be freed; NULL: it has none beside the model */
+  uint32_t n_holders;
+};
+
 static void release(void *user, const void *data, size_t size) {
   (void)data;
   (void)size;
   free(user);
 }
 
-berth_graph *berth_web_graph(void *data, size_t size) {
-  berth_graph *graph = NULL;
-  berth_graph_from_memory(web_context, data, size, release, data, &graph, &web_error);
-  return graph;
+/* Takes over what it is given. NULL: there is no room for it. */
+static web_graph *hold(berth_graph *graph, void *weights) {
+  web_graph *held = malloc(sizeof *held);
+  if (held != NULL) {
+    *held = (web_graph){graph, weights, 1};
+    return held;
+  }
+  berth_graph_destroy(graph);
+  free(weights);
+  web_error = (berth_error){BERTH_NOMEM, "there is no room for a model"};
+  return NULL;
 }
 
-int berth_web_attach(berth_graph *graph, const void *data, size_t size) {
+static berth_status attach(berth_graph *graph, const void *data, size_t size) {
   berth_weights *weights = NULL;
   berth_status status = berth_weights_from_memory(web_context, data, size, &weights, &web_error);
   if (status == BERTH_OK) status = berth_graph_attach(graph, weights, &web_error);
   berth_weights_destroy(weights); /* the graph keeps what it uses */
-  return status == BERTH_OK;
+  return status;
 }
 
-berth_graph *berth_web_digits(void) {
+web_graph *berth_web_graph(void *data, size_t size, void *weights, size_t weights_size) {
   berth_graph *graph = NULL;
-  if (berth_graph_parse(web_context, (const char *)berth_digits_graph, berth_digits_graph_size, &graph, &web_error) !=
-      BERTH_OK)
-    return NULL;
-  if (berth_web_attach(graph, berth_digits_weights, berth_digits_weights_size)) return graph;
+  berth_status status = berth_graph_from_memory(web_context, data, size, release, data, &graph, &web_error);
+  if (status == BERTH_OK && weights != NULL) status = attach(graph, weights, weights_size);
+  if (status == BERTH_OK) return hold(graph, weights);
+  berth_graph_destroy(graph);
+  free(weights);
+  return NULL;
+}
+
+web_graph *berth_web_digits(void) {
+  berth_graph *graph = NULL;
+  const char *text = (const char *)berth_digits_graph;
+  berth_status status = berth_graph_parse(web_context, text, berth_digits_graph_size, &graph, &web_error);
+  if (status == BERTH_OK) status = attach(graph, berth_digits_weights, berth_digits_weights_size);
+  if (status == BERTH_OK) return hold(graph, NULL);
   berth_graph_destroy(graph);
   return NULL;
 }
 
-void berth_web_graph_close(berth_graph *graph) { berth_graph_destroy(graph); }
+void berth_web_graph_close(web_graph *graph) {
+  if (--graph->n_holders != 0) return;
+  berth_graph_destroy(graph->graph);
+  free(graph->weights);
+  free(graph);
+}
+
+const berth_graph *web_graph_of(const web_graph *graph) { return graph->graph; }
 
 static berth_plan_desc describe(const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
                                 const berth_dim *dims, size_t n_dims) {
@@ -88,11 +125,11 @@ static berth_plan_desc describe(const char *device, uint32_t flags, uint64_t bud
   return desc;
 }
 
-berth_plan *berth_web_plan(const berth_graph *graph, const char *device, uint32_t flags, uint64_t budget,
-                           uint64_t effort, const berth_dim *dims, size_t n_dims) {
+berth_plan *berth_web_plan(const web_graph *graph, const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
+                           const berth_dim *dims, size_t n_dims) {
   const berth_plan_desc desc = describe(device, flags, budget, effort, dims, n_dims);
   berth_plan *plan = NULL;
-  berth_plan_create(graph, &desc, &plan, &web_error);
+  berth_plan_create(graph->graph, &desc, &plan, &web_error);
   return plan;
 }
 
@@ -108,6 +145,7 @@ typedef struct place {
 } place;
 
 struct web_session {
+  web_graph *graph;
   berth_session *session;
   place *inputs, *outputs;
   uint32_t n_inputs, n_outputs;
@@ -147,40 +185,30 @@ static int place_all(web_session *s) {
   return 1;
 }
 
-static web_session *take_session(berth_session *session, const berth_graph *graph) {
-  web_session *s = calloc(1, sizeof *s);
-  if (s == NULL) {
-    berth_session_destroy(session);
-    return NULL;
-  }
-  s->session = session;
-  s->n_inputs = berth_graph_n_inputs(graph);
-  s->n_outputs = berth_graph_n_outputs(graph);
-  s->inputs = calloc(s->n_inputs + 1, sizeof *s->inputs);
-  s->outputs = calloc(s->n_outputs + 1, sizeof *s->outputs);
-  if (s->inputs != NULL && s->outputs != NULL && place_all(s)) return s;
+web_session *berth_web_session(web_graph *graph, const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
+                               const berth_dim *dims, size_t n_dims) {
+  const berth_plan_desc plan = describe(device, flags, budget, effort, dims, n_dims);
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  const uint32_t n_inputs = berth_graph_n_inputs(graph->graph), n_outputs = berth_graph_n_outputs(graph->graph);
+  web_session *s = calloc(1, sizeof *s + (n_inputs + n_outputs) * sizeof(place));
+  web_error = (berth_error){BERTH_NOMEM, "there is no room for a session"};
+  if (s == NULL) return NULL;
+  graph->n_holders++;
+  *s = (web_session){.graph = graph, .n_inputs = n_inputs, .n_outputs = n_outputs};
+  s->inputs = (place *)(s + 1);
+  s->outputs = s->inputs + n_inputs;
+  desc.device = device;
+  desc.plan = &plan;
+  if (berth_session_create(graph->graph, &desc, &s->session, &web_error) == BERTH_OK && place_all(s)) return s;
   berth_web_session_close(s);
   return NULL;
 }
 
-web_session *berth_web_session(const berth_graph *graph, const char *device, uint32_t flags, uint64_t budget,
-                               uint64_t effort, const berth_dim *dims, size_t n_dims) {
-  const berth_plan_desc plan = describe(device, flags, budget, effort, dims, n_dims);
-  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  berth_session *session = NULL;
-  desc.device = device;
-  desc.plan = &plan;
-  if (berth_session_create(graph, &desc, &session, &web_error) != BERTH_OK) return NULL;
-  web_error = (berth_error){.status = BERTH_NOMEM, .message = "there is no room for a session"};
-  return take_session(session, graph);
-}
-
 void berth_web_session_close(web_session *s) {
-  for (uint32_t i = 0; s->inputs != NULL && i < s->n_inputs; i++) free(s->inputs[i].staged);
-  for (uint32_t i = 0; s->outputs != NULL && i < s->n_outputs; i++) free(s->outputs[i].staged);
-  free(s->inputs);
-  free(s->outputs);
+  for (uint32_t i = 0; i < s->n_inputs; i++) free(s->inputs[i].staged);
+  for (uint32_t i = 0; i < s->n_outputs; i++) free(s->outputs[i].staged);
   berth_session_destroy(s->session);
+  berth_web_graph_close(s->graph);
   free(s);
 }
 

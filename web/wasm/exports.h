@@ -10,6 +10,7 @@
 #define BERTH_WEB_MAX_WORKERS 256u
 #define BERTH_WEB_EXPORT(name) __attribute__((export_name(#name)))
 
+typedef struct web_graph web_graph;
 typedef struct web_session web_session;
 
 /* ---- exports.c: the context, and what was made from it ---- */
@@ -21,22 +22,20 @@ BERTH_WEB_EXPORT(error) const char *berth_web_error(void);   /* the sentence */
 BERTH_WEB_EXPORT(version) const char *berth_web_version(void);
 BERTH_WEB_EXPORT(allocations) double berth_web_allocations(void); /* of the library, so far */
 
-/* Takes over data, which came from berth_web_alloc, also on failure. */
-BERTH_WEB_EXPORT(graph) berth_graph *berth_web_graph(void *data, size_t size);
-/* The weights stay the caller's, until the graph and all that came from it is gone. 0: it failed. */
-BERTH_WEB_EXPORT(attach) int berth_web_attach(berth_graph *graph, const void *weights, size_t size);
-BERTH_WEB_EXPORT(digits) berth_graph *berth_web_digits(void);
-BERTH_WEB_EXPORT(graph_close) void berth_web_graph_close(berth_graph *graph);
+/* Takes over data and weights (safetensors; NULL: there are none), which came from berth_web_alloc, also on failure. */
+BERTH_WEB_EXPORT(graph) web_graph *berth_web_graph(void *data, size_t size, void *weights, size_t weights_size);
+BERTH_WEB_EXPORT(digits) web_graph *berth_web_digits(void);
+BERTH_WEB_EXPORT(graph_close) void berth_web_graph_close(web_graph *graph); /* sessions that use it keep it */
 
 /* dims: names and extents as berth_dim has them. */
 BERTH_WEB_EXPORT(plan)
-berth_plan *berth_web_plan(const berth_graph *graph, const char *device, uint32_t flags, uint64_t budget,
-                           uint64_t effort, const berth_dim *dims, size_t n_dims);
+berth_plan *berth_web_plan(const web_graph *graph, const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
+                           const berth_dim *dims, size_t n_dims);
 BERTH_WEB_EXPORT(plan_close) void berth_web_plan_close(berth_plan *plan);
 
 BERTH_WEB_EXPORT(session)
-web_session *berth_web_session(const berth_graph *graph, const char *device, uint32_t flags, uint64_t budget,
-                               uint64_t effort, const berth_dim *dims, size_t n_dims);
+web_session *berth_web_session(web_graph *graph, const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
+                               const berth_dim *dims, size_t n_dims);
 BERTH_WEB_EXPORT(session_plan) const berth_plan *berth_web_session_plan(const web_session *session);
 BERTH_WEB_EXPORT(session_close) void berth_web_session_close(web_session *session);
 /* Where the host writes an input and finds an output. write, run, read: 0 is a failure. */
@@ -53,7 +52,7 @@ BERTH_WEB_EXPORT(used) double berth_web_used(void); /* bytes of the memory that 
 
 /* ---- describe.c: JSON, and pictures; NULL: it failed ---- */
 BERTH_WEB_EXPORT(devices) const char *berth_web_devices(void);
-BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const berth_graph *graph);
+BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const web_graph *graph);
 BERTH_WEB_EXPORT(describe_plan) const char *berth_web_describe_plan(const berth_plan *plan);
 BERTH_WEB_EXPORT(describe_bound) const char *berth_web_describe_bound(const berth_plan *plan); /* its inputs, outputs */
 BERTH_WEB_EXPORT(draw) const char *berth_web_draw(const berth_plan *plan);                     /* SVG */
@@ -66,8 +65,13 @@ BERTH_WEB_EXPORT(thread_local_size) uint32_t berth_web_thread_local_size(void); 
 /* What a worker runs, on a stack of its own; never returns. */
 BERTH_WEB_EXPORT(thread) void berth_web_thread(uint32_t number);
 
+/* ---- what the host gives ---- */
+__attribute__((import_module("host"), import_name("progress"))) void berth_web_host_progress(const char *stage,
+                                                                                             double done, double total);
+
 /* ---- shared by these files ---- */
 extern berth_context *web_context;
 extern berth_error web_error;
+const berth_graph *web_graph_of(const web_graph *graph);
 
 #endif
