@@ -1,32 +1,39 @@
-/* Tests in JavaScript that speak TAP: await test(name, what it does), ..., finish(). */
-let number = 0, failures = 0;
+/** TAP for tests in JavaScript: each check is a line, and a check that throws is a failed one. */
+let count = 0;
+let failed = 0;
 
-export async function test(name, body) {
-  number++;
+const line = (text) => process.stdout.write(`${text}\n`);
+
+export function diagnostic(text) {
+  for (const row of String(text).split('\n')) line(`# ${row}`);
+}
+
+export async function check(name, body) {
+  count++;
   try {
     await body();
-    console.log(`ok ${number} - ${name}`);
+    line(`ok ${count} - ${name}`);
   } catch (error) {
-    failures++;
-    console.log(`not ok ${number} - ${name}`);
-    console.log(String(error?.stack ?? error).replace(/^/gm, '# '));
+    failed++;
+    line(`not ok ${count} - ${name}`);
+    diagnostic(error?.stack ?? error);
   }
 }
 
 export function skip(name, reason) {
-  console.log(`ok ${++number} - ${name} # SKIP ${reason}`);
+  line(`ok ${++count} - ${name} # SKIP ${reason}`);
 }
 
-export function finish() {
-  console.log(`1..${number}`);
-  process.exitCode = failures !== 0 ? 1 : 0;
+export function done() {
+  line(`1..${count}`);
+  process.exitCode = failed ? 1 : 0;
 }
 
-export function isTrue(condition, otherwise) {
-  if (!condition) throw new Error(otherwise);
+export function expect(condition, message) {
+  if (!condition) throw new Error(message);
 }
 
-export function equal(got, wanted) {
-  const [a, b] = [got, wanted].map((value) => JSON.stringify(value));
-  isTrue(a === b, `got ${a}, wanted ${b}`);
+export function expectEqual(got, expected, what) {
+  const [a, b] = [JSON.stringify(got), JSON.stringify(expected)];
+  expect(a === b, `${what}: got ${a}, expected ${b}`);
 }
