@@ -65,8 +65,8 @@ const kinds = {
 
   async session({ model, options }, onProgress) {
     const session = await get(models, model, 'model').session({ ...options, onProgress });
-    const { device, inputs, outputs } = session;
-    return { handle: put(sessions, session), device, inputs, outputs };
+    const { device, inputs, outputs, plan } = session;
+    return { handle: put(sessions, session), device, inputs, outputs, arena: plan.report.arena_size };
   },
 
   async run({ id, session, inputs, repeats }, onProgress) {

@@ -16,7 +16,10 @@ const advice = {
   INTERNAL: 'This is a mistake in berth; a report would help. Loading the page again makes it usable.',
 };
 
-const adviceFor = ({ status }) => advice[status] ?? 'Try again, or load the page again.';
+function adviceFor(where, { status }) {
+  if (where === 'plan' && status === 'INVALID') return 'Other numbers for the dimensions may help.';
+  return advice[status] ?? 'Try again, or load the page again.';
+}
 
 const sentence = (text) => {
   const capital = text.charAt(0).toUpperCase() + text.slice(1);
@@ -29,7 +32,7 @@ export function showAlert(where, error, whatToDo) {
   const box = $(`alert-${where}`);
   box.replaceChildren(
     el('p', { class: 'alert-what', text: sentence(error.message), 'data-status': error.status || undefined }),
-    el('p', { class: 'alert-advice', text: whatToDo ?? adviceFor(error) }),
+    el('p', { class: 'alert-advice', text: whatToDo ?? adviceFor(where, error) }),
   );
   box.hidden = false;
 }

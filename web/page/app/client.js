@@ -19,6 +19,9 @@ export class Client {
   #waiting = new Map();
   #nextId = 1;
 
+  /** Until this is done only what `restart` was told goes through. */
+  ready = null;
+
   #start() {
     this.#worker = new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'berth' });
     this.#worker.addEventListener('message', ({ data }) => this.#hear(data));
@@ -48,16 +51,24 @@ export class Client {
     for (const { reject } of waiting) reject(reason);
   }
 
-  /** A promise with its `id`, by which a run can be stopped. */
-  call(kind, values = {}, onProgress = undefined) {
-    if (!this.#worker) this.#start();
+  #send(kind, values, onProgress, gate) {
     const id = this.#nextId++;
     const promise = new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject, onProgress });
-      this.#worker.postMessage({ id, kind, ...values });
+      const post = () => {
+        if (this.#worker) this.#worker.postMessage({ id, kind, ...values });
+        else reject(new WorkerError({ message: 'the program of this page has ended', status: '' }));
+      };
+      if (gate) gate.then(post, reject);
+      else post();
     });
     promise.id = id;
     return promise;
+  }
+
+  /** A promise with its `id`, by which a run can be stopped. */
+  call(kind, values = {}, onProgress = undefined) {
+    return this.#send(kind, values, onProgress, this.ready);
   }
 
   /** Lets a run of many end after the one that it is in. */
@@ -65,8 +76,15 @@ export class Client {
     this.#worker?.postMessage({ kind: 'stop', run });
   }
 
-  /** Ends whatever goes on. Everything that was opened is gone; the next call starts a new worker. */
-  cancelAll() {
+  /**
+   * Ends whatever goes on, and starts a new worker: everything that was opened is gone. `boot(call)` makes the requests
+   * that come before all others, which wait for `ready`.
+   */
+  restart(boot) {
     this.#end(new Cancelled());
+    this.#start();
+    this.ready = boot((...request) => this.#send(...request));
+    this.ready.catch(() => {}); // who waits for it hears of it
+    return this.ready;
   }
 }

@@ -1,6 +1,6 @@
 /** Draw a digit: every change is shrunk to what the network sees, and run. */
 import { $, colour, el } from './dom.js';
-import { percent } from './format.js';
+import { bytes, milliseconds, percent } from './format.js';
 import { device } from './devices.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { Pad, SIDE } from './pad.js';
@@ -14,6 +14,7 @@ let pad = null;
 let model = null;
 let session = null;
 let sessionDevice = '';
+let arena = 0;
 let going = false;
 let again = false;
 let nextShown = 3;
@@ -56,6 +57,7 @@ async function sessionNow() {
   const where = device();
   const made = await client.call('session', { model, options: { device: where, dims: { batch: 1 } } });
   session = made.handle;
+  arena = made.arena;
   sessionDevice = where;
   return session;
 }
@@ -68,7 +70,8 @@ async function recognise() {
   const { outputs, timings } = await client.call('run', { session: handle, inputs: { image: { data: seen } }, repeats: 1 });
   const { data } = outputs.find(({ name }) => name === 'probabilities');
   showProbabilities([...data]);
-  $('digit-note').title = `${timings.total[0].toFixed(2)} ms on ${sessionDevice}`;
+  const weights = `${bytes(arena)} of memory in all, weights and everything else`;
+  $('digit-time').textContent = `${milliseconds(timings.total[0])} on ${sessionDevice}; ${weights}.`;
 }
 
 /** One run at a time; what was drawn meanwhile is run after it. */

@@ -3,7 +3,8 @@ import { el } from './dom.js';
 import { number } from './format.js';
 import { reader } from '../common/types.js';
 
-const MOST_BARS = 64;
+const FEW = 64; // so many that each can be told from the next
+const MOST_BARS = 200;
 const LARGEST = 512; // pixels of a map along one side
 
 /** From deep water to sand to signal red, by three points in each channel. */
@@ -14,12 +15,24 @@ function heatColour(share) {
   return stops[low].map((channel, i) => channel + (stops[low + 1][i] - channel) * (at - low));
 }
 
-function bars({ type, data, summary: { min, max } }) {
+/** At most MOST_BARS numbers: where there are more, each stands for some, by the one that is farthest from 0. */
+function thin({ type, data }) {
   const read = reader(type);
+  const each = Math.ceil(data.length / MOST_BARS);
+  const numbers = [];
+  for (let i = 0; i < data.length; i++) {
+    const value = read(data[i]);
+    if (i % each === 0) numbers.push(value);
+    else if (Math.abs(value) > Math.abs(numbers[numbers.length - 1])) numbers[numbers.length - 1] = value;
+  }
+  return numbers;
+}
+
+function bars(output) {
+  const { data, summary: { min, max } } = output;
   const bottom = Math.min(min, 0), span = Math.max(max, 0) - bottom || 1;
-  const chart = el('div', { class: 'chart', role: 'img', 'aria-label': `Bars of ${data.length} numbers from ${number(min)} to ${number(max)}` });
-  for (const element of data) {
-    const value = read(element);
+  const chart = el('div', { class: data.length > FEW ? 'chart dense' : 'chart', role: 'img', 'aria-label': `Bars of ${data.length} numbers from ${number(min)} to ${number(max)}` });
+  for (const value of thin(output)) {
     const bar = el('span', { title: number(value), class: value < 0 ? 'minus' : undefined });
     bar.style.height = `${(100 * Math.abs(value || 0)) / span}%`;
     bar.style.bottom = `${(100 * (Math.min(value || 0, 0) - bottom)) / span}%`;
@@ -50,7 +63,7 @@ export function chartOf(output) {
   const { shape, data, summary } = output;
   if (summary.min === null || data.length < 2) return null;
   const rows = shape.slice(-2);
-  if (data.length <= MOST_BARS && (rows.length < 2 || rows[0] <= 2 || rows[1] <= 2)) return bars(output);
-  if (rows.length === 2 && rows[0] > 1 && rows[1] > 1) return map(output);
-  return data.length <= 8 * MOST_BARS ? bars(output) : null;
+  const flat = rows.length < 2 || Math.min(...rows) === 1;
+  if (flat || (data.length <= FEW && Math.min(...rows) <= 2)) return bars(output);
+  return map(output);
 }

@@ -22,26 +22,27 @@ function setState(state, text) {
   $('state').textContent = text;
 }
 
-async function load() {
-  const { version, threads } = await busy('loading berth', (onProgress) => client.call('load', {}, onProgress));
+async function load(call) {
+  const { version, threads } = await busy('loading berth', (onProgress) => call('load', {}, onProgress));
   const words = threads === 1 ? 'one thread' : `${threads} threads`;
   setState('ready', `berth ${version} is ready, with ${words} in this browser.`);
   $('where').textContent = `berth ${version}. The CPU part runs in a worker of this page with ${words}.`;
-  showDevices(await client.call('devices'), () => { replan(); digitAgain(); });
+  showDevices(await call('devices'), () => { replan(); digitAgain(); });
 }
 
 /** Ends what the worker is at, and gets back to where the page was before it. */
 async function cancel() {
-  client.cancelAll();
   loseSession();
   loseDigit();
-  planning = { busy: false, wanted: false };
+  planning = idle();
   try {
-    await load();
-    if (current) Object.assign(current, await client.call('open', { source: current.source }));
-    if (current && $('planned').hidden) showAlert('plan', new Error('planning was called off'), 'Change a dimension or an option to plan again.');
+    await client.restart(async (call) => {
+      await load(call);
+      if (current) Object.assign(current, await call('open', { source: current.source }));
+    });
+    if (current && current.planned !== keyOf(planOptions())) throw new Error('planning was called off; change a dimension or an option to plan again');
   } catch (error) {
-    showAlert('network', error);
+    showAlert(current ? 'plan' : 'network', error);
   }
 }
 
@@ -77,16 +78,24 @@ async function open(source, dims) {
   }
 }
 
-let planning = { busy: false, wanted: false };
+const idle = () => ({ busy: false, wanted: false, fresh: false });
+let planning = idle();
 
 const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((extent) => (typeof extent === 'string' ? dims[extent] ?? extent : extent)) });
 
+const keyOf = (options) => JSON.stringify(options);
+
 async function planOnce(fresh) {
-  const { handle, inputs } = current;
+  await client.ready;
   const options = planOptions();
+  if (!fresh && current.planned === keyOf(options)) return;
+  const { handle, inputs } = current;
   const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, options }, onProgress), cancel);
   if (current.handle !== handle) return;
   clearAlert('plan');
+  if (current.boundTo !== keyOf(options.dims)) forgetRun(); // another device may be compared with; other shapes may not
+  current.boundTo = keyOf(options.dims);
+  current.planned = keyOf(options);
   showPlan(plan);
   showInputs(inputs.map((input) => boundShape(input, options.dims)), fresh);
   document.documentElement.dataset.ready = 'yes';
@@ -96,15 +105,19 @@ async function planOnce(fresh) {
 async function replan(fresh = false) {
   if (!current) return;
   const own = planning;
-  own.wanted = true;
+  Object.assign(own, { wanted: true, fresh: own.fresh || fresh });
   if (own.busy) return;
   own.busy = true;
   while (own.wanted && own === planning) {
-    own.wanted = false;
+    const { source } = current;
+    const begin = own.fresh;
+    Object.assign(own, { wanted: false, fresh: false });
     try {
-      await planOnce(fresh);
+      await planOnce(begin);
     } catch (error) {
-      if (error instanceof Cancelled) break;
+      if (error instanceof Cancelled || own !== planning) break;
+      if (current.source !== source) continue;
+      current.planned = '';
       hidePlan();
       disableRun();
       showAlert('plan', error);
@@ -132,7 +145,7 @@ async function start() {
   $('save-svg').addEventListener('click', saveSvg);
   watchOffline();
   try {
-    await load();
+    await client.restart(load);
   } catch (error) {
     setState('failed', 'berth could not be loaded.');
     showAlert('network', error, 'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.');

@@ -41,6 +41,7 @@ export async function watchOffline() {
     };
     look();
     registration.addEventListener('updatefound', look);
+    registration.update().catch(() => {}); // there is no network
   } catch {
     if (!controlled) say('The files could not be kept for use without a network; everything else works.');
   }

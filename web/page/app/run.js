@@ -31,6 +31,7 @@ export function forgetRun() {
   clearAlert('run');
   clearOutputs();
   clearTimings();
+  $('run-live').textContent = '';
 }
 
 export function disableRun() {
@@ -60,6 +61,7 @@ async function sessionFor(model, options, cancel) {
 /** Runs `repeats` times. `target()` gives { model, options }; `cancel` ends the worker. */
 async function run(target, cancel) {
   clearAlert('run');
+  await client.ready;
   const { model, options } = target();
   const repeats = Math.min(10000, Math.max(1, Math.trunc(Number($('repeats').value) || 1)));
   const inputs = Object.fromEntries(await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])));

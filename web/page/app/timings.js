@@ -4,6 +4,7 @@ import { bytes, count, median, milliseconds } from './format.js';
 
 const parts = [['write', 'Writing inputs'], ['run', 'Running'], ['read', 'Reading outputs'], ['total', 'All of it']];
 const BINS = 40;
+const PAST = 3; // earlier measurements that are shown
 
 /** A small histogram of the runs: where they lie between the fastest and the slowest. */
 function spread(times) {
@@ -22,8 +23,17 @@ function spread(times) {
 
 const fact = (title, value, test, data = {}) => el('div', {}, el('dt', { text: title }), el('dd', { 'data-test': test, ...data, text: value }));
 
+const history = []; // what was measured before, newest first
+
+function earlier() {
+  const past = history.slice(1, 1 + PAST);
+  if (past.length === 0) return '';
+  return el('p', { class: 'hint', 'data-test': 'earlier', text: `Before: ${past.join(', ')}` });
+}
+
 export function showTimings({ timings, counters, memory }, device, made) {
   const n = timings.run.length;
+  history.unshift(`${milliseconds(median(timings.run))} on ${device}`);
   $('timings').replaceChildren(
     el('p', { class: 'figure' }, el('span', { class: 'big', text: milliseconds(median(timings.run)) }),
       el('span', { class: 'hint', text: n > 1 ? ` median of ${count(n)} runs on ${device}` : ` one run on ${device}` })),
@@ -33,9 +43,10 @@ export function showTimings({ timings, counters, memory }, device, made) {
       fact('Allocations in runs', count(counters.allocations), 'allocations'),
       device === 'cpu' ? null : fact('GPU objects', count(counters.gpuObjects), 'gpu-objects'),
       fact('Memory of the program', `${bytes(memory.used)} of ${bytes(memory.total)}`, 'memory', { 'data-total': memory.total, 'data-used': memory.used })),
-    n > 4 ? spread(timings.run) : '');
+    n > 4 ? spread(timings.run) : '', earlier());
 }
 
 export function clearTimings() {
+  history.length = 0;
   $('timings').replaceChildren(el('p', { class: 'hint', text: 'Not run yet.' }));
 }
