@@ -1,4 +1,4 @@
-/** A plain static server, as any host of the page is: no headers but the type. */
+/** A plain static server, as any host of the page is: no headers but the type, and those that are given. */
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
@@ -8,13 +8,13 @@ const types = {
   '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.webmanifest': 'application/manifest+json',
 };
 
-export async function serve(folder) {
+export async function serve(folder, headers = {}) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://host').pathname));
     try {
       const file = join(folder, path.endsWith('/') ? `${path}index.html` : path);
       const bytes = await readFile(file);
-      response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream' });
+      response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream', ...headers });
       response.end(bytes);
     } catch {
       response.writeHead(404).end();

@@ -1,10 +1,11 @@
 /* web/package/webgpu.js by itself: its functions are called as C calls them, with a GPU that is made up here. */
 import { WebGPU } from '../../web/package/webgpu.js';
-import { equal, finish, isTrue, test } from './tap.mjs';
+import { check, done, expect, expectEqual } from './tap.mjs';
 
 WebAssembly.Suspending = undefined; // `wait` is a plain function then, which can be called from here
 
 const PAGE = 65536, AT = 1024, TEXT = 400;
+const equal = (got, expected) => expectEqual(got, expected, 'this');
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1));
 
 class FakeQueue {
@@ -99,15 +100,15 @@ function reason(gpu) {
   return new TextDecoder().decode(new Uint8Array(glue.memory.buffer, AT, length));
 }
 
-await test('what is missing is named', async () => {
-  isTrue(/navigator\.gpu/.test(reason(undefined)), reason(undefined));
-  isTrue(/WebAssembly\.Suspending/.test(reason(fakeGPU())), reason(fakeGPU()));
+await check('what is missing is named', async () => {
+  expect(/navigator\.gpu/.test(reason(undefined)), reason(undefined));
+  expect(/WebAssembly\.Suspending/.test(reason(fakeGPU())), reason(fakeGPU()));
   globalThis.isSecureContext = false;
-  isTrue(/https/.test(reason(undefined)), reason(undefined));
+  expect(/https/.test(reason(undefined)), reason(undefined));
   delete globalThis.isSecureContext;
 });
 
-await test('answers say whom they are for, and what they give', async () => {
+await check('answers say whom they are for, and what they give', async () => {
   const gpu = fakeGPU(), { glue, js } = start(gpu), instance = js.instance();
   js.request_adapter(instance, 1, 7, 8, 0xffff_fff0 | 0); // addresses above 2 GiB come as negative numbers
   equal(take(glue), null);
@@ -122,23 +123,23 @@ await test('answers say whom they are for, and what they give', async () => {
   equal(gpu.adapter.asked.requiredLimits, { maxBufferSize: 2 ** 33 });
 });
 
-await test('no adapter is a sentence', async () => {
+await check('no adapter is a sentence', async () => {
   const { glue, js } = start({ requestAdapter: async () => null });
   js.request_adapter(js.instance(), 1, 7, 8, 9);
   await js.wait(1000);
   const { status, value, text } = take(glue);
   equal([status, value], [3, 0]);
-  isTrue(/offers none/.test(text), text);
+  expect(/offers none/.test(text), text);
 });
 
-await test('a wait ends by itself', async () => {
+await check('a wait ends by itself', async () => {
   const { glue, js } = start(fakeGPU()), before = performance.now();
   await js.wait(30);
-  isTrue(performance.now() - before >= 25, 'it came back early');
+  expect(performance.now() - before >= 25, 'it came back early');
   equal(take(glue), null);
 });
 
-await test('numbers are used again', async () => {
+await check('numbers are used again', async () => {
   const { glue, js } = start(fakeGPU()), { device } = await open(glue), count = glue.count;
   const first = js.buffer(device, 1, 16);
   js.release(first);
@@ -146,7 +147,7 @@ await test('numbers are used again', async () => {
   equal(glue.count, count + 1);
 });
 
-await test('what a call throws is in the innermost scope, or else an error of the device', async () => {
+await check('what a call throws is in the innermost scope, or else an error of the device', async () => {
   const { glue, js } = start(fakeGPU()), { device } = await open(glue);
   js.push_scope(device, 1);
   js.push_scope(device, 2);
@@ -163,7 +164,7 @@ await test('what a call throws is in the innermost scope, or else an error of th
   equal([outside.kind, outside.call, outside.user1, outside.text], [4, 27, 28, 'too large by far']);
 });
 
-await test('a device that is lost says so', async () => {
+await check('a device that is lost says so', async () => {
   const gpu = fakeGPU(), { glue, js } = start(gpu);
   await open(glue);
   gpu.device.lose('the cable was pulled');
@@ -172,7 +173,7 @@ await test('a device that is lost says so', async () => {
   equal([kind, call, user1, text], [3, 17, 18, 'the cable was pulled']);
 });
 
-await test('nothing is answered behind the end of an instance', async () => {
+await check('nothing is answered behind the end of an instance', async () => {
   const gpu = fakeGPU(), { glue, js } = start(gpu), instance = js.instance();
   js.request_adapter(instance, 1, 7, 8, 9);
   await js.wait(1000);
@@ -182,7 +183,7 @@ await test('nothing is answered behind the end of an instance', async () => {
   js.release(instance);
   await soon();
   equal(take(glue), null);
-  isTrue(gpu.device.isDestroyed, 'the device that came late is still there');
+  expect(gpu.device.isDestroyed, 'the device that came late is still there');
 
   const other = fakeGPU(), second = start(other), opened = await open(second.glue);
   other.device.lose('in the queue'); // answered, but not taken
@@ -191,7 +192,7 @@ await test('nothing is answered behind the end of an instance', async () => {
   equal(take(second.glue), null);
 });
 
-await test('bytes come from a memory that has grown, or is shared', async () => {
+await check('bytes come from a memory that has grown, or is shared', async () => {
   const gpu = fakeGPU(), { glue, js } = start(gpu), { device } = await open(glue);
   const queue = js.device_queue(device), buffer = js.buffer(device, 1, 16);
   glue.memory.grow(1);
@@ -208,13 +209,13 @@ await test('bytes come from a memory that has grown, or is shared', async () => 
   let at = 0;
   for (const piece of wary.device.queue.written) {
     equal(piece.offset, at);
-    isTrue(piece.bytes.every((byte, i) => byte === (at + i) % 251), `bytes behind ${at} are wrong`);
+    expect(piece.bytes.every((byte, i) => byte === (at + i) % 251), `bytes behind ${at} are wrong`);
     at += piece.bytes.length;
   }
   equal(at, size);
 });
 
-await test('what is mapped comes to any address', async () => {
+await check('what is mapped comes to any address', async () => {
   const high = 0x8000_1000, gpu = fakeGPU();
   const { glue, js } = start(gpu, new WebAssembly.Memory({ initial: high / PAGE + 1 }));
   const { device } = await open(glue), range = Uint8Array.from([1, 2, 3, 4, 5, 6, 7, 8]).buffer;
@@ -230,11 +231,11 @@ await test('what is mapped comes to any address', async () => {
   equal(take(glue).text, 'it is not mapped');
 });
 
-await test('closing it gives the GPU back', async () => {
+await check('closing it gives the GPU back', async () => {
   const gpu = fakeGPU(), { glue } = start(gpu);
   await open(glue);
   glue.close();
-  isTrue(gpu.device.isDestroyed, 'the device is still there');
+  expect(gpu.device.isDestroyed, 'the device is still there');
 });
 
-finish();
+done();
