@@ -3,7 +3,7 @@
  * `{ id, error }` go out. One request after the other; only `stop` is heard at once. README.md has the kinds.
  */
 import { load } from './package/berth.js';
-import { fillParams, isText } from './worker/weights.js';
+import { isText, seededWeights } from './worker/weights.js';
 import { runMany } from './worker/runs.js';
 
 const models = new Map();
@@ -31,14 +31,15 @@ async function bytesOf(source) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
+/** `seeded`: whether its weights are made up, since a graph in the text form came without any. */
 async function openModel(source, onProgress) {
-  if (source.builtIn) return { model: await berth.digits(), filled: 0 };
+  if (source.builtIn) return { model: await berth.digits(), seeded: false };
   onProgress({ stage: 'reading the file', done: 0, total: 0 });
   const bytes = await bytesOf(source);
-  const options = { name: source.name, onProgress };
-  if (!isText(bytes)) return { model: await berth.model(bytes, options), filled: 0 };
-  const { text, filled } = fillParams(new TextDecoder().decode(bytes));
-  return { model: await berth.model(new TextEncoder().encode(text), options), filled };
+  const given = source.weights ?? null;
+  const made = !given && isText(bytes) ? seededWeights(new TextDecoder().decode(bytes)) : null;
+  const weights = given ?? made ?? undefined;
+  return { model: await berth.model(bytes, { name: source.name, weights, onProgress }), seeded: made !== null };
 }
 
 const kinds = {
@@ -50,9 +51,9 @@ const kinds = {
   devices: () => berth.devices(),
 
   async open({ source }, onProgress) {
-    const { model, filled } = await openModel(source, onProgress);
+    const { model, seeded } = await openModel(source, onProgress);
     const { name, inputs, outputs, dims, nNodes } = model;
-    return { handle: put(models, model), name, inputs, outputs, dims, nNodes, filled };
+    return { handle: put(models, model), name, inputs, outputs, dims, nNodes, seeded };
   },
 
   async plan({ model, options }, onProgress) {

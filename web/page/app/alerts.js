@@ -16,7 +16,8 @@ const advice = {
   INTERNAL: 'This is a mistake in berth; a report would help. Loading the page again makes it usable.',
 };
 
-function adviceFor(where, { status }) {
+function adviceFor(where, { status, message }) {
+  if (/has no weights/.test(message)) return 'Choose the graph and its .safetensors file together.';
   if (where === 'plan' && status === 'INVALID') return 'Other numbers for the dimensions may help.';
   return advice[status] ?? 'Try again, or load the page again.';
 }

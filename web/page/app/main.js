@@ -46,12 +46,12 @@ async function cancel() {
   }
 }
 
-function showModel({ name, nNodes, inputs, outputs, dims, filled }) {
+function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
   $('model-name').textContent = `of ${name}`;
   const words = [`${count(nNodes)} nodes`, `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
     `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`];
   if (dims.length) words.push(`open: ${dims.join(', ')}`);
-  if (filled) words.push('weights are random numbers, the same every time');
+  if (seeded) words.push('weights are random numbers, the same every time');
   $('model-facts').textContent = words.join(' · ');
 }
 

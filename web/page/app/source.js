@@ -10,13 +10,18 @@ export const samples = [
 
 /** `open(source, dims)` is called with what was chosen; `dims` are where the fields begin. */
 export function showSources(open) {
-  const choose = (file) => file && open({ file, name: file.name }, {});
+  const choose = (files) => {
+    const list = [...files];
+    const weights = list.find(({ name }) => name.endsWith('.safetensors'));
+    const file = list.find((one) => one !== weights) ?? weights;
+    if (file) open({ file, name: file.name, weights: file === weights ? undefined : weights }, {});
+  };
   $('samples').replaceChildren(...samples.map(({ id, title, what, source, dims }) =>
     el('li', {}, el('button', { type: 'button', class: 'sample', 'data-test': `sample-${id}`, onclick: () => open(source, dims) },
       el('strong', { text: title }), el('span', { class: 'hint', text: what })))));
 
   $('file').addEventListener('change', ({ target }) => {
-    choose(target.files[0]);
+    choose(target.files);
     target.value = ''; // the same file may be chosen again
   });
 
@@ -36,7 +41,7 @@ export function showSources(open) {
     light(0);
     if (!hasFiles(event)) return;
     event.preventDefault();
-    choose(event.dataTransfer.files[0]);
+    choose(event.dataTransfer.files);
   });
 }
 

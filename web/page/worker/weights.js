@@ -1,12 +1,12 @@
 /**
- * Weights for a graph in the text form that has none: every `param` becomes a `const` with the sequence that
+ * Weights for a graph in the text form that has none: a safetensors file with the sequence that
  * `berth run --random-weights` uses, so that the numbers are those of the command line.
  */
-import { arrayOf, countOf } from '../common/types.js';
+import { arrayOf, countOf, widthOf } from '../common/types.js';
 import { randomElements } from '../common/random.js';
 
 const DIVISOR = 16; // the command line's; weights of deep models must stay small
-const PARAM = /^([ \t]*)param[ \t]+%("[^"\n]*"|[\w.:/-]+)[ \t]+:[ \t]+(\w+)\[([\d, ]*)\][ \t]*(#.*)?$/gm;
+const PARAM = /^[ \t]*param[ \t]+%("[^"\n]*"|[\w.:/-]+)[ \t]+:[ \t]+(\w+)\[([\d, ]*)\][ \t]*(?:#.*)?$/gm;
 
 /** Whether bytes are a graph in the text form: ONNX never begins like this. */
 export function isText(bytes) {
@@ -14,27 +14,39 @@ export function isText(bytes) {
   return /^(\s*#[^\n]*\n)*\s*graph\s/.test(head);
 }
 
-function hexOf(data) {
-  const digits = new Uint8Array(2 * data.byteLength);
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  for (let i = 0; i < bytes.length; i++) {
-    const high = bytes[i] >> 4, low = bytes[i] & 15;
-    digits[2 * i] = high + (high < 10 ? 48 : 87);
-    digits[2 * i + 1] = low + (low < 10 ? 48 : 87);
-  }
-  return new TextDecoder().decode(digits);
+function paramsOf(text) {
+  return [...text.matchAll(PARAM)].filter(([, , type]) => arrayOf(type)).map(([, name, type, shape]) => ({
+    name: name.startsWith('"') ? name.slice(1, -1) : name, type, shape: shape.split(',').filter((s) => s.trim()).map(Number),
+  }));
 }
 
-/** The text with weights in it, and how many params there were. A graph that names a weights file stays as it is. */
-export function fillParams(text) {
-  let filled = 0;
-  if (/^[ \t]*weights[ \t]+"/m.test(text)) return { text, filled };
-  const withWeights = text.replace(PARAM, (line, indent, name, type, shape) => {
-    if (!arrayOf(type)) return line;
-    filled++;
-    const bare = name.startsWith('"') ? name.slice(1, -1) : name;
-    const data = randomElements(type, countOf(shape.split(',').filter((s) => s.trim())), bare, 0, DIVISOR);
-    return `${indent}const %${name} : ${type}[${shape}] = hex "${hexOf(data)}"`;
+/** The header has its length before it, 8 bytes, and is filled up so that the data is aligned. */
+function headerOf(params) {
+  let at = 0;
+  const entries = params.map(({ name, type, shape }) => {
+    const begin = at;
+    at += countOf(shape) * widthOf(type);
+    return [name, { dtype: type.toUpperCase(), shape, data_offsets: [begin, at] }];
   });
-  return { text: withWeights, filled };
+  const json = JSON.stringify(Object.fromEntries(entries));
+  const bytes = new TextEncoder().encode(json.padEnd(Math.ceil(json.length / 64) * 64 + 56));
+  return { bytes, size: at };
+}
+
+/** A safetensors file for a graph's params, or null for a graph that names a file of its own, or has no params. */
+export function seededWeights(text) {
+  if (/^[ \t]*weights[ \t]+"/m.test(text)) return null;
+  const params = paramsOf(text);
+  if (params.length === 0) return null;
+  const header = headerOf(params);
+  const file = new Uint8Array(8 + header.bytes.length + header.size);
+  new DataView(file.buffer).setBigUint64(0, BigInt(header.bytes.length), true);
+  file.set(header.bytes, 8);
+  let at = 8 + header.bytes.length;
+  for (const { name, type, shape } of params) {
+    const data = randomElements(type, countOf(shape), name, 0, DIVISOR);
+    file.set(new Uint8Array(data.buffer), at);
+    at += data.byteLength;
+  }
+  return file;
 }
