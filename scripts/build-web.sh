@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds berth for browsers and Node: build/web is the page, build/web/package the npm package that it uses. They are
-# plain files, for any web server. Tests build elsewhere: BERTH_WEB_OUT names the folder.
+# plain files, for any web server. BERTH_WEB names another folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
-out=${BERTH_WEB_OUT:-build/web}
+out=${BERTH_WEB:-build/web}
 
 for preset in wasm wasm-threads; do
   cmake --preset $preset >/dev/null
