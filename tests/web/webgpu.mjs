@@ -1,5 +1,4 @@
-/* The device "webgpu" in Chromium: node webgpu.mjs PACKAGE [MODELS]. PACKAGE is the folder with berth.js and its
- * modules, MODELS one with networks and their inputs. */
+/* The device "webgpu" in Chromium: it computes what the CPU does, runs leave nothing behind, and what is wrong is said. */
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -8,15 +7,16 @@ import { launch } from './browser.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual, skip } from './tap.mjs';
 
-const [packageFolder, models] = process.argv.slice(2);
+const { BERTH_SRC: source, BERTH_WEB: built } = process.env;
+const models = process.env.BERTH_MODELS ?? join(source, '../shared/data/models');
 
 // ---- A page without anything, and what is done in it ----
 
 const site = mkdtempSync(join(tmpdir(), 'berth-webgpu-'));
 writeFileSync(join(site, 'index.html'), '<!doctype html><link rel=icon href="data:,">');
-symlinkSync(resolve(packageFolder), join(site, 'package'));
+symlinkSync(resolve(built, 'package'), join(site, 'package'));
 symlinkSync(fileURLToPath(new URL('.', import.meta.url)), join(site, 'tests'));
-if (models !== undefined) symlinkSync(resolve(models), join(site, 'models'));
+symlinkSync(resolve(models), join(site, 'models'));
 const isolated = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 const server = await serve(site, isolated), browser = await launch();
 
@@ -71,14 +71,14 @@ await check('digits are as on the CPU in memory that threads share', () => inPag
 
 const CASES = [
   ['a convolutional network', 'mnist_8', 'mnist_8/mnist_8.onnx'],
-  ['a deeper one', 'ultraface_rfb320', 'ultraface_rfb320/ultraface_rfb320.onnx'],
-  ['attention', 'stories260K/kv.prefill64', 'stories260K/stories260K_kv.onnx'],
-  ['LSTMs', 'dtln_model_1', 'dtln_model_1/dtln_model_1.onnx'],
-  ['conditions', 'silero_vad_16k_op15', 'silero_vad_16k_op15/silero_vad_16k_op15.onnx'],
+  ['a deeper convolutional network', 'ultraface_rfb320', 'ultraface_rfb320/ultraface_rfb320.onnx'],
+  ['with attention', 'stories260K/kv.prefill64', 'stories260K/stories260K_kv.onnx'],
+  ['with LSTMs', 'dtln_model_1', 'dtln_model_1/dtln_model_1.onnx'],
+  ['with conditions', 'silero_vad_16k_op15', 'silero_vad_16k_op15/silero_vad_16k_op15.onnx'],
 ];
 for (const [what, folder, file] of CASES) {
-  const name = `${what} is as on the CPU: ${folder}`;
-  if (models === undefined || !existsSync(join(models, file))) skip(name, 'the model is not here');
+  const name = `as on the CPU: ${folder}, ${what}`;
+  if (!existsSync(join(models, file))) skip(name, 'there are no real models; BERTH_MODELS names a folder of them');
   else await check(name, () => inPage(async (page) => {
     const result = await callInWorker(page, 'model', `/models/${file}`, `/models/${folder}`);
     say(folder, result);
