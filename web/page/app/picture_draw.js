@@ -92,8 +92,8 @@ function paintBuffers(context, buffers, view, place, width, colours) {
       context.globalAlpha = 1;
     }
     context.fillStyle = colours.onKind;
-    const from = Math.max(x, left), to = Math.min(place.x(buffer.labelEnd), right);
-    paintLabel(context, buffer.name, from + (shared ? 2 : 0), y, to - from, h);
+    const from = Math.max(x, left), to = Math.min(place.x(buffer.labelEnd), right), top = Math.max(y, margin.top);
+    paintLabel(context, buffer.name, from + (shared ? 2 : 0), top, to - from, y + h - top);
   }
 }
 

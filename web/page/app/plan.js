@@ -38,7 +38,11 @@ function groupOf({ kind, offset }, weights) {
 
 /** The plan with groups for its values, and the first step that every run takes: those before prepare weights once. */
 function prepare({ report, values, steps: all }) {
-  const grouped = values.map((value) => ({ ...value, group: groupOf(value, report.weights_size) }));
+  const grouped = values.map((value) => ({
+    ...value,
+    name: value.kind === 'scratch' ? `${value.name}:scratch` : value.name, // the library gives it the name of its step
+    group: groupOf(value, report.weights_size),
+  }));
   const inArena = new Set(grouped.filter(({ group, offset }) => group !== 'weight' && offset >= 0).map(({ name }) => name));
   const first = all.findIndex(({ name }) => inArena.has(name));
   return { report, values: grouped, steps: all, firstRunStep: Math.max(0, first) };

@@ -37,7 +37,22 @@ function sorted() {
 
 function cell(column, value) {
   if (column.key !== 'name') return el('td', { class: column.number ? 'number' : undefined, title: column.hover?.(value), text: column.text(value) });
-  return el('th', { scope: 'row' }, el('button', { type: 'button', class: 'link mono', text: value.name, onclick: () => onChoose(value.name) }));
+  return el('th', { scope: 'row' }, el('button', { type: 'button', class: 'link mono', tabindex: -1, text: value.name, onclick: () => onChoose(value.name) }));
+}
+
+/** One row is a stop for the Tab key, or there would be a hundred of them; arrow keys go from row to row. */
+function stopAt(button) {
+  $('tensors').tBodies[0].querySelector('[tabindex="0"]')?.setAttribute('tabindex', '-1');
+  button?.setAttribute('tabindex', '0');
+}
+
+function moveByKey(event) {
+  const buttons = [...$('tensors').tBodies[0].querySelectorAll('button')];
+  const at = buttons.indexOf(document.activeElement);
+  const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: buttons.length - 1 }[event.key];
+  if (at < 0 || to === undefined) return;
+  event.preventDefault();
+  buttons[to]?.focus();
 }
 
 function show() {
@@ -46,6 +61,7 @@ function show() {
   body.replaceChildren(...found.slice(0, rows).map((value) =>
     el('tr', { 'data-name': value.name, 'aria-current': value.name === chosen ? 'true' : undefined },
       ...columns.map((column) => cell(column, value)))));
+  stopAt(body.querySelector('button'));
   $('table-count').textContent = found.length === values.length ? `${count(values.length)} values` : `${count(found.length)} of ${count(values.length)} values`;
   $('more-rows').hidden = found.length <= rows;
   for (const head of $('tensors').tHead.rows[0].cells) {
@@ -76,6 +92,8 @@ export function watchTable(whenChosen) {
         sort = { key, down: sort.key === key ? !sort.down : Boolean(number) };
         show();
       } }))));
+  $('tensors').tBodies[0].addEventListener('keydown', moveByKey);
+  $('tensors').tBodies[0].addEventListener('focusin', ({ target }) => stopAt(target));
   $('filter').addEventListener('input', later(120, () => { rows = PAGE; show(); }));
   $('more-rows').addEventListener('click', () => { rows += 5 * PAGE; show(); });
 }
