@@ -44,5 +44,5 @@ export function showBars(report) {
     ...row('bar-bound', 'Lower bound', weights + bound, [['weights', weights], ['bound', bound]], whole),
   );
   $('chips').replaceChildren(chip('weights', 'weights', weights), chip('activations', 'activations', activations),
-    chip('scratch', 'scratch', scratch));
+    chip('scratch', 'scratch adds', scratch));
 }

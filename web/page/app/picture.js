@@ -173,11 +173,12 @@ function showPart(whole) {
   $('show-activations').setAttribute('aria-pressed', String(!whole));
   $('show-arena').setAttribute('aria-pressed', String(whole));
   canvas.dataset.buffers = shown.length;
+  showLegend();
   repaint();
 }
 
 function showLegend() {
-  const there = Object.keys(groups).filter((group) => all.some((buffer) => buffer.group === group));
+  const there = Object.keys(groups).filter((group) => scene.buffers.some((buffer) => buffer.group === group));
   $('legend').replaceChildren(
     ...there.map((group) => el('li', {}, el('span', { class: `dot kind-${group}`, 'aria-hidden': 'true' }), groups[group])),
     el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Lower bound'));
@@ -203,7 +204,6 @@ export function showPicture(plan) {
   scene.pointed = null;
   scene.chosen = all.find((buffer) => buffer.name === kept) ?? null;
   showPart($('show-arena').getAttribute('aria-pressed') === 'true' || all.every(isWeight));
-  showLegend();
   onChoose(scene.chosen);
 }
 
