@@ -34,6 +34,7 @@ function earlier() {
 export function showTimings({ timings, counters, memory }, device, made) {
   const n = timings.run.length;
   history.unshift(`${milliseconds(median(timings.run))} on ${device}`);
+  history.length = Math.min(history.length, 1 + PAST);
   $('timings').replaceChildren(
     el('p', { class: 'figure' }, el('span', { class: 'big', text: milliseconds(median(timings.run)) }),
       el('span', { class: 'hint', text: n > 1 ? ` median of ${count(n)} runs on ${device}` : ` one run on ${device}` })),
