@@ -125,6 +125,9 @@ await check('a drawing fills the square that the network sees, wherever it is', 
   for (let row = 0; row < 8; row++) expect(large[8 * row + 3] > 0.9 && large[8 * row] === 0, `row ${row}`);
   large.forEach((value, i) => expect(Math.abs(value - small[i]) < 0.1, `${i}: ${value}, ${small[i]}`));
   expect(shrink(new Float32Array(side * side), side, 8) === null, 'nothing');
+  const leaning = Float32Array.from({ length: side * side }, (_, i) => (Math.abs((i % side) - 44 + 0.2 * Math.floor(i / side)) < 5 ? 1 : 0));
+  const straight = shrink(leaning, side, 8);
+  for (let row = 0; row < 8; row++) expect(straight[8 * row + 3] > 0.5 && straight[8 * row + 1] < 0.1 && straight[8 * row + 6] < 0.1, `row ${row} leans`);
 });
 
 await check('the view of a plan never leaves it', () => {

@@ -27,7 +27,10 @@ async function load(call) {
   const words = threads === 1 ? 'one thread' : `${threads} threads`;
   setState('ready', `berth ${version} is ready, with ${words} in this browser.`);
   $('where').textContent = `berth ${version}. The CPU part runs in a worker of this page with ${words}.`;
-  showDevices(await call('devices'), () => { replan(); digitAgain(); });
+}
+
+async function lookForDevices() {
+  showDevices(await client.call('devices'), () => { replan(); digitAgain(); });
 }
 
 /** Ends what the worker is at, and gets back to where the page was before it. */
@@ -153,6 +156,7 @@ async function start() {
   }
   startDigit(client);
   await open(samples[0].source, samples[0].dims);
+  lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
 }
 
 /** For tests and for the console. */

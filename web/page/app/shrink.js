@@ -1,10 +1,35 @@
 /**
  * A drawing as the digits of the training set are: the set's makers put each digit into 32 by 32 points, and counted
- * those of each 4 by 4. So here: the ink is brought to the full height, put in the middle, and averaged.
+ * those of each 4 by 4. So here: the ink is set upright, brought to the full height, put in the middle, and averaged.
  */
 
-/** `ink`: how dark each point of a square with `side` points is, 0 to 1. Gives `size` x `size` numbers, or null for nothing. */
-export function shrink(ink, side, size) {
+const MOST_LEAN = 0.25; // points to the side for each point down: more is not a lean, but how the digit is written
+
+/** Pushes rows to the side until the ink leans neither way; the network has seen few digits that lean. */
+function upright(ink, side) {
+  let mass = 0, x = 0, y = 0;
+  ink.forEach((value, i) => { mass += value; x += value * (i % side); y += value * Math.floor(i / side); });
+  x /= mass;
+  y /= mass;
+  let across = 0, down = 0;
+  ink.forEach((value, i) => {
+    const dy = Math.floor(i / side) - y;
+    across += value * ((i % side) - x) * dy;
+    down += value * dy * dy;
+  });
+  const lean = Math.min(MOST_LEAN, Math.max(-MOST_LEAN, across / down || 0));
+  return ink.map((_, i) => {
+    const row = Math.floor(i / side);
+    const from = (i % side) + lean * (row - y);
+    const left = Math.floor(from), part = from - left;
+    const at = (column) => (column >= 0 && column < side ? ink[row * side + column] : 0);
+    return at(left) * (1 - part) + at(left + 1) * part;
+  });
+}
+
+/** `drawn`: how dark each point of a square with `side` points is, 0 to 1. Gives `size` x `size` numbers, or null for nothing. */
+export function shrink(drawn, side, size) {
+  const ink = upright(drawn, side);
   let left = side, right = -1, top = side, bottom = -1;
   for (let y = 0; y < side; y++) {
     for (let x = 0; x < side; x++) {
