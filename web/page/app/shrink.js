@@ -9,6 +9,7 @@ const MOST_LEAN = 0.25; // points to the side for each point down: more is not a
 function upright(ink, side) {
   let mass = 0, x = 0, y = 0;
   ink.forEach((value, i) => { mass += value; x += value * (i % side); y += value * Math.floor(i / side); });
+  if (mass === 0) return ink;
   x /= mass;
   y /= mass;
   let across = 0, down = 0;
