@@ -5,6 +5,9 @@ const PATIENCE = 500; // milliseconds before anything is shown: what is quick sh
 
 const jobs = new Set();
 
+/** For tests, and for whoever wants to know: whether anything is under way, shown or not. */
+const markBusy = () => document.documentElement.toggleAttribute('data-busy', jobs.size > 0);
+
 function show() {
   const job = [...jobs].pop();
   const visible = job && job.due;
@@ -32,6 +35,7 @@ export async function busy(stage, work, cancel) {
   const job = { stage, done: 0, total: 0, cancel, due: false };
   const timer = setTimeout(() => { job.due = true; show(); }, PATIENCE);
   jobs.add(job);
+  markBusy();
   try {
     return await work((progress) => {
       Object.assign(job, progress);
@@ -40,6 +44,7 @@ export async function busy(stage, work, cancel) {
   } finally {
     clearTimeout(timer);
     jobs.delete(job);
+    markBusy();
     show();
   }
 }

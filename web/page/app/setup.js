@@ -5,7 +5,15 @@ import { device } from './devices.js';
 const FIRST = 1; // what a dimension is until somebody says otherwise
 
 let changed = () => {};
-const soon = later(250, () => changed());
+const markChanged = (yes) => document.documentElement.toggleAttribute('data-changed', yes);
+const act = later(250, () => {
+  markChanged(false);
+  changed();
+});
+const soon = () => {
+  markChanged(true);
+  act();
+};
 
 export function watchSetup(onChange) {
   changed = onChange;
