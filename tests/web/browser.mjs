@@ -13,8 +13,10 @@ const flags = [
 ];
 export const withGpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 
-export const launch = (more = withGpu) =>
-  chromium.launch({ executablePath: process.env.BERTH_CHROMIUM || '/usr/bin/chromium', args: [...flags, ...more] });
+export function launch(more = withGpu) {
+  const { VK_ICD_FILENAMES: _, ...env } = process.env; // the browser has a driver of its own
+  return chromium.launch({ executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
+}
 
 const WAIT = 60000;
 

@@ -1,5 +1,5 @@
 /** The page: it loads, works without a network, recognises what is drawn, and computes what the native program does. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { BerthPage, launch, strokes } from './browser.mjs';
@@ -8,7 +8,9 @@ import { expectOutputs, hasNative, planNative, runNative } from './native.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual, skip } from './tap.mjs';
 
-const { BERTH_SRC: source, BERTH_WEB: site, BERTH_WEB_OUT: out } = process.env;
+const { BERTH_SRC: source, BERTH_WEB: site } = process.env;
+const out = join(process.env.BERTH_WEB_TESTS, 'files');
+mkdirSync(out, { recursive: true });
 const devices = ['cpu', 'webgpu'];
 const digitsModel = [join(source, 'examples/digits/digits.berth')];
 

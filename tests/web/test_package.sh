@@ -2,7 +2,6 @@
 # The npm package (build/web/package, by scripts/build-web.sh) in Node, and its types.
 . "$BERTH_SRC/tests/support/tap.sh"
 export BERTH_WEB=${BERTH_WEB:-$BERTH_SRC/build/web}
-tests=$BERTH_SRC/build/web-tests
 
 if ! command -v node >/dev/null; then
   skip_test "the package in Node" "node is not installed"
@@ -27,11 +26,7 @@ while IFS= read -r line; do
 done <<<"$output"
 [ $status -eq 0 ] || [ $tap_failed -ne 0 ] || not_ok "package.mjs ends well" "its exit status is $status"
 
-typescript=$tests/node_modules/typescript/bin/tsc
-if [ ! -f "$typescript" ] && command -v npm >/dev/null; then
-  mkdir -p "$tests"
-  npm install --ignore-scripts --no-audit --no-fund --no-save --loglevel=error --prefix "$tests" typescript@5.9.3 >/dev/null 2>&1
-fi
+typescript=${BERTH_WEB_TESTS:-$BERTH_SRC/build/web-tests}/node_modules/typescript/bin/tsc
 accepts() { # file
   node "$typescript" --noEmit --strict --target es2022 --module nodenext --moduleResolution nodenext --lib es2022,dom "$1"
 }
@@ -44,6 +39,6 @@ if [ -f "$typescript" ]; then
   check "a program in TypeScript is accepted" accepts "$BERTH_SRC/tests/web/types_right.mts"
   check "one that gives text for numbers is not" refuses "$BERTH_SRC/tests/web/types_wrong.mts" "Type 'string' is not assignable"
 else
-  skip_test "the types" "npm could not install typescript"
+  skip_test "the types" "${BERTH_PACKAGES_REASON:-typescript is not installed: make check installs it}"
 fi
 tap_done
