@@ -63,6 +63,10 @@ void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size) {
 
 void *berth__alloc(berth_context *ctx, size_t size) { return berth__realloc(ctx, NULL, size); }
 
+void *berth__alloc_u64(berth_context *ctx, uint64_t size) {
+  return size <= SIZE_MAX ? berth__alloc(ctx, (size_t)size) : NULL;
+}
+
 void *berth__alloc_zero(berth_context *ctx, size_t size) {
   void *ptr = berth__alloc(ctx, size);
   if (ptr != NULL) memset(ptr, 0, size);

@@ -20,6 +20,7 @@ struct berth_context {
  * size overflows. Blocks are aligned to 16. Size 0 gives a valid block. */
 void *berth__alloc(berth_context *ctx, size_t size);
 void *berth__alloc_zero(berth_context *ctx, size_t size);
+void *berth__alloc_u64(berth_context *ctx, uint64_t size); /* which may be more than there are addresses: NULL then */
 void *berth__alloc_array(berth_context *ctx, size_t count, size_t element_size); /* not cleared */
 void *berth__alloc_array_zero(berth_context *ctx, size_t count, size_t element_size);
 void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size); /* ptr may be NULL; on failure ptr stays valid */

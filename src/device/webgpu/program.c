@@ -13,7 +13,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
   BERTH__TRY(berth__host_steps_create(program->recipe, &program->host, err));
   if (checked) {
     BERTH__TRY(berth__watch_create(program->plan, &program->watch, err));
-    program->shadow = berth__alloc(program->ctx, (size_t)program->plan->info.arena_size);
+    program->shadow = berth__alloc_u64(program->ctx, program->plan->info.arena_size);
     if (program->shadow == NULL) return berth__fail_nomem(err, "checked mode");
   }
   BERTH__TRY(berth__webgpu_need_staging(program->engine, err));
