@@ -2,7 +2,7 @@
 import { $, el } from './dom.js';
 
 export const samples = [
-  { id: 'digits', title: 'Digits', what: 'a small convolutional network, trained; it ships with berth', source: { builtIn: true, name: 'digits' }, dims: { batch: 1 } },
+  { id: 'digits', title: 'Digits', what: 'convolutions, trained; it ships with berth', source: { builtIn: true, name: 'digits' }, dims: { batch: 1 } },
   { id: 'encoder', title: 'Transformer', what: 'four encoder layers, the sequence is open', dims: { seq: 128 } },
   { id: 'unet', title: 'U-Net', what: 'skips that outlive the middle, the size is open', dims: { height: 128, width: 128 } },
   { id: 'lstm', title: 'LSTM', what: 'two layers in both directions over open frames', dims: { frames: 64, batch: 1 } },
