@@ -1,6 +1,6 @@
 # Runs a test in Chromium; skipped, by name, where this machine lacks what that takes. scripts/check.sh builds the page
 # ($BERTH_WEB) and installs what drives the browser ($BERTH_WEB_TESTS).
-#   in_browser.sh TEST.mjs
+#   in_browser.sh TEST.mjs [ARGUMENT]...
 test=$1
 reason=${BERTH_WEB_REASON:-${BERTH_PACKAGES_REASON-}}
 export BERTH_WEB=${BERTH_WEB:-$BERTH_SRC/build/web} BERTH_WEB_TESTS=${BERTH_WEB_TESTS:-$BERTH_SRC/build/web-tests}
@@ -12,4 +12,4 @@ if [ -n "$reason" ]; then
   printf 'ok 1 - %s in a browser # SKIP %s\n1..1\n' "$test" "$reason"
   exit 0
 fi
-exec node "$BERTH_SRC/tests/web/$test"
+exec node "$BERTH_SRC/tests/web/$test" "${@:2}"
