@@ -88,10 +88,16 @@ const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((e
 
 const keyOf = (options) => JSON.stringify(options);
 
+/** What is shown is the plan for what stands in the fields. */
+const markReady = () => { document.documentElement.dataset.ready = 'yes'; };
+
 async function planOnce(fresh) {
   await client.ready;
   const options = planOptions();
-  if (!fresh && current.planned === keyOf(options)) return;
+  if (!fresh && current.planned === keyOf(options)) {
+    markReady();
+    return;
+  }
   const { handle, inputs } = current;
   const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, options }, onProgress), cancel);
   if (current.handle !== handle) return;
@@ -101,7 +107,7 @@ async function planOnce(fresh) {
   current.planned = keyOf(options);
   showPlan(plan);
   showInputs(inputs.map((input) => boundShape(input, options.dims)), fresh);
-  document.documentElement.dataset.ready = 'yes';
+  markReady();
 }
 
 /** Plans with the fields as they are. One at a time; what changed meanwhile is planned after it. */
