@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run check check-ort check-webgpu install bench bench-ort format lint deps clean help
+.PHONY: all build run web serve check check-ort check-webgpu install bench bench-ort format lint deps clean help
 
 all: build
 
@@ -17,6 +17,13 @@ run:
 	@$(MAKE) build
 	build/berth plan
 	build/berth run
+
+web:
+	@scripts/install-deps.sh web
+	@JOBS=$(JOBS) scripts/build-web.sh
+
+serve: web
+	@node scripts/serve-web.mjs build/web $(PORT)
 
 check:
 	@scripts/install-deps.sh check
@@ -58,6 +65,8 @@ clean:
 help:
 	@echo "make            build the library and build/berth"
 	@echo "make run        install what is missing, build, plan and run the model that is built in"
+	@echo "make web        build berth for browsers and Node: the page and the package in build/web are plain files to serve"
+	@echo "make serve      the same, and a server for it; PORT=8080"
 	@echo "make check      install what is missing, build with gcc (sanitizers) and with clang, run every test"
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
 	@echo "make check-webgpu  test the device webgpu, on Dawn (it comes from npm, into build/webgpu)"

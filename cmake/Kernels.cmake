@@ -17,7 +17,7 @@ function(berth_kernels isa)
 endfunction()
 
 berth_kernels(portable)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   check_c_compiler_flag("-mavx2 -mfma -mf16c" BERTH_HAS_AVX2)
   check_c_compiler_flag("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni" BERTH_HAS_AVX512)
   if(BERTH_HAS_AVX2)

@@ -1,10 +1,15 @@
 # The device "webgpu": needs nothing to be built, and is linked to nothing. An implementation of WebGPU (Dawn,
-# wgpu-native) is looked for when the program runs.
+# wgpu-native) is looked for when the program runs; in a browser it is the browser's.
 option(BERTH_WEBGPU "Build the device webgpu" ON)
+set(left_out "")
 if(BERTH_WEBGPU)
   target_compile_definitions(berth_options INTERFACE BERTH__HAS_WEBGPU)
-else()
-  get_target_property(sources berth_objects SOURCES)
-  list(FILTER sources EXCLUDE REGEX "/src/device/webgpu/")
-  set_target_properties(berth_objects PROPERTIES SOURCES "${sources}")
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL wasm32)
+    set(left_out library\\.c$)
+  else()
+    set(left_out browser\\.c$)
+  endif()
 endif()
+get_target_property(sources berth_objects SOURCES)
+list(FILTER sources EXCLUDE REGEX "/src/device/webgpu/${left_out}")
+set_target_properties(berth_objects PROPERTIES SOURCES "${sources}")

@@ -10,6 +10,8 @@ root=$PWD
 jobs=${JOBS:-2}
 limit=${BERTH_TEST_TIMEOUT:-300} # seconds for one test program
 wanted=("$@")
+. scripts/webgpu-deps.sh
+. scripts/web-deps.sh
 passed=0 failed=0
 builds=()
 skipped_builds=()
@@ -31,6 +33,21 @@ build() { # preset compiler
   fi
 }
 
+build_web() {
+  if ! web_toolchain; then
+    skips+=("web: the page and the package # SKIP $web_reason")
+    return
+  fi
+  echo "== building: web"
+  mkdir -p build
+  if ! JOBS=$jobs BERTH_WEB=build/web scripts/build-web.sh >build/web.log 2>&1; then
+    grep -v '^\[' build/web.log
+    echo "== the web build failed"
+    failed=$((failed + 1))
+    web_reason="the build failed"
+  fi
+}
+
 is_wanted() {
   [ ${#wanted[@]} -eq 0 ] && return 0
   local part
@@ -39,8 +56,8 @@ is_wanted() {
 }
 
 # One line a test program: build, name (area/test_name), command. The tests of the rules and of the installed copy look
-# at things that do not depend on the build, and what a driver does takes long, so one build is enough for them; it is
-# the last one, which has no sanitizers.
+# at things that do not depend on the build, and what a driver or a browser does takes long, so one build is enough for
+# them; it is the last one, which has no sanitizers.
 list_tests() {
   local b source name
   for b in "${builds[@]}"; do
@@ -53,7 +70,7 @@ list_tests() {
       name=${source#tests/}
       name=${name%.sh}
       case $name in
-        gpu/*vulkan | gpu/*webgpu | install/* | rules/*) [ "$b" = "${builds[-1]}" ] || continue ;;
+        gpu/*vulkan | gpu/*webgpu | install/* | rules/* | web/*) [ "$b" = "${builds[-1]}" ] || continue ;;
       esac
       is_wanted "$name" && echo "$b $name $source"
     done
@@ -65,7 +82,15 @@ run_test() { # build name command
   mkdir -p "$(dirname "$log")"
   local runner=()
   [[ $3 == *.sh ]] && runner=(bash)
+  case $2 in # the tests of Vulkan have another driver
+    *webgpu* | *wgsl* | web/*)
+      export BERTH_WEBGPU_LIBRARY=$webgpu_library
+      [ -z "$webgpu_driver" ] || export VK_ICD_FILENAMES=$webgpu_driver
+      ;;
+  esac
   BERTH_SRC=$root BERTH_BUILD=$root/build/$1 BERTH_BIN=$root/build/$1/berth \
+    BERTH_WEB=$root/build/web BERTH_WEB_TESTS=$root/$web_tests \
+    BERTH_WEB_REASON=$web_reason BERTH_PACKAGES_REASON=$packages_reason \
     CMOCKA_MESSAGE_OUTPUT=TAP \
     ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1 \
     UBSAN_OPTIONS=print_stacktrace=1 \
@@ -101,14 +126,21 @@ build check gcc
 build clang clang
 for b in "${builds[@]}"; do rm -rf "build/$b/logs"; done
 
-echo "== testing"
 export -f run_test
-export root limit
 shopt -s nullglob
 tests=$(list_tests)
+skips=("${skipped_builds[@]}")
+if [[ $tests == *webgpu* || $tests == *wgsl* || $tests == *" web/"* ]] && ! webgpu_find; then
+  skips+=("webgpu: Dawn # SKIP $webgpu_reason")
+fi
+if [[ $tests == *" web/"* ]]; then
+  build_web
+  web_install || skips+=("web: packages of npm # SKIP $packages_reason")
+fi
+export root limit webgpu_library webgpu_driver web_tests web_reason packages_reason
+echo "== testing"
 echo "$tests" | xargs -r -P "$jobs" -L 1 bash -c 'run_test "$@"' run_test
 
-skips=("${skipped_builds[@]}")
 while read -r b name _; do
   [ -n "$b" ] || continue
   log=build/$b/logs/$name.log

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing on this machine with its package manager, and says what it does.
 #   scripts/install-deps.sh run      a C compiler, make and cmake: enough to build and run
+#   scripts/install-deps.sh web      also what berth in WebAssembly needs
 #   scripts/install-deps.sh check    also what the tests need
 # When nothing can be installed (no rights, no network), it says what is missing. It fails only when nothing could be
 # built without it.
@@ -8,8 +9,8 @@ set -uo pipefail
 
 mode=${1:-run}
 case $mode in
-  run | check) ;;
-  *) echo "usage: $0 run|check" >&2; exit 2 ;;
+  run | web | check) ;;
+  *) echo "usage: $0 run|web|check" >&2; exit 2 ;;
 esac
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -18,15 +19,22 @@ have_cpp() { echo '#include <vector>' | c++ -E -x c++ - >/dev/null 2>&1; }
 
 missing=()  # packages
 need=()     # those without which nothing can be built
+browser=()  # for the page and WebGPU; other systems have them under other names
 
 have cc && { [ "$mode" = run ] || have gcc; } || need+=(gcc)
 have cc && have_header stdio.h || need+=(libc6-dev)
 have make || need+=(make)
 have cmake || need+=(cmake)
+if [ "$mode" != run ]; then # the WebAssembly module: its compiler, linker and C library; and what runs it
+  have clang || missing+=(clang)
+  have wasm-ld || missing+=(lld)
+  [ -d /usr/include/wasm32-wasi ] || missing+=(wasi-libc)
+  compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/*' >/dev/null || missing+=(libclang-rt-14-dev-wasm32)
+  have node || missing+=(nodejs)
+fi
 if [ "$mode" = check ]; then
   have cc && have_header cmocka.h || need+=(libcmocka-dev)
   have c++ && have_cpp || missing+=(g++)
-  have clang || missing+=(clang)
   have pkg-config || missing+=(pkg-config)
   have python3 || missing+=(python3)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)
@@ -37,8 +45,10 @@ if [ "$mode" = check ]; then
   have spirv-val || missing+=(spirv-tools) # and with it the archives that shaderc is linked from
   compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || missing+=(mesa-vulkan-drivers)
   compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*' >/dev/null || missing+=(vulkan-validationlayers)
+  have chromium || browser+=(chromium) # and with it SwiftShader, which Dawn runs on
+  have npm || browser+=(npm)
 fi
-all=("${need[@]}" "${missing[@]}")
+all=("${need[@]}" "${missing[@]}" "${browser[@]}")
 [ ${#all[@]} -eq 0 ] && exit 0
 
 give_up() {
@@ -60,7 +70,8 @@ apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::
 
 echo "install-deps: installing ${all[*]} with apt-get"
 apt update >/dev/null || echo "install-deps: the package lists could not be updated; trying with those that are here" >&2
-for packages in "${need[*]}" "${missing[*]}"; do # apart, so that one that cannot be had does not hold up the rest
+# Apart, so that one that cannot be had does not hold up the rest.
+for packages in "${need[*]}" "${missing[*]}" "${browser[*]}"; do
   [ -z "$packages" ] || apt install -y --no-install-recommends $packages >/dev/null || give_up "apt-get could not install $packages"
 done
 echo "install-deps: done"

@@ -131,9 +131,12 @@ typedef struct berth_context_desc {
   void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
   void (*log)(void *user, int level, const char *text); /* NULL: silent. level 0 debug, 1 info, 2 warning */
   void *user;
+  /* How far a session is that is being made, on the thread that makes it: "planning", "compiling kernels", "writing
+   * weights" (in bytes), "preparing weights". total 0: nobody knows. NULL: silent. */
+  void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
 } berth_context_desc;
 #define BERTH_CONTEXT_DESC_INIT \
-  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL, NULL }
 
 BERTH_API berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err);
 BERTH_API void berth_context_destroy(berth_context *ctx);
@@ -196,6 +199,14 @@ BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_f
 BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
                                          berth_error *err);
 BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
+/* The same from memory (an ONNX file, or text), which must stay as it is until `release` has been called (NULL: until
+ * the last graph, plan and session that came from it is gone). That happens exactly once, also when this fails. Other
+ * files are not opened: an ONNX model whose weights lie in one is an error, and params of a text graph wait for
+ * berth_graph_attach. */
+typedef void (*berth_release_fn)(void *user, const void *data, size_t size);
+BERTH_API berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_t size,
+                                               berth_release_fn release, void *user, berth_graph **out,
+                                               berth_error *err);
 BERTH_API berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, size_t n_dims,
                                         berth_graph **out, berth_error *err);
 BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* same names, ops, data and order */
@@ -531,6 +542,8 @@ BERTH_API uint64_t berth_plan_arena_size(const berth_plan *plan);
 BERTH_API const berth_graph *berth_plan_graph(const berth_plan *plan); /* the bound graph; same value numbers */
 BERTH_API berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_slot *out, berth_error *err);
 BERTH_API uint32_t berth_plan_step_node(const berth_plan *plan, uint32_t step); /* UINT32_MAX past the end */
+/* What a step needs beside operands and results: bytes of no value, so root is BERTH_VALUE_NONE. Size 0: nothing. */
+BERTH_API berth_status berth_plan_scratch(const berth_plan *plan, uint32_t step, berth_slot *out, berth_error *err);
 BERTH_API berth_status berth_plan_report(const berth_plan *plan, berth_report_kind kind, berth_write_fn write,
                                          void *user, berth_error *err);
 BERTH_API berth_status berth_plan_check(const berth_plan *plan, berth_error *err); /* the independent checker */

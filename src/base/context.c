@@ -34,6 +34,7 @@ berth_status berth_context_create(const berth_context_desc *desc, berth_context 
   }
   berth_context made = {.alloc = d.alloc != NULL ? d.alloc : libc_alloc,
                         .log = d.log,
+                        .progress = d.progress,
                         .user = d.user,
                         .n_threads = d.n_threads != 0 ? d.n_threads : berth__cpu_count()};
   berth_context *ctx = berth__alloc(&made, sizeof *ctx);
@@ -61,6 +62,10 @@ void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size) {
 }
 
 void *berth__alloc(berth_context *ctx, size_t size) { return berth__realloc(ctx, NULL, size); }
+
+void *berth__alloc_u64(berth_context *ctx, uint64_t size) {
+  return size <= SIZE_MAX ? berth__alloc(ctx, (size_t)size) : NULL;
+}
 
 void *berth__alloc_zero(berth_context *ctx, size_t size) {
   void *ptr = berth__alloc(ctx, size);
@@ -116,6 +121,10 @@ berth_status berth__reserve(berth_context *ctx, void **items, size_t *capacity, 
   memcpy(items, &moved, sizeof moved);
   *capacity = grown;
   return BERTH_OK;
+}
+
+void berth__progress(const berth_context *ctx, const char *stage, uint64_t done, uint64_t total) {
+  if (ctx->progress != NULL) ctx->progress(ctx->user, stage, done, total);
 }
 
 void berth__log(const berth_context *ctx, int level, const char *fmt, ...) {

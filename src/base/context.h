@@ -9,6 +9,7 @@ struct berth__op_list; /* owned by src/ops/registry.c */
 struct berth_context {
   void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
   void (*log)(void *user, int level, const char *text);
+  void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
   void *user;
   uint32_t n_threads;                /* never 0: resolved when the context is made */
   struct berth__op_list *custom_ops; /* see ops/registry.h; freed by free_custom_ops */
@@ -19,6 +20,7 @@ struct berth_context {
  * size overflows. Blocks are aligned to 16. Size 0 gives a valid block. */
 void *berth__alloc(berth_context *ctx, size_t size);
 void *berth__alloc_zero(berth_context *ctx, size_t size);
+void *berth__alloc_u64(berth_context *ctx, uint64_t size); /* which may be more than there are addresses: NULL then */
 void *berth__alloc_array(berth_context *ctx, size_t count, size_t element_size); /* not cleared */
 void *berth__alloc_array_zero(berth_context *ctx, size_t count, size_t element_size);
 void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size); /* ptr may be NULL; on failure ptr stays valid */
@@ -33,6 +35,7 @@ berth_status berth__reserve(berth_context *ctx, void **items, size_t *capacity, 
 #define BERTH__RESERVE(ctx, items, capacity, need, err) \
   berth__reserve((ctx), (void **)&(items), &(capacity), (need), sizeof *(items), (err))
 
+void berth__progress(const berth_context *ctx, const char *stage, uint64_t done, uint64_t total);
 void berth__log(const berth_context *ctx, int level, const char *fmt, ...) BERTH__PRINTF(3, 4);
 
 #endif

@@ -42,6 +42,7 @@ berth_status berth__file_map(const char *path, berth__mapping *out, berth_error 
 
 void berth__file_unmap(berth__mapping *mapping) {
   if (mapping->base != NULL) munmap(mapping->base, mapping->size);
+  if (mapping->released != NULL) mapping->released(mapping->user, mapping->data, mapping->size);
   *mapping = (berth__mapping){0};
 }
 

@@ -1,4 +1,4 @@
-/* Files, mapped to read. */
+/* Files, mapped to read, and memory that takes the place of one. */
 #ifndef BERTH_BASE_FILE_H
 #define BERTH_BASE_FILE_H
 
@@ -7,7 +7,9 @@
 typedef struct berth__mapping {
   const uint8_t *data; /* never NULL after success, also for an empty file */
   size_t size;
-  void *base; /* what to unmap; NULL for an empty file */
+  void *base;                /* what to unmap; NULL for an empty file, and for memory */
+  berth_release_fn released; /* memory: called when it is no longer needed; may be NULL */
+  void *user;
 } berth__mapping;
 
 berth_status berth__file_map(const char *path, berth__mapping *out, berth_error *err);

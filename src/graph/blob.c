@@ -12,16 +12,16 @@ struct berth__blob {
   unsigned char *data;
 };
 
-berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t size) {
+berth__blob *berth__blob_create(berth_context *ctx, const void *data, uint64_t size) {
   uint64_t total;
-  if (!berth__add_u64(size, sizeof(berth__blob) + BLOB_HEADER, &total) || total > SIZE_MAX) return NULL;
-  berth__blob *blob = berth__alloc(ctx, (size_t)total);
+  if (!berth__add_u64(size, sizeof(berth__blob) + BLOB_HEADER, &total)) return NULL;
+  berth__blob *blob = berth__alloc_u64(ctx, total);
   if (blob == NULL) return NULL;
   blob->ctx = ctx;
   atomic_init(&blob->references, 1);
   uintptr_t first = (uintptr_t)(blob + 1);
   blob->data = (unsigned char *)blob + sizeof *blob + ((BLOB_HEADER - first % BLOB_HEADER) % BLOB_HEADER);
-  if (data != NULL && size != 0) memcpy(blob->data, data, size);
+  if (data != NULL && size != 0) memcpy(blob->data, data, (size_t)size);
   return blob;
 }
 

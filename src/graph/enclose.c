@@ -150,7 +150,7 @@ static berth_status enclose_equal(const berth_graph *graph, const berth__node *n
   uint64_t size = 0;
   berth__value_size(&graph->values[node->out[0]], &size);
   for (int i = 0; i < 2; i++) {
-    ends[i] = berth__blob_create(graph->ctx, NULL, (size_t)size);
+    ends[i] = berth__blob_create(graph->ctx, NULL, size);
     if (ends[i] == NULL) return BERTH_NOMEM;
   }
   compare_ranges(graph, node, (bool *)(uintptr_t)berth__blob_data(ends[0]),

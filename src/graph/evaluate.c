@@ -59,7 +59,7 @@ berth_status berth__graph_compute(const berth_graph *graph, const berth__node *n
   for (uint32_t i = 0; status == BERTH_OK && i < node->n_out; i++) {
     uint64_t size = 0;
     berth__value_size(&graph->values[node->out[i]], &size);
-    blobs[i] = berth__blob_create(graph->ctx, NULL, (size_t)size);
+    blobs[i] = berth__blob_create(graph->ctx, NULL, size);
     if (blobs[i] == NULL)
       status = berth__fail_nomem(err, "folding a constant");
     else

@@ -138,7 +138,7 @@ berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, ber
 /* duplicate.c: the same of a graph that was rewritten, where nodes do not stand in the order of their values. */
 berth_status berth__graph_duplicate(const berth_graph *graph, berth_graph **out, berth_error *err);
 
-berth__blob *berth__blob_create(berth_context *ctx, const void *data, size_t size); /* data NULL: not filled */
+berth__blob *berth__blob_create(berth_context *ctx, const void *data, uint64_t size); /* data NULL: not filled */
 void berth__blob_retain(berth__blob *blob);
 void berth__blob_release(berth__blob *blob); /* NULL is fine */
 const void *berth__blob_data(const berth__blob *blob);

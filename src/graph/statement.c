@@ -201,6 +201,7 @@ static berth_status read_constant_data(reader *r, berth__statement *s, berth_err
   /* Each element takes at least one character, so a count past the end of the text is wrong whatever follows. */
   if (count > (uint64_t)(r->lexer.end - r->lexer.at) || !berth__mul_u64(count, berth_type_size(s->types[0]), &size))
     return berth__lexer_fail(&r->lexer, err, "constant '%s' has fewer numbers than its shape needs", s->names[0]);
+  if (size > SIZE_MAX) return berth__fail_nomem(err, "a constant");
   BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
   BERTH__TRY(keep(r->document, (size_t)size, &s->data, err));
   s->data_size = (size_t)size;

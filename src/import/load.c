@@ -1,4 +1,4 @@
-/* Loading a model from a file: what it is shows in its content. */
+/* Loading a model from a file or from memory: what it is shows in its content. */
 #include "import/onnx/load.h"
 #include "base/file.h"
 #include "graph/graph.h"
@@ -46,7 +46,7 @@ static bool looks_like_text_graph(const berth__mapping *file) {
 
 /* A ModelProto has no magic number; those in the world begin with their IR version, field 1. */
 static bool looks_like_onnx(const berth__mapping *file, const char *path) {
-  size_t length = strlen(path);
+  size_t length = path != NULL ? strlen(path) : 0;
   bool is_named_so = length > 5 && strcmp(path + length - 5, ".onnx") == 0;
   return is_named_so || (file->size > 2 && file->data[0] == 0x08 && file->data[1] < 0x40);
 }
@@ -55,6 +55,7 @@ static berth_status load_text(berth_context *ctx, const char *path, berth__mappi
                               berth_error *err) {
   berth_status status = berth_graph_parse(ctx, (const char *)file->data, file->size, out, err);
   berth__file_unmap(file);
+  if (path == NULL) return status;
   if (status != BERTH_OK) return berth__fail_within(err, status, "%s", path);
   if ((*out)->weights_path != NULL) status = attach_named_weights(*out, path, err);
   if (status != BERTH_OK) {
@@ -64,6 +65,17 @@ static berth_status load_text(berth_context *ctx, const char *path, berth__mappi
   return status;
 }
 
+/* Takes over the file, also on failure. path NULL: it is memory. */
+static berth_status load(berth_context *ctx, const char *path, berth__mapping *file, berth_graph **out,
+                         berth_error *err) {
+  if (looks_like_text_graph(file)) return load_text(ctx, path, file, out, err);
+  if (looks_like_onnx(file, path)) return berth__onnx_load(ctx, path, file, out, err);
+  berth__file_unmap(file);
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "%s%sthis is not a format that berth reads a graph from (ONNX, text graphs)",
+                     path != NULL ? path : "", path != NULL ? ": " : "");
+}
+
 berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err) {
   berth__mapping file;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a place for the graph");
@@ -71,9 +83,17 @@ berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph 
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
   BERTH__TRY(berth__file_map(path, &file, err));
-  if (looks_like_text_graph(&file)) return load_text(ctx, path, &file, out, err);
-  if (looks_like_onnx(&file, path)) return berth__onnx_load(ctx, path, &file, out, err);
-  berth__file_unmap(&file);
-  return berth__fail(err, BERTH_UNSUPPORTED,
-                     "%s: this is not a format that berth reads a graph from (ONNX, text graphs)", path);
+  return load(ctx, path, &file, out, err);
+}
+
+berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_t size, berth_release_fn release,
+                                     void *user, berth_graph **out, berth_error *err) {
+  berth__mapping memory = {.data = data, .size = size, .released = release, .user = user};
+  if (out != NULL) *out = NULL;
+  if (out == NULL || ctx == NULL || (data == NULL && size > 0)) {
+    berth__file_unmap(&memory);
+    return berth__fail(err, BERTH_INVALID, "berth_graph_from_memory needs a context, data and a place for the graph");
+  }
+  if (data == NULL) memory.data = (const uint8_t *)"";
+  return load(ctx, NULL, &memory, out, err);
 }

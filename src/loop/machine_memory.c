@@ -112,7 +112,7 @@ static bool note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool i
 }
 
 /* Of one workgroup: its lanes from `lane` on, its part of the array from `first` on. */
-static berth_status store_shared(berth__machine *m, berth__x x, uint32_t lane, size_t first) {
+static berth_status store_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *index = berth__machine_values(m, inst->in[0]), *value = berth__machine_values(m, inst->in[1]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
@@ -126,7 +126,7 @@ static berth_status store_shared(berth__machine *m, berth__x x, uint32_t lane, s
   return BERTH_OK;
 }
 
-static berth_status load_shared(berth__machine *m, berth__x x, uint32_t lane, size_t first) {
+static berth_status load_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *array = m->shared + first, *index = berth__machine_values(m, inst->in[0]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth), end = lane + m->threads;
@@ -152,7 +152,7 @@ berth_status berth__machine_shared(berth__machine *m, berth__x x) {
   uint32_t outside = find_outside(m, index, berth__machine_mask(m, inst->depth), count);
   if (outside < m->n) return fail_index(m, x, outside, "shared array", count);
   bool is_store = inst->code == BERTH__INST_shared_store;
-  size_t first = berth__machine_elements(m->k->shared, inst->bits);
+  uint64_t first = berth__machine_elements(m->k->shared, inst->bits);
   for (uint32_t lane = 0; lane < m->n; lane += m->threads, first += m->n_shared) {
     BERTH__TRY((is_store ? store_shared : load_shared)(m, x, lane, first));
   }

@@ -164,7 +164,7 @@ static berth_status grow_hash(searcher *s, berth_error *err) {
   if (hash == NULL) return berth__fail_nomem(err, "ordering");
   memset(hash, 0xff, n * sizeof *hash);
   for (uint32_t i = 0; i < s->n_states; i++) {
-    const size_t at = hash_of(s, &s->states[i].done) & (n - 1);
+    const size_t at = (size_t)hash_of(s, &s->states[i].done) & (n - 1);
     s->states[i].same_hash = hash[at];
     hash[at] = i;
   }
@@ -177,7 +177,7 @@ static berth_status grow_hash(searcher *s, berth_error *err) {
 /* Puts a set on the list, or a better way to it. */
 static berth_status reach(searcher *s, const state *next, berth_error *err) {
   BERTH__TRY(grow_hash(s, err));
-  const size_t at = hash_of(s, &next->done) & (s->n_hash - 1);
+  const size_t at = (size_t)hash_of(s, &next->done) & (s->n_hash - 1);
   for (uint32_t i = s->hash[at]; i != NO_STATE; i = s->states[i].same_hash) {
     state *known = &s->states[i];
     if (memcmp(&known->done, &next->done, sizeof known->done) != 0) continue;

@@ -41,6 +41,20 @@ berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_sl
   return BERTH_OK;
 }
 
+berth_status berth_plan_scratch(const berth_plan *plan, uint32_t step, berth_slot *out, berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_scratch needs a place for the slot");
+  *out = (berth_slot){.offset = BERTH_OFFSET_NONE, .root = BERTH_VALUE_NONE};
+  if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
+  if (step >= plan->n_steps) return berth__fail(err, BERTH_INVALID, "the plan has no step %u", step);
+  if (plan->scratch[step] == BERTH__NO_BUFFER) return BERTH_OK;
+  const berth__buffer *buffer = &plan->buffers[plan->scratch[step]];
+  out->offset = buffer->offset;
+  out->size = buffer->size;
+  out->birth = buffer->birth;
+  out->death = buffer->death;
+  return BERTH_OK;
+}
+
 /* A part of a concat that already lies in its place. */
 static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
   if (node->op->code != BERTH__OP_concat) return false;

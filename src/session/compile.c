@@ -103,6 +103,7 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   desc.dims = dims;
   desc.n_dims = n_dims;
   if (session->layout != NULL) desc.layout = session->layout;
+  berth__progress(session->ctx, "planning", 0, 0);
   BERTH__TRY(berth_plan_create(session->graph, &desc, &binding->plan, err));
   BERTH__TRY(check_extents(session, binding->plan->graph, err));
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
@@ -111,6 +112,7 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   binding->is_prepared = session->n_bindings != 0 && !binding->has_own_weights && shares_prepared(session);
   binding->outside = berth__alloc_array_zero(session->ctx, binding->plan->graph->n_values, sizeof *binding->outside);
   if (binding->outside == NULL) return berth__fail_nomem(err, "a binding");
+  berth__progress(session->ctx, "compiling kernels", 0, 0);
   BERTH__TRY(session->device->program_create(session->engine, binding->plan, session->checked, &binding->program, err));
   if (session->layout == NULL) BERTH__TRY(berth_plan_layout(binding->plan, &session->layout, err));
   if (session->arena == NULL || berth_arena_size(session->arena) < binding->plan->info.arena_size)

@@ -116,12 +116,26 @@ static bool may_be_unaligned(const berth_session *session, berth_value param) {
   return true;
 }
 
+static uint64_t weight_bytes(const berth_graph *graph) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < graph->n_params; i++) {
+    uint64_t size = 0;
+    if (graph->values[graph->params[i]].data != NULL && berth__value_size(&graph->values[graph->params[i]], &size))
+      total += size; /* all of them are in memory, or in files: the sum has room */
+  }
+  return total;
+}
+
 berth_status berth__session_place_weights(berth_session *session, berth_error *err) {
+  const uint64_t total = weight_bytes(session->graph);
+  uint64_t done = 0;
   for (size_t i = 0; i < session->graph->n_params; i++) {
     berth_value param = session->graph->params[i];
     const berth__value *value = &session->graph->values[param];
     uint64_t size = 0;
     if (value->data == NULL || !berth__value_size(value, &size)) continue;
+    berth__progress(session->ctx, "writing weights", done, total);
+    done += size;
     bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0 || may_be_unaligned(session, param);
     if (berth__session_in_arena(session, param)) {
       BERTH__TRY(move_weight(session, param, value->data, size, err));
@@ -132,6 +146,7 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
       session->is_set[param] = true;
     }
   }
+  if (total != 0) berth__progress(session->ctx, "writing weights", total, total);
   return berth__session_rebind(session, err);
 }
 
@@ -188,8 +203,10 @@ berth_status berth__session_prepare(berth_session *session, berth_error *err) {
   berth__binding *binding = berth__session_current(session);
   const berth__observer observer = {.call = rest_operands, .user = session};
   if (binding->is_prepared) return BERTH_OK;
-  if (session->device->prepare != NULL && binding->plan->n_prelude != 0)
+  if (session->device->prepare != NULL && binding->plan->n_prelude != 0) {
+    berth__progress(session->ctx, "preparing weights", 0, 0);
     BERTH__TRY(session->device->prepare(binding->program, &observer, err));
+  }
   binding->is_prepared = true;
   return BERTH_OK;
 }

@@ -678,18 +678,27 @@ static const char *missing(const char *name) {
   return reason;
 }
 
+static int run_on_vulkan(void) {
+  const char *reason = vulkan_test_start();
+  if (reason == NULL)
+    return run_on("vulkan, mapped", "vulkan", "mapped") + run_on("vulkan, staged", "vulkan", "staged");
+  print_message("# skip: device vulkan: %s\n", reason);
+  return 0;
+}
+
+static int run_on_webgpu(void) {
+  const char *reason = missing("webgpu");
+  if (reason == NULL) return run_on("webgpu", "webgpu", NULL);
+  print_message("# skip: device webgpu: %s\n", reason);
+  return 0;
+}
+
 int main(void) {
   const struct CMUnitTest listing[] = {cmocka_unit_test(lists_devices)};
-  int failed = cmocka_run_group_tests(listing, NULL, NULL) + run_on("cpu", NULL, NULL);
-  const char *reason = vulkan_test_start();
-  if (reason != NULL) {
-    print_message("# skip: device vulkan: %s\n", reason);
-  } else {
-    failed += run_on("vulkan, mapped", "vulkan", "mapped");
-    failed += run_on("vulkan, staged", "vulkan", "staged");
-  }
-  reason = missing("webgpu");
-  if (reason == NULL) return failed + run_on("webgpu", "webgpu", NULL);
-  print_message("# skip: device webgpu: %s\n", reason);
+  const char *only = getenv("BERTH_TEST_DEVICE");
+  int failed = cmocka_run_group_tests(listing, NULL, NULL);
+  if (only == NULL || strcmp(only, "cpu") == 0) failed += run_on("cpu", NULL, NULL);
+  if (only == NULL || strcmp(only, "vulkan") == 0) failed += run_on_vulkan();
+  if (only == NULL || strcmp(only, "webgpu") == 0) failed += run_on_webgpu();
   return failed;
 }

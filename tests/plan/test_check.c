@@ -186,6 +186,22 @@ static void test_the_edge_of_the_arena(void **state) {
   expect_rejected(b.plan, "'m'");
 }
 
+static void test_scratch_can_be_asked_for(void **state) {
+  broken b = good_plan(state);
+  const berth__buffer *scratch = &b.plan->buffers[b.plan->scratch[3]];
+  berth_slot slot;
+  berth_error err;
+  TEST_OK(berth_plan_scratch(b.plan, 3, &slot, &err));
+  assert_int_equal(slot.offset, scratch->offset);
+  assert_int_equal(slot.size, scratch->size);
+  assert_int_equal(slot.birth, 3);
+  assert_int_equal(slot.death, 4);
+  assert_int_equal(slot.root, BERTH_VALUE_NONE);
+  TEST_OK(berth_plan_scratch(b.plan, 1, &slot, &err));
+  assert_int_equal(slot.size, 0);
+  assert_int_equal(slot.offset, BERTH_OFFSET_NONE);
+}
+
 static void test_scratch(void **state) {
   broken b = good_plan(state);
   berth__buffer *scratch = &b.plan->buffers[b.plan->scratch[3]];
@@ -375,6 +391,7 @@ int main(void) {
       PLAN_TEST(test_strides),
       PLAN_TEST(test_views),
       PLAN_TEST(test_the_edge_of_the_arena),
+      PLAN_TEST(test_scratch_can_be_asked_for),
       PLAN_TEST(test_scratch),
       PLAN_TEST(test_in_place),
       PLAN_TEST(test_results_over_what_is_needed),

@@ -242,6 +242,10 @@ static void test_queries_that_are_wrong(void **state) {
   test_expect_error(berth_plan_slot(plan, 0, NULL, &err), BERTH_INVALID, &err, NULL);
   assert_int_equal(berth_plan_step_node(plan, 0), 0);
   assert_int_equal(berth_plan_step_node(plan, 1), UINT32_MAX);
+  test_expect_error(berth_plan_scratch(plan, 1, &slot, &err), BERTH_INVALID, &err, "no step 1");
+  assert_int_equal(slot.offset, BERTH_OFFSET_NONE);
+  test_expect_error(berth_plan_scratch(NULL, 0, &slot, &err), BERTH_INVALID, &err, NULL);
+  test_expect_error(berth_plan_scratch(plan, 0, NULL, &err), BERTH_INVALID, &err, NULL);
 }
 
 int main(void) {

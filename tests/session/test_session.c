@@ -507,6 +507,54 @@ static void uniform_plans_take_every_type(void **state) {
   berth_context_destroy(ctx);
 }
 
+typedef struct stages {
+  char said[256]; /* each stage once, in their order */
+  const char *last;
+  uint64_t done, total;
+} stages;
+
+static void note_stage(void *user, const char *stage, uint64_t done, uint64_t total) {
+  stages *s = user;
+  if (s->last == NULL || strcmp(s->last, stage) != 0) {
+    strncat(s->said, stage, sizeof s->said - strlen(s->said) - 1);
+    strncat(s->said, ";", sizeof s->said - strlen(s->said) - 1);
+  } else {
+    assert_true(done >= s->done && total == s->total);
+  }
+  s->last = stage;
+  s->done = done;
+  s->total = total;
+  if (total != 0) assert_true(done <= total);
+}
+
+static void says_how_far_it_is(void **state) {
+  (void)state;
+  static const char text[] =
+      "graph \"p\" { input %x : f32[2, 8] param %w : f32[8, 6] %y = matmul(%x, %w) output \"y\" = %y }";
+  stages heard = {.said = ""};
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_context *ctx;
+  berth_session *session;
+  berth_weights *weights;
+  berth_error err;
+  unsigned char file[8 + 64 + sizeof session_w] = {64};
+  snprintf((char *)file + 8, 65, "{\"w\":{\"dtype\":\"F32\",\"shape\":[8,6],\"data_offsets\":[0,192]}}    ");
+  memset(file + 8 + strlen((const char *)file + 8), ' ', 64 - strlen((const char *)file + 8));
+  memcpy(file + 8 + 64, session_w, sizeof session_w);
+  desc.progress = note_stage;
+  desc.user = &heard;
+  OK(berth_context_create(&desc, &ctx, &err));
+  berth_graph *graph = session_parse(ctx, text);
+  OK(berth_weights_from_memory(ctx, file, sizeof file, &weights, &err));
+  OK(berth_graph_attach(graph, weights, &err));
+  OK(berth_session_create(graph, NULL, &session, &err));
+  assert_string_equal(heard.said, "planning;compiling kernels;writing weights;preparing weights;");
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_weights_destroy(weights);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_and_reads),
@@ -526,6 +574,7 @@ int main(void) {
       cmocka_unit_test(the_first_failure_speaks),
       cmocka_unit_test(options_do_not_change_the_result),
       cmocka_unit_test(uniform_plans_take_every_type),
+      cmocka_unit_test(says_how_far_it_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

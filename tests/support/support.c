@@ -15,7 +15,7 @@ static int must_fail(test_alloc *alloc) {
   return 1;
 }
 
-static void note_bytes(test_alloc *alloc, size_t old_size, size_t new_size) {
+static void note_bytes(test_alloc *alloc, uint64_t old_size, uint64_t new_size) {
   uint64_t live = atomic_fetch_add(&alloc->live_bytes, new_size - old_size) + new_size - old_size;
   uint64_t peak = atomic_load(&alloc->peak_bytes);
   while (new_size > old_size && live > peak && !atomic_compare_exchange_weak(&alloc->peak_bytes, &peak, live)) {

@@ -130,6 +130,9 @@ void json_ints(json *out, const char *key, uint32_t n, const int64_t *values) {
   json_close_array(out);
 }
 
+void json_raw(json *out, const char *text, size_t size) { put(out, text, size); }
+void json_end(json *out) { put(out, "", 1); }
+
 int json_print(json *out) {
   bool failed = out->failed;
   if (!failed) {

@@ -27,6 +27,8 @@ void json_double(json *out, const char *key, double value); /* null where it is 
 void json_bool(json *out, const char *key, bool value);
 void json_null(json *out, const char *key);
 void json_ints(json *out, const char *key, uint32_t n, const int64_t *values); /* an array of them */
+void json_raw(json *out, const char *text, size_t size);                       /* as it is, between nothing */
+void json_end(json *out); /* terminates the text, for those who read it there */
 
 int json_print(json *out); /* to stdout with a newline; returns an exit code and frees */
 void json_free(json *out);

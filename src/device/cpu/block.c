@@ -24,6 +24,7 @@ static berth_status fail_no_room(uint64_t size, berth_error *err) {
                      (unsigned long long)size);
 }
 
+#ifdef MADV_HUGEPAGE
 static berth_status map_block(berth__block *block, uint64_t align, berth_error *err) {
   uint64_t total;
   if (align < HUGE_PAGE) align = HUGE_PAGE;
@@ -34,14 +35,14 @@ static berth_status map_block(berth__block *block, uint64_t align, berth_error *
   block->mapped_size = (size_t)total;
   uintptr_t start = ((uintptr_t)mapped + (uintptr_t)align - 1) & ~((uintptr_t)align - 1);
   block->data = (unsigned char *)mapped + (start - (uintptr_t)mapped);
-#ifdef MADV_HUGEPAGE
   (void)madvise(block->data, (size_t)block->size, MADV_HUGEPAGE); /* a wish: without it the block is just as good */
-#endif
   return BERTH_OK;
 }
+#endif
 
 static berth_status allocate_block(berth__block *block, uint64_t align, berth_error *err) {
   if (align < sizeof(void *)) align = sizeof(void *);
+  if (block->size > SIZE_MAX || align > SIZE_MAX) return fail_no_room(block->size, err);
   if (posix_memalign(&block->allocated, (size_t)align, (size_t)(block->size != 0 ? block->size : 1)) != 0) {
     block->allocated = NULL;
     return fail_no_room(block->size, err);
@@ -49,6 +50,13 @@ static berth_status allocate_block(berth__block *block, uint64_t align, berth_er
   block->data = block->allocated;
   memset(block->data, 0, (size_t)block->size);
   return BERTH_OK;
+}
+
+static berth_status take_block(berth__block *block, uint64_t align, berth_error *err) {
+#ifdef MADV_HUGEPAGE
+  if (block->size >= HUGE_PAGE || align >= HUGE_PAGE) return map_block(block, align, err);
+#endif
+  return allocate_block(block, align, err);
 }
 
 berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host,
@@ -63,10 +71,8 @@ berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint6
   if (host != NULL) {
     block->data = host;
     memset(host, 0, (size_t)size);
-  } else if (size >= HUGE_PAGE || align >= HUGE_PAGE) {
-    status = map_block(block, align, err);
   } else {
-    status = allocate_block(block, align, err);
+    status = take_block(block, align, err);
   }
   if (status != BERTH_OK) {
     berth__cpu_block_destroy(block);

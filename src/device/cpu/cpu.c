@@ -6,6 +6,9 @@
 
 #include "base/math.h"
 
+#ifdef __wasm_simd128__
+static void read_model(char *model, size_t size) { snprintf(model, size, "WebAssembly, 128-bit SIMD"); }
+#else
 /* The model's name from the system, where it says one. */
 static void read_model(char *model, size_t size) {
   char line[256];
@@ -21,6 +24,7 @@ static void read_model(char *model, size_t size) {
   }
   fclose(file);
 }
+#endif
 
 static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   char model[96];

@@ -94,10 +94,10 @@ static berth_status allocate(berth__host_steps *steps, const berth__recipe *reci
   for (size_t i = 0; i < recipe->n_dispatches; i++)
     if (recipe->dispatches[i].kernel == BERTH__ON_HOST)
       measure(recipe->plan, recipe->dispatches[i].step, steps->tensors, &most);
-  steps->spans = berth__alloc(steps->ctx, (size_t)most.span + 1);
-  steps->gathered = berth__alloc(steps->ctx, (size_t)most.count + 1);
-  steps->elements = berth__alloc(steps->ctx, (size_t)most.elements + 64);
-  steps->scratch = berth__alloc(steps->ctx, (size_t)most.scratch + 64);
+  steps->spans = berth__alloc_u64(steps->ctx, most.span + 1);
+  steps->gathered = berth__alloc_u64(steps->ctx, most.count + 1);
+  steps->elements = berth__alloc_u64(steps->ctx, most.elements + 64);
+  steps->scratch = berth__alloc_u64(steps->ctx, most.scratch + 64);
   if (!steps->spans || !steps->gathered || !steps->elements || !steps->scratch)
     return berth__fail_nomem(err, "steps on the host");
   return BERTH_OK;

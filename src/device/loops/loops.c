@@ -51,7 +51,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     const uint64_t needed = berth__kernel_room(program->recipe->kernels[i]);
     if (needed > room) room = needed;
   }
-  program->room = berth__alloc(program->ctx, (size_t)room + 1);
+  program->room = berth__alloc_u64(program->ctx, room + 1);
   if (program->room == NULL) return berth__fail_nomem(err, "a program");
   BERTH__TRY(berth__host_steps_create(program->recipe, &program->host, err));
   return checked ? berth__watch_create(program->plan, &program->watch, err) : BERTH_OK;

@@ -56,7 +56,7 @@ void berth__vulkan_host_stock(berth__vulkan_host *host) {
 }
 
 static void *take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
-  if (order == TOO_LARGE) return size <= SIZE_MAX ? berth__alloc(host->ctx, (size_t)size) : NULL;
+  if (order == TOO_LARGE) return berth__alloc_u64(host->ctx, size);
   pthread_mutex_lock(&host->lock);
   struct berth__vulkan_spare *block = host->spare[order];
   if (block != NULL) host->spare[order] = block->next;

@@ -140,7 +140,7 @@ void berth__vulkan_program_destroy(berth__program *program) {
 
 static berth_status make_shadow(berth__program *program, berth_error *err) {
   if (program->watch == NULL || program->block->data != NULL || program->shadow != NULL) return BERTH_OK;
-  program->shadow = berth__alloc(program->ctx, (size_t)program->plan->info.arena_size);
+  program->shadow = berth__alloc_u64(program->ctx, program->plan->info.arena_size);
   return program->shadow != NULL ? BERTH_OK : berth__fail_nomem(err, "checked mode");
 }
 

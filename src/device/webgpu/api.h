@@ -3,6 +3,7 @@
 #ifndef BERTH_DEVICE_WEBGPU_API_H
 #define BERTH_DEVICE_WEBGPU_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -79,8 +80,14 @@ typedef struct berth__wgpu_adapter_info {
   uint32_t least_subgroup, most_subgroup;
   uint32_t rest[16];
 } berth__wgpu_adapter_info;
-#define BERTH__WGPU_ADAPTER_CPU 3u
-#define BERTH__WGPU_BACKEND_NULL 1u
+enum {
+  BERTH__WGPU_ADAPTER_CPU = 3,
+  BERTH__WGPU_ADAPTER_UNKNOWN
+};
+enum {
+  BERTH__WGPU_BACKEND_NULL = 1,
+  BERTH__WGPU_BACKEND_WEBGPU
+};
 
 typedef struct berth__wgpu_adapter_options {
   berth__wgpu_chain *next;
@@ -230,10 +237,13 @@ typedef struct berth__wgpu_calls {
 #define BERTH__WGPU_CALL(result, name, ...) result (*name)(__VA_ARGS__);
 #include "device/webgpu/calls.def"
 #undef BERTH__WGPU_CALL
+  /* These are not the standard's, since a browser does them in another way. */
+  bool (*read_mapped)(berth__wgpu buffer, size_t offset, void *dst, size_t size); /* false: it is not mapped */
+  void (*rest)(uint32_t round, double left); /* until there may be an answer; `left`: ms, at most */
 } berth__wgpu_calls;
 
-/* library.c: the functions of the implementation, which is opened the first time and stays open. NULL: there is none,
- * and *reason says why. */
+/* The functions of the implementation. library.c: a shared library, which is opened the first time and stays open;
+ * browser.c: the browser's. NULL: there is none, and *reason says why. */
 const berth__wgpu_calls *berth__wgpu_library(const char **reason);
 
 #endif

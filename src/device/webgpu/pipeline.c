@@ -72,6 +72,7 @@ berth_status berth__webgpu_make_pipelines(berth__program *program, berth_error *
     berth__webgpu_pipeline *pipeline = pipeline_for(program, kernel, &windows);
     program->pipeline_of[i] = (uint32_t)(pipeline - program->pipelines);
     if (pipeline->handle != NULL) continue;
+    berth__progress(program->ctx, "compiling kernels", i, n);
     const berth_status status = make_pipeline(program, pipeline, err);
     if (status != BERTH_OK) return berth__fail_within(err, status, "kernel '%s'", recipe->kernels[kernel]->name);
   }

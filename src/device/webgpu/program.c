@@ -13,7 +13,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
   BERTH__TRY(berth__host_steps_create(program->recipe, &program->host, err));
   if (checked) {
     BERTH__TRY(berth__watch_create(program->plan, &program->watch, err));
-    program->shadow = berth__alloc(program->ctx, (size_t)program->plan->info.arena_size);
+    program->shadow = berth__alloc_u64(program->ctx, program->plan->info.arena_size);
     if (program->shadow == NULL) return berth__fail_nomem(err, "checked mode");
   }
   BERTH__TRY(berth__webgpu_need_staging(program->engine, err));
@@ -95,14 +95,11 @@ static void record_pass(const berth__program *program, berth__wgpu pass, size_t 
 /* The end is seen by a word that is copied behind it. */
 static berth_status run_dispatches(const berth__program *program, size_t begin, size_t end, berth_error *err) {
   berth__engine *engine = program->engine;
-  const void *mapped;
   const berth__wgpu encoder = berth__webgpu_record(engine);
   record_pass(program, berth__webgpu_begin_pass(engine, encoder, NULL), begin, end);
   engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, program->block->buffer, 0, engine->staging, 0, 4);
   berth__webgpu_submit(engine, encoder);
-  BERTH__TRY(berth__webgpu_map(engine, 4, running, &mapped, err));
-  berth__webgpu_unmap(engine);
-  return BERTH_OK;
+  return berth__webgpu_fetch(engine, 0, NULL, 0, running, err);
 }
 
 static void tell(const berth__program *program, const berth__observer *observer, size_t dispatch, double ms) {
@@ -121,9 +118,8 @@ static size_t end_of_step(const berth__program *program, size_t i, size_t end) {
 static berth_status run_timed(const berth__program *program, size_t begin, size_t end, const berth__observer *observer,
                               berth_error *err) {
   berth__engine *engine = program->engine;
-  double ms[BERTH__WEBGPU_TIMED];
+  uint64_t ticks[2 * BERTH__WEBGPU_TIMED];
   uint32_t n = 0;
-  const void *mapped;
   const berth__wgpu encoder = berth__webgpu_record(engine);
   for (size_t i = begin, next; i < end; i = next) {
     next = end_of_step(program, i, end);
@@ -131,11 +127,10 @@ static berth_status run_timed(const berth__program *program, size_t begin, size_
   }
   const uint64_t size = berth__webgpu_fetch_times(engine, encoder, n);
   berth__webgpu_submit(engine, encoder);
-  BERTH__TRY(berth__webgpu_map(engine, size, running, &mapped, err));
-  berth__webgpu_read_times(mapped, n, ms);
-  berth__webgpu_unmap(engine);
+  BERTH__TRY(berth__webgpu_fetch(engine, 0, ticks, size, running, err));
   n = 0;
-  for (size_t i = begin; i < end; i = end_of_step(program, i, end)) tell(program, observer, i, ms[n++]);
+  for (size_t i = begin; i < end; i = end_of_step(program, i, end))
+    tell(program, observer, i, berth__webgpu_time_of(ticks, n++));
   return BERTH_OK;
 }
 

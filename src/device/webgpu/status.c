@@ -1,6 +1,5 @@
 /* Waiting for answers, what an implementation says is wrong, and what happens when a device is gone. */
 #include <stdio.h>
-#include <time.h>
 
 #include "base/thread.h"
 #include "device/webgpu/webgpu.h"
@@ -60,19 +59,14 @@ berth_status berth__webgpu_alive(const berth__engine *engine, berth_error *err) 
   return engine->is_lost ? berth__fail(err, BERTH_DEVICE_LOST, "%s", engine->why) : BERTH_OK;
 }
 
-static void rest(uint32_t round) {
-  if (round < 16) return; /* short answers come at once */
-  const struct timespec time = {.tv_nsec = round < 64 ? 20 * 1000 : 200 * 1000};
-  nanosleep(&time, NULL);
-}
-
 berth_status berth__webgpu_wait(berth__engine *engine, const char *doing, berth_error *err) {
   const double start = berth__now_ms();
   for (uint32_t round = 0; !engine->answer.is_here; round++) {
     engine->gpu->InstanceProcessEvents(engine->instance);
     if (engine->answer.is_here) break;
     if (engine->is_lost) return berth__webgpu_alive(engine, err);
-    if (berth__now_ms() - start > engine->timeout) {
+    const double left = start + engine->timeout - berth__now_ms();
+    if (left < 0) {
       snprintf(engine->why, sizeof engine->why,
                "the device %.60s did not finish %s within %.3g s, and is taken for lost (BERTH_WEBGPU_TIMEOUT sets the "
                "time)",
@@ -80,7 +74,7 @@ berth_status berth__webgpu_wait(berth__engine *engine, const char *doing, berth_
       engine->is_lost = true;
       return berth__webgpu_alive(engine, err);
     }
-    rest(round);
+    engine->gpu->rest(round, left);
   }
   return BERTH_OK;
 }

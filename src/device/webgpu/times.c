@@ -47,10 +47,7 @@ uint64_t berth__webgpu_fetch_times(berth__engine *engine, berth__wgpu encoder, u
   return size;
 }
 
-void berth__webgpu_read_times(const void *mapped, uint32_t n_passes, double *ms) {
-  for (uint32_t i = 0; i < n_passes; i++) {
-    uint64_t ticks[2];
-    memcpy(ticks, (const unsigned char *)mapped + i * sizeof ticks, sizeof ticks);
-    ms[i] = ticks[1] > ticks[0] ? (double)(ticks[1] - ticks[0]) / 1e6 : 0;
-  }
+double berth__webgpu_time_of(const uint64_t *ticks, uint32_t pass) {
+  const uint64_t begin = ticks[2 * pass], end = ticks[2 * pass + 1];
+  return end > begin ? (double)(end - begin) / 1e6 : 0;
 }

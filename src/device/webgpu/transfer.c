@@ -38,28 +38,23 @@ static void on_map(uint32_t status, berth__wgpu_string message, void *user, void
   berth__webgpu_on_object(status, NULL, message, user, unused);
 }
 
-berth_status berth__webgpu_map(berth__engine *engine, uint64_t size, const char *doing, const void **out,
-                               berth_error *err) {
+berth_status berth__webgpu_fetch(berth__engine *engine, uint64_t offset, void *dst, uint64_t size, const char *doing,
+                                 berth_error *err) {
   const berth__wgpu_callback callback = {
       .mode = BERTH__WGPU_PROCESS_EVENTS, .call = (berth__wgpu_fn)on_map, .user1 = engine};
-  *out = NULL;
+  const uint64_t words = size != 0 ? (offset + size + 3) & ~UINT64_C(3) : 4;
   engine->answer = (berth__webgpu_answer){0};
-  engine->gpu->BufferMapAsync(engine->staging, BERTH__WGPU_MODE_READ, 0, (size_t)size, callback);
+  engine->gpu->BufferMapAsync(engine->staging, BERTH__WGPU_MODE_READ, 0, (size_t)words, callback);
   BERTH__TRY(berth__webgpu_wait(engine, doing, err));
   const bool is_mapped = engine->answer.status == BERTH__WGPU_SUCCESS;
-  const berth_status status = berth__webgpu_hear(engine, doing, err);
-  if (status != BERTH_OK) {
-    if (is_mapped) berth__webgpu_unmap(engine);
-    return status;
-  }
-  if (is_mapped) *out = engine->gpu->BufferGetConstMappedRange(engine->staging, 0, (size_t)size);
-  if (*out == NULL)
-    return berth__fail(err, BERTH_INTERNAL, "%s while %s: the staging buffer cannot be read: %s", engine->name, doing,
-                       engine->answer.text);
-  return BERTH_OK;
+  berth_status status = berth__webgpu_hear(engine, doing, err);
+  if (status == BERTH_OK &&
+      (!is_mapped || (size != 0 && !engine->gpu->read_mapped(engine->staging, (size_t)offset, dst, (size_t)size))))
+    status = berth__fail(err, BERTH_INTERNAL, "%s while %s: the staging buffer cannot be read: %s", engine->name, doing,
+                         engine->answer.text);
+  if (is_mapped) engine->gpu->BufferUnmap(engine->staging);
+  return status;
 }
-
-void berth__webgpu_unmap(berth__engine *engine) { engine->gpu->BufferUnmap(engine->staging); }
 
 /* ---- Reading ---- */
 
@@ -68,15 +63,11 @@ static berth_status read_some(const berth__block *block, uint64_t offset, unsign
                               berth_error *err) {
   berth__engine *engine = block->engine;
   const uint64_t first = offset & ~UINT64_C(3), words = ((offset + size + 3) & ~UINT64_C(3)) - first;
-  const void *mapped;
   BERTH__TRY(berth__webgpu_need_staging(engine, err));
   const berth__wgpu encoder = berth__webgpu_record(engine);
   engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, block->buffer, first, engine->staging, 0, words);
   berth__webgpu_submit(engine, encoder);
-  BERTH__TRY(berth__webgpu_map(engine, words, reading, &mapped, err));
-  memcpy(dst, (const unsigned char *)mapped + (offset - first), (size_t)size);
-  berth__webgpu_unmap(engine);
-  return BERTH_OK;
+  return berth__webgpu_fetch(engine, offset - first, dst, size, reading, err);
 }
 
 berth_status berth__webgpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size,

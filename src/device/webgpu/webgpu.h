@@ -112,11 +112,10 @@ static inline berth__wgpu berth__webgpu_counted(berth__engine *engine, berth__wg
 size_t berth__webgpu_times_features(const berth__engine *engine, uint32_t features[2]);
 berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err); /* where they can be had */
 void berth__webgpu_free_times(berth__engine *engine);
-/* Passes are counted from 0 in what is recorded; behind them their times go to the staging buffer, and from there, when
- * it is mapped, to milliseconds. */
+/* Passes are counted from 0 in what is recorded; behind them their times go to the staging buffer. */
 berth__wgpu berth__webgpu_begin_timed(berth__engine *engine, berth__wgpu encoder, uint32_t pass);
 uint64_t berth__webgpu_fetch_times(berth__engine *engine, berth__wgpu encoder, uint32_t n_passes); /* their bytes */
-void berth__webgpu_read_times(const void *mapped, uint32_t n_passes, double *ms);
+double berth__webgpu_time_of(const uint64_t *ticks, uint32_t pass);                                /* in ms */
 
 /* ---- block.c, transfer.c ---- */
 
@@ -138,11 +137,10 @@ berth__wgpu berth__webgpu_record(berth__engine *engine);
 berth__wgpu berth__webgpu_begin_pass(berth__engine *engine, berth__wgpu encoder, const berth__wgpu_pass_desc *desc);
 void berth__webgpu_end_pass(berth__engine *engine, berth__wgpu pass);
 void berth__webgpu_submit(berth__engine *engine, berth__wgpu encoder);
-/* Waits until the staging buffer's first bytes, which the last commands have written, are here; and forgets them. */
 berth_status berth__webgpu_need_staging(berth__engine *engine, berth_error *err);
-berth_status berth__webgpu_map(berth__engine *engine, uint64_t size, const char *doing, const void **out,
-                               berth_error *err);
-void berth__webgpu_unmap(berth__engine *engine);
+/* Waits for the last commands, which have written to the staging buffer, and gives bytes of it. size 0: only waits. */
+berth_status berth__webgpu_fetch(berth__engine *engine, uint64_t offset, void *dst, uint64_t size, const char *doing,
+                                 berth_error *err);
 
 /* ---- program.c ---- */
 

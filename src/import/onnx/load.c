@@ -36,11 +36,11 @@ static void rest(void *object, const void *data, size_t size) {
 
 static berth_status source_create(berth_context *ctx, const char *path, berth__mapping *file, source **out,
                                   berth_error *err) {
-  const char *slash = strrchr(path, '/');
+  const char *slash = path != NULL ? strrchr(path, '/') : NULL;
   source *s = berth__alloc_zero(ctx, sizeof *s);
-  char *folder = berth__strndup(ctx, path, slash != NULL ? (size_t)(slash - path) + 1 : 0);
+  char *folder = path != NULL ? berth__strndup(ctx, path, slash != NULL ? (size_t)(slash - path) + 1 : 0) : NULL;
   *out = NULL;
-  if (s == NULL || folder == NULL) {
+  if (s == NULL || (folder == NULL && path != NULL)) {
     berth__free(ctx, s);
     berth__free(ctx, folder);
     berth__file_unmap(file);
@@ -80,7 +80,7 @@ berth_status berth__onnx_load(berth_context *ctx, const char *path, berth__mappi
   *out = NULL;
   BERTH__TRY(source_create(ctx, path, file, &s, err));
   berth_status status = build(s, out, err);
-  if (status != BERTH_OK) berth__fail_within(err, status, "%s", path);
+  if (status != BERTH_OK && path != NULL) berth__fail_within(err, status, "%s", path);
   release(s);
   return status;
 }

@@ -67,7 +67,13 @@ static bool is_inside_folder(berth__span location) {
 
 static berth_status map_external(berth__onnx_files *files, berth__span location, const berth__mapping **out,
                                  berth_error *err) {
-  if (files->folder == NULL || !is_inside_folder(location))
+  if (files->folder == NULL)
+    return berth__fail(
+        err, BERTH_UNSUPPORTED,
+        "the weights lie in another file, '%.*s', which a model in memory has no place for; save it with "
+        "its weights inside",
+        BERTH__SPAN_TEXT(location));
+  if (!is_inside_folder(location))
     return berth__fail(err, BERTH_MALFORMED, "external data '%.*s' is outside the model's folder",
                        BERTH__SPAN_TEXT(location));
   for (size_t i = 0; i < files->n_items; i++) {

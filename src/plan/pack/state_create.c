@@ -27,7 +27,7 @@ static berth_status list_conflicts(berth__pack_state *s, berth_error *err) {
   for (uint32_t i = 0; i < s->n; i++)
     for (uint32_t j = 0; j < s->n && s->items[i].fixed < 0; j++)
       if (free_conflict(s, i, j)) s->conflicts[at++] = j;
-  s->conflict_sets = berth__alloc_array_zero(s->ctx, s->n * s->words, sizeof *s->conflict_sets);
+  s->conflict_sets = berth__alloc_array_zero(s->ctx, s->n, s->words * sizeof *s->conflict_sets);
   if (s->conflict_sets == NULL) return berth__fail_nomem(err, "searching a packing");
   for (uint32_t i = 0; i < s->n; i++)
     for (uint32_t e = s->conflicts_at[i]; e < s->conflicts_at[i + 1]; e++)

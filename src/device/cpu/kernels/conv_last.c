@@ -251,7 +251,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   const worker w = {.zeros = (float *)(void *)scratch,
                     .rows = (const float **)(void *)(scratch + zeros_size(&c)),
                     .copies = (float *)(void *)(scratch + zeros_size(&c) + table_size(&c))};
-  memset(w.zeros, 0, zeros_size(&c));
+  memset(w.zeros, 0, (size_t)zeros_size(&c));
   for (int64_t item = call->begin; item < call->end; item++) run_item(&c, &w, item);
   return BERTH_OK;
 }

@@ -176,7 +176,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   t.bias = t.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   t.out = call->out[0].data;
   t.zeros = call->scratch;
-  memset(call->scratch, 0, zeros_size(&t.last));
+  memset(call->scratch, 0, (size_t)zeros_size(&t.last));
   conv_tail_read(&t.tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
   for (int64_t item = call->begin; item < call->end; item++) run_item(&t, item);
   return BERTH_OK;

@@ -347,7 +347,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   const worker w = {.zeros = call->scratch,
                     .rows = (const float **)(void *)((char *)call->scratch + zeros_size(&d.last)),
                     .kind = kind_of(&d)};
-  memset(call->scratch, 0, zeros_size(&d.last));
+  memset(call->scratch, 0, (size_t)zeros_size(&d.last));
   float *band =
       (float *)(void *)((char *)call->scratch + zeros_size(&d.last) + (uint64_t)d.taps * TILE * sizeof(float *));
   for (int64_t item = call->begin; item < call->end; item++) {

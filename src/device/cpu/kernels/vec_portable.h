@@ -5,6 +5,56 @@
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vf_unsigned __attribute__((vector_size(16)));
+typedef int16_t vi_half __attribute__((vector_size(16)));
+static inline vi vi_add(vi a, vi b) { return (vi)((vf_unsigned)a + (vf_unsigned)b); }
+
+#ifdef __wasm_simd128__
+#include "device/cpu/kernels/vec_wasm.h"
+#else
+static inline vf vf_choose(vi mask, vf x, vf y) { return (vf)(((vi)x & mask) | ((vi)y & ~mask)); }
+static inline vf vf_min(vf a, vf b) { return vf_choose((vi)(a < b), a, b); }
+static inline vf vf_max(vf a, vf b) { return vf_choose((vi)(a > b), a, b); }
+static inline vf vf_each(vf x, float (*f)(float)) { return (vf){f(x[0]), f(x[1]), f(x[2]), f(x[3])}; }
+static inline vf vf_sqrt(vf x) { return vf_each(x, sqrtf); }
+static inline vf vf_round(vf x) { return vf_each(x, rintf); }
+static inline vf vf_floor(vf x) { return vf_each(x, floorf); }
+static inline vf vf_ceil(vf x) { return vf_each(x, ceilf); }
+static inline vi vf_to_int(vf x) {
+  vi r;
+  for (int i = 0; i < 4; i++) r[i] = x[i] >= -2147483648.0f && x[i] < 2147483648.0f ? (int32_t)rintf(x[i]) : INT32_MIN;
+  return r;
+}
+static inline vf vf_from_int(vi x) { return (vf){(float)x[0], (float)x[1], (float)x[2], (float)x[3]}; }
+static inline void vf_transpose(vf x[4]) {
+  for (int row = 1; row < 4; row++)
+    for (int column = 0; column < row; column++) {
+      const float swapped = x[row][column];
+      x[row][column] = x[column][row];
+      x[column][row] = swapped;
+    }
+}
+static inline vi vi_load_u8_n(const void *p, int64_t n) {
+  vi x = {0, 0, 0, 0};
+  for (int64_t i = 0; i < n; i++) x[i] = ((const uint8_t *)p)[i];
+  return x;
+}
+static inline vi vi_load_i8_n(const void *p, int64_t n) {
+  vi x = {0, 0, 0, 0};
+  for (int64_t i = 0; i < n; i++) x[i] = ((const int8_t *)p)[i];
+  return x;
+}
+/* Products of pairs of 16-bit halves, summed. The products are of bytes: they fit into 16 bits. */
+static inline vi vi_dot_halves(vi_half a, vi_half b) {
+  const vi products = (vi)(a * b);
+  return vi_add((vi)((vf_unsigned)products << 16) >> 16, products >> 16);
+}
+static inline void vi_mix_n(const void *const row[4], int64_t n, vi out[4]) {
+  unsigned char bytes[64] = {0};
+  for (int64_t i = 0; i < 4; i++)
+    for (int64_t k = 0; k < (n < 16 ? n : 16); k++) bytes[k * 4 + i] = ((const unsigned char *)row[i])[k];
+  memcpy(out, bytes, sizeof bytes);
+}
+#endif
 
 static inline vf vf_set1(float x) { return (vf){x, x, x, x}; }
 static inline vf vf_load(const float *p) {
@@ -28,15 +78,7 @@ static inline void vf_store_n(float *p, vf x, int64_t n) {
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline vf vf_fma_half(vf a, vf b, vf c) { return vf_fma(a, b, c); }
-static inline vf vf_choose(vi mask, vf x, vf y) { return (vf)(((vi)x & mask) | ((vi)y & ~mask)); }
-static inline vf vf_min(vf a, vf b) { return vf_choose((vi)(a < b), a, b); }
-static inline vf vf_max(vf a, vf b) { return vf_choose((vi)(a > b), a, b); }
 static inline vf vf_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
-static inline vf vf_each(vf x, float (*f)(float)) { return (vf){f(x[0]), f(x[1]), f(x[2]), f(x[3])}; }
-static inline vf vf_sqrt(vf x) { return vf_each(x, sqrtf); }
-static inline vf vf_round(vf x) { return vf_each(x, rintf); }
-static inline vf vf_floor(vf x) { return vf_each(x, floorf); }
-static inline vf vf_ceil(vf x) { return vf_each(x, ceilf); }
 static inline float vf_sum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
 static inline float vf_most(vf x) {
   const float a = x[0] > x[2] ? x[0] : x[2], b = x[1] > x[3] ? x[1] : x[3];
@@ -48,14 +90,7 @@ static inline float vf_least(vf x) {
 }
 static inline vi vf_bits(vf x) { return (vi)x; }
 static inline vf vf_from_bits(vi x) { return (vf)x; }
-static inline vi vf_to_int(vf x) {
-  vi r;
-  for (int i = 0; i < 4; i++) r[i] = x[i] >= -2147483648.0f && x[i] < 2147483648.0f ? (int32_t)rintf(x[i]) : INT32_MIN;
-  return r;
-}
-static inline vf vf_from_int(vi x) { return (vf){(float)x[0], (float)x[1], (float)x[2], (float)x[3]}; }
 static inline vi vi_set1(int32_t x) { return (vi){x, x, x, x}; }
-static inline vi vi_add(vi a, vi b) { return (vi)((vf_unsigned)a + (vf_unsigned)b); }
 static inline vi vi_sub(vi a, vi b) { return (vi)((vf_unsigned)a - (vf_unsigned)b); }
 static inline vi vi_and(vi a, vi b) { return a & b; }
 static inline vi vi_or(vi a, vi b) { return a | b; }
@@ -66,15 +101,6 @@ static inline vf vf_pick_lt(vf a, vf b, vf x, vf y) { return vf_choose((vi)(a < 
 static inline vf vf_pick_le(vf a, vf b, vf x, vf y) { return vf_choose((vi)(a <= b), x, y); }
 static inline vf vf_pick_eq(vf a, vf b, vf x, vf y) { return vf_choose((vi)(a == b), x, y); }
 static inline vf vf_pick_nan(vf a, vf x, vf y) { return vf_choose((vi)(a == a), y, x); }
-static inline void vf_transpose(vf x[4]) {
-  for (int row = 1; row < 4; row++)
-    for (int column = 0; column < row; column++) {
-      const float swapped = x[row][column];
-      x[row][column] = x[column][row];
-      x[column][row] = swapped;
-    }
-}
-typedef int16_t vi_half __attribute__((vector_size(16)));
 static inline vi vi_load(const void *p) {
   vi x;
   memcpy(&x, p, sizeof x);
@@ -82,34 +108,16 @@ static inline vi vi_load(const void *p) {
 }
 static inline void vi_store(void *p, vi x) { memcpy(p, &x, sizeof x); }
 static inline vi vi_mul(vi a, vi b) { return (vi)((vf_unsigned)a * (vf_unsigned)b); }
-static inline vi vi_load_u8_n(const void *p, int64_t n) {
-  vi x = {0, 0, 0, 0};
-  for (int64_t i = 0; i < n; i++) x[i] = ((const uint8_t *)p)[i];
-  return x;
-}
-static inline vi vi_load_i8_n(const void *p, int64_t n) {
-  vi x = {0, 0, 0, 0};
-  for (int64_t i = 0; i < n; i++) x[i] = ((const int8_t *)p)[i];
-  return x;
-}
 static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   for (int64_t i = 0; i < n; i++) ((uint8_t *)p)[i] = (uint8_t)(x[i] & 255);
 }
-/* Even and odd bytes apart; a product of bytes fits into 16 bits. */
-static inline vi vi_sum_halves(vi x) { return vi_add((vi)((vf_unsigned)x << 16) >> 16, x >> 16); }
+/* Even and odd bytes apart. */
 static inline vi vi_dot(vi sum, vi x, vi w) {
   const vi_half x_even = (vi_half)(x & 0x00ff00ff), x_odd = (vi_half)((vf_unsigned)x >> 8 & 0x00ff00ff);
   const vi_half w_even = (vi_half)((vf_unsigned)w << 8) >> 8, w_odd = (vi_half)w >> 8;
-  const vi even = vi_sum_halves((vi)(x_even * w_even)), odd = vi_sum_halves((vi)(x_odd * w_odd));
-  return vi_add(sum, vi_add(even, odd));
+  return vi_add(sum, vi_add(vi_dot_halves(x_even, w_even), vi_dot_halves(x_odd, w_odd)));
 }
 static inline int vi_mixed(int part, int lane) { return part * 4 + lane; }
-static inline void vi_mix_n(const void *const row[4], int64_t n, vi out[4]) {
-  unsigned char bytes[64] = {0};
-  for (int64_t i = 0; i < 4; i++)
-    for (int64_t k = 0; k < (n < 16 ? n : 16); k++) bytes[k * 4 + i] = ((const unsigned char *)row[i])[k];
-  memcpy(out, bytes, sizeof bytes);
-}
 static inline void vi_unmix_n(void *p, const vi x[4], int64_t n, bool is_signed) {
   (void)is_signed;
   for (int64_t k = 0; k < (n < 16 ? n : 16); k++) ((uint8_t *)p)[k] = (uint8_t)(x[k / 4][k % 4] & 255);

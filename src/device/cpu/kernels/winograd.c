@@ -298,7 +298,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__TAIL_SUM].data : NULL;
   conv_tail_read(&c.tail, call, berth__tail_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
                  &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
-  memset(call->scratch, 0, zeros_size(&c));
+  memset(call->scratch, 0, (size_t)zeros_size(&c));
   for (int64_t item = call->begin; item < call->end; item++) run_item(&c, call->scratch, item);
   return BERTH_OK;
 }

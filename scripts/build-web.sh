@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds berth for browsers and Node: build/web is the page, build/web/package the npm package that it uses. They are
+# plain files, for any web server. BERTH_WEB names another folder.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+out=${BERTH_WEB:-build/web}
+
+for preset in wasm wasm-threads; do
+  cmake --preset $preset >/dev/null
+  cmake --build --preset $preset --parallel "$jobs"
+done
+
+rm -rf "$out"
+mkdir -p "$out"
+[ ! -d web/page ] || cp -R web/page/. "$out/"
+cp -R web/package "$out/package"
+cp build/wasm/one/berth.wasm build/wasm/threads/berth-threads.wasm "$out/package/"
+chmod a-x "$out"/package/*.wasm
+
+# What the service worker keeps: every file that the page may ask for, by its hash.
+list_files() (
+  cd "$out"
+  find . -type f ! -name '*.md' ! -name '*.d.ts' ! -name package.json ! -path ./sw.js ! -path ./files.js |
+    LC_ALL=C sort | xargs -d '\n' sha256sum | sed 's|^\([0-9a-f]*\)  \./\(.*\)$|    "\2": "\1",|'
+)
+files=$(list_files)
+version=$(printf '%s' "$files" | sha256sum | cut -c 1-12)
+printf 'self.BERTH = {\n  version: "%s",\n  files: {\n%s\n  },\n};\n' "$version" "$files" >"$out/files.js"
+
+for module in "$out"/package/*.wasm; do
+  printf '%s: %d bytes, %d with gzip\n' "$module" "$(wc -c <"$module")" "$(gzip -9 -c "$module" | wc -c)"
+done

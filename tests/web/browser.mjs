@@ -1,0 +1,181 @@
+/** Chromium with the page in it, and what a user does there. */
+import { createRequire } from 'node:module';
+import { basename } from 'node:path';
+import { expect } from './tap.mjs';
+
+/** Packages lie in build/web-tests, not beside this file. */
+export const require = createRequire(`${process.env.BERTH_WEB_TESTS}/`);
+const { chromium } = require('playwright-core');
+
+const flags = [
+  '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync', '--disable-extensions',
+];
+export const withGpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+
+export function launch(more = withGpu) {
+  const { VK_ICD_FILENAMES: _, ...env } = process.env; // the browser has a driver of its own
+  return chromium.launch({ executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
+}
+
+const WAIT = 60000;
+
+/** What the browser complains about, of a page and its workers. */
+function watchErrors(page) {
+  const errors = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') errors.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
+  page.on('requestfailed', (request) => errors.push(`not loaded: ${request.url()}`));
+  return errors;
+}
+
+export class BerthPage {
+  /** A new page in a profile of its own; `options` are those of a browser context. */
+  static async open(browser, url, options = {}) {
+    const context = await browser.newContext(options);
+    context.setDefaultTimeout(WAIT);
+    const own = new BerthPage();
+    own.context = context;
+    own.page = await context.newPage();
+    own.errors = watchErrors(own.page);
+    own.url = url;
+    await own.load();
+    return own;
+  }
+
+  async load() {
+    await this.page.goto(this.url);
+    await this.ready();
+  }
+
+  ready() {
+    return this.page.waitForSelector('html[data-ready=yes]');
+  }
+
+  /** Loads again once the service worker has all files: then the page has threads. */
+  async loadKept() {
+    await this.page.evaluate(() => navigator.serviceWorker.ready.then(() => {}));
+    await this.page.reload();
+    await this.ready();
+  }
+
+  close() {
+    return this.context.close();
+  }
+
+  test(name) {
+    return this.page.locator(`[data-test="${name}"]`);
+  }
+
+  text(id) {
+    return this.page.locator(`#${id}`).textContent();
+  }
+
+  async bytes(name) {
+    return Number(await this.test(name).getAttribute('data-bytes'));
+  }
+
+  /** Waits until the page says that it is `what`; what is on it then is for this model. */
+  async modelIs(what) {
+    await this.page.waitForFunction((name) => document.getElementById('model-name').textContent.includes(name), what);
+    await this.settled();
+  }
+
+  /** Nothing is under way: no bar, no plan to come. */
+  async settled() {
+    await this.page.waitForTimeout(350); // a field that was changed is looked at after 250 ms
+    await this.page.waitForFunction(() => document.getElementById('busy').hidden);
+    await this.page.waitForFunction(() => !document.getElementById('go').hasAttribute('aria-disabled'));
+  }
+
+  async sample(name) {
+    await this.test(`sample-${name}`).click();
+    await this.modelIs(name);
+  }
+
+  /** As from a file manager. */
+  async drop(file) {
+    const box = await this.page.locator('#drop').boundingBox();
+    const session = await this.context.newCDPSession(this.page);
+    const data = { items: [], files: [file], dragOperationsMask: 1 };
+    const at = { x: box.x + box.width / 2, y: box.y + box.height / 2, data };
+    for (const type of ['dragEnter', 'dragOver', 'drop']) await session.send('Input.dispatchDragEvent', { type, ...at });
+    await session.detach();
+  }
+
+  async dropModel(file) {
+    await this.page.locator('#drop').scrollIntoViewIfNeeded();
+    await this.drop(file);
+    await this.modelIs(basename(file));
+  }
+
+  async chooseModel(file) {
+    await this.page.locator('#file').setInputFiles(file);
+    await this.modelIs(basename(file));
+  }
+
+  async device(name) {
+    await this.test(`device-${name}`).check();
+    await this.settled();
+  }
+
+  async bind(dims) {
+    for (const [name, extent] of Object.entries(dims)) await this.test(`dim-${name}`).fill(String(extent));
+    await this.settled();
+  }
+
+  async giveInputs(files) {
+    for (const [name, file] of Object.entries(files)) {
+      await this.test(`input-${name}`).locator('[data-test=input-file]').setInputFiles(file);
+    }
+  }
+
+  /** Runs, and gives the outputs by name, with plain arrays of numbers. */
+  async run(repeats = 1) {
+    await this.page.locator('#repeats').fill(String(repeats));
+    await this.page.evaluate(() => { document.getElementById('run-live').textContent = ''; });
+    await this.page.locator('#go').click();
+    await this.page.waitForFunction(() => document.getElementById('run-live').textContent !== ''
+      || !document.getElementById('alert-run').hidden);
+    expect(await this.page.locator('#alert-run').isHidden(), `the run failed: ${await this.text('alert-run')}`);
+    return this.page.evaluate(() => Object.fromEntries(Object.entries(window.berthPage.outputsOf())
+      .map(([name, { shape, data }]) => [name, { shape: [...shape], data: Array.from(data, Number) }])));
+  }
+
+  async probabilities() {
+    return this.page.locator('#digit-bars li').evaluateAll((items) => items.map((item) => Number(item.dataset.probability)));
+  }
+
+  /** The verdict, once it is that digit; else what it is after a while. */
+  async verdict(digit) {
+    const is = (wanted) => document.getElementById('digit-verdict').textContent === wanted;
+    await this.page.waitForFunction(is, digit, { timeout: 10000 }).catch(() => {});
+    return this.text('digit-verdict');
+  }
+
+  /** Lines of points, from 0 to 1 in both directions, with the mouse. */
+  async draw(lines) {
+    const pad = this.page.locator('#digit-pad');
+    await pad.scrollIntoViewIfNeeded();
+    const box = await pad.boundingBox();
+    const place = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
+    for (const [first, ...rest] of lines) {
+      await this.page.mouse.move(...place(first));
+      await this.page.mouse.down();
+      for (const point of rest) await this.page.mouse.move(...place(point), { steps: 5 });
+      await this.page.mouse.up();
+    }
+  }
+}
+
+const circle = Array.from({ length: 25 }, (_, i) => [0.5 + 0.2 * Math.sin((i * Math.PI) / 12), 0.5 - 0.32 * Math.cos((i * Math.PI) / 12)]);
+
+/** Digits as people write them. */
+export const strokes = {
+  0: [circle],
+  1: [[[0.38, 0.3], [0.54, 0.15], [0.54, 0.85]]],
+  4: [[[0.45, 0.15], [0.28, 0.55], [0.75, 0.55]], [[0.6, 0.4], [0.58, 0.88]]],
+  7: [[[0.28, 0.18], [0.72, 0.18], [0.45, 0.85]]],
+};

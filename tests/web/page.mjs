@@ -1,0 +1,255 @@
+/** The page: it loads, works without a network, recognises what is drawn, and computes what the native program does. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { BerthPage, launch, strokes } from './browser.mjs';
+import { models } from './models.mjs';
+import { expectOutputs, hasNative, planNative, runNative } from './native.mjs';
+import { serve } from './server.mjs';
+import { check, diagnostic, done, expect, expectEqual, skip } from './tap.mjs';
+
+const { BERTH_SRC: source, BERTH_WEB: site } = process.env;
+const out = join(process.env.BERTH_WEB_TESTS, 'files');
+mkdirSync(out, { recursive: true });
+const devices = ['cpu', 'webgpu'];
+const digitsModel = [join(source, 'examples/digits/digits.berth')];
+
+async function checkSizes() {
+  for (const name of ['berth.wasm', 'berth-threads.wasm']) {
+    await check(`${name} is under 1.5 MB compressed`, () => {
+      const size = gzipSync(readFileSync(join(site, 'package', name)), { level: 9 }).length;
+      diagnostic(`${name}: ${size} bytes with gzip`);
+      expect(size > 1000 && size < 1.5e6, `${size} bytes`);
+    });
+  }
+}
+
+/** Draws as soon as there is a pad: what is measured is when the first digit stands there, from the navigation on. */
+async function firstDigit(browser, url) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    window.firstDigit = new Promise((resolve) => {
+      const look = () => (/^\d$/.test(document.getElementById('digit-verdict')?.textContent) ? resolve(performance.now()) : requestAnimationFrame(look));
+      look();
+    });
+  });
+  await page.goto(url, { waitUntil: 'domcontentloaded' });
+  const drawer = Object.assign(new BerthPage(), { page });
+  await drawer.draw(strokes[7]);
+  const ms = await page.evaluate(() => window.firstDigit);
+  const verdict = await drawer.verdict('7');
+  await context.close();
+  return { ms, verdict };
+}
+
+async function checkFirstDigit(browser, url) {
+  await check('the first digit is recognised within 10 s of the navigation', async () => {
+    const { ms, verdict } = await firstDigit(browser, url);
+    diagnostic(`first digit after ${ms.toFixed(0)} ms`);
+    expect(verdict === '7', `it is taken for ${verdict}`);
+    expect(ms < 10000, `${ms} ms`); // 2 s are asked for on a machine that does nothing else
+  });
+}
+
+async function checkOffline(browser) {
+  const server = await serve(site);
+  const own = await BerthPage.open(browser, server.url);
+  await check('without a network it loads again, and recognises a digit', async () => {
+    await own.page.evaluate(() => navigator.serviceWorker.ready.then(() => {}));
+    await server.close();
+    await own.context.setOffline(true);
+    await own.page.reload();
+    await own.ready();
+    await own.draw(strokes[4]);
+    expectEqual(await own.verdict('4'), '4', 'verdict');
+  });
+  await check('the service worker gives it shared memory, and with it threads', async () => {
+    expect(await own.page.evaluate(() => crossOriginIsolated), 'it is not cross-origin isolated');
+    const wanted = Math.min(8, await own.page.evaluate(() => navigator.hardwareConcurrency));
+    if (wanted > 1) expect((await own.text('state')).includes(`${wanted} threads`), await own.text('state'));
+  });
+  await check('samples come from what was kept', async () => {
+    await own.sample('lstm');
+    await own.run();
+  });
+  await own.close();
+}
+
+async function checkDigits(own) {
+  for (const device of devices) {
+    for (const [digit, lines] of Object.entries(strokes)) {
+      await check(`a ${digit} drawn with the mouse is recognised on ${device}`, async () => {
+        await own.device(device);
+        await own.page.locator('#digit-clear').click();
+        await own.verdict('–');
+        await own.draw(lines);
+        expectEqual(await own.verdict(digit), digit, 'verdict');
+      });
+    }
+    await check(`a 1 drawn by keys is recognised on ${device}`, async () => {
+      await own.page.locator('#digit-pad').focus();
+      for (const key of ['Backspace', ' ', ...Array(13).fill('ArrowDown'), ' ']) await own.page.keyboard.press(key);
+      expectEqual(await own.verdict('1'), '1', 'verdict');
+    });
+    await check(`the digits that ship come out as natively on ${device}`, async () => {
+      const given = { dims: { batch: 10 }, inputs: { image: join(source, 'examples/digits/samples.npy') } };
+      await own.sample('digits');
+      await own.bind(given.dims);
+      await own.giveInputs(given.inputs);
+      expectOutputs(await own.run(), runNative(digitsModel, given), device);
+    });
+  }
+}
+
+async function checkSamples(own) {
+  const dims = { encoder: { seq: 24 }, unet: { height: 32, width: 48 }, lstm: { frames: 10, batch: 2 } };
+  for (const [name, bound] of Object.entries(dims)) {
+    const model = [join(source, `web/page/samples/${name}.berth`), '--random-weights'];
+    for (const device of devices) {
+      await check(`the sample ${name} comes out as natively on ${device}`, async () => {
+        await own.device(device);
+        await own.sample(name);
+        await own.bind(bound);
+        expectOutputs(await own.run(), runNative(model, { dims: bound }), device);
+      });
+    }
+  }
+}
+
+async function checkModels(own) {
+  for (const { title, missing, file, inputs, dims } of models) {
+    for (const device of devices) {
+      const how = device === 'cpu' ? 'dropped' : 'chosen';
+      const name = `${title}: ${how}, it comes out as natively on ${device}`;
+      if (missing) {
+        skip(name, missing);
+        continue;
+      }
+      await check(name, async () => {
+        await own.device(device);
+        if (device === 'cpu') await own.dropModel(file);
+        else await own.chooseModel(file);
+        await own.bind(dims);
+        await own.giveInputs(inputs);
+        expectOutputs(await own.run(), runNative([file], { dims, inputs }), device);
+      });
+    }
+  }
+}
+
+function badFiles() {
+  const small = join(source, 'tests/onnx/models/small.onnx');
+  const whole = readFileSync(small);
+  const put = (name, bytes) => {
+    writeFileSync(join(out, name), bytes);
+    return join(out, name);
+  };
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  return {
+    'an ONNX file that ends early': put('early.onnx', whole.subarray(0, whole.length >> 1)),
+    'a picture': put('picture.onnx', Buffer.from(png, 'base64')),
+    'an empty file': put('empty.onnx', ''),
+    'a model with an op that nobody knows': join(source, 'tests/onnx/models/unknown.onnx'),
+  };
+}
+
+/** The alert that is shown, once there is one. */
+async function alertOf(own) {
+  const shown = own.page.locator('.alert:not([hidden]) .alert-what');
+  await shown.first().waitFor({ state: 'visible', timeout: 10000 });
+  return shown.first().textContent();
+}
+
+async function checkBadFiles(own) {
+  await own.device('cpu');
+  for (const [what, file] of Object.entries(badFiles())) {
+    await check(`${what} gets a sentence, and the page goes on`, async () => {
+      await own.sample('digits');
+      await own.drop(file);
+      const words = await alertOf(own);
+      diagnostic(words);
+      expect(/^[A-Z'].{15,400}[.!?]$/s.test(words), `no sentence: ${words}`);
+      expect(!/undefined|\[object|RuntimeError|unreachable|NaN/.test(words), words);
+      await own.sample('digits');
+      expect(await own.page.locator('.alert:not([hidden])').count() === 0, 'the alert stays');
+      await own.run();
+    });
+  }
+}
+
+const figures = {
+  'bar-arena': ({ arena_size: size }) => size,
+  'bar-unshared': ({ total_unshared: size }) => size,
+  'bar-weights': ({ weights_size: size }) => size,
+  'bar-activations': ({ activations_size: size }) => size,
+  'bar-scratch': ({ scratch_size: size }) => size,
+  'bar-bound': ({ weights_size: weights, activations_lower_bound: bound }) => weights + bound,
+};
+
+/** On the CPU scratch may have tables of pointers, which are half as wide here; nothing else differs. */
+async function expectFigures(own, report, device) {
+  for (const [test, figure] of Object.entries(figures)) {
+    const [got, expected] = [await own.bytes(test), figure(report)];
+    const isLess = device === 'cpu' && test !== 'bar-weights' && got <= expected && got >= 0.999 * expected;
+    expect(got === expected || isLess, `${test}: got ${got}, expected ${expected}`);
+  }
+}
+
+async function checkPlans(own) {
+  const file = join(source, 'web/page/samples/unet.berth');
+  const threads = Number(/(\d+) threads/.exec(await own.text('state'))?.[1] ?? 1);
+  for (const device of devices) {
+    const name = `the plan is what the native program plans for ${device}, with other dimensions too`;
+    if (!hasNative(device)) {
+      skip(name, `there is no device ${device} here`);
+      continue;
+    }
+    await check(name, async () => {
+      await own.device(device);
+      await own.sample('unet');
+      const seen = [];
+      for (const dims of [{ height: 128, width: 128 }, { height: 64, width: 96 }]) {
+        await own.bind(dims);
+        await expectFigures(own, planNative([file], { dims, device, threads }), device);
+        seen.push(await own.bytes('bar-arena'));
+      }
+      expect(seen[0] > seen[1], `the arena took ${seen.join(' and ')} bytes`);
+    });
+  }
+  await check('a dimension that is no number is said', async () => {
+    await own.device('cpu');
+    await own.test('dim-height').fill('0');
+    expect(/height/.test(await alertOf(own)), 'the alert does not name it');
+    await own.bind({ height: 32 });
+    expect(await own.page.locator('.alert:not([hidden])').count() === 0, 'the alert stays');
+  });
+  await check('the picture and the table have every tensor', async () => {
+    const buffers = Number(await own.page.locator('#picture').getAttribute('data-buffers'));
+    const rows = await own.page.locator('#tensors tbody tr').count();
+    expect(buffers > 10 && rows > 10, `${buffers} buffers, ${rows} rows`);
+    await own.page.locator('#filter').fill('there is no such thing');
+    await own.page.waitForFunction(() => document.querySelectorAll('#tensors tbody tr[data-name]').length === 0);
+    await own.page.locator('#filter').fill('');
+  });
+}
+
+const server = await serve(site);
+const browser = await launch();
+try {
+  await checkSizes();
+  await checkFirstDigit(browser, server.url);
+  await checkOffline(browser);
+  const own = await BerthPage.open(browser, server.url);
+  await own.loadKept();
+  await checkDigits(own);
+  await checkSamples(own);
+  await checkModels(own);
+  await checkBadFiles(own);
+  await checkPlans(own);
+  await check('the browser complained about nothing', () => expect(own.errors.length === 0, own.errors.join('\n')));
+} finally {
+  await browser.close();
+  await server.close();
+}
+done();

@@ -1,0 +1,225 @@
+/** How the page looks and is used: phones, keys alone, dark and light, what screen readers are told; and without a GPU. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BerthPage, launch, require, strokes } from './browser.mjs';
+import { serve } from './server.mjs';
+import { check, diagnostic, done, expect, expectEqual } from './tap.mjs';
+
+const pictures = join(process.env.BERTH_WEB_TESTS, 'screenshots');
+mkdirSync(pictures, { recursive: true });
+
+const phone = { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
+const views = {
+  'desktop light': { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
+  'desktop dark': { viewport: { width: 1280, height: 900 }, colorScheme: 'dark' },
+  'phone light': { ...phone, colorScheme: 'light' },
+  'phone dark': { ...phone, colorScheme: 'dark' },
+};
+
+/** Light from 0 to 1, and how many colours there are, in a picture. */
+const lookAt = (own, png) => own.page.evaluate(async (base64) => {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
+  const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, image.width, image.height);
+  const counts = new Map();
+  let light = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    const colour = (data[i] << 16) | (data[i + 1] << 8) | data[i + 2];
+    counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    light += (data[i] + data[i + 1] + data[i + 2]) / 765;
+  }
+  const pixels = data.length / 4;
+  return { colours: counts.size, light: light / pixels, most: Math.max(...counts.values()) / pixels };
+}, png.toString('base64'));
+
+async function expectPicture(own, png, isDark) {
+  const { colours, light, most } = await lookAt(own, png);
+  expect(colours > 30 && most < 0.97, `nothing is seen: ${colours} colours, one of them on ${(100 * most).toFixed(1)} % of it`);
+  if (isDark !== undefined) expect(isDark ? light < 0.35 : light > 0.65, `it is ${light.toFixed(2)} light`);
+}
+
+/** Everything that the page can show: a digit, a plan, outputs, an alert. */
+async function fill(own) {
+  await own.draw(strokes[7]);
+  await own.verdict('7');
+  await own.sample('unet');
+  await own.bind({ height: 32, width: 32 });
+  await own.run(5);
+  await own.page.locator('#options summary').click();
+  await own.page.locator('#budget').fill('1');
+  await own.page.locator('#alert-plan').waitFor({ state: 'visible' });
+  await own.page.locator('#budget').fill('');
+  await own.page.locator('#alert-plan').waitFor({ state: 'hidden' });
+}
+
+async function seriousViolations(own) {
+  await own.page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations } = await own.page.evaluate(() => window.axe.run());
+  return violations.map(({ id, impact, help, nodes }) => ({ impact, text: `${impact}: ${id}: ${help}\n  ${nodes.map(({ html }) => html).join('\n  ')}` }));
+}
+
+async function checkView(browser, url, name, options) {
+  const own = await BerthPage.open(browser, url, options);
+  const isDark = options.colorScheme === 'dark';
+  await check(`${name}: everything can be shown`, () => fill(own));
+  await check(`${name}: the page and its drawings are seen`, async () => {
+    await own.page.evaluate(() => scrollTo(0, 0));
+    const path = join(pictures, `${name.replace(' ', '-')}.png`);
+    await expectPicture(own, await own.page.screenshot({ fullPage: true, path }), isDark);
+    for (const id of ['digit-pad', 'picture']) await expectCanvas(own, id);
+  });
+  await check(`${name}: nothing is wider than the screen`, async () => {
+    const { wide, room } = await own.page.evaluate(() => ({ wide: document.documentElement.scrollWidth, room: document.documentElement.clientWidth }));
+    expect(wide <= room, `${wide} pixels of ${room}`);
+  });
+  await check(`${name}: axe finds nothing serious`, async () => {
+    const found = await seriousViolations(own);
+    for (const { text } of found) diagnostic(text);
+    const serious = found.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    expect(serious.length === 0, `${serious.length} serious violations`);
+  });
+  await check(`${name}: the browser complained about nothing`, () => expect(own.errors.length === 0, own.errors.join('\n')));
+  await own.close();
+}
+
+/** A drawing has ink in it: its pixels are not all one colour. */
+async function expectCanvas(own, id) {
+  const canvas = own.page.locator(`#${id}`);
+  const { colours } = await lookAt(own, await canvas.screenshot());
+  expect(colours > 3, `#${id} has ${colours} colours`);
+}
+
+async function checkTheme(browser, url) {
+  const own = await BerthPage.open(browser, url, { colorScheme: 'light' });
+  await check('the button changes the theme, and it stays', async () => {
+    const light = async () => (await lookAt(own, await own.page.screenshot())).light;
+    expect(await light() > 0.65, 'it does not begin light');
+    await own.test('theme').click();
+    await own.page.waitForTimeout(400);
+    expect(await light() < 0.35, 'it did not become dark');
+    await own.page.reload();
+    await own.ready();
+    expect(await light() < 0.35, 'it is not dark any more after loading again');
+  });
+  await own.close();
+}
+
+async function checkTouch(browser, url) {
+  const own = await BerthPage.open(browser, url, phone);
+  await check('a 7 drawn with a finger is recognised', async () => {
+    const pad = own.page.locator('#digit-pad');
+    await pad.scrollIntoViewIfNeeded();
+    const box = await pad.boundingBox();
+    const session = await own.context.newCDPSession(own.page);
+    const touch = (type, points) => session.send('Input.dispatchTouchEvent', { type, touchPoints: points.map(([x, y]) => ({ x: box.x + x * box.width, y: box.y + y * box.height })) });
+    const [[first, ...rest]] = strokes[7];
+    await touch('touchStart', [first]);
+    for (const point of rest) await touch('touchMove', [point]);
+    await touch('touchEnd', []);
+    expectEqual(await own.verdict('7'), '7', 'verdict');
+  });
+  await own.close();
+}
+
+/** What can have the focus: the checked one of a group of radio buttons stands for all of them. */
+const focusable = (own) => own.page.evaluate(() => {
+  const all = [...document.querySelectorAll('a[href], button, input, select, summary, textarea, [tabindex="0"]')];
+  const isShown = (element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
+  const takesPart = (element) => !element.disabled && isShown(element) && !(element.type === 'radio' && !element.checked);
+  window.named = (element) => element.id || element.dataset.test || element.getAttribute('href') || element.textContent.trim();
+  return all.filter(takesPart).map(window.named);
+});
+
+/** Goes through the page with the Tab key; gives what had the focus, and what of that did not show it. */
+async function tabThrough(own, most) {
+  const seen = [];
+  const hidden = [];
+  await own.page.evaluate(() => document.activeElement?.blur());
+  for (let i = 0; i < most; i++) {
+    await own.page.keyboard.press('Tab');
+    const at = await own.page.evaluate(() => {
+      const element = document.activeElement;
+      if (!element || element === document.body) return null;
+      const marked = [element, element.closest('label'), ...(element.labels ?? []), element.previousElementSibling].filter(Boolean)
+        .some((part) => { const { outlineStyle, boxShadow } = getComputedStyle(part); return outlineStyle !== 'none' || boxShadow !== 'none'; });
+      return { name: window.named(element), marked };
+    });
+    if (!at) break;
+    seen.push(at.name);
+    if (!at.marked) hidden.push(at.name);
+  }
+  return { seen, hidden };
+}
+
+async function checkKeys(browser, url) {
+  const own = await BerthPage.open(browser, url);
+  await check('the Tab key comes to every control, and each shows that it has the focus', async () => {
+    const wanted = await focusable(own);
+    const { seen, hidden } = await tabThrough(own, wanted.length + 30);
+    diagnostic(`${wanted.length} controls`);
+    expect(wanted.length > 25, `only ${wanted.length} controls: ${wanted}`);
+    const missed = wanted.filter((name) => !seen.includes(name));
+    expect(missed.length === 0, `not reached: ${missed.join(', ')}; reached: ${seen.join(', ')}`);
+    expect(hidden.length === 0, `without a mark: ${hidden.join(', ')}`);
+  });
+  await check('keys alone choose a sample, bind a dimension, run it and take the GPU', async () => {
+    const press = async (selector, key) => {
+      await own.page.locator(selector).focus();
+      await own.page.keyboard.press(key);
+    };
+    await press('[data-test=sample-lstm]', 'Enter');
+    await own.modelIs('lstm');
+    await own.page.locator('[data-test=dim-frames]').focus();
+    await own.page.keyboard.press('Control+A');
+    await own.page.keyboard.type('5');
+    await own.settled();
+    await press('[data-test=device-cpu]', 'ArrowDown');
+    await own.settled();
+    await press('#go', 'Enter');
+    await own.page.waitForFunction(() => /on webgpu/.test(document.getElementById('run-live').textContent));
+    const { best } = await own.page.evaluate(() => window.berthPage.outputsOf());
+    expectEqual(best.shape, [5, 1], 'shape of the output');
+  });
+  await check('arrow keys choose a buffer in the picture', async () => {
+    await own.page.locator('#picture').focus();
+    await own.page.keyboard.press('ArrowRight');
+    const chosen = await own.page.locator('#picture').getAttribute('data-selected');
+    expect(chosen, 'none is chosen');
+    expect((await own.text('detail')).includes(chosen), `the text beside it does not name ${chosen}`);
+  });
+  await own.close();
+}
+
+async function checkWithoutGpu(url) {
+  const browser = await launch(['--disable-features=WebGPU,WebGPUService', '--disable-gpu']);
+  try {
+    const own = await BerthPage.open(browser, url);
+    await check('without a GPU the page says so, and runs on the CPU', async () => {
+      expect(await own.test('device-webgpu').isDisabled(), 'the GPU can be chosen');
+      const reason = await own.test('device-reason-webgpu').textContent();
+      diagnostic(reason);
+      expect(reason.length > 15, `no reason: ${reason}`);
+      await own.run();
+      await own.draw(strokes[0]);
+      expectEqual(await own.verdict('0'), '0', 'verdict');
+    });
+  } finally {
+    await browser.close();
+  }
+}
+
+const server = await serve(process.env.BERTH_WEB);
+const browser = await launch();
+try {
+  for (const [name, options] of Object.entries(views)) await checkView(browser, server.url, name, options);
+  await checkTheme(browser, server.url);
+  await checkTouch(browser, server.url);
+  await checkKeys(browser, server.url);
+  await checkWithoutGpu(server.url);
+} finally {
+  await browser.close();
+  await server.close();
+}
+done();

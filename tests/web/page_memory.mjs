@@ -1,0 +1,80 @@
+/** Two hundred runs, each of them asked for by the button: no memory grows, on either side of the worker. */
+import { BerthPage, launch } from './browser.mjs';
+import { Heaps } from './heaps.mjs';
+import { serve } from './server.mjs';
+import { check, diagnostic, done, expect, expectEqual } from './tap.mjs';
+
+const BEFORE = 20; // runs until everything is warm
+const RUNS = 200;
+const REPEATS = 1000;
+const MOST = 400 * RUNS; // bytes that a heap may grow: the browser learns about the code, but nothing stays of a run
+
+/** Presses the button so often, one run after the other. */
+const press = (own, times) => own.page.evaluate(async (n) => {
+  const go = document.getElementById('go');
+  const live = document.getElementById('run-live');
+  for (let i = 0; i < n; i++) {
+    live.textContent = '';
+    go.click();
+    while (live.textContent === '' || go.hasAttribute('aria-disabled')) await new Promise((resolve) => setTimeout(resolve));
+  }
+}, times);
+
+async function measure(own) {
+  const { total, used } = await own.test('memory').evaluate((element) => ({ ...element.dataset }));
+  const gpuObjects = await own.test('gpu-objects').count() ? Number(await own.test('gpu-objects').textContent()) : 0;
+  const allocations = Number(await own.test('allocations').textContent());
+  return { ...(await own.heaps.measure()), wasm: Number(total), used: Number(used), gpuObjects, allocations };
+}
+
+async function checkRuns(own, device) {
+  let before, after;
+  await check(`${RUNS} runs on ${device} end`, async () => {
+    await own.sample('digits');
+    await own.device(device);
+    await press(own, BEFORE);
+    before = await measure(own);
+    await press(own, RUNS);
+    after = await measure(own);
+    diagnostic(`${device}: ${JSON.stringify(before)} after ${BEFORE} runs, ${JSON.stringify(after)} after ${RUNS} more`);
+  });
+  if (!after) return;
+  await check(`memory of WebAssembly, nodes and listeners of the page are as many on ${device}`, () => {
+    for (const key of ['wasm', 'used', 'nodes', 'listeners']) expectEqual(after[key], before[key], key);
+  });
+  for (const heap of ['page', 'worker']) {
+    await check(`the heap of the ${heap} does not grow on ${device}`, () => {
+      const growth = after[heap] - before[heap];
+      expect(growth < MOST, `it grew by ${growth} bytes: ${growth / RUNS} a run`);
+    });
+  }
+  await check(`the library allocates nothing in runs on ${device}`, () => expectEqual(after.allocations, 0, 'allocations'));
+}
+
+async function checkObjects(own) {
+  await check(`the number of WebGPU objects is constant over ${REPEATS} runs`, async () => {
+    const before = await measure(own);
+    await own.run(REPEATS);
+    const after = await measure(own);
+    diagnostic(`${before.gpuObjects} objects, then ${after.gpuObjects}`);
+    expect(before.gpuObjects > 0, 'there are none');
+    expectEqual(after.gpuObjects, before.gpuObjects, 'objects');
+    expectEqual(after.used, before.used, 'memory in use');
+  });
+}
+
+const server = await serve(process.env.BERTH_WEB);
+const browser = await launch();
+try {
+  const own = await BerthPage.open(browser, server.url);
+  await own.loadKept();
+  own.heaps = await Heaps.of(own);
+  await checkRuns(own, 'cpu');
+  await checkRuns(own, 'webgpu');
+  await checkObjects(own);
+  await check('the browser complained about nothing', () => expect(own.errors.length === 0, own.errors.join('\n')));
+} finally {
+  await browser.close();
+  await server.close();
+}
+done();

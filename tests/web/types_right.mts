@@ -1,0 +1,27 @@
+/* Every part of the interface, as a program in TypeScript would use it. */
+import { BerthError, load } from '../../web/package/berth.js';
+import type { Berth, DeviceInfo, Model, Plan, Progress, Session, Tensor } from '../../web/package/berth.js';
+
+const onProgress = ({ stage, done, total }: Progress): string => `${stage} ${done / total}`;
+const berth: Berth = await load({ base: new URL('.', import.meta.url), threads: 2, onProgress });
+const devices: DeviceInfo[] = await berth.devices();
+const model: Model = await berth.model(new Blob([]), { name: 'mine', weights: new ArrayBuffer(0), onProgress });
+const dims: readonly string[] = model.dims;
+const plan: Plan = await model.plan({ device: devices[0].name, dims: { [dims[0]]: 1 }, budget: 1 << 20, effort: 1, keepInputs: true });
+const where: string[] = plan.values.map(({ name, offset, size, shares }) => `${name} ${offset + size} ${shares}`);
+const ops: string[] = plan.steps.map(({ op, name }) => `${op} ${name}`);
+const picture: string = plan.svg();
+const session: Session = await model.session({ f16Weights: true });
+const extent: number = session.inputs[0].shape[0];
+try {
+  const outputs: Record<string, Tensor> = await session.run({
+    a: new Float32Array(4), b: [1, 2, 3], c: { type: 'i64', shape: [1], data: new BigInt64Array(1) },
+  });
+  const total: number = session.timings.total + session.counters.allocations + session.counters.gpuObjects;
+  console.log(outputs.y.data.length, total, extent, where, ops, picture, plan.report.arena_size, berth.memory().used);
+} catch (error) {
+  if (error instanceof BerthError) console.log(error.status, error.message);
+}
+session.close();
+model.close();
+berth.close();

@@ -1,0 +1,82 @@
+/* berth in a browser or in Node. The interface is in berth.d.ts. */
+import { Model } from './model.js';
+import { BerthError, Program } from './program.js';
+import { readAll, readInto } from './source.js';
+import { Threads, canShare, defaultThreads, sharedMemory } from './threads.js';
+
+export { BerthError };
+
+class Berth {
+  #program;
+
+  constructor(program, threads) {
+    this.#program = program;
+    this.version = program.text(program.now('version'));
+    this.threads = threads;
+  }
+
+  async devices() {
+    const program = this.#program;
+    const list = await program.queue(async () => program.json(await program.call('devices')));
+    return list.filter(({ name }) => name !== 'loops'); // the interpreter of kernels, for tests
+  }
+
+  async model(source, { name, weights, onProgress = () => {} } = {}) {
+    const program = this.#program;
+    const tell = (stage) => (done, total) => onProgress({ stage, done, total });
+    program.check();
+    const model = await readInto(program, source, tell('reading the model'));
+    let beside = { at: 0, size: 0 };
+    try {
+      if (weights !== undefined) beside = await readInto(program, weights, tell('reading the weights'));
+    } catch (error) {
+      program.free(model.at);
+      throw error;
+    }
+    return program.queue(() =>
+      this.#describe(program.now('graph', model.at, model.size, beside.at, beside.size), name));
+  }
+
+  async digits() {
+    return this.#program.queue(() => this.#describe(this.#program.now('digits')));
+  }
+
+  #describe(graph, name) {
+    const program = this.#program;
+    program.need(graph);
+    return new Model(program, graph, program.json(program.now('describe', graph)), name);
+  }
+
+  memory() {
+    return { total: this.#program.memory.buffer.byteLength, used: this.#program.now('used') };
+  }
+
+  close() {
+    this.#program.close();
+  }
+}
+
+async function countThreads(wanted) {
+  if (wanted === undefined) return canShare() ? defaultThreads() : 1;
+  if (!Number.isInteger(wanted) || wanted < 1)
+    throw new BerthError('INVALID', `threads takes a whole number from 1 on, not ${wanted}`);
+  return canShare() ? wanted : 1;
+}
+
+export async function load({ base = new URL('.', import.meta.url), threads: wanted, onProgress = () => {} } = {}) {
+  const threads = await countThreads(wanted);
+  const name = threads > 1 ? 'berth-threads.wasm' : 'berth.wasm';
+  const tell = (done, total) => onProgress({ stage: 'fetching the program', done, total });
+  const bytes = await readAll(new URL(name, new URL(base, globalThis.location?.href)), tell);
+  const module = await WebAssembly.compile(bytes);
+  const program =
+    threads > 1 ? new Program(module, sharedMemory(), new Threads(module, threads - 1)) : new Program(module, null, null);
+  program.need(program.now('start', threads));
+  try {
+    await program.threads?.reserve(program);
+  } catch (error) {
+    program.close();
+    throw error;
+  }
+  return new Berth(program, threads);
+}

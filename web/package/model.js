@@ -1,0 +1,174 @@
+/* Models, plans and sessions. */
+import { BerthError } from './program.js';
+import { checkNames, countOf, toWrite, view } from './tensor.js';
+
+/* berth_plan_flag */
+const INPUTS_DIE = 1 << 3, F16_WEIGHTS = 1 << 13;
+const DIM_SIZE = 16, EXTENT_AT = 8; // a berth_dim: a pointer, and 64 bits
+
+function checkOptions(dims, options) {
+  const known = ['device', 'dims', 'budget', 'effort', 'keepInputs', 'f16Weights', 'onProgress'];
+  for (const name of Object.keys(options))
+    if (!known.includes(name)) throw new BerthError('INVALID', `there is no option '${name}'; they are ${known.join(', ')}`);
+  for (const [name, extent] of Object.entries(options.dims ?? {})) {
+    if (!dims.includes(name)) {
+      throw new BerthError('INVALID', `the model has no dimension '${name}'; ` +
+        (dims.length !== 0 ? `it leaves open ${dims.join(', ')}` : 'it leaves none open'));
+    }
+    if (!Number.isSafeInteger(extent) || extent < 0)
+      throw new BerthError('INVALID', `dimension '${name}' takes a whole number, not ${extent}`);
+  }
+  for (const name of ['budget', 'effort'])
+    if (options[name] !== undefined && (!Number.isSafeInteger(options[name]) || options[name] < 0))
+      throw new BerthError('INVALID', `${name} takes a whole number, not ${options[name]}`);
+}
+
+/** Calls `name` (plan or session) with a graph and options. In a job. */
+async function make(program, name, graph, options) {
+  const { device = 'cpu', dims = {}, budget = 0, effort = 0, keepInputs = false, f16Weights = false } = options;
+  const names = Object.keys(dims);
+  const flags = (keepInputs ? 0 : INPUTS_DIE) | (f16Weights ? F16_WEIGHTS : 0);
+  return program.withTexts([device, ...names], async ([deviceAt, ...nameAt]) => {
+    const list = program.alloc(DIM_SIZE * names.length);
+    try {
+      const memory = new DataView(program.memory.buffer);
+      names.forEach((name, i) => {
+        memory.setUint32(list + i * DIM_SIZE, nameAt[i], true);
+        memory.setBigInt64(list + i * DIM_SIZE + EXTENT_AT, BigInt(dims[name]), true);
+      });
+      return program.need(
+        await program.call(name, graph, deviceAt, flags, BigInt(budget), BigInt(effort), list, names.length));
+    } finally {
+      program.free(list);
+    }
+  });
+}
+
+/** A plan as data; the plan itself may be gone afterwards. */
+function describePlan(program, plan, { device = 'cpu', dims = {} }) {
+  const { report, values, steps } = program.json(program.now('describe_plan', plan));
+  const picture = program.text(program.need(program.now('draw', plan)));
+  return { report: { device, dims: { ...dims }, ...report }, values, steps, svg: () => picture };
+}
+
+/** Something that has an address in C, until it is closed. */
+class Handle {
+  #at;
+  #close;
+
+  constructor(program, what, at, close) {
+    this.program = program;
+    this.what = what;
+    this.#at = at;
+    this.#close = close;
+  }
+
+  get at() {
+    if (this.#at === 0) throw new BerthError('INVALID', `the ${this.what} is closed`);
+    return this.#at;
+  }
+
+  close() {
+    const at = this.#at;
+    this.#at = 0;
+    if (at !== 0) this.program.queue(() => this.program.call(this.#close, at)).catch(() => {});
+  }
+}
+
+export class Model {
+  #handle;
+
+  constructor(program, graph, about, name) {
+    this.#handle = new Handle(program, 'model', graph, 'graph_close');
+    Object.assign(this, about, { name: name ?? about.name });
+  }
+
+  async plan(options = {}) {
+    const { program } = this.#handle;
+    checkOptions(this.dims, options);
+    return program.queue(async () => {
+      options.onProgress?.({ stage: 'planning', done: 0, total: 0 });
+      const plan = await make(program, 'plan', this.#handle.at, options);
+      try {
+        return describePlan(program, plan, options);
+      } finally {
+        program.now('plan_close', plan);
+      }
+    }, options.onProgress);
+  }
+
+  async session(options = {}) {
+    const { program } = this.#handle;
+    checkOptions(this.dims, options);
+    return program.queue(async () => {
+      await program.threads?.reserve(program);
+      const session = await make(program, 'session', this.#handle.at, options);
+      const plan = program.now('session_plan', session);
+      const { inputs, outputs } = program.json(program.now('describe_bound', plan));
+      return new Session(program, session, describePlan(program, plan, options), inputs, outputs);
+    }, options.onProgress);
+  }
+
+  close() {
+    this.#handle.close();
+  }
+}
+
+class Session {
+  #handle;
+  #allocations = 0;
+
+  constructor(program, session, plan, inputs, outputs) {
+    this.#handle = new Handle(program, 'session', session, 'session_close');
+    this.device = plan.report.device;
+    this.plan = plan;
+    this.inputs = inputs;
+    this.outputs = outputs;
+    this.timings = { write: 0, run: 0, read: 0, total: 0 };
+  }
+
+  get counters() {
+    const { program } = this.#handle;
+    return {
+      allocations: this.#allocations,
+      gpuObjects: this.device === 'cpu' ? 0 : program.webgpu.count,
+    };
+  }
+
+  async run(given) {
+    checkNames(this.inputs, given);
+    const elements = this.inputs.map((input) => toWrite(input, given[input.name]));
+    return this.#handle.program.queue(() => this.#run(elements));
+  }
+
+  async #run(elements) {
+    const { program, at } = this.#handle, start = performance.now();
+    const allocations = program.now('allocations');
+    elements.forEach((list, i) => {
+      const { type } = this.inputs[i];
+      view(type, program.memory.buffer, program.now('input', at, i), list.length).set(list);
+    });
+    program.need(await program.call('write', at));
+    const written = performance.now();
+    program.need(await program.call('run', at));
+    const ran = performance.now();
+    program.need(await program.call('read', at));
+    const results = Object.fromEntries(this.outputs.map((output, i) => [output.name, this.#output(at, output.type, i)]));
+    const end = performance.now();
+    this.#allocations += program.now('allocations') - allocations;
+    this.timings = { write: written - start, run: ran - written, read: end - ran, total: end - start };
+    return results;
+  }
+
+  #output(session, type, i) {
+    const { program } = this.#handle, { buffer } = program.memory;
+    const at = program.need(program.now('output_shape', session, i));
+    const [rank, ...extents] = Array.from(new BigInt64Array(buffer, at, 9), Number);
+    const shape = extents.slice(0, rank);
+    return { type, shape, data: view(type, buffer, program.now('output', session, i), countOf(shape)).slice() };
+  }
+
+  close() {
+    this.#handle.close();
+  }
+}

@@ -1,0 +1,148 @@
+/* One instance of the WebAssembly module: its memory, its texts, and calls one after the other. */
+import { wasiImports } from './wasi.js';
+import { WebGPU } from './webgpu.js';
+
+export class BerthError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.name = 'BerthError';
+    this.status = status;
+  }
+}
+
+const encoder = new TextEncoder(), decoder = new TextDecoder();
+
+/* Numbers come signed; negative ones are addresses in the upper half of the memory. */
+const unsigned = (result) => (result < 0 ? result >>> 0 : result);
+
+export class Program {
+  #exports;
+  #promising = new Map();
+  #last = Promise.resolve();
+  #view = new Uint8Array(0);
+  #ended = ''; // why nothing works any more
+
+  /** Told how far C is with what it was asked to do. Set by a job, for itself. */
+  onProgress = null;
+
+  /** `memory`: what `threads` share; null: the module's own, and there are none. */
+  constructor(module, memory, threads) {
+    this.memory = memory;
+    this.threads = threads;
+    this.webgpu = new WebGPU();
+    const instance = new WebAssembly.Instance(module, {
+      wasi_snapshot_preview1: wasiImports(() => this.memory),
+      webgpu: this.webgpu.imports,
+      host: { progress: (stage, done, total) => this.onProgress?.({ stage: this.text(stage >>> 0), done, total }) },
+      env: { memory },
+    });
+    this.#exports = instance.exports;
+    this.memory ??= instance.exports.memory;
+    this.webgpu.memory = this.memory;
+    this.#exports._initialize();
+    if (threads !== null) this.#exports.__wasm_init_tls(this.alloc(this.now('thread_local_size')));
+  }
+
+  close() {
+    this.#ended ||= 'berth is closed';
+    this.threads?.close();
+    this.webgpu.close();
+  }
+
+  /** Throws where nothing can be called any more. */
+  check() {
+    if (this.#ended !== '') throw new BerthError('INVALID', this.#ended);
+  }
+
+  /** Runs `job` when all before it are done: what a call leaves behind (an error, a text) is still there for the next
+   * line of its job. The stack of C has room for one call that waits for a GPU. */
+  queue(job, onProgress = null) {
+    const turn = this.#last.then(() => {
+      this.onProgress = onProgress;
+      return job();
+    });
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+
+  /* A module that has stopped in the middle of something is in no state to go on. */
+  #stopped(error) {
+    if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) return error;
+    this.#ended = `berth stopped at an error of its own (${error.message}); load it again`;
+    return new BerthError('INTERNAL', this.#ended);
+  }
+
+  /** Calls a function that reaches no device. */
+  now(name, ...args) {
+    this.check();
+    try {
+      return unsigned(this.#exports[name](...args));
+    } catch (error) {
+      throw this.#stopped(error);
+    }
+  }
+
+  /** Calls a function that may reach a device, and so may wait for one. In a job alone. */
+  async call(name, ...args) {
+    if (typeof WebAssembly.promising !== 'function') return this.now(name, ...args);
+    this.check();
+    let promising = this.#promising.get(name);
+    if (promising === undefined) {
+      promising = WebAssembly.promising(this.#exports[name]);
+      this.#promising.set(name, promising);
+    }
+    try {
+      return unsigned(await promising(...args));
+    } catch (error) {
+      throw this.#stopped(error);
+    }
+  }
+
+  /** What a function gave, unless that is 0: then the error that it left. */
+  need(result) {
+    if (result !== 0) return result;
+    throw new BerthError(this.text(this.now('status')), this.text(this.now('error')));
+  }
+
+  /** A view that is void when the memory has grown. */
+  get bytes() {
+    if (this.#view.buffer !== this.memory.buffer) this.#view = new Uint8Array(this.memory.buffer);
+    return this.#view;
+  }
+
+  text(at) {
+    const end = this.bytes.indexOf(0, at);
+    return decoder.decode(this.bytes.slice(at, end)); // a copy: decoders take no shared memory
+  }
+
+  json(at) {
+    return JSON.parse(this.text(this.need(at)));
+  }
+
+  alloc(size) {
+    const at = size <= 0xffff_ffff ? this.now('alloc', size) : 0;
+    if (at !== 0) return at;
+    throw new BerthError('NOMEM', `there is no room for ${size} bytes; WebAssembly has at most 4 GiB`);
+  }
+
+  free(at) {
+    this.now('free', at);
+  }
+
+  /** Lets `use` see texts as C has them, in a block that is gone afterwards. */
+  async withTexts(texts, use) {
+    const encoded = texts.map((text) => encoder.encode(text + '\0'));
+    const block = this.alloc(encoded.reduce((sum, text) => sum + text.length, 0));
+    try {
+      let at = block;
+      const places = encoded.map((text) => {
+        this.bytes.set(text, at);
+        at += text.length;
+        return at - text.length;
+      });
+      return await use(places);
+    } finally {
+      this.free(block);
+    }
+  }
+}

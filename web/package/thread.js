@@ -1,0 +1,23 @@
+/* A worker that is one of berth's threads: an instance of the same module in the same memory, on a stack of its own. It
+ * waits in C for work, for ever. */
+
+const isNode = typeof process === 'object' && process.versions?.node !== undefined;
+const port = isNode ? (await import('node:worker_threads')).parentPort : globalThis;
+
+function begin({ module, memory, number, stack, tls }) {
+  const imports = { env: { memory } };
+  for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
+    if (kind !== 'function') continue; // a thread computes, and asks for nothing
+    (imports[from] ??= {})[name] = () => {
+      throw new Error(`a thread of berth called ${name}`);
+    };
+  }
+  const { exports } = new WebAssembly.Instance(module, imports);
+  exports.__stack_pointer.value = stack;
+  exports.__wasm_init_tls(tls);
+  port.postMessage('ready');
+  exports.thread(number);
+}
+
+if (isNode) port.once('message', begin);
+else port.onmessage = ({ data }) => begin(data);

@@ -1,0 +1,88 @@
+/* Threads: workers that are started before they are needed, so that C can hand them work without going back to
+ * JavaScript. Each session has threads of its own, which sleep while others run. */
+import { BerthError } from './program.js';
+import { isNode } from './source.js';
+
+const DEFAULT_MOST = 8; // more seldom help, and each has a stack
+const STACK = 1 << 20; // bytes
+const INITIAL = 64; // pages, as cmake/Wasm.cmake has them
+const MAXIMUM = 65536, LEAST_MAXIMUM = 4096;
+
+/** Whether memory can be shared, and this thread may wait for another. */
+export function canShare() {
+  try {
+    const word = new Int32Array(new SharedArrayBuffer(4));
+    Atomics.wait(word, 0, 1, 0); // throws where waiting is forbidden: on the main thread of a page
+    return isNode || globalThis.crossOriginIsolated === true;
+  } catch {
+    return false;
+  }
+}
+
+export async function defaultThreads() {
+  const cores = isNode ? (await import('node:os')).availableParallelism() : globalThis.navigator?.hardwareConcurrency;
+  return Math.min(cores ?? 1, DEFAULT_MOST);
+}
+
+/** A memory that may become as large as the machine lets it. */
+export function sharedMemory() {
+  for (let maximum = MAXIMUM; ; maximum /= 2) {
+    try {
+      return new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
+    } catch (error) {
+      if (maximum <= LEAST_MAXIMUM) throw new BerthError('NOMEM', `there is no shared memory: ${error.message}`);
+    }
+  }
+}
+
+async function newWorker() {
+  const url = new URL('./thread.js', import.meta.url);
+  if (!isNode) return new Worker(url, { type: 'module', name: 'berth thread' });
+  const { Worker: NodeWorker } = await import('node:worker_threads');
+  return new NodeWorker(url);
+}
+
+function listen(worker, event, heard) {
+  if (isNode) worker.once(event, heard);
+  else worker.addEventListener(event, heard, { once: true });
+}
+
+export class Threads {
+  #module;
+  #each;
+  #workers = [];
+
+  /** `each`: how many a session takes. */
+  constructor(module, each) {
+    this.#module = module;
+    this.#each = each;
+  }
+
+  /** Starts workers until there are enough for one more session. */
+  async reserve(program) {
+    const starting = [];
+    for (let idle = program.now('thread_idle'); idle < this.#each; idle++) starting.push(this.#start(program));
+    await Promise.all(starting);
+  }
+
+  async #start(program) {
+    const number = this.#workers.length;
+    this.#workers.push(null);
+    program.need(program.now('thread_add', number));
+    const stack = program.alloc(STACK) + STACK, tls = program.alloc(program.now('thread_local_size'));
+    const worker = await newWorker();
+    this.#workers[number] = worker;
+    await new Promise((resolve, reject) => {
+      listen(worker, 'message', resolve);
+      listen(worker, 'error', (error) =>
+        reject(new BerthError('NOMEM', `a thread cannot be started: ${error.message ?? 'thread.js was not found'}`)));
+      worker.postMessage({ module: this.#module, memory: program.memory, number, stack, tls });
+    });
+    worker.unref?.(); // Node does not stay for it
+  }
+
+  close() {
+    for (const worker of this.#workers) worker?.terminate();
+    this.#workers = [];
+  }
+}

@@ -1,0 +1,90 @@
+/** The page's side of the worker: requests that are promises. README.md has the kinds. */
+
+/** What a request ends with when it was called off. */
+export class Cancelled extends Error {
+  constructor() {
+    super('called off');
+  }
+}
+
+export class WorkerError extends Error {
+  constructor({ message, status }) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export class Client {
+  #worker = null;
+  #waiting = new Map();
+  #nextId = 1;
+
+  /** Until this is done only what `restart` was told goes through. */
+  ready = null;
+
+  #start() {
+    this.#worker = new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'berth' });
+    this.#worker.addEventListener('message', ({ data }) => this.#hear(data));
+    this.#worker.addEventListener('error', (event) => {
+      event.preventDefault();
+      this.#end(new WorkerError({ message: event.message || 'the program of this page could not be loaded', status: '' }));
+    });
+  }
+
+  #hear({ id, progress, value, error }) {
+    const request = this.#waiting.get(id);
+    if (!request) return;
+    if (progress) {
+      request.onProgress?.(progress);
+      return;
+    }
+    this.#waiting.delete(id);
+    if (error) request.reject(new WorkerError(error));
+    else request.resolve(value);
+  }
+
+  #end(reason) {
+    this.#worker?.terminate();
+    this.#worker = null;
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(reason);
+  }
+
+  #send(kind, values, onProgress, gate) {
+    const id = this.#nextId++;
+    const promise = new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject, onProgress });
+      const post = () => {
+        if (this.#worker) this.#worker.postMessage({ id, kind, ...values });
+        else reject(new WorkerError({ message: 'the program of this page has ended', status: '' }));
+      };
+      if (gate) gate.then(post, reject);
+      else post();
+    });
+    promise.id = id;
+    return promise;
+  }
+
+  /** A promise with its `id`, by which a run can be stopped. */
+  call(kind, values = {}, onProgress = undefined) {
+    return this.#send(kind, values, onProgress, this.ready);
+  }
+
+  /** Lets a run of many end after the one that it is in. */
+  stop(run) {
+    this.#worker?.postMessage({ kind: 'stop', run });
+  }
+
+  /**
+   * Ends whatever goes on, and starts a new worker: everything that was opened is gone. `boot(call)` makes the requests
+   * that come before all others, which wait for `ready`.
+   */
+  restart(boot) {
+    this.#end(new Cancelled());
+    this.#start();
+    this.ready = boot((...request) => this.#send(...request));
+    this.ready.catch(() => {}); // who waits for it hears of it
+    return this.ready;
+  }
+}

@@ -1,0 +1,118 @@
+/** Draw a digit: every change is shrunk to what the network sees, and run. */
+import { $, colour, el } from './dom.js';
+import { bytes, milliseconds, percent } from './format.js';
+import { device } from './devices.js';
+import { clearAlert, showAlert } from './alerts.js';
+import { Pad, SIDE } from './pad.js';
+import { shrink } from './shrink.js';
+import { digits } from './strokes.js';
+
+const SIZE = 8; // the network's input is 8 by 8
+
+let client = null;
+let pad = null;
+let model = null;
+let session = null;
+let sessionDevice = '';
+let arena = 0;
+let going = false;
+let again = false;
+let nextShown = 3;
+
+const rows = Array.from({ length: 10 }, (_, digit) => {
+  const fill = el('span', { class: 'fill' });
+  const value = el('span', { class: 'value', text: '' });
+  return { fill, value, item: el('li', { 'data-digit': digit }, el('span', { class: 'digit-name', text: digit }), el('span', { class: 'track' }, fill), value) };
+});
+
+function showSeen(seen) {
+  const context = $('digit-seen').getContext('2d');
+  const image = context.createImageData(SIZE, SIZE);
+  const [r, g, b] = colour('--ink').match(/\d+/g).map(Number);
+  seen?.forEach((value, i) => image.data.set([r, g, b, 255 * value], 4 * i));
+  context.putImageData(image, 0, 0);
+}
+
+function showProbabilities(probabilities) {
+  const best = probabilities.indexOf(Math.max(...probabilities));
+  rows.forEach(({ fill, value, item }, digit) => {
+    const share = probabilities[digit] ?? 0;
+    fill.style.transform = `scaleX(${share})`;
+    value.textContent = probabilities.length ? percent(share) : '';
+    item.dataset.probability = share;
+    item.classList.toggle('best', probabilities.length > 0 && digit === best);
+  });
+  const sure = probabilities[best];
+  const text = probabilities.length ? String(best) : '–';
+  if ($('digit-verdict').textContent !== text && probabilities.length) $('digit-live').textContent = `Looks like ${best}, ${percent(sure)}`;
+  $('digit-verdict').textContent = text;
+  $('digit-note').textContent = probabilities.length ? (sure < 0.6 ? 'not sure' : percent(sure)) : '';
+}
+
+async function sessionNow() {
+  if (session && sessionDevice === device()) return session;
+  if (session) await client.call('free', { session });
+  session = null;
+  model ??= (await client.call('open', { source: { builtIn: true } })).handle;
+  const where = device();
+  const made = await client.call('session', { model, options: { device: where, dims: { batch: 1 } } });
+  session = made.handle;
+  arena = made.arena;
+  sessionDevice = where;
+  return session;
+}
+
+async function recognise() {
+  const seen = shrink(pad.ink(), SIDE, SIZE);
+  showSeen(seen);
+  if (!seen) return showProbabilities([]);
+  const handle = await sessionNow();
+  const { outputs, timings } = await client.call('run', { session: handle, inputs: { image: { data: seen } }, repeats: 1 });
+  const { data } = outputs.find(({ name }) => name === 'probabilities');
+  showProbabilities([...data]);
+  const weights = `${bytes(arena)} of memory in all, weights and everything else`;
+  $('digit-time').textContent = `${milliseconds(timings.total[0])} on ${sessionDevice}; ${weights}.`;
+}
+
+/** One run at a time; what was drawn meanwhile is run after it. */
+async function follow() {
+  again = true;
+  if (going || !client) return;
+  going = true;
+  while (again) {
+    again = false;
+    try {
+      await recognise();
+      clearAlert('digit');
+    } catch (error) {
+      showAlert('digit', error);
+    }
+  }
+  going = false;
+}
+
+/** The worker is gone, and the model with it. */
+export function loseDigit() {
+  model = null;
+  session = null;
+}
+
+export function watchDigit() {
+  $('digit-bars').replaceChildren(...rows.map(({ item }) => item));
+  pad = new Pad($('digit-pad'), () => requestAnimationFrame(follow));
+  $('digit-clear').addEventListener('click', () => pad.clear());
+  $('digit-sample').addEventListener('click', () => {
+    pad.draw(digits[nextShown]);
+    nextShown = (nextShown + 7) % 10;
+  });
+  addEventListener('themechange', () => showSeen(shrink(pad.ink(), SIDE, SIZE)));
+  showProbabilities([]);
+}
+
+/** berth is there: from now on drawings are recognised. */
+export function startDigit(ownClient) {
+  client = ownClient;
+  follow();
+}
+
+export { follow as digitAgain };

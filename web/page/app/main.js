@@ -1,0 +1,171 @@
+/** What happens when: berth is loaded, a network is opened, planned again and again, and run. */
+import { $, save } from './dom.js';
+import { count, fileName } from './format.js';
+import { busy } from './busy.js';
+import { Cancelled, Client } from './client.js';
+import { clearAlert, showAlert } from './alerts.js';
+import { device, showDevices } from './devices.js';
+import { markSource, samples, showSources } from './source.js';
+import { planOptions, showDims, watchSetup } from './setup.js';
+import { hidePlan, showPlan, watchPlan } from './plan.js';
+import { disableRun, forgetRun, freeSession, loseSession, showInputs, watchRun } from './run.js';
+import { outputsOf } from './outputs.js';
+import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
+import { watchOffline } from './offline.js';
+
+const client = new Client();
+let current = null; // { source, handle, name, inputs, ... } of the model that is open
+let opening = 0; // counts what was asked to be opened: only the last one matters
+
+function setState(state, text) {
+  $('state').dataset.state = state;
+  $('state').textContent = text;
+}
+
+async function load(call) {
+  const { version, threads } = await busy('loading berth', (onProgress) => call('load', {}, onProgress));
+  const words = threads === 1 ? 'one thread' : `${threads} threads`;
+  setState('ready', `berth ${version} is ready, with ${words} in this browser.`);
+  $('where').textContent = `berth ${version}. The CPU part runs in a worker of this page with ${words}.`;
+}
+
+async function lookForDevices() {
+  showDevices(await client.call('devices'), () => { replan(); digitAgain(); });
+}
+
+/** Ends what the worker is at, and gets back to where the page was before it. */
+async function cancel() {
+  loseSession();
+  loseDigit();
+  planning = idle();
+  try {
+    await client.restart(async (call) => {
+      await load(call);
+      if (current) Object.assign(current, await call('open', { source: current.source }));
+    });
+    if (current && current.planned !== keyOf(planOptions())) throw new Error('planning was called off; change a dimension or an option to plan again');
+  } catch (error) {
+    showAlert(current ? 'plan' : 'network', error);
+  }
+}
+
+function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
+  $('model-name').textContent = `of ${name}`;
+  const words = [`${count(nNodes)} nodes`, `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
+    `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`];
+  if (dims.length) words.push(`open: ${dims.join(', ')}`);
+  if (seeded) words.push('weights are random numbers, the same every time');
+  $('model-facts').textContent = words.join(' · ');
+}
+
+async function open(source, dims) {
+  const turn = ++opening;
+  clearAlert('network');
+  try {
+    const info = await busy(`reading ${source.name}`, (onProgress) => client.call('open', { source }, onProgress), cancel);
+    if (turn !== opening) {
+      client.call('free', { model: info.handle }).catch(() => {});
+      return;
+    }
+    const old = current;
+    current = { source, ...info };
+    markSource(source);
+    showModel(info);
+    showDims(info.dims, dims);
+    forgetRun();
+    freeSession();
+    if (old) client.call('free', { model: old.handle }).catch(() => {});
+    await replan(true);
+  } catch (error) {
+    if (turn === opening) showAlert('network', error);
+  }
+}
+
+const idle = () => ({ busy: false, wanted: false, fresh: false });
+let planning = idle();
+
+const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((extent) => (typeof extent === 'string' ? dims[extent] ?? extent : extent)) });
+
+const keyOf = (options) => JSON.stringify(options);
+
+/** What is shown is the plan for what stands in the fields. */
+const markReady = () => { document.documentElement.dataset.ready = 'yes'; };
+
+async function planOnce(fresh) {
+  await client.ready;
+  const options = planOptions();
+  if (!fresh && current.planned === keyOf(options)) {
+    markReady();
+    return;
+  }
+  const { handle, inputs } = current;
+  const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, options }, onProgress), cancel);
+  if (current.handle !== handle) return;
+  clearAlert('plan');
+  if (current.boundTo !== keyOf(options.dims)) forgetRun(); // another device may be compared with; other shapes may not
+  current.boundTo = keyOf(options.dims);
+  current.planned = keyOf(options);
+  showPlan(plan);
+  showInputs(inputs.map((input) => boundShape(input, options.dims)), fresh);
+  markReady();
+}
+
+/** Plans with the fields as they are. One at a time; what changed meanwhile is planned after it. */
+async function replan(fresh = false) {
+  if (!current) return;
+  const own = planning;
+  Object.assign(own, { wanted: true, fresh: own.fresh || fresh });
+  if (own.busy) return;
+  own.busy = true;
+  while (own.wanted && own === planning) {
+    const { source } = current;
+    const begin = own.fresh;
+    Object.assign(own, { wanted: false, fresh: false });
+    try {
+      await planOnce(begin);
+    } catch (error) {
+      if (error instanceof Cancelled || own !== planning) break;
+      if (current.source !== source) continue;
+      current.planned = '';
+      hidePlan();
+      disableRun();
+      showAlert('plan', error);
+    }
+  }
+  own.busy = false;
+}
+
+async function saveSvg() {
+  try {
+    const svg = await client.call('picture', { model: current.handle, options: planOptions() });
+    save(`${fileName(current.name)}.svg`, [svg], 'image/svg+xml');
+  } catch (error) {
+    showAlert('plan', error);
+  }
+}
+
+async function start() {
+  setState('loading', 'Loading berth…');
+  showSources(open);
+  watchSetup(() => replan());
+  watchPlan();
+  watchDigit();
+  watchRun(client, () => ({ model: current.handle, options: planOptions() }), cancel);
+  $('save-svg').addEventListener('click', saveSvg);
+  watchOffline();
+  try {
+    await client.restart(load);
+  } catch (error) {
+    setState('failed', 'berth could not be loaded.');
+    showAlert('network', error, 'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.');
+    return;
+  }
+  startDigit(client);
+  await open(samples[0].source, samples[0].dims);
+  lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
+}
+
+/** For tests and for the console. */
+window.berthPage = { outputsOf, device };
+
+start();

@@ -1,0 +1,56 @@
+/** What came out: numbers about each output, the largest elements, a small picture, and files to keep. */
+import { $, el, save } from './dom.js';
+import { fileName, number, placeOf, typeOf } from './format.js';
+import { chartOf } from './heat.js';
+import { writeNpy } from './npy.js';
+import { reader } from '../common/types.js';
+
+const SHOWN = 5;
+
+let current = [];
+
+/** For tests and for the console: the arrays of the last run, by name. */
+export const outputsOf = () => Object.fromEntries(current.map(({ name, type, shape, data }) => [name, { type, shape, data }]));
+
+function jsonOf({ name, type, shape, data }) {
+  const read = reader(type);
+  const numbers = Array.from(data, (element) => (typeof element === 'bigint' ? Number(element) : read(element)));
+  return JSON.stringify({ name, type, shape, data: numbers });
+}
+
+function table({ shape, summary }) {
+  return el('table', { 'data-test': 'top' },
+    el('caption', { text: 'Largest' }),
+    el('thead', { class: 'unseen' }, el('tr', {}, el('th', { scope: 'col', text: 'Where' }), el('th', { scope: 'col', text: 'Value' }))),
+    el('tbody', {}, ...summary.top.slice(0, SHOWN).map(({ index, value }) =>
+      el('tr', {}, el('td', { class: 'mono', text: placeOf(index, shape) }), el('td', { class: 'number', text: number(value) })))));
+}
+
+const of = (name) => el('span', { class: 'unseen', text: ` of ${name}` });
+
+function card(output) {
+  const { name, summary, data } = output;
+  const { min, max, mean, notFinite } = summary;
+  const file = fileName(name);
+  return el('article', { class: 'output', 'data-test': `output-${name}`, 'aria-label': `Output ${name}` },
+    el('h4', {}, el('span', { class: 'mono', text: name }), ' ', el('span', { class: 'hint', text: typeOf(output) })),
+    el('p', { class: 'stats', 'data-test': 'stats', 'data-min': min, 'data-max': max, 'data-mean': mean },
+      'min ', el('b', { text: number(min) }), ' max ', el('b', { text: number(max) }), ' mean ', el('b', { text: number(mean) }),
+      notFinite ? ` · ${notFinite} not finite` : ''),
+    el('div', { class: 'output-parts' }, chartOf(output), data.length ? table(output) : el('p', { class: 'hint', text: 'No elements.' })),
+    el('div', { class: 'row' },
+      el('button', { type: 'button', class: 'quiet', 'data-test': 'save-npy',
+        onclick: () => save(`${file}.npy`, writeNpy(output), 'application/octet-stream') }, 'Save .npy', of(name)),
+      el('button', { type: 'button', class: 'quiet', 'data-test': 'save-json',
+        onclick: () => save(`${file}.json`, [jsonOf(output)], 'application/json') }, 'Save JSON', of(name))));
+}
+
+export function showOutputs(outputs) {
+  current = outputs;
+  $('outputs').replaceChildren(...outputs.map(card));
+}
+
+export function clearOutputs() {
+  current = [];
+  $('outputs').replaceChildren(el('p', { class: 'hint', text: 'Not run yet.' }));
+}

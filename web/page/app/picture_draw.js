@@ -1,0 +1,138 @@
+/** Paints a plan: a rectangle a buffer, axes, and the lower bound. Knows nothing of pointers and keys. */
+import { colour } from './dom.js';
+import { bytes } from './format.js';
+
+export const margin = { left: 62, right: 10, top: 10, bottom: 26 };
+
+/** Groups that have a colour, with their titles; `--kind-` and the group is the colour's name. */
+export const groups = { input: 'Inputs', value: 'Values', output: 'Outputs', scratch: 'Scratch', weight: 'Weights' };
+
+const FONT = '11px system-ui, sans-serif';
+
+function paintColours() {
+  const fills = {};
+  for (const group of Object.keys(groups)) fills[group] = colour(`--kind-${group}`);
+  return { fills, line: colour('--line'), ink: colour('--ink'), soft: colour('--ink-soft'), paper: colour('--paper'),
+    onKind: colour('--on-kind'), mark: colour('--mark') };
+}
+
+/** Where things are on the canvas, from where they are in the plan. */
+export function placing(view, width, height) {
+  const across = (width - margin.left - margin.right) / (view.x1 - view.x0);
+  const up = (height - margin.top - margin.bottom) / (view.y1 - view.y0);
+  const x = (step) => margin.left + (step - view.x0) * across;
+  const y = (offset) => height - margin.bottom - (offset - view.y0) * up;
+  return { x, y, box: (b) => [x(b.birth), y(b.offset + b.size), (b.death - b.birth) * across, b.size * up] };
+}
+
+function roundStep(span, most) {
+  const rough = span / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+}
+
+function roundBytes(span, most) {
+  let step = 1;
+  while (span / step > most) step *= 2;
+  return step;
+}
+
+function paintAxes(context, view, place, width, height, colours, floor) {
+  context.font = FONT;
+  context.fillStyle = colours.soft;
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.textAlign = 'right';
+  context.textBaseline = 'middle';
+  const tick = roundBytes(view.y1 - view.y0, Math.max(2, height / 60));
+  for (let n = Math.ceil((view.y0 - floor) / tick); n * tick + floor <= view.y1; n++) {
+    const y = Math.round(place.y(n * tick + floor)) + 0.5;
+    context.beginPath();
+    context.moveTo(margin.left, y);
+    context.lineTo(width - margin.right, y);
+    context.stroke();
+    context.fillText(bytes(n * tick), margin.left - 7, y);
+  }
+  context.textAlign = 'center';
+  context.textBaseline = 'top';
+  const step = Math.max(1, roundStep(view.x1 - view.x0, Math.max(2, width / 90)));
+  for (let n = Math.ceil(view.x0 / step) * step; n <= view.x1; n += step) {
+    const x = place.x(n);
+    if (x > width - margin.right - 12) break;
+    context.fillText(n === 0 ? 'step 0' : String(n), Math.max(x, margin.left + 8), height - margin.bottom + 8);
+  }
+}
+
+function paintLabel(context, text, x, y, width, height) {
+  const room = width - 8;
+  if (room < 26 || height < 13) return;
+  let shown = text;
+  const fits = Math.floor(room / 6.1);
+  if (shown.length > fits) shown = fits > 4 ? `${shown.slice(0, fits - 1)}…` : '';
+  if (shown) context.fillText(shown, x + 5, y + Math.min(height / 2, 12));
+}
+
+function paintBuffers(context, buffers, view, place, width, colours) {
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  const left = margin.left, right = width - margin.right;
+  for (const buffer of buffers) {
+    if (buffer.death <= view.x0 || buffer.birth >= view.x1 || buffer.offset >= view.y1 || buffer.offset + buffer.size <= view.y0) continue;
+    const [x, y, w, h] = place.box(buffer);
+    const shared = buffer.shares !== '';
+    const gap = w > 3 && h > 3 ? 0.75 : 0;
+    context.globalAlpha = shared ? 0.82 : 1;
+    context.fillStyle = colours.fills[buffer.group];
+    context.fillRect(x + gap, y + gap, Math.max(w - 2 * gap, 0.7), Math.max(h - 2 * gap, 0.7));
+    context.globalAlpha = 1;
+    if (shared && w > 6 && h > 6) { // a stripe on the side where it took the place over
+      context.fillStyle = colours.paper;
+      context.globalAlpha = 0.55;
+      context.fillRect(x + 2, y + 2, 1.5, h - 4);
+      context.globalAlpha = 1;
+    }
+    context.fillStyle = colours.onKind;
+    const from = Math.max(x, left), to = Math.min(place.x(buffer.labelEnd), right), top = Math.max(y, margin.top);
+    paintLabel(context, buffer.name, from + (shared ? 2 : 0), top, to - from, y + h - top);
+  }
+}
+
+function paintBound(context, level, place, width, colours) {
+  const y = Math.round(place.y(level)) + 0.5;
+  if (y < margin.top - 1) return;
+  context.setLineDash([5, 4]);
+  context.strokeStyle = colours.mark;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(margin.left, y);
+  context.lineTo(width - margin.right, y);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function outline(context, buffer, place, colour, width) {
+  const [x, y, w, h] = place.box(buffer);
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.strokeRect(x, y, Math.max(w, 2), Math.max(h, 2));
+}
+
+/** `scene`: buffers, view, floor (where the scale of bytes begins), bound, pointed, chosen. */
+export function paint(context, width, height, scene) {
+  const { view, buffers, floor, bound, pointed, chosen } = scene;
+  const colours = paintColours();
+  const place = placing(view, width, height);
+  context.clearRect(0, 0, width, height);
+  paintAxes(context, view, place, width, height, colours, floor);
+  context.save();
+  context.beginPath();
+  context.rect(margin.left, margin.top - 2, width - margin.left - margin.right, height - margin.top - margin.bottom + 2);
+  context.clip();
+  context.font = FONT;
+  paintBuffers(context, buffers, view, place, width, colours);
+  paintBound(context, floor + bound, place, width, colours);
+  if (chosen) outline(context, chosen, place, colours.paper, 5);
+  if (chosen) outline(context, chosen, place, colours.ink, 2.5);
+  if (pointed && pointed !== chosen) outline(context, pointed, place, colours.ink, 1.5);
+  context.restore();
+}

@@ -1,0 +1,103 @@
+/** Running the model that is open: its inputs, a session for the options of now, and what came of it. */
+import { $ } from './dom.js';
+import { median, milliseconds } from './format.js';
+import { busy } from './busy.js';
+import { clearAlert, showAlert } from './alerts.js';
+import { InputEditor } from './input.js';
+import { clearOutputs, showOutputs } from './outputs.js';
+import { clearTimings, showTimings } from './timings.js';
+
+let editors = [];
+let client = null;
+let session = null; // { key, handle, device, made }
+
+const problem = (error) => (error ? showAlert('run', error) : clearAlert('run'));
+
+/** Editors for the inputs as the plan has bound them; what was chosen for an input of the same name stays. */
+export function showInputs(inputs, fresh) {
+  const choices = new Map(fresh ? [] : editors.map((editor) => [editor.input.name, editor.choice]));
+  editors = inputs.map((input, i) => {
+    const editor = new InputEditor(input, i, problem);
+    const choice = choices.get(input.name);
+    if (choice) editor.choice = choice;
+    return editor;
+  });
+  $('inputs').replaceChildren(...editors.map(({ element }) => element));
+  $('go').disabled = false;
+}
+
+/** After the model, or what it was bound to, has changed. */
+export function forgetRun() {
+  clearAlert('run');
+  clearOutputs();
+  clearTimings();
+  $('run-live').textContent = '';
+}
+
+export function disableRun() {
+  $('go').disabled = true;
+}
+
+/** Gives the session back, before its model goes. */
+export async function freeSession() {
+  const old = session;
+  session = null;
+  if (old) await client.call('free', { session: old.handle }).catch(() => {});
+}
+
+/** The worker is gone, and every session with it. */
+export const loseSession = () => { session = null; };
+
+async function sessionFor(model, options, cancel) {
+  const key = JSON.stringify([model, options]);
+  if (session?.key === key) return session;
+  await freeSession();
+  const begun = performance.now();
+  const made = await busy('making the session', (onProgress) => client.call('session', { model, options }, onProgress), cancel);
+  session = { key, handle: made.handle, device: made.device, made: performance.now() - begun };
+  return session;
+}
+
+/** Runs `repeats` times. `target()` gives { model, options }; `cancel` ends the worker. */
+async function run(target, cancel) {
+  clearAlert('run');
+  await client.ready;
+  const { model, options } = target();
+  const repeats = Math.min(10000, Math.max(1, Math.trunc(Number($('repeats').value) || 1)));
+  const inputs = Object.fromEntries(await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])));
+  const { handle, device, made } = await sessionFor(model, options, cancel);
+  const began = performance.now();
+  let going = null;
+  const stop = () => {
+    if (repeats > 1 && performance.now() - began > 1000 && going.heard) client.stop(going.id);
+    else cancel();
+  };
+  const result = await busy('running', (onProgress) => {
+    going = client.call('run', { session: handle, inputs, repeats }, (progress) => { going.heard = true; onProgress(progress); });
+    return going;
+  }, stop);
+  showOutputs(result.outputs);
+  showTimings(result, device, made);
+  const n = result.timings.run.length;
+  $('run-live').textContent = `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}.`;
+}
+
+export function watchRun(ownClient, target, cancel) {
+  client = ownClient;
+  let running = false;
+  const go = async () => {
+    if (running) return;
+    running = true;
+    $('go').setAttribute('aria-disabled', 'true');
+    try {
+      await run(target, cancel);
+    } catch (error) {
+      showAlert('run', error);
+    } finally {
+      running = false;
+      $('go').removeAttribute('aria-disabled');
+    }
+  };
+  $('go').addEventListener('click', go);
+  $('repeats').addEventListener('keydown', (event) => event.key === 'Enter' && go());
+}

@@ -1,0 +1,52 @@
+/** The open dimensions and the options of a plan, as fields that plan again at once. */
+import { $, el, later } from './dom.js';
+import { device } from './devices.js';
+
+const FIRST = 1; // what a dimension is until somebody says otherwise
+
+let changed = () => {};
+const markChanged = (yes) => document.documentElement.toggleAttribute('data-changed', yes);
+const act = later(250, () => {
+  markChanged(false);
+  changed();
+});
+const soon = () => {
+  markChanged(true);
+  act();
+};
+
+export function watchSetup(onChange) {
+  changed = onChange;
+  $('setup').addEventListener('input', soon);
+  $('setup').addEventListener('change', soon);
+  $('setup').addEventListener('submit', (event) => { event.preventDefault(); changed(); });
+}
+
+/** Fields for the dimensions that the model leaves open. */
+export function showDims(names, first = {}) {
+  const fields = names.map((name) => {
+    const value = first[name] ?? FIRST;
+    return el('label', {}, el('span', { class: 'mono', text: name }),
+      el('input', { type: 'number', min: 1, step: 1, value, required: true, inputmode: 'numeric', 'data-test': `dim-${name}`, 'data-dim': name }));
+  });
+  $('dims').replaceChildren(...fields);
+  $('dims').hidden = names.length === 0;
+}
+
+/** Options of a plan from the fields. Throws a sentence where a field is no good. */
+export function planOptions() {
+  const dims = {};
+  for (const field of $('dims').querySelectorAll('input')) {
+    const value = Number(field.value);
+    const good = field.value !== '' && Number.isInteger(value) && value >= 1;
+    field.setAttribute('aria-invalid', String(!good));
+    if (!good) throw Object.assign(new Error(`the dimension '${field.dataset.dim}' must be a whole number of 1 or more`), { status: 'INVALID' });
+    dims[field.dataset.dim] = value;
+  }
+  const options = { device: device(), dims };
+  if ($('budget').value) options.budget = Math.round(Number($('budget').value) * 1024);
+  if ($('effort').value) options.effort = Math.round(Number($('effort').value));
+  if ($('keep-inputs').checked) options.keepInputs = true;
+  if ($('f16-weights').checked && options.device !== 'cpu') options.f16Weights = true;
+  return options;
+}

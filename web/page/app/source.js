@@ -1,0 +1,54 @@
+/** Where a network comes from: a file that is dropped or chosen, or a sample. */
+import { $, el } from './dom.js';
+
+export const samples = [
+  { id: 'digits', title: 'Digits', what: 'convolutions, trained; it ships with berth', source: { builtIn: true, name: 'digits' }, dims: { batch: 1 } },
+  { id: 'encoder', title: 'Transformer', what: 'four encoder layers, the sequence is open', dims: { seq: 128 } },
+  { id: 'unet', title: 'U-Net', what: 'skips that outlive the middle, the size is open', dims: { height: 128, width: 128 } },
+  { id: 'lstm', title: 'LSTM', what: 'two layers in both directions over open frames', dims: { frames: 64, batch: 1 } },
+].map((sample) => ({ source: { url: new URL(`../samples/${sample.id}.berth`, import.meta.url).href, name: sample.id }, ...sample }));
+
+/** `open(source, dims)` is called with what was chosen; `dims` are where the fields begin. */
+export function showSources(open) {
+  const choose = (files) => {
+    const list = [...files];
+    const weights = list.find(({ name }) => name.endsWith('.safetensors'));
+    const file = list.find((one) => one !== weights) ?? weights;
+    if (file) open({ file, name: file.name, weights: file === weights ? undefined : weights }, {});
+  };
+  $('samples').replaceChildren(...samples.map(({ id, title, what, source, dims }) =>
+    el('li', {}, el('button', { type: 'button', class: 'sample', 'data-test': `sample-${id}`, onclick: () => open(source, dims) },
+      el('strong', { text: title }), el('span', { class: 'hint', text: what })))));
+
+  $('file').addEventListener('change', ({ target }) => {
+    choose(target.files);
+    target.value = ''; // the same file may be chosen again
+  });
+
+  const drop = $('drop');
+  let depth = 0;
+  const light = (step) => {
+    depth = Math.max(0, depth + step);
+    drop.classList.toggle('over', depth > 0);
+  };
+  const hasFiles = (event) => event.dataTransfer?.types.includes('Files');
+  addEventListener('dragenter', (event) => hasFiles(event) && light(1));
+  addEventListener('dragleave', (event) => hasFiles(event) && light(-1));
+  // The whole page takes files, so that a near miss does not leave it; inputs take theirs before this is reached.
+  addEventListener('dragover', (event) => hasFiles(event) && event.preventDefault());
+  addEventListener('drop', (event) => {
+    depth = 0;
+    light(0);
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    choose(event.dataTransfer.files);
+  });
+}
+
+/** Marks the sample that is open. */
+export function markSource(source) {
+  for (const button of $('samples').querySelectorAll('button')) {
+    const own = samples.find((sample) => button.dataset.test === `sample-${sample.id}`);
+    button.setAttribute('aria-pressed', String(own.source === source));
+  }
+}

@@ -1,0 +1,52 @@
+/** Runs a session once or many times, and says how long that took and what came out. */
+import { arrayOf, countOf, writer } from '../common/types.js';
+import { randomElements } from '../common/random.js';
+import { summarise } from './summary.js';
+
+const SLICE = 50; // milliseconds of running between two looks at the messages
+
+function dataOf(input, spec) {
+  const count = countOf(input.shape);
+  if (spec.data) return spec.data;
+  if (spec.fill === 'random') return randomElements(input.type, count, input.name, spec.seed);
+  const data = new (arrayOf(input.type))(count);
+  if (spec.fill === 'constant') data.fill(writer(input.type)(spec.value));
+  return data;
+}
+
+const pause = () => new Promise((resolve) => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => { port1.close(); resolve(); };
+  port2.postMessage(null);
+});
+
+export async function runMany(session, specs, repeats, onProgress, isStopped) {
+  const inputs = {};
+  for (const input of session.inputs) inputs[input.name] = dataOf(input, specs[input.name] ?? { fill: 'zeros' });
+
+  const allocated = session.counters.allocations;
+  const timings = { write: [], run: [], read: [], total: [] };
+  let outputs = null;
+  let looked = performance.now();
+  do {
+    outputs = await session.run(inputs);
+    for (const part of Object.keys(timings)) timings[part].push(session.timings[part]);
+    if (performance.now() - looked < SLICE) continue;
+    onProgress({ stage: 'running', done: timings.run.length, total: repeats });
+    await pause();
+    looked = performance.now();
+  } while (timings.run.length < repeats && !isStopped());
+
+  return {
+    outputs: Object.entries(outputs).map(([name, { type, shape, data }]) => {
+      // What the library gives may be a view of its memory, which cannot be handed over.
+      const own = data.byteLength === data.buffer.byteLength && !isShared(data.buffer) ? data : data.slice();
+      return { name, type, shape: [...shape], data: own, summary: summarise(type, own) };
+    }),
+    timings,
+    counters: { allocations: session.counters.allocations - allocated, gpuObjects: session.counters.gpuObjects },
+    stopped: timings.run.length < repeats,
+  };
+}
+
+const isShared = (buffer) => typeof SharedArrayBuffer !== 'undefined' && buffer instanceof SharedArrayBuffer;

@@ -1,0 +1,239 @@
+/* Graphs, plans and devices as JSON. */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "exports.h"
+#include "json.h"
+
+static json text = JSON_INIT;
+
+static void begin(void) { json_free(&text); }
+
+/* NULL: it is not whole. */
+static const char *finish(void) {
+  json_end(&text);
+  if (!text.failed) return text.text;
+  web_error = (berth_error){.status = BERTH_NOMEM, .message = "there is no room for a description"};
+  return NULL;
+}
+
+/* ---- Devices -------------------------------------------------------------------------------------------------- */
+
+const char *berth_web_devices(void) {
+  begin();
+  json_open_array(&text, NULL);
+  const uint32_t n = berth_device_count(web_context);
+  for (uint32_t i = 0; i < n; i++) {
+    berth_device_info info;
+    if (berth_device_at(web_context, i, &info, &web_error) != BERTH_OK) return NULL;
+    json_open_object(&text, NULL);
+    json_string(&text, "name", info.name);
+    json_string(&text, "description", info.description);
+    json_bool(&text, "available", info.available != 0);
+    json_string(&text, "reason", info.reason != NULL ? info.reason : "");
+    json_close_object(&text);
+  }
+  json_close_array(&text);
+  return finish();
+}
+
+/* ---- Graphs --------------------------------------------------------------------------------------------------- */
+
+static void put_shape(const berth_shape *shape) {
+  json_open_array(&text, "shape");
+  for (uint32_t i = 0; i < shape->rank; i++) {
+    if (shape->dim[i].name != NULL)
+      json_string(&text, NULL, shape->dim[i].name);
+    else
+      json_int(&text, NULL, shape->dim[i].extent);
+  }
+  json_close_array(&text);
+}
+
+/* name NULL: the value's own. */
+static bool put_tensor(const berth_graph *graph, berth_value value, const char *name) {
+  berth_value_info info;
+  if (berth_graph_value(graph, value, &info, &web_error) != BERTH_OK) return false;
+  json_open_object(&text, NULL);
+  json_string(&text, "name", name != NULL ? name : info.name);
+  json_string(&text, "type", berth_type_name(info.type));
+  put_shape(&info.shape);
+  json_close_object(&text);
+  return true;
+}
+
+static bool put_ends(const berth_graph *graph) {
+  json_open_array(&text, "inputs");
+  for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++)
+    if (!put_tensor(graph, berth_graph_input_at(graph, i), NULL)) return false;
+  json_close_array(&text);
+  json_open_array(&text, "outputs");
+  for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++)
+    if (!put_tensor(graph, berth_graph_output_at(graph, i), berth_graph_output_name(graph, i))) return false;
+  json_close_array(&text);
+  return true;
+}
+
+const char *berth_web_describe(const web_graph *described) {
+  const berth_graph *graph = web_graph_of(described);
+  begin();
+  json_open_object(&text, NULL);
+  json_string(&text, "name", berth_graph_name(graph));
+  if (!put_ends(graph)) return NULL;
+  json_open_array(&text, "dims");
+  for (uint32_t i = 0; i < berth_graph_n_dims(graph); i++) json_string(&text, NULL, berth_graph_dim_name(graph, i));
+  json_close_array(&text);
+  json_uint(&text, "nNodes", berth_graph_n_nodes(graph));
+  json_close_object(&text);
+  return finish();
+}
+
+const char *berth_web_describe_bound(const berth_plan *plan) {
+  begin();
+  json_open_object(&text, NULL);
+  if (!put_ends(berth_plan_graph(plan))) return NULL;
+  json_close_object(&text);
+  return finish();
+}
+
+/* ---- Plans ---------------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(const berth_graph *graph, berth_value value, const berth_value_info *info) {
+  for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++)
+    if (berth_graph_output_at(graph, i) == value) return "output";
+  switch (info->kind) {
+    case BERTH_VALUE_INPUT: return "input";
+    case BERTH_VALUE_PARAM: return "param";
+    case BERTH_VALUE_CONSTANT: return "constant";
+    default: return "value";
+  }
+}
+
+static const char *op_of(const berth_graph *graph, const berth_value_info *info) {
+  berth_node_info node;
+  if (info->kind != BERTH_VALUE_NODE || berth_graph_node(graph, info->node, &node, &web_error) != BERTH_OK) return "";
+  return node.op;
+}
+
+static const char *name_of(const berth_graph *graph, berth_value value) {
+  berth_value_info info;
+  return berth_graph_value(graph, value, &info, &web_error) == BERTH_OK ? info.name : "";
+}
+
+static void put_offset(uint64_t offset) {
+  if (offset == BERTH_OFFSET_NONE)
+    json_int(&text, "offset", -1);
+  else
+    json_uint(&text, "offset", offset);
+}
+
+static bool put_value(const berth_plan *plan, berth_value value) {
+  const berth_graph *graph = berth_plan_graph(plan);
+  berth_value_info info;
+  berth_slot slot;
+  if (berth_graph_value(graph, value, &info, &web_error) != BERTH_OK) return false;
+  if (info.kind == BERTH_VALUE_DROPPED) return true;
+  if (berth_plan_slot(plan, value, &slot, &web_error) != BERTH_OK) return false;
+  json_open_object(&text, NULL);
+  json_string(&text, "name", info.name);
+  json_string(&text, "kind", kind_of(graph, value, &info));
+  json_string(&text, "type", berth_type_name(info.type));
+  put_shape(&info.shape);
+  json_string(&text, "op", op_of(graph, &info));
+  put_offset(slot.offset);
+  json_uint(&text, "size", slot.size);
+  json_uint(&text, "birth", slot.birth);
+  json_uint(&text, "death", slot.death);
+  json_string(&text, "shares", slot.root != value ? name_of(graph, slot.root) : "");
+  json_close_object(&text);
+  return true;
+}
+
+/* Bytes that a step has for itself. */
+static bool put_scratch(const berth_plan *plan, uint32_t step) {
+  const berth_graph *graph = berth_plan_graph(plan);
+  berth_node_info node;
+  berth_slot slot;
+  if (berth_plan_scratch(plan, step, &slot, &web_error) != BERTH_OK) return false;
+  if (slot.size == 0) return true;
+  if (berth_graph_node(graph, berth_plan_step_node(plan, step), &node, &web_error) != BERTH_OK) return false;
+  json_open_object(&text, NULL);
+  json_string(&text, "name", name_of(graph, node.out[0]));
+  json_string(&text, "kind", "scratch");
+  json_string(&text, "type", "u8");
+  json_open_array(&text, "shape");
+  json_uint(&text, NULL, slot.size);
+  json_close_array(&text);
+  json_string(&text, "op", node.op);
+  put_offset(slot.offset);
+  json_uint(&text, "size", slot.size);
+  json_uint(&text, "birth", slot.birth);
+  json_uint(&text, "death", slot.death);
+  json_string(&text, "shares", "");
+  json_close_object(&text);
+  return true;
+}
+
+static bool put_step(const berth_plan *plan, uint32_t step) {
+  berth_node_info node;
+  const berth_graph *graph = berth_plan_graph(plan);
+  if (berth_graph_node(graph, berth_plan_step_node(plan, step), &node, &web_error) != BERTH_OK) return false;
+  json_open_object(&text, NULL);
+  json_string(&text, "op", node.op);
+  json_string(&text, "name", node.name);
+  json_close_object(&text);
+  return true;
+}
+
+/* The names are those of `berth plan --json`. */
+static void put_report(const berth_plan_info *info) {
+  json_open_object(&text, "report");
+  json_uint(&text, "arena_size", info->arena_size);
+  json_uint(&text, "weights_size", info->weights_size);
+  json_uint(&text, "activations_size", info->activations_size);
+  json_uint(&text, "activations_lower_bound", info->activations_lower_bound);
+  json_uint(&text, "scratch_size", info->scratch_size);
+  json_uint(&text, "total_unshared", info->total_unshared);
+  json_uint(&text, "saved", info->saved);
+  json_bool(&text, "optimal", info->optimal != 0);
+  json_bool(&text, "order_optimal", info->order_optimal != 0);
+  json_uint(&text, "n_values", info->n_values);
+  json_uint(&text, "n_buffers", info->n_buffers);
+  json_uint(&text, "n_steps", info->n_steps);
+  json_uint(&text, "pack_nodes", info->pack_nodes);
+  json_uint(&text, "n_recomputed", info->n_recomputed);
+  json_uint(&text, "n_split", info->n_split);
+  json_uint(&text, "n_slices", info->n_slices);
+  json_close_object(&text);
+}
+
+const char *berth_web_describe_plan(const berth_plan *plan) {
+  const berth_plan_info info = berth_plan_get_info(plan);
+  begin();
+  json_open_object(&text, NULL);
+  put_report(&info);
+  json_open_array(&text, "values");
+  for (berth_value v = 0; v < berth_graph_n_values(berth_plan_graph(plan)); v++)
+    if (!put_value(plan, v)) return NULL;
+  for (uint32_t step = 0; step < info.n_steps; step++)
+    if (!put_scratch(plan, step)) return NULL;
+  json_close_array(&text);
+  json_open_array(&text, "steps");
+  for (uint32_t step = 0; step < info.n_steps; step++)
+    if (!put_step(plan, step)) return NULL;
+  json_close_array(&text);
+  json_close_object(&text);
+  return finish();
+}
+
+static berth_status append(void *user, const char *bytes, size_t size) {
+  (void)user;
+  json_raw(&text, bytes, size);
+  return text.failed ? BERTH_NOMEM : BERTH_OK;
+}
+
+const char *berth_web_draw(const berth_plan *plan) {
+  begin();
+  if (berth_plan_report(plan, BERTH_REPORT_SVG, append, NULL, &web_error) != BERTH_OK) return NULL;
+  return finish();
+}

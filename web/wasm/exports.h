@@ -1,0 +1,77 @@
+/* The functions of berth's WebAssembly module: flat ones over berth.h, for a host that has numbers and bytes alone.
+ *
+ * Handles are addresses; 0 stands for a failure, which berth_web_error tells about. What has structure is told as JSON,
+ * in a text that stays until the next call. Everything runs on the thread that calls; one call at a time. */
+#ifndef BERTH_WEB_EXPORTS_H
+#define BERTH_WEB_EXPORTS_H
+
+#include "berth/berth.h"
+
+#define BERTH_WEB_MAX_WORKERS 256u
+#define BERTH_WEB_EXPORT(name) __attribute__((export_name(#name)))
+
+typedef struct web_graph web_graph;
+typedef struct web_session web_session;
+
+/* ---- exports.c: the context, and what was made from it ---- */
+BERTH_WEB_EXPORT(start) int berth_web_start(uint32_t n_threads); /* once, before everything else; 0: it failed */
+BERTH_WEB_EXPORT(alloc) void *berth_web_alloc(size_t size);      /* aligned to 64; NULL: there is no room */
+BERTH_WEB_EXPORT(free) void berth_web_free(void *block);
+BERTH_WEB_EXPORT(status) const char *berth_web_status(void); /* of the last failure: "INVALID" */
+BERTH_WEB_EXPORT(error) const char *berth_web_error(void);   /* the sentence */
+BERTH_WEB_EXPORT(version) const char *berth_web_version(void);
+BERTH_WEB_EXPORT(allocations) double berth_web_allocations(void); /* of the library, so far */
+
+/* Takes over data and weights (safetensors; NULL: there are none), which came from berth_web_alloc, also on failure. */
+BERTH_WEB_EXPORT(graph) web_graph *berth_web_graph(void *data, size_t size, void *weights, size_t weights_size);
+BERTH_WEB_EXPORT(digits) web_graph *berth_web_digits(void);
+BERTH_WEB_EXPORT(graph_close) void berth_web_graph_close(web_graph *graph); /* sessions that use it keep it */
+
+/* dims: names and extents as berth_dim has them. */
+BERTH_WEB_EXPORT(plan)
+berth_plan *berth_web_plan(const web_graph *graph, const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
+                           const berth_dim *dims, size_t n_dims);
+BERTH_WEB_EXPORT(plan_close) void berth_web_plan_close(berth_plan *plan);
+
+BERTH_WEB_EXPORT(session)
+web_session *berth_web_session(web_graph *graph, const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
+                               const berth_dim *dims, size_t n_dims);
+BERTH_WEB_EXPORT(session_plan) const berth_plan *berth_web_session_plan(const web_session *session);
+BERTH_WEB_EXPORT(session_close) void berth_web_session_close(web_session *session);
+/* Where the host writes an input and finds an output. write, run, read: 0 is a failure. */
+BERTH_WEB_EXPORT(input) void *berth_web_input(const web_session *session, uint32_t input);
+BERTH_WEB_EXPORT(output) const void *berth_web_output(const web_session *session, uint32_t output);
+BERTH_WEB_EXPORT(write) int berth_web_write(web_session *session);
+BERTH_WEB_EXPORT(run) int berth_web_run(web_session *session);
+BERTH_WEB_EXPORT(read) int berth_web_read(web_session *session);
+/* Of the last run: rank, then the extents. */
+BERTH_WEB_EXPORT(output_shape) const int64_t *berth_web_output_shape(const web_session *session, uint32_t output);
+
+/* ---- memory.c ---- */
+BERTH_WEB_EXPORT(used) double berth_web_used(void); /* bytes of the memory that are in use */
+
+/* ---- describe.c: JSON, and pictures; NULL: it failed ---- */
+BERTH_WEB_EXPORT(devices) const char *berth_web_devices(void);
+BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const web_graph *graph);
+BERTH_WEB_EXPORT(describe_plan) const char *berth_web_describe_plan(const berth_plan *plan);
+BERTH_WEB_EXPORT(describe_bound) const char *berth_web_describe_bound(const berth_plan *plan); /* its inputs, outputs */
+BERTH_WEB_EXPORT(draw) const char *berth_web_draw(const berth_plan *plan);                     /* SVG */
+
+/* ---- sys/pthread.c: workers ---- */
+/* The host has a worker with this number, or will have it soon. 0: it failed, there can be no such number. */
+BERTH_WEB_EXPORT(thread_add) int berth_web_thread_add(uint32_t number);
+BERTH_WEB_EXPORT(thread_idle) uint32_t berth_web_thread_idle(void);             /* how many have nothing to do */
+BERTH_WEB_EXPORT(thread_local_size) uint32_t berth_web_thread_local_size(void); /* bytes that one needs for itself */
+/* What a worker runs, on a stack of its own; never returns. */
+BERTH_WEB_EXPORT(thread) void berth_web_thread(uint32_t number);
+
+/* ---- what the host gives ---- */
+__attribute__((import_module("host"), import_name("progress"))) void berth_web_host_progress(const char *stage,
+                                                                                             double done, double total);
+
+/* ---- shared by these files ---- */
+extern berth_context *web_context;
+extern berth_error web_error;
+const berth_graph *web_graph_of(const web_graph *graph);
+
+#endif

@@ -1,0 +1,13 @@
+/* A WebAssembly module gets no signals: masks of them are empty words. */
+#ifndef BERTH_WEB_SIGNAL_H
+#define BERTH_WEB_SIGNAL_H
+
+typedef unsigned sigset_t;
+#define SIG_SETMASK 2
+
+static inline int sigfillset(sigset_t *set) {
+  *set = ~0u;
+  return 0;
+}
+
+#endif
