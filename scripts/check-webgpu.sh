@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the device "webgpu". Where BERTH_WEBGPU_LIBRARY does not name an implementation, Dawn comes from npm
-# (the package bun-webgpu-linux-x64) and stays under build/webgpu; so does doe-gpu, as a second implementation. Where VK_ICD_FILENAMES does not name a driver, it is
-# the SwiftShader of Debian's chromium, if that is installed.
+# (the package bun-webgpu-linux-x64) and stays under build/webgpu; so does doe-gpu, as a second implementation. Where
+# VK_ICD_FILENAMES does not name a driver, it is the SwiftShader of Debian's chromium, if that is installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,4 +31,5 @@ if [ -z "${BERTH_WEBGPU_SECOND-}" ] && command -v npm >/dev/null; then
 fi
 if [ -z "${VK_ICD_FILENAMES-}" ] && [ -f $swiftshader ]; then export VK_ICD_FILENAMES=$swiftshader; fi
 export BERTH_TEST_DEVICE=webgpu BERTH_TEST_TIMEOUT=${BERTH_TEST_TIMEOUT:-1800}
-exec scripts/check.sh webgpu loop/test_render_wgsl device/test_arena device/test_fallback device/test_half_weights device/test_gpu_prelude ops/test_devices_gpu gpu/test_profile
+exec scripts/check.sh webgpu loop/test_render_wgsl device/test_arena device/test_fallback device/test_half_weights \
+  device/test_gpu_prelude ops/test_devices_gpu gpu/test_profile
