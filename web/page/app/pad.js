@@ -5,12 +5,18 @@ export const SIDE = 128; // points of the ink
 const PEN = 10; // points that a stroke is wide
 const STEP = 5; // points that an arrow key goes
 
+function paintHint(context, width, height) {
+  Object.assign(context, { font: '16px system-ui, sans-serif', textAlign: 'center', textBaseline: 'middle', fillStyle: colour('--ink-soft') });
+  context.fillText('draw here', width / 2, height / 2);
+}
+
 export class Pad {
   #canvas;
   #ink = new OffscreenCanvas(SIDE, SIDE);
   #context = this.#ink.getContext('2d', { willReadFrequently: true });
   #pen = { x: SIDE / 2, y: SIDE / 4, down: false };
   #keyed = false;
+  #isEmpty = true;
   #due = false;
 
   constructor(canvas, onChange) {
@@ -28,6 +34,7 @@ export class Pad {
     this.#context.moveTo(from.x, from.y);
     this.#context.lineTo(to.x + 0.01, to.y);
     this.#context.stroke();
+    this.#isEmpty = false;
     this.#paint();
     this.onChange();
   }
@@ -97,6 +104,7 @@ export class Pad {
       context.fillStyle = colour('--ink');
       context.fillRect(0, 0, width, height);
       context.globalCompositeOperation = 'source-over';
+      if (this.#isEmpty) paintHint(context, width, height);
       if (this.#keyed && document.activeElement === this.#canvas) this.#paintPen(context, width / SIDE);
     });
   }
@@ -118,6 +126,7 @@ export class Pad {
   clear() {
     this.#context.clearRect(0, 0, SIDE, SIDE);
     this.#pen.down = false;
+    this.#isEmpty = true;
     this.#paint();
     this.onChange();
   }

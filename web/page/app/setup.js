@@ -2,7 +2,9 @@
 import { $, el, later } from './dom.js';
 import { device } from './devices.js';
 
-const FIRST = 1; // what a dimension is until somebody says otherwise
+/** What a dimension is until somebody says otherwise, by its name: many networks do nothing with pictures of one point. */
+const guesses = [[/height|width|^[hw]$/i, 224], [/seq|len|frames|time|tokens/i, 64], [/./, 1]];
+const guess = (name) => guesses.find(([pattern]) => pattern.test(name))[1];
 
 let changed = () => {};
 const markChanged = (yes) => document.documentElement.toggleAttribute('data-changed', yes);
@@ -25,7 +27,7 @@ export function watchSetup(onChange) {
 /** Fields for the dimensions that the model leaves open. */
 export function showDims(names, first = {}) {
   const fields = names.map((name) => {
-    const value = first[name] ?? FIRST;
+    const value = first[name] ?? guess(name);
     return el('label', {}, el('span', { class: 'mono', text: name }),
       el('input', { type: 'number', min: 1, step: 1, value, required: true, inputmode: 'numeric', 'data-test': `dim-${name}`, 'data-dim': name }));
   });
