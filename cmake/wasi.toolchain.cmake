@@ -8,4 +8,3 @@ find_program(CMAKE_AR NAMES llvm-ar-14 llvm-ar)
 find_program(CMAKE_RANLIB NAMES llvm-ranlib-14 llvm-ranlib)
 set(CMAKE_C_COMPILER_TARGET wasm32-wasi)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY) # a program would need a main that nobody has
-set(CMAKE_C_FLAGS_RELEASE_INIT "-O2 -DNDEBUG")

@@ -263,6 +263,26 @@ async function checkElements(berth) {
   });
 }
 
+async function checkFixing(berth) {
+  await check('an input that says what a shape is is fixed', async () => {
+    const model = await berth.model(text(
+      'graph "f" { input %x : f32[6]\n input %s : i64[2]\n %y = reshape(%x, %s)\n output "y" = %y }'));
+    expectEqual([model.toFix, model.inputs.length], [['s'], 2], 'the model');
+    await expectError(model.plan(), 'UNSUPPORTED', "input 's', which must be fixed");
+    await expectError(model.fix('t', { type: 'i64', shape: [2], data: BigInt64Array.of(2n, 3n) }), 'INVALID', "'t'");
+    await expectError(model.fix('s', { type: 'f31', shape: [2], data: BigInt64Array.of(2n, 3n) }), 'INVALID', "'f31'");
+    await expectError(model.fix('s', { type: 'f32', shape: [2], data: Float32Array.of(2, 3) }), 'INVALID', '');
+    await expectError(model.fix('s', { type: 'i64', shape: [3], data: BigInt64Array.of(2n, 3n) }), 'INVALID', '3 elements');
+    await expectError(model.fix('s', [2, 3]), 'INVALID', 'a tensor');
+    await model.fix('s', { type: 'i64', shape: [2], data: BigInt64Array.of(2n, 3n) });
+    expectEqual([model.name, model.toFix, model.inputs.map(({ name }) => name)], ['f', [], ['x']], 'the model');
+    const session = await model.session();
+    expectEqual((await session.run({ x: [1, 2, 3, 4, 5, 6] })).y.shape, [2, 3], 'the shape');
+    session.close();
+    model.close();
+  });
+}
+
 async function checkErrors(berth) {
   const model = await berth.digits();
   const session = await model.session({ dims: { batch: 1 } });
@@ -401,6 +421,7 @@ try {
   await checkPlan(one);
   await checkModels(two);
   await checkThreads(one, two);
+  await checkFixing(one);
   await checkErrors(one);
   await checkSources(one);
   await checkProgress();
