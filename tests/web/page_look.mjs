@@ -127,7 +127,7 @@ async function checkTouch(browser, url) {
 const focusable = (own) => own.page.evaluate(() => {
   const all = [...document.querySelectorAll('a[href], button, input, select, summary, textarea, [tabindex="0"]')];
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
-  const takesPart = (element) => !element.disabled && isShown(element) && !(element.type === 'radio' && !element.checked);
+  const takesPart = (element) => !element.disabled && element.tabIndex >= 0 && isShown(element) && !(element.type === 'radio' && !element.checked);
   window.named = (element) => element.id || element.dataset.test || element.getAttribute('href') || element.textContent.trim();
   return all.filter(takesPart).map(window.named);
 });
@@ -169,14 +169,11 @@ async function checkKeys(browser, url) {
       await own.page.locator(selector).focus();
       await own.page.keyboard.press(key);
     };
-    await press('[data-test=sample-lstm]', 'Enter');
-    await own.modelIs('lstm');
+    await own.opened('lstm', () => press('[data-test=sample-lstm]', 'Enter'));
     await own.page.locator('[data-test=dim-frames]').focus();
     await own.page.keyboard.press('Control+A');
-    await own.page.keyboard.type('5');
-    await own.settled();
-    await press('[data-test=device-cpu]', 'ArrowDown');
-    await own.settled();
+    await own.replanned(() => own.page.keyboard.type('5'));
+    await own.replanned(() => press('[data-test=device-cpu]', 'ArrowDown'));
     await press('#go', 'Enter');
     await own.page.waitForFunction(() => /on webgpu/.test(document.getElementById('run-live').textContent));
     const { best } = await own.page.evaluate(() => window.berthPage.outputsOf());
