@@ -88,7 +88,7 @@ const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((e
 
 const keyOf = (options) => JSON.stringify(options);
 
-/** What is shown is the plan for what stands in the fields. */
+/** What is shown is for what stands in the fields: the plan, or why there is none. */
 const markReady = () => { document.documentElement.dataset.ready = 'yes'; };
 
 async function planOnce(fresh) {
@@ -130,6 +130,7 @@ async function replan(fresh = false) {
       hidePlan();
       disableRun();
       showAlert('plan', error);
+      markReady();
     }
   }
   own.busy = false;
