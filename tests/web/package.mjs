@@ -50,6 +50,12 @@ function elements({ type, shape }) {
   return list.map(() => 1);
 }
 
+/* The library's version is the header's; the package must say the same. */
+async function checkVersion(berth) {
+  const { version } = JSON.parse(readFileSync(join(site, 'package/package.json'), 'utf8'));
+  await check('the package has the version of the library', () => expectEqual(version, berth.version, 'version'));
+}
+
 async function checkDigits(berth) {
   const native = runNative([], { dims: { batch: 10 }, inputs: { image: samplesFile } });
   const model = await berth.digits();
@@ -455,6 +461,7 @@ async function checkReadme() {
 
 try {
   const one = await load({ threads: 1 }), two = await load({ threads: 2 });
+  await checkVersion(one);
   for (const berth of [one, two]) {
     await checkDigits(berth);
     await checkElements(berth);
