@@ -128,6 +128,31 @@ async function checkFiles(own) {
   });
 }
 
+async function checkFixed(own) {
+  await check('an input that decides shapes is asked for, and may be changed', async () => {
+    const file = join(work, 'reshape.berth');
+    writeFileSync(file, `graph "reshape" {
+      input %x : f32[n, 12]
+      input %shape : i64[2]
+      %y = reshape(%x, %shape)
+      %z = neg(%y)
+      output "z" = %z
+    }`);
+    await own.chooseModel(file);
+    expect(/'shape'/.test(await own.text('alert-plan')), `the alert says: ${await own.text('alert-plan')}`);
+    const field = own.test('fix-shape');
+    for (const [text, shape] of [['6, -1', [6, 4]], ['3 8', [3, 8]]]) {
+      await own.replanned(() => field.fill(text));
+      await own.bind({ n: 2 });
+      expectEqual(await own.page.locator('.alert:not([hidden])').count(), 0, 'alerts');
+      expectEqual(await own.test('input-shape').count(), 0, 'editors of the fixed input');
+      expectEqual((await own.run()).z.shape, shape, `the shape for ${text}`);
+    }
+    await own.replanned(() => field.fill('5, 5'));
+    expect(await own.page.locator('#alert-plan').isVisible(), 'a shape that cannot be is taken');
+  });
+}
+
 async function checkPicture(own) {
   await check('the picture zooms, moves and fits again', async () => {
     await own.sample('unet');
@@ -224,6 +249,7 @@ try {
   await checkCancel(own);
   await checkSwitching(own);
   await checkFiles(own);
+  await checkFixed(own);
   await checkPicture(own);
   await check('the browser complained about nothing', () => expect(own.errors.length === 0, own.errors.join('\n')));
   await checkVersions(browser);

@@ -6,7 +6,7 @@ import { Cancelled, Client } from './client.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { device, showDevices } from './devices.js';
 import { markSource, samples, showSources } from './source.js';
-import { planOptions, showDims, watchSetup } from './setup.js';
+import { fixedInputs, planOptions, showDims, showFixed, watchSetup } from './setup.js';
 import { hidePlan, showPlan, watchPlan } from './plan.js';
 import { disableRun, forgetRun, freeSession, loseSession, showInputs, watchRun } from './run.js';
 import { outputsOf } from './outputs.js';
@@ -43,7 +43,7 @@ async function cancel() {
       await load(call);
       if (current) Object.assign(current, await call('open', { source: current.source }));
     });
-    if (current && current.planned !== keyOf(planOptions())) throw new Error('planning was called off; change a dimension or an option to plan again');
+    if (current && current.planned !== keyOf({ fixed: fixedInputs(), options: planOptions() })) throw new Error('planning was called off; change a dimension or an option to plan again');
   } catch (error) {
     showAlert(current ? 'plan' : 'network', error);
   }
@@ -72,6 +72,7 @@ async function open(source, dims) {
     markSource(source);
     showModel(info);
     showDims(info.dims, dims);
+    showFixed(info.inputs.filter(({ name }) => info.toFix.includes(name)));
     forgetRun();
     freeSession();
     if (old) client.call('free', { model: old.handle }).catch(() => {});
@@ -88,25 +89,28 @@ const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((e
 
 const keyOf = (options) => JSON.stringify(options);
 
+/** What a plan, a session and a picture are made of: the model, with the fields as they are. */
+const target = () => ({ model: current.handle, fixed: fixedInputs(), options: planOptions() });
+
 /** What is shown is for what stands in the fields: the plan, or why there is none. */
 const markReady = () => { document.documentElement.dataset.ready = 'yes'; };
 
 async function planOnce(fresh) {
   await client.ready;
-  const options = planOptions();
-  if (!fresh && current.planned === keyOf(options)) {
+  const { model: handle, fixed, options } = target();
+  const key = keyOf({ fixed, options });
+  if (!fresh && current.planned === key) {
     markReady();
     return;
   }
-  const { handle, inputs } = current;
-  const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, options }, onProgress), cancel);
+  const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, fixed, options }, onProgress), cancel);
   if (current.handle !== handle) return;
   clearAlert('plan');
-  if (current.boundTo !== keyOf(options.dims)) forgetRun(); // another device may be compared with; other shapes may not
-  current.boundTo = keyOf(options.dims);
-  current.planned = keyOf(options);
+  const boundTo = keyOf([fixed, options.dims]);
+  if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
+  Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
-  showInputs(inputs.map((input) => boundShape(input, options.dims)), fresh);
+  showInputs(plan.inputs.map((input) => boundShape(input, options.dims)), fresh);
   markReady();
 }
 
@@ -138,7 +142,7 @@ async function replan(fresh = false) {
 
 async function saveSvg() {
   try {
-    const svg = await client.call('picture', { model: current.handle, options: planOptions() });
+    const svg = await client.call('picture', target());
     save(`${fileName(current.name)}.svg`, [svg], 'image/svg+xml');
   } catch (error) {
     showAlert('plan', error);
@@ -151,7 +155,7 @@ async function start() {
   watchSetup(() => replan());
   watchPlan();
   watchDigit();
-  watchRun(client, () => ({ model: current.handle, options: planOptions() }), cancel);
+  watchRun(client, target, cancel);
   $('save-svg').addEventListener('click', saveSvg);
   watchOffline();
   try {

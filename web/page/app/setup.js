@@ -1,6 +1,7 @@
 /** The open dimensions and the options of a plan, as fields that plan again at once. */
 import { $, el, later } from './dom.js';
 import { device } from './devices.js';
+import { typeOf } from './format.js';
 
 /** What a dimension is until somebody says otherwise, by its name: many networks do nothing with pictures of one point. */
 const guesses = [[/height|width|^[hw]$/i, 224], [/seq|len|frames|time|tokens/i, 64], [/./, 1]];
@@ -33,6 +34,28 @@ export function showDims(names, first = {}) {
   });
   $('dims').replaceChildren(...fields);
   $('dims').hidden = names.length === 0;
+}
+
+/** Fields for inputs whose elements say what shapes are: without them there is no plan. */
+export function showFixed(inputs) {
+  $('fixed').replaceChildren(...inputs.map((input) => el('label', {}, el('span', { class: 'mono', text: `${input.name} : ${typeOf(input)}` }),
+    el('input', { type: 'text', placeholder: '1, 64', autocomplete: 'off', spellcheck: 'false', 'data-test': `fix-${input.name}`, 'data-name': input.name,
+      'data-type': input.type, 'data-rank': input.shape.length }))));
+  $('fixed').hidden = inputs.length === 0;
+}
+
+/** What those fields hold, by name. Throws a sentence where a field is no good. */
+export function fixedInputs() {
+  const fixed = {};
+  for (const field of $('fixed').querySelectorAll('input')) {
+    const { name, type, rank } = field.dataset;
+    const words = field.value.split(/[\s,]+/).filter(Boolean);
+    const good = words.length > 0 && words.every((word) => /^-?\d+$/.test(word)) && (rank !== '0' || words.length === 1);
+    field.setAttribute('aria-invalid', String(!good));
+    if (!good) throw Object.assign(new Error(`shapes depend on the elements of input '${name}': write them as whole numbers with commas between them`), { status: 'INVALID' });
+    fixed[name] = { type, shape: rank === '0' ? [] : [words.length], numbers: words.map(Number) };
+  }
+  return fixed;
 }
 
 /** Options of a plan from the fields. Throws a sentence where a field is no good. */
