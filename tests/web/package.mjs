@@ -426,6 +426,23 @@ async function checkProgress() {
   });
 }
 
+async function checkListeners(berth) {
+  await check('a listener that throws is heard of, and stops nothing', async () => {
+    const heard = [];
+    process.on('uncaughtException', (error) => heard.push(error.message));
+    const onProgress = ({ stage }) => {
+      throw new Error(stage);
+    };
+    const model = await berth.model(digitsFile, { weights: weightsFile, onProgress });
+    const session = await model.session({ dims: { batch: 10 }, onProgress });
+    expectEqual((await session.run({ image: samples.data })).class.shape, [10], 'shape');
+    process.removeAllListeners('uncaughtException');
+    for (const stage of ['reading the model', 'planning', 'writing weights']) expect(heard.includes(stage), stage);
+    session.close();
+    model.close();
+  });
+}
+
 async function checkClosing() {
   await check('what was closed says so, and Node may end', async () => {
     for (const threads of [1, 3]) {
@@ -475,6 +492,7 @@ try {
   await checkErrors(one);
   await checkSources(one);
   await checkProgress();
+  await checkListeners(one);
   one.close();
   two.close();
   await checkClosing();

@@ -1,5 +1,5 @@
 /* Models, plans and sessions. */
-import { BerthError } from './program.js';
+import { BerthError, listener } from './program.js';
 import { checkNames, countOf, toWrite, view } from './tensor.js';
 
 /* berth_plan_flag */
@@ -106,7 +106,7 @@ export class Model {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
     return program.queue(async () => {
-      options.onProgress?.({ stage: 'planning', done: 0, total: 0 });
+      listener(options.onProgress)({ stage: 'planning', done: 0, total: 0 });
       const plan = await make(program, 'plan', this.#handle.at, options);
       try {
         return describePlan(program, plan, options);
