@@ -83,7 +83,16 @@ const kinds = {
   async open({ source }, onProgress) {
     const { model, seeded } = await openModel(source, onProgress);
     const { name, inputs, outputs, dims, nNodes, toFix } = model;
-    return { handle: put(models, { source, model, fixed: '{}', spent: [] }), name, inputs, outputs, dims, nNodes, toFix, seeded };
+    return {
+      handle: put(models, { source, model, fixed: '{}', spent: [] }),
+      name,
+      inputs,
+      outputs,
+      dims,
+      nNodes,
+      toFix,
+      seeded,
+    };
   },
 
   async plan({ model: handle, fixed, options }, onProgress) {

@@ -30,7 +30,10 @@ async function load(call) {
 }
 
 async function lookForDevices() {
-  showDevices(await client.call('devices'), () => { replan(); digitAgain(); });
+  showDevices(await client.call('devices'), () => {
+    replan();
+    digitAgain();
+  });
 }
 
 /** Ends what the worker is at, and gets back to where the page was before it. */
@@ -43,7 +46,8 @@ async function cancel() {
       await load(call);
       if (current) Object.assign(current, await call('open', { source: current.source }));
     });
-    if (current && current.planned !== keyOf({ fixed: fixedInputs(), options: planOptions() })) throw new Error('planning was called off; change a dimension or an option to plan again');
+    if (current && current.planned !== keyOf({ fixed: fixedInputs(), options: planOptions() }))
+      throw new Error('planning was called off; change a dimension or an option to plan again');
   } catch (error) {
     showAlert(current ? 'plan' : 'network', error);
   }
@@ -51,8 +55,11 @@ async function cancel() {
 
 function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
   $('model-name').textContent = `of ${name}`;
-  const words = [`${count(nNodes)} nodes`, `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
-    `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`];
+  const words = [
+    `${count(nNodes)} nodes`,
+    `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
+    `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`,
+  ];
   if (dims.length) words.push(`open: ${dims.join(', ')}`);
   if (seeded) words.push('weights are random numbers, the same every time');
   $('model-facts').textContent = words.join(' · ');
@@ -62,7 +69,11 @@ async function open(source, dims) {
   const turn = ++opening;
   clearAlert('network');
   try {
-    const info = await busy(`reading ${source.name}`, (onProgress) => client.call('open', { source }, onProgress), cancel);
+    const info = await busy(
+      `reading ${source.name}`,
+      (onProgress) => client.call('open', { source }, onProgress),
+      cancel,
+    );
     if (turn !== opening) {
       client.call('free', { model: info.handle }).catch(() => {});
       return;
@@ -85,7 +96,10 @@ async function open(source, dims) {
 const idle = () => ({ busy: false, wanted: false, fresh: false });
 let planning = idle();
 
-const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((extent) => (typeof extent === 'string' ? dims[extent] ?? extent : extent)) });
+const boundShape = ({ shape, ...rest }, dims) => ({
+  ...rest,
+  shape: shape.map((extent) => (typeof extent === 'string' ? (dims[extent] ?? extent) : extent)),
+});
 
 const keyOf = (options) => JSON.stringify(options);
 
@@ -93,7 +107,9 @@ const keyOf = (options) => JSON.stringify(options);
 const target = () => ({ model: current.handle, fixed: fixedInputs(), options: planOptions() });
 
 /** What is shown is for what stands in the fields: the plan, or why there is none. */
-const markReady = () => { document.documentElement.dataset.ready = 'yes'; };
+const markReady = () => {
+  document.documentElement.dataset.ready = 'yes';
+};
 
 async function planOnce(fresh) {
   await client.ready;
@@ -103,14 +119,21 @@ async function planOnce(fresh) {
     markReady();
     return;
   }
-  const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, fixed, options }, onProgress), cancel);
+  const plan = await busy(
+    'planning',
+    (onProgress) => client.call('plan', { model: handle, fixed, options }, onProgress),
+    cancel,
+  );
   if (current.handle !== handle) return;
   clearAlert('plan');
   const boundTo = keyOf([fixed, options.dims]);
   if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
   Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
-  showInputs(plan.inputs.map((input) => boundShape(input, options.dims)), fresh);
+  showInputs(
+    plan.inputs.map((input) => boundShape(input, options.dims)),
+    fresh,
+  );
   markReady();
 }
 
@@ -162,7 +185,11 @@ async function start() {
     await client.restart(load);
   } catch (error) {
     setState('failed', 'berth could not be loaded.');
-    showAlert('network', error, 'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.');
+    showAlert(
+      'network',
+      error,
+      'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.',
+    );
     return;
   }
   startDigit(client);

@@ -1,4 +1,4 @@
-/** A square to draw in: mouse, pen, fingers and keys. The ink is apart from what is seen, which has the theme's colours. */
+/** A square to draw in: mouse, pen, fingers and keys. The ink is apart from what is seen in the theme's colours. */
 import { colour, sharpen } from './dom.js';
 
 export const SIDE = 128; // points of the ink
@@ -6,7 +6,12 @@ const PEN = 10; // points that a stroke is wide
 const STEP = 5; // points that an arrow key goes
 
 function paintHint(context, width, height) {
-  Object.assign(context, { font: '16px system-ui, sans-serif', textAlign: 'center', textBaseline: 'middle', fillStyle: colour('--ink-soft') });
+  Object.assign(context, {
+    font: '16px system-ui, sans-serif',
+    textAlign: 'center',
+    textBaseline: 'middle',
+    fillStyle: colour('--ink-soft'),
+  });
   context.fillText('draw here', width / 2, height / 2);
 }
 
@@ -22,7 +27,13 @@ export class Pad {
   constructor(canvas, onChange) {
     this.#canvas = canvas;
     this.onChange = onChange;
-    Object.assign(this.#context, { lineWidth: PEN, lineCap: 'round', lineJoin: 'round', strokeStyle: '#000', fillStyle: '#000' });
+    Object.assign(this.#context, {
+      lineWidth: PEN,
+      lineCap: 'round',
+      lineJoin: 'round',
+      strokeStyle: '#000',
+      fillStyle: '#000',
+    });
     this.#watchPointer();
     this.#watchKeys();
     new ResizeObserver(() => this.#paint()).observe(canvas);
