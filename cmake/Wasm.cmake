@@ -22,9 +22,10 @@ add_executable(berth_wasm $<TARGET_OBJECTS:berth_objects> ${kernel_objects} ${mo
 set_target_properties(berth_wasm PROPERTIES OUTPUT_NAME ${name} SUFFIX .wasm)
 target_include_directories(berth_wasm PRIVATE include tools/berth)
 target_link_libraries(berth_wasm PRIVATE berth_options m)
-target_link_options(berth_wasm PRIVATE -mexec-model=reactor -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=free
-                    -Wl,--gc-sections,--strip-all,-z,stack-size=1048576,--initial-memory=4194304,--max-memory=4294967296
-                    ${memory})
+# The stack comes first, so that one that is too deep ends at an address that there is not, and not in data.
+target_link_options(berth_wasm PRIVATE -mexec-model=reactor -Wl,--gc-sections,--strip-all
+                    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=free
+                    -Wl,--stack-first,-z,stack-size=1048576,--initial-memory=4194304,--max-memory=4294967296 ${memory})
 set(digits ${PROJECT_SOURCE_DIR}/examples/digits)
 berth_embed(berth_wasm ${digits}/digits.berth berth_digits_graph)
 berth_embed(berth_wasm ${digits}/digits.safetensors berth_digits_weights)

@@ -15,13 +15,14 @@ rm -rf "$out"
 mkdir -p "$out"
 [ ! -d web/page ] || cp -R web/page/. "$out/"
 cp -R web/package "$out/package"
+cp LICENSE "$out/package/"
 cp build/wasm/one/berth.wasm build/wasm/threads/berth-threads.wasm "$out/package/"
 chmod a-x "$out"/package/*.wasm
 
 # What the service worker keeps: every file that the page may ask for, by its hash.
 list_files() (
   cd "$out"
-  find . -type f ! -name '*.md' ! -name '*.d.ts' ! -name package.json ! -path ./sw.js ! -path ./files.js |
+  find . -type f ! -name '*.md' ! -name '*.d.ts' ! -name package.json ! -name LICENSE ! -path ./sw.js ! -path ./files.js |
     LC_ALL=C sort | xargs -d '\n' sha256sum | sed 's|^\([0-9a-f]*\)  \./\(.*\)$|    "\2": "\1",|'
 )
 files=$(list_files)

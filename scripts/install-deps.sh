@@ -25,11 +25,13 @@ have cc && { [ "$mode" = run ] || have gcc; } || need+=(gcc)
 have cc && have_header stdio.h || need+=(libc6-dev)
 have make || need+=(make)
 have cmake || need+=(cmake)
+clang=$(clang -dumpversion 2>/dev/null | cut -d . -f 1)
+clang=${clang:-14} # what Debian 12 has
 if [ "$mode" != run ]; then # the WebAssembly module: its compiler, linker and C library; and what runs it
   have clang || missing+=(clang)
   have wasm-ld || missing+=(lld)
   [ -d /usr/include/wasm32-wasi ] || missing+=(wasi-libc)
-  compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/*' >/dev/null || missing+=(libclang-rt-14-dev-wasm32)
+  compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/*' >/dev/null || missing+=("libclang-rt-$clang-dev-wasm32")
   have node || missing+=(nodejs)
 fi
 if [ "$mode" = check ]; then

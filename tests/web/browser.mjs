@@ -18,7 +18,7 @@ export function launch(more = withGpu) {
   return chromium.launch({ executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
 }
 
-const WAIT = 60000;
+const WAIT = 30000;
 
 /** What the browser complains about, of a page and its workers. */
 function watchErrors(page) {
@@ -77,22 +77,24 @@ export class BerthPage {
     return Number(await this.test(name).getAttribute('data-bytes'));
   }
 
-  /** Waits until the page says that it is `what`; what is on it then is for this model. */
-  async modelIs(what) {
-    await this.page.waitForFunction((name) => document.getElementById('model-name').textContent.includes(name), what);
-    await this.settled();
+  /** Does something after which the page plans, and waits until it has, or has said why it cannot. */
+  async replanned(act) {
+    const alerts = ':is(#alert-plan, #alert-network):not([hidden]) .alert-what';
+    await this.page.evaluate((shown) => {
+      delete document.documentElement.dataset.ready;
+      for (const alert of document.querySelectorAll(shown)) alert.dataset.old = 'yes';
+    }, alerts);
+    await act();
+    await this.page.waitForSelector(`html[data-ready=yes], ${alerts}:not([data-old])`);
   }
 
-  /** Nothing is under way: no bar, no plan to come. */
-  async settled() {
-    await this.page.waitForTimeout(350); // a field that was changed is looked at after 250 ms
-    await this.page.waitForFunction(() => document.getElementById('busy').hidden);
-    await this.page.waitForFunction(() => !document.getElementById('go').hasAttribute('aria-disabled'));
+  async opened(name, act) {
+    await this.replanned(act);
+    expect((await this.text('model-name')).includes(name), `the page has the model ${await this.text('model-name')}`);
   }
 
-  async sample(name) {
-    await this.test(`sample-${name}`).click();
-    await this.modelIs(name);
+  sample(name) {
+    return this.opened(name, () => this.test(`sample-${name}`).click());
   }
 
   /** As from a file manager. */
@@ -107,23 +109,23 @@ export class BerthPage {
 
   async dropModel(file) {
     await this.page.locator('#drop').scrollIntoViewIfNeeded();
-    await this.drop(file);
-    await this.modelIs(basename(file));
+    await this.opened(basename(file), () => this.drop(file));
   }
 
-  async chooseModel(file) {
-    await this.page.locator('#file').setInputFiles(file);
-    await this.modelIs(basename(file));
+  chooseModel(file) {
+    return this.opened(basename(file), () => this.page.locator('#file').setInputFiles(file));
   }
 
   async device(name) {
-    await this.test(`device-${name}`).check();
-    await this.settled();
+    const radio = this.test(`device-${name}`);
+    if (!await radio.isChecked()) await this.replanned(() => radio.check());
   }
 
   async bind(dims) {
-    for (const [name, extent] of Object.entries(dims)) await this.test(`dim-${name}`).fill(String(extent));
-    await this.settled();
+    for (const [name, extent] of Object.entries(dims)) {
+      const field = this.test(`dim-${name}`);
+      if (await field.inputValue() !== String(extent)) await this.replanned(() => field.fill(String(extent)));
+    }
   }
 
   async giveInputs(files) {
@@ -134,6 +136,7 @@ export class BerthPage {
 
   /** Runs, and gives the outputs by name, with plain arrays of numbers. */
   async run(repeats = 1) {
+    expect(await this.page.locator('#alert-plan').isHidden(), `there is no plan: ${await this.text('alert-plan')}`);
     await this.page.locator('#repeats').fill(String(repeats));
     await this.page.evaluate(() => { document.getElementById('run-live').textContent = ''; });
     await this.page.locator('#go').click();

@@ -1,13 +1,13 @@
 /** Models to drop: real ones where they are at hand, and ONNX's own tests on any machine with libonnx-testdata. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const real = process.env.BERTH_MODELS ?? join(process.env.BERTH_SRC, '../shared/data/models');
 const tests = '/usr/share/libonnx-testdata/data';
 
-/** Inputs as files, where the folder has them (inputs.tsv: file, tab, name). */
-function inputsIn(folder) {
-  const list = join(folder, 'inputs.tsv');
+/** Files by the names of inputs (inputs.tsv: file, tab, name), or of outputs; none where the folder has no such list. */
+function filesIn(folder, kind) {
+  const list = join(folder, `${kind}.tsv`);
   if (!existsSync(list)) return {};
   const rows = readFileSync(list, 'utf8').split('\n').filter(Boolean).map((row) => row.split('\t'));
   return Object.fromEntries(rows.map(([file, name]) => [name, join(folder, file)]));
@@ -20,7 +20,7 @@ const noTests = 'libonnx-testdata is not installed';
 function find({ title, folder, reason, inputs = '.', dims = {} }) {
   if (!existsSync(folder)) return { title, missing: reason };
   const name = readdirSync(folder).find((file) => file.endsWith('.onnx'));
-  return { title, file: join(folder, name), inputs: inputsIn(join(folder, inputs)), dims };
+  return { title, file: join(folder, name), inputs: filesIn(join(folder, inputs), 'inputs'), dims };
 }
 
 export const models = [
@@ -33,3 +33,15 @@ export const models = [
   { title: 'a convolution of ONNX', folder: join(tests, 'pytorch-converted/test_Conv2d_padding'), reason: noTests },
   { title: 'an LSTM of ONNX', folder: join(tests, 'node/test_lstm_with_initial_bias'), reason: noTests },
 ].map(find);
+
+/** Real models with inputs and the outputs that ONNX Runtime has for them: { title, file, inputs, outputs }. */
+export function casesWithOutputs() {
+  const lists = existsSync(real) ? readdirSync(real, { recursive: true }).filter((path) => path.endsWith('outputs.tsv')) : [];
+  return lists.sort().flatMap((list) => {
+    const folder = join(real, dirname(list));
+    const files = [folder, dirname(folder)].flatMap((place) =>
+      readdirSync(place).filter((file) => file.endsWith('.onnx')).map((file) => join(place, file)));
+    if (files.length === 0) return []; // larger ones are not stored
+    return [{ title: dirname(list), file: files[0], inputs: filesIn(folder, 'inputs'), outputs: filesIn(folder, 'outputs') }];
+  });
+}

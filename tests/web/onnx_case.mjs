@@ -127,7 +127,12 @@ async function runSession(model, tensors, device, read) {
       if (typeof dim === 'string') dims[dim] = tensors[i].shape[axis];
     });
   });
-  const session = await model.session({ device, dims });
+  for (const name of model.toFix) {
+    await model.fix(name, given[name]);
+    delete given[name];
+  }
+  const open = Object.fromEntries(Object.entries(dims).filter(([name]) => model.dims.includes(name)));
+  const session = await model.session({ device, dims: open });
   try {
     const outputs = Object.entries(await session.run(given));
     const wanted = await readAll(read, 'output', outputs.length);

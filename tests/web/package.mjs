@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { models } from './models.mjs';
+import { casesWithOutputs, models } from './models.mjs';
 import { expectOutputs, planNative, runNative } from './native.mjs';
 import { readNpy, writeNpy } from './npy.mjs';
 import { check, done, expect, expectEqual, skip } from './tap.mjs';
@@ -48,6 +48,12 @@ function elements({ type, shape }) {
   if (type === 'f32') return Float32Array.from(list);
   if (type === 'i64') return BigInt64Array.from(list, () => 1n);
   return list.map(() => 1);
+}
+
+/* The library's version is the header's; the package must say the same. */
+async function checkVersion(berth) {
+  const { version } = JSON.parse(readFileSync(join(site, 'package/package.json'), 'utf8'));
+  await check('the package has the version of the library', () => expectEqual(version, berth.version, 'version'));
 }
 
 async function checkDigits(berth) {
@@ -133,6 +139,48 @@ async function checkModels(berth) {
         if (!inputs[input.name]) writeNpy(files[input.name], input.shape, given[input.name]);
       }
       expectOutputs(await session.run(given), runNative([file], { dims, inputs: files }), 'cpu');
+      session.close();
+      model.close();
+    });
+  }
+}
+
+/* Quantised models go the other way where a value lies on a rounding edge: they are held to the direction alone. */
+const isQuantised = (title) => /int8|_q_/.test(title);
+
+function expectAlike(got, expected, name, isExact) {
+  let product = 0, squares = 0, expectedSquares = 0;
+  expected.forEach((element, i) => {
+    const [a, b] = [Number(got[i]), Number(element)];
+    product += a * b;
+    squares += a * a;
+    expectedSquares += b * b;
+    expect(!isExact || Math.abs(a - b) <= 1e-3 + 1e-3 * Math.abs(b), `${name}[${i}] is ${a}, expected ${b}`);
+  });
+  const cosine = expectedSquares === 0 && squares === 0 ? 1 : product / Math.sqrt(squares * expectedSquares);
+  expect(cosine >= (isExact ? 0.999 : 0.998), `${name}: the cosine is ${cosine}`);
+}
+
+async function checkOutputs(berth) {
+  const cases = casesWithOutputs();
+  if (cases.length === 0) skip('real models: as ONNX Runtime has them', 'there are none; BERTH_MODELS names a folder of them');
+  for (const { title, file, inputs, outputs } of cases) {
+    await check(`${title}: as ONNX Runtime has it`, async () => {
+      const model = await berth.model(file), given = {}, dims = {};
+      for (const { name, type, shape } of model.inputs) {
+        given[name] = { type, ...readNpy(inputs[name]) };
+        shape.forEach((dim, axis) => {
+          if (model.dims.includes(dim)) dims[dim] = given[name].shape[axis];
+        });
+      }
+      const session = await model.session({ dims });
+      const got = await session.run(given);
+      expect(Object.keys(outputs).length > 0, 'nothing is expected');
+      for (const [name, path] of Object.entries(outputs)) {
+        const expected = readNpy(path);
+        expectEqual(got[name].shape, expected.shape, `shape of ${name}`);
+        expectAlike(got[name].data, expected.data, name, !isQuantised(title));
+      }
       session.close();
       model.close();
     });
@@ -263,6 +311,26 @@ async function checkElements(berth) {
   });
 }
 
+async function checkFixing(berth) {
+  await check('an input that says what a shape is is fixed', async () => {
+    const model = await berth.model(text(
+      'graph "f" { input %x : f32[6]\n input %s : i64[2]\n %y = reshape(%x, %s)\n output "y" = %y }'));
+    expectEqual([model.toFix, model.inputs.length], [['s'], 2], 'the model');
+    await expectError(model.plan(), 'UNSUPPORTED', "input 's', which must be fixed");
+    await expectError(model.fix('t', { type: 'i64', shape: [2], data: BigInt64Array.of(2n, 3n) }), 'INVALID', "'t'");
+    await expectError(model.fix('s', { type: 'f31', shape: [2], data: BigInt64Array.of(2n, 3n) }), 'INVALID', "'f31'");
+    await expectError(model.fix('s', { type: 'f32', shape: [2], data: Float32Array.of(2, 3) }), 'INVALID', '');
+    await expectError(model.fix('s', { type: 'i64', shape: [3], data: BigInt64Array.of(2n, 3n) }), 'INVALID', '3 elements');
+    await expectError(model.fix('s', [2, 3]), 'INVALID', 'a tensor');
+    await model.fix('s', { type: 'i64', shape: [2], data: BigInt64Array.of(2n, 3n) });
+    expectEqual([model.name, model.toFix, model.inputs.map(({ name }) => name)], ['f', [], ['x']], 'the model');
+    const session = await model.session();
+    expectEqual((await session.run({ x: [1, 2, 3, 4, 5, 6] })).y.shape, [2, 3], 'the shape');
+    session.close();
+    model.close();
+  });
+}
+
 async function checkErrors(berth) {
   const model = await berth.digits();
   const session = await model.session({ dims: { batch: 1 } });
@@ -358,6 +426,23 @@ async function checkProgress() {
   });
 }
 
+async function checkListeners(berth) {
+  await check('a listener that throws is heard of, and stops nothing', async () => {
+    const heard = [];
+    process.on('uncaughtException', (error) => heard.push(error.message));
+    const onProgress = ({ stage }) => {
+      throw new Error(stage);
+    };
+    const model = await berth.model(digitsFile, { weights: weightsFile, onProgress });
+    const session = await model.session({ dims: { batch: 10 }, onProgress });
+    expectEqual((await session.run({ image: samples.data })).class.shape, [10], 'shape');
+    process.removeAllListeners('uncaughtException');
+    for (const stage of ['reading the model', 'planning', 'writing weights']) expect(heard.includes(stage), stage);
+    session.close();
+    model.close();
+  });
+}
+
 async function checkClosing() {
   await check('what was closed says so, and Node may end', async () => {
     for (const threads of [1, 3]) {
@@ -393,6 +478,7 @@ async function checkReadme() {
 
 try {
   const one = await load({ threads: 1 }), two = await load({ threads: 2 });
+  await checkVersion(one);
   for (const berth of [one, two]) {
     await checkDigits(berth);
     await checkElements(berth);
@@ -400,10 +486,13 @@ try {
   }
   await checkPlan(one);
   await checkModels(two);
+  await checkOutputs(two);
   await checkThreads(one, two);
+  await checkFixing(one);
   await checkErrors(one);
   await checkSources(one);
   await checkProgress();
+  await checkListeners(one);
   one.close();
   two.close();
   await checkClosing();

@@ -52,7 +52,10 @@ await check('random integers and bools too', () => {
   const steps = splitmix('ids');
   const expected = Array.from({ length: 1000 }, () => Number((steps.next().value >> 32n) % 10n));
   expectEqual(Array.from(randomElements('i64', 1000, 'ids'), Number), expected, 'i64');
-  expect(Array.from(randomElements('bool', 1000, 'ids')).every((value) => value < 2), 'bool');
+  expect(
+    Array.from(randomElements('bool', 1000, 'ids')).every((value) => value < 2),
+    'bool',
+  );
 });
 await check('another seed gives other numbers, the same ones every time', () => {
   const [a, b, c] = [1, 1, 2].map((seed) => randomElements('f32', 10, 'x', seed).join());
@@ -70,15 +73,24 @@ await check('every f16 and bf16 is read and written back', () => {
 });
 await check('f16 rounds to the nearest, ties to even, and to infinity above 65504', () => {
   const write = writer('f16');
-  expectEqual([1 + 2 ** -11, 1 + 3 * 2 ** -11, 65519, 65520, 2 ** -25, 3 * 2 ** -26, -0].map(write),
-    [0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 1, 0x8000], 'bits');
+  expectEqual(
+    [1 + 2 ** -11, 1 + 3 * 2 ** -11, 65519, 65520, 2 ** -25, 3 * 2 ** -26, -0].map(write),
+    [0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 1, 0x8000],
+    'bits',
+  );
 });
 
 await check('.npy files go out and in', () => {
   const shapes = { f32: [2, 3], i64: [4], bool: [], f16: [1, 0, 2], u8: [130, 1, 1] };
   for (const [type, shape] of Object.entries(shapes)) {
-    const data = randomElements(type, shape.reduce((a, b) => a * b, 1), type);
-    const file = Buffer.concat(writeNpy({ type, shape, data }).map((piece) => Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)));
+    const data = randomElements(
+      type,
+      shape.reduce((a, b) => a * b, 1),
+      type,
+    );
+    const file = Buffer.concat(
+      writeNpy({ type, shape, data }).map((piece) => Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)),
+    );
     const back = readNpy(file.buffer.slice(file.byteOffset, file.byteOffset + file.length));
     expectEqual([back.type, back.shape, back.data.join()], [type, shape, data.join()], type);
   }
@@ -90,23 +102,37 @@ await check('.npy files that are no good get a sentence', async () => {
   await refuses(() => readNpy(copy(40)), /inside its header/);
   await refuses(() => readNpy(copy(bytes.length - 4)), /should hold 2560 bytes/);
   const array = readNpy(copy());
-  await refuses(() => fitArray(array, { name: 'x', type: 'f32', shape: [1, 1, 8, 8] }), /'x' has the shape \[1, 1, 8, 8\]/);
+  await refuses(
+    () => fitArray(array, { name: 'x', type: 'f32', shape: [1, 1, 8, 8] }),
+    /'x' has the shape \[1, 1, 8, 8\]/,
+  );
   await refuses(() => fitArray(array, { name: 'x', type: 'i64', shape: [10, 1, 8, 8] }), /type i64/);
   expect(fitArray(array, { name: 'x', type: 'f32', shape: [10, 1, 8, 8] }) === array.data, 'it fits');
 });
 
 await check('params of a text graph get weights, as a safetensors file', () => {
-  const text = '# one\ngraph "g" {\n  input %x : f32[n, 2]\n  param %w : f32[2, 3]\n  param %"a b" : f16[3] # bias\n  %y = matmul(%x, %w)\n  output "y" = %y\n}\n';
+  const text =
+    '# one\ngraph "g" {\n  input %x : f32[n, 2]\n  param %w : f32[2, 3]\n  param %"a b" : f16[3] # bias\n  %y = matmul(%x, %w)\n  output "y" = %y\n}\n';
   expect(isText(new TextEncoder().encode(text)), 'it is text');
   expect(!isText(readFileSync(join(source, 'tests/onnx/models/small.onnx'))), 'ONNX is not');
   const file = seededWeights(text);
   const length = Number(new DataView(file.buffer).getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + length)));
-  expectEqual(header, { w: { dtype: 'F32', shape: [2, 3], data_offsets: [0, 24] }, 'a b': { dtype: 'F16', shape: [3], data_offsets: [24, 30] } }, 'header');
+  expectEqual(
+    header,
+    {
+      w: { dtype: 'F32', shape: [2, 3], data_offsets: [0, 24] },
+      'a b': { dtype: 'F16', shape: [3], data_offsets: [24, 30] },
+    },
+    'header',
+  );
   expect(file.length === 8 + length + 30, `${file.length} bytes`);
   const first = new DataView(file.buffer).getFloat32(8 + length, true);
   expect(first === randomElements('f32', 1, 'w')[0] / 16, `the first weight is ${first}`);
-  expect(seededWeights(text.replace('input', 'weights "w.safetensors"\n  input')) === null, 'a graph that names its file keeps it');
+  expect(
+    seededWeights(text.replace('input', 'weights "w.safetensors"\n  input')) === null,
+    'a graph that names its file keeps it',
+  );
 });
 
 await check('a summary leaves out what is not finite', () => {
@@ -117,17 +143,24 @@ await check('a summary leaves out what is not finite', () => {
 
 await check('a drawing fills the square that the network sees, wherever it is', () => {
   const side = 64;
-  const stroke = (left, top, size) => Float32Array.from({ length: side * side }, (_, i) => {
-    const [x, y] = [(i % side) - left, Math.floor(i / side) - top];
-    return x >= 0 && x < size / 4 && y >= 0 && y < size ? 1 : 0;
-  });
+  const stroke = (left, top, size) =>
+    Float32Array.from({ length: side * side }, (_, i) => {
+      const [x, y] = [(i % side) - left, Math.floor(i / side) - top];
+      return x >= 0 && x < size / 4 && y >= 0 && y < size ? 1 : 0;
+    });
   const [large, small] = [shrink(stroke(10, 2, 60), side, 8), shrink(stroke(40, 30, 20), side, 8)];
   for (let row = 0; row < 8; row++) expect(large[8 * row + 3] > 0.9 && large[8 * row] === 0, `row ${row}`);
   large.forEach((value, i) => expect(Math.abs(value - small[i]) < 0.1, `${i}: ${value}, ${small[i]}`));
   expect(shrink(new Float32Array(side * side), side, 8) === null, 'nothing');
-  const leaning = Float32Array.from({ length: side * side }, (_, i) => (Math.abs((i % side) - 44 + 0.2 * Math.floor(i / side)) < 5 ? 1 : 0));
+  const leaning = Float32Array.from({ length: side * side }, (_, i) =>
+    Math.abs((i % side) - 44 + 0.2 * Math.floor(i / side)) < 5 ? 1 : 0,
+  );
   const straight = shrink(leaning, side, 8);
-  for (let row = 0; row < 8; row++) expect(straight[8 * row + 3] > 0.5 && straight[8 * row + 1] < 0.1 && straight[8 * row + 6] < 0.1, `row ${row} leans`);
+  for (let row = 0; row < 8; row++)
+    expect(
+      straight[8 * row + 3] > 0.5 && straight[8 * row + 1] < 0.1 && straight[8 * row + 6] < 0.1,
+      `row ${row} leans`,
+    );
 });
 
 await check('the view of a plan never leaves it', () => {
@@ -150,8 +183,16 @@ await check('inputs that look like pictures are told', () => {
 });
 
 await check('numbers are written for people', () => {
-  expectEqual([0, 1023, 1024, 1536, 20 * 1024, 5 * 1024 ** 3].map(format.bytes), ['0 B', '1,023 B', '1.00 KiB', '1.50 KiB', '20.0 KiB', '5.00 GiB'], 'bytes');
-  expectEqual([null, 0, 1234567, 0.12345, 1e-7, NaN].map(format.number), ['–', '0', '1,234,567', '0.1235', '1.00e-7', 'NaN'], 'numbers');
+  expectEqual(
+    [0, 1023, 1024, 1536, 20 * 1024, 5 * 1024 ** 3].map(format.bytes),
+    ['0 B', '1,023 B', '1.00 KiB', '1.50 KiB', '20.0 KiB', '5.00 GiB'],
+    'bytes',
+  );
+  expectEqual(
+    [null, 0, 1234567, 0.12345, 1e-7, NaN].map(format.number),
+    ['–', '0', '1,234,567', '0.1235', '1.00e-7', 'NaN'],
+    'numbers',
+  );
   expectEqual([format.median([3, 1, 2]), format.median([4, 1, 2, 3])], [2, 2.5], 'medians');
   expectEqual(format.placeOf(23, [2, 3, 4]), '[1, 2, 3]', 'places');
 });

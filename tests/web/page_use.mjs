@@ -11,10 +11,15 @@ import { check, done, expect, expectEqual } from './tap.mjs';
 const { BERTH_WEB: site, BERTH_SRC: source } = process.env;
 const work = mkdtempSync(join(tmpdir(), 'berth-page-'));
 
-const idle = (own) => own.page.waitForFunction(() => {
-  const { documentElement: root } = document;
-  return !root.hasAttribute('data-busy') && !root.hasAttribute('data-changed') && !document.getElementById('go').hasAttribute('aria-disabled');
-});
+const idle = (own) =>
+  own.page.waitForFunction(() => {
+    const { documentElement: root } = document;
+    return (
+      !root.hasAttribute('data-busy') &&
+      !root.hasAttribute('data-changed') &&
+      !document.getElementById('go').hasAttribute('aria-disabled')
+    );
+  });
 
 async function checkCancel(own) {
   await check('many runs end when they are called off, and say how many there were', async () => {
@@ -46,7 +51,8 @@ async function checkCancel(own) {
   });
   await check('planning that is called off is said, and a changed field plans again', async () => {
     await own.sample('encoder');
-    await own.page.evaluate(() => { // at the moment at which it begins: it may take milliseconds
+    await own.page.evaluate(() => {
+      // at the moment at which it begins: it may take milliseconds
       const root = document.documentElement;
       new MutationObserver((_, observer) => {
         if (!root.hasAttribute('data-busy')) return;
@@ -77,7 +83,10 @@ async function checkSwitching(own) {
     await field.fill('');
     await field.pressSequentially('123', { delay: 60 });
     await idle(own);
-    expect((await own.test('input-features').textContent()).includes('f32[123, 1, 40]'), await own.test('input-features').textContent());
+    expect(
+      (await own.test('input-features').textContent()).includes('f32[123, 1, 40]'),
+      await own.test('input-features').textContent(),
+    );
   });
   await check('other shapes take the outputs of the old ones away; another device does not', async () => {
     await own.run();
@@ -102,7 +111,9 @@ async function checkFiles(own) {
     const card = own.test('output-probabilities');
     const array = readNpy(await saved(own, card.locator('[data-test=save-npy]')));
     expectEqual([array.shape, Array.from(array.data)], [probabilities.shape, probabilities.data], 'the .npy file');
-    const { type, shape, data } = JSON.parse(readFileSync(await saved(own, card.locator('[data-test=save-json]')), 'utf8'));
+    const { type, shape, data } = JSON.parse(
+      readFileSync(await saved(own, card.locator('[data-test=save-json]')), 'utf8'),
+    );
     expectEqual([type, shape, data], ['f32', probabilities.shape, probabilities.data], 'the JSON file');
     expect(/^<svg|^<\?xml/.test(readFileSync(await saved(own, own.test('save-svg')), 'utf8')), 'the picture is no SVG');
   });
@@ -113,7 +124,10 @@ async function checkFiles(own) {
     const random = await own.run();
     await own.giveInputs({ image: picture });
     const pictured = await own.run();
-    expect(pictured.mask.data.some((value, i) => Math.abs(value - random.mask.data[i]) > 1e-6), 'the picture changes nothing');
+    expect(
+      pictured.mask.data.some((value, i) => Math.abs(value - random.mask.data[i]) > 1e-6),
+      'the picture changes nothing',
+    );
     await own.sample('lstm');
     await own.giveInputs({ features: picture });
     await own.page.locator('#alert-run').waitFor({ state: 'visible' });
@@ -125,6 +139,37 @@ async function checkFiles(own) {
     await own.bind({ batch: 10 });
     await own.giveInputs({ image: join(source, 'examples/digits/samples.npy') });
     expectEqual((await own.run()).class.data, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 'the digits that ship');
+  });
+}
+
+async function checkFixed(own) {
+  await check('an input that decides shapes is asked for, and may be changed', async () => {
+    const file = join(work, 'reshape.berth');
+    writeFileSync(
+      file,
+      `graph "reshape" {
+      input %x : f32[n, 12]
+      input %shape : i64[2]
+      %y = reshape(%x, %shape)
+      %z = neg(%y)
+      output "z" = %z
+    }`,
+    );
+    await own.chooseModel(file);
+    expect(/'shape'/.test(await own.text('alert-plan')), `the alert says: ${await own.text('alert-plan')}`);
+    const field = own.test('fix-shape');
+    for (const [text, shape] of [
+      ['6, -1', [6, 4]],
+      ['3 8', [3, 8]],
+    ]) {
+      await own.replanned(() => field.fill(text));
+      await own.bind({ n: 2 });
+      expectEqual(await own.page.locator('.alert:not([hidden])').count(), 0, 'alerts');
+      expectEqual(await own.test('input-shape').count(), 0, 'editors of the fixed input');
+      expectEqual((await own.run()).z.shape, shape, `the shape for ${text}`);
+    }
+    await own.replanned(() => field.fill('5, 5'));
+    expect(await own.page.locator('#alert-plan').isVisible(), 'a shape that cannot be is taken');
   });
 }
 
@@ -164,8 +209,12 @@ async function checkPicture(own) {
     await head.click();
     const rising = await first();
     await head.click();
-    expect(rising < await first(), 'names');
-    expectEqual(await own.page.locator('#tensors th[data-key=name]').getAttribute('aria-sort'), 'descending', 'aria-sort');
+    expect(rising < (await first()), 'names');
+    expectEqual(
+      await own.page.locator('#tensors th[data-key=name]').getAttribute('aria-sort'),
+      'descending',
+      'aria-sort',
+    );
   });
 }
 
@@ -194,7 +243,7 @@ async function checkVersions(browser) {
     await own.page.reload();
     await own.ready();
     await own.page.waitForTimeout(2000);
-    expect(await own.page.title() !== 'half', 'the half of a version is shown');
+    expect((await own.page.title()) !== 'half', 'the half of a version is shown');
     const names = await own.page.evaluate(async () => {
       const found = [];
       for (const name of await caches.keys()) if (await (await caches.open(name)).match('index.html')) found.push(name);
@@ -207,7 +256,7 @@ async function checkVersions(browser) {
     await own.page.reload();
     await own.ready();
     await own.page.locator('#offline button').waitFor();
-    expect(await own.page.title() !== 'newer', 'it did not wait');
+    expect((await own.page.title()) !== 'newer', 'it did not wait');
     await own.page.locator('#offline button').click();
     await own.page.waitForFunction(() => document.title === 'newer');
     await own.ready();
@@ -217,13 +266,17 @@ async function checkVersions(browser) {
   await server.close();
 }
 
-const server = await serve(site, { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' });
+const server = await serve(site, {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+});
 const browser = await launch();
 try {
   const own = await BerthPage.open(browser, server.url, { acceptDownloads: true });
   await checkCancel(own);
   await checkSwitching(own);
   await checkFiles(own);
+  await checkFixed(own);
   await checkPicture(own);
   await check('the browser complained about nothing', () => expect(own.errors.length === 0, own.errors.join('\n')));
   await checkVersions(browser);

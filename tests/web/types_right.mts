@@ -7,6 +7,7 @@ const berth: Berth = await load({ base: new URL('.', import.meta.url), threads: 
 const devices: DeviceInfo[] = await berth.devices();
 const model: Model = await berth.model(new Blob([]), { name: 'mine', weights: new ArrayBuffer(0), onProgress });
 const dims: readonly string[] = model.dims;
+for (const name of model.toFix) await model.fix(name, { type: 'i64', shape: [2], data: new BigInt64Array(2) });
 const plan: Plan = await model.plan({ device: devices[0].name, dims: { [dims[0]]: 1 }, budget: 1 << 20, effort: 1, keepInputs: true });
 const where: string[] = plan.values.map(({ name, offset, size, shares }) => `${name} ${offset + size} ${shares}`);
 const ops: string[] = plan.steps.map(({ op, name }) => `${op} ${name}`);

@@ -142,6 +142,10 @@ export interface Model {
   /** Names of the dimensions that are left open. */
   readonly dims: readonly string[];
   readonly nNodes: number;
+  /** Names of inputs whose elements say what shapes are: no plan can be made before they are fixed. */
+  readonly toFix: readonly string[];
+  /** Makes an input a constant, and no input any more. Sessions that there are stay as they are. */
+  fix(name: string, value: Tensor): Promise<void>;
   plan(options?: PlanOptions): Promise<Plan>;
   /** Plans, takes the block, compiles: what is left is `run`. */
   session(options?: PlanOptions): Promise<Session>;

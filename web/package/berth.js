@@ -1,6 +1,6 @@
 /* berth in a browser or in Node. The interface is in berth.d.ts. */
 import { Model } from './model.js';
-import { BerthError, Program } from './program.js';
+import { BerthError, Program, listener } from './program.js';
 import { readAll, readInto } from './source.js';
 import { Threads, canShare, defaultThreads, sharedMemory } from './threads.js';
 
@@ -21,9 +21,9 @@ class Berth {
     return list.filter(({ name }) => name !== 'loops'); // the interpreter of kernels, for tests
   }
 
-  async model(source, { name, weights, onProgress = () => {} } = {}) {
+  async model(source, { name, weights, onProgress } = {}) {
     const program = this.#program;
-    const tell = (stage) => (done, total) => onProgress({ stage, done, total });
+    const tell = (stage) => (done, total) => listener(onProgress)({ stage, done, total });
     program.check();
     const model = await readInto(program, source, tell('reading the model'));
     let beside = { at: 0, size: 0 };
@@ -63,10 +63,10 @@ async function countThreads(wanted) {
   return canShare() ? wanted : 1;
 }
 
-export async function load({ base = new URL('.', import.meta.url), threads: wanted, onProgress = () => {} } = {}) {
+export async function load({ base = new URL('.', import.meta.url), threads: wanted, onProgress } = {}) {
   const threads = await countThreads(wanted);
   const name = threads > 1 ? 'berth-threads.wasm' : 'berth.wasm';
-  const tell = (done, total) => onProgress({ stage: 'fetching the program', done, total });
+  const tell = (done, total) => listener(onProgress)({ stage: 'fetching the program', done, total });
   const bytes = await readAll(new URL(name, new URL(base, globalThis.location?.href)), tell);
   const module = await WebAssembly.compile(bytes);
   const program =

@@ -1,5 +1,5 @@
 /* Models, plans and sessions. */
-import { BerthError } from './program.js';
+import { BerthError, listener } from './program.js';
 import { checkNames, countOf, toWrite, view } from './tensor.js';
 
 /* berth_plan_flag */
@@ -83,11 +83,30 @@ export class Model {
     Object.assign(this, about, { name: name ?? about.name });
   }
 
+  async fix(name, given) {
+    const { program } = this.#handle, { type, shape } = given ?? {};
+    if (!Array.isArray(shape) || !shape.every(Number.isSafeInteger))
+      throw new BerthError('INVALID', `input '${name}' is fixed by a tensor: { type, shape, data }`);
+    const elements = toWrite({ name, type, shape }, given);
+    return program.queue(() => program.withTexts([name, type], ([nameAt, typeAt]) => {
+      const size = elements.byteLength, list = program.alloc(8 * shape.length + size), at = list + 8 * shape.length;
+      try {
+        view('i64', program.memory.buffer, list, shape.length).set(shape.map(BigInt));
+        program.bytes.set(new Uint8Array(elements.buffer, elements.byteOffset, size), at);
+        program.need(program.now('fix', this.#handle.at, nameAt, typeAt, shape.length, list, at, size));
+      } finally {
+        program.free(list);
+      }
+      const { name: _, ...about } = program.json(program.now('describe', this.#handle.at));
+      Object.assign(this, about);
+    }));
+  }
+
   async plan(options = {}) {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
     return program.queue(async () => {
-      options.onProgress?.({ stage: 'planning', done: 0, total: 0 });
+      listener(options.onProgress)({ stage: 'planning', done: 0, total: 0 });
       const plan = await make(program, 'plan', this.#handle.at, options);
       try {
         return describePlan(program, plan, options);

@@ -10,6 +10,17 @@ export class BerthError extends Error {
   }
 }
 
+/** Tells `onProgress`, where there is one. What that throws is told to the host, and stops nothing: C may be calling. */
+export const listener = (onProgress) => (progress) => {
+  try {
+    onProgress?.(progress);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+};
+
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
 /* Numbers come signed; negative ones are addresses in the upper half of the memory. */
@@ -22,8 +33,7 @@ export class Program {
   #view = new Uint8Array(0);
   #ended = ''; // why nothing works any more
 
-  /** Told how far C is with what it was asked to do. Set by a job, for itself. */
-  onProgress = null;
+  #tell = listener(); // how far C is with the job
 
   /** `memory`: what `threads` share; null: the module's own, and there are none. */
   constructor(module, memory, threads) {
@@ -33,7 +43,7 @@ export class Program {
     const instance = new WebAssembly.Instance(module, {
       wasi_snapshot_preview1: wasiImports(() => this.memory),
       webgpu: this.webgpu.imports,
-      host: { progress: (stage, done, total) => this.onProgress?.({ stage: this.text(stage >>> 0), done, total }) },
+      host: { progress: (stage, done, total) => this.#tell({ stage: this.text(stage >>> 0), done, total }) },
       env: { memory },
     });
     this.#exports = instance.exports;
@@ -56,9 +66,9 @@ export class Program {
 
   /** Runs `job` when all before it are done: what a call leaves behind (an error, a text) is still there for the next
    * line of its job. The stack of C has room for one call that waits for a GPU. */
-  queue(job, onProgress = null) {
+  queue(job, onProgress) {
     const turn = this.#last.then(() => {
-      this.onProgress = onProgress;
+      this.#tell = listener(onProgress);
       return job();
     });
     this.#last = turn.catch(() => {});

@@ -32,6 +32,7 @@ const isWanted = (wanted, given) =>
 /** What to write for an input: an array that `set` takes. */
 export function toWrite(input, given) {
   const { name, type, shape } = input, wanted = ARRAYS[type], count = countOf(shape);
+  if (wanted === undefined) throw invalid(`there is no type '${type}'; they are ${Object.keys(ARRAYS).join(', ')}`);
   const elements = elementsOf(input, given);
   if (elements.length !== count) {
     throw invalid(`input '${name}' is ${type}${shapeText(shape)} and has ${count} elements, but ${elements.length} ` +

@@ -12,8 +12,13 @@ const CACHE = `berth-${version}`;
 const root = new URL('./', self.location.href);
 
 const types = {
-  html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', wasm: 'application/wasm',
-  svg: 'image/svg+xml', webmanifest: 'application/manifest+json', berth: 'text/plain; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  wasm: 'application/wasm',
+  svg: 'image/svg+xml',
+  webmanifest: 'application/manifest+json',
+  berth: 'text/plain; charset=utf-8',
 };
 
 const isolation = {
@@ -44,7 +49,9 @@ async function install() {
 
 async function removeOthers() {
   const names = await caches.keys();
-  await Promise.all(names.filter((name) => name.startsWith('berth-') && name !== CACHE).map((name) => caches.delete(name)));
+  await Promise.all(
+    names.filter((name) => name.startsWith('berth-') && name !== CACHE).map((name) => caches.delete(name)),
+  );
 }
 
 async function answer(path) {

@@ -5,8 +5,9 @@
 import { load } from './package/berth.js';
 import { isText, seededWeights } from './worker/weights.js';
 import { runMany } from './worker/runs.js';
+import { arrayOf, writer } from './common/types.js';
 
-const models = new Map();
+const models = new Map(); // { source, model, fixed (a key), spent (models that a session may still be of) }
 const sessions = new Map();
 const stopped = new Set();
 let berth = null;
@@ -42,6 +43,35 @@ async function openModel(source, onProgress) {
   return { model: await berth.model(bytes, { name: source.name, weights, onProgress }), seeded: made !== null };
 }
 
+/** A model with inputs made constants, as `fixed` says by name: type, shape, numbers. That cannot be undone: with other
+ * numbers the model is opened again. */
+async function fixedModel(entry, fixed = {}, onProgress) {
+  const key = JSON.stringify(fixed);
+  if (entry.fixed === key) return entry.model;
+  const { model } = await openModel(entry.source, onProgress);
+  try {
+    for (const [name, { type, shape, numbers }] of Object.entries(fixed)) {
+      await model.fix(name, { type, shape, data: arrayOf(type).from(numbers, writer(type)) });
+    }
+  } catch (error) {
+    model.close();
+    throw error;
+  }
+  entry.spent.push(entry.model);
+  Object.assign(entry, { model, fixed: key });
+  return model;
+}
+
+/** The options for a model: a dimension that only a fixed input had is not open any more. */
+function optionsFor(model, { dims, ...options }, onProgress) {
+  const open = Object.entries(dims).filter(([name]) => model.dims.includes(name));
+  return { ...options, dims: Object.fromEntries(open), onProgress };
+}
+
+function closeSpent({ spent }) {
+  for (const model of spent.splice(0)) model.close();
+}
+
 const kinds = {
   async load({ threads }, onProgress) {
     berth = await load({ threads, onProgress });
@@ -52,20 +82,34 @@ const kinds = {
 
   async open({ source }, onProgress) {
     const { model, seeded } = await openModel(source, onProgress);
-    const { name, inputs, outputs, dims, nNodes } = model;
-    return { handle: put(models, model), name, inputs, outputs, dims, nNodes, seeded };
+    const { name, inputs, outputs, dims, nNodes, toFix } = model;
+    return {
+      handle: put(models, { source, model, fixed: '{}', spent: [] }),
+      name,
+      inputs,
+      outputs,
+      dims,
+      nNodes,
+      toFix,
+      seeded,
+    };
   },
 
-  async plan({ model, options }, onProgress) {
-    return planOf(await get(models, model, 'model').plan({ ...options, onProgress }));
+  async plan({ model: handle, fixed, options }, onProgress) {
+    const model = await fixedModel(get(models, handle, 'model'), fixed, onProgress);
+    return { ...planOf(await model.plan(optionsFor(model, options, onProgress))), inputs: model.inputs };
   },
 
-  async picture({ model, options }) {
-    return (await get(models, model, 'model').plan(options)).svg();
+  async picture({ model: handle, fixed, options }, onProgress) {
+    const model = await fixedModel(get(models, handle, 'model'), fixed, onProgress);
+    return (await model.plan(optionsFor(model, options, onProgress))).svg();
   },
 
-  async session({ model, options }, onProgress) {
-    const session = await get(models, model, 'model').session({ ...options, onProgress });
+  async session({ model: handle, fixed, options }, onProgress) {
+    const entry = get(models, handle, 'model');
+    const model = await fixedModel(entry, fixed, onProgress);
+    closeSpent(entry);
+    const session = await model.session(optionsFor(model, options, onProgress));
     const { device, inputs, outputs, plan } = session;
     return { handle: put(sessions, session), device, inputs, outputs, arena: plan.report.arena_size };
   },
@@ -78,7 +122,11 @@ const kinds = {
 
   free({ model, session }) {
     if (session) get(sessions, session, 'session').close();
-    if (model) get(models, model, 'model').close();
+    if (model) {
+      const entry = get(models, model, 'model');
+      closeSpent(entry);
+      entry.model.close();
+    }
     sessions.delete(session);
     models.delete(model);
     return null;

@@ -39,6 +39,11 @@ const char *berth_web_devices(void) {
 
 /* ---- Graphs --------------------------------------------------------------------------------------------------- */
 
+static const char *name_of(const berth_graph *graph, berth_value value) {
+  berth_value_info info;
+  return berth_graph_value(graph, value, &info, &web_error) == BERTH_OK ? info.name : "";
+}
+
 static void put_shape(const berth_shape *shape) {
   json_open_array(&text, "shape");
   for (uint32_t i = 0; i < shape->rank; i++) {
@@ -83,6 +88,12 @@ const char *berth_web_describe(const web_graph *described) {
   json_open_array(&text, "dims");
   for (uint32_t i = 0; i < berth_graph_n_dims(graph); i++) json_string(&text, NULL, berth_graph_dim_name(graph, i));
   json_close_array(&text);
+  json_open_array(&text, "toFix");
+  for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
+    const berth_value input = berth_graph_input_at(graph, i);
+    if (berth_graph_shapes_depend(graph, input) == BERTH_SHAPES_NEED) json_string(&text, NULL, name_of(graph, input));
+  }
+  json_close_array(&text);
   json_uint(&text, "nNodes", berth_graph_n_nodes(graph));
   json_close_object(&text);
   return finish();
@@ -113,11 +124,6 @@ static const char *op_of(const berth_graph *graph, const berth_value_info *info)
   berth_node_info node;
   if (info->kind != BERTH_VALUE_NODE || berth_graph_node(graph, info->node, &node, &web_error) != BERTH_OK) return "";
   return node.op;
-}
-
-static const char *name_of(const berth_graph *graph, berth_value value) {
-  berth_value_info info;
-  return berth_graph_value(graph, value, &info, &web_error) == BERTH_OK ? info.name : "";
 }
 
 static void put_offset(uint64_t offset) {

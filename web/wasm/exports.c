@@ -104,6 +104,12 @@ web_graph *berth_web_digits(void) {
   return NULL;
 }
 
+int berth_web_fix(web_graph *graph, const char *input, const char *type, uint32_t rank, const int64_t *extents,
+                  const void *data, size_t size) {
+  return berth_graph_fix(graph->graph, input, berth_type_from_name(type), rank, extents, data, size, &web_error) ==
+         BERTH_OK;
+}
+
 void berth_web_graph_close(web_graph *graph) {
   if (--graph->n_holders != 0) return;
   berth_graph_destroy(graph->graph);

@@ -25,6 +25,10 @@ BERTH_WEB_EXPORT(allocations) double berth_web_allocations(void); /* of the libr
 /* Takes over data and weights (safetensors; NULL: there are none), which came from berth_web_alloc, also on failure. */
 BERTH_WEB_EXPORT(graph) web_graph *berth_web_graph(void *data, size_t size, void *weights, size_t weights_size);
 BERTH_WEB_EXPORT(digits) web_graph *berth_web_digits(void);
+/* Makes an input a constant, of elements that are copied. 0: it failed. */
+BERTH_WEB_EXPORT(fix)
+int berth_web_fix(web_graph *graph, const char *input, const char *type, uint32_t rank, const int64_t *extents,
+                  const void *data, size_t size);
 BERTH_WEB_EXPORT(graph_close) void berth_web_graph_close(web_graph *graph); /* sessions that use it keep it */
 
 /* dims: names and extents as berth_dim has them. */

@@ -1,9 +1,10 @@
 /* The implementation of WebGPU in a browser: navigator.gpu, which only JavaScript reaches. The descriptors are taken
  * apart here, and web/package/webgpu.js gets numbers and pointers alone. It numbers the browser's objects; the numbers
  * are the handles. Answers wait in a queue of its own until events are processed, so it never calls back. */
-#include <string.h>
-
 #include "device/webgpu/api.h"
+
+#ifdef __wasm__ /* elsewhere library.c does this */
+#include <string.h>
 
 #define TEXT 400u /* bytes of what the browser says */
 
@@ -324,3 +325,5 @@ const berth__wgpu_calls *berth__wgpu_library(const char **reason) {
   *reason = why[0] != '\0' ? why : NULL;
   return *reason == NULL ? &calls : NULL;
 }
+
+#endif

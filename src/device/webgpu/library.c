@@ -1,4 +1,7 @@
 /* The implementation of WebGPU: a shared library that is looked for when the device is asked for the first time. */
+#include "device/webgpu/api.h"
+
+#ifndef __wasm__ /* there browser.c does this */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -6,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "device/webgpu/api.h"
 
 static const char *const usual[] = {"libwebgpu_dawn.so", "libwgpu_native.so", "libwebgpu.so", "libwebgpu_wrapper.so"};
 
@@ -74,3 +75,5 @@ const berth__wgpu_calls *berth__wgpu_library(const char **reason) {
   *reason = why[0] != '\0' ? why : NULL;
   return *reason == NULL ? &calls : NULL;
 }
+
+#endif

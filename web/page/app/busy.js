@@ -33,7 +33,10 @@ function show() {
 /** Shows `stage` while `work(onProgress)` goes on. */
 export async function busy(stage, work, cancel) {
   const job = { stage, done: 0, total: 0, cancel, due: false };
-  const timer = setTimeout(() => { job.due = true; show(); }, PATIENCE);
+  const timer = setTimeout(() => {
+    job.due = true;
+    show();
+  }, PATIENCE);
   jobs.add(job);
   markBusy();
   try {

@@ -27,7 +27,9 @@ export class Client {
     this.#worker.addEventListener('message', ({ data }) => this.#hear(data));
     this.#worker.addEventListener('error', (event) => {
       event.preventDefault();
-      this.#end(new WorkerError({ message: event.message || 'the program of this page could not be loaded', status: '' }));
+      this.#end(
+        new WorkerError({ message: event.message || 'the program of this page could not be loaded', status: '' }),
+      );
     });
   }
 

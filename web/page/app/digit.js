@@ -22,7 +22,17 @@ let nextShown = 3;
 const rows = Array.from({ length: 10 }, (_, digit) => {
   const fill = el('span', { class: 'fill' });
   const value = el('span', { class: 'value', text: '' });
-  return { fill, value, item: el('li', { 'data-digit': digit }, el('span', { class: 'digit-name', text: digit }), el('span', { class: 'track' }, fill), value) };
+  return {
+    fill,
+    value,
+    item: el(
+      'li',
+      { 'data-digit': digit },
+      el('span', { class: 'digit-name', text: digit }),
+      el('span', { class: 'track' }, fill),
+      value,
+    ),
+  };
 });
 
 function showSeen(seen) {
@@ -44,7 +54,8 @@ function showProbabilities(probabilities) {
   });
   const sure = probabilities[best];
   const text = probabilities.length ? String(best) : '–';
-  if ($('digit-verdict').textContent !== text && probabilities.length) $('digit-live').textContent = `Looks like ${best}, ${percent(sure)}`;
+  if ($('digit-verdict').textContent !== text && probabilities.length)
+    $('digit-live').textContent = `Looks like ${best}, ${percent(sure)}`;
   $('digit-verdict').textContent = text;
   $('digit-note').textContent = probabilities.length ? (sure < 0.6 ? 'not sure' : percent(sure)) : '';
 }
@@ -67,7 +78,11 @@ async function recognise() {
   showSeen(seen);
   if (!seen) return showProbabilities([]);
   const handle = await sessionNow();
-  const { outputs, timings } = await client.call('run', { session: handle, inputs: { image: { data: seen } }, repeats: 1 });
+  const { outputs, timings } = await client.call('run', {
+    session: handle,
+    inputs: { image: { data: seen } },
+    repeats: 1,
+  });
   const { data } = outputs.find(({ name }) => name === 'probabilities');
   showProbabilities([...data]);
   const weights = `${bytes(arena)} of memory in all, weights and everything else`;

@@ -47,7 +47,8 @@ export function colour(name) {
 /** Makes a canvas as sharp as the screen; gives its context, in CSS pixels. */
 export function sharpen(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
-  const across = Math.round(width * ratio), down = Math.round(height * ratio);
+  const across = Math.round(width * ratio),
+    down = Math.round(height * ratio);
   if (canvas.width !== across || canvas.height !== down) {
     canvas.width = across;
     canvas.height = down;

@@ -9,7 +9,12 @@ const LARGEST = 512; // pixels of a map along one side
 
 /** From deep water to sand to signal red, by three points in each channel. */
 function heatColour(share) {
-  const stops = [[18, 48, 63], [58, 134, 140], [240, 217, 168], [208, 84, 54]];
+  const stops = [
+    [18, 48, 63],
+    [58, 134, 140],
+    [240, 217, 168],
+    [208, 84, 54],
+  ];
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(at), stops.length - 2);
   return stops[low].map((channel, i) => channel + (stops[low + 1][i] - channel) * (at - low));
@@ -29,9 +34,17 @@ function thin({ type, data }) {
 }
 
 function bars(output) {
-  const { data, summary: { min, max } } = output;
-  const bottom = Math.min(min, 0), span = Math.max(max, 0) - bottom || 1;
-  const chart = el('div', { class: data.length > FEW ? 'chart dense' : 'chart', role: 'img', 'aria-label': `Bars of ${data.length} numbers from ${number(min)} to ${number(max)}` });
+  const {
+    data,
+    summary: { min, max },
+  } = output;
+  const bottom = Math.min(min, 0),
+    span = Math.max(max, 0) - bottom || 1;
+  const chart = el('div', {
+    class: data.length > FEW ? 'chart dense' : 'chart',
+    role: 'img',
+    'aria-label': `Bars of ${data.length} numbers from ${number(min)} to ${number(max)}`,
+  });
   for (const value of thin(output)) {
     const bar = el('span', { title: number(value), class: value < 0 ? 'minus' : undefined });
     bar.style.height = `${(100 * Math.abs(value || 0)) / span}%`;
@@ -42,15 +55,23 @@ function bars(output) {
 }
 
 function map({ type, shape, data, summary: { min, max } }) {
-  const height = shape[shape.length - 2], width = shape[shape.length - 1];
-  const down = Math.min(height, LARGEST), across = Math.min(width, LARGEST);
-  const canvas = el('canvas', { class: 'heat', width: across, height: down, role: 'img',
-    'aria-label': `Heat map of the first ${height} by ${width} numbers, ${number(min)} dark to ${number(max)} red` });
+  const height = shape[shape.length - 2],
+    width = shape[shape.length - 1];
+  const down = Math.min(height, LARGEST),
+    across = Math.min(width, LARGEST);
+  const canvas = el('canvas', {
+    class: 'heat',
+    width: across,
+    height: down,
+    role: 'img',
+    'aria-label': `Heat map of the first ${height} by ${width} numbers, ${number(min)} dark to ${number(max)} red`,
+  });
   const context = canvas.getContext('2d');
   const image = context.createImageData(across, down);
   const read = reader(type);
   for (let i = 0; i < across * down; i++) {
-    const y = Math.floor((Math.floor(i / across) * height) / down), x = Math.floor(((i % across) * width) / across);
+    const y = Math.floor((Math.floor(i / across) * height) / down),
+      x = Math.floor(((i % across) * width) / across);
     const value = read(data[y * width + x]);
     image.data.set([...heatColour((value - min) / (max - min || 1)), 255], 4 * i);
   }

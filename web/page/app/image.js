@@ -8,7 +8,10 @@ export const scales = {
   unit: { title: '0 to 1', of: (byte) => byte / 255 },
   both: { title: '−1 to 1', of: (byte) => byte / 127.5 - 1 },
   bytes: { title: '0 to 255', of: (byte) => byte },
-  imagenet: { title: 'ImageNet’s mean and deviation', of: (byte, c) => (byte / 255 - [0.485, 0.456, 0.406][c % 3]) / [0.229, 0.224, 0.225][c % 3] },
+  imagenet: {
+    title: 'ImageNet’s mean and deviation',
+    of: (byte, c) => (byte / 255 - [0.485, 0.456, 0.406][c % 3]) / [0.229, 0.224, 0.225][c % 3],
+  },
 };
 
 /** Where the channels, the height and the width are; null where it is no picture. */
@@ -28,7 +31,8 @@ export async function imageElements(file, input, scale) {
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext('2d', { willReadFrequently: true });
   const zoom = Math.max(width / bitmap.width, height / bitmap.height);
-  const across = bitmap.width * zoom, down = bitmap.height * zoom;
+  const across = bitmap.width * zoom,
+    down = bitmap.height * zoom;
   context.imageSmoothingQuality = 'high';
   context.drawImage(bitmap, (width - across) / 2, (height - down) / 2, across, down);
   bitmap.close();

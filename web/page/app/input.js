@@ -1,5 +1,6 @@
 /** One input of a run: how its elements are made, or the file that they come from. */
 import { el } from './dom.js';
+import { fault } from './fault.js';
 import { typeOf } from './format.js';
 import { fitArray, readNpy } from './npy.js';
 import { imageElements, layoutOf, scales } from './image.js';
@@ -18,22 +19,54 @@ export class InputEditor {
     this.input = input;
     this.onProblem = onProblem;
     const image = layoutOf(input) !== null;
-    this.#fill = el('select', { id: `fill-${id}`, 'data-test': 'fill' }, option('random', 'random'), option('zeros', 'zeros'),
-      option('constant', 'one number'), option('file', image ? 'a .npy file or a picture' : 'a .npy file'));
+    this.#fill = el(
+      'select',
+      { id: `fill-${id}`, 'data-test': 'fill' },
+      option('random', 'random'),
+      option('zeros', 'zeros'),
+      option('constant', 'one number'),
+      option('file', image ? 'a .npy file or a picture' : 'a .npy file'),
+    );
     this.#seed = el('input', { type: 'number', min: 0, step: 1, value: 0, inputmode: 'numeric', 'data-test': 'seed' });
     this.#constant = el('input', { type: 'number', step: 'any', value: 1, 'data-test': 'constant' });
-    this.#scale = el('select', { 'data-test': 'scale' }, ...Object.entries(scales).map(([key, { title }]) => option(key, title)));
+    this.#scale = el(
+      'select',
+      { 'data-test': 'scale' },
+      ...Object.entries(scales).map(([key, { title }]) => option(key, title)),
+    );
     this.#given = el('span', { class: 'hint', 'data-test': 'given', role: 'status' });
-    const file = el('input', { type: 'file', id: `file-${id}`, class: 'file', 'data-test': 'input-file', accept: image ? '.npy,image/*' : '.npy' });
+    const file = el('input', {
+      type: 'file',
+      id: `file-${id}`,
+      class: 'file',
+      'data-test': 'input-file',
+      accept: image ? '.npy,image/*' : '.npy',
+    });
     const labelled = (title, field, fill) => el('label', { class: 'inline', 'data-for': fill }, `${title} `, field);
 
-    this.element = el('fieldset', { class: 'input', 'data-test': `input-${input.name}` },
-      el('legend', {}, el('b', { class: 'mono', text: input.name }), ' ', el('span', { class: 'hint', text: typeOf(input) })),
+    this.element = el(
+      'fieldset',
+      { class: 'input', 'data-test': `input-${input.name}` },
+      el(
+        'legend',
+        {},
+        el('b', { class: 'mono', text: input.name }),
+        ' ',
+        el('span', { class: 'hint', text: typeOf(input) }),
+      ),
       labelled('fill with', this.#fill),
       labelled('seed', this.#seed, 'random'),
       labelled('number', this.#constant, 'constant'),
-      el('span', { class: 'inline', 'data-for': 'file' }, el('label', { class: 'button', for: `file-${id}`, text: 'Choose' }), file, ' ', this.#given),
-      image ? labelled('as', this.#scale, 'file') : null);
+      el(
+        'span',
+        { class: 'inline', 'data-for': 'file' },
+        el('label', { class: 'button', for: `file-${id}`, text: 'Choose' }),
+        file,
+        ' ',
+        this.#given,
+      ),
+      image ? labelled('as', this.#scale, 'file') : null,
+    );
     this.#fill.addEventListener('change', () => this.#show());
     file.addEventListener('change', () => {
       this.#take(file.files[0]);
@@ -45,7 +78,10 @@ export class InputEditor {
 
   #watchDrop() {
     const { element } = this;
-    element.addEventListener('dragover', (event) => { event.preventDefault(); element.classList.add('over'); });
+    element.addEventListener('dragover', (event) => {
+      event.preventDefault();
+      element.classList.add('over');
+    });
     element.addEventListener('dragleave', () => element.classList.remove('over'));
     element.addEventListener('drop', (event) => {
       element.classList.remove('over');
@@ -72,7 +108,13 @@ export class InputEditor {
 
   /** What was chosen, for an editor of the same input after the shapes have changed. */
   get choice() {
-    return { fill: this.#fill.value, seed: this.#seed.value, constant: this.#constant.value, scale: this.#scale.value, file: this.#file };
+    return {
+      fill: this.#fill.value,
+      seed: this.#seed.value,
+      constant: this.#constant.value,
+      scale: this.#scale.value,
+      file: this.#file,
+    };
   }
 
   set choice(choice) {
@@ -91,14 +133,15 @@ export class InputEditor {
     if (fill === 'constant') return { fill, value: Number(this.#constant.value) || 0 };
     if (fill === 'zeros') return { fill };
     const { input } = this;
-    if (!this.#file) throw Object.assign(new Error(`input '${input.name}' waits for a file`), { status: 'INVALID' });
+    if (!this.#file) throw fault('INVALID', `input '${input.name}' waits for a file`);
     const isArray = this.#file.name.endsWith('.npy');
     if (isArray) return { data: fitArray(readNpy(await this.#file.arrayBuffer()), input) };
-    if (!layoutOf(input)) throw Object.assign(new Error(`input '${input.name}' takes a .npy file; it does not have the shape of a picture`), { status: 'INVALID' });
+    if (!layoutOf(input))
+      throw fault('INVALID', `input '${input.name}' takes a .npy file; it does not have the shape of a picture`);
     try {
       return { data: await imageElements(this.#file, input, this.#scale.value) };
     } catch {
-      throw Object.assign(new Error(`'${this.#file.name}' is neither a .npy file nor a picture that this browser reads`), { status: 'MALFORMED' });
+      throw fault('MALFORMED', `'${this.#file.name}' is neither a .npy file nor a picture that this browser reads`);
     }
   }
 }

@@ -6,7 +6,7 @@ import { Cancelled, Client } from './client.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { device, showDevices } from './devices.js';
 import { markSource, samples, showSources } from './source.js';
-import { planOptions, showDims, watchSetup } from './setup.js';
+import { fixedInputs, planOptions, showDims, showFixed, watchSetup } from './setup.js';
 import { hidePlan, showPlan, watchPlan } from './plan.js';
 import { disableRun, forgetRun, freeSession, loseSession, showInputs, watchRun } from './run.js';
 import { outputsOf } from './outputs.js';
@@ -30,7 +30,10 @@ async function load(call) {
 }
 
 async function lookForDevices() {
-  showDevices(await client.call('devices'), () => { replan(); digitAgain(); });
+  showDevices(await client.call('devices'), () => {
+    replan();
+    digitAgain();
+  });
 }
 
 /** Ends what the worker is at, and gets back to where the page was before it. */
@@ -43,7 +46,8 @@ async function cancel() {
       await load(call);
       if (current) Object.assign(current, await call('open', { source: current.source }));
     });
-    if (current && current.planned !== keyOf(planOptions())) throw new Error('planning was called off; change a dimension or an option to plan again');
+    if (current && current.planned !== keyOf({ fixed: fixedInputs(), options: planOptions() }))
+      throw new Error('planning was called off; change a dimension or an option to plan again');
   } catch (error) {
     showAlert(current ? 'plan' : 'network', error);
   }
@@ -51,8 +55,11 @@ async function cancel() {
 
 function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
   $('model-name').textContent = `of ${name}`;
-  const words = [`${count(nNodes)} nodes`, `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
-    `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`];
+  const words = [
+    `${count(nNodes)} nodes`,
+    `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
+    `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`,
+  ];
   if (dims.length) words.push(`open: ${dims.join(', ')}`);
   if (seeded) words.push('weights are random numbers, the same every time');
   $('model-facts').textContent = words.join(' · ');
@@ -62,7 +69,11 @@ async function open(source, dims) {
   const turn = ++opening;
   clearAlert('network');
   try {
-    const info = await busy(`reading ${source.name}`, (onProgress) => client.call('open', { source }, onProgress), cancel);
+    const info = await busy(
+      `reading ${source.name}`,
+      (onProgress) => client.call('open', { source }, onProgress),
+      cancel,
+    );
     if (turn !== opening) {
       client.call('free', { model: info.handle }).catch(() => {});
       return;
@@ -72,6 +83,7 @@ async function open(source, dims) {
     markSource(source);
     showModel(info);
     showDims(info.dims, dims);
+    showFixed(info.inputs.filter(({ name }) => info.toFix.includes(name)));
     forgetRun();
     freeSession();
     if (old) client.call('free', { model: old.handle }).catch(() => {});
@@ -84,29 +96,44 @@ async function open(source, dims) {
 const idle = () => ({ busy: false, wanted: false, fresh: false });
 let planning = idle();
 
-const boundShape = ({ shape, ...rest }, dims) => ({ ...rest, shape: shape.map((extent) => (typeof extent === 'string' ? dims[extent] ?? extent : extent)) });
+const boundShape = ({ shape, ...rest }, dims) => ({
+  ...rest,
+  shape: shape.map((extent) => (typeof extent === 'string' ? (dims[extent] ?? extent) : extent)),
+});
 
 const keyOf = (options) => JSON.stringify(options);
 
-/** What is shown is the plan for what stands in the fields. */
-const markReady = () => { document.documentElement.dataset.ready = 'yes'; };
+/** What a plan, a session and a picture are made of: the model, with the fields as they are. */
+const target = () => ({ model: current.handle, fixed: fixedInputs(), options: planOptions() });
+
+/** What is shown is for what stands in the fields: the plan, or why there is none. */
+const markReady = () => {
+  document.documentElement.dataset.ready = 'yes';
+};
 
 async function planOnce(fresh) {
   await client.ready;
-  const options = planOptions();
-  if (!fresh && current.planned === keyOf(options)) {
+  const { model: handle, fixed, options } = target();
+  const key = keyOf({ fixed, options });
+  if (!fresh && current.planned === key) {
     markReady();
     return;
   }
-  const { handle, inputs } = current;
-  const plan = await busy('planning', (onProgress) => client.call('plan', { model: handle, options }, onProgress), cancel);
+  const plan = await busy(
+    'planning',
+    (onProgress) => client.call('plan', { model: handle, fixed, options }, onProgress),
+    cancel,
+  );
   if (current.handle !== handle) return;
   clearAlert('plan');
-  if (current.boundTo !== keyOf(options.dims)) forgetRun(); // another device may be compared with; other shapes may not
-  current.boundTo = keyOf(options.dims);
-  current.planned = keyOf(options);
+  const boundTo = keyOf([fixed, options.dims]);
+  if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
+  Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
-  showInputs(inputs.map((input) => boundShape(input, options.dims)), fresh);
+  showInputs(
+    plan.inputs.map((input) => boundShape(input, options.dims)),
+    fresh,
+  );
   markReady();
 }
 
@@ -130,6 +157,7 @@ async function replan(fresh = false) {
       hidePlan();
       disableRun();
       showAlert('plan', error);
+      markReady();
     }
   }
   own.busy = false;
@@ -137,7 +165,7 @@ async function replan(fresh = false) {
 
 async function saveSvg() {
   try {
-    const svg = await client.call('picture', { model: current.handle, options: planOptions() });
+    const svg = await client.call('picture', target());
     save(`${fileName(current.name)}.svg`, [svg], 'image/svg+xml');
   } catch (error) {
     showAlert('plan', error);
@@ -150,14 +178,18 @@ async function start() {
   watchSetup(() => replan());
   watchPlan();
   watchDigit();
-  watchRun(client, () => ({ model: current.handle, options: planOptions() }), cancel);
+  watchRun(client, target, cancel);
   $('save-svg').addEventListener('click', saveSvg);
   watchOffline();
   try {
     await client.restart(load);
   } catch (error) {
     setState('failed', 'berth could not be loaded.');
-    showAlert('network', error, 'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.');
+    showAlert(
+      'network',
+      error,
+      'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.',
+    );
     return;
   }
   startDigit(client);

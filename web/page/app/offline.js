@@ -2,7 +2,10 @@
 import { $, el } from './dom.js';
 
 function say(text, action, act) {
-  $('offline').replaceChildren(`${text} `, action ? el('button', { type: 'button', class: 'link', text: action, onclick: act }) : '');
+  $('offline').replaceChildren(
+    `${text} `,
+    action ? el('button', { type: 'button', class: 'link', text: action, onclick: act }) : '',
+  );
 }
 
 function whenInstalled(worker, act) {
@@ -15,19 +18,26 @@ function offerUpdate(worker) {
   say('A newer version of this page is there.', 'Use it', () => {
     navigator.serviceWorker.addEventListener('controllerchange', () => location.reload(), { once: true });
     const { port1, port2 } = new MessageChannel();
-    port1.onmessage = ({ data }) => data === 'others' && say('Close the other tabs with this page first; then it is used.');
+    port1.onmessage = ({ data }) =>
+      data === 'others' && say('Close the other tabs with this page first; then it is used.');
     worker.postMessage('update', [port2]);
   });
 }
 
 function saySaved() {
   const threads = !crossOriginIsolated && navigator.hardwareConcurrency > 1;
-  if (threads) say('All files are kept for use without a network. After loading again, the CPU has more than one thread.', 'Load again', () => location.reload());
+  if (threads)
+    say(
+      'All files are kept for use without a network. After loading again, the CPU has more than one thread.',
+      'Load again',
+      () => location.reload(),
+    );
   else say('All files are kept for use without a network.');
 }
 
 export async function watchOffline() {
-  if (!('serviceWorker' in navigator)) return say('This browser, or this address, keeps no files for use without a network.');
+  if (!('serviceWorker' in navigator))
+    return say('This browser, or this address, keeps no files for use without a network.');
   const controlled = Boolean(navigator.serviceWorker.controller);
   if (controlled) saySaved();
   try {

@@ -10,7 +10,8 @@ const SHOWN = 5;
 let current = [];
 
 /** For tests and for the console: the arrays of the last run, by name. */
-export const outputsOf = () => Object.fromEntries(current.map(({ name, type, shape, data }) => [name, { type, shape, data }]));
+export const outputsOf = () =>
+  Object.fromEntries(current.map(({ name, type, shape, data }) => [name, { type, shape, data }]));
 
 function jsonOf({ name, type, shape, data }) {
   const read = reader(type);
@@ -19,11 +20,30 @@ function jsonOf({ name, type, shape, data }) {
 }
 
 function table({ shape, summary }) {
-  return el('table', { 'data-test': 'top' },
+  return el(
+    'table',
+    { 'data-test': 'top' },
     el('caption', { text: 'Largest' }),
-    el('thead', { class: 'unseen' }, el('tr', {}, el('th', { scope: 'col', text: 'Where' }), el('th', { scope: 'col', text: 'Value' }))),
-    el('tbody', {}, ...summary.top.slice(0, SHOWN).map(({ index, value }) =>
-      el('tr', {}, el('td', { class: 'mono', text: placeOf(index, shape) }), el('td', { class: 'number', text: number(value) })))));
+    el(
+      'thead',
+      { class: 'unseen' },
+      el('tr', {}, el('th', { scope: 'col', text: 'Where' }), el('th', { scope: 'col', text: 'Value' })),
+    ),
+    el(
+      'tbody',
+      {},
+      ...summary.top
+        .slice(0, SHOWN)
+        .map(({ index, value }) =>
+          el(
+            'tr',
+            {},
+            el('td', { class: 'mono', text: placeOf(index, shape) }),
+            el('td', { class: 'number', text: number(value) }),
+          ),
+        ),
+    ),
+  );
 }
 
 const of = (name) => el('span', { class: 'unseen', text: ` of ${name}` });
@@ -32,17 +52,54 @@ function card(output) {
   const { name, summary, data } = output;
   const { min, max, mean, notFinite } = summary;
   const file = fileName(name);
-  return el('article', { class: 'output', 'data-test': `output-${name}`, 'aria-label': `Output ${name}` },
+  return el(
+    'article',
+    { class: 'output', 'data-test': `output-${name}`, 'aria-label': `Output ${name}` },
     el('h4', {}, el('span', { class: 'mono', text: name }), ' ', el('span', { class: 'hint', text: typeOf(output) })),
-    el('p', { class: 'stats', 'data-test': 'stats', 'data-min': min, 'data-max': max, 'data-mean': mean },
-      'min ', el('b', { text: number(min) }), ' max ', el('b', { text: number(max) }), ' mean ', el('b', { text: number(mean) }),
-      notFinite ? ` · ${notFinite} not finite` : ''),
-    el('div', { class: 'output-parts' }, chartOf(output), data.length ? table(output) : el('p', { class: 'hint', text: 'No elements.' })),
-    el('div', { class: 'row' },
-      el('button', { type: 'button', class: 'quiet', 'data-test': 'save-npy',
-        onclick: () => save(`${file}.npy`, writeNpy(output), 'application/octet-stream') }, 'Save .npy', of(name)),
-      el('button', { type: 'button', class: 'quiet', 'data-test': 'save-json',
-        onclick: () => save(`${file}.json`, [jsonOf(output)], 'application/json') }, 'Save JSON', of(name))));
+    el(
+      'p',
+      { class: 'stats', 'data-test': 'stats', 'data-min': min, 'data-max': max, 'data-mean': mean },
+      'min ',
+      el('b', { text: number(min) }),
+      ' max ',
+      el('b', { text: number(max) }),
+      ' mean ',
+      el('b', { text: number(mean) }),
+      notFinite ? ` · ${notFinite} not finite` : '',
+    ),
+    el(
+      'div',
+      { class: 'output-parts' },
+      chartOf(output),
+      data.length ? table(output) : el('p', { class: 'hint', text: 'No elements.' }),
+    ),
+    el(
+      'div',
+      { class: 'row' },
+      el(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          'data-test': 'save-npy',
+          onclick: () => save(`${file}.npy`, writeNpy(output), 'application/octet-stream'),
+        },
+        'Save .npy',
+        of(name),
+      ),
+      el(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          'data-test': 'save-json',
+          onclick: () => save(`${file}.json`, [jsonOf(output)], 'application/json'),
+        },
+        'Save JSON',
+        of(name),
+      ),
+    ),
+  );
 }
 
 export function showOutputs(outputs) {

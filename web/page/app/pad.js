@@ -1,9 +1,19 @@
-/** A square to draw in: mouse, pen, fingers and keys. The ink is apart from what is seen, which has the theme's colours. */
+/** A square to draw in: mouse, pen, fingers and keys. The ink is apart from what is seen in the theme's colours. */
 import { colour, sharpen } from './dom.js';
 
 export const SIDE = 128; // points of the ink
 const PEN = 10; // points that a stroke is wide
 const STEP = 5; // points that an arrow key goes
+
+function paintHint(context, width, height) {
+  Object.assign(context, {
+    font: '16px system-ui, sans-serif',
+    textAlign: 'center',
+    textBaseline: 'middle',
+    fillStyle: colour('--ink-soft'),
+  });
+  context.fillText('draw here', width / 2, height / 2);
+}
 
 export class Pad {
   #canvas;
@@ -11,12 +21,19 @@ export class Pad {
   #context = this.#ink.getContext('2d', { willReadFrequently: true });
   #pen = { x: SIDE / 2, y: SIDE / 4, down: false };
   #keyed = false;
+  #isEmpty = true;
   #due = false;
 
   constructor(canvas, onChange) {
     this.#canvas = canvas;
     this.onChange = onChange;
-    Object.assign(this.#context, { lineWidth: PEN, lineCap: 'round', lineJoin: 'round', strokeStyle: '#000', fillStyle: '#000' });
+    Object.assign(this.#context, {
+      lineWidth: PEN,
+      lineCap: 'round',
+      lineJoin: 'round',
+      strokeStyle: '#000',
+      fillStyle: '#000',
+    });
     this.#watchPointer();
     this.#watchKeys();
     new ResizeObserver(() => this.#paint()).observe(canvas);
@@ -28,6 +45,7 @@ export class Pad {
     this.#context.moveTo(from.x, from.y);
     this.#context.lineTo(to.x + 0.01, to.y);
     this.#context.stroke();
+    this.#isEmpty = false;
     this.#paint();
     this.onChange();
   }
@@ -97,6 +115,7 @@ export class Pad {
       context.fillStyle = colour('--ink');
       context.fillRect(0, 0, width, height);
       context.globalCompositeOperation = 'source-over';
+      if (this.#isEmpty) paintHint(context, width, height);
       if (this.#keyed && document.activeElement === this.#canvas) this.#paintPen(context, width / SIDE);
     });
   }
@@ -118,6 +137,7 @@ export class Pad {
   clear() {
     this.#context.clearRect(0, 0, SIDE, SIDE);
     this.#pen.down = false;
+    this.#isEmpty = true;
     this.#paint();
     this.onChange();
   }

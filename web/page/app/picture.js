@@ -42,8 +42,10 @@ function choose(buffer, reveal) {
 
 function at(event) {
   const box = canvas.getBoundingClientRect();
-  const x = event.clientX - box.left, y = event.clientY - box.top;
-  const across = size.width - margin.left - margin.right, up = size.height - margin.top - margin.bottom;
+  const x = event.clientX - box.left,
+    y = event.clientY - box.top;
+  const across = size.width - margin.left - margin.right,
+    up = size.height - margin.top - margin.bottom;
   return { x, y, fx: (x - margin.left) / across, fy: (size.height - margin.bottom - y) / up };
 }
 
@@ -51,7 +53,8 @@ function bufferAt({ x, y }) {
   const place = placing(scene.view, size.width, size.height);
   for (let i = scene.buffers.length - 1; i >= 0; i--) {
     const [left, top, width, height] = place.box(scene.buffers[i]);
-    if (x >= left && x < left + Math.max(width, 2) && y >= top && y < top + Math.max(height, 2)) return scene.buffers[i];
+    if (x >= left && x < left + Math.max(width, 2) && y >= top && y < top + Math.max(height, 2))
+      return scene.buffers[i];
   }
   return null;
 }
@@ -116,11 +119,15 @@ function watchPointers() {
   canvas.addEventListener('pointerup', lift);
   canvas.addEventListener('pointercancel', lift);
   canvas.addEventListener('pointerleave', point);
-  canvas.addEventListener('wheel', (event) => {
-    if (!event.ctrlKey && !event.metaKey) return; // a plain wheel moves the page
-    event.preventDefault();
-    zoomBy(Math.exp(-event.deltaY / 200), at(event));
-  }, { passive: false });
+  canvas.addEventListener(
+    'wheel',
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey) return; // a plain wheel moves the page
+      event.preventDefault();
+      zoomBy(Math.exp(-event.deltaY / 200), at(event));
+    },
+    { passive: false },
+  );
 }
 
 /** The buffer next to the chosen one: in time for left and right, in bytes among those alive for up and down. */
@@ -180,8 +187,11 @@ function showPart(whole) {
 function showLegend() {
   const there = Object.keys(groups).filter((group) => scene.buffers.some((buffer) => buffer.group === group));
   $('legend').replaceChildren(
-    ...there.map((group) => el('li', {}, el('span', { class: `dot kind-${group}`, 'aria-hidden': 'true' }), groups[group])),
-    el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Lower bound'));
+    ...there.map((group) =>
+      el('li', {}, el('span', { class: `dot kind-${group}`, 'aria-hidden': 'true' }), groups[group]),
+    ),
+    el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Lower bound'),
+  );
 }
 
 /** A label ends where another value takes the place over. */
@@ -197,7 +207,8 @@ function markLabels(buffers) {
 export function showPicture(plan) {
   ({ report, firstRunStep } = plan);
   // Those that lie in another's place are painted over it.
-  all = plan.values.filter((value) => value.offset >= 0 && value.size > 0 && value.death > value.birth)
+  all = plan.values
+    .filter((value) => value.offset >= 0 && value.size > 0 && value.death > value.birth)
     .sort((a, b) => (a.shares === '' ? 0 : 1) - (b.shares === '' ? 0 : 1) || a.birth - b.birth);
   markLabels(all);
   const kept = scene.chosen?.name;

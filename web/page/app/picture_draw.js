@@ -12,8 +12,15 @@ const FONT = '11px system-ui, sans-serif';
 function paintColours() {
   const fills = {};
   for (const group of Object.keys(groups)) fills[group] = colour(`--kind-${group}`);
-  return { fills, line: colour('--line'), ink: colour('--ink'), soft: colour('--ink-soft'), paper: colour('--paper'),
-    onKind: colour('--on-kind'), mark: colour('--mark') };
+  return {
+    fills,
+    line: colour('--line'),
+    ink: colour('--ink'),
+    soft: colour('--ink-soft'),
+    paper: colour('--paper'),
+    onKind: colour('--on-kind'),
+    mark: colour('--mark'),
+  };
 }
 
 /** Where things are on the canvas, from where they are in the plan. */
@@ -75,9 +82,16 @@ function paintLabel(context, text, x, y, width, height) {
 function paintBuffers(context, buffers, view, place, width, colours) {
   context.textAlign = 'left';
   context.textBaseline = 'middle';
-  const left = margin.left, right = width - margin.right;
+  const left = margin.left,
+    right = width - margin.right;
   for (const buffer of buffers) {
-    if (buffer.death <= view.x0 || buffer.birth >= view.x1 || buffer.offset >= view.y1 || buffer.offset + buffer.size <= view.y0) continue;
+    if (
+      buffer.death <= view.x0 ||
+      buffer.birth >= view.x1 ||
+      buffer.offset >= view.y1 ||
+      buffer.offset + buffer.size <= view.y0
+    )
+      continue;
     const [x, y, w, h] = place.box(buffer);
     const shared = buffer.shares !== '';
     const gap = w > 3 && h > 3 ? 0.75 : 0;
@@ -85,14 +99,17 @@ function paintBuffers(context, buffers, view, place, width, colours) {
     context.fillStyle = colours.fills[buffer.group];
     context.fillRect(x + gap, y + gap, Math.max(w - 2 * gap, 0.7), Math.max(h - 2 * gap, 0.7));
     context.globalAlpha = 1;
-    if (shared && w > 6 && h > 6) { // a stripe on the side where it took the place over
+    if (shared && w > 6 && h > 6) {
+      // a stripe on the side where it took the place over
       context.fillStyle = colours.paper;
       context.globalAlpha = 0.55;
       context.fillRect(x + 2, y + 2, 1.5, h - 4);
       context.globalAlpha = 1;
     }
     context.fillStyle = colours.onKind;
-    const from = Math.max(x, left), to = Math.min(place.x(buffer.labelEnd), right), top = Math.max(y, margin.top);
+    const from = Math.max(x, left),
+      to = Math.min(place.x(buffer.labelEnd), right),
+      top = Math.max(y, margin.top);
     paintLabel(context, buffer.name, from + (shared ? 2 : 0), top, to - from, y + h - top);
   }
 }
@@ -126,7 +143,12 @@ export function paint(context, width, height, scene) {
   paintAxes(context, view, place, width, height, colours, floor);
   context.save();
   context.beginPath();
-  context.rect(margin.left, margin.top - 2, width - margin.left - margin.right, height - margin.top - margin.bottom + 2);
+  context.rect(
+    margin.left,
+    margin.top - 2,
+    width - margin.left - margin.right,
+    height - margin.top - margin.bottom + 2,
+  );
   context.clip();
   context.font = FONT;
   paintBuffers(context, buffers, view, place, width, colours);

@@ -21,7 +21,12 @@ export class View {
     const times = Math.min(CLOSEST, Math.max(1, this.zoom * factor)) / this.zoom;
     const width = (this.x1 - this.x0) / times;
     const height = (this.y1 - this.y0) / times;
-    this.#moveTo(this.x0 + fx * (this.x1 - this.x0 - width), this.y0 + fy * (this.y1 - this.y0 - height), width, height);
+    this.#moveTo(
+      this.x0 + fx * (this.x1 - this.x0 - width),
+      this.y0 + fy * (this.y1 - this.y0 - height),
+      width,
+      height,
+    );
   }
 
   /** By fractions of what is seen. */

@@ -17,18 +17,29 @@ function stepText(index) {
 function showDetail(value) {
   markRow(value?.name ?? null);
   if (!value) {
-    $('detail').replaceChildren(el('p', { class: 'hint', text: 'Nothing is chosen. Choose a buffer in the picture or a row of the table.' }));
+    $('detail').replaceChildren(
+      el('p', { class: 'hint', text: 'Nothing is chosen. Choose a buffer in the picture or a row of the table.' }),
+    );
     return;
   }
   $('detail').replaceChildren(
-    el('p', { class: 'detail-name' }, el('span', { class: `dot kind-${value.group}`, 'aria-hidden': 'true' }),
-      el('b', { class: 'mono', text: value.name }), ` ${value.op && value.op !== value.kind ? `${value.kind}, made by ${value.op}` : value.kind}`),
-    el('dl', {},
+    el(
+      'p',
+      { class: 'detail-name' },
+      el('span', { class: `dot kind-${value.group}`, 'aria-hidden': 'true' }),
+      el('b', { class: 'mono', text: value.name }),
+      ` ${value.op && value.op !== value.kind ? `${value.kind}, made by ${value.op}` : value.kind}`,
+    ),
+    el(
+      'dl',
+      {},
       fact('Type', typeOf(value)),
       fact('Bytes', exactBytes(value.size)),
       fact('Offset', value.offset < 0 ? 'outside of the arena' : count(value.offset)),
       fact('Lives', `from step ${stepText(value.birth)} to before ${value.death}`),
-      value.shares ? fact('In the place of', el('span', { class: 'mono', text: value.shares })) : null));
+      value.shares ? fact('In the place of', el('span', { class: 'mono', text: value.shares })) : null,
+    ),
+  );
 }
 
 /** Weights that were prepared for the kernels are values to the library; here they are weights. */
@@ -43,7 +54,9 @@ function prepare({ report, values, steps: all }) {
     name: value.kind === 'scratch' ? `${value.name}:scratch` : value.name, // the library gives it the name of its step
     group: groupOf(value, report.weights_size),
   }));
-  const inArena = new Set(grouped.filter(({ group, offset }) => group !== 'weight' && offset >= 0).map(({ name }) => name));
+  const inArena = new Set(
+    grouped.filter(({ group, offset }) => group !== 'weight' && offset >= 0).map(({ name }) => name),
+  );
   const first = all.findIndex(({ name }) => inArena.has(name));
   return { report, values: grouped, steps: all, firstRunStep: Math.max(0, first) };
 }
@@ -64,7 +77,10 @@ export function hidePlan() {
 export function watchPlan() {
   watchTable((name) => {
     choosePicture(name);
-    $('picture').scrollIntoView({ block: 'nearest', behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
+    $('picture').scrollIntoView({
+      block: 'nearest',
+      behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth',
+    });
   });
   watchPicture(showDetail);
 }

@@ -46,40 +46,52 @@ export async function freeSession() {
 }
 
 /** The worker is gone, and every session with it. */
-export const loseSession = () => { session = null; };
+export const loseSession = () => {
+  session = null;
+};
 
-async function sessionFor(model, options, cancel) {
-  const key = JSON.stringify([model, options]);
+async function sessionFor(target, cancel) {
+  const key = JSON.stringify(target);
   if (session?.key === key) return session;
   await freeSession();
   const begun = performance.now();
-  const made = await busy('making the session', (onProgress) => client.call('session', { model, options }, onProgress), cancel);
+  const made = await busy('making the session', (onProgress) => client.call('session', target, onProgress), cancel);
   session = { key, handle: made.handle, device: made.device, made: performance.now() - begun };
   return session;
 }
 
-/** Runs `repeats` times. `target()` gives { model, options }; `cancel` ends the worker. */
+/** Runs `repeats` times. `target()` says of what; `cancel` ends the worker. */
 async function run(target, cancel) {
   clearAlert('run');
   await client.ready;
-  const { model, options } = target();
+  const wanted = target();
   const repeats = Math.min(10000, Math.max(1, Math.trunc(Number($('repeats').value) || 1)));
-  const inputs = Object.fromEntries(await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])));
-  const { handle, device, made } = await sessionFor(model, options, cancel);
+  const inputs = Object.fromEntries(
+    await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])),
+  );
+  const { handle, device, made } = await sessionFor(wanted, cancel);
   const began = performance.now();
   let going = null;
   const stop = () => {
     if (repeats > 1 && performance.now() - began > 1000 && going.heard) client.stop(going.id);
     else cancel();
   };
-  const result = await busy('running', (onProgress) => {
-    going = client.call('run', { session: handle, inputs, repeats }, (progress) => { going.heard = true; onProgress(progress); });
-    return going;
-  }, stop);
+  const result = await busy(
+    'running',
+    (onProgress) => {
+      going = client.call('run', { session: handle, inputs, repeats }, (progress) => {
+        going.heard = true;
+        onProgress(progress);
+      });
+      return going;
+    },
+    stop,
+  );
   showOutputs(result.outputs);
   showTimings(result, device, made);
   const n = result.timings.run.length;
-  $('run-live').textContent = `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}.`;
+  $('run-live').textContent =
+    `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}.`;
 }
 
 export function watchRun(ownClient, target, cancel) {

@@ -1,8 +1,16 @@
 /** The open dimensions and the options of a plan, as fields that plan again at once. */
 import { $, el, later } from './dom.js';
 import { device } from './devices.js';
+import { fault } from './fault.js';
+import { typeOf } from './format.js';
 
-const FIRST = 1; // what a dimension is until somebody says otherwise
+/** What a dimension is until somebody says otherwise, by its name: few networks take pictures of one point. */
+const guesses = [
+  [/height|width|^[hw]$/i, 224],
+  [/seq|len|frames|time|tokens/i, 64],
+  [/./, 1],
+];
+const guess = (name) => guesses.find(([pattern]) => pattern.test(name))[1];
 
 let changed = () => {};
 const markChanged = (yes) => document.documentElement.toggleAttribute('data-changed', yes);
@@ -19,18 +27,77 @@ export function watchSetup(onChange) {
   changed = onChange;
   $('setup').addEventListener('input', soon);
   $('setup').addEventListener('change', soon);
-  $('setup').addEventListener('submit', (event) => { event.preventDefault(); changed(); });
+  $('setup').addEventListener('submit', (event) => {
+    event.preventDefault();
+    changed();
+  });
 }
 
 /** Fields for the dimensions that the model leaves open. */
 export function showDims(names, first = {}) {
   const fields = names.map((name) => {
-    const value = first[name] ?? FIRST;
-    return el('label', {}, el('span', { class: 'mono', text: name }),
-      el('input', { type: 'number', min: 1, step: 1, value, required: true, inputmode: 'numeric', 'data-test': `dim-${name}`, 'data-dim': name }));
+    const value = first[name] ?? guess(name);
+    return el(
+      'label',
+      {},
+      el('span', { class: 'mono', text: name }),
+      el('input', {
+        type: 'number',
+        min: 1,
+        step: 1,
+        value,
+        required: true,
+        inputmode: 'numeric',
+        'data-test': `dim-${name}`,
+        'data-dim': name,
+      }),
+    );
   });
   $('dims').replaceChildren(...fields);
   $('dims').hidden = names.length === 0;
+}
+
+/** Fields for inputs whose elements say what shapes are: without them there is no plan. */
+export function showFixed(inputs) {
+  $('fixed').replaceChildren(
+    ...inputs.map((input) =>
+      el(
+        'label',
+        {},
+        el('span', { class: 'mono', text: `${input.name} : ${typeOf(input)}` }),
+        el('input', {
+          type: 'text',
+          placeholder: '1, 64',
+          autocomplete: 'off',
+          spellcheck: 'false',
+          'data-test': `fix-${input.name}`,
+          'data-name': input.name,
+          'data-type': input.type,
+          'data-rank': input.shape.length,
+        }),
+      ),
+    ),
+  );
+  $('fixed').hidden = inputs.length === 0;
+}
+
+/** What those fields hold, by name. Throws a sentence where a field is no good. */
+export function fixedInputs() {
+  const fixed = {};
+  for (const field of $('fixed').querySelectorAll('input')) {
+    const { name, type, rank } = field.dataset;
+    const words = field.value.split(/[\s,]+/).filter(Boolean);
+    const good =
+      words.length > 0 && words.every((word) => /^-?\d+$/.test(word)) && (rank !== '0' || words.length === 1);
+    field.setAttribute('aria-invalid', String(!good));
+    if (!good)
+      throw fault(
+        'INVALID',
+        `shapes depend on the elements of input '${name}': write them as whole numbers with commas between them`,
+      );
+    fixed[name] = { type, shape: rank === '0' ? [] : [words.length], numbers: words.map(Number) };
+  }
+  return fixed;
 }
 
 /** Options of a plan from the fields. Throws a sentence where a field is no good. */
@@ -40,7 +107,7 @@ export function planOptions() {
     const value = Number(field.value);
     const good = field.value !== '' && Number.isInteger(value) && value >= 1;
     field.setAttribute('aria-invalid', String(!good));
-    if (!good) throw Object.assign(new Error(`the dimension '${field.dataset.dim}' must be a whole number of 1 or more`), { status: 'INVALID' });
+    if (!good) throw fault('INVALID', `the dimension '${field.dataset.dim}' must be a whole number of 1 or more`);
     dims[field.dataset.dim] = value;
   }
   const options = { device: device(), dims };

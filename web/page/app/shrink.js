@@ -7,12 +7,19 @@ const MOST_LEAN = 0.25; // points to the side for each point down: more is not a
 
 /** Pushes rows to the side until the ink leans neither way; the network has seen few digits that lean. */
 function upright(ink, side) {
-  let mass = 0, x = 0, y = 0;
-  ink.forEach((value, i) => { mass += value; x += value * (i % side); y += value * Math.floor(i / side); });
+  let mass = 0,
+    x = 0,
+    y = 0;
+  ink.forEach((value, i) => {
+    mass += value;
+    x += value * (i % side);
+    y += value * Math.floor(i / side);
+  });
   if (mass === 0) return ink;
   x /= mass;
   y /= mass;
-  let across = 0, down = 0;
+  let across = 0,
+    down = 0;
   ink.forEach((value, i) => {
     const dy = Math.floor(i / side) - y;
     across += value * ((i % side) - x) * dy;
@@ -22,16 +29,20 @@ function upright(ink, side) {
   return ink.map((_, i) => {
     const row = Math.floor(i / side);
     const from = (i % side) + lean * (row - y);
-    const left = Math.floor(from), part = from - left;
+    const left = Math.floor(from),
+      part = from - left;
     const at = (column) => (column >= 0 && column < side ? ink[row * side + column] : 0);
     return at(left) * (1 - part) + at(left + 1) * part;
   });
 }
 
-/** `drawn`: how dark each point of a square with `side` points is, 0 to 1. Gives `size` x `size` numbers, or null for nothing. */
+/** `drawn`: how dark each point of a square is, 0 to 1. Gives `size` x `size` numbers, or null where nothing is drawn. */
 export function shrink(drawn, side, size) {
   const ink = upright(drawn, side);
-  let left = side, right = -1, top = side, bottom = -1;
+  let left = side,
+    right = -1,
+    top = side,
+    bottom = -1;
   for (let y = 0; y < side; y++) {
     for (let x = 0; x < side; x++) {
       if (ink[y * side + x] < 0.2) continue;
@@ -45,12 +56,19 @@ export function shrink(drawn, side, size) {
 
   // A one is thin: it keeps its proportions. So does what is wider than it is high.
   const extent = Math.max(right - left + 1, bottom - top + 1, side / 8);
-  const centreX = (left + right + 1) / 2, centreY = (top + bottom + 1) / 2;
+  const centreX = (left + right + 1) / 2,
+    centreY = (top + bottom + 1) / 2;
   const cell = extent / size;
   const out = new Float32Array(size * size);
   for (let row = 0; row < size; row++) {
     for (let column = 0; column < size; column++) {
-      out[row * size + column] = average(ink, side, centreX - extent / 2 + column * cell, centreY - extent / 2 + row * cell, cell);
+      out[row * size + column] = average(
+        ink,
+        side,
+        centreX - extent / 2 + column * cell,
+        centreY - extent / 2 + row * cell,
+        cell,
+      );
     }
   }
   return out;
@@ -58,7 +76,10 @@ export function shrink(drawn, side, size) {
 
 /** The mean of the square of `cell` points at (x, y); outside there is no ink. */
 function average(ink, side, x, y, cell) {
-  const x0 = Math.floor(x), y0 = Math.floor(y), x1 = Math.ceil(x + cell), y1 = Math.ceil(y + cell);
+  const x0 = Math.floor(x),
+    y0 = Math.floor(y),
+    x1 = Math.ceil(x + cell),
+    y1 = Math.ceil(y + cell);
   let sum = 0;
   for (let py = Math.max(0, y0); py < Math.min(side, y1); py++) {
     const high = Math.min(py + 1, y + cell) - Math.max(py, y);

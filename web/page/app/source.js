@@ -2,11 +2,25 @@
 import { $, el } from './dom.js';
 
 export const samples = [
-  { id: 'digits', title: 'Digits', what: 'convolutions, trained; it ships with berth', source: { builtIn: true, name: 'digits' }, dims: { batch: 1 } },
+  {
+    id: 'digits',
+    title: 'Digits',
+    what: 'convolutions, trained; it ships with berth',
+    source: { builtIn: true, name: 'digits' },
+    dims: { batch: 1 },
+  },
   { id: 'encoder', title: 'Transformer', what: 'four encoder layers, the sequence is open', dims: { seq: 128 } },
-  { id: 'unet', title: 'U-Net', what: 'skips that outlive the middle, the size is open', dims: { height: 128, width: 128 } },
+  {
+    id: 'unet',
+    title: 'U-Net',
+    what: 'skips that outlive the middle, the size is open',
+    dims: { height: 128, width: 128 },
+  },
   { id: 'lstm', title: 'LSTM', what: 'two layers in both directions over open frames', dims: { frames: 64, batch: 1 } },
-].map((sample) => ({ source: { url: new URL(`../samples/${sample.id}.berth`, import.meta.url).href, name: sample.id }, ...sample }));
+].map((sample) => ({
+  source: { url: new URL(`../samples/${sample.id}.berth`, import.meta.url).href, name: sample.id },
+  ...sample,
+}));
 
 /** `open(source, dims)` is called with what was chosen; `dims` are where the fields begin. */
 export function showSources(open) {
@@ -16,9 +30,20 @@ export function showSources(open) {
     const file = list.find((one) => one !== weights) ?? weights;
     if (file) open({ file, name: file.name, weights: file === weights ? undefined : weights }, {});
   };
-  $('samples').replaceChildren(...samples.map(({ id, title, what, source, dims }) =>
-    el('li', {}, el('button', { type: 'button', class: 'sample', 'data-test': `sample-${id}`, onclick: () => open(source, dims) },
-      el('strong', { text: title }), el('span', { class: 'hint', text: what })))));
+  $('samples').replaceChildren(
+    ...samples.map(({ id, title, what, source, dims }) =>
+      el(
+        'li',
+        {},
+        el(
+          'button',
+          { type: 'button', class: 'sample', 'data-test': `sample-${id}`, onclick: () => open(source, dims) },
+          el('strong', { text: title }),
+          el('span', { class: 'hint', text: what }),
+        ),
+      ),
+    ),
+  );
 
   $('file').addEventListener('change', ({ target }) => {
     choose(target.files);

@@ -9,10 +9,34 @@ const columns = [
   { key: 'kind', title: 'Kind', text: (v) => v.kind },
   { key: 'op', title: 'Op', text: (v) => v.op },
   { key: 'type', title: 'Type', text: (v) => v.type },
-  { key: 'shape', title: 'Shape', text: (v) => `[${v.shape.join(', ')}]`, rank: (v) => v.shape.reduce((a, b) => a * b, 1) },
-  { key: 'size', title: 'Bytes', text: (v) => bytes(v.size), hover: (v) => exactBytes(v.size), rank: (v) => v.size, number: true },
-  { key: 'offset', title: 'Offset', text: (v) => (v.offset < 0 ? 'outside' : count(v.offset)), rank: (v) => v.offset, number: true },
-  { key: 'birth', title: 'Lives over', text: (v) => `${v.birth}–${v.death}`, rank: (v) => v.birth * 1e7 + v.death, number: true },
+  {
+    key: 'shape',
+    title: 'Shape',
+    text: (v) => `[${v.shape.join(', ')}]`,
+    rank: (v) => v.shape.reduce((a, b) => a * b, 1),
+  },
+  {
+    key: 'size',
+    title: 'Bytes',
+    text: (v) => bytes(v.size),
+    hover: (v) => exactBytes(v.size),
+    rank: (v) => v.size,
+    number: true,
+  },
+  {
+    key: 'offset',
+    title: 'Offset',
+    text: (v) => (v.offset < 0 ? 'outside' : count(v.offset)),
+    rank: (v) => v.offset,
+    number: true,
+  },
+  {
+    key: 'birth',
+    title: 'Lives over',
+    text: (v) => `${v.birth}–${v.death}`,
+    rank: (v) => v.birth * 1e7 + v.death,
+    number: true,
+  },
   { key: 'shares', title: 'In the place of', text: (v) => v.shares },
 ];
 
@@ -36,8 +60,23 @@ function sorted() {
 }
 
 function cell(column, value) {
-  if (column.key !== 'name') return el('td', { class: column.number ? 'number' : undefined, title: column.hover?.(value), text: column.text(value) });
-  return el('th', { scope: 'row' }, el('button', { type: 'button', class: 'link mono', tabindex: -1, text: value.name, onclick: () => onChoose(value.name) }));
+  if (column.key !== 'name')
+    return el('td', {
+      class: column.number ? 'number' : undefined,
+      title: column.hover?.(value),
+      text: column.text(value),
+    });
+  return el(
+    'th',
+    { scope: 'row' },
+    el('button', {
+      type: 'button',
+      class: 'link mono',
+      tabindex: -1,
+      text: value.name,
+      onclick: () => onChoose(value.name),
+    }),
+  );
 }
 
 /** One row is a stop for the Tab key, or there would be a hundred of them; arrow keys go from row to row. */
@@ -58,11 +97,22 @@ function moveByKey(event) {
 function show() {
   const found = sorted();
   const body = $('tensors').tBodies[0];
-  body.replaceChildren(...found.slice(0, rows).map((value) =>
-    el('tr', { 'data-name': value.name, 'aria-current': value.name === chosen ? 'true' : undefined },
-      ...columns.map((column) => cell(column, value)))));
+  body.replaceChildren(
+    ...found
+      .slice(0, rows)
+      .map((value) =>
+        el(
+          'tr',
+          { 'data-name': value.name, 'aria-current': value.name === chosen ? 'true' : undefined },
+          ...columns.map((column) => cell(column, value)),
+        ),
+      ),
+  );
   stopAt(body.querySelector('button'));
-  $('table-count').textContent = found.length === values.length ? `${count(values.length)} values` : `${count(found.length)} of ${count(values.length)} values`;
+  $('table-count').textContent =
+    found.length === values.length
+      ? `${count(values.length)} values`
+      : `${count(found.length)} of ${count(values.length)} values`;
   $('more-rows').hidden = found.length <= rows;
   for (const head of $('tensors').tHead.rows[0].cells) {
     const { key } = head.dataset;
@@ -86,14 +136,35 @@ export function markRow(name) {
 
 export function watchTable(whenChosen) {
   onChoose = whenChosen;
-  $('tensors').tHead.rows[0].replaceChildren(...columns.map(({ key, title, number }) =>
-    el('th', { scope: 'col', 'data-key': key, class: number ? 'number' : undefined },
-      el('button', { type: 'button', class: 'sort', 'data-sort': key, text: title, onclick: () => {
-        sort = { key, down: sort.key === key ? !sort.down : Boolean(number) };
-        show();
-      } }))));
+  $('tensors').tHead.rows[0].replaceChildren(
+    ...columns.map(({ key, title, number }) =>
+      el(
+        'th',
+        { scope: 'col', 'data-key': key, class: number ? 'number' : undefined },
+        el('button', {
+          type: 'button',
+          class: 'sort',
+          'data-sort': key,
+          text: title,
+          onclick: () => {
+            sort = { key, down: sort.key === key ? !sort.down : Boolean(number) };
+            show();
+          },
+        }),
+      ),
+    ),
+  );
   $('tensors').tBodies[0].addEventListener('keydown', moveByKey);
   $('tensors').tBodies[0].addEventListener('focusin', ({ target }) => stopAt(target));
-  $('filter').addEventListener('input', later(120, () => { rows = PAGE; show(); }));
-  $('more-rows').addEventListener('click', () => { rows += 5 * PAGE; show(); });
+  $('filter').addEventListener(
+    'input',
+    later(120, () => {
+      rows = PAGE;
+      show();
+    }),
+  );
+  $('more-rows').addEventListener('click', () => {
+    rows += 5 * PAGE;
+    show();
+  });
 }

@@ -1,9 +1,13 @@
-/** Dark or light: the system's choice, unless the button has been pressed. No module, so that it runs before painting. */
+/** Dark or light: the system's choice, until the button is pressed. No module, so that it runs before painting. */
 (() => {
   const root = document.documentElement;
   const system = matchMedia('(prefers-color-scheme: dark)');
   const stored = () => {
-    try { return localStorage.getItem('theme'); } catch { return null; }
+    try {
+      return localStorage.getItem('theme');
+    } catch {
+      return null;
+    }
   };
   const isDark = () => (root.dataset.theme ?? (system.matches ? 'dark' : 'light')) === 'dark';
   const chosen = stored();
@@ -17,7 +21,11 @@
     };
     button.addEventListener('click', () => {
       root.dataset.theme = isDark() ? 'light' : 'dark';
-      try { localStorage.setItem('theme', root.dataset.theme); } catch { /* it lasts as long as the page */ }
+      try {
+        localStorage.setItem('theme', root.dataset.theme);
+      } catch {
+        /* it lasts as long as the page */
+      }
       show();
     });
     system.addEventListener('change', show);

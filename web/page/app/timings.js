@@ -2,26 +2,45 @@
 import { $, el } from './dom.js';
 import { bytes, count, median, milliseconds } from './format.js';
 
-const parts = [['write', 'Writing inputs'], ['run', 'Running'], ['read', 'Reading outputs'], ['total', 'All of it']];
+const parts = [
+  ['write', 'Writing inputs'],
+  ['run', 'Running'],
+  ['read', 'Reading outputs'],
+  ['total', 'All of it'],
+];
 const BINS = 40;
 const PAST = 3; // earlier measurements that are shown
 
 /** A small histogram of the runs: where they lie between the fastest and the slowest. */
 function spread(times) {
-  const low = Math.min(...times), high = Math.max(...times);
+  const low = Math.min(...times),
+    high = Math.max(...times);
   const bins = new Array(BINS).fill(0);
   for (const time of times) bins[Math.min(BINS - 1, Math.floor(((time - low) / (high - low || 1)) * BINS))]++;
   const most = Math.max(...bins);
-  const chart = el('div', { class: 'chart small', role: 'img', 'aria-label': `${times.length} runs from ${milliseconds(low)} to ${milliseconds(high)}` },
+  const chart = el(
+    'div',
+    {
+      class: 'chart small',
+      role: 'img',
+      'aria-label': `${times.length} runs from ${milliseconds(low)} to ${milliseconds(high)}`,
+    },
     ...bins.map((n) => {
       const bar = el('span', {});
       bar.style.height = `${(100 * n) / most}%`;
       return el('span', { class: 'slot' }, bar);
-    }));
-  return el('div', {}, chart, el('p', { class: 'hint ends' }, el('span', { text: milliseconds(low) }), el('span', { text: milliseconds(high) })));
+    }),
+  );
+  return el(
+    'div',
+    {},
+    chart,
+    el('p', { class: 'hint ends' }, el('span', { text: milliseconds(low) }), el('span', { text: milliseconds(high) })),
+  );
 }
 
-const fact = (title, value, test, data = {}) => el('div', {}, el('dt', { text: title }), el('dd', { 'data-test': test, ...data, text: value }));
+const fact = (title, value, test, data = {}) =>
+  el('div', {}, el('dt', { text: title }), el('dd', { 'data-test': test, ...data, text: value }));
 
 const history = []; // what was measured before, newest first
 
@@ -36,15 +55,29 @@ export function showTimings({ timings, counters, memory }, device, made) {
   history.unshift(`${milliseconds(median(timings.run))} on ${device}`);
   history.length = Math.min(history.length, 1 + PAST);
   $('timings').replaceChildren(
-    el('p', { class: 'figure' }, el('span', { class: 'big', text: milliseconds(median(timings.run)) }),
-      el('span', { class: 'hint', text: n > 1 ? ` median of ${count(n)} runs on ${device}` : ` one run on ${device}` })),
-    el('dl', { class: 'facts' },
-      ...parts.map(([key, title]) => fact(title, milliseconds(median(timings[key])), `time-${key}`, { 'data-ms': median(timings[key]) })),
+    el(
+      'p',
+      { class: 'figure' },
+      el('span', { class: 'big', text: milliseconds(median(timings.run)) }),
+      el('span', { class: 'hint', text: n > 1 ? ` median of ${count(n)} runs on ${device}` : ` one run on ${device}` }),
+    ),
+    el(
+      'dl',
+      { class: 'facts' },
+      ...parts.map(([key, title]) =>
+        fact(title, milliseconds(median(timings[key])), `time-${key}`, { 'data-ms': median(timings[key]) }),
+      ),
       fact('Making the session', milliseconds(made), 'time-session', { 'data-ms': made }),
       fact('Allocations in runs', count(counters.allocations), 'allocations'),
       device === 'cpu' ? null : fact('GPU objects', count(counters.gpuObjects), 'gpu-objects'),
-      fact('Memory of the program', `${bytes(memory.used)} of ${bytes(memory.total)}`, 'memory', { 'data-total': memory.total, 'data-used': memory.used })),
-    n > 4 ? spread(timings.run) : '', earlier());
+      fact('Memory of the program', `${bytes(memory.used)} of ${bytes(memory.total)}`, 'memory', {
+        'data-total': memory.total,
+        'data-used': memory.used,
+      }),
+    ),
+    n > 4 ? spread(timings.run) : '',
+    earlier(),
+  );
 }
 
 export function clearTimings() {

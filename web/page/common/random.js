@@ -16,7 +16,10 @@ function hashOf(name) {
 
 /** The high half of the product of two unsigned 32-bit numbers. */
 function highOf(a, b) {
-  const a0 = a & 0xffff, a1 = a >>> 16, b0 = b & 0xffff, b1 = b >>> 16;
+  const a0 = a & 0xffff,
+    a1 = a >>> 16,
+    b0 = b & 0xffff,
+    b1 = b >>> 16;
   const middle = a1 * b0 + ((a0 * b0) >>> 16);
   const low = (middle & 0xffff) + a0 * b1;
   return (a1 * b1 + Math.floor(middle / 65536) + Math.floor(low / 65536)) >>> 0;
@@ -24,7 +27,8 @@ function highOf(a, b) {
 
 /** Calls `each(i, high, low)` with `count` steps of splitmix64. */
 function draw(state, count, each) {
-  let high = Number(state >> 32n), low = Number(state & 0xffffffffn);
+  let high = Number(state >> 32n),
+    low = Number(state & 0xffffffffn);
   for (let i = 0; i < count; i++) {
     low += 0x7f4a7c15;
     high = (high + 0x9e3779b9 + (low > 0xffffffff ? 1 : 0)) >>> 0;
@@ -52,11 +56,15 @@ export function randomElements(type, count, name, seed = 0, divisor = 1) {
   const write = writer(type);
   if (!isFloat(type)) {
     const modulus = type === 'bool' ? 2 : 10;
-    draw(state, count, (i, high) => { out[i] = write(high % modulus); });
+    draw(state, count, (i, high) => {
+      out[i] = write(high % modulus);
+    });
     return out;
   }
   const width = type === 'f16' ? 11 : type === 'bf16' ? 8 : 24;
   const unit = 2 ** (1 - width);
-  draw(state, count, (i, high) => { out[i] = write(((high >>> (32 - width)) * unit - 1) / divisor); });
+  draw(state, count, (i, high) => {
+    out[i] = write(((high >>> (32 - width)) * unit - 1) / divisor);
+  });
   return out;
 }

@@ -1,9 +1,19 @@
 /** Element types: how wide they are, which typed array holds them, and numbers out of their bits. */
 
 const arrays = {
-  f32: Float32Array, f64: Float64Array, f16: Uint16Array, bf16: Uint16Array,
-  i8: Int8Array, u8: Uint8Array, i16: Int16Array, u16: Uint16Array,
-  i32: Int32Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array, bool: Uint8Array,
+  f32: Float32Array,
+  f64: Float64Array,
+  f16: Uint16Array,
+  bf16: Uint16Array,
+  i8: Int8Array,
+  u8: Uint8Array,
+  i16: Int16Array,
+  u16: Uint16Array,
+  i32: Int32Array,
+  u32: Uint32Array,
+  i64: BigInt64Array,
+  u64: BigUint64Array,
+  bool: Uint8Array,
 };
 
 export const arrayOf = (type) => arrays[type];

@@ -14,11 +14,15 @@ function dataOf(input, spec) {
   return data;
 }
 
-const pause = () => new Promise((resolve) => {
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = () => { port1.close(); resolve(); };
-  port2.postMessage(null);
-});
+const pause = () =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
 
 export async function runMany(session, specs, repeats, onProgress, isStopped) {
   const inputs = {};

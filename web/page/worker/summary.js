@@ -1,11 +1,14 @@
-/** What is said about an output: least, largest and mean of the finite elements, and the largest ones with their places. */
+/** What is said about an output: the range and mean of its finite elements, and the largest with their places. */
 import { reader } from '../common/types.js';
 
 const TOP = 10;
 
 export function summarise(type, data) {
   const read = reader(type);
-  let min = Infinity, max = -Infinity, sum = 0, finite = 0;
+  let min = Infinity,
+    max = -Infinity,
+    sum = 0,
+    finite = 0;
   const top = [];
   for (let i = 0; i < data.length; i++) {
     const value = read(data[i]);
@@ -22,5 +25,11 @@ export function summarise(type, data) {
     }
   }
   const none = finite === 0;
-  return { min: none ? null : min, max: none ? null : max, mean: none ? null : sum / finite, notFinite: data.length - finite, top };
+  return {
+    min: none ? null : min,
+    max: none ? null : max,
+    mean: none ? null : sum / finite,
+    notFinite: data.length - finite,
+    top,
+  };
 }

@@ -15,9 +15,16 @@ export function isText(bytes) {
 }
 
 function paramsOf(text) {
-  return [...text.matchAll(PARAM)].filter(([, , type]) => arrayOf(type)).map(([, name, type, shape]) => ({
-    name: name.startsWith('"') ? name.slice(1, -1) : name, type, shape: shape.split(',').filter((s) => s.trim()).map(Number),
-  }));
+  return [...text.matchAll(PARAM)]
+    .filter(([, , type]) => arrayOf(type))
+    .map(([, name, type, shape]) => ({
+      name: name.startsWith('"') ? name.slice(1, -1) : name,
+      type,
+      shape: shape
+        .split(',')
+        .filter((s) => s.trim())
+        .map(Number),
+    }));
 }
 
 /** The header has its length before it, 8 bytes, and is filled up so that the data is aligned. */
