@@ -115,6 +115,7 @@ void call_finish(call *c) {
 
 void call_run(const call *c) {
   berth_error err;
+  if (c->kernel->prepare != NULL) c->kernel->prepare(&c->args);
   if (c->kernel->run(&c->args, &err) != BERTH_OK) die(c->op->name, err.message);
 }
 

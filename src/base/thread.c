@@ -9,24 +9,34 @@
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)1 << 20)
-#define PIECES_PER_THREAD 4 /* more pieces than threads, so that a late thread does not hold up the rest */
+#define QUEUE_PER_THREAD 4  /* pieces: more than threads, so that a late thread does not hold up the rest */
+#define PARTS_PER_THREAD 16 /* pieces at most: the last that are taken are small, so that threads end together */
+#define FEW_PER_THREAD 2    /* pieces: so few are a queue all the same, as they may be large and uneven */
+#define APART 128           /* bytes between what threads write: lines of a cache are fetched in pairs */
 
 typedef struct pool_job {
   berth__range_fn fn;
   void *user;
   int64_t n, pieces;
-  bool is_coarse; /* one item is worth a thread, and may be worth much more */
+  uint32_t n_shares; /* the workers below this one have pieces of their own; 1: the caller has all, a queue */
+  bool is_coarse;    /* one item is worth a thread, and may be worth much more */
 } pool_job;
 
+/* Number 0 is the caller, whose thread was not made here. */
 typedef struct pool_worker {
   pthread_t thread;
   berth__pool *pool;
   uint32_t number;
+  _Atomic uint64_t share; /* pieces of its own that nobody has taken yet: first in the low half, end in the high one */
+  char apart[APART];
 } pool_worker;
 
-/* A run opens a job; workers that see it in time join it and take pieces by counting `next` up. The caller takes pieces
- * too, closes the job when none are left, and waits for those that joined. A worker that comes late finds the job
- * closed: nobody waits for a sleeper.
+/* A run opens a job; workers that see it in time join it. Its pieces are a queue, from which everyone takes the next
+ * one; or everyone has a share of neighbouring pieces, takes half of what is left of it at a time, from the front, and
+ * then of what others have left, from the back. With shares a worker has the same part of every job whose items are
+ * alike, and what it wrote in one is in its cache for the next; whoever comes late or is slow is helped out. The caller
+ * closes the job when nothing is left, and waits for those that joined. A worker that comes late finds the job closed:
+ * nobody waits for a sleeper.
  *
  * `state` has the number of the job, whether it is open, and how many workers joined it; a job is written before it is
  * opened, and stays until the last of them left. Between the jobs of a burst (berth__pool_begin to berth__pool_end)
@@ -40,14 +50,14 @@ struct berth__pool {
   pthread_cond_t wake; /* a job is open, or quit */
   pthread_cond_t done; /* the last worker left the job */
   pool_job job;
-  _Atomic int64_t next;
   _Atomic uint64_t state;
   _Atomic uint32_t n_asleep; /* workers */
   _Atomic bool is_caller_asleep;
   _Atomic bool in_burst, quit;
   uint32_t n_threads;
   uint32_t n_started;
-  pool_worker workers[]; /* n_threads - 1: the caller is worker 0 */
+  char apart[APART];
+  pool_worker workers[]; /* n_threads */
 };
 
 #define JOINED ((uint64_t)0xffff)  /* of the state: how many workers are in the job */
@@ -64,13 +74,35 @@ static inline void pause_a_moment(void) {
 #endif
 }
 
-static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number) {
-  int64_t size = job->n / job->pieces, rest = job->n % job->pieces; /* the first `rest` pieces have one more */
+static uint64_t share_of(uint64_t first, uint64_t end) { return end << 32 | first; }
+
+/* Pieces of what is left of a share: one, or half of them. False: nothing is left. */
+static bool take_from(pool_worker *owner, bool from_front, bool one, int64_t *first, int64_t *end) {
+  uint64_t share = atomic_load_explicit(&owner->share, memory_order_relaxed);
   for (;;) {
-    int64_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-    if (i >= job->pieces) return;
-    int64_t begin = i * size + (i < rest ? i : rest);
-    job->fn(job->user, number, begin, begin + size + (i < rest));
+    const uint64_t from = share & UINT32_MAX, to = share >> 32, count = one ? 1 : (to - from + 1) / 2;
+    if (from >= to) return false;
+    *first = (int64_t)(from_front ? from : to - count);
+    *end = (int64_t)(from_front ? from + count : to);
+    const uint64_t left = from_front ? share_of(from + count, to) : share_of(from, to - count);
+    if (atomic_compare_exchange_weak_explicit(&owner->share, &share, left, memory_order_relaxed, memory_order_relaxed))
+      return true;
+  }
+}
+
+/* The item that a piece begins with; the first `n % pieces` pieces have one more than the others. */
+static int64_t begin_of(const pool_job *job, int64_t piece) {
+  const int64_t size = job->n / job->pieces, rest = job->n % job->pieces;
+  return piece * size + (piece < rest ? piece : rest);
+}
+
+static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number) {
+  int64_t first, end;
+  for (uint32_t i = 0; i < job->n_shares; i++) { /* its own, then those of the workers behind it */
+    const uint32_t owner = (number + i) % job->n_shares;
+    const bool from_front = owner == number || job->n_shares == 1;
+    while (take_from(&pool->workers[owner], from_front, job->n_shares == 1, &first, &end))
+      job->fn(job->user, number, begin_of(job, first), begin_of(job, end));
   }
 }
 
@@ -128,7 +160,6 @@ static int start_worker(berth__pool *pool, const pthread_attr_t *attr, pool_work
   sigset_t all, before;
   sigfillset(&all);
   worker->pool = pool;
-  worker->number = pool->n_started + 1;
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int code = pthread_create(&worker->thread, attr, work, worker);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -141,7 +172,8 @@ static int start_workers(berth__pool *pool) {
   int code = pthread_attr_init(&attr);
   if (code != 0) return code;
   pthread_attr_setstacksize(&attr, STACK_SIZE); /* where this is refused, the default will do */
-  for (uint32_t i = 0; code == 0 && i + 1 < pool->n_threads; i++) {
+  for (uint32_t i = 1; code == 0 && i < pool->n_threads; i++) {
+    pool->workers[i].number = i;
     code = start_worker(pool, &attr, &pool->workers[i]);
   }
   pthread_attr_destroy(&attr);
@@ -170,7 +202,7 @@ berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__p
     return berth__fail(err, BERTH_INVALID, "a pool of %u threads is not possible; use 1 to %u", (unsigned)n_threads,
                        (unsigned)BERTH__MAX_THREADS);
   }
-  berth__pool *pool = berth__alloc_zero(ctx, sizeof *pool + (n_threads - 1) * sizeof(pool_worker));
+  berth__pool *pool = berth__alloc_zero(ctx, sizeof *pool + n_threads * sizeof(pool_worker));
   if (pool == NULL) return berth__fail_nomem(err, "the thread pool");
   pool->ctx = ctx;
   pool->n_threads = n_threads;
@@ -195,7 +227,7 @@ void berth__pool_destroy(berth__pool *pool) {
   atomic_store(&pool->quit, true);
   pthread_cond_broadcast(&pool->wake);
   pthread_mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; i < pool->n_started; i++) pthread_join(pool->workers[i].thread, NULL);
+  for (uint32_t i = 1; i <= pool->n_started; i++) pthread_join(pool->workers[i].thread, NULL);
   pthread_cond_destroy(&pool->done);
   pthread_cond_destroy(&pool->wake);
   pthread_mutex_destroy(&pool->lock);
@@ -214,7 +246,11 @@ uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? 
 
 static void open_job(berth__pool *pool, const pool_job *job) {
   pool->job = *job;
-  atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+  for (int64_t i = 0; i < job->n_shares; i++) {
+    const uint64_t first = (uint64_t)(job->pieces * i / job->n_shares);
+    const uint64_t end = (uint64_t)(job->pieces * (i + 1) / job->n_shares);
+    atomic_store_explicit(&pool->workers[i].share, share_of(first, end), memory_order_relaxed);
+  }
   const uint64_t number = atomic_load_explicit(&pool->state, memory_order_relaxed) / NUMBER + 1;
   atomic_store(&pool->state, number * NUMBER | OPEN);
   const bool is_worth_waking = job->pieces >= WAKE_PIECES || job->is_coarse || !atomic_load(&pool->in_burst);
@@ -242,19 +278,29 @@ static void close_job(berth__pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user) {
+void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
+                           void *user) {
   if (n <= 0) return;
-  int64_t pieces = n / (grain > 0 ? grain : 1);
-  int64_t most = (int64_t)berth__pool_n_threads(pool) * PIECES_PER_THREAD;
-  if (pieces > most) pieces = most;
-  if (berth__pool_n_threads(pool) == 1 || pieces <= 1) {
+  const int64_t n_threads = berth__pool_n_threads(pool), wanted = n / (grain > 0 ? grain : 1);
+  const bool has_parts = split == BERTH__SPLIT_PARTS && wanted > n_threads * FEW_PER_THREAD;
+  const int64_t most = n_threads * (has_parts ? PARTS_PER_THREAD : QUEUE_PER_THREAD);
+  if (n_threads == 1 || wanted <= 1) {
     fn(user, 0, 0, n);
     return;
   }
-  pool_job job = {.fn = fn, .user = user, .n = n, .pieces = pieces, .is_coarse = grain <= 1};
+  pool_job job = {.fn = fn,
+                  .user = user,
+                  .n = n,
+                  .pieces = wanted < most ? wanted : most,
+                  .n_shares = has_parts ? (uint32_t)n_threads : 1,
+                  .is_coarse = grain <= 1};
   open_job(pool, &job);
   take_pieces(pool, &job, 0);
   close_job(pool);
+}
+
+void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user) {
+  berth__pool_run_split(pool, n, grain, BERTH__SPLIT_QUEUE, fn, user);
 }
 
 uint32_t berth__cpu_count(void) {

@@ -19,6 +19,14 @@ uint32_t berth__pool_n_threads(const berth__pool *pool);
  * time; fn must not run work on the same pool. */
 void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user);
 
+/* Who takes which pieces. It decides nothing but time. */
+typedef enum berth__split {
+  BERTH__SPLIT_QUEUE, /* whoever is free takes the next one: the rule */
+  BERTH__SPLIT_PARTS, /* everyone has a part of [0, n), the same in each run, and helps the others when it is done */
+} berth__split;
+void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
+                           void *user);
+
 /* A burst: runs follow each other closely, and between them workers stay awake for a moment. Behind its end they sleep.
  * NULL is fine. */
 void berth__pool_begin(berth__pool *pool);

@@ -1,5 +1,6 @@
 #include "base/thread.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,15 +30,19 @@ static void touch(void *user, uint32_t worker, int64_t begin, int64_t end) {
   atomic_store(&c->busy[worker], 0);
 }
 
-static cover *run_once(berth__pool *pool, int64_t n, int64_t grain) {
+static cover *run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split) {
   cover *c = calloc(1, sizeof *c);
   assert_non_null(c);
   c->n = n;
   c->grain = grain;
-  berth__pool_run(pool, n, grain, touch, c);
+  berth__pool_run_split(pool, n, grain, split, touch, c);
   assert_int_equal(c->wrong, 0);
   for (int64_t i = 0; i < MOST; i++) assert_int_equal(c->hits[i], i < n);
   return c;
+}
+
+static cover *run_once(berth__pool *pool, int64_t n, int64_t grain) {
+  return run_split(pool, n, grain, BERTH__SPLIT_QUEUE);
 }
 
 static void ranges_cover_everything_once(void **state) {
@@ -52,7 +57,10 @@ static void ranges_cover_everything_once(void **state) {
     TEST_OK(berth__pool_create(ctx, threads[t], &pool, &err));
     assert_int_equal(berth__pool_n_threads(pool), threads[t]);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-      for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) free(run_once(pool, sizes[i], grains[g]));
+      for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
+        free(run_split(pool, sizes[i], grains[g], BERTH__SPLIT_QUEUE));
+        free(run_split(pool, sizes[i], grains[g], BERTH__SPLIT_PARTS));
+      }
     }
     berth__pool_destroy(pool);
   }
@@ -117,7 +125,10 @@ static void many_runs_lose_nothing_and_allocate_nothing(void **state) {
   TEST_OK(berth__pool_create(ctx, 4, &pool, &err));
   uint64_t calls = alloc.calls, blocks = alloc.live_blocks;
   int64_t sums[4 * 8] = {0};
-  for (int run = 0; run < RUNS; run++) berth__pool_run(pool, 10 + run % 20, 1, add_up, sums);
+  for (int run = 0; run < RUNS; run++) {
+    const berth__split split = run % 2 == 0 ? BERTH__SPLIT_QUEUE : BERTH__SPLIT_PARTS;
+    berth__pool_run_split(pool, 10 + run % 20, 1, split, add_up, sums);
+  }
   int64_t want = 0;
   for (int run = 0; run < RUNS; run++) want += (int64_t)(10 + run % 20) * (9 + run % 20) / 2;
   assert_int_equal(sums[0] + sums[8] + sums[16] + sums[24], want);
@@ -153,6 +164,74 @@ static void two_pieces_run_at_the_same_time(void **state) {
   meeting m = {0};
   berth__pool_run(pool, 2, 1, meet, &m);
   assert_int_equal(m.met, 2);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* Both workers are in their first piece before either goes on. */
+typedef struct first_pieces {
+  _Atomic int arrived;
+  _Atomic int64_t begin[2]; /* plus one; 0: not there yet */
+} first_pieces;
+
+static void note_first(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  (void)end;
+  first_pieces *f = user;
+  if (atomic_load(&f->begin[worker]) != 0) return;
+  atomic_store(&f->begin[worker], begin + 1);
+  atomic_fetch_add(&f->arrived, 1);
+  double until = berth__now_ms() + 20000;
+  while (atomic_load(&f->arrived) < 2 && berth__now_ms() < until) usleep(100);
+}
+
+static void with_parts_a_worker_begins_with_its_own(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int64_t n = 6; n < 300; n += 7) {
+    first_pieces f = {0};
+    berth__pool_run_split(pool, n, 1, BERTH__SPLIT_PARTS, note_first, &f);
+    assert_int_equal(f.begin[0], 1);
+    const int64_t middle = f.begin[1] - 1, more = n % 32; /* of 32 pieces at most, those in front have one more */
+    assert_int_equal(middle, n < 32 ? n / 2 : 16 * (n / 32) + (more < 16 ? more : 16));
+  }
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* The caller does not leave its first piece before the other has done all the rest of eight items. */
+typedef struct help {
+  _Atomic bool has_begun; /* the caller; the other waits for it */
+  _Atomic int done;       /* items, by the other */
+  _Atomic bool was_given;
+} help;
+
+static void wait_for_help(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  help *h = user;
+  double until = berth__now_ms() + 20000;
+  if (worker == 0) {
+    atomic_store(&h->has_begun, true);
+    while (atomic_load(&h->done) < 8 - (end - begin) && berth__now_ms() < until) usleep(100);
+    atomic_store(&h->was_given, atomic_load(&h->done) == 8 - (end - begin));
+    return;
+  }
+  while (!atomic_load(&h->has_begun) && berth__now_ms() < until) usleep(100);
+  atomic_fetch_add(&h->done, (int)(end - begin));
+}
+
+static void a_worker_helps_with_the_part_of_another(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int run = 0; run < 200; run++) {
+    help h = {0};
+    berth__pool_run_split(pool, 8, 1, BERTH__SPLIT_PARTS, wait_for_help, &h);
+    assert_true(h.was_given);
+  }
   berth__pool_destroy(pool);
   berth_context_destroy(ctx);
 }
@@ -198,6 +277,8 @@ int main(void) {
       cmocka_unit_test(work_of_one_grain_is_not_split),
       cmocka_unit_test(many_runs_lose_nothing_and_allocate_nothing),
       cmocka_unit_test(two_pieces_run_at_the_same_time),
+      cmocka_unit_test(with_parts_a_worker_begins_with_its_own),
+      cmocka_unit_test(a_worker_helps_with_the_part_of_another),
       cmocka_unit_test(wrong_thread_counts_are_refused),
       cmocka_unit_test(a_pool_without_memory_fails),
       cmocka_unit_test(the_machine_has_processors_and_a_clock),

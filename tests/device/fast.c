@@ -129,16 +129,26 @@ static berth_op_call call_of(const state *s, const berth_tensor *out) {
                          .user = berth__op_user(s->op)};
 }
 
-static void run_range(const state *s, const berth__cpu_kernel *kernel, berth_op_call call, int64_t begin, int64_t end) {
+typedef struct range {
+  int64_t begin, end;
+} range;
+
+/* A kernel that prepares its scratch does so once for all ranges, as a worker does; others get a new one for each. */
+static void run_ranges(const state *s, const berth__cpu_kernel *kernel, berth_op_call call, const range *ranges,
+                       size_t n) {
   uint64_t (*scratch)(const berth_op_call *) = kernel ? kernel->scratch : s->op->family->scratch;
   berth_status (*run)(const berth_op_call *, berth_error *) = kernel ? kernel->run : s->op->family->kernel;
-  void *block = take(scratch ? (size_t)scratch(&call) : 0);
+  const bool prepares = kernel && kernel->prepare;
   berth_error err;
-  call.scratch = block;
-  call.begin = begin;
-  call.end = end;
-  TEST_OK(run(&call, &err));
-  free(block);
+  call.scratch = NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (i == 0 || !prepares) call.scratch = take(scratch ? (size_t)scratch(&call) : 0);
+    if (i == 0 && prepares) kernel->prepare(&call);
+    call.begin = ranges[i].begin;
+    call.end = ranges[i].end;
+    TEST_OK(run(&call, &err));
+    if (i + 1 == n || !prepares) free(call.scratch);
+  }
 }
 
 static int64_t items_of(const state *s, const berth__cpu_kernel *kernel, const berth_op_call *call) {
@@ -147,15 +157,13 @@ static int64_t items_of(const state *s, const berth__cpu_kernel *kernel, const b
 }
 
 static void run_whole(const state *s, const berth__cpu_kernel *kernel, berth_op_call call) {
-  run_range(s, kernel, call, 0, items_of(s, kernel, &call));
+  run_ranges(s, kernel, call, &(range){0, items_of(s, kernel, &call)}, 1);
 }
 
 /* The last range first: an item may not lean on one before it. */
 static void run_in_three(const state *s, const berth__cpu_kernel *kernel, berth_op_call call) {
   const int64_t n = items_of(s, kernel, &call), a = n / 3, b = a + (n - a) / 2;
-  run_range(s, kernel, call, b, n);
-  run_range(s, kernel, call, 0, a);
-  run_range(s, kernel, call, a, b);
+  run_ranges(s, kernel, call, (range[]){{b, n}, {0, a}, {a, b}}, 3);
 }
 
 static int is_close(const fast_case *c, double got, double want) {

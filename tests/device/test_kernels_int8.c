@@ -227,9 +227,11 @@ static void check_conv(const image *s, const berth__cpu_isa *isa) {
 
 static void convolutions(void **state) {
   static const image images[] = {
-      {1, 9, 8, 8, 40, 1, 1, 0, 1, 1, BERTH_U8, BERTH_I8},  {2, 7, 9, 3, 33, 3, 2, 1, 1, 1, BERTH_U8, BERTH_I8},
-      {1, 12, 11, 6, 8, 3, 1, 2, 2, 2, BERTH_I8, BERTH_U8}, {1, 5, 5, 4, 5, 5, 1, 2, 1, 1, BERTH_I8, BERTH_I8},
-      {2, 6, 7, 4, 70, 1, 2, 0, 1, 1, BERTH_U8, BERTH_U8},  {1, 4, 3, 5, 3, 2, 3, 3, 1, 1, BERTH_U8, BERTH_I8},
+      {1, 9, 8, 8, 40, 1, 1, 0, 1, 1, BERTH_U8, BERTH_I8},    {2, 7, 9, 3, 33, 3, 2, 1, 1, 1, BERTH_U8, BERTH_I8},
+      {1, 12, 11, 6, 8, 3, 1, 2, 2, 2, BERTH_I8, BERTH_U8},   {1, 5, 5, 4, 5, 5, 1, 2, 1, 1, BERTH_I8, BERTH_I8},
+      {2, 6, 7, 4, 70, 1, 2, 0, 1, 1, BERTH_U8, BERTH_U8},    {1, 4, 3, 5, 3, 2, 3, 3, 1, 1, BERTH_U8, BERTH_I8},
+      {1, 7, 7, 12, 160, 1, 1, 0, 1, 1, BERTH_U8, BERTH_I8},  {1, 21, 20, 4, 290, 1, 1, 0, 1, 1, BERTH_U8, BERTH_U8},
+      {1, 13, 12, 4, 300, 3, 1, 1, 1, 2, BERTH_U8, BERTH_I8},
   };
   const berth__cpu_isa *isa;
   (void)state;
@@ -254,6 +256,7 @@ static void depthwise(void **state) {
       {1, 9, 8, 64, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},  {2, 7, 9, 37, 0, 3, 2, 1, 1, 0, BERTH_U8, BERTH_I8},
       {1, 12, 11, 5, 0, 5, 1, 2, 2, 0, BERTH_I8, BERTH_I8}, {1, 6, 6, 130, 0, 2, 1, 0, 1, 0, BERTH_I8, BERTH_I8},
       {1, 4, 3, 7, 0, 3, 1, 4, 1, 0, BERTH_U8, BERTH_I8},   {1, 3, 70, 16, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},
+      {1, 5, 4, 300, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8}, {1, 7, 6, 530, 0, 3, 2, 1, 1, 0, BERTH_I8, BERTH_I8},
   };
   const berth__cpu_isa *isa;
   int64_t lists[4][4];

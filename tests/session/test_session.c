@@ -356,6 +356,45 @@ static void threads_do_not_change_a_bit(void **state) {
   }
 }
 
+/* A kernel that prepares scratch for all pieces of a step: every step of every run has weights of its own. */
+static const char depthwise[] =
+    "graph \"d\" { input %x : u8[n, 14, 14, 300] input %v : i8[3, 3, 300] input %w : i8[3, 3, 300]\n"
+    "  const %s : f32[] = [0.25] const %z : u8[] = [128]\n"
+    "  %a = qdepthwise(%x, %v, %s, %z) {kernel = [3, 3], pads = [1, 1, 1, 1], to = \"u8\", out_scale = 50.0}\n"
+    "  %b = qdepthwise(%a, %w, %s, %z) {kernel = [3, 3], pads = [1, 1, 1, 1], to = \"u8\", out_scale = 50.0}\n"
+    "  output \"y\" = %b }";
+
+static void fill_bytes(uint8_t *bytes, size_t n, uint64_t seed) {
+  for (size_t i = 0; i < n; i++) bytes[i] = (uint8_t)(test_random_f32(&seed) * 120);
+}
+
+static void run_depthwise(berth_session *session, uint64_t seed, uint8_t *y, size_t size) {
+  static uint8_t x[14 * 14 * 300], v[9 * 300], w[9 * 300];
+  berth_error err;
+  fill_bytes(x, sizeof x, seed);
+  fill_bytes(v, sizeof v, seed + 1);
+  fill_bytes(w, sizeof w, seed + 2);
+  OK(berth_session_write(session, "x", x, sizeof x, &err));
+  OK(berth_session_write(session, "v", v, sizeof v, &err));
+  OK(berth_session_write(session, "w", w, sizeof w, &err));
+  OK(berth_session_run(session, &err));
+  OK(berth_session_read(session, "y", y, size, &err));
+}
+
+static void scratch_is_prepared_for_every_step(void **state) {
+  static uint8_t first[14 * 14 * 300], out[14 * 14 * 300];
+  static const uint32_t threads[] = {1, 1, 2, 4, 7};
+  (void)state;
+  for (int k = 0; k < 5; k++) {
+    fixture f;
+    session_start_with(&f, depthwise, 1, 0, threads[k]);
+    if (k > 0) run_depthwise(f.session, 50, out, sizeof out);
+    run_depthwise(f.session, 9, k == 0 ? first : out, sizeof out);
+    if (k > 0) assert_memory_equal(first, out, sizeof out);
+    session_finish(&f);
+  }
+}
+
 static void uses_the_callers_memory(void **state) {
   fixture f;
   berth_error err;
@@ -570,6 +609,7 @@ int main(void) {
       cmocka_unit_test(takes_empty_dimensions),
       cmocka_unit_test(observers_see_every_step),
       cmocka_unit_test(threads_do_not_change_a_bit),
+      cmocka_unit_test(scratch_is_prepared_for_every_step),
       cmocka_unit_test(uses_the_callers_memory),
       cmocka_unit_test(the_first_failure_speaks),
       cmocka_unit_test(options_do_not_change_the_result),

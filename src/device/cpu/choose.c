@@ -44,6 +44,8 @@ berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *ca
   uint64_t (*scratch)(const berth_op_call *) = fast != NULL ? fast->scratch : op->family->scratch;
   berth__cpu_choice choice = {.name = fast != NULL ? fast->name : NULL,
                               .run = fast != NULL ? fast->run : op->family->kernel,
+                              .prepare = fast != NULL ? fast->prepare : NULL,
+                              .has_parts = fast != NULL && fast->has_parts,
                               .items = items_of(op, fast, call)};
   const uint64_t each = scratch != NULL ? scratch(call) : 0;
   if (!berth__align_up(each, 64, &choice.scratch_each)) choice.scratch_each = UINT64_MAX;

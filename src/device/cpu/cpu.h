@@ -41,6 +41,8 @@ berth_status berth__cpu_lower(berth_graph *graph, uint32_t flags, berth_error *e
 typedef struct berth__cpu_choice {
   const char *name; /* of the fast kernel; NULL: it is the op's reference kernel */
   berth_status (*run)(const berth_op_call *call, berth_error *err);
+  void (*prepare)(const berth_op_call *call); /* a worker's scratch, before its first run; NULL: nothing */
+  bool has_parts;                             /* threads get parts of their own */
   int64_t items, grain;
   uint64_t scratch_each; /* for one worker, rounded so that every worker's share is aligned */
 } berth__cpu_choice;

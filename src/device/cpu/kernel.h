@@ -16,6 +16,8 @@ typedef struct berth__cpu_kernel {
   int64_t (*grain)(const berth_op_call *call);    /* items worth waking a thread for; NULL: judged by bytes */
   uint64_t (*scratch)(const berth_op_call *call); /* bytes for one worker; NULL: none */
   berth_status (*run)(const berth_op_call *call, berth_error *err);
+  void (*prepare)(const berth_op_call *call); /* fills a worker's scratch, before its first run of a step; or NULL */
+  bool has_parts; /* neighbouring items read and write neighbouring bytes: threads get parts of their own */
 } berth__cpu_kernel;
 
 typedef struct berth__cpu_isa {

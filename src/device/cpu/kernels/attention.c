@@ -445,6 +445,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_attention)[] = {
-    {"attention blocked", BERTH__OP_attention, takes, items, grain, scratch, run},
+    {"attention blocked", BERTH__OP_attention, takes, items, grain, scratch, run, NULL, false},
     {0},
 };

@@ -257,6 +257,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_last)[] = {
-    {"conv_last", BERTH__OP_conv_last, takes, items, grain, scratch, run},
+    {"conv_last", BERTH__OP_conv_last, takes, items, grain, scratch, run, NULL, false},
     {0},
 };

@@ -183,6 +183,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_transpose)[] = {
-    {"conv_transpose_last", BERTH__OP_conv_transpose_last, takes, items, grain, scratch, run},
+    {"conv_transpose_last", BERTH__OP_conv_transpose_last, takes, items, grain, scratch, run, NULL, false},
     {0},
 };

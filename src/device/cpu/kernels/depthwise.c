@@ -360,6 +360,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_depthwise)[] = {
-    {"depthwise", BERTH__OP_depthwise, takes, items, grain, scratch, run},
+    {"depthwise", BERTH__OP_depthwise, takes, items, grain, scratch, run, NULL, false},
     {0},
 };

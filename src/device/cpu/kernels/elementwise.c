@@ -28,8 +28,10 @@ static void read_program(program *p, const berth_op_call *call) {
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
 
-#define ITEM 16384 /* elements */
-#define ROWS 16    /* of an item with long rows, where several have to be done at once */
+#define ITEM 4096           /* elements */
+#define TURNED_COLUMNS 1024 /* of an item with long rows, where several have to be done at once */
+#define TURNED_ROWS 16
+#define WORTH 20000 /* steps of elements that are worth a thread; loading and storing count as two steps */
 
 /* An item is a part of a long row, or several short rows. */
 typedef struct pieces {
@@ -40,9 +42,9 @@ typedef struct pieces {
 static pieces pieces_of(const chain_run *run) {
   pieces p = {.rows_each = 1, .columns_each = ITEM};
   if (run->columns == 0) return p;
-  if (run->is_turned && run->columns > ITEM / ROWS) {
-    p.columns_each = ITEM / ROWS;
-    p.rows_each = ROWS;
+  if (run->is_turned && run->columns > TURNED_COLUMNS) {
+    p.columns_each = TURNED_COLUMNS;
+    p.rows_each = TURNED_ROWS;
   } else if (run->columns <= ITEM) {
     p.columns_each = run->columns;
     p.rows_each = ITEM / run->columns;
@@ -52,20 +54,36 @@ static pieces pieces_of(const chain_run *run) {
   return p;
 }
 
+static bool prepare(chain_run *run, const berth_op_call *call, program *p) {
+  read_program(p, call);
+  return chain_prepare(run, call->in, call->n_in, call->out, &p->code, &p->numbers);
+}
+
 static int64_t chain_items(const berth_op_call *call) {
   program p;
   chain_run run;
-  read_program(&p, call);
-  return chain_prepare(&run, call->in, call->n_in, call->out, &p.code, &p.numbers) ? pieces_of(&run).count : 0;
+  return prepare(&run, call, &p) ? pieces_of(&run).count : 0;
 }
 
+static int64_t chain_grain(const berth_op_call *call) {
+  program p;
+  chain_run run;
+  if (!prepare(&run, call, &p)) return 1;
+  const pieces each = pieces_of(&run);
+  return WORTH / (each.rows_each * each.columns_each * (run.n_loops + 2)) + 1;
+}
+
+/* Items that lie beside each other go together. */
 static void run_pieces(const chain_run *run, int64_t begin, int64_t end) {
   const pieces p = pieces_of(run);
-  for (int64_t i = begin; i < end; i++) {
+  for (int64_t i = begin, n; i < end; i += n) {
     const int64_t row = i / p.across * p.rows_each, column = i % p.across * p.columns_each;
-    const int64_t rows = run->rows - row, columns = run->columns - column;
-    chain_rows(run, row, rows < p.rows_each ? rows : p.rows_each, column,
-               columns < p.columns_each ? columns : p.columns_each);
+    const int64_t beside = p.across - i % p.across;
+    n = p.across == 1 || end - i < beside ? end - i : beside;
+    const int64_t rows = p.across == 1 ? n * p.rows_each : p.rows_each;
+    const int64_t columns = p.across == 1 ? p.columns_each : n * p.columns_each;
+    const int64_t left_rows = run->rows - row, left_columns = run->columns - column;
+    chain_rows(run, row, rows < left_rows ? rows : left_rows, column, columns < left_columns ? columns : left_columns);
   }
 }
 
@@ -73,9 +91,7 @@ static berth_status run_chain(const berth_op_call *call, berth_error *err) {
   program p;
   chain_run run;
   (void)err;
-  read_program(&p, call);
-  if (chain_prepare(&run, call->in, call->n_in, call->out, &p.code, &p.numbers))
-    run_pieces(&run, call->begin, call->end);
+  if (prepare(&run, call, &p)) run_pieces(&run, call->begin, call->end);
   return BERTH_OK;
 }
 
@@ -116,8 +132,11 @@ static bool takes_cast(const berth_op_call *call) {
   return (from == BERTH_F32 && is_small(to)) || (is_small(from) && to == BERTH_F32);
 }
 
-#define ROW(op, which, function) \
-  { .name = #op, .code = BERTH__OP_##op, .takes = (which), .items = chain_items, .run = (function) }
+#define ROW(op, which, function)                                                                       \
+  {                                                                                                    \
+    .name = #op, .code = BERTH__OP_##op, .takes = (which), .items = chain_items, .grain = chain_grain, \
+    .run = (function)                                                                                  \
+  }
 #define FLOATS(op) ROW(op, takes_floats, run_chain)
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_elementwise)[] = {

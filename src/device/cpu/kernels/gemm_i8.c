@@ -61,8 +61,14 @@ void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t c
   job->has_tail = i8_tail(call, &job->attrs, &job->tail);
 }
 
-static float float_at(const berth_tensor *tensor, int64_t column) {
-  return ((const float *)tensor->data)[berth__bytes_entry(tensor, column)];
+/* n entries from `column` on; zeros behind them. */
+static vf floats_at(const berth_tensor *tensor, int64_t column, int64_t n) {
+  const int64_t stride = berth__bytes_entry(tensor, 1);
+  const float *from = (const float *)tensor->data + column * stride;
+  float some[VF_LANES] = {0};
+  if (stride == 1) return vf_load_n(from, n);
+  for (int64_t i = 0; i < n; i++) some[i] = from[i * stride];
+  return vf_load(some);
 }
 
 /* The zero point of the stored weights of a column. */
@@ -72,42 +78,46 @@ static int32_t stored_zero(const i8_job *job, int64_t column) {
   return (int32_t)berth__load_i64(zero, berth__bytes_entry(zero, column)) - job->weight_shift;
 }
 
-static int32_t stored_sum(const i8_job *job, const i8_block *block, int64_t i) {
+/* The sums of the stored weights of a vector of columns, which the last group of a panel has. */
+static vi stored_sums(const i8_job *job, const i8_block *block, int64_t i) {
   const int64_t panel_bytes = (job->groups + 1) * VF_PANEL * 4;
-  const int8_t *sums = block->weight + i / VF_PANEL * panel_bytes + job->groups * VF_PANEL * 4;
-  int32_t sum;
-  memcpy(&sum, sums + i % VF_PANEL * 4, sizeof sum);
-  return sum;
+  return vi_load(block->weight + i / VF_PANEL * panel_bytes + job->groups * VF_PANEL * 4 + i % VF_PANEL * 4);
+}
+
+/* A vector of columns from the block's column i on, of which n are there. */
+static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64_t n) {
+  const berth_op_call *call = job->call;
+  const vf unit = vf_set1(call->out[0].type == BERTH_F32 ? 1 : (float)job->attrs.own[BERTH__BYTES_OUT_SCALE].f);
+  const int64_t column = block->first + i;
+  vi sums = stored_sums(job, block, i);
+  vf bias = vf_zero();
+  if (berth__call_has(call, BERTH__BYTES_BIAS)) bias = floats_at(&call->in[BERTH__BYTES_BIAS], column, n);
+  vf_store(block->scale + i, floats_at(&call->in[BERTH__BYTES_SCALE], column, n) / unit);
+  vf_store(block->bias + i, bias / unit);
+  if (job->needs_row_sums) {
+    int32_t *zero = block->weight_zero + i;
+    for (int64_t lane = 0; lane < VF_LANES; lane++) zero[lane] = lane < n ? stored_zero(job, column + lane) : 0;
+    sums = vi_sub(sums, vi_mul(vi_load(zero), vi_set1((int32_t)job->depth)));
+  }
+  vi_store(block->start + i, vi_mul(sums, vi_set1(-job->x_zero)));
 }
 
 void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
   const berth_op_call *call = job->call;
-  const int64_t each = i8_blocks_each(job->column_each), group = index / each, at = index % each * I8_COLUMNS;
+  const int64_t each = i8_blocks_each(job->column_each), group = index / each;
   const int64_t panels = (job->column_each + VF_PANEL - 1) / VF_PANEL;
-  const bool is_f32 = call->out[0].type == BERTH_F32;
-  const float unit = is_f32 ? 1 : (float)job->attrs.own[BERTH__BYTES_OUT_SCALE].f;
+  const int64_t at = index % each * panels / each * VF_PANEL, end = (index % each + 1) * panels / each * VF_PANEL;
   float low, high;
   i8_bounds(call, &job->attrs, &low, &high);
   block->low = vf_set1(low);
   block->high = vf_set1(high);
   block->out_zero = vi_set1((int32_t)job->attrs.own[BERTH__BYTES_OUT_ZERO].i);
   block->first = group * job->column_each + at;
-  block->n = job->column_each - at < I8_COLUMNS ? job->column_each - at : I8_COLUMNS;
+  block->n = (job->column_each < end ? job->column_each : end) - at;
   block->weight = (const int8_t *)call->in[BERTH__BYTES_WEIGHT].data +
                   (group * panels + at / VF_PANEL) * (job->groups + 1) * VF_PANEL * 4;
-  memset(block->scale, 0, sizeof block->scale);
-  memset(block->bias, 0, sizeof block->bias);
-  memset(block->start, 0, sizeof block->start);
-  memset(block->weight_zero, 0, sizeof block->weight_zero);
-  for (int64_t i = 0; i < block->n; i++) {
-    const int64_t column = block->first + i;
-    const int32_t zero = stored_zero(job, column);
-    block->scale[i] = float_at(&call->in[BERTH__BYTES_SCALE], column) / unit;
-    if (berth__call_has(call, BERTH__BYTES_BIAS))
-      block->bias[i] = ((const float *)call->in[BERTH__BYTES_BIAS].data)[column] / unit;
-    block->weight_zero[i] = zero;
-    block->start[i] = -job->x_zero * (stored_sum(job, block, i) - (int32_t)job->depth * zero);
-  }
+  for (int64_t i = 0; i < end - at; i += VF_LANES)
+    prepare_columns(job, block, i, block->n > i ? vf_tail(block->n - i) : 0);
 }
 
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out) {
@@ -174,16 +184,37 @@ static inline __attribute__((always_inline)) void multiply_tile(const finish *f,
   if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
 }
 
+static inline __attribute__((always_inline)) void multiply_tiles(finish f, const uint8_t *x, int64_t stride,
+                                                                 const int8_t *w, int64_t count, const int rows) {
+  for (; count > 0; count--, x += rows * stride, f.row += rows, f.row_sum += rows)
+    multiply_tile(&f, x, stride, w, rows);
+}
+
+static void multiply_all(const finish *f, const uint8_t *x, int64_t stride, const int8_t *w, int64_t count,
+                         int64_t rows) {
+  switch (rows) {
+#if ROWS == 8
+    case 8: multiply_tiles(*f, x, stride, w, count, 8); return;
+    case 7: multiply_tiles(*f, x, stride, w, count, 7); return;
+    case 6: multiply_tiles(*f, x, stride, w, count, 6); return;
+    case 5: multiply_tiles(*f, x, stride, w, count, 5); return;
+#endif
+    case 4: multiply_tiles(*f, x, stride, w, count, 4); return;
+    case 3: multiply_tiles(*f, x, stride, w, count, 3); return;
+    case 2: multiply_tiles(*f, x, stride, w, count, 2); return;
+    default: multiply_tiles(*f, x, stride, w, count, 1);
+  }
+}
+
+/* Tiles have about equally many rows: some have one more than the others. */
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n) {
   const int8_t *w = block->weight;
+  const int64_t tiles = (n + ROWS - 1) / ROWS, rows = n / tiles, more = n % tiles, first = more * (rows + 1);
   for (int64_t at = 0; at < block->n; at += VF_PANEL, w += (job->groups + 1) * VF_PANEL * 4) {
-    finish f = {job, block, at, row_sum, row};
-    int64_t r = 0;
-    for (; r + ROWS <= n; r += ROWS, f.row += ROWS, f.row_sum += ROWS)
-      multiply_tile(&f, x + r * stride, stride, w, ROWS);
-    for (; r + 4 <= n; r += 4, f.row += 4, f.row_sum += 4) multiply_tile(&f, x + r * stride, stride, w, 4);
-    for (; r < n; r++, f.row++, f.row_sum++) multiply_tile(&f, x + r * stride, stride, w, 1);
+    const finish front = {job, block, at, row_sum, row}, back = {job, block, at, row_sum + first, row + first};
+    if (more > 0) multiply_all(&front, x, stride, w, more, rows + 1);
+    multiply_all(&back, x + first * stride, stride, w, tiles - more, rows);
   }
   if (job->has_tail) tail_rows(&job->tail, row, n, block->first, block->n);
 }

@@ -47,7 +47,7 @@ typedef struct i8_block {
 bool i8_takes(const berth_op_call *call);
 /* `depth`: rows of the weight; `group`: of a convolution. */
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group);
-/* Blocks of columns in all; block `index` never crosses groups. */
+/* Blocks of columns in all, of about equal size; block `index` never crosses groups. */
 static inline int64_t i8_blocks_each(int64_t column_each) { return (column_each + I8_COLUMNS - 1) / I8_COLUMNS; }
 void i8_block_of(const i8_job *job, int64_t index, i8_block *block);
 /* Rows [row, row + n) of the result, n <= I8_CHUNK; x has them `stride` bytes apart, each 4 * groups bytes long. The

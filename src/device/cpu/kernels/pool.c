@@ -248,7 +248,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pool)[] = {
-    {"max_pool", BERTH__OP_max_pool, takes, items, NULL, scratch, run},
-    {"avg_pool", BERTH__OP_avg_pool, takes, items, NULL, scratch, run},
+    {"max_pool", BERTH__OP_max_pool, takes, items, NULL, scratch, run, NULL, false},
+    {"avg_pool", BERTH__OP_avg_pool, takes, items, NULL, scratch, run, NULL, false},
     {0},
 };

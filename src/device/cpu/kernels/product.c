@@ -122,7 +122,7 @@ static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
-    {"product", BERTH__OP_product, takes, items, grain, scratch, run},
-    {"matmul", BERTH__OP_matmul, takes_matmul, items, grain, scratch, run_matmul},
+    {"product", BERTH__OP_product, takes, items, grain, scratch, run, NULL, false},
+    {"matmul", BERTH__OP_matmul, takes_matmul, items, grain, scratch, run_matmul, NULL, false},
     {0},
 };

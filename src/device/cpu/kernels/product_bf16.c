@@ -273,6 +273,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_bf16)[] = {
-    {"product bf16", BERTH__OP_product, takes, items, grain, scratch, run},
+    {"product bf16", BERTH__OP_product, takes, items, grain, scratch, run, NULL, false},
     {0},
 };

@@ -44,29 +44,43 @@ static bool takes(const berth_op_call *call) {
   return depth >= 1 && depth <= I8_MOST_ROWS && call->attrs[BERTH__LAST_PANEL].i == VF_PANEL && i8_takes(call);
 }
 
-/* Items are blocks of pixels of blocks of columns. */
-static int64_t rows_each(int64_t depth) { return (32768 / (depth * I8_CHUNK) + 1) * I8_CHUNK; }
+#define ENOUGH 16       /* items, for chunks of pixels to be as large as can be */
+#define LEAST_ROWS 8    /* of a chunk */
+#define FEW_BYTES 32768 /* of x, which are multiplied with a block of columns before the next one is prepared */
+#define WHOLE 16        /* bytes that are copied at once */
+#define WORTH 500000    /* multiplications that are worth a thread */
 
-static int64_t blocks_of(const berth_op_call *call) {
+/* Items are chunks of pixels of blocks of columns. Those of a chunk are neighbours: the pixels of a thread lie
+ * together, as they do in what comes before and behind. */
+typedef struct cut {
+  int64_t rows, blocks;
+  int64_t chunks; /* of rows, of about equal size */
+} cut;
+
+static cut cut_of(const berth_op_call *call, const berth__last *last) {
   const int64_t group = call->attrs[BERTH__LAST_GROUP].i;
-  return group * i8_blocks_each(call->attrs[BERTH__LAST_CHANNELS].i / group);
+  cut c = {.rows = pixels_of(last), .blocks = group * i8_blocks_each(call->attrs[BERTH__LAST_CHANNELS].i / group)};
+  for (int64_t each = I8_CHUNK; each >= LEAST_ROWS; each /= 2) {
+    c.chunks = (c.rows + each - 1) / each;
+    if (c.chunks * c.blocks >= ENOUGH) break;
+  }
+  return c;
 }
+
+static int64_t first_row(const cut *c, int64_t chunk) { return chunk * c->rows / c->chunks; }
 
 static int64_t items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  const int64_t each = rows_each(depth_of(call, &last));
-  return (pixels_of(&last) + each - 1) / each * blocks_of(call);
+  const cut c = cut_of(call, &last);
+  return c.chunks * c.blocks;
 }
-
-#define WHOLE 16      /* bytes that are copied at once */
-#define WORTH 1200000 /* multiplications that are worth a thread */
 
 static int64_t grain(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  const int64_t depth = depth_of(call, &last), columns = last.outputs / call->attrs[BERTH__LAST_GROUP].i;
-  return WORTH / (rows_each(depth) * depth * (columns < I8_COLUMNS ? columns : I8_COLUMNS)) + 1;
+  const cut c = cut_of(call, &last);
+  return WORTH / (c.rows * depth_of(call, &last) * last.outputs / (c.chunks * c.blocks) + 1) + 1;
 }
 
 static uint64_t scratch(const berth_op_call *call) {
@@ -157,32 +171,57 @@ static void describe(const berth_op_call *call, source *s, i8_job *job) {
   s->row_bytes = s->is_direct ? s->last.axis_stride[BERTH__WINDOW_AXES - 1] : 4 * job->groups;
 }
 
+static uint8_t *copied(const i8_job *job) { return (uint8_t *)job->call->scratch + I8_CHUNK * sizeof(int32_t); }
+
+/* The block of columns that was prepared last. */
+typedef struct columns {
+  int64_t index;
+  i8_block block;
+} columns;
+
+/* A block of columns of the pixels [row, row + n). Windows that are laid out are at most a chunk, and are there. */
+static void multiply_block(const i8_job *job, const source *s, const i8_block *block, int64_t row, int64_t n) {
+  int32_t *row_sum = job->call->scratch;
+  for (int64_t i = 0; i < n; i += I8_CHUNK) {
+    const int64_t count = n - i < I8_CHUNK ? n - i : I8_CHUNK;
+    const uint8_t *x = s->is_direct ? s->x + (row + i) * s->row_bytes : copied(job);
+    if (job->needs_row_sums) i8_sum_rows(x, s->row_bytes, job->depth, count, row_sum);
+    i8_multiply(job, block, x, s->row_bytes, row_sum, row + i, count);
+  }
+}
+
+static void multiply(const i8_job *job, source *s, columns *at, int64_t row, int64_t n, int64_t block, int64_t end) {
+  for (s->group = -1; block < end; block++) {
+    const int64_t group = block / i8_blocks_each(job->column_each);
+    if (group != s->group) {
+      s->group = group;
+      if (!s->is_direct) copy_windows(job, s, row, n, copied(job));
+    }
+    if (at->index != block) i8_block_of(job, at->index = block, &at->block);
+    multiply_block(job, s, &at->block, row, n);
+  }
+}
+
 static berth_status run(const berth_op_call *call, berth_error *err) {
-  int32_t *row_sum = call->scratch;
-  uint8_t *copy = (uint8_t *)call->scratch + I8_CHUNK * sizeof(int32_t);
   source s;
   i8_job job;
-  i8_block block;
-  int64_t block_at = -1;
+  columns at;
   (void)err;
+  at.index = -1;
   describe(call, &s, &job);
-  const int64_t pixels = pixels_of(&s.last), each = rows_each(job.depth), row_items = (pixels + each - 1) / each;
-  for (int64_t item = call->begin; item < call->end; item++) {
-    const int64_t first = item % row_items * each, last = first + each < pixels ? first + each : pixels;
-    if (item / row_items != block_at) i8_block_of(&job, block_at = item / row_items, &block);
-    s.group = block_at / i8_blocks_each(job.column_each);
-    for (int64_t row = first; row < last; row += I8_CHUNK) {
-      const int64_t n = last - row < I8_CHUNK ? last - row : I8_CHUNK;
-      const uint8_t *x = s.is_direct ? s.x + row * s.row_bytes : copy;
-      if (!s.is_direct) copy_windows(&job, &s, row, n, copy);
-      if (job.needs_row_sums) i8_sum_rows(x, s.row_bytes, job.depth, n, row_sum);
-      i8_multiply(&job, &block, x, s.row_bytes, row_sum, row, n);
-    }
+  const cut c = cut_of(call, &s.last);
+  const int64_t most = s.is_direct ? I8_CHUNK + FEW_BYTES / job.depth : I8_CHUNK;
+  for (int64_t item = call->begin, next; item < call->end; item = next) {
+    const int64_t chunk = item / c.blocks, block = item % c.blocks, row = first_row(&c, chunk);
+    int64_t after = chunk + 1; /* whole chunks go together */
+    while (block == 0 && (after + 1) * c.blocks <= call->end && first_row(&c, after + 1) - row <= most) after++;
+    next = after * c.blocks < call->end ? after * c.blocks : call->end;
+    multiply(&job, &s, &at, row, first_row(&c, after) - row, block, next - (after - 1) * c.blocks);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qconv_last)[] = {
-    {"qconv_last packed", BERTH__OP_qconv_last, takes, items, grain, scratch, run},
+    {"qconv_last packed", BERTH__OP_qconv_last, takes, items, grain, scratch, run, NULL, true},
     {0},
 };

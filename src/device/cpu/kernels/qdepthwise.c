@@ -6,6 +6,7 @@
 #include "ops/operand.h"
 
 #define BLOCK (4 * VF_LANES) /* channels that are done at once */
+#define MOST_BLOCKS 4        /* of an item: what they need stays in the first cache level */
 #define MOST_TAPS 128
 #define UNROLL _Pragma("GCC unroll 16")
 
@@ -16,6 +17,10 @@ typedef struct channels {
   int32_t start[BLOCK]; /* of the sums: what takes the zero point off */
 } channels;
 
+typedef struct span {
+  int64_t begin, end; /* blocks */
+} span;
+
 typedef struct job {
   const berth_op_call *call;
   berth__bytes_attrs attrs;
@@ -24,7 +29,8 @@ typedef struct job {
   int64_t beside;       /* pixels that fill a block together; 1: there are channels enough */
   int64_t taps, groups; /* of a window; of four bytes: lines of a window where pixels are paired */
   int64_t pixels;       /* that are done at once */
-  int64_t blocks;       /* of channels */
+  int64_t blocks;       /* of channels, in so many sets */
+  int64_t sets;
   uint8_t flip;
   int32_t x_zero; /* of unsigned bytes */
   float low, high;
@@ -37,6 +43,7 @@ typedef struct job {
 } job;
 
 static int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BLOCK; }
+static int64_t sets_of(int64_t count) { return (blocks_of(count) + MOST_BLOCKS - 1) / MOST_BLOCKS; }
 
 static bool takes(const berth_op_call *call) {
   berth__last last;
@@ -45,19 +52,24 @@ static bool takes(const berth_op_call *call) {
          berth__window_taps(&last.window) <= MOST_TAPS && i8_takes(call);
 }
 
-/* Items are lines of the result. */
+static int64_t lines_of(const berth__last *last) {
+  return last->images * last->window.axis[0].out * last->window.axis[1].out;
+}
+
+/* Items are lines of the result, a set of blocks of channels each; those of a line are neighbours. */
 static int64_t items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return last.images * last.window.axis[0].out * last.window.axis[1].out;
+  return lines_of(&last) * sets_of(last.channels);
 }
 
-#define WORTH 100000 /* multiplications that are worth a thread */
+#define WORTH 50000 /* multiplications that are worth a thread */
 
 static int64_t grain(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return WORTH / (last.window.axis[2].out * last.channels * berth__window_taps(&last.window) + 1) + 1;
+  const int64_t line = last.window.axis[2].out * last.channels * berth__window_taps(&last.window);
+  return WORTH / (line / sets_of(last.channels) + 1) + 1;
 }
 
 static int64_t pixels_beside(const berth__last *last) {
@@ -89,55 +101,70 @@ static int64_t tap_of(const job *j, int64_t group, int64_t pixel, int64_t slot) 
   return slot >= pixel && slot < pixel + 3 ? group * 3 + slot - pixel : -1;
 }
 
-/* The weights of a tap for a block, repeated for pixels beside each other; tap < 0: zeros. */
-static void repeat_weights(const job *j, int64_t block, int64_t tap, int8_t *to) {
-  const int8_t *weight = j->call->in[BERTH__BYTES_WEIGHT].data;
-  const int64_t left = j->last.channels - block * BLOCK, n = left < BLOCK ? left : BLOCK;
-  memset(to, 0, BLOCK);
-  for (int64_t k = 0; k < j->beside && tap >= 0; k++)
-    memcpy(to + k * n, weight + tap * j->last.channels + block * BLOCK, (size_t)n);
+/* The weights of a tap for a block; tap < 0: none. Pixels beside each other have them repeated in `copy`. */
+static const int8_t *find_weights(const job *j, int64_t block, int64_t tap, int8_t *copy) {
+  static const int8_t none[BLOCK];
+  const int8_t *weight = (const int8_t *)j->call->in[BERTH__BYTES_WEIGHT].data + tap * j->last.channels + block * BLOCK;
+  if (tap < 0) return none;
+  if (j->beside == 1) return weight;
+  memset(copy, 0, BLOCK);
+  for (int64_t k = 0; k < j->beside; k++) memcpy(copy + k * j->last.channels, weight, (size_t)j->last.channels);
+  return copy;
+}
+
+/* Channels of a block, those of pixels beside each other counted for each. */
+static int64_t width_of(const job *j, int64_t block) {
+  const int64_t left = j->last.channels * j->beside - block * BLOCK;
+  return left < BLOCK ? left : BLOCK;
 }
 
 /* The weights of a block, mixed as x will be, and where its sums start. */
 static void prepare_weights(const job *j, int64_t block) {
-  int8_t row[4][BLOCK];
-  const void *const four[4] = {row[0], row[1], row[2], row[3]};
+  int8_t copy[4][BLOCK];
   int8_t *to = j->weights + block * j->groups * j->pixels * BLOCK * 4;
   vi sum[4];
   for (int part = 0; part < 4; part++) sum[part] = vi_set1(0);
   for (int64_t group = 0; group < j->groups; group++)
     for (int64_t pixel = 0; pixel < j->pixels; pixel++) {
+      const void *four[4];
       vi w[4];
-      for (int64_t slot = 0; slot < 4; slot++) repeat_weights(j, block, tap_of(j, group, pixel, slot), row[slot]);
-      vi_mix_n(four, BLOCK, w);
+      for (int64_t slot = 0; slot < 4; slot++)
+        four[slot] = find_weights(j, block, tap_of(j, group, pixel, slot), copy[slot]);
+      vi_mix_n(four, width_of(j, block), w);
       for (int part = 0; part < 4; part++, to += VF_LANES * 4) {
         vi_store(to, w[part]);
         if (pixel == 0) sum[part] = vi_dot(sum[part], vi_set1(0x01010101), w[part]);
       }
     }
-  for (int part = 0; part < 4; part++)
-    vi_store(j->channels[block].start + part * VF_LANES, vi_mul(sum[part], vi_set1(-j->x_zero)));
+  int32_t *start = j->channels[block].start;
+  for (int part = 0; part < 4; part++) vi_store(start + part * VF_LANES, vi_mul(sum[part], vi_set1(-j->x_zero)));
+}
+
+/* What a block has of one number a channel, in units, in the order of vi_mix_n. */
+static void prepare_numbers(const job *j, int64_t block, const float *from, int64_t stride, float *to) {
+  const float unit = j->call->out[0].type == BERTH_F32 ? 1 : (float)j->attrs.own[BERTH__BYTES_OUT_SCALE].f;
+  const int64_t n = width_of(j, block);
+  for (int part = 0; part < 4; part++, to += VF_LANES) {
+    UNROLL for (int lane = 0; lane < VF_LANES; lane++) {
+      const int64_t at = vi_mixed(part, lane);
+      const int64_t channel = j->beside == 1 ? block * BLOCK + at : at % j->last.channels;
+      to[lane] = at < n ? from[channel * stride] : 0;
+    }
+    vf_store(to, vf_load(to) / vf_set1(unit));
+  }
 }
 
 static void prepare_scales(const job *j, int64_t block) {
-  const berth_op_call *call = j->call;
-  const berth_tensor *scale = &call->in[BERTH__BYTES_SCALE];
-  const float *bias = berth__call_has(call, BERTH__BYTES_BIAS) ? call->in[BERTH__BYTES_BIAS].data : NULL;
-  const float unit = call->out[0].type == BERTH_F32 ? 1 : (float)j->attrs.own[BERTH__BYTES_OUT_SCALE].f;
+  const berth_tensor *scale = &j->call->in[BERTH__BYTES_SCALE], *bias = &j->call->in[BERTH__BYTES_BIAS];
   channels *to = &j->channels[block];
-  memset(to->scale, 0, sizeof to->scale);
-  memset(to->bias, 0, sizeof to->bias);
-  for (int part = 0; part < 4; part++)
-    for (int lane = 0; lane < VF_LANES; lane++) {
-      const int64_t at = part * VF_LANES + lane, place = block * BLOCK + vi_mixed(part, lane);
-      const int64_t c = place % j->last.channels;
-      if (place >= j->last.channels * j->beside) continue;
-      to->scale[at] = ((const float *)scale->data)[berth__bytes_entry(scale, c)] / unit;
-      if (bias != NULL) to->bias[at] = bias[c] / unit;
-    }
+  prepare_numbers(j, block, scale->data, berth__bytes_entry(scale, 1), to->scale);
+  if (berth__call_has(j->call, BERTH__BYTES_BIAS))
+    prepare_numbers(j, block, bias->data, 1, to->bias);
+  else
+    memset(to->bias, 0, sizeof to->bias);
 }
 
-static void prepare(job *j, const berth_op_call *call) {
+static void describe(job *j, const berth_op_call *call) {
   j->call = call;
   j->attrs = berth__bytes_attrs_of(call->user, call->attrs);
   berth__last_read(call, &j->last);
@@ -147,6 +174,7 @@ static void prepare(job *j, const berth_op_call *call) {
   j->groups = groups_of(&j->last);
   j->pixels = j->is_paired ? 2 : 1;
   j->blocks = blocks_of(j->last.channels);
+  j->sets = sets_of(j->last.channels);
   j->flip = call->in[BERTH__BYTES_X].type == BERTH_I8 ? 128 : 0;
   j->x_zero = j->flip;
   if (berth__call_has(call, BERTH__BYTES_X_ZERO))
@@ -157,10 +185,15 @@ static void prepare(job *j, const berth_op_call *call) {
   j->channels = call->scratch;
   j->weights = (int8_t *)(j->channels + j->blocks);
   j->padding = (uint8_t *)j->weights + j->blocks * j->groups * j->pixels * BLOCK * 4;
-  memset(j->padding, j->x_zero ^ j->flip, (size_t)(j->blocks * BLOCK));
-  for (int64_t block = 0; block < j->blocks; block++) {
-    prepare_weights(j, block);
-    prepare_scales(j, block);
+}
+
+static void prepare(const berth_op_call *call) {
+  job j;
+  describe(&j, call);
+  memset(j.padding, j.x_zero ^ j.flip, (size_t)(j.blocks * BLOCK));
+  for (int64_t block = 0; block < j.blocks; block++) {
+    prepare_weights(&j, block);
+    prepare_scales(&j, block);
   }
 }
 
@@ -178,7 +211,8 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   }
 }
 
-static void store(const job *j, const channels *c, const vi *sum, int64_t index, int64_t n) {
+static inline __attribute__((always_inline)) void store(const job *j, const channels *c, const vi *sum, int64_t index,
+                                                        int64_t n) {
   const vi zero = vi_set1((int32_t)j->attrs.own[BERTH__BYTES_OUT_ZERO].i);
   const vf low = vf_set1(j->low), high = vf_set1(j->high);
   vf x[4];
@@ -194,14 +228,14 @@ static void store(const job *j, const channels *c, const vi *sum, int64_t index,
   store_f32(j, x, index, n);
 }
 
-/* `pixels` pixels beside each other, of which `n_out` are stored, with so many channels; row[] is where channel 0 of
- * each byte of the groups is. */
-static inline __attribute__((always_inline)) void do_pixels(const job *j, const uint8_t *const *row, int64_t item,
-                                                            int64_t n_out, int64_t n_channels, const int64_t groups,
-                                                            const int pixels) {
+/* Some blocks of `pixels` pixels beside each other, of which `n_out` are stored, with so many channels; row[] is where
+ * channel 0 of each byte of the groups is. */
+static inline __attribute__((always_inline)) void do_pixels(const job *j, span blocks, const uint8_t *const *row,
+                                                            int64_t item, int64_t n_out, int64_t n_channels,
+                                                            const int64_t groups, const int pixels) {
   const vi flip = vi_set1((int32_t)(j->flip * 0x01010101u));
-  const int8_t *w = j->weights;
-  for (int64_t block = 0; block < j->blocks; block++) {
+  const int8_t *w = j->weights + blocks.begin * groups * pixels * BLOCK * 4;
+  for (int64_t block = blocks.begin; block < blocks.end; block++) {
     const int64_t first = block * BLOCK, left = n_channels - first, n = left < BLOCK ? left : BLOCK;
     vi sum[2][4];
     UNROLL for (int pixel = 0; pixel < pixels; pixel++) UNROLL for (int part = 0; part < 4; part++) sum[pixel][part] =
@@ -215,7 +249,7 @@ static inline __attribute__((always_inline)) void do_pixels(const job *j, const 
       UNROLL for (int pixel = 0; pixel < pixels; pixel++, w += BLOCK * 4) UNROLL for (int part = 0; part < 4; part++)
           sum[pixel][part] = vi_dot(sum[pixel][part], x[part], vi_load(w + part * VF_LANES * 4));
     }
-    for (int pixel = 0; pixel < n_out; pixel++)
+    for (int pixel = 0; pixel < (pixels == 1 ? 1 : n_out); pixel++)
       store(j, &j->channels[block], sum[pixel], (item + pixel) * j->last.channels + first, n);
   }
 }
@@ -240,13 +274,13 @@ static inline void find_taps(const job *j, const uint8_t *line, int64_t x, int64
     row[i] = line == NULL || x < 0 || x >= in ? j->padding : line + x * stride;
 }
 
-static void do_line(const job *j, int64_t item) {
+static void do_line(const job *j, int64_t item, span blocks) {
   const berth__window_axis *w = &j->last.window.axis[2];
   const uint8_t *row[MOST_TAPS * 2], *line[MOST_TAPS];
-  const berth__last_pixel first = berth__last_pixel_of(&j->last, item * w->out);
+  const berth__last_pixel start = berth__last_pixel_of(&j->last, item * w->out);
   const int64_t lines = j->taps / w->kernel, width = j->is_paired ? 4 : w->kernel, n_channels = j->last.channels;
   for (int64_t k = j->taps; k < 4 * j->groups; k++) row[k] = j->padding; /* bytes without a tap have weight 0 */
-  find_lines(j, &first, line);
+  find_lines(j, &start, line);
   for (int64_t pixel = 0, step; pixel < w->out; pixel += step) {
     const int64_t at = item * w->out + pixel, left = w->out - pixel, x = pixel * w->stride - w->begin;
     const bool is_inside = x >= 0 && x + j->beside + (w->kernel - 1) * w->dilation <= w->in && left >= j->beside;
@@ -254,26 +288,30 @@ static void do_line(const job *j, int64_t item) {
     for (int64_t k = 0; k < lines; k++) find_taps(j, line[k], x, w->dilation, width, row + k * width);
     const int64_t n_out = left < j->pixels ? left : j->pixels;
     if (j->is_paired && j->groups == 3) /* 3 x 3 has three groups either way */
-      do_pixels(j, row, at, n_out, n_channels, 3, 2);
+      do_pixels(j, blocks, row, at, n_out, n_channels, 3, 2);
     else if (j->is_paired)
-      do_pixels(j, row, at, n_out, n_channels, j->groups, 2);
+      do_pixels(j, blocks, row, at, n_out, n_channels, j->groups, 2);
     else if (j->groups == 3)
-      do_pixels(j, row, at, n_out, step * n_channels, 3, 1);
+      do_pixels(j, blocks, row, at, n_out, step * n_channels, 3, 1);
     else
-      do_pixels(j, row, at, n_out, step * n_channels, j->groups, 1);
+      do_pixels(j, blocks, row, at, n_out, step * n_channels, j->groups, 1);
   }
-  if (j->has_tail) tail_rows(&j->tail, item * w->out, w->out, 0, j->last.channels);
+  const int64_t first = blocks.begin * BLOCK, end = blocks.end < j->blocks ? blocks.end * BLOCK : n_channels;
+  if (j->has_tail) tail_rows(&j->tail, item * w->out, w->out, first, end - first);
 }
 
 static berth_status run(const berth_op_call *call, berth_error *err) {
   job j;
   (void)err;
-  prepare(&j, call);
-  for (int64_t item = call->begin; item < call->end; item++) do_line(&j, item);
+  describe(&j, call);
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t set = item % j.sets;
+    do_line(&j, item / j.sets, (span){set * j.blocks / j.sets, (set + 1) * j.blocks / j.sets});
+  }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qdepthwise)[] = {
-    {"qdepthwise", BERTH__OP_qdepthwise, takes, items, grain, scratch, run},
+    {"qdepthwise", BERTH__OP_qdepthwise, takes, items, grain, scratch, run, prepare, true},
     {0},
 };

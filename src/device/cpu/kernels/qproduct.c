@@ -38,14 +38,16 @@ static int64_t items(const berth_op_call *call) {
   return (rows + each - 1) / each * i8_blocks_each(call->attrs[BERTH__PRODUCT_COLUMNS].i);
 }
 
-#define WORTH 1200000 /* multiplications that are worth a thread */
+#define WORTH 500000     /* multiplications that are worth a thread */
+#define FEW_WORTH 100000 /* where each weight is read for a few rows alone */
+#define FEW_ROWS 4
 
 static int64_t grain(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   int64_t rows, stride;
   rows_of(x, &rows, &stride);
   rows = rows < rows_each(x) ? rows : rows_each(x);
-  return WORTH / (rows * x->dim[x->rank - 1] * I8_COLUMNS + 1) + 1;
+  return (rows <= FEW_ROWS ? FEW_WORTH : WORTH) / (rows * x->dim[x->rank - 1] * I8_COLUMNS + 1) + 1;
 }
 
 /* Rows that a product can read where they lie. */
@@ -93,6 +95,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qproduct)[] = {
-    {"qproduct packed", BERTH__OP_qproduct, takes, items, grain, scratch, run},
+    {"qproduct packed", BERTH__OP_qproduct, takes, items, grain, scratch, run, NULL, false},
     {0},
 };

@@ -183,8 +183,8 @@ static berth_status run_range(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
-    {"quantize", BERTH__OP_quantize, takes_quantize, items, grain, NULL, run_quantize},
-    {"dequantize", BERTH__OP_dequantize, takes_dequantize, items, grain, NULL, run_dequantize},
-    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, run_range},
+    {"quantize", BERTH__OP_quantize, takes_quantize, items, grain, NULL, run_quantize, NULL, false},
+    {"dequantize", BERTH__OP_dequantize, takes_dequantize, items, grain, NULL, run_dequantize, NULL, false},
+    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, run_range, NULL, false},
     {0},
 };

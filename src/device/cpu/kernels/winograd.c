@@ -356,7 +356,7 @@ static berth_status pack_run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_winograd)[] = {
-    {"conv_winograd", BERTH__OP_conv_winograd, takes, items, grain, scratch, run},
-    {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, pack_items, NULL, NULL, pack_run},
+    {"conv_winograd", BERTH__OP_conv_winograd, takes, items, grain, scratch, run, NULL, false},
+    {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, pack_items, NULL, NULL, pack_run, NULL, false},
     {0},
 };
