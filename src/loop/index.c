@@ -97,8 +97,8 @@ static bool is_remainder(const berth__kernel *k, berth__x x, berth__x *y, int64_
 
 /* Where in the sum y / by stands, which may be written z / (c * by) for y = z / c; TERMS: nowhere. */
 static uint32_t find_quotient(const berth__kernel *k, const sum *s, berth__x y, int64_t by, int64_t factor) {
-  berth__x inner;
-  int64_t more;
+  berth__x inner = BERTH__X_NONE;
+  int64_t more = 0;
   bool is_nested = is_quotient(k, y, &inner, &more);
   for (uint32_t i = 0; i < s->n; ++i) {
     berth__x of;
