@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,10 +83,23 @@ static void *counting_alloc(void *user, void *ptr, size_t old_size, size_t new_s
   return realloc(ptr, new_size);
 }
 
+/* What the library says while a session is made. A stage that takes long ends with all of it done. */
+static void show_stage(void *user, const char *stage, uint64_t done, uint64_t total) {
+  static progress bar;
+  (void)user;
+  if (bar.what == NULL || strcmp(bar.what, stage) != 0) {
+    progress_end(&bar);
+    progress_begin(&bar, stage);
+  }
+  progress_update(&bar, done, total);
+  if (done == total) progress_end(&bar);
+}
+
 int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **out) {
   berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
   desc.n_threads = n_threads;
+  desc.progress = show_stage;
   if (counter) {
     atomic_init(&counter->count, 0);
     desc.alloc = counting_alloc;

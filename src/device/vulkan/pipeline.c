@@ -79,9 +79,11 @@ berth_status berth__vulkan_make_pipelines(berth__program *program, berth_error *
   if (program->engine->compiler == NULL)
     BERTH__TRY(berth__spirv_compiler_create(program->ctx, &program->engine->compiler, err));
   for (size_t i = 0; i < recipe->n_kernels; i++) {
+    berth__progress(program->ctx, "compiling kernels", i, recipe->n_kernels);
     const berth_status status = make_one(program, i, err);
     if (status != BERTH_OK) return berth__fail_within(err, status, "kernel '%s'", recipe->kernels[i]->name);
   }
+  berth__progress(program->ctx, "compiling kernels", recipe->n_kernels, recipe->n_kernels);
   return BERTH_OK;
 }
 

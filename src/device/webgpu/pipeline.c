@@ -76,6 +76,7 @@ berth_status berth__webgpu_make_pipelines(berth__program *program, berth_error *
     const berth_status status = make_pipeline(program, pipeline, err);
     if (status != BERTH_OK) return berth__fail_within(err, status, "kernel '%s'", recipe->kernels[kernel]->name);
   }
+  berth__progress(program->ctx, "compiling kernels", n, n);
   return BERTH_OK;
 }
 
