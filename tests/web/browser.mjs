@@ -77,19 +77,22 @@ export class BerthPage {
     return Number(await this.test(name).getAttribute('data-bytes'));
   }
 
+  /** Nothing goes on, and no field waits to be looked at. */
+  idle() {
+    return this.page.waitForSelector('html:not([data-busy], [data-changed])');
+  }
+
   /** Does something after which the page plans, and waits until it has, or has said why it cannot. */
   async replanned(act) {
-    const alerts = ':is(#alert-plan, #alert-network):not([hidden]) .alert-what';
-    await this.page.evaluate((shown) => {
-      delete document.documentElement.dataset.ready;
-      for (const alert of document.querySelectorAll(shown)) alert.dataset.old = 'yes';
-    }, alerts);
+    await this.idle();
+    await this.page.evaluate(() => { delete document.documentElement.dataset.ready; });
     await act();
-    await this.page.waitForSelector(`html[data-ready=yes], ${alerts}:not([data-old])`);
+    await this.page.waitForSelector('html[data-ready=yes]:not([data-busy], [data-changed]), #alert-network:not([hidden])');
   }
 
   async opened(name, act) {
     await this.replanned(act);
+    expect(await this.page.locator('#alert-network').isHidden(), await this.text('alert-network'));
     expect((await this.text('model-name')).includes(name), `the page has the model ${await this.text('model-name')}`);
   }
 
