@@ -87,7 +87,8 @@ export class BerthPage {
     await this.idle();
     await this.page.evaluate(() => { delete document.documentElement.dataset.ready; });
     await act();
-    await this.page.waitForSelector('html[data-ready=yes]:not([data-busy], [data-changed]), #alert-network:not([hidden])');
+    const planned = 'html[data-ready=yes]:not([data-busy], [data-changed])';
+    await this.page.waitForSelector(`${planned}, #alert-network:not([hidden])`);
   }
 
   async opened(name, act) {
@@ -106,7 +107,9 @@ export class BerthPage {
     const session = await this.context.newCDPSession(this.page);
     const data = { items: [], files: [file], dragOperationsMask: 1 };
     const at = { x: box.x + box.width / 2, y: box.y + box.height / 2, data };
-    for (const type of ['dragEnter', 'dragOver', 'drop']) await session.send('Input.dispatchDragEvent', { type, ...at });
+    for (const type of ['dragEnter', 'dragOver', 'drop']) {
+      await session.send('Input.dispatchDragEvent', { type, ...at });
+    }
     await session.detach();
   }
 
@@ -151,7 +154,8 @@ export class BerthPage {
   }
 
   async probabilities() {
-    return this.page.locator('#digit-bars li').evaluateAll((items) => items.map((item) => Number(item.dataset.probability)));
+    const items = this.page.locator('#digit-bars li');
+    return items.evaluateAll((all) => all.map((item) => Number(item.dataset.probability)));
   }
 
   /** The verdict, once it is that digit; else what it is after a while. */
@@ -176,7 +180,8 @@ export class BerthPage {
   }
 }
 
-const circle = Array.from({ length: 25 }, (_, i) => [0.5 + 0.2 * Math.sin((i * Math.PI) / 12), 0.5 - 0.32 * Math.cos((i * Math.PI) / 12)]);
+const circle = Array.from({ length: 25 }, (_, i) => (i * Math.PI) / 12)
+  .map((angle) => [0.5 + 0.2 * Math.sin(angle), 0.5 - 0.32 * Math.cos(angle)]);
 
 /** Digits as people write them. */
 export const strokes = {

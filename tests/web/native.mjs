@@ -9,8 +9,13 @@ import { expect, expectEqual } from './tap.mjs';
 const berth = process.env.BERTH_BIN;
 
 // The WebAssembly module has the portable kernels, whose weights are packed as theirs are.
-const call = (args) => JSON.parse(execFileSync(berth, [...args, '--json'],
-  { env: { ...process.env, BERTH_CPU_ISA: 'portable' }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 }));
+const options = {
+  env: { ...process.env, BERTH_CPU_ISA: 'portable' },
+  encoding: 'utf8',
+  stdio: ['ignore', 'pipe', 'ignore'],
+  maxBuffer: 1 << 26,
+};
+const call = (args) => JSON.parse(execFileSync(berth, [...args, '--json'], options));
 
 const pairs = (option, values = {}) => Object.entries(values).flatMap(([name, value]) => [option, `${name}=${value}`]);
 
@@ -18,7 +23,8 @@ const pairs = (option, values = {}) => Object.entries(values).flatMap(([name, va
 export function runNative(model, { dims, inputs } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'berth-web-'));
   try {
-    const { outputs } = call(['run', ...model, ...pairs('--dim', dims), ...pairs('--input', inputs), '--output-dir', folder]);
+    const given = [...pairs('--dim', dims), ...pairs('--input', inputs)];
+    const { outputs } = call(['run', ...model, ...given, '--output-dir', folder]);
     return Object.fromEntries(outputs.map(({ name, file }) => [name, readNpy(file)]));
   } finally {
     rmSync(folder, { recursive: true });
@@ -28,7 +34,8 @@ export function runNative(model, { dims, inputs } = {}) {
 export const planNative = (model, { dims, device = 'cpu', threads = 1 } = {}) =>
   call(['plan', ...model, ...pairs('--dim', dims), '--device', device, '--threads', String(threads)]);
 
-export const hasNative = (device) => call(['devices']).devices.some(({ name, available }) => name === device && available);
+export const hasNative = (device) =>
+  call(['devices']).devices.some(({ name, available }) => name === device && available);
 
 const tolerances = { cpu: [1e-5, 1e-5], webgpu: [1e-4, 1e-3] }; // absolute, relative
 

@@ -30,7 +30,8 @@ async function firstDigit(browser, url) {
   const page = await context.newPage();
   await page.addInitScript(() => {
     window.firstDigit = new Promise((resolve) => {
-      const look = () => (/^\d$/.test(document.getElementById('digit-verdict')?.textContent) ? resolve(performance.now()) : requestAnimationFrame(look));
+      const isThere = () => /^\d$/.test(document.getElementById('digit-verdict')?.textContent);
+      const look = () => (isThere() ? resolve(performance.now()) : requestAnimationFrame(look));
       look();
     });
   });
@@ -247,7 +248,7 @@ try {
   await checkModels(own);
   await checkBadFiles(own);
   await checkPlans(own);
-  await check('the browser complained about nothing', () => expect(own.errors.length === 0, own.errors.join('\n')));
+  await check('the browser complained about nothing', () => expectEqual(own.errors, [], 'complaints'));
 } finally {
   await browser.close();
   await server.close();

@@ -1,4 +1,4 @@
-/** How the page looks and is used: phones, keys alone, dark and light, what screen readers are told; and without a GPU. */
+/** How the page looks and is used: phones, keys alone, dark and light, screen readers; and without a GPU. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BerthPage, launch, require, strokes } from './browser.mjs';
@@ -36,7 +36,8 @@ const lookAt = (own, png) => own.page.evaluate(async (base64) => {
 
 async function expectPicture(own, png, isDark) {
   const { colours, light, most } = await lookAt(own, png);
-  expect(colours > 30 && most < 0.97, `nothing is seen: ${colours} colours, one of them on ${(100 * most).toFixed(1)} % of it`);
+  const share = `${colours} colours, one of them on ${(100 * most).toFixed(1)} % of it`;
+  expect(colours > 30 && most < 0.97, `nothing is seen: ${share}`);
   if (isDark !== undefined) expect(isDark ? light < 0.35 : light > 0.65, `it is ${light.toFixed(2)} light`);
 }
 
@@ -57,7 +58,10 @@ async function fill(own) {
 async function seriousViolations(own) {
   await own.page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
   const { violations } = await own.page.evaluate(() => window.axe.run());
-  return violations.map(({ id, impact, help, nodes }) => ({ impact, text: `${impact}: ${id}: ${help}\n  ${nodes.map(({ html }) => html).join('\n  ')}` }));
+  return violations.map(({ id, impact, help, nodes }) => {
+    const where = nodes.map(({ html }) => html).join('\n  ');
+    return { impact, text: `${impact}: ${id}: ${help}\n  ${where}` };
+  });
 }
 
 async function checkView(browser, url, name, options) {
@@ -71,7 +75,10 @@ async function checkView(browser, url, name, options) {
     for (const id of ['digit-pad', 'picture']) await expectCanvas(own, id);
   });
   await check(`${name}: nothing is wider than the screen`, async () => {
-    const { wide, room } = await own.page.evaluate(() => ({ wide: document.documentElement.scrollWidth, room: document.documentElement.clientWidth }));
+    const [wide, room] = await own.page.evaluate(() => {
+      const { scrollWidth, clientWidth } = document.documentElement;
+      return [scrollWidth, clientWidth];
+    });
     expect(wide <= room, `${wide} pixels of ${room}`);
   });
   await check(`${name}: axe finds nothing serious`, async () => {
@@ -80,7 +87,7 @@ async function checkView(browser, url, name, options) {
     const serious = found.filter(({ impact }) => impact === 'serious' || impact === 'critical');
     expect(serious.length === 0, `${serious.length} serious violations`);
   });
-  await check(`${name}: the browser complained about nothing`, () => expect(own.errors.length === 0, own.errors.join('\n')));
+  await check(`${name}: the browser complained about nothing`, () => expectEqual(own.errors, [], 'complaints'));
   await own.close();
 }
 
@@ -113,7 +120,10 @@ async function checkTouch(browser, url) {
     await pad.scrollIntoViewIfNeeded();
     const box = await pad.boundingBox();
     const session = await own.context.newCDPSession(own.page);
-    const touch = (type, points) => session.send('Input.dispatchTouchEvent', { type, touchPoints: points.map(([x, y]) => ({ x: box.x + x * box.width, y: box.y + y * box.height })) });
+    const touch = (type, points) => {
+      const touchPoints = points.map(([x, y]) => ({ x: box.x + x * box.width, y: box.y + y * box.height }));
+      return session.send('Input.dispatchTouchEvent', { type, touchPoints });
+    };
     const [[first, ...rest]] = strokes[7];
     await touch('touchStart', [first]);
     for (const point of rest) await touch('touchMove', [point]);
@@ -126,10 +136,13 @@ async function checkTouch(browser, url) {
 /** What the Tab key must come to: one of a group of radio buttons stands for all of them, and one row for the table. */
 const focusable = (own) => own.page.evaluate(() => {
   const all = [...document.querySelectorAll('a[href], button, input, select, summary, textarea, [tabindex="0"]')];
-  const isShown = (element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
-  const isStoodFor = (element) => (element.type === 'radio' && !element.checked) || (element.tabIndex < 0 && element.closest('tbody'));
+  const isShown = (element) =>
+    element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
+  const isStoodFor = (element) =>
+    (element.type === 'radio' && !element.checked) || (element.tabIndex < 0 && element.closest('tbody'));
   const takesPart = (element) => !element.disabled && isShown(element) && !isStoodFor(element);
-  window.named = (element) => element.id || element.dataset.test || element.getAttribute('href') || element.textContent.trim();
+  window.named = (element) =>
+    element.id || element.dataset.test || element.getAttribute('href') || element.textContent.trim();
   return all.filter(takesPart).map(window.named);
 });
 
@@ -143,8 +156,9 @@ async function tabThrough(own, most) {
     const at = await own.page.evaluate(() => {
       const element = document.activeElement;
       if (!element || element === document.body) return null;
-      const marked = [element, element.closest('label'), ...(element.labels ?? []), element.previousElementSibling].filter(Boolean)
-        .some((part) => { const { outlineStyle, boxShadow } = getComputedStyle(part); return outlineStyle !== 'none' || boxShadow !== 'none'; });
+      const isMarked = (part) => ['outlineStyle', 'boxShadow'].some((style) => getComputedStyle(part)[style] !== 'none');
+      const parts = [element, element.closest('label'), ...(element.labels ?? []), element.previousElementSibling];
+      const marked = parts.filter(Boolean).some(isMarked);
       return { name: window.named(element), marked };
     });
     if (!at) break;
