@@ -1,7 +1,7 @@
 /** The package in Node: it computes what the native program does, whatever the number of threads, in the memory that it
  * says; what is wrong is said. */
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -459,6 +459,23 @@ async function checkClosing() {
 }
 
 /* The README is for people who copy from it. */
+/* A copy of the package whose threads end at once, as one does that the machine has no room for. */
+async function checkDeadThreads() {
+  const copy = join(folder, 'dead');
+  cpSync(join(site, 'package'), copy, { recursive: true });
+  const file = join(copy, 'thread.js');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('exports.thread(number)', "throw new Error('no more')"));
+  const { load: loadCopy } = await import(pathToFileURL(join(copy, 'berth.js')));
+  await check('who waits for a thread that has died is told', async () => {
+    const berth = await loadCopy({ threads: 2 });
+    const session = await (await berth.digits()).session({ dims: { batch: 1 } });
+    session.close(); // waits for its threads to end
+    const error = await failure(berth.digits());
+    expect(error.message.includes('one of its threads stopped'), error.message);
+    berth.close();
+  });
+}
+
 async function checkReadme() {
   const readme = readFileSync(join(source, 'web/package/README.md'), 'utf8');
   const examples = Array.from(readme.matchAll(/```js\n(.*?)```/gs), (match) => match[1]);
@@ -496,6 +513,7 @@ try {
   one.close();
   two.close();
   await checkClosing();
+  await checkDeadThreads();
   await checkReadme();
 } finally {
   rmSync(folder, { recursive: true });

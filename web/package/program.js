@@ -78,7 +78,8 @@ export class Program {
   /* A module that has stopped in the middle of something is in no state to go on. */
   #stopped(error) {
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) return error;
-    this.#ended = `berth stopped at an error of its own (${error.message}); load it again`;
+    const what = this.#exports.thread_dead() !== 0 ? 'one of its threads stopped' : error.message;
+    this.#ended = `berth stopped at an error of its own (${what}); load it again`;
     return new BerthError('INTERNAL', this.#ended);
   }
 

@@ -16,7 +16,12 @@ function begin({ module, memory, number, stack, tls }) {
   exports.__stack_pointer.value = stack;
   exports.__wasm_init_tls(tls);
   port.postMessage('ready');
-  exports.thread(number);
+  try {
+    exports.thread(number);
+  } catch (error) {
+    exports.thread_died(); // somebody may wait for it
+    throw error;
+  }
 }
 
 if (isNode) port.once('message', begin);

@@ -68,6 +68,9 @@ BERTH_WEB_EXPORT(thread_idle) uint32_t berth_web_thread_idle(void);             
 BERTH_WEB_EXPORT(thread_local_size) uint32_t berth_web_thread_local_size(void); /* bytes that one needs for itself */
 /* What a worker runs, on a stack of its own; never returns. */
 BERTH_WEB_EXPORT(thread) void berth_web_thread(uint32_t number);
+/* What the host calls when that ended all the same: who waits for a worker then stops within a second. */
+BERTH_WEB_EXPORT(thread_died) void berth_web_thread_died(void);
+BERTH_WEB_EXPORT(thread_dead) uint32_t berth_web_thread_dead(void); /* how many did */
 
 /* ---- what the host gives ---- */
 __attribute__((import_module("host"), import_name("progress"))) void berth_web_host_progress(const char *stage,

@@ -1,15 +1,28 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "../exports.h"
 
 /* ---- Waiting -------------------------------------------------------------------------------------------------- */
 
+static _Atomic uint32_t n_dead; /* workers that stopped at an error */
+
 #ifdef __wasm_atomics__
+#define FOR_EVER INT64_C(-1)
+#define A_SECOND INT64_C(1000000000) /* in ns */
+#define TIMED_OUT 2
+
+static _Thread_local bool is_worker;
+
+/* The caller looks around now and then: a worker that is dead ends no wait. */
 static void wait_while(_Atomic uint32_t *word, uint32_t value) {
-  __builtin_wasm_memory_atomic_wait32((int *)word, (int)value, -1);
+  const int64_t time = is_worker ? FOR_EVER : A_SECOND;
+  while (__builtin_wasm_memory_atomic_wait32((int *)word, (int)value, time) == TIMED_OUT)
+    if (atomic_load(&n_dead) != 0) __builtin_trap();
 }
+static void become_worker(void) { is_worker = true; }
 static void wake(_Atomic uint32_t *word, uint32_t most) { __builtin_wasm_memory_atomic_notify((int *)word, most); }
 #else
 /* There is nobody to wait for. */
@@ -21,6 +34,7 @@ static void wake(_Atomic uint32_t *word, uint32_t most) {
   (void)word;
   (void)most;
 }
+static void become_worker(void) {}
 #endif
 
 int pthread_mutex_init(pthread_mutex_t *mutex, const void *none) {
@@ -113,8 +127,12 @@ uint32_t berth_web_thread_local_size(void) {
 #endif
 }
 
+void berth_web_thread_died(void) { atomic_fetch_add(&n_dead, 1); }
+uint32_t berth_web_thread_dead(void) { return atomic_load(&n_dead); }
+
 void berth_web_thread(uint32_t number) {
   worker *self = &workers[number];
+  become_worker();
   for (;;) {
     uint32_t state = atomic_load(&self->state);
     if (state != GIVEN) {
