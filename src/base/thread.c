@@ -19,7 +19,7 @@ typedef struct pool_job {
   void *user;
   int64_t n, pieces;
   uint32_t n_shares; /* the workers below this one have pieces of their own; 1: the caller has all, a queue */
-  bool is_coarse;    /* one item is worth a thread, and may be worth much more */
+  bool wakes;        /* it is worth waking a thread for */
 } pool_job;
 
 /* Number 0 is the caller, whose thread was not made here. */
@@ -39,8 +39,7 @@ typedef struct pool_worker {
  * nobody waits for a sleeper.
  *
  * `state` has the number of the job, whether it is open, and how many workers joined it; a job is written before it is
- * opened, and stays until the last of them left. Between the jobs of a burst (berth__pool_begin to berth__pool_end)
- * workers look for the next one for a moment before they sleep; outside of a burst they sleep at once.
+ * opened, and stays until the last of them left. Workers look for the next job for a moment before they sleep.
  *
  * Who goes to sleep first says so and then looks at the state once more; who changes the state then looks for sleepers.
  * All of these are sequentially consistent, so one of the two always sees the other. */
@@ -54,6 +53,8 @@ struct berth__pool {
   _Atomic uint32_t n_asleep; /* workers */
   _Atomic bool is_caller_asleep;
   _Atomic bool in_burst, quit;
+  bool is_steady; /* the last burst ended just before this one */
+  double ended_ms;
   uint32_t n_threads;
   uint32_t n_started;
   char apart[APART];
@@ -64,6 +65,9 @@ struct berth__pool {
 #define OPEN ((uint64_t)1 << 16)   /* it takes more */
 #define NUMBER ((uint64_t)1 << 17) /* what the number of the job counts up by */
 #define WAKE_PIECES 4              /* in a burst, a job of fewer small ones is for those that are awake */
+#define STEADY_PIECES 2            /* likewise, where runs follow each other: who is woken once stays awake */
+#define STEADY_MS 0.05             /* from the end of a run to the next */
+#define AWAKE_SHARE 4              /* of a grain is enough for a thread that is awake */
 #define LOOKS 4000                 /* for the next job, before a worker sleeps: some tens of microseconds */
 
 static inline void pause_a_moment(void) {
@@ -110,7 +114,7 @@ static bool is_new(uint64_t state, uint64_t seen) { return (state & OPEN) && sta
 
 /* Looks for a job for a moment, then sleeps until there is one. False: the pool ends. */
 static bool await_job(berth__pool *pool, uint64_t seen) {
-  for (int i = 0; i < LOOKS && atomic_load_explicit(&pool->in_burst, memory_order_relaxed); i++) {
+  for (int i = 0; i < LOOKS && !atomic_load_explicit(&pool->quit, memory_order_relaxed); i++) {
     if (is_new(atomic_load(&pool->state), seen)) return true;
     pause_a_moment();
   }
@@ -223,7 +227,6 @@ berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__p
 void berth__pool_destroy(berth__pool *pool) {
   if (pool == NULL) return;
   pthread_mutex_lock(&pool->lock);
-  atomic_store(&pool->in_burst, false);
   atomic_store(&pool->quit, true);
   pthread_cond_broadcast(&pool->wake);
   pthread_mutex_unlock(&pool->lock);
@@ -235,11 +238,15 @@ void berth__pool_destroy(berth__pool *pool) {
 }
 
 void berth__pool_begin(berth__pool *pool) {
-  if (pool != NULL) atomic_store(&pool->in_burst, true);
+  if (pool == NULL) return;
+  pool->is_steady = berth__now_ms() - pool->ended_ms < STEADY_MS;
+  atomic_store(&pool->in_burst, true);
 }
 
 void berth__pool_end(berth__pool *pool) {
-  if (pool != NULL) atomic_store(&pool->in_burst, false);
+  if (pool == NULL) return;
+  atomic_store(&pool->in_burst, false);
+  pool->ended_ms = berth__now_ms();
 }
 
 uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? pool->n_threads : 1; }
@@ -253,8 +260,7 @@ static void open_job(berth__pool *pool, const pool_job *job) {
   }
   const uint64_t number = atomic_load_explicit(&pool->state, memory_order_relaxed) / NUMBER + 1;
   atomic_store(&pool->state, number * NUMBER | OPEN);
-  const bool is_worth_waking = job->pieces >= WAKE_PIECES || job->is_coarse || !atomic_load(&pool->in_burst);
-  if (!is_worth_waking || atomic_load(&pool->n_asleep) == 0) return;
+  if (!job->wakes || atomic_load(&pool->n_asleep) == 0) return;
   pthread_mutex_lock(&pool->lock);
   if (job->pieces >= pool->n_threads) {
     pthread_cond_broadcast(&pool->wake);
@@ -281,7 +287,10 @@ static void close_job(berth__pool *pool) {
 void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
                            void *user) {
   if (n <= 0) return;
-  const int64_t n_threads = berth__pool_n_threads(pool), wanted = n / (grain > 0 ? grain : 1);
+  const int64_t n_threads = berth__pool_n_threads(pool);
+  const bool some_are_awake = n_threads > 1 && atomic_load(&pool->n_asleep) + 1 < n_threads;
+  const int64_t worth = grain > 0 ? grain : 1, least = some_are_awake ? (worth + AWAKE_SHARE - 1) / AWAKE_SHARE : worth;
+  const int64_t wanted = n / least;
   const bool has_parts = split == BERTH__SPLIT_PARTS && wanted > n_threads * FEW_PER_THREAD;
   const int64_t most = n_threads * (has_parts ? PARTS_PER_THREAD : QUEUE_PER_THREAD);
   if (n_threads == 1 || wanted <= 1) {
@@ -293,7 +302,8 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
                   .n = n,
                   .pieces = wanted < most ? wanted : most,
                   .n_shares = has_parts ? (uint32_t)n_threads : 1,
-                  .is_coarse = grain <= 1};
+                  .wakes = worth == 1 || n / worth >= (pool->is_steady ? STEADY_PIECES : WAKE_PIECES) ||
+                           !atomic_load(&pool->in_burst)};
   open_job(pool, &job);
   take_pieces(pool, &job, 0);
   close_job(pool);

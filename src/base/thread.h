@@ -15,8 +15,9 @@ typedef void (*berth__range_fn)(void *user, uint32_t worker, int64_t begin, int6
 berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__pool **out, berth_error *err);
 void berth__pool_destroy(berth__pool *pool); /* NULL is fine */
 uint32_t berth__pool_n_threads(const berth__pool *pool);
-/* Splits [0, n) into pieces of at least `grain` and runs them on the pool (NULL: on this thread alone). One run at a
- * time; fn must not run work on the same pool. */
+/* Splits [0, n) into pieces and runs them on the pool (NULL: on this thread alone). `grain` items are worth waking a
+ * thread for; pieces are at least so large, or a quarter of that while some thread is awake. One run at a time; fn must
+ * not run work on the same pool. */
 void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user);
 
 /* Who takes which pieces. It decides nothing but time. */
@@ -27,8 +28,8 @@ typedef enum berth__split {
 void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
                            void *user);
 
-/* A burst: runs follow each other closely, and between them workers stay awake for a moment. Behind its end they sleep.
- * NULL is fine. */
+/* A burst: runs follow each other closely, and small ones wake nobody; unless bursts do so too, when threads that were
+ * woken once are still awake for the next. NULL is fine. */
 void berth__pool_begin(berth__pool *pool);
 void berth__pool_end(berth__pool *pool);
 

@@ -24,7 +24,8 @@ static void touch(void *user, uint32_t worker, int64_t begin, int64_t end) {
     return;
   }
   if (atomic_exchange(&c->busy[worker], 1) != 0) atomic_fetch_add(&c->wrong, 1);
-  if (end - begin < c->grain && c->n >= c->grain) atomic_fetch_add(&c->wrong, 1);
+  const int64_t least = (c->grain + 3) / 4; /* for threads that are awake; those that sleep need more */
+  if (end - begin < least && c->n >= least) atomic_fetch_add(&c->wrong, 1);
   for (int64_t i = begin; i < end; i++) atomic_fetch_add(&c->hits[i], 1);
   atomic_fetch_add(&c->pieces, 1);
   atomic_store(&c->busy[worker], 0);
@@ -92,18 +93,47 @@ static void zero_or_negative_items_run_nothing(void **state) {
   berth_context_destroy(ctx);
 }
 
-static void work_of_one_grain_is_not_split(void **state) {
+/* Into how many pieces work is cut while all workers sleep, for which they get time. */
+static uint32_t pieces_asleep(berth__pool *pool, int64_t n, int64_t grain, uint32_t expected) {
+  uint32_t pieces = 0;
+  for (int i = 0; i < 500 && pieces != expected; i++) {
+    usleep(10000);
+    cover *c = run_once(pool, n, grain);
+    pieces = c->pieces;
+    free(c);
+  }
+  return pieces;
+}
+
+static void work_of_one_grain_wakes_nobody(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth__pool *pool;
   berth_error err;
   TEST_OK(berth__pool_create(ctx, 4, &pool, &err));
-  cover *c = run_once(pool, 100, 51);
-  assert_int_equal(c->pieces, 1);
-  free(c);
-  c = run_once(pool, 100, 50);
-  assert_int_equal(c->pieces, 2);
-  free(c);
+  assert_int_equal(pieces_asleep(pool, 100, 51, 1), 1);
+  assert_int_equal(pieces_asleep(pool, 100, 50, 2), 2);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* Runs that follow each other keep workers awake, which then get pieces that would wake nobody. */
+static void threads_that_are_awake_get_smaller_pieces(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  uint32_t most = 0;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && most < 2; i++) {
+    berth__pool_begin(pool);
+    free(run_once(pool, 1000, 1)); /* wakes */
+    cover *c = run_once(pool, 100, 60);
+    if (c->pieces > most) most = c->pieces;
+    free(c);
+    berth__pool_end(pool);
+  }
+  assert_int_equal(most, 6); /* of 15 and more */
   berth__pool_destroy(pool);
   berth_context_destroy(ctx);
 }
@@ -274,7 +304,8 @@ int main(void) {
       cmocka_unit_test(ranges_cover_everything_once),
       cmocka_unit_test(no_pool_runs_on_this_thread),
       cmocka_unit_test(zero_or_negative_items_run_nothing),
-      cmocka_unit_test(work_of_one_grain_is_not_split),
+      cmocka_unit_test(work_of_one_grain_wakes_nobody),
+      cmocka_unit_test(threads_that_are_awake_get_smaller_pieces),
       cmocka_unit_test(many_runs_lose_nothing_and_allocate_nothing),
       cmocka_unit_test(two_pieces_run_at_the_same_time),
       cmocka_unit_test(with_parts_a_worker_begins_with_its_own),
