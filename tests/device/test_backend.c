@@ -40,7 +40,7 @@ static void products_of_onednn(void **state) {
   static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED};
   (void)state;
   assert_int_equal(setenv("BERTH_CPU_BACKEND", "dnnl", 1), 0);
-  if (berth__cpu_backend() == NULL) skip();
+  if (berth__cpu_backend() == NULL) TEST_SKIP("this build has no oneDNN (-DBERTH_DNNL_BACKEND=ON)");
   pattern_check(&product);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t k = 0; k < 9; k++) {
