@@ -290,7 +290,7 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
   const int64_t n_threads = berth__pool_n_threads(pool);
   const bool some_are_awake = n_threads > 1 && atomic_load(&pool->n_asleep) + 1 < n_threads;
   const int64_t worth = grain > 0 ? grain : 1, least = some_are_awake ? (worth + AWAKE_SHARE - 1) / AWAKE_SHARE : worth;
-  const int64_t wanted = n / least;
+  const int64_t wanted = n / worth >= 2 ? n / least : 1; /* work of one piece may have scratch for one worker */
   const bool has_parts = split == BERTH__SPLIT_PARTS && wanted > n_threads * FEW_PER_THREAD;
   const int64_t most = n_threads * (has_parts ? PARTS_PER_THREAD : QUEUE_PER_THREAD);
   if (n_threads == 1 || wanted <= 1) {

@@ -16,8 +16,8 @@ berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__p
 void berth__pool_destroy(berth__pool *pool); /* NULL is fine */
 uint32_t berth__pool_n_threads(const berth__pool *pool);
 /* Splits [0, n) into pieces and runs them on the pool (NULL: on this thread alone). `grain` items are worth waking a
- * thread for; pieces are at least so large, or a quarter of that while some thread is awake. One run at a time; fn must
- * not run work on the same pool. */
+ * thread for: less than two times as many are one piece, always; pieces of more are at least so large, or a quarter of
+ * that while some thread is awake. One run at a time; fn must not run work on the same pool. */
 void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user);
 
 /* Who takes which pieces. It decides nothing but time. */
