@@ -1,13 +1,7 @@
 /* Nodes that a device has no kernels for: an error, or steps on the CPU between transfers. BERTH_TEST_DEVICE names
  * another device than the one that interprets. */
-#include <stdlib.h>
 
 #include "support.h"
-
-static const char *tested(void) {
-  const char *name = getenv("BERTH_TEST_DEVICE");
-  return name != NULL ? name : "loops";
-}
 
 /* An op that no device but the CPU has kernels for: a running count of elements, times x. */
 static berth_status ramp_infer(const berth_op_infer *call, berth_error *err) {
@@ -53,7 +47,7 @@ static berth_status start(fixture *f, const char *text, uint32_t flags) {
   TEST_OK(berth_graph_parse(f->ctx, text, strlen(text), &f->graph, &err));
   plan.flags |= flags;
   desc.plan = &plan;
-  desc.device = tested();
+  desc.device = test_gpu();
   return berth_session_create(f->graph, &desc, &f->session, &f->err);
 }
 
@@ -115,12 +109,12 @@ static void transfers_are_shown(void **state) {
   TEST_OK(start(&f, split, BERTH_PLAN_FALLBACK_CPU));
   TEST_OK(berth_plan_segments(berth_session_plan(f.session), segments, 4, &n, &err));
   assert_int_equal(n, 3);
-  assert_string_equal(segments[0].device, tested());
+  assert_string_equal(segments[0].device, test_gpu());
   assert_int_equal(segments[0].bytes_down + segments[0].bytes_up, 0);
   assert_string_equal(segments[1].device, "cpu");
   assert_int_equal(segments[1].bytes_down, 24);
   assert_int_equal(segments[1].bytes_up, 24);
-  assert_string_equal(segments[2].device, tested());
+  assert_string_equal(segments[2].device, test_gpu());
   TEST_OK(berth_plan_segments(berth_session_plan(f.session), NULL, 0, &n, &err));
   assert_int_equal(n, 3);
   test_expect_error(berth_plan_segments(NULL, NULL, 0, &n, &err), BERTH_INVALID, &err, NULL);

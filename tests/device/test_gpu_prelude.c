@@ -1,15 +1,9 @@
 /* Steps of GPUs that depend on weights alone: they run once, and again when a weight changes. BERTH_TEST_DEVICE names a
  * device; without it, it is "loops". */
-#include <stdlib.h>
 
 #include "device/gpu/recipe.h"
 #include "session/session.h"
 #include "support.h"
-
-static const char *tested(void) {
-  const char *name = getenv("BERTH_TEST_DEVICE");
-  return name != NULL && name[0] != '\0' ? name : "loops";
-}
 
 /* w and k are read by the prelude alone, k through a view of a part; u by the prelude and by runs. The constant is
  * spread once, too. */
@@ -83,7 +77,7 @@ static void weights_may_change(void **state) {
   berth_graph *graphs[2];
   (void)state;
   for (int checked = 0; checked < 2; checked++) {
-    berth_session *session = start(ctx, tested(), checked ? BERTH_SESSION_CHECKED : 0, &graphs[0]);
+    berth_session *session = start(ctx, test_gpu(), checked ? BERTH_SESSION_CHECKED : 0, &graphs[0]);
     berth_session *cpu = start(ctx, "cpu", 0, &graphs[1]);
     for (uint64_t seed = 1; seed < 4; seed++) {
       set_weights(session, seed);
@@ -105,7 +99,7 @@ static void shapes_share_what_was_prepared(void **state) {
   berth_graph *graphs[2];
   berth_error err;
   (void)state;
-  berth_session *both[2] = {start(ctx, tested(), 0, &graphs[0]), start(ctx, "cpu", 0, &graphs[1])};
+  berth_session *both[2] = {start(ctx, test_gpu(), 0, &graphs[0]), start(ctx, "cpu", 0, &graphs[1])};
   for (uint64_t seed = 1; seed < 3; seed++) {
     for (int i = 0; i < 2; i++) set_weights(both[i], seed);
     for (int64_t batch = 2; batch <= 6; batch += 2) {
@@ -168,8 +162,8 @@ static void weights_are_set_for_every_shape(void **state) {
   berth_context *ctx = test_context_counting(&alloc);
   (void)state;
   for (int i = 0; i < 2; i++) {
-    set_under_any_shape(ctx, i == 0 ? "cpu" : tested(), 2, 60);
-    set_under_any_shape(ctx, i == 0 ? "cpu" : tested(), 60, 2);
+    set_under_any_shape(ctx, i == 0 ? "cpu" : test_gpu(), 2, 60);
+    set_under_any_shape(ctx, i == 0 ? "cpu" : test_gpu(), 60, 2);
   }
   test_context_done(ctx, &alloc);
 }
@@ -189,7 +183,7 @@ static void large_weights_go_in_pieces(void **state) {
   berth_context *ctx = test_context();
   for (int i = 0; i < 1100 * 1000; i++) w[i] = (int8_t)(i % 251 - 125);
   for (int i = 0; i < 1100; i++) x[i] = (float)(i % 3 - 1);
-  desc.device = tested();
+  desc.device = test_gpu();
   TEST_OK(berth_graph_parse(ctx, large, sizeof large - 1, &graph, &err));
   TEST_OK(berth_session_create(graph, &desc, &session, &err));
   TEST_OK(berth_session_set_param(session, "w", w, sizeof w, &err));
@@ -232,7 +226,7 @@ static void runs_do_the_rest(void **state) {
   float out[36];
   berth_error err;
   (void)state;
-  berth_session *session = start(ctx, tested(), 0, &graph);
+  berth_session *session = start(ctx, test_gpu(), 0, &graph);
   set_weights(session, 1);
   compute(session, 3, out);
   const uint64_t calls = alloc.calls;
@@ -257,7 +251,7 @@ static void weights_are_there_once(void **state) {
   } wanted[] = {{"w", false}, {"k", false}, {"u", true}};
   berth_graph *graph;
   (void)state;
-  berth_session *session = start(ctx, tested(), 0, &graph);
+  berth_session *session = start(ctx, test_gpu(), 0, &graph);
   const berth_plan *plan = berth_session_plan(session);
   for (size_t i = 0; i < 3; i++) {
     const berth_value value = berth_graph_find(berth_plan_graph(plan), wanted[i].name);
@@ -303,7 +297,7 @@ static berth_status use_once(berth_context *ctx, berth_error *err, void *user) {
   berth_session *session = NULL;
   berth_graph *graph;
   (void)user;
-  desc.device = tested();
+  desc.device = test_gpu();
   BERTH__TRY(berth_graph_parse(ctx, small, sizeof small - 1, &graph, err));
   berth_status status = berth_session_create(graph, &desc, &session, err);
   if (status == BERTH_OK) status = berth_session_set_param(session, "w", w, sizeof w, err);

@@ -1,15 +1,9 @@
 /* Weights that a GPU keeps as f16. BERTH_TEST_DEVICE names one; without it, it is "loops". */
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/half.h"
 #include "support.h"
-
-static const char *tested(void) {
-  const char *name = getenv("BERTH_TEST_DEVICE");
-  return name != NULL && name[0] != '\0' ? name : "loops";
-}
 
 /* Three ways to read a weight, one of them through a transpose; `t` is read in another way too. */
 static const char text[] =
@@ -37,7 +31,7 @@ static void run(berth_context *ctx, uint32_t flags, bool rounded, float *out, ui
   uint64_t seed = 7;
   plan.flags |= flags;
   desc.plan = &plan;
-  desc.device = tested();
+  desc.device = test_gpu();
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_session_create(graph, &desc, &session, &err));
   for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {

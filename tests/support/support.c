@@ -138,3 +138,8 @@ int test_skip_all(const char *what, const char *reason) {
   printf("ok 1 - %s # SKIP %s\n1..1\n", what, reason);
   return 0;
 }
+
+const char *test_gpu(void) {
+  const char *name = getenv("BERTH_TEST_DEVICE");
+  return name != NULL && name[0] != '\0' ? name : "loops";
+}

@@ -60,6 +60,9 @@ void test_expect_ok(berth_status status, const berth_error *err, const char *exp
 /* For a main that runs nothing: says so as one skipped test. Returns 0, for main to return. */
 int test_skip_all(const char *what, const char *reason);
 
+/* The GPU that a test is to run on: what BERTH_TEST_DEVICE names; without it "loops", which every build has. */
+const char *test_gpu(void);
+
 /* Ends the test as skipped; the reason is shown at the end of `make check`. */
 #define TEST_SKIP(reason)                    \
   do {                                       \
