@@ -1,8 +1,6 @@
 /* The device "loops": the kernels that GPUs get, interpreted on the host. It is slow and always there: what is wrong
  * here too is wrong in a lowering, what is wrong on a GPU alone is wrong in its renderer or driver. Its memory is the
  * CPU's. */
-#include <stdlib.h>
-
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 #include "device/gpu/host_step.h"
@@ -26,13 +24,10 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
 
 static berth__limits limits(void) { return berth__gpu_limits("loops"); }
 
-/* BERTH_LOOPS_SHARED=0: kernels as for devices that gain nothing from shared memory. */
-static berth__loop_limits loop_limits(void) {
-  const char *setting = getenv("BERTH_LOOPS_SHARED");
-  return (berth__loop_limits){.group_size = 256,
-                              .lanes = 32,
-                              .shared_bytes = 32768,
-                              .shares_well = setting == NULL || strcmp(setting, "0") != 0};
+/* Without shared memory: kernels as for devices that gain nothing from it. */
+static berth__loop_limits loop_limits(const berth_context *ctx) {
+  return (berth__loop_limits){
+      .group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = !ctx->options.loops_unshared};
 }
 
 static void program_destroy(berth__program *program) {
@@ -45,7 +40,7 @@ static void program_destroy(berth__program *program) {
 }
 
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
-  const berth__loop_limits limit = loop_limits();
+  const berth__loop_limits limit = loop_limits(program->ctx);
   uint64_t room = 0;
   BERTH__TRY(berth__recipe_create(program->plan, &limit, &program->recipe, err));
   for (size_t i = 0; i < program->recipe->n_kernels; i++) {
