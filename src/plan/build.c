@@ -3,13 +3,13 @@
 
 #include "base/math.h"
 #include "pass/pass.h"
+#include "pass/prelude.h"
 #include "plan/budget.h"
 #include "plan/buffers.h"
 #include "plan/draft.h"
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
-#include "pass/prelude.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];

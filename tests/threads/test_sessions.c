@@ -74,7 +74,7 @@ static berth_status swallow(void *user, const char *text, size_t size) {
 static void read_all(crew_member *self, const shared *s, const berth_plan *plan) {
   berth_error err;
   size_t written = 0;
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   CREW_OK(berth_graph_print(s->graph, swallow, &written, &err));
   CREW_OK(berth_plan_check(plan, &err));
   CREW_OK(berth_plan_report(plan, BERTH_REPORT_TEXT, swallow, &written, &err));
@@ -179,13 +179,13 @@ static void build_and_ask(crew_member *self, void *user) {
     CREW_TRUE(berth_op_count(s->ctx) > 0 && berth_op_name(s->ctx, 0) != NULL);
     berth_graph_destroy(graph);
     for (uint32_t d = 0; d < berth_device_count(s->ctx); d++) {
-      berth_device_info info;
+      berth_device_info info = BERTH_DEVICE_INFO_INIT;
       CREW_OK(berth_device_at(s->ctx, d, &info, &err));
       CREW_TRUE(info.name != NULL);
     }
     berth_pack_buffer buffers[16];
     uint64_t offsets[16];
-    berth_pack_result result;
+    berth_pack_result result = BERTH_PACK_RESULT_INIT;
     for (int b = 0; b < 16; b++)
       buffers[b] = (berth_pack_buffer){
           .size = 10 + (uint64_t)(b * 7 % 5), .lower = b, .upper = b + 1 + b % 4, .offset = BERTH_PACK_FREE};
