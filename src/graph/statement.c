@@ -194,15 +194,16 @@ static berth_status read_name(reader *r, berth__statement *s, berth_error *err) 
 }
 
 static berth_status read_constant_data(reader *r, berth__statement *s, berth_error *err) {
+  const char *what = s->kind == BERTH__STATEMENT_STATE ? "state" : "constant";
   uint64_t count = 1, size;
   for (uint32_t i = 0; i < s->shapes[0].rank; i++) {
     const berth_dim *dim = &s->shapes[0].dim[i];
     if (dim->name != NULL || dim->extent < 0 || !berth__mul_u64(count, (uint64_t)dim->extent, &count))
-      return berth__lexer_fail(&r->lexer, err, "'%s' needs fixed extents of a sensible size", s->names[0]);
+      return berth__lexer_fail(&r->lexer, err, "%s '%s' needs fixed extents of a sensible size", what, s->names[0]);
   }
   /* Each element takes at least one character, so a count past the end of the text is wrong whatever follows. */
   if (count > (uint64_t)(r->lexer.end - r->lexer.at) || !berth__mul_u64(count, berth_type_size(s->types[0]), &size))
-    return berth__lexer_fail(&r->lexer, err, "'%s' has fewer numbers than its shape needs", s->names[0]);
+    return berth__lexer_fail(&r->lexer, err, "%s '%s' has fewer numbers than its shape needs", what, s->names[0]);
   if (size > SIZE_MAX) return berth__fail_nomem(err, "a constant");
   BERTH__TRY(keep(r->document, (size_t)size, &s->data, err));
   s->data_size = (size_t)size;

@@ -9,7 +9,7 @@ static const char sample[] =
     "  state %scale : f32[2] = [1, -0.5]\n"
     "  state %cache : f16[n, 2] = zeros\n"
     "  state %still : bool[1] = [1]\n"
-    "  %row = reduce_sum(%x) {axes = [0]}\n"
+    "  %row = reduce_sum(%x) {axes = [0], keepdims = 0}\n"
     "  %next = add(%sum, %row)\n"
     "  %other = mul(%scale, %scale)\n"
     "  %half = cast(%x) {to = \"f16\"}\n"
@@ -203,13 +203,14 @@ static void shapes_that_differ_are_found_when_they_are_bound(void **state) {
 }
 
 static void a_value_inside_a_loop_updates_nothing(void **state) {
-  graph_parse_fails(*state,
-                    "graph \"l\" { const %n : i64[] = [3] input %x : f32[2] state %s : f32[2] = zeros\n"
-                    " %round, %starts, %v = loop_begin(%n, _, %x)\n"
-                    " %w = neg(%v)\n"
-                    " %rounds, %again, %last = loop_end(%round, %starts, %n, _, %v, %w)\n"
-                    " update %s = %w output \"o\" = %last }",
-                    BERTH_INVALID, "from inside a loop");
+  graph_parse_fails(
+      *state,
+      "graph \"l\" { const %n : i64[] = [3] const %yes : bool[] = [1] input %x : f32[2] state %s : f32[2] = zeros\n"
+      " %round, %starts, %v = loop_begin(%n, %yes, %x)\n"
+      " %w = neg(%v)\n"
+      " %rounds, %again, %last = loop_end(%round, %starts, %n, %yes, %v, %w)\n"
+      " update %s = %w output \"o\" = %last }",
+      BERTH_INVALID, "from inside a loop");
 }
 
 static void verify_finds_updates_that_were_broken(void **state) {
