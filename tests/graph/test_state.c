@@ -32,7 +32,7 @@ static int drop(void **state) {
 
 static void a_sample_reads_back_equal(void **state) {
   berth_graph *g = graph_parse(*state, sample);
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   const berth_value scale = berth_graph_find(g, "scale"), still = berth_graph_find(g, "still");
   assert_int_equal(berth_graph_n_states(g), 4);
@@ -86,7 +86,7 @@ static void copies_have_the_same_states(void **state) {
 
 static void binding_gives_states_their_extents(void **state) {
   berth_graph *g = graph_parse(*state, sample), *bound;
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   const berth_dim n = {"n", 3};
   TEST_OK(berth_graph_bind(g, &n, 1, &bound, &err));
