@@ -77,7 +77,7 @@ static berth__limits limits(void) {
                          .scratch = scratch,
                          .lies_over = true,
                          .has_prelude = true,
-                         .lower = berth__cpu_lower};
+                         .rewrite = berth__cpu_rewrite};
 }
 
 const berth__device berth__cpu_device = {

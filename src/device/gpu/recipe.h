@@ -44,7 +44,7 @@ berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth
 /* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the loop language wants them.
  */
 berth__limits berth__gpu_limits(const char *device);
-/* lower.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree. */
-berth_status berth__gpu_lower(berth_graph *graph, uint32_t flags, berth_error *err);
+/* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree. */
+berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
 
 #endif
