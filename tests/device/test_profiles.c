@@ -37,7 +37,7 @@ static uint64_t attend(const berth_graph *graph, const char *device, const char 
                        float *out) {
   berth_error err;
   berth_session *session;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   uint64_t seed = 11;
   plan.gpu_profile = profile;
@@ -83,7 +83,7 @@ static void long_keys(void **state) {
 static uint64_t planned(const berth_graph *graph, const char *device, const char *profile, char name[64]) {
   berth_error err;
   berth_plan *plan;
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.device = device;
   desc.gpu_profile = profile;
   TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
@@ -124,7 +124,7 @@ static void a_clone_has_the_same(void **state) {
   berth_context *ctx = test_context();
   berth_graph *graph = attention_of(ctx, 1, 1000);
   berth_session *session, *clone;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   char name[] = "minimal";
   plan.gpu_profile = name;
@@ -146,7 +146,7 @@ static void wrong_names(void **state) {
   berth_context *ctx = test_context();
   berth_graph *graph = attention_of(ctx, 1, 8);
   berth_plan *plan;
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.device = test_gpu();
   desc.gpu_profile = "abacus";
   test_expect_error(berth_plan_create(graph, &desc, &plan, &err), BERTH_INVALID, &err, "abacus");
