@@ -175,6 +175,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->ctx = bound->ctx;
   plan->graph = bound;
   plan->device = limits->device;
+  plan->profile = limits->profile;
   plan->flags = desc->flags | limits->flags | (bound->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
@@ -197,8 +198,10 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
                           berth_plan **out, berth_error *err) {
   berth_graph *bound;
   *out = NULL;
-  if (graph->n_outputs == 0)
+  if (berth__graph_n_kept(graph) == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
+  if (graph->n_states != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "graph '%s' has states, which are not planned yet", graph->name);
   BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
   const uint32_t flags = desc->flags | limits->flags;
   berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, flags, limits, err);

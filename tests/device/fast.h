@@ -10,7 +10,7 @@
 /* How an operand lies in memory. */
 typedef enum fast_layout {
   FAST_PLAIN,
-  FAST_PADDED,  /* gaps after every row of the last axis */
+  FAST_PADDED,   /* gaps after every row of the last axis */
   FAST_REVERSED, /* the first axis is the innermost one */
   FAST_REPEATED  /* every row of the last axis is the same one: a stride of 0, as expand makes it */
 } fast_layout;
@@ -36,6 +36,8 @@ typedef struct fast_case {
 /* Every instruction set's kernel must take the call, and agree with the reference kernel: whole, in three ranges of
  * items (to the last bit as whole), and in place wherever the op allows that. Fails the test otherwise. */
 void fast_check(const fast_case *c);
+/* Kernels that come before those of the instruction sets, for the tests of a backend; NULL: none. */
+extern const berth__cpu_kernel *fast_backend;
 /* The same for one instruction set, where the call depends on it: the panels of packed weights. */
 void fast_check_on(const fast_case *c, const berth__cpu_isa *isa);
 /* Whether the first instruction set's kernel takes the call. */

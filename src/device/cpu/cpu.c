@@ -41,7 +41,7 @@ static berth_status open_cpu(berth_context *ctx, const char *which, uint32_t n_t
                              berth_error *err) {
   *out = NULL;
   (void)which;
-  BERTH__TRY(berth__cpu_isa_check(err));
+  BERTH__TRY(berth__cpu_kernels_check(ctx, err));
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the cpu device");
   engine->ctx = ctx;
@@ -61,8 +61,10 @@ static void close_cpu(berth__engine *engine) {
   berth__free(engine->ctx, engine);
 }
 
-static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags) {
-  const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
+static uint64_t scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
+                        uint32_t flags) {
+  const berth__cpu_kernels kernels = berth__cpu_kernels_of(limits->ctx);
+  const berth__cpu_choice choice = berth__cpu_choose(&kernels, op, call, flags);
   uint64_t total;
   return berth__mul_u64(choice.scratch_each, berth__cpu_is_one_piece(&choice) ? 1 : n_threads, &total) ? total
                                                                                                        : UINT64_MAX;

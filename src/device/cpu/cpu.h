@@ -47,7 +47,8 @@ typedef struct berth__cpu_choice {
   int64_t items, grain;
   uint64_t scratch_each; /* for one worker, rounded so that every worker's share is aligned */
 } berth__cpu_choice;
-berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags);
+berth__cpu_choice berth__cpu_choose(const berth__cpu_kernels *from, const berth__op *op, const berth_op_call *call,
+                                    uint32_t plan_flags);
 /* Whether the call is one piece of work, which the caller's thread does alone. */
 bool berth__cpu_is_one_piece(const berth__cpu_choice *choice);
 
