@@ -5,14 +5,6 @@
 #include "loop/lower.h"
 #include "ops/attention.h"
 
-enum { /* operands */
-  BERTH__ATTENTION_Q,
-  BERTH__ATTENTION_K,
-  BERTH__ATTENTION_V,
-  BERTH__ATTENTION_MASK,
-  BERTH__ATTENTION_BIAS
-};
-
 /* The query that a thread or a row of a tile is at. */
 typedef struct berth__attention_row {
   berth__x batch, head, row;
