@@ -36,7 +36,7 @@ static berth_value add_input(fixture *f, const char *name, const char *spec) {
 }
 
 static void check_value(fixture *f, berth_value value, const char *spec) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   char text[256], *at = text;
   assert_int_equal(berth_graph_value(f->graph, value, &info, &f->err), BERTH_OK);
   at += sprintf(at, "%s", berth_type_name(info.type));
@@ -244,6 +244,7 @@ static const op_case op_cases[] = {
     {"gather_elements", {"f32 n, 3", "i64 n, 5"}, {"f32 n, 5"}, {INT("axis", 1)}},
     {"gather_nd", {"f32 n, 3, 4", "i64 5, 2"}, {"f32 5, 4"}, {{0}}},
     {"scatter_nd", {"f32 n, 3", "i64 5, 1", "f32 5, 3"}, {"f32 n, 3"}, {{0}}},
+    {"write_rows", {"f32 n, 8, 4", "f32 n, 2, 4", "i64"}, {"f32 n, 8, 4"}, {{0}}},
     {"non_zero", {"f32 n, 3"}, {"i64 2, ?"}, {{0}}},
     {"unique", {"f32 4, n"}, {"f32 ?, n", "i64 ?", "i64 4", "i64 ?"}, {INT("axis", 0), INT("flat", 0)}},
     {"concat", {"f32 n, 2", "f32 n, 3"}, {"f32 n, 5"}, {INT("axis", 1)}},
@@ -324,7 +325,7 @@ static void names_flow_and_are_counted(void **state) {
   assert_string_equal(berth_graph_dim_name(f.graph, 0), "batch");
   assert_string_equal(berth_graph_dim_name(f.graph, 1), "seq");
   assert_null(berth_graph_dim_name(f.graph, 2));
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   assert_int_equal(berth_graph_value(f.graph, sum, &info, &f.err), BERTH_OK);
   assert_int_equal(info.size, 0);
   assert_int_equal(info.kind, BERTH_VALUE_NODE);
@@ -350,7 +351,7 @@ static void unknown_dimensions_have_no_name(void **state) {
 
 static void made_up_names_are_free(void **state) {
   fixture f;
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   (void)state;
   start(&f);
   add_input(&f, "input_1", "f32 2");
@@ -408,8 +409,8 @@ static void renames(void **state) {
 static void lists_what_it_has(void **state) {
   fixture f;
   const int32_t data[2] = {7, -7};
-  berth_value_info info;
-  berth_node_info node;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
   berth_value x, w, c, in[2], y;
   (void)state;
   start(&f);

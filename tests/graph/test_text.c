@@ -34,8 +34,8 @@ static const char sample[] =
 
 static void reads_a_sample(void **state) {
   berth_graph *g = graph_parse(*state, sample);
-  berth_node_info node;
-  berth_value_info value;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
+  berth_value_info value = BERTH_VALUE_INFO_INIT;
   berth_error err;
   assert_string_equal(berth_graph_name(g), "sample");
   assert_string_equal(g->weights_path, "w.safetensors");
@@ -371,7 +371,7 @@ static const struct {
     {"graph \"\\x00\" {}", "zero byte", BERTH_MALFORMED},
     {"graph \"g\" {\n  @\n}", "line 2: unexpected character 0x40", BERTH_MALFORMED},
     {"graph \"g\" {\n  \xff\n}", "line 2: unexpected character 0xff", BERTH_MALFORMED},
-    {"graph \"g\" {\n  foo\n}", "line 2: expected input, param, const, output or %name but found 'foo'",
+    {"graph \"g\" {\n  foo\n}", "line 2: expected input, param, const, state, update, output or %name but found 'foo'",
      BERTH_MALFORMED},
     {"graph \"g\" {\n  weights \"a\"\n weights \"b\"\n}", "line 3: weights are named twice", BERTH_MALFORMED},
     {"graph \"g\" {\n  weights w\n}", "line 2: expected a file's name", BERTH_MALFORMED},
