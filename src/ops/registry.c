@@ -5,18 +5,18 @@
 #include "base/desc.h"
 
 static const berth__op builtin[] = {
-#define BERTH_OP(op_name, family_name, in0, in1, out0, out1, in_place_bits, strided_bits) \
-  {.name = #op_name,                                                                      \
-   .code = BERTH__OP_##op_name,                                                           \
-   .family = &berth__family_##family_name,                                                \
-   .min_in = in0,                                                                         \
-   .max_in = in1,                                                                         \
-   .min_out = out0,                                                                       \
-   .max_out = out1,                                                                       \
-   .in_place = in_place_bits,                                                             \
+#define BERTH_OP(op_name, op_tier, family_name, in0, in1, out0, out1, in_place_bits, strided_bits, ...) \
+  {.name = #op_name,                                                                                    \
+   .code = BERTH__OP_##op_name,                                                                         \
+   .tier = BERTH__##op_tier,                                                                            \
+   .family = &berth__family_##family_name,                                                              \
+   .min_in = in0,                                                                                       \
+   .max_in = in1,                                                                                       \
+   .min_out = out0,                                                                                     \
+   .max_out = out1,                                                                                     \
+   .in_place = in_place_bits,                                                                           \
    .strided = strided_bits},
 #include "ops/ops.def"
-#undef BERTH_OP
 };
 
 /* A registered op keeps a deep copy of its descriptor and looks to the rest of the library like any other op. Its
@@ -73,15 +73,22 @@ const berth__op *berth__op_find(const berth_context *ctx, const char *name) {
   return op ? op : find_custom(ctx, name);
 }
 
+static uint32_t count_public(void) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < BERTH__OP_COUNT; i++) count += builtin[i].tier == BERTH__PUBLIC;
+  return count;
+}
+
 uint32_t berth_op_count(const berth_context *ctx) {
   struct berth__op_list *list = list_of(ctx);
-  return BERTH__OP_COUNT + (list != NULL ? atomic_load_explicit(&list->count, memory_order_acquire) : 0);
+  return count_public() + (list != NULL ? atomic_load_explicit(&list->count, memory_order_acquire) : 0);
 }
 
 const char *berth_op_name(const berth_context *ctx, uint32_t index) {
-  if (index < BERTH__OP_COUNT) return builtin[index].name;
+  for (uint32_t i = 0; i < BERTH__OP_COUNT; i++)
+    if (builtin[i].tier == BERTH__PUBLIC && index-- == 0) return builtin[i].name;
   custom_op *entry = first_of(list_of(ctx));
-  for (index -= BERTH__OP_COUNT; index != 0 && entry != NULL; index--) entry = after(entry);
+  for (; index != 0 && entry != NULL; index--) entry = after(entry);
   return entry != NULL ? entry->op.name : NULL;
 }
 
