@@ -241,5 +241,5 @@ berth_status berth_session_run(berth_session *session, berth_error *err) {
   BERTH__TRY(check_ready(session, err));
   BERTH__TRY(berth__session_settle(session, err));
   BERTH__TRY(berth__session_prepare(session, err));
-  return session->device->run(berth__session_current(session)->program, &session->observer, err);
+  return berth__device_run(session->device, berth__session_current(session)->program, &session->observer, err);
 }

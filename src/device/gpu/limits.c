@@ -15,5 +15,5 @@ berth__limits berth__gpu_limits(const char *device) {
                          .flags = BERTH_PLAN_F32_UNIFORM,
                          .has_prelude = true,
                          .scratch = scratch,
-                         .lower = berth__gpu_lower};
+                         .rewrite = berth__gpu_rewrite};
 }

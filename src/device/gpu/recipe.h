@@ -46,7 +46,7 @@ extern const berth__loop_limits berth__least_limits;
 /* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the loop language wants them.
  */
 berth__limits berth__gpu_limits(const char *device);
-/* lower.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree. */
-berth_status berth__gpu_lower(berth_graph *graph, uint32_t flags, berth_error *err);
+/* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree. */
+berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
 
 #endif
