@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include "base/desc.h"
+#include "plan/layout.h"
 
 static berth_status allocate_tables(berth_session *session, berth_error *err) {
   size_t n = session->graph->n_values;

@@ -97,9 +97,16 @@ static berth_status faulty_prepare(berth__program *program, const berth__observe
   return real->prepare(program, observer, err);
 }
 
-static berth_status faulty_run(berth__program *program, const berth__observer *observer, berth_error *err) {
-  BERTH__TRY(faulty_call("run", err));
-  return real->run(program, observer, err);
+static berth_status faulty_submit(berth__program *program, const berth__observer *observer, berth_error *err) {
+  BERTH__TRY(faulty_call("submit", err));
+  return real->submit(program, observer, err);
+}
+
+/* The run is over in any case. */
+static berth_status faulty_wait(berth__program *program, berth_error *err) {
+  const berth_status status = faulty_call("wait", err);
+  const berth_status waited = real->wait(program, status == BERTH_OK ? err : NULL);
+  return status != BERTH_OK ? status : waited;
 }
 
 const berth__device *faulty_over(const berth__device *device) {
@@ -117,7 +124,8 @@ const berth__device *faulty_over(const berth__device *device) {
   table.program_destroy = faulty_program_destroy;
   table.program_bind = faulty_program_bind;
   if (device->prepare != NULL) table.prepare = faulty_prepare;
-  table.run = faulty_run;
+  table.submit = faulty_submit;
+  table.wait = faulty_wait;
   faulty = (faulty_counts){0};
   return &table;
 }
