@@ -30,7 +30,7 @@ static void empty_plan(berth_plan *plan) {
   plan->places = NULL;
   plan->buffers = NULL;
   plan->n_buffers = 0;
-  plan->info = (berth_plan_info){.arena_size = 0};
+  plan->info = (berth_plan_info)BERTH_PLAN_INFO_INIT;
 }
 
 void berth_plan_destroy(berth_plan *plan) {

@@ -74,7 +74,7 @@ static berth_status follow(berth_session *session, const berth_session *like, be
 
 static berth_status build(berth_session *session, const berth_graph *graph, const berth__device *on,
                           const berth_session *like, const berth_session_desc *desc, berth_error *err) {
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   BERTH__TRY(read_desc(session, graph, on, desc, &plan, err));
   if (like != NULL) BERTH__TRY(follow(session, like, err));
   BERTH__TRY(compile_first(session, berth__device_which(session->device_name), &plan, err));

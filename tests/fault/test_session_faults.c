@@ -67,7 +67,7 @@ static berth_status set_weights(berth_session *session, int16_t seed, berth_erro
 static berth_status create(const subject *s, const berth__device *device, int64_t n, berth_session **out,
                            berth_error *err) {
   const berth_dim dims[] = {{"n", n}};
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   plan.dims = dims;
   plan.n_dims = 1;
