@@ -13,6 +13,7 @@ static berth__buffer_kind kind_of(const berth__alias *alias, berth_value root) {
     case BERTH_VALUE_INPUT: return BERTH__BUFFER_INPUT;
     case BERTH_VALUE_PARAM: return BERTH__BUFFER_PARAM;
     case BERTH_VALUE_CONSTANT: return BERTH__BUFFER_CONSTANT;
+    case BERTH_VALUE_STATE: return BERTH__BUFFER_STATE;
     case BERTH_VALUE_DROPPED:
     case BERTH_VALUE_NODE: break;
   }
@@ -135,7 +136,7 @@ berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limi
     berth_op_call call;
     if (alias->values[node->out[0]].is_view) continue;
     describe_call(graph, strides_in_alias, alias, node, tensors, &call);
-    alias->scratch[n] = limits->scratch(node->op, &call, n_threads, alias->flags);
+    alias->scratch[n] = limits->scratch(limits, node->op, &call, n_threads, alias->flags);
     status = count_scratch(alias, alias->scratch[n], &total, node, err);
   }
   berth__free(alias->ctx, tensors);

@@ -3,13 +3,13 @@
 
 #include "base/math.h"
 #include "pass/pass.h"
+#include "pass/prelude.h"
 #include "plan/budget.h"
 #include "plan/buffers.h"
 #include "plan/draft.h"
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
-#include "pass/prelude.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -182,6 +182,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->ctx = bound->ctx;
   plan->graph = bound;
   plan->device = limits->device;
+  plan->profile = limits->profile;
   plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
@@ -204,8 +205,10 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
                           berth_plan **out, berth_error *err) {
   berth_graph *bound;
   *out = NULL;
-  if (graph->n_outputs == 0)
+  if (berth__graph_n_kept(graph) == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
+  if (graph->n_states != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "graph '%s' has states, which are not planned yet", graph->name);
   BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
   const uint32_t flags = desc->flags | limits->flags;
   berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, flags, limits, err);

@@ -21,6 +21,7 @@ typedef enum berth__buffer_kind {
   BERTH__BUFFER_PARAM,
   BERTH__BUFFER_CONSTANT,
   BERTH__BUFFER_PREPARED, /* made by the prelude, read by every run */
+  BERTH__BUFFER_STATE,    /* left by one run, read by the next */
   BERTH__BUFFER_INPUT,
   BERTH__BUFFER_OUTPUT,
   BERTH__BUFFER_SCRATCH
@@ -50,8 +51,9 @@ typedef struct berth__place {
 
 struct berth_plan {
   berth_context *ctx;
-  berth_graph *graph; /* bound, owned */
-  const char *device; /* whom it is for */
+  berth_graph *graph;     /* bound, owned */
+  const char *device;     /* whom it is for */
+  berth__profile profile; /* what its scratch was sized by: its program is made with the same */
   uint32_t flags;
   uint64_t align;
   uint32_t n_threads;
