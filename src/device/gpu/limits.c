@@ -12,8 +12,8 @@ static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t
 berth__limits berth__gpu_limits(const char *device) {
   return (berth__limits){.device = device,
                          .min_align = 64,
-                         .flags = BERTH_PLAN_F32_UNIFORM,
                          .has_prelude = true,
                          .scratch = scratch,
-                         .lower = berth__gpu_lower};
+                         .lower = berth__gpu_lower,
+                         .choose_storages = berth__gpu_choose_storages};
 }

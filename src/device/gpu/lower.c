@@ -2,7 +2,6 @@
  * and element-wise nodes go into chains and into the products and convolutions before them. Weights stay as they are:
  * what a GPU gains by another layout differs from one to the next, and a plan must not. */
 #include "device/cpu/lower.h"
-#include "device/gpu/half.h"
 #include "device/gpu/recipe.h"
 #include "pass/pass.h"
 
@@ -39,6 +38,6 @@ berth_status berth__gpu_lower(berth_graph *graph, uint32_t flags, berth_error *e
   BERTH__TRY(lower_products(graph, err));
   BERTH__TRY(berth__lower_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
-  BERTH__TRY(berth__pass_dead(graph, err));
-  return flags & BERTH_PLAN_F16_WEIGHTS ? berth__gpu_halve_weights(graph, err) : BERTH_OK;
+  (void)flags;
+  return berth__pass_dead(graph, err);
 }

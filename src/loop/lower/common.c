@@ -1,6 +1,8 @@
 /* What lowerings have in common. */
 #include "loop/lower.h"
 
+#include "base/storage.h"
+
 #include <stdio.h>
 
 #define EACH_GROUP 64u /* threads of a workgroup where each thread has an element of its own */
@@ -21,14 +23,24 @@ berth__number berth__l_number(berth_type type) {
 }
 
 berth__storage berth__l_storage(berth_type type) {
-  switch (berth__l_number(type)) {
-    case BERTH__NUM_F32: return BERTH__STORE_F32;
-    case BERTH__NUM_I32: return BERTH__STORE_I32;
-    default: return BERTH__STORE_U32;
+  switch (type) {
+    case BERTH_F64: return BERTH_F32;
+    case BERTH_I64: return BERTH_I32;
+    case BERTH_U64: return BERTH_U32;
+    default: return type;
   }
 }
 
 /* ---- Kernels ---- */
+
+/* Elements of the first word that lie before the one at this byte. */
+static uint32_t skip_of(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4 / berth_type_size(storage)); }
+
+static berth__x load_condition(const berth__lowering *l, berth__kernel *k, uint32_t guard) {
+  const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_GUARD + guard, l->guards[guard].storage);
+  k->buffers[buffer].skip = skip_of(l->guards[guard].at, l->guards[guard].storage);
+  return berth__x_load(k, buffer, berth__x_i32(k, 0));
+}
 
 berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
   berth__kernel *k;
@@ -36,26 +48,82 @@ berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
   snprintf(name, sizeof name, "%s%s%s", l->op->name, what != NULL ? " " : "", what != NULL ? what : "");
   if (berth__kernel_create(l->ctx, name, &k, NULL) != BERTH_OK) return NULL;
   for (uint32_t g = 0; g < l->n_guards; g++) {
-    const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_GUARD + g, BERTH__STORE_U32);
-    const berth__x truth = berth__x_load(k, buffer, berth__x_i32(k, 0)), zero = berth__x_u32(k, 0);
+    const berth__x truth = load_condition(l, k, g), zero = berth__x_u32(k, 0);
     berth__x_if(k, l->guards[g].sense ? berth__x_ne(k, truth, zero) : berth__x_eq(k, truth, zero));
   }
   return k;
 }
 
 /* Of the operands and results that it reads and writes, each once. */
-static double bytes_of(const berth_op_call *call, const berth__kernel *k) {
+static double bytes_of(const berth__lowering *l, const berth__kernel *k) {
+  const berth_op_call *call = l->call;
   double bytes = 0;
   for (uint32_t i = 0; i < k->n_buffers; i++) {
     const uint32_t operand = k->buffers[i].operand;
     if (operand >= call->n_in + call->n_out || (!k->buffers[i].is_read && !k->buffers[i].is_written)) continue;
-    bytes += 4.0 * (double)berth__count(operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in]);
+    const berth_tensor *tensor = operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in];
+    bytes += (double)berth__storage_size(berth_type_storage(berth__l_storage_of(l, operand)),
+                                         (uint64_t)berth__count(tensor));
   }
   return bytes;
 }
 
+/* ---- Words of narrow results ---- */
+
+/* How many elements of result 0 a thread makes: a word of them, where they are these and nobody else's. */
+static uint32_t elements_of_thread(const berth__lowering *l, int64_t count) {
+  const berth_tensor *out = &l->call->out[0];
+  if (l->call->n_out == 0 || berth__count(out) != count || !berth__is_contiguous(out)) return 1;
+  const berth__storage storage = berth__l_storage_of(l, l->call->n_in);
+  const uint64_t at = l->at != NULL ? l->at[l->call->n_in] : 0;
+  return skip_of(at, storage) == 0 ? berth__storage_per_word(storage) : 1;
+}
+
+static berth__x open_word(const berth__lowering *l, berth__kernel *k, berth__x word, uint32_t per_word, int64_t count) {
+  berth__kernel_word *w = &k->word;
+  *w = (berth__kernel_word){.operand = l->call->n_in, .word = word};
+  w->bits = berth__x_variable(k, berth__x_u32(k, 0));
+  w->written = berth__x_variable(k, berth__x_u32(k, 0));
+  w->depth = k->depth;
+  w->lane = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, per_word), 1);
+  w->index = berth__x_add(k, berth__x_affine(k, word, per_word, 0), w->lane);
+  w->is_open = k->status == BERTH_OK;
+  if (count % per_word != 0) berth__x_if(k, berth__x_lt(k, w->index, berth__x_i32(k, count)));
+  return w->index;
+}
+
+/* The bits of one element of the word, instead of a store. */
+static void keep_bits(berth__kernel *k, berth__storage storage, berth__x value) {
+  const berth__kernel_word *w = &k->word;
+  const uint32_t width = 32 / berth__storage_per_word(storage);
+  const berth__x by = berth__x_affine(k, w->lane, width, 0), ones = berth__x_u32(k, (1u << width) - 1);
+  const berth__x mask = berth__x2(k, BERTH__INST_shl, ones, by);
+  const berth__x bits = berth__x2(k, BERTH__INST_shl, berth__x_pack(k, storage, value), by);
+  const berth__x others = berth__x_and(k, berth__x_get(k, w->bits), berth__x1(k, BERTH__INST_not, mask));
+  berth__x_set(k, w->bits, berth__x_or(k, others, bits));
+  berth__x_set(k, w->written, berth__x_or(k, berth__x_get(k, w->written), mask));
+}
+
+/* Behind the loop: the whole word, or what was written of it among what is there. */
+static void close_word(const berth__lowering *l, berth__kernel *k) {
+  const berth__kernel_word w = k->word;
+  while (k->depth > w.depth && k->status == BERTH_OK) berth__x_end(k);
+  k->word.is_open = false;
+  const uint32_t words = berth__l_buffer(l, k, w.operand, BERTH_U32);
+  const berth__x bits = berth__x_get(k, w.bits), written = berth__x_get(k, w.written);
+  berth__x_if(k, berth__x_eq(k, written, berth__x_u32(k, UINT32_MAX)));
+  berth__x_store(k, words, w.word, bits);
+  berth__x_else(k);
+  berth__x_if(k, berth__x_ne(k, written, berth__x_u32(k, 0)));
+  const berth__x there = berth__x_and(k, berth__x_load(k, words, w.word), berth__x1(k, BERTH__INST_not, written));
+  berth__x_store(k, words, w.word, berth__x_or(k, there, bits));
+  berth__x_end(k);
+  berth__x_end(k);
+}
+
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err) {
   if (k == NULL) return berth__fail_nomem(err, "a kernel");
+  if (k->word.is_open) close_word(l, k);
   while (k->depth != 0 && k->status == BERTH_OK) berth__x_end(k);
   berth_status status = berth__kernel_finish(k, err);
   if (status == BERTH_OK) status = BERTH__RESERVE(l->ctx, l->kernels, l->capacity, l->n_kernels + 1, err);
@@ -63,13 +131,12 @@ berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err
     berth__kernel_destroy(k);
     return status;
   }
-  if (k->bytes <= 0) k->bytes = bytes_of(l->call, k);
+  if (k->bytes <= 0) k->bytes = bytes_of(l, k);
   l->kernels[l->n_kernels++] = k;
   return BERTH_OK;
 }
 
-berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
-  if (k == NULL) return BERTH__X_NONE;
+static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count) {
   k->group_size = l->limits->group_size < EACH_GROUP ? l->limits->group_size : EACH_GROUP;
   k->n_groups = ((uint64_t)count + k->group_size - 1) / k->group_size;
   const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
@@ -78,19 +145,38 @@ berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
   return index;
 }
 
+berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count) {
+  return k != NULL ? each(l, k, count) : BERTH__X_NONE;
+}
+
+berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
+  const uint32_t per_word = elements_of_thread(l, count);
+  if (k == NULL) return BERTH__X_NONE;
+  if (per_word == 1) return each(l, k, count);
+  return open_word(l, k, each(l, k, count / per_word + (count % per_word != 0)), per_word, count);
+}
+
 /* ---- Buffers ---- */
 
-static berth__storage storage_of(const berth__lowering *l, uint32_t operand, berth_type type) {
-  return l->storage != NULL ? l->storage[operand] : berth__l_storage(type);
+berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand) {
+  const berth_op_call *call = l->call;
+  if (l->storage != NULL) return l->storage[operand];
+  return berth__l_storage(operand < call->n_in ? call->in[operand].type : call->out[operand - call->n_in].type);
+}
+
+uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage) {
+  const uint32_t buffer = berth__kernel_buffer_of(k, operand, storage);
+  if (k != NULL && l->at != NULL) k->buffers[buffer].skip = skip_of(l->at[operand], storage);
+  return buffer;
 }
 
 uint32_t berth__l_in(const berth__lowering *l, berth__kernel *k, uint32_t i) {
-  return berth__kernel_buffer_of(k, berth__operand_in(i), storage_of(l, i, l->call->in[i].type));
+  return berth__l_buffer(l, k, berth__operand_in(i), berth__l_storage_of(l, i));
 }
 
 uint32_t berth__l_out(const berth__lowering *l, berth__kernel *k, uint32_t i) {
   const uint32_t operand = berth__operand_out(l->call, i);
-  return berth__kernel_buffer_of(k, operand, storage_of(l, operand, l->call->out[i].type));
+  return berth__l_buffer(l, k, operand, berth__l_storage_of(l, operand));
 }
 
 uint32_t berth__l_scratch(berth__kernel *k, berth__storage storage) {
@@ -152,10 +238,26 @@ berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type) {
   }
 }
 
+/* The number that an element of this storage is stored from. */
+static berth__x stored_number(berth__kernel *k, berth__storage storage, berth__x value) {
+  return berth__x_convert(k, berth__storage_number(storage), value);
+}
+
+void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage,
+                         berth__x place, berth__x value) {
+  if (k == NULL) return;
+  const berth__x stored = stored_number(k, storage, value);
+  if (k->word.is_open && k->word.operand == operand && k->word.index == place)
+    keep_bits(k, storage, stored);
+  else
+    berth__x_store(k, berth__l_buffer(l, k, operand, storage), place, stored);
+}
+
+/* What is stored in its own width loses its upper bits there. */
 void berth__l_store(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
   const berth_type type = l->call->out[i].type;
-  const berth__number number = berth__l_number(type);
-  berth__x stored = berth__l_wrap(k, berth__x_convert(k, number, value), type);
-  if (number == BERTH__NUM_BOOL) stored = berth__x_convert(k, BERTH__NUM_U32, stored);
-  berth__x_store(k, berth__l_out(l, k, i), place, stored);
+  const uint32_t operand = berth__operand_out(l->call, i);
+  const berth__storage storage = berth__l_storage_of(l, operand);
+  const berth__x number = berth__x_convert(k, berth__l_number(type), value);
+  berth__l_store_bits(l, k, operand, storage, place, storage == type ? number : berth__l_wrap(k, number, type));
 }

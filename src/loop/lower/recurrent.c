@@ -46,7 +46,7 @@ enum { /* axes of that */
 static void finish_gate(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
   if (berth__l_has(tile->l, BERTH__RECURRENT_BIAS))
     sum = berth__x_add(k, sum, berth__l_load(tile->l, k, BERTH__RECURRENT_BIAS, place[1]));
-  berth__x_store(k, berth__l_scratch(k, BERTH__STORE_F32), place[0], sum);
+  berth__x_store(k, berth__l_scratch(k, BERTH_F32), place[0], sum);
 }
 
 static berth_status lower_gates(berth__lowering *l, const berth__recurrent_sizes *s, berth_error *err) {
