@@ -92,7 +92,7 @@ static int bench_file(berth_context *ctx, const char *path, const settings *set)
   size_t n;
   berth_pack_buffer *b = read_instance(path, &n);
   uint64_t *offsets = malloc((n + 1) * sizeof *offsets);
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   berth_error err = {BERTH_OK, "cannot be read"};
   berth_pack_desc d = BERTH_PACK_DESC_INIT;
   d.effort = set->effort;

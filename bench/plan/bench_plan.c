@@ -69,11 +69,18 @@ static uint64_t greedy_by_size(interval *items, size_t n) {
   return end;
 }
 
+static berth_plan_info plan_info(const berth_plan *plan) {
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  berth_error err;
+  if (berth_plan_get_info(plan, &info, &err)) die(&err);
+  return info;
+}
+
 /* The activations of a plan, packed as the classical planner would. */
 static uint64_t classical(const berth_plan *plan) {
   text csv = {NULL, 0};
   berth_error err;
-  berth_plan_info info = berth_plan_get_info(plan);
+  berth_plan_info info = plan_info(plan);
   if (berth_plan_report(plan, BERTH_REPORT_CSV, collect, &csv, &err)) die(&err);
   interval *items = calloc(info.n_buffers + 1, sizeof *items);
   size_t n = 0;
@@ -107,7 +114,7 @@ static berth_plan *plan_with(const berth_graph *graph, uint32_t flags) {
 }
 
 static void row(const char *what, const berth_plan *plan) {
-  berth_plan_info info = berth_plan_get_info(plan);
+  berth_plan_info info = plan_info(plan);
   printf("| %s | %llu | %llu | %llu | %s |\n", what, (unsigned long long)info.activations_size,
          (unsigned long long)info.activations_lower_bound, (unsigned long long)info.scratch_size,
          info.optimal ? "yes" : "no");
@@ -161,7 +168,7 @@ static double time_of(const berth_graph *graph, berth_order order, berth_plan_in
     double start = now_ms();
     berth_plan *plan = plan_in(graph, 0, order);
     ms[i] = now_ms() - start;
-    *info = berth_plan_get_info(plan);
+    *info = plan_info(plan);
     berth_plan_destroy(plan);
   }
   qsort(ms, ROUNDS, sizeof ms[0], by_value);
@@ -172,7 +179,7 @@ static void print_time(berth_context *ctx, uint32_t layers) {
   minilm_shape shape = MINILM_L6;
   berth_graph *graph;
   berth_error err;
-  berth_plan_info info;
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
   shape.layers = layers;
   if (build_minilm(ctx, &shape, &graph, &err)) die(&err);
   double given = time_of(graph, BERTH_ORDER_SOURCE, &info), searched = time_of(graph, BERTH_ORDER_MEMORY, &info);

@@ -8,8 +8,16 @@
  * NULL:      functions that return a status refuse NULL handles with INVALID; plain queries take valid handles only.
  * Errors:    every function that can fail returns a status and fills *err (may be NULL) with a full sentence. On
  *            failure *out is NULL and nothing else has changed.
- * Growth:    descriptors start with struct_size; set them up with their _INIT macro. Fields are only added at the
- *            end, so a program built against an older header keeps working.                                     */
+ * Growth:    structs that may gain fields start with struct_size, and none of them is passed or returned by value.
+ *            Start from the _INIT macro of the type. Fields are only added at the end.
+ *            - A descriptor (_desc) is read up to its struct_size; fields beyond it have their defaults.
+ *            - A result (_info, berth_slot, ...) is written up to its struct_size and never past it. Fields that the
+ *              library does not know are set to 0. On failure the result is unchanged.
+ *            - Where the library makes the struct and you read it (berth_model_info, the arguments of callbacks),
+ *              struct_size says how many bytes it has.
+ *            So a program built against an older header keeps working, and a struct_size that no version has is
+ *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_storage, berth_attr,
+ *            berth_tensor, berth_array, berth_pack_buffer, berth_pack_heap, and the lists of berth_model_info.     */
 #ifndef BERTH_BERTH_H
 #define BERTH_BERTH_H
 
@@ -258,6 +266,7 @@ typedef enum berth_value_kind {
 } berth_value_kind;
 
 typedef struct berth_value_info {
+  uint32_t struct_size;
   const char *name;
   berth_value_kind kind;
   berth_type type;
@@ -266,8 +275,11 @@ typedef struct berth_value_info {
   const void *data; /* constants, and params that have their weights; otherwise NULL */
   uint64_t size;    /* bytes; 0 while a dimension is not bound */
 } berth_value_info;
+#define BERTH_VALUE_INFO_INIT \
+  { (uint32_t)sizeof(berth_value_info), NULL, BERTH_VALUE_NODE, BERTH_TYPE_NONE, {0, {{NULL, 0}}}, 0, NULL, 0 }
 
 typedef struct berth_node_info {
+  uint32_t struct_size;
   const char *name;
   const char *op;
   const berth_value *in;
@@ -277,6 +289,8 @@ typedef struct berth_node_info {
   const berth_attr *attrs;
   uint32_t n_attrs;
 } berth_node_info;
+#define BERTH_NODE_INFO_INIT \
+  { (uint32_t)sizeof(berth_node_info), NULL, NULL, NULL, 0, NULL, 0, NULL, 0 }
 
 BERTH_API const char *berth_graph_name(const berth_graph *graph);
 BERTH_API uint32_t berth_graph_n_values(const berth_graph *graph);
@@ -305,6 +319,7 @@ BERTH_API uint32_t berth_graph_bounds(const berth_graph *graph, berth_value valu
 typedef struct berth_weights berth_weights;
 
 typedef struct berth_weight_info {
+  uint32_t struct_size;
   const char *name;
   berth_type type;
   uint32_t rank;
@@ -312,6 +327,8 @@ typedef struct berth_weight_info {
   const void *data; /* inside the mapping; aligned to the element, or copied where the file does not align it */
   uint64_t size;
 } berth_weight_info;
+#define BERTH_WEIGHT_INFO_INIT \
+  { (uint32_t)sizeof(berth_weight_info), NULL, BERTH_TYPE_NONE, 0, {0}, NULL, 0 }
 
 BERTH_API berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weights **out, berth_error *err);
 /* The same from memory, which must stay as it is until the last graph that uses it is gone. */
@@ -346,6 +363,7 @@ typedef struct berth_model_value {
 } berth_model_value;
 
 typedef struct berth_model_info {
+  uint32_t struct_size;
   const char *format;                             /* "onnx" */
   const char *name, *producer, *producer_version; /* "" where the file does not say */
   int64_t ir_version;
@@ -397,6 +415,7 @@ typedef struct berth_tensor {
  * The kernel does the work items [begin, end) and nothing else; a call may run beside others on other threads. There is
  * no call when every output is empty. */
 typedef struct berth_op_call {
+  uint32_t struct_size;
   const berth_tensor *in;
   const berth_tensor *out;
   uint32_t n_in, n_out;
@@ -408,6 +427,7 @@ typedef struct berth_op_call {
 } berth_op_call;
 
 typedef struct berth_op_infer {
+  uint32_t struct_size;
   const berth_type *in_type; /* BERTH_TYPE_NONE for an operand that is left out */
   const berth_shape *in_shape;
   uint32_t n_in, n_out;
@@ -442,12 +462,15 @@ BERTH_API const char *berth_op_name(const berth_context *ctx, uint32_t index);
 /* ---- Devices -------------------------------------------------------------------------------------------------- */
 
 typedef struct berth_device_info {
+  uint32_t struct_size;
   const char *name;      /* what `device` in a descriptor takes: "cpu" */
   char description[128]; /* "AMD EPYC, 2 threads" */
   int available;
   const char *reason; /* why not, where it is not; otherwise NULL */
   uint64_t memory;    /* bytes it has; 0: unknown */
 } berth_device_info;
+#define BERTH_DEVICE_INFO_INIT \
+  { (uint32_t)sizeof(berth_device_info), NULL, {0}, 0, NULL, 0 }
 
 BERTH_API uint32_t berth_device_count(const berth_context *ctx);
 BERTH_API berth_status berth_device_at(const berth_context *ctx, uint32_t index, berth_device_info *out,
@@ -481,7 +504,7 @@ typedef enum berth_order {
 } berth_order;
 
 typedef enum berth_preset {
-  BERTH_PRESET_INFERENCE = 0, /* params, inputs and constants in the arena; the order that takes least */
+  BERTH_PRESET_INFERENCE = 0, /* the defaults: params, inputs and constants in the arena; the order that takes least */
   BERTH_PRESET_BACKWARD = 1   /* activations only: params, inputs and constants lie elsewhere */
 } berth_preset;
 
@@ -502,14 +525,16 @@ typedef struct berth_plan_desc {
   const berth_layout *layout; /* put the params where another plan has them */
 } berth_plan_desc;
 #define BERTH_PLAN_DESC_INIT \
-  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_SOURCE, 0, 0, 0, NULL, NULL, 0, NULL }
+  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL }
 
-BERTH_API berth_plan_desc berth_plan_preset(berth_preset preset);
+/* Fills in a descriptor that starts from BERTH_PLAN_DESC_INIT; flags, order and so on become those of the preset. */
+BERTH_API berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err);
 BERTH_API berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
                                          berth_error *err);
 BERTH_API void berth_plan_destroy(berth_plan *plan);
 
 typedef struct berth_plan_info {
+  uint32_t struct_size;
   uint64_t arena_size;              /* the block: weights, then activations and scratch */
   uint64_t weights_size;            /* params and constants */
   uint64_t activations_size;        /* everything else but scratch */
@@ -526,10 +551,13 @@ typedef struct berth_plan_info {
   uint32_t n_split;      /* groups of nodes that are run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
 } berth_plan_info;
+#define BERTH_PLAN_INFO_INIT \
+  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 
 typedef struct berth_slot {
+  uint32_t struct_size;
   uint64_t offset;       /* in the arena; BERTH_OFFSET_NONE when it has no bytes there */
   uint64_t size;         /* bytes that the value needs */
   uint32_t birth, death; /* alive over the steps [birth, death) */
@@ -540,6 +568,12 @@ typedef struct berth_slot {
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
   berth_storage storage;          /* how its elements lie there: the device's choice, by the plan's flags */
 } berth_slot;
+#define BERTH_SLOT_INIT                                                                         \
+  {                                                                                             \
+    (uint32_t)sizeof(berth_slot), BERTH_OFFSET_NONE, 0, 0, 0, 0, BERTH_VALUE_NONE, 0, 0, {0}, { \
+      BERTH_TYPE_NONE, 0, 0                                                                     \
+    }                                                                                           \
+  }
 
 typedef enum berth_report_kind {
   BERTH_REPORT_TEXT = 0, /* offset, size, node; one row a slot */
@@ -550,19 +584,22 @@ typedef enum berth_report_kind {
 
 /* Where the steps run: one entry for each run of steps on the plan's device or, with BERTH_PLAN_FALLBACK_CPU, on the
  * CPU, with the bytes that come down to it and go up again. *n is how many there are; `capacity` of them are filled in.
- */
+ * struct_size of the first entry holds for all of them: only that one needs BERTH_SEGMENT_INIT. */
 typedef struct berth_segment {
+  uint32_t struct_size;
   uint32_t first_step, n_steps;
   const char *device;
   uint64_t bytes_down, bytes_up;
 } berth_segment;
+#define BERTH_SEGMENT_INIT \
+  { (uint32_t)sizeof(berth_segment), 0, 0, NULL, 0, 0 }
 BERTH_API berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uint32_t capacity, uint32_t *n,
                                            berth_error *err);
 
 /* The kernels of a plan for a GPU, as people read them, each once and in the order of their first use. */
 BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 
-BERTH_API berth_plan_info berth_plan_get_info(const berth_plan *plan);
+BERTH_API berth_status berth_plan_get_info(const berth_plan *plan, berth_plan_info *out, berth_error *err);
 BERTH_API uint64_t berth_plan_arena_size(const berth_plan *plan);
 BERTH_API const berth_graph *berth_plan_graph(const berth_plan *plan); /* the bound graph; same value numbers */
 BERTH_API berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_slot *out, berth_error *err);
@@ -721,9 +758,10 @@ typedef struct berth_pack_heap {
 } berth_pack_heap;
 
 typedef struct berth_pack_progress {
+  uint32_t struct_size;
   uint64_t size; /* best so far; UINT64_MAX: none yet */
   uint64_t lower_bound;
-  uint64_t nodes, effort; /* spent, of */
+  uint64_t nodes, effort; /* spent so far; allowed in all */
 } berth_pack_progress;
 
 typedef struct berth_pack_desc {
@@ -741,6 +779,7 @@ typedef struct berth_pack_desc {
   { (uint32_t)sizeof(berth_pack_desc), 0, UINT64_MAX, 0, NULL, 0, NULL, NULL, NULL }
 
 typedef struct berth_pack_result {
+  uint32_t struct_size;
   uint64_t size;        /* with heaps: the sum over them */
   uint64_t lower_bound; /* proven: no placement is smaller */
   uint64_t nodes;       /* effort spent */
@@ -749,6 +788,8 @@ typedef struct berth_pack_result {
   int infeasible;       /* proven that there is none */
   int cancelled;
 } berth_pack_result;
+#define BERTH_PACK_RESULT_INIT \
+  { (uint32_t)sizeof(berth_pack_result), 0, 0, 0, 0, 0, 0, 0 }
 
 /* offsets: n entries, written when the status is OK and a placement was found. Not to fit is no error: see fits. */
 BERTH_API berth_status berth_pack(berth_context *ctx, const berth_pack_buffer *buffers, size_t n,

@@ -56,7 +56,7 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
   slots->ctx = plan->ctx;
   slots->count = n;
   for (size_t v = 0; v < n; v++) {
-    berth_slot from;
+    berth_slot from = BERTH_SLOT_INIT;
     berth_plan_slot(plan, (berth_value)v, &from, NULL);
     berth_tensor tensor = berth__plan_tensor(plan->graph, (berth_value)v, from.stride);
     slots->items[v] = (slot){.offset = from.offset, .size = from.size, .type = tensor.type, .storage = from.storage};

@@ -46,7 +46,14 @@ typedef struct berth__device {
                                  berth_error *err);
   void (*program_destroy)(berth__program *program); /* NULL is fine */
   /* Binds a program to a block, and to the memory of values outside the arena (one pointer a value, NULL where it lies
-   * inside). Called before the first run and whenever either changes. */
+   * inside; the list itself stays the caller's and is read at runs). Called before the first run and whenever either
+   * changes.
+   *
+   * All or nothing: where it fails, the program is bound to what it was bound to before and runs there as if nothing
+   * had been tried, as long as that block lives. So a caller that moves to a new block makes it, binds every program to
+   * it, and only then destroys the old one; where one of the binds fails, it binds those before it back, which cannot
+   * fail: a device keeps what a program needs for the block before the current one until the next bind, or until either
+   * block is destroyed. */
   berth_status (*program_bind)(berth__program *program, berth__block *block, const void *const *outside,
                                berth_error *err);
   /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has none.
@@ -56,9 +63,21 @@ typedef struct berth__device {
    * not have this, it runs no plan with extents that are bounds. */
   berth__shape *(*shapes)(berth__program *program);
   berth_clock (*clock)(const berth__engine *engine); /* optional: whose times observers get; NULL: the host's */
-  /* The steps behind the prelude. Allocates nothing. */
-  berth_status (*run)(berth__program *program, const berth__observer *observer, berth_error *err);
+  /* A run, the steps behind the prelude, in two halves; neither allocates. submit starts what can be started without
+   * waiting (on the CPU: nothing) and returns; wait returns when the run is over, and does whatever the host must do on
+   * the way: steps that it runs itself, submissions behind them, calls of the observer, which was copied by submit. A
+   * submit that fails leaves nothing to wait for. Between the two, nothing else is called with the program, its block,
+   * or another program of the same engine; wait without submit is not called. */
+  berth_status (*submit)(berth__program *program, const berth__observer *observer, berth_error *err);
+  berth_status (*wait)(berth__program *program, berth_error *err);
 } berth__device;
+
+/* A whole run. */
+static inline berth_status berth__device_run(const berth__device *device, berth__program *program,
+                                             const berth__observer *observer, berth_error *err) {
+  const berth_status status = device->submit(program, observer, err);
+  return status == BERTH_OK ? device->wait(program, err) : status;
+}
 
 extern const berth__device berth__cpu_device, berth__loops_device;
 #ifdef BERTH__HAS_VULKAN

@@ -1,4 +1,5 @@
 /* The devices of this build. */
+#include "base/desc.h"
 #include "device/device.h"
 
 static const berth__device *const devices[] = {
@@ -45,14 +46,15 @@ uint32_t berth_device_count(const berth_context *ctx) {
 }
 
 berth_status berth_device_at(const berth_context *ctx, uint32_t index, berth_device_info *out, berth_error *err) {
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   uint32_t left = index;
-  memset(out, 0, sizeof *out);
+  BERTH__TRY(berth__result_check(out, "berth_device_info", err));
   for (size_t i = 0; i < N_DEVICES; i++) {
     const uint32_t n = count_of(devices[i], ctx);
     if (left < n) {
-      out->name = devices[i]->name;
-      devices[i]->describe(ctx, left, out);
-      return BERTH_OK;
+      info.name = devices[i]->name;
+      devices[i]->describe(ctx, left, &info);
+      return BERTH__RESULT_WRITE(out, &info, "berth_device_info", err);
     }
     left -= n;
   }

@@ -32,7 +32,8 @@ static bool is_known(const berth_graph *graph, const berth__node *node) {
 static berth_status run_kernel(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
                                const berth_tensor *out, berth_error *err) {
   const berth__family *family = node->op->family;
-  berth_op_call call = {.in = in,
+  berth_op_call call = {.struct_size = (uint32_t)sizeof call,
+                        .in = in,
                         .out = out,
                         .n_in = node->n_in,
                         .n_out = node->n_out,

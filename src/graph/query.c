@@ -1,6 +1,8 @@
 /* Looking at a graph. */
 #include "graph/graph.h"
 
+#include "base/desc.h"
+
 const char *berth_graph_name(const berth_graph *graph) { return graph->name; }
 
 uint32_t berth_graph_n_values(const berth_graph *graph) { return (uint32_t)graph->n_values; }
@@ -41,17 +43,18 @@ berth_value berth_graph_find(const berth_graph *graph, const char *name) {
 }
 
 berth_status berth_graph_value(const berth_graph *graph, berth_value value, berth_value_info *out, berth_error *err) {
-  memset(out, 0, sizeof *out);
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   if (value >= graph->n_values) return berth__fail(err, BERTH_INVALID, "the graph has no value %u", value);
   const berth__value *v = &graph->values[value];
-  out->name = v->name;
-  out->kind = v->kind;
-  out->type = v->type;
-  out->shape = berth__shape_export(graph, &v->shape);
-  out->node = v->node;
-  out->data = v->kind != BERTH_VALUE_NODE ? v->data : NULL;
-  if (!berth__value_size(v, &out->size)) out->size = 0;
-  return BERTH_OK;
+  info.name = v->name;
+  info.kind = v->kind;
+  info.type = v->type;
+  info.shape = berth__shape_export(graph, &v->shape);
+  info.node = v->node;
+  info.data = v->kind != BERTH_VALUE_NODE ? v->data : NULL;
+  if (!berth__value_size(v, &info.size)) info.size = 0;
+  return BERTH__RESULT_WRITE(out, &info, "berth_value_info", err);
 }
 
 uint32_t berth_graph_bounds(const berth_graph *graph, berth_value value) {
@@ -59,16 +62,17 @@ uint32_t berth_graph_bounds(const berth_graph *graph, berth_value value) {
 }
 
 berth_status berth_graph_node(const berth_graph *graph, uint32_t node, berth_node_info *out, berth_error *err) {
-  memset(out, 0, sizeof *out);
+  berth_node_info info = BERTH_NODE_INFO_INIT;
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   if (node >= graph->n_nodes) return berth__fail(err, BERTH_INVALID, "the graph has no node %u", node);
   const berth__node *n = &graph->nodes[node];
-  out->name = graph->values[n->out[0]].name;
-  out->op = n->op->name;
-  out->in = n->in;
-  out->n_in = n->n_in;
-  out->out = n->out;
-  out->n_out = n->n_out;
-  out->attrs = n->attrs;
-  out->n_attrs = n->op->family->n_attrs;
-  return BERTH_OK;
+  info.name = graph->values[n->out[0]].name;
+  info.op = n->op->name;
+  info.in = n->in;
+  info.n_in = n->n_in;
+  info.out = n->out;
+  info.n_out = n->n_out;
+  info.attrs = n->attrs;
+  info.n_attrs = n->op->family->n_attrs;
+  return BERTH__RESULT_WRITE(out, &info, "berth_node_info", err);
 }

@@ -31,7 +31,7 @@ static void release_weights(void *weights) { berth_weights_destroy(weights); }
 static void rest_weights(void *weights, const void *data, size_t size) { berth__weights_rest(weights, data, size); }
 
 berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err) {
-  berth_weight_info info;
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
   if (graph == NULL || weights == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_graph_attach needs a graph and weights");
   /* All are looked up before the first is set, so that a failure changes nothing. */

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/desc.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/math.h"
@@ -434,20 +435,19 @@ void berth_weights_destroy(berth_weights *weights) {
 uint32_t berth_weights_count(const berth_weights *weights) { return weights ? (uint32_t)weights->count : 0; }
 
 berth_status berth_weights_at(const berth_weights *weights, uint32_t index, berth_weight_info *out, berth_error *err) {
-  if (!weights || !out)
-    return berth__fail(err, BERTH_INVALID, "berth_weights_at needs weights and a place for its result");
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
+  if (!weights) return berth__fail(err, BERTH_INVALID, "berth_weights_at needs weights");
   if (index >= weights->count) {
     return berth__fail(err, BERTH_INVALID, "there is no tensor %u; the file has %zu", index, weights->count);
   }
   const tensor *t = &weights->tensors[index];
-  memset(out, 0, sizeof *out);
-  out->name = t->name;
-  out->type = t->type;
-  out->rank = t->rank;
-  memcpy(out->dim, t->dim, sizeof out->dim);
-  out->data = t->data;
-  out->size = (uint64_t)(t->end - t->begin);
-  return BERTH_OK;
+  info.name = t->name;
+  info.type = t->type;
+  info.rank = t->rank;
+  memcpy(info.dim, t->dim, sizeof info.dim);
+  info.data = t->data;
+  info.size = (uint64_t)(t->end - t->begin);
+  return BERTH__RESULT_WRITE(out, &info, "berth_weight_info", err);
 }
 
 uint32_t berth_weights_find(const berth_weights *weights, const char *name) {

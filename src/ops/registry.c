@@ -129,8 +129,8 @@ static berth_status infer_custom(berth__infer *infer, berth_error *err) {
     berth__fail_nomem(err, "the shapes of a registered op");
   } else {
     for (uint32_t i = 0; i < infer->n_in; i++) to_public(infer, &infer->in_shape[i], &shapes[i]);
-    berth_op_infer call = {infer->in_type,      shapes, infer->n_in,          infer->n_out,    infer->attrs,
-                           entry->desc.n_attrs, types,  shapes + infer->n_in, entry->desc.user};
+    berth_op_infer call = {(uint32_t)sizeof call, infer->in_type,      shapes, infer->n_in,          infer->n_out,
+                           infer->attrs,          entry->desc.n_attrs, types,  shapes + infer->n_in, entry->desc.user};
     status = infer_outputs(infer, &entry->desc, &call, err);
   }
   berth__free(entry->ctx, types);

@@ -82,7 +82,8 @@ static void describe_call(const berth_graph *graph, strides_of strides, const vo
   }
   for (uint32_t i = 0; i < node->n_out; i++)
     tensors[node->n_in + i] = berth__plan_tensor(graph, node->out[i], strides(where, node->out[i]));
-  *call = (berth_op_call){.in = tensors,
+  *call = (berth_op_call){.struct_size = (uint32_t)sizeof *call,
+                          .in = tensors,
                           .n_in = node->n_in,
                           .out = tensors + node->n_in,
                           .n_out = node->n_out,

@@ -9,7 +9,7 @@
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
-#include "plan/prelude.h"
+#include "pass/prelude.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -30,7 +30,7 @@ static void empty_plan(berth_plan *plan) {
   plan->places = NULL;
   plan->buffers = NULL;
   plan->n_buffers = 0;
-  plan->info = (berth_plan_info){.arena_size = 0};
+  plan->info = (berth_plan_info)BERTH_PLAN_INFO_INIT;
 }
 
 void berth_plan_destroy(berth_plan *plan) {
@@ -159,8 +159,8 @@ static bool has_loops(const berth_graph *graph) {
 /* The passes that every device likes, then the device's own. */
 static berth_status improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
-  if (limits->lower == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
-  return limits->lower(graph, flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u), err);
+  if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
+  return limits->rewrite(graph, flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {

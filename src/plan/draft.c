@@ -3,7 +3,7 @@
 #include "plan/draft.h"
 
 #include "plan/order.h"
-#include "plan/prelude.h"
+#include "pass/prelude.h"
 
 typedef berth__draft draft;
 

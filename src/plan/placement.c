@@ -36,6 +36,7 @@ static void collect(const berth_plan *plan, packing *p, bool scratch) {
 static berth_status pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, berth_error *err) {
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   desc.effort = effort;
+  p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
   return berth_pack(plan->ctx, p->buffers, n, &desc, p->offsets, &p->result, err);
 }
 

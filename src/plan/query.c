@@ -1,15 +1,20 @@
 /* Asking a plan. */
+#include "base/desc.h"
 #include "plan/plan.h"
 
-berth_plan_desc berth_plan_preset(berth_preset preset) {
-  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
-  desc.order = BERTH_ORDER_MEMORY;
+berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err) {
+  berth_plan_desc made = BERTH_PLAN_DESC_INIT;
+  if (preset != BERTH_PRESET_INFERENCE && preset != BERTH_PRESET_BACKWARD)
+    return berth__fail(err, BERTH_INVALID, "there is no preset %d", (int)preset);
   if (preset == BERTH_PRESET_BACKWARD)
-    desc.flags = BERTH_PLAN_PARAMS_OUTSIDE | BERTH_PLAN_INPUTS_OUTSIDE | BERTH_PLAN_CONSTANTS_OUTSIDE;
-  return desc;
+    made.flags = BERTH_PLAN_PARAMS_OUTSIDE | BERTH_PLAN_INPUTS_OUTSIDE | BERTH_PLAN_CONSTANTS_OUTSIDE;
+  return BERTH__RESULT_WRITE(desc, &made, "berth_plan_desc", err);
 }
 
-berth_plan_info berth_plan_get_info(const berth_plan *plan) { return plan->info; }
+berth_status berth_plan_get_info(const berth_plan *plan, berth_plan_info *out, berth_error *err) {
+  if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
+  return BERTH__RESULT_WRITE(out, &plan->info, "berth_plan_info", err);
+}
 
 uint64_t berth_plan_arena_size(const berth_plan *plan) { return plan->info.arena_size; }
 
@@ -20,40 +25,38 @@ uint32_t berth_plan_step_node(const berth_plan *plan, uint32_t step) {
 }
 
 berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_slot *out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_slot needs a place for the slot");
-  memset(out, 0, sizeof *out);
-  out->offset = BERTH_OFFSET_NONE;
+  berth_slot slot = BERTH_SLOT_INIT;
   if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
   if (value >= plan->graph->n_values) return berth__fail(err, BERTH_INVALID, "the plan has no value %u", value);
   const berth__place *place = &plan->places[value];
   const berth__value *v = &plan->graph->values[value];
   int64_t count = 0;
   berth__shape_count(&v->shape, &count);
-  if (place->buffer != BERTH__NO_BUFFER) out->offset = plan->buffers[place->buffer].offset + place->root_offset;
-  out->size = berth__place_bytes(place, (uint64_t)count);
-  out->birth = place->birth;
-  out->death = place->death;
-  out->is_view = place->is_view;
-  out->root = place->root;
-  out->root_offset = place->root_offset;
-  out->rank = v->shape.rank;
-  memcpy(out->stride, place->stride, sizeof out->stride);
-  out->storage = place->storage;
-  return BERTH_OK;
+  if (place->buffer != BERTH__NO_BUFFER) slot.offset = plan->buffers[place->buffer].offset + place->root_offset;
+  slot.size = berth__place_bytes(place, (uint64_t)count);
+  slot.birth = place->birth;
+  slot.death = place->death;
+  slot.is_view = place->is_view;
+  slot.root = place->root;
+  slot.root_offset = place->root_offset;
+  slot.rank = v->shape.rank;
+  memcpy(slot.stride, place->stride, sizeof slot.stride);
+  slot.storage = place->storage;
+  return BERTH__RESULT_WRITE(out, &slot, "berth_slot", err);
 }
 
 berth_status berth_plan_scratch(const berth_plan *plan, uint32_t step, berth_slot *out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_scratch needs a place for the slot");
-  *out = (berth_slot){.offset = BERTH_OFFSET_NONE, .root = BERTH_VALUE_NONE};
+  berth_slot slot = BERTH_SLOT_INIT;
   if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
   if (step >= plan->n_steps) return berth__fail(err, BERTH_INVALID, "the plan has no step %u", step);
-  if (plan->scratch[step] == BERTH__NO_BUFFER) return BERTH_OK;
-  const berth__buffer *buffer = &plan->buffers[plan->scratch[step]];
-  out->offset = buffer->offset;
-  out->size = buffer->size;
-  out->birth = buffer->birth;
-  out->death = buffer->death;
-  return BERTH_OK;
+  if (plan->scratch[step] != BERTH__NO_BUFFER) {
+    const berth__buffer *buffer = &plan->buffers[plan->scratch[step]];
+    slot.offset = buffer->offset;
+    slot.size = buffer->size;
+    slot.birth = buffer->birth;
+    slot.death = buffer->death;
+  }
+  return BERTH__RESULT_WRITE(out, &slot, "berth_slot", err);
 }
 
 /* A part of a concat that already lies in its place. */

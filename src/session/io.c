@@ -244,5 +244,5 @@ berth_status berth_session_run(berth_session *session, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(check_ready(session, err));
   BERTH__TRY(berth__session_prepare(session, err));
-  return session->device->run(berth__session_current(session)->program, &session->observer, err);
+  return berth__device_run(session->device, berth__session_current(session)->program, &session->observer, err);
 }

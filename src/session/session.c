@@ -39,7 +39,7 @@ static berth_status compile_first(berth_session *session, const char *which, con
 
 static berth_status build(berth_session *session, const berth_graph *graph, const berth_session_desc *desc,
                           berth_error *err) {
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   BERTH__TRY(BERTH__DESC_COPY(&plan, desc->plan, "berth_plan_desc", err));
   const char *device = desc->device != NULL ? desc->device : plan.device;
   BERTH__TRY(berth__device_find(device, &session->device, err));

@@ -10,7 +10,7 @@ static work work_of(berth_context *ctx, const char *body) {
   char text[1024];
   berth_error err;
   berth_graph *graph;
-  berth_node_info info;
+  berth_node_info info = BERTH_NODE_INFO_INIT;
   snprintf(text, sizeof(text), "graph \"g\" {\n%s\n  output \"y\" = %%y\n}\n", body);
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_graph_node(graph, 0, &info, &err));

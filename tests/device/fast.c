@@ -29,6 +29,7 @@ static int64_t lay_out(berth_tensor *t, fast_layout how) {
     t->stride[axis] = next;
     next *= t->dim[axis];
     if (how == FAST_PADDED && k == 0) next += 5;
+    if (how == FAST_REPEATED && k == 1) t->stride[axis] = 0;
   }
   return next;
 }

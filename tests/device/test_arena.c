@@ -75,7 +75,7 @@ static void tells_where_values_lie(void **state) {
   assert_int_equal(berth_arena_size(f.arena), berth_plan_arena_size(f.plan));
   for (size_t i = 0; i < N_TYPES; i++) {
     berth_value v = value_of(&f, types[i]);
-    berth_slot slot;
+    berth_slot slot = BERTH_SLOT_INIT;
     assert_int_equal(berth_plan_slot(f.plan, v, &slot, &f.err), BERTH_OK);
     assert_true(berth_arena_has(f.arena, v));
     assert_int_equal(berth_arena_offset(f.arena, v), slot.offset);
@@ -493,7 +493,8 @@ static void refuses_values_outside(void **state) {
   float x = 0;
   void *data;
   (void)state;
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_BACKWARD);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  assert_int_equal(berth_plan_preset(BERTH_PRESET_BACKWARD, &desc, NULL), BERTH_OK);
   start(&f, small_text, &desc);
   for (berth_value v = 0; v < 2; v++) {
     assert_false(berth_arena_has(f.arena, v));
@@ -518,7 +519,7 @@ static void refuses_strided_views(void **state) {
         " %y = matmul(%t, %w) output \"y\" = %y }",
         NULL);
   berth_value t = berth_graph_find(f.graph, "t");
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   OK(berth_plan_slot(f.plan, t, &slot, &f.err));
   assert_true(slot.is_view);
   test_expect_error(berth_arena_write_f32(f.arena, t, 0, &x, 1, &f.err), BERTH_INVALID, &f.err, "strided view");
@@ -542,7 +543,7 @@ static void inputs_with_gaps(void **state) {
         " %present = concat(%past, %wide) {axis = 1} output \"present\" = %present }",
         &desc);
   berth_value input = berth_graph_find(f.graph, "past"), whole = berth_graph_find(f.graph, "present");
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   OK(berth_plan_slot(f.plan, input, &slot, &f.err));
   assert_int_equal(slot.root, whole);
   assert_int_equal(slot.stride[0], 16);
@@ -616,7 +617,7 @@ static void uniform_slots_hold_four_bytes(void **state) {
 }
 
 static void lists_devices(void **state) {
-  berth_device_info info;
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_error err;
   (void)state;
   berth_context *ctx = test_context();
@@ -665,7 +666,7 @@ static int run_on(const char *name, const char *device, const char *memory) {
 
 /* Why a device cannot be used; NULL: it can. */
 static const char *missing(const char *name) {
-  berth_device_info info;
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_error err;
   const char *reason = "this build has no such device";
   berth_context *ctx = test_context();

@@ -148,7 +148,7 @@ static void finds_a_write_into_a_dead_region(void **state) {
   fixture f;
   (void)state;
   start(&f, text, BERTH_PLAN_NO_INPLACE);
-  berth_slot y, bad, b;
+  berth_slot y = BERTH_SLOT_INIT, bad = BERTH_SLOT_INIT, b = BERTH_SLOT_INIT;
   const berth_plan *plan = berth_session_plan(f.session);
   assert_int_equal(berth_plan_slot(plan, berth_graph_find(f.graph, "y"), &y, &f.err), BERTH_OK);
   assert_int_equal(berth_plan_slot(plan, berth_graph_find(f.graph, "bad"), &bad, &f.err), BERTH_OK);

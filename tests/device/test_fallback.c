@@ -35,7 +35,7 @@ typedef struct fixture {
 static berth_status start(fixture *f, const char *text, uint32_t flags) {
   berth_op_desc op = BERTH_OP_DESC_INIT;
   berth_error err;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   memset(f, 0, sizeof *f);
   f->ctx = test_context_counting(&f->alloc);
@@ -104,7 +104,7 @@ static void transfers_are_shown(void **state) {
   (void)state;
   fixture f;
   berth_error err;
-  berth_segment segments[4];
+  berth_segment segments[4] = {BERTH_SEGMENT_INIT};
   uint32_t n;
   TEST_OK(start(&f, split, BERTH_PLAN_FALLBACK_CPU));
   TEST_OK(berth_plan_segments(berth_session_plan(f.session), segments, 4, &n, &err));

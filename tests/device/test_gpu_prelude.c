@@ -22,7 +22,7 @@ static const char text[] =
 
 static berth_session *start(berth_context *ctx, const char *device, uint32_t flags, berth_graph **graph) {
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   const berth_dim dims[] = {{"batch", 3}};
   berth_session *session;
   berth_error err;
@@ -124,7 +124,7 @@ static void set_under_any_shape(berth_context *ctx, const char *name, int64_t fi
       "%y = sub(%f, %x) output \"y\" = %y }";
   static float x[60 * 300], y[60 * 300];
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_dim dims[] = {{"batch", first}};
   berth_session *session, *clone;
   berth_graph *graph;
@@ -207,7 +207,7 @@ typedef struct seen {
 
 static void see(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
   seen *s = user;
-  berth_node_info info;
+  berth_node_info info = BERTH_NODE_INFO_INIT;
   berth_error err;
   (void)step, (void)out, (void)n_out, (void)ms;
   TEST_OK(berth_graph_node(s->graph, node, &info, &err));
@@ -275,7 +275,7 @@ static void sizes_agree(void **state) {
   (void)state;
   TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
   for (int i = 0; i < 2; i++) {
-    berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+    berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
     desc.dims = dims;
     desc.n_dims = 1;
     desc.device = i == 0 ? "cpu" : "loops";

@@ -24,7 +24,7 @@ static void run(berth_context *ctx, uint32_t flags, bool rounded, float *out, ui
   berth_error err;
   berth_graph *graph;
   berth_session *session;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   const int64_t ids[2] = {8, 3};
   float values[200];
@@ -50,7 +50,7 @@ static void run(berth_context *ctx, uint32_t flags, bool rounded, float *out, ui
     TEST_OK(berth_session_read(session, outputs[i].name, out, outputs[i].count * sizeof(float), &err));
     out += outputs[i].count;
   }
-  *weights = berth_plan_get_info(berth_session_plan(session)).weights_size;
+  *weights = test_plan_info(berth_session_plan(session)).weights_size;
   berth_session_destroy(session);
   berth_graph_destroy(graph);
 }
@@ -96,7 +96,7 @@ static void the_wrong_device_refuses(void **state) {
   berth_context *ctx = test_context();
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   for (size_t i = 0; i < 2; i++) {
-    berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+    berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
     desc.device = wrong[i].device;
     desc.flags |= wrong[i].flag;
     test_expect_error(berth_plan_create(graph, &desc, &plan, &err), BERTH_UNSUPPORTED, &err, wrong[i].part);

@@ -143,7 +143,8 @@ static const plain_shape plain_shapes[] = {
     {F32(300, 64), F32(64, 40)},
 };
 #define N_PLAIN (sizeof plain_shapes / sizeof *plain_shapes)
-static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED};
+static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED, FAST_REPEATED};
+#define N_LAYOUTS (sizeof layouts / sizeof *layouts)
 
 static void check_plain(const plain_shape *shape, fast_layout a, fast_layout b) {
   const int64_t n = shape->b.dim[shape->b.rank - 1], k = shape->a.dim[shape->a.rank - 1];
@@ -161,8 +162,8 @@ static void check_plain(const plain_shape *shape, fast_layout a, fast_layout b) 
 static void every_layout(void **state) {
   (void)state;
   for (size_t i = 0; i < N_PLAIN; i++)
-    for (size_t a = 0; a < 3; a++)
-      for (size_t b = 0; b < 3; b++) check_plain(&plain_shapes[i], layouts[a], layouts[b]);
+    for (size_t a = 0; a < N_LAYOUTS; a++)
+      for (size_t b = 0; b < N_LAYOUTS; b++) check_plain(&plain_shapes[i], layouts[a], layouts[b]);
 }
 
 static void lines(void **state) {

@@ -6,7 +6,7 @@ static berth_plan *plan_of(berth_context *ctx, const char *text, const char *dev
   berth_error err;
   berth_graph *graph;
   berth_plan *plan;
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.device = device;
   desc.flags |= flags;
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
@@ -82,7 +82,7 @@ static void plans_are_as_large_as_uniform_ones(void **state) {
   berth_context *ctx = test_context();
   berth_plan *here = plan_of(ctx, text, "cpu", BERTH_PLAN_F32_UNIFORM), *there = plan_of(ctx, text, "loops", 0);
   assert_int_equal(berth_plan_arena_size(here), berth_plan_arena_size(there));
-  assert_int_equal(berth_plan_get_info(here).activations_size, berth_plan_get_info(there).activations_size);
+  assert_int_equal(test_plan_info(here).activations_size, test_plan_info(there).activations_size);
   berth_plan_destroy(here);
   berth_plan_destroy(there);
   berth_context_destroy(ctx);
@@ -137,7 +137,7 @@ static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user
   berth_graph *graph = NULL;
   berth_plan *plan = NULL;
   berth__recipe *recipe = NULL;
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   (void)user;
   desc.device = "loops";
   berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);

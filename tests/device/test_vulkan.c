@@ -18,7 +18,7 @@ static berth_status open_named(berth_context *ctx, const char *which, berth_erro
 static void is_chosen_by_number_and_name(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
-  berth_device_info info = {0};
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_error err;
   char part[8];
   (void)state;
@@ -64,7 +64,7 @@ static void names_reach_the_device(void **state) {
 /* The loader asks the environment every time. */
 static void says_why_it_is_not_there(void **state) {
   berth_context *ctx = test_context();
-  berth_device_info info = {0};
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_error err;
   (void)state;
   setenv("VK_ICD_FILENAMES", "/nowhere/driver.json", 1);

@@ -172,11 +172,11 @@ static void lengths_are_true(void **state) {
       "graph \"g\" { input %x : f32[2, 7] param %w : f32[7, 3] %y = matmul(%x, %w) output \"y\" = %y }";
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   berth_graph *graph;
   berth_plan *plan;
   berth_arena *arena;
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   berth_error err;
   unsigned char bytes[43];
   (void)state;
@@ -434,7 +434,7 @@ static berth__wgpu no_pipeline(berth__wgpu gpu, const berth__wgpu_pipeline_desc 
 static void nothing_made_is_an_error(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   berth_graph *graph;
   berth_plan *plan;
   berth__engine *engine;
@@ -596,7 +596,7 @@ int main(void) {
       cmocka_unit_test(no_memory_left),           cmocka_unit_test(a_lost_device_stays_lost),
       cmocka_unit_test(a_wait_has_an_end),        cmocka_unit_test(memory_that_runs_out),
   };
-  berth_device_info info = {0};
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_context *ctx = test_context();
   device->describe(ctx, 0, &info);
   berth_context_destroy(ctx);

@@ -16,7 +16,7 @@ const char *__lsan_default_suppressions(void) { return "leak:libVkLayer_khronos_
 static uint64_t heard;
 
 static const char *ask(void) {
-  berth_device_info info = {0};
+  berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_error err;
   berth_context *ctx = test_context();
   const uint32_t n = berth_device_count(ctx);

@@ -111,12 +111,12 @@ berth_status vulkan_use_once(vulkan_bench *b) {
   if (status == BERTH_OK) status = device->program_create(b->engine, b->plan, false, &program, &b->err);
   if (status == BERTH_OK) status = device->program_bind(program, block, NULL, &b->err);
   if (status == BERTH_OK) status = device->write(block, 0, x, sizeof x, &b->err);
-  if (status == BERTH_OK) status = device->run(program, &nobody, &b->err);
+  if (status == BERTH_OK) status = berth__device_run(device, program, &nobody, &b->err);
   if (status == BERTH_OK) status = device->read(block, 0, x, sizeof x, &b->err);
   device->block_destroy(block);
   if (status == BERTH_OK) { /* nothing uses bytes that are gone */
     berth_error err;
-    test_expect_error(device->run(program, &nobody, &err), BERTH_INTERNAL, &err, "gone");
+    test_expect_error(berth__device_run(device, program, &nobody, &err), BERTH_INTERNAL, &err, "gone");
   }
   device->program_destroy(program);
   return status;

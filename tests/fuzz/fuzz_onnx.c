@@ -40,7 +40,7 @@ static void fix_inputs(berth_graph *graph) {
   for (size_t i = 0; i < 16; i++) ones[i] = 1;
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph);) {
     berth_value input = berth_graph_input_at(graph, i++);
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     FUZZ_CHECK(berth_graph_value(graph, input, &info, NULL) == BERTH_OK);
     if (!berth_graph_shapes_depend(graph, input) || info.type != BERTH_I64 || info.size > sizeof ones) continue;

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     d.heap_of = heap_of;
   }
   berth_context *ctx = fuzz_context();
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   berth_error err = {BERTH_OK, ""};
   berth_status status = berth_pack(ctx, b, n, &d, offset, &r, &err);
   FUZZ_CHECK(status == BERTH_OK || (status == BERTH_INVALID && err.status == status && err.message[0] != '\0'));

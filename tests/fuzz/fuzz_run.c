@@ -11,7 +11,7 @@ static int is_small(const berth_graph *graph) {
   uint64_t total = 0;
   if (berth_graph_n_nodes(graph) > 64) return 0;
   for (berth_value v = 0; v < berth_graph_n_values(graph); v++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     FUZZ_CHECK(berth_graph_value(graph, v, &info, NULL) == BERTH_OK);
     total += info.size;
     if (info.size > MAX_ITEMS || total > MAX_BYTES) return 0;
@@ -60,7 +60,7 @@ static void fill(unsigned char *data, uint64_t size, berth_type type, uint32_t s
 
 static void write_all(berth_session *session, const berth_graph *graph) {
   for (berth_value v = 0; v < berth_graph_n_values(graph); v++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     FUZZ_CHECK(berth_graph_value(graph, v, &info, NULL) == BERTH_OK);
     if (info.kind != BERTH_VALUE_INPUT && info.kind != BERTH_VALUE_PARAM) continue;
     unsigned char *data = malloc((size_t)info.size + 1);
@@ -101,7 +101,7 @@ static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order 
 
 static void compare(berth_session *a, berth_session *b, const berth_graph *graph) {
   for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     FUZZ_CHECK(berth_graph_value(graph, berth_graph_output_at(graph, i), &info, NULL) == BERTH_OK);
     unsigned char *x = calloc(1, (size_t)info.size + 1), *y = calloc(1, (size_t)info.size + 1);
     FUZZ_CHECK(x != NULL && y != NULL);

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK(status == BERTH_OK || status == BERTH_MALFORMED || status == BERTH_UNSUPPORTED);
   FUZZ_CHECK(status == BERTH_OK || (err.status == status && err.message[0] != '\0'));
   for (uint32_t i = 0; i < berth_weights_count(weights); i++) {
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     FUZZ_CHECK(berth_weights_at(weights, i, &info, NULL) == BERTH_OK);
     FUZZ_CHECK(berth_weights_find(weights, info.name) == i);
     touch(&info);

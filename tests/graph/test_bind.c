@@ -23,7 +23,7 @@ static int drop(void **state) {
 }
 
 static void expect_fixed(const berth_graph *g, const char *name, uint32_t rank, const int64_t *extents) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   TEST_OK(berth_graph_value(g, berth_graph_find(g, name), &info, &err));
   assert_int_equal(info.shape.rank, rank);
@@ -72,7 +72,7 @@ static void binds_and_infers_again(void **state) {
 /* The node's DIMS attribute holds the extent afterwards. */
 static void binds_attributes(void **state) {
   berth_graph *g = *state, *bound;
-  berth_node_info node;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
   berth_error err;
   const berth_dim dims[] = {{"batch", 7}, {"seq", 3}};
   TEST_OK(berth_graph_bind(g, dims, 2, &bound, &err));

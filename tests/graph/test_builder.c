@@ -35,7 +35,7 @@ static berth_value add_input(fixture *f, const char *name, const char *spec) {
 }
 
 static void check_value(fixture *f, berth_value value, const char *spec) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   char text[256], *at = text;
   assert_int_equal(berth_graph_value(f->graph, value, &info, &f->err), BERTH_OK);
   at += sprintf(at, "%s", berth_type_name(info.type));
@@ -318,7 +318,7 @@ static void names_flow_and_are_counted(void **state) {
   assert_string_equal(berth_graph_dim_name(f.graph, 0), "batch");
   assert_string_equal(berth_graph_dim_name(f.graph, 1), "seq");
   assert_null(berth_graph_dim_name(f.graph, 2));
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   assert_int_equal(berth_graph_value(f.graph, sum, &info, &f.err), BERTH_OK);
   assert_int_equal(info.size, 0);
   assert_int_equal(info.kind, BERTH_VALUE_NODE);
@@ -344,7 +344,7 @@ static void unknown_dimensions_have_no_name(void **state) {
 
 static void made_up_names_are_free(void **state) {
   fixture f;
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   (void)state;
   start(&f);
   add_input(&f, "input_1", "f32 2");
@@ -402,8 +402,8 @@ static void renames(void **state) {
 static void lists_what_it_has(void **state) {
   fixture f;
   const int32_t data[2] = {7, -7};
-  berth_value_info info;
-  berth_node_info node;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
   berth_value x, w, c, in[2], y;
   (void)state;
   start(&f);

@@ -34,8 +34,8 @@ static const char sample[] =
 
 static void reads_a_sample(void **state) {
   berth_graph *g = graph_parse(*state, sample);
-  berth_node_info node;
-  berth_value_info value;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
+  berth_value_info value = BERTH_VALUE_INFO_INIT;
   berth_error err;
   assert_string_equal(berth_graph_name(g), "sample");
   assert_string_equal(g->weights_path, "w.safetensors");

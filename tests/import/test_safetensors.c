@@ -40,7 +40,7 @@ static void reads_every_type(void **state) {
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
     berth_context *ctx = test_context();
     berth_weights *w;
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     berth_error err;
     char header[256];
     size_t size = 6 * berth_type_size(types[i].type);
@@ -75,7 +75,7 @@ static void reads_several_tensors_from_a_file(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth_weights *w;
-  berth_weight_info info;
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
   berth_error err;
   file f = make_file(several, 0, 15);
   const char *path = test_path("several.safetensors");
@@ -111,7 +111,7 @@ static void copies_only_what_is_not_aligned(void **state) {
   for (size_t shift = 0; shift < 8; shift++) {
     berth_context *ctx = test_context();
     berth_weights *w;
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     berth_error err;
     memcpy(room + shift, f.bytes, f.size);
     TEST_OK(berth_weights_from_memory(ctx, room + shift, f.size, &w, &err));
@@ -131,7 +131,7 @@ static void holders_share_the_weights(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth_weights *w;
-  berth_weight_info info;
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
   berth_error err;
   file f = make_file(several, 0, 15);
   TEST_OK(berth_weights_from_memory(ctx, f.bytes, f.size, &w, &err));
@@ -171,7 +171,7 @@ static void reads_a_thousand_in_any_order(void **state) {
   file f = make_file(header, 0, 3 * COUNT);
   TEST_OK(berth_weights_from_memory(ctx, f.bytes, f.size, &w, &err));
   for (uint32_t i = 0; i < COUNT; i++) {
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     snprintf(name, sizeof name, "t%u", i);
     TEST_OK(berth_weights_at(w, berth_weights_find(w, name), &info, &err));
     assert_int_equal(*(const uint8_t *)info.data, (uint8_t)(3 * i));
@@ -310,7 +310,7 @@ static void refuses_bad_arguments(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth_weights *w;
-  berth_weight_info info;
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
   berth_error err;
   test_expect_error(berth_weights_open(ctx, test_path("absent"), &w, &err), BERTH_IO, &err, "absent");
   test_expect_error(berth_weights_open(ctx, NULL, &w, &err), BERTH_INVALID, &err, "path");

@@ -58,7 +58,7 @@ static void functions_hold_on_every_device(void **state) {
   berth_error err;
   uint32_t n_wrong = 0;
   for (uint32_t d = 0; d < berth_device_count(ctx); d++) {
-    berth_device_info info;
+    berth_device_info info = BERTH_DEVICE_INFO_INIT;
     TEST_OK(berth_device_at(ctx, d, &info, &err));
     if (strcmp(info.name, "cpu") == 0 || !info.available) continue;
     for (uint32_t i = 0; i < N_FUNCTIONS; i++) n_wrong += wrong_of(ctx, info.name, &functions[i]);

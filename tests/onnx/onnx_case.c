@@ -59,7 +59,7 @@ static berth_status load_inputs(test_case *t) {
     BERTH__TRY(load_pb(t, path, &t->in[t->n_in].array));
   }
   for (size_t i = 0; i < t->n_in; i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     BERTH__TRY(berth_graph_value(t->graph, berth_graph_input_at(t->graph, (uint32_t)i), &info, &t->err));
     t->in[i].name = info.name;
   }
@@ -74,7 +74,7 @@ static bool is_close(berth_type type, double a, double b) {
 }
 
 static onnx_verdict compare(test_case *t, uint32_t index, const berth_array *expected, char *message, size_t size) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   const berth_graph *graph = berth_plan_graph(berth_session_plan(t->session));
   const char *name = berth_graph_output_name(t->graph, index);
   if (berth_graph_value(graph, berth_graph_output_at(graph, index), &info, &t->err) != BERTH_OK) return ONNX_FAIL;
@@ -109,7 +109,8 @@ static onnx_verdict compare(test_case *t, uint32_t index, const berth_array *exp
 
 /* ONNX 1.12's files say uint16 where they hold the bits of bfloat16. */
 static berth_type stored_type(const test_case *t, uint32_t output) {
-  berth_value_info info = {.type = BERTH_U16};
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  info.type = BERTH_U16;
   berth_graph_value(t->graph, berth_graph_output_at(t->graph, output), &info, NULL);
   return info.type == BERTH_BF16 ? BERTH_BF16 : BERTH_U16;
 }

@@ -35,7 +35,7 @@ static berth_status find_dims(const berth_graph *graph, const run_input *inputs,
                               berth_error *err) {
   dims->n = 0;
   for (size_t i = 0; i < n; i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     const berth_array *a = &inputs[i].array;
     berth_status status = berth_graph_value(graph, berth_graph_find(graph, inputs[i].name), &info, err);
     if (status != BERTH_OK) return status;

@@ -79,7 +79,7 @@ static void weights_are_read_where_they_lie(void **state) {
   berth_context *ctx = test_context();
   pb bytes = sum_model(false);
   berth_graph *graph;
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   TEST_OK(berth_graph_from_memory(ctx, bytes.data, bytes.size, NULL, NULL, &graph, &err));
   TEST_OK(berth_graph_value(graph, berth_graph_find(graph, "w"), &info, &err));

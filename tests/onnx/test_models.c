@@ -153,7 +153,7 @@ static berth_status compare_output(model_case *t, uint32_t index) {
   const run_input *expected = &t->out.item[index];
   const berth_array *e = &expected->array;
   const berth_graph *bound = berth_plan_graph(berth_session_plan(t->session));
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   const char *name = berth_graph_output_name(bound, index);
   if (name == NULL || strcmp(name, expected->name) != 0) return wrong(t, expected->name, "is not there");
   berth_status status = berth_graph_value(bound, berth_graph_output_at(bound, index), &info, &t->err);
@@ -193,7 +193,7 @@ static void fill_again(const model_case *t, const char *name, void *data, size_t
 
 /* Small pseudo-random floats, and the same or zeros for the rest. */
 static berth_status write_input(model_case *t, const berth_graph *bound, uint32_t index, uint64_t *seed) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_status status = berth_graph_value(bound, berth_graph_input_at(bound, index), &info, &t->err);
   if (status != BERTH_OK) return status;
   float *data = malloc((size_t)info.size + 1);

@@ -16,7 +16,7 @@ static berth_graph *load(berth_context *ctx, pb *model) {
 }
 
 static berth_value_info value_of(const berth_graph *graph, const char *name) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
   TEST_OK(berth_graph_value(graph, berth_graph_find(graph, name), &info, &err));
   return info;

@@ -66,7 +66,7 @@ berth_status case_run(berth_session *session, const op_case *c, berth_error *err
   berth_status status = BERTH_OK;
   for (uint32_t i = 0; i < c->n_in && status == BERTH_OK; i++) {
     snprintf(name, sizeof name, "in%u", i);
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
     if (c->in[i].type == BERTH_TYPE_NONE || berth_graph_find(graph, name) == BERTH_VALUE_NONE) continue;
     status = berth_graph_value(graph, berth_graph_find(graph, name), &info, err);

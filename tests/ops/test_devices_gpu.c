@@ -121,7 +121,7 @@ static int count_failures(berth_context *ctx, const char *device) {
 static void turn_validation_on(berth_context *ctx) {
   setenv("BERTH_VULKAN_VALIDATION", "1", 0);
   for (uint32_t d = 0; d < berth_device_count(ctx); d++) {
-    berth_device_info info;
+    berth_device_info info = BERTH_DEVICE_INFO_INIT;
     if (berth_device_at(ctx, d, &info, NULL) != BERTH_OK || info.available) continue;
     if (info.reason != NULL && strstr(info.reason, "validation layer") != NULL) {
       print_message("# without it: %s\n", info.reason);
@@ -138,7 +138,7 @@ static void every_case_holds_on_every_device(void **state) {
   int failures = 0;
   turn_validation_on(ctx);
   for (uint32_t d = 0; d < berth_device_count(ctx); d++) {
-    berth_device_info info;
+    berth_device_info info = BERTH_DEVICE_INFO_INIT;
     TEST_OK(berth_device_at(ctx, d, &info, &err));
     if (strcmp(info.name, "cpu") == 0 || (only != NULL && strcmp(info.name, only) != 0)) continue;
     if (!info.available)

@@ -27,7 +27,7 @@ static void assert_valid(const berth_pack_buffer *b, size_t n, const uint64_t *o
 /* Packs with a descriptor (NULL: defaults) and checks the placement. */
 static berth_pack_result pack(const berth_pack_buffer *b, size_t n, const berth_pack_desc *desc, uint64_t *offset) {
   berth_error err;
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   berth_context *ctx = test_context();
   TEST_OK(berth_pack(ctx, b, n, desc, offset, &r, &err));
   assert_valid(b, n, offset, r.size);
@@ -39,7 +39,7 @@ static berth_pack_result pack(const berth_pack_buffer *b, size_t n, const berth_
 
 static void expect_invalid(const berth_pack_buffer *b, size_t n, const char *part) {
   berth_error err;
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   uint64_t offset[8];
   berth_context *ctx = test_context();
   test_expect_error(berth_pack(ctx, b, n, NULL, offset, &r, &err), BERTH_INVALID, &err, part);
@@ -140,7 +140,7 @@ static void enormous_sizes(void **state) {
 static void wrong_arguments(void **state) {
   (void)state;
   berth_error err;
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   berth_pack_buffer b = buffer(1, 0, 1);
   uint64_t offset;
   berth_context *ctx = test_context();
@@ -198,7 +198,7 @@ static void proof_above_the_load(void **state) {
 static void several_heaps(void **state) {
   (void)state;
   berth_error err;
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   berth_context *ctx = test_context();
   berth_pack_buffer b[] = {buffer(60, 0, 9), buffer(50, 0, 9), buffer(30, 0, 4), buffer(30, 4, 9), buffer(0, 0, 9)};
   berth_pack_heap heaps[] = {{100}, {60}};
@@ -377,7 +377,7 @@ static berth_status pack_everything(berth_context *ctx, berth_error *err, void *
   berth_pack_buffer b[24];
   uint64_t offset[24];
   uint32_t heap_of[24];
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   (void)user;
   random_instance(b, 24, 9);
   b[3].align = 64;
@@ -410,7 +410,7 @@ static void many_buffers(void **state) {
     b[i] = buffer(16 + 16 * (test_random(&seed) % 64), lower, lower + 1 + (int64_t)(test_random(&seed) % 200));
   }
   berth_error err;
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth_pack_desc d = BERTH_PACK_DESC_INIT;

@@ -129,7 +129,7 @@ static void print_instance(const berth_pack_buffer *b, size_t n, uint64_t best, 
 static void one_case(berth_context *ctx, uint64_t seed) {
   berth_pack_buffer b[MAX_N];
   uint64_t offset[MAX_N];
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   size_t n = make_instance(b);
   uint64_t best = smallest_size(b, n);
   berth_pack_desc d = BERTH_PACK_DESC_INIT;

@@ -98,7 +98,7 @@ static void shape_arithmetic_folds_away(void **state) {
 static void a_reshape_by_operand_is_a_view(void **state) {
   fixture *f = *state;
   berth_plan *plan;
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   berth_error err;
   const berth_dim dim = {"n", 3};
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
@@ -110,14 +110,14 @@ static void a_reshape_by_operand_is_a_view(void **state) {
   TEST_OK(berth_plan_slot(plan, berth_graph_find(f->graph, "y"), &slot, &err));
   assert_true(slot.is_view);
   assert_int_equal(slot.root, berth_graph_find(f->graph, "x"));
-  assert_int_equal(berth_plan_get_info(plan).weights_size, 0);
+  assert_int_equal(test_plan_info(plan).weights_size, 0);
   berth_plan_destroy(plan);
 }
 
 static void a_slice_by_operand_is_where_it_says(void **state) {
   fixture *f = *state;
   berth_plan *plan;
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   berth_error err;
   const berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   parse(f,
@@ -137,7 +137,7 @@ static void small_results_are_known_at_once(void **state) {
         "graph \"g\" {\ninput %x : f32[6]\nconst %two : i64[1] = [2]\nconst %three : i64[1] = [3]\n"
         "%target = concat(%two, %three) {axis = 0}\n%y = reshape(%x, %target)\noutput \"y\" = %y\n}\n");
   assert_shape(f->graph, "y", "[2, 3]");
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   TEST_OK(berth_graph_value(f->graph, berth_graph_find(f->graph, "target"), &info, &err));
   assert_int_equal(info.kind, BERTH_VALUE_NODE);

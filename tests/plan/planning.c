@@ -36,6 +36,7 @@ berth_graph *parse_graph(berth_context *ctx, const char *statements) {
 berth_plan_desc desc_with(uint32_t flags) {
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.flags = flags;
+  desc.order = BERTH_ORDER_SOURCE; /* so that a test can say at which step a value is born */
   return desc;
 }
 
@@ -43,7 +44,7 @@ berth_plan_desc desc_with(uint32_t flags) {
 berth_plan *make_plan(const berth_graph *graph, const berth_plan_desc *desc) {
   berth_error err;
   berth_plan *plan = NULL;
-  berth_plan_desc as_it_is = BERTH_PLAN_DESC_INIT;
+  berth_plan_desc as_it_is = desc_with(0);
   if (desc != NULL) as_it_is = *desc;
   as_it_is.flags |= BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE;
   TEST_OK(berth_plan_create(graph, &as_it_is, &plan, &err));
@@ -74,7 +75,7 @@ berth_value find(const berth_plan *plan, const char *name) {
 
 berth_slot slot_of(const berth_plan *plan, const char *name) {
   berth_error err;
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   TEST_OK(berth_plan_slot(plan, find(plan, name), &slot, &err));
   return slot;
 }
@@ -119,7 +120,7 @@ void assert_in_place(const berth_plan *plan, const char *result, const char *ope
   assert_int_equal(a.offset, b.offset);
 }
 
-uint64_t activations_size(const berth_plan *plan) { return berth_plan_get_info(plan).activations_size; }
+uint64_t activations_size(const berth_plan *plan) { return test_plan_info(plan).activations_size; }
 
 /* ---- Runs ---- */
 
@@ -174,7 +175,7 @@ static numbers make_numbers(const berth_graph *graph) {
                  .expected = calloc(berth_graph_n_outputs(graph) + 1, sizeof(void *))};
   assert_true(set.data != NULL && set.expected != NULL);
   for (uint32_t v = 0; v < n; v++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     uint64_t size = value_size(graph, v, &info);
     if (info.kind != BERTH_VALUE_INPUT && info.kind != BERTH_VALUE_PARAM) continue;
     set.data[v] = allocate(size);
@@ -192,8 +193,8 @@ static void free_numbers(numbers *set) {
 
 static berth_status give(berth_session *session, const numbers *set, int params, berth_error *err) {
   for (uint32_t v = 0; v < berth_graph_n_values(set->graph); v++) {
-    berth_value_info info;
-    berth_slot slot;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    berth_slot slot = BERTH_SLOT_INIT;
     if (set->data[v] == NULL) continue;
     uint64_t size = value_size(set->graph, v, &info);
     berth_status status = berth_plan_slot(berth_session_plan(session), v, &slot, err);
@@ -215,7 +216,7 @@ static const char *take(berth_session *session, numbers *set, const char *label)
   berth_error err;
   const char *found = NULL;
   for (uint32_t i = 0; i < berth_graph_n_outputs(set->graph) && found == NULL; i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     uint64_t size = value_size(set->graph, berth_graph_output_at(set->graph, i), &info);
     void *data = allocate(size);
     TEST_OK(berth_session_read_at(session, i, data, size, &err));

@@ -19,7 +19,7 @@ static uint32_t below(maker *m, uint32_t n) { return (uint32_t)(test_random(&m->
 
 static berth_value_info info_of(const maker *m, berth_value value) {
   berth_error err;
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   TEST_OK(berth_graph_value(m->graph, value, &info, &err));
   return info;
 }

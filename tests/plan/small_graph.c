@@ -14,7 +14,7 @@ static berth_value add(berth_graph *graph, const char *op, const berth_value *in
 static berth_value add_random(berth_graph *graph, const berth_value *from, uint32_t n, uint64_t *random) {
   berth_error err;
   const berth_value x = from[test_random(random) % n], y = from[test_random(random) % n];
-  berth_value_info a, b;
+  berth_value_info a = BERTH_VALUE_INFO_INIT, b = BERTH_VALUE_INFO_INIT;
   TEST_OK(berth_graph_value(graph, x, &a, &err));
   TEST_OK(berth_graph_value(graph, y, &b, &err));
   const int64_t rows = a.shape.dim[0].extent, axis = 0, one = 1, keep = rows > 1 ? rows / 2 : 1;

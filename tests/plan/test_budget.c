@@ -15,7 +15,7 @@ static void fill(berth_session *session, const berth_graph *graph) {
   for (int params = 0; params <= 1; params++) {
     const uint32_t n = params ? berth_graph_n_params(graph) : berth_graph_n_inputs(graph);
     for (uint32_t i = 0; i < n; i++) {
-      berth_value_info info;
+      berth_value_info info = BERTH_VALUE_INFO_INIT;
       TEST_OK(berth_graph_value(graph, params ? berth_graph_param_at(graph, i) : berth_graph_input_at(graph, i), &info,
                                 &err));
       float *data = malloc(info.size + 1);
@@ -35,7 +35,7 @@ static float *run(const berth_graph *graph, const berth_plan_desc *plan, uint32_
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_session *session;
   berth_error err;
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   desc.plan = plan;
   desc.flags = flags;
   desc.n_threads = 1;
@@ -75,7 +75,7 @@ static void assert_same_results(const berth_graph *graph, const berth_plan_desc 
 }
 
 static berth_plan_desc one_thread(uint32_t flags) {
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.flags = flags;
   desc.n_threads = 1;
   return desc;
@@ -85,7 +85,7 @@ static berth_plan_desc one_thread(uint32_t flags) {
 static berth_status plan_with_share(fixture *f, berth_plan_desc *desc, double share, berth_error *err) {
   desc->budget = 0;
   assert_int_equal(berth_plan_create(f->graph, desc, &f->plan, err), BERTH_OK);
-  const berth_plan_info info = berth_plan_get_info(f->plan);
+  const berth_plan_info info = test_plan_info(f->plan);
   berth_plan_destroy(f->plan);
   f->plan = NULL;
   desc->budget = info.weights_size + (uint64_t)((double)(info.arena_size - info.weights_size) * share);
@@ -107,7 +107,7 @@ static void test_a_wide_middle_is_split(void **state) {
   for (size_t i = 0; i < 2; i++) {
     berth_plan_desc desc = one_thread(flags[i]);
     TEST_OK(plan_with_share(f, &desc, 0.5, &err));
-    const berth_plan_info info = berth_plan_get_info(f->plan);
+    const berth_plan_info info = test_plan_info(f->plan);
     assert_true(info.arena_size <= desc.budget);
     assert_int_equal(info.n_split, 1);
     assert_true(info.n_slices >= 2);
@@ -129,7 +129,7 @@ static void test_a_gated_middle_is_split(void **state) {
                          "%m = mul(%s, %b)\n%y = matmul(%m, %d)\n%r = add(%y, %x)\noutput \"r\" = %r");
   berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE);
   TEST_OK(plan_with_share(f, &desc, 0.3, &err));
-  assert_true(berth_plan_get_info(f->plan).n_split >= 1);
+  assert_true(test_plan_info(f->plan).n_split >= 1);
   assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
 }
 
@@ -182,7 +182,7 @@ static void test_blocks_with_windows(void **state) {
       berth_status status = plan_with_share(f, &desc, shares[i], &err);
       if (status == BERTH_OK) {
         n_met++;
-        n_split += berth_plan_get_info(f->plan).n_split != 0;
+        n_split += test_plan_info(f->plan).n_split != 0;
         assert_same_results(f->graph, &desc, 0);
       } else {
         test_expect_error(status, BERTH_INFEASIBLE, &err, "the budget is");
@@ -211,7 +211,7 @@ static void test_a_value_is_made_again(void **state) {
   f->graph = parse_graph(f->ctx, LATE);
   berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE);
   TEST_OK(plan_with_share(f, &desc, 0.75, &err));
-  const berth_plan_info info = berth_plan_get_info(f->plan);
+  const berth_plan_info info = test_plan_info(f->plan);
   assert_true(info.n_recomputed >= 1);
   assert_true(info.arena_size <= desc.budget);
   assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
@@ -243,7 +243,7 @@ static void test_random_graphs(void **state) {
     berth_error err;
     berth_status status = plan_with_share(f, &desc, seed % 5 == 0 ? 0.7 : 0.9, &err);
     if (status == BERTH_OK) {
-      const berth_plan_info info = berth_plan_get_info(f->plan);
+      const berth_plan_info info = test_plan_info(f->plan);
       n_met++;
       n_again += info.n_recomputed != 0;
       n_split += info.n_split != 0;
@@ -284,7 +284,7 @@ static void test_a_budget_that_is_enough_changes_nothing(void **state) {
   f->graph = parse_graph(f->ctx, MLP);
   berth_plan_desc desc = one_thread(0);
   TEST_OK(plan_with_share(f, &desc, 1.0, &err));
-  const berth_plan_info info = berth_plan_get_info(f->plan);
+  const berth_plan_info info = test_plan_info(f->plan);
   assert_int_equal(info.arena_size, desc.budget);
   assert_int_equal(info.n_split + info.n_recomputed + info.n_slices, 0);
 }
@@ -320,7 +320,7 @@ static berth_status plan_small(berth_context *ctx, berth_error *err, void *user)
     status = berth_graph_parse(ctx, texts[i], strlen(texts[i]), &graph, err);
     if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
     if (status == BERTH_OK) {
-      const berth_plan_info info = berth_plan_get_info(plan);
+      const berth_plan_info info = test_plan_info(plan);
       desc.budget = info.weights_size + (info.arena_size - info.weights_size) / 4 * 3;
       berth_plan_destroy(plan);
       status = berth_plan_create(graph, &desc, &plan, err);

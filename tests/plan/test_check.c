@@ -189,7 +189,7 @@ static void test_the_edge_of_the_arena(void **state) {
 static void test_scratch_can_be_asked_for(void **state) {
   broken b = good_plan(state);
   const berth__buffer *scratch = &b.plan->buffers[b.plan->scratch[3]];
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   berth_error err;
   TEST_OK(berth_plan_scratch(b.plan, 3, &slot, &err));
   assert_int_equal(slot.offset, scratch->offset);

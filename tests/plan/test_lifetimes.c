@@ -79,11 +79,11 @@ static void test_a_deep_chain_needs_two_buffers(void **state) {
   char *text = chain(100);
   const berth_plan *plan = plan_text(*state, text, BERTH_PLAN_NO_INPLACE | BERTH_PLAN_INPUTS_OUTSIDE);
   assert_int_equal(activations_size(plan), 2 * SIZE);
-  assert_int_equal(berth_plan_get_info(plan).optimal, 1);
-  assert_int_equal(berth_plan_get_info(plan).total_unshared, 100 * SIZE);
+  assert_int_equal(test_plan_info(plan).optimal, 1);
+  assert_int_equal(test_plan_info(plan).total_unshared, 100 * SIZE);
   plan = plan_again(*state, BERTH_PLAN_INPUTS_OUTSIDE);
   assert_int_equal(activations_size(plan), SIZE);
-  assert_int_equal(berth_plan_get_info(plan).n_buffers, 1);
+  assert_int_equal(test_plan_info(plan).n_buffers, 1);
   plan = plan_again(*state, BERTH_PLAN_INPUTS_DIE);
   assert_int_equal(activations_size(plan), SIZE);
   plan = plan_again(*state, 0); /* the input stays */
@@ -135,7 +135,7 @@ static void test_several_outputs(void **state) {
 
 static void test_a_graph_without_nodes(void **state) {
   const berth_plan *plan = plan_text(*state, INPUT "output \"y\" = %in", 0);
-  berth_plan_info info = berth_plan_get_info(plan);
+  berth_plan_info info = test_plan_info(plan);
   assert_int_equal(info.n_steps, 0);
   assert_int_equal(info.arena_size, SIZE);
   assert_life(plan, "in", 0, 1);

@@ -17,7 +17,7 @@ static const berth_plan *plan_minilm(fixture *f, uint32_t flags) {
 }
 
 static void test_smallest(void **state) {
-  berth_plan_info info = berth_plan_get_info(plan_minilm(*state, 0));
+  berth_plan_info info = test_plan_info(plan_minilm(*state, 0));
   print_message("MiniLM-L6: activations %llu, bound %llu, scratch %llu, unshared %llu\n",
                 (unsigned long long)info.activations_size, (unsigned long long)info.activations_lower_bound,
                 (unsigned long long)info.scratch_size, (unsigned long long)info.total_unshared);
@@ -28,14 +28,14 @@ static void test_smallest(void **state) {
 }
 
 static void test_smallest_when_the_input_dies(void **state) {
-  berth_plan_info info = berth_plan_get_info(plan_minilm(*state, BERTH_PLAN_INPUTS_DIE));
+  berth_plan_info info = test_plan_info(plan_minilm(*state, BERTH_PLAN_INPUTS_DIE));
   assert_int_equal(info.activations_size, 1179648);
   assert_int_equal(info.activations_lower_bound, info.activations_size);
 }
 
 static void test_no_reuse(void **state) {
-  berth_plan_info shared = berth_plan_get_info(plan_minilm(*state, 0));
-  berth_plan_info info = berth_plan_get_info(plan_minilm(*state, BERTH_PLAN_NO_REUSE));
+  berth_plan_info shared = test_plan_info(plan_minilm(*state, 0));
+  berth_plan_info info = test_plan_info(plan_minilm(*state, BERTH_PLAN_NO_REUSE));
   assert_true(info.activations_size > 34000000);
   assert_int_equal(info.arena_size, shared.total_unshared);
   assert_int_equal(info.saved, 0);

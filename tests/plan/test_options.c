@@ -27,7 +27,7 @@ static void test_outside(void **state) {
   const char *sources[] = {"in", "w", "k"};
   const uint32_t flags[] = {BERTH_PLAN_INPUTS_OUTSIDE, BERTH_PLAN_PARAMS_OUTSIDE, BERTH_PLAN_CONSTANTS_OUTSIDE};
   for (size_t i = 0; i < 3; i++) assert_int_not_equal(slot_of(plan, sources[i]).offset, BERTH_OFFSET_NONE);
-  assert_int_equal(berth_plan_get_info(plan).weights_size, 128);
+  assert_int_equal(test_plan_info(plan).weights_size, 128);
   for (uint32_t bits = 0; bits < 8; bits++) {
     uint32_t all = 0;
     for (size_t i = 0; i < 3; i++) all |= bits >> i & 1 ? flags[i] : 0;
@@ -39,7 +39,7 @@ static void test_outside(void **state) {
       assert_int_equal(slot.root, find(plan, sources[i]));
     }
     uint64_t weights = (bits & 2 ? 0u : 64u) + (bits & 4 ? 0u : 64u);
-    assert_int_equal(berth_plan_get_info(plan).weights_size, weights);
+    assert_int_equal(test_plan_info(plan).weights_size, weights);
     berth_plan_desc desc = desc_with(all);
     assert_runs_alike(((fixture *)*state)->graph, &desc);
   }
@@ -47,16 +47,21 @@ static void test_outside(void **state) {
 
 static void test_presets(void **state) {
   fixture *f = *state;
-  berth_plan_desc forward = berth_plan_preset(BERTH_PRESET_INFERENCE);
-  berth_plan_desc backward = berth_plan_preset(BERTH_PRESET_BACKWARD);
+  berth_error err;
+  berth_plan_desc forward = {.struct_size = (uint32_t)sizeof forward};
+  berth_plan_desc backward = BERTH_PLAN_DESC_INIT, init = BERTH_PLAN_DESC_INIT;
+  test_expect_error(berth_plan_preset((berth_preset)7, &forward, &err), BERTH_INVALID, &err, "preset 7");
+  TEST_OK(berth_plan_preset(BERTH_PRESET_INFERENCE, &forward, &err));
+  assert_memory_equal(&forward, &init, sizeof init);
+  TEST_OK(berth_plan_preset(BERTH_PRESET_BACKWARD, &backward, &err));
   assert_int_equal(forward.struct_size, sizeof forward);
   assert_int_equal(backward.struct_size, sizeof backward);
   f->graph = parse_graph(f->ctx, GRAPH);
   const berth_plan *plan = plan_with(f, &forward);
-  assert_int_equal(berth_plan_get_info(plan).weights_size, 128);
+  assert_int_equal(test_plan_info(plan).weights_size, 128);
   assert_int_not_equal(slot_of(plan, "in").offset, BERTH_OFFSET_NONE);
   plan = plan_with(f, &backward);
-  assert_int_equal(berth_plan_get_info(plan).weights_size, 0);
+  assert_int_equal(test_plan_info(plan).weights_size, 0);
   assert_int_equal(slot_of(plan, "in").offset, BERTH_OFFSET_NONE);
   assert_int_equal(slot_of(plan, "w").offset, BERTH_OFFSET_NONE);
   assert_int_equal(slot_of(plan, "k").offset, BERTH_OFFSET_NONE);
@@ -72,13 +77,13 @@ static void assert_all_apart(const berth_plan *plan) {
   for (size_t i = 0; i < 5; i++)
     for (size_t k = 0; k < i; k++) assert_false(share_bytes(plan, names[i], names[k]));
   assert_int_equal(activations_size(plan), 5 * 448);
-  assert_int_equal(berth_plan_get_info(plan).saved, 0);
-  assert_int_equal(berth_plan_get_info(plan).total_unshared, berth_plan_arena_size(plan));
+  assert_int_equal(test_plan_info(plan).saved, 0);
+  assert_int_equal(test_plan_info(plan).total_unshared, berth_plan_arena_size(plan));
 }
 
 static void test_no_reuse(void **state) {
   const berth_plan *plan = plan_text(*state, CHAIN, 0);
-  uint64_t unshared = berth_plan_get_info(plan).total_unshared;
+  uint64_t unshared = test_plan_info(plan).total_unshared;
   assert_true(share_bytes(plan, "a", "d"));
   plan = plan_again(*state, BERTH_PLAN_NO_REUSE);
   assert_all_apart(plan);
@@ -112,7 +117,7 @@ static void test_alignments(void **state) {
     const berth_plan *plan = plan_with(f, &desc);
     for (size_t i = 0; i < plan->n_buffers; i++) assert_int_equal(plan->buffers[i].offset % align, 0);
     assert_int_equal(berth_plan_arena_size(plan) % align, 0);
-    assert_int_equal(berth_plan_get_info(plan).weights_size, 2 * (align > 32 ? align : 32) - (align == 16 ? 16 : 0));
+    assert_int_equal(test_plan_info(plan).weights_size, 2 * (align > 32 ? align : 32) - (align == 16 ? 16 : 0));
     assert_runs_alike(f->graph, &desc);
   }
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
@@ -144,7 +149,7 @@ static void test_uniform(void **state) {
   const char *names[] = {"in", "w", "a", "b", "c"};
   for (size_t i = 0; i < 5; i++) assert_int_equal(slot_of(plan, names[i]).size, 400);
   assert_view(plan, "v", "c", 200);
-  assert_int_equal(berth_plan_get_info(plan).weights_size, 448);
+  assert_int_equal(test_plan_info(plan).weights_size, 448);
 }
 
 /* ---- Guards ---- */
@@ -182,8 +187,7 @@ static void test_guards(void **state) {
     assert_free_behind(plan, "c", cases[i].expected);
     assert_int_equal(slot_of(plan, "in").size, 64);   /* not counted */
     assert_int_equal(buffer_of(plan, "w")->guard, 0); /* weights are never written */
-    assert_int_equal(berth_plan_get_info(plan).saved,
-                     berth_plan_get_info(plan).total_unshared - berth_plan_arena_size(plan));
+    assert_int_equal(test_plan_info(plan).saved, test_plan_info(plan).total_unshared - berth_plan_arena_size(plan));
     assert_runs_alike(f->graph, &desc);
   }
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
@@ -204,6 +208,7 @@ static void test_order(void **state) {
   fixture *f = *state;
   f->graph = parse_graph(f->ctx, BRANCHES);
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  desc.order = BERTH_ORDER_SOURCE;
   uint64_t source = activations_size(plan_with(f, &desc));
   for (uint32_t step = 0; step < f->plan->n_steps; step++) assert_int_equal(berth_plan_step_node(f->plan, step), step);
   desc.order = BERTH_ORDER_MEMORY;
@@ -257,7 +262,7 @@ static void test_threads_scale_scratch(void **state) {
     if (threads == 1) one = size;
     assert_true(one > 0);
     assert_int_equal(size, threads * one);
-    berth_plan_info info = berth_plan_get_info(plan);
+    berth_plan_info info = test_plan_info(plan);
     assert_true(info.scratch_size > 0);
     assert_int_equal(info.arena_size, info.weights_size + info.activations_size + info.scratch_size);
     assert_int_equal(info.activations_size, info.activations_lower_bound);
@@ -314,7 +319,7 @@ static void test_scratch_that_is_too_much(void **state) {
   each = UINT64_MAX - 10;
   expect_refused(f, &desc, BERTH_INVALID, "scratch");
   each = 1 << 20;
-  assert_int_equal(berth_plan_get_info(plan_with(f, &desc)).scratch_size, 1 << 20);
+  assert_int_equal(test_plan_info(plan_with(f, &desc)).scratch_size, 1 << 20);
 }
 
 /* ---- Sizes ---- */

@@ -26,7 +26,7 @@ static void describe(const berth_graph *graph, uint64_t seed, uint32_t n_nodes, 
 
 /* What must hold between the numbers of any plan. */
 static const char *check_info(const berth_plan *plan, const berth_plan *apart, const berth_plan_desc *desc) {
-  berth_plan_info info = berth_plan_get_info(plan), none = berth_plan_get_info(apart);
+  berth_plan_info info = test_plan_info(plan), none = test_plan_info(apart);
   if (info.activations_lower_bound > info.activations_size) return "the lower bound is above the size";
   if (info.arena_size != info.weights_size + info.activations_size + info.scratch_size)
     return "the parts do not add up";

@@ -62,7 +62,7 @@ static void test_text_is_sorted(void **state) {
       strcpy(name, next_name);
       rows++;
     }
-    assert_int_equal(rows, berth_plan_get_info(plan).n_buffers);
+    assert_int_equal(rows, test_plan_info(plan).n_buffers);
     test_buffer_free(&text);
     berth_plan_destroy(plan);
     berth_graph_destroy(graph);
@@ -116,7 +116,7 @@ static void test_csv(void **state) {
     test_buffer text = report(plan, BERTH_REPORT_CSV);
     size_t n = read_csv(text.data, rows, 400);
     uint64_t end = 0;
-    assert_int_equal(n, berth_plan_get_info(plan).n_buffers);
+    assert_int_equal(n, test_plan_info(plan).n_buffers);
     assert_no_overlap(rows, n);
     for (size_t i = 0; i < n; i++)
       if (rows[i].offset + rows[i].size > end) end = rows[i].offset + rows[i].size;

@@ -45,7 +45,7 @@ static void plan_it(fixture *f, uint32_t flags, uint64_t most) {
     TEST_OK(berth_plan_create(f->graph, &desc, &f->plan, &err));
     double took = now_ms() - begin;
     TEST_OK(berth_plan_check(f->plan, &err));
-    berth_plan_info info = berth_plan_get_info(f->plan);
+    berth_plan_info info = test_plan_info(f->plan);
     print_message("%-9s order %d: %u steps, %u buffers, %llu of %llu bytes (bound %llu), %.1f ms, checked\n",
                   berth_graph_name(f->graph), order, info.n_steps, info.n_buffers,
                   (unsigned long long)info.activations_size, (unsigned long long)info.total_unshared,
@@ -152,7 +152,7 @@ static void test_2786_buffers(void **state) {
   finish(f->graph, x);
   plan_it(f, 0, 12 * 2048 + 32);
   plan_it(f, BERTH_PLAN_NO_STRIDED, 13 * 2112 + 64);
-  assert_int_equal(berth_plan_get_info(f->plan).n_buffers, 2786);
+  assert_int_equal(test_plan_info(f->plan).n_buffers, 2786);
 }
 
 int main(void) {

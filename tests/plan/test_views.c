@@ -20,7 +20,7 @@ static void test_kin_of_reshape(void **state) {
   for (size_t i = 0; i < 6; i++) assert_view(plan, names[i], "x", 0);
   assert_owner(plan, "x");
   assert_owner(plan, "y");
-  assert_int_equal(berth_plan_get_info(plan).n_buffers, 3);
+  assert_int_equal(test_plan_info(plan).n_buffers, 3);
 }
 
 static void test_cast_to_another_type_is_no_view(void **state) {
@@ -214,7 +214,7 @@ static void test_views_of_what_nodes_do_not_make(void **state) {
   assert_view(plan, "wi", "w", 48);
   assert_view(plan, "ii", "in", 72);
   assert_view(plan, "ci", "c", 12);
-  assert_int_equal(berth_plan_get_info(plan).n_buffers, 1);
+  assert_int_equal(test_plan_info(plan).n_buffers, 1);
   desc = desc_with(outside);
   assert_runs_alike(((fixture *)*state)->graph, &desc);
 }
@@ -234,7 +234,7 @@ static void test_nothing_at_all(void **state) {
 static void test_queries_that_are_wrong(void **state) {
   const berth_plan *plan = plan_text(*state, X "output \"x\" = %x", 0);
   berth_error err;
-  berth_slot slot;
+  berth_slot slot = BERTH_SLOT_INIT;
   test_expect_error(berth_plan_slot(plan, 2, &slot, &err), BERTH_INVALID, &err, "no value 2");
   assert_int_equal(slot.offset, BERTH_OFFSET_NONE);
   test_expect_error(berth_plan_slot(plan, BERTH_VALUE_NONE, &slot, &err), BERTH_INVALID, &err, NULL);

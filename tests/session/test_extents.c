@@ -29,7 +29,7 @@ static uint32_t bounds_of(const berth_graph *graph, const char *name) {
 }
 
 static int64_t extent_of(const berth_graph *graph, const char *name, uint32_t axis) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   OK(berth_graph_value(graph, berth_graph_find(graph, name), &info, &err));
   assert_true(axis < info.shape.rank);

@@ -121,7 +121,7 @@ static void start(job *j, const char *text, uint32_t n_threads, uint32_t flags) 
   TEST_OK(berth_graph_parse(j->ctx, text, strlen(text), &j->graph, &err));
   TEST_OK(berth_session_create(j->graph, &desc, &j->session, &err));
   for (uint32_t i = 0; i < berth_graph_n_params(j->graph); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     TEST_OK(berth_graph_value(j->graph, berth_graph_param_at(j->graph, i), &info, &err));
     assert_true(info.size <= sizeof zeros);
     TEST_OK(berth_session_set_param(j->session, info.name, zeros, (size_t)info.size, &err));

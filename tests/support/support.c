@@ -143,3 +143,10 @@ const char *test_gpu(void) {
   const char *name = getenv("BERTH_TEST_DEVICE");
   return name != NULL && name[0] != '\0' ? name : "loops";
 }
+
+berth_plan_info test_plan_info(const berth_plan *plan) {
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  berth_error err;
+  TEST_OK(berth_plan_get_info(plan, &info, &err));
+  return info;
+}

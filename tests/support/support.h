@@ -48,6 +48,9 @@ void test_expect_error(berth_status status, berth_status want, const berth_error
 #define TEST_OK(expr) test_expect_ok((expr), &err, #expr, __FILE__, __LINE__) /* needs a berth_error err in scope */
 void test_expect_ok(berth_status status, const berth_error *err, const char *expr, const char *file, int line);
 
+/* What berth_plan_get_info says. */
+berth_plan_info test_plan_info(const berth_plan *plan);
+
 /* Built with the address sanitizer: several times slower, with memory of its own. */
 #if defined(__SANITIZE_ADDRESS__)
 #define TEST_IS_SANITIZED 1

@@ -26,7 +26,7 @@ static const char *format_bounded(const berth_shape *shape, uint32_t axes, char 
 
 void bounds_print(const berth_graph *bound, const char *label) {
   for (uint32_t i = 0; i < berth_graph_n_outputs(bound); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     uint32_t axes;
     char shape[FORMAT_SIZE];
     if (!look_at(bound, i, &info, &axes)) continue;
@@ -38,7 +38,7 @@ void bounds_print(const berth_graph *bound, const char *label) {
 void bounds_write_json(const berth_graph *bound, json *out) {
   json_open_array(out, "bounds");
   for (uint32_t i = 0; i < berth_graph_n_outputs(bound); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     uint32_t axes;
     if (!look_at(bound, i, &info, &axes)) continue;
     json_open_object(out, NULL);

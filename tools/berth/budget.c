@@ -2,13 +2,14 @@
 
 #include <stdio.h>
 
+#include "cli.h"
 #include "work.h"
 
 static double flops_of(const berth_plan *plan) {
   const berth_graph *graph = berth_plan_graph(plan);
   double total = 0;
   for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
-    berth_node_info node;
+    berth_node_info node = BERTH_NODE_INFO_INIT;
     if (berth_graph_node(graph, i, &node, NULL) == BERTH_OK) total += work_of_node(graph, &node).flops;
   }
   return total;
@@ -22,7 +23,7 @@ double budget_extra_flops(const berth_plan *plan, const berth_plan *without) {
 static const char *plural(uint32_t n) { return n == 1 ? "" : "s"; }
 
 void budget_print(const berth_plan *plan, double extra_flops) {
-  const berth_plan_info info = berth_plan_get_info(plan);
+  const berth_plan_info info = cli_plan_info(plan);
   if (info.n_recomputed == 0 && info.n_split == 0) {
     printf("budget: met without recomputing or splitting\n");
     return;
@@ -36,7 +37,7 @@ void budget_print(const berth_plan *plan, double extra_flops) {
 }
 
 void budget_write_json(const berth_plan *plan, uint64_t budget, double extra_flops, json *out) {
-  const berth_plan_info info = berth_plan_get_info(plan);
+  const berth_plan_info info = cli_plan_info(plan);
   json_open_object(out, "budget");
   json_uint(out, "bytes", budget);
   json_uint(out, "recomputed", info.n_recomputed);

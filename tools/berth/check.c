@@ -102,7 +102,7 @@ static void keep_or_compare(recorder *rec, uint32_t node, berth_value value, rec
 
 static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
   recorder *rec = user;
-  berth_node_info info;
+  berth_node_info info = BERTH_NODE_INFO_INIT;
   (void)ms;
   progress_update(&rec->bar, (uint64_t)step + 1, rec->n_steps);
   if (berth_graph_node(rec->graph, node, &info, NULL) != BERTH_OK) return;
@@ -124,7 +124,7 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
 static int watched_run(recorder *rec, berth_session *session) {
   const berth_plan *plan = berth_session_plan(session);
   rec->graph = berth_plan_graph(plan);
-  rec->n_steps = berth_plan_get_info(plan).n_steps;
+  rec->n_steps = cli_plan_info(plan).n_steps;
   progress_begin(&rec->bar, "checking");
   berth_session_observe(session, observe, rec);
   int code = runner_run(session);
@@ -152,12 +152,12 @@ static int name_nodes(const berth_plan *plan, check_result *out) {
   out->nodes = calloc((size_t)out->n + 1, sizeof(*out->nodes));
   if (!out->nodes) return cli_no_memory();
   for (uint32_t i = 0; i < out->n; i++) {
-    berth_node_info info;
+    berth_node_info info = BERTH_NODE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_graph_node(graph, i, &info, &err) != BERTH_OK) return cli_report(&err);
     out->nodes[i].name = info.name;
     out->nodes[i].op = info.op;
-    berth_slot slot;
+    berth_slot slot = BERTH_SLOT_INIT;
     out->nodes[i].is_view = berth_plan_slot(plan, info.out[0], &slot, NULL) == BERTH_OK && slot.is_view;
   }
   return CLI_OK;
@@ -166,7 +166,7 @@ static int name_nodes(const berth_plan *plan, check_result *out) {
 /* The node that makes an output, in the reference's graph; UINT32_MAX: none does. */
 static uint32_t node_of(const berth_graph *graph, berth_value value) {
   for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {
-    berth_node_info info;
+    berth_node_info info = BERTH_NODE_INFO_INIT;
     if (berth_graph_node(graph, n, &info, NULL) != BERTH_OK) continue;
     for (uint32_t i = 0; i < info.n_out; i++)
       if (info.out[i] == value) return n;

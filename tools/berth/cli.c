@@ -111,7 +111,7 @@ int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **ou
 int cli_check_device(const berth_context *ctx, const char *name) {
   if (!name) return CLI_OK;
   for (uint32_t i = 0; i < berth_device_count(ctx); i++) {
-    berth_device_info info;
+    berth_device_info info = BERTH_DEVICE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_device_at(ctx, i, &info, &err) != BERTH_OK) return cli_report(&err);
     const size_t length = strcspn(name, ":"); /* behind it: which of several */
@@ -123,4 +123,10 @@ int cli_check_device(const berth_context *ctx, const char *name) {
   int code = cli_unsupported("this build of berth has no device '%s'", name);
   cli_hint("`berth devices` lists what this machine can run on");
   return code;
+}
+
+berth_plan_info cli_plan_info(const berth_plan *plan) {
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  berth_plan_get_info(plan, &info, NULL);
+  return info;
 }

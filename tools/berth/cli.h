@@ -42,5 +42,6 @@ typedef struct cli_allocations {
 int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **out);
 /* The device must be there and available; NULL is the default one. */
 int cli_check_device(const berth_context *ctx, const char *name);
+berth_plan_info cli_plan_info(const berth_plan *plan);
 
 #endif

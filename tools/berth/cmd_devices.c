@@ -50,7 +50,7 @@ static int list_devices(const berth_context *ctx, bool as_json) {
     json_open_array(&out, "devices");
   }
   for (uint32_t i = 0; i < berth_device_count(ctx); i++) {
-    berth_device_info info;
+    berth_device_info info = BERTH_DEVICE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_device_at(ctx, i, &info, &err) != BERTH_OK) {
       json_free(&out);

@@ -122,6 +122,7 @@ static int pack(berth_context *ctx, const pack_options *wanted, packing *p) {
   desc.progress = show_progress;
   desc.user = &bar;
   double start = cli_now_ms();
+  p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
   berth_status status = berth_pack(ctx, p->buffers, p->table.n, &desc, p->offsets, &p->result, &err);
   p->ms = cli_now_ms() - start;
   progress_end(&bar);

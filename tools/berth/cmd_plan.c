@@ -75,7 +75,7 @@ static int check_options(const plan_options *wanted) {
 }
 
 static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
   if (!wanted->keep_inputs) desc.flags |= BERTH_PLAN_INPUTS_DIE;
@@ -96,7 +96,7 @@ static int price_budget(const plan_options *wanted, const model *m, const berth_
   berth_plan_desc desc = describe(wanted, &m->dims);
   berth_error err = {BERTH_OK, ""};
   berth_plan *without = NULL;
-  berth_plan_info info = berth_plan_get_info(plan);
+  berth_plan_info info = cli_plan_info(plan);
   *extra_flops = 0;
   if (info.n_recomputed == 0 && info.n_split == 0) return CLI_OK;
   desc.budget = 0;
@@ -142,7 +142,7 @@ typedef struct result {
 
 static int print_json(const plan_options *wanted, const result *made, const dims *bound) {
   const berth_plan *plan = made->plan;
-  berth_plan_info plan_info = berth_plan_get_info(plan), *info = &plan_info;
+  berth_plan_info plan_info = cli_plan_info(plan), *info = &plan_info;
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   json_uint(&out, "arena_size", info->arena_size);
@@ -172,7 +172,7 @@ static int print_json(const plan_options *wanted, const result *made, const dims
 
 static int print_text(const plan_options *wanted, const model *m, const result *made) {
   const berth_plan *plan = made->plan;
-  berth_plan_info info = berth_plan_get_info(plan);
+  berth_plan_info info = cli_plan_info(plan);
   printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
          info.n_steps, info.n_values, info.n_buffers, made->ms);
   format_memory(&info);

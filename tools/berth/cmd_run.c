@@ -60,7 +60,7 @@ static int print_json(const runner *r, const run_options *wanted, const run_resu
 }
 
 static int print_text(const runner *r, const run_options *wanted, const run_result *result) {
-  berth_plan_info info = berth_plan_get_info(berth_session_plan(r->session));
+  berth_plan_info info = cli_plan_info(berth_session_plan(r->session));
   int code = r->model.built_in ? digits_print(r, &result->outputs) : CLI_OK;
   outputs_print(&result->outputs);
   printf("ran in %.3f ms on %s, %u thread%s\n", result->ms, model_device(&wanted->model),

@@ -59,7 +59,7 @@ static int check_shape(model *m, const berth_value_info *info, const char *path,
 static int unknown_input(const berth_graph *graph, const char *name) {
   cli_usage("the model has no input '%s'", name);
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     char shape[FORMAT_SIZE];
     if (value_info(graph, berth_graph_input_at(graph, i), &info) != CLI_OK) break;
     cli_hint("it has '%s', %s%s", info.name, berth_type_name(info.type), format_shape(&info.shape, shape));
@@ -78,7 +78,7 @@ static int find_input(const berth_graph *graph, const char *name, uint32_t *inde
 }
 
 static int read_file(model *m, const char *name, const char *path, inputs *set) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
   uint32_t index = 0;
   int code = find_input(m->graph, name, &index);
@@ -136,7 +136,7 @@ static int fix_those(model *m, inputs *set, berth_shapes depend) {
   uint32_t kept = 0; /* an input that is fixed is no input any more, and those after it move up */
   for (uint32_t i = 0; i < set->n; i++) {
     input in = set->items[i];
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_value value = berth_graph_input_at(m->graph, kept);
     int code = value_info(m->graph, value, &info);
     if (code != CLI_OK) return code;
@@ -174,7 +174,7 @@ int inputs_fix(model *m, inputs *set, const char *device) {
 int inputs_explain(const berth_graph *graph, const berth_error *err) {
   int code = cli_report(err);
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_value value = berth_graph_input_at(graph, i);
     if (!berth_graph_shapes_depend(graph, value) || value_info(graph, value, &info) != CLI_OK) continue;
     cli_hint("shapes depend on the values of input '%s', so it must be given: --input %s=FILE.npy", info.name,
@@ -219,7 +219,7 @@ static int fill_one(const model *m, const berth_value_info *info, input *in) {
 int inputs_fill(const model *m, const berth_graph *bound, inputs *set) {
   int code = CLI_OK;
   for (uint32_t i = 0; i < set->n && code == CLI_OK; i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     if (set->items[i].array.data) continue;
     code = value_info(bound, berth_graph_input_at(bound, i), &info);
     if (code == CLI_OK) code = fill_one(m, &info, &set->items[i]);

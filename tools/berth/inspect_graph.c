@@ -29,7 +29,7 @@ static int count_ops(summary *s) {
   s->ops = calloc((size_t)n + 1, sizeof(*s->ops));
   if (!s->ops) return cli_no_memory();
   for (uint32_t i = 0; i < n; i++) {
-    berth_node_info info;
+    berth_node_info info = BERTH_NODE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_graph_node(s->graph, i, &info, &err) != BERTH_OK) return cli_report(&err);
     size_t at = 0;
@@ -43,7 +43,7 @@ static int count_ops(summary *s) {
 
 static int sum_bytes(summary *s) {
   for (berth_value v = 0; v < berth_graph_n_values(s->graph); v++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_graph_value(s->graph, v, &info, &err) != BERTH_OK) return cli_report(&err);
     if (info.kind == BERTH_VALUE_PARAM) s->param_bytes += info.size;
@@ -53,7 +53,7 @@ static int sum_bytes(summary *s) {
 }
 
 static void print_value(const berth_graph *graph, const char *label, const char *name, berth_value value) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   char shape[FORMAT_SIZE];
   if (berth_graph_value(graph, value, &info, NULL) != BERTH_OK) return;
   printf("  %-8s %-24s %s%s\n", label, name ? name : info.name, berth_type_name(info.type),
@@ -78,7 +78,7 @@ static void print_text(const char *path, const summary *s) {
 }
 
 static void write_value(json *out, const berth_graph *graph, const char *name, berth_value value) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   if (berth_graph_value(graph, value, &info, NULL) != BERTH_OK) return;
   json_open_object(out, NULL);
   json_string(out, "name", name ? name : info.name);

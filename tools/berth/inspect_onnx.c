@@ -25,7 +25,7 @@ static const char *op_name(const berth_model_op *op, char out[FORMAT_SIZE]) {
 
 /* The name of an input whose values are needed to plan; NULL: they are not. */
 static const char *needed_name(const onnx_file *f, uint32_t input) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_value value = berth_graph_input_at(f->graph, input);
   if (f->bound || !berth_graph_shapes_depend(f->graph, value)) return NULL;
   return berth_graph_value(f->graph, value, &info, NULL) == BERTH_OK ? info.name : NULL;

@@ -63,7 +63,7 @@ static int read_metadata(const char *path, totals *sums) {
 
 static int sum_up(const berth_weights *weights, totals *sums) {
   for (uint32_t i = 0; i < berth_weights_count(weights); i++) {
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_weights_at(weights, i, &info, &err) != BERTH_OK) return cli_report(&err);
     sums->count[info.type % n_types]++;
@@ -93,7 +93,7 @@ static int print_json(const char *path, const berth_weights *weights, const tota
   json_close_object(&out);
   json_open_array(&out, "tensors");
   for (uint32_t i = 0; i < n; i++) {
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     if (berth_weights_at(weights, i, &info, NULL) != BERTH_OK) continue;
     json_open_object(&out, NULL);
     json_string(&out, "name", info.name);
@@ -113,7 +113,7 @@ static void print_text(const char *path, const berth_weights *weights, const tot
   printf("%s: safetensors, %u tensors, %s, %llu metadata entries\n", path, n, format_bytes(sums->all_bytes, bytes),
          (unsigned long long)sums->n_metadata);
   for (uint32_t i = 0; i < n; i++) {
-    berth_weight_info info;
+    berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     if (berth_weights_at(weights, i, &info, NULL) != BERTH_OK) continue;
     printf("  %-40s %-5s %-20s %12s\n", info.name, berth_type_name(info.type),
            format_extents(info.rank, info.dim, shape), format_short_bytes(info.size, bytes));

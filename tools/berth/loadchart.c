@@ -49,7 +49,7 @@ static uint64_t clamp_step(int64_t step, uint64_t n_steps) {
 
 /* Weights never go, so they would only push everything else up. */
 static bool is_weight(const berth_plan *plan, const berth_pack_buffer *buffer) {
-  return buffer->offset < berth_plan_get_info(plan).weights_size;
+  return buffer->offset < cli_plan_info(plan).weights_size;
 }
 
 /* load[s]: bytes alive in step s. Births are added and deaths taken away, then summed along. */
@@ -103,7 +103,7 @@ static void draw(const uint64_t *load, uint64_t n_steps) {
 
 int loadchart_print(const berth_plan *plan) {
   csv_table table = {0};
-  uint64_t n_steps = berth_plan_get_info(plan).n_steps;
+  uint64_t n_steps = cli_plan_info(plan).n_steps;
   if (n_steps == 0) return CLI_OK;
   int code = read_buffers(plan, &table);
   if (code != CLI_OK) return code;

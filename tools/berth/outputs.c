@@ -10,7 +10,7 @@
 
 int output_read(berth_session *session, uint32_t index, output *out) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
   if (berth_graph_value(graph, berth_graph_output_at(graph, index), &info, &err) != BERTH_OK) return cli_report(&err);
   out->name = berth_graph_output_name(graph, index);

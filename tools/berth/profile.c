@@ -43,7 +43,7 @@ static int observed_runs(runner *r, profile *p) {
 
 static int name_nodes(const berth_graph *graph, profile *p) {
   for (uint32_t i = 0; i < p->n_nodes; i++) {
-    berth_node_info info;
+    berth_node_info info = BERTH_NODE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_graph_node(graph, i, &info, &err) != BERTH_OK) return cli_report(&err);
     p->nodes[i] = (profile_row){.name = info.name, .op = info.op, .n_nodes = 1};
@@ -55,7 +55,7 @@ static int name_nodes(const berth_graph *graph, profile *p) {
 static void add_events(const berth_graph *graph, profile *p) {
   for (size_t i = 0; i < p->n_events; i++) {
     const profile_event *event = &p->events[i];
-    berth_node_info info;
+    berth_node_info info = BERTH_NODE_INFO_INIT;
     p->nodes[event->node].ms += event->ms / p->n_runs;
     if (berth_graph_node(graph, event->node, &info, NULL) != BERTH_OK) continue;
     work done = work_of_node(graph, &info);
@@ -97,7 +97,7 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   out->n_runs = n_runs;
   out->clock = berth_session_clock(r->session);
   out->n_nodes = berth_graph_n_nodes(graph);
-  out->capacity = (size_t)berth_plan_get_info(plan).n_steps * n_runs;
+  out->capacity = (size_t)cli_plan_info(plan).n_steps * n_runs;
   out->events = calloc(out->capacity + 1, sizeof(*out->events));
   out->runs = calloc((size_t)n_runs + 1, sizeof(*out->runs));
   out->nodes = calloc((size_t)out->n_nodes + 1, sizeof(*out->nodes));

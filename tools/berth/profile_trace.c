@@ -38,7 +38,7 @@ static void close_slice(json *out) {
 static void write_shapes(const berth_graph *graph, const char *key, const berth_value *values, uint32_t n, json *out) {
   json_open_array(out, key);
   for (uint32_t i = 0; i < n; i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     char shape[FORMAT_SIZE], text[2 * FORMAT_SIZE];
     if (values[i] == BERTH_VALUE_NONE || berth_graph_value(graph, values[i], &info, NULL) != BERTH_OK) continue;
     snprintf(text, sizeof(text), "%s%s", berth_type_name(info.type), format_shape(&info.shape, shape));
@@ -48,7 +48,7 @@ static void write_shapes(const berth_graph *graph, const char *key, const berth_
 }
 
 static void write_event(const berth_graph *graph, const profile_event *event, json *out) {
-  berth_node_info info;
+  berth_node_info info = BERTH_NODE_INFO_INIT;
   if (berth_graph_node(graph, event->node, &info, NULL) != BERTH_OK) return;
   work done = work_of_node(graph, &info);
   open_slice(out, info.name, info.op, event->start_ms, event->ms);

@@ -29,7 +29,7 @@ static int missing_param(const berth_value_info *info) {
 static int set_params(const runner *r, berth_session *session) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
   for (uint32_t i = 0; i < berth_graph_n_params(graph); i++) {
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_graph_value(graph, berth_graph_param_at(graph, i), &info, &err) != BERTH_OK) return cli_report(&err);
     if (info.data) continue;
@@ -40,7 +40,7 @@ static int set_params(const runner *r, berth_session *session) {
 }
 
 static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags, berth_session **out) {
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
   const bool is_reference = (session_flags & BERTH_SESSION_REFERENCE) != 0; /* those kernels are the CPU's alone */
@@ -123,7 +123,7 @@ static void show_step(void *user, uint32_t step, uint32_t node, const berth_tens
 }
 
 int runner_run_shown(berth_session *session) {
-  shown_run run = {.n_steps = berth_plan_get_info(berth_session_plan(session)).n_steps};
+  shown_run run = {.n_steps = cli_plan_info(berth_session_plan(session)).n_steps};
   progress_begin(&run.bar, "running");
   if (run.bar.terminal) berth_session_observe(session, show_step, &run);
   int code = runner_run(session);

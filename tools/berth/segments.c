@@ -17,6 +17,7 @@ static int read_segments(const berth_plan *plan, segment_list *out) {
   if (berth_plan_segments(plan, NULL, 0, &out->n, &err) != BERTH_OK) return cli_report(&err);
   out->items = calloc((size_t)out->n + 1, sizeof(*out->items));
   if (!out->items) return cli_no_memory();
+  out->items[0] = (berth_segment)BERTH_SEGMENT_INIT;
   return berth_plan_segments(plan, out->items, out->n, &out->n, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 

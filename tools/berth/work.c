@@ -28,13 +28,13 @@ static double elements(const berth_value_info *info) {
 }
 
 static double operand_elements(const subject *s, uint32_t at) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   return operand(s, at, &info) ? elements(&info) : 0;
 }
 
 /* An axis of an operand; a negative one counts from the last. 1 where there is none. */
 static double extent(const subject *s, uint32_t at, int axis) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   if (!operand(s, at, &info)) return 1;
   int from_first = axis < 0 ? axis + (int)info.shape.rank : axis;
   if (from_first < 0 || from_first >= (int)info.shape.rank) return 1;
@@ -195,7 +195,7 @@ static bool came_before(const berth_node_info *node, uint32_t at) {
 }
 
 static uint64_t bytes_of(const subject *s, uint64_t written) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t bytes = written;
   for (uint32_t i = 0; i < s->node->n_in; i++) {
     if (came_before(s->node, i) || !operand(s, i, &info)) continue;
@@ -207,7 +207,7 @@ static uint64_t bytes_of(const subject *s, uint64_t written) {
 
 work work_of_node(const berth_graph *graph, const berth_node_info *node) {
   subject s = {.graph = graph, .node = node};
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t written = 0;
   for (uint32_t i = 0; i < node->n_out; i++) {
     if (!value_info(graph, node->out, node->n_out, i, &info)) continue;

@@ -24,7 +24,7 @@ const char *berth_web_devices(void) {
   json_open_array(&text, NULL);
   const uint32_t n = berth_device_count(web_context);
   for (uint32_t i = 0; i < n; i++) {
-    berth_device_info info;
+    berth_device_info info = BERTH_DEVICE_INFO_INIT;
     if (berth_device_at(web_context, i, &info, &web_error) != BERTH_OK) return NULL;
     json_open_object(&text, NULL);
     json_string(&text, "name", info.name);
@@ -40,7 +40,7 @@ const char *berth_web_devices(void) {
 /* ---- Graphs --------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const berth_graph *graph, berth_value value) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   return berth_graph_value(graph, value, &info, &web_error) == BERTH_OK ? info.name : "";
 }
 
@@ -57,7 +57,7 @@ static void put_shape(const berth_shape *shape) {
 
 /* name NULL: the value's own. */
 static bool put_tensor(const berth_graph *graph, berth_value value, const char *name) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   if (berth_graph_value(graph, value, &info, &web_error) != BERTH_OK) return false;
   json_open_object(&text, NULL);
   json_string(&text, "name", name != NULL ? name : info.name);
@@ -121,7 +121,7 @@ static const char *kind_of(const berth_graph *graph, berth_value value, const be
 }
 
 static const char *op_of(const berth_graph *graph, const berth_value_info *info) {
-  berth_node_info node;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
   if (info->kind != BERTH_VALUE_NODE || berth_graph_node(graph, info->node, &node, &web_error) != BERTH_OK) return "";
   return node.op;
 }
@@ -135,8 +135,8 @@ static void put_offset(uint64_t offset) {
 
 static bool put_value(const berth_plan *plan, berth_value value) {
   const berth_graph *graph = berth_plan_graph(plan);
-  berth_value_info info;
-  berth_slot slot;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  berth_slot slot = BERTH_SLOT_INIT;
   if (berth_graph_value(graph, value, &info, &web_error) != BERTH_OK) return false;
   if (info.kind == BERTH_VALUE_DROPPED) return true;
   if (berth_plan_slot(plan, value, &slot, &web_error) != BERTH_OK) return false;
@@ -158,8 +158,8 @@ static bool put_value(const berth_plan *plan, berth_value value) {
 /* Bytes that a step has for itself. */
 static bool put_scratch(const berth_plan *plan, uint32_t step) {
   const berth_graph *graph = berth_plan_graph(plan);
-  berth_node_info node;
-  berth_slot slot;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
+  berth_slot slot = BERTH_SLOT_INIT;
   if (berth_plan_scratch(plan, step, &slot, &web_error) != BERTH_OK) return false;
   if (slot.size == 0) return true;
   if (berth_graph_node(graph, berth_plan_step_node(plan, step), &node, &web_error) != BERTH_OK) return false;
@@ -181,7 +181,7 @@ static bool put_scratch(const berth_plan *plan, uint32_t step) {
 }
 
 static bool put_step(const berth_plan *plan, uint32_t step) {
-  berth_node_info node;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
   const berth_graph *graph = berth_plan_graph(plan);
   if (berth_graph_node(graph, berth_plan_step_node(plan, step), &node, &web_error) != BERTH_OK) return false;
   json_open_object(&text, NULL);
@@ -214,7 +214,8 @@ static void put_report(const berth_plan_info *info) {
 }
 
 const char *berth_web_describe_plan(const berth_plan *plan) {
-  const berth_plan_info info = berth_plan_get_info(plan);
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  berth_plan_get_info(plan, &info, NULL);
   begin();
   json_open_object(&text, NULL);
   put_report(&info);

@@ -121,7 +121,7 @@ const berth_graph *web_graph_of(const web_graph *graph) { return graph->graph; }
 
 static berth_plan_desc describe(const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
                                 const berth_dim *dims, size_t n_dims) {
-  berth_plan_desc desc = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.flags |= flags;
   desc.budget = budget;
   desc.effort = effort;
@@ -167,7 +167,7 @@ static int stage(place *at, uint64_t size) {
 }
 
 static uint64_t size_of(const berth_graph *graph, berth_value value) {
-  berth_value_info info;
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err;
   return berth_graph_value(graph, value, &info, &err) == BERTH_OK ? info.size : 0;
 }

@@ -75,7 +75,7 @@ static berth__limits limits(void) {
                          .scratch = scratch,
                          .lies_over = true,
                          .has_prelude = true,
-                         .lower = berth__cpu_lower};
+                         .rewrite = berth__cpu_rewrite};
 }
 
 const berth__device berth__cpu_device = {
@@ -96,5 +96,6 @@ const berth__device berth__cpu_device = {
     .program_bind = berth__cpu_program_bind,
     .prepare = berth__cpu_prepare,
     .shapes = berth__cpu_shapes,
-    .run = berth__cpu_run,
+    .submit = berth__cpu_submit,
+    .wait = berth__cpu_wait,
 };

@@ -32,10 +32,11 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
                                      berth_error *err);
 berth_status berth__cpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
 berth__shape *berth__cpu_shapes(berth__program *program);
-berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__cpu_submit(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__cpu_wait(berth__program *program, berth_error *err);
 
-/* lower.c: rewrites a bound graph for the fast kernels. */
-berth_status berth__cpu_lower(berth_graph *graph, uint32_t flags, berth_error *err);
+/* rewrite.c: rewrites a bound graph for the fast kernels. */
+berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
 
 /* choose.c: what runs a call. */
 typedef struct berth__cpu_choice {

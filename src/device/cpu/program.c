@@ -38,6 +38,7 @@ struct berth__program {
   berth__watch *watch;        /* checked mode */
   berth__extents *extents;    /* NULL: all are as planned */
   unsigned char *base;
+  berth__observer observer; /* of the run that was submitted */
 };
 
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
@@ -278,13 +279,20 @@ static size_t next_call(const berth__program *program, size_t index) {
   return index + 1;
 }
 
-berth_status berth__cpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
+/* The caller's thread is one of the workers, so the work is done where it waits. */
+berth_status berth__cpu_submit(berth__program *program, const berth__observer *observer, berth_error *err) {
+  (void)err;
+  program->observer = *observer;
+  return BERTH_OK;
+}
+
+berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
   berth__pool_begin(program->engine->pool);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = is_needed(program, program->calls[i].step);
-    if (runs) status = run_call(program, &program->calls[i], observer, err);
+    if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }
   berth__pool_end(program->engine->pool);

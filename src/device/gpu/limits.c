@@ -14,6 +14,6 @@ berth__limits berth__gpu_limits(const char *device) {
                          .min_align = 64,
                          .has_prelude = true,
                          .scratch = scratch,
-                         .lower = berth__gpu_lower,
+                         .rewrite = berth__gpu_rewrite,
                          .choose_storages = berth__gpu_choose_storages};
 }

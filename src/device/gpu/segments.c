@@ -1,22 +1,33 @@
 /* Where the steps of a plan run: on its device, or on the CPU between transfers. */
+#include "base/desc.h"
 #include "device/gpu/recipe.h"
 
 typedef struct list {
-  berth_segment *out;
+  unsigned char *out; /* entries of `stride` bytes, as the caller knows them */
+  size_t stride;
   uint32_t capacity, n;
+  berth_segment last;
 } list;
 
+static void put_last(const list *l) {
+  if (l->n == 0 || l->n > l->capacity) return;
+  unsigned char *to = l->out + (l->n - 1) * l->stride;
+  const uint32_t stride = (uint32_t)l->stride;
+  memcpy(to, &stride, sizeof stride);
+  berth__result_write(to, &l->last, sizeof l->last, "berth_segment", NULL);
+}
+
 static void add(list *l, uint32_t step, const char *device, uint64_t down, uint64_t up) {
-  const bool goes_on = l->n != 0 && l->n <= l->capacity && strcmp(l->out[l->n - 1].device, device) == 0;
-  if (!goes_on) {
-    if (l->n < l->capacity) l->out[l->n] = (berth_segment){.first_step = step, .device = device};
+  if (l->n == 0 || strcmp(l->last.device, device) != 0) {
+    put_last(l);
+    l->last = (berth_segment)BERTH_SEGMENT_INIT;
+    l->last.first_step = step;
+    l->last.device = device;
     l->n++;
   }
-  if (l->n > l->capacity) return;
-  berth_segment *last = &l->out[l->n - 1];
-  last->n_steps = step + 1 - last->first_step;
-  last->bytes_down += down;
-  last->bytes_up += up;
+  l->last.n_steps = step + 1 - l->last.first_step;
+  l->last.bytes_down += down;
+  l->last.bytes_up += up;
 }
 
 static uint64_t bytes_of(const berth_plan *plan, const berth_value *values, uint32_t n) {
@@ -50,14 +61,19 @@ static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
 
 berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uint32_t capacity, uint32_t *n,
                                  berth_error *err) {
-  list l = {out, out != NULL ? capacity : 0, 0};
+  list l = {.out = (unsigned char *)out, .capacity = out != NULL ? capacity : 0};
   if (n != NULL) *n = 0;
   if (plan == NULL || n == NULL) return berth__fail(err, BERTH_INVALID, "a plan and a place for the count are needed");
+  if (l.capacity != 0) {
+    BERTH__TRY(berth__result_check(out, "berth_segment", err));
+    l.stride = out->struct_size;
+  }
   if (strcmp(plan->device, "cpu") == 0) {
     for (uint32_t step = 0; step < plan->n_steps; step++) add(&l, step, "cpu", 0, 0);
   } else {
     BERTH__TRY(walk(plan, &l, err));
   }
+  put_last(&l);
   *n = l.n;
   return BERTH_OK;
 }

@@ -16,6 +16,7 @@ struct berth__program {
   berth__watch *watch;
   berth__block *block;
   unsigned char *base;
+  berth__observer observer; /* of the run that was submitted */
 };
 
 static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
@@ -137,8 +138,14 @@ static berth_status prepare(berth__program *program, const berth__observer *obse
   return run_range(program, 0, program->recipe->n_prelude, observer, err);
 }
 
-static berth_status run(berth__program *program, const berth__observer *observer, berth_error *err) {
-  return run_range(program, program->recipe->n_prelude, program->recipe->n_dispatches, observer, err);
+static berth_status submit(berth__program *program, const berth__observer *observer, berth_error *err) {
+  (void)err;
+  program->observer = *observer;
+  return BERTH_OK;
+}
+
+static berth_status wait_for(berth__program *program, berth_error *err) {
+  return run_range(program, program->recipe->n_prelude, program->recipe->n_dispatches, &program->observer, err);
 }
 
 /* The CPU's threads are not needed. */
@@ -167,5 +174,6 @@ const berth__device berth__loops_device = {
     .program_destroy = program_destroy,
     .program_bind = program_bind,
     .prepare = prepare,
-    .run = run,
+    .submit = submit,
+    .wait = wait_for,
 };

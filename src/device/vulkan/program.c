@@ -273,6 +273,11 @@ berth_status berth__vulkan_prepare(berth__program *program, const berth__observe
   return run_parts(program, 0, program->n_prelude, observer, err);
 }
 
-berth_status berth__vulkan_run(berth__program *program, const berth__observer *observer, berth_error *err) {
-  return run_parts(program, program->n_prelude, program->n_parts, observer, err);
+berth_status berth__vulkan_start(berth__program *program, const berth__observer *observer, berth_error *err) {
+  program->observer = *observer;
+  return berth__vulkan_alive(program->engine, err);
+}
+
+berth_status berth__vulkan_end(berth__program *program, berth_error *err) {
+  return run_parts(program, program->n_prelude, program->n_parts, &program->observer, err);
 }

@@ -37,10 +37,11 @@ struct berth__program {
   VkQueryPool queries; /* NULL: the device has no timestamps */
   uint64_t *ticks;     /* of one part */
 
-  berth__block *block;   /* what it is bound to */
-  uint64_t bound;        /* its number; 0: none */
-  berth__watch *watch;   /* checked mode: every step is a part */
-  unsigned char *shadow; /* what the host sees of the arena then, where it does not see the arena itself */
+  berth__observer observer; /* of the run that was submitted */
+  berth__block *block;      /* what it is bound to */
+  uint64_t bound;           /* its number; 0: none */
+  berth__watch *watch;      /* checked mode: every step is a part */
+  unsigned char *shadow;    /* what the host sees of the arena then, where it does not see the arena itself */
 };
 
 /* ---- bindings.c ---- */

@@ -88,5 +88,6 @@ const berth__device berth__vulkan_device = {
     .program_bind = berth__vulkan_program_bind,
     .prepare = berth__vulkan_prepare,
     .clock = step_clock,
-    .run = berth__vulkan_run,
+    .submit = berth__vulkan_start,
+    .wait = berth__vulkan_end,
 };

@@ -184,6 +184,7 @@ void berth__vulkan_program_destroy(berth__program *program);
 berth_status berth__vulkan_program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                         berth_error *err);
 berth_status berth__vulkan_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
-berth_status berth__vulkan_run(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__vulkan_start(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__vulkan_end(berth__program *program, berth_error *err);
 
 #endif

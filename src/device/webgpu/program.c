@@ -198,6 +198,11 @@ berth_status berth__webgpu_prepare(berth__program *program, const berth__observe
   return run_all(program, 0, program->recipe->n_prelude, observer, err);
 }
 
-berth_status berth__webgpu_run(berth__program *program, const berth__observer *observer, berth_error *err) {
-  return run_all(program, program->recipe->n_prelude, program->recipe->n_dispatches, observer, err);
+berth_status berth__webgpu_start(berth__program *program, const berth__observer *observer, berth_error *err) {
+  program->observer = *observer;
+  return berth__webgpu_alive(program->engine, err);
+}
+
+berth_status berth__webgpu_end(berth__program *program, berth_error *err) {
+  return run_all(program, program->recipe->n_prelude, program->recipe->n_dispatches, &program->observer, err);
 }

@@ -44,10 +44,11 @@ struct berth__program {
   size_t n_pipelines;
   uint32_t *pipeline_of; /* one a dispatch */
 
-  berth__block *block;   /* what it is bound to */
-  uint64_t bound;        /* its number; 0: none */
-  berth__watch *watch;   /* checked mode */
-  unsigned char *shadow; /* what the host sees of the arena then */
+  berth__observer observer; /* of the run that was submitted */
+  berth__block *block;      /* what it is bound to */
+  uint64_t bound;           /* its number; 0: none */
+  berth__watch *watch;      /* checked mode */
+  unsigned char *shadow;    /* what the host sees of the arena then */
 };
 
 #define BERTH__WEBGPU_BEGINS (BERTH__KERNEL_BUFFERS * 4u) /* bytes that a kernel may read of `begins` */

@@ -49,5 +49,6 @@ const berth__device berth__webgpu_device = {
     .program_bind = berth__webgpu_program_bind,
     .prepare = berth__webgpu_prepare,
     .clock = step_clock,
-    .run = berth__webgpu_run,
+    .submit = berth__webgpu_start,
+    .wait = berth__webgpu_end,
 };

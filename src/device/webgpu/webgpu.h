@@ -151,6 +151,7 @@ void berth__webgpu_program_destroy(berth__program *program);
 berth_status berth__webgpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
                                         berth_error *err);
 berth_status berth__webgpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
-berth_status berth__webgpu_run(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__webgpu_start(berth__program *program, const berth__observer *observer, berth_error *err);
+berth_status berth__webgpu_end(berth__program *program, berth_error *err);
 
 #endif

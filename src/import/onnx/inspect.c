@@ -203,6 +203,7 @@ static berth_status describe_opsets(summary *s, const berth__onnx_model *model, 
 static berth_status summarise(summary *s, const berth__onnx_model *model, berth_error *err) {
   const berth__onnx_graph *graph = &model->graph;
   berth_model_info *info = &s->info;
+  info->struct_size = (uint32_t)sizeof *info;
   info->format = "onnx";
   info->ir_version = model->ir_version;
   info->n_functions = model->n_functions;

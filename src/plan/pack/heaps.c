@@ -190,7 +190,7 @@ static berth_status polish(spread *s, const berth_pack_buffer *buffers, size_t n
     index[m] = (uint32_t)i;
     local[m++] = buffers[i];
   }
-  berth_pack_result r;
+  berth_pack_result r = BERTH_PACK_RESULT_INIT;
   berth__pack_budget share = *budget;
   share.limit = budget->spent + (budget->limit > budget->spent ? (budget->limit - budget->spent) / 2 : 0);
   BERTH__TRY(berth__pack_one(s->ctx, local, m, UINT64_MAX, s->desc->seed, s->desc->effort == 1, &share, local_offsets,

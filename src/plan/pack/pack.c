@@ -64,7 +64,7 @@ berth_status berth__pack_one(berth_context *ctx, const berth_pack_buffer *buffer
   BERTH__TRY_OR_FAIL(berth__pack_split(&p, err));
   BERTH__TRY_OR_FAIL(berth__pack_solve(&p, &goal, budget, err));
   write_offsets(&p, buffers, n, offsets);
-  memset(result, 0, sizeof *result);
+  *result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
   result->lower_bound = (uint64_t)p.lower_bound * p.unit;
   if (result->lower_bound < p.least_size) result->lower_bound = p.least_size;
   result->nodes = budget->spent / BERTH__PACK_STEP;
@@ -80,8 +80,12 @@ berth_status berth_pack(berth_context *ctx, const berth_pack_buffer *buffers, si
   berth_pack_desc d = BERTH_PACK_DESC_INIT;
   BERTH__TRY(BERTH__DESC_COPY(&d, desc, "berth_pack_desc", err));
   BERTH__TRY(check_arguments(ctx, buffers, n, offsets, result, &d, err));
-  memset(result, 0, sizeof *result);
+  BERTH__TRY(berth__result_check(result, "berth_pack_result", err));
+  berth_pack_result made = BERTH_PACK_RESULT_INIT;
   berth__pack_budget budget = make_budget(&d);
-  if (d.n_heaps > 0) return berth__pack_heaps(ctx, buffers, n, &d, &budget, offsets, result, err);
-  return berth__pack_one(ctx, buffers, n, d.capacity, d.seed, d.effort == 1, &budget, offsets, result, err);
+  if (d.n_heaps > 0)
+    BERTH__TRY(berth__pack_heaps(ctx, buffers, n, &d, &budget, offsets, &made, err));
+  else
+    BERTH__TRY(berth__pack_one(ctx, buffers, n, d.capacity, d.seed, d.effort == 1, &budget, offsets, &made, err));
+  return BERTH__RESULT_WRITE(result, &made, "berth_pack_result", err);
 }

@@ -25,8 +25,8 @@ enum {
 
 int berth__pack_budget_over(berth__pack_budget *budget) {
   if (budget->spent >= budget->next_report && budget->progress != NULL && !budget->cancelled) {
-    berth_pack_progress progress = {budget->size, budget->lower_bound, budget->spent / BERTH__PACK_STEP,
-                                    budget->limit / BERTH__PACK_STEP};
+    berth_pack_progress progress = {(uint32_t)sizeof progress, budget->size, budget->lower_bound,
+                                    budget->spent / BERTH__PACK_STEP, budget->limit / BERTH__PACK_STEP};
     budget->next_report = budget->spent + budget->limit / 256;
     if (budget->progress(budget->user, &progress)) budget->cancelled = 1;
   }

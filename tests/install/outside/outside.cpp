@@ -11,7 +11,7 @@ int main() {
   std::vector<berth_pack_buffer> buffers = {
       {100, 0, 0, 2, BERTH_PACK_FREE}, {50, 0, 1, 3, BERTH_PACK_FREE}, {100, 0, 2, 4, BERTH_PACK_FREE}};
   std::vector<uint64_t> offsets(buffers.size());
-  berth_pack_result result;
+  berth_pack_result result = BERTH_PACK_RESULT_INIT;
   berth_status status = berth_pack(ctx, buffers.data(), buffers.size(), nullptr, offsets.data(), &result, &err);
   berth_context_destroy(ctx);
   if (status != BERTH_OK) {

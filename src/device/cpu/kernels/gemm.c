@@ -90,7 +90,8 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
               .has_tail = shape->has_tail};
   sort_axes(shape, g);
   g->packs_a = g->a_step != 1 && g->depth > 1;
-  g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1);
+  /* A step of 0 (one row for all of K) means packed panels to the tile. */
+  g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0);
   g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
   cut(g);
 }

@@ -1,11 +1,14 @@
 /* The prelude: steps that run once, when the weights are in place, and not at every run. */
-#ifndef BERTH_PLAN_PRELUDE_H
-#define BERTH_PLAN_PRELUDE_H
+#ifndef BERTH_PASS_PRELUDE_H
+#define BERTH_PASS_PRELUDE_H
 
 #include "graph/graph.h"
 
 /* Sets once[node] for every node that depends on params and constants alone and is worth its bytes. */
 void berth__prelude_mark(const berth_graph *graph, bool *once);
+/* Values that are the same at every run: params, constants, and what the prelude makes. One entry per value; the caller
+ * frees them. */
+berth_status berth__prelude_values(const berth_graph *graph, bool **out, berth_error *err);
 /* Moves the nodes that are marked to the front of the graph, out of loops as well; marks move with them. */
 berth_status berth__prelude_hoist(berth_graph *graph, bool *once, berth_error *err);
 /* Moves the nodes that are marked to the front of an order; each half keeps its order. Returns how many there are.

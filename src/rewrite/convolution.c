@@ -1,6 +1,6 @@
 /* Convolutions over channels-last values, their weights packed in the prelude. */
-#include "device/cpu/lower.h"
-#include "device/cpu/winograd_rule.h"
+#include "rewrite/convolution.h"
+
 #include "ops/chain.h"
 #include "ops/conv.h"
 
@@ -16,8 +16,8 @@ enum { /* of a batch_norm */
   NORM_VARIANCE
 };
 
-berth_status berth__lower_norm(berth__rewrite *r, const berth__node *norm, berth_value bias, berth_value *scale,
-                               berth_value *shift, berth_error *err) {
+berth_status berth__rewrite_norm(berth__rewrite *r, const berth__node *norm, berth_value bias, berth_value *scale,
+                                 berth_value *shift, berth_error *err) {
   const double epsilon = norm->attrs[0].f;
   const int64_t scale_code[] = {BERTH__CHAIN_add, 1, 2, 0, BERTH__CHAIN_rsqrt, 3, 0, 0, BERTH__CHAIN_mul, 0, 4, 0};
   const berth_attr scale_attrs[] = {berth_attr_ints("code", scale_code, 12), berth_attr_floats("numbers", &epsilon, 1)};
@@ -44,7 +44,7 @@ static berth_status turn_weight(berth__rewrite *r, berth_value weight, berth_val
   return berth__rewrite_add(r, BERTH__OP_transpose, &weight, 1, &attr, 1, weight, "#turned", out, err);
 }
 
-void berth__lower_windows(const berth_graph *graph, const berth__node *conv, berth__windows *w) {
+void berth__windows_of(const berth_graph *graph, const berth__node *conv, berth__windows *w) {
   const berth__shape *x = &graph->values[conv->in[X]].shape, *weight = &graph->values[conv->in[WEIGHT]].shape;
   const berth__window_attrs attrs = berth__conv_window(conv->attrs);
   w->spatial = x->rank - 2;
@@ -68,6 +68,7 @@ uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs) {
 
 /* A convolution on its way to channels last. */
 typedef struct form {
+  const berth__rewrite_target *target;
   berth_value x, weight, bias, scale, sum; /* the last three may be BERTH_VALUE_NONE */
   berth_value base;                        /* what new values are named after */
   berth__windows w;
@@ -96,7 +97,7 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
 static berth_status pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   const bool has_scale = f->scale != BERTH_VALUE_NONE;
   berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
-  const berth_attr attrs[] = {berth_attr_int("panel", berth__cpu_isa_used()->panel),
+  const berth_attr attrs[] = {berth_attr_int("panel", f->target->panel),
                               f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group)};
   BERTH__TRY(turn_weight(r, f->weight, &in[0], err));
   return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_pack_winograd : BERTH__OP_pack_weights, in, has_scale ? 2 : 1,
@@ -117,7 +118,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
     attrs[n_attrs++] = berth_attr_int("group", f->group);
   }
   attrs[n_attrs++] = berth_attr_int("channels", outputs_of(r, f));
-  attrs[n_attrs++] = berth_attr_int("panel", berth__cpu_isa_used()->panel);
+  attrs[n_attrs++] = berth_attr_int("panel", f->target->panel);
   attrs[n_attrs++] = berth_attr_int("adds", f->sum != BERTH_VALUE_NONE);
   return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_conv_winograd : BERTH__OP_conv_last, in, n_in, attrs, n_attrs,
                             f->base, "#last", out, err);
@@ -126,10 +127,10 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
 /* The tile of a convolution that is faster as conv_winograd; 0: it is not. */
 static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth__shape *out) {
   const berth__shape *weight = &r->graph->values[f->weight].shape;
-  if (f->w.spatial != 2 || f->group != 1) return 0;
+  if (f->target->winograd_tile == NULL || f->w.spatial != 2 || f->group != 1) return 0;
   for (uint32_t k = 0; k < 2; k++)
     if (f->w.kernel[k] != 3 || f->w.strides[k] != 1 || f->w.dilations[k] != 1) return 0;
-  return berth__cpu_winograd_tile(weight->dim[1], weight->dim[0], out->dim[2], out->dim[3]);
+  return f->target->winograd_tile(weight->dim[1], weight->dim[0], out->dim[2], out->dim[3]);
 }
 
 /* ---- Few outputs ----
@@ -141,7 +142,7 @@ static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth
 #define FEW_OUTPUTS 8
 
 static int64_t count_beside(const berth__rewrite *r, const form *f, const berth__shape *out) {
-  const int64_t line = out->dim[out->rank - 1], outputs = outputs_of(r, f), lanes = berth__cpu_isa_used()->lanes;
+  const int64_t line = out->dim[out->rank - 1], outputs = outputs_of(r, f), lanes = f->target->lanes;
   const uint32_t last = f->w.spatial - 1;
   if (f->group != 1 || outputs > FEW_OUTPUTS || f->w.dilations[last] != 1 || f->w.kernel[last] < 3) return 1;
   for (int64_t beside = lanes / outputs; beside > 1; beside /= 2)
@@ -190,14 +191,15 @@ static berth_status emit_beside(berth__rewrite *r, form *f, int64_t beside, cons
   return berth__rewrite_add(r, BERTH__OP_reshape, &wide, 1, &attr, 1, f->base, "#line", out, err);
 }
 
-static form form_of(const berth__rewrite *r, const berth__node *conv) {
-  form f = {.weight = conv->in[WEIGHT],
+static form form_of(const berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv) {
+  form f = {.target = target,
+            .weight = conv->in[WEIGHT],
             .bias = conv->n_in > BIAS ? conv->in[BIAS] : BERTH_VALUE_NONE,
             .scale = BERTH_VALUE_NONE,
             .sum = BERTH_VALUE_NONE,
             .base = conv->out[0],
             .group = conv->attrs[BERTH__CONV_GROUP].i};
-  berth__lower_windows(r->graph, conv, &f.w);
+  berth__windows_of(r->graph, conv, &f.w);
   return f;
 }
 
@@ -211,13 +213,13 @@ static berth_status take_channels(berth__rewrite *r, const berth__node *conv, in
                             err);
 }
 
-berth_status berth__lower_conv_parts(berth__rewrite *r, const berth__node *conv, const berth__node *norm,
-                                     const berth_value *x_last, uint32_t n_parts, berth_value *out_last,
-                                     berth_error *err) {
+berth_status berth__rewrite_conv_parts(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
+                                       const berth__node *norm, const berth_value *x_last, uint32_t n_parts,
+                                       berth_value *out_last, berth_error *err) {
   const berth__shape out = r->graph->values[conv->out[0]].shape;
-  form f = form_of(r, conv);
+  form f = form_of(r, target, conv);
   int64_t first = 0;
-  if (norm != NULL) BERTH__TRY(berth__lower_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   for (uint32_t i = 0; i < n_parts; i++) {
     const berth__shape *x = &r->graph->values[x_last[i]].shape;
     const int64_t end = first + x->dim[x->rank - 1];
@@ -243,20 +245,21 @@ static berth_status turn_transposed(berth__rewrite *r, berth_value weight, berth
   return berth__rewrite_add(r, BERTH__OP_transpose, &weight, 1, &attr, 1, weight, "#turned", out, err);
 }
 
-bool berth__lower_takes_transposed(const berth__node *conv) {
+bool berth__rewrite_takes_transposed(const berth__node *conv) {
   const berth__window_attrs window = berth__conv_window(conv->attrs);
   return conv->attrs[BERTH__CONV_GROUP].i == 1 && !berth__window_is_auto(&window) &&
          conv->attrs[BERTH__CONV_ATTRS + 1].count == 0;
 }
 
-berth_status berth__lower_conv_transpose(berth__rewrite *r, const berth__node *conv, const berth__node *norm,
-                                         berth_value x_last, berth_value *out_last, berth_error *err) {
-  form f = form_of(r, conv);
+berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewrite_target *target,
+                                           const berth__node *conv, const berth__node *norm, berth_value x_last,
+                                           berth_value *out_last, berth_error *err) {
+  form f = form_of(r, target, conv);
   berth_value in[3] = {x_last}, of_pack[2];
-  const berth_attr panel = berth_attr_int("panel", berth__cpu_isa_used()->panel), *extra;
+  const berth_attr panel = berth_attr_int("panel", target->panel), *extra;
   berth_attr attrs[7];
   extra = &conv->attrs[BERTH__CONV_ATTRS];
-  if (norm != NULL) BERTH__TRY(berth__lower_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   BERTH__TRY(turn_transposed(r, f.weight, &of_pack[0], err));
   of_pack[1] = f.scale;
   const bool has_scale = f.scale != BERTH_VALUE_NONE;
@@ -271,12 +274,12 @@ berth_status berth__lower_conv_transpose(berth__rewrite *r, const berth__node *c
                             f.base, "#last", out_last, err);
 }
 
-berth_status berth__lower_conv(berth__rewrite *r, const berth__node *conv, const berth__node *norm, berth_value x_last,
-                               berth_value *out_last, berth_error *err) {
+berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
+                                 const berth__node *norm, berth_value x_last, berth_value *out_last, berth_error *err) {
   const berth__shape weight = r->graph->values[conv->in[WEIGHT]].shape, out = r->graph->values[conv->out[0]].shape;
-  form f = form_of(r, conv);
+  form f = form_of(r, target, conv);
   f.x = x_last;
-  if (norm != NULL) BERTH__TRY(berth__lower_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   if (weight.dim[1] == 1 && weight.dim[0] == f.group && f.group > 1) return emit_depthwise(r, &f, out_last, err);
   const int64_t beside = count_beside(r, &f, &out);
   if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);

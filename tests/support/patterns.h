@@ -1,7 +1,7 @@
 /* Graphs that the CPU rewrites: each runs as it is, on the reference kernels, and rewritten. Both must agree, and the
  * rewritten one must have the ops that it should. */
-#ifndef TESTS_DEVICE_PATTERNS_H
-#define TESTS_DEVICE_PATTERNS_H
+#ifndef TESTS_SUPPORT_PATTERNS_H
+#define TESTS_SUPPORT_PATTERNS_H
 
 #include "support.h"
 

@@ -4,7 +4,7 @@
  * normalisation folded into a convolution, a slice of a weight. It runs in the prelude, when the weights are put in
  * place. What a run reads of it stays in the arena beside the weights; params that only the prelude reads need no place
  * there. */
-#include "plan/prelude.h"
+#include "pass/prelude.h"
 
 #include "graph/rewrite.h"
 
@@ -50,6 +50,26 @@ void berth__prelude_mark(const berth_graph *graph, bool *once) {
     once[n] = node->op->custom == NULL && !node->op->family->is_random && !node->op->family->is_loop &&
               reads_weights_alone(graph, node, once) && is_worth_keeping(graph, node);
   }
+}
+
+berth_status berth__prelude_values(const berth_graph *graph, bool **out, berth_error *err) {
+  bool *once = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *once);
+  bool *is_static = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *is_static);
+  *out = NULL;
+  if (once == NULL || is_static == NULL) {
+    berth__free(graph->ctx, once);
+    berth__free(graph->ctx, is_static);
+    return berth__fail_nomem(err, "rewriting a graph");
+  }
+  berth__prelude_mark(graph, once);
+  for (size_t v = 0; v < graph->n_values; v++) {
+    const berth__value *value = &graph->values[v];
+    is_static[v] = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
+                   (value->kind == BERTH_VALUE_NODE && once[value->node]);
+  }
+  berth__free(graph->ctx, once);
+  *out = is_static;
+  return BERTH_OK;
 }
 
 static berth_status move_ahead(berth__rewrite *r, const bool *once, berth_error *err) {

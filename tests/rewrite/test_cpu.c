@@ -144,7 +144,7 @@ static void check_weights(const char *text, uint32_t flags, uint64_t bytes) {
   desc.flags = flags;
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
-  assert_int_equal(berth_plan_get_info(plan).weights_size, bytes);
+  assert_int_equal(test_plan_info(plan).weights_size, bytes);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);
@@ -225,7 +225,7 @@ static void a_prelude_follows_the_weights(void **state) {
   berth_graph *graph;
   berth_session *session, *clone;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_dim dim = {.name = "n", .extent = 2};
   berth_error err;
   float y[24];
@@ -278,7 +278,7 @@ static void residuals_are_written_over(void **state) {
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
   TEST_OK(berth_plan_check(plan, &err));
-  assert_int_equal(berth_plan_get_info(plan).activations_size, 2 * 64 * 64 * 4);
+  assert_int_equal(test_plan_info(plan).activations_size, 2 * 64 * 64 * 4);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);

@@ -1,37 +1,18 @@
 /* Products with weights: the weight is packed once, in the prelude. */
-#include "device/cpu/lower.h"
 #include "ops/conv_last.h"
-#include "plan/prelude.h"
+#include "pass/prelude.h"
+#include "rewrite/pattern.h"
+#include "rewrite/rewrite.h"
 
 /* A weight that a run also reads as it is would lie in memory twice: not worth it for large ones. */
 #define MAX_TWICE ((uint64_t)4 << 20)
 
-berth_status berth__static_values(const berth_graph *graph, bool **out, berth_error *err) {
-  bool *once = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *once);
-  bool *is_static = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *is_static);
-  *out = NULL;
-  if (once == NULL || is_static == NULL) {
-    berth__free(graph->ctx, once);
-    berth__free(graph->ctx, is_static);
-    return berth__fail_nomem(err, "rewriting a graph");
-  }
-  berth__prelude_mark(graph, once);
-  for (size_t v = 0; v < graph->n_values; v++) {
-    const berth__value *value = &graph->values[v];
-    is_static[v] = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
-                   (value->kind == BERTH_VALUE_NODE && once[value->node]);
-  }
-  berth__free(graph->ctx, once);
-  *out = is_static;
-  return BERTH_OK;
-}
-
 typedef struct pass {
+  const berth__rewrite_target *target;
   berth__rewrite r;
   bool *is_static;
   bool *is_read_plain; /* one a value: by another node than a product that packs it */
   bool *is_bf16;       /* one a node: a product whose weight is bf16 that was made f32 */
-  bool rounds;         /* weights and x to bf16 */
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
@@ -67,15 +48,15 @@ static bool was_bf16(const berth_graph *graph, berth_value weight) {
   return false;
 }
 
-static berth_status lower(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
+static berth_status pack(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
   const berth_graph *graph = p->r.graph;
-  const int64_t panel = berth__cpu_isa_used()->panel, columns = graph->values[node->in[1]].shape.dim[1];
+  const int64_t panel = p->target->panel, columns = graph->values[node->in[1]].shape.dim[1];
   berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
-  const berth_attr pack[] = {berth_attr_int("panel", panel), berth_attr_string("to", to_bf16 ? "bf16" : "f32")};
-  BERTH__TRY(
-      berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, pack, 2, node->in[1], "#packed", &in[1], err));
+  const berth_attr packing[] = {berth_attr_int("panel", panel), berth_attr_string("to", to_bf16 ? "bf16" : "f32")};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, packing, 2, node->in[1], "#packed",
+                                &in[1], err));
   const berth_attr attrs[] = {berth_attr_int("columns", columns), berth_attr_int("panel", panel),
-                              berth_attr_int("rounds", p->rounds)};
+                              berth_attr_int("rounds", p->target->rounds_to_bf16)};
   return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 3, node->out[0], err);
 }
 
@@ -96,7 +77,7 @@ static bool is_pointwise(const berth_graph *graph, const berth__node *node) {
 }
 
 /* Its weight is packed anew, from what it was packed from. */
-static berth_status lower_pointwise(pass *p, const berth__node *node, berth_error *err) {
+static berth_status rewrite_pointwise(pass *p, const berth__node *node, berth_error *err) {
   const berth_graph *graph = p->r.graph;
   const berth__node *pack = &graph->nodes[graph->values[node->in[1]].node];
   const int64_t panel = node->attrs[BERTH__LAST_PANEL].i;
@@ -112,7 +93,7 @@ static berth_status lower_pointwise(pass *p, const berth__node *node, berth_erro
 }
 
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
-  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
   p->is_bf16 = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->is_bf16);
   if (p->is_read_plain == NULL || p->is_bf16 == NULL) return berth__fail_nomem(err, "rewriting a graph");
@@ -122,23 +103,22 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const berth__node *node = &p->r.old[n];
-    if (p->rounds && is_pointwise(graph, node)) {
-      BERTH__TRY(lower_pointwise(p, node, err));
+    if (p->target->rounds_to_bf16 && is_pointwise(graph, node)) {
+      BERTH__TRY(rewrite_pointwise(p, node, err));
       continue;
     }
     bool packs = is_packable(p, graph, node);
     uint64_t size = 0;
     if (packs) berth__value_size(&graph->values[node->in[1]], &size);
     if (packs && p->is_read_plain[node->in[1]] && size > MAX_TWICE) packs = false;
-    const bool to_bf16 = packs && (p->rounds || p->is_bf16[n]);
-    BERTH__TRY(packs ? lower(p, node, to_bf16, err) : berth__rewrite_keep(&p->r, n, err));
+    const bool to_bf16 = packs && (p->target->rounds_to_bf16 || p->is_bf16[n]);
+    BERTH__TRY(packs ? pack(p, node, to_bf16, err) : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }
 
-berth_status berth__lower_product(berth_graph *graph, uint32_t flags, berth_error *err) {
-  if (berth__cpu_backend() != NULL) return BERTH_OK; /* it packs weights itself, as it likes */
-  pass p = {.rounds = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0};
+berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
+  pass p = {.target = target};
   berth_status status = rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
   berth__free(graph->ctx, p.is_static);

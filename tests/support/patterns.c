@@ -6,7 +6,7 @@
 
 static uint32_t count_op(const berth_session *session, const char *op) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
-  berth_node_info node;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
   berth_error err;
   uint32_t count = 0;
   for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {
@@ -31,7 +31,7 @@ static berth_status run(const berth_graph *graph, berth_session *session, berth_
     const uint32_t n_inputs = berth_graph_n_inputs(graph);
     const bool is_input = k < n_inputs;
     const berth_value value = is_input ? berth_graph_input_at(graph, k) : berth_graph_param_at(graph, k - n_inputs);
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     if (berth_graph_value(graph, value, &info, err) != BERTH_OK) return BERTH_INTERNAL;
     void *data = malloc((size_t)info.size);
     assert_non_null(data);
@@ -49,7 +49,7 @@ static void compare(const berth_graph *graph, berth_session *fast, berth_session
   for (uint32_t k = 0; k < berth_graph_n_outputs(graph); k++) {
     const void *got, *want;
     size_t size;
-    berth_value_info info;
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
     TEST_OK(berth_session_output_data(fast, k, &got, &size, &err));
     TEST_OK(berth_session_output_data(reference, k, &want, &size, &err));
     TEST_OK(berth_graph_value(graph, berth_graph_output_at(graph, k), &info, &err));
@@ -65,7 +65,7 @@ static void compare(const berth_graph *graph, berth_session *fast, berth_session
 void pattern_check_with(const pattern *p, uint32_t plan_flags) {
   berth_context *ctx = test_context();
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  berth_plan_desc plan = berth_plan_preset(BERTH_PRESET_INFERENCE);
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_graph *graph;
   berth_session *fast, *reference;
   berth_error err;

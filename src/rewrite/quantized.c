@@ -1,14 +1,17 @@
 /* Quantised models: convolutions and products of bytes stay products of bytes, with weights that are packed once.
  *
- * Convolutions have their channels last: as in lower_layout.c a value of bytes may have a twin. */
-#include "device/cpu/lower_quant.h"
+ * Convolutions have their channels last: as in channels_last.c a value of bytes may have a twin. */
+#include "rewrite/quantized.h"
 
 #include <stdio.h>
 
-#include "device/cpu/lower_twins.h"
 #include "ops/chain.h"
 #include "ops/conv.h"
 #include "pass/pass.h"
+#include "pass/prelude.h"
+#include "rewrite/convolution.h"
+#include "rewrite/pattern.h"
+#include "rewrite/twins.h"
 
 typedef enum action {
   KEEP,
@@ -28,6 +31,7 @@ typedef struct found {
 } found;
 
 typedef struct pass {
+  const berth__rewrite_target *target;
   berth__rewrite r;
   berth__uses uses;
   bool *is_static;
@@ -122,8 +126,8 @@ static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth
 
 /* ---- Products ---- */
 
-static berth_status lower_matmul(pass *p, const berth__quant_product *q, berth_error *err) {
-  const int64_t panel = berth__cpu_isa_used()->panel, perm[2] = {1, 0};
+static berth_status rewrite_matmul(pass *p, const berth__quant_product *q, berth_error *err) {
+  const int64_t panel = p->target->panel, perm[2] = {1, 0};
   const berth_attr pack = berth_attr_int("panel", panel), swap = berth_attr_ints("perm", perm, 2);
   berth_value in[N_OPERANDS] = {q->x.bytes}, weight = q->weight.bytes;
   berth_attr attrs[10] = {berth_attr_int("columns", q->columns), berth_attr_int("panel", panel)};
@@ -154,13 +158,13 @@ static berth_status weight_of(pass *p, const berth__quant_product *q, const bert
   perm[rank - 1] = 0;
   dims[w->spatial] = (berth_dim){.extent = q->columns};
   const berth_attr turned = berth_attr_ints("perm", perm, rank), taps = berth_attr_dims("shape", dims, rank - 1);
-  const berth_attr pack[] = {berth_attr_int("panel", berth__cpu_isa_used()->panel), berth_attr_int("groups", group)};
+  const berth_attr pack[] = {berth_attr_int("panel", p->target->panel), berth_attr_int("groups", group)};
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &weight, 1, &turned, 1, weight, "#turned", out, err));
   if (is_depthwise) return berth__rewrite_add(&p->r, BERTH__OP_reshape, out, 1, &taps, 1, weight, "#taps", out, err);
   return berth__rewrite_add(&p->r, BERTH__OP_pack_weights_i8, out, 1, pack, 2, weight, "#packed", out, err);
 }
 
-static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_error *err) {
+static berth_status rewrite_conv(pass *p, const berth__quant_product *q, berth_error *err) {
   const berth__node *conv = &p->r.old[q->anchor];
   const int64_t group = conv->attrs[BERTH__CONV_GROUP].i;
   const berth__shape *weight = &value_of(p, q->weight.bytes)->shape;
@@ -169,14 +173,14 @@ static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_err
   berth__windows w;
   berth_attr attrs[16];
   uint32_t n = 0;
-  berth__lower_windows(p->r.graph, conv, &w);
+  berth__windows_of(p->r.graph, conv, &w);
   BERTH__TRY(berth__twins_last(&p->twins, &p->r, q->x.bytes, &in[X], err));
   BERTH__TRY(weight_of(p, q, &w, group, is_depthwise, &in[WEIGHT], err));
   BERTH__TRY(operands_of(p, q, in, err));
   n += berth__windows_attrs(&w, attrs);
   if (!is_depthwise) {
     attrs[n++] = berth_attr_int("channels", q->columns);
-    attrs[n++] = berth_attr_int("panel", berth__cpu_isa_used()->panel);
+    attrs[n++] = berth_attr_int("panel", p->target->panel);
     attrs[n++] = berth_attr_int("group", group);
   }
   n += result_attrs(p, q, attrs + n);
@@ -187,7 +191,7 @@ static berth_status lower_conv(pass *p, const berth__quant_product *q, berth_err
 /* ---- Sums and ranges ---- */
 
 /* a fa + b fb + c, rounded, plus the zero point; storing it as a byte holds it in range. */
-static berth_status lower_sum(pass *p, const berth__quant_sum *s, berth_error *err) {
+static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error *err) {
   enum {
     A,
     B,
@@ -238,7 +242,7 @@ static berth_status lower_sum(pass *p, const berth__quant_sum *s, berth_error *e
 }
 
 /* Both results are values that there are. */
-static berth_status lower_range(pass *p, const berth__quant_range *range, berth_error *err) {
+static berth_status rewrite_range(pass *p, const berth__quant_range *range, berth_error *err) {
   berth_graph *graph = graph_of(p);
   berth_value made[2];
   char names[2][64];
@@ -315,13 +319,13 @@ static bool can_follow(const pass *p, const berth__node *node) {
          (node->n_in < 3 || is_one(p, node->in[2]));
 }
 
-static berth_status lower_node(pass *p, uint32_t n, berth_error *err) {
+static berth_status rewrite_node(pass *p, uint32_t n, berth_error *err) {
   const found *f = &p->found[n];
   switch (f->what) {
     case LEAVE_OUT: return BERTH_OK;
-    case PRODUCT: return f->product.is_conv ? lower_conv(p, &f->product, err) : lower_matmul(p, &f->product, err);
-    case SUM: return lower_sum(p, &f->sum, err);
-    case RANGE: return lower_range(p, &f->range, err);
+    case PRODUCT: return f->product.is_conv ? rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
+    case SUM: return rewrite_sum(p, &f->sum, err);
+    case RANGE: return rewrite_range(p, &f->range, err);
     case KEEP: break;
   }
   return can_follow(p, &p->r.old[n]) ? follow_dequantize(p, &p->r.old[n], err)
@@ -330,7 +334,7 @@ static berth_status lower_node(pass *p, uint32_t n, berth_error *err) {
 
 static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
-  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   BERTH__TRY(berth__twins_create(&p->twins, graph, err));
   p->found = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->found);
   return p->found != NULL ? BERTH_OK : berth__fail_nomem(err, "rewriting a graph");
@@ -341,7 +345,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   find(p, graph);
   if (!p->changes) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
-  for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(lower_node(p, n, err));
+  for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(rewrite_node(p, n, err));
   for (size_t i = 0; i < graph->n_outputs; i++) BERTH__TRY(to_plain(p, graph->outputs[i].value, err));
   return BERTH_OK;
 }
@@ -352,8 +356,8 @@ static bool has_bytes(const berth_graph *graph) {
   return false;
 }
 
-berth_status berth__lower_quant(berth_graph *graph, berth_error *err) {
-  pass p = {0};
+berth_status berth__rewrite_quantized(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
+  pass p = {.target = target};
   if (!has_bytes(graph)) return BERTH_OK;
   berth_status status = rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);

@@ -4,23 +4,23 @@
  * inside the group alone. Groups are grown from their sinks, the last sink first. Where a product or a convolution is
  * read by the group alone, the group becomes its tail; otherwise a group of two or more becomes one `chain`. What lies
  * between the nodes of a group has no bytes. */
-#include "device/cpu/lower.h"
 #include "ops/bytes.h"
 #include "ops/chain.h"
 #include "ops/conv_last.h"
-
-#define NO_NODE UINT32_MAX
+#include "pass/prelude.h"
+#include "rewrite/pattern.h"
+#include "rewrite/rewrite.h"
 
 typedef struct group {
   uint32_t node[BERTH__CHAIN_STEPS]; /* ascending; the last is the sink */
   uint32_t n;
-  uint32_t anchor; /* the product or convolution before it; NO_NODE: none */
+  uint32_t anchor; /* the product or convolution before it; BERTH__NO_NODE: none */
 } group;
 
 typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
-  uint32_t *group_of; /* one a node: the sink of its group; NO_NODE: it is in none */
+  uint32_t *group_of; /* one a node: the sink of its group; BERTH__NO_NODE: it is in none */
   bool *is_static;
 } pass;
 
@@ -40,8 +40,8 @@ static const berth__value *value_of(const pass *p, berth_value value) { return &
 static const berth__node *nodes_of(const pass *p) { return p->r.old != NULL ? p->r.old : p->r.graph->nodes; }
 
 static bool is_number(const berth__value *value) {
-  int64_t count;
-  return value->blob != NULL && value->type == BERTH_F32 && berth__shape_count(&value->shape, &count) && count == 1;
+  double number;
+  return value->blob != NULL && berth__is_f32_number(value, &number);
 }
 
 static bool is_step(const pass *p, const berth__node *node) {
@@ -114,19 +114,19 @@ static uint32_t count_operands(const pass *p, const group *g) {
   return n;
 }
 
-/* A node that makes an operand of the group and may join it; NO_NODE: there is none. While growing, node[0] is the
- * sink. */
+/* A node that makes an operand of the group and may join it; BERTH__NO_NODE: there is none. While growing, node[0] is
+ * the sink. */
 static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
-  uint32_t best = NO_NODE;
+  uint32_t best = BERTH__NO_NODE;
   for (uint32_t i = 0; i < g->n; i++) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     for (uint32_t k = 0; k < node->n_in; k++) {
       const berth__value *value = value_of(p, node->in[k]);
-      if (value->kind != BERTH_VALUE_NODE || value->node == NO_NODE || has_node(g, value->node)) continue;
+      if (value->kind != BERTH_VALUE_NODE || value->node == BERTH__NO_NODE || has_node(g, value->node)) continue;
       const berth__node *maker = &nodes_of(p)[value->node];
-      if (p->group_of[value->node] != NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
+      if (p->group_of[value->node] != BERTH__NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
       if (!(anchor ? is_anchor(p, maker) : is_step(p, maker)) || !is_inside(p, g, node->in[k])) continue;
-      if (best == NO_NODE || value->node > best) best = value->node;
+      if (best == BERTH__NO_NODE || value->node > best) best = value->node;
     }
   }
   return best;
@@ -142,10 +142,10 @@ static void sort_nodes(group *g) {
 }
 
 static void grow(const pass *p, uint32_t sink, group *g) {
-  *g = (group){.node = {sink}, .n = 1, .anchor = NO_NODE};
+  *g = (group){.node = {sink}, .n = 1, .anchor = BERTH__NO_NODE};
   while (g->n < BERTH__CHAIN_STEPS) {
     const uint32_t next = find_joining(p, g, false);
-    if (next == NO_NODE) break;
+    if (next == BERTH__NO_NODE) break;
     g->node[g->n++] = next;
     if (count_operands(p, g) - (g->n - 1) > BERTH__CHAIN_OPERANDS) {
       g->n--;
@@ -160,12 +160,12 @@ static void find_groups(pass *p) {
   const berth_graph *graph = p->r.graph;
   for (size_t n = graph->n_nodes; n-- > 0;) {
     group g;
-    if (p->group_of[n] != NO_NODE || !is_step(p, &graph->nodes[n])) continue;
+    if (p->group_of[n] != BERTH__NO_NODE || !is_step(p, &graph->nodes[n])) continue;
     if (value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]]) continue;
     grow(p, (uint32_t)n, &g);
-    if (g.n < 2 && g.anchor == NO_NODE) continue;
+    if (g.n < 2 && g.anchor == BERTH__NO_NODE) continue;
     for (uint32_t i = 0; i < g.n; i++) p->group_of[g.node[i]] = (uint32_t)n;
-    if (g.anchor != NO_NODE) p->group_of[g.anchor] = (uint32_t)n;
+    if (g.anchor != BERTH__NO_NODE) p->group_of[g.anchor] = (uint32_t)n;
   }
 }
 
@@ -312,7 +312,7 @@ static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
 /* ---- Emitting ---- */
 
 static void rebuild(const pass *p, uint32_t sink, group *g) {
-  *g = (group){.anchor = NO_NODE};
+  *g = (group){.anchor = BERTH__NO_NODE};
   for (uint32_t n = 0; n <= sink; n++) {
     if (p->group_of[n] != sink) continue;
     if (is_anchor(p, &p->r.old[n]))
@@ -375,21 +375,21 @@ static berth_status emit(pass *p, uint32_t sink, berth_error *err) {
   group g;
   rebuild(p, sink, &g);
   const berth_value out = p->r.old[sink].out[0];
-  return g.anchor != NO_NODE ? emit_tail(p, &g, out, err) : emit_chain(p, &g, out, err);
+  return g.anchor != BERTH__NO_NODE ? emit_tail(p, &g, out, err) : emit_chain(p, &g, out, err);
 }
 
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   p->r.graph = graph;
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
-  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->group_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->group_of);
   if (p->group_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = NO_NODE;
+  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = BERTH__NO_NODE;
   find_groups(p);
   p->r.graph = NULL; /* until there is something to finish */
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (uint32_t n = 0; n < p->r.n_old; n++) {
-    if (p->group_of[n] == NO_NODE)
+    if (p->group_of[n] == BERTH__NO_NODE)
       BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
     else if (p->group_of[n] == n)
       BERTH__TRY(emit(p, n, err));
@@ -397,7 +397,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   return BERTH_OK;
 }
 
-berth_status berth__lower_fuse(berth_graph *graph, berth_error *err) {
+berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err) {
   pass p = {0};
   berth_status status = rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);

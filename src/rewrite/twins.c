@@ -1,4 +1,4 @@
-#include "device/cpu/lower_twins.h"
+#include "rewrite/twins.h"
 
 berth_status berth__twins_create(berth__twins *t, const berth_graph *graph, berth_error *err) {
   t->twin = berth__alloc_array(graph->ctx, graph->n_values, sizeof *t->twin);

@@ -84,7 +84,7 @@ static void weights_beside_each_other(void **state) {
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_plan_create(graph, NULL, &plan, &err));
   TEST_OK(berth_plan_check(plan, &err));
-  assert_int_equal(berth_plan_get_info(plan).weights_size, 3 * (48 * 64 + 64) * 4);
+  assert_int_equal(test_plan_info(plan).weights_size, 3 * (48 * 64 + 64) * 4);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);

@@ -1,9 +1,5 @@
-/* The order in which a bound graph is rewritten for GPUs: attention gets its op, products get one that takes a tail,
- * and element-wise nodes go into chains and into the products and convolutions before them. Weights stay as they are:
- * what a GPU gains by another layout differs from one to the next, and a plan must not. */
-#include "device/cpu/lower.h"
-#include "device/gpu/recipe.h"
-#include "pass/pass.h"
+/* Products as the op that takes a bias and an epilogue; weights stay as they are. */
+#include "rewrite/rewrite.h"
 
 static bool becomes_product(const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_matmul || graph->values[node->out[0]].type != BERTH_F32) return false;
@@ -25,19 +21,9 @@ static berth_status rewrite(berth__rewrite *r, berth_graph *graph, berth_error *
   return BERTH_OK;
 }
 
-static berth_status lower_products(berth_graph *graph, berth_error *err) {
+berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err) {
   berth__rewrite r = {0};
   const berth_status status = rewrite(&r, graph, err);
   berth__rewrite_finish(&r);
   return status;
-}
-
-berth_status berth__gpu_lower(berth_graph *graph, uint32_t flags, berth_error *err) {
-  BERTH__TRY(berth__lower_attention(graph, err)); /* before fusion takes its scale and bias */
-  BERTH__TRY(berth__lower_quant(graph, err));     /* sums of bytes are exact, as on the CPU */
-  BERTH__TRY(lower_products(graph, err));
-  BERTH__TRY(berth__lower_fuse(graph, err));
-  BERTH__TRY(berth__pass_same(graph, err));
-  (void)flags;
-  return berth__pass_dead(graph, err);
 }

@@ -1,16 +1,19 @@
 /* Channels last.
  *
- * Walking the nodes in order, every value of three or more axes may have a twin (lower_twins.h). Convolutions and
+ * Walking the nodes in order, every value of three or more axes may have a twin (twins.h). Convolutions and
  * poolings make twins; nodes that treat all axes alike follow the twins of their operands, so that a whole region stays
  * channels last. */
-#include "device/cpu/lower.h"
-#include "device/cpu/lower_twins.h"
 #include "ops/chain.h"
 #include "ops/conv.h"
+#include "pass/prelude.h"
+#include "rewrite/convolution.h"
+#include "rewrite/pattern.h"
+#include "rewrite/twins.h"
 
 #define MAX_ATTRS 16 /* of the ops that are rewritten here */
 
 typedef struct pass {
+  const berth__rewrite_target *target;
   berth__rewrite r;
   berth__uses uses;
   berth__twins twins;
@@ -81,31 +84,31 @@ static bool is_split(const pass *p, const berth__node *concat) {
   return reader->attrs[BERTH__CONV_GROUP].i == 1 && shape_of(p, reader->out[0])->dim[1] >= MIN_CHANNELS;
 }
 
-static berth_status lower_parts(pass *p, const berth__node *conv, const berth__node *concat, berth_error *err) {
+static berth_status rewrite_parts(pass *p, const berth__node *conv, const berth__node *concat, berth_error *err) {
   const berth__node *norm = norm_behind(p, conv->out[0]);
   berth_value parts[MAX_PARTS], out;
   for (uint32_t i = 0; i < concat->n_in; i++) BERTH__TRY(to_last(p, concat->in[i], &parts[i], err));
-  BERTH__TRY(berth__lower_conv_parts(&p->r, conv, norm, parts, concat->n_in, &out, err));
+  BERTH__TRY(berth__rewrite_conv_parts(&p->r, p->target, conv, norm, parts, concat->n_in, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : conv->out[0]] = out;
   return BERTH_OK;
 }
 
-static berth_status lower_transposed(pass *p, const berth__node *node, berth_error *err) {
+static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_error *err) {
   const berth__node *norm = norm_behind(p, node->out[0]);
   berth_value x, out;
   BERTH__TRY(to_last(p, node->in[0], &x, err));
-  BERTH__TRY(berth__lower_conv_transpose(&p->r, node, norm, x, &out, err));
+  BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
 }
 
-static berth_status lower_conv(pass *p, const berth__node *node, berth_error *err) {
+static berth_status rewrite_conv(pass *p, const berth__node *node, berth_error *err) {
   const berth__node *norm = norm_behind(p, node->out[0]);
   berth_value x, out;
   const uint32_t maker = p->maker[node->in[0]];
-  if (maker != UINT32_MAX && is_split(p, &p->r.old[maker])) return lower_parts(p, node, &p->r.old[maker], err);
+  if (maker != UINT32_MAX && is_split(p, &p->r.old[maker])) return rewrite_parts(p, node, &p->r.old[maker], err);
   BERTH__TRY(to_last(p, node->in[0], &x, err));
-  BERTH__TRY(berth__lower_conv(&p->r, node, norm, x, &out, err));
+  BERTH__TRY(berth__rewrite_conv(&p->r, p->target, node, norm, x, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
 }
@@ -241,7 +244,7 @@ static berth_status reshape_to(pass *p, berth_value from, berth_value out, berth
 }
 
 /* A transpose of what has a twin: made from the twin, where it may be nothing at all. */
-static berth_status lower_transpose(pass *p, const berth__node *node, berth_error *err) {
+static berth_status rewrite_transpose(pass *p, const berth__node *node, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = shape_of(p, node->in[0])->rank;
   const berth_attr *old = &node->attrs[0];
@@ -252,7 +255,7 @@ static berth_status lower_transpose(pass *p, const berth__node *node, berth_erro
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twins.twin[node->in[0]], 1, &attr, 1, node->out[0], err);
 }
 
-/* What lower_quant.c left channels last, and turned for those behind it: they get a twin again. */
+/* What quantized.c left channels last, and turned for those behind it: they get a twin again. */
 static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker) {
   switch (maker->op != NULL ? maker->op->code : BERTH__OP_CUSTOM) {
     case BERTH__OP_qconv_last:
@@ -282,7 +285,7 @@ static bool leaves_order(const pass *p, const berth__node *node) {
   return true;
 }
 
-static berth_status lower_reduce(pass *p, size_t n, berth_error *err) {
+static berth_status rewrite_reduce(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   int64_t axes[BERTH_MAX_RANK];
   const uint32_t rank = shape_of(p, node->in[0])->rank, count = node->attrs[0].count;
@@ -295,7 +298,7 @@ static berth_status lower_reduce(pass *p, size_t n, berth_error *err) {
   return berth__rewrite_make(&p->r, node->op->code, &p->twins.twin[node->in[0]], 1, attrs, 2, node->out[0], err);
 }
 
-static berth_status lower_pool(pass *p, size_t n, berth_error *err) {
+static berth_status rewrite_pool(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_attr attrs[MAX_ATTRS];
   const uint32_t n_attrs = node->op->family->n_attrs;
@@ -306,14 +309,14 @@ static berth_status lower_pool(pass *p, size_t n, berth_error *err) {
 }
 
 /* A batch_norm that no convolution took: a scale and a shift. */
-static berth_status lower_norm(pass *p, size_t n, berth_error *err) {
+static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_value scale, shift, x, product;
   if (has_twin(p, node->out[0])) return BERTH_OK; /* part of the convolution before it */
   bool is_static = p->r.graph->values[node->in[0]].type == BERTH_F32;
   for (uint32_t i = 1; i < node->n_in; i++) is_static = is_static && p->is_static[node->in[i]];
   if (!has_twin(p, node->in[0]) || !is_static) return keep(p, n, err);
-  BERTH__TRY(berth__lower_norm(&p->r, node, BERTH_VALUE_NONE, &scale, &shift, err));
+  BERTH__TRY(berth__rewrite_norm(&p->r, node, BERTH_VALUE_NONE, &scale, &shift, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
   const berth_value of_product[] = {x, scale};
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_mul, of_product, 2, NULL, 0, node->out[0], "#scaled", &product, err));
@@ -323,7 +326,7 @@ static berth_status lower_norm(pass *p, size_t n, berth_error *err) {
 }
 
 /* Splits have several results, which all become twins. */
-static berth_status lower_split(pass *p, size_t n, berth_error *err) {
+static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
   /* as narrows, one a part, which are views all the same */
   const berth__node *node = &p->r.old[n];
   const uint32_t rank = shape_of(p, node->in[0])->rank;
@@ -341,33 +344,33 @@ static berth_status lower_split(pass *p, size_t n, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status lower_node(pass *p, size_t n, berth_error *err) {
+static berth_status rewrite_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
   const uint32_t rank = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? shape_of(p, node->in[0])->rank : 0;
   if (berth__node_is_bounded(p->r.graph, node)) return keep(p, n, err);
   switch (node->op->code) {
-    case BERTH__OP_conv: return can_convolve(p, node) ? lower_conv(p, node, err) : keep(p, n, err);
-    case BERTH__OP_batch_norm: return lower_norm(p, n, err);
+    case BERTH__OP_conv: return can_convolve(p, node) ? rewrite_conv(p, node, err) : keep(p, n, err);
+    case BERTH__OP_batch_norm: return rewrite_norm(p, n, err);
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool:
-    case BERTH__OP_lp_pool: return lower_pool(p, n, err);
+    case BERTH__OP_lp_pool: return rewrite_pool(p, n, err);
     case BERTH__OP_reduce_mean:
     case BERTH__OP_reduce_sum:
     case BERTH__OP_reduce_max:
-    case BERTH__OP_reduce_min: return lower_reduce(p, n, err);
+    case BERTH__OP_reduce_min: return rewrite_reduce(p, n, err);
     case BERTH__OP_transpose:
       if (!has && turns_back(p, node)) {
         p->twins.twin[node->out[0]] = node->in[0];
         return BERTH_OK;
       }
-      return has ? lower_transpose(p, node, err) : keep(p, n, err);
-    case BERTH__OP_split: return lower_split(p, n, err);
+      return has ? rewrite_transpose(p, node, err) : keep(p, n, err);
+    case BERTH__OP_split: return rewrite_split(p, n, err);
     case BERTH__OP_softmax:
     case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : keep(p, n, err);
     case BERTH__OP_conv_transpose:
-      return can_convolve(p, node) && berth__lower_takes_transposed(node) ? lower_transposed(p, node, err)
-                                                                          : keep(p, n, err);
+      return can_convolve(p, node) && berth__rewrite_takes_transposed(node) ? rewrite_transposed(p, node, err)
+                                                                            : keep(p, n, err);
     case BERTH__OP_concat:
       if (is_split(p, node)) return BERTH_OK; /* its reader takes the parts */
       return all_have_twins(p, node) ? follow_axes(p, node, 0, node->n_in, err) : keep(p, n, err);
@@ -388,7 +391,7 @@ static berth_status lower_node(pass *p, size_t n, berth_error *err) {
 
 static berth_status allocate(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
-  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   BERTH__TRY(berth__twins_create(&p->twins, graph, err));
   p->maker = berth__alloc_array(graph->ctx, graph->n_values, sizeof *p->maker);
   if (p->maker == NULL) return berth__fail_nomem(err, "rewriting a graph");
@@ -399,7 +402,7 @@ static berth_status allocate(pass *p, berth_graph *graph, berth_error *err) {
 
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
-  for (size_t n = 0; n < p->r.n_old; n++) BERTH__TRY(lower_node(p, n, err));
+  for (size_t n = 0; n < p->r.n_old; n++) BERTH__TRY(rewrite_node(p, n, err));
   for (size_t i = 0; i < graph->n_outputs; i++) BERTH__TRY(to_plain(p, graph->outputs[i].value, err));
   return BERTH_OK;
 }
@@ -412,8 +415,8 @@ static bool has_convolution(const berth_graph *graph) {
   return false;
 }
 
-berth_status berth__lower_layout(berth_graph *graph, berth_error *err) {
-  pass p = {0};
+berth_status berth__rewrite_channels_last(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
+  pass p = {.target = target};
   if (!has_convolution(graph)) return BERTH_OK;
   berth_status status = allocate(&p, graph, err);
   if (status == BERTH_OK) status = rewrite(&p, graph, err);

@@ -1,39 +1,30 @@
 /* Finding quantised products in a graph: dequantize, compute, quantize as exporters write it, and products of integers
  * whose x is quantised while the model runs. */
-#include "device/cpu/lower_quant.h"
 #include "ops/chain.h"
 #include "ops/conv.h"
+#include "rewrite/pattern.h"
+#include "rewrite/quantized.h"
 
 static const berth__value *value_of(const berth__quant_view *view, berth_value value) {
   return &view->graph->values[value];
 }
 
 static const berth__node *maker(const berth__quant_view *view, berth_value value, berth__op_code op) {
-  if (value == BERTH_VALUE_NONE || value_of(view, value)->kind != BERTH_VALUE_NODE) return NULL;
-  const berth__node *node = &view->graph->nodes[value_of(view, value)->node];
-  return node->op->code == op ? node : NULL;
+  return berth__maker(view->graph, value, op);
 }
 
 static const berth__node *only_reader(const berth__quant_view *view, berth_value value, berth__op_code op) {
-  if (view->uses->count[value] != 1 || view->uses->is_output[value]) return NULL;
-  const berth__node *node = &view->graph->nodes[view->uses->reader[value]];
-  return node->op->code == op ? node : NULL;
+  return berth__only_reader(view->graph, view->uses, value, op);
 }
 
 static int64_t count_of(const berth__quant_view *view, berth_value value) {
-  int64_t count = 0;
-  return berth__shape_count(&value_of(view, value)->shape, &count) ? count : 0;
+  return berth__value_count(value_of(view, value));
 }
 
 static bool is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
 
-/* The one element of a value whose data is known. */
 static bool number_of(const berth__quant_view *view, berth_value value, double *out) {
-  const berth__value *v = value_of(view, value);
-  if (v->data == NULL || count_of(view, value) != 1) return false;
-  const berth_tensor tensor = berth__value_tensor(v, v->data);
-  *out = berth__load_f64(&tensor, 0);
-  return true;
+  return berth__is_number(value_of(view, value), out);
 }
 
 /* A zero point that is known to be 0 is none. */
@@ -48,7 +39,7 @@ static berth_value zero_or_none(const berth__quant_view *view, berth_value zero)
 static bool is_dequantized(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *node = maker(view, value, BERTH__OP_dequantize);
   if (node == NULL || !is_byte(value_of(view, node->in[0])->type)) return false;
-  *out = (berth__quantized){node->in[0], node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE};
+  *out = (berth__quantized){node->in[0], node->in[1], berth__operand_of(node, 2)};
   return value_of(view, out->scale)->type == BERTH_F32;
 }
 
@@ -143,7 +134,7 @@ static bool match_conv(const berth__quant_view *view, const berth__node *node, b
   const berth__shape *x = &value_of(view, node->in[0])->shape;
   const find_bytes is_bytes = finder_of(view, node);
   p->is_conv = true;
-  p->bias = node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE;
+  p->bias = berth__operand_of(node, 2);
   if (berth__conv_has_tail(node->attrs)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
   p->columns = value_of(view, p->weight.bytes)->shape.dim[0];
@@ -223,8 +214,7 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
   return berth__shape_equal(&value_of(view, a.bytes)->shape, &value_of(view, b.bytes)->shape) &&
          known_numbers(view, a.scale, a.zero, &out->a_scale, &out->a_zero) &&
          known_numbers(view, b.scale, b.zero, &out->b_scale, &out->b_zero) &&
-         known_numbers(view, node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE, &out->out_scale,
-                       &out->out_zero) &&
+         known_numbers(view, node->in[1], berth__operand_of(node, 2), &out->out_scale, &out->out_zero) &&
          out->out_scale > 0;
 }
 

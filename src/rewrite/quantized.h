@@ -1,10 +1,8 @@
-/* What lower_quant.c rewrites, as lower_quant_match.c finds it. */
-#ifndef BERTH_DEVICE_CPU_LOWER_QUANT_H
-#define BERTH_DEVICE_CPU_LOWER_QUANT_H
+/* What quantized.c rewrites, as quantized_match.c finds it. */
+#ifndef BERTH_REWRITE_QUANTIZED_H
+#define BERTH_REWRITE_QUANTIZED_H
 
-#include "device/cpu/lower.h"
-
-#define BERTH__NO_NODE UINT32_MAX
+#include "graph/rewrite.h"
 
 /* Bytes with what turns them into numbers; a scale and a zero point that are not there are BERTH_VALUE_NONE. */
 typedef struct berth__quantized {

@@ -1,8 +1,8 @@
 /* Values of a graph that is being rewritten, in two layouts: every value may have a twin, the same elements with the
  * axis of channels moved to the end. Its plain layout is made from the twin, by a transpose, only where somebody needs
  * it; the twin of a value that has none is made likewise. What a loop makes stays inside it. */
-#ifndef BERTH_DEVICE_CPU_LOWER_TWINS_H
-#define BERTH_DEVICE_CPU_LOWER_TWINS_H
+#ifndef BERTH_REWRITE_TWINS_H
+#define BERTH_REWRITE_TWINS_H
 
 #include "graph/rewrite.h"
 

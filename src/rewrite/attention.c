@@ -1,9 +1,8 @@
 /* Attention as exporters write it: softmax(q k' * scale + bias) v, a product at a time, becomes one node, and the
  * matrix of scores is never there. Heads that were split off by transposes stay views. */
-#include "device/cpu/lower.h"
 #include "pass/pass.h"
-
-#define NO_NODE UINT32_MAX
+#include "rewrite/pattern.h"
+#include "rewrite/rewrite.h"
 
 /* An attention that was found; node `sink` makes its result. */
 typedef struct match {
@@ -17,59 +16,34 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   match *matches;
-  uint32_t *match_of; /* one a node: the match that it is the sink of; NO_NODE: none */
+  uint32_t *match_of; /* one a node: the match that it is the sink of; BERTH__NO_NODE: none */
   uint32_t n_matches;
 } pass;
 
-static const berth__node *maker(const berth_graph *graph, berth_value value, berth__op_code op) {
-  if (value == BERTH_VALUE_NONE || graph->values[value].kind != BERTH_VALUE_NODE) return NULL;
-  const berth__node *node = &graph->nodes[graph->values[value].node];
-  return node->op->code == op ? node : NULL;
-}
-
 static const berth__shape *shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
-
-/* The node that alone reads a value, if it is one of these. */
-static const berth__node *only_reader(const pass *p, const berth_graph *graph, berth_value value, berth__op_code op) {
-  if (p->uses.count[value] != 1 || p->uses.is_output[value]) return NULL;
-  const berth__node *node = &graph->nodes[p->uses.reader[value]];
-  return node->op->code == op ? node : NULL;
-}
-
-static bool is_number(const berth_graph *graph, berth_value value, double *out) {
-  const berth__value *v = &graph->values[value];
-  int64_t count;
-  if (v->data == NULL || v->type != BERTH_F32 || !berth__shape_count(&v->shape, &count) || count != 1) return false;
-  *out = (double)*(const float *)v->data;
-  return true;
-}
 
 /* Looks through products with numbers and divisions by them. */
 static berth_value unscaled(const berth_graph *graph, berth_value value, double *scale) {
   for (;;) {
-    const berth__node *mul = maker(graph, value, BERTH__OP_mul), *div = maker(graph, value, BERTH__OP_div);
+    const berth__node *mul = berth__maker(graph, value, BERTH__OP_mul),
+                      *div = berth__maker(graph, value, BERTH__OP_div);
     const berth__node *node = mul != NULL ? mul : div;
     double number;
     if (node == NULL) return value;
-    const uint32_t at = is_number(graph, node->in[1], &number) ? 1 : 0;
-    if (at == 0 && (div != NULL || !is_number(graph, node->in[0], &number))) return value;
+    const uint32_t at = berth__is_f32_number(&graph->values[node->in[1]], &number) ? 1 : 0;
+    if (at == 0 && (div != NULL || !berth__is_f32_number(&graph->values[node->in[0]], &number))) return value;
     if (!berth__shape_equal(shape_of(graph, node->in[1 - at]), shape_of(graph, value))) return value;
     *scale = div != NULL ? *scale / number : *scale * number;
     value = node->in[1 - at];
   }
 }
 
-static bool has_perm(const berth__node *transpose, const int64_t *perm, uint32_t rank) {
-  const berth_attr *attr = &transpose->attrs[0];
-  return attr->count == rank && memcmp(attr->ints, perm, rank * sizeof *perm) == 0;
-}
-
 /* k and v that are repeated for the heads of a group: [B, KH, T, D] -> [B, KH, 1, T, D] -> [B, KH, G, T, D] ->
  * [B, KH G, T, D]. Gives what is repeated, or the value itself. */
 static berth_value unrepeated(const berth_graph *graph, berth_value value) {
-  const berth__node *merge = maker(graph, value, BERTH__OP_reshape);
-  const berth__node *expand = merge != NULL ? maker(graph, merge->in[0], BERTH__OP_expand) : NULL;
-  const berth__node *open = expand != NULL ? maker(graph, expand->in[0], BERTH__OP_unsqueeze) : NULL;
+  const berth__node *merge = berth__maker(graph, value, BERTH__OP_reshape);
+  const berth__node *expand = merge != NULL ? berth__maker(graph, merge->in[0], BERTH__OP_expand) : NULL;
+  const berth__node *open = expand != NULL ? berth__maker(graph, expand->in[0], BERTH__OP_unsqueeze) : NULL;
   if (open == NULL) return value;
   const berth__shape *x = shape_of(graph, open->in[0]), *opened = shape_of(graph, open->out[0]);
   const berth__shape *wide = shape_of(graph, expand->out[0]), *out = shape_of(graph, value);
@@ -87,12 +61,12 @@ static bool match_scores(const pass *p, const berth_graph *graph, berth_value sc
   static const int64_t swap[4] = {0, 1, 3, 2};
   m->scale = 1;
   scores = unscaled(graph, scores, &m->scale);
-  const berth__node *product = maker(graph, scores, BERTH__OP_matmul);
+  const berth__node *product = berth__maker(graph, scores, BERTH__OP_matmul);
   if (product == NULL || p->uses.count[scores] != 1) return false;
   m->q = unscaled(graph, product->in[0], &m->scale);
   m->k = unscaled(graph, product->in[1], &m->scale);
-  const berth__node *turn = maker(graph, m->k, BERTH__OP_transpose);
-  m->is_k_turned = turn == NULL || !has_perm(turn, swap, 4);
+  const berth__node *turn = berth__maker(graph, m->k, BERTH__OP_transpose);
+  m->is_k_turned = turn == NULL || !berth__has_perm(turn, swap, 4);
   if (!m->is_k_turned) m->k = unrepeated(graph, unscaled(graph, turn->in[0], &m->scale));
   return shape_of(graph, m->q)->rank == 4 && shape_of(graph, m->k)->rank == 4;
 }
@@ -108,7 +82,7 @@ static bool is_bias(const berth_graph *graph, berth_value value, const berth__sh
 
 static bool match_weights(const pass *p, const berth_graph *graph, const berth__node *softmax, match *m) {
   const berth_value x = softmax->in[0];
-  const berth__node *add = maker(graph, x, BERTH__OP_add);
+  const berth__node *add = berth__maker(graph, x, BERTH__OP_add);
   m->bias = BERTH_VALUE_NONE;
   if (p->uses.count[x] != 1) return false;
   if (add == NULL) return match_scores(p, graph, x, m);
@@ -136,9 +110,9 @@ static bool fits(const berth_graph *graph, const match *m) {
 static void match_merge(const pass *p, const berth_graph *graph, match *m, uint32_t *sink) {
   static const int64_t perm[4] = {0, 2, 1, 3};
   const berth__shape *out = shape_of(graph, m->out);
-  const berth__node *turn = only_reader(p, graph, m->out, BERTH__OP_transpose);
-  if (turn == NULL || !has_perm(turn, perm, 4)) return;
-  const berth__node *merge = only_reader(p, graph, turn->out[0], BERTH__OP_reshape);
+  const berth__node *turn = berth__only_reader(graph, &p->uses, m->out, BERTH__OP_transpose);
+  if (turn == NULL || !berth__has_perm(turn, perm, 4)) return;
+  const berth__node *merge = berth__only_reader(graph, &p->uses, turn->out[0], BERTH__OP_reshape);
   if (merge == NULL || merge->in[0] != turn->out[0]) return;
   const berth__shape *merged = shape_of(graph, merge->out[0]);
   if (merged->rank != 3 || merged->dim[0] != out->dim[0] || merged->dim[1] != out->dim[2]) return;
@@ -153,7 +127,7 @@ static bool match_at(const pass *p, const berth_graph *graph, const berth__node 
   if (softmax->op->code != BERTH__OP_softmax || graph->values[weights].type != BERTH_F32) return false;
   const int64_t axis = softmax->attrs[0].i;
   if (shape_of(graph, weights)->rank != 4 || (axis != 3 && axis != -1)) return false;
-  const berth__node *product = only_reader(p, graph, weights, BERTH__OP_matmul);
+  const berth__node *product = berth__only_reader(graph, &p->uses, weights, BERTH__OP_matmul);
   if (product == NULL || product->in[0] != weights || !match_weights(p, graph, softmax, m)) return false;
   m->v = product->in[1];
   const berth_value shared = unrepeated(graph, m->v);
@@ -190,7 +164,7 @@ static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err
   p->matches = berth__alloc_array(graph->ctx, n_softmax, sizeof *p->matches);
   p->match_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->match_of);
   if (p->matches == NULL || p->match_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t n = 0; n < graph->n_nodes; n++) p->match_of[n] = NO_NODE;
+  for (size_t n = 0; n < graph->n_nodes; n++) p->match_of[n] = BERTH__NO_NODE;
   return BERTH_OK;
 }
 
@@ -200,13 +174,13 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   if (p->n_matches == 0) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
-    const bool is_sink = p->match_of[n] != NO_NODE;
+    const bool is_sink = p->match_of[n] != BERTH__NO_NODE;
     BERTH__TRY(is_sink ? emit(p, &p->matches[p->match_of[n]], err) : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }
 
-berth_status berth__lower_attention(berth_graph *graph, berth_error *err) {
+berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err) {
   pass p = {0};
   berth_status status = rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);

@@ -1,12 +1,13 @@
 /* Products of the same x with packed weights, queries, keys and values above all, as one product: their weights lie
  * beside each other, panel behind panel, and their results are strided views of its result. Only where everybody who
  * reads these takes them as they lie. */
-#include "device/cpu/lower.h"
 #include "graph/region.h"
 #include "ops/operand.h"
 #include "ops/product.h"
+#include "pass/prelude.h"
+#include "rewrite/pattern.h"
+#include "rewrite/rewrite.h"
 
-#define NO_NODE UINT32_MAX
 #define MAX_PARTS 4
 #define MAX_VIEWS 8 /* behind each other */
 #define MAX_ROWS 32 /* of the result: with more, three products take so long that starting them costs nothing */
@@ -16,7 +17,7 @@ typedef struct pass {
   berth__uses uses;
   berth__regions regions;
   bool *is_static;
-  uint32_t *first_of; /* one a node: the first part of the product that it becomes part of; NO_NODE: it stays */
+  uint32_t *first_of; /* one a node: the first part of the product that it becomes part of; BERTH__NO_NODE: it stays */
   bool changes;
 } pass;
 
@@ -87,10 +88,10 @@ static void find(pass *p, const berth_graph *graph) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
     uint32_t n_parts = 1;
-    if (p->first_of[n] != NO_NODE || !can_be_part(p, graph, node)) continue;
+    if (p->first_of[n] != BERTH__NO_NODE || !can_be_part(p, graph, node)) continue;
     for (uint32_t k = n + 1; k <= p->uses.reader[node->in[0]] && n_parts < MAX_PARTS; k++) {
       const berth__node *other = &graph->nodes[k];
-      if (p->first_of[k] != NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
+      if (p->first_of[k] != BERTH__NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
       if (berth__region_of(&p->regions, k) != berth__region_of(&p->regions, n)) continue;
       if (!can_be_part(p, graph, other) || !fits(p, node, other)) continue;
       p->first_of[k] = n;
@@ -155,10 +156,10 @@ static berth_status emit(pass *p, uint32_t first, berth_error *err) {
 static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__regions_create(graph, &p->regions, err));
-  BERTH__TRY(berth__static_values(graph, &p->is_static, err));
+  BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->first_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->first_of);
   if (p->first_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t n = 0; n < graph->n_nodes; n++) p->first_of[n] = NO_NODE;
+  for (size_t n = 0; n < graph->n_nodes; n++) p->first_of[n] = BERTH__NO_NODE;
   return BERTH_OK;
 }
 
@@ -168,7 +169,7 @@ static berth_status emit_all(pass *p, berth_error *err) {
     if (p->is_static[p->r.old[n].out[0]]) BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
   for (uint32_t n = 0; n < p->r.n_old; n++) {
     if (p->r.old[n].op == NULL) continue;
-    if (p->first_of[n] == NO_NODE)
+    if (p->first_of[n] == BERTH__NO_NODE)
       BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
     else if (p->first_of[n] == n)
       BERTH__TRY(emit(p, n, err));
@@ -186,7 +187,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   return emit_all(p, err);
 }
 
-berth_status berth__lower_beside(berth_graph *graph, berth_error *err) {
+berth_status berth__rewrite_merge_products(berth_graph *graph, berth_error *err) {
   pass p = {0};
   berth_status status = rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);

@@ -1,0 +1,27 @@
+/* What passes ask of a graph that they look for patterns in: before berth__rewrite_start. */
+#ifndef BERTH_REWRITE_PATTERN_H
+#define BERTH_REWRITE_PATTERN_H
+
+#include "graph/rewrite.h"
+
+#define BERTH__NO_NODE UINT32_MAX
+
+/* The node that makes a value, if it is of this op; else NULL. The value may be BERTH_VALUE_NONE. */
+const berth__node *berth__maker(const berth_graph *graph, berth_value value, berth__op_code op);
+/* The node that alone reads a value, which no output is, if it is of this op; else NULL. */
+const berth__node *berth__only_reader(const berth_graph *graph, const berth__uses *uses, berth_value value,
+                                      berth__op_code op);
+/* The one element of a value whose data is known, of any type. */
+bool berth__is_number(const berth__value *value, double *out);
+/* The same of f32 alone. */
+bool berth__is_f32_number(const berth__value *value, double *out);
+/* How many elements a value has; 0 where that is not known. */
+int64_t berth__value_count(const berth__value *value);
+/* Whether a transpose has exactly this permutation. */
+bool berth__has_perm(const berth__node *transpose, const int64_t *perm, uint32_t rank);
+/* An operand that may be missing. */
+static inline berth_value berth__operand_of(const berth__node *node, uint32_t i) {
+  return i < node->n_in ? node->in[i] : BERTH_VALUE_NONE;
+}
+
+#endif

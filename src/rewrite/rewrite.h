@@ -1,0 +1,33 @@
+/* Rewriting a bound graph for a device: one file per pass. Which passes a device uses, in which order and why, is said
+ * beside the device (src/device/cpu/rewrite.c, src/device/gpu/rewrite.c); what the passes need to know of it is in
+ * berth__rewrite_target. */
+#ifndef BERTH_REWRITE_REWRITE_H
+#define BERTH_REWRITE_REWRITE_H
+
+#include "graph/rewrite.h"
+
+typedef struct berth__rewrite_target {
+  int64_t panel; /* columns of a panel of packed weights */
+  int64_t lanes; /* output channels that a convolution computes together */
+  /* The tile (2 or 4) with which a 3x3 convolution with stride 1 is faster by Winograd's algorithm; 0: none is. NULL:
+   * never. */
+  int64_t (*winograd_tile)(int64_t channels, int64_t outputs, int64_t height, int64_t width);
+  bool rounds_to_bf16; /* weights of products, and x where it meets them */
+} berth__rewrite_target;
+
+/* attention.c: attention that was written as products and a softmax. */
+berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err);
+/* quantized.c: products of bytes. */
+berth_status berth__rewrite_quantized(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* channels_last.c: convolutions and what is around them with their channels last. */
+berth_status berth__rewrite_channels_last(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* plain_products.c: matmul as product, which takes an epilogue; weights stay as they are. */
+berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err);
+/* pack_products.c: products with weights that are packed once. */
+berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
+berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
+/* merge_products.c: products of the same x as one. */
+berth_status berth__rewrite_merge_products(berth_graph *graph, berth_error *err);
+
+#endif
