@@ -32,6 +32,12 @@ static inline bool berth__storage_same_width(berth_storage a, berth_storage b) {
   return a.elements == b.elements && a.bytes == b.bytes;
 }
 
+/* Where elements of a type may begin in host memory, for kernels that read them by it; blocks lie at any address. */
+static inline size_t berth__type_align(berth_type type) {
+  const size_t size = berth_type_size(type);
+  return size != 0 ? size : 1;
+}
+
 /* Bytes of a dense tensor in host memory; false where the number does not fit. Extents are not negative. */
 bool berth__dense_bytes(uint32_t rank, const int64_t *dim, berth_type type, uint64_t *out);
 

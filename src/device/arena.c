@@ -256,7 +256,12 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {
   BERTH__TRY(find_slot(arena, value, out, err));
-  return check_range(first, count, berth__storage_count((*out)->storage, (*out)->size), "elements", value, err);
+  const berth_storage storage = (*out)->storage;
+  BERTH__TRY(check_range(first, count, berth__storage_count(storage, (*out)->size), "elements", value, err));
+  if (first % storage.elements == 0 && count % storage.elements == 0) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "value %u is %s: elements %llu up to %llu + %llu are no whole blocks of %u",
+                     value, berth_type_name(storage.type), (unsigned long long)first, (unsigned long long)first,
+                     (unsigned long long)count, storage.elements);
 }
 
 #define CHUNK 512u /* elements that are converted at a time, on the stack */

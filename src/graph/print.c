@@ -1,5 +1,6 @@
 /* The text form of a graph. Values are printed in the order of their numbers, so that parsing gives the same numbers.
  */
+#include "base/storage.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/literal.h"
@@ -126,7 +127,7 @@ static void print_source(berth__text *text, const berth_graph *graph, const bert
   print_type(text, graph, value);
   if (value->kind == BERTH_VALUE_CONSTANT && berth__value_size(value, &size)) {
     berth__text_printf(text, " = ");
-    berth__literal_print(text, value->type, value->data, size / berth_type_size(value->type));
+    berth__literal_print(text, value->type, value->data, berth__storage_count(berth_type_storage(value->type), size));
   }
   berth__text_printf(text, "\n");
 }

@@ -85,9 +85,10 @@ typedef struct berth__kernel_array {
 
 #define BERTH__KERNEL_ARRAYS 8u
 
-/* A word of a narrow result that each thread puts together from the elements that it makes (lower/common.c). */
+/* A word of a narrow result that each thread puts together from the elements that it makes (lower/words.c). */
 typedef struct berth__kernel_word {
   bool is_open;
+  bool is_whole;          /* all its elements are stored, always */
   uint32_t operand;       /* the result */
   uint16_t depth;         /* of blocks, behind the loop over the word's elements */
   berth__x word;          /* which one */

@@ -164,6 +164,17 @@ static bool has_bounded(const berth_graph *graph, const berth__node *node) {
   return found;
 }
 
+/* Whether a view begins with a block, ends with one, and goes along the last axis block by block. */
+static bool cuts_blocks_whole(berth_storage storage, const berth_tensor *out, int64_t offset) {
+  const int64_t block = storage.elements;
+  if (block == 1) return true;
+  bool is_whole = offset % block == 0 && out->rank != 0 && out->dim[out->rank - 1] % block == 0 &&
+                  (out->stride[out->rank - 1] == 1 || out->dim[out->rank - 1] <= 1);
+  for (uint32_t axis = 0; axis + 1 < out->rank; axis++)
+    is_whole = is_whole && (out->dim[axis] == 1 || out->stride[axis] % block == 0);
+  return is_whole;
+}
+
 /* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
@@ -177,6 +188,7 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     if (!family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride)) return false;
     berth_tensor out = berth__plan_tensor(alias->graph, node->out[i], stride);
     if (reach_needed(&out) > alias->may_stride[node->out[i]]) return false;
+    if (!cuts_blocks_whole(alias->values[node->in[0]].storage, &out, offset)) return false;
   }
   const berth_storage storage = alias->values[node->in[0]].storage;
   for (uint32_t i = 0; i < node->n_out; i++) {

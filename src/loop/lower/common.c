@@ -2,6 +2,7 @@
 #include "loop/lower.h"
 
 #include "base/storage.h"
+#include "loop/lower/words.h"
 
 #include <stdio.h>
 
@@ -33,12 +34,11 @@ berth__storage berth__l_storage(berth_type type) {
 
 /* ---- Kernels ---- */
 
-/* Elements of the first word that lie before the one at this byte. */
-static uint32_t skip_of(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4 / berth_type_size(storage)); }
+uint32_t berth__l_skip(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4 / berth_type_size(storage)); }
 
 static berth__x load_condition(const berth__lowering *l, berth__kernel *k, uint32_t guard) {
   const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_GUARD + guard, l->guards[guard].storage);
-  k->buffers[buffer].skip = skip_of(l->guards[guard].at, l->guards[guard].storage);
+  k->buffers[buffer].skip = berth__l_skip(l->guards[guard].at, l->guards[guard].storage);
   return berth__x_load(k, buffer, berth__x_i32(k, 0));
 }
 
@@ -68,62 +68,9 @@ static double bytes_of(const berth__lowering *l, const berth__kernel *k) {
   return bytes;
 }
 
-/* ---- Words of narrow results ---- */
-
-/* How many elements of result 0 a thread makes: a word of them, where they are these and nobody else's. */
-static uint32_t elements_of_thread(const berth__lowering *l, int64_t count) {
-  const berth_tensor *out = &l->call->out[0];
-  if (l->call->n_out == 0 || berth__count(out) != count || !berth__is_contiguous(out)) return 1;
-  const berth__storage storage = berth__l_storage_of(l, l->call->n_in);
-  const uint64_t at = l->at != NULL ? l->at[l->call->n_in] : 0;
-  return skip_of(at, storage) == 0 ? berth__storage_per_word(storage) : 1;
-}
-
-static berth__x open_word(const berth__lowering *l, berth__kernel *k, berth__x word, uint32_t per_word, int64_t count) {
-  berth__kernel_word *w = &k->word;
-  *w = (berth__kernel_word){.operand = l->call->n_in, .word = word};
-  w->bits = berth__x_variable(k, berth__x_u32(k, 0));
-  w->written = berth__x_variable(k, berth__x_u32(k, 0));
-  w->depth = k->depth;
-  w->lane = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, per_word), 1);
-  w->index = berth__x_add(k, berth__x_affine(k, word, per_word, 0), w->lane);
-  w->is_open = k->status == BERTH_OK;
-  if (count % per_word != 0) berth__x_if(k, berth__x_lt(k, w->index, berth__x_i32(k, count)));
-  return w->index;
-}
-
-/* The bits of one element of the word, instead of a store. */
-static void keep_bits(berth__kernel *k, berth__storage storage, berth__x value) {
-  const berth__kernel_word *w = &k->word;
-  const uint32_t width = 32 / berth__storage_per_word(storage);
-  const berth__x by = berth__x_affine(k, w->lane, width, 0), ones = berth__x_u32(k, (1u << width) - 1);
-  const berth__x mask = berth__x2(k, BERTH__INST_shl, ones, by);
-  const berth__x bits = berth__x2(k, BERTH__INST_shl, berth__x_pack(k, storage, value), by);
-  const berth__x others = berth__x_and(k, berth__x_get(k, w->bits), berth__x1(k, BERTH__INST_not, mask));
-  berth__x_set(k, w->bits, berth__x_or(k, others, bits));
-  berth__x_set(k, w->written, berth__x_or(k, berth__x_get(k, w->written), mask));
-}
-
-/* Behind the loop: the whole word, or what was written of it among what is there. */
-static void close_word(const berth__lowering *l, berth__kernel *k) {
-  const berth__kernel_word w = k->word;
-  while (k->depth > w.depth && k->status == BERTH_OK) berth__x_end(k);
-  k->word.is_open = false;
-  const uint32_t words = berth__l_buffer(l, k, w.operand, BERTH_U32);
-  const berth__x bits = berth__x_get(k, w.bits), written = berth__x_get(k, w.written);
-  berth__x_if(k, berth__x_eq(k, written, berth__x_u32(k, UINT32_MAX)));
-  berth__x_store(k, words, w.word, bits);
-  berth__x_else(k);
-  berth__x_if(k, berth__x_ne(k, written, berth__x_u32(k, 0)));
-  const berth__x there = berth__x_and(k, berth__x_load(k, words, w.word), berth__x1(k, BERTH__INST_not, written));
-  berth__x_store(k, words, w.word, berth__x_or(k, there, bits));
-  berth__x_end(k);
-  berth__x_end(k);
-}
-
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err) {
   if (k == NULL) return berth__fail_nomem(err, "a kernel");
-  if (k->word.is_open) close_word(l, k);
+  if (k->word.is_open) berth__l_close_words(l, k);
   while (k->depth != 0 && k->status == BERTH_OK) berth__x_end(k);
   berth_status status = berth__kernel_finish(k, err);
   if (status == BERTH_OK) status = BERTH__RESERVE(l->ctx, l->kernels, l->capacity, l->n_kernels + 1, err);
@@ -150,10 +97,10 @@ berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count
 }
 
 berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
-  const uint32_t per_word = elements_of_thread(l, count);
+  const uint32_t per_word = berth__l_words_of_result(l, count);
   if (k == NULL) return BERTH__X_NONE;
   if (per_word == 1) return each(l, k, count);
-  return open_word(l, k, each(l, k, count / per_word + (count % per_word != 0)), per_word, count);
+  return berth__l_open_words(l, k, each(l, k, count / per_word + (count % per_word != 0)), per_word, count);
 }
 
 /* ---- Buffers ---- */
@@ -166,7 +113,7 @@ berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand) {
 
 uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage) {
   const uint32_t buffer = berth__kernel_buffer_of(k, operand, storage);
-  if (k != NULL && l->at != NULL) k->buffers[buffer].skip = skip_of(l->at[operand], storage);
+  if (k != NULL && l->at != NULL) k->buffers[buffer].skip = berth__l_skip(l->at[operand], storage);
   return buffer;
 }
 
@@ -248,7 +195,7 @@ void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t op
   if (k == NULL) return;
   const berth__x stored = stored_number(k, storage, value);
   if (k->word.is_open && k->word.operand == operand && k->word.index == place)
-    keep_bits(k, storage, stored);
+    berth__l_keep_bits(k, storage, stored);
   else
     berth__x_store(k, berth__l_buffer(l, k, operand, storage), place, stored);
 }

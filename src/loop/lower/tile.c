@@ -210,9 +210,11 @@ static berth__tile_form choose_registers(const berth__tile *tile) {
   while (form.thread_rows < most_rows && form.thread_rows < rows) form.thread_rows *= 2;
   while (form.thread_columns < most_columns && form.thread_columns < columns) form.thread_columns *= 2;
   const double enough = shares_well ? 65536 : 512;
-  while (form.thread_rows * form.thread_columns > 1 &&
+  const uint32_t word = berth__tile_word(tile); /* columns that a thread should keep */
+  while (form.thread_columns < word) form.thread_columns *= 2;
+  while (form.thread_rows * form.thread_columns > word &&
          results_of(tile) / (form.thread_rows * form.thread_columns) < enough) {
-    if (form.thread_columns >= form.thread_rows)
+    if (form.thread_columns >= form.thread_rows && form.thread_columns > word)
       form.thread_columns /= 2;
     else
       form.thread_rows /= 2;
