@@ -217,6 +217,15 @@ BERTH_API berth_status berth_graph_param(berth_graph *graph, const char *name, b
                                          berth_value *out, berth_error *err);
 BERTH_API berth_status berth_graph_constant(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
                                             const void *data, size_t size, berth_value *out, berth_error *err);
+/* A state outlives a run, and a run updates it: a cache, a counter, a weight in training. `data` is what it holds
+ * before the first run; NULL: zeros, and then its extents may be named dimensions. One place serves all bindings of a
+ * session, so that such a name must be bound to the same extent in all of them. berth_graph_update says what the state
+ * holds when a run has ended; `next` has its type and shape. Whoever reads the state in the graph sees what it held
+ * before the run, wherever it stands. A state without an update is constant to a run and can still be written between
+ * runs. */
+BERTH_API berth_status berth_graph_state(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
+                                         const void *data, size_t size, berth_value *out, berth_error *err);
+BERTH_API berth_status berth_graph_update(berth_graph *graph, berth_value state, berth_value next, berth_error *err);
 BERTH_API berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
                                        const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
                                        berth_error *err);
@@ -262,7 +271,8 @@ typedef enum berth_value_kind {
   BERTH_VALUE_PARAM = 2,
   BERTH_VALUE_CONSTANT = 3,
   BERTH_VALUE_NODE = 4,
-  BERTH_VALUE_DROPPED = 5 /* in the graph of a plan: no output needs it */
+  BERTH_VALUE_DROPPED = 5, /* in the graph of a plan: no output needs it */
+  BERTH_VALUE_STATE = 6
 } berth_value_kind;
 
 typedef struct berth_value_info {
@@ -272,7 +282,7 @@ typedef struct berth_value_info {
   berth_type type;
   berth_shape shape;
   uint32_t node;    /* the node that makes it (kind NODE) */
-  const void *data; /* constants, and params that have their weights; otherwise NULL */
+  const void *data; /* constants, params that have their weights, initial values of states; otherwise NULL */
   uint64_t size;    /* bytes; 0 while a dimension is not bound */
 } berth_value_info;
 #define BERTH_VALUE_INFO_INIT \
@@ -298,10 +308,13 @@ BERTH_API uint32_t berth_graph_n_nodes(const berth_graph *graph); /* nodes are i
 BERTH_API uint32_t berth_graph_n_inputs(const berth_graph *graph);
 BERTH_API uint32_t berth_graph_n_outputs(const berth_graph *graph);
 BERTH_API uint32_t berth_graph_n_params(const berth_graph *graph);
+BERTH_API uint32_t berth_graph_n_states(const berth_graph *graph);
 BERTH_API uint32_t berth_graph_n_dims(const berth_graph *graph); /* named dimensions */
 BERTH_API const char *berth_graph_dim_name(const berth_graph *graph, uint32_t index);
 BERTH_API berth_value berth_graph_input_at(const berth_graph *graph, uint32_t index); /* NONE past the end */
 BERTH_API berth_value berth_graph_param_at(const berth_graph *graph, uint32_t index);
+BERTH_API berth_value berth_graph_state_at(const berth_graph *graph, uint32_t index);
+BERTH_API berth_value berth_graph_next(const berth_graph *graph, berth_value state); /* NONE: it is never updated */
 BERTH_API berth_value berth_graph_output_at(const berth_graph *graph, uint32_t index);
 BERTH_API const char *berth_graph_output_name(const berth_graph *graph, uint32_t index);
 BERTH_API berth_value berth_graph_find(const berth_graph *graph, const char *name); /* NONE when there is none */

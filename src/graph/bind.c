@@ -61,6 +61,7 @@ static berth_status bind_source(const binding *b, const berth__value *value, ber
     return berth__fail(err, BERTH_INVALID, "'%s': its size in bytes does not fit in 64 bits", value->name);
   BERTH__TRY(berth__graph_new_value(b->to, value->name, &copy, &id, err));
   if (copy.blob != NULL) berth__blob_retain(copy.blob);
+  if (copy.initial != NULL) berth__blob_retain(copy.initial);
   berth_graph *to = b->to;
   if (value->kind == BERTH_VALUE_INPUT) {
     BERTH__TRY(BERTH__RESERVE(to->ctx, to->inputs, to->inputs_capacity, to->n_inputs + 1, err));
@@ -68,6 +69,9 @@ static berth_status bind_source(const binding *b, const berth__value *value, ber
   } else if (value->kind == BERTH_VALUE_PARAM) {
     BERTH__TRY(BERTH__RESERVE(to->ctx, to->params, to->params_capacity, to->n_params + 1, err));
     to->params[to->n_params++] = id;
+  } else if (value->kind == BERTH_VALUE_STATE) {
+    BERTH__TRY(BERTH__RESERVE(to->ctx, to->states, to->states_capacity, to->n_states + 1, err));
+    to->states[to->n_states++] = id;
   }
   return BERTH_OK;
 }
@@ -225,6 +229,12 @@ static berth_status bind_output(const binding *b, const berth__output *output, b
   return berth_graph_output(b->to, output->name, output->value, err);
 }
 
+static berth_status bind_update(const binding *b, const berth__update *update, berth_error *err) {
+  if (is_dropped(b->to, update->next) && !is_dropped(b->from, update->next))
+    return explain_dropped(b, update->next, err);
+  return berth_graph_update(b->to, update->state, update->next, err);
+}
+
 /* Nodes that no output needs, when a choice has left some: their shapes may still be open. */
 static berth_status remove_unneeded(berth_graph *graph, berth_error *err) {
   bool *remove = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *remove);
@@ -287,6 +297,7 @@ static berth_status copy_into(const binding *b, berth_error *err) {
       BERTH__TRY(bind_source(b, value, err));
   }
   for (size_t i = 0; i < from->n_outputs; i++) BERTH__TRY(bind_output(b, &from->outputs[i], err));
+  for (size_t i = 0; i < from->n_updates; i++) BERTH__TRY(bind_update(b, &from->updates[i], err));
   if (*b->has_dropped) BERTH__TRY(remove_unneeded(b->to, err));
   if (b->keeps_names) return BERTH_OK;
   if (check_all_fixed(b->to, NULL) != BERTH_OK) BERTH__TRY(remove_unneeded(b->to, err));

@@ -4,7 +4,7 @@
 static berth_status copy_value(berth_graph *to, const berth__value *from, berth_error *err) {
   berth_value added;
   BERTH__TRY(berth__graph_new_value(to, from->name, from, &added, err));
-  berth__blob *const blobs[] = {from->blob, from->low, from->high};
+  berth__blob *const blobs[] = {from->blob, from->low, from->high, from->initial};
   for (size_t i = 0; i < sizeof blobs / sizeof blobs[0]; i++)
     if (blobs[i] != NULL) berth__blob_retain(blobs[i]);
   return BERTH_OK;
@@ -47,7 +47,12 @@ static berth_status copy_all(berth_graph *to, const berth_graph *from, berth_err
   for (size_t i = 0; i < from->n_outputs; i++)
     BERTH__TRY(berth_graph_output(to, from->outputs[i].name, from->outputs[i].value, err));
   BERTH__TRY(copy_list(to->ctx, from->inputs, from->n_inputs, &to->inputs, &to->n_inputs, &to->inputs_capacity, err));
-  return copy_list(to->ctx, from->params, from->n_params, &to->params, &to->n_params, &to->params_capacity, err);
+  BERTH__TRY(copy_list(to->ctx, from->params, from->n_params, &to->params, &to->n_params, &to->params_capacity, err));
+  BERTH__TRY(copy_list(to->ctx, from->states, from->n_states, &to->states, &to->n_states, &to->states_capacity, err));
+  BERTH__TRY(BERTH__RESERVE(to->ctx, to->updates, to->updates_capacity, from->n_updates, err));
+  if (from->n_updates != 0) memcpy(to->updates, from->updates, from->n_updates * sizeof *to->updates);
+  to->n_updates = from->n_updates;
+  return BERTH_OK;
 }
 
 berth_status berth__graph_duplicate(const berth_graph *graph, berth_graph **out, berth_error *err) {

@@ -25,6 +25,7 @@ berth_status berth_graph_create(berth_context *ctx, const char *name, berth_grap
 static void free_value(berth_context *ctx, berth__value *value) {
   berth__free(ctx, value->name);
   berth__blob_release(value->blob);
+  berth__blob_release(value->initial);
   berth__blob_release(value->low);
   berth__blob_release(value->high);
 }
@@ -48,6 +49,8 @@ void berth_graph_destroy(berth_graph *graph) {
   berth__free(ctx, graph->nodes);
   berth__free(ctx, graph->inputs);
   berth__free(ctx, graph->params);
+  berth__free(ctx, graph->states);
+  berth__free(ctx, graph->updates);
   berth__free(ctx, graph->outputs);
   berth__free(ctx, graph->dims);
   berth__free(ctx, graph->keeps);
@@ -113,9 +116,9 @@ static berth_status check_blocks(const berth__value *value, berth_error *err) {
 }
 
 /* A value that no node makes. */
-static berth_status add_source(berth_graph *graph, const char *name, berth_value_kind kind, berth_type type,
-                               const berth_shape *shape, berth_value *out, berth_error *err) {
-  static const char *const prefix[] = {"", "input", "param", "constant"};
+berth_status berth__graph_add_source(berth_graph *graph, const char *name, berth_value_kind kind, berth_type type,
+                                     const berth_shape *shape, berth_value *out, berth_error *err) {
+  static const char *const prefix[] = {"", "input", "param", "constant", "", "", "state"};
   char made_up[32];
   uint32_t other;
   size_t n_dims = graph->n_dims;
@@ -151,7 +154,7 @@ berth_status berth_graph_input(berth_graph *graph, const char *name, berth_type 
   berth_value ignored;
   BERTH__TRY(check_call(graph, &out, &ignored, err));
   BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->inputs, graph->inputs_capacity, graph->n_inputs + 1, err));
-  BERTH__TRY(add_source(graph, name, BERTH_VALUE_INPUT, type, &shape, out, err));
+  BERTH__TRY(berth__graph_add_source(graph, name, BERTH_VALUE_INPUT, type, &shape, out, err));
   graph->inputs[graph->n_inputs++] = *out;
   return BERTH_OK;
 }
@@ -165,7 +168,7 @@ berth_status berth_graph_param(berth_graph *graph, const char *name, berth_type 
       return berth__fail(err, BERTH_INVALID, "param '%s' has the named dimension '%s'; weights have fixed shapes",
                          name != NULL ? name : "", shape.dim[i].name);
   BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->params, graph->params_capacity, graph->n_params + 1, err));
-  BERTH__TRY(add_source(graph, name, BERTH_VALUE_PARAM, type, &shape, out, err));
+  BERTH__TRY(berth__graph_add_source(graph, name, BERTH_VALUE_PARAM, type, &shape, out, err));
   graph->params[graph->n_params++] = *out;
   return BERTH_OK;
 }
@@ -196,7 +199,7 @@ berth_status berth_graph_constant(berth_graph *graph, const char *name, berth_ty
   BERTH__TRY(check_constant(name != NULL ? name : "", type, &shape, data, size, err));
   berth__blob *blob = berth__blob_create(graph->ctx, data, size);
   if (blob == NULL) return berth__fail_nomem(err, "a constant");
-  berth_status status = add_source(graph, name, BERTH_VALUE_CONSTANT, type, &shape, out, err);
+  berth_status status = berth__graph_add_source(graph, name, BERTH_VALUE_CONSTANT, type, &shape, out, err);
   if (status != BERTH_OK) {
     berth__blob_release(blob);
     return status;
@@ -212,6 +215,11 @@ berth_status berth_graph_output(berth_graph *graph, const char *name, berth_valu
     return berth__fail(err, BERTH_INVALID, "output '%s': the graph has no value %u", name != NULL ? name : "", value);
   if (name == NULL) name = graph->values[value].name;
   if (name[0] == '\0') return berth__fail(err, BERTH_INVALID, "an output's name must not be empty");
+  if (graph->values[value].kind == BERTH_VALUE_STATE)
+    return berth__fail(err, BERTH_INVALID,
+                       "output '%s' is the state '%s' itself, which a run changes; name what it is updated from, or an "
+                       "identity of it for what it held before the run",
+                       name, graph->values[value].name);
   uint32_t other;
   if (berth__map_get(&graph->output_names, name, &other))
     return berth__fail(err, BERTH_INVALID, "the graph already has an output '%s'", name);

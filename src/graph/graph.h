@@ -16,10 +16,11 @@ typedef struct berth__value {
   berth_value_kind kind;
   berth_type type;
   berth__shape shape;
-  uint32_t bounded;  /* bit k: shape.dim[k] is an upper bound; the true extent is known when a run has come here */
-  uint32_t node;     /* kind NODE: which */
-  const void *data;  /* constants, params with weights, and results that binding could compute */
-  berth__blob *blob; /* constants and computed results: what holds data */
+  uint32_t bounded;     /* bit k: shape.dim[k] is an upper bound; the true extent is known when a run has come here */
+  uint32_t node;        /* kind NODE: which */
+  const void *data;     /* constants, params with weights, and results that binding could compute */
+  berth__blob *blob;    /* constants and computed results: what holds data */
+  berth__blob *initial; /* states: what they hold before the first run; NULL: zeros */
   berth__blob *low, *high; /* what its elements lie between (enclose.c); NULL: not known */
 } berth__value;
 
@@ -34,6 +35,11 @@ typedef struct berth__output {
   char *name;
   berth_value value;
 } berth__output;
+
+/* A run ends with the state holding what `next` was; whoever reads the state sees what it held before. */
+typedef struct berth__update {
+  berth_value state, next;
+} berth__update;
 
 /* Something that must live as long as the graph: the weights behind its params. */
 typedef struct berth__keep {
@@ -52,8 +58,10 @@ struct berth_graph {
   size_t n_values, values_capacity;
   berth__node *nodes;
   size_t n_nodes, nodes_capacity;
-  berth_value *inputs, *params;
-  size_t n_inputs, inputs_capacity, n_params, params_capacity;
+  berth_value *inputs, *params, *states;
+  size_t n_inputs, inputs_capacity, n_params, params_capacity, n_states, states_capacity;
+  berth__update *updates; /* at most one per state, in the order in which they were made */
+  size_t n_updates, updates_capacity;
   berth__output *outputs;
   size_t n_outputs, outputs_capacity;
   char **dims; /* names of dimensions */
@@ -97,10 +105,21 @@ berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, c
 berth_status berth__graph_check_name(const berth_graph *graph, const char *name, berth_error *err);
 berth_status berth__graph_new_value(berth_graph *graph, const char *name, const berth__value *like, berth_value *out,
                                     berth_error *err);
+/* A value that no node makes; it is not in the lists of inputs, params and states yet. */
+berth_status berth__graph_add_source(berth_graph *graph, const char *name, berth_value_kind kind, berth_type type,
+                                     const berth_shape *shape, berth_value *out, berth_error *err);
 void berth__graph_drop_last_value(berth_graph *graph);
 berth_status berth__graph_set_weights_path(berth_graph *graph, const char *path, berth_error *err);
 /* Retains the object. */
 berth_status berth__graph_keep(berth_graph *graph, const berth__keep *keep, berth_error *err);
+
+/* What must be there when a run ends, whoever else reads it: outputs, then the next values of states. */
+static inline size_t berth__graph_n_kept(const berth_graph *graph) { return graph->n_outputs + graph->n_updates; }
+static inline berth_value berth__graph_kept(const berth_graph *graph, size_t index) {
+  return index < graph->n_outputs ? graph->outputs[index].value : graph->updates[index - graph->n_outputs].next;
+}
+/* state.c: whether an update fits: the kinds, types and shapes, as far as they are known. */
+berth_status berth__graph_check_update(const berth_graph *graph, berth__update update, berth_error *err);
 
 /* A value with fixed extents as a kernel sees it: contiguous. */
 berth_tensor berth__value_tensor(const berth__value *value, const void *data);
@@ -126,7 +145,7 @@ void berth__graph_remove_nodes(berth_graph *graph, const bool *remove);
 
 /* What is in a graph at a moment, to go back to. Outputs must not have been named since. */
 typedef struct berth__graph_mark {
-  size_t n_values, n_nodes, n_inputs, n_params, n_dims;
+  size_t n_values, n_nodes, n_inputs, n_params, n_states, n_updates, n_dims;
 } berth__graph_mark;
 berth__graph_mark berth__graph_mark_now(const berth_graph *graph);
 void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark);

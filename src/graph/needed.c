@@ -1,7 +1,7 @@
 #include "graph/needed.h"
 
 void berth__mark_needed(const berth_graph *graph, bool *needed) {
-  for (size_t i = 0; i < graph->n_outputs; i++) needed[graph->outputs[i].value] = true;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) needed[berth__graph_kept(graph, i)] = true;
   for (size_t n = graph->n_nodes; n-- > 0;) {
     const berth__node *node = &graph->nodes[n];
     bool is_needed = false;

@@ -109,6 +109,8 @@ static berth_status build_statement(builder *b, const berth__statement *s, berth
     case BERTH__STATEMENT_PARAM: return berth_graph_param(b->graph, s->names[0], s->types[0], s->shapes[0], NULL, err);
     case BERTH__STATEMENT_CONST:
       return berth_graph_constant(b->graph, s->names[0], s->types[0], s->shapes[0], s->data, s->data_size, NULL, err);
+    case BERTH__STATEMENT_STATE:
+      return berth_graph_state(b->graph, s->names[0], s->types[0], s->shapes[0], s->data, s->data_size, NULL, err);
     case BERTH__STATEMENT_NODE: break;
   }
   return build_node(b, s, err);
@@ -127,6 +129,26 @@ static berth_status build_outputs(builder *b, berth_error *err) {
   return BERTH_OK;
 }
 
+static berth_status find_operand(const builder *b, const berth__text_update *update, const char *name, berth_value *out,
+                                 berth_error *err) {
+  *out = berth_graph_find(b->graph, name);
+  if (*out != BERTH_VALUE_NONE) return BERTH_OK;
+  return berth__fail(err, BERTH_MALFORMED, "line %u: the update of '%s' names '%s', which nothing defines",
+                     update->line, update->state, name);
+}
+
+static berth_status build_updates(builder *b, berth_error *err) {
+  for (size_t i = 0; i < b->document->n_updates; i++) {
+    const berth__text_update *update = &b->document->updates[i];
+    berth_value state, next;
+    BERTH__TRY(find_operand(b, update, update->state, &state, err));
+    BERTH__TRY(find_operand(b, update, update->next, &next, err));
+    berth_status status = berth_graph_update(b->graph, state, next, err);
+    if (status != BERTH_OK) return fail_at(update->line, err, status);
+  }
+  return BERTH_OK;
+}
+
 static berth_status build(builder *b, berth_error *err) {
   BERTH__TRY(collect_names(b, err));
   BERTH__TRY(collect_edges(b, err));
@@ -138,6 +160,7 @@ static berth_status build(builder *b, berth_error *err) {
     berth_status status = build_statement(b, s, err);
     if (status != BERTH_OK) return fail_at(s->line, err, status);
   }
+  BERTH__TRY(build_updates(b, err));
   BERTH__TRY(build_outputs(b, err));
   return berth_graph_verify(b->graph, err);
 }

@@ -119,15 +119,18 @@ static void print_node(berth__text *text, const berth_graph *graph, const berth_
 }
 
 static void print_source(berth__text *text, const berth_graph *graph, const berth__value *value) {
-  static const char *const word[] = {"", "input", "param", "const"};
+  static const char *const word[] = {"", "input", "param", "const", "", "", "state"};
   uint64_t size;
   berth__text_printf(text, "  %s ", word[value->kind]);
   print_name(text, value->name);
   berth__text_printf(text, " : ");
   print_type(text, graph, value);
-  if (value->kind == BERTH_VALUE_CONSTANT && berth__value_size(value, &size)) {
+  const void *data = value->initial != NULL ? berth__blob_data(value->initial) : value->data;
+  if (value->kind == BERTH_VALUE_STATE && value->initial == NULL) {
+    berth__text_printf(text, " = zeros");
+  } else if (value->kind != BERTH_VALUE_INPUT && value->kind != BERTH_VALUE_PARAM && berth__value_size(value, &size)) {
     berth__text_printf(text, " = ");
-    berth__literal_print(text, value->type, value->data, berth__storage_count(berth_type_storage(value->type), size));
+    berth__literal_print(text, value->type, data, berth__storage_count(berth_type_storage(value->type), size));
   }
   berth__text_printf(text, "\n");
 }
@@ -151,6 +154,13 @@ berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, v
       print_source(&text, graph, value);
     else if (graph->nodes[value->node].out[0] == i)
       print_node(&text, graph, &graph->nodes[value->node]);
+  }
+  for (size_t i = 0; i < graph->n_updates; i++) {
+    berth__text_printf(&text, "  update ");
+    print_name(&text, graph->values[graph->updates[i].state].name);
+    berth__text_printf(&text, " = ");
+    print_name(&text, graph->values[graph->updates[i].next].name);
+    berth__text_printf(&text, "\n");
   }
   for (size_t i = 0; i < graph->n_outputs; i++) {
     berth__text_printf(&text, "  output ");

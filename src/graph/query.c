@@ -15,6 +15,8 @@ uint32_t berth_graph_n_outputs(const berth_graph *graph) { return (uint32_t)grap
 
 uint32_t berth_graph_n_params(const berth_graph *graph) { return (uint32_t)graph->n_params; }
 
+uint32_t berth_graph_n_states(const berth_graph *graph) { return (uint32_t)graph->n_states; }
+
 uint32_t berth_graph_n_dims(const berth_graph *graph) { return (uint32_t)graph->n_dims; }
 
 const char *berth_graph_dim_name(const berth_graph *graph, uint32_t index) {
@@ -27,6 +29,16 @@ berth_value berth_graph_input_at(const berth_graph *graph, uint32_t index) {
 
 berth_value berth_graph_param_at(const berth_graph *graph, uint32_t index) {
   return index < graph->n_params ? graph->params[index] : BERTH_VALUE_NONE;
+}
+
+berth_value berth_graph_state_at(const berth_graph *graph, uint32_t index) {
+  return index < graph->n_states ? graph->states[index] : BERTH_VALUE_NONE;
+}
+
+berth_value berth_graph_next(const berth_graph *graph, berth_value state) {
+  for (size_t i = 0; i < graph->n_updates; i++)
+    if (graph->updates[i].state == state) return graph->updates[i].next;
+  return BERTH_VALUE_NONE;
 }
 
 berth_value berth_graph_output_at(const berth_graph *graph, uint32_t index) {
@@ -53,6 +65,7 @@ berth_status berth_graph_value(const berth_graph *graph, berth_value value, bert
   info.shape = berth__shape_export(graph, &v->shape);
   info.node = v->node;
   info.data = v->kind != BERTH_VALUE_NODE ? v->data : NULL;
+  if (v->initial != NULL) info.data = berth__blob_data(v->initial);
   if (!berth__value_size(v, &info.size)) info.size = 0;
   return BERTH__RESULT_WRITE(out, &info, "berth_value_info", err);
 }

@@ -76,6 +76,12 @@ static berth_status check_uses(const berth_graph *graph, const berth__regions *r
   for (size_t i = 0; i < graph->n_outputs; i++)
     if (berth__region_of_value(regions, graph, graph->outputs[i].value) != 0)
       return berth__fail(err, BERTH_INVALID, "output '%s' is a value from inside a loop", graph->outputs[i].name);
+  for (size_t i = 0; i < graph->n_updates; i++)
+    if (berth__region_of_value(regions, graph, graph->updates[i].next) != 0)
+      return berth__fail(err, BERTH_INVALID,
+                         "state '%s' is updated from '%s', a value from inside a loop; carry it through the loop and "
+                         "update the state from what the loop ends with",
+                         graph->values[graph->updates[i].state].name, graph->values[graph->updates[i].next].name);
   return BERTH_OK;
 }
 

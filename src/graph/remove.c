@@ -35,6 +35,8 @@ berth__graph_mark berth__graph_mark_now(const berth_graph *graph) {
                              .n_nodes = graph->n_nodes,
                              .n_inputs = graph->n_inputs,
                              .n_params = graph->n_params,
+                             .n_states = graph->n_states,
+                             .n_updates = graph->n_updates,
                              .n_dims = graph->n_dims};
 }
 
@@ -42,9 +44,12 @@ void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark) {
   while (graph->n_nodes > mark->n_nodes) free_node(graph, &graph->nodes[--graph->n_nodes]);
   while (graph->n_values > mark->n_values) {
     berth__blob_release(graph->values[graph->n_values - 1].blob);
+    berth__blob_release(graph->values[graph->n_values - 1].initial);
     berth__graph_drop_last_value(graph);
   }
   graph->n_inputs = mark->n_inputs;
   graph->n_params = mark->n_params;
+  graph->n_states = mark->n_states;
+  graph->n_updates = mark->n_updates;
   berth__graph_drop_dims(graph, mark->n_dims);
 }

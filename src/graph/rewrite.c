@@ -128,9 +128,9 @@ berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, ber
   for (size_t v = 0; v < graph->n_values; v++) uses->reader[v] = UINT32_MAX;
   count_reads(uses, graph, &regions);
   berth__regions_free(ctx, &regions);
-  for (size_t i = 0; i < graph->n_outputs; i++) {
-    uses->count[graph->outputs[i].value]++;
-    uses->is_output[graph->outputs[i].value] = true;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) {
+    uses->count[berth__graph_kept(graph, i)]++;
+    uses->is_output[berth__graph_kept(graph, i)] = true;
   }
   return BERTH_OK;
 }

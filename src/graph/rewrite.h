@@ -40,9 +40,9 @@ bool berth__node_is_bounded(const berth_graph *graph, const berth__node *node);
  * twice, as does whoever reads one with extents that only a run knows: what has a single reader may become part of it.
  */
 typedef struct berth__uses {
-  uint32_t *count;  /* one a value: reads by nodes, and by outputs */
+  uint32_t *count;  /* one a value: reads by nodes, by outputs, and by the updates of states */
   uint32_t *reader; /* one a value: the last node that reads it; UINT32_MAX: none */
-  bool *is_output;  /* one a value */
+  bool *is_output;  /* one a value: an output, or the next value of a state */
 } berth__uses;
 berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, berth_error *err);
 void berth__uses_free(berth__uses *uses, berth_context *ctx);

@@ -5,7 +5,9 @@
  *     input %x : f32[batch, 64]               a name or a number a dimension
  *     param %fc.weight : f32[64, 10]
  *     const %c : f32[2] = [1, 2.5]            or: = hex "..." (bytes as they lie in memory)
+ *     state %s : f32[2] = zeros               outlives a run; or what a const has: = [1, 2.5]
  *     %y, %z = op(%x, _, %c) {axis = 1, parts = [1, 2], mode = "same"} : f32[batch, 10], f32[2]
+ *     update %s = %z                          what the state holds when a run has ended
  *     output "y" = %y
  *   }
  *
@@ -193,22 +195,22 @@ static berth_status read_name(reader *r, berth__statement *s, berth_error *err) 
 }
 
 static berth_status read_constant_data(reader *r, berth__statement *s, berth_error *err) {
+  const char *what = s->kind == BERTH__STATEMENT_STATE ? "state" : "constant";
   uint64_t count = 1, size;
   for (uint32_t i = 0; i < s->shapes[0].rank; i++) {
     const berth_dim *dim = &s->shapes[0].dim[i];
     if (dim->name != NULL || dim->extent < 0 || !berth__mul_u64(count, (uint64_t)dim->extent, &count))
-      return berth__lexer_fail(&r->lexer, err, "constant '%s' needs fixed extents of a sensible size", s->names[0]);
+      return berth__lexer_fail(&r->lexer, err, "%s '%s' needs fixed extents of a sensible size", what, s->names[0]);
   }
   /* Each element takes at least one character, so a count past the end of the text is wrong whatever follows. */
   const uint64_t left = (uint64_t)(r->lexer.end - r->lexer.at);
   const berth_storage storage = berth_type_storage(s->types[0]);
   if (storage.elements > 1 && count % storage.elements != 0)
-    return berth__lexer_fail(&r->lexer, err, "constant '%s' is %s, and its shape has no whole blocks of %u",
+    return berth__lexer_fail(&r->lexer, err, "%s '%s' is %s, and its shape has no whole blocks of %u", what,
                              s->names[0], berth_type_name(s->types[0]), storage.elements);
   if (!berth__storage_bytes(storage, count, &size) || (storage.elements == 1 ? count : size) > left)
-    return berth__lexer_fail(&r->lexer, err, "constant '%s' has fewer numbers than its shape needs", s->names[0]);
+    return berth__lexer_fail(&r->lexer, err, "%s '%s' has fewer numbers than its shape needs", what, s->names[0]);
   if (size > SIZE_MAX) return berth__fail_nomem(err, "a constant");
-  BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
   BERTH__TRY(keep(r->document, (size_t)size, &s->data, err));
   s->data_size = (size_t)size;
   return berth__literal_parse(&r->lexer, s->types[0], s->data, count, err);
@@ -219,7 +221,11 @@ static berth_status read_source(reader *r, berth__statement *s, berth_error *err
   BERTH__TRY(read_name(r, s, err));
   BERTH__TRY(berth__lexer_take(&r->lexer, ':', err));
   BERTH__TRY(read_type(r, s, err));
-  return s->kind == BERTH__STATEMENT_CONST ? read_constant_data(r, s, err) : BERTH_OK;
+  if (s->kind != BERTH__STATEMENT_CONST && s->kind != BERTH__STATEMENT_STATE) return BERTH_OK;
+  BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
+  if (s->kind == BERTH__STATEMENT_STATE && berth__lexer_is_word(&r->lexer, "zeros"))
+    return berth__lexer_next(&r->lexer, err);
+  return read_constant_data(r, s, err);
 }
 
 static berth_status read_node(reader *r, berth__statement *s, berth_error *err) {
@@ -256,6 +262,19 @@ static berth_status read_output(reader *r, berth_error *err) {
   return BERTH_OK;
 }
 
+static berth_status read_update(reader *r, berth_error *err) {
+  berth__document *d = r->document;
+  BERTH__TRY(BERTH__RESERVE(d->ctx, d->updates, d->updates_capacity, d->n_updates + 1, err));
+  berth__text_update *update = &d->updates[d->n_updates];
+  update->line = r->lexer.line;
+  BERTH__TRY(berth__lexer_next(&r->lexer, err));
+  BERTH__TRY(take_text(r, BERTH__TOKEN_VALUE, "a state such as %s", &update->state, err));
+  BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
+  BERTH__TRY(take_text(r, BERTH__TOKEN_VALUE, "a value such as %x", &update->next, err));
+  d->n_updates++;
+  return BERTH_OK;
+}
+
 static berth_status read_weights(reader *r, berth_error *err) {
   if (r->document->weights != NULL) return berth__lexer_fail(&r->lexer, err, "weights are named twice");
   BERTH__TRY(berth__lexer_next(&r->lexer, err));
@@ -265,6 +284,7 @@ static berth_status read_weights(reader *r, berth_error *err) {
 static berth_status read_statement(reader *r, berth_error *err) {
   berth__document *d = r->document;
   if (berth__lexer_is_word(&r->lexer, "output")) return read_output(r, err);
+  if (berth__lexer_is_word(&r->lexer, "update")) return read_update(r, err);
   if (berth__lexer_is_word(&r->lexer, "weights")) return read_weights(r, err);
   BERTH__TRY(BERTH__RESERVE(d->ctx, d->statements, d->statements_capacity, d->n_statements + 1, err));
   berth__statement *s = &d->statements[d->n_statements++];
@@ -278,8 +298,10 @@ static berth_status read_statement(reader *r, berth_error *err) {
     s->kind = BERTH__STATEMENT_PARAM;
   else if (berth__lexer_is_word(&r->lexer, "const"))
     s->kind = BERTH__STATEMENT_CONST;
+  else if (berth__lexer_is_word(&r->lexer, "state"))
+    s->kind = BERTH__STATEMENT_STATE;
   else
-    return berth__lexer_expected(&r->lexer, "input, param, const, output or %name", err);
+    return berth__lexer_expected(&r->lexer, "input, param, const, state, update, output or %name", err);
   return read_source(r, s, err);
 }
 
@@ -318,6 +340,7 @@ void berth__document_free(berth__document *document) {
   for (size_t i = 0; i < document->n_blocks; i++) berth__free(ctx, document->blocks[i]);
   berth__free(ctx, document->statements);
   berth__free(ctx, document->outputs);
+  berth__free(ctx, document->updates);
   berth__free(ctx, document->blocks);
   *document = (berth__document){.ctx = ctx};
 }

@@ -8,6 +8,7 @@ typedef enum berth__statement_kind {
   BERTH__STATEMENT_INPUT,
   BERTH__STATEMENT_PARAM,
   BERTH__STATEMENT_CONST,
+  BERTH__STATEMENT_STATE,
   BERTH__STATEMENT_NODE
 } berth__statement_kind;
 
@@ -24,7 +25,7 @@ typedef struct berth__statement {
   berth_type *types; /* annotations: none, or one a name */
   berth_shape *shapes;
   size_t n_types, types_capacity, shapes_capacity;
-  void *data; /* constants */
+  void *data; /* constants, and states that do not begin as zeros */
   size_t data_size;
 } berth__statement;
 
@@ -32,6 +33,11 @@ typedef struct berth__text_output {
   const char *name, *value;
   uint32_t line;
 } berth__text_output;
+
+typedef struct berth__text_update {
+  const char *state, *next;
+  uint32_t line;
+} berth__text_update;
 
 /* Everything that was read; all strings and lists are in `blocks` or in the statements' own arrays. */
 typedef struct berth__document {
@@ -41,6 +47,8 @@ typedef struct berth__document {
   size_t n_statements, statements_capacity;
   berth__text_output *outputs;
   size_t n_outputs, outputs_capacity;
+  berth__text_update *updates;
+  size_t n_updates, updates_capacity;
   void **blocks;
   size_t n_blocks, blocks_capacity;
 } berth__document;

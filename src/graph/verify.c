@@ -77,6 +77,17 @@ static berth_status verify_makers(const berth_graph *graph, berth_error *err) {
   return BERTH_OK;
 }
 
+static berth_status verify_updates(const berth_graph *graph, berth_error *err) {
+  for (size_t i = 0; i < graph->n_updates; i++) {
+    BERTH__TRY(berth__graph_check_update(graph, graph->updates[i], err));
+    for (size_t k = 0; k < i; k++)
+      if (graph->updates[k].state == graph->updates[i].state)
+        return berth__fail(err, BERTH_INVALID, "state '%s' is updated twice",
+                           graph->values[graph->updates[i].state].name);
+  }
+  return BERTH_OK;
+}
+
 static berth_status verify_loops(const berth_graph *graph, berth_error *err) {
   berth__regions regions;
   BERTH__TRY(berth__regions_create(graph, &regions, err));
@@ -88,12 +99,15 @@ berth_status berth_graph_verify(const berth_graph *graph, berth_error *err) {
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   for (uint32_t i = 0; i < graph->n_nodes; i++) BERTH__TRY(verify_node(graph, i, err));
   BERTH__TRY(verify_makers(graph, err));
+  BERTH__TRY(verify_updates(graph, err));
   BERTH__TRY(verify_loops(graph, err));
-  if (graph->n_outputs == 0)
+  if (berth__graph_n_kept(graph) == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output; name one with berth_graph_output", graph->name);
   for (size_t i = 0; i < graph->n_outputs; i++)
     if (graph->outputs[i].value >= graph->n_values)
       return berth__fail(err, BERTH_INVALID, "output '%s' is value %u, which the graph does not have",
                          graph->outputs[i].name, graph->outputs[i].value);
+    else if (graph->values[graph->outputs[i].value].kind == BERTH_VALUE_STATE)
+      return berth__fail(err, BERTH_INVALID, "output '%s' is a state, which a run changes", graph->outputs[i].name);
   return BERTH_OK;
 }

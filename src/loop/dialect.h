@@ -47,6 +47,8 @@ typedef struct berth__dialect {
   const char *minus;          /* add, where operand b is a number below 0 */
   const char *unrolled;       /* stands before a loop that is to be unrolled */
   const char *together;       /* an `if` around barriers whose condition was read from memory; NULL: as any other */
+  const char *loop_together;  /* a loop around barriers whose end was read from memory; NULL likewise */
+  const char *both_together;  /* one whose start was read there, too */
   /* By the type of the result; comparisons by that of their operands. Divisors are not 0 or -1, and both operands of a
    * remainder are not negative: elsewhere, functions of functions.c stand. */
   const char *rule[BERTH__INST_COUNT][BERTH__NUMBERS];

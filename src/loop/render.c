@@ -165,11 +165,19 @@ static const char *store_rule(const render *r, const berth__inst *inst) {
   return is_atomic(r, inst) && r->d->atomic_store[storage] != NULL ? r->d->atomic_store[storage] : r->d->store[storage];
 }
 
+static const char *loop_rule(const render *r, const berth__inst *inst) {
+  const char *plain = r->d->rule[BERTH__INST_loop][0];
+  if (r->d->loop_together == NULL || !holds_barrier(r, inst)) return plain;
+  if (reads_memory(r, &r->k->insts[inst->in[0]])) return r->d->both_together;
+  return reads_memory(r, &r->k->insts[inst->in[1]]) ? r->d->loop_together : plain;
+}
+
 static const char *rule_of(const render *r, const berth__inst *inst) {
   switch ((berth__inst_code)inst->code) {
     case BERTH__INST_if:
       if (is_together(r, inst)) return r->d->together;
       break;
+    case BERTH__INST_loop: return loop_rule(r, inst);
     case BERTH__INST_add:
       if (is_negative(&r->k->insts[inst->in[1]])) return r->d->minus;
       break;

@@ -117,6 +117,16 @@ static const berth__dialect wgsl = {
     .minus = "$a - $m",
     .unrolled = "",
     .together = "if (lane == 0u) { agreed = select(0u, 1u, #a); } if (workgroupUniformLoad(&agreed) != 0u) {",
+    .loop_together =
+        "if (lane == 0u) { agreed = bitcast<u32>(#b); } "
+        "let to_$v = bitcast<i32>(workgroupUniformLoad(&agreed)); "
+        "for (var $v = #a; $v < to_$v; $v += #c) {",
+    .both_together =
+        "if (lane == 0u) { agreed = bitcast<u32>(#a); } "
+        "let from_$v = bitcast<i32>(workgroupUniformLoad(&agreed)); "
+        "if (lane == 0u) { agreed = bitcast<u32>(#b); } "
+        "let to_$v = bitcast<i32>(workgroupUniformLoad(&agreed)); "
+        "for (var $v = from_$v; $v < to_$v; $v += #c) {",
     .rule =
         {
 #include "loop/dialect.def"

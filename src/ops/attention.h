@@ -4,6 +4,23 @@
 
 #include "ops/heads.h"
 
+enum { /* operands */
+  BERTH__ATTENTION_Q,
+  BERTH__ATTENTION_K,
+  BERTH__ATTENTION_V,
+  BERTH__ATTENTION_MASK,
+  BERTH__ATTENTION_BIAS,
+  BERTH__ATTENTION_LENGTH
+};
+enum { /* attributes */
+  BERTH__ATTENTION_HEADS,
+  BERTH__ATTENTION_KV_HEADS,
+  BERTH__ATTENTION_SCALE,
+  BERTH__ATTENTION_MODE,
+  BERTH__ATTENTION_WINDOW,
+  BERTH__ATTENTION_MERGED
+};
+
 typedef struct berth__attention {
   const berth_op_call *call;
   berth__heads q, k, v, out;
@@ -11,19 +28,29 @@ typedef struct berth__attention {
   int64_t mask_stride[4], bias_stride[4]; /* over [B, H, S, T] */
   double scale;
   bool causal;
-  int64_t window; /* keys that a query sees at most; 0: no limit */
+  int64_t window;             /* keys that a query sees at most; 0: no limit */
+  const berth_tensor *length; /* how many of k.length keys there are in this run; NULL: all of them */
+  int64_t length_stride;      /* over the batch */
 } berth__attention;
 
 void berth__attention_of(const berth_op_call *call, berth__attention *out);
+/* Lengths are those of this run: each must be 1 to k.length. */
+berth_status berth__attention_check(const berth__attention *a, berth_error *err);
+
+/* The keys of a batch entry that there are in this run. */
+static inline int64_t berth__attention_keys(const berth__attention *a, int64_t batch) {
+  return a->length != NULL ? berth__load_i64(a->length, batch * a->length_stride) : a->k.length;
+}
 
 static inline int64_t berth__attention_kv_head(const berth__attention *a, int64_t head) {
   return head / (a->q.heads / a->k.heads);
 }
-/* The keys [*first, *last) that a query may see, whatever the mask says. */
-static inline void berth__attention_range(const berth__attention *a, int64_t row, int64_t *first, int64_t *last) {
-  const int64_t position = a->k.length - a->q.length + row;
+/* The keys [*first, *last) of `keys` that a query may see, whatever the mask says. */
+static inline void berth__attention_range(const berth__attention *a, int64_t keys, int64_t row, int64_t *first,
+                                          int64_t *last) {
+  const int64_t position = keys - a->q.length + row;
   *first = a->window > 0 && position + 1 > a->window ? position + 1 - a->window : 0;
-  *last = a->causal && position + 1 < a->k.length ? position + 1 : a->k.length;
+  *last = a->causal && position + 1 < keys ? position + 1 : keys;
 }
 
 #endif

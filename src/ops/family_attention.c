@@ -2,8 +2,10 @@
  *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
  *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
  *   bias       added to the scores; broadcast to [B, H, S, T]
- * With T > S the queries are the last of the sequence: query i stands at position T - S + i. A query that may look
- * nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
+ *   length     how many of the T keys and values there are in a run, 1 to T: a scalar or [B] of i32 or i64. Those past
+ *              it are never looked at, so that one plan serves a cache however full it is
+ * The queries are the last of the sequence: query i stands at position T - S + i, or length - S + i. A query that may
+ * look nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -13,12 +15,12 @@
 #include "ops/registry.h"
 
 enum {
-  HEADS,
-  KV_HEADS,
-  SCALE,
-  MODE,
-  WINDOW,
-  MERGED
+  HEADS = BERTH__ATTENTION_HEADS,
+  KV_HEADS = BERTH__ATTENTION_KV_HEADS,
+  SCALE = BERTH__ATTENTION_SCALE,
+  MODE = BERTH__ATTENTION_MODE,
+  WINDOW = BERTH__ATTENTION_WINDOW,
+  MERGED = BERTH__ATTENTION_MERGED
 };
 static const berth_attr attrs[] = {
     {.name = "heads", .kind = BERTH_ATTR_INT},
@@ -29,11 +31,12 @@ static const berth_attr attrs[] = {
     {.name = "merged", .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
 };
 enum {
-  Q,
-  K,
-  V,
-  MASK,
-  BIAS
+  Q = BERTH__ATTENTION_Q,
+  K = BERTH__ATTENTION_K,
+  V = BERTH__ATTENTION_V,
+  MASK = BERTH__ATTENTION_MASK,
+  BIAS = BERTH__ATTENTION_BIAS,
+  LENGTH = BERTH__ATTENTION_LENGTH
 };
 
 static bool is_mode(const berth_attr *attr, const char *name) { return strcmp(attr[MODE].s, name) == 0; }
@@ -86,6 +89,19 @@ static berth_status check_beside(const berth__infer *infer, uint32_t operand, co
   return BERTH_OK;
 }
 
+static berth_status check_length(const berth__infer *infer, const berth__heads *q, berth_error *err) {
+  if (!berth__infer_has(infer, LENGTH)) return BERTH_OK;
+  const berth__shape *length = &infer->in_shape[LENGTH];
+  const berth_type type = infer->in_type[LENGTH];
+  int64_t same;
+  if (type != BERTH_I32 && type != BERTH_I64)
+    return berth__fail(err, BERTH_INVALID, "operand %d has type %s, and a length has type i32 or i64", LENGTH,
+                       berth_type_name(type));
+  BERTH__TRY(berth__want_rank(infer, LENGTH, 0, 1, err));
+  if (length->rank == 0 || length->dim[0] == 1 || !berth__dim_is_fixed(length->dim[0])) return BERTH_OK;
+  return berth__same_dim(q->batch, length->dim[0], "batch of q and its lengths", &same, err);
+}
+
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const uint32_t rank = infer->in_shape[Q].rank;
@@ -102,6 +118,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_heads(&q, &k, &v, err));
   BERTH__TRY(check_beside(infer, MASK, &q, &k, err));
   BERTH__TRY(check_beside(infer, BIAS, &q, &k, err));
+  BERTH__TRY(check_length(infer, &q, err));
   q.size = v.size;
   infer->out_type[0] = infer->in_type[Q];
   return berth__heads_shape(&q, rank == 4 && attr[MERGED].i != 0 ? 3 : rank, &infer->out_shape[0], err);
@@ -131,6 +148,20 @@ void berth__attention_of(const berth_op_call *call, berth__attention *out) {
   out->scale = attr[SCALE].f != 0 ? attr[SCALE].f : out->q.size > 0 ? 1 / sqrt((double)out->q.size) : 1;
   out->causal = !is_mode(attr, "none");
   out->window = is_mode(attr, "sliding_window") ? attr[WINDOW].i : 0;
+  if (!berth__call_has(call, LENGTH)) return;
+  out->length = &call->in[LENGTH];
+  if (out->length->rank == 1 && out->length->dim[0] != 1) out->length_stride = out->length->stride[0];
+}
+
+berth_status berth__attention_check(const berth__attention *a, berth_error *err) {
+  const int64_t n = a->length == NULL ? 0 : a->length_stride != 0 ? a->q.batch : 1;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t keys = berth__attention_keys(a, i);
+    if (keys < 1 || keys > a->k.length)
+      return berth__fail(err, BERTH_INVALID, "a length of %" PRId64 " is not within 1 and the capacity of %" PRId64,
+                         keys, a->k.length);
+  }
+  return BERTH_OK;
 }
 
 typedef struct job {
@@ -199,7 +230,7 @@ static void attend(const job *j, int64_t item) {
   const int64_t batch = item / a->q.length / a->q.heads;
   const int64_t kv_head = berth__attention_kv_head(a, head);
   int64_t first, last;
-  berth__attention_range(a, row, &first, &last);
+  berth__attention_range(a, berth__attention_keys(a, batch), row, &first, &last);
   const double largest = score(j, batch, head, row, first, last);
   double total = 0;
   for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
@@ -215,9 +246,9 @@ static void attend(const job *j, int64_t item) {
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  (void)err;
   job j = {0};
   describe(call, &j);
+  BERTH__TRY(berth__attention_check(&j.a, err));
   for (int64_t item = call->begin; item < call->end; item++) attend(&j, item);
   return BERTH_OK;
 }

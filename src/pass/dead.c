@@ -1,4 +1,5 @@
-/* Dead code: nodes and constants that no output needs. Inputs and params stay: they are what the caller knows. */
+/* Dead code: nodes and constants that no output and no update of a state needs. Inputs, params and states stay: they
+ * are what the caller knows. */
 #include "graph/needed.h"
 #include "pass/pass.h"
 

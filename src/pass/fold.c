@@ -11,9 +11,10 @@ static bool is_computed(const berth_graph *graph, const berth__node *node) {
   return true;
 }
 
-/* Values that are needed whatever is folded: outputs, and what the nodes read that only a run computes. */
+/* Values that are needed whatever is folded: outputs, the next values of states, and what the
+ * nodes read that only a run computes. */
 static void mark_staying(const berth_graph *graph, bool *stays) {
-  for (size_t i = 0; i < graph->n_outputs; i++) stays[graph->outputs[i].value] = true;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) stays[berth__graph_kept(graph, i)] = true;
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
     for (uint32_t i = 0; i < node->n_in && !is_computed(graph, node); i++)

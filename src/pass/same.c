@@ -1,6 +1,8 @@
 /* Common subexpressions: of two nodes with the same op, operands and attributes, the first serves the readers of both,
  * unless it is inside a loop that the other one is not in.
- * A node whose result is an output stays: callers know it by its number. */
+ * A node whose result is an output stays: callers know it by its number. So does one that a state is updated from: each
+ * state is best made where it lies, and a second one would be a copy. All readers of a state see what it held before
+ * the run, so that equal nodes which read it are the same wherever they stand. */
 #include "graph/region.h"
 #include "pass/pass.h"
 
@@ -75,7 +77,7 @@ berth_status berth__pass_same(berth_graph *graph, berth_error *err) {
   else
     status = berth__regions_create(graph, &regions, err);
   if (status == BERTH_OK) {
-    for (size_t i = 0; i < graph->n_outputs; i++) is_output[graph->outputs[i].value] = true;
+    for (size_t i = 0; i < berth__graph_n_kept(graph); i++) is_output[berth__graph_kept(graph, i)] = true;
     share(graph, &t, &regions, is_output, stands_for);
   }
   berth__regions_free(ctx, &regions);

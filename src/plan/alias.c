@@ -34,6 +34,7 @@ bool berth__alias_in_arena(const berth__alias *alias, berth_value root) {
     case BERTH_VALUE_PARAM: return !(alias->flags & BERTH_PLAN_PARAMS_OUTSIDE) && !is_for_prelude(alias, root);
     case BERTH_VALUE_CONSTANT: return !(alias->flags & BERTH_PLAN_CONSTANTS_OUTSIDE) && !is_for_prelude(alias, root);
     case BERTH_VALUE_DROPPED: return false;
+    case BERTH_VALUE_STATE:
     case BERTH_VALUE_NODE: break;
   }
   return true;

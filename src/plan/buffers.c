@@ -13,6 +13,7 @@ static berth__buffer_kind kind_of(const berth__alias *alias, berth_value root) {
     case BERTH_VALUE_INPUT: return BERTH__BUFFER_INPUT;
     case BERTH_VALUE_PARAM: return BERTH__BUFFER_PARAM;
     case BERTH_VALUE_CONSTANT: return BERTH__BUFFER_CONSTANT;
+    case BERTH_VALUE_STATE: return BERTH__BUFFER_STATE;
     case BERTH_VALUE_DROPPED:
     case BERTH_VALUE_NODE: break;
   }

@@ -107,6 +107,7 @@ static bool is_planned_outside(const checker *c, berth_value root) {
     case BERTH_VALUE_PARAM: return is_for_prelude || (plan->flags & BERTH_PLAN_PARAMS_OUTSIDE);
     case BERTH_VALUE_CONSTANT: return is_for_prelude || (plan->flags & BERTH_PLAN_CONSTANTS_OUTSIDE);
     case BERTH_VALUE_DROPPED: return true;
+    case BERTH_VALUE_STATE:
     case BERTH_VALUE_NODE: break;
   }
   return false;

@@ -5,7 +5,7 @@
 #include "plan/pack/sort.h"
 
 const char *const berth__draw_group_names[BERTH__DRAW_GROUPS] = {"activation", "weights",  "input", "output",
-                                                                 "scratch",    "constant", "guard"};
+                                                                 "scratch",    "constant", "guard", "state"};
 
 /* ---- The numbers behind a picture ------------------------------------------------------------------------------ */
 
@@ -27,7 +27,7 @@ static berth_status check_rect(const berth__drawing *d, size_t index, berth_erro
 }
 
 static bool rests_at_the_bottom(berth__draw_group group) {
-  return group == BERTH__DRAW_WEIGHTS || group == BERTH__DRAW_CONSTANT;
+  return group == BERTH__DRAW_WEIGHTS || group == BERTH__DRAW_CONSTANT || group == BERTH__DRAW_STATE;
 }
 
 static berth_status add_up(berth__draw_facts *facts, berth_error *err) {

@@ -12,7 +12,8 @@ typedef enum berth__draw_group {
   BERTH__DRAW_SCRATCH = 4,
   BERTH__DRAW_CONSTANT = 5,
   BERTH__DRAW_GUARD = 6,
-  BERTH__DRAW_GROUPS = 7
+  BERTH__DRAW_STATE = 7,
+  BERTH__DRAW_GROUPS = 8
 } berth__draw_group;
 
 typedef struct berth__draw_rect {

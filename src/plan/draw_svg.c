@@ -111,7 +111,7 @@ static const char group_style[] =
     ".b rect{stroke:#fff;stroke-width:.8}.b rect:hover{stroke:#17202b;stroke-width:1.6}\n"
     ".a0{fill:#7fb2e5}.a1{fill:#9ccbf0}.a2{fill:#6fa5da}.a3{fill:#8fd0d4}.a4{fill:#93b4f2}.a5{fill:#7cc0c9}\n"
     ".g0{fill:#7fb2e5}.g1{fill:#b4bcc8}.g2{fill:#7cc79a}.g3{fill:#f3b562}.g4{fill:#cf9be0}.g5{fill:#cfc4a5}\n"
-    ".g6{fill:url(#hatch)}.hb{fill:#f7dede}.hl{stroke:#d98080;stroke-width:2}\n"
+    ".g6{fill:url(#hatch)}.g7{fill:#e0a3b8}.hb{fill:#f7dede}.hl{stroke:#d98080;stroke-width:2}\n"
     "@media (prefers-color-scheme:dark){text{fill:#a9b4c2}.t,.v{fill:#eef2f7}.l{fill:#10202f}.bg{fill:#12161c}\n"
     ".pl{fill:#191f27}.ax{stroke:#3c4653}.gr{stroke:#262e38}.ld{stroke:#fff}.lb{stroke:#ff6b62}.lt{fill:#ff8a82}\n"
     ".h{stroke:#191f27}.b rect{stroke:#12161c}.b rect:hover{stroke:#fff}}\n"

@@ -22,6 +22,7 @@ typedef enum berth__buffer_kind {
   BERTH__BUFFER_PARAM,
   BERTH__BUFFER_CONSTANT,
   BERTH__BUFFER_PREPARED, /* made by the prelude, read by every run */
+  BERTH__BUFFER_STATE,    /* left by one run, read by the next */
   BERTH__BUFFER_INPUT,
   BERTH__BUFFER_OUTPUT,
   BERTH__BUFFER_SCRATCH

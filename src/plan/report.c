@@ -101,6 +101,7 @@ static berth__draw_group group_of(const berth__buffer *buffer) {
     case BERTH__BUFFER_PREPARED:
     case BERTH__BUFFER_PARAM: return BERTH__DRAW_WEIGHTS;
     case BERTH__BUFFER_CONSTANT: return BERTH__DRAW_CONSTANT;
+    case BERTH__BUFFER_STATE: return BERTH__DRAW_STATE;
     case BERTH__BUFFER_INPUT: return BERTH__DRAW_INPUT;
     case BERTH__BUFFER_OUTPUT: return BERTH__DRAW_OUTPUT;
     case BERTH__BUFFER_SCRATCH: break;

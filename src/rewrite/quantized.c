@@ -346,7 +346,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   if (!p->changes) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(rewrite_node(p, n, err));
-  for (size_t i = 0; i < graph->n_outputs; i++) BERTH__TRY(to_plain(p, graph->outputs[i].value, err));
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(to_plain(p, berth__graph_kept(graph, i), err));
   return BERTH_OK;
 }
 

@@ -119,6 +119,43 @@ static void edges(void **state) {
   }
 }
 
+/* Keys with a capacity, from one of them to all; the cases of tests/ops show that those past the length do not count. */
+static void lengths(void **state) {
+  static const int64_t capacities[] = {1, 255, 256, 1000, 4096}, queries[] = {1, 4, 7, 64};
+  static const char *const modes[] = {"none", "causal", "sliding_window"};
+  (void)state;
+  for (size_t i = 0; i < 5; i++)
+    for (size_t q = 0; q < 4; q++) {
+      const int64_t capacity = capacities[i], length[] = {1, capacity / 3 + 1, capacity - capacity / 9, capacity};
+      for (size_t n = 0; n < 4; n++) {
+        const heads h = {1, 2, 1, queries[q], capacity, 16, 12, n % 2 ? FAST_PLAIN : FAST_PADDED};
+        const double value = (double)length[n];
+        fast_case c = case_of(&h);
+        c.in[5] = (fast_operand){.type = BERTH_I64, .values = &value, .n_values = 1};
+        c.attrs[0] = (berth_attr)FAST_STRING("mode", modes[(i + q + n) % 3]);
+        c.attrs[1] = (berth_attr)FAST_INT("window", 9);
+        fast_check(&c);
+      }
+    }
+}
+
+static void a_length_per_batch_entry(void **state) {
+  static const double each[] = {70, 1, 33};
+  (void)state;
+  for (int64_t queries = 1; queries < 40; queries += 19) {
+    const heads h = {3, 4, 2, queries, 70, 16, 16, FAST_PLAIN};
+    fast_case c = case_of(&h);
+    c.in[5] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {3}, .values = each, .n_values = 3};
+    fast_check(&c);
+    c.in[4] = (fast_operand)F32(h.heads, h.queries, h.keys);
+    c.in[3] = (fast_operand)F32(h.batch, 1, 1, h.keys);
+    c.in[3].type = BERTH_BOOL;
+    c.in[3].high = 2;
+    c.attrs[0] = (berth_attr)FAST_STRING("mode", "causal");
+    fast_check(&c);
+  }
+}
+
 static void other_types_are_declined(void **state) {
   (void)state;
   fast_case c = case_of(&shapes[0]);
@@ -128,8 +165,14 @@ static void other_types_are_declined(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_shape),      cmocka_unit_test(packed_heads), cmocka_unit_test(causal_and_windows),
-      cmocka_unit_test(masks_and_biases), cmocka_unit_test(edges),        cmocka_unit_test(other_types_are_declined),
+      cmocka_unit_test(every_shape),
+      cmocka_unit_test(packed_heads),
+      cmocka_unit_test(causal_and_windows),
+      cmocka_unit_test(masks_and_biases),
+      cmocka_unit_test(edges),
+      cmocka_unit_test(other_types_are_declined),
+      cmocka_unit_test(lengths),
+      cmocka_unit_test(a_length_per_batch_entry),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

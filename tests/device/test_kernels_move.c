@@ -147,12 +147,35 @@ static void resizes_of_integers(void **state) {
                                           OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)}});
 }
 
+/* Rows at a position of a run: in place, apart, in any split, and around the end of a ring. */
+static void rows_of_caches(void **state) {
+  static const double positions[] = {0, 3, 11, 13};
+  (void)state;
+  for (int i = 0; i < 4; i++)
+    for (int64_t n = 1; n < 4; n++)
+      for (int layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++) {
+        fast_case c = {.op = "write_rows",
+                       .in = {OF(BERTH_F32, .rank = 3, .dim = {5, 16, 7}),
+                              OF(BERTH_F32, .rank = 3, .dim = {5, n, 7}, .layout = (fast_layout)layout),
+                              OF(BERTH_I32, .values = &positions[i], .n_values = 1)}};
+        fast_check(&c);
+        c.attrs[0] = (berth_attr)FAST_INT("ring", 1);
+        c.in[1].dim[1] = n + 9;
+        fast_check(&c);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(transposes_of_every_order),  cmocka_unit_test(transposes_of_large_tensors),
-      cmocka_unit_test(copies_of_strided_operands), cmocka_unit_test(parts_and_wholes),
-      cmocka_unit_test(pads_of_every_axis),         cmocka_unit_test(resizes_of_every_kind),
-      cmocka_unit_test(resizes_by_scales_near_one), cmocka_unit_test(resizes_of_integers),
+      cmocka_unit_test(transposes_of_every_order),
+      cmocka_unit_test(transposes_of_large_tensors),
+      cmocka_unit_test(copies_of_strided_operands),
+      cmocka_unit_test(parts_and_wholes),
+      cmocka_unit_test(pads_of_every_axis),
+      cmocka_unit_test(resizes_of_every_kind),
+      cmocka_unit_test(resizes_by_scales_near_one),
+      cmocka_unit_test(resizes_of_integers),
+      cmocka_unit_test(rows_of_caches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,7 +371,7 @@ static const struct {
     {"graph \"\\x00\" {}", "zero byte", BERTH_MALFORMED},
     {"graph \"g\" {\n  @\n}", "line 2: unexpected character 0x40", BERTH_MALFORMED},
     {"graph \"g\" {\n  \xff\n}", "line 2: unexpected character 0xff", BERTH_MALFORMED},
-    {"graph \"g\" {\n  foo\n}", "line 2: expected input, param, const, output or %name but found 'foo'",
+    {"graph \"g\" {\n  foo\n}", "line 2: expected input, param, const, state, update, output or %name but found 'foo'",
      BERTH_MALFORMED},
     {"graph \"g\" {\n  weights \"a\"\n weights \"b\"\n}", "line 3: weights are named twice", BERTH_MALFORMED},
     {"graph \"g\" {\n  weights w\n}", "line 2: expected a file's name", BERTH_MALFORMED},

@@ -48,6 +48,12 @@ static void fill(const berth_tensor *tensor, uint32_t *words, uint64_t *seed) {
   }
 }
 
+/* Numbers that the graph itself has: lengths and positions, which may not be any. */
+static void fill_constant(const berth_tensor *tensor, uint32_t *words, const void *data) {
+  memcpy(tensor->data, data, (size_t)berth__count(tensor) * berth_type_size(tensor->type));
+  for (int64_t i = 0; i < berth__count(tensor); i++) words[i] = (uint32_t)berth__load_i64(tensor, i);
+}
+
 static void open_call(call *c, const char *text) {
   berth_error err;
   uint64_t seed = 7;
@@ -63,7 +69,11 @@ static void open_call(call *c, const char *text) {
     c->tensors[i] = tensor_of(&c->graph->values[value]);
     c->words[i] = calloc((size_t)berth__count(&c->tensors[i]) + 1, 4);
     assert_non_null(c->words[i]);
-    if (i < c->node->n_in) fill(&c->tensors[i], c->words[i], &seed);
+    const berth__value *v = &c->graph->values[value];
+    if (i < c->node->n_in && v->kind == BERTH_VALUE_CONSTANT && berth__type_is_int(v->type))
+      fill_constant(&c->tensors[i], c->words[i], v->data);
+    else if (i < c->node->n_in)
+      fill(&c->tensors[i], c->words[i], &seed);
   }
   c->op = (berth_op_call){.in = c->tensors,
                           .out = c->tensors + c->node->n_in,

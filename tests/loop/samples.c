@@ -94,6 +94,27 @@ void sample_guarded(berth__kernel *k) {
   berth__x_end(k);
 }
 
+/* Blocks of 32 elements go through shared memory, as many as memory says. */
+void sample_counted(berth__kernel *k) {
+  const uint32_t counts = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32),
+                 in = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32),
+                 out = berth__kernel_buffer_of(k, 2, BERTH__STORE_F32);
+  k->group_size = 32;
+  k->n_groups = 4;
+  const uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, 32);
+  const berth__x thread = berth__x_thread(k), group = berth__x_group(k);
+  const berth__x count = berth__x_min(k, berth__x_load(k, counts, group), berth__x_i32(k, 320));
+  const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
+  const berth__x from = berth__x_loop(k, berth__x_i32(k, 0), count, 32);
+  berth__x_barrier(k);
+  berth__x_shared_store(k, shared, thread, berth__x_load(k, in, berth__x_add(k, from, thread)));
+  berth__x_barrier(k);
+  const berth__x other = berth__x_shared_load(k, shared, berth__x_sub(k, berth__x_i32(k, 31), thread));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), other));
+  berth__x_end(k);
+  berth__x_store(k, out, berth__x_add(k, berth__x_affine(k, group, 32, 0), thread), berth__x_get(k, sum));
+}
+
 /* ---- Every instruction ---- */
 
 typedef struct values {
@@ -198,4 +219,4 @@ void sample_blocks(berth__kernel *k) {
 }
 
 const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums,   sample_windows, sample_guarded,
-                                    sample_literals,   sample_everything, sample_blocks};
+                                    sample_literals,   sample_everything, sample_blocks,  sample_counted};

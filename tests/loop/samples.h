@@ -10,12 +10,13 @@ berth__kernel *sample_make(berth_context *ctx, const char *name, sample_fn fn);
 void sample_scaled_sum(berth__kernel *k); /* element-wise */
 void sample_row_sums(berth__kernel *k);   /* shared memory, and rows of the grid */
 void sample_guarded(berth__kernel *k);    /* the same where a condition in memory holds */
+void sample_counted(berth__kernel *k);    /* barriers in a loop whose ends are in memory */
 void sample_windows(berth__kernel *k);    /* halves and local arrays */
 void sample_literals(berth__kernel *k);
 void sample_everything(berth__kernel *k); /* every instruction that computes */
 void sample_blocks(berth__kernel *k);
 
-#define SAMPLES 7u
+#define SAMPLES 8u
 extern const sample_fn samples[SAMPLES]; /* all of these */
 
 #endif

@@ -94,6 +94,11 @@ static void extents_that_follow_from_data(void **state) {
   check_pack("extents", 20);
 }
 
+static void caches_of_keys_and_values(void **state) {
+  (void)state;
+  check_pack("cache", 9);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(microsoft_ops),
@@ -101,6 +106,7 @@ int main(void) {
       cmocka_unit_test(run_time_control_flow),
       cmocka_unit_test(windows_and_sampling),
       cmocka_unit_test(extents_that_follow_from_data),
+      cmocka_unit_test(caches_of_keys_and_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

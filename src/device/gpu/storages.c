@@ -54,7 +54,7 @@ static bool is_candidate(const finder *f, berth_value value) {
 /* Readers come behind what they read: from the last node to the first, a view's readers are known before the view. */
 static void halve_weights(finder *f, berth_storage *out) {
   const berth_graph *graph = f->graph;
-  for (size_t i = 0; i < graph->n_outputs; i++) f->is_lost[graph->outputs[i].value] = true;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) f->is_lost[berth__graph_kept(graph, i)] = true;
   for (size_t n = graph->n_nodes; n-- > 0;)
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
       if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) note_read(f, &graph->nodes[n], i);

@@ -6,7 +6,7 @@
 
 typedef struct attention {
   berth_value q, k, v;
-  berth_value mask, bias; /* or BERTH_VALUE_NONE */
+  berth_value mask, bias, length; /* or BERTH_VALUE_NONE */
   int64_t heads, kv_heads;
   double scale;
   const char *mode;
@@ -56,11 +56,13 @@ static berth_value attend(berth__onnx_chain *c, const attention *a) {
   const bool is_packed = rank_of(c, a->q) == 3, is_split = rank_of(c, a->k) == 4;
   const berth_value k = is_packed ? a->k : split_heads(c, a->k, a->kv_heads);
   const berth_value v = is_packed && !is_split ? a->v : split_heads(c, a->v, a->kv_heads);
-  const berth_value in[5] = {is_packed && is_split ? split_heads(c, a->q, a->heads) : a->q, k, v, a->mask, a->bias};
+  const berth_value q = is_packed && is_split ? split_heads(c, a->q, a->heads) : a->q;
+  const berth_value in[6] = {q, k, v, a->mask, a->bias, a->length};
   berth_attr attrs[] = {berth_attr_int("heads", a->heads), berth_attr_int("kv_heads", a->kv_heads),
                         berth_attr_float("scale", a->scale), berth_attr_string("mode", a->mode),
                         berth_attr_int("window", a->window)};
-  size_t n_in = a->bias != BERTH_VALUE_NONE ? 5 : a->mask != BERTH_VALUE_NONE ? 4 : 3;
+  size_t n_in = 6;
+  while (in[n_in - 1] == BERTH_VALUE_NONE) n_in--;
   berth_value out = berth__chain_emit(c, "attention", in, n_in, attrs, sizeof attrs / sizeof *attrs);
   return is_packed && is_split ? merge_heads(c, out) : out;
 }
@@ -88,12 +90,12 @@ static berth_value lower_triangle(berth__onnx_chain *c, const attention *a) {
   return berth__chain_binary(c, "ge", rows, berth__chain_count(c, key_count(c, a)));
 }
 
-/* ONNX counts positions from the first key, berth from the last; without a past that differs unless both are as long.
- */
+/* ONNX counts positions from the first key, berth from the last; without a past or a length that differs unless both
+ * are as long. */
 static void set_causal(berth__onnx_chain *c, attention *a, bool has_past) {
   const berth__shape *q = berth__onnx_shape(c->call, a->q), *k = berth__onnx_shape(c->call, a->k);
   const int64_t rows = q->dim[q->rank - 2], keys = k->dim[k->rank - 2];
-  if (has_past || (rows == keys && rows != BERTH__DIM_UNKNOWN)) {
+  if (has_past || a->length != BERTH_VALUE_NONE || (rows == keys && rows != BERTH__DIM_UNKNOWN)) {
     a->mode = "causal";
     return;
   }
@@ -111,6 +113,7 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
                  .v = call->in[2],
                  .mask = is_bool ? mask : BERTH_VALUE_NONE,
                  .bias = is_bool ? BERTH_VALUE_NONE : mask,
+                 .length = berth__onnx_in(call, 6),
                  .heads = berth__onnx_int(call, "q_num_heads", 0),
                  .kv_heads = berth__onnx_int(call, "kv_num_heads", 0),
                  .scale = berth__onnx_float(call, "scale", 0),
@@ -118,8 +121,8 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
   BERTH__TRY(check_heads(call, &a, err));
   if (berth__onnx_float(call, "softcap", 0) != 0)
     return berth__onnx_unsupported(call, err, "a soft cap on scores is not supported");
-  if (berth__onnx_in(call, 6) != BERTH_VALUE_NONE)
-    return berth__onnx_unsupported(call, err, "lengths of the keys that are not padding are not supported");
+  if (a.length != BERTH_VALUE_NONE && past_k != BERTH_VALUE_NONE)
+    return berth__onnx_unsupported(call, err, "lengths of the keys beside a past are not supported");
   with_past(&c, &a, past_k, past_v, call->n_out > 1);
   if (c.status == BERTH_OK && berth__onnx_int(call, "is_causal", 0) != 0)
     set_causal(&c, &a, past_k != BERTH_VALUE_NONE);
@@ -281,6 +284,7 @@ static berth_status convert_ms_attention(berth__onnx_call *call, berth_error *er
                  .v = berth__chain_slice(&c, all, -1, width[0] + width[1], INT64_MAX),
                  .mask = BERTH_VALUE_NONE,
                  .bias = berth__onnx_in(call, SCORES),
+                 .length = BERTH_VALUE_NONE,
                  .heads = heads,
                  .kv_heads = heads,
                  .scale = berth__onnx_float(call, "scale", 0),
@@ -333,6 +337,7 @@ static berth_status convert_multi_head(berth__onnx_call *call, berth_error *err)
                  .v = call->in[V],
                  .mask = BERTH_VALUE_NONE,
                  .bias = berth__onnx_in(call, SCORES),
+                 .length = BERTH_VALUE_NONE,
                  .heads = heads,
                  .kv_heads = heads,
                  .scale = berth__onnx_float(call, "scale", 0),
@@ -413,6 +418,7 @@ static berth_status convert_grouped(berth__onnx_call *call, berth_error *err) {
                  .v = call->in[GQ_V],
                  .mask = BERTH_VALUE_NONE,
                  .bias = BERTH_VALUE_NONE,
+                 .length = BERTH_VALUE_NONE,
                  .heads = berth__onnx_int(call, "num_heads", 0),
                  .kv_heads = berth__onnx_int(call, "kv_num_heads", 0),
                  .scale = berth__onnx_float(call, "scale", 0),

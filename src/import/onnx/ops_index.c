@@ -134,45 +134,21 @@ static berth_status convert_trilu(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_emit(call, "where", in, 3, NULL, 0, call->out, 1, err);
 }
 
-/* write[batch] + 0 1 ..., around the end of the cache when that is a ring: [batch, 1..., length, 1...]. */
-static berth_status cache_places(berth__onnx_call *call, uint32_t rank, uint32_t axis, bool is_ring, berth_value *out,
-                                 berth_error *err) {
-  int64_t after[BERTH_MAX_RANK];
-  berth_value steps, extent, write;
-  for (uint32_t i = 0; i < rank; i++) after[i] = (int64_t)i + 1;
-  BERTH__TRY(extent_of(call, call->in[1], axis, &extent, err));
-  BERTH__TRY(count_up(call, extent, &steps, err));
-  if (axis + 1 < rank)
-    BERTH__TRY(berth__onnx_listed(call, "unsqueeze", steps, "axes", after, rank - 1 - axis, &steps, err));
-  *out = steps;
-  if (berth__onnx_in(call, 2) == BERTH_VALUE_NONE) return BERTH_OK;
-  BERTH__TRY(berth__onnx_cast(call, call->in[2], BERTH_I64, &write, err));
-  BERTH__TRY(berth__onnx_listed(call, "unsqueeze", write, "axes", after, rank - 1, &write, err));
-  BERTH__TRY(berth__onnx_binary(call, "add", write, steps, out, err));
-  if (!is_ring) return BERTH_OK;
-  BERTH__TRY(extent_of(call, call->in[0], axis, &extent, err));
-  return berth__onnx_binary(call, "mod", *out, extent, out, err);
-}
-
-/* TensorScatter: an update written into a cache, from a place of each batch's own. */
+/* TensorScatter: an update written into a cache, at a position of each batch entry's own. */
 static berth_status convert_tensor_scatter(berth__onnx_call *call, berth_error *err) {
   const berth__span mode = berth__onnx_string(call, "mode", "linear");
-  berth_value in[3], wide[2];
-  uint32_t axis;
-  BERTH__TRY(berth__onnx_begin(call, 2, err));
-  const uint32_t rank = berth__onnx_shape(call, call->in[0])->rank;
-  BERTH__TRY(berth__onnx_axis(call, berth__onnx_int(call, "axis", -2), rank, &axis, err));
   const bool is_ring = berth__span_is(mode, "circular");
+  const berth_attr attrs[2] = {berth_attr_int("axis", berth__onnx_int(call, "axis", -2)),
+                               berth_attr_int("ring", is_ring)};
+  BERTH__TRY(berth__onnx_begin(call, 2, err));
+  berth_value in[3] = {call->in[0], call->in[1], berth__onnx_in(call, 2)};
+  uint32_t axis;
+  BERTH__TRY(berth__onnx_axis(call, attrs[0].i, berth__onnx_shape(call, in[0])->rank, &axis, err));
   if (axis == 0 || (!is_ring && !berth__span_is(mode, "linear")))
     return berth__fail(err, BERTH_MALFORMED,
                        "its axis is that of the batch, or its mode is neither linear nor circular");
-  BERTH__TRY(cache_places(call, rank, axis, is_ring, &wide[0], err));
-  BERTH__TRY(berth__onnx_unary(call, "shape", call->in[1], &wide[1], err));
-  in[0] = call->in[0];
-  BERTH__TRY(berth__onnx_emit(call, "expand", wide, 2, NULL, 0, &in[1], 1, err));
-  in[2] = call->in[1];
-  const berth_attr along = berth_attr_int("axis", axis);
-  return berth__onnx_emit(call, "scatter", in, 3, &along, 1, call->out, 1, err);
+  if (in[2] == BERTH_VALUE_NONE) BERTH__TRY(berth__onnx_scalar(call, BERTH_I64, 0, &in[2], err));
+  return berth__onnx_emit(call, "write_rows", in, 3, attrs, 2, call->out, 1, err);
 }
 
 /* Element t of a sequence of length n comes from n - 1 - t, those behind it stay: [batch, time] of indices. */

@@ -4,13 +4,19 @@
 
 #include <math.h>
 
-void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x row, berth__x *first,
-                               berth__x *last) {
-  const int64_t ahead = a->k.length - a->q.length + 1; /* keys up to its own, for query 0 */
-  const berth__x seen = berth__x_affine(k, row, 1, ahead), zero = berth__x_i32(k, 0);
+berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
+                                  berth__x batch) {
+  if (a->length == NULL) return berth__x_i32(k, a->k.length);
+  const berth__x given = berth__l_load(l, k, BERTH__ATTENTION_LENGTH, berth__x_affine(k, batch, a->length_stride, 0));
+  return berth__x_min(k, berth__x_max(k, given, berth__x_i32(k, 0)), berth__x_i32(k, a->k.length));
+}
+
+void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row,
+                               berth__x *first, berth__x *last) {
+  /* keys up to its own */
+  const berth__x seen = berth__x_add(k, keys, berth__x_affine(k, row, 1, 1 - a->q.length)), zero = berth__x_i32(k, 0);
   *first = a->window > 0 ? berth__x_max(k, zero, berth__x_affine(k, seen, 1, -a->window)) : zero;
-  *last = berth__x_i32(k, a->k.length);
-  if (a->causal) *last = berth__x_min(k, *last, seen);
+  *last = a->causal ? berth__x_min(k, keys, seen) : keys;
 }
 
 berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row) {
@@ -25,10 +31,10 @@ static berth__x beside(berth__kernel *k, const int64_t *stride, const berth__att
   return berth__x_add(k, at, berth__x_affine(k, row->row, stride[2], 0));
 }
 
-berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x batch, berth__x head,
-                                             berth__x row) {
+berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x batch,
+                                             berth__x head, berth__x row) {
   berth__attention_row out = {.batch = batch, .head = head, .row = row, .mask = BERTH__X_NONE, .bias = BERTH__X_NONE};
-  berth__attention_range_of(k, a, row, &out.first, &out.last);
+  berth__attention_range_of(k, a, keys, row, &out.first, &out.last);
   if (a->mask != NULL) out.mask = beside(k, a->mask_stride, &out);
   if (a->bias != NULL) out.bias = beside(k, a->bias_stride, &out);
   return out;
@@ -152,7 +158,8 @@ static berth_status lower_simple(berth__lowering *l, const berth__attention *a, 
   berth__x at[3];
   berth__attention_work(l, a, k);
   berth__l_unravel(k, berth__l_each(l, k, dims[0] * dims[1] * dims[2]), 3, dims, at);
-  work w = {.l = l, .a = a, .k = k, .row = berth__attention_row_of(k, a, at[0], at[1], at[2])};
+  const berth__x keys = berth__attention_keys_of(l, k, a, at[0]);
+  work w = {.l = l, .a = a, .k = k, .row = berth__attention_row_of(k, a, keys, at[0], at[1], at[2])};
   w.kv_head = berth__x_div(k, at[1], berth__x_i32(k, a->k.heads > 0 ? a->q.heads / a->k.heads : 1));
   w.query = berth__attention_at(k, &a->q, at[0], at[1], at[2]);
   w.sums = berth__kernel_local(k, BERTH__NUM_F32, (uint32_t)a->v.size);

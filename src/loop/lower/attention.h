@@ -5,24 +5,19 @@
 #include "loop/lower.h"
 #include "ops/attention.h"
 
-enum { /* operands */
-  BERTH__ATTENTION_Q,
-  BERTH__ATTENTION_K,
-  BERTH__ATTENTION_V,
-  BERTH__ATTENTION_MASK,
-  BERTH__ATTENTION_BIAS
-};
-
 /* The query that a thread or a row of a tile is at. */
 typedef struct berth__attention_row {
   berth__x batch, head, row;
   berth__x first, last; /* keys that it may see, whatever the mask says: [first, last) */
   berth__x mask, bias;  /* where theirs for key 0 is; BERTH__X_NONE: there is none */
 } berth__attention_row;
-berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x batch, berth__x head,
-                                             berth__x row);
-void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x row, berth__x *first,
-                               berth__x *last);
+berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x batch,
+                                             berth__x head, berth__x row);
+/* The keys of a batch entry that there are in this run: a number, or the run's length, brought to 0 and k.length. */
+berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
+                                  berth__x batch);
+void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row,
+                               berth__x *first, berth__x *last);
 /* Where a row of q, k, v or the result begins. */
 berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row);
 /* The score of a key from a sum of products, -infinity where it may not be seen. */

@@ -17,6 +17,7 @@ typedef struct work {
   berth__kernel *k;
   uint32_t scratch;
   const berth__x *at; /* batch, head, row, column */
+  berth__x chunks;    /* that have keys in this run */
 } work;
 
 static berth__x entry_of(const work *w, berth__x chunk, int64_t entry) {
@@ -27,7 +28,7 @@ static berth__x entry_of(const work *w, berth__x chunk, int64_t entry) {
 static berth__x largest_of(const work *w) {
   berth__kernel *k = w->k;
   const berth__x largest = berth__x_variable(k, berth__x_f32(k, -INFINITY));
-  const berth__x chunk = berth__x_loop_n(k, w->form->chunks);
+  const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
   const berth__x of_chunk = berth__x_load(k, w->scratch, entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
   berth__x_set(k, largest, berth__attention_larger(k, berth__x_get(k, largest), of_chunk));
   berth__x_end(k);
@@ -38,7 +39,7 @@ static berth__x merged(const work *w) {
   berth__kernel *k = w->k;
   const berth__x largest = largest_of(w), zero = berth__x_f32(k, 0);
   const berth__x sum = berth__x_variable(k, zero), total = berth__x_variable(k, zero);
-  const berth__x chunk = berth__x_loop_n(k, w->form->chunks);
+  const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
   const berth__x of_chunk = berth__x_load(k, w->scratch, entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
   const berth__x fade = berth__attention_weight(k, of_chunk, largest);
   const berth__x more = berth__x_load(k, w->scratch, entry_of(w, chunk, BERTH__ATTENTION_TOTAL));
@@ -62,7 +63,9 @@ berth_status berth__attention_merge(berth__lowering *l, const berth__attention *
   k->flops = 4.0 * (double)count * (double)form->chunks;
   k->bytes = 4.0 * (double)count * (double)(form->chunks + 1);
   berth__l_unravel(k, berth__l_each(l, k, count), 4, dims, at);
-  const work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH__STORE_F32), .at = at};
+  work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH__STORE_F32), .at = at};
+  const berth__x keys = berth__x_affine(k, berth__attention_keys_of(l, k, a, at[0]), 1, form->chunk_keys - 1);
+  w.chunks = berth__x_div(k, keys, berth__x_i32(k, form->chunk_keys));
   const berth__x to = berth__attention_at(k, &a->out, at[0], at[1], at[2]);
   berth__l_store(l, k, 0, berth__x_add(k, to, berth__x_affine(k, at[3], a->out.stride, 0)), merged(&w));
   return berth__l_end(l, k, err);

@@ -24,6 +24,7 @@ typedef struct work {
   uint32_t query_array, key_array, score_array, part_array, fade_array; /* shared */
   berth__x thread, lane, line;                                          /* thread = line * LANES' worth + lane */
   berth__x batch, head, first_row, chunk;
+  berth__x keys;                        /* that there are in this run */
   berth__x largest, total;              /* variables of a thread that has a part of a row of scores */
   berth__x sums[MOST_ROWS][MOST_SPANS]; /* variables */
   uint32_t rows, spans;                 /* of the result, a thread */
@@ -38,10 +39,10 @@ static berth__attention_row row_of(const work *w, berth__x in_block) {
   berth__kernel *k = w->k;
   const berth__x last = berth__x_i32(k, w->f.rows - 1);
   const berth__x row = berth__x_min(k, berth__x_add(k, w->first_row, in_block), last);
-  if (!w->f.folds_heads) return berth__attention_row_of(k, w->a, w->batch, w->head, row);
+  if (!w->f.folds_heads) return berth__attention_row_of(k, w->a, w->keys, w->batch, w->head, row);
   const berth__x length = berth__x_i32(k, w->a->q.length);
   const berth__x head = berth__x_add(k, berth__x_affine(k, w->head, sharing(w->a), 0), berth__x_div(k, row, length));
-  return berth__attention_row_of(k, w->a, w->batch, head, berth__x_rem(k, row, length));
+  return berth__attention_row_of(k, w->a, w->keys, w->batch, head, berth__x_rem(k, row, length));
 }
 
 /* Without folding, w->head is that of the queries. */
@@ -49,19 +50,19 @@ static berth__x head_of_keys(const work *w) {
   return w->f.folds_heads ? w->head : berth__x_div(w->k, w->head, berth__x_i32(w->k, sharing(w->a)));
 }
 
-/* The keys of the chunk that any query of the block sees: of the workgroup's number alone, so that all its threads
- * agree. */
+/* The keys of the chunk that any query of the block sees: of the workgroup's number and the run's length alone, so that
+ * all its threads agree. */
 static void block_range(const work *w, berth__x *first, berth__x *last) {
   berth__kernel *k = w->k;
   berth__x unused;
   if (w->f.folds_heads) {
-    berth__attention_range_of(k, w->a, berth__x_i32(k, 0), first, &unused);
-    berth__attention_range_of(k, w->a, berth__x_i32(k, w->a->q.length - 1), &unused, last);
+    berth__attention_range_of(k, w->a, w->keys, berth__x_i32(k, 0), first, &unused);
+    berth__attention_range_of(k, w->a, w->keys, berth__x_i32(k, w->a->q.length - 1), &unused, last);
   } else {
     const berth__x end = berth__x_i32(k, w->a->q.length - 1);
-    berth__attention_range_of(k, w->a, w->first_row, first, &unused);
-    berth__attention_range_of(k, w->a, berth__x_min(k, berth__x_affine(k, w->first_row, 1, w->f.queries - 1), end),
-                              &unused, last);
+    berth__attention_range_of(k, w->a, w->keys, w->first_row, first, &unused);
+    berth__attention_range_of(
+        k, w->a, w->keys, berth__x_min(k, berth__x_affine(k, w->first_row, 1, w->f.queries - 1), end), &unused, last);
   }
   *first = berth__x_affine(k, berth__x_div(k, *first, berth__x_i32(k, w->f.keys)), w->f.keys, 0);
   *first = berth__x_max(k, *first, berth__x_affine(k, w->chunk, w->f.chunk_keys, 0));
@@ -239,7 +240,7 @@ static void see_keys(const work *w) {
   berth__x_barrier(k);
   make_weights(w);
   berth__x_barrier(k);
-  add_values(w, from, berth__x_i32(k, w->a->k.length));
+  add_values(w, from, w->keys);
   berth__x_end(k);
 }
 
@@ -331,6 +332,7 @@ static void place_thread(work *w) {
   w->head = group[1];
   w->first_row = berth__x_affine(k, group[2], w->f.queries, 0);
   w->chunk = group[3];
+  w->keys = berth__attention_keys_of(w->l, k, w->a, w->batch);
   w->thread = berth__x_thread(k);
   w->lane = berth__x_rem(k, w->thread, berth__x_i32(k, LANES));
   w->line = berth__x_div(k, w->thread, berth__x_i32(k, LANES));

@@ -36,6 +36,7 @@ typedef struct job {
 /* Queries [row, row + n_rows) of a head; keys [first, last) are those that any of them sees. */
 typedef struct block {
   int64_t batch, head, row, n_rows, first, last;
+  int64_t keys;       /* that there are in this run */
   const float *k, *v; /* key 0 */
   int vectors;        /* of the tile that are in use */
 } block;
@@ -241,7 +242,7 @@ static void weigh(const job *j, const block *b, int64_t key, int64_t n) {
 static void start_block(const job *j, block *b) {
   int64_t first, last;
   for (int64_t lane = 0; lane < WIDTH; lane++) {
-    berth__attention_range(&j->a, b->row + smaller(lane, b->n_rows - 1), &first, &last);
+    berth__attention_range(&j->a, b->keys, b->row + smaller(lane, b->n_rows - 1), &first, &last);
     j->first[lane] = (float)first;
     j->last[lane] = (float)last;
     j->most[lane] = -FLT_MAX;
@@ -345,7 +346,7 @@ static inline __attribute__((always_inline)) vf sum_columns(const job *j, const 
 
 static berth_status attend_row(const job *j, block *b, berth_error *err) {
   float *out = j->out + berth__heads_at(&j->a.out, b->batch, b->head, b->row);
-  berth__attention_range(&j->a, b->row, &b->first, &b->last);
+  berth__attention_range(&j->a, b->keys, b->row, &b->first, &b->last);
   if (b->last < b->first) b->last = b->first;
   score_row(j, b);
   const float total = weigh_row(j->score, b->last - b->first), factor = total != 0 ? 1 / total : 0;
@@ -405,9 +406,9 @@ static uint64_t scratch(const berth_op_call *call) {
 static void describe(const berth_op_call *call, job *j) {
   berth__attention_of(call, &j->a);
   const berth__attention *a = &j->a;
-  j->q = call->in[0].data;
-  j->k = call->in[1].data;
-  j->v = call->in[2].data;
+  j->q = call->in[BERTH__ATTENTION_Q].data;
+  j->k = call->in[BERTH__ATTENTION_K].data;
+  j->v = call->in[BERTH__ATTENTION_V].data;
   j->out = call->out[0].data;
   j->has_beside = a->mask != NULL || a->bias != NULL;
   j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;
@@ -427,6 +428,7 @@ static berth_status run_item(const job *j, int64_t item, berth_error *err) {
   const int64_t tiles = tiles_of(a), tile = item % tiles, head = item / tiles % a->q.heads;
   const int64_t kv_head = berth__attention_kv_head(a, head);
   block b = {.batch = item / tiles / a->q.heads, .head = head, .row = tile * WIDTH};
+  b.keys = berth__attention_keys(a, b.batch);
   b.n_rows = smaller(WIDTH, a->q.length - b.row);
   b.vectors = b.n_rows > VF_LANES ? 2 : 1;
   b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0);
@@ -440,6 +442,7 @@ static berth_status run_item(const job *j, int64_t item, berth_error *err) {
 static berth_status run(const berth_op_call *call, berth_error *err) {
   job j = {0};
   describe(call, &j);
+  BERTH__TRY(berth__attention_check(&j.a, err));
   for (int64_t item = call->begin; item < call->end; item++) BERTH__TRY(run_item(&j, item, err));
   return BERTH_OK;
 }

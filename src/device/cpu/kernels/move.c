@@ -4,6 +4,7 @@
 #include "device/cpu/kernels/vec.h"
 #include "ops/copy.h"
 #include "ops/operand.h"
+#include "ops/write_rows.h"
 
 #define ITEM 16384 /* elements */
 #define TILE 64    /* elements of each axis between which tiles turn, at least, in an item */
@@ -295,6 +296,18 @@ static berth_status run_concat(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
+/* ---- write_rows ----------------------------------------------------------------------------------------------- */
+
+#define WORTH (64 << 10) /* bytes of rows that are worth a thread */
+
+/* In place, as it is planned where that is possible, x costs nothing; judged by all operands, a row of a large cache
+ * would wake every thread. */
+static int64_t write_rows_grain(const berth_op_call *call) {
+  berth__write_rows w;
+  berth__write_rows_of(call, &w);
+  return WORTH / (w.inner * (int64_t)berth_type_size(call->out[0].type) + 1) + 1;
+}
+
 #define VIEW(op) \
   { .name = #op, .code = BERTH__OP_##op, .takes = takes_view, .items = view_items, .run = run_view }
 
@@ -311,5 +324,10 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_move)[] = {
     VIEW(split),
     VIEW(expand),
     {.name = "concat", .code = BERTH__OP_concat, .items = concat_items, .run = run_concat},
+    {.name = "write_rows",
+     .code = BERTH__OP_write_rows,
+     .items = berth__write_rows_items,
+     .grain = write_rows_grain,
+     .run = berth__write_rows_kernel},
     {0},
 };

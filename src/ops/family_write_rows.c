@@ -1,0 +1,198 @@
+/* write_rows: x with the rows [position, position + n) along an axis replaced, at a position that only a run knows.
+ *   x          any type and shape; the axis has `capacity` rows (default: the last axis but one, so that caches may be
+ *              [heads, capacity, d] and [capacity, heads * d])
+ *   rows       as x, but for n <= capacity rows on the axis
+ *   position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis itself)
+ * With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
+ *
+ * Written over x, the work is that of the rows alone. The number of items must not depend on whether it is, because
+ * nobody knows that when items are counted: item (block, i) writes row i of the block in place; otherwise it makes
+ * share i of n equal shares of the block's result, from x and from the rows that fall into the share. */
+#include <inttypes.h>
+
+#include "ops/copy.h"
+#include "ops/line.h"
+#include "ops/registry.h"
+#include "ops/write_rows.h"
+
+static const berth_attr attrs[] = {
+    {.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
+    {.name = "ring", .kind = BERTH_ATTR_INT},
+};
+enum {
+  X = BERTH__WRITE_ROWS_X,
+  ROWS = BERTH__WRITE_ROWS_ROWS,
+  POSITION = BERTH__WRITE_ROWS_POSITION
+};
+
+/* ---- Shapes ---- */
+
+static berth_status write_rows_check_position(const berth__infer *infer, uint32_t axis, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[X], *position = &infer->in_shape[POSITION];
+  const berth_type type = infer->in_type[POSITION];
+  int64_t same;
+  if (type != BERTH_I32 && type != BERTH_I64)
+    return berth__fail(err, BERTH_INVALID, "operand %d has type %s, and a position has type i32 or i64", POSITION,
+                       berth_type_name(type));
+  BERTH__TRY(berth__want_rank(infer, POSITION, 0, 1, err));
+  if (position->rank == 0 || position->dim[0] == 1 || !berth__dim_is_fixed(position->dim[0])) return BERTH_OK;
+  if (axis == 0)
+    return berth__fail(err, BERTH_INVALID,
+                       "several positions stand for entries of the first axis, and that is the axis of the rows");
+  return berth__same_dim(position->dim[0], x->dim[0], "positions and the first axis of the operand", &same, err);
+}
+
+static berth_status write_rows_infer(berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[X], *rows = &infer->in_shape[ROWS];
+  uint32_t axis;
+  BERTH__TRY(berth__want_rank(infer, X, 1, BERTH_MAX_RANK, err));
+  BERTH__TRY(berth__want_same_type(infer, X, ROWS, err));
+  BERTH__TRY(berth__want_rank(infer, ROWS, x->rank, x->rank, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__WRITE_ROWS_AXIS].i, x->rank, &axis, err));
+  for (uint32_t k = 0; k < x->rank; k++) {
+    int64_t same;
+    if (k != axis) BERTH__TRY(berth__same_dim(x->dim[k], rows->dim[k], "rows and the operand", &same, err));
+  }
+  if (berth__dim_is_fixed(x->dim[axis]) && berth__dim_is_fixed(rows->dim[axis]) && rows->dim[axis] > x->dim[axis])
+    return berth__fail(err, BERTH_INVALID, "%" PRId64 " rows do not fit a capacity of %" PRId64, rows->dim[axis],
+                       x->dim[axis]);
+  BERTH__TRY(write_rows_check_position(infer, axis, err));
+  infer->out_type[0] = infer->in_type[X];
+  infer->out_shape[0] = *x;
+  return BERTH_OK;
+}
+
+/* ---- Kernel ---- */
+
+void berth__write_rows_of(const berth_op_call *call, berth__write_rows *out) {
+  const berth_tensor *x = &call->in[X], *position = &call->in[POSITION];
+  const int64_t axis = call->attrs[BERTH__WRITE_ROWS_AXIS].i;
+  *out = (berth__write_rows){.call = call, .outer = 1, .inner = 1, .n_positions = 1};
+  out->axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
+  out->ring = call->attrs[BERTH__WRITE_ROWS_RING].i != 0;
+  out->capacity = x->dim[out->axis];
+  out->n = call->in[ROWS].dim[out->axis];
+  for (uint32_t k = 0; k < out->axis; k++) out->outer *= x->dim[k];
+  for (uint32_t k = out->axis + 1; k < x->rank; k++) out->inner *= x->dim[k];
+  if (position->rank == 1 && position->dim[0] != 1) {
+    out->n_positions = position->dim[0];
+    out->position_stride = position->stride[0];
+  }
+}
+
+/* Shares of a block's result, where that is a copy. */
+static int64_t shares_of(const berth__write_rows *w) { return w->n > 0 ? w->n : 1; }
+
+int64_t berth__write_rows_items(const berth_op_call *call) {
+  berth__write_rows w;
+  berth__write_rows_of(call, &w);
+  return w.outer * shares_of(&w);
+}
+
+/* The row that row 0 of a block goes to. */
+static int64_t first_row(const berth__write_rows *w, int64_t block) {
+  const int64_t at = w->n_positions > 1 ? block / (w->outer / w->n_positions) * w->position_stride : 0;
+  const int64_t position = berth__load_i64(&w->call->in[POSITION], at);
+  return w->ring ? position % w->capacity : position;
+}
+
+/* All positions are looked at before anything is written, whichever share of the work this is. */
+static berth_status check_positions(const berth__write_rows *w, berth_error *err) {
+  for (int64_t i = 0; i < w->n_positions; i++) {
+    const int64_t position = berth__load_i64(&w->call->in[POSITION], i * w->position_stride);
+    const bool fits = position <= w->capacity - w->n || (w->ring && w->capacity > 0);
+    if (position < 0 || !fits)
+      return berth__fail(err, BERTH_INVALID,
+                         "%" PRId64 " rows at position %" PRId64 " do not fit a capacity of %" PRId64, w->n, position,
+                         w->capacity);
+  }
+  return BERTH_OK;
+}
+
+static berth__copy copy_of(const berth__write_rows *w, uint32_t operand) {
+  const berth_tensor *in = &w->call->in[operand], *out = &w->call->out[0];
+  berth__copy c = {.rank = in->rank, .from = in->data, .to = out->data, .element = berth_type_size(in->type)};
+  memcpy(c.dim, in->dim, sizeof c.dim);
+  memcpy(c.from_stride, in->stride, sizeof c.from_stride);
+  memcpy(c.to_stride, out->stride, sizeof c.to_stride);
+  return c;
+}
+
+/* Elements [begin, end) of the rows, of which row i goes to row i + shift. */
+static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  berth__copy c = copy_of(w, ROWS);
+  c.to = berth__element(c.to, shift * w->call->out[0].stride[w->axis], c.element);
+  berth__copy_range(&c, begin, end);
+}
+
+/* Rows [begin, end) of a block: those before the end of the ring, and those past it. */
+static void put_rows(const berth__write_rows *w, int64_t block, int64_t begin, int64_t end) {
+  const int64_t first = first_row(w, block), wrapped = w->capacity - first; /* the first row that starts again */
+  const int64_t at = block * w->n, middle = wrapped < begin ? begin : wrapped > end ? end : wrapped;
+  put_elements(w, first, (at + begin) * w->inner, (at + middle) * w->inner);
+  put_elements(w, first - w->capacity, (at + middle) * w->inner, (at + end) * w->inner);
+}
+
+/* Those rows of a block that go to rows [low, high) of its result: first the ones past the end of the ring. */
+static void put_into(const berth__write_rows *w, int64_t block, int64_t low, int64_t high) {
+  const int64_t first = first_row(w, block), at = block * w->n;
+  for (int64_t shift = first - w->capacity; shift <= first; shift += w->capacity) {
+    const int64_t begin = shift < low ? low - shift : 0, end = high - shift < w->n ? high - shift : w->n;
+    put_elements(w, shift, (at + begin) * w->inner, (at + end) * w->inner);
+  }
+}
+
+static void write_in_place(const berth__write_rows *w) {
+  const berth_op_call *call = w->call;
+  const bool is_one_run = w->n_positions == 1 && first_row(w, 0) + w->n <= w->capacity;
+  if (w->n == 0) return;
+  if (is_one_run) {
+    put_elements(w, first_row(w, 0), call->begin * w->inner, call->end * w->inner);
+    return;
+  }
+  for (int64_t item = call->begin; item < call->end;) {
+    const int64_t block = item / w->n, row = item % w->n;
+    const int64_t end = call->end - item < w->n - row ? row + call->end - item : w->n;
+    put_rows(w, block, row, end);
+    item += end - row;
+  }
+}
+
+/* The row of the result, counted through all blocks, where an item's share begins. */
+static int64_t share_begin(const berth__write_rows *w, int64_t item) {
+  const int64_t shares = shares_of(w);
+  return item / shares * w->capacity + item % shares * w->capacity / shares;
+}
+
+static void write_copy(const berth__write_rows *w) {
+  const int64_t begin = share_begin(w, w->call->begin), end = share_begin(w, w->call->end);
+  const berth__copy c = copy_of(w, X);
+  berth__copy_range(&c, begin * w->inner, end * w->inner);
+  for (int64_t at = begin; at < end;) {
+    const int64_t block = at / w->capacity, low = at % w->capacity;
+    const int64_t high = end - at < w->capacity - low ? low + end - at : w->capacity;
+    put_into(w, block, low, high);
+    at += high - low;
+  }
+}
+
+berth_status berth__write_rows_kernel(const berth_op_call *call, berth_error *err) {
+  berth__write_rows w;
+  berth__write_rows_of(call, &w);
+  if (berth__count(&call->out[0]) == 0) return BERTH_OK;
+  BERTH__TRY(check_positions(&w, err));
+  if (call->in[X].data == call->out[0].data)
+    write_in_place(&w);
+  else
+    write_copy(&w);
+  return BERTH_OK;
+}
+
+const berth__family berth__family_write_rows = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = write_rows_infer,
+    .items = berth__write_rows_items,
+    .kernel = berth__write_rows_kernel,
+};

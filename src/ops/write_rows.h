@@ -1,0 +1,31 @@
+/* A call of `write_rows` as its kernels see it. */
+#ifndef BERTH_OPS_WRITE_ROWS_H
+#define BERTH_OPS_WRITE_ROWS_H
+
+#include "ops/op.h"
+
+enum { /* operands */
+  BERTH__WRITE_ROWS_X,
+  BERTH__WRITE_ROWS_ROWS,
+  BERTH__WRITE_ROWS_POSITION
+};
+enum { /* attributes */
+  BERTH__WRITE_ROWS_AXIS,
+  BERTH__WRITE_ROWS_RING
+};
+
+/* x is [outer, capacity, inner] around the axis, rows [outer, n, inner]. */
+typedef struct berth__write_rows {
+  const berth_op_call *call;
+  uint32_t axis;
+  bool ring;
+  int64_t outer, capacity, n, inner;
+  int64_t n_positions, position_stride; /* each position is that of outer / n_positions blocks */
+} berth__write_rows;
+
+void berth__write_rows_of(const berth_op_call *call, berth__write_rows *out);
+/* Work items: as many as there are rows, whether x is copied or not. */
+int64_t berth__write_rows_items(const berth_op_call *call);
+berth_status berth__write_rows_kernel(const berth_op_call *call, berth_error *err);
+
+#endif

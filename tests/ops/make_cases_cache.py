@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""Writes the cases of what a cache of keys and values needs: write_rows, and attention with a length. Run by hand; see
+caselib.py for what it needs.
+
+    /usr/bin/python3 tests/ops/make_cases_cache.py
+
+Expected values come from numpy. Keys and values past the length are NaN: whoever looks at one shows it."""
+import numpy as np
+
+from casearrays import Cases, bf16
+from make_cases_products import attention, packed
+
+TYPES = ['float32', 'float64', 'float16', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'uint32', 'uint64',
+         'bool']
+rng = np.random.default_rng(7)
+
+
+def open_file(family):
+    return Cases(family, 'make_cases_cache.py')
+
+
+def counted(*shape, first=0):
+    return (np.arange(np.prod(shape, dtype=int)) + first).reshape(shape).astype(np.float32)
+
+
+def write_rows(x, rows, position, axis=-2, ring=0):
+    """One row at a time, as the sentence in docs/ops.md says it."""
+    out = x.copy()
+    axis %= x.ndim
+    extents = list(rows.shape)
+    for place in np.ndindex(*extents):
+        to = list(place)
+        start = int(position[place[0]] if np.ndim(position) and len(position) > 1 else np.ravel(position)[0])
+        to[axis] += start
+        if ring:
+            to[axis] %= x.shape[axis]
+        out[tuple(to)] = rows[place]
+    return out
+
+
+def write_rows_cases():
+    f = open_file('write_rows')
+
+    def add(name, x, rows, position, **attrs):
+        f.case('write_rows_' + name, 'write_rows', [x, rows, position], write_rows(x, rows, position, **attrs), **attrs)
+
+    cache, flat = counted(2, 5, 3), counted(6, 4)
+    one, two = counted(2, 1, 3, first=100), counted(2, 2, 3, first=100)
+    for position in range(5):
+        add('heads_%d' % position, cache, one, np.int32(position))
+    for position in range(4):
+        add('heads_two_%d' % position, cache, two, np.int64(position))
+    add('packed_first', flat, counted(1, 4, first=100), np.int64(0))
+    add('packed_last', flat, counted(1, 4, first=100), np.int64(5))
+    add('packed_many', flat, counted(4, 4, first=100), np.int32([1]))
+    add('packed_all', flat, counted(6, 4, first=100), np.int32(0))
+    add('no_rows', flat, counted(0, 4), np.int32(6))
+    add('nothing', counted(3, 0), counted(1, 0), np.int32(2))
+    add('one_row_each', counted(7, 1, 2), counted(7, 1, 2, first=50), np.int64(0))
+    add('vector', counted(5), counted(2, first=10), np.int64(3), axis=0)
+    add('first_axis', counted(4, 2, 3), counted(2, 2, 3, first=100), np.int64(1), axis=0)
+    add('last_axis', counted(3, 7), counted(3, 3, first=100), np.int64(2), axis=-1)
+    add('middle', counted(2, 4, 3, 2), counted(2, 3, 3, 2, first=100), np.int32(1), axis=1)
+    add('each', counted(3, 4, 2), counted(3, 2, 2, first=100), np.int64([2, 0, 1]))
+    add('each_heads', counted(2, 3, 4, 2), counted(2, 3, 1, 2, first=100), np.int32([3, 1]))
+    for position in (0, 2, 3, 4, 5, 7, 1000003):
+        add('ring_%d' % position, cache, two, np.int64(position), ring=1)
+    add('ring_all', flat, counted(6, 4, first=100), np.int32(4), ring=1)
+    add('ring_packed', flat, counted(5, 4, first=100), np.int32(11), ring=1)
+    add('ring_each', counted(3, 4, 2), counted(3, 3, 2, first=100), np.int64([3, 8, 6]), ring=1)
+    add('ring_last_axis', counted(3, 5), counted(3, 4, first=100), np.int64(13), axis=1, ring=1)
+    for kind in TYPES:
+        x, rows = (counted(3, 2) % 2).astype(kind), (counted(2, 2, first=1) % 2).astype(kind)
+        add(kind, x, rows, np.int64(1))
+    x, rows = counted(3, 3), counted(1, 3, first=100)
+    f.case('write_rows_bf16', 'write_rows', [bf16(x), bf16(rows), np.int64(2)], bf16(write_rows(x, rows, np.int64(2))))
+    odd = np.float32([[np.nan, -0.0, np.inf]])
+    add('not_numbers', counted(2, 3), odd, np.int32(1))
+    where = np.int64(0)
+    f.error('write_rows_position_type', 'write_rows', [flat, flat, np.float32(0)], 'a position has type i32 or i64')
+    f.error('write_rows_types', 'write_rows', [flat, flat.astype('f8'), where], 'operand 1 has type f64')
+    f.error('write_rows_ranks', 'write_rows', [flat, counted(4), where], 'operand 1 has shape [4]')
+    f.error('write_rows_axis', 'write_rows', [counted(4), counted(1), where], 'axis -2 is out of range')
+    f.error('write_rows_width', 'write_rows', [flat, counted(1, 3), where], 'rows and the operand: extents 4 and 3 differ')
+    f.error('write_rows_too_many', 'write_rows', [flat, counted(7, 4), where], '7 rows do not fit a capacity of 6')
+    f.error('write_rows_ring_too_many', 'write_rows', [flat, counted(7, 4), where], '7 rows do not fit', ring=1)
+    f.error('write_rows_positions', 'write_rows', [cache, one, np.int64([0, 0, 0])],
+            'positions and the first axis of the operand')
+    f.error('write_rows_positions_of_rows', 'write_rows', [flat, counted(1, 4), np.int64([0, 1])],
+            'that is the axis of the rows')
+    f.save()
+
+
+def eighths(*shape):
+    return (rng.integers(-16, 17, shape) / 8).astype(np.float32)
+
+
+def with_length(q, k, v, lengths, mask, bias, **attrs):
+    """What attention gives for the keys that there are, one batch entry at a time."""
+    scores = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+    outs = []
+    for b in range(q.shape[0]):
+        n = int(lengths[b % len(lengths)])
+        beside = [None if a is None else np.broadcast_to(a, scores)[b:b + 1, ..., :n] for a in (mask, bias)]
+        outs.append(attention(q[b:b + 1], k[b:b + 1, :, :n], v[b:b + 1, :, :n], *beside, attrs.get('scale'),
+                              attrs.get('mode') == 'causal', attrs.get('window')))
+    return np.concatenate(outs)
+
+
+def attention_cases():
+    f = open_file('attention_length')
+
+    def add(name, q, k, v, length, mask=None, bias=None, pack=0, **attrs):
+        lengths = np.ravel(length)
+        k, v = k.copy(), v.copy()
+        want = with_length(q, k, v, lengths, mask, bias, **attrs).astype('f4')
+        for b in range(q.shape[0]):
+            k[b, :, lengths[b % len(lengths)]:] = np.nan
+            v[b, :, lengths[b % len(lengths)]:] = np.nan
+        ins = [q, k, v]
+        if pack:
+            ins, want = [packed(a) for a in ins], packed(want)
+            attrs.update(heads=q.shape[1], kv_heads=k.shape[1])
+        if pack == 2:
+            ins, want = [a[0] for a in ins], want[0]
+        f.case('attention_length_' + name, 'attention', ins + [mask, bias, length], want, tol=(1e-6, 1e-6), **attrs)
+
+    def qkv(b=1, h=2, kv=None, s=1, t=7, d=4, dv=None):
+        kv = kv or h
+        return eighths(b, h, s, d), eighths(b, kv, t, d), eighths(b, kv, t, dv or d)
+
+    for length in (1, 2, 6, 7):
+        add('decode_%d' % length, *qkv(), np.int32(length))
+        add('decode_causal_%d' % length, *qkv(h=4, kv=2), np.int64(length), mode='causal')
+    for length in (3, 5, 7):
+        add('prefill_%d' % length, *qkv(s=3), np.int64(length), mode='causal')
+        add('prefill_none_%d' % length, *qkv(s=3, dv=3), np.int32([length]))
+        add('prefill_window_%d' % length, *qkv(s=3, h=2, kv=1), np.int64(length), mode='sliding_window', window=2)
+    add('more_queries_than_keys', *qkv(s=4), np.int64(2), mode='causal')
+    add('each', *qkv(b=3, s=2), np.int64([1, 7, 4]))
+    add('each_causal', *qkv(b=3, h=4, kv=2, s=2), np.int32([2, 7, 5]), mode='causal')
+    add('each_window', *qkv(b=2, s=2), np.int32([3, 6]), mode='sliding_window', window=3)
+    add('one_for_all', *qkv(b=2, s=2), np.int64([4]), mode='causal')
+    add('window_decode', *qkv(t=9), np.int64(8), mode='sliding_window', window=3)
+    add('packed', *qkv(b=2, h=4, kv=2, s=3), np.int64(5), pack=1, mode='causal')
+    add('packed_no_batch', *qkv(h=2, s=2, t=6), np.int32(4), pack=2, mode='causal')
+    add('scale', *qkv(s=2), np.int64(3), scale=0.25)
+    mask = rng.random((2, 2, 3, 7)) < 0.6
+    mask[..., 0] = True
+    add('mask', *qkv(b=2, s=3), np.int64(4), mask=mask)
+    add('mask_by_key', *qkv(b=2, s=3), np.int64([4, 6]), mask=mask[:, :1, :1])
+    add('bias', *qkv(b=2, s=3), np.int32(5), bias=eighths(2, 2, 3, 7), mode='causal')
+    add('bias_by_key', *qkv(s=3), np.int32(5), bias=eighths(7))
+    add('mask_and_bias', *qkv(b=2, s=3), np.int32([5, 2]), mask=mask[0, 0], bias=eighths(2, 1, 7))
+    add('one_key', *qkv(t=1), np.int32(1))
+    add('long', *qkv(h=1, t=40, d=2), np.int32(37))
+    q, k, v = qkv(s=2)
+    want = attention(q, k[:, :, :5], v[:, :, :5])
+    for kind, tol in (('f8', (1e-13, 1e-13)), ('f2', (1e-4, 1e-3))):
+        f.case('attention_length_' + kind, 'attention', [a.astype(kind) for a in (q, k, v)] + [None, None, np.int64(5)],
+               want.astype(kind), tol=tol)
+    f.case('attention_length_bf16', 'attention', [bf16(a) for a in (q, k, v)] + [None, None, np.int64(5)], bf16(want),
+           tol=(1e-3, 8e-3))
+    f.error('attention_length_type', 'attention', [q, k, v, None, None, np.float32(3)],
+            'operand 5 has type f32, and a length has type i32 or i64')
+    f.error('attention_length_shape', 'attention', [q, k, v, None, None, np.int64([[3]])], 'operand 5 has shape')
+    f.error('attention_length_batch', 'attention', [q, k, v, None, None, np.int64([3, 3])],
+            'batch of q and its lengths: extents 1 and 2 differ')
+    f.save()
+
+
+if __name__ == '__main__':
+    write_rows_cases()
+    attention_cases()
