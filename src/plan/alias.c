@@ -231,7 +231,7 @@ bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *no
   berth_value in = node->in[operand];
   if (in == BERTH_VALUE_NONE) return false;
   const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
-  if (!berth__shape_equal(&a->shape, &b->shape)) return false;
+  if (!berth__shape_equal(&a->shape, &b->shape) || berth_type_size(a->type) != berth_type_size(b->type)) return false;
   if (!berth__storage_same_width(alias->values[in].storage, alias->values[out].storage)) return false;
   if (!stays_equal(alias->graph, node, operand, out)) return false;
   berth_value root = berth__alias_root(alias, in, NULL);

@@ -38,7 +38,7 @@ static range range_of(const berth_plan *plan, berth_value value) {
     if (v->shape.dim[i] == 0) return (range){low, low};
     last += (uint64_t)(v->shape.dim[i] - 1) * (uint64_t)place->stride[i];
   }
-  const uint64_t block = place->storage.elements;
+  const uint64_t block = place->storage.elements != 0 ? place->storage.elements : 1;
   return (range){low, low + berth__place_bytes(place, last / block * block + block)};
 }
 
@@ -113,8 +113,20 @@ static bool is_planned_outside(const checker *c, berth_value root) {
   return false;
 }
 
+/* What the device chose for the value, or for what it shows; check_views compares it with that. */
+static bool is_chosen(const berth_plan *plan, berth_value value) {
+  const berth__place *place = &plan->places[value];
+  if (place->is_view) return place->storage.elements != 0 && place->storage.bytes != 0;
+  return berth__storage_equal(place->storage, plan->storages != NULL
+                                                  ? plan->storages[value]
+                                                  : berth_type_storage(plan->graph->values[value].type));
+}
+
 static berth_status check_place(const checker *c, berth_value value) {
   const berth__place *place = &c->plan->places[value];
+  if (!is_chosen(c->plan, value))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' has another storage than the device chose for it",
+                       name_of(c, value));
   if (place->root >= c->plan->graph->n_values)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", name_of(c, value));
   if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c, place->root))

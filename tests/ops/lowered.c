@@ -47,7 +47,7 @@ typedef struct state {
   uint32_t *scratch;
   uint64_t scratch_count;
   bool knows_places; /* the lowering is told where everything lies */
-  width width;
+  width as;
   berth__storage storage[2 * OP_CASE_MAX];
   uint64_t at[2 * OP_CASE_MAX];
 } state;
@@ -74,6 +74,7 @@ static bool fits_f32(double x, bool exactly) {
 }
 
 static bool fits(const op_tensor *t, bool exactly) {
+  if (berth_type_storage(t->type).elements > 1) return true;
   const berth_tensor whole = {.data = t->data, .type = t->type};
   for (int64_t i = 0; i < t->count; i++) {
     const int64_t value = berth__load_i64(&whole, i);
@@ -116,7 +117,13 @@ static uint8_t *bytes_at(const held *h, int64_t index) {
   return (uint8_t *)h->words + ((uint64_t)index + h->skip) * berth_type_size(h->stored);
 }
 
-static uint64_t words_of(const held *h) { return ((h->count + h->skip) * berth_type_size(h->stored) + 3) / 4; }
+static uint64_t bytes_of(const held *h) {
+  return berth_storage_bytes(berth_type_storage(h->stored), h->count + h->skip);
+}
+
+static uint64_t words_of(const held *h) { return (bytes_of(h) + 3) / 4; }
+
+static bool is_block(berth_type type) { return berth_type_storage(type).elements > 1; }
 
 static void put_element(const held *h, const op_tensor *t, int64_t i, int64_t index) {
   const uint32_t word = word_of(t, i);
@@ -139,6 +146,7 @@ static berth_type stored_as(berth_type type, width how) {
                                      [BERTH__NUM_I32] = BERTH_I32,
                                      [BERTH__NUM_U32] = BERTH_U32,
                                      [BERTH__NUM_BOOL] = BERTH_U32};
+  if (is_block(type)) return type;
   return how == UNIFORM ? words[berth__l_number(type)] : berth__l_storage(type);
 }
 
@@ -161,23 +169,27 @@ static int64_t index_in(const berth_tensor *t, int64_t element) {
   return index;
 }
 
-static void hold(held *h, const op_tensor *t, layout how, width width, bool with_data) {
-  h->stored = stored_as(t->type, width);
-  h->skip = width == SHIFTED ? 4 / (uint32_t)berth_type_size(h->stored) - 1 : 0;
+static void hold(held *h, const op_tensor *t, layout how, width as, bool with_data) {
+  h->stored = stored_as(t->type, as);
+  h->skip = as == SHIFTED && !is_block(h->stored) ? 4 / (uint32_t)berth_type_size(h->stored) - 1 : 0;
   h->tensor = (berth_tensor){.type = t->type, .rank = t->rank};
   memcpy(h->tensor.dim, t->dim, sizeof t->dim);
   berth__contiguous_strides(t->rank, t->dim, h->tensor.stride);
   h->count = (uint64_t)(how == LAYOUTS ? t->count : lay_out(how, &h->tensor));
   h->words = malloc((words_of(h) + 1) * sizeof *h->words);
   memset(h->words, POISON, words_of(h) * sizeof *h->words);
+  if (is_block(h->stored)) {
+    memcpy(h->words, t->data, t->size);
+    return;
+  }
   for (int64_t i = 0; i < t->count && with_data; i++) put_element(h, t, i, index_in(&h->tensor, i));
 }
 
 static void start(state *s, uint32_t operand, layout how_operand, layout how_result) {
   for (uint32_t i = 0; i < s->c->n_in; i++)
     if (s->c->in[i].type != BERTH_TYPE_NONE)
-      hold(&s->in[i], &s->c->in[i], i == operand ? how_operand : LAYOUTS, s->width, true);
-  for (uint32_t i = 0; i < s->c->n_out; i++) hold(&s->out[i], &s->c->out[i], how_result, s->width, false);
+      hold(&s->in[i], &s->c->in[i], i == operand ? how_operand : LAYOUTS, s->as, true);
+  for (uint32_t i = 0; i < s->c->n_out; i++) hold(&s->out[i], &s->c->out[i], how_result, s->as, false);
 }
 
 static void end(state *s) {
@@ -194,7 +206,9 @@ static berth__kernel_memory memory_of(const state *s, const berth__kernel_buffer
   if (operand == BERTH__OPERAND_SCRATCH) return (berth__kernel_memory){.words = s->scratch, .count = s->scratch_count};
   const held *h = operand < s->c->n_in ? &s->in[operand] : &s->out[operand - s->c->n_in];
   if (operand == s->c->n_in && over != PLAIN) h = &s->in[over];
-  if (berth_type_size(buffer->storage) == 4) return (berth__kernel_memory){.words = h->words, .count = words_of(h)};
+  const uint64_t size = berth_type_size(buffer->storage);
+  if (is_block(h->stored)) return (berth__kernel_memory){.words = h->words, .count = bytes_of(h) / size};
+  if (size == 4) return (berth__kernel_memory){.words = h->words, .count = words_of(h)};
   return (berth__kernel_memory){.words = h->words, .count = h->skip + h->count, .first = h->skip};
 }
 
@@ -236,7 +250,7 @@ static void describe(state *s, call_of_case *c) {
                                   .op = s->op,
                                   .call = &c->call,
                                   .storage = s->storage,
-                                  .at = s->knows_places || s->width == SHIFTED ? s->at : NULL};
+                                  .at = s->knows_places || s->as == SHIFTED ? s->at : NULL};
 }
 
 /* over: the operand that output 0 is written over. */
@@ -280,12 +294,12 @@ static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how)
   bool good = op_case_matches(&loose, want, got, &at);
   if (!good)
     fprintf(stderr, "%s:%d: %s, %s%s: output %u, element %lld: got %.9g, expected %.9g\n", s->c->file, s->c->line,
-            s->c->name, how, width_names[s->width], i, (long long)at, op_element(want->type, got, at),
+            s->c->name, how, width_names[s->as], i, (long long)at, op_element(want->type, got, at),
             op_element(want->type, want->data, at));
   for (uint64_t b = 0; b < n_bytes && over == PLAIN; b++) {
     if (is_inside[b] || ((const uint8_t *)h->words)[b] == POISON) continue;
     fprintf(stderr, "%s:%d: %s, %s%s: output %u is written outside its elements\n", s->c->file, s->c->line, s->c->name,
-            how, width_names[s->width], i);
+            how, width_names[s->as], i);
     good = false;
     break;
   }
@@ -322,7 +336,7 @@ static bool can_be_over(const state *s, uint32_t k) {
   const op_tensor *in = &s->c->in[k], *out = &s->c->out[0];
   return k < 32 && (berth__op_in_place(s->op, s->attrs) >> k & 1u) && in->type != BERTH_TYPE_NONE &&
          in->rank == out->rank && memcmp(in->dim, out->dim, sizeof in->dim) == 0 &&
-         berth_type_size(stored_as(in->type, s->width)) == berth_type_size(stored_as(out->type, s->width));
+         berth_type_size(stored_as(in->type, s->as)) == berth_type_size(stored_as(out->type, s->as));
 }
 
 /* A concat of which part `k` was made where it goes. */
@@ -375,7 +389,7 @@ static lowered run_parts(state *s) {
 }
 
 static bool is_narrow(const op_tensor *t) {
-  return t->type != BERTH_TYPE_NONE && berth_type_size(stored_as(t->type, OWN)) < 4;
+  return t->type != BERTH_TYPE_NONE && !is_block(t->type) && berth_type_size(stored_as(t->type, OWN)) < 4;
 }
 
 /* Whether a tensor has elements of less than four bytes. */
@@ -391,8 +405,8 @@ lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limi
   if (!all_fit(c)) return LOWERED_WIDE;
   if (s.op == NULL || !fill_attrs(&s)) return LOWERED_FAILS;
   lowered result = LOWERED_HOLDS;
-  for (; s.width < WIDTHS && result == LOWERED_HOLDS; s.width++) {
-    if (s.width != UNIFORM && !has_narrow(c)) break;
+  for (; s.as < WIDTHS && result == LOWERED_HOLDS; s.as++) {
+    if (s.as != UNIFORM && !has_narrow(c)) break;
     result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
     if (result == LOWERED_HOLDS) result = run_others(&s);
     if (result == LOWERED_HOLDS && s.op->code == BERTH__OP_concat) result = run_parts(&s);

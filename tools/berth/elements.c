@@ -50,7 +50,7 @@ static uint16_t to_f16_exact(double value) {
   X(BERTH_U64, uint64_t) \
   X(BERTH_BOOL, uint8_t)
 
-size_t element_count(berth_type type, uint64_t size) {
+size_t element_count_of(berth_type type, uint64_t size) {
   berth_storage storage = berth_type_storage(type);
   return storage.bytes ? (size_t)(size / storage.bytes * storage.elements) : 0;
 }

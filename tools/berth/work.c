@@ -24,7 +24,7 @@ static bool operand(const subject *s, uint32_t at, berth_value_info *out) {
 }
 
 static double elements(const berth_value_info *info) {
-  return (double)element_count(info->type, info->size);
+  return (double)element_count_of(info->type, info->size);
 }
 
 static double operand_elements(const subject *s, uint32_t at) {
@@ -150,6 +150,7 @@ static const row rows[] = {
     {"rope", per_result, 3},
     {"quantize", per_result, 2},
     {"dequantize", per_result, 2},
+    {"unpack", per_result, 1},
     {"quantize_range", per_operand, 2},
     {"reduce_sum", per_operand, 1},
     {"reduce_mean", per_operand, 1},

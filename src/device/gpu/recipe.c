@@ -249,7 +249,7 @@ static berth_status build(berth__recipe *recipe, const berth__loop_limits *limit
 
 static berth_status check_plan(const berth_plan *plan, berth_error *err) {
   if (plan->storages == NULL)
-    return berth__fail(err, BERTH_INVALID, "kernels of a GPU take no elements of 64 bits: plan for that device");
+    return berth__fail(err, BERTH_INVALID, "kernels of a GPU take elements of at most four bytes: plan for that device");
   for (size_t v = 0; v < plan->graph->n_values; v++)
     if (plan->graph->values[v].bounded != 0)
       return berth__fail(

@@ -55,6 +55,7 @@ static berth_status lower_gates(berth__lowering *l, const berth__recurrent_sizes
   berth__tile tile;
   berth__tile_init(&tile, l, BERTH__NUM_F32);
   tile.finish = finish_gate;
+  tile.goes_elsewhere = true;
   tile.n_views = 2;
   tile.views[0] = (berth__tile_view){.stride = {s->directions * s->batch * gates, s->batch * gates, gates, 1}};
   tile.views[1] = (berth__tile_view){.stride = {0, 2 * gates, 0, 1}};

@@ -62,7 +62,8 @@ typedef struct berth__tile {
   uint32_t n_views;
   /* Makes what becomes of a sum and stores it; place[v] is where view v has the element. */
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
-  const void *user; /* finish's own */
+  const void *user;    /* finish's own */
+  bool goes_elsewhere; /* finish does not store into the call's first result */
 } berth__tile;
 
 /* A tile of the call's first result, with that as its first view and no axes. */

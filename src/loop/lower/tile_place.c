@@ -218,7 +218,7 @@ uint32_t berth__tile_word(const berth__tile *tile) {
                  per_word = berth__storage_per_word(berth__l_storage_of(tile->l, operand));
   uint32_t last = tile->columns.rank;
   while (last > 0 && tile->columns.dim[last - 1] == 1) last--;
-  if (per_word == 1 || last-- == 0 || !berth__l_begins_with_word(tile->l, operand)) return 1;
+  if (tile->goes_elsewhere || per_word == 1 || last-- == 0 || !berth__l_begins_with_word(tile->l, operand)) return 1;
   const bool is_row = result_stride(tile, &tile->columns, last) == 1 && tile->columns.dim[last] % per_word == 0;
   return is_row && keeps_words(tile, &tile->columns, last, per_word) &&
                  keeps_words(tile, &tile->rows, BERTH__TILE_NONE, per_word) &&
