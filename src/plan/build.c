@@ -3,13 +3,13 @@
 
 #include "base/math.h"
 #include "pass/pass.h"
+#include "pass/prelude.h"
 #include "plan/budget.h"
 #include "plan/buffers.h"
 #include "plan/draft.h"
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
-#include "pass/prelude.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -190,6 +190,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->ctx = bound->ctx;
   plan->graph = bound;
   plan->device = limits->device;
+  plan->profile = limits->profile;
   plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
