@@ -38,36 +38,10 @@ static bool has_home(const berth_session *session, berth_value param) {
   return berth__slots_offset(session->home, param) < berth_layout_size(session->layout);
 }
 
-<<<<<<< HEAD
 static berth_status put_home(berth_session *session, berth_value param, const void *data, uint64_t size,
                              berth_error *err) {
   berth__arena_address(session->arena, session->home);
   const berth_status status = berth__arena_put(session->arena, param, 0, data, size, err);
-=======
-/* Into every place where a binding looks for it. Own places of other bindings are filled when those become current. */
-berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
-                                      berth_error *err) {
-  const berth__binding *holder = holder_of(session, value);
-  if (holder != NULL) {
-    berth__arena_address(session->arena, holder->slots);
-    const berth_status status = berth__arena_put(session->arena, value, 0, data, size, err);
-    berth__arena_address(session->arena, berth__session_current(session)->slots);
-    BERTH__TRY(status);
-  }
-  if (is_outside_somewhere(session, value)) BERTH__TRY(copy_param(session, value, data, size, err));
-  session->is_set[value] = true;
-  return BERTH_OK;
-}
-
-/* The host reads what the prelude alone needs in its own type, which may not be how the arena has it for others. */
-static berth_status bring_out(berth_session *session, berth_value value, berth_error *err) {
-  const berth__binding *holder = holder_of(session, value);
-  uint64_t size = 0;
-  if (holder == NULL || !berth__value_size(&session->graph->values[value], &size)) return BERTH_OK;
-  BERTH__TRY(berth__session_own(session, value, (size_t)size, err));
-  berth__arena_address(session->arena, holder->slots);
-  const berth_status status = berth__arena_get(session->arena, value, session->owned[value], size, err);
->>>>>>> main
   berth__arena_address(session->arena, berth__session_current(session)->slots);
   return status;
 }
@@ -120,7 +94,7 @@ void berth__session_release_copies(berth_session *session) {
   }
 }
 
-/* The host reads what the prelude alone needs in its own type, which is not how a uniform arena has it for others. */
+/* The host reads what the prelude alone needs in its own type, which may not be how the arena has it for others. */
 static berth_status bring_out(berth_session *session, berth_value param, berth_error *err) {
   uint64_t size = 0;
   berth__value_size(&session->graph->values[param], &size);
@@ -131,11 +105,7 @@ static berth_status bring_out(berth_session *session, berth_value param, berth_e
 }
 
 berth_status berth__session_bring_out(berth_session *session, const berth__binding *binding, berth_error *err) {
-<<<<<<< HEAD
-  if (!(binding->plan->flags & BERTH_PLAN_F32_UNIFORM) || session->home == NULL) return BERTH_OK;
-=======
-  if (binding->plan->storages == NULL) return BERTH_OK;
->>>>>>> main
+  if (binding->plan->storages == NULL || session->home == NULL) return BERTH_OK;
   for (size_t i = 0; i < session->graph->n_params; i++) {
     const berth_value param = session->graph->params[i];
     if (is_outside(binding, param) && session->outside[param] == NULL && session->is_set[param])
@@ -230,13 +200,8 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     if (value->data == NULL || !berth__value_size(value, &size)) continue;
     berth__progress(session->ctx, "writing weights", done, total);
     done += size;
-<<<<<<< HEAD
     bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0 || may_be_unaligned(session, param);
     if (has_home(session, param)) {
-=======
-    bool is_aligned = (uintptr_t)value->data % berth__type_align(value->type) == 0 || may_be_unaligned(session, param);
-    if (berth__session_in_arena(session, param)) {
->>>>>>> main
       BERTH__TRY(move_weight(session, param, value->data, size, err));
     } else if (!is_aligned) {
       BERTH__TRY(berth__session_set_param(session, param, value->data, (size_t)size, err));
