@@ -16,7 +16,7 @@
  *            - Where the library makes the struct and you read it (berth_model_info, the arguments of callbacks),
  *              struct_size says how many bytes it has.
  *            So a program built against an older header keeps working, and a struct_size that no version has is
- *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_attr,
+ *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_storage, berth_attr,
  *            berth_tensor, berth_array, berth_pack_buffer, berth_pack_heap, and the lists of berth_model_info.     */
 #ifndef BERTH_BERTH_H
 #define BERTH_BERTH_H
@@ -92,16 +92,40 @@ BERTH_API const char *berth_version(void);                    /* the version of 
   X(U16, 12, "u16", 2)                                                      \
   X(U64, 13, "u64", 8)
 
+/* Types whose elements lie in blocks with a scale of their own: weights that were quantised. The last axis of such a
+ * value is a multiple of the block; the op `unpack` makes f32 of it. */
+#define BERTH_BLOCK_TYPE_MAP(X) /* name, value, text, elements of a block, bytes of a block; values are frozen */ \
+  X(Q8_0, 64, "q8_0", 32, 34)   /* f16 scale, 32 x i8 */                                                          \
+  X(Q4_0, 65, "q4_0", 32, 18)   /* f16 scale, 32 x 4 bits: 8 stands for 0 */
+
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,
 #define BERTH_TYPE_ENUM(name, value, text, bytes) BERTH_##name = value,
   BERTH_TYPE_MAP(BERTH_TYPE_ENUM)
 #undef BERTH_TYPE_ENUM
+#define BERTH_TYPE_ENUM(name, value, text, elements, bytes) BERTH_##name = value,
+  BERTH_BLOCK_TYPE_MAP(BERTH_TYPE_ENUM)
+#undef BERTH_TYPE_ENUM
 } berth_type;
 
 BERTH_API const char *berth_type_name(berth_type type);      /* "f32"; "none" for anything else */
-BERTH_API size_t berth_type_size(berth_type type);           /* bytes of one element; 0 for anything else */
+BERTH_API size_t berth_type_size(berth_type type);           /* bytes of one element; 0 for block types and no types */
 BERTH_API berth_type berth_type_from_name(const char *name); /* BERTH_TYPE_NONE when there is no such type */
+
+/* How elements lie in memory: `elements` of them make a block of `bytes`. */
+typedef struct berth_storage {
+  berth_type type;   /* what the bytes are */
+  uint32_t elements; /* of one block; 1 for plain types */
+  uint32_t bytes;    /* of one block */
+} berth_storage;
+
+BERTH_API berth_storage berth_type_storage(berth_type type); /* in host memory; bytes 0 for anything but a type */
+/* Bytes of `count` elements; 0 where they are no whole blocks or do not fit in 64 bits. */
+BERTH_API uint64_t berth_storage_bytes(berth_storage storage, uint64_t count);
+/* Elements of any type to and from f32. Block types: count is a multiple of the block; decoding is exact as far as f32
+ * goes, encoding rounds as the format's definition does. Into integers: to nearest even, saturated, NaN becomes 0. */
+BERTH_API berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, float *dst, berth_error *err);
+BERTH_API berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err);
 
 #define BERTH_MAX_RANK 8
 
@@ -561,10 +585,13 @@ typedef struct berth_slot {
   uint64_t root_offset;  /* bytes from the start of root */
   uint32_t rank;
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
+  berth_storage storage;          /* how its elements lie there: the device's choice, by the plan's flags */
 } berth_slot;
-#define BERTH_SLOT_INIT                                                                        \
-  {                                                                                            \
-    (uint32_t)sizeof(berth_slot), BERTH_OFFSET_NONE, 0, 0, 0, 0, BERTH_VALUE_NONE, 0, 0, { 0 } \
+#define BERTH_SLOT_INIT                                                                         \
+  {                                                                                             \
+    (uint32_t)sizeof(berth_slot), BERTH_OFFSET_NONE, 0, 0, 0, 0, BERTH_VALUE_NONE, 0, 0, {0}, { \
+      BERTH_TYPE_NONE, 0, 0                                                                     \
+    }                                                                                           \
   }
 
 typedef enum berth_report_kind {

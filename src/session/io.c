@@ -72,7 +72,7 @@ berth_status berth_session_use(berth_session *session, const char *name, const v
   if (berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "'%s' lies in the arena; write to it, or plan it outside", name);
   BERTH__TRY(check_size(session, "value", value, data, size, err));
-  if ((uintptr_t)data % berth_type_size(bound_value(session, value)->type) != 0)
+  if ((uintptr_t)data % berth__type_align(bound_value(session, value)->type) != 0)
     return berth__fail(err, BERTH_INVALID, "the memory for '%s' is not aligned to its elements", name);
   session->outside[value] = data;
   session->is_set[value] = true;

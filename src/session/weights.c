@@ -62,7 +62,7 @@ berth_status berth__session_set_param(berth_session *session, berth_value value,
   return BERTH_OK;
 }
 
-/* The host reads what the prelude alone needs in its own type, which is not how a uniform arena has it for others. */
+/* The host reads what the prelude alone needs in its own type, which may not be how the arena has it for others. */
 static berth_status bring_out(berth_session *session, berth_value value, berth_error *err) {
   const berth__binding *holder = holder_of(session, value);
   uint64_t size = 0;
@@ -76,7 +76,7 @@ static berth_status bring_out(berth_session *session, berth_value value, berth_e
 }
 
 berth_status berth__session_bring_out(berth_session *session, const berth__binding *binding, berth_error *err) {
-  if (!(binding->plan->flags & BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
+  if (binding->plan->storages == NULL) return BERTH_OK;
   for (size_t i = 0; i < session->graph->n_params; i++) {
     const berth_value param = session->graph->params[i];
     if (is_outside(binding, param) && session->outside[param] == NULL && session->is_set[param])
@@ -136,7 +136,7 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     if (value->data == NULL || !berth__value_size(value, &size)) continue;
     berth__progress(session->ctx, "writing weights", done, total);
     done += size;
-    bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0 || may_be_unaligned(session, param);
+    bool is_aligned = (uintptr_t)value->data % berth__type_align(value->type) == 0 || may_be_unaligned(session, param);
     if (berth__session_in_arena(session, param)) {
       BERTH__TRY(move_weight(session, param, value->data, size, err));
     } else if (!is_aligned) {
