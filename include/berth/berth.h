@@ -696,8 +696,8 @@ typedef struct berth_session_desc {
   uint32_t struct_size;
   uint32_t flags;     /* berth_session_flag */
   const char *device; /* NULL: "cpu" */
-  uint32_t n_threads; /* 0: the context's */
-  uint32_t reserved;
+  uint32_t n_threads;    /* 0: the context's */
+  uint32_t max_bindings; /* how many bindings it keeps at a time; 0: 8 */
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */
   uint64_t memory_size;
@@ -712,9 +712,19 @@ BERTH_API berth_status berth_session_create(const berth_graph *graph, const bert
 BERTH_API void berth_session_destroy(berth_session *session);
 /* A second session in the same state, with an arena and threads of its own. */
 BERTH_API berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err);
-/* Make this binding current; compiles it the first time. The arena grows when it must (pointers into it change). */
+/* Make this binding current. It is compiled when the session does not have it; it then stays until it is dropped, or
+ * until there are more than max_bindings and it was bound longest ago (the current one stays in any case). The arena
+ * grows when it must (pointers into it change), and stays as large as it has become. When it fails, nothing has
+ * changed: the results of the last run can still be read, and a run gives them again. */
 BERTH_API berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims,
                                           berth_error *err);
+/* Frees a binding: its plan, its program and what else it takes beside the arena. One that the session does not have
+ * (any more) is dropped already. The current one is refused: bind another first. */
+BERTH_API berth_status berth_session_drop(berth_session *session, const berth_dim *dims, size_t n_dims,
+                                          berth_error *err);
+BERTH_API uint32_t berth_session_n_bindings(const berth_session *session);
+/* Holds for every binding. When the device fails while it writes, the param has no weights until it is set again; any
+ * other failure changes nothing. */
 BERTH_API berth_status berth_session_set_param(berth_session *session, const char *name, const void *data, size_t size,
                                                berth_error *err);
 BERTH_API berth_status berth_session_write(berth_session *session, const char *input, const void *src, size_t size,
@@ -746,7 +756,8 @@ BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_
 /* Allocates nothing. Fails, and runs nothing, while a param has no weights. */
 BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
 
-BERTH_API const berth_plan *berth_session_plan(const berth_session *session); /* of the current binding */
+/* Of the current binding; it lives until that one is dropped. */
+BERTH_API const berth_plan *berth_session_plan(const berth_session *session);
 BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
 /* Called after every step that runs a kernel (views run none, nor does the branch that is not taken; a loop's steps run

@@ -66,6 +66,18 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
   return BERTH_OK;
 }
 
+berth_status berth__slots_clone(const berth__slots *slots, berth__slots **out, berth_error *err) {
+  const size_t size = sizeof *slots + slots->count * sizeof(slot); /* as it was allocated */
+  *out = berth__alloc(slots->ctx, size);
+  if (*out == NULL) return berth__fail_nomem(err, "an arena");
+  memcpy(*out, slots, size);
+  return BERTH_OK;
+}
+
+uint64_t berth__slots_offset(const berth__slots *slots, berth_value value) {
+  return value < slots->count ? slots->items[value].offset : BERTH_OFFSET_NONE;
+}
+
 void berth__slots_destroy(berth__slots *slots) {
   if (slots != NULL) berth__free(slots->ctx, slots);
 }
@@ -296,6 +308,17 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
   return BERTH_OK;
 }
 
+/* All of them can be stored: what cannot is refused before the first is written. */
+static berth_status check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
+  uint32_t room[CHUNK];
+  for (uint64_t done = 0; done < count; done += CHUNK) {
+    const uint64_t n = count - done < CHUNK ? count - done : CHUNK;
+    const void *from = (const unsigned char *)src + done * berth_type_size(s->type);
+    BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room, from, n, err));
+  }
+  return BERTH_OK;
+}
+
 berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t offset, const void *src, uint64_t size,
                               berth_error *err) {
   const slot *s = NULL;
@@ -305,6 +328,7 @@ berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t of
   const berth_storage own = berth_type_storage(s->type);
   const uint64_t first = berth__storage_count(own, offset), count = berth__storage_count(own, size);
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  if (!berth__type_is_float(s->type) && count > CHUNK) BERTH__TRY(check_elements(s, src, count, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room,

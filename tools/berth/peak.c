@@ -39,7 +39,8 @@ const uint64_t peak_copy_bytes[PEAK_COPIES] = {256u << 10, 2u << 20, 16u << 20, 
   }                                                         \
   CHAINS(ADD)                                               \
   *start = one + sum[0] * 0;                                \
-  return 2.0 * 12 * LANES(bytes) * turns;
+  const int lanes = LANES(bytes);                           \
+  return 2.0 * 12 * lanes * turns;
 
 static double multiply_plain(volatile float *start) { BODY(16) }
 #if defined(__x86_64__) && defined(__GNUC__)
