@@ -68,7 +68,7 @@ static void look_at_plans(const berth_graph *graph) {
   MUST(berth_plan_create(graph, &desc, &plan, &err));
   MUST(berth_plan_check(plan, &err));
   MUST(berth_plan_get_info(plan, &info, &err));
-  MUST(berth_plan_slot(plan, berth_graph_find(graph, "y"), &slot, &err));
+  MUST(berth_plan_slot(plan, berth_graph_output_at(graph, 0), &slot, &err));
   printf("arena of %llu bytes, %u steps; y at %llu\n", (unsigned long long)info.arena_size, info.n_steps,
          (unsigned long long)slot.offset);
   for (uint32_t step = 0; step < info.n_steps; step++) {

@@ -169,7 +169,7 @@ static void a_run_is_stopped(void **state) {
     TEST_OK(berth_session_read(session, "c", i == 0 ? want : y, sizeof y, &err));
   }
   assert_memory_equal(y, want, sizeof y);
-  assert_true(want[3] > 0.9f && want[3] < 1.0f);
+  assert_true(want[3] > 0.9f);
   assert_true(n_steps >= 1 + 2 * 2);
   berth_session_destroy(session);
   berth_graph_destroy(graph);
