@@ -1,4 +1,5 @@
 /* berth inspect: what is in a file, told by its content. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,9 @@ static void hint_formats(void) {
 static int inspect_file(berth_context *ctx, const char *path, bool as_json) {
   berth_format_info info = BERTH_FORMAT_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
+  FILE *stream = fopen(path, "rb"); /* to say in the tool's words what is not there */
+  if (!stream) return cli_failed("cannot read %s: %s", path, strerror(errno));
+  fclose(stream);
   if (berth_file_format(path, &info, &err) != BERTH_OK) {
     int code = cli_report(&err);
     if (err.status == BERTH_UNSUPPORTED) hint_formats();
