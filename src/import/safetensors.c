@@ -322,7 +322,7 @@ static berth_status place_data(berth_weights *w, const uint8_t *section, berth_e
     tensor *t = &w->tensors[i];
     size_t size = (size_t)(t->end - t->begin);
     t->data = section + t->begin;
-    if ((uintptr_t)t->data % berth_type_size(t->type) == 0) continue;
+    if ((uintptr_t)t->data % berth__type_align(t->type) == 0) continue;
     t->copy = berth__alloc(w->ctx, size);
     if (!t->copy) return berth__fail_nomem(err, "a tensor that the file does not align");
     if (size > 0) memcpy(t->copy, t->data, size);
