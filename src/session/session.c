@@ -62,6 +62,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   session->plan_desc.n_dims = 0;
   session->plan_desc.layout = NULL; /* from here on the session's own */
   BERTH__TRY(berth__session_place_constants(session, err));
+  BERTH__TRY(berth__session_place_states(session, err));
   BERTH__TRY(berth__session_place_weights(session, err));
   return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;
 }

@@ -49,6 +49,8 @@ void berth__session_free_binding(berth_session *session, berth__binding *binding
 berth_status berth__session_rebind(berth_session *session, berth_error *err);
 /* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
 berth_status berth__session_place_constants(berth_session *session, berth_error *err);
+/* state.c: gives every state its initial value. */
+berth_status berth__session_place_states(berth_session *session, berth_error *err);
 /* weights.c: sets one param, whose size is right. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err);
