@@ -35,6 +35,13 @@ foreach(source ${test_sources})
   set_tests_properties(${area}/${name} PROPERTIES TIMEOUT 300
                        ENVIRONMENT "BERTH_SRC=${PROJECT_SOURCE_DIR};BERTH_BUILD=${PROJECT_BINARY_DIR};BERTH_CACHE_DIR=${PROJECT_BINARY_DIR}/cache")
 endforeach()
+# What several threads do at once: all that the thread sanitizer's build makes (the preset "tsan").
+file(GLOB thread_sources CONFIGURE_DEPENDS tests/threads/test_*.c)
+add_custom_target(thread_tests DEPENDS base_test_thread)
+foreach(source ${thread_sources})
+  cmake_path(GET source STEM name)
+  add_dependencies(thread_tests threads_${name})
+endforeach()
 # The rows of bench/kernels, without the program that measures them.
 file(GLOB row_sources CONFIGURE_DEPENDS bench/kernels/rows*.c)
 target_sources(bench_test_kernel_rows PRIVATE ${row_sources} bench/kernels/call.c)

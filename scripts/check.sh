@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds with gcc under the sanitizers and with clang, runs every test in both builds, and ends with one line:
+# Builds with gcc under the address and undefined-behaviour sanitizers and with clang, and runs every test in both
+# builds; builds once more under the thread sanitizer, for the tests of what threads share. Ends with one line:
 #   N passed, N failed, N skipped
 # A test program speaks TAP: cmocka does for tests/*/test_*.c, and tests/*/test_*.sh print it themselves.
 #   scripts/check.sh [PART...]    only tests whose path contains one of the parts, for example: base/ cli/test_plan
@@ -33,6 +34,31 @@ build() { # preset compiler
   fi
 }
 
+# The thread sanitizer wants its memory at certain addresses. Where the kernel spreads addresses too widely for it,
+# programs are run with the spreading off; a kernel may refuse that too.
+tsan_reason= tsan_runner=
+find_tsan() {
+  local probe
+  command -v gcc >/dev/null 2>&1 || { tsan_reason="gcc is not installed"; return 1; }
+  probe=$(mktemp)
+  if ! echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o "$probe" - 2>/dev/null; then
+    tsan_reason="gcc has no thread sanitizer here (libtsan)"
+  elif "$probe" 2>/dev/null; then
+    tsan_runner=
+  elif setarch -R "$probe" 2>/dev/null; then
+    tsan_runner="setarch -R"
+  else
+    tsan_reason="the thread sanitizer cannot have the addresses that it needs (vm.mmap_rnd_bits)"
+  fi
+  rm -f "$probe"
+  [ -z "$tsan_reason" ]
+}
+
+build_tsan() {
+  [ -n "$(tsan_tests)" ] || return 0
+  if find_tsan; then build tsan gcc; else skipped_builds+=("tsan: every test of this build # SKIP $tsan_reason"); fi
+}
+
 build_web() {
   if ! web_toolchain; then
     skips+=("web: the page and the package # SKIP $web_reason")
@@ -55,12 +81,25 @@ is_wanted() {
   return 1
 }
 
-# One line a test program: build, name (area/test_name), command. The tests of the rules and of the installed copy look
-# at things that do not depend on the build, and what a driver or a browser does takes long, so one build is enough for
-# them; it is the last one, which has no sanitizers.
+tsan_tests() { # tests/<area>/test_<name>.c that are built and wanted; as thread_tests in cmake/Tests.cmake
+  local source name
+  for source in tests/base/test_thread.c tests/threads/test_*.c; do
+    name=${source#tests/}
+    name=${name%.c}
+    is_wanted "$name" && echo "$name"
+  done
+}
+
+# One line per test program: build, name (area/test_name), command. The tests of the rules and of the installed copy
+# look at things that do not depend on the build, and what a driver or a browser does takes long, so one build is enough
+# for them; it is the last one, which has no sanitizers.
 list_tests() {
   local b source name
   for b in "${builds[@]}"; do
+    if [ "$b" = tsan ]; then
+      for name in $(tsan_tests); do echo "$b $name build/$b/tests/$name"; done
+      continue
+    fi
     for source in tests/*/test_*.c; do
       name=${source#tests/}
       name=${name%.c}
@@ -70,7 +109,7 @@ list_tests() {
       name=${source#tests/}
       name=${name%.sh}
       case $name in
-        gpu/*vulkan | gpu/*webgpu | install/* | rules/* | web/*) [ "$b" = "${builds[-1]}" ] || continue ;;
+        gpu/*vulkan | gpu/*webgpu | install/* | rules/* | web/*) [ "$b" = "$single" ] || continue ;;
       esac
       is_wanted "$name" && echo "$b $name $source"
     done
@@ -82,6 +121,7 @@ run_test() { # build name command
   mkdir -p "$(dirname "$log")"
   local runner=()
   [[ $3 == *.sh ]] && runner=(bash)
+  [ "$1" = tsan ] && runner=($tsan_runner)
   case $2 in # the tests of Vulkan have another driver
     *webgpu* | *wgsl* | web/*)
       export BERTH_WEBGPU_LIBRARY=$webgpu_library
@@ -93,7 +133,7 @@ run_test() { # build name command
     BERTH_WEB_REASON=$web_reason BERTH_PACKAGES_REASON=$packages_reason \
     CMOCKA_MESSAGE_OUTPUT=TAP \
     ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1 \
-    UBSAN_OPTIONS=print_stacktrace=1 \
+    UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=0 \
     timeout -k 10 "$limit" "${runner[@]}" "$3" >"$log" 2>&1 </dev/null
   echo $? >"$log.status"
 }
@@ -123,11 +163,14 @@ summarise() { # log status
 }
 
 build check gcc
+build_tsan
 build clang clang
 for b in "${builds[@]}"; do rm -rf "build/$b/logs"; done
 
 export -f run_test
 shopt -s nullglob
+single= # the build that runs what one build is enough for
+for b in "${builds[@]}"; do [ "$b" = tsan ] || single=$b; done
 tests=$(list_tests)
 skips=("${skipped_builds[@]}")
 if [[ $tests == *webgpu* || $tests == *wgsl* || $tests == *" web/"* ]] && ! webgpu_find; then
@@ -137,7 +180,11 @@ if [[ $tests == *" web/"* ]]; then
   build_web
   web_install || skips+=("web: packages of npm # SKIP $packages_reason")
 fi
-export root limit webgpu_library webgpu_driver web_tests web_reason packages_reason
+if [ -n "$npm_wrong" ]; then
+  echo "== from npm, not as pinned: $npm_wrong"
+  failed=$((failed + 1))
+fi
+export root limit tsan_runner webgpu_library webgpu_driver web_tests web_reason packages_reason
 echo "== testing"
 echo "$tests" | xargs -r -P "$jobs" -L 1 bash -c 'run_test "$@"' run_test
 

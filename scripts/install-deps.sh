@@ -39,6 +39,8 @@ if [ "$mode" = check ]; then
   have c++ && have_cpp || missing+=(g++)
   have pkg-config || missing+=(pkg-config)
   have python3 || missing+=(python3)
+  have clang-format || missing+=(clang-format)
+  have clang-tidy || missing+=(clang-tidy)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)
   # the Vulkan device, a driver that runs it on the CPU, and the layer that checks it
   have cc && have_header vulkan/vulkan.h || missing+=(libvulkan-dev)

@@ -1,20 +1,18 @@
-# Sourced by the scripts that run ONNX Runtime, from the repository's root: both packages come from npm and stay under
+# Sourced by the scripts that run ONNX Runtime, from the repository's root: its packages come from npm and stay under
 # build/ort. Sets $ort; a script calls skip when a thing cannot be had.
+. scripts/npm.sh
 ort=build/ort
 
 skip() {
+  [ -z "$npm_wrong" ] || { echo "${0##*/}: $1" >&2; exit 1; }
   echo "skipped: ${0##*/}: $1"
   exit 0
 }
 
-ort_install() { # onnxruntime-node: the library, and its binding for node
+ort_install() { # onnxruntime-node: the library, and its binding for node, which wants onnxruntime-common
+  local package
   command -v node >/dev/null || skip "node is not installed"
-  command -v npm >/dev/null || skip "npm is not installed"
-  [ -d $ort/node_modules/onnxruntime-node ] && return
-  echo "== installing onnxruntime-node into $ort" >&2
-  mkdir -p $ort
-  npm install --ignore-scripts --no-audit --no-fund --loglevel=error --prefix $ort onnxruntime-node >&2 ||
-    skip "npm could not install onnxruntime-node"
+  for package in onnxruntime-common onnxruntime-node; do npm_package $package $ort || skip "$npm_reason"; done
 }
 
 # The headers of its C interface, which no package of ONNX Runtime's own has on npm. The interface only grows, so those
@@ -23,10 +21,11 @@ ort_headers() {
   [ -n "${ORT_INCLUDE-}" ] && return
   ORT_INCLUDE=$PWD/$ort/include
   [ -f "$ORT_INCLUDE/onnxruntime_c_api.h" ] && return
-  local package=com.github.asus4.onnxruntime@0.4.9 archive
-  echo "== getting the C headers of ONNX Runtime from $package (150 MB, once)" >&2
-  archive=$(cd $ort && npm pack --silent $package) ||
-    skip "npm could not get $package; ORT_INCLUDE=FOLDER would name the headers"
+  local package=com.github.asus4.onnxruntime archive
+  echo "== the C headers of ONNX Runtime are in a package of 150 MB, which is got once" >&2
+  npm_fetch $package $ort || skip "$npm_reason; ORT_INCLUDE=FOLDER would name the headers"
+  archive=$(npm_archive $package)
+  archive=${archive#*  }
   mkdir -p "$ORT_INCLUDE"
   tar -xzf "$ort/$archive" -C "$ORT_INCLUDE" --wildcards --strip-components=7 \
     '*/ios-arm64/onnxruntime.framework/Headers/*.h' || skip "$package has no headers where they were"

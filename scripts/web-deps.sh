@@ -1,5 +1,6 @@
 # Sourced by scripts/check.sh, from the repository's root: what tests/web needs. The page and the package are built into
-# build/web; what drives a browser and reads types (tests/web/package.json) comes from npm, into build/web-tests.
+# build/web; what drives a browser and reads types comes from npm, into build/web-tests.
+. scripts/npm.sh
 web_tests=build/web-tests
 web_reason=      # why there is no build/web
 packages_reason= # why there is nothing from npm
@@ -13,12 +14,8 @@ web_toolchain() { # what scripts/build-web.sh needs
 }
 
 web_install() {
-  cmp -s tests/web/package.json $web_tests/package.json && return
-  command -v npm >/dev/null || { packages_reason="npm is not installed"; return 1; }
-  echo "== installing playwright-core and its kin into $web_tests" >&2
-  rm -rf $web_tests
-  mkdir -p $web_tests
-  cp tests/web/package.json $web_tests
-  npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error --prefix $web_tests >&2 </dev/null ||
-    { rm -rf $web_tests; packages_reason="npm could not install what tests/web/package.json names"; return 1; }
+  local package
+  for package in axe-core playwright-core typescript; do
+    npm_package $package $web_tests || { packages_reason=$npm_reason; return 1; }
+  done
 }

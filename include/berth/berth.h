@@ -516,15 +516,21 @@ typedef struct berth_plan_desc {
   const berth_dim *dims; /* named dimensions */
   size_t n_dims;
   const berth_layout *layout; /* put the params where another plan has them */
+  /* What kind of GPU the plan is for: "generic", "nvidia", "cpu" (one that a CPU plays) or "minimal". NULL: the device
+   * itself where it is there (a plan opens it to ask), otherwise "generic". A session refuses a profile that asks for
+   * more than its device has. */
+  const char *gpu_profile;
 } berth_plan_desc;
 #define BERTH_PLAN_DESC_INIT \
-  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL }
+  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL }
 
 /* Fills in a descriptor that starts from BERTH_PLAN_DESC_INIT; flags, order and so on become those of the preset. */
 BERTH_API berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err);
 BERTH_API berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
                                          berth_error *err);
 BERTH_API void berth_plan_destroy(berth_plan *plan);
+/* The GPU profile that it was made with: one of the names above, or that of a device; NULL: it is not for a GPU. */
+BERTH_API const char *berth_plan_gpu_profile(const berth_plan *plan);
 
 typedef struct berth_plan_info {
   uint32_t struct_size;

@@ -22,7 +22,9 @@ typedef struct berth__device {
   uint32_t (*count)(const berth_context *ctx);
   /* The index-th of them. The name is set to that of the table before. */
   void (*describe)(const berth_context *ctx, uint32_t index, berth_device_info *out);
-  berth__limits (*limits)(void);
+  berth__limits (*limits)(void); /* without a profile */
+  /* The profile of an opened device; NULL: it is no GPU. */
+  void (*profile)(const berth__engine *engine, berth__profile *out);
 
   /* which: what stands behind the colon in "name:which"; NULL: nothing, and never there without a count. */
   berth_status (*open)(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
@@ -92,6 +94,13 @@ berth_status berth__device_find(const char *name, const berth__device **out, ber
 static inline const berth__device *berth__device_for(const berth__device *device, uint32_t plan_flags) {
   return device == &berth__cpu_device && (plan_flags & BERTH_PLAN_F32_UNIFORM) ? &berth__loops_device : device;
 }
+/* plan_create.c: the profile to plan with: the one that is named, or else the engine's, or else (engine NULL) a generic
+ * one. The name is wrong where the device is no GPU. */
+berth_status berth__device_profile(const berth__device *device, const berth__engine *engine, const char *name,
+                                   berth__profile *out, berth_error *err);
+/* plan_create.c: a plan for a device that is known, with a profile that is; desc is complete. */
+berth_status berth__plan_create_on(const berth_graph *graph, const berth_plan_desc *desc, const berth__device *device,
+                                   const berth__profile *profile, berth_plan **out, berth_error *err);
 const char *berth__device_which(const char *name); /* "1" of "vulkan:1"; NULL: it has no such part */
 
 #endif

@@ -1,16 +1,56 @@
 /* berth_plan_create: the planner with the limits of a device. It stands here because the planner knows no devices. */
 #include "base/desc.h"
 #include "device/device.h"
+#include "device/gpu/profile.h"
+
+berth_status berth__device_profile(const berth__device *device, const berth__engine *engine, const char *name,
+                                   berth__profile *out, berth_error *err) {
+  memset(out, 0, sizeof *out);
+  if (device->profile == NULL)
+    return name == NULL ? BERTH_OK
+                        : berth__fail(err, BERTH_INVALID, "the device '%s' is no GPU and has no GPU profiles ('%s')",
+                                      device->name, name);
+  if (name != NULL) return berth__profile_find(name, out, err);
+  if (engine == NULL) return berth__profile_find("generic", out, err);
+  device->profile(engine, out);
+  return BERTH_OK;
+}
+
+/* A device that is there is asked; without it, or where the caller names one, no device is opened. */
+static berth_status find_profile(berth_context *ctx, const berth__device *device, const berth_plan_desc *desc,
+                                 berth__profile *out, berth_error *err) {
+  berth__engine *engine = NULL;
+  if (device->profile == NULL || desc->gpu_profile != NULL)
+    return berth__device_profile(device, NULL, desc->gpu_profile, out, err);
+  berth_status status = device->open(ctx, berth__device_which(desc->device), 1, &engine, err);
+  if (status != BERTH_OK && status != BERTH_UNSUPPORTED) return status;
+  status = berth__device_profile(device, status == BERTH_OK ? engine : NULL, NULL, out, err);
+  device->close(engine);
+  return status;
+}
+
+berth_status berth__plan_create_on(const berth_graph *graph, const berth_plan_desc *desc, const berth__device *device,
+                                   const berth__profile *profile, berth_plan **out, berth_error *err) {
+  berth__limits limits = device->limits();
+  limits.profile = *profile;
+  return berth__plan_build(graph, desc, &limits, out, err);
+}
 
 berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
                                berth_error *err) {
   const berth__device *device;
+  berth__profile profile;
   berth_plan_desc full = BERTH_PLAN_DESC_INIT;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_create needs a place for the plan");
   *out = NULL;
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_plan_desc", err));
   BERTH__TRY(berth__device_find(full.device, &device, err));
-  berth__limits limits = berth__device_for(device, full.flags)->limits();
-  return berth__plan_build(graph, &full, &limits, out, err);
+  device = berth__device_for(device, full.flags);
+  BERTH__TRY(find_profile(graph->ctx, device, &full, &profile, err));
+  return berth__plan_create_on(graph, &full, device, &profile, out, err);
+}
+
+const char *berth_plan_gpu_profile(const berth_plan *plan) {
+  return plan->profile.name[0] != '\0' ? plan->profile.name : NULL;
 }

@@ -12,16 +12,9 @@
 #ifndef BERTH_LOOP_LOWER_H
 #define BERTH_LOOP_LOWER_H
 
+#include "base/profile.h"
 #include "loop/kernel.h"
 #include "ops/op.h"
-
-/* What schedules are chosen from. */
-typedef struct berth__loop_limits {
-  uint32_t group_size;   /* threads of a workgroup, at most */
-  uint32_t lanes;        /* threads that step together */
-  uint32_t shared_bytes; /* of a workgroup's shared arrays, at most */
-  bool shares_well;      /* tiles in shared memory pay; not so where a CPU plays the GPU */
-} berth__loop_limits;
 
 /* Which bytes a kernel's buffer stands for (berth__kernel_buffer.operand). */
 #define BERTH__OPERAND_SCRATCH 0x10000u /* the step's scratch */

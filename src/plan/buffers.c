@@ -137,7 +137,7 @@ berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limi
     berth_op_call call;
     if (alias->values[node->out[0]].is_view) continue;
     describe_call(graph, strides_in_alias, alias, node, tensors, &call);
-    alias->scratch[n] = limits->scratch(node->op, &call, n_threads, alias->flags);
+    alias->scratch[n] = limits->scratch(limits, node->op, &call, n_threads, alias->flags);
     status = count_scratch(alias, alias->scratch[n], &total, node, err);
   }
   berth__free(alias->ctx, tensors);

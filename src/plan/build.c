@@ -186,6 +186,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->ctx = bound->ctx;
   plan->graph = bound;
   plan->device = limits->device;
+  plan->profile = limits->profile;
   plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;

@@ -2,8 +2,8 @@
  * root alive), and the one with the smallest load is the start of a search for a better one (order_search.c). */
 #include "plan/draft.h"
 
-#include "plan/order.h"
 #include "pass/prelude.h"
+#include "plan/order.h"
 
 typedef berth__draft draft;
 

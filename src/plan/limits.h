@@ -2,6 +2,7 @@
 #ifndef BERTH_PLAN_LIMITS_H
 #define BERTH_PLAN_LIMITS_H
 
+#include "base/profile.h"
 #include "graph/graph.h"
 
 typedef struct berth__limits {
@@ -10,9 +11,11 @@ typedef struct berth__limits {
   uint64_t max_block; /* the largest arena; 0: no limit */
   uint32_t flags;     /* of berth_plan_desc: always set for this device */
   /* Scratch for one step with n_threads workers. The tensors in call have no data yet. NULL: no op needs any. */
-  uint64_t (*scratch)(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags);
-  bool lies_over;   /* it can write results over operands where that takes scratch (over.h) */
-  bool has_prelude; /* it can run the steps that depend on weights alone once, and not at every run */
+  uint64_t (*scratch)(const struct berth__limits *limits, const berth__op *op, const berth_op_call *call,
+                      uint32_t n_threads, uint32_t flags);
+  berth__profile profile; /* of a GPU: what scratch depends on, and the plan's program is made with */
+  bool lies_over;         /* it can write results over operands where that takes scratch (over.h) */
+  bool has_prelude;       /* it can run the steps that depend on weights alone once, and not at every run */
   /* Rewrites a bound graph, behind the passes, into ops that the device does best. NULL: it takes graphs as they are.
    */
   berth_status (*rewrite)(berth_graph *graph, uint32_t flags, berth_error *err);

@@ -51,8 +51,9 @@ typedef struct berth__place {
 
 struct berth_plan {
   berth_context *ctx;
-  berth_graph *graph; /* bound, owned */
-  const char *device; /* whom it is for */
+  berth_graph *graph;     /* bound, owned */
+  const char *device;     /* whom it is for */
+  berth__profile profile; /* what its scratch was sized by: its program is made with the same */
   uint32_t flags;
   uint64_t align;
   uint32_t n_threads;

@@ -104,7 +104,7 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   desc.n_dims = n_dims;
   if (session->layout != NULL) desc.layout = session->layout;
   berth__progress(session->ctx, "planning", 0, 0);
-  BERTH__TRY(berth_plan_create(session->graph, &desc, &binding->plan, err));
+  BERTH__TRY(berth__plan_create_on(session->graph, &desc, session->device, &session->profile, &binding->plan, err));
   BERTH__TRY(check_extents(session, binding->plan->graph, err));
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include "base/desc.h"
+#include "device/gpu/profile.h"
 
 static berth_status allocate_tables(berth_session *session, berth_error *err) {
   size_t n = session->graph->n_values;
@@ -18,6 +19,7 @@ static berth_status open_and_compile(berth_session *session, const char *which, 
   size_t index;
   BERTH__TRY(session->device->open(session->ctx, which, session->n_threads, &session->engine, err));
   session->plan_desc.device = session->device->name;
+  BERTH__TRY(berth__device_profile(session->device, session->engine, plan->gpu_profile, &session->profile, err));
   return berth__session_compile(session, plan->dims, plan->n_dims, &index, err);
 }
 
@@ -31,7 +33,9 @@ static berth_status compile_first(berth_session *session, const char *which, con
     session->device->close(session->engine);
     session->engine = NULL;
     session->device = &berth__cpu_device;
-    return open_and_compile(session, NULL, plan, err);
+    berth_plan_desc on_cpu = *plan;
+    on_cpu.gpu_profile = NULL;
+    return open_and_compile(session, NULL, &on_cpu, err);
   }
   if (status != BERTH_OK && err != NULL) *err = reason;
   return status;
@@ -61,6 +65,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   session->plan_desc.dims = NULL;
   session->plan_desc.n_dims = 0;
   session->plan_desc.layout = NULL; /* from here on the session's own */
+  session->plan_desc.gpu_profile = NULL;
   BERTH__TRY(berth__session_place_constants(session, err));
   BERTH__TRY(berth__session_place_states(session, err));
   BERTH__TRY(berth__session_place_weights(session, err));
@@ -160,6 +165,7 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   plan.dims = dims;
   plan.n_dims = session->graph->n_dims;
   plan.layout = session->layout;
+  if (berth__profile_named(session->profile.name) != NULL) plan.gpu_profile = session->profile.name;
   desc.plan = &plan;
   desc.device = session->device_name;
   desc.n_threads = session->n_threads;

@@ -23,6 +23,7 @@ struct berth_session {
   berth__engine *engine;
   uint32_t n_threads;
   bool checked;
+  berth__profile profile;    /* that its plans are made with */
   berth_plan_desc plan_desc; /* without dims and layout */
   berth_layout *layout;      /* where the first plan put the weights: the others follow */
   berth__binding *bindings;

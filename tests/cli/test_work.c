@@ -92,6 +92,7 @@ static void counts_the_rest(void **state) {
       {"input %x : f32[3, 4]\n %y = mul(%x, %x)", 12, 96}, /* an operand is read once */
       {"input %x : f32[3, 4]\n %y = transpose(%x) {perm = [1, 0]}", 0, 96},
       {"input %x : f32[100, 4]\n input %i : i64[3]\n %y = gather(%x, %i) {axis = 0}", 0, 48 + 24 + 48},
+      {"input %x : f32[100, 4]\n input %r : f32[3, 4]\n input %p : i64[]\n %y = write_rows(%x, %r, %p)", 0, 2 * 48},
   };
   CHECK(cases);
 }

@@ -10,7 +10,7 @@
 /* How an operand lies in memory. */
 typedef enum fast_layout {
   FAST_PLAIN,
-  FAST_PADDED,  /* gaps after every row of the last axis */
+  FAST_PADDED,   /* gaps after every row of the last axis */
   FAST_REVERSED, /* the first axis is the innermost one */
   FAST_REPEATED  /* every row of the last axis is the same one: a stride of 0, as expand makes it */
 } fast_layout;

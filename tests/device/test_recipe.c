@@ -8,6 +8,8 @@ static berth_plan *plan_of(berth_context *ctx, const char *text, const char *dev
   berth_plan *plan;
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.device = device;
+  if (strcmp(device, "cpu") != 0 || flags != 0)
+    desc.gpu_profile = "minimal"; /* the form of kernels follows the profile */
   desc.flags |= flags;
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
@@ -18,7 +20,7 @@ static berth_plan *plan_of(berth_context *ctx, const char *text, const char *dev
 static berth__recipe *recipe_of(const berth_plan *plan) {
   berth_error err;
   berth__recipe *recipe;
-  TEST_OK(berth__recipe_create(plan, &berth__least_limits, &recipe, &err));
+  TEST_OK(berth__recipe_create(plan, &recipe, &err));
   return recipe;
 }
 
@@ -94,7 +96,7 @@ static void a_plan_of_other_elements_is_refused(void **state) {
   berth__recipe *recipe;
   berth_context *ctx = test_context();
   berth_plan *plan = plan_of(ctx, "graph \"g\" { input %x : f32[4] %y = relu(%x) output \"y\" = %y }", "cpu", 0);
-  test_expect_error(berth__recipe_create(plan, &berth__least_limits, &recipe, &err), BERTH_INVALID, &err, "four bytes");
+  test_expect_error(berth__recipe_create(plan, &recipe, &err), BERTH_INVALID, &err, "four bytes");
   berth_plan_destroy(plan);
   berth_context_destroy(ctx);
 }
@@ -142,7 +144,7 @@ static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user
   desc.device = "loops";
   berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
   if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
-  if (status == BERTH_OK) status = berth__recipe_create(plan, &berth__least_limits, &recipe, err);
+  if (status == BERTH_OK) status = berth__recipe_create(plan, &recipe, err);
   berth__recipe_destroy(recipe);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);

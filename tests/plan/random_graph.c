@@ -268,6 +268,35 @@ static void add_line_op(maker *m) {
   add(m, ops[below(m, 5)], &x, 1, &axis, 1, 1);
 }
 
+static berth_value add_number(maker *m, int64_t number) {
+  berth_error err;
+  berth_value value;
+  char name[32];
+  snprintf(name, sizeof name, "s%u", m->n_sources++);
+  TEST_OK(
+      berth_graph_constant(m->graph, name, BERTH_I64, (berth_shape){.rank = 0}, &number, sizeof number, &value, &err));
+  return value;
+}
+
+/* Rows that are part of what they are written into, or that come from elsewhere. */
+static void add_write_rows(maker *m) {
+  berth_value in[3] = {pick(m)};
+  berth_value_info x = info_of(m, in[0]);
+  if (x.shape.rank == 0 || count_of(&x.shape) == 0) return;
+  int64_t axis = below(m, x.shape.rank), start = 0, end = 1 + below(m, (uint32_t)x.shape.dim[axis].extent);
+  const int64_t room = x.shape.dim[axis].extent - end;
+  berth_attr part[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &start, 1),
+                       berth_attr_ints("ends", &end, 1)};
+  x.shape.dim[axis].extent = end;
+  if (below(m, 2))
+    in[1] = add_source(m, x.type, x.shape);
+  else if (add(m, "narrow", in, 1, part, 3, 1))
+    in[1] = berth_graph_n_values(m->graph) - 1;
+  in[2] = add_number(m, below(m, (uint32_t)room + 1));
+  berth_attr attrs[] = {berth_attr_int("axis", axis), berth_attr_int("ring", below(m, 2))};
+  add(m, "write_rows", in, 3, attrs, 2, 1);
+}
+
 static void add_top_k(maker *m) {
   berth_value x = pick(m);
   berth_attr k = berth_attr_int("k", 1 + below(m, 2));
@@ -358,16 +387,7 @@ static berth_value pick_like(maker *m, berth_value value) {
   return add_chain(m, value, 1 + below(m, 3));
 }
 
-static berth_value add_trips(maker *m) {
-  berth_error err;
-  berth_value value;
-  char name[32];
-  int64_t trips = below(m, 4);
-  snprintf(name, sizeof name, "s%u", m->n_sources++);
-  TEST_OK(
-      berth_graph_constant(m->graph, name, BERTH_I64, (berth_shape){.rank = 0}, &trips, sizeof trips, &value, &err));
-  return value;
-}
+static berth_value add_trips(maker *m) { return add_number(m, below(m, 4)); }
 
 /* A loop with a few nodes inside, which may be loops and choices; trips and conditions are known or not. */
 static void add_loop(maker *m) {
@@ -398,10 +418,10 @@ static void add_loop(maker *m) {
 
 static void add_something(maker *m) {
   static void (*const makers[])(maker *) = {
-      add_unary,   add_unary,     add_unary,   add_binary,  add_binary, add_binary, add_cast,
-      add_where,   add_reshape,   add_reshape, add_squeeze, add_narrow, add_narrow, add_split,
-      add_expand,  add_transpose, add_concat,  add_concat,  add_concat, add_reduce, add_line_op,
-      add_line_op, add_attention, add_matmul,  add_top_k,   add_choose, add_choose, add_loop};
+      add_unary,   add_unary,   add_unary,   add_binary, add_binary,    add_binary,  add_cast,      add_where,
+      add_reshape, add_reshape, add_squeeze, add_narrow, add_narrow,    add_split,   add_expand,    add_transpose,
+      add_concat,  add_concat,  add_concat,  add_reduce, add_line_op,   add_line_op, add_attention, add_matmul,
+      add_top_k,   add_choose,  add_choose,  add_loop,   add_write_rows};
   makers[below(m, sizeof makers / sizeof *makers)](m);
 }
 

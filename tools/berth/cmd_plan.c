@@ -86,6 +86,7 @@ static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
   desc.effort = wanted->effort;
   desc.budget = wanted->budget;
   desc.device = wanted->model.device;
+  desc.gpu_profile = wanted->model.gpu_profile;
   desc.dims = bound->items;
   desc.n_dims = bound->n;
   return desc;
@@ -162,6 +163,7 @@ static int print_json(const plan_options *wanted, const result *made, const dims
   json_double(&out, "plan_ms", made->ms);
   if (wanted->budget != 0) budget_write_json(plan, wanted->budget, made->extra_flops, &out);
   json_string(&out, "device", model_device(&wanted->model));
+  if (berth_plan_gpu_profile(plan)) json_string(&out, "gpu_profile", berth_plan_gpu_profile(plan));
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
   int code = segments_write_json(plan, &out);
@@ -179,6 +181,7 @@ static int print_text(const plan_options *wanted, const model *m, const result *
   format_memory(&info);
   if (info.order_optimal) printf("order: no other order of the nodes needs less (proven)\n");
   if (wanted->budget != 0) budget_print(plan, made->extra_flops);
+  if (berth_plan_gpu_profile(plan)) printf("for a GPU: %s\n", berth_plan_gpu_profile(plan));
   bounds_print(berth_plan_graph(plan), "bound: output ");
   int code = segments_print(plan);
   return code == CLI_OK ? loadchart_print(plan) : code;

@@ -12,7 +12,8 @@ typedef struct model_options {
   const char *path; /* NULL: the built-in model */
   const char *weights;
   const char *device;
-  const char *fallback; /* where nodes run that the device has no kernels for; NULL: that is an error */
+  const char *gpu_profile; /* NULL: the device's own */
+  const char *fallback;    /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
   arg_list dims;
   bool bf16, f16_weights;
@@ -45,6 +46,14 @@ typedef struct model_options {
        "cpu",                                                                                                          \
        "run nodes there that the device has no kernels for (without it they are an error)",                            \
        offsetof(type, model.fallback),                                                                                 \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"gpu-profile",                                                                                                  \
+       0,                                                                                                              \
+       ARG_TEXT,                                                                                                       \
+       "P",                                                                                                            \
+       "plan for a kind of GPU: generic, nvidia, cpu or minimal (the device's own, where it is there)",                \
+       offsetof(type, model.gpu_profile),                                                                              \
        0,                                                                                                              \
        0},                                                                                                             \
   {                                                                                                                    \

@@ -48,6 +48,7 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
   if (!is_reference) plan.flags |= r->plan_flags;
   plan.device = device;
+  if (!is_reference) plan.gpu_profile = r->gpu_profile;
   plan.dims = r->model.dims.items;
   plan.n_dims = r->model.dims.n;
   desc.flags = session_flags;
@@ -87,6 +88,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   out->random_weights = more->random_weights;
   out->budget = more->budget;
   out->device = options->device;
+  out->gpu_profile = options->gpu_profile;
   out->plan_flags = model_plan_flags(options);
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);

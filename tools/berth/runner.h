@@ -40,6 +40,7 @@ typedef struct runner {
   uint64_t budget;     /* of that session; 0: none */
   uint32_t plan_flags; /* that the options ask for */
   const char *device;
+  const char *gpu_profile; /* NULL: the device itself */
 } runner;
 
 /* Exit codes, with an error printed. Close either way. */

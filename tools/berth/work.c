@@ -196,6 +196,7 @@ static bool came_before(const berth_node_info *node, uint32_t at) {
 static uint64_t bytes_of(const subject *s, uint64_t written) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t bytes = written;
+  if (strcmp(s->node->op, "write_rows") == 0 && operand(s, 1, &info)) return 2 * info.size; /* in place */
   for (uint32_t i = 0; i < s->node->n_in; i++) {
     if (came_before(s->node, i) || !operand(s, i, &info)) continue;
     bool is_partly_read = i == 0 && info.size > written && IS_ONE_OF(s->node->op, selective);

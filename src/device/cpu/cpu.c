@@ -61,7 +61,9 @@ static void close_cpu(berth__engine *engine) {
   berth__free(engine->ctx, engine);
 }
 
-static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags) {
+static uint64_t scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
+                        uint32_t flags) {
+  (void)limits;
   const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
   uint64_t total;
   return berth__mul_u64(choice.scratch_each, berth__cpu_is_one_piece(&choice) ? 1 : n_threads, &total) ? total

@@ -14,7 +14,7 @@ berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, vo
   berth__recipe *recipe;
   if (plan == NULL || write == NULL)
     return berth__fail(err, BERTH_INVALID, "a plan, and a function that takes the text, are needed");
-  BERTH__TRY(berth__recipe_create(plan, &berth__least_limits, &recipe, err));
+  BERTH__TRY(berth__recipe_create(plan, &recipe, err));
   const berth_status status = print_all(recipe, write, user, err);
   berth__recipe_destroy(recipe);
   return status;

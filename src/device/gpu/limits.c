@@ -1,12 +1,11 @@
-/* What the planner knows of a GPU, any of them: the sizes of plans must not depend on the driver, so that `plan` tells
- * what `run` will take, on a machine without a GPU too. */
+/* What the planner knows of a GPU, any of them. What differs from one to the next, as far as it changes a plan, is its
+ * profile, which the caller adds. */
 #include "device/gpu/recipe.h"
 
-const berth__loop_limits berth__least_limits = {.group_size = 128, .lanes = 1, .shared_bytes = 16384};
-
-static uint64_t scratch(const berth__op *op, const berth_op_call *call, uint32_t n_threads, uint32_t flags) {
+static uint64_t scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
+                        uint32_t flags) {
   (void)n_threads, (void)flags;
-  return berth__lower_scratch(op, call, &berth__least_limits);
+  return berth__lower_scratch(op, call, &limits->profile.loops);
 }
 
 berth__limits berth__gpu_limits(const char *device) {

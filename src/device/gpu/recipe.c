@@ -180,8 +180,7 @@ typedef struct call_room {
   uint64_t *at;
 } call_room;
 
-static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *limits, uint32_t step,
-                             const call_room *room, berth_error *err) {
+static berth_status add_step(berth__recipe *recipe, uint32_t step, const call_room *room, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth__loop_guard guards[MAX_GUARDS];
@@ -193,7 +192,7 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
   find_storage(plan, node, room->storage);
   find_places(plan, node, room->at);
   berth__lowering lowering = {.ctx = recipe->ctx,
-                              .limits = limits,
+                              .limits = &plan->profile.loops,
                               .op = node->op,
                               .call = &call,
                               .storage = room->storage,
@@ -210,7 +209,7 @@ static berth_status add_step(berth__recipe *recipe, const berth__loop_limits *li
                                                  node->op->name);
 }
 
-static berth_status build(berth__recipe *recipe, const berth__loop_limits *limits, berth_error *err) {
+static berth_status build(berth__recipe *recipe, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const size_t most = berth__plan_most_tensors(plan);
   const call_room room = {berth__alloc_array(recipe->ctx, most, sizeof *room.tensors),
@@ -219,7 +218,7 @@ static berth_status build(berth__recipe *recipe, const berth__loop_limits *limit
   berth_status status = BERTH_OK;
   if (room.tensors == NULL || room.storage == NULL || room.at == NULL) status = berth__fail_nomem(err, "a program");
   for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
-    status = add_step(recipe, limits, step, &room, err);
+    status = add_step(recipe, step, &room, err);
     if (step < plan->n_prelude) recipe->n_prelude = recipe->n_dispatches;
   }
   berth__free(recipe->ctx, room.tensors);
@@ -242,15 +241,14 @@ static berth_status check_plan(const berth_plan *plan, berth_error *err) {
   return BERTH_OK;
 }
 
-berth_status berth__recipe_create(const berth_plan *plan, const berth__loop_limits *limits, berth__recipe **out,
-                                  berth_error *err) {
+berth_status berth__recipe_create(const berth_plan *plan, berth__recipe **out, berth_error *err) {
   *out = NULL;
   BERTH__TRY(check_plan(plan, err));
   berth__recipe *recipe = berth__alloc_zero(plan->ctx, sizeof *recipe);
   if (recipe == NULL) return berth__fail_nomem(err, "a program");
   recipe->ctx = plan->ctx;
   recipe->plan = plan;
-  berth_status status = build(recipe, limits, err);
+  berth_status status = build(recipe, err);
   if (status != BERTH_OK) {
     berth__recipe_destroy(recipe);
     return status;

@@ -33,20 +33,19 @@ typedef struct berth__recipe {
   size_t n_spans, spans_capacity;
 } berth__recipe;
 
-/* Fails with UNSUPPORTED, the node and the reason where a node cannot run there; with BERTH_PLAN_FALLBACK_CPU such a
- * node becomes a dispatch on the host; so does a step of the prelude that reads what is outside the arena. */
-berth_status berth__recipe_create(const berth_plan *plan, const berth__loop_limits *limits, berth__recipe **out,
-                                  berth_error *err);
+/* With the profile of the plan. Fails with UNSUPPORTED, the node and the reason where a node cannot run there; with
+ * BERTH_PLAN_FALLBACK_CPU such a node becomes a dispatch on the host; so does a step of the prelude that reads what is
+ * outside the arena. */
+berth_status berth__recipe_create(const berth_plan *plan, berth__recipe **out, berth_error *err);
 void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
 /* The bytes of the arena that a value's elements lie in, from its first to its last. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 
-/* limits.c: what every device has at least. */
-extern const berth__loop_limits berth__least_limits;
 /* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the loop language wants them.
  */
 berth__limits berth__gpu_limits(const char *device);
-/* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree. */
+/* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree.
+ */
 berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
 
 #endif

@@ -42,7 +42,7 @@ static uint64_t bytes_of(const berth_plan *plan, const berth_value *values, uint
 
 static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
   berth__recipe *recipe = NULL;
-  berth_status status = berth__recipe_create(plan, &berth__least_limits, &recipe, err);
+  berth_status status = berth__recipe_create(plan, &recipe, err);
   if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU)) { /* loops, or extents that a run finds */
     for (uint32_t step = 0; step < plan->n_steps; step++) add(l, step, "cpu", 0, 0);
     return BERTH_OK;

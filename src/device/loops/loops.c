@@ -6,6 +6,7 @@
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 #include "device/gpu/host_step.h"
+#include "device/gpu/profile.h"
 
 struct berth__program {
   berth_context *ctx;
@@ -27,12 +28,10 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
 static berth__limits limits(void) { return berth__gpu_limits("loops"); }
 
 /* BERTH_LOOPS_SHARED=0: kernels as for devices that gain nothing from shared memory. */
-static berth__loop_limits loop_limits(void) {
+static void profile(const berth__engine *engine, berth__profile *out) {
   const char *setting = getenv("BERTH_LOOPS_SHARED");
-  return (berth__loop_limits){.group_size = 256,
-                              .lanes = 32,
-                              .shared_bytes = 32768,
-                              .shares_well = setting == NULL || strcmp(setting, "0") != 0};
+  (void)engine;
+  *out = *berth__profile_named(setting == NULL || strcmp(setting, "0") != 0 ? "generic" : "cpu");
 }
 
 static void program_destroy(berth__program *program) {
@@ -45,9 +44,8 @@ static void program_destroy(berth__program *program) {
 }
 
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
-  const berth__loop_limits limit = loop_limits();
   uint64_t room = 0;
-  BERTH__TRY(berth__recipe_create(program->plan, &limit, &program->recipe, err));
+  BERTH__TRY(berth__recipe_create(program->plan, &program->recipe, err));
   for (size_t i = 0; i < program->recipe->n_kernels; i++) {
     const uint64_t needed = berth__kernel_room(program->recipe->kernels[i]);
     if (needed > room) room = needed;
@@ -157,6 +155,7 @@ const berth__device berth__loops_device = {
     .name = "loops",
     .describe = describe,
     .limits = limits,
+    .profile = profile,
     .open = open_loops,
     .close = close_loops,
     .block_create = berth__cpu_block_create,

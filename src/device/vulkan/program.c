@@ -69,7 +69,7 @@ static berth_status make_queries(berth__program *program, berth_error *err) {
 /* ---- Making and freeing ---- */
 
 static berth_status build(berth__program *program, bool checked, berth_error *err) {
-  BERTH__TRY(berth__recipe_create(program->plan, &program->engine->loops, &program->recipe, err));
+  BERTH__TRY(berth__recipe_create(program->plan, &program->recipe, err));
   BERTH__TRY(berth__host_steps_create(program->recipe, &program->host, err));
   if (checked) BERTH__TRY(berth__watch_create(program->plan, &program->watch, err));
   BERTH__TRY(berth__vulkan_make_bindings(program, err));

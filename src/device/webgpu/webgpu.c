@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "device/gpu/profile.h"
 #include "device/gpu/recipe.h"
 
 static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
@@ -28,6 +29,10 @@ static berth__limits limits(void) {
   return gpu;
 }
 
+static void profile(const berth__engine *engine, berth__profile *out) {
+  berth__profile_set(out, engine->name, &engine->loops);
+}
+
 static berth_clock step_clock(const berth__engine *engine) {
   return engine->times != NULL ? BERTH_CLOCK_DEVICE : BERTH_CLOCK_HOST;
 }
@@ -36,6 +41,7 @@ const berth__device berth__webgpu_device = {
     .name = "webgpu",
     .describe = describe,
     .limits = limits,
+    .profile = profile,
     .open = berth__webgpu_open,
     .close = berth__webgpu_close,
     .block_create = berth__webgpu_block_create,

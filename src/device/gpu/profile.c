@@ -1,0 +1,39 @@
+/* The profiles that can be named, so that a plan can be made on a machine without the GPU. */
+#include "device/gpu/profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+
+static const berth__profile named[] = {
+    /* Most GPUs have at least this much, and all that count gain from shared memory. */
+    {"generic", {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true}},
+    /* As their Vulkan driver tells it. */
+    {"nvidia", {.group_size = 256, .lanes = 32, .shared_bytes = 49152, .shares_well = true}},
+    /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
+    {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
+    /* What the standards promise: such a plan runs everywhere, and nowhere best. */
+    {"minimal", {.group_size = 128, .lanes = 1, .shared_bytes = 16384, .shares_well = false}},
+};
+#define N_NAMED (sizeof named / sizeof named[0])
+
+const berth__profile *berth__profile_named(const char *name) {
+  for (size_t i = 0; i < N_NAMED; i++)
+    if (strcmp(named[i].name, name) == 0) return &named[i];
+  return NULL;
+}
+
+berth_status berth__profile_find(const char *name, berth__profile *out, berth_error *err) {
+  const berth__profile *found = berth__profile_named(name);
+  if (found == NULL)
+    return berth__fail(err, BERTH_INVALID,
+                       "there is no GPU profile '%s'; it is one of generic, nvidia, cpu and minimal", name);
+  *out = *found;
+  return BERTH_OK;
+}
+
+void berth__profile_set(berth__profile *profile, const char *name, const berth__loop_limits *loops) {
+  snprintf(profile->name, sizeof profile->name, "%s", name);
+  profile->loops = *loops;
+}
