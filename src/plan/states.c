@@ -240,29 +240,43 @@ berth_status berth__states_settle(berth_graph *graph, uint32_t flags, berth_erro
   return status;
 }
 
-static size_t collect_edges(const berth_graph *graph, const berth_value *shows, berth__edge *edges) {
+/* writers: one a value, the node that writes a state. Counts where edges is NULL. */
+static size_t collect_edges(const berth_graph *graph, const berth_value *shows, const uint32_t *writers,
+                            berth__edge *edges) {
   size_t n_edges = 0;
-  for (size_t i = 0; i < graph->n_updates; i++) {
-    const uint32_t writer = writer_of(graph, graph->updates[i].next);
-    for (uint32_t n = 0; n < writer && writer != NOT_A_NODE; n++) {
-      if (sight_of(&graph->nodes[n], shows, graph->updates[i].state) == SEES_NOTHING) continue;
-      if (edges != NULL) edges[n_edges] = (berth__edge){.from = n, .to = writer};
+  for (uint32_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      const berth_value state = node->in[i] != BERTH_VALUE_NONE ? shows[node->in[i]] : BERTH_VALUE_NONE;
+      if (state == BERTH_VALUE_NONE || writers[state] == NOT_A_NODE || n >= writers[state]) continue;
+      if (edges != NULL) edges[n_edges] = (berth__edge){.from = n, .to = writers[state]};
       n_edges++;
     }
   }
   return n_edges;
 }
 
+static void note_writers(const berth_graph *graph, uint32_t *writers) {
+  for (size_t v = 0; v < graph->n_values; v++) writers[v] = NOT_A_NODE;
+  for (size_t i = 0; i < graph->n_updates; i++)
+    writers[graph->updates[i].state] = writer_of(graph, graph->updates[i].next);
+}
+
 berth_status berth__states_edges(const berth_graph *graph, berth__edge **edges, size_t *n_edges, berth_error *err) {
+  berth_context *ctx = graph->ctx;
   *edges = NULL;
   *n_edges = 0;
   if (graph->n_updates == 0) return BERTH_OK;
-  berth_value *shows = berth__alloc_array(graph->ctx, graph->n_values, sizeof *shows);
-  if (shows == NULL) return berth__fail_nomem(err, "planning states");
-  note_shows(graph, shows);
-  *n_edges = collect_edges(graph, shows, NULL);
-  *edges = berth__alloc_array(graph->ctx, *n_edges, sizeof **edges);
-  if (*edges != NULL) collect_edges(graph, shows, *edges);
-  berth__free(graph->ctx, shows);
+  berth_value *shows = berth__alloc_array(ctx, graph->n_values, sizeof *shows);
+  uint32_t *writers = berth__alloc_array(ctx, graph->n_values, sizeof *writers);
+  if (shows != NULL && writers != NULL) {
+    note_shows(graph, shows);
+    note_writers(graph, writers);
+    *n_edges = collect_edges(graph, shows, writers, NULL);
+    *edges = berth__alloc_array(ctx, *n_edges, sizeof **edges);
+    if (*edges != NULL) collect_edges(graph, shows, writers, *edges);
+  }
+  berth__free(ctx, shows);
+  berth__free(ctx, writers);
   return *edges != NULL ? BERTH_OK : berth__fail_nomem(err, "planning states");
 }

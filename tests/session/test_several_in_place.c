@@ -158,16 +158,17 @@ static void an_op_without_masks_has_its_first_result_in_place(void **state) {
   session_finish(&f);
 }
 
+static const char sgd_text[] =
+    "graph \"sgd\" { input %x : f32[4] state %w : f32[4] = [1, 2, 3, 4] state %v : f32[4] = zeros\n"
+    "  %loss = sub(%w, %x) %next, %momentum = test.sgd(%w, %v, %loss) update %w = %next update %v = %momentum }";
+
 static void a_step_of_training_updates_two_states_where_they_lie(void **state) {
-  static const char text[] =
-      "graph \"sgd\" { input %x : f32[4] state %w : f32[4] = [1, 2, 3, 4] state %v : f32[4] = zeros\n"
-      "  %loss = sub(%w, %x) %next, %momentum = test.sgd(%w, %v, %loss) update %w = %next update %v = %momentum }";
   fixture f;
   berth_error err;
   const float x[4] = {0, 0, 0, 0};
   float w = 1, v = 0, got[4];
   (void)state;
-  start(&f, text, 0);
+  start(&f, sgd_text, 0);
   const berth_plan *plan = berth_session_plan(f.session);
   assert_int_equal(plan->graph->n_nodes, 2); /* nothing is copied */
   assert_true(lies_over(&f, "next", "w") && lies_over(&f, "momentum", "v"));
@@ -183,6 +184,34 @@ static void a_step_of_training_updates_two_states_where_they_lie(void **state) {
     OK(berth_session_state_read(f.session, "v", got, sizeof got, &err));
     assert_true(got[0] == v);
   }
+  session_finish(&f);
+}
+
+/* On a GPU such an op runs on the CPU, between transfers; the states lie on the GPU. */
+static void states_go_to_the_cpu_and_back(void **state) {
+  fixture f;
+  berth_error err;
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  const float x[4] = {0, 0, 0, 0};
+  float got[4];
+  (void)state;
+  memset(&f, 0, sizeof f);
+  f.ctx = context_with_ops(&f.alloc);
+  f.graph = session_parse(f.ctx, sgd_text);
+  plan.flags = BERTH_PLAN_FALLBACK_CPU;
+  desc.plan = &plan;
+  desc.device = test_gpu();
+  OK(berth_session_create(f.graph, &desc, &f.session, &err));
+  assert_true(lies_over(&f, "next", "w") && lies_over(&f, "momentum", "v"));
+  for (int run = 0; run < 2; run++) {
+    OK(berth_session_write(f.session, "x", x, sizeof x, &err));
+    OK(berth_session_run(f.session, &err));
+  }
+  OK(berth_session_state_read(f.session, "v", got, sizeof got, &err));
+  assert_true(got[0] == 1.25f && got[3] == 5); /* 0.5 * 1 + 0.75 */
+  OK(berth_session_state_read(f.session, "w", got, sizeof got, &err));
+  assert_true(got[0] == 0.4375f && got[3] == 1.75f);
   session_finish(&f);
 }
 
@@ -216,6 +245,7 @@ int main(void) {
       cmocka_unit_test(an_operand_that_is_given_twice_is_not_written_over),
       cmocka_unit_test(an_op_without_masks_has_its_first_result_in_place),
       cmocka_unit_test(a_step_of_training_updates_two_states_where_they_lie),
+      cmocka_unit_test(states_go_to_the_cpu_and_back),
       cmocka_unit_test(the_checker_knows_the_masks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
