@@ -146,6 +146,9 @@ static berth_status add_by_name(berth_graph *graph, const char *op, const berth_
     return berth__fail(err, BERTH_INVALID, "op '%s': too many operands or results", op);
   const berth__op *found = berth__op_find(graph->ctx, op);
   if (found == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "there is no op '%s'; docs/ops.md lists them", op);
+  if (found->tier == BERTH__MADE)
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "op '%s' is made by rewriting alone, and may change; docs/ops.md says what it is made from", op);
   return berth__graph_add_op(graph, found, in, n_in, attrs, n_attrs, NULL, out, n_out, err);
 }
 

@@ -104,7 +104,7 @@ static berth_status check_given(const berth__op *op, const berth_attr *given, si
     if (k == family->n_attrs)
       return berth__fail(err, BERTH_INVALID, "there is no attribute '%s'%s%s", given[g].name,
                          family->n_attrs != 0 ? "; the first that it has is " : "; it has none",
-                         family->n_attrs != 0 ? family->attrs[0].name : "");
+                         family->n_attrs != 0 ? family->attrs->name : "");
     if (!kind_fits(given[g].kind, family->attrs[k].kind))
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is %s, expected %s", given[g].name,
                          kind_name(given[g].kind), kind_name(family->attrs[k].kind));

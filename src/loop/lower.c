@@ -1,25 +1,28 @@
 /* Which function lowers which op. */
 #include "loop/lower.h"
 
-#define BERTH__LOWER(op, function, scratch)                                   \
-  berth_status berth__lower_##function(berth__lowering *l, berth_error *err); \
+#define BERTH_OP(op, tier, family, in0, in1, out0, out1, in_place, strided, function, scratch) \
+  berth_status berth__lower_##function(berth__lowering *l, berth_error *err);                  \
   uint64_t berth__scratch_of_##scratch(const berth_op_call *call, const berth__loop_limits *limits);
-#include "loop/lower.def"
-#undef BERTH__LOWER
+#include "ops/ops.def"
 
 uint64_t berth__scratch_of_none(const berth_op_call *call, const berth__loop_limits *limits) {
   (void)call, (void)limits;
   return 0;
 }
 
+berth_status berth__lower_none(berth__lowering *l, berth_error *err) {
+  return berth__fail(err, BERTH_UNSUPPORTED, "op '%s' has no kernel in the loop language", l->op->name);
+}
+
 static const berth__lower_row rows[BERTH__OP_COUNT] = {
-#define BERTH__LOWER(op, function, scratch) [BERTH__OP_##op] = {berth__lower_##function, berth__scratch_of_##scratch},
-#include "loop/lower.def"
-#undef BERTH__LOWER
+#define BERTH_OP(op, tier, family, in0, in1, out0, out1, in_place, strided, function, scratch) \
+  [BERTH__OP_##op] = {berth__lower_##function, berth__scratch_of_##scratch},
+#include "ops/ops.def"
 };
 
 static const berth__lower_row *find(const berth__op *op) {
-  return op->custom == NULL && rows[op->code].lower != NULL ? &rows[op->code] : NULL;
+  return op->custom == NULL && rows[op->code].lower != berth__lower_none ? &rows[op->code] : NULL;
 }
 
 bool berth__lower_has(const berth__op *op) { return find(op) != NULL; }
@@ -41,28 +44,10 @@ static berth_status check_extents(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Attributes that the CPU's rewriting sets for kernels of its own. */
-static bool is_for_cpu(const berth_attr *attr) {
-  if (strcmp(attr->name, "over") == 0 || strcmp(attr->name, "rounds") == 0) return attr->i != 0;
-  return strcmp(attr->name, "to") == 0 && attr->s != NULL && strcmp(attr->s, "bf16") == 0;
-}
-
-static berth_status check_attrs(const berth__lowering *lowering, berth_error *err) {
-  const berth_op_call *call = lowering->call;
-  if (lowering->op->code == BERTH__OP_cast) return BERTH_OK;
-  for (uint32_t i = 0; i < call->n_attrs; i++)
-    if (is_for_cpu(&call->attrs[i]))
-      return berth__fail(err, BERTH_UNSUPPORTED, "the attribute '%s' is for kernels of the CPU", call->attrs[i].name);
-  if (lowering->op->code == BERTH__OP_product && call->in[1].type == BERTH_BF16)
-    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as bf16 are for kernels of the CPU");
-  return BERTH_OK;
-}
-
 berth_status berth__lower_call(berth__lowering *lowering, berth_error *err) {
   const berth__lower_row *row = find(lowering->op);
   if (row == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "op '%s' has no kernel in the loop language", lowering->op->name);
-  BERTH__TRY(check_attrs(lowering, err));
   BERTH__TRY(check_extents(lowering->call, err));
   return row->lower(lowering, err);
 }

@@ -4,23 +4,6 @@
 
 #include "ops/heads.h"
 
-enum { /* operands */
-  BERTH__ATTENTION_Q,
-  BERTH__ATTENTION_K,
-  BERTH__ATTENTION_V,
-  BERTH__ATTENTION_MASK,
-  BERTH__ATTENTION_BIAS,
-  BERTH__ATTENTION_LENGTH
-};
-enum { /* attributes */
-  BERTH__ATTENTION_HEADS,
-  BERTH__ATTENTION_KV_HEADS,
-  BERTH__ATTENTION_SCALE,
-  BERTH__ATTENTION_MODE,
-  BERTH__ATTENTION_WINDOW,
-  BERTH__ATTENTION_MERGED
-};
-
 typedef struct berth__attention {
   const berth_op_call *call;
   berth__heads q, k, v, out;

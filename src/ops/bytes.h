@@ -9,33 +9,17 @@
 
 #include "ops/tail.h"
 
-enum { /* operands */
-  BERTH__BYTES_X,
-  BERTH__BYTES_WEIGHT,
-  BERTH__BYTES_SCALE,
-  BERTH__BYTES_X_ZERO,
-  BERTH__BYTES_WEIGHT_ZERO,
-  BERTH__BYTES_BIAS,
-  BERTH__BYTES_EXTRA, /* with `adds`: what is added, of the result's shape; the tail's own come behind it */
-};
 #define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
 
-/* What these ops declare last. `weights` is the type of the weight before it was packed. */
-enum {
-  BERTH__BYTES_TO,
-  BERTH__BYTES_OUT_SCALE,
-  BERTH__BYTES_OUT_ZERO,
-  BERTH__BYTES_WEIGHTS,
-  BERTH__BYTES_ADDS, /* for results of f32, which may lie over what is added */
-  BERTH__BYTES_ATTRS
-};
+/* What these ops declare last, from position `first` on. `weights` is the type of the weight before it was packed;
+ * `adds` is for results of f32, which may lie over what is added. */
 /* clang-format off */
-#define BERTH__BYTES_ATTR_LIST                               \
-  {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"},     \
-  {.name = "out_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},   \
-  {.name = "out_zero", .kind = BERTH_ATTR_INT},              \
-  {.name = "weights", .kind = BERTH_ATTR_STRING, .s = "i8"}, \
-  {.name = "adds", .kind = BERTH_ATTR_INT}
+#define BERTH__BYTES_ATTR_LIST(first)                        \
+  [first + BERTH__BYTES_TO] = {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"},     \
+  [first + BERTH__BYTES_OUT_SCALE] = {.name = "out_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},   \
+  [first + BERTH__BYTES_OUT_ZERO] = {.name = "out_zero", .kind = BERTH_ATTR_INT},              \
+  [first + BERTH__BYTES_WEIGHTS] = {.name = "weights", .kind = BERTH_ATTR_STRING, .s = "i8"}, \
+  [first + BERTH__BYTES_ADDS] = {.name = "adds", .kind = BERTH_ATTR_INT}
 /* clang-format on */
 
 /* A weight that pack_weights_i8 made: [panels, ceil(rows / 4) + 1, panel, 4]. Four rows of a column lie together; the

@@ -5,32 +5,16 @@
 #include "ops/line.h"
 #include "ops/window.h"
 
-/* Both families declare these first. */
-enum {
-  BERTH__CONV_STRIDES,
-  BERTH__CONV_PADS,
-  BERTH__CONV_DILATIONS,
-  BERTH__CONV_GROUP,
-  BERTH__CONV_AUTO_PAD,
-  BERTH__CONV_ATTRS
-};
-/* conv alone goes on with these: a tail behind it (tail.h). Its operands: x, weight, bias?, what is added (where `adds`
- * is set), those of the tail. */
-enum {
-  BERTH__CONV_CODE = BERTH__CONV_ATTRS,
-  BERTH__CONV_NUMBERS,
-  BERTH__CONV_ADDS
-};
 static inline bool berth__conv_has_tail(const berth_attr *attr) {
   return attr[BERTH__CONV_CODE].count != 0 || attr[BERTH__CONV_ADDS].i != 0;
 }
 /* clang-format off */
 #define BERTH__CONV_ATTR_LIST                       \
-  {.name = "strides", .kind = BERTH_ATTR_INTS},     \
-  {.name = "pads", .kind = BERTH_ATTR_INTS},        \
-  {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
-  {.name = "group", .kind = BERTH_ATTR_INT, .i = 1}, \
-  BERTH__WINDOW_AUTO_PAD
+  [BERTH__CONV_STRIDES] = {.name = "strides", .kind = BERTH_ATTR_INTS},     \
+  [BERTH__CONV_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},        \
+  [BERTH__CONV_DILATIONS] = {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
+  [BERTH__CONV_GROUP] = {.name = "group", .kind = BERTH_ATTR_INT, .i = 1}, \
+  [BERTH__CONV_AUTO_PAD] = BERTH__WINDOW_AUTO_PAD
 /* clang-format on */
 
 static inline berth__window_attrs berth__conv_window(const berth_attr *attr) {

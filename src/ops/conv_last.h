@@ -6,55 +6,20 @@
 #include "ops/tail.h"
 #include "ops/window.h"
 
-/* Operands: x, weight, bias?, those of the tail. */
-#define BERTH__LAST_BIAS 2u
-#define BERTH__LAST_EXTRA 3u
-
-/* All but conv_winograd declare these first. */
-enum {
-  BERTH__LAST_KERNEL,
-  BERTH__LAST_STRIDES,
-  BERTH__LAST_PADS,
-  BERTH__LAST_DILATIONS,
-  BERTH__LAST_CODE,
-  BERTH__LAST_NUMBERS,
-  BERTH__LAST_ATTRS
-};
-/* conv_last and conv_transpose_last go on with these. */
-enum {
-  BERTH__LAST_CHANNELS = BERTH__LAST_ATTRS,
-  BERTH__LAST_PANEL,
-  BERTH__LAST_GROUP,
-  BERTH__LAST_OUTPUT_PADS = BERTH__LAST_GROUP,
-  BERTH__LAST_ADDS, /* conv_last alone */
-  BERTH__LAST_OVER  /* likewise */
-};
-/* depthwise goes on with this. */
-#define BERTH__DEPTHWISE_OVER BERTH__LAST_ATTRS
 /* The attribute `over`: the result may lie over x. Items are then such that none reads what another one writes, and
  * each keeps what it reads of x in scratch before it writes there. */
 #define BERTH__OVER_ATTR \
   { .name = "over", .kind = BERTH_ATTR_INT }
 /* clang-format off */
 #define BERTH__LAST_ATTR_LIST                       \
-  {.name = "kernel", .kind = BERTH_ATTR_INTS},      \
-  {.name = "strides", .kind = BERTH_ATTR_INTS},     \
-  {.name = "pads", .kind = BERTH_ATTR_INTS},        \
-  {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
-  {.name = "code", .kind = BERTH_ATTR_INTS},        \
-  {.name = "numbers", .kind = BERTH_ATTR_FLOATS}
+  [BERTH__LAST_KERNEL] = {.name = "kernel", .kind = BERTH_ATTR_INTS},      \
+  [BERTH__LAST_STRIDES] = {.name = "strides", .kind = BERTH_ATTR_INTS},     \
+  [BERTH__LAST_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},        \
+  [BERTH__LAST_DILATIONS] = {.name = "dilations", .kind = BERTH_ATTR_INTS},   \
+  [BERTH__LAST_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},        \
+  [BERTH__LAST_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS}
 /* clang-format on */
 #define BERTH__LAST_REQUIRED (1u << BERTH__LAST_KERNEL)
-
-enum {
-  BERTH__WINOGRAD_CHANNELS,
-  BERTH__WINOGRAD_PANEL,
-  BERTH__WINOGRAD_TILE,
-  BERTH__WINOGRAD_PADS,
-  BERTH__WINOGRAD_CODE,
-  BERTH__WINOGRAD_NUMBERS,
-  BERTH__WINOGRAD_ADDS
-};
 
 /* Types and ranks of x, weight and bias, and lists that fit x. */
 berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err);

@@ -2,22 +2,18 @@
  * in numpy (with select_last: the last one). An item is one line. */
 #include "ops/elementwise.h"
 
-enum {
-  ATTR_AXIS,
-  ATTR_KEEPDIMS,
-  ATTR_SELECT_LAST
-};
-static const berth_attr attrs_of_arg[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = 0},
-                                          {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1},
-                                          {.name = "select_last", .kind = BERTH_ATTR_INT, .i = 0}};
+static const berth_attr attrs_of_arg[] = {
+    [BERTH__ARG_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = 0},
+    [BERTH__ARG_KEEPDIMS] = {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1},
+    [BERTH__ARG_SELECT_LAST] = {.name = "select_last", .kind = BERTH_ATTR_INT, .i = 0}};
 
 static berth_status infer_arg(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   berth__shape *out = &infer->out_shape[0];
   uint32_t axis;
   BERTH__TRY(berth__want_numeric(infer, 0, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, in->rank, &axis, err));
-  for (uint32_t i = ATTR_KEEPDIMS; i <= ATTR_SELECT_LAST; i++)
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__ARG_AXIS].i, in->rank, &axis, err));
+  for (uint32_t i = BERTH__ARG_KEEPDIMS; i <= BERTH__ARG_SELECT_LAST; i++)
     if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
   if (in->dim[axis] == 0)
@@ -25,7 +21,7 @@ static berth_status infer_arg(berth__infer *infer, berth_error *err) {
   infer->out_type[0] = BERTH_I64;
   out->rank = 0;
   for (uint32_t i = 0; i < in->rank; i++)
-    if (i != axis || infer->attrs[ATTR_KEEPDIMS].i) out->dim[out->rank++] = i == axis ? 1 : in->dim[i];
+    if (i != axis || infer->attrs[BERTH__ARG_KEEPDIMS].i) out->dim[out->rank++] = i == axis ? 1 : in->dim[i];
   return BERTH_OK;
 }
 
@@ -77,12 +73,12 @@ static void search_line(search *s, const berth_tensor *in, const berth__lines *l
 }
 
 static berth_status arg_kernel(const berth_op_call *call, berth_error *err) {
-  berth__lines lines = berth__lines_of(&call->in[0], call->attrs[ATTR_AXIS].i);
+  berth__lines lines = berth__lines_of(&call->in[0], call->attrs[BERTH__ARG_AXIS].i);
   int64_t *out = call->out[0].data;
   (void)err;
   for (int64_t line = call->begin; line < call->end; line++) {
     search s = {.smallest = berth__call_code(call) == BERTH__OP_arg_min,
-                .last = call->attrs[ATTR_SELECT_LAST].i != 0,
+                .last = call->attrs[BERTH__ARG_SELECT_LAST].i != 0,
                 .best = -1};
     search_line(&s, &call->in[0], &lines, line);
     out[line] = s.best;

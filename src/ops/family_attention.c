@@ -14,44 +14,33 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  HEADS = BERTH__ATTENTION_HEADS,
-  KV_HEADS = BERTH__ATTENTION_KV_HEADS,
-  SCALE = BERTH__ATTENTION_SCALE,
-  MODE = BERTH__ATTENTION_MODE,
-  WINDOW = BERTH__ATTENTION_WINDOW,
-  MERGED = BERTH__ATTENTION_MERGED
-};
 static const berth_attr attrs[] = {
-    {.name = "heads", .kind = BERTH_ATTR_INT},
-    {.name = "kv_heads", .kind = BERTH_ATTR_INT}, /* 0: as `heads` */
-    {.name = "scale", .kind = BERTH_ATTR_FLOAT},  /* 0: 1 / sqrt(D) */
-    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "none"},
-    {.name = "window", .kind = BERTH_ATTR_INT},
-    {.name = "merged", .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
-};
-enum {
-  Q = BERTH__ATTENTION_Q,
-  K = BERTH__ATTENTION_K,
-  V = BERTH__ATTENTION_V,
-  MASK = BERTH__ATTENTION_MASK,
-  BIAS = BERTH__ATTENTION_BIAS,
-  LENGTH = BERTH__ATTENTION_LENGTH
+    [BERTH__ATTENTION_HEADS] = {.name = "heads", .kind = BERTH_ATTR_INT},
+    [BERTH__ATTENTION_KV_HEADS] = {.name = "kv_heads", .kind = BERTH_ATTR_INT}, /* 0: as `heads` */
+    [BERTH__ATTENTION_SCALE] = {.name = "scale", .kind = BERTH_ATTR_FLOAT},     /* 0: 1 / sqrt(D) */
+    [BERTH__ATTENTION_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "none"},
+    [BERTH__ATTENTION_WINDOW] = {.name = "window", .kind = BERTH_ATTR_INT},
+    [BERTH__ATTENTION_MERGED] = {.name = "merged",
+                                 .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
 };
 
-static bool is_mode(const berth_attr *attr, const char *name) { return strcmp(attr[MODE].s, name) == 0; }
+static bool is_mode(const berth_attr *attr, const char *name) {
+  return strcmp(attr[BERTH__ATTENTION_MODE].s, name) == 0;
+}
 
 static int64_t kv_heads_of(const berth_attr *attr, uint32_t rank) {
-  return attr[KV_HEADS].i == 0 && rank < 4 ? attr[HEADS].i : attr[KV_HEADS].i;
+  return attr[BERTH__ATTENTION_KV_HEADS].i == 0 && rank < 4 ? attr[BERTH__ATTENTION_HEADS].i
+                                                            : attr[BERTH__ATTENTION_KV_HEADS].i;
 }
 
 static berth_status check_attributes(const berth_attr *attr, berth_error *err) {
   const bool sliding = is_mode(attr, "sliding_window");
   if (!sliding && !is_mode(attr, "none") && !is_mode(attr, "causal"))
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of none, causal and sliding_window", attr[MODE].s);
-  if (sliding && attr[WINDOW].i < 1)
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of none, causal and sliding_window",
+                       attr[BERTH__ATTENTION_MODE].s);
+  if (sliding && attr[BERTH__ATTENTION_WINDOW].i < 1)
     return berth__fail(err, BERTH_INVALID, "mode \"sliding_window\" needs a `window` of 1 or more, not %" PRId64,
-                       attr[WINDOW].i);
+                       attr[BERTH__ATTENTION_WINDOW].i);
   return BERTH_OK;
 }
 
@@ -75,8 +64,8 @@ static berth_status check_beside(const berth__infer *infer, uint32_t operand, co
   if (operand >= infer->n_in || infer->in_type[operand] == BERTH_TYPE_NONE) return BERTH_OK;
   const berth__shape scores = {.rank = 4, .dim = {q->batch, q->heads, q->length, k->length}};
   const berth__shape *beside = &infer->in_shape[operand];
-  BERTH__TRY(operand == MASK ? berth__want_type(infer, operand, BERTH_BOOL, err)
-                             : berth__want_same_type(infer, Q, operand, err));
+  BERTH__TRY(operand == BERTH__ATTENTION_MASK ? berth__want_type(infer, operand, BERTH_BOOL, err)
+                                              : berth__want_same_type(infer, BERTH__ATTENTION_Q, operand, err));
   BERTH__TRY(berth__want_rank(infer, operand, 0, 4, err));
   for (uint32_t axis = 0; axis < beside->rank; axis++) {
     const int64_t own = beside->dim[axis], score = scores.dim[4 - beside->rank + axis];
@@ -90,45 +79,47 @@ static berth_status check_beside(const berth__infer *infer, uint32_t operand, co
 }
 
 static berth_status check_length(const berth__infer *infer, const berth__heads *q, berth_error *err) {
-  if (!berth__infer_has(infer, LENGTH)) return BERTH_OK;
-  const berth__shape *length = &infer->in_shape[LENGTH];
-  const berth_type type = infer->in_type[LENGTH];
+  if (!berth__infer_has(infer, BERTH__ATTENTION_LENGTH)) return BERTH_OK;
+  const berth__shape *length = &infer->in_shape[BERTH__ATTENTION_LENGTH];
+  const berth_type type = infer->in_type[BERTH__ATTENTION_LENGTH];
   int64_t same;
   if (type != BERTH_I32 && type != BERTH_I64)
-    return berth__fail(err, BERTH_INVALID, "operand %d has type %s, and a length has type i32 or i64", LENGTH,
-                       berth_type_name(type));
-  BERTH__TRY(berth__want_rank(infer, LENGTH, 0, 1, err));
+    return berth__fail(err, BERTH_INVALID, "operand %d has type %s, and a length has type i32 or i64",
+                       BERTH__ATTENTION_LENGTH, berth_type_name(type));
+  BERTH__TRY(berth__want_rank(infer, BERTH__ATTENTION_LENGTH, 0, 1, err));
   if (length->rank == 0 || length->dim[0] == 1 || !berth__dim_is_fixed(length->dim[0])) return BERTH_OK;
   return berth__same_dim(q->batch, length->dim[0], "batch of q and its lengths", &same, err);
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
-  const uint32_t rank = infer->in_shape[Q].rank;
+  const uint32_t rank = infer->in_shape[BERTH__ATTENTION_Q].rank;
   berth__heads q, k, v;
-  BERTH__TRY(berth__want_float(infer, Q, err));
-  for (uint32_t operand = K; operand <= V; operand++) {
-    BERTH__TRY(berth__want_same_type(infer, Q, operand, err));
+  BERTH__TRY(berth__want_float(infer, BERTH__ATTENTION_Q, err));
+  for (uint32_t operand = BERTH__ATTENTION_K; operand <= BERTH__ATTENTION_V; operand++) {
+    BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, operand, err));
     BERTH__TRY(berth__want_rank(infer, operand, rank, rank, err));
   }
   BERTH__TRY(check_attributes(attr, err));
-  BERTH__TRY(berth__heads_infer(infer, Q, attr[HEADS].i, "heads", &q, err));
-  BERTH__TRY(berth__heads_infer(infer, K, kv_heads_of(attr, rank), "kv_heads", &k, err));
-  BERTH__TRY(berth__heads_infer(infer, V, kv_heads_of(attr, rank), "kv_heads", &v, err));
+  BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_Q, attr[BERTH__ATTENTION_HEADS].i, "heads", &q, err));
+  BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_K, kv_heads_of(attr, rank), "kv_heads", &k, err));
+  BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_V, kv_heads_of(attr, rank), "kv_heads", &v, err));
   BERTH__TRY(check_heads(&q, &k, &v, err));
-  BERTH__TRY(check_beside(infer, MASK, &q, &k, err));
-  BERTH__TRY(check_beside(infer, BIAS, &q, &k, err));
+  BERTH__TRY(check_beside(infer, BERTH__ATTENTION_MASK, &q, &k, err));
+  BERTH__TRY(check_beside(infer, BERTH__ATTENTION_BIAS, &q, &k, err));
   BERTH__TRY(check_length(infer, &q, err));
   q.size = v.size;
-  infer->out_type[0] = infer->in_type[Q];
-  return berth__heads_shape(&q, rank == 4 && attr[MERGED].i != 0 ? 3 : rank, &infer->out_shape[0], err);
+  infer->out_type[0] = infer->in_type[BERTH__ATTENTION_Q];
+  return berth__heads_shape(&q, rank == 4 && attr[BERTH__ATTENTION_MERGED].i != 0 ? 3 : rank, &infer->out_shape[0],
+                            err);
 }
 
 static void describe_heads(const berth_op_call *call, berth__attention *a) {
-  const int64_t heads = call->attrs[HEADS].i, kv_heads = kv_heads_of(call->attrs, call->in[Q].rank);
-  a->q = berth__heads_of(&call->in[Q], heads);
-  a->k = berth__heads_of(&call->in[K], kv_heads);
-  a->v = berth__heads_of(&call->in[V], kv_heads);
+  const int64_t heads = call->attrs[BERTH__ATTENTION_HEADS].i,
+                kv_heads = kv_heads_of(call->attrs, call->in[BERTH__ATTENTION_Q].rank);
+  a->q = berth__heads_of(&call->in[BERTH__ATTENTION_Q], heads);
+  a->k = berth__heads_of(&call->in[BERTH__ATTENTION_K], kv_heads);
+  a->v = berth__heads_of(&call->in[BERTH__ATTENTION_V], kv_heads);
   a->out = berth__heads_of(&call->out[0], a->q.heads);
 }
 
@@ -143,13 +134,15 @@ void berth__attention_of(const berth_op_call *call, berth__attention *out) {
   const berth_attr *attr = call->attrs;
   *out = (berth__attention){.call = call};
   describe_heads(call, out);
-  out->mask = beside(out, MASK, out->mask_stride);
-  out->bias = beside(out, BIAS, out->bias_stride);
-  out->scale = attr[SCALE].f != 0 ? attr[SCALE].f : out->q.size > 0 ? 1 / sqrt((double)out->q.size) : 1;
+  out->mask = beside(out, BERTH__ATTENTION_MASK, out->mask_stride);
+  out->bias = beside(out, BERTH__ATTENTION_BIAS, out->bias_stride);
+  out->scale = attr[BERTH__ATTENTION_SCALE].f != 0 ? attr[BERTH__ATTENTION_SCALE].f
+               : out->q.size > 0                   ? 1 / sqrt((double)out->q.size)
+                                                   : 1;
   out->causal = !is_mode(attr, "none");
-  out->window = is_mode(attr, "sliding_window") ? attr[WINDOW].i : 0;
-  if (!berth__call_has(call, LENGTH)) return;
-  out->length = &call->in[LENGTH];
+  out->window = is_mode(attr, "sliding_window") ? attr[BERTH__ATTENTION_WINDOW].i : 0;
+  if (!berth__call_has(call, BERTH__ATTENTION_LENGTH)) return;
+  out->length = &call->in[BERTH__ATTENTION_LENGTH];
   if (out->length->rank == 1 && out->length->dim[0] != 1) out->length_stride = out->length->stride[0];
 }
 
@@ -211,11 +204,13 @@ static double score(const job *j, int64_t batch, int64_t head, int64_t row, int6
   const int64_t kv_head = berth__attention_kv_head(a, head);
   const int64_t mask = beside_at(a->mask_stride, batch, head, row), bias = beside_at(a->bias_stride, batch, head, row);
   double largest = -(double)INFINITY;
-  berth__line_load(&a->call->in[Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size, j->query);
+  berth__line_load(&a->call->in[BERTH__ATTENTION_Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size,
+                   j->query);
   for (int64_t key = first; key < last; key++) {
     j->weight[key] = -(double)INFINITY;
     if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
-    berth__line_load(&a->call->in[K], berth__heads_at(&a->k, batch, kv_head, key), a->k.stride, a->k.size, j->one_row);
+    berth__line_load(&a->call->in[BERTH__ATTENTION_K], berth__heads_at(&a->k, batch, kv_head, key), a->k.stride,
+                     a->k.size, j->one_row);
     double s = dot(j->query, j->one_row, a->q.size) * a->scale;
     if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
     if (s > largest || isnan(s)) largest = s;
@@ -238,7 +233,8 @@ static void attend(const job *j, int64_t item) {
     const double weight = exp(j->weight[key] - largest);
     if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
     total += weight;
-    berth__line_load(&a->call->in[V], berth__heads_at(&a->v, batch, kv_head, key), a->v.stride, a->v.size, j->one_row);
+    berth__line_load(&a->call->in[BERTH__ATTENTION_V], berth__heads_at(&a->v, batch, kv_head, key), a->v.stride,
+                     a->v.size, j->one_row);
     for (int64_t i = 0; i < a->v.size; i++) j->sum[i] += weight * j->one_row[i];
   }
   for (int64_t i = 0; i < a->v.size && total != 0; i++) j->sum[i] /= total;

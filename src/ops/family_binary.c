@@ -4,10 +4,7 @@
 
 #include "ops/elementwise.h"
 
-enum {
-  ATTR_FMOD
-};
-static const berth_attr attrs_of_binary[] = {{.name = "fmod", .kind = BERTH_ATTR_INT, .i = 0}};
+static const berth_attr attrs_of_binary[] = {[BERTH__BINARY_FMOD] = {.name = "fmod", .kind = BERTH_ATTR_INT, .i = 0}};
 
 /* ---- Integers ------------------------------------------------------------------------------------------------- */
 
@@ -124,7 +121,7 @@ static const blocks table[BERTH__OP_COUNT] = {
 static const blocks fmod_blocks = {{fmod_block_f32, fmod_block_f64, fmod_block_i64, mod_block_u64}};
 
 static berth_status infer_binary(berth__infer *infer, berth_error *err) {
-  int64_t fmod_attr = infer->attrs[ATTR_FMOD].i;
+  int64_t fmod_attr = infer->attrs[BERTH__BINARY_FMOD].i;
   if (!table[infer->op->code].of[BERTH__CLASS_F32])
     BERTH__TRY(berth__want_bits(infer, 0, err));
   else if (infer->in_type[0] != BERTH_U64)
@@ -138,7 +135,7 @@ static berth_status infer_binary(berth__infer *infer, berth_error *err) {
 
 static berth_status binary_kernel(const berth_op_call *call, berth_error *err) {
   berth__class cls = berth__class_of(call->in[0].type);
-  const blocks *row = call->attrs[ATTR_FMOD].i ? &fmod_blocks : &table[berth__call_code(call)];
+  const blocks *row = call->attrs[BERTH__BINARY_FMOD].i ? &fmod_blocks : &table[berth__call_code(call)];
   (void)err;
   berth__map_blocks(call, cls, cls, row->of[cls], NULL);
   return BERTH_OK;

@@ -1,13 +1,10 @@
 /* cast: elements of another type. Blocks come in as the operand's class and go out as any type. */
 #include "ops/elementwise.h"
 
-enum {
-  ATTR_TO
-};
-static const berth_attr attrs_of_cast[] = {{.name = "to", .kind = BERTH_ATTR_STRING, .s = ""}};
+static const berth_attr attrs_of_cast[] = {[BERTH__CAST_TO] = {.name = "to", .kind = BERTH_ATTR_STRING, .s = ""}};
 
 static berth_status infer_cast(berth__infer *infer, berth_error *err) {
-  const char *name = infer->attrs[ATTR_TO].s;
+  const char *name = infer->attrs[BERTH__CAST_TO].s;
   berth_type to = name ? berth_type_from_name(name) : BERTH_TYPE_NONE;
   if (to == BERTH_TYPE_NONE)
     return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected the name of a type such as f32 or i64",
@@ -47,7 +44,7 @@ static bool view(const berth_tensor *in, const berth_attr *attrs, const berth__s
 
 const berth__family berth__family_cast = {.attrs = attrs_of_cast,
                                           .n_attrs = 1,
-                                          .required = 1u << ATTR_TO,
+                                          .required = 1u << BERTH__CAST_TO,
                                           .infer = infer_cast,
                                           .items = berth__items_elements,
                                           .kernel = cast_kernel,

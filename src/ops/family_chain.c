@@ -2,14 +2,10 @@
 #include "ops/chain.h"
 #include "ops/elementwise.h"
 
-enum {
-  ATTR_CODE,
-  ATTR_NUMBERS,
-  ATTR_TYPE
-};
-static const berth_attr attrs_of_chain[] = {{.name = "code", .kind = BERTH_ATTR_INTS},
-                                            {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
-                                            {.name = "type", .kind = BERTH_ATTR_STRING, .s = "f32"}};
+static const berth_attr attrs_of_chain[] = {
+    [BERTH__CHAIN_ATTR_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
+    [BERTH__CHAIN_ATTR_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    [BERTH__CHAIN_ATTR_TYPE] = {.name = "type", .kind = BERTH_ATTR_STRING, .s = "f32"}};
 
 static bool is_taken(berth_type type) {
   return type == BERTH_F32 || type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8 || type == BERTH_I32;
@@ -17,9 +13,10 @@ static bool is_taken(berth_type type) {
 
 static berth_status infer_chain(berth__infer *infer, berth_error *err) {
   berth__chain chain;
-  const char *name = infer->attrs[ATTR_TYPE].s;
+  const char *name = infer->attrs[BERTH__CHAIN_ATTR_TYPE].s;
   berth__shape shape = infer->in_shape[0];
-  BERTH__TRY(berth__chain_read(&infer->attrs[ATTR_CODE], &infer->attrs[ATTR_NUMBERS], infer->n_in, &chain, err));
+  BERTH__TRY(berth__chain_read(&infer->attrs[BERTH__CHAIN_ATTR_CODE], &infer->attrs[BERTH__CHAIN_ATTR_NUMBERS],
+                               infer->n_in, &chain, err));
   if (chain.n_steps == 0) return berth__fail(err, BERTH_INVALID, "`code` is empty, expected at least one step");
   infer->out_type[0] = name != NULL ? berth_type_from_name(name) : BERTH_TYPE_NONE;
   if (!is_taken(infer->out_type[0]))
@@ -47,7 +44,8 @@ static berth_status chain_kernel(const berth_op_call *call, berth_error *err) {
   int64_t stride[BERTH__CHAIN_OPERANDS][BERTH_MAX_RANK];
   double operand[BERTH__CHAIN_OPERANDS];
   berth__chain chain;
-  BERTH__TRY(berth__chain_read(&call->attrs[ATTR_CODE], &call->attrs[ATTR_NUMBERS], call->n_in, &chain, err));
+  BERTH__TRY(berth__chain_read(&call->attrs[BERTH__CHAIN_ATTR_CODE], &call->attrs[BERTH__CHAIN_ATTR_NUMBERS],
+                               call->n_in, &chain, err));
   for (uint32_t k = 0; k < call->n_in; k++) berth__broadcast_strides(&call->in[k], out->rank, out->dim, stride[k]);
   for (int64_t i = call->begin; i < call->end; i++) {
     for (uint32_t k = 0; k < call->n_in; k++)
@@ -59,7 +57,7 @@ static berth_status chain_kernel(const berth_op_call *call, berth_error *err) {
 
 const berth__family berth__family_chain = {.attrs = attrs_of_chain,
                                            .n_attrs = 3,
-                                           .required = 1u << ATTR_CODE,
+                                           .required = 1u << BERTH__CHAIN_ATTR_CODE,
                                            .infer = infer_chain,
                                            .items = berth__items_elements,
                                            .kernel = chain_kernel};

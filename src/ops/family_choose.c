@@ -7,21 +7,14 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  CONDITION,
-  THEN,
-  ELSE
-};
-enum {
-  REASON
-};
-static const berth_attr attrs[] = {{.name = "reason", .kind = BERTH_ATTR_STRING, .s = ""}};
+static const berth_attr attrs[] = {[BERTH__CHOOSE_REASON] = {.name = "reason", .kind = BERTH_ATTR_STRING, .s = ""}};
 
 static berth_status check_condition(const berth__infer *infer, berth_error *err) {
   int64_t count;
-  if (!berth__infer_has(infer, CONDITION)) return berth__fail(err, BERTH_INVALID, "the condition is missing");
-  BERTH__TRY(berth__want_type(infer, CONDITION, BERTH_BOOL, err));
-  if (berth__shape_count(&infer->in_shape[CONDITION], &count) && count != 1)
+  if (!berth__infer_has(infer, BERTH__CHOOSE_CONDITION))
+    return berth__fail(err, BERTH_INVALID, "the condition is missing");
+  BERTH__TRY(berth__want_type(infer, BERTH__CHOOSE_CONDITION, BERTH_BOOL, err));
+  if (berth__shape_count(&infer->in_shape[BERTH__CHOOSE_CONDITION], &count) && count != 1)
     return berth__fail(err, BERTH_INVALID, "the condition has %lld elements, but it must have one", (long long)count);
   return BERTH_OK;
 }
@@ -29,9 +22,9 @@ static berth_status check_condition(const berth__infer *infer, berth_error *err)
 /* What both have in common; dimensions that differ are open until the condition is known, and at most the larger
  * one. */
 static berth_status common_shape(berth__infer *infer, berth_error *err) {
-  const berth__shape *a = &infer->in_shape[THEN], *b = &infer->in_shape[ELSE];
-  BERTH__TRY(berth__want_same_type(infer, THEN, ELSE, err));
-  BERTH__TRY(berth__want_rank(infer, ELSE, a->rank, a->rank, err));
+  const berth__shape *a = &infer->in_shape[BERTH__CHOOSE_THEN], *b = &infer->in_shape[BERTH__CHOOSE_ELSE];
+  BERTH__TRY(berth__want_same_type(infer, BERTH__CHOOSE_THEN, BERTH__CHOOSE_ELSE, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__CHOOSE_ELSE, a->rank, a->rank, err));
   infer->out_shape[0] = *a;
   for (uint32_t i = 0; i < a->rank; i++) {
     if (a->dim[i] == b->dim[i]) continue;
@@ -43,14 +36,16 @@ static berth_status common_shape(berth__infer *infer, berth_error *err) {
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const bool *condition = berth__infer_tensor(infer, CONDITION).data;
-  bool has_then = berth__infer_has(infer, THEN), has_else = berth__infer_has(infer, ELSE);
+  const bool *condition = berth__infer_tensor(infer, BERTH__CHOOSE_CONDITION).data;
+  bool has_then = berth__infer_has(infer, BERTH__CHOOSE_THEN), has_else = berth__infer_has(infer, BERTH__CHOOSE_ELSE);
   BERTH__TRY(check_condition(infer, err));
   if (!has_then && !has_else) return berth__fail(err, BERTH_INVALID, "there is nothing to choose from");
-  uint32_t one = condition != NULL ? (*condition ? THEN : ELSE) : has_then ? THEN : ELSE;
+  uint32_t one = condition != NULL ? (*condition ? BERTH__CHOOSE_THEN : BERTH__CHOOSE_ELSE)
+                 : has_then        ? BERTH__CHOOSE_THEN
+                                   : BERTH__CHOOSE_ELSE;
   if (!berth__infer_has(infer, one))
-    return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
-                       infer->attrs[REASON].s);
+    return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s",
+                       one == BERTH__CHOOSE_THEN ? "true" : "false", infer->attrs[BERTH__CHOOSE_REASON].s);
   infer->out_type[0] = infer->in_type[one];
   infer->out_shape[0] = infer->in_shape[one];
   return condition == NULL && has_then && has_else ? common_shape(infer, err) : BERTH_OK;
@@ -59,11 +54,11 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 static int64_t items(const berth_op_call *call) { return berth__count(&call->out[0]); }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  const uint32_t one = *(const bool *)call->in[CONDITION].data ? THEN : ELSE;
+  const uint32_t one = *(const bool *)call->in[BERTH__CHOOSE_CONDITION].data ? BERTH__CHOOSE_THEN : BERTH__CHOOSE_ELSE;
   const size_t size = berth_type_size(call->out[0].type);
   if (one >= call->n_in || call->in[one].data == NULL)
-    return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s", one == THEN ? "true" : "false",
-                       call->attrs[REASON].s);
+    return berth__fail(err, BERTH_UNSUPPORTED, "the condition is %s, but %s",
+                       one == BERTH__CHOOSE_THEN ? "true" : "false", call->attrs[BERTH__CHOOSE_REASON].s);
   if (call->in[one].data == call->out[0].data) return BERTH_OK;
   memmove((char *)call->out[0].data + (size_t)call->begin * size,
           (const char *)call->in[one].data + (size_t)call->begin * size, (size_t)(call->end - call->begin) * size);
@@ -76,6 +71,6 @@ const berth__family berth__family_choose = {
     .infer = infer,
     .items = items,
     .kernel = kernel,
-    .valued = 1u << CONDITION,
-    .bounded = 1u << CONDITION,
+    .valued = 1u << BERTH__CHOOSE_CONDITION,
+    .bounded = 1u << BERTH__CHOOSE_CONDITION,
 };

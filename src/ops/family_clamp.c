@@ -3,12 +3,9 @@
 
 #include "ops/elementwise.h"
 
-enum {
-  ATTR_MIN,
-  ATTR_MAX
-};
-static const berth_attr attrs_of_clamp[] = {{.name = "min", .kind = BERTH_ATTR_FLOAT, .f = -INFINITY},
-                                            {.name = "max", .kind = BERTH_ATTR_FLOAT, .f = INFINITY}};
+static const berth_attr attrs_of_clamp[] = {
+    [BERTH__CLAMP_MIN] = {.name = "min", .kind = BERTH_ATTR_FLOAT, .f = -INFINITY},
+    [BERTH__CLAMP_MAX] = {.name = "max", .kind = BERTH_ATTR_FLOAT, .f = INFINITY}};
 
 typedef struct bounds {
   double low, high;
@@ -17,7 +14,7 @@ typedef struct bounds {
 
 static berth_status infer_clamp(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_numeric(infer, 0, err));
-  for (uint32_t i = ATTR_MIN; i <= ATTR_MAX; i++)
+  for (uint32_t i = BERTH__CLAMP_MIN; i <= BERTH__CLAMP_MAX; i++)
     if (isnan(infer->attrs[i].f))
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is NaN, expected a number", infer->attrs[i].name);
   infer->out_type[0] = infer->in_type[0];
@@ -68,7 +65,7 @@ static berth_status clamp_kernel(const berth_op_call *call, berth_error *err) {
   int64_t low, high;
   (void)err;
   berth__int_limits(call->in[0].type, &low, &high);
-  bounds b = {.low = call->attrs[ATTR_MIN].f, .high = call->attrs[ATTR_MAX].f};
+  bounds b = {.low = call->attrs[BERTH__CLAMP_MIN].f, .high = call->attrs[BERTH__CLAMP_MAX].f};
   b.int_low = int_bound(ceil(b.low), low, high);
   b.int_high = int_bound(floor(b.high), low, high);
   berth__map_blocks(call, cls, cls, of[cls], &b);

@@ -5,7 +5,7 @@
 #include "ops/copy.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "axis", .kind = BERTH_ATTR_INT}};
+static const berth_attr attrs[] = {[BERTH__CONCAT_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT}};
 
 static berth_status add_operand(berth__infer *infer, uint32_t operand, uint32_t axis, berth_error *err) {
   const berth__shape *in = &infer->in_shape[operand];
@@ -24,7 +24,7 @@ static berth_status add_operand(berth__infer *infer, uint32_t operand, uint32_t 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__want_rank(infer, 0, 1, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[0].i, infer->in_shape[0].rank, &axis, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__CONCAT_AXIS].i, infer->in_shape[0].rank, &axis, err));
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = infer->in_shape[0];
   for (uint32_t operand = 1; operand < infer->n_in; operand++) BERTH__TRY(add_operand(infer, operand, axis, err));
@@ -36,7 +36,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
-  const int64_t given = call->attrs[0].i;
+  const int64_t given = call->attrs[BERTH__CONCAT_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + out->rank : given);
   const size_t size = berth_type_size(out->type);
   int64_t first = 0, start = 0; /* of the operand: its first item, and where it goes on the axis */

@@ -6,9 +6,9 @@
 
 static const berth_attr attrs[] = {
     BERTH__CONV_ATTR_LIST,
-    {.name = "code", .kind = BERTH_ATTR_INTS},
-    {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
-    BERTH__ADDS_ATTR,
+    [BERTH__CONV_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
+    [BERTH__CONV_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    [BERTH__CONV_ADDS] = BERTH__ADDS_ATTR,
 };
 
 static berth_status check_tail(const berth__infer *infer, berth_error *err) {

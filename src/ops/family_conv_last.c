@@ -7,11 +7,11 @@
 
 static const berth_attr attrs[] = {
     BERTH__LAST_ATTR_LIST,
-    {.name = "channels", .kind = BERTH_ATTR_INT},
-    {.name = "panel", .kind = BERTH_ATTR_INT},
-    {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
-    BERTH__ADDS_ATTR,
-    BERTH__OVER_ATTR,
+    [BERTH__LAST_CHANNELS] = {.name = "channels", .kind = BERTH_ATTR_INT},
+    [BERTH__LAST_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__LAST_GROUP] = {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
+    [BERTH__LAST_ADDS] = BERTH__ADDS_ATTR,
+    [BERTH__LAST_OVER] = BERTH__OVER_ATTR,
 };
 
 static berth_status check_group(int64_t count, const char *what, int64_t group, berth_error *err) {

@@ -10,9 +10,9 @@ enum {
   OUTPUT_SHAPE
 };
 static const berth_attr attrs[] = {
-    BERTH__CONV_ATTR_LIST,
-    {.name = "output_padding", .kind = BERTH_ATTR_INTS},
-    {.name = "output_shape", .kind = BERTH_ATTR_INTS}, /* spatial extents; pads follow from them */
+    BERTH__CONV_ATTR_LIST, [BERTH__CONV_TRANSPOSE_OUTPUT_PADDING] = {.name = "output_padding", .kind = BERTH_ATTR_INTS},
+    [BERTH__CONV_TRANSPOSE_OUTPUT_SHAPE] = {.name = "output_shape",
+                                            .kind = BERTH_ATTR_INTS}, /* spatial extents; pads follow from them */
 };
 
 static int64_t extra_of(const berth_attr *attr, uint32_t axis) {

@@ -8,9 +8,9 @@
 
 static const berth_attr attrs[] = {
     BERTH__LAST_ATTR_LIST,
-    {.name = "channels", .kind = BERTH_ATTR_INT},
-    {.name = "panel", .kind = BERTH_ATTR_INT},
-    {.name = "output_pads", .kind = BERTH_ATTR_INTS},
+    [BERTH__LAST_CHANNELS] = {.name = "channels", .kind = BERTH_ATTR_INT},
+    [BERTH__LAST_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__LAST_OUTPUT_PADS] = {.name = "output_pads", .kind = BERTH_ATTR_INTS},
 };
 
 /* (in - 1) * stride + reach + output pad - pads. */

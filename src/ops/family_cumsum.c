@@ -5,27 +5,20 @@
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
-enum {
-  ATTR_AXIS,
-  ATTR_EXCLUSIVE,
-  ATTR_REVERSE
-};
-enum {
-  IN_X,
-  IN_AXIS
-};
-static const berth_attr attrs_of_cumsum[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = 0},
-                                             {.name = "exclusive", .kind = BERTH_ATTR_INT, .i = 0},
-                                             {.name = "reverse", .kind = BERTH_ATTR_INT, .i = 0}};
+static const berth_attr attrs_of_cumsum[] = {
+    [BERTH__CUMSUM_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = 0},
+    [BERTH__CUMSUM_EXCLUSIVE] = {.name = "exclusive", .kind = BERTH_ATTR_INT, .i = 0},
+    [BERTH__CUMSUM_REVERSE] = {.name = "reverse", .kind = BERTH_ATTR_INT, .i = 0}};
 
 static berth_status infer_cumsum(berth__infer *infer, berth_error *err) {
-  berth__list list = {.known = true, .count = 1, .at = {infer->attrs[ATTR_AXIS].i}};
+  berth__list list = {.known = true, .count = 1, .at = {infer->attrs[BERTH__CUMSUM_AXIS].i}};
   uint32_t axis;
-  BERTH__TRY(berth__want_numeric(infer, IN_X, err));
-  if (berth__infer_has(infer, IN_AXIS)) BERTH__TRY(berth__infer_list(infer, ATTR_AXIS, IN_AXIS, &list, err));
+  BERTH__TRY(berth__want_numeric(infer, BERTH__CUMSUM_X, err));
+  if (berth__infer_has(infer, BERTH__CUMSUM_AXIS_OPERAND))
+    BERTH__TRY(berth__infer_list(infer, BERTH__CUMSUM_AXIS, BERTH__CUMSUM_AXIS_OPERAND, &list, err));
   if (list.count != 1) return berth__fail(err, BERTH_INVALID, "operand 1 has %u elements, expected one", list.count);
-  if (list.known) BERTH__TRY(berth__want_axis(list.at[0], infer->in_shape[IN_X].rank, &axis, err));
-  for (uint32_t i = ATTR_EXCLUSIVE; i <= ATTR_REVERSE; i++)
+  if (list.known) BERTH__TRY(berth__want_axis(list.at[0], infer->in_shape[BERTH__CUMSUM_X].rank, &axis, err));
+  for (uint32_t i = BERTH__CUMSUM_EXCLUSIVE; i <= BERTH__CUMSUM_REVERSE; i++)
     if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
   infer->out_type[0] = infer->in_type[0];
@@ -53,8 +46,8 @@ static int64_t sum_i64(int64_t *x, int64_t count, int64_t sum, bool exclusive) {
 
 /* A block is read whole before it is written, so the operand's own bytes may be the result's. */
 static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int64_t length) {
-  const berth_tensor *in = &call->in[IN_X], *out = &call->out[0];
-  bool is_float = berth__type_is_float(in->type), exclusive = call->attrs[ATTR_EXCLUSIVE].i != 0;
+  const berth_tensor *in = &call->in[BERTH__CUMSUM_X], *out = &call->out[0];
+  bool is_float = berth__type_is_float(in->type), exclusive = call->attrs[BERTH__CUMSUM_EXCLUSIVE].i != 0;
   berth__class cls = is_float ? BERTH__CLASS_F64 : BERTH__CLASS_I64;
   union {
     double f[BERTH__BLOCK];
@@ -74,15 +67,16 @@ static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int
 }
 
 static berth_status cumsum_kernel(const berth_op_call *call, berth_error *err) {
-  bool is_operand = berth__call_has(call, IN_AXIS);
-  int64_t given = is_operand ? berth__load_i64(&call->in[IN_AXIS], 0) : call->attrs[ATTR_AXIS].i;
+  bool is_operand = berth__call_has(call, BERTH__CUMSUM_AXIS_OPERAND);
+  int64_t given =
+      is_operand ? berth__load_i64(&call->in[BERTH__CUMSUM_AXIS_OPERAND], 0) : call->attrs[BERTH__CUMSUM_AXIS].i;
   uint32_t axis;
-  BERTH__TRY(berth__want_axis(given, call->in[IN_X].rank, &axis, err));
-  berth__lines lines = berth__lines_of(&call->in[IN_X], axis);
+  BERTH__TRY(berth__want_axis(given, call->in[BERTH__CUMSUM_X].rank, &axis, err));
+  berth__lines lines = berth__lines_of(&call->in[BERTH__CUMSUM_X], axis);
   int64_t lines_each = is_operand ? lines.outer * lines.inner : 1;
   for (int64_t line = call->begin * lines_each; line < call->end * lines_each && lines.length > 0; line++) {
     int64_t start = berth__line_start(&lines, line), step = lines.inner;
-    if (call->attrs[ATTR_REVERSE].i) {
+    if (call->attrs[BERTH__CUMSUM_REVERSE].i) {
       start += (lines.length - 1) * step;
       step = -step;
     }
@@ -92,8 +86,8 @@ static berth_status cumsum_kernel(const berth_op_call *call, berth_error *err) {
 }
 
 static int64_t cumsum_items(const berth_op_call *call) {
-  if (berth__call_has(call, IN_AXIS)) return 1;
-  berth__lines lines = berth__lines_of(&call->in[IN_X], call->attrs[ATTR_AXIS].i);
+  if (berth__call_has(call, BERTH__CUMSUM_AXIS_OPERAND)) return 1;
+  berth__lines lines = berth__lines_of(&call->in[BERTH__CUMSUM_X], call->attrs[BERTH__CUMSUM_AXIS].i);
   return lines.outer * lines.inner;
 }
 
@@ -102,4 +96,4 @@ const berth__family berth__family_cumsum = {.attrs = attrs_of_cumsum,
                                             .infer = infer_cumsum,
                                             .items = cumsum_items,
                                             .kernel = cumsum_kernel,
-                                            .attr_of = {[IN_AXIS] = ATTR_AXIS + 1}};
+                                            .attr_of = {[BERTH__CUMSUM_AXIS_OPERAND] = BERTH__CUMSUM_AXIS + 1}};

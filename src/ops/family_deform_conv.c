@@ -8,20 +8,11 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  OFFSET_GROUP = BERTH__CONV_ATTRS
-};
-static const berth_attr attrs[] = {BERTH__CONV_ATTR_LIST, {.name = "offset_group", .kind = BERTH_ATTR_INT, .i = 1}};
-enum { /* operands */
-  X,
-  WEIGHT,
-  OFFSET,
-  BIAS,
-  MASK
-};
+static const berth_attr attrs[] = {
+    BERTH__CONV_ATTR_LIST, [BERTH__DEFORM_OFFSET_GROUP] = {.name = "offset_group", .kind = BERTH_ATTR_INT, .i = 1}};
 
 static berth_status check_groups(const berth__infer *infer, berth_error *err) {
-  const int64_t groups = infer->attrs[OFFSET_GROUP].i, channels = infer->in_shape[X].dim[1];
+  const int64_t groups = infer->attrs[BERTH__DEFORM_OFFSET_GROUP].i, channels = infer->in_shape[BERTH__DEFORM_X].dim[1];
   if (groups < 1 || (berth__dim_is_fixed(channels) && channels % groups != 0))
     return berth__fail(err, BERTH_INVALID, "the input's channels do not split into %" PRId64 " offset groups", groups);
   return BERTH_OK;
@@ -29,11 +20,11 @@ static berth_status check_groups(const berth__infer *infer, berth_error *err) {
 
 /* A map of `each` entries a tap: [N, offset_group * taps * each, out...]. */
 static berth_status check_map(const berth__infer *infer, uint32_t operand, int64_t each, berth_error *err) {
-  const berth__shape *out = &infer->out_shape[0], *weight = &infer->in_shape[WEIGHT];
+  const berth__shape *out = &infer->out_shape[0], *weight = &infer->in_shape[BERTH__DEFORM_WEIGHT];
   int64_t count = each, same;
-  BERTH__TRY(berth__want_same_type(infer, X, operand, err));
+  BERTH__TRY(berth__want_same_type(infer, BERTH__DEFORM_X, operand, err));
   BERTH__TRY(berth__want_rank(infer, operand, 4, 4, err));
-  BERTH__TRY(berth__dim_mul(count, infer->attrs[OFFSET_GROUP].i, &count, err));
+  BERTH__TRY(berth__dim_mul(count, infer->attrs[BERTH__DEFORM_OFFSET_GROUP].i, &count, err));
   BERTH__TRY(berth__dim_mul(count, weight->dim[2], &count, err));
   BERTH__TRY(berth__dim_mul(count, weight->dim[3], &count, err));
   const int64_t want[4] = {out->dim[0], count, out->dim[2], out->dim[3]};
@@ -43,13 +34,13 @@ static berth_status check_map(const berth__infer *infer, uint32_t operand, int64
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[X], *weight = &infer->in_shape[WEIGHT];
+  const berth__shape *x = &infer->in_shape[BERTH__DEFORM_X], *weight = &infer->in_shape[BERTH__DEFORM_WEIGHT];
   const berth__window_attrs window = berth__conv_window(infer->attrs);
-  BERTH__TRY(berth__want_float(infer, X, err));
-  BERTH__TRY(berth__want_rank(infer, X, 4, 4, err));
+  BERTH__TRY(berth__want_float(infer, BERTH__DEFORM_X, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__DEFORM_X, 4, 4, err));
   BERTH__TRY(berth__conv_check(infer, err));
   BERTH__TRY(berth__conv_check_channels(infer, err));
-  BERTH__TRY(berth__conv_check_bias(infer, BIAS, weight->dim[0], err));
+  BERTH__TRY(berth__conv_check_bias(infer, BERTH__DEFORM_BIAS, weight->dim[0], err));
   BERTH__TRY(check_groups(infer, err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){.rank = 4, .dim = {x->dim[0], weight->dim[0]}};
@@ -57,15 +48,16 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     const berth__window_axis w = berth__window_axis_of(&window, 2, axis, x->dim[2 + axis], weight->dim[2 + axis]);
     BERTH__TRY(berth__window_count(&w, false, axis, &out->dim[2 + axis], err));
   }
-  infer->out_type[0] = infer->in_type[X];
-  BERTH__TRY(check_map(infer, OFFSET, 2, err));
-  return berth__infer_has(infer, MASK) ? check_map(infer, MASK, 1, err) : BERTH_OK;
+  infer->out_type[0] = infer->in_type[BERTH__DEFORM_X];
+  BERTH__TRY(check_map(infer, BERTH__DEFORM_OFFSET, 2, err));
+  return berth__infer_has(infer, BERTH__DEFORM_MASK) ? check_map(infer, BERTH__DEFORM_MASK, 1, err) : BERTH_OK;
 }
 
 /* What every tap sees in every channel at one output element. */
 static uint64_t scratch(const berth_op_call *call) {
-  const berth_tensor *weight = &call->in[WEIGHT];
-  return (uint64_t)call->in[X].dim[1] * (uint64_t)weight->dim[2] * (uint64_t)weight->dim[3] * sizeof(double);
+  const berth_tensor *weight = &call->in[BERTH__DEFORM_WEIGHT];
+  return (uint64_t)call->in[BERTH__DEFORM_X].dim[1] * (uint64_t)weight->dim[2] * (uint64_t)weight->dim[3] *
+         sizeof(double);
 }
 
 /* Items are output rows of an image: all channels share what the taps see. */
@@ -88,10 +80,12 @@ static double look(const berth_tensor *x, int64_t plane, double y, double z) {
 }
 
 static void see(const berth_op_call *call, const berth__window_axis *w, int64_t image, int64_t row, int64_t column) {
-  const berth_tensor *x = &call->in[X], *offset = &call->in[OFFSET], *mask = &call->in[MASK];
-  const int64_t channels = x->dim[1], taps = w[0].kernel * w[1].kernel, groups = call->attrs[OFFSET_GROUP].i;
+  const berth_tensor *x = &call->in[BERTH__DEFORM_X], *offset = &call->in[BERTH__DEFORM_OFFSET],
+                     *mask = &call->in[BERTH__DEFORM_MASK];
+  const int64_t channels = x->dim[1], taps = w[0].kernel * w[1].kernel,
+                groups = call->attrs[BERTH__DEFORM_OFFSET_GROUP].i;
   const int64_t area = w[0].out * w[1].out, at = row * w[1].out + column;
-  const bool has_mask = berth__call_has(call, MASK);
+  const bool has_mask = berth__call_has(call, BERTH__DEFORM_MASK);
   double *seen = call->scratch;
   for (int64_t c = 0; c < channels; c++) {
     const int64_t group = c / (channels / groups);
@@ -108,11 +102,11 @@ static void see(const berth_op_call *call, const berth__window_axis *w, int64_t 
 }
 
 static double weigh(const berth_op_call *call, int64_t output) {
-  const berth_tensor *weight = &call->in[WEIGHT];
+  const berth_tensor *weight = &call->in[BERTH__DEFORM_WEIGHT];
   const int64_t each = weight->dim[1] * weight->dim[2] * weight->dim[3];
   const int64_t group = output / (weight->dim[0] / call->attrs[BERTH__CONV_GROUP].i);
   const double *seen = (const double *)call->scratch + group * each;
-  double sum = berth__call_has(call, BIAS) ? berth__load_f64(&call->in[BIAS], output) : 0;
+  double sum = berth__call_has(call, BERTH__DEFORM_BIAS) ? berth__load_f64(&call->in[BERTH__DEFORM_BIAS], output) : 0;
   for (int64_t k = 0; k < each; k++) sum += seen[k] * berth__load_f64(weight, output * each + k);
   return sum;
 }

@@ -3,7 +3,7 @@
 #include "ops/conv_last.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__OVER_ATTR};
+static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, [BERTH__DEPTHWISE_OVER] = BERTH__OVER_ATTR};
 
 /* A line of the result is made when the lines of x up to it are read: with strides of 1 no later one sees them. */
 static bool may_be_over(const berth_attr *attr, const berth__shape *x) {

@@ -7,20 +7,14 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  AXIS,
-  INVERSE,
-  ONESIDED,
-  LENGTH
-};
-static const berth_attr attrs[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
-                                   {.name = "inverse", .kind = BERTH_ATTR_INT},
-                                   {.name = "onesided", .kind = BERTH_ATTR_INT},
-                                   {.name = "length", .kind = BERTH_ATTR_INTS}};
+static const berth_attr attrs[] = {[BERTH__DFT_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
+                                   [BERTH__DFT_INVERSE] = {.name = "inverse", .kind = BERTH_ATTR_INT},
+                                   [BERTH__DFT_ONESIDED] = {.name = "onesided", .kind = BERTH_ATTR_INT},
+                                   [BERTH__DFT_LENGTH] = {.name = "length", .kind = BERTH_ATTR_INTS}};
 
 static berth_status result_extent(berth__infer *infer, int64_t extent, int64_t *out, berth_error *err) {
   berth__list length;
-  BERTH__TRY(berth__infer_list(infer, LENGTH, 1, &length, err));
+  BERTH__TRY(berth__infer_list(infer, BERTH__DFT_LENGTH, 1, &length, err));
   if (length.given && length.count != 1)
     return berth__fail(err, BERTH_INVALID, "the length has %" PRIu32 " entries, expected one", length.count);
   if (length.given && length.known && length.at[0] < 0)
@@ -28,7 +22,7 @@ static berth_status result_extent(berth__infer *infer, int64_t extent, int64_t *
   *out = !length.given ? extent : length.known ? length.at[0] : BERTH__DIM_UNKNOWN;
   if (berth__dim_is_fixed(*out) && *out < 1)
     return berth__fail(err, BERTH_INVALID, "the length is %" PRId64 ", expected 1 or more", *out);
-  if (infer->attrs[ONESIDED].i == 0) return BERTH_OK;
+  if (infer->attrs[BERTH__DFT_ONESIDED].i == 0) return BERTH_OK;
   *out = berth__dim_is_fixed(*out) ? *out / 2 + 1 : BERTH__DIM_UNKNOWN;
   return BERTH_OK;
 }
@@ -38,14 +32,14 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__want_float(infer, 0, err));
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, x->rank, &axis, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__DFT_AXIS].i, x->rank, &axis, err));
   const int64_t parts = x->dim[x->rank - 1];
   if (axis == x->rank - 1)
     return berth__fail(err, BERTH_INVALID, "the last axis holds the parts of numbers and cannot be transformed");
   if (berth__dim_is_fixed(parts) && parts != 1 && parts != 2)
     return berth__fail(err, BERTH_INVALID, "the last axis has extent %" PRId64 ", expected 1 (real) or 2 (complex)",
                        parts);
-  if (infer->attrs[ONESIDED].i != 0 && infer->attrs[INVERSE].i != 0)
+  if (infer->attrs[BERTH__DFT_ONESIDED].i != 0 && infer->attrs[BERTH__DFT_INVERSE].i != 0)
     return berth__fail(err, BERTH_UNSUPPORTED, "a onesided inverse is not supported");
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = *x;
@@ -65,11 +59,12 @@ typedef struct job {
 static job describe(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   job j = {.call = call, .inner = 1, .parts = x->dim[x->rank - 1]};
-  j.axis = (uint32_t)(call->attrs[AXIS].i < 0 ? call->attrs[AXIS].i + x->rank : call->attrs[AXIS].i);
+  j.axis = (uint32_t)(call->attrs[BERTH__DFT_AXIS].i < 0 ? call->attrs[BERTH__DFT_AXIS].i + x->rank
+                                                         : call->attrs[BERTH__DFT_AXIS].i);
   for (uint32_t i = j.axis + 1; i + 1 < x->rank; i++) j.inner *= x->dim[i];
   j.extent = x->dim[j.axis];
   j.kept = call->out[0].dim[j.axis];
-  j.length = call->attrs[ONESIDED].i != 0 && j.kept > 0 ? 2 * j.kept - 1 : j.kept;
+  j.length = call->attrs[BERTH__DFT_ONESIDED].i != 0 && j.kept > 0 ? 2 * j.kept - 1 : j.kept;
   return j;
 }
 
@@ -77,7 +72,7 @@ static job describe(const berth_op_call *call) {
 static job prepare(const berth_op_call *call) {
   job j = describe(call);
   berth__list length;
-  berth__call_list(call, LENGTH, 1, &length);
+  berth__call_list(call, BERTH__DFT_LENGTH, 1, &length);
   j.length = length.given ? length.at[0] : j.extent;
   double **const places[] = {&j.re, &j.im, &j.cosine, &j.sine, &j.out_re, &j.out_im};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -97,7 +92,7 @@ static int64_t items(const berth_op_call *call) {
 static uint64_t scratch(const berth_op_call *call) { return 6 * (uint64_t)describe(call).length * sizeof(double); }
 
 static void make_table(const job *j) {
-  const double sign = j->call->attrs[INVERSE].i != 0 ? 1 : -1, turn = 2 * acos(-1.0);
+  const double sign = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 : -1, turn = 2 * acos(-1.0);
   for (int64_t k = 0; k < j->length; k++) {
     j->cosine[k] = cos(turn * (double)k / (double)j->length);
     j->sine[k] = sign * sin(turn * (double)k / (double)j->length);
@@ -160,7 +155,7 @@ static void load_line(const job *j, int64_t outer, int64_t inner) {
 }
 
 static void store_line(const job *j, int64_t outer, int64_t inner) {
-  const double scale = j->call->attrs[INVERSE].i != 0 ? 1 / (double)j->length : 1;
+  const double scale = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 / (double)j->length : 1;
   for (int64_t k = 0; k < j->kept; k++) {
     const int64_t at = ((outer * j->kept + k) * j->inner + inner) * 2;
     berth__store_f64(&j->call->out[0], at, j->out_re[k] * scale);
@@ -191,5 +186,5 @@ const berth__family berth__family_dft = {
     .scratch = scratch,
     .kernel = kernel,
     .valued = 1u << 1,
-    .attr_of = {[1] = LENGTH + 1},
+    .attr_of = {[1] = BERTH__DFT_LENGTH + 1},
 };

@@ -2,12 +2,8 @@
 #include "ops/copy.h"
 #include "ops/registry.h"
 
-enum {
-  FIRST,
-  SECOND
-};
-static const berth_attr attrs[] = {{.name = "axis1", .kind = BERTH_ATTR_INT, .i = -2},
-                                   {.name = "axis2", .kind = BERTH_ATTR_INT, .i = -1}};
+static const berth_attr attrs[] = {[BERTH__DIAGONAL_FIRST] = {.name = "axis1", .kind = BERTH_ATTR_INT, .i = -2},
+                                   [BERTH__DIAGONAL_SECOND] = {.name = "axis2", .kind = BERTH_ATTR_INT, .i = -1}};
 
 static uint32_t axis_at(const berth_attr *attr, uint32_t rank) {
   return (uint32_t)(attr->i < 0 ? attr->i + (int64_t)rank : attr->i);
@@ -19,8 +15,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   uint32_t first, second;
   int64_t extent;
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[FIRST].i, in->rank, &first, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[SECOND].i, in->rank, &second, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__DIAGONAL_FIRST].i, in->rank, &first, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__DIAGONAL_SECOND].i, in->rank, &second, err));
   if (first == second) return berth__fail(err, BERTH_INVALID, "a diagonal needs two axes, but both are axis %u", first);
   BERTH__TRY(berth__same_dim(in->dim[first], in->dim[second], "extents of the two axes", &extent, err));
   *out = (berth__shape){0};
@@ -33,7 +29,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 
 static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
-  uint32_t first = axis_at(&attr[FIRST], in->rank), second = axis_at(&attr[SECOND], in->rank), n = 0;
+  uint32_t first = axis_at(&attr[BERTH__DIAGONAL_FIRST], in->rank),
+           second = axis_at(&attr[BERTH__DIAGONAL_SECOND], in->rank), n = 0;
   (void)shape;
   (void)type;
   (void)out;

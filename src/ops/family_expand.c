@@ -6,7 +6,7 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "shape", .kind = BERTH_ATTR_DIMS}};
+static const berth_attr attrs[] = {[BERTH__EXPAND_SHAPE] = {.name = "shape", .kind = BERTH_ATTR_DIMS}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   berth_dim target[BERTH_MAX_RANK];

@@ -4,11 +4,11 @@
 #include "ops/copy.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = 1}};
+static const berth_attr attrs[] = {[BERTH__FLATTEN_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = 1}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
-  const int64_t rank = in->rank, axis = infer->attrs[0].i;
+  const int64_t rank = in->rank, axis = infer->attrs[BERTH__FLATTEN_AXIS].i;
   if (axis < -rank || axis > rank) /* one more than elsewhere: all axes may be rows */
     return berth__fail(err, BERTH_INVALID, "axis %" PRId64 " is out of range, expected %" PRId64 " to %" PRId64, axis,
                        -rank, rank);

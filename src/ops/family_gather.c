@@ -6,7 +6,7 @@
 #include "ops/line.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "axis", .kind = BERTH_ATTR_INT}};
+static const berth_attr attrs[] = {[BERTH__GATHER_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT}};
 
 berth_status berth__want_index_type(const berth__infer *infer, uint32_t operand, berth_error *err) {
   const berth_type type = infer->in_type[operand];
@@ -75,13 +75,13 @@ berth_status berth__gather_kernel(const berth_op_call *call, int64_t axis, berth
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  return berth__gather_infer(infer, infer->attrs[0].i, err);
+  return berth__gather_infer(infer, infer->attrs[BERTH__GATHER_AXIS].i, err);
 }
 
-static int64_t items(const berth_op_call *call) { return berth__gather_items(call, call->attrs[0].i); }
+static int64_t items(const berth_op_call *call) { return berth__gather_items(call, call->attrs[BERTH__GATHER_AXIS].i); }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  return berth__gather_kernel(call, call->attrs[0].i, err);
+  return berth__gather_kernel(call, call->attrs[BERTH__GATHER_AXIS].i, err);
 }
 
 const berth__family berth__family_gather = {

@@ -6,13 +6,13 @@
 #include "ops/line.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "axis", .kind = BERTH_ATTR_INT}};
+static const berth_attr attrs[] = {[BERTH__GATHER_ELEMENTS_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
   uint32_t axis;
   BERTH__TRY(berth__want_index_type(infer, 1, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[0].i, x->rank, &axis, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__GATHER_ELEMENTS_AXIS].i, x->rank, &axis, err));
   BERTH__TRY(berth__want_rank(infer, 1, x->rank, x->rank, err));
   for (uint32_t k = 0; k < x->rank; k++) {
     const bool both = berth__dim_is_fixed(x->dim[k]) && berth__dim_is_fixed(indices->dim[k]);
@@ -28,7 +28,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1], *out = &call->out[0];
-  const int64_t given = call->attrs[0].i;
+  const int64_t given = call->attrs[BERTH__GATHER_ELEMENTS_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + x->rank : given);
   const size_t size = berth_type_size(x->type);
   int64_t along[BERTH_MAX_RANK]; /* x's strides, but for the axis: there the index counts */

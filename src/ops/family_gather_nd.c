@@ -6,11 +6,11 @@
 #include "ops/line.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "batch_dims", .kind = BERTH_ATTR_INT}};
+static const berth_attr attrs[] = {[BERTH__GATHER_ND_BATCH_DIMS] = {.name = "batch_dims", .kind = BERTH_ATTR_INT}};
 
 static berth_status check_ranks(const berth__infer *infer, uint32_t *tuple, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
-  const int64_t batch = infer->attrs[0].i;
+  const int64_t batch = infer->attrs[BERTH__GATHER_ND_BATCH_DIMS].i;
   BERTH__TRY(berth__want_index_type(infer, 1, err));
   BERTH__TRY(berth__want_rank(infer, 0, 1, BERTH_MAX_RANK, err));
   BERTH__TRY(berth__want_rank(infer, 1, 1, BERTH_MAX_RANK, err));
@@ -34,7 +34,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
   uint32_t tuple = 0;
   BERTH__TRY(check_ranks(infer, &tuple, err));
-  const uint32_t batch = (uint32_t)infer->attrs[0].i, rest = x->rank - batch - tuple;
+  const uint32_t batch = (uint32_t)infer->attrs[BERTH__GATHER_ND_BATCH_DIMS].i, rest = x->rank - batch - tuple;
   berth__shape *out = &infer->out_shape[0];
   if (indices->rank - 1 + rest > BERTH_MAX_RANK)
     return berth__fail(err, BERTH_INVALID, "the result would have a rank over %d", BERTH_MAX_RANK);
@@ -56,7 +56,7 @@ static int64_t items(const berth_op_call *call) {
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1];
-  const uint32_t batch = (uint32_t)call->attrs[0].i;
+  const uint32_t batch = (uint32_t)call->attrs[BERTH__GATHER_ND_BATCH_DIMS].i;
   const int64_t tuple = indices->dim[indices->rank - 1];
   const size_t size = berth_type_size(x->type);
   int64_t slice = 1, in_batch = 1; /* elements of a slice; tuples that share one place on the batch axes */

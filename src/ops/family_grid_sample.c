@@ -7,15 +7,10 @@
 #include "ops/resample.h"
 #include "ops/window.h"
 
-enum {
-  MODE,
-  PADDING,
-  ALIGN_CORNERS
-};
 static const berth_attr attrs[] = {
-    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "linear"},
-    {.name = "padding", .kind = BERTH_ATTR_STRING, .s = "zeros"},
-    {.name = "align_corners", .kind = BERTH_ATTR_INT},
+    [BERTH__GRID_SAMPLE_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "linear"},
+    [BERTH__GRID_SAMPLE_PADDING] = {.name = "padding", .kind = BERTH_ATTR_STRING, .s = "zeros"},
+    [BERTH__GRID_SAMPLE_ALIGN_CORNERS] = {.name = "align_corners", .kind = BERTH_ATTR_INT},
 };
 
 typedef enum padding_mode {
@@ -43,10 +38,13 @@ typedef struct sampling {
 } sampling;
 
 static berth_status check_names(const berth_attr *attr, berth_error *err) {
-  if (berth__name_index(attr[MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES) == BERTH__RESAMPLE_MODES)
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of nearest, linear and cubic", attr[MODE].s);
-  if (berth__name_index(attr[PADDING].s, padding_names, N_PADDINGS) == N_PADDINGS)
-    return berth__fail(err, BERTH_INVALID, "padding \"%s\" is none of zeros, border and reflection", attr[PADDING].s);
+  if (berth__name_index(attr[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES) ==
+      BERTH__RESAMPLE_MODES)
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of nearest, linear and cubic",
+                       attr[BERTH__GRID_SAMPLE_MODE].s);
+  if (berth__name_index(attr[BERTH__GRID_SAMPLE_PADDING].s, padding_names, N_PADDINGS) == N_PADDINGS)
+    return berth__fail(err, BERTH_INVALID, "padding \"%s\" is none of zeros, border and reflection",
+                       attr[BERTH__GRID_SAMPLE_PADDING].s);
   return BERTH_OK;
 }
 
@@ -153,13 +151,14 @@ static void sample(const berth_op_call *call, const sampling *s, int64_t item) {
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
-  sampling s = {.mode = (berth__resample_mode)berth__name_index(call->attrs[MODE].s, berth__resample_names,
-                                                                BERTH__RESAMPLE_MODES),
-                .padding = (padding_mode)berth__name_index(call->attrs[PADDING].s, padding_names, N_PADDINGS),
-                .align = call->attrs[ALIGN_CORNERS].i != 0,
-                .spatial = call->in[0].rank - 2,
-                .points = 1,
-                .area = 1};
+  sampling s = {
+      .mode = (berth__resample_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names,
+                                                      BERTH__RESAMPLE_MODES),
+      .padding = (padding_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_PADDING].s, padding_names, N_PADDINGS),
+      .align = call->attrs[BERTH__GRID_SAMPLE_ALIGN_CORNERS].i != 0,
+      .spatial = call->in[0].rank - 2,
+      .points = 1,
+      .area = 1};
   for (uint32_t axis = 2; axis < call->in[0].rank; axis++) {
     s.points *= call->out[0].dim[axis];
     s.area *= call->in[0].dim[axis];

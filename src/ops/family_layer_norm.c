@@ -2,17 +2,9 @@
  * broadcast to the row's shape. */
 #include "ops/norm.h"
 
-enum {
-  ATTR_AXIS,
-  ATTR_EPSILON
-};
-enum {
-  IN_X,
-  IN_SCALE,
-  IN_BIAS
-};
-static const berth_attr attrs_of_layer_norm[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
-                                                 {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
+static const berth_attr attrs_of_layer_norm[] = {
+    [BERTH__LAYER_NORM_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
+    [BERTH__LAYER_NORM_EPSILON] = {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
 
 /* The operand may not make the row larger. */
 static berth_status want_row_shape(const berth__infer *infer, const berth__shape *row, uint32_t operand,
@@ -20,7 +12,7 @@ static berth_status want_row_shape(const berth__infer *infer, const berth__shape
   const berth__shape *shape = &infer->in_shape[operand];
   berth__shape both;
   char text[BERTH__SHAPE_TEXT], row_text[BERTH__SHAPE_TEXT];
-  BERTH__TRY(berth__want_same_type(infer, IN_X, operand, err));
+  BERTH__TRY(berth__want_same_type(infer, BERTH__NORM_X, operand, err));
   bool fits = shape->rank <= row->rank && berth__broadcast(row, shape, &both, NULL) == BERTH_OK;
   for (uint32_t i = 0; fits && i < row->rank; i++)
     fits = !berth__dim_is_fixed(row->dim[i]) || both.dim[i] == row->dim[i];
@@ -30,40 +22,40 @@ static berth_status want_row_shape(const berth__infer *infer, const berth__shape
 }
 
 static berth_status infer_layer_norm(berth__infer *infer, berth_error *err) {
-  const berth__shape *in = &infer->in_shape[IN_X];
+  const berth__shape *in = &infer->in_shape[BERTH__NORM_X];
   berth__shape row = {0};
   uint32_t axis;
-  BERTH__TRY(berth__want_float(infer, IN_X, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, in->rank, &axis, err));
-  BERTH__TRY(berth__want_epsilon(&infer->attrs[ATTR_EPSILON], err));
+  BERTH__TRY(berth__want_float(infer, BERTH__NORM_X, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__LAYER_NORM_AXIS].i, in->rank, &axis, err));
+  BERTH__TRY(berth__want_epsilon(&infer->attrs[BERTH__LAYER_NORM_EPSILON], err));
   for (uint32_t i = axis; i < in->rank; i++) row.dim[row.rank++] = in->dim[i];
-  for (uint32_t k = IN_SCALE; k < infer->n_in; k++)
+  for (uint32_t k = BERTH__NORM_SCALE; k < infer->n_in; k++)
     if (berth__is_given(infer, k)) BERTH__TRY(want_row_shape(infer, &row, k, err));
-  infer->out_type[0] = infer->in_type[IN_X];
+  infer->out_type[0] = infer->in_type[BERTH__NORM_X];
   infer->out_shape[0] = *in;
   return BERTH_OK;
 }
 
 static uint32_t first_axis(const berth_op_call *call) {
-  int64_t axis = call->attrs[ATTR_AXIS].i;
-  return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[IN_X].rank : axis);
+  int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
+  return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[BERTH__NORM_X].rank : axis);
 }
 
 static int64_t row_length(const berth_op_call *call) {
   int64_t length = 1;
-  for (uint32_t i = first_axis(call); i < call->in[IN_X].rank; i++) length *= call->in[IN_X].dim[i];
+  for (uint32_t i = first_axis(call); i < call->in[BERTH__NORM_X].rank; i++) length *= call->in[BERTH__NORM_X].dim[i];
   return length;
 }
 
 static int64_t layer_norm_items(const berth_op_call *call) {
   int64_t rows = 1;
-  for (uint32_t i = 0; i < first_axis(call); i++) rows *= call->in[IN_X].dim[i];
+  for (uint32_t i = 0; i < first_axis(call); i++) rows *= call->in[BERTH__NORM_X].dim[i];
   return rows;
 }
 
 /* Runs over one row, with the scale's and the bias's own strides. */
 static void row_runs(const berth_op_call *call, const berth_tensor *const *values, berth__runs *runs) {
-  const berth_tensor *x = &call->in[IN_X];
+  const berth_tensor *x = &call->in[BERTH__NORM_X];
   uint32_t axis = first_axis(call), rank = x->rank - axis;
   int64_t stride[3][BERTH_MAX_RANK] = {{0}};
   const int64_t *strides[3] = {stride[0], stride[1], stride[2]};
@@ -74,15 +66,16 @@ static void row_runs(const berth_op_call *call, const berth_tensor *const *value
 }
 
 static berth_status layer_norm_kernel(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *x = &call->in[IN_X];
-  const berth_tensor *values[2] = {berth__optional(call, IN_SCALE), berth__optional(call, IN_BIAS)};
+  const berth_tensor *x = &call->in[BERTH__NORM_X];
+  const berth_tensor *values[2] = {berth__optional(call, BERTH__NORM_SCALE), berth__optional(call, BERTH__NORM_BIAS)};
   bool centred = berth__call_code(call) == BERTH__OP_layer_norm;
   int64_t length = row_length(call);
   berth__runs runs;
   (void)err;
   row_runs(call, values, &runs);
   for (int64_t row = call->begin; row < call->end; row++) {
-    berth__moments moments = berth__moments_of(x, row * length, length, call->attrs[ATTR_EPSILON].f, centred);
+    berth__moments moments =
+        berth__moments_of(x, row * length, length, call->attrs[BERTH__LAYER_NORM_EPSILON].f, centred);
     berth__runs_start(&runs, 0, length);
     while (berth__runs_next(&runs))
       berth__normalise(x, &call->out[0], row * length + runs.index[0], runs.count, moments,

@@ -5,17 +5,13 @@
 
 #include "ops/registry.h"
 
-enum {
-  POOLED,
-  SPATIAL_SCALE
-};
 static const berth_attr attrs[] = {
-    {.name = "pooled", .kind = BERTH_ATTR_INTS}, /* bins down and across */
-    {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
+    [BERTH__MAX_ROI_POOL_POOLED] = {.name = "pooled", .kind = BERTH_ATTR_INTS}, /* bins down and across */
+    [BERTH__MAX_ROI_POOL_SPATIAL_SCALE] = {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
 };
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth_attr *pooled = &infer->attrs[POOLED];
+  const berth_attr *pooled = &infer->attrs[BERTH__MAX_ROI_POOL_POOLED];
   int64_t same;
   BERTH__TRY(berth__want_float(infer, 0, err));
   BERTH__TRY(berth__want_same_type(infer, 0, 1, err));
@@ -37,7 +33,7 @@ typedef struct bins {
 } bins;
 
 static bins bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
-  const double scale = call->attrs[SPATIAL_SCALE].f, start = round(low * scale);
+  const double scale = call->attrs[BERTH__MAX_ROI_POOL_SPATIAL_SCALE].f, start = round(low * scale);
   const double length = fmax(round(high * scale) - start + 1, 1);
   return (bins){.start = start, .length = length / (double)count, .extent = extent};
 }
@@ -94,7 +90,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_max_roi_pool = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << POOLED,
+    .required = 1u << BERTH__MAX_ROI_POOL_POOLED,
     .infer = infer,
     .items = items,
     .kernel = kernel,

@@ -7,32 +7,25 @@
 #include "ops/registry.h"
 #include "ops/window.h"
 
-enum {
-  KERNEL,
-  STRIDES,
-  PADS
-};
 static const berth_attr attrs[] = {
-    {.name = "kernel", .kind = BERTH_ATTR_INTS},
-    {.name = "strides", .kind = BERTH_ATTR_INTS},
-    {.name = "pads", .kind = BERTH_ATTR_INTS},
-};
-enum {
-  OUTPUT_SHAPE = 2 /* operand */
+    [BERTH__MAX_UNPOOL_KERNEL] = {.name = "kernel", .kind = BERTH_ATTR_INTS},
+    [BERTH__MAX_UNPOOL_STRIDES] = {.name = "strides", .kind = BERTH_ATTR_INTS},
+    [BERTH__MAX_UNPOOL_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},
 };
 
 /* What was pooled: (in - 1) * stride + kernel - pads. The places count in this shape, also where another is asked for.
  */
 static berth_status pooled_extent(const berth_attr *attr, uint32_t spatial, uint32_t axis, int64_t in, int64_t *out,
                                   berth_error *err) {
-  const int64_t stride = attr[STRIDES].count != 0 ? attr[STRIDES].ints[axis] : 1;
+  const int64_t stride = attr[BERTH__MAX_UNPOOL_STRIDES].count != 0 ? attr[BERTH__MAX_UNPOOL_STRIDES].ints[axis] : 1;
   int64_t padding = 0;
   *out = BERTH__DIM_UNKNOWN;
   if (!berth__dim_is_fixed(in)) return BERTH_OK;
-  if (attr[PADS].count != 0)
-    BERTH__TRY(berth__dim_add(attr[PADS].ints[axis], attr[PADS].ints[spatial + axis], &padding, err));
+  if (attr[BERTH__MAX_UNPOOL_PADS].count != 0)
+    BERTH__TRY(berth__dim_add(attr[BERTH__MAX_UNPOOL_PADS].ints[axis],
+                              attr[BERTH__MAX_UNPOOL_PADS].ints[spatial + axis], &padding, err));
   BERTH__TRY(berth__dim_mul(in > 0 ? in - 1 : 0, stride, out, err));
-  BERTH__TRY(berth__dim_add(*out, attr[KERNEL].ints[axis], out, err));
+  BERTH__TRY(berth__dim_add(*out, attr[BERTH__MAX_UNPOOL_KERNEL].ints[axis], out, err));
   if (padding > *out)
     return berth__fail(err, BERTH_INVALID,
                        "pads take %" PRId64 " elements off spatial axis %" PRIu32 ", which has %" PRId64, padding, axis,
@@ -57,19 +50,19 @@ static berth_status check(const berth__infer *infer, berth_error *err) {
   for (uint32_t axis = 0; axis < x->rank; axis++)
     BERTH__TRY(berth__same_dim(x->dim[axis], infer->in_shape[1].dim[axis], "elements and places", &same, err));
   const uint32_t spatial = x->rank - 2;
-  if (infer->attrs[KERNEL].count != spatial)
+  if (infer->attrs[BERTH__MAX_UNPOOL_KERNEL].count != spatial)
     return berth__fail(err, BERTH_INVALID, "`kernel` has %" PRIu32 " entries, expected %" PRIu32,
-                       infer->attrs[KERNEL].count, spatial);
-  BERTH__TRY(berth__window_check_list(&infer->attrs[KERNEL], spatial, 1, err));
-  BERTH__TRY(berth__window_check_list(&infer->attrs[STRIDES], spatial, 1, err));
-  return berth__window_check_list(&infer->attrs[PADS], 2 * spatial, 0, err);
+                       infer->attrs[BERTH__MAX_UNPOOL_KERNEL].count, spatial);
+  BERTH__TRY(berth__window_check_list(&infer->attrs[BERTH__MAX_UNPOOL_KERNEL], spatial, 1, err));
+  BERTH__TRY(berth__window_check_list(&infer->attrs[BERTH__MAX_UNPOOL_STRIDES], spatial, 1, err));
+  return berth__window_check_list(&infer->attrs[BERTH__MAX_UNPOOL_PADS], 2 * spatial, 0, err);
 }
 
 static berth_status asked_shape(const berth__infer *infer, berth__shape *out, berth_error *err) {
-  const berth_tensor asked = berth__infer_tensor(infer, OUTPUT_SHAPE);
-  BERTH__TRY(berth__want_type(infer, OUTPUT_SHAPE, BERTH_I64, err));
-  BERTH__TRY(berth__want_rank(infer, OUTPUT_SHAPE, 1, 1, err));
-  const int64_t count = infer->in_shape[OUTPUT_SHAPE].dim[0];
+  const berth_tensor asked = berth__infer_tensor(infer, BERTH__MAX_UNPOOL_OUTPUT_SHAPE);
+  BERTH__TRY(berth__want_type(infer, BERTH__MAX_UNPOOL_OUTPUT_SHAPE, BERTH_I64, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__MAX_UNPOOL_OUTPUT_SHAPE, 1, 1, err));
+  const int64_t count = infer->in_shape[BERTH__MAX_UNPOOL_OUTPUT_SHAPE].dim[0];
   if (berth__dim_is_fixed(count) && count != out->rank)
     return berth__fail(err, BERTH_INVALID, "the shape asked for has %" PRId64 " dimensions, expected %" PRIu32, count,
                        out->rank);
@@ -85,7 +78,8 @@ static berth_status asked_shape(const berth__infer *infer, berth__shape *out, be
 static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check(infer, err));
   BERTH__TRY(pooled_shape(infer->attrs, &infer->in_shape[0], &infer->out_shape[0], err));
-  if (berth__infer_has(infer, OUTPUT_SHAPE)) BERTH__TRY(asked_shape(infer, &infer->out_shape[0], err));
+  if (berth__infer_has(infer, BERTH__MAX_UNPOOL_OUTPUT_SHAPE))
+    BERTH__TRY(asked_shape(infer, &infer->out_shape[0], err));
   infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }
@@ -126,8 +120,8 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_max_unpool = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << KERNEL,
+    .required = 1u << BERTH__MAX_UNPOOL_KERNEL,
     .infer = infer,
     .kernel = kernel,
-    .valued = 1u << OUTPUT_SHAPE,
+    .valued = 1u << BERTH__MAX_UNPOOL_OUTPUT_SHAPE,
 };

@@ -6,24 +6,18 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  AXES,
-  STARTS,
-  ENDS,
-  STEPS,
-  N_LISTS
-};
 static const berth_attr attrs[] = {
-    {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: the first ones */
-    {.name = "starts", .kind = BERTH_ATTR_INTS},
-    {.name = "ends", .kind = BERTH_ATTR_INTS},
-    {.name = "steps", .kind = BERTH_ATTR_INTS}, /* empty: 1 */
+    [BERTH__NARROW_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: the first ones */
+    [BERTH__NARROW_STARTS] = {.name = "starts", .kind = BERTH_ATTR_INTS},
+    [BERTH__NARROW_ENDS] = {.name = "ends", .kind = BERTH_ATTR_INTS},
+    [BERTH__NARROW_STEPS] = {.name = "steps", .kind = BERTH_ATTR_INTS}, /* empty: 1 */
 };
-static const uint32_t operand_of[N_LISTS] = {[STARTS] = 1, [ENDS] = 2, [AXES] = 3, [STEPS] = 4};
+static const uint32_t operand_of[BERTH__NARROW_N_LISTS] = {
+    [BERTH__NARROW_STARTS] = 1, [BERTH__NARROW_ENDS] = 2, [BERTH__NARROW_AXES] = 3, [BERTH__NARROW_STEPS] = 4};
 
 /* The lists; slice k goes to axis_of(k). */
 typedef struct slices {
-  berth__list list[N_LISTS];
+  berth__list list[BERTH__NARROW_N_LISTS];
 } slices;
 
 typedef struct slice {
@@ -50,38 +44,44 @@ static slice cut(int64_t extent, int64_t start, int64_t end, int64_t step) {
   return s;
 }
 
-static int64_t step_of(const slices *s, uint32_t k) { return s->list[STEPS].given ? s->list[STEPS].at[k] : 1; }
+static int64_t step_of(const slices *s, uint32_t k) {
+  return s->list[BERTH__NARROW_STEPS].given ? s->list[BERTH__NARROW_STEPS].at[k] : 1;
+}
 
 /* Where slice k goes; the axes were checked by inference. */
 static uint32_t axis_of(const slices *s, uint32_t rank, uint32_t k) {
-  if (!s->list[AXES].given) return k;
-  const int64_t axis = s->list[AXES].at[k];
+  if (!s->list[BERTH__NARROW_AXES].given) return k;
+  const int64_t axis = s->list[BERTH__NARROW_AXES].at[k];
   return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
 static slice slice_of(const slices *s, uint32_t k, int64_t extent) {
-  return cut(extent, s->list[STARTS].at[k], s->list[ENDS].at[k], step_of(s, k));
+  return cut(extent, s->list[BERTH__NARROW_STARTS].at[k], s->list[BERTH__NARROW_ENDS].at[k], step_of(s, k));
 }
 
 static berth_status check_lists(const slices *s, uint32_t rank, berth_error *err) {
   const berth__list *list = s->list;
-  const uint32_t n = list[STARTS].count;
-  const bool equal = list[ENDS].count == n && (list[AXES].count == n || !list[AXES].given) &&
-                     (list[STEPS].count == n || !list[STEPS].given);
+  const uint32_t n = list[BERTH__NARROW_STARTS].count;
+  const bool equal = list[BERTH__NARROW_ENDS].count == n &&
+                     (list[BERTH__NARROW_AXES].count == n || !list[BERTH__NARROW_AXES].given) &&
+                     (list[BERTH__NARROW_STEPS].count == n || !list[BERTH__NARROW_STEPS].given);
   if (!equal)
     return berth__fail(err, BERTH_INVALID,
                        "`starts` has %" PRIu32 " entries, `ends` %" PRIu32 ", `axes` %" PRIu32 " and `steps` %" PRIu32
                        "; their lengths must be equal",
-                       n, list[ENDS].count, list[AXES].count, list[STEPS].count);
+                       n, list[BERTH__NARROW_ENDS].count, list[BERTH__NARROW_AXES].count,
+                       list[BERTH__NARROW_STEPS].count);
   if (n > rank) return berth__fail(err, BERTH_INVALID, "%" PRIu32 " slices for an operand of rank %" PRIu32, n, rank);
-  for (uint32_t k = 0; list[STEPS].known && k < list[STEPS].count; k++)
-    if (list[STEPS].at[k] == 0) return berth__fail(err, BERTH_INVALID, "step %" PRIu32 " is 0", k);
+  for (uint32_t k = 0; list[BERTH__NARROW_STEPS].known && k < list[BERTH__NARROW_STEPS].count; k++)
+    if (list[BERTH__NARROW_STEPS].at[k] == 0) return berth__fail(err, BERTH_INVALID, "step %" PRIu32 " is 0", k);
   return BERTH_OK;
 }
 
 static void narrow_axis(const slices *s, uint32_t k, int64_t *dim) {
-  const bool known = s->list[STARTS].known && s->list[ENDS].known && s->list[STEPS].known;
-  const bool whole = known && s->list[STARTS].at[k] == 0 && s->list[ENDS].at[k] == INT64_MAX && step_of(s, k) == 1;
+  const bool known =
+      s->list[BERTH__NARROW_STARTS].known && s->list[BERTH__NARROW_ENDS].known && s->list[BERTH__NARROW_STEPS].known;
+  const bool whole = known && s->list[BERTH__NARROW_STARTS].at[k] == 0 &&
+                     s->list[BERTH__NARROW_ENDS].at[k] == INT64_MAX && step_of(s, k) == 1;
   if (known && berth__dim_is_fixed(*dim))
     *dim = slice_of(s, k, *dim).count;
   else if (!whole)
@@ -90,10 +90,11 @@ static void narrow_axis(const slices *s, uint32_t k, int64_t *dim) {
 
 /* Slices forward up to ends of which only upper bounds are known: they are the longer the larger these are. */
 static bool bound_ends(const berth__infer *infer, slices *s) {
-  if (!s->list[STARTS].known || !s->list[AXES].known || !s->list[STEPS].known) return false;
-  for (uint32_t k = 0; k < s->list[STARTS].count; k++)
+  if (!s->list[BERTH__NARROW_STARTS].known || !s->list[BERTH__NARROW_AXES].known || !s->list[BERTH__NARROW_STEPS].known)
+    return false;
+  for (uint32_t k = 0; k < s->list[BERTH__NARROW_STARTS].count; k++)
     if (step_of(s, k) < 0) return false;
-  return berth__infer_naturals(infer, operand_of[ENDS], &s->list[ENDS]);
+  return berth__infer_naturals(infer, operand_of[BERTH__NARROW_ENDS], &s->list[BERTH__NARROW_ENDS]);
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
@@ -103,25 +104,26 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   *out = infer->in_shape[0];
   infer->out_type[0] = infer->in_type[0];
   bool all_known = true;
-  for (uint32_t i = 0; i < N_LISTS; i++) {
+  for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) {
     BERTH__TRY(berth__infer_list(infer, i, operand_of[i], &s.list[i], err));
     all_known = all_known && s.list[i].known;
   }
   BERTH__TRY(check_lists(&s, out->rank, err));
-  BERTH__TRY(berth__list_axes(&s.list[AXES], out->rank, &axes, err));
+  BERTH__TRY(berth__list_axes(&s.list[BERTH__NARROW_AXES], out->rank, &axes, err));
   if (infer->wants_bounds && !all_known && !bound_ends(infer, &s)) return BERTH_OK; /* no slice outgrows its axis */
-  if (!s.list[AXES].known) {                                                        /* any axis may be cut */
+  if (!s.list[BERTH__NARROW_AXES].known) {                                          /* any axis may be cut */
     for (uint32_t axis = 0; axis < out->rank; axis++) out->dim[axis] = BERTH__DIM_UNKNOWN;
     return BERTH_OK;
   }
-  for (uint32_t k = 0; k < s.list[STARTS].count; k++) narrow_axis(&s, k, &out->dim[axis_of(&s, out->rank, k)]);
+  for (uint32_t k = 0; k < s.list[BERTH__NARROW_STARTS].count; k++)
+    narrow_axis(&s, k, &out->dim[axis_of(&s, out->rank, k)]);
   return BERTH_OK;
 }
 
 static void place(const berth_tensor *in, const slices *lists, int64_t *offset, int64_t *stride) {
   *offset = 0;
   memcpy(stride, in->stride, in->rank * sizeof *stride);
-  for (uint32_t k = 0; k < lists->list[STARTS].count; k++) {
+  for (uint32_t k = 0; k < lists->list[BERTH__NARROW_STARTS].count; k++) {
     const uint32_t axis = axis_of(lists, in->rank, k);
     const slice s = slice_of(lists, k, in->dim[axis]);
     if (s.count == 0) { /* nothing to see: stay inside the operand */
@@ -139,7 +141,7 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
   (void)type;
   (void)out;
   slices s;
-  for (uint32_t i = 0; i < N_LISTS; i++) berth__attr_list(&attr[i], &s.list[i]);
+  for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) berth__attr_list(&attr[i], &s.list[i]);
   place(in, &s, offset, stride);
   for (uint32_t axis = 0; axis < in->rank; axis++)
     if (stride[axis] < 0 && shape->dim[axis] > 1) return false; /* kernels walk forwards */
@@ -150,7 +152,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   int64_t stride[BERTH_MAX_RANK], offset;
   slices s;
-  for (uint32_t i = 0; i < N_LISTS; i++) berth__call_list(call, i, operand_of[i], &s.list[i]);
+  for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) berth__call_list(call, i, operand_of[i], &s.list[i]);
   place(&call->in[0], &s, &offset, stride);
   berth__copy_view(call, stride, offset);
   return BERTH_OK;
@@ -165,5 +167,8 @@ const berth__family berth__family_narrow = {
     .view = view,
     .valued = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
     .bounded = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
-    .attr_of = {[1] = STARTS + 1, [2] = ENDS + 1, [3] = AXES + 1, [4] = STEPS + 1},
+    .attr_of = {[1] = BERTH__NARROW_STARTS + 1,
+                [2] = BERTH__NARROW_ENDS + 1,
+                [3] = BERTH__NARROW_AXES + 1,
+                [4] = BERTH__NARROW_STEPS + 1},
 };

@@ -6,58 +6,52 @@
 
 #include "ops/registry.h"
 
-enum {
-  POOL,
-  STARTS,
-  INDEXES,
-  WEIGHTS,
-  MODE,
-  MIN_LENGTH,
-  MAX_LENGTH,
-  SKIP
-};
-static const berth_attr attrs[] = {{.name = "pool", .kind = BERTH_ATTR_INTS},
-                                   {.name = "starts", .kind = BERTH_ATTR_INTS},
-                                   {.name = "indexes", .kind = BERTH_ATTR_INTS},
-                                   {.name = "weights", .kind = BERTH_ATTR_FLOATS},
-                                   {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "tf"},
-                                   {.name = "min_length", .kind = BERTH_ATTR_INT, .i = 1},
-                                   {.name = "max_length", .kind = BERTH_ATTR_INT, .i = 1},
-                                   {.name = "skip", .kind = BERTH_ATTR_INT}};
+static const berth_attr attrs[] = {[BERTH__NGRAMS_POOL] = {.name = "pool", .kind = BERTH_ATTR_INTS},
+                                   [BERTH__NGRAMS_STARTS] = {.name = "starts", .kind = BERTH_ATTR_INTS},
+                                   [BERTH__NGRAMS_INDEXES] = {.name = "indexes", .kind = BERTH_ATTR_INTS},
+                                   [BERTH__NGRAMS_WEIGHTS] = {.name = "weights", .kind = BERTH_ATTR_FLOATS},
+                                   [BERTH__NGRAMS_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "tf"},
+                                   [BERTH__NGRAMS_MIN_LENGTH] = {.name = "min_length", .kind = BERTH_ATTR_INT, .i = 1},
+                                   [BERTH__NGRAMS_MAX_LENGTH] = {.name = "max_length", .kind = BERTH_ATTR_INT, .i = 1},
+                                   [BERTH__NGRAMS_SKIP] = {.name = "skip", .kind = BERTH_ATTR_INT}};
 
-static bool is_mode(const berth_attr *attr, const char *name) { return strcmp(attr[MODE].s, name) == 0; }
+static bool is_mode(const berth_attr *attr, const char *name) { return strcmp(attr[BERTH__NGRAMS_MODE].s, name) == 0; }
 
 /* Where the n-grams of length n begin and end in the pool. */
 static void part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {
-  *first = attr[STARTS].ints[n - 1];
-  *last = n < attr[STARTS].count ? attr[STARTS].ints[n] : attr[POOL].count;
+  *first = attr[BERTH__NGRAMS_STARTS].ints[n - 1];
+  *last = n < attr[BERTH__NGRAMS_STARTS].count ? attr[BERTH__NGRAMS_STARTS].ints[n] : attr[BERTH__NGRAMS_POOL].count;
 }
 
 static berth_status check_pool(const berth_attr *attr, berth_error *err) {
   int64_t grams = 0;
-  for (int64_t n = 1; n <= attr[STARTS].count; n++) {
+  for (int64_t n = 1; n <= attr[BERTH__NGRAMS_STARTS].count; n++) {
     int64_t first, last;
     part_of(attr, n, &first, &last);
-    if (first < 0 || last < first || last > attr[POOL].count || (last - first) % n != 0)
+    if (first < 0 || last < first || last > attr[BERTH__NGRAMS_POOL].count || (last - first) % n != 0)
       return berth__fail(err, BERTH_INVALID,
                          "the %" PRId64 "-grams take entries %" PRId64 " to %" PRId64 " of a pool of %" PRIu32, n,
-                         first, last, attr[POOL].count);
+                         first, last, attr[BERTH__NGRAMS_POOL].count);
     grams += (last - first) / n;
   }
-  if (grams != attr[INDEXES].count || (attr[WEIGHTS].count != 0 && attr[WEIGHTS].count != attr[INDEXES].count))
+  if (grams != attr[BERTH__NGRAMS_INDEXES].count ||
+      (attr[BERTH__NGRAMS_WEIGHTS].count != 0 &&
+       attr[BERTH__NGRAMS_WEIGHTS].count != attr[BERTH__NGRAMS_INDEXES].count))
     return berth__fail(err, BERTH_INVALID,
                        "the pool has %" PRId64 " n-grams, which is not the number of indexes or weights", grams);
   return BERTH_OK;
 }
 
 static berth_status check_attributes(const berth_attr *attr, berth_error *err) {
-  if (attr[MIN_LENGTH].i < 1 || attr[MAX_LENGTH].i < attr[MIN_LENGTH].i || attr[MAX_LENGTH].i > attr[STARTS].count)
-    return berth__fail(err, BERTH_INVALID,
-                       "n-grams of %" PRId64 " to %" PRId64 " items do not fit a pool of lengths up to %" PRIu32,
-                       attr[MIN_LENGTH].i, attr[MAX_LENGTH].i, attr[STARTS].count);
-  if (attr[SKIP].i < 0 || attr[SKIP].i > INT32_MAX) return berth__fail(err, BERTH_INVALID, "`skip` is out of range");
+  if (attr[BERTH__NGRAMS_MIN_LENGTH].i < 1 || attr[BERTH__NGRAMS_MAX_LENGTH].i < attr[BERTH__NGRAMS_MIN_LENGTH].i ||
+      attr[BERTH__NGRAMS_MAX_LENGTH].i > attr[BERTH__NGRAMS_STARTS].count)
+    return berth__fail(
+        err, BERTH_INVALID, "n-grams of %" PRId64 " to %" PRId64 " items do not fit a pool of lengths up to %" PRIu32,
+        attr[BERTH__NGRAMS_MIN_LENGTH].i, attr[BERTH__NGRAMS_MAX_LENGTH].i, attr[BERTH__NGRAMS_STARTS].count);
+  if (attr[BERTH__NGRAMS_SKIP].i < 0 || attr[BERTH__NGRAMS_SKIP].i > INT32_MAX)
+    return berth__fail(err, BERTH_INVALID, "`skip` is out of range");
   if (!is_mode(attr, "tf") && !is_mode(attr, "idf") && !is_mode(attr, "tfidf"))
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of tf, idf and tfidf", attr[MODE].s);
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of tf, idf and tfidf", attr[BERTH__NGRAMS_MODE].s);
   return check_pool(attr, err);
 }
 
@@ -67,10 +61,10 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_bits(infer, 0, err));
   BERTH__TRY(berth__want_rank(infer, 0, 1, 2, err));
   BERTH__TRY(check_attributes(attr, err));
-  for (uint32_t i = 0; i < attr[INDEXES].count; i++) {
-    if (attr[INDEXES].ints[i] < 0 || attr[INDEXES].ints[i] > INT32_MAX)
+  for (uint32_t i = 0; i < attr[BERTH__NGRAMS_INDEXES].count; i++) {
+    if (attr[BERTH__NGRAMS_INDEXES].ints[i] < 0 || attr[BERTH__NGRAMS_INDEXES].ints[i] > INT32_MAX)
       return berth__fail(err, BERTH_INVALID, "index %" PRIu32 " is out of range", i);
-    if (attr[INDEXES].ints[i] >= size) size = attr[INDEXES].ints[i] + 1;
+    if (attr[BERTH__NGRAMS_INDEXES].ints[i] >= size) size = attr[BERTH__NGRAMS_INDEXES].ints[i] + 1;
   }
   infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = infer->in_shape[0];
@@ -90,7 +84,7 @@ static int64_t find(const berth_op_call *call, int64_t at, int64_t step, int64_t
   part_of(call->attrs, n, &first, &last);
   for (int64_t gram = first; gram < last; gram += n, number++) {
     int64_t k = 0;
-    while (k < n && berth__load_i64(&call->in[0], at + k * step) == call->attrs[POOL].ints[gram + k]) k++;
+    while (k < n && berth__load_i64(&call->in[0], at + k * step) == call->attrs[BERTH__NGRAMS_POOL].ints[gram + k]) k++;
     if (k == n) return number;
   }
   return -1;
@@ -98,14 +92,15 @@ static int64_t find(const berth_op_call *call, int64_t at, int64_t step, int64_t
 
 static void count_row(const berth_op_call *call, int64_t row, int64_t columns, float *out) {
   const berth_attr *attr = call->attrs;
-  for (int64_t n = attr[MIN_LENGTH].i; n <= attr[MAX_LENGTH].i; n++) {
-    const int64_t steps = n == 1 ? 1 : attr[SKIP].i + 1; /* a single item has no distance */
+  for (int64_t n = attr[BERTH__NGRAMS_MIN_LENGTH].i; n <= attr[BERTH__NGRAMS_MAX_LENGTH].i; n++) {
+    const int64_t steps = n == 1 ? 1 : attr[BERTH__NGRAMS_SKIP].i + 1; /* a single item has no distance */
     for (int64_t step = 1; step <= steps && (n - 1) * step < columns; step++) {
       for (int64_t i = 0; i + (n - 1) * step < columns; i++) {
         const int64_t gram = find(call, row * columns + i, step, n);
         if (gram < 0) continue;
-        float *place = &out[attr[INDEXES].ints[gram]];
-        const float weight = attr[WEIGHTS].count != 0 ? (float)attr[WEIGHTS].floats[gram] : 1;
+        float *place = &out[attr[BERTH__NGRAMS_INDEXES].ints[gram]];
+        const float weight =
+            attr[BERTH__NGRAMS_WEIGHTS].count != 0 ? (float)attr[BERTH__NGRAMS_WEIGHTS].floats[gram] : 1;
         *place = is_mode(attr, "tf") ? *place + 1 : is_mode(attr, "idf") ? weight : *place + weight;
       }
     }
@@ -127,7 +122,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_ngrams = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << POOL | 1u << STARTS | 1u << INDEXES,
+    .required = 1u << BERTH__NGRAMS_POOL | 1u << BERTH__NGRAMS_STARTS | 1u << BERTH__NGRAMS_INDEXES,
     .infer = infer,
     .items = items,
     .kernel = kernel,

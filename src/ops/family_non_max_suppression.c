@@ -12,19 +12,8 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  BOXES,
-  SCORES,
-  MOST,
-  OVERLAP,
-  SCORE
-};
-static const berth_attr attrs[] = {{.name = "center", .kind = BERTH_ATTR_INT},
-                                   {.name = "most", .kind = BERTH_ATTR_INTS}};
-enum {
-  ATTR_CENTER,
-  ATTR_MOST
-};
+static const berth_attr attrs[] = {[BERTH__NMS_CENTER] = {.name = "center", .kind = BERTH_ATTR_INT},
+                                   [BERTH__NMS_MOST] = {.name = "most", .kind = BERTH_ATTR_INTS}};
 
 static berth_status check_limit(const berth__infer *infer, uint32_t operand, berth_error *err) {
   int64_t count;
@@ -37,24 +26,24 @@ static berth_status check_limit(const berth__infer *infer, uint32_t operand, ber
 }
 
 static berth_status check_boxes(const berth__infer *infer, berth_error *err) {
-  const berth__shape *boxes = &infer->in_shape[BOXES], *scores = &infer->in_shape[SCORES];
+  const berth__shape *boxes = &infer->in_shape[BERTH__NMS_BOXES], *scores = &infer->in_shape[BERTH__NMS_SCORES];
   int64_t same;
-  BERTH__TRY(berth__want_float(infer, BOXES, err));
-  BERTH__TRY(berth__want_same_type(infer, BOXES, SCORES, err));
-  BERTH__TRY(berth__want_rank(infer, BOXES, 3, 3, err));
-  BERTH__TRY(berth__want_rank(infer, SCORES, 3, 3, err));
+  BERTH__TRY(berth__want_float(infer, BERTH__NMS_BOXES, err));
+  BERTH__TRY(berth__want_same_type(infer, BERTH__NMS_BOXES, BERTH__NMS_SCORES, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__NMS_BOXES, 3, 3, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__NMS_SCORES, 3, 3, err));
   BERTH__TRY(berth__same_dim(boxes->dim[0], scores->dim[0], "batch of boxes and scores", &same, err));
   BERTH__TRY(berth__same_dim(boxes->dim[1], scores->dim[2], "number of boxes and scores", &same, err));
   return berth__same_dim(boxes->dim[2], 4, "numbers of a box", &same, err);
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth__shape *scores = &infer->in_shape[SCORES];
+  const berth__shape *scores = &infer->in_shape[BERTH__NMS_SCORES];
   berth__list most;
   BERTH__TRY(check_boxes(infer, err));
-  BERTH__TRY(check_limit(infer, OVERLAP, err));
-  BERTH__TRY(check_limit(infer, SCORE, err));
-  BERTH__TRY(berth__infer_list(infer, ATTR_MOST, MOST, &most, err));
+  BERTH__TRY(check_limit(infer, BERTH__NMS_OVERLAP, err));
+  BERTH__TRY(check_limit(infer, BERTH__NMS_SCORE, err));
+  BERTH__TRY(berth__infer_list(infer, BERTH__NMS_MOST, BERTH__NMS_MOST_OPERAND, &most, err));
   if (most.given && most.count != 1) return berth__fail(err, BERTH_INVALID, "`most` is a list, expected one number");
   infer->out_type[0] = infer->out_type[1] = BERTH_I64;
   infer->out_shape[0] = (berth__shape){.rank = 2, .dim = {BERTH__DIM_UNKNOWN, 3}};
@@ -76,7 +65,7 @@ typedef struct job {
   unsigned char *gone; /* in scratch: one flag a box */
 } job;
 
-static uint64_t scratch(const berth_op_call *call) { return (uint64_t)call->in[BOXES].dim[1]; }
+static uint64_t scratch(const berth_op_call *call) { return (uint64_t)call->in[BERTH__NMS_BOXES].dim[1]; }
 
 static double limit(const berth_op_call *call, uint32_t operand, double otherwise) {
   return berth__call_has(call, operand) ? berth__load_f64(&call->in[operand], 0) : otherwise;
@@ -85,7 +74,7 @@ static double limit(const berth_op_call *call, uint32_t operand, double otherwis
 /* low and high on both axes */
 static void corners(const job *j, int64_t box, double low[2], double high[2]) {
   double v[4];
-  for (int i = 0; i < 4; i++) v[i] = berth__load_f64(&j->call->in[BOXES], box * 4 + i);
+  for (int i = 0; i < 4; i++) v[i] = berth__load_f64(&j->call->in[BERTH__NMS_BOXES], box * 4 + i);
   for (int i = 0; i < 2; i++) {
     const double a = j->is_center ? v[i] - v[i + 2] / 2 : v[i], b = j->is_center ? v[i] + v[i + 2] / 2 : v[i + 2];
     low[i] = fmin(a, b);
@@ -111,7 +100,7 @@ static int64_t best_left(const job *j, int64_t scores) {
   int64_t best = -1;
   double best_score = 0;
   for (int64_t i = 0; i < j->boxes; i++) {
-    const double score = berth__load_f64(&j->call->in[SCORES], scores + i);
+    const double score = berth__load_f64(&j->call->in[BERTH__NMS_SCORES], scores + i);
     if (j->gone[i] || !(score > j->score) || (best >= 0 && score <= best_score)) continue;
     best = i;
     best_score = score;
@@ -120,7 +109,7 @@ static int64_t best_left(const job *j, int64_t scores) {
 }
 
 static int64_t select_class(const job *j, int64_t batch, int64_t class, int64_t row) {
-  const int64_t classes = j->call->in[SCORES].dim[1], first = batch * j->boxes;
+  const int64_t classes = j->call->in[BERTH__NMS_SCORES].dim[1], first = batch * j->boxes;
   int64_t *out = j->call->out[0].data, best;
   memset(j->gone, 0, (size_t)j->boxes);
   for (int64_t n = 0; n < j->most && (best = best_left(j, (batch * classes + class) * j->boxes)) >= 0; n++, row++) {
@@ -136,17 +125,18 @@ static int64_t select_class(const job *j, int64_t batch, int64_t class, int64_t 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__list most;
   (void)err;
-  berth__call_list(call, ATTR_MOST, MOST, &most);
+  berth__call_list(call, BERTH__NMS_MOST, BERTH__NMS_MOST_OPERAND, &most);
   job j = {.call = call,
-           .boxes = call->in[BOXES].dim[1],
+           .boxes = call->in[BERTH__NMS_BOXES].dim[1],
            .most = most.given ? most.at[0] : 0,
-           .overlap = limit(call, OVERLAP, 0),
-           .score = limit(call, SCORE, -(double)INFINITY),
-           .is_center = call->attrs[ATTR_CENTER].i != 0,
+           .overlap = limit(call, BERTH__NMS_OVERLAP, 0),
+           .score = limit(call, BERTH__NMS_SCORE, -(double)INFINITY),
+           .is_center = call->attrs[BERTH__NMS_CENTER].i != 0,
            .gone = call->scratch};
   int64_t rows = 0, *out = call->out[0].data;
-  for (int64_t batch = 0; batch < call->in[SCORES].dim[0] && j.boxes > 0; batch++)
-    for (int64_t class = 0; class < call->in[SCORES].dim[1]; class ++) rows = select_class(&j, batch, class, rows);
+  for (int64_t batch = 0; batch < call->in[BERTH__NMS_SCORES].dim[0] && j.boxes > 0; batch++)
+    for (int64_t class = 0; class < call->in[BERTH__NMS_SCORES].dim[1]; class ++)
+      rows = select_class(&j, batch, class, rows);
   for (int64_t i = rows * 3; i < call->out[0].dim[0] * 3; i++) out[i] = 0;
   *(int64_t *)call->out[1].data = rows;
   return BERTH_OK;
@@ -158,7 +148,7 @@ const berth__family berth__family_non_max_suppression = {
     .infer = infer,
     .scratch = scratch,
     .kernel = kernel,
-    .valued = 1u << MOST,
-    .bounded = 1u << MOST,
-    .attr_of = {[MOST] = ATTR_MOST + 1},
+    .valued = 1u << BERTH__NMS_MOST_OPERAND,
+    .bounded = 1u << BERTH__NMS_MOST_OPERAND,
+    .attr_of = {[BERTH__NMS_MOST_OPERAND] = BERTH__NMS_MOST + 1},
 };

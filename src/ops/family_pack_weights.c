@@ -10,14 +10,9 @@
 #include "ops/product.h"
 #include "ops/registry.h"
 
-enum {
-  ATTR_PANEL,
-  ATTR_GROUPS,
-  ATTR_TO
-};
-static const berth_attr attrs[] = {{.name = "panel", .kind = BERTH_ATTR_INT},
-                                   {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1},
-                                   {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"}};
+static const berth_attr attrs[] = {[BERTH__PACK_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+                                   [BERTH__PACK_GROUPS] = {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1},
+                                   [BERTH__PACK_TO] = {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"}};
 
 static berth_status check_scale(const berth__infer *infer, int64_t columns, berth_error *err) {
   int64_t same;
@@ -29,9 +24,9 @@ static berth_status check_scale(const berth__infer *infer, int64_t columns, bert
 
 static berth_status count_panels(int64_t columns, int64_t panel, int64_t groups, int64_t *out, berth_error *err) {
   for (uint32_t k = 0; k < 2; k++)
-    if ((k == ATTR_PANEL ? panel : groups) < 1)
+    if ((k == BERTH__PACK_PANEL ? panel : groups) < 1)
       return berth__fail(err, BERTH_INVALID, "`%s` is %" PRId64 ", expected 1 or more", attrs[k].name,
-                         k == ATTR_PANEL ? panel : groups);
+                         k == BERTH__PACK_PANEL ? panel : groups);
   *out = BERTH__DIM_UNKNOWN;
   if (!berth__dim_is_fixed(columns)) return BERTH_OK;
   if (columns % groups != 0)
@@ -42,18 +37,19 @@ static berth_status count_panels(int64_t columns, int64_t panel, int64_t groups,
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *w = &infer->in_shape[0];
-  const int64_t panel = infer->attrs[ATTR_PANEL].i;
+  const int64_t panel = infer->attrs[BERTH__PACK_PANEL].i;
   int64_t rows = 1, panels;
   BERTH__TRY(berth__want_float(infer, 0, err));
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
   BERTH__TRY(check_scale(infer, w->dim[w->rank - 1], err));
-  BERTH__TRY(count_panels(w->dim[w->rank - 1], panel, infer->attrs[ATTR_GROUPS].i, &panels, err));
+  BERTH__TRY(count_panels(w->dim[w->rank - 1], panel, infer->attrs[BERTH__PACK_GROUPS].i, &panels, err));
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) BERTH__TRY(berth__dim_mul(rows, w->dim[axis], &rows, err));
-  infer->out_type[0] = berth_type_from_name(infer->attrs[ATTR_TO].s);
+  infer->out_type[0] = berth_type_from_name(infer->attrs[BERTH__PACK_TO].s);
   infer->out_shape[0] = (berth__shape){.rank = 3, .dim = {panels, rows, panel}};
   if (infer->out_type[0] == BERTH_F32) return BERTH_OK;
   if (infer->out_type[0] != BERTH_BF16)
-    return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected f32 or bf16", infer->attrs[ATTR_TO].s);
+    return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected f32 or bf16",
+                       infer->attrs[BERTH__PACK_TO].s);
   rows = berth__dim_is_fixed(rows) ? berth__bf16_pairs(rows) : BERTH__DIM_UNKNOWN;
   infer->out_shape[0] = (berth__shape){.rank = 4, .dim = {panels, rows, panel, 2}};
   return BERTH_OK;
@@ -79,7 +75,7 @@ static double weight(const berth_op_call *call, int64_t row, int64_t column) {
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *w = &call->in[0], *out = &call->out[0];
-  const int64_t groups = call->attrs[ATTR_GROUPS].i, each = w->dim[w->rank - 1] / groups;
+  const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const int64_t beside = out->rank == 4 ? 2 : 1; /* rows of a column */
   const int64_t width = out->dim[2], panels = out->dim[0] / groups, size = out->dim[1] * width * beside;
   int64_t rows = 1;
@@ -98,7 +94,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_pack_weights = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << ATTR_PANEL,
+    .required = 1u << BERTH__PACK_PANEL,
     .takes_unaligned = true,
     .infer = infer,
     .items = items,

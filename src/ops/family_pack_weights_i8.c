@@ -7,16 +7,13 @@
 #include "ops/bytes.h"
 #include "ops/registry.h"
 
-enum {
-  PANEL,
-  GROUPS
-};
-static const berth_attr attrs[] = {{.name = "panel", .kind = BERTH_ATTR_INT},
-                                   {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1}};
+static const berth_attr attrs[] = {[BERTH__PACK_I8_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+                                   [BERTH__PACK_I8_GROUPS] = {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *w = &infer->in_shape[0];
-  const int64_t panel = infer->attrs[PANEL].i, groups = infer->attrs[GROUPS].i, columns = w->dim[w->rank - 1];
+  const int64_t panel = infer->attrs[BERTH__PACK_I8_PANEL].i, groups = infer->attrs[BERTH__PACK_I8_GROUPS].i,
+                columns = w->dim[w->rank - 1];
   int64_t rows = 1, panels = BERTH__DIM_UNKNOWN;
   if (infer->in_type[0] != BERTH_U8 && infer->in_type[0] != BERTH_I8)
     return berth__fail(err, BERTH_INVALID, "operand 0 has type %s, expected u8 or i8",
@@ -70,7 +67,7 @@ static void pack_panel(const berth_tensor *w, int64_t first, int64_t n, int64_t 
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *w = &call->in[0], *out = &call->out[0];
-  const int64_t split = call->attrs[GROUPS].i, each = w->dim[w->rank - 1] / split;
+  const int64_t split = call->attrs[BERTH__PACK_I8_GROUPS].i, each = w->dim[w->rank - 1] / split;
   const int64_t groups = out->dim[1], width = out->dim[2], panels = out->dim[0] / split;
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
@@ -85,7 +82,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_pack_weights_i8 = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << PANEL,
+    .required = 1u << BERTH__PACK_I8_PANEL,
     .takes_unaligned = true,
     .infer = infer,
     .items = items,

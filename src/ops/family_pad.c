@@ -6,22 +6,11 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  PADS,
-  MODE,
-  VALUE,
-  AXES
-};
 static const berth_attr attrs[] = {
-    {.name = "pads", .kind = BERTH_ATTR_INTS},
-    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "constant"},
-    {.name = "value", .kind = BERTH_ATTR_FLOAT},
-    {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: all */
-};
-enum {
-  PADS_OPERAND = 1,
-  VALUE_OPERAND,
-  AXES_OPERAND
+    [BERTH__PAD_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},
+    [BERTH__PAD_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "constant"},
+    [BERTH__PAD_VALUE] = {.name = "value", .kind = BERTH_ATTR_FLOAT},
+    [BERTH__PAD_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: all */
 };
 
 typedef enum pad_mode {
@@ -35,7 +24,7 @@ static const char *const mode_names[N_MODES] = {"constant", "reflect", "edge", "
 
 static pad_mode mode_of(const berth_attr *attr) {
   uint32_t m = 0;
-  while (m < N_MODES && strcmp(attr[MODE].s, mode_names[m]) != 0) m++;
+  while (m < N_MODES && strcmp(attr[BERTH__PAD_MODE].s, mode_names[m]) != 0) m++;
   return (pad_mode)m;
 }
 
@@ -82,7 +71,7 @@ static berth_status pad_axis(const pads *p, const berth_attr *attr, uint32_t axi
   const margin m = margin_of(p, axis, *dim);
   if (m.kept == 0 && mode_of(attr) != CONSTANT && (m.before > 0 || m.after > 0))
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" has nothing to repeat on axis %" PRIu32 ", which is empty",
-                       attr[MODE].s, axis);
+                       attr[BERTH__PAD_MODE].s, axis);
   int64_t out;
   BERTH__TRY(berth__dim_add(m.kept, m.before, &out, err));
   return berth__dim_add(out, m.after, dim, err);
@@ -90,17 +79,18 @@ static berth_status pad_axis(const pads *p, const berth_attr *attr, uint32_t axi
 
 static berth_status check_value(const berth__infer *infer, berth_error *err) {
   int64_t count;
-  if (!berth__infer_has(infer, VALUE_OPERAND)) return BERTH_OK;
-  BERTH__TRY(berth__want_same_type(infer, 0, VALUE_OPERAND, err));
-  if (!berth__shape_count(&infer->in_shape[VALUE_OPERAND], &count) || count == 1) return BERTH_OK;
-  return berth__fail(err, BERTH_INVALID, "operand %d, the value, has more than one element, or none", VALUE_OPERAND);
+  if (!berth__infer_has(infer, BERTH__PAD_VALUE_OPERAND)) return BERTH_OK;
+  BERTH__TRY(berth__want_same_type(infer, 0, BERTH__PAD_VALUE_OPERAND, err));
+  if (!berth__shape_count(&infer->in_shape[BERTH__PAD_VALUE_OPERAND], &count) || count == 1) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "operand %d, the value, has more than one element, or none",
+                     BERTH__PAD_VALUE_OPERAND);
 }
 
 static berth_status read_pads(const berth__infer *infer, berth__list *list, berth__list *axes, berth_error *err) {
   const uint32_t rank = infer->in_shape[0].rank;
   uint32_t mask;
-  BERTH__TRY(berth__infer_most_list(infer, PADS, PADS_OPERAND, list, err));
-  BERTH__TRY(berth__infer_list(infer, AXES, AXES_OPERAND, axes, err));
+  BERTH__TRY(berth__infer_most_list(infer, BERTH__PAD_PADS, BERTH__PAD_PADS_OPERAND, list, err));
+  BERTH__TRY(berth__infer_list(infer, BERTH__PAD_AXES, BERTH__PAD_AXES_OPERAND, axes, err));
   BERTH__TRY(berth__list_axes(axes, rank, &mask, err));
   const uint32_t expected = 2 * (axes->given ? axes->count : rank);
   if (list->count != expected)
@@ -125,7 +115,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   infer->out_type[0] = infer->in_type[0];
   if (mode_of(infer->attrs) == N_MODES)
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of constant, reflect, edge and wrap",
-                       infer->attrs[MODE].s);
+                       infer->attrs[BERTH__PAD_MODE].s);
   BERTH__TRY(check_value(infer, err));
   BERTH__TRY(read_pads(infer, &list, &axes, err));
   if (!list.known || !axes.known) return open_axes(&axes, out), BERTH_OK;
@@ -183,14 +173,14 @@ static padding padding_of(const berth_op_call *call) {
   const berth_tensor *in = &call->in[0];
   berth__list list, axes;
   padding p = {.mode = mode_of(call->attrs), .size = berth_type_size(in->type)};
-  berth__call_list(call, PADS, PADS_OPERAND, &list);
-  berth__call_list(call, AXES, AXES_OPERAND, &axes);
+  berth__call_list(call, BERTH__PAD_PADS, BERTH__PAD_PADS_OPERAND, &list);
+  berth__call_list(call, BERTH__PAD_AXES, BERTH__PAD_AXES_OPERAND, &axes);
   const pads around = pads_of(&list, &axes, in->rank);
   for (uint32_t axis = 0; axis < in->rank; axis++) p.margin[axis] = margin_of(&around, axis, in->dim[axis]);
-  if (berth__call_has(call, VALUE_OPERAND))
-    memcpy(p.value, call->in[VALUE_OPERAND].data, p.size);
+  if (berth__call_has(call, BERTH__PAD_VALUE_OPERAND))
+    memcpy(p.value, call->in[BERTH__PAD_VALUE_OPERAND].data, p.size);
   else
-    berth__store_f64(&(berth_tensor){.data = p.value, .type = in->type}, 0, call->attrs[VALUE].f);
+    berth__store_f64(&(berth_tensor){.data = p.value, .type = in->type}, 0, call->attrs[BERTH__PAD_VALUE].f);
   return p;
 }
 
@@ -223,6 +213,8 @@ const berth__family berth__family_pad = {
     .infer = infer,
     .items = items,
     .kernel = kernel,
-    .valued = 1u << PADS_OPERAND | 1u << AXES_OPERAND,
-    .attr_of = {[PADS_OPERAND] = PADS + 1, [VALUE_OPERAND] = VALUE + 1, [AXES_OPERAND] = AXES + 1},
+    .valued = 1u << BERTH__PAD_PADS_OPERAND | 1u << BERTH__PAD_AXES_OPERAND,
+    .attr_of = {[BERTH__PAD_PADS_OPERAND] = BERTH__PAD_PADS + 1,
+                [BERTH__PAD_VALUE_OPERAND] = BERTH__PAD_VALUE + 1,
+                [BERTH__PAD_AXES_OPERAND] = BERTH__PAD_AXES + 1},
 };

@@ -9,16 +9,16 @@
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {
-    {.name = "kernel", .kind = BERTH_ATTR_INTS},
-    {.name = "strides", .kind = BERTH_ATTR_INTS},
-    {.name = "pads", .kind = BERTH_ATTR_INTS},
-    {.name = "dilations", .kind = BERTH_ATTR_INTS},
-    {.name = "ceil_mode", .kind = BERTH_ATTR_INT},
-    {.name = "count_include_pad", .kind = BERTH_ATTR_INT},
-    BERTH__WINDOW_AUTO_PAD,
-    {.name = "storage_order", .kind = BERTH_ATTR_INT},
-    {.name = "p", .kind = BERTH_ATTR_INT, .i = 2},
-    {.name = "channels_last", .kind = BERTH_ATTR_INT},
+    [BERTH__POOL_KERNEL] = {.name = "kernel", .kind = BERTH_ATTR_INTS},
+    [BERTH__POOL_STRIDES] = {.name = "strides", .kind = BERTH_ATTR_INTS},
+    [BERTH__POOL_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},
+    [BERTH__POOL_DILATIONS] = {.name = "dilations", .kind = BERTH_ATTR_INTS},
+    [BERTH__POOL_CEIL_MODE] = {.name = "ceil_mode", .kind = BERTH_ATTR_INT},
+    [BERTH__POOL_COUNT_INCLUDE_PAD] = {.name = "count_include_pad", .kind = BERTH_ATTR_INT},
+    [BERTH__POOL_AUTO_PAD] = BERTH__WINDOW_AUTO_PAD,
+    [BERTH__POOL_STORAGE_ORDER] = {.name = "storage_order", .kind = BERTH_ATTR_INT},
+    [BERTH__POOL_P] = {.name = "p", .kind = BERTH_ATTR_INT, .i = 2},
+    [BERTH__POOL_CHANNELS_LAST] = {.name = "channels_last", .kind = BERTH_ATTR_INT},
 };
 
 /* The first spatial axis. */

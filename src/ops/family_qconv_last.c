@@ -7,10 +7,10 @@
 
 static const berth_attr attrs[] = {
     BERTH__LAST_ATTR_LIST,
-    {.name = "channels", .kind = BERTH_ATTR_INT},
-    {.name = "panel", .kind = BERTH_ATTR_INT},
-    {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
-    BERTH__BYTES_ATTR_LIST,
+    [BERTH__QCONV_CHANNELS] = {.name = "channels", .kind = BERTH_ATTR_INT},
+    [BERTH__QCONV_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__QCONV_GROUP] = {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
+    BERTH__BYTES_ATTR_LIST(BERTH__QCONV_ATTRS),
 };
 
 static berth_status check_weight(const berth__infer *infer, berth_error *err) {

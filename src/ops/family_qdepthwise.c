@@ -3,7 +3,7 @@
 #include "ops/bytes_last.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__BYTES_ATTR_LIST};
+static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__BYTES_ATTR_LIST(BERTH__LAST_ATTRS)};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];

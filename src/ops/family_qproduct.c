@@ -6,20 +6,20 @@
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {
-    [BERTH__PRODUCT_COLUMNS] = {.name = "columns", .kind = BERTH_ATTR_INT},
-    [BERTH__PRODUCT_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
-    [BERTH__PRODUCT_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
-    [BERTH__PRODUCT_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
-    BERTH__BYTES_ATTR_LIST,
+    [BERTH__QPRODUCT_COLUMNS] = {.name = "columns", .kind = BERTH_ATTR_INT},
+    [BERTH__QPRODUCT_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__QPRODUCT_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
+    [BERTH__QPRODUCT_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    BERTH__BYTES_ATTR_LIST(BERTH__QPRODUCT_ATTRS),
 };
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__bytes_attrs own = berth__bytes_attrs_of(infer->op, infer->attrs);
-  const int64_t columns = infer->attrs[BERTH__PRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__PRODUCT_PANEL].i;
+  const int64_t columns = infer->attrs[BERTH__QPRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__QPRODUCT_PANEL].i;
   berth_type weight;
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
-  for (uint32_t k = BERTH__PRODUCT_COLUMNS; k <= BERTH__PRODUCT_PANEL; k++)
+  for (uint32_t k = BERTH__QPRODUCT_COLUMNS; k <= BERTH__QPRODUCT_PANEL; k++)
     BERTH__TRY(berth__last_check_count(&infer->attrs[k], err));
   BERTH__TRY(berth__bytes_type(&own.own[BERTH__BYTES_WEIGHTS], &weight, err));
   BERTH__TRY(
@@ -38,7 +38,7 @@ static int64_t items(const berth_op_call *call) {
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0];
-  const int64_t columns = call->attrs[BERTH__PRODUCT_COLUMNS].i, depth = x->dim[x->rank - 1];
+  const int64_t columns = call->attrs[BERTH__QPRODUCT_COLUMNS].i, depth = x->dim[x->rank - 1];
   berth__bytes b;
   BERTH__TRY(berth__bytes_read(call, &b, err));
   for (int64_t row = call->begin; row < call->end; row++) {
@@ -61,7 +61,7 @@ static uint32_t in_place_of(const berth_attr *attr) {
 const berth__family berth__family_qproduct = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .required = 1u << BERTH__PRODUCT_COLUMNS | 1u << BERTH__PRODUCT_PANEL,
+    .required = 1u << BERTH__QPRODUCT_COLUMNS | 1u << BERTH__QPRODUCT_PANEL,
     .in_place_of = in_place_of,
     .may_lack = BERTH__BYTES_MAY_LACK,
     .unit_last = 1u,

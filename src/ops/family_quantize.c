@@ -6,18 +6,10 @@
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
-enum {
-  TO
-};
-static const berth_attr attrs[] = {{.name = "to", .kind = BERTH_ATTR_STRING, .s = "u8"}};
-enum { /* operands */
-  X,
-  SCALE,
-  ZERO_POINT
-};
+static const berth_attr attrs[] = {[BERTH__QUANTIZE_TO] = {.name = "to", .kind = BERTH_ATTR_STRING, .s = "u8"}};
 
 static berth_status want_broadcast(const berth__infer *infer, uint32_t operand, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[X];
+  const berth__shape *x = &infer->in_shape[BERTH__QUANTIZE_X];
   char shape[BERTH__SHAPE_TEXT], whole[BERTH__SHAPE_TEXT];
   berth__shape result;
   BERTH__TRY(berth__broadcast(x, &infer->in_shape[operand], &result, err));
@@ -32,18 +24,18 @@ static berth_status want_broadcast(const berth__infer *infer, uint32_t operand, 
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const bool is_quantize = infer->op->code == BERTH__OP_quantize;
-  const berth_type to = berth_type_from_name(infer->attrs[TO].s);
-  BERTH__TRY(berth__want_numeric(infer, X, err));
-  BERTH__TRY(berth__want_float(infer, SCALE, err));
-  BERTH__TRY(want_broadcast(infer, SCALE, err));
+  const berth_type to = berth_type_from_name(infer->attrs[BERTH__QUANTIZE_TO].s);
+  BERTH__TRY(berth__want_numeric(infer, BERTH__QUANTIZE_X, err));
+  BERTH__TRY(berth__want_float(infer, BERTH__QUANTIZE_SCALE, err));
+  BERTH__TRY(want_broadcast(infer, BERTH__QUANTIZE_SCALE, err));
   if (is_quantize && !berth__type_is_int(to))
     return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected the name of an integer type",
-                       infer->attrs[TO].s);
-  infer->out_type[0] = is_quantize ? to : infer->in_type[SCALE];
-  infer->out_shape[0] = infer->in_shape[X];
-  if (!berth__infer_has(infer, ZERO_POINT)) return BERTH_OK;
-  BERTH__TRY(want_broadcast(infer, ZERO_POINT, err));
-  return berth__want_type(infer, ZERO_POINT, is_quantize ? to : infer->in_type[X], err);
+                       infer->attrs[BERTH__QUANTIZE_TO].s);
+  infer->out_type[0] = is_quantize ? to : infer->in_type[BERTH__QUANTIZE_SCALE];
+  infer->out_shape[0] = infer->in_shape[BERTH__QUANTIZE_X];
+  if (!berth__infer_has(infer, BERTH__QUANTIZE_ZERO_POINT)) return BERTH_OK;
+  BERTH__TRY(want_broadcast(infer, BERTH__QUANTIZE_ZERO_POINT, err));
+  return berth__want_type(infer, BERTH__QUANTIZE_ZERO_POINT, is_quantize ? to : infer->in_type[BERTH__QUANTIZE_X], err);
 }
 
 typedef struct blocks {
@@ -72,12 +64,12 @@ static void run_blocks(const berth_op_call *call, const berth__runs *runs, block
   const berth_tensor *out = &call->out[0];
   for (int64_t at = 0; at < runs->count; at += BERTH__BLOCK) {
     const int64_t n = runs->count - at < BERTH__BLOCK ? runs->count - at : BERTH__BLOCK;
-    load(call, runs, X, at, n, b->x);
-    for (uint32_t operand = SCALE; operand < call->n_in; operand++)
+    load(call, runs, BERTH__QUANTIZE_X, at, n, b->x);
+    for (uint32_t operand = BERTH__QUANTIZE_SCALE; operand < call->n_in; operand++)
       if (at == 0 || runs->step[operand + 1] != 0) /* a repeated element fills its block once for the whole run */
-        load(call, runs, operand, at, n, operand == SCALE ? b->scale : b->zero);
+        load(call, runs, operand, at, n, operand == BERTH__QUANTIZE_SCALE ? b->scale : b->zero);
     if (berth__call_code(call) == BERTH__OP_quantize)
-      quantize_block(b, call->in[SCALE].type == BERTH_F64, n);
+      quantize_block(b, call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F64, n);
     else
       dequantize_block(b, n);
     berth__scatter(BERTH__CLASS_F64, b->x, out->type, out->data, runs->index[0] + at * runs->step[0], runs->step[0], n);

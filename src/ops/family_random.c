@@ -8,19 +8,15 @@
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
-enum {
-  ATTR_SHAPE,
-  ATTR_TYPE,
-  ATTR_SEED
-};
-static const berth_attr attrs_of_random[] = {{.name = "shape", .kind = BERTH_ATTR_DIMS},
-                                             {.name = "type", .kind = BERTH_ATTR_STRING, .s = ""},
-                                             {.name = "seed", .kind = BERTH_ATTR_INT, .i = -1}};
+static const berth_attr attrs_of_random[] = {
+    [BERTH__RANDOM_SHAPE] = {.name = "shape", .kind = BERTH_ATTR_DIMS},
+    [BERTH__RANDOM_TYPE] = {.name = "type", .kind = BERTH_ATTR_STRING, .s = ""},
+    [BERTH__RANDOM_SEED] = {.name = "seed", .kind = BERTH_ATTR_INT, .i = -1}};
 
 /* ---- Inference ------------------------------------------------------------------------------------------------ */
 
 static berth_status infer_type(berth__infer *infer, berth_error *err) {
-  const char *name = infer->attrs[ATTR_TYPE].s;
+  const char *name = infer->attrs[BERTH__RANDOM_TYPE].s;
   berth_type type = berth__infer_has(infer, 0) ? infer->in_type[0] : BERTH_F32;
   if (name != NULL && name[0] != '\0') type = berth_type_from_name(name);
   if (!berth__type_is_float(type))
@@ -31,7 +27,7 @@ static berth_status infer_type(berth__infer *infer, berth_error *err) {
 }
 
 static berth_status shape_of_attr(const berth__infer *infer, berth__shape *out, berth_error *err) {
-  const berth_attr *attr = &infer->attrs[ATTR_SHAPE];
+  const berth_attr *attr = &infer->attrs[BERTH__RANDOM_SHAPE];
   if (attr->count > BERTH_MAX_RANK)
     return berth__fail(err, BERTH_INVALID, "attribute 'shape' has %" PRIu32 " dimensions, at most %d are supported",
                        attr->count, BERTH_MAX_RANK);
@@ -47,13 +43,13 @@ static berth_status shape_of_attr(const berth__infer *infer, berth__shape *out, 
 }
 
 static berth_status infer_random(berth__infer *infer, berth_error *err) {
-  int64_t seed = infer->attrs[ATTR_SEED].i;
+  int64_t seed = infer->attrs[BERTH__RANDOM_SEED].i;
   if (seed < -1 || seed > UINT32_MAX)
     return berth__fail(err, BERTH_INVALID, "attribute 'seed' is %" PRId64 ", expected 0 to 4294967295, or -1 for none",
                        seed);
   BERTH__TRY(infer_type(infer, err));
   if (!berth__infer_has(infer, 0)) return shape_of_attr(infer, &infer->out_shape[0], err);
-  if (infer->attrs[ATTR_SHAPE].count != 0)
+  if (infer->attrs[BERTH__RANDOM_SHAPE].count != 0)
     return berth__fail(err, BERTH_INVALID, "the shape is given twice, by operand 0 and by attribute 'shape'");
   infer->out_shape[0] = infer->in_shape[0];
   return BERTH_OK;
@@ -130,7 +126,7 @@ static uint32_t seed_of_moment(const berth_op_call *call) {
 
 static berth_status random_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *out = &call->out[0];
-  int64_t seed = call->attrs[ATTR_SEED].i, count = berth__count(out);
+  int64_t seed = call->attrs[BERTH__RANDOM_SEED].i, count = berth__count(out);
   bool is_normal = berth__call_code(call) == BERTH__OP_random_normal;
   double block[BERTH__BLOCK];
   generator g;

@@ -6,16 +6,7 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  START,
-  LIMIT,
-  DELTA,
-  N_BOUNDS
-};
-static const berth_attr attrs[] = {{.name = "most", .kind = BERTH_ATTR_DIMS}};
-enum {
-  MOST
-};
+static const berth_attr attrs[] = {[BERTH__RANGE_MOST] = {.name = "most", .kind = BERTH_ATTR_DIMS}};
 #define MAX_COUNT ((int64_t)1 << 48)
 
 static berth_status fail_delta(berth_error *err) { return berth__fail(err, BERTH_INVALID, "the delta is 0"); }
@@ -25,8 +16,9 @@ static berth_status fail_count(berth_error *err) {
 }
 
 static berth_status count_floats(const berth_tensor *bound, int64_t *out, berth_error *err) {
-  const double start = berth__load_f64(&bound[START], 0), limit = berth__load_f64(&bound[LIMIT], 0);
-  const double delta = berth__load_f64(&bound[DELTA], 0);
+  const double start = berth__load_f64(&bound[BERTH__RANGE_START], 0),
+               limit = berth__load_f64(&bound[BERTH__RANGE_LIMIT], 0);
+  const double delta = berth__load_f64(&bound[BERTH__RANGE_DELTA], 0);
   if (delta == 0) return fail_delta(err);
   const double count = ceil((limit - start) / delta);
   if (isnan(count) || count > (double)MAX_COUNT) return fail_count(err);
@@ -35,8 +27,9 @@ static berth_status count_floats(const berth_tensor *bound, int64_t *out, berth_
 }
 
 static berth_status count_ints(const berth_tensor *bound, int64_t *out, berth_error *err) {
-  const int64_t start = berth__load_i64(&bound[START], 0), limit = berth__load_i64(&bound[LIMIT], 0);
-  const int64_t delta = berth__load_i64(&bound[DELTA], 0);
+  const int64_t start = berth__load_i64(&bound[BERTH__RANGE_START], 0),
+                limit = berth__load_i64(&bound[BERTH__RANGE_LIMIT], 0);
+  const int64_t delta = berth__load_i64(&bound[BERTH__RANGE_DELTA], 0);
   if (delta == 0) return fail_delta(err);
   *out = 0;
   if (delta > 0 ? limit <= start : limit >= start) return BERTH_OK;
@@ -50,23 +43,24 @@ static berth_status count_ints(const berth_tensor *bound, int64_t *out, berth_er
 
 /* A limit that is not known may be replaced by the largest that it can be, as long as the range counts up. */
 static bool is_bounded(const berth__infer *infer, berth_tensor *bound) {
-  if (bound[START].data == NULL || bound[DELTA].data == NULL) return false;
-  bound[LIMIT] = berth__infer_most(infer, LIMIT);
-  return bound[LIMIT].data != NULL && berth__load_f64(&bound[DELTA], 0) > 0;
+  if (bound[BERTH__RANGE_START].data == NULL || bound[BERTH__RANGE_DELTA].data == NULL) return false;
+  bound[BERTH__RANGE_LIMIT] = berth__infer_most(infer, BERTH__RANGE_LIMIT);
+  return bound[BERTH__RANGE_LIMIT].data != NULL && berth__load_f64(&bound[BERTH__RANGE_DELTA], 0) > 0;
 }
 
 static berth_status count(const berth_tensor *bound, int64_t *out, berth_error *err) {
-  return berth__type_is_float(bound[START].type) ? count_floats(bound, out, err) : count_ints(bound, out, err);
+  return berth__type_is_float(bound[BERTH__RANGE_START].type) ? count_floats(bound, out, err)
+                                                              : count_ints(bound, out, err);
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth_attr *most = &infer->attrs[MOST];
-  berth_tensor bound[N_BOUNDS];
+  const berth_attr *most = &infer->attrs[BERTH__RANGE_MOST];
+  berth_tensor bound[BERTH__RANGE_N_BOUNDS];
   bool known = true;
-  BERTH__TRY(berth__want_numeric(infer, START, err));
+  BERTH__TRY(berth__want_numeric(infer, BERTH__RANGE_START, err));
   if (most->count > 1 || (most->count == 1 && most->dims[0].name == NULL && most->dims[0].extent < 0))
     return berth__fail(err, BERTH_INVALID, "`most` is one extent of 0 or more");
-  for (uint32_t k = 0; k < N_BOUNDS; k++) {
+  for (uint32_t k = 0; k < BERTH__RANGE_N_BOUNDS; k++) {
     int64_t elements;
     BERTH__TRY(berth__want_same_type(infer, 0, k, err));
     if (berth__shape_count(&infer->in_shape[k], &elements) && elements != 1)
@@ -89,12 +83,13 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
   if (berth__type_is_float(out->type)) {
-    const double start = berth__load_f64(&call->in[START], 0), delta = berth__load_f64(&call->in[DELTA], 0);
+    const double start = berth__load_f64(&call->in[BERTH__RANGE_START], 0),
+                 delta = berth__load_f64(&call->in[BERTH__RANGE_DELTA], 0);
     for (int64_t i = call->begin; i < call->end; i++) berth__store_f64(out, i, start + (double)i * delta);
     return BERTH_OK;
   }
-  const uint64_t start = (uint64_t)berth__load_i64(&call->in[START], 0);
-  const uint64_t delta = (uint64_t)berth__load_i64(&call->in[DELTA], 0);
+  const uint64_t start = (uint64_t)berth__load_i64(&call->in[BERTH__RANGE_START], 0);
+  const uint64_t delta = (uint64_t)berth__load_i64(&call->in[BERTH__RANGE_DELTA], 0);
   for (int64_t i = call->begin; i < call->end; i++) berth__store_i64(out, i, (int64_t)(start + (uint64_t)i * delta));
   return BERTH_OK;
 }
@@ -105,7 +100,7 @@ const berth__family berth__family_range = {
     .infer = infer,
     .items = items,
     .kernel = kernel,
-    .valued = 1u << START | 1u << LIMIT | 1u << DELTA,
-    .bounded = 1u << START | 1u << LIMIT | 1u << DELTA,
-    .bound_attr = MOST + 1,
+    .valued = 1u << BERTH__RANGE_START | 1u << BERTH__RANGE_LIMIT | 1u << BERTH__RANGE_DELTA,
+    .bounded = 1u << BERTH__RANGE_START | 1u << BERTH__RANGE_LIMIT | 1u << BERTH__RANGE_DELTA,
+    .bound_attr = BERTH__RANGE_MOST + 1,
 };

@@ -18,17 +18,6 @@
 #include "ops/recurrent.h"
 #include "ops/registry.h"
 
-enum {
-  X,
-  WEIGHT,
-  RECURRENCE,
-  BIAS,
-  LENGTHS,
-  INITIAL_H,
-  INITIAL_C,
-  PEEPHOLES
-};
-
 /* ---- Inference ---- */
 
 static berth_status check_operand(const berth__infer *infer, uint32_t operand, uint32_t rank, const int64_t *dims,
@@ -36,8 +25,8 @@ static berth_status check_operand(const berth__infer *infer, uint32_t operand, u
   int64_t same;
   char what[80];
   if (!berth__infer_has(infer, operand)) return BERTH_OK;
-  BERTH__TRY(operand == LENGTHS ? berth__want_type(infer, operand, BERTH_I32, err)
-                                : berth__want_same_type(infer, X, operand, err));
+  BERTH__TRY(operand == BERTH__RECURRENT_LENGTHS ? berth__want_type(infer, operand, BERTH_I32, err)
+                                                 : berth__want_same_type(infer, BERTH__RECURRENT_X, operand, err));
   BERTH__TRY(berth__want_rank(infer, operand, rank, rank, err));
   for (uint32_t i = 0; i < rank; i++) {
     snprintf(what, sizeof what, "axis %" PRIu32 " of operand %" PRIu32 " and what the others need", i, operand);
@@ -57,31 +46,32 @@ static berth_status check_attributes(const berth__infer *infer, berth_error *err
 }
 
 static berth_status check_all(const berth__infer *infer, int64_t hidden, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[X];
+  const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
   int64_t gates = berth__recurrent_gates(infer->op->code), rows, biases, peepholes;
   int64_t directions = berth__recurrent_directions(infer->attrs), batch = x->dim[1];
   BERTH__TRY(berth__dim_mul(gates, hidden, &rows, err));
   BERTH__TRY(berth__dim_mul(2 * gates, hidden, &biases, err));
   BERTH__TRY(berth__dim_mul(3, hidden, &peepholes, err));
-  BERTH__TRY(check_operand(infer, WEIGHT, 3, (int64_t[]){directions, rows, x->dim[2]}, err));
-  BERTH__TRY(check_operand(infer, RECURRENCE, 3, (int64_t[]){directions, rows, hidden}, err));
-  BERTH__TRY(check_operand(infer, BIAS, 2, (int64_t[]){directions, biases}, err));
-  BERTH__TRY(check_operand(infer, LENGTHS, 1, &batch, err));
-  BERTH__TRY(check_operand(infer, INITIAL_H, 3, (int64_t[]){directions, batch, hidden}, err));
-  BERTH__TRY(check_operand(infer, INITIAL_C, 3, (int64_t[]){directions, batch, hidden}, err));
-  return check_operand(infer, PEEPHOLES, 2, (int64_t[]){directions, peepholes}, err);
+  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_WEIGHT, 3, (int64_t[]){directions, rows, x->dim[2]}, err));
+  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_RECURRENCE, 3, (int64_t[]){directions, rows, hidden}, err));
+  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_BIAS, 2, (int64_t[]){directions, biases}, err));
+  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_LENGTHS, 1, &batch, err));
+  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_INITIAL_H, 3, (int64_t[]){directions, batch, hidden}, err));
+  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_INITIAL_C, 3, (int64_t[]){directions, batch, hidden}, err));
+  return check_operand(infer, BERTH__RECURRENT_PEEPHOLES, 2, (int64_t[]){directions, peepholes}, err);
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[X];
-  BERTH__TRY(berth__want_float(infer, X, err));
-  BERTH__TRY(berth__want_rank(infer, X, 3, 3, err));
-  BERTH__TRY(berth__want_rank(infer, RECURRENCE, 3, 3, err));
+  const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
+  BERTH__TRY(berth__want_float(infer, BERTH__RECURRENT_X, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_X, 3, 3, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_RECURRENCE, 3, 3, err));
   BERTH__TRY(check_attributes(infer, err));
-  int64_t hidden = infer->in_shape[RECURRENCE].dim[2], directions = berth__recurrent_directions(infer->attrs);
+  int64_t hidden = infer->in_shape[BERTH__RECURRENT_RECURRENCE].dim[2],
+          directions = berth__recurrent_directions(infer->attrs);
   BERTH__TRY(check_all(infer, hidden, err));
   for (uint32_t i = 0; i < infer->n_out; i++) {
-    infer->out_type[i] = infer->in_type[X];
+    infer->out_type[i] = infer->in_type[BERTH__RECURRENT_X];
     infer->out_shape[i] = i == 0 ? (berth__shape){.rank = 4, .dim = {x->dim[0], directions, x->dim[1], hidden}}
                                  : (berth__shape){.rank = 3, .dim = {directions, x->dim[1], hidden}};
   }
@@ -107,11 +97,11 @@ static const berth_tensor *operand(const berth_op_call *call, uint32_t index) {
 
 static void measure(const berth_op_call *call, job *j) {
   j->call = call;
-  j->steps = call->in[X].dim[0];
-  j->batch = call->in[X].dim[1];
-  j->inputs = call->in[X].dim[2];
-  j->hidden = call->in[RECURRENCE].dim[2];
-  j->directions = call->in[RECURRENCE].dim[0];
+  j->steps = call->in[BERTH__RECURRENT_X].dim[0];
+  j->batch = call->in[BERTH__RECURRENT_X].dim[1];
+  j->inputs = call->in[BERTH__RECURRENT_X].dim[2];
+  j->hidden = call->in[BERTH__RECURRENT_RECURRENCE].dim[2];
+  j->directions = call->in[BERTH__RECURRENT_RECURRENCE].dim[0];
   j->gates = berth__recurrent_gates(berth__call_code(call));
 }
 
@@ -135,7 +125,9 @@ static uint64_t scratch(const berth_op_call *call) {
   return (uint64_t)(j.inputs + 4 * j.gates * j.hidden + 6 * j.hidden + widest(&j)) * sizeof(double);
 }
 
-static int64_t items(const berth_op_call *call) { return call->in[RECURRENCE].dim[0] * call->in[X].dim[1]; }
+static int64_t items(const berth_op_call *call) {
+  return call->in[BERTH__RECURRENT_RECURRENCE].dim[0] * call->in[BERTH__RECURRENT_X].dim[1];
+}
 
 /* Four sums beside each other, always in the same way. */
 static double dot(const double *a, const double *b, int64_t n) {
@@ -169,7 +161,7 @@ static void step_lstm(const job *j) {
   const int64_t n = j->hidden;
   const double *p = j->peepholes;
   const bool input_forget = j->call->attrs[BERTH__RECURRENT_INPUT_FORGET].i != 0;
-  multiply(j, RECURRENCE, j->h, j->bias + j->gates * n, 0, j->gates * n, j->recurrent);
+  multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, j->bias + j->gates * n, 0, j->gates * n, j->recurrent);
   for (int64_t k = 0; k < n; k++) {
     double i_in = j->gate[k] + j->recurrent[k] + p[k] * j->c[k];
     double f_in = j->gate[2 * n + k] + j->recurrent[2 * n + k] + p[2 * n + k] * j->c[k];
@@ -184,14 +176,14 @@ static void step_gru(const job *j) {
   const int64_t n = j->hidden;
   const double *own_bias = j->bias + j->gates * n;
   const bool linear_first = j->call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
-  multiply(j, RECURRENCE, j->h, own_bias, 0, 2 * n, j->recurrent);
+  multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, own_bias, 0, 2 * n, j->recurrent);
   for (int64_t k = 0; k < n; k++) j->turned[k] = activate(j, 0, j->gate[n + k] + j->recurrent[n + k]);
   if (linear_first) {
-    multiply(j, RECURRENCE, j->h, own_bias, 2 * n, n, j->recurrent);
+    multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, own_bias, 2 * n, n, j->recurrent);
     for (int64_t k = 0; k < n; k++) j->recurrent[2 * n + k] *= j->turned[k];
   } else {
     for (int64_t k = 0; k < n; k++) j->turned[k] *= j->h[k];
-    multiply(j, RECURRENCE, j->turned, own_bias, 2 * n, n, j->recurrent);
+    multiply(j, BERTH__RECURRENT_RECURRENCE, j->turned, own_bias, 2 * n, n, j->recurrent);
   }
   for (int64_t k = 0; k < n; k++) {
     double z = activate(j, 0, j->gate[k] + j->recurrent[k]);
@@ -200,7 +192,7 @@ static void step_gru(const job *j) {
 }
 
 static void step_rnn(const job *j) {
-  multiply(j, RECURRENCE, j->h, j->bias + j->hidden, 0, j->hidden, j->recurrent);
+  multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, j->bias + j->hidden, 0, j->hidden, j->recurrent);
   for (int64_t k = 0; k < j->hidden; k++) j->h[k] = activate(j, 0, j->gate[k] + j->recurrent[k]);
 }
 
@@ -223,10 +215,10 @@ static void load_or_zero(const berth_op_call *call, uint32_t index, int64_t at, 
 
 static void start_row(job *j) {
   const int64_t n = j->hidden, state = (j->direction * j->batch + j->row) * n;
-  load_or_zero(j->call, BIAS, j->direction * 2 * j->gates * n, 2 * j->gates * n, j->bias);
-  load_or_zero(j->call, PEEPHOLES, j->direction * 3 * n, 3 * n, j->peepholes);
-  load_or_zero(j->call, INITIAL_H, state, n, j->h);
-  load_or_zero(j->call, INITIAL_C, state, n, j->c);
+  load_or_zero(j->call, BERTH__RECURRENT_BIAS, j->direction * 2 * j->gates * n, 2 * j->gates * n, j->bias);
+  load_or_zero(j->call, BERTH__RECURRENT_PEEPHOLES, j->direction * 3 * n, 3 * n, j->peepholes);
+  load_or_zero(j->call, BERTH__RECURRENT_INITIAL_H, state, n, j->h);
+  load_or_zero(j->call, BERTH__RECURRENT_INITIAL_C, state, n, j->c);
 }
 
 static void store_states(const job *j) {
@@ -237,13 +229,13 @@ static void store_states(const job *j) {
 }
 
 static void run_row(job *j) {
-  const berth_tensor *x = &j->call->in[X];
+  const berth_tensor *x = &j->call->in[BERTH__RECURRENT_X];
   const int64_t n = j->hidden;
   start_row(j);
   for (int64_t k = 0; k < j->length; k++) {
     const int64_t t = j->is_reversed ? j->length - 1 - k : k;
     berth__line_load(x, t * x->stride[0] + j->row * x->stride[1], x->stride[2], j->inputs, j->x);
-    multiply(j, WEIGHT, j->x, j->bias, 0, j->gates * n, j->gate);
+    multiply(j, BERTH__RECURRENT_WEIGHT, j->x, j->bias, 0, j->gates * n, j->gate);
     step(j);
     berth__line_store(&j->call->out[0], ((t * j->directions + j->direction) * j->batch + j->row) * n, n, j->h);
   }
@@ -254,7 +246,7 @@ static void run_row(job *j) {
 }
 
 static berth_status length_of(job *j, berth_error *err) {
-  const berth_tensor *lengths = operand(j->call, LENGTHS);
+  const berth_tensor *lengths = operand(j->call, BERTH__RECURRENT_LENGTHS);
   j->length = lengths != NULL ? berth__load_i64(lengths, j->row) : j->steps;
   if (j->length >= 0 && j->length <= j->steps) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID,

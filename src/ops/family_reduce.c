@@ -5,16 +5,9 @@
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
-enum {
-  ATTR_AXES,
-  ATTR_KEEPDIMS
-};
-enum {
-  IN_X,
-  IN_AXES
-};
-static const berth_attr attrs_of_reduce[] = {{.name = "axes", .kind = BERTH_ATTR_INTS},
-                                             {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1}};
+static const berth_attr attrs_of_reduce[] = {
+    [BERTH__REDUCE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS},
+    [BERTH__REDUCE_KEEPDIMS] = {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1}};
 
 /* Bit k: axis k goes. An empty list means every axis. */
 static berth_status reduced_axes(berth__list *list, uint32_t rank, uint32_t *out, berth_error *err) {
@@ -25,25 +18,25 @@ static berth_status reduced_axes(berth__list *list, uint32_t rank, uint32_t *out
 
 /* While the axes are not known, each may be one that goes. */
 static berth_status infer_open(berth__infer *infer, const berth__list *list, berth_error *err) {
-  const berth__shape *in = &infer->in_shape[IN_X];
+  const berth__shape *in = &infer->in_shape[BERTH__REDUCE_X];
   berth__shape *out = &infer->out_shape[0];
   if (list->count > in->rank)
     return berth__fail(err, BERTH_INVALID, "%u axes are named, but the operand has rank %u", list->count, in->rank);
-  out->rank = infer->attrs[ATTR_KEEPDIMS].i ? in->rank : in->rank - list->count;
+  out->rank = infer->attrs[BERTH__REDUCE_KEEPDIMS].i ? in->rank : in->rank - list->count;
   for (uint32_t i = 0; i < out->rank; i++) out->dim[i] = BERTH__DIM_UNKNOWN;
   return BERTH_OK;
 }
 
 static berth_status infer_reduce(berth__infer *infer, berth_error *err) {
-  const berth__shape *in = &infer->in_shape[IN_X];
+  const berth__shape *in = &infer->in_shape[BERTH__REDUCE_X];
   berth__shape *out = &infer->out_shape[0];
-  int64_t keepdims = infer->attrs[ATTR_KEEPDIMS].i;
+  int64_t keepdims = infer->attrs[BERTH__REDUCE_KEEPDIMS].i;
   berth__list list;
   uint32_t axes;
-  BERTH__TRY(berth__want_numeric(infer, IN_X, err));
+  BERTH__TRY(berth__want_numeric(infer, BERTH__REDUCE_X, err));
   if (keepdims != 0 && keepdims != 1) return berth__fail(err, BERTH_INVALID, "attribute 'keepdims' is not 0 or 1");
-  BERTH__TRY(berth__infer_list(infer, ATTR_AXES, IN_AXES, &list, err));
-  infer->out_type[0] = infer->in_type[IN_X];
+  BERTH__TRY(berth__infer_list(infer, BERTH__REDUCE_AXES, BERTH__REDUCE_AXES_OPERAND, &list, err));
+  infer->out_type[0] = infer->in_type[BERTH__REDUCE_X];
   if (!list.known && list.count != 0) return infer_open(infer, &list, err);
   BERTH__TRY(reduced_axes(&list, in->rank, &axes, err));
   out->rank = 0;
@@ -170,13 +163,13 @@ static void part_axes(const berth_tensor *in, uint32_t axes, uint32_t reduced, b
 }
 
 static berth_status reduce_kernel(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *in = &call->in[IN_X];
+  const berth_tensor *in = &call->in[BERTH__REDUCE_X];
   berth__shape kept, gone;
   int64_t kept_stride[BERTH_MAX_RANK], gone_stride[BERTH_MAX_RANK];
   const int64_t *strides[1] = {gone_stride};
   berth__list list;
   uint32_t axes;
-  berth__call_list(call, ATTR_AXES, IN_AXES, &list);
+  berth__call_list(call, BERTH__REDUCE_AXES, BERTH__REDUCE_AXES_OPERAND, &list);
   BERTH__TRY(reduced_axes(&list, in->rank, &axes, err));
   part_axes(in, axes, 0, &kept, kept_stride);
   part_axes(in, axes, 1, &gone, gone_stride);
@@ -196,5 +189,5 @@ const berth__family berth__family_reduce = {.attrs = attrs_of_reduce,
                                             .infer = infer_reduce,
                                             .items = berth__items_elements,
                                             .kernel = reduce_kernel,
-                                            .valued = 1u << IN_AXES,
-                                            .attr_of = {[IN_AXES] = ATTR_AXES + 1}};
+                                            .valued = 1u << BERTH__REDUCE_AXES_OPERAND,
+                                            .attr_of = {[BERTH__REDUCE_AXES_OPERAND] = BERTH__REDUCE_AXES + 1}};

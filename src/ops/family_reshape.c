@@ -5,13 +5,9 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  SHAPE,
-  ALLOW_ZERO
-};
 static const berth_attr attrs[] = {
-    {.name = "shape", .kind = BERTH_ATTR_DIMS},
-    {.name = "allowzero", .kind = BERTH_ATTR_INT},
+    [BERTH__RESHAPE_SHAPE] = {.name = "shape", .kind = BERTH_ATTR_DIMS},
+    [BERTH__RESHAPE_ALLOW_ZERO] = {.name = "allowzero", .kind = BERTH_ATTR_INT},
 };
 
 /* A product of extents, with the open dimensions (named or unknown) listed beside the fixed part. */
@@ -54,7 +50,7 @@ static berth_status read_extent(const berth__infer *infer, const berth_dim *dim,
                        "dimension %" PRIu32 " of the target shape is %" PRId64
                        "; extents are 0 or more, and -1 stands for the one to be inferred",
                        axis, dim->extent);
-  if (dim->extent == -1 || infer->attrs[ALLOW_ZERO].i) return BERTH_OK;
+  if (dim->extent == -1 || infer->attrs[BERTH__RESHAPE_ALLOW_ZERO].i) return BERTH_OK;
   if (axis >= in->rank)
     return berth__fail(err, BERTH_INVALID,
                        "dimension %" PRIu32 " of the target shape is 0 (copy), but the operand has rank %" PRIu32, axis,
@@ -104,7 +100,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   factors in, out;
   berth_dim target[BERTH_MAX_RANK];
   berth__list list;
-  BERTH__TRY(berth__infer_dims(infer, SHAPE, 1, target, &list, err));
+  BERTH__TRY(berth__infer_dims(infer, BERTH__RESHAPE_SHAPE, 1, target, &list, err));
   infer->out_type[0] = infer->in_type[0];
   *shape = (berth__shape){.rank = list.count};
   if (!list.known) {
@@ -130,5 +126,5 @@ const berth__family berth__family_reshape = {
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,
     .valued = 1u << 1,
-    .attr_of = {[1] = SHAPE + 1},
+    .attr_of = {[1] = BERTH__RESHAPE_SHAPE + 1},
 };

@@ -10,54 +10,43 @@
 #include "ops/registry.h"
 #include "ops/resample.h"
 
-enum {
-  MODE,
-  COORDINATES,
-  NEAREST,
-  CUBIC_A,
-  EXCLUDE_OUTSIDE,
-  EXTRAPOLATION,
-  ANTIALIAS,
-  AXES,
-  ASPECT
-};
 static const berth_attr attrs[] = {
-    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "nearest"},
-    {.name = "coordinates", .kind = BERTH_ATTR_STRING, .s = "half_pixel"},
-    {.name = "nearest", .kind = BERTH_ATTR_STRING, .s = "round_prefer_floor"},
-    {.name = "cubic_a", .kind = BERTH_ATTR_FLOAT, .f = -0.75},
-    {.name = "exclude_outside", .kind = BERTH_ATTR_INT},
-    {.name = "extrapolation", .kind = BERTH_ATTR_FLOAT},
-    {.name = "antialias", .kind = BERTH_ATTR_INT},
-    {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: all */
-    {.name = "aspect", .kind = BERTH_ATTR_STRING, .s = "stretch"},
+    [BERTH__RESIZE_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "nearest"},
+    [BERTH__RESIZE_COORDINATES] = {.name = "coordinates", .kind = BERTH_ATTR_STRING, .s = "half_pixel"},
+    [BERTH__RESIZE_NEAREST] = {.name = "nearest", .kind = BERTH_ATTR_STRING, .s = "round_prefer_floor"},
+    [BERTH__RESIZE_CUBIC_A] = {.name = "cubic_a", .kind = BERTH_ATTR_FLOAT, .f = -0.75},
+    [BERTH__RESIZE_EXCLUDE_OUTSIDE] = {.name = "exclude_outside", .kind = BERTH_ATTR_INT},
+    [BERTH__RESIZE_EXTRAPOLATION] = {.name = "extrapolation", .kind = BERTH_ATTR_FLOAT},
+    [BERTH__RESIZE_ANTIALIAS] = {.name = "antialias", .kind = BERTH_ATTR_INT},
+    [BERTH__RESIZE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: all */
+    [BERTH__RESIZE_ASPECT] = {.name = "aspect", .kind = BERTH_ATTR_STRING, .s = "stretch"},
 };
 static const char *const aspect_names[] = {"stretch", "not_larger", "not_smaller"};
 enum {
   N_ASPECTS = 3
 };
-enum { /* operands */
-  X,
-  TARGET,
-  ROI
-};
 
-static uint32_t n_axes(const berth_attr *attr, uint32_t rank) { return attr[AXES].count ? attr[AXES].count : rank; }
+static uint32_t n_axes(const berth_attr *attr, uint32_t rank) {
+  return attr[BERTH__RESIZE_AXES].count ? attr[BERTH__RESIZE_AXES].count : rank;
+}
 
 static uint32_t axis_at(const berth_attr *attr, uint32_t rank, uint32_t k) {
-  if (attr[AXES].count == 0) return k;
-  return (uint32_t)(attr[AXES].ints[k] < 0 ? attr[AXES].ints[k] + rank : attr[AXES].ints[k]);
+  if (attr[BERTH__RESIZE_AXES].count == 0) return k;
+  return (uint32_t)(attr[BERTH__RESIZE_AXES].ints[k] < 0 ? attr[BERTH__RESIZE_AXES].ints[k] + rank
+                                                         : attr[BERTH__RESIZE_AXES].ints[k]);
 }
 
 static void read_how(const berth_attr *attr, berth__resample *how) {
   *how = (berth__resample){
-      .mode = (berth__resample_mode)berth__name_index(attr[MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES),
-      .coordinates =
-          (berth__coordinates)berth__name_index(attr[COORDINATES].s, berth__coordinate_names, BERTH__COORDINATES),
-      .nearest = (berth__nearest)berth__name_index(attr[NEAREST].s, berth__nearest_names, BERTH__NEARESTS),
-      .cubic_a = attr[CUBIC_A].f,
-      .exclude_outside = attr[EXCLUDE_OUTSIDE].i != 0,
-      .antialias = attr[ANTIALIAS].i != 0,
+      .mode = (berth__resample_mode)berth__name_index(attr[BERTH__RESIZE_MODE].s, berth__resample_names,
+                                                      BERTH__RESAMPLE_MODES),
+      .coordinates = (berth__coordinates)berth__name_index(attr[BERTH__RESIZE_COORDINATES].s, berth__coordinate_names,
+                                                           BERTH__COORDINATES),
+      .nearest =
+          (berth__nearest)berth__name_index(attr[BERTH__RESIZE_NEAREST].s, berth__nearest_names, BERTH__NEARESTS),
+      .cubic_a = attr[BERTH__RESIZE_CUBIC_A].f,
+      .exclude_outside = attr[BERTH__RESIZE_EXCLUDE_OUTSIDE].i != 0,
+      .antialias = attr[BERTH__RESIZE_ANTIALIAS].i != 0,
   };
 }
 
@@ -71,33 +60,33 @@ static berth_status want_name(const berth_attr *attr, const char *const *names, 
 
 static berth_status check(const berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
-  const uint32_t rank = infer->in_shape[X].rank;
+  const uint32_t rank = infer->in_shape[BERTH__RESIZE_X].rank;
   uint32_t mask;
-  BERTH__TRY(want_name(&attr[MODE], berth__resample_names, BERTH__RESAMPLE_MODES, err));
-  BERTH__TRY(want_name(&attr[COORDINATES], berth__coordinate_names, BERTH__COORDINATES, err));
-  BERTH__TRY(want_name(&attr[NEAREST], berth__nearest_names, BERTH__NEARESTS, err));
-  BERTH__TRY(want_name(&attr[ASPECT], aspect_names, N_ASPECTS, err));
-  BERTH__TRY(berth__want_rank(infer, X, 1, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_axes(&attr[AXES], rank, &mask, err));
-  if (strcmp(attr[MODE].s, "nearest") != 0) BERTH__TRY(berth__want_numeric(infer, X, err));
-  BERTH__TRY(berth__want_numeric(infer, TARGET, err));
-  BERTH__TRY(berth__want_rank(infer, TARGET, 1, 1, err));
-  const int64_t want = n_axes(attr, rank), given = infer->in_shape[TARGET].dim[0];
+  BERTH__TRY(want_name(&attr[BERTH__RESIZE_MODE], berth__resample_names, BERTH__RESAMPLE_MODES, err));
+  BERTH__TRY(want_name(&attr[BERTH__RESIZE_COORDINATES], berth__coordinate_names, BERTH__COORDINATES, err));
+  BERTH__TRY(want_name(&attr[BERTH__RESIZE_NEAREST], berth__nearest_names, BERTH__NEARESTS, err));
+  BERTH__TRY(want_name(&attr[BERTH__RESIZE_ASPECT], aspect_names, N_ASPECTS, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__RESIZE_X, 1, BERTH_MAX_RANK, err));
+  BERTH__TRY(berth__want_axes(&attr[BERTH__RESIZE_AXES], rank, &mask, err));
+  if (strcmp(attr[BERTH__RESIZE_MODE].s, "nearest") != 0) BERTH__TRY(berth__want_numeric(infer, BERTH__RESIZE_X, err));
+  BERTH__TRY(berth__want_numeric(infer, BERTH__RESIZE_TARGET, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__RESIZE_TARGET, 1, 1, err));
+  const int64_t want = n_axes(attr, rank), given = infer->in_shape[BERTH__RESIZE_TARGET].dim[0];
   if (berth__dim_is_fixed(given) && given != want)
     return berth__fail(err, BERTH_INVALID, "operand 1 has %" PRId64 " entries, expected %" PRId64, given, want);
-  const bool crops = strcmp(attr[COORDINATES].s, "tf_crop_and_resize") == 0;
+  const bool crops = strcmp(attr[BERTH__RESIZE_COORDINATES].s, "tf_crop_and_resize") == 0;
   if (!crops) return BERTH_OK;
-  if (!berth__infer_has(infer, ROI))
+  if (!berth__infer_has(infer, BERTH__RESIZE_ROI))
     return berth__fail(err, BERTH_INVALID, "tf_crop_and_resize needs operand 2, the region");
-  BERTH__TRY(berth__want_float(infer, ROI, err));
-  BERTH__TRY(berth__want_rank(infer, ROI, 1, 1, err));
+  BERTH__TRY(berth__want_float(infer, BERTH__RESIZE_ROI, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__RESIZE_ROI, 1, 1, err));
   int64_t same;
-  return berth__same_dim(infer->in_shape[ROI].dim[0], 2 * want, "entries of the region", &same, err);
+  return berth__same_dim(infer->in_shape[BERTH__RESIZE_ROI].dim[0], 2 * want, "entries of the region", &same, err);
 }
 
 /* One scale for all axes, so that nothing is distorted; 0 while an extent is open or none is above 0. */
 static float common_scale(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in) {
-  const bool largest = strcmp(attr[ASPECT].s, "not_smaller") == 0;
+  const bool largest = strcmp(attr[BERTH__RESIZE_ASPECT].s, "not_smaller") == 0;
   float best = 0;
   for (uint32_t k = 0; k < n_axes(attr, rank); k++) {
     const int64_t extent = in[axis_at(attr, rank, k)];
@@ -117,7 +106,7 @@ static berth_status measure(const berth_attr *attr, const berth_tensor *target, 
   if (!berth__type_is_float(target->type)) {
     const int64_t asked = berth__load_i64(target, k);
     if (asked < 0) return berth__fail(err, BERTH_INVALID, "extent %" PRIu32 " is %" PRId64, k, asked);
-    const bool stretches = strcmp(attr[ASPECT].s, "stretch") == 0;
+    const bool stretches = strcmp(attr[BERTH__RESIZE_ASPECT].s, "stretch") == 0;
     *scale = stretches ? (float)asked / (float)extent : common_scale(attr, target, rank, in);
     if (stretches) return *out = asked, BERTH_OK;
     if (!berth__dim_is_fixed(extent) || *scale == 0) return BERTH_OK;
@@ -136,8 +125,8 @@ static berth_status measure(const berth_attr *attr, const berth_tensor *target, 
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check(infer, err));
-  const berth_tensor target = berth__infer_tensor(infer, TARGET);
-  const berth__shape *x = &infer->in_shape[X];
+  const berth_tensor target = berth__infer_tensor(infer, BERTH__RESIZE_TARGET);
+  const berth__shape *x = &infer->in_shape[BERTH__RESIZE_X];
   berth__shape *out = &infer->out_shape[0];
   *out = *x;
   for (uint32_t k = 0; k < n_axes(infer->attrs, x->rank); k++) {
@@ -148,7 +137,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     if (x->dim[axis] == 0 && out->dim[axis] > 0)
       return berth__fail(err, BERTH_INVALID, "axis %" PRIu32 " is empty and cannot grow", axis);
   }
-  infer->out_type[0] = infer->in_type[X];
+  infer->out_type[0] = infer->in_type[BERTH__RESIZE_X];
   return BERTH_OK;
 }
 
@@ -168,7 +157,7 @@ typedef struct resizing {
 } resizing;
 
 static uint64_t scratch(const berth_op_call *call) {
-  const berth_tensor *x = &call->in[X], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   berth__resample how;
   uint64_t bytes = 0;
   read_how(call->attrs, &how);
@@ -180,7 +169,7 @@ static uint64_t scratch(const berth_op_call *call) {
 }
 
 void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__resample_axis *axes) {
-  const berth_tensor *x = &call->in[X], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   const uint32_t count = n_axes(call->attrs, x->rank);
   read_how(call->attrs, how);
   for (uint32_t axis = 0; axis < x->rank; axis++)
@@ -188,15 +177,16 @@ void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__
   for (uint32_t k = 0; k < count; k++) {
     berth__resample_axis *axis = &axes[axis_at(call->attrs, x->rank, k)];
     int64_t extent;
-    (void)measure(call->attrs, &call->in[TARGET], x->rank, x->dim, k, &axis->scale, &extent, NULL);
-    if (!berth__call_has(call, ROI) || berth__count(&call->in[ROI]) != 2 * (int64_t)count) continue;
-    axis->roi_begin = (float)berth__load_f64(&call->in[ROI], k);
-    axis->roi_end = (float)berth__load_f64(&call->in[ROI], count + k);
+    (void)measure(call->attrs, &call->in[BERTH__RESIZE_TARGET], x->rank, x->dim, k, &axis->scale, &extent, NULL);
+    if (!berth__call_has(call, BERTH__RESIZE_ROI) || berth__count(&call->in[BERTH__RESIZE_ROI]) != 2 * (int64_t)count)
+      continue;
+    axis->roi_begin = (float)berth__load_f64(&call->in[BERTH__RESIZE_ROI], k);
+    axis->roi_end = (float)berth__load_f64(&call->in[BERTH__RESIZE_ROI], count + k);
   }
 }
 
 static void prepare(const berth_op_call *call, resizing *r) {
-  const berth_tensor *x = &call->in[X], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   berth__resample how;
   berth__resample_axis axes[BERTH_MAX_RANK];
   char *room = call->scratch;
@@ -214,7 +204,7 @@ static void prepare(const berth_op_call *call, resizing *r) {
   r->mixed = (double *)(void *)room;
   r->line = r->mixed + x->dim[x->rank - 1];
   r->result = r->line + x->dim[x->rank - 1];
-  r->extrapolation = call->attrs[EXTRAPOLATION].f;
+  r->extrapolation = call->attrs[BERTH__RESIZE_EXTRAPOLATION].f;
 }
 
 /* Where line `item` of the result stands on the axes before the last; false where it is outside the region. */
@@ -233,7 +223,7 @@ static void fill_line(const berth_op_call *call, const resizing *r, int64_t to, 
 }
 
 static void copy_nearest(const berth_op_call *call, const resizing *r, const int64_t *at, int64_t to, int64_t n) {
-  const berth_tensor *x = &call->in[X], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   const uint32_t last = x->rank - 1;
   const size_t size = berth_type_size(x->type);
   int64_t from = 0;
@@ -249,7 +239,7 @@ static void copy_nearest(const berth_op_call *call, const resizing *r, const int
 
 /* The weighted sum of the lines of x that a line of the result is made from. */
 static void mix_lines(const berth_op_call *call, const resizing *r, const int64_t *at) {
-  const berth_tensor *x = &call->in[X];
+  const berth_tensor *x = &call->in[BERTH__RESIZE_X];
   const uint32_t last = x->rank - 1;
   const int64_t n = x->dim[last];
   int64_t combinations = 1;
@@ -294,7 +284,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   resizing r;
   int64_t at[BERTH_MAX_RANK];
   const int64_t n = call->out[0].dim[call->out[0].rank - 1];
-  const bool copies = strcmp(call->attrs[MODE].s, "nearest") == 0;
+  const bool copies = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   if (n == 0) return BERTH_OK;
   prepare(call, &r);
   for (int64_t item = call->begin; item < call->end; item++) {
@@ -315,5 +305,5 @@ const berth__family berth__family_resize = {
     .items = items,
     .scratch = scratch,
     .kernel = kernel,
-    .valued = 1u << TARGET,
+    .valued = 1u << BERTH__RESIZE_TARGET,
 };

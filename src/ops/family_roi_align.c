@@ -7,21 +7,17 @@
 
 #define MAX_SAMPLES 1024 /* of a bin along one axis: regions come from data, and may be of any size */
 
-enum {
-  MODE,
-  OUTPUT_HEIGHT,
-  OUTPUT_WIDTH,
-  SAMPLING_RATIO,
-  SPATIAL_SCALE,
-  HALF_PIXEL
-};
 static const berth_attr attrs[] = {
-    {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "avg"},
-    {.name = "output_height", .kind = BERTH_ATTR_INT, .i = 1},
-    {.name = "output_width", .kind = BERTH_ATTR_INT, .i = 1},
-    {.name = "sampling_ratio", .kind = BERTH_ATTR_INT}, /* samples a bin on each axis; 0: as many as it has elements */
-    {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
-    {.name = "half_pixel", .kind = BERTH_ATTR_INT, .i = 1}, /* elements stand at their centres, not at their corners */
+    [BERTH__ROI_ALIGN_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "avg"},
+    [BERTH__ROI_ALIGN_OUTPUT_HEIGHT] = {.name = "output_height", .kind = BERTH_ATTR_INT, .i = 1},
+    [BERTH__ROI_ALIGN_OUTPUT_WIDTH] = {.name = "output_width", .kind = BERTH_ATTR_INT, .i = 1},
+    [BERTH__ROI_ALIGN_SAMPLING_RATIO] =
+        {.name = "sampling_ratio",
+         .kind = BERTH_ATTR_INT}, /* samples a bin on each axis; 0: as many as it has elements */
+    [BERTH__ROI_ALIGN_SPATIAL_SCALE] = {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
+    [BERTH__ROI_ALIGN_HALF_PIXEL] = {.name = "half_pixel",
+                                     .kind = BERTH_ATTR_INT,
+                                     .i = 1}, /* elements stand at their centres, not at their corners */
 };
 
 static berth_status check(const berth__infer *infer, berth_error *err) {
@@ -33,13 +29,14 @@ static berth_status check(const berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_rank(infer, 0, 4, 4, err));
   BERTH__TRY(berth__want_rank(infer, 1, 2, 2, err));
   BERTH__TRY(berth__want_rank(infer, 2, 1, 1, err));
-  if (strcmp(attr[MODE].s, "avg") != 0 && strcmp(attr[MODE].s, "max") != 0)
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of avg and max", attr[MODE].s);
-  if (attr[OUTPUT_HEIGHT].i < 1 || attr[OUTPUT_WIDTH].i < 1 || attr[SAMPLING_RATIO].i < 0 ||
-      attr[SAMPLING_RATIO].i > MAX_SAMPLES)
+  if (strcmp(attr[BERTH__ROI_ALIGN_MODE].s, "avg") != 0 && strcmp(attr[BERTH__ROI_ALIGN_MODE].s, "max") != 0)
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of avg and max", attr[BERTH__ROI_ALIGN_MODE].s);
+  if (attr[BERTH__ROI_ALIGN_OUTPUT_HEIGHT].i < 1 || attr[BERTH__ROI_ALIGN_OUTPUT_WIDTH].i < 1 ||
+      attr[BERTH__ROI_ALIGN_SAMPLING_RATIO].i < 0 || attr[BERTH__ROI_ALIGN_SAMPLING_RATIO].i > MAX_SAMPLES)
     return berth__fail(err, BERTH_INVALID,
                        "a grid of %" PRId64 " x %" PRId64 " bins with %" PRId64 " samples cannot be",
-                       attr[OUTPUT_HEIGHT].i, attr[OUTPUT_WIDTH].i, attr[SAMPLING_RATIO].i);
+                       attr[BERTH__ROI_ALIGN_OUTPUT_HEIGHT].i, attr[BERTH__ROI_ALIGN_OUTPUT_WIDTH].i,
+                       attr[BERTH__ROI_ALIGN_SAMPLING_RATIO].i);
   return BERTH_OK;
 }
 
@@ -50,8 +47,9 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(
       berth__same_dim(infer->in_shape[1].dim[0], infer->in_shape[2].dim[0], "regions and their images", &regions, err));
   BERTH__TRY(berth__same_dim(infer->in_shape[1].dim[1], 4, "corners of a region", &same, err));
-  infer->out_shape[0] = (berth__shape){
-      .rank = 4, .dim = {regions, x->dim[1], infer->attrs[OUTPUT_HEIGHT].i, infer->attrs[OUTPUT_WIDTH].i}};
+  infer->out_shape[0] = (berth__shape){.rank = 4,
+                                       .dim = {regions, x->dim[1], infer->attrs[BERTH__ROI_ALIGN_OUTPUT_HEIGHT].i,
+                                               infer->attrs[BERTH__ROI_ALIGN_OUTPUT_WIDTH].i}};
   infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }
@@ -63,10 +61,11 @@ typedef struct bins {
 } bins;
 
 static bins bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
-  const double scale = call->attrs[SPATIAL_SCALE].f, shift = call->attrs[HALF_PIXEL].i ? 0.5 : 0;
-  bins b = {.start = low * scale - shift, .extent = extent, .samples = call->attrs[SAMPLING_RATIO].i};
+  const double scale = call->attrs[BERTH__ROI_ALIGN_SPATIAL_SCALE].f,
+               shift = call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i ? 0.5 : 0;
+  bins b = {.start = low * scale - shift, .extent = extent, .samples = call->attrs[BERTH__ROI_ALIGN_SAMPLING_RATIO].i};
   double length = high * scale - shift - b.start;
-  if (!call->attrs[HALF_PIXEL].i && !(length > 1)) length = 1; /* a region has at least one element */
+  if (!call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i && !(length > 1)) length = 1; /* a region has at least one element */
   b.length = length / (double)count;
   if (b.samples > 0) return b;
   const double natural = ceil(b.length);
@@ -104,7 +103,7 @@ static double blend(const berth_tensor *x, int64_t plane, const between *y, cons
 
 static double pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns, int64_t row,
                        int64_t column) {
-  const bool largest = strcmp(call->attrs[MODE].s, "max") == 0;
+  const bool largest = strcmp(call->attrs[BERTH__ROI_ALIGN_MODE].s, "max") == 0;
   double result = 0;
   bool any = false;
   for (int64_t i = 0; i < rows->samples; i++)

@@ -10,34 +10,22 @@
 #include "ops/line.h"
 #include "ops/registry.h"
 
-enum {
-  HEADS,
-  THETA,
-  DIMS,
-  INTERLEAVED
-};
 static const berth_attr attrs[] = {
-    {.name = "heads", .kind = BERTH_ATTR_INT},
-    {.name = "theta", .kind = BERTH_ATTR_FLOAT, .f = 10000.0},
-    {.name = "dims", .kind = BERTH_ATTR_INT}, /* 0: the whole head */
-    {.name = "interleaved", .kind = BERTH_ATTR_INT},
-};
-enum {
-  X,
-  POSITIONS,
-  COS = 1,
-  SIN
+    [BERTH__ROPE_HEADS] = {.name = "heads", .kind = BERTH_ATTR_INT},
+    [BERTH__ROPE_THETA] = {.name = "theta", .kind = BERTH_ATTR_FLOAT, .f = 10000.0},
+    [BERTH__ROPE_DIMS] = {.name = "dims", .kind = BERTH_ATTR_INT}, /* 0: the whole head */
+    [BERTH__ROPE_INTERLEAVED] = {.name = "interleaved", .kind = BERTH_ATTR_INT},
 };
 
 static int64_t rotated(const berth_attr *attr, int64_t head_size) {
-  return attr[DIMS].i == 0 ? head_size : attr[DIMS].i;
+  return attr[BERTH__ROPE_DIMS].i == 0 ? head_size : attr[BERTH__ROPE_DIMS].i;
 }
 
 static berth_status check_attributes(const berth_attr *attr, int64_t head_size, berth_error *err) {
   const int64_t dims = rotated(attr, head_size);
-  if (!(attr[THETA].f > 0) || isinf(attr[THETA].f))
-    return berth__fail(err, BERTH_INVALID, "theta is %g, expected a number over 0", attr[THETA].f);
-  if (attr[DIMS].i == 0 && !berth__dim_is_fixed(head_size)) return BERTH_OK;
+  if (!(attr[BERTH__ROPE_THETA].f > 0) || isinf(attr[BERTH__ROPE_THETA].f))
+    return berth__fail(err, BERTH_INVALID, "theta is %g, expected a number over 0", attr[BERTH__ROPE_THETA].f);
+  if (attr[BERTH__ROPE_DIMS].i == 0 && !berth__dim_is_fixed(head_size)) return BERTH_OK;
   if (dims < 0 || dims % 2 != 0)
     return berth__fail(err, BERTH_INVALID, "%" PRId64 " rotated elements do not make pairs", dims);
   if (berth__dim_is_fixed(head_size) && dims > head_size)
@@ -70,29 +58,29 @@ static berth_status check_table(const berth__infer *infer, uint32_t operand, con
 static berth_status infer(berth__infer *infer, berth_error *err) {
   berth__heads x;
   const bool has_third = infer->n_in > 2 && infer->in_type[2] != BERTH_TYPE_NONE;
-  const berth_type second = infer->in_type[POSITIONS];
-  BERTH__TRY(berth__want_float(infer, X, err));
-  BERTH__TRY(berth__heads_infer(infer, X, infer->attrs[HEADS].i, "heads", &x, err));
+  const berth_type second = infer->in_type[BERTH__ROPE_POSITIONS];
+  BERTH__TRY(berth__want_float(infer, BERTH__ROPE_X, err));
+  BERTH__TRY(berth__heads_infer(infer, BERTH__ROPE_X, infer->attrs[BERTH__ROPE_HEADS].i, "heads", &x, err));
   BERTH__TRY(check_attributes(infer->attrs, x.size, err));
   if (has_third) {
-    BERTH__TRY(check_table(infer, COS, &x, err));
-    BERTH__TRY(check_table(infer, SIN, &x, err));
+    BERTH__TRY(check_table(infer, BERTH__ROPE_COS, &x, err));
+    BERTH__TRY(check_table(infer, BERTH__ROPE_SIN, &x, err));
   } else {
     if (second != BERTH_I32 && second != BERTH_I64)
       return berth__fail(err, BERTH_INVALID,
                          "operand 1 has type %s: give positions of type i32 or i64, or a table of"
                          " cosines and one of sines",
                          berth_type_name(second));
-    BERTH__TRY(check_rows(infer, POSITIONS, &x, 0, err));
+    BERTH__TRY(check_rows(infer, BERTH__ROPE_POSITIONS, &x, 0, err));
   }
-  infer->out_type[0] = infer->in_type[X];
-  infer->out_shape[0] = infer->in_shape[X];
+  infer->out_type[0] = infer->in_type[BERTH__ROPE_X];
+  infer->out_shape[0] = infer->in_shape[BERTH__ROPE_X];
   return BERTH_OK;
 }
 
 /* Items are rows of the batch: an angle is worked out once for all heads. */
 static int64_t items(const berth_op_call *call) {
-  const berth__heads x = berth__heads_of(&call->in[X], call->attrs[HEADS].i);
+  const berth__heads x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   return x.batch * x.length;
 }
 
@@ -105,32 +93,32 @@ typedef struct job {
 } job;
 
 static uint64_t scratch(const berth_op_call *call) {
-  const berth__heads x = berth__heads_of(&call->in[X], call->attrs[HEADS].i);
+  const berth__heads x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   return (uint64_t)(x.size + 3 * (rotated(call->attrs, x.size) / 2)) * sizeof(double);
 }
 
 static void describe(const berth_op_call *call, job *j) {
   j->call = call;
-  j->x = berth__heads_of(&call->in[X], call->attrs[HEADS].i);
+  j->x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   const int64_t dims = rotated(call->attrs, j->x.size);
   j->pairs = dims / 2;
-  j->has_tables = call->n_in > 2 && call->in[SIN].data;
+  j->has_tables = call->n_in > 2 && call->in[BERTH__ROPE_SIN].data;
   j->frequency = call->scratch;
   j->cosine = j->frequency + j->pairs;
   j->sine = j->cosine + j->pairs;
   j->row = j->sine + j->pairs;
   for (int64_t i = 0; i < j->pairs && !j->has_tables; i++)
-    j->frequency[i] = pow(call->attrs[THETA].f, -2.0 * (double)i / (double)dims);
+    j->frequency[i] = pow(call->attrs[BERTH__ROPE_THETA].f, -2.0 * (double)i / (double)dims);
 }
 
 /* Cosines and sines for one row. Tables without a batch axis serve every batch. */
 static void find_angles(const job *j, int64_t batch, int64_t row) {
-  const berth_tensor *second = &j->call->in[POSITIONS];
+  const berth_tensor *second = &j->call->in[BERTH__ROPE_POSITIONS];
   const bool by_batch = second->rank == (j->has_tables ? 3u : 2u);
   const int64_t at = by_batch ? batch * j->x.length + row : row;
   if (j->has_tables) {
     berth__line_load(second, at * j->pairs, 1, j->pairs, j->cosine);
-    berth__line_load(&j->call->in[SIN], at * j->pairs, 1, j->pairs, j->sine);
+    berth__line_load(&j->call->in[BERTH__ROPE_SIN], at * j->pairs, 1, j->pairs, j->sine);
     return;
   }
   const double position = (double)berth__load_i64(second, at);
@@ -141,7 +129,7 @@ static void find_angles(const job *j, int64_t batch, int64_t row) {
 }
 
 static void turn(const job *j) {
-  const bool neighbours = j->call->attrs[INTERLEAVED].i != 0;
+  const bool neighbours = j->call->attrs[BERTH__ROPE_INTERLEAVED].i != 0;
   for (int64_t i = 0; i < j->pairs; i++) {
     double *a = &j->row[neighbours ? 2 * i : i], *b = &j->row[neighbours ? 2 * i + 1 : i + j->pairs];
     const double first = *a, second = *b;
@@ -159,7 +147,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     find_angles(&j, batch, row);
     for (int64_t head = 0; head < j.x.heads; head++) {
       const int64_t at = berth__heads_at(&j.x, batch, head, row);
-      berth__line_load(&call->in[X], at, 1, j.x.size, j.row);
+      berth__line_load(&call->in[BERTH__ROPE_X], at, 1, j.x.size, j.row);
       turn(&j);
       berth__line_store(&call->out[0], at, j.x.size, j.row);
     }

@@ -8,13 +8,9 @@
 #include "ops/registry.h"
 #include "ops/scatter.h"
 
-enum {
-  AXIS,
-  REDUCTION
-};
 static const berth_attr attrs[] = {
-    {.name = "axis", .kind = BERTH_ATTR_INT},
-    {.name = "reduction", .kind = BERTH_ATTR_STRING, .s = "none"},
+    [BERTH__SCATTER_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT},
+    [BERTH__SCATTER_REDUCTION] = {.name = "reduction", .kind = BERTH_ATTR_STRING, .s = "none"},
 };
 
 static berth_status check_extents(const berth__infer *infer, uint32_t axis, berth_error *err) {
@@ -33,8 +29,8 @@ static berth_status check_extents(const berth__infer *infer, uint32_t axis, bert
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const uint32_t rank = infer->in_shape[0].rank;
   uint32_t axis;
-  BERTH__TRY(berth__want_updates(infer, infer->attrs[REDUCTION].s, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, rank, &axis, err));
+  BERTH__TRY(berth__want_updates(infer, infer->attrs[BERTH__SCATTER_REDUCTION].s, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__SCATTER_AXIS].i, rank, &axis, err));
   BERTH__TRY(berth__want_rank(infer, 1, rank, rank, err));
   BERTH__TRY(berth__want_rank(infer, 2, rank, rank, err));
   BERTH__TRY(check_extents(infer, axis, err));
@@ -44,7 +40,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 static uint32_t axis_of(const berth_op_call *call) {
-  const int64_t axis = call->attrs[AXIS].i;
+  const int64_t axis = call->attrs[BERTH__SCATTER_AXIS].i;
   return (uint32_t)(axis < 0 ? axis + call->out[0].rank : axis);
 }
 
@@ -75,7 +71,7 @@ static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, in
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1], *out = &call->out[0];
   const uint32_t axis = axis_of(call);
-  const berth__reduction r = berth__reduction_of(call->attrs[REDUCTION].s);
+  const berth__reduction r = berth__reduction_of(call->attrs[BERTH__SCATTER_REDUCTION].s);
   const size_t size = berth_type_size(x->type);
   const int64_t extent = x->dim[axis], step = out->stride[axis];
   for (int64_t item = call->begin; item < call->end; item++) {

@@ -7,7 +7,8 @@
 #include "ops/registry.h"
 #include "ops/scatter.h"
 
-static const berth_attr attrs[] = {{.name = "reduction", .kind = BERTH_ATTR_STRING, .s = "none"}};
+static const berth_attr attrs[] = {
+    [BERTH__SCATTER_ND_REDUCTION] = {.name = "reduction", .kind = BERTH_ATTR_STRING, .s = "none"}};
 
 /* updates: the indices' shape without its last axis, then the rest of x's. */
 static berth_status check_updates(const berth__infer *infer, uint32_t tuple, berth_error *err) {
@@ -24,7 +25,7 @@ static berth_status check_updates(const berth__infer *infer, uint32_t tuple, ber
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
-  BERTH__TRY(berth__want_updates(infer, infer->attrs[0].s, err));
+  BERTH__TRY(berth__want_updates(infer, infer->attrs[BERTH__SCATTER_ND_REDUCTION].s, err));
   BERTH__TRY(berth__want_rank(infer, 0, 1, BERTH_MAX_RANK, err));
   BERTH__TRY(berth__want_rank(infer, 1, 1, BERTH_MAX_RANK, err));
   const int64_t tuple = indices->dim[indices->rank - 1];
@@ -70,7 +71,7 @@ static berth_status find_slice(const berth_op_call *call, int64_t at, int64_t *o
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1], *updates = &call->in[2], *out = &call->out[0];
-  const berth__reduction r = berth__reduction_of(call->attrs[0].s);
+  const berth__reduction r = berth__reduction_of(call->attrs[BERTH__SCATTER_ND_REDUCTION].s);
   const size_t size = berth_type_size(x->type);
   const int64_t slice = slice_of(call), n = berth__count(indices) / indices->dim[indices->rank - 1];
   if (slice == 0) return BERTH_OK;

@@ -2,8 +2,8 @@
  * extents follow from data. */
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "start", .kind = BERTH_ATTR_INT},
-                                   {.name = "end", .kind = BERTH_ATTR_INT, .i = INT64_MAX}};
+static const berth_attr attrs[] = {[BERTH__SHAPE_START] = {.name = "start", .kind = BERTH_ATTR_INT},
+                                   [BERTH__SHAPE_END] = {.name = "end", .kind = BERTH_ATTR_INT, .i = INT64_MAX}};
 
 static void range_of(const berth_attr *given, uint32_t rank, int64_t *first, int64_t *last) {
   int64_t r = rank;

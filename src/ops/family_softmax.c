@@ -8,15 +8,13 @@
 #include "ops/elementwise.h"
 #include "ops/exp.h"
 
-enum {
-  ATTR_AXIS
-};
-static const berth_attr attrs_of_softmax[] = {{.name = "axis", .kind = BERTH_ATTR_INT, .i = -1}};
+static const berth_attr attrs_of_softmax[] = {
+    [BERTH__SOFTMAX_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1}};
 
 static berth_status infer_softmax(berth__infer *infer, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__want_float(infer, 0, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, infer->in_shape[0].rank, &axis, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__SOFTMAX_AXIS].i, infer->in_shape[0].rank, &axis, err));
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = infer->in_shape[0];
   return BERTH_OK;
@@ -79,7 +77,7 @@ static bool works_in_output(const berth_tensor *in, const berth__lines *lines) {
 
 static berth_status softmax_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
-  berth__lines lines = berth__lines_of(in, call->attrs[ATTR_AXIS].i);
+  berth__lines lines = berth__lines_of(in, call->attrs[BERTH__SOFTMAX_AXIS].i);
   berth__class cls = berth__class_of(in->type);
   bool logs = berth__call_code(call) == BERTH__OP_log_softmax;
   size_t size = berth_type_size(in->type);
@@ -99,13 +97,13 @@ static berth_status softmax_kernel(const berth_op_call *call, berth_error *err) 
 }
 
 static int64_t softmax_items(const berth_op_call *call) {
-  berth__lines lines = berth__lines_of(&call->in[0], call->attrs[ATTR_AXIS].i);
+  berth__lines lines = berth__lines_of(&call->in[0], call->attrs[BERTH__SOFTMAX_AXIS].i);
   return lines.outer * lines.inner;
 }
 
 static uint64_t softmax_scratch(const berth_op_call *call) {
   const berth_tensor *in = &call->in[0];
-  berth__lines lines = berth__lines_of(in, call->attrs[ATTR_AXIS].i);
+  berth__lines lines = berth__lines_of(in, call->attrs[BERTH__SOFTMAX_AXIS].i);
   if (works_in_output(in, &lines)) return 0;
   return (uint64_t)lines.length * berth_type_size(berth__class_type(berth__class_of(in->type)));
 }

@@ -6,17 +6,13 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  AXIS,
-  PARTS
-};
 static const berth_attr attrs[] = {
-    {.name = "axis", .kind = BERTH_ATTR_INT},
-    {.name = "parts", .kind = BERTH_ATTR_INTS},
+    [BERTH__SPLIT_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT},
+    [BERTH__SPLIT_SIZES] = {.name = "parts", .kind = BERTH_ATTR_INTS},
 };
 
 static uint32_t axis_of(const berth_attr *attr, uint32_t rank) {
-  return (uint32_t)(attr[AXIS].i < 0 ? attr[AXIS].i + rank : attr[AXIS].i);
+  return (uint32_t)(attr[BERTH__SPLIT_AXIS].i < 0 ? attr[BERTH__SPLIT_AXIS].i + rank : attr[BERTH__SPLIT_AXIS].i);
 }
 
 /* Divides by n >= 1 and rounds up. */
@@ -31,7 +27,7 @@ typedef struct parts {
 } parts;
 
 static berth_status parts_of(const berth__infer *infer, parts *out, berth_error *err) {
-  const berth_attr *attr = &infer->attrs[PARTS];
+  const berth_attr *attr = &infer->attrs[BERTH__SPLIT_SIZES];
   *out = (parts){.given = attr->count > 0, .known = true, .count = attr->count, .ints = attr->ints};
   if (!berth__infer_has(infer, 1)) return BERTH_OK;
   const berth_type type = infer->in_type[1];
@@ -80,7 +76,7 @@ static berth_status equal_part(int64_t extent, uint32_t n, uint32_t k, int64_t *
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   uint32_t axis;
-  BERTH__TRY(berth__want_axis(infer->attrs[AXIS].i, in->rank, &axis, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__SPLIT_AXIS].i, in->rank, &axis, err));
   parts p;
   BERTH__TRY(parts_of(infer, &p, err));
   if (p.given) BERTH__TRY(check_parts(infer, &p, in->dim[axis], err));
@@ -117,7 +113,7 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
   const uint32_t axis = axis_of(attr, in->rank);
-  if (!part_start(&attr[PARTS], in->dim[axis], shape->dim[axis], out, offset)) return false;
+  if (!part_start(&attr[BERTH__SPLIT_SIZES], in->dim[axis], shape->dim[axis], out, offset)) return false;
   if (shape->dim[axis] == 0) *offset = 0; /* nothing to see: stay inside the operand */
   *offset *= in->stride[axis];
   memcpy(stride, in->stride, in->rank * sizeof *stride);
@@ -158,5 +154,5 @@ const berth__family berth__family_split = {
     .view = view,
     .valued = 1u << 1,
     .bounded = 1u << 1,
-    .attr_of = {[1] = PARTS + 1},
+    .attr_of = {[1] = BERTH__SPLIT_SIZES + 1},
 };

@@ -5,7 +5,7 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "axes", .kind = BERTH_ATTR_INTS}};
+static const berth_attr attrs[] = {[BERTH__SQUEEZE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}};
 
 static berth_status unit_axes(const berth__shape *in, uint32_t *axes, berth_error *err) {
   *axes = 0;

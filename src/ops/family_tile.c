@@ -5,7 +5,7 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "repeats", .kind = BERTH_ATTR_INTS}};
+static const berth_attr attrs[] = {[BERTH__TILE_REPEATS] = {.name = "repeats", .kind = BERTH_ATTR_INTS}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   berth__shape *out = &infer->out_shape[0];

@@ -11,28 +11,19 @@
 #include "ops/line.h"
 #include "ops/operand.h"
 
-enum {
-  ATTR_K,
-  ATTR_AXIS,
-  ATTR_LARGEST,
-  ATTR_SORTED
-};
-enum {
-  IN_X,
-  IN_K
-};
-static const berth_attr attrs_of_top_k[] = {{.name = "k", .kind = BERTH_ATTR_INT, .i = -1},
-                                            {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
-                                            {.name = "largest", .kind = BERTH_ATTR_INT, .i = 1},
-                                            {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1}};
+static const berth_attr attrs_of_top_k[] = {
+    [BERTH__TOP_K_K] = {.name = "k", .kind = BERTH_ATTR_INT, .i = -1},
+    [BERTH__TOP_K_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
+    [BERTH__TOP_K_LARGEST] = {.name = "largest", .kind = BERTH_ATTR_INT, .i = 1},
+    [BERTH__TOP_K_SORTED] = {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1}};
 
 /* k as an operand of one element, or as the attribute; unknown while the operand is. */
 static berth_status infer_k(const berth__infer *infer, int64_t extent, int64_t *k, berth_error *err) {
-  bool is_operand = berth__infer_has(infer, IN_K);
-  *k = infer->attrs[ATTR_K].i;
+  bool is_operand = berth__infer_has(infer, BERTH__TOP_K_K_OPERAND);
+  *k = infer->attrs[BERTH__TOP_K_K].i;
   if (is_operand) {
     berth__list list;
-    BERTH__TRY(berth__infer_most_list(infer, ATTR_K, IN_K, &list, err));
+    BERTH__TRY(berth__infer_most_list(infer, BERTH__TOP_K_K, BERTH__TOP_K_K_OPERAND, &list, err));
     if (list.count != 1) return berth__fail(err, BERTH_INVALID, "operand 1 has %u elements, expected one", list.count);
     *k = list.known ? list.at[0] : BERTH__DIM_UNKNOWN;
     if (infer->wants_bounds && berth__dim_is_fixed(extent) && (!list.known || *k > extent)) *k = extent;
@@ -41,22 +32,22 @@ static berth_status infer_k(const berth__infer *infer, int64_t extent, int64_t *
   if (*k >= 0 && (!berth__dim_is_fixed(extent) || *k <= extent)) return BERTH_OK;
   char shape[BERTH__SHAPE_TEXT];
   return berth__fail(err, BERTH_INVALID, "%s is %" PRId64 ", expected 0 to the extent of axis %" PRId64 " of %s",
-                     is_operand ? "operand 1" : "attribute 'k'", *k, infer->attrs[ATTR_AXIS].i,
-                     berth__shape_text(&infer->in_shape[IN_X], shape));
+                     is_operand ? "operand 1" : "attribute 'k'", *k, infer->attrs[BERTH__TOP_K_AXIS].i,
+                     berth__shape_text(&infer->in_shape[BERTH__TOP_K_X], shape));
 }
 
 static berth_status infer_top_k(berth__infer *infer, berth_error *err) {
-  const berth__shape *in = &infer->in_shape[IN_X];
+  const berth__shape *in = &infer->in_shape[BERTH__TOP_K_X];
   int64_t k;
   uint32_t axis;
-  BERTH__TRY(berth__want_numeric(infer, IN_X, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[ATTR_AXIS].i, in->rank, &axis, err));
-  for (uint32_t i = ATTR_LARGEST; i <= ATTR_SORTED; i++)
+  BERTH__TRY(berth__want_numeric(infer, BERTH__TOP_K_X, err));
+  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__TOP_K_AXIS].i, in->rank, &axis, err));
+  for (uint32_t i = BERTH__TOP_K_LARGEST; i <= BERTH__TOP_K_SORTED; i++)
     if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
       return berth__fail(err, BERTH_INVALID, "attribute '%s' is not 0 or 1", infer->attrs[i].name);
   BERTH__TRY(infer_k(infer, in->dim[axis], &k, err));
   for (uint32_t i = 0; i < 2; i++) {
-    infer->out_type[i] = i == 0 ? infer->in_type[IN_X] : BERTH_I64;
+    infer->out_type[i] = i == 0 ? infer->in_type[BERTH__TOP_K_X] : BERTH_I64;
     infer->out_shape[i] = *in;
     infer->out_shape[i].dim[axis] = k;
   }
@@ -149,9 +140,9 @@ static void best_of_line(const keys *k, int64_t start, const berth__lines *lines
 static berth_status top_k_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = &call->in[0], *values = &call->out[0];
   int64_t *indices = call->out[1].data;
-  berth__lines from = berth__lines_of(in, call->attrs[ATTR_AXIS].i);
-  berth__lines to = berth__lines_of(values, call->attrs[ATTR_AXIS].i);
-  keys k = {in, berth__type_is_float(in->type), call->attrs[ATTR_LARGEST].i == 0};
+  berth__lines from = berth__lines_of(in, call->attrs[BERTH__TOP_K_AXIS].i);
+  berth__lines to = berth__lines_of(values, call->attrs[BERTH__TOP_K_AXIS].i);
+  keys k = {in, berth__type_is_float(in->type), call->attrs[BERTH__TOP_K_LARGEST].i == 0};
   size_t size = berth_type_size(in->type);
   entry *heap = call->scratch;
   (void)err;
@@ -168,13 +159,13 @@ static berth_status top_k_kernel(const berth_op_call *call, berth_error *err) {
 }
 
 static int64_t top_k_items(const berth_op_call *call) {
-  berth__lines lines = berth__lines_of(&call->out[0], call->attrs[ATTR_AXIS].i);
+  berth__lines lines = berth__lines_of(&call->out[0], call->attrs[BERTH__TOP_K_AXIS].i);
   return lines.outer * lines.inner;
 }
 
 static uint64_t top_k_scratch(const berth_op_call *call) {
   uint64_t bytes = UINT64_MAX; /* k elements exist, and each has at least a byte: this cannot overflow in practice */
-  int64_t k = berth__lines_of(&call->out[0], call->attrs[ATTR_AXIS].i).length;
+  int64_t k = berth__lines_of(&call->out[0], call->attrs[BERTH__TOP_K_AXIS].i).length;
   (void)berth__mul_u64((uint64_t)k, sizeof(entry), &bytes);
   return bytes;
 }
@@ -185,6 +176,6 @@ const berth__family berth__family_top_k = {.attrs = attrs_of_top_k,
                                            .items = top_k_items,
                                            .scratch = top_k_scratch,
                                            .kernel = top_k_kernel,
-                                           .valued = 1u << IN_K,
-                                           .bounded = 1u << IN_K,
-                                           .attr_of = {[IN_K] = ATTR_K + 1}};
+                                           .valued = 1u << BERTH__TOP_K_K_OPERAND,
+                                           .bounded = 1u << BERTH__TOP_K_K_OPERAND,
+                                           .attr_of = {[BERTH__TOP_K_K_OPERAND] = BERTH__TOP_K_K + 1}};

@@ -4,7 +4,7 @@
 #include "ops/copy.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "perm", .kind = BERTH_ATTR_INTS}};
+static const berth_attr attrs[] = {[BERTH__TRANSPOSE_PERM] = {.name = "perm", .kind = BERTH_ATTR_INTS}};
 
 static uint32_t source_axis(const berth_attr *perm, uint32_t rank, uint32_t axis) {
   if (perm->count == 0) return rank - 1 - axis;
@@ -13,7 +13,7 @@ static uint32_t source_axis(const berth_attr *perm, uint32_t rank, uint32_t axis
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth_attr *perm = &infer->attrs[0];
+  const berth_attr *perm = &infer->attrs[BERTH__TRANSPOSE_PERM];
   const berth__shape *in = &infer->in_shape[0];
   uint32_t axes;
   if (perm->count != 0 && perm->count != in->rank)
@@ -33,7 +33,8 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
   (void)type;
   (void)out;
   *offset = 0;
-  for (uint32_t axis = 0; axis < in->rank; axis++) stride[axis] = in->stride[source_axis(attr, in->rank, axis)];
+  for (uint32_t axis = 0; axis < in->rank; axis++)
+    stride[axis] = in->stride[source_axis(&attr[BERTH__TRANSPOSE_PERM], in->rank, axis)];
   return true;
 }
 

@@ -8,15 +8,10 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  AXIS,
-  FLAT,
-  SORTED
-};
 static const berth_attr attrs[] = {
-    {.name = "axis", .kind = BERTH_ATTR_INT},
-    {.name = "flat", .kind = BERTH_ATTR_INT, .i = 1}, /* 1: elements, whatever the axis */
-    {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1},
+    [BERTH__UNIQUE_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT},
+    [BERTH__UNIQUE_FLAT] = {.name = "flat", .kind = BERTH_ATTR_INT, .i = 1}, /* 1: elements, whatever the axis */
+    [BERTH__UNIQUE_SORTED] = {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1},
 };
 enum {
   VALUES,
@@ -33,8 +28,10 @@ typedef struct slices {
 
 static slices slices_of(berth_tensor data, uint32_t rank, const int64_t *dim, const berth_attr *attr) {
   slices s = {.data = data, .outer = 1, .n = 1, .inner = 1};
-  const uint32_t axis = (uint32_t)(attr[AXIS].i < 0 ? attr[AXIS].i + rank : attr[AXIS].i);
-  for (uint32_t k = 0; k < rank; k++) *(attr[FLAT].i || k == axis ? &s.n : k < axis ? &s.outer : &s.inner) *= dim[k];
+  const uint32_t axis =
+      (uint32_t)(attr[BERTH__UNIQUE_AXIS].i < 0 ? attr[BERTH__UNIQUE_AXIS].i + rank : attr[BERTH__UNIQUE_AXIS].i);
+  for (uint32_t k = 0; k < rank; k++)
+    *(attr[BERTH__UNIQUE_FLAT].i || k == axis ? &s.n : k < axis ? &s.outer : &s.inner) *= dim[k];
   return s;
 }
 
@@ -72,9 +69,10 @@ static int64_t first_like(const slices *s, int64_t k) {
 static void set_shapes(const berth__shape *in, const berth_attr *attr, int64_t n, int64_t different, uint32_t n_out,
                        berth__shape *out) {
   for (uint32_t k = 0; k < n_out; k++) out[k] = (berth__shape){.rank = 1, .dim = {k == INVERSE ? n : different}};
-  if (attr[FLAT].i) return;
+  if (attr[BERTH__UNIQUE_FLAT].i) return;
   out[VALUES] = *in;
-  out[VALUES].dim[attr[AXIS].i < 0 ? attr[AXIS].i + in->rank : attr[AXIS].i] = different;
+  out[VALUES].dim[attr[BERTH__UNIQUE_AXIS].i < 0 ? attr[BERTH__UNIQUE_AXIS].i + in->rank : attr[BERTH__UNIQUE_AXIS].i] =
+      different;
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
@@ -82,9 +80,9 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   uint32_t axis = 0;
   int64_t count, different = BERTH__DIM_UNKNOWN;
-  if (!attr[FLAT].i) BERTH__TRY(berth__want_axis(attr[AXIS].i, in->rank, &axis, err));
+  if (!attr[BERTH__UNIQUE_FLAT].i) BERTH__TRY(berth__want_axis(attr[BERTH__UNIQUE_AXIS].i, in->rank, &axis, err));
   const berth_tensor data = berth__infer_tensor(infer, 0);
-  int64_t n = attr[FLAT].i ? BERTH__DIM_UNKNOWN : in->dim[axis];
+  int64_t n = attr[BERTH__UNIQUE_FLAT].i ? BERTH__DIM_UNKNOWN : in->dim[axis];
   if (berth__shape_count(in, &count)) {
     const slices s = slices_of(data, in->rank, in->dim, attr);
     n = s.n;
@@ -163,7 +161,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   }
   int64_t *place = order; /* of each group: by order, or as they come */
   for (int64_t k = 0; k <= group; k++) place[k] = k;
-  for (int64_t k = 0; k < s.n && !call->attrs[SORTED].i; k++)
+  for (int64_t k = 0; k < s.n && !call->attrs[BERTH__UNIQUE_SORTED].i; k++)
     if (head[inverse[k]] == k) place[inverse[k]] = before++;
   for (int64_t k = 0; k <= group; k++) {
     first[place[k]] = head[k];

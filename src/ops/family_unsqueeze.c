@@ -5,7 +5,7 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {{.name = "axes", .kind = BERTH_ATTR_INTS}};
+static const berth_attr attrs[] = {[BERTH__UNSQUEEZE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}};
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];

@@ -9,22 +9,18 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-enum {
-  PACK_PANEL,
-  PACK_TILE
-};
 static const berth_attr pack_attrs[] = {
-    {.name = "panel", .kind = BERTH_ATTR_INT},
-    {.name = "tile", .kind = BERTH_ATTR_INT, .i = 4},
+    [BERTH__PACK_WINOGRAD_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__PACK_WINOGRAD_TILE] = {.name = "tile", .kind = BERTH_ATTR_INT, .i = 4},
 };
 static const berth_attr conv_attrs[] = {
-    {.name = "channels", .kind = BERTH_ATTR_INT},
-    {.name = "panel", .kind = BERTH_ATTR_INT},
-    {.name = "tile", .kind = BERTH_ATTR_INT, .i = 4},
-    {.name = "pads", .kind = BERTH_ATTR_INTS},
-    {.name = "code", .kind = BERTH_ATTR_INTS},
-    {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
-    BERTH__ADDS_ATTR,
+    [BERTH__WINOGRAD_CHANNELS] = {.name = "channels", .kind = BERTH_ATTR_INT},
+    [BERTH__WINOGRAD_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
+    [BERTH__WINOGRAD_TILE] = {.name = "tile", .kind = BERTH_ATTR_INT, .i = 4},
+    [BERTH__WINOGRAD_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},
+    [BERTH__WINOGRAD_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
+    [BERTH__WINOGRAD_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    [BERTH__WINOGRAD_ADDS] = BERTH__ADDS_ATTR,
 };
 
 static berth_status check_tile(const berth_attr *tile, berth_error *err) {
@@ -36,12 +32,13 @@ static int64_t panels_of(int64_t outputs, int64_t panel) { return outputs / pane
 
 static berth_status pack_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *w = &infer->in_shape[0];
-  const int64_t panel = infer->attrs[PACK_PANEL].i, size = infer->attrs[PACK_TILE].i + 2;
+  const int64_t panel = infer->attrs[BERTH__PACK_WINOGRAD_PANEL].i,
+                size = infer->attrs[BERTH__PACK_WINOGRAD_TILE].i + 2;
   int64_t same;
   BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
   BERTH__TRY(berth__want_rank(infer, 0, 4, 4, err));
-  BERTH__TRY(berth__last_check_count(&infer->attrs[PACK_PANEL], err));
-  BERTH__TRY(check_tile(&infer->attrs[PACK_TILE], err));
+  BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__PACK_WINOGRAD_PANEL], err));
+  BERTH__TRY(check_tile(&infer->attrs[BERTH__PACK_WINOGRAD_TILE], err));
   for (uint32_t axis = 0; axis < 2; axis++) BERTH__TRY(berth__same_dim(3, w->dim[axis], "the kernel", &same, err));
   if (berth__infer_has(infer, 1)) {
     BERTH__TRY(berth__want_type(infer, 1, BERTH_F32, err));
@@ -73,7 +70,7 @@ static berth_status pack_kernel(const berth_op_call *call, berth_error *err) {
   const int64_t channels = out->dim[2], panel = out->dim[3], outputs = call->in[0].dim[3];
   berth__winograd m;
   (void)err;
-  berth__winograd_matrices(call->attrs[PACK_TILE].i, &m);
+  berth__winograd_matrices(call->attrs[BERTH__PACK_WINOGRAD_TILE].i, &m);
   for (int64_t item = call->begin; item < call->end; item++)
     for (int64_t at = 0; at < m.size * m.size; at++)
       for (int64_t k = 0; k < panel; k++) {
@@ -88,7 +85,7 @@ static berth_status pack_kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_pack_winograd = {
     .attrs = pack_attrs,
     .n_attrs = sizeof pack_attrs / sizeof *pack_attrs,
-    .required = 1u << PACK_PANEL,
+    .required = 1u << BERTH__PACK_WINOGRAD_PANEL,
     .infer = pack_infer,
     .items = pack_items,
     .kernel = pack_kernel,

@@ -16,25 +16,21 @@
 #include "ops/write_rows.h"
 
 static const berth_attr attrs[] = {
-    {.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
-    {.name = "ring", .kind = BERTH_ATTR_INT},
-};
-enum {
-  X = BERTH__WRITE_ROWS_X,
-  ROWS = BERTH__WRITE_ROWS_ROWS,
-  POSITION = BERTH__WRITE_ROWS_POSITION
+    [BERTH__WRITE_ROWS_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
+    [BERTH__WRITE_ROWS_RING] = {.name = "ring", .kind = BERTH_ATTR_INT},
 };
 
 /* ---- Shapes ---- */
 
 static berth_status write_rows_check_position(const berth__infer *infer, uint32_t axis, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[X], *position = &infer->in_shape[POSITION];
-  const berth_type type = infer->in_type[POSITION];
+  const berth__shape *x = &infer->in_shape[BERTH__WRITE_ROWS_X],
+                     *position = &infer->in_shape[BERTH__WRITE_ROWS_POSITION];
+  const berth_type type = infer->in_type[BERTH__WRITE_ROWS_POSITION];
   int64_t same;
   if (type != BERTH_I32 && type != BERTH_I64)
-    return berth__fail(err, BERTH_INVALID, "operand %d has type %s, and a position has type i32 or i64", POSITION,
-                       berth_type_name(type));
-  BERTH__TRY(berth__want_rank(infer, POSITION, 0, 1, err));
+    return berth__fail(err, BERTH_INVALID, "operand %d has type %s, and a position has type i32 or i64",
+                       BERTH__WRITE_ROWS_POSITION, berth_type_name(type));
+  BERTH__TRY(berth__want_rank(infer, BERTH__WRITE_ROWS_POSITION, 0, 1, err));
   if (position->rank == 0 || position->dim[0] == 1 || !berth__dim_is_fixed(position->dim[0])) return BERTH_OK;
   if (axis == 0)
     return berth__fail(err, BERTH_INVALID,
@@ -43,11 +39,11 @@ static berth_status write_rows_check_position(const berth__infer *infer, uint32_
 }
 
 static berth_status write_rows_infer(berth__infer *infer, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[X], *rows = &infer->in_shape[ROWS];
+  const berth__shape *x = &infer->in_shape[BERTH__WRITE_ROWS_X], *rows = &infer->in_shape[BERTH__WRITE_ROWS_ROWS];
   uint32_t axis;
-  BERTH__TRY(berth__want_rank(infer, X, 1, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_same_type(infer, X, ROWS, err));
-  BERTH__TRY(berth__want_rank(infer, ROWS, x->rank, x->rank, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__WRITE_ROWS_X, 1, BERTH_MAX_RANK, err));
+  BERTH__TRY(berth__want_same_type(infer, BERTH__WRITE_ROWS_X, BERTH__WRITE_ROWS_ROWS, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__WRITE_ROWS_ROWS, x->rank, x->rank, err));
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__WRITE_ROWS_AXIS].i, x->rank, &axis, err));
   for (uint32_t k = 0; k < x->rank; k++) {
     int64_t same;
@@ -57,7 +53,7 @@ static berth_status write_rows_infer(berth__infer *infer, berth_error *err) {
     return berth__fail(err, BERTH_INVALID, "%" PRId64 " rows do not fit a capacity of %" PRId64, rows->dim[axis],
                        x->dim[axis]);
   BERTH__TRY(write_rows_check_position(infer, axis, err));
-  infer->out_type[0] = infer->in_type[X];
+  infer->out_type[0] = infer->in_type[BERTH__WRITE_ROWS_X];
   infer->out_shape[0] = *x;
   return BERTH_OK;
 }
@@ -65,13 +61,13 @@ static berth_status write_rows_infer(berth__infer *infer, berth_error *err) {
 /* ---- Kernel ---- */
 
 void berth__write_rows_of(const berth_op_call *call, berth__write_rows *out) {
-  const berth_tensor *x = &call->in[X], *position = &call->in[POSITION];
+  const berth_tensor *x = &call->in[BERTH__WRITE_ROWS_X], *position = &call->in[BERTH__WRITE_ROWS_POSITION];
   const int64_t axis = call->attrs[BERTH__WRITE_ROWS_AXIS].i;
   *out = (berth__write_rows){.call = call, .outer = 1, .inner = 1, .n_positions = 1};
   out->axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
   out->ring = call->attrs[BERTH__WRITE_ROWS_RING].i != 0;
   out->capacity = x->dim[out->axis];
-  out->n = call->in[ROWS].dim[out->axis];
+  out->n = call->in[BERTH__WRITE_ROWS_ROWS].dim[out->axis];
   for (uint32_t k = 0; k < out->axis; k++) out->outer *= x->dim[k];
   for (uint32_t k = out->axis + 1; k < x->rank; k++) out->inner *= x->dim[k];
   if (position->rank == 1 && position->dim[0] != 1) {
@@ -92,14 +88,14 @@ int64_t berth__write_rows_items(const berth_op_call *call) {
 /* The row that row 0 of a block goes to. */
 static int64_t first_row(const berth__write_rows *w, int64_t block) {
   const int64_t at = w->n_positions > 1 ? block / (w->outer / w->n_positions) * w->position_stride : 0;
-  const int64_t position = berth__load_i64(&w->call->in[POSITION], at);
+  const int64_t position = berth__load_i64(&w->call->in[BERTH__WRITE_ROWS_POSITION], at);
   return w->ring ? position % w->capacity : position;
 }
 
 /* All positions are looked at before anything is written, whichever share of the work this is. */
 static berth_status check_positions(const berth__write_rows *w, berth_error *err) {
   for (int64_t i = 0; i < w->n_positions; i++) {
-    const int64_t position = berth__load_i64(&w->call->in[POSITION], i * w->position_stride);
+    const int64_t position = berth__load_i64(&w->call->in[BERTH__WRITE_ROWS_POSITION], i * w->position_stride);
     const bool fits = position <= w->capacity - w->n || (w->ring && w->capacity > 0);
     if (position < 0 || !fits)
       return berth__fail(err, BERTH_INVALID,
@@ -121,7 +117,7 @@ static berth__copy copy_of(const berth__write_rows *w, uint32_t operand) {
 /* Elements [begin, end) of the rows, of which row i goes to row i + shift. */
 static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   if (begin >= end) return;
-  berth__copy c = copy_of(w, ROWS);
+  berth__copy c = copy_of(w, BERTH__WRITE_ROWS_ROWS);
   c.to = berth__element(c.to, shift * w->call->out[0].stride[w->axis], c.element);
   berth__copy_range(&c, begin, end);
 }
@@ -167,7 +163,7 @@ static int64_t share_begin(const berth__write_rows *w, int64_t item) {
 
 static void write_copy(const berth__write_rows *w) {
   const int64_t begin = share_begin(w, w->call->begin), end = share_begin(w, w->call->end);
-  const berth__copy c = copy_of(w, X);
+  const berth__copy c = copy_of(w, BERTH__WRITE_ROWS_X);
   berth__copy_range(&c, begin * w->inner, end * w->inner);
   for (int64_t at = begin; at < end;) {
     const int64_t block = at / w->capacity, low = at % w->capacity;
@@ -182,7 +178,7 @@ berth_status berth__write_rows_kernel(const berth_op_call *call, berth_error *er
   berth__write_rows_of(call, &w);
   if (berth__count(&call->out[0]) == 0) return BERTH_OK;
   BERTH__TRY(check_positions(&w, err));
-  if (call->in[X].data == call->out[0].data)
+  if (call->in[BERTH__WRITE_ROWS_X].data == call->out[0].data)
     write_in_place(&w);
   else
     write_copy(&w);

@@ -88,14 +88,31 @@ typedef struct berth__family {
 typedef enum berth__op_code {
 #define BERTH_OP(name, ...) BERTH__OP_##name,
 #include "ops/ops.def"
-#undef BERTH_OP
   BERTH__OP_COUNT,
   BERTH__OP_CUSTOM = BERTH__OP_COUNT
 } berth__op_code;
 
+/* The positions of operands and attributes. */
+#define BERTH_OP(...)
+#define BERTH_OPERANDS(...) \
+  enum {                    \
+    __VA_ARGS__             \
+  };
+#define BERTH_ATTRS(...) \
+  enum {                 \
+    __VA_ARGS__          \
+  };
+#include "ops/ops.def"
+
+typedef enum berth__op_tier {
+  BERTH__PUBLIC,
+  BERTH__MADE /* by rewriting alone */
+} berth__op_tier;
+
 struct berth__op {
   const char *name;
   berth__op_code code;
+  berth__op_tier tier;
   const berth__family *family;
   uint32_t min_in, max_in;
   uint32_t min_out, max_out;

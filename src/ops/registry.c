@@ -5,18 +5,18 @@
 #include "base/desc.h"
 
 static const berth__op builtin[] = {
-#define BERTH_OP(op_name, family_name, in0, in1, out0, out1, in_place_bits, strided_bits) \
-  {.name = #op_name,                                                                      \
-   .code = BERTH__OP_##op_name,                                                           \
-   .family = &berth__family_##family_name,                                                \
-   .min_in = in0,                                                                         \
-   .max_in = in1,                                                                         \
-   .min_out = out0,                                                                       \
-   .max_out = out1,                                                                       \
-   .in_place = in_place_bits,                                                             \
+#define BERTH_OP(op_name, op_tier, family_name, in0, in1, out0, out1, in_place_bits, strided_bits, ...) \
+  {.name = #op_name,                                                                                    \
+   .code = BERTH__OP_##op_name,                                                                         \
+   .tier = BERTH__##op_tier,                                                                            \
+   .family = &berth__family_##family_name,                                                              \
+   .min_in = in0,                                                                                       \
+   .max_in = in1,                                                                                       \
+   .min_out = out0,                                                                                     \
+   .max_out = out1,                                                                                     \
+   .in_place = in_place_bits,                                                                           \
    .strided = strided_bits},
 #include "ops/ops.def"
-#undef BERTH_OP
 };
 
 /* A registered op keeps a deep copy of its descriptor and looks to the rest of the library like any other op. Its
@@ -58,14 +58,21 @@ const berth__op *berth__op_find(const berth_context *ctx, const char *name) {
   return op ? op : find_custom(ctx, name);
 }
 
+static uint32_t count_public(void) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < BERTH__OP_COUNT; i++) count += builtin[i].tier == BERTH__PUBLIC;
+  return count;
+}
+
 uint32_t berth_op_count(const berth_context *ctx) {
-  return BERTH__OP_COUNT + (ctx && ctx->custom_ops ? (uint32_t)ctx->custom_ops->count : 0);
+  return count_public() + (ctx && ctx->custom_ops ? (uint32_t)ctx->custom_ops->count : 0);
 }
 
 const char *berth_op_name(const berth_context *ctx, uint32_t index) {
   if (index >= berth_op_count(ctx)) return NULL;
-  if (index < BERTH__OP_COUNT) return builtin[index].name;
-  return ctx->custom_ops->items[index - BERTH__OP_COUNT]->op.name;
+  for (uint32_t i = 0; i < BERTH__OP_COUNT; i++)
+    if (builtin[i].tier == BERTH__PUBLIC && index-- == 0) return builtin[i].name;
+  return ctx->custom_ops->items[index]->op.name;
 }
 
 /* ---- Inference of a registered op ----------------------------------------------------------------------------- */

@@ -4,8 +4,7 @@
 
 #include "ops/op.h"
 
-#define BERTH_OP(name, family, ...) extern const berth__family berth__family_##family;
+#define BERTH_OP(name, tier, family, ...) extern const berth__family berth__family_##family;
 #include "ops/ops.def"
-#undef BERTH_OP
 
 #endif

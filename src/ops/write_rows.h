@@ -4,16 +4,6 @@
 
 #include "ops/op.h"
 
-enum { /* operands */
-  BERTH__WRITE_ROWS_X,
-  BERTH__WRITE_ROWS_ROWS,
-  BERTH__WRITE_ROWS_POSITION
-};
-enum { /* attributes */
-  BERTH__WRITE_ROWS_AXIS,
-  BERTH__WRITE_ROWS_RING
-};
-
 /* x is [outer, capacity, inner] around the axis, rows [outer, n, inner]. */
 typedef struct berth__write_rows {
   const berth_op_call *call;

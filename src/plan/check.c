@@ -319,7 +319,8 @@ static bool is_part_in_place(const checker *c, const berth__node *node, berth_va
   if (node->op->code != BERTH__OP_concat) return false;
   const berth_value whole = node->out[0];
   const berth__value *result = &c->plan->graph->values[whole];
-  const int64_t axis = node->attrs[0].i < 0 ? node->attrs[0].i + result->shape.rank : node->attrs[0].i;
+  const int64_t axis = node->attrs[BERTH__CONCAT_AXIS].i < 0 ? node->attrs[BERTH__CONCAT_AXIS].i + result->shape.rank
+                                                             : node->attrs[BERTH__CONCAT_AXIS].i;
   const uint64_t each =
       (uint64_t)c->plan->places[whole].stride[axis] * berth__plan_element(c->plan->flags, result->type);
   uint64_t at = c->ranges[whole].low;

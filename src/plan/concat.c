@@ -11,7 +11,7 @@
 #include "plan/alias.h"
 
 static uint32_t joined_axis(const berth_graph *graph, const berth__node *node) {
-  const int64_t axis = node->attrs[0].i;
+  const int64_t axis = node->attrs[BERTH__CONCAT_AXIS].i;
   return (uint32_t)(axis < 0 ? axis + graph->values[node->out[0]].shape.rank : axis);
 }
 

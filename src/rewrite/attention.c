@@ -125,7 +125,7 @@ static bool match_at(const pass *p, const berth_graph *graph, const berth__node 
   const berth_value weights = softmax->out[0];
   *m = (match){0};
   if (softmax->op->code != BERTH__OP_softmax || graph->values[weights].type != BERTH_F32) return false;
-  const int64_t axis = softmax->attrs[0].i;
+  const int64_t axis = softmax->attrs[BERTH__SOFTMAX_AXIS].i;
   if (shape_of(graph, weights)->rank != 4 || (axis != 3 && axis != -1)) return false;
   const berth__node *product = berth__only_reader(graph, &p->uses, weights, BERTH__OP_matmul);
   if (product == NULL || product->in[0] != weights || !match_weights(p, graph, softmax, m)) return false;

@@ -74,7 +74,8 @@ static bool is_split(const pass *p, const berth__node *concat) {
   const uint32_t rank = shape_of(p, whole)->rank;
   if (rank < 3) return false;
   if (p->uses.count[whole] != 1 || p->uses.is_output[whole]) return false;
-  const int64_t axis = concat->attrs[0].i < 0 ? concat->attrs[0].i + rank : concat->attrs[0].i;
+  const int64_t axis = concat->attrs[BERTH__CONCAT_AXIS].i < 0 ? concat->attrs[BERTH__CONCAT_AXIS].i + rank
+                                                               : concat->attrs[BERTH__CONCAT_AXIS].i;
   const berth__node *reader = &p->r.old[p->uses.reader[whole]];
   if (axis != 1 || reader->op == NULL || reader->op->code != BERTH__OP_conv || reader->in[0] != whole ||
       !can_convolve(p, reader))
@@ -247,7 +248,7 @@ static berth_status reshape_to(pass *p, berth_value from, berth_value out, berth
 static berth_status rewrite_transpose(pass *p, const berth__node *node, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = shape_of(p, node->in[0])->rank;
-  const berth_attr *old = &node->attrs[0];
+  const berth_attr *old = &node->attrs[BERTH__TRANSPOSE_PERM];
   for (uint32_t axis = 0; axis < rank; axis++)
     perm[axis] = last_axis(old->count != 0 ? old->ints[axis] : (int64_t)(rank - 1 - axis), rank);
   const berth_attr attr = berth_attr_ints("perm", perm, rank);
@@ -268,9 +269,9 @@ static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker)
 static bool turns_back(const pass *p, const berth__node *node) {
   const uint32_t rank = shape_of(p, node->in[0])->rank;
   const berth__value *x = &p->r.graph->values[node->in[0]];
-  if (rank < 3 || node->attrs[0].count != rank || x->kind != BERTH_VALUE_NODE) return false;
+  if (rank < 3 || node->attrs[BERTH__TRANSPOSE_PERM].count != rank || x->kind != BERTH_VALUE_NODE) return false;
   for (uint32_t axis = 0; axis < rank; axis++)
-    if (node->attrs[0].ints[axis] != last_axis(axis, rank)) return false;
+    if (node->attrs[BERTH__TRANSPOSE_PERM].ints[axis] != last_axis(axis, rank)) return false;
   return is_of_bytes_last(p->r.graph, &p->r.graph->nodes[x->node]);
 }
 
@@ -278,8 +279,8 @@ static bool turns_back(const pass *p, const berth__node *node) {
 static bool leaves_order(const pass *p, const berth__node *node) {
   const uint32_t rank = shape_of(p, node->in[0])->rank;
   uint32_t gone = 0;
-  for (uint32_t k = 0; k < node->attrs[0].count; k++)
-    gone |= 1u << (node->attrs[0].ints[k] < 0 ? node->attrs[0].ints[k] + rank : node->attrs[0].ints[k]);
+  const berth_attr *axes = &node->attrs[BERTH__REDUCE_AXES];
+  for (uint32_t k = 0; k < axes->count; k++) gone |= 1u << (axes->ints[k] < 0 ? axes->ints[k] + rank : axes->ints[k]);
   for (uint32_t axis = 2; axis < rank; axis++)
     if (!(gone >> axis & 1u)) return false;
   return true;
@@ -288,11 +289,11 @@ static bool leaves_order(const pass *p, const berth__node *node) {
 static berth_status rewrite_reduce(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   int64_t axes[BERTH_MAX_RANK];
-  const uint32_t rank = shape_of(p, node->in[0])->rank, count = node->attrs[0].count;
+  const uint32_t rank = shape_of(p, node->in[0])->rank, count = node->attrs[BERTH__REDUCE_AXES].count;
   if (!has_twin(p, node->in[0]) || node->n_in > 1 || count == 0) return keep(p, n, err);
-  if (node->attrs[1].i) return follow_axes(p, node, 0, 1, err);
+  if (node->attrs[BERTH__REDUCE_KEEPDIMS].i) return follow_axes(p, node, 0, 1, err);
   if (!leaves_order(p, node)) return keep(p, n, err);
-  for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(node->attrs[0].ints[k], rank);
+  for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(node->attrs[BERTH__REDUCE_AXES].ints[k], rank);
   const berth_attr attrs[] = {berth_attr_ints("axes", axes, count), berth_attr_int("keepdims", 0)};
   p->twins.has_plain[node->out[0]] = true;
   return berth__rewrite_make(&p->r, node->op->code, &p->twins.twin[node->in[0]], 1, attrs, 2, node->out[0], err);
@@ -330,7 +331,8 @@ static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
   /* as narrows, one a part, which are views all the same */
   const berth__node *node = &p->r.old[n];
   const uint32_t rank = shape_of(p, node->in[0])->rank;
-  int64_t axis = node->attrs[0].i < 0 ? node->attrs[0].i + rank : node->attrs[0].i, at = 0;
+  int64_t axis = node->attrs[BERTH__SPLIT_AXIS].i, at = 0;
+  if (axis < 0) axis += rank;
   if (!has_twin(p, node->in[0]) || node->n_in > 1) return keep(p, n, err);
   const int64_t to = last_axis(axis, rank);
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -375,7 +377,8 @@ static berth_status rewrite_node(pass *p, size_t n, berth_error *err) {
       if (is_split(p, node)) return BERTH_OK; /* its reader takes the parts */
       return all_have_twins(p, node) ? follow_axes(p, node, 0, node->n_in, err) : keep(p, n, err);
     case BERTH__OP_narrow:
-      return has && node->n_in == 1 ? follow_axes(p, node, node->attrs[1].count, 1, err) : keep(p, n, err);
+      return has && node->n_in == 1 ? follow_axes(p, node, node->attrs[BERTH__NARROW_STARTS].count, 1, err)
+                                    : keep(p, n, err);
     case BERTH__OP_pad: return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : keep(p, n, err);
     case BERTH__OP_resize: return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : keep(p, n, err);
     case BERTH__OP_reshape:

@@ -4,29 +4,17 @@
 #include "ops/chain.h"
 #include "ops/conv.h"
 
-enum {
-  X,
-  WEIGHT,
-  BIAS
-};
-enum { /* of a batch_norm */
-  NORM_SCALE = 1,
-  NORM_BIAS,
-  NORM_MEAN,
-  NORM_VARIANCE
-};
-
 berth_status berth__rewrite_norm(berth__rewrite *r, const berth__node *norm, berth_value bias, berth_value *scale,
                                  berth_value *shift, berth_error *err) {
-  const double epsilon = norm->attrs[0].f;
+  const double epsilon = norm->attrs[BERTH__BATCH_NORM_EPSILON].f;
   const int64_t scale_code[] = {BERTH__CHAIN_add, 1, 2, 0, BERTH__CHAIN_rsqrt, 3, 0, 0, BERTH__CHAIN_mul, 0, 4, 0};
   const berth_attr scale_attrs[] = {berth_attr_ints("code", scale_code, 12), berth_attr_floats("numbers", &epsilon, 1)};
-  const berth_value of_scale[] = {norm->in[NORM_SCALE], norm->in[NORM_VARIANCE]};
+  const berth_value of_scale[] = {norm->in[BERTH__NORM_SCALE], norm->in[BERTH__NORM_VARIANCE]};
   BERTH__TRY(berth__rewrite_add(r, BERTH__OP_chain, of_scale, 2, scale_attrs, 2, norm->out[0], "#scale", scale, err));
   /* norm bias - mean scale, or with a bias before the norm: norm bias + (bias - mean) scale */
   const int64_t plain_code[] = {BERTH__CHAIN_mul, 1, 2, 0, BERTH__CHAIN_sub, 0, 3, 0};
   const int64_t bias_code[] = {BERTH__CHAIN_sub, 3, 1, 0, BERTH__CHAIN_mul, 4, 2, 0, BERTH__CHAIN_add, 5, 0, 0};
-  const berth_value of_shift[] = {norm->in[NORM_BIAS], norm->in[NORM_MEAN], *scale, bias};
+  const berth_value of_shift[] = {norm->in[BERTH__NORM_BIAS], norm->in[BERTH__NORM_MEAN], *scale, bias};
   const bool has_bias = bias != BERTH_VALUE_NONE;
   const berth_attr code = has_bias ? berth_attr_ints("code", bias_code, 12) : berth_attr_ints("code", plain_code, 8);
   return berth__rewrite_add(r, BERTH__OP_chain, of_shift, has_bias ? 4 : 3, &code, 1, norm->out[0], "#shift", shift,
@@ -45,7 +33,8 @@ static berth_status turn_weight(berth__rewrite *r, berth_value weight, berth_val
 }
 
 void berth__windows_of(const berth_graph *graph, const berth__node *conv, berth__windows *w) {
-  const berth__shape *x = &graph->values[conv->in[X]].shape, *weight = &graph->values[conv->in[WEIGHT]].shape;
+  const berth__shape *x = &graph->values[conv->in[BERTH__CONV_X]].shape,
+                     *weight = &graph->values[conv->in[BERTH__CONV_WEIGHT]].shape;
   const berth__window_attrs attrs = berth__conv_window(conv->attrs);
   w->spatial = x->rank - 2;
   for (uint32_t k = 0; k < w->spatial; k++) {
@@ -59,11 +48,12 @@ void berth__windows_of(const berth_graph *graph, const berth__node *conv, berth_
 }
 
 uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs) {
-  attrs[0] = berth_attr_ints("kernel", w->kernel, w->spatial);
-  attrs[1] = berth_attr_ints("strides", w->strides, w->spatial);
-  attrs[2] = berth_attr_ints("dilations", w->dilations, w->spatial);
-  attrs[3] = berth_attr_ints("pads", w->pads, 2 * w->spatial);
-  return 4;
+  uint32_t n = 0;
+  attrs[n++] = berth_attr_ints("kernel", w->kernel, w->spatial);
+  attrs[n++] = berth_attr_ints("strides", w->strides, w->spatial);
+  attrs[n++] = berth_attr_ints("dilations", w->dilations, w->spatial);
+  attrs[n++] = berth_attr_ints("pads", w->pads, 2 * w->spatial);
+  return n;
 }
 
 /* A convolution on its way to channels last. */
@@ -193,8 +183,8 @@ static berth_status emit_beside(berth__rewrite *r, form *f, int64_t beside, cons
 
 static form form_of(const berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv) {
   form f = {.target = target,
-            .weight = conv->in[WEIGHT],
-            .bias = conv->n_in > BIAS ? conv->in[BIAS] : BERTH_VALUE_NONE,
+            .weight = conv->in[BERTH__CONV_WEIGHT],
+            .bias = conv->n_in > BERTH__CONV_BIAS ? conv->in[BERTH__CONV_BIAS] : BERTH_VALUE_NONE,
             .scale = BERTH_VALUE_NONE,
             .sum = BERTH_VALUE_NONE,
             .base = conv->out[0],
@@ -209,8 +199,8 @@ static berth_status take_channels(berth__rewrite *r, const berth__node *conv, in
   const int64_t axis = 1;
   const berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &first, 1),
                               berth_attr_ints("ends", &end, 1)};
-  return berth__rewrite_add(r, BERTH__OP_narrow, &conv->in[WEIGHT], 1, attrs, 3, conv->in[WEIGHT], "#part", &f->weight,
-                            err);
+  return berth__rewrite_add(r, BERTH__OP_narrow, &conv->in[BERTH__CONV_WEIGHT], 1, attrs, 3,
+                            conv->in[BERTH__CONV_WEIGHT], "#part", &f->weight, err);
 }
 
 berth_status berth__rewrite_conv_parts(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
@@ -248,7 +238,7 @@ static berth_status turn_transposed(berth__rewrite *r, berth_value weight, berth
 bool berth__rewrite_takes_transposed(const berth__node *conv) {
   const berth__window_attrs window = berth__conv_window(conv->attrs);
   return conv->attrs[BERTH__CONV_GROUP].i == 1 && !berth__window_is_auto(&window) &&
-         conv->attrs[BERTH__CONV_ATTRS + 1].count == 0;
+         conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_SHAPE].count == 0;
 }
 
 berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewrite_target *target,
@@ -258,7 +248,7 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
   berth_value in[3] = {x_last}, of_pack[2];
   const berth_attr panel = berth_attr_int("panel", target->panel), *extra;
   berth_attr attrs[7];
-  extra = &conv->attrs[BERTH__CONV_ATTRS];
+  extra = &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING];
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   BERTH__TRY(turn_transposed(r, f.weight, &of_pack[0], err));
   of_pack[1] = f.scale;
@@ -276,7 +266,8 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
 
 berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
                                  const berth__node *norm, berth_value x_last, berth_value *out_last, berth_error *err) {
-  const berth__shape weight = r->graph->values[conv->in[WEIGHT]].shape, out = r->graph->values[conv->out[0]].shape;
+  const berth__shape weight = r->graph->values[conv->in[BERTH__CONV_WEIGHT]].shape,
+                     out = r->graph->values[conv->out[0]].shape;
   form f = form_of(r, target, conv);
   f.x = x_last;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));

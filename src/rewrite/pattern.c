@@ -30,6 +30,6 @@ bool berth__is_f32_number(const berth__value *value, double *out) {
 }
 
 bool berth__has_perm(const berth__node *transpose, const int64_t *perm, uint32_t rank) {
-  const berth_attr *attr = &transpose->attrs[0];
+  const berth_attr *attr = &transpose->attrs[BERTH__TRANSPOSE_PERM];
   return attr->count == rank && memcmp(attr->ints, perm, rank * sizeof *perm) == 0;
 }

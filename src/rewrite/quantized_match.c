@@ -104,7 +104,7 @@ static void take_bounds(const berth__quant_view *view, berth__quant_product *p, 
   if (relu != NULL) return;
   p->n_numbers = 2;
   for (uint32_t k = 0; k < 2; k++) {
-    p->numbers[k] = clamp->attrs[k].f;
+    p->numbers[k] = clamp->attrs[BERTH__CLAMP_MIN + k].f;
     p->code[2 + k] = 1 + k; /* behind register 0, the result */
   }
 }
@@ -231,7 +231,9 @@ static bool is_bound(const berth__quant_view *view, berth_value value, berth__op
   const berth__node *node = maker(view, value, pick);
   if (node == NULL || !is_known(view, node->in[1], 0)) return false;
   const berth__node *all = maker(view, node->in[0], reduce);
-  if (all == NULL || all->n_in > 1 || all->attrs[0].count != 0 || value_of(view, value)->shape.rank != 0) return false;
+  if (all == NULL || all->n_in > 1 || all->attrs[BERTH__REDUCE_AXES].count != 0 ||
+      value_of(view, value)->shape.rank != 0)
+    return false;
   *x = all->in[0];
   return value_of(view, *x)->type == BERTH_F32 && value_of(view, *x)->bounded == 0;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/op.h"
+#include "graph/graph.h"
 
 /* An operand whose first extent only a run knows: the slices of a larger one that `keep` says. */
 static berth_status add_bounded(berth_graph *graph, const op_tensor *in, berth_value *out, berth_error *err) {
@@ -40,7 +40,10 @@ berth_status case_build(berth_context *ctx, const op_case *c, uint32_t bounded, 
   uint32_t n_in = c->n_in;
   while (n_in > 0 && in[n_in - 1] == BERTH_VALUE_NONE) n_in--; /* optional operands at the end are simply not given */
   uint32_t n_out = c->error == NULL ? c->n_out : berth__op_find(ctx, c->op)->min_out; /* errors name no outputs */
-  if (status == BERTH_OK) status = berth_graph_add(*graph, c->op, in, n_in, c->attrs, c->n_attrs, out, n_out, err);
+  /* not berth_graph_add: what rewriting alone makes has cases too */
+  if (status == BERTH_OK)
+    status =
+        berth__graph_add_op(*graph, berth__op_find(ctx, c->op), in, n_in, c->attrs, c->n_attrs, NULL, out, n_out, err);
   for (uint32_t i = 0; i < n_out && status == BERTH_OK; i++) {
     snprintf(name, sizeof name, "out%u", i);
     status = berth_graph_output(*graph, name, out[i], err);

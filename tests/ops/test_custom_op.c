@@ -95,8 +95,7 @@ static void a_registered_op_is_found(void **state) {
   uint32_t before = berth_op_count(ctx);
   berth_op_desc desc = scale_desc(&calls);
   (void)state;
-  assert_int_equal(before, BERTH__OP_COUNT);
-  assert_int_equal(berth_op_count(NULL), BERTH__OP_COUNT);
+  assert_int_equal(before, berth_op_count(NULL));
   assert_null(berth__op_find(ctx, "test.scale"));
   TEST_OK(berth_op_register(ctx, &desc, &err));
   assert_int_equal(berth_op_count(ctx), before + 1);
@@ -148,17 +147,46 @@ static void the_descriptor_is_copied_deeply(void **state) {
 static void built_in_ops_come_first(void **state) {
   (void)state;
   assert_string_equal(berth_op_name(NULL, 0), "identity");
-  assert_null(berth_op_name(NULL, BERTH__OP_COUNT));
+  assert_null(berth_op_name(NULL, berth_op_count(NULL)));
   assert_null(berth__op_find(NULL, NULL));
   assert_null(berth__op_find(NULL, "no_such_op"));
   assert_null(berth__op_builtin(BERTH__OP_COUNT));
+  uint32_t n_public = 0;
   for (uint32_t i = 0; i < BERTH__OP_COUNT; i++) {
-    const berth__op *op = berth__op_find(NULL, berth_op_name(NULL, i));
-    assert_ptr_equal(op, berth__op_builtin((berth__op_code)i));
+    const berth__op *op = berth__op_builtin((berth__op_code)i);
+    assert_ptr_equal(berth__op_find(NULL, op->name), op);
     assert_ptr_equal(berth__op_user(op), op);
+    if (op->tier == BERTH__PUBLIC) assert_string_equal(berth_op_name(NULL, n_public++), op->name);
     assert_non_null(op->family->infer);
     assert_non_null(op->family->kernel);
   }
+  assert_int_equal(berth_op_count(NULL), n_public);
+}
+
+/* What rewriting alone makes is no op for users: it is neither listed nor taken. */
+static void ops_that_rewriting_makes_are_not_public(void **state) {
+  static const char *const made[] = {"chain", "product", "conv_last", "pack_weights", "qproduct"};
+  berth_context *ctx = test_context();
+  const berth_dim dims[] = {{.extent = 4}, {.extent = 4}};
+  const berth_shape shape = {.rank = 2, .dim = {dims[0], dims[1]}};
+  berth_graph *graph;
+  berth_value x;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth_graph_create(ctx, "g", &graph, &err));
+  TEST_OK(berth_graph_input(graph, "x", BERTH_F32, shape, &x, &err));
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+    const berth_value in[] = {x, x};
+    berth_value out = x;
+    test_expect_error(berth_graph_add(graph, made[i], in, 2, NULL, 0, &out, 1, &err), BERTH_UNSUPPORTED, &err,
+                      "made by rewriting");
+    assert_int_equal(out, BERTH_VALUE_NONE);
+    assert_int_equal(berth__op_find(NULL, made[i])->tier, BERTH__MADE);
+    for (uint32_t k = 0; k < berth_op_count(ctx); k++) assert_string_not_equal(berth_op_name(ctx, k), made[i]);
+  }
+  assert_int_equal(berth_graph_n_nodes(graph), 0);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
 }
 
 /* ---- Refused descriptors -------------------------------------------------------------------------------------- */
@@ -325,10 +353,15 @@ static void memory_may_run_out_anywhere(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_registered_op_is_found),     cmocka_unit_test(the_descriptor_is_copied_deeply),
-      cmocka_unit_test(built_in_ops_come_first),      cmocka_unit_test(wrong_descriptors_are_refused),
-      cmocka_unit_test(wrong_attributes_are_refused), cmocka_unit_test(dimensions_pass_through_inference),
-      cmocka_unit_test(wrong_answers_are_refused),    cmocka_unit_test(the_kernel_runs_with_its_own_pointer),
+      cmocka_unit_test(a_registered_op_is_found),
+      cmocka_unit_test(the_descriptor_is_copied_deeply),
+      cmocka_unit_test(built_in_ops_come_first),
+      cmocka_unit_test(ops_that_rewriting_makes_are_not_public),
+      cmocka_unit_test(wrong_descriptors_are_refused),
+      cmocka_unit_test(wrong_attributes_are_refused),
+      cmocka_unit_test(dimensions_pass_through_inference),
+      cmocka_unit_test(wrong_answers_are_refused),
+      cmocka_unit_test(the_kernel_runs_with_its_own_pointer),
       cmocka_unit_test(memory_may_run_out_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

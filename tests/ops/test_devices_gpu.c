@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "case_graph.h"
+#include "loop/lower.h"
 #include "support.h"
 
 static op_cases cases;
@@ -93,9 +94,12 @@ static bool holds_on(berth_context *ctx, const op_case *c, const char *device) {
   return good;
 }
 
+/* What rewriting for the CPU alone makes owes no kernel to a GPU. */
+static bool is_for_cpu(const berth__op *op) { return op->tier == BERTH__MADE && !berth__lower_has(op); }
+
 static bool is_wanted(const op_case *c) {
   const char *filter = getenv("BERTH_TEST_CASES");
-  if (c->error != NULL || !case_is_graph(c)) return false;
+  if (c->error != NULL || !case_is_graph(c) || is_for_cpu(berth__op_find(NULL, c->op))) return false;
   return filter == NULL || strstr(c->file, filter) != NULL || strstr(c->op, filter) != NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "device/gpu/host_step.h"
 
 #include "base/math.h"
+#include "device/cpu/team.h"
 #include "device/uniform.h"
 #include "ops/copy.h"
 
@@ -14,7 +15,8 @@ struct berth__host_steps {
   uint32_t *gathered;      /* the same without gaps, where there are any */
   berth_tensor *tensors;   /* of one call */
   unsigned char *elements; /* of all its operands and results, in their own types, but for what is used where it is */
-  void *scratch;
+  unsigned char *scratch;  /* of all workers */
+  berth__cpu_team team;
 };
 
 /* What one step needs; the largest of each kind is taken. */
@@ -71,7 +73,7 @@ static void measure_value(const berth_plan *plan, berth_value value, const berth
   }
 }
 
-static void measure(const berth_plan *plan, uint32_t step, berth_tensor *tensors, needs *most) {
+static void measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, berth_tensor *tensors, needs *most) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth_op_call call;
   uint64_t elements = 0;
@@ -83,7 +85,8 @@ static void measure(const berth_plan *plan, uint32_t step, berth_tensor *tensors
     if (!is_used_there(plan, value)) elements += padded(size_of(&tensors[i]));
   }
   make_contiguous(&call, tensors);
-  if (node->op->family->scratch != NULL) most->scratch = larger(most->scratch, node->op->family->scratch(&call));
+  const berth__cpu_choice how = berth__cpu_choose(node->op, &call, plan->flags);
+  most->scratch = larger(most->scratch, berth__cpu_scratch(&how, n_threads));
   most->elements = larger(most->elements, elements);
 }
 
@@ -93,11 +96,11 @@ static berth_status allocate(berth__host_steps *steps, const berth__recipe *reci
   if (steps->tensors == NULL) return berth__fail_nomem(err, "steps on the host");
   for (size_t i = 0; i < recipe->n_dispatches; i++)
     if (recipe->dispatches[i].kernel == BERTH__ON_HOST)
-      measure(recipe->plan, recipe->dispatches[i].step, steps->tensors, &most);
+      measure(recipe->plan, recipe->dispatches[i].step, steps->team.n_threads, steps->tensors, &most);
   steps->spans = berth__alloc_u64(steps->ctx, most.span + 1);
   steps->gathered = berth__alloc_u64(steps->ctx, most.count + 1);
   steps->elements = berth__alloc_u64(steps->ctx, most.elements + 64);
-  steps->scratch = berth__alloc_u64(steps->ctx, most.scratch + 64);
+  steps->scratch = most.scratch < UINT64_MAX - 64 ? berth__alloc_u64(steps->ctx, most.scratch + 64) : NULL;
   if (!steps->spans || !steps->gathered || !steps->elements || !steps->scratch)
     return berth__fail_nomem(err, "steps on the host");
   return BERTH_OK;
@@ -109,14 +112,22 @@ static bool has_any(const berth__recipe *recipe) {
   return false;
 }
 
-berth_status berth__host_steps_create(const berth__recipe *recipe, berth__host_steps **out, berth_error *err) {
+static berth_status start_team(berth__host_steps *steps, berth__gpu_engine *engine, berth_error *err) {
+  if (engine->pool == NULL && engine->n_threads > 1)
+    BERTH__TRY(berth__pool_create(engine->ctx, engine->n_threads, &engine->pool, err));
+  return berth__cpu_team_start(&steps->team, steps->ctx, engine->pool, engine->n_threads, err);
+}
+
+berth_status berth__host_steps_create(const berth__recipe *recipe, berth__gpu_engine *engine, berth__host_steps **out,
+                                      berth_error *err) {
   *out = NULL;
   if (!has_any(recipe)) return BERTH_OK;
   berth__host_steps *steps = berth__alloc_zero(recipe->ctx, sizeof *steps);
   if (steps == NULL) return berth__fail_nomem(err, "steps on the host");
   steps->ctx = recipe->ctx;
   steps->plan = recipe->plan;
-  berth_status status = allocate(steps, recipe, err);
+  berth_status status = start_team(steps, engine, err);
+  if (status == BERTH_OK) status = allocate(steps, recipe, err);
   if (status != BERTH_OK) {
     berth__host_steps_destroy(steps);
     return status;
@@ -127,6 +138,7 @@ berth_status berth__host_steps_create(const berth__recipe *recipe, berth__host_s
 
 void berth__host_steps_destroy(berth__host_steps *steps) {
   if (steps == NULL) return;
+  berth__cpu_team_end(&steps->team, steps->ctx);
   berth__free(steps->ctx, steps->spans);
   berth__free(steps->ctx, steps->gathered);
   berth__free(steps->ctx, steps->tensors);
@@ -254,12 +266,11 @@ static berth_status is_needed(const berth__host_steps *steps, const place *p, ui
   return BERTH_OK;
 }
 
-static berth_status run_kernel(const berth__host_steps *steps, const berth__node *node, berth_op_call *call,
+static berth_status run_kernel(berth__host_steps *steps, const berth__node *node, const berth_op_call *call,
                                berth_error *err) {
-  call->begin = 0;
-  call->end = berth__op_items(node->op, call);
-  call->scratch = (void *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
-  return call->end > 0 ? node->op->family->kernel(call, err) : BERTH_OK;
+  unsigned char *scratch = (unsigned char *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
+  const berth__cpu_choice how = berth__cpu_choose(node->op, call, steps->plan->flags);
+  return berth__cpu_team_run(&steps->team, &how, call, scratch, 0, how.items, err);
 }
 
 static berth_status run_step(berth__host_steps *steps, const place *p, uint32_t step, berth_error *err) {

@@ -282,15 +282,14 @@ static berth_status reshape_to(berth__onnx_call *call, berth_value x, const stre
   berth_value in[2] = {x, BERTH_VALUE_NONE}, parts[MAX_STRETCHES];
   berth_dim dims[BERTH_MAX_RANK];
   uint32_t rank;
-  berth_attr axis = berth_attr_int("axis", 0);
-  berth_attr attrs[] = {berth_attr_int("allowzero", 1), berth_attr_dims("shape", dims, 0)};
+  const berth_attr axis = berth_attr_int("axis", 0), allow_zero = berth_attr_int("allowzero", 1);
   if (fixed_target(call, s, n, dims, &rank)) {
-    attrs[1].count = rank;
+    const berth_attr attrs[] = {allow_zero, berth_attr_dims("shape", dims, rank)};
     return berth__onnx_emit(call, "reshape", in, 1, attrs, 2, out, 1, err);
   }
   for (size_t k = 0; k < n; k++) BERTH__TRY(extents_of(call, &s[k], &parts[k], err));
   BERTH__TRY(berth__onnx_emit(call, "concat", parts, n, &axis, 1, &in[1], 1, err));
-  return berth__onnx_emit(call, "reshape", in, 2, attrs, 1, out, 1, err);
+  return berth__onnx_emit(call, "reshape", in, 2, &allow_zero, 1, out, 1, err);
 }
 
 /* How many axes of a matrix product's operand are what. */

@@ -31,9 +31,10 @@ static berth_status take_reduction(const berth__onnx_call *call, berth_attr *out
 
 /* Scatter is what ScatterElements was called before opset 11. */
 static berth_status convert_scatter(berth__onnx_call *call, berth_error *err) {
-  berth_attr attrs[2] = {berth_attr_int("axis", berth__onnx_int(call, "axis", 0))};
+  berth_attr reduction;
   BERTH__TRY(berth__onnx_begin(call, 3, err));
-  BERTH__TRY(take_reduction(call, &attrs[1], err));
+  BERTH__TRY(take_reduction(call, &reduction, err));
+  const berth_attr attrs[] = {berth_attr_int("axis", berth__onnx_int(call, "axis", 0)), reduction};
   return berth__onnx_emit(call, "scatter", call->in, 3, attrs, 2, call->out, 1, err);
 }
 

@@ -36,7 +36,7 @@ static berth_status convert_reshape(berth__onnx_call *call, berth_error *err) {
   berth_attr attrs[2] = {berth_attr_int("allowzero", berth__onnx_int(call, "allowzero", 0))};
   size_t n = 1;
   if (call->opset < 5)
-    n += take_ints(call, "shape", "shape", &attrs[1]);
+    n += take_ints(call, "shape", "shape", &attrs[n]);
   else
     BERTH__TRY(berth__onnx_want_in(call, 2, err));
   return forward(call, "reshape", attrs, n, err);

@@ -190,10 +190,9 @@ static berth_status convert_cumsum(berth__onnx_call *call, berth_error *err) {
   int64_t axis = 0;
   uint32_t count = 0;
   BERTH__TRY(berth__onnx_begin(call, 2, err));
-  berth_attr attrs[] = {berth_attr_int("exclusive", berth__onnx_int(call, "exclusive", 0)),
-                        berth_attr_int("reverse", berth__onnx_int(call, "reverse", 0)), berth_attr_int("axis", 0)};
   bool is_known = berth__onnx_constant_ints(call, call->in[1], &axis, 1, &count) && count == 1;
-  attrs[2].i = axis;
+  berth_attr attrs[] = {berth_attr_int("exclusive", berth__onnx_int(call, "exclusive", 0)),
+                        berth_attr_int("reverse", berth__onnx_int(call, "reverse", 0)), berth_attr_int("axis", axis)};
   return berth__onnx_emit(call, "cumsum", call->in, is_known ? 1 : 2, attrs, is_known ? 3 : 2, call->out, 1, err);
 }
 
@@ -204,10 +203,9 @@ static berth_status convert_top_k(berth__onnx_call *call, berth_error *err) {
   uint32_t count = 1;
   berth_value out[2];
   BERTH__TRY(berth__onnx_begin(call, is_attr ? 1 : 2, err));
+  bool is_known = is_attr || (berth__onnx_constant_ints(call, call->in[1], &k, 1, &count) && count == 1);
   berth_attr attrs[] = {berth_attr_int("axis", berth__onnx_int(call, "axis", -1)),
                         berth_attr_int("largest", berth__onnx_int(call, "largest", 1)), berth_attr_int("k", k)};
-  bool is_known = is_attr || (berth__onnx_constant_ints(call, call->in[1], &k, 1, &count) && count == 1);
-  attrs[2].i = k;
   BERTH__TRY(berth__onnx_emit(call, "top_k", call->in, is_known ? 1 : 2, attrs, is_known ? 3 : 2, out, 2, err));
   berth__onnx_set(call, 0, out[0]);
   berth__onnx_set(call, 1, out[1]);

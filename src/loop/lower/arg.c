@@ -2,12 +2,6 @@
 #include "loop/lower/order.h"
 #include "loop/lower/rows.h"
 
-enum {
-  ATTR_AXIS,
-  ATTR_KEEPDIMS,
-  ATTR_SELECT_LAST
-};
-
 typedef struct search {
   const berth__lowering *l;
   berth__lines lines;
@@ -38,9 +32,9 @@ static void join(berth__kernel *k, const void *state, const berth__x *a, const b
 berth_status berth__lower_arg(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
   search s = {.l = l,
-              .lines = berth__lines_of(&call->in[0], call->attrs[ATTR_AXIS].i),
+              .lines = berth__lines_of(&call->in[0], call->attrs[BERTH__ARG_AXIS].i),
               .smallest = l->op->code == BERTH__OP_arg_min,
-              .last = call->attrs[ATTR_SELECT_LAST].i != 0};
+              .last = call->attrs[BERTH__ARG_SELECT_LAST].i != 0};
   const int64_t count = s.lines.outer * s.lines.inner;
   if (count == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);

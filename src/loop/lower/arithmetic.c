@@ -158,7 +158,7 @@ static berth__x binary_value(const berth__lowering *l, berth__kernel *k, const b
   (void)state;
   const berth_type type = l->call->in[0].type;
   const berth__number number = berth__l_number(type);
-  const bool is_fmod = l->op->code == BERTH__OP_mod && l->call->attrs[0].i != 0;
+  const bool is_fmod = l->op->code == BERTH__OP_mod && l->call->attrs[BERTH__BINARY_FMOD].i != 0;
   if (!is_fmod) return berth__l_binary(k, l->op->code, in[0], in[1], type);
   return number == BERTH__NUM_F32 ? berth__m_fmod(k, in[0], in[1]) : remainder_of(k, in[0], in[1], number);
 }
@@ -176,7 +176,7 @@ static berth__x compare_value(const berth__lowering *l, berth__kernel *k, const 
 
 static berth__x where_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)l, (void)state;
-  return berth__x_select(k, in[0], in[1], in[2]);
+  return berth__x_select(k, in[BERTH__WHERE_CONDITION], in[BERTH__WHERE_A], in[BERTH__WHERE_B]);
 }
 
 /* A bound as an integer of the type: the nearest one inside the bound, or the type's own limit beyond it. */
@@ -187,7 +187,7 @@ static int64_t integer_bound(double bound, int64_t low, int64_t high) {
 
 static berth__x clamp_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)state;
-  const berth_attr *low = &l->call->attrs[0], *high = &l->call->attrs[1];
+  const berth_attr *low = &l->call->attrs[BERTH__CLAMP_MIN], *high = &l->call->attrs[BERTH__CLAMP_MAX];
   const berth__number number = berth__l_number(l->call->in[0].type);
   if (number == BERTH__NUM_F32)
     return berth__l_clamp(k, in[0], berth__x_f32(k, (float)low->f), berth__x_f32(k, (float)high->f));

@@ -64,11 +64,6 @@ berth__x berth__l_chain(berth__kernel *k, const berth__chain *chain, const berth
   return n > 0 ? at[n - 1].number : berth__x_f32(k, 0);
 }
 
-enum {
-  ATTR_CODE,
-  ATTR_NUMBERS
-};
-
 static berth__x chain_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   berth__x operand[BERTH__CHAIN_OPERANDS];
   for (uint32_t i = 0; i < l->call->n_in; i++) operand[i] = berth__l_cast(k, in[i], l->call->in[i].type, BERTH_F32);
@@ -77,6 +72,7 @@ static berth__x chain_value(const berth__lowering *l, berth__kernel *k, const be
 
 berth_status berth__lower_chain(berth__lowering *l, berth_error *err) {
   berth__chain chain;
-  BERTH__TRY(berth__chain_read(&l->call->attrs[ATTR_CODE], &l->call->attrs[ATTR_NUMBERS], l->call->n_in, &chain, err));
+  BERTH__TRY(berth__chain_read(&l->call->attrs[BERTH__CHAIN_ATTR_CODE], &l->call->attrs[BERTH__CHAIN_ATTR_NUMBERS],
+                               l->call->n_in, &chain, err));
   return berth__l_elements(l, chain_value, &chain, err);
 }

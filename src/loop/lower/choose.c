@@ -2,12 +2,6 @@
  * the CPU; a kernel has nobody to tell, so floats become NaN. */
 #include "loop/lower/copy.h"
 
-enum {
-  CONDITION,
-  THEN,
-  ELSE
-};
-
 static bool is_placed(const berth__lowering *l, uint32_t side) {
   return berth__l_has(l, side) && berth__l_is_placed(l, side, 0);
 }
@@ -26,20 +20,20 @@ static void copy_side(const berth__lowering *l, berth__kernel *k, uint32_t side,
 
 berth_status berth__lower_choose(berth__lowering *l, berth_error *err) {
   const int64_t count = berth__count(&l->call->out[0]);
-  const char *reason = l->call->attrs[0].s;
+  const char *reason = l->call->attrs[BERTH__CHOOSE_REASON].s;
   const bool is_float = berth__l_number(l->call->out[0].type) == BERTH__NUM_F32;
-  for (uint32_t side = THEN; side <= ELSE; side++)
+  for (uint32_t side = BERTH__CHOOSE_THEN; side <= BERTH__CHOOSE_ELSE; side++)
     if (!berth__l_has(l, side) && !is_float)
       return berth__fail(err, BERTH_UNSUPPORTED,
                          "one of its sides cannot be made, and a kernel that comes to it could not say so%s%s",
                          reason[0] != '\0' ? ": " : "", reason);
-  if (count == 0 || (is_placed(l, THEN) && is_placed(l, ELSE))) return BERTH_OK;
+  if (count == 0 || (is_placed(l, BERTH__CHOOSE_THEN) && is_placed(l, BERTH__CHOOSE_ELSE))) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   const berth__x index = berth__l_each(l, k, count);
-  berth__x_if(k, berth__l_load(l, k, CONDITION, berth__x_i32(k, 0)));
-  copy_side(l, k, THEN, index);
+  berth__x_if(k, berth__l_load(l, k, BERTH__CHOOSE_CONDITION, berth__x_i32(k, 0)));
+  copy_side(l, k, BERTH__CHOOSE_THEN, index);
   berth__x_else(k);
-  copy_side(l, k, ELSE, index);
+  copy_side(l, k, BERTH__CHOOSE_ELSE, index);
   berth__x_end(k);
   return berth__l_end(l, k, err);
 }

@@ -184,14 +184,16 @@ berth_status berth__lower_concat(berth__lowering *l, berth_error *err) {
   const parts p = {.whole = &call->out[0],
                    .part = call->in,
                    .n = call->n_in,
-                   .axis = axis_of(&call->attrs[0], call->out[0].rank),
+                   .axis = axis_of(&call->attrs[BERTH__CONCAT_AXIS], call->out[0].rank),
                    .joins = true};
   return move_all(l, &p, err);
 }
 
 berth_status berth__lower_split(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
-  const parts p = {
-      .whole = &call->in[0], .part = call->out, .n = call->n_out, .axis = axis_of(&call->attrs[0], call->in[0].rank)};
+  const parts p = {.whole = &call->in[0],
+                   .part = call->out,
+                   .n = call->n_out,
+                   .axis = axis_of(&call->attrs[BERTH__SPLIT_AXIS], call->in[0].rank)};
   return move_all(l, &p, err);
 }

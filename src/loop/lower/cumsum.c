@@ -2,16 +2,6 @@
  * over it again. A thread reads and writes its own piece alone, so that the result may lie over the operand. */
 #include "loop/lower/rows.h"
 
-enum {
-  ATTR_AXIS,
-  ATTR_EXCLUSIVE,
-  ATTR_REVERSE
-};
-enum {
-  IN_X,
-  IN_AXIS
-};
-
 typedef struct scan {
   const berth__lowering *l;
   berth__x start, length, step; /* of the line: i32, element i lies at start + i * step */
@@ -20,18 +10,18 @@ typedef struct scan {
 
 static berth__x zero_of(berth__kernel *k, const scan *s) {
   const berth__x zero = berth__x_i32(k, 0);
-  return berth__x_convert(k, berth__l_number(s->l->call->in[IN_X].type), zero);
+  return berth__x_convert(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), zero);
 }
 
 static berth__x place_of(berth__kernel *k, const scan *s, berth__x i) {
-  if (s->l->call->attrs[ATTR_REVERSE].i != 0) i = berth__x_sub(k, berth__x_affine(k, s->length, 1, -1), i);
+  if (s->l->call->attrs[BERTH__CUMSUM_REVERSE].i != 0) i = berth__x_sub(k, berth__x_affine(k, s->length, 1, -1), i);
   return berth__x_add(k, s->start, berth__x_mul(k, i, s->step));
 }
 
 static berth__x add_up(berth__kernel *k, const scan *s) {
   const berth__x sum = berth__x_variable(k, zero_of(k, s));
   const berth__x i = berth__x_loop(k, s->from, s->to, 1);
-  const berth__x x = berth__l_load(s->l, k, IN_X, place_of(k, s, i));
+  const berth__x x = berth__l_load(s->l, k, BERTH__CUMSUM_X, place_of(k, s, i));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), x));
   berth__x_end(k);
   return berth__x_get(k, sum);
@@ -39,9 +29,10 @@ static berth__x add_up(berth__kernel *k, const scan *s) {
 
 static void write_sums(berth__kernel *k, const scan *s, berth__x before) {
   const berth__x sum = berth__x_variable(k, before), i = berth__x_loop(k, s->from, s->to, 1), place = place_of(k, s, i);
-  const berth__x held = berth__x_get(k, sum), next = berth__x_add(k, held, berth__l_load(s->l, k, IN_X, place));
+  const berth__x held = berth__x_get(k, sum),
+                 next = berth__x_add(k, held, berth__l_load(s->l, k, BERTH__CUMSUM_X, place));
   berth__x_set(k, sum, next);
-  const bool is_exclusive = s->l->call->attrs[ATTR_EXCLUSIVE].i != 0;
+  const bool is_exclusive = s->l->call->attrs[BERTH__CUMSUM_EXCLUSIVE].i != 0;
   berth__l_store(s->l, k, 0, berth__l_place_flat(k, &s->l->call->out[0], place), is_exclusive ? held : next);
   berth__x_end(k);
 }
@@ -55,7 +46,7 @@ static void show(berth__kernel *k, uint32_t array, berth__x value, bool is_first
 
 /* What the lanes before this one give: in each round, a lane takes what the lane so many before it has. */
 static berth__x sum_before(berth__kernel *k, const scan *s, const berth__l_rows *rows, berth__x mine) {
-  const uint32_t array = berth__kernel_shared(k, berth__l_number(s->l->call->in[IN_X].type), k->group_size);
+  const uint32_t array = berth__kernel_shared(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), k->group_size);
   const berth__x thread = berth__x_thread(k), sum = berth__x_variable(k, mine);
   const berth__x before = berth__x_variable(k, zero_of(k, s));
   for (uint32_t back = 1; back < rows->lanes; back *= 2) {
@@ -87,7 +78,7 @@ static berth_status add_kernel(berth__lowering *l, const berth__lines *lines, be
 
 /* The axis is an element that only a run knows: a thread a line, of as many as there can be. */
 static berth_status add_kernel_for_any_axis(berth__lowering *l, berth_error *err) {
-  const berth_tensor *x = &l->call->in[IN_X];
+  const berth_tensor *x = &l->call->in[BERTH__CUMSUM_X];
   int64_t most = 0;
   for (uint32_t axis = 0; axis < x->rank; axis++) {
     const berth__lines lines = berth__lines_of(x, axis);
@@ -95,7 +86,8 @@ static berth_status add_kernel_for_any_axis(berth__lowering *l, berth_error *err
   }
   berth__kernel *k = berth__l_begin(l, "along any axis");
   const berth__x line = berth__l_each(l, k, most);
-  const berth__x given = berth__l_load(l, k, IN_AXIS, berth__x_i32(k, 0)), rank = berth__x_i32(k, x->rank);
+  const berth__x given = berth__l_load(l, k, BERTH__CUMSUM_AXIS_OPERAND, berth__x_i32(k, 0)),
+                 rank = berth__x_i32(k, x->rank);
   const berth__x is_negative = berth__x_lt(k, given, berth__x_i32(k, 0));
   const berth__x axis = berth__x_select(k, is_negative, berth__x_add(k, given, rank), given);
   berth__x length = berth__x_i32(k, 0), inner = berth__x_i32(k, 1), count = length;
@@ -116,7 +108,7 @@ static berth_status add_kernel_for_any_axis(berth__lowering *l, berth_error *err
 
 berth_status berth__lower_cumsum(berth__lowering *l, berth_error *err) {
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
-  if (berth__l_has(l, IN_AXIS)) return add_kernel_for_any_axis(l, err);
-  const berth__lines lines = berth__lines_of(&l->call->in[IN_X], l->call->attrs[ATTR_AXIS].i);
+  if (berth__l_has(l, BERTH__CUMSUM_AXIS_OPERAND)) return add_kernel_for_any_axis(l, err);
+  const berth__lines lines = berth__lines_of(&l->call->in[BERTH__CUMSUM_X], l->call->attrs[BERTH__CUMSUM_AXIS].i);
   return add_kernel(l, &lines, err);
 }

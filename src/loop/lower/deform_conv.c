@@ -3,17 +3,6 @@
 #include "loop/lower/math.h"
 #include "ops/conv.h"
 
-enum {
-  OFFSET_GROUP = BERTH__CONV_ATTRS
-};
-enum { /* operands */
-  X,
-  WEIGHT,
-  OFFSET,
-  BIAS,
-  MASK
-};
-
 /* What is seen lies in scratch as [N, C, taps, out...]. */
 typedef struct deforming {
   berth__lowering *l;
@@ -23,7 +12,7 @@ typedef struct deforming {
 } deforming;
 
 static int64_t seen_count(const berth_op_call *call) {
-  const berth_tensor *x = &call->in[X], *weight = &call->in[WEIGHT], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__DEFORM_X], *weight = &call->in[BERTH__DEFORM_WEIGHT], *out = &call->out[0];
   return x->dim[0] * x->dim[1] * weight->dim[2] * weight->dim[3] * out->dim[2] * out->dim[3];
 }
 
@@ -47,7 +36,7 @@ enum {
 /* Element (`each` * group's tap + `part`) of a map [N, groups * taps * each, out...]. */
 static berth__x map_entry(const deforming *d, uint32_t operand, const berth__x *at, int64_t each, int64_t part) {
   berth__kernel *k = d->k;
-  const int64_t channels_each = d->channels / d->l->call->attrs[OFFSET_GROUP].i;
+  const int64_t channels_each = d->channels / d->l->call->attrs[BERTH__DEFORM_OFFSET_GROUP].i;
   const berth__x group = berth__x_div(k, at[AT_CHANNEL], berth__x_i32(k, channels_each));
   const berth__x tap = berth__x_add(k, berth__x_affine(k, group, d->taps, 0), at[AT_TAP]);
   const berth__x place[4] = {at[AT_IMAGE], berth__x_affine(k, tap, each, part), at[AT_ROW], at[AT_COLUMN]};
@@ -68,7 +57,8 @@ static berth__x element_or_0(const deforming *d, const berth__x *at, berth__x ro
                  last_column = berth__x_i32(k, d->w[1].in - 1);
   const berth__x place[4] = {at[AT_IMAGE], at[AT_CHANNEL], berth__x_max(k, berth__x_min(k, row, last_row), zero),
                              berth__x_max(k, berth__x_min(k, column, last_column), zero)};
-  const berth__x value = berth__l_load(d->l, k, X, berth__l_place(k, &d->l->call->in[X], place));
+  const berth__x value =
+      berth__l_load(d->l, k, BERTH__DEFORM_X, berth__l_place(k, &d->l->call->in[BERTH__DEFORM_X], place));
   const berth__x is_there = berth__x_and(k, berth__x_eq(k, place[2], row), berth__x_eq(k, place[3], column));
   return berth__x_select(k, is_there, value, berth__x_f32(k, 0.0f));
 }
@@ -101,16 +91,17 @@ static berth_status look(deforming *d, berth_error *err) {
   berth__kernel *k = d->k = berth__l_begin(d->l, "look");
   const berth__x index = berth__l_each(d->l, k, seen_count(d->l->call)), width = berth__x_i32(k, d->w[1].kernel);
   berth__l_unravel(k, index, AT_RANK, dim, at);
-  const berth__x y =
-      berth__x_add(k, tap_place(d, 0, at[AT_ROW], berth__x_div(k, at[AT_TAP], width)), map_entry(d, OFFSET, at, 2, 0));
+  const berth__x y = berth__x_add(k, tap_place(d, 0, at[AT_ROW], berth__x_div(k, at[AT_TAP], width)),
+                                  map_entry(d, BERTH__DEFORM_OFFSET, at, 2, 0));
   const berth__x z = berth__x_add(k, tap_place(d, 1, at[AT_COLUMN], berth__x_rem(k, at[AT_TAP], width)),
-                                  map_entry(d, OFFSET, at, 2, 1));
+                                  map_entry(d, BERTH__DEFORM_OFFSET, at, 2, 1));
   const berth__x seen = berth__x_variable(k, berth__x_f32(k, 0.0f));
   berth__x_if(k, berth__x_and(k, is_near(k, y, d->w[0].in), is_near(k, z, d->w[1].in)));
   berth__x_set(k, seen, between(d, at, y, z));
   berth__x_end(k);
   berth__x value = berth__x_get(k, seen);
-  if (berth__l_has(d->l, MASK)) value = berth__x_mul(k, value, map_entry(d, MASK, at, 1, 0));
+  if (berth__l_has(d->l, BERTH__DEFORM_MASK))
+    value = berth__x_mul(k, value, map_entry(d, BERTH__DEFORM_MASK, at, 1, 0));
   berth__x_store(k, berth__l_scratch(k, BERTH__STORE_F32), index, value);
   return berth__l_end(d->l, k, err);
 }
@@ -118,7 +109,7 @@ static berth_status look(deforming *d, berth_error *err) {
 /* ---- Weighing ---- */
 
 static berth_status weigh(deforming *d, berth_error *err) {
-  const berth_tensor *weight = &d->l->call->in[WEIGHT], *out = &d->l->call->out[0];
+  const berth_tensor *weight = &d->l->call->in[BERTH__DEFORM_WEIGHT], *out = &d->l->call->out[0];
   const int64_t outputs_each = weight->dim[0] / d->l->call->attrs[BERTH__CONV_GROUP].i;
   const int64_t each = weight->dim[1] * d->taps; /* taps of all channels of a group */
   berth__x at[4];
@@ -128,13 +119,15 @@ static berth_status weigh(deforming *d, berth_error *err) {
   const berth__x group = berth__x_div(k, at[1], berth__x_i32(k, outputs_each));
   const berth__x first =
       berth__x_add(k, berth__x_affine(k, at[0], d->channels * d->taps, 0), berth__x_affine(k, group, each, 0));
-  const bool has_bias = berth__l_has(d->l, BIAS);
-  const berth__x sum = berth__x_variable(k, has_bias ? berth__l_load(d->l, k, BIAS, at[1]) : berth__x_f32(k, 0.0f));
+  const bool has_bias = berth__l_has(d->l, BERTH__DEFORM_BIAS);
+  const berth__x sum =
+      berth__x_variable(k, has_bias ? berth__l_load(d->l, k, BERTH__DEFORM_BIAS, at[1]) : berth__x_f32(k, 0.0f));
   const berth__x i = berth__x_loop_n(k, each);
   const berth__x seen =
       berth__x_load(k, berth__l_scratch(k, BERTH__STORE_F32),
                     berth__x_add(k, berth__x_affine(k, berth__x_add(k, first, i), d->area, 0), point));
-  const berth__x factor = berth__l_load(d->l, k, WEIGHT, berth__x_add(k, berth__x_affine(k, at[1], each, 0), i));
+  const berth__x factor =
+      berth__l_load(d->l, k, BERTH__DEFORM_WEIGHT, berth__x_add(k, berth__x_affine(k, at[1], each, 0), i));
   berth__x_set(k, sum, berth__m_fma(k, seen, factor, berth__x_get(k, sum)));
   berth__x_end(k);
   berth__l_store(d->l, k, 0, berth__l_place(k, out, at), berth__x_get(k, sum));
@@ -143,7 +136,7 @@ static berth_status weigh(deforming *d, berth_error *err) {
 
 berth_status berth__lower_deform_conv(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
-  const berth_tensor *x = &call->in[X], *weight = &call->in[WEIGHT], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__DEFORM_X], *weight = &call->in[BERTH__DEFORM_WEIGHT], *out = &call->out[0];
   const berth__window_attrs attributes = berth__conv_window(call->attrs);
   berth__window window;
   berth__window_read(&window, &attributes, 2, x->dim + 2, weight->dim + 2, out->dim + 2);

@@ -4,16 +4,6 @@
 #include "loop/lower/rows.h"
 
 enum {
-  ATTR_AXIS,
-  ATTR_INVERSE,
-  ATTR_ONESIDED,
-  ATTR_LENGTH
-};
-enum {
-  IN_X,
-  IN_LENGTH
-};
-enum {
   REAL,
   IMAGINARY
 };
@@ -53,31 +43,31 @@ static berth__x turns_of(berth__kernel *k, const transform *t, berth__x phase) {
 static void load_product(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const transform *t = state;
   const berth__x place = berth__x_add(k, t->base, berth__x_affine(k, i, t->inner * t->parts, 0));
-  const berth__x re = berth__l_load(t->l, k, IN_X, place);
+  const berth__x re = berth__l_load(t->l, k, BERTH__DFT_X, place);
   berth__x sine, cosine;
   berth__m_sin_cos_of_turns(k, turns_of(k, t, phase_of(k, t, i)), &sine, &cosine);
   if (!t->is_inverse) sine = berth__x1(k, BERTH__INST_neg, sine);
   values[REAL] = berth__x_mul(k, re, cosine);
   values[IMAGINARY] = berth__x_mul(k, re, sine);
   if (t->parts == 1) return;
-  const berth__x im = berth__l_load(t->l, k, IN_X, berth__x_affine(k, place, 1, 1));
+  const berth__x im = berth__l_load(t->l, k, BERTH__DFT_X, berth__x_affine(k, place, 1, 1));
   values[REAL] = berth__x_sub(k, values[REAL], berth__x_mul(k, im, sine));
   values[IMAGINARY] = berth__x_add(k, values[IMAGINARY], berth__x_mul(k, im, cosine));
 }
 
 static transform describe(const berth__lowering *l) {
   const berth_op_call *call = l->call;
-  const berth_tensor *x = &call->in[IN_X];
-  const uint32_t axis =
-      (uint32_t)(call->attrs[ATTR_AXIS].i < 0 ? call->attrs[ATTR_AXIS].i + x->rank : call->attrs[ATTR_AXIS].i);
+  const berth_tensor *x = &call->in[BERTH__DFT_X];
+  const uint32_t axis = (uint32_t)(call->attrs[BERTH__DFT_AXIS].i < 0 ? call->attrs[BERTH__DFT_AXIS].i + x->rank
+                                                                      : call->attrs[BERTH__DFT_AXIS].i);
   transform t = {.l = l,
                  .extent = x->dim[axis],
                  .kept = call->out[0].dim[axis],
                  .inner = 1,
                  .parts = x->dim[x->rank - 1],
-                 .is_inverse = call->attrs[ATTR_INVERSE].i != 0};
+                 .is_inverse = call->attrs[BERTH__DFT_INVERSE].i != 0};
   for (uint32_t i = axis + 1; i + 1 < x->rank; i++) t.inner *= x->dim[i];
-  t.length = call->attrs[ATTR_LENGTH].count != 0 ? call->attrs[ATTR_LENGTH].ints[0] : t.extent;
+  t.length = call->attrs[BERTH__DFT_LENGTH].count != 0 ? call->attrs[BERTH__DFT_LENGTH].ints[0] : t.extent;
   return t;
 }
 
@@ -90,7 +80,7 @@ static void store_number(berth__kernel *k, const transform *t, berth__x row, con
 }
 
 berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
-  if (berth__l_has(l, IN_LENGTH))
+  if (berth__l_has(l, BERTH__DFT_LENGTH_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "its length is an operand, and kernels are made for a length that is "
                        "known");

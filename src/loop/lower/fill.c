@@ -5,7 +5,8 @@
 static int64_t entry_of(const berth__lowering *l, int64_t i) {
   const berth_tensor *in = &l->call->in[0];
   if (l->op->code == BERTH__OP_size) return berth__count(in);
-  const int64_t start = l->call->attrs[0].i < 0 ? l->call->attrs[0].i + in->rank : l->call->attrs[0].i;
+  const int64_t start = l->call->attrs[BERTH__SHAPE_START].i < 0 ? l->call->attrs[BERTH__SHAPE_START].i + in->rank
+                                                                 : l->call->attrs[BERTH__SHAPE_START].i;
   return in->dim[(start < 0 ? 0 : start) + i];
 }
 
@@ -21,19 +22,14 @@ berth_status berth__lower_shape(berth__lowering *l, berth_error *err) {
   return berth__l_end(l, k, err);
 }
 
-enum {
-  START,
-  LIMIT,
-  DELTA
-};
-
 berth_status berth__lower_range(berth__lowering *l, berth_error *err) {
   const berth_tensor *out = &l->call->out[0];
   const int64_t count = berth__count(out);
   if (count == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   const berth__x index = berth__l_each(l, k, count), zero = berth__x_i32(k, 0);
-  const berth__x start = berth__l_load(l, k, START, zero), delta = berth__l_load(l, k, DELTA, zero);
+  const berth__x start = berth__l_load(l, k, BERTH__RANGE_START, zero),
+                 delta = berth__l_load(l, k, BERTH__RANGE_DELTA, zero);
   const berth__x steps = berth__x_mul(k, berth__x_convert(k, berth__l_number(out->type), index), delta);
   berth__l_store(l, k, 0, berth__l_place_flat(k, out, index), berth__x_add(k, start, steps));
   return berth__l_end(l, k, err);

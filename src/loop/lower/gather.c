@@ -2,11 +2,6 @@
  * takes the nearest that is there. */
 #include "loop/lower/copy.h"
 
-enum {
-  DATA,
-  INDICES
-};
-
 /* Counted from the end where it is negative, and held inside. */
 static berth__x usable(berth__kernel *k, berth__x index, int64_t extent) {
   const berth__x zero = berth__x_i32(k, 0), from_end = berth__x_affine(k, index, 1, extent);
@@ -24,7 +19,7 @@ typedef struct picking {
 } picking;
 
 static berth_status pick(berth__lowering *l, const picking *p, berth_error *err) {
-  const berth_tensor *data = &l->call->in[DATA], *out = &l->call->out[0];
+  const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *out = &l->call->out[0];
   berth__l_space space;
   berth__x at[BERTH_MAX_RANK];
   berth__l_space_of(&space, out->rank, out->dim);
@@ -39,24 +34,24 @@ static berth_status pick(berth__lowering *l, const picking *p, berth_error *err)
   const berth__x first = berth__l_space_place(k, &space, index, at);
   berth__x source = berth__l_space_place(k, &space, from, at);
   for (uint32_t i = 0; i < p->n; i++) {
-    const berth__x given = berth__l_load(l, k, INDICES, berth__x_affine(k, first, 1, i * p->step));
+    const berth__x given = berth__l_load(l, k, BERTH__GATHER_INDICES, berth__x_affine(k, first, 1, i * p->step));
     const berth__x taken = usable(k, given, data->dim[p->first + i]);
     source = berth__x_add(k, source, berth__x_affine(k, taken, data->stride[p->first + i], 0));
   }
   const berth__x target = berth__l_space_place(k, &space, to, at);
-  berth__l_store_raw(l, k, 0, target, berth__l_load_raw(l, k, DATA, source));
+  berth__l_store_raw(l, k, 0, target, berth__l_load_raw(l, k, BERTH__GATHER_X, source));
   return berth__l_end(l, k, err);
 }
 
-static uint32_t axis_of(const berth_op_call *call) {
-  const int64_t axis = call->n_attrs > 0 ? call->attrs[0].i : 0;
-  return (uint32_t)(axis < 0 ? axis + call->in[DATA].rank : axis);
+static uint32_t axis_of(const berth_op_call *call, int64_t axis) {
+  return (uint32_t)(axis < 0 ? axis + call->in[BERTH__GATHER_X].rank : axis);
 }
 
 /* gather and embedding: the axes of the indices stand in the place of the one that is picked from. */
 berth_status berth__lower_gather(berth__lowering *l, berth_error *err) {
-  const berth_tensor *data = &l->call->in[DATA], *indices = &l->call->in[INDICES];
-  const uint32_t axis = axis_of(l->call);
+  const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *indices = &l->call->in[BERTH__GATHER_INDICES];
+  const bool is_embedding = l->op->code == BERTH__OP_embedding; /* always along axis 0 */
+  const uint32_t axis = axis_of(l->call, is_embedding ? 0 : l->call->attrs[BERTH__GATHER_AXIS].i);
   picking p = {.first = axis, .n = 1};
   for (uint32_t i = 0; i < data->rank; i++)
     if (i != axis) p.data_stride[i < axis ? i : i - 1 + indices->rank] = data->stride[i];
@@ -65,8 +60,8 @@ berth_status berth__lower_gather(berth__lowering *l, berth_error *err) {
 }
 
 berth_status berth__lower_gather_elements(berth__lowering *l, berth_error *err) {
-  const berth_tensor *data = &l->call->in[DATA], *indices = &l->call->in[INDICES];
-  picking p = {.first = axis_of(l->call), .n = 1};
+  const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *indices = &l->call->in[BERTH__GATHER_INDICES];
+  picking p = {.first = axis_of(l->call, l->call->attrs[BERTH__GATHER_ELEMENTS_AXIS].i), .n = 1};
   for (uint32_t i = 0; i < data->rank; i++) {
     p.data_stride[i] = i == p.first ? 0 : data->stride[i];
     p.index_stride[i] = indices->stride[i];
@@ -75,8 +70,8 @@ berth_status berth__lower_gather_elements(berth__lowering *l, berth_error *err) 
 }
 
 berth_status berth__lower_gather_nd(berth__lowering *l, berth_error *err) {
-  const berth_tensor *data = &l->call->in[DATA], *indices = &l->call->in[INDICES];
-  const uint32_t batch = (uint32_t)l->call->attrs[0].i, outer = indices->rank - 1;
+  const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *indices = &l->call->in[BERTH__GATHER_INDICES];
+  const uint32_t batch = (uint32_t)l->call->attrs[BERTH__GATHER_ND_BATCH_DIMS].i, outer = indices->rank - 1;
   picking p = {.first = batch, .n = (uint32_t)indices->dim[outer], .step = indices->stride[outer]};
   for (uint32_t i = 0; i < outer; i++) p.index_stride[i] = indices->stride[i];
   for (uint32_t i = 0; i < batch; i++) p.data_stride[i] = data->stride[i];

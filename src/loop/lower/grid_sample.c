@@ -4,12 +4,6 @@
 #include "ops/resample.h"
 #include "ops/window.h"
 
-enum { /* attributes */
-  MODE,
-  PADDING,
-  ALIGN_CORNERS
-};
-
 typedef enum padding_mode {
   ZEROS,
   BORDER,
@@ -147,14 +141,14 @@ berth_status berth__lower_grid_sample(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
   const berth_tensor *out = &call->out[0];
   sampling s = {.l = l,
-                .mode = (berth__resample_mode)berth__name_index(call->attrs[MODE].s, berth__resample_names,
-                                                                BERTH__RESAMPLE_MODES),
-                .padding = (padding_mode)berth__name_index(call->attrs[PADDING].s, paddings, 3),
-                .align = call->attrs[ALIGN_CORNERS].i != 0,
+                .mode = (berth__resample_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_MODE].s,
+                                                                berth__resample_names, BERTH__RESAMPLE_MODES),
+                .padding = (padding_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_PADDING].s, paddings, 3),
+                .align = call->attrs[BERTH__GRID_SAMPLE_ALIGN_CORNERS].i != 0,
                 .spatial = call->in[0].rank - 2};
   berth__x at[BERTH_MAX_RANK];
   axis axes[BERTH__WINDOW_AXES];
-  berth__kernel *k = s.k = berth__l_begin(l, call->attrs[MODE].s);
+  berth__kernel *k = s.k = berth__l_begin(l, call->attrs[BERTH__GRID_SAMPLE_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
   find_point(&s, at, axes);
   const berth__x value = berth__l_cast(k, look_up(&s, at, axes), BERTH_F32, out->type);

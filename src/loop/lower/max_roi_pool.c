@@ -5,11 +5,6 @@
 #include "loop/lower/math.h"
 #include "loop/lower/sample.h"
 
-enum { /* attributes */
-  POOLED,
-  SPATIAL_SCALE
-};
-
 #define FARTHEST 524288.0f /* corners further out are as good as there: no image reaches them */
 
 typedef struct pooling {
@@ -31,7 +26,7 @@ static berth__x entry(const pooling *p, int64_t i) {
 /* A corner, in whole elements. */
 static berth__x corner(const pooling *p, int64_t i) {
   berth__kernel *k = p->k;
-  const berth__x scaled = berth__m_scale(k, entry(p, i), (float)p->l->call->attrs[SPATIAL_SCALE].f);
+  const berth__x scaled = berth__m_scale(k, entry(p, i), (float)p->l->call->attrs[BERTH__MAX_ROI_POOL_SPATIAL_SCALE].f);
   const berth__x low = berth__x_f32(k, -FARTHEST), high = berth__x_f32(k, FARTHEST);
   const berth__x above = berth__x_select(k, berth__x_lt(k, low, scaled), scaled, low);
   return berth__x_convert(k, BERTH__NUM_I32, berth__l_round_away(k, berth__x_min(k, above, high)));

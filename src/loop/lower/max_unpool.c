@@ -3,12 +3,6 @@
 #include "base/math.h"
 #include "loop/lower/copy.h"
 
-enum { /* attributes */
-  KERNEL,
-  STRIDES,
-  PADS
-};
-
 /* The shape that was pooled, in which the places count. */
 static void pooled_shape(const berth_op_call *call, int64_t *dim) {
   const berth_tensor *x = &call->in[0];
@@ -16,9 +10,11 @@ static void pooled_shape(const berth_op_call *call, int64_t *dim) {
   const uint32_t spatial = x->rank - 2;
   memcpy(dim, x->dim, sizeof x->dim);
   for (uint32_t axis = 0; axis < spatial; axis++) {
-    const int64_t stride = attr[STRIDES].count != 0 ? attr[STRIDES].ints[axis] : 1, in = x->dim[2 + axis];
-    dim[2 + axis] = (in > 0 ? in - 1 : 0) * stride + attr[KERNEL].ints[axis];
-    if (attr[PADS].count != 0) dim[2 + axis] -= attr[PADS].ints[axis] + attr[PADS].ints[spatial + axis];
+    const int64_t stride = attr[BERTH__MAX_UNPOOL_STRIDES].count != 0 ? attr[BERTH__MAX_UNPOOL_STRIDES].ints[axis] : 1,
+                  in = x->dim[2 + axis];
+    dim[2 + axis] = (in > 0 ? in - 1 : 0) * stride + attr[BERTH__MAX_UNPOOL_KERNEL].ints[axis];
+    if (attr[BERTH__MAX_UNPOOL_PADS].count != 0)
+      dim[2 + axis] -= attr[BERTH__MAX_UNPOOL_PADS].ints[axis] + attr[BERTH__MAX_UNPOOL_PADS].ints[spatial + axis];
   }
 }
 

@@ -4,17 +4,6 @@
 
 #define LONGEST_POOL 1024u /* numbers in it: a kernel grows with them */
 
-enum { /* attributes */
-  POOL,
-  STARTS,
-  INDEXES,
-  WEIGHTS,
-  MODE,
-  MIN_LENGTH,
-  MAX_LENGTH,
-  SKIP
-};
-
 typedef struct counting {
   berth__lowering *l;
   berth__kernel *k;
@@ -24,8 +13,8 @@ typedef struct counting {
 
 /* Where the n-grams of length n begin and end in the pool. */
 static void part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {
-  *first = attr[STARTS].ints[n - 1];
-  *last = n < attr[STARTS].count ? attr[STARTS].ints[n] : attr[POOL].count;
+  *first = attr[BERTH__NGRAMS_STARTS].ints[n - 1];
+  *last = n < attr[BERTH__NGRAMS_STARTS].count ? attr[BERTH__NGRAMS_STARTS].ints[n] : attr[BERTH__NGRAMS_POOL].count;
 }
 
 /* How many n-grams are shorter. */
@@ -42,7 +31,9 @@ static int64_t number_of_shorter(const berth_attr *attr, int64_t n) {
 /* Whether the same n-gram stands in the pool before; that one counts. */
 static bool is_repeated(const berth_attr *attr, int64_t n, int64_t first, int64_t gram) {
   for (int64_t other = first; other < gram; other += n)
-    if (memcmp(&attr[POOL].ints[other], &attr[POOL].ints[gram], (size_t)n * sizeof(int64_t)) == 0) return true;
+    if (memcmp(&attr[BERTH__NGRAMS_POOL].ints[other], &attr[BERTH__NGRAMS_POOL].ints[gram],
+               (size_t)n * sizeof(int64_t)) == 0)
+      return true;
   return false;
 }
 
@@ -58,13 +49,15 @@ static berth__x is_number(const counting *c, berth__x element, int64_t number) {
 static void count_gram(const counting *c, const berth__x *items, int64_t n, int64_t gram, int64_t number) {
   const berth_attr *attr = c->l->call->attrs;
   berth__kernel *k = c->k;
-  const berth__x weight = berth__x_f32(k, attr[WEIGHTS].count != 0 ? (float)attr[WEIGHTS].floats[number] : 1.0f);
+  const berth__x weight = berth__x_f32(
+      k, attr[BERTH__NGRAMS_WEIGHTS].count != 0 ? (float)attr[BERTH__NGRAMS_WEIGHTS].floats[number] : 1.0f);
   const berth__x old = berth__x_get(k, c->result);
-  berth__x is_found = berth__x_eq(k, c->column, berth__x_i32(k, attr[INDEXES].ints[number])), value = weight;
+  berth__x is_found = berth__x_eq(k, c->column, berth__x_i32(k, attr[BERTH__NGRAMS_INDEXES].ints[number])),
+           value = weight;
   for (int64_t i = 0; i < n; i++)
-    is_found = berth__x_and(k, is_found, is_number(c, items[i], attr[POOL].ints[gram + i]));
-  if (strcmp(attr[MODE].s, "tf") == 0) value = berth__m_plus(k, old, 1.0f);
-  if (strcmp(attr[MODE].s, "tfidf") == 0) value = berth__x_add(k, old, weight);
+    is_found = berth__x_and(k, is_found, is_number(c, items[i], attr[BERTH__NGRAMS_POOL].ints[gram + i]));
+  if (strcmp(attr[BERTH__NGRAMS_MODE].s, "tf") == 0) value = berth__m_plus(k, old, 1.0f);
+  if (strcmp(attr[BERTH__NGRAMS_MODE].s, "tfidf") == 0) value = berth__x_add(k, old, weight);
   berth__x_set(k, c->result, berth__x_select(k, is_found, value, old));
 }
 
@@ -95,8 +88,8 @@ static berth_status count_all(const counting *c, berth_error *err) {
   const berth_attr *attr = c->l->call->attrs;
   const berth_tensor *x = &c->l->call->in[0];
   const int64_t columns = x->dim[x->rank - 1];
-  for (int64_t n = attr[MIN_LENGTH].i; n <= attr[MAX_LENGTH].i; n++) {
-    const int64_t steps = n == 1 ? 1 : attr[SKIP].i + 1; /* a single item has no distance */
+  for (int64_t n = attr[BERTH__NGRAMS_MIN_LENGTH].i; n <= attr[BERTH__NGRAMS_MAX_LENGTH].i; n++) {
+    const int64_t steps = n == 1 ? 1 : attr[BERTH__NGRAMS_SKIP].i + 1; /* a single item has no distance */
     for (int64_t step = 1; step <= steps && (n - 1) * step < columns; step++) BERTH__TRY(count_length(c, n, step, err));
   }
   return BERTH_OK;
@@ -105,8 +98,8 @@ static berth_status count_all(const counting *c, berth_error *err) {
 /* How long the kernel would be: every n-gram at every distance. */
 static bool is_too_long(const berth_op_call *call) {
   const int64_t columns = call->in[0].dim[call->in[0].rank - 1];
-  const int64_t steps = call->attrs[SKIP].i < columns ? call->attrs[SKIP].i + 1 : columns;
-  return call->attrs[POOL].count * steps > LONGEST_POOL;
+  const int64_t steps = call->attrs[BERTH__NGRAMS_SKIP].i < columns ? call->attrs[BERTH__NGRAMS_SKIP].i + 1 : columns;
+  return call->attrs[BERTH__NGRAMS_POOL].count * steps > LONGEST_POOL;
 }
 
 berth_status berth__lower_ngrams(berth__lowering *l, berth_error *err) {

@@ -8,18 +8,6 @@
 #include "loop/lower/sample.h"
 #include "ops/operand.h"
 
-enum { /* operands */
-  BOXES,
-  SCORES,
-  MOST,
-  OVERLAP,
-  SCORE
-};
-enum { /* attributes */
-  ATTR_CENTER,
-  ATTR_MOST
-};
-
 #define GROUP 64u
 
 /* Scratch, in words: how many boxes each class has, which ones, and a flag for every box that is gone. */
@@ -42,8 +30,8 @@ typedef struct selecting {
 } selecting;
 
 static sizes sizes_of(const berth_op_call *call) {
-  const berth_attr *most = &call->attrs[ATTR_MOST];
-  const berth_tensor *scores = &call->in[SCORES];
+  const berth_attr *most = &call->attrs[BERTH__NMS_MOST];
+  const berth_tensor *scores = &call->in[BERTH__NMS_SCORES];
   sizes s = {.classes = scores->dim[0] * scores->dim[1], .boxes = scores->dim[2]};
   s.most = most->count != 0 ? most->ints[0] : 0;
   if (s.most > s.boxes) s.most = s.boxes;
@@ -67,12 +55,12 @@ typedef struct box {
 
 static berth__x number_of_box(const selecting *s, berth__x i, int64_t number) {
   const berth__x at[3] = {s->image, i, berth__x_i32(s->k, number)};
-  return berth__l_load(s->l, s->k, BOXES, berth__l_place(s->k, &s->l->call->in[BOXES], at));
+  return berth__l_load(s->l, s->k, BERTH__NMS_BOXES, berth__l_place(s->k, &s->l->call->in[BERTH__NMS_BOXES], at));
 }
 
 static box read_box(const selecting *s, berth__x i) {
   berth__kernel *k = s->k;
-  const bool is_center = s->l->call->attrs[ATTR_CENTER].i != 0;
+  const bool is_center = s->l->call->attrs[BERTH__NMS_CENTER].i != 0;
   box b;
   for (int axis = 0; axis < 2; axis++) {
     berth__x first = number_of_box(s, i, axis), second = number_of_box(s, i, axis + 2);
@@ -111,9 +99,9 @@ static berth__x gone_place(const selecting *s, berth__x i) {
 }
 
 static berth__x score_of(const selecting *s, berth__x i) {
-  const int64_t classes = s->l->call->in[SCORES].dim[1];
+  const int64_t classes = s->l->call->in[BERTH__NMS_SCORES].dim[1];
   const berth__x at[3] = {s->image, berth__x_rem(s->k, s->class, berth__x_i32(s->k, classes)), i};
-  return berth__l_load(s->l, s->k, SCORES, berth__l_place(s->k, &s->l->call->in[SCORES], at));
+  return berth__l_load(s->l, s->k, BERTH__NMS_SCORES, berth__l_place(s->k, &s->l->call->in[BERTH__NMS_SCORES], at));
 }
 
 /* Opens a loop over the thread's own boxes. */
@@ -208,9 +196,9 @@ static void start(selecting *s) {
   }
   s->class = berth__x_group(k);
   s->thread = berth__x_thread(k);
-  s->image = berth__x_div(k, s->class, berth__x_i32(k, s->l->call->in[SCORES].dim[1]));
-  s->overlap = limit(s, OVERLAP, 0.0f);
-  s->score = limit(s, SCORE, -INFINITY);
+  s->image = berth__x_div(k, s->class, berth__x_i32(k, s->l->call->in[BERTH__NMS_SCORES].dim[1]));
+  s->overlap = limit(s, BERTH__NMS_OVERLAP, 0.0f);
+  s->score = limit(s, BERTH__NMS_SCORE, -INFINITY);
   s->scratch = berth__l_scratch(k, BERTH__STORE_U32);
   s->shared_score = berth__kernel_shared(k, BERTH__NUM_F32, s->threads);
   s->shared_box = berth__kernel_shared(k, BERTH__NUM_I32, s->threads);
@@ -251,7 +239,7 @@ static berth__x find_row(berth__lowering *l, berth__kernel *k, berth__x row, con
   const sizes size = sizes_of(l->call);
   const uint32_t scratch = berth__l_scratch(k, BERTH__STORE_U32);
   const berth__x before = berth__x_variable(k, berth__x_i32(k, 0));
-  const berth__x classes = berth__x_i32(k, l->call->in[SCORES].dim[1]);
+  const berth__x classes = berth__x_i32(k, l->call->in[BERTH__NMS_SCORES].dim[1]);
   const berth__x class = berth__x_loop_n(k, size.classes);
   const berth__x count = berth__x_bits(k, BERTH__NUM_I32, berth__x_load(k, scratch, class));
   const berth__x inside = berth__x_sub(k, row, berth__x_get(k, before));
@@ -283,7 +271,7 @@ static berth_status gather_rows(berth__lowering *l, berth_error *err) {
 
 berth_status berth__lower_non_max_suppression(berth__lowering *l, berth_error *err) {
   const sizes size = sizes_of(l->call);
-  if (berth__l_has(l, MOST))
+  if (berth__l_has(l, BERTH__NMS_MOST_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED, "only a run knows how many boxes it keeps, and kernels are made before");
   if (size.gone + size.classes * size.boxes > INT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "it has more boxes and classes than the 2^31 that kernels count");

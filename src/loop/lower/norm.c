@@ -4,24 +4,6 @@
 #include "loop/lower/elements.h"
 #include "loop/lower/rows.h"
 
-enum {
-  IN_X,
-  IN_SCALE,
-  IN_BIAS,
-  IN_MEAN,
-  IN_VARIANCE
-};
-enum {
-  ATTR_AXIS, /* of layer_norm and rms_norm */
-  ATTR_EPSILON
-};
-enum {
-  ATTR_GROUPS /* of group_norm, its epsilon behind it */
-};
-enum {
-  ATTR_BATCH_EPSILON
-};
-
 typedef struct norm {
   const berth__lowering *l;
   int64_t count, length;
@@ -33,7 +15,7 @@ typedef struct norm {
 } norm;
 
 static berth__x element_at(berth__kernel *k, const norm *n, berth__x i) {
-  return berth__l_load(n->l, k, IN_X, berth__x_add(k, n->first, i));
+  return berth__l_load(n->l, k, BERTH__NORM_X, berth__x_add(k, n->first, i));
 }
 
 static void load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
@@ -85,13 +67,13 @@ static moments find_moments(berth__kernel *k, norm *n, berth__l_rows *rows, doub
 
 static void store_element(berth__kernel *k, const norm *n, const moments *m, berth__x row, berth__x i) {
   const berth__x index = berth__x_add(k, n->first, i);
-  berth__x y = berth__l_load(n->l, k, IN_X, index);
+  berth__x y = berth__l_load(n->l, k, BERTH__NORM_X, index);
   if (n->is_centred) y = berth__x_sub(k, berth__x_sub(k, y, m->mean), m->rest);
   y = berth__x_mul(k, y, m->factor);
-  if (berth__l_has(n->l, IN_SCALE))
-    y = berth__x_mul(k, y, berth__l_load(n->l, k, IN_SCALE, n->value_place(k, n, IN_SCALE, row, i)));
-  if (berth__l_has(n->l, IN_BIAS))
-    y = berth__x_add(k, y, berth__l_load(n->l, k, IN_BIAS, n->value_place(k, n, IN_BIAS, row, i)));
+  if (berth__l_has(n->l, BERTH__NORM_SCALE))
+    y = berth__x_mul(k, y, berth__l_load(n->l, k, BERTH__NORM_SCALE, n->value_place(k, n, BERTH__NORM_SCALE, row, i)));
+  if (berth__l_has(n->l, BERTH__NORM_BIAS))
+    y = berth__x_add(k, y, berth__l_load(n->l, k, BERTH__NORM_BIAS, n->value_place(k, n, BERTH__NORM_BIAS, row, i)));
   berth__l_store(n->l, k, 0, berth__l_place_flat(k, &n->l->call->out[0], index), y);
 }
 
@@ -110,32 +92,32 @@ static berth_status add_kernel(berth__lowering *l, norm *n, double epsilon, bert
 /* ---- layer_norm and rms_norm: over the axes from `axis` on; scale and bias broadcast to these ---- */
 
 static uint32_t first_axis(const berth_op_call *call) {
-  const int64_t axis = call->attrs[ATTR_AXIS].i;
-  return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[IN_X].rank : axis);
+  const int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
+  return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[BERTH__NORM_X].rank : axis);
 }
 
 static berth__x place_in_row(berth__kernel *k, const norm *n, uint32_t operand, berth__x row, berth__x i) {
   const berth_op_call *call = n->l->call;
-  const uint32_t axis = first_axis(call), rank = call->in[IN_X].rank - axis;
+  const uint32_t axis = first_axis(call), rank = call->in[BERTH__NORM_X].rank - axis;
   berth__x at[BERTH_MAX_RANK];
   (void)row;
-  berth__l_unravel(k, i, rank, call->in[IN_X].dim + axis, at);
+  berth__l_unravel(k, i, rank, call->in[BERTH__NORM_X].dim + axis, at);
   return berth__l_place_broadcast(k, &call->in[operand], rank, at);
 }
 
 berth_status berth__lower_layer_norm(berth__lowering *l, berth_error *err) {
-  const berth_tensor *x = &l->call->in[IN_X];
+  const berth_tensor *x = &l->call->in[BERTH__NORM_X];
   norm n = {
       .l = l, .count = 1, .length = 1, .is_centred = l->op->code == BERTH__OP_layer_norm, .value_place = place_in_row};
   for (uint32_t axis = 0; axis < x->rank; axis++) *(axis < first_axis(l->call) ? &n.count : &n.length) *= x->dim[axis];
-  return add_kernel(l, &n, l->call->attrs[ATTR_EPSILON].f, err);
+  return add_kernel(l, &n, l->call->attrs[BERTH__LAYER_NORM_EPSILON].f, err);
 }
 
 /* ---- group_norm: of x [N, C, ...], over a group of channels; scale and bias are [C] ---- */
 
 static berth__x place_of_channel(berth__kernel *k, const norm *n, uint32_t operand, berth__x row, berth__x i) {
   const berth_op_call *call = n->l->call;
-  const int64_t groups = call->attrs[ATTR_GROUPS].i, channels = call->in[IN_X].dim[1] / groups;
+  const int64_t groups = call->attrs[BERTH__GROUP_NORM_GROUPS].i, channels = call->in[BERTH__NORM_X].dim[1] / groups;
   const berth__x group = berth__x_rem(k, row, berth__x_i32(k, groups));
   const berth__x channel = berth__x_div(k, i, berth__x_i32(k, n->length / channels));
   return berth__x_affine(k, berth__x_add(k, berth__x_affine(k, group, channels, 0), channel),
@@ -143,12 +125,12 @@ static berth__x place_of_channel(berth__kernel *k, const norm *n, uint32_t opera
 }
 
 berth_status berth__lower_group_norm(berth__lowering *l, berth_error *err) {
-  const berth_tensor *x = &l->call->in[IN_X];
-  const int64_t groups = l->call->attrs[ATTR_GROUPS].i;
+  const berth_tensor *x = &l->call->in[BERTH__NORM_X];
+  const int64_t groups = l->call->attrs[BERTH__GROUP_NORM_GROUPS].i;
   if (berth__count(x) == 0) return BERTH_OK;
   norm n = {.l = l, .count = x->dim[0] * groups, .is_centred = true, .value_place = place_of_channel};
   n.length = berth__count(x) / n.count;
-  return add_kernel(l, &n, l->call->attrs[ATTR_GROUPS + 1].f, err);
+  return add_kernel(l, &n, l->call->attrs[BERTH__GROUP_NORM_EPSILON].f, err);
 }
 
 /* ---- batch_norm: with given statistics, element by element ---- */
@@ -158,18 +140,18 @@ static berth__x of_channel(const berth__lowering *l, berth__kernel *k, uint32_t 
 }
 
 berth_status berth__lower_batch_norm(berth__lowering *l, berth_error *err) {
-  const berth_tensor *x = &l->call->in[IN_X];
+  const berth_tensor *x = &l->call->in[BERTH__NORM_X];
   const int64_t count = berth__count(x);
   if (count == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   const berth__x index = berth__l_each(l, k, count);
   const berth__x plane = berth__x_i32(k, berth__lines_of(x, 1).inner);
   const berth__x channel = berth__x_rem(k, berth__x_div(k, index, plane), berth__x_i32(k, x->dim[1]));
-  const berth__x variance = of_channel(l, k, IN_VARIANCE, channel);
-  berth__x y = berth__x_sub(k, berth__l_load(l, k, IN_X, index), of_channel(l, k, IN_MEAN, channel));
-  y = berth__x_mul(k, y, inverse_root(k, variance, l->call->attrs[ATTR_BATCH_EPSILON].f));
-  y = berth__x_mul(k, y, of_channel(l, k, IN_SCALE, channel));
-  y = berth__x_add(k, y, of_channel(l, k, IN_BIAS, channel));
+  const berth__x variance = of_channel(l, k, BERTH__NORM_VARIANCE, channel);
+  berth__x y = berth__x_sub(k, berth__l_load(l, k, BERTH__NORM_X, index), of_channel(l, k, BERTH__NORM_MEAN, channel));
+  y = berth__x_mul(k, y, inverse_root(k, variance, l->call->attrs[BERTH__BATCH_NORM_EPSILON].f));
+  y = berth__x_mul(k, y, of_channel(l, k, BERTH__NORM_SCALE, channel));
+  y = berth__x_add(k, y, of_channel(l, k, BERTH__NORM_BIAS, channel));
   berth__l_store(l, k, 0, berth__l_place_flat(k, &l->call->out[0], index), y);
   return berth__l_end(l, k, err);
 }

@@ -1,20 +1,15 @@
-/* pack_weights and pack_weights_i8: one thread an element of the result. */
+/* pack_weights_i8: one thread an element of the result. */
 #include "loop/lower.h"
 #include "ops/bytes.h"
-
-enum { /* attributes of both */
-  PANEL,
-  GROUPS
-};
 
 /* Where column `column` of the panels' first row lies; whether it is one at all comes out in *is_there. */
 static berth__x column_at(const berth__lowering *l, berth__kernel *k, berth__x panel, berth__x in_panel,
                           berth__x *is_there) {
   const berth_tensor *w = &l->call->in[0], *out = &l->call->out[0];
-  const int64_t groups = l->call->attrs[GROUPS].i, each = w->dim[w->rank - 1] / groups;
+  const int64_t groups = l->call->attrs[BERTH__PACK_I8_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const berth__x panels = berth__x_i32(k, out->dim[0] / groups);
-  const berth__x in_group =
-      berth__x_add(k, berth__x_affine(k, berth__x_rem(k, panel, panels), l->call->attrs[PANEL].i, 0), in_panel);
+  const berth__x in_group = berth__x_add(
+      k, berth__x_affine(k, berth__x_rem(k, panel, panels), l->call->attrs[BERTH__PACK_I8_PANEL].i, 0), in_panel);
   *is_there = berth__x_lt(k, in_group, berth__x_i32(k, each));
   const berth__x first = berth__x_affine(k, berth__x_div(k, panel, panels), each, 0);
   return berth__x_add(k, first, berth__x_min(k, in_group, berth__x_i32(k, each - 1)));
@@ -31,26 +26,6 @@ static berth__x element_at(berth__kernel *k, const berth_tensor *w, berth__x row
   rows.rank -= 1;
   return berth__x_add(k, berth__l_place_flat(k, &rows, row), berth__x_affine(k, column, w->stride[w->rank - 1], 0));
 }
-
-berth_status berth__lower_pack_weights(berth__lowering *l, berth_error *err) {
-  const berth_tensor *w = &l->call->in[0], *out = &l->call->out[0];
-  const int64_t count = berth__count(out);
-  if (count == 0) return BERTH_OK;
-  berth__kernel *k = berth__l_begin(l, NULL);
-  if (k == NULL) return berth__l_end(l, k, err);
-  berth__x at[3], is_there;
-  k->bytes = 8.0 * (double)count;
-  berth__l_unravel(k, berth__l_each(l, k, count), 3, out->dim, at);
-  const berth__x column = column_at(l, k, at[0], at[2], &is_there);
-  berth__x value = berth__l_load(l, k, 0, element_at(k, w, at[1], column));
-  if (berth__l_has(l, 1))
-    value = berth__x_mul(k, value, berth__l_load(l, k, 1, berth__x_affine(k, column, l->call->in[1].stride[0], 0)));
-  value = berth__x_select(k, is_there, value, berth__x_f32(k, 0));
-  berth__l_store(l, k, 0, berth__l_place(k, out, at), value);
-  return berth__l_end(l, k, err);
-}
-
-/* ---- Bytes ---- */
 
 static berth__x byte_at(const berth__lowering *l, berth__kernel *k, berth__x row, berth__x column) {
   const berth_tensor *w = &l->call->in[0];

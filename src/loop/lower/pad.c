@@ -2,18 +2,6 @@
 #include "loop/lower/copy.h"
 #include "ops/operand.h"
 
-enum {
-  PADS,
-  MODE,
-  VALUE,
-  AXES
-};
-enum {
-  PADS_OPERAND = 1,
-  VALUE_OPERAND,
-  AXES_OPERAND
-};
-
 /* What becomes of an axis: `kept` elements from `crop` on, with `before` elements before them. */
 typedef struct margin {
   int64_t crop, kept, before;
@@ -28,8 +16,8 @@ static margin margin_of(int64_t extent, int64_t begin, int64_t end) {
 static void read_margins(const berth_op_call *call, margin *margins) {
   const berth_tensor *in = &call->in[0];
   berth__list pads, axes;
-  berth__attr_list(&call->attrs[PADS], &pads);
-  berth__attr_list(&call->attrs[AXES], &axes);
+  berth__attr_list(&call->attrs[BERTH__PAD_PADS], &pads);
+  berth__attr_list(&call->attrs[BERTH__PAD_AXES], &axes);
   for (uint32_t axis = 0; axis < in->rank; axis++) margins[axis] = margin_of(in->dim[axis], 0, 0);
   for (uint32_t i = 0, n = pads.count / 2; i < n; i++) {
     const int64_t given = axes.given ? axes.at[i] : i;
@@ -56,8 +44,9 @@ static berth__x found(berth__kernel *k, const margin *m, const char *mode, berth
 
 static berth__x pad_value(const berth__lowering *l, berth__kernel *k) {
   const berth_type type = l->call->in[0].type;
-  if (berth__l_has(l, VALUE_OPERAND)) return berth__l_load(l, k, VALUE_OPERAND, berth__x_i32(k, 0));
-  return berth__l_cast(k, berth__x_f32(k, (float)l->call->attrs[VALUE].f), BERTH_F32, type);
+  if (berth__l_has(l, BERTH__PAD_VALUE_OPERAND))
+    return berth__l_load(l, k, BERTH__PAD_VALUE_OPERAND, berth__x_i32(k, 0));
+  return berth__l_cast(k, berth__x_f32(k, (float)l->call->attrs[BERTH__PAD_VALUE].f), BERTH_F32, type);
 }
 
 /* Elements of the operand, and `value` where an axis says that there are none. */
@@ -83,21 +72,22 @@ static berth__x repeated(const berth__lowering *l, berth__kernel *k, const margi
   berth__x from[BERTH_MAX_RANK];
   for (uint32_t axis = 0; axis < in->rank; axis++) {
     const berth__x i = berth__x_affine(k, at[axis], 1, -margins[axis].before);
-    from[axis] = berth__x_affine(k, found(k, &margins[axis], l->call->attrs[MODE].s, i), 1, margins[axis].crop);
+    from[axis] =
+        berth__x_affine(k, found(k, &margins[axis], l->call->attrs[BERTH__PAD_MODE].s, i), 1, margins[axis].crop);
   }
   return berth__l_load(l, k, 0, berth__l_place(k, in, from));
 }
 
 berth_status berth__lower_pad(berth__lowering *l, berth_error *err) {
   const berth_tensor *out = &l->call->out[0];
-  const bool is_constant = strcmp(l->call->attrs[MODE].s, "constant") == 0;
+  const bool is_constant = strcmp(l->call->attrs[BERTH__PAD_MODE].s, "constant") == 0;
   margin margins[BERTH_MAX_RANK];
   berth__x at[BERTH_MAX_RANK];
-  if (berth__l_has(l, PADS_OPERAND) || berth__l_has(l, AXES_OPERAND))
+  if (berth__l_has(l, BERTH__PAD_PADS_OPERAND) || berth__l_has(l, BERTH__PAD_AXES_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED, "only a run knows its pads, and kernels are made before");
   if (berth__count(out) == 0) return BERTH_OK;
   read_margins(l->call, margins);
-  berth__kernel *k = berth__l_begin(l, l->call->attrs[MODE].s);
+  berth__kernel *k = berth__l_begin(l, l->call->attrs[BERTH__PAD_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
   const berth__x value = is_constant ? padded(l, k, margins, at) : repeated(l, k, margins, at);
   berth__l_store(l, k, 0, berth__l_place(k, out, at), value);

@@ -61,8 +61,10 @@ berth_status berth__lower_matmul(berth__lowering *l, berth_error *err) {
 
 berth_status berth__lower_fused_product(berth__lowering *l, berth_error *err) {
   const berth_attr *attr = l->call->attrs;
-  const berth_tensor *w = &l->call->in[1], *out = &l->call->out[0];
+  const berth_tensor *w = &l->call->in[BERTH__PRODUCT_WEIGHT], *out = &l->call->out[0];
   const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0;
+  if (w->type != BERTH_F32 || attr[BERTH__PRODUCT_ROUNDS].i != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as bf16 are for kernels of the CPU");
   berth__tile tile;
   berth__tile_tail tail;
   berth__tile_init(&tile, l, BERTH__NUM_F32);

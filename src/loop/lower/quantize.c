@@ -2,30 +2,26 @@
 #include "loop/lower/elements.h"
 #include "loop/lower/rows.h"
 
-enum {
-  X,
-  SCALE,
-  ZERO_POINT
-};
-
 static berth__x as_f32(berth__kernel *k, berth__x value) { return berth__x_convert(k, BERTH__NUM_F32, value); }
 
 static berth__x quantize_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)state;
-  const berth__x quotient = berth__x_div(k, as_f32(k, in[X]), in[SCALE]);
+  const berth__x quotient = berth__x_div(k, as_f32(k, in[BERTH__QUANTIZE_X]), in[BERTH__QUANTIZE_SCALE]);
   berth__x steps = berth__x1(k, BERTH__INST_round, quotient);
-  if (berth__l_has(l, ZERO_POINT)) steps = berth__x_add(k, steps, as_f32(k, in[ZERO_POINT]));
+  if (berth__l_has(l, BERTH__QUANTIZE_ZERO_POINT))
+    steps = berth__x_add(k, steps, as_f32(k, in[BERTH__QUANTIZE_ZERO_POINT]));
   return berth__l_saturate(k, steps, l->call->out[0].type);
 }
 
 /* Integers are subtracted as such: unsigned ones would wrap, and large floats would round. */
 static berth__x dequantize_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)state;
-  const bool is_float = berth__l_number(l->call->in[X].type) == BERTH__NUM_F32;
+  const bool is_float = berth__l_number(l->call->in[BERTH__QUANTIZE_X].type) == BERTH__NUM_F32;
   const berth__number number = is_float ? BERTH__NUM_F32 : BERTH__NUM_I32;
-  berth__x steps = berth__x_convert(k, number, in[X]);
-  if (berth__l_has(l, ZERO_POINT)) steps = berth__x_sub(k, steps, berth__x_convert(k, number, in[ZERO_POINT]));
-  return berth__x_mul(k, as_f32(k, steps), in[SCALE]);
+  berth__x steps = berth__x_convert(k, number, in[BERTH__QUANTIZE_X]);
+  if (berth__l_has(l, BERTH__QUANTIZE_ZERO_POINT))
+    steps = berth__x_sub(k, steps, berth__x_convert(k, number, in[BERTH__QUANTIZE_ZERO_POINT]));
+  return berth__x_mul(k, as_f32(k, steps), in[BERTH__QUANTIZE_SCALE]);
 }
 
 berth_status berth__lower_quantize(berth__lowering *l, berth_error *err) {
@@ -43,7 +39,7 @@ berth_status berth__lower_dequantize(berth__lowering *l, berth_error *err) {
 #define MOST_GROUPS 128
 
 static int64_t groups_for(const berth_op_call *call) {
-  const int64_t wanted = (berth__count(&call->in[X]) + EACH_GROUP - 1) / EACH_GROUP;
+  const int64_t wanted = (berth__count(&call->in[BERTH__QUANTIZE_X]) + EACH_GROUP - 1) / EACH_GROUP;
   return wanted < 1 ? 1 : wanted < MOST_GROUPS ? wanted : MOST_GROUPS;
 }
 
@@ -72,8 +68,9 @@ static void load_pair(berth__kernel *k, const void *state, berth__x i, berth__x 
     for (int v = LOW; v <= HIGH; v++) values[v] = berth__x_load(k, scratch, berth__x_affine(k, i, 2, v));
     return;
   }
-  const berth__x last = berth__x_i32(k, berth__count(&s->l->call->in[X]) - 1);
-  values[LOW] = values[HIGH] = berth__l_load(s->l, k, X, berth__x_min(k, berth__x_add(k, s->first, i), last));
+  const berth__x last = berth__x_i32(k, berth__count(&s->l->call->in[BERTH__QUANTIZE_X]) - 1);
+  values[LOW] = values[HIGH] =
+      berth__l_load(s->l, k, BERTH__QUANTIZE_X, berth__x_min(k, berth__x_add(k, s->first, i), last));
 }
 
 /* A NaN comes in and stays. */
@@ -99,7 +96,7 @@ static berth_status add_pass(berth__lowering *l, int64_t groups, bool is_second,
   berth__kernel *k = berth__l_begin(l, is_second ? "of groups" : NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   const int64_t count = is_second ? 1 : groups;
-  const int64_t length = is_second ? groups : (berth__count(&l->call->in[X]) + groups - 1) / groups;
+  const int64_t length = is_second ? groups : (berth__count(&l->call->in[BERTH__QUANTIZE_X]) + groups - 1) / groups;
   berth__l_rows rows = berth__l_rows_of(l, k, count, length, true);
   const search s = {.l = l, .is_second = is_second, .first = berth__x_affine(k, rows.row, length, 0)};
   const berth__x zero = berth__x_f32(k, 0); /* is always in the range */

@@ -3,12 +3,6 @@
  * integers, so that no draw is taken or left out that the reference treats the other way. */
 #include "loop/lower/math.h"
 
-enum {
-  ATTR_SHAPE,
-  ATTR_TYPE,
-  ATTR_SEED
-};
-
 #define WORDS 624
 #define MIDDLE 397
 
@@ -204,7 +198,7 @@ static void draw_normal(const berth__lowering *l, berth__kernel *k, const genera
 }
 
 berth_status berth__lower_random(berth__lowering *l, berth_error *err) {
-  const int64_t count = berth__count(&l->call->out[0]), seed = l->call->attrs[ATTR_SEED].i;
+  const int64_t count = berth__count(&l->call->out[0]), seed = l->call->attrs[BERTH__RANDOM_SEED].i;
   if (count == 0) return BERTH_OK;
   if (seed < 0)
     return berth__fail(err, BERTH_UNSUPPORTED,

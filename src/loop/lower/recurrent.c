@@ -7,7 +7,7 @@
 /* ---- Sizes ---- */
 
 void berth__recurrent_sizes_of(const berth_op_call *call, berth__op_code code, berth__recurrent_sizes *out) {
-  const berth_tensor *x = &call->in[BERTH__RECURRENT_X], *own = &call->in[BERTH__RECURRENT_OWN];
+  const berth_tensor *x = &call->in[BERTH__RECURRENT_X], *own = &call->in[BERTH__RECURRENT_RECURRENCE];
   *out = (berth__recurrent_sizes){.steps = x->dim[0],
                                   .batch = x->dim[1],
                                   .inputs = x->dim[2],

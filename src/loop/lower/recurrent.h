@@ -5,17 +5,6 @@
 #include "loop/lower.h"
 #include "ops/recurrent.h"
 
-enum { /* operands */
-  BERTH__RECURRENT_X,
-  BERTH__RECURRENT_WEIGHT,
-  BERTH__RECURRENT_OWN, /* the weight of h */
-  BERTH__RECURRENT_BIAS,
-  BERTH__RECURRENT_LENGTHS,
-  BERTH__RECURRENT_FIRST_H,
-  BERTH__RECURRENT_FIRST_C,
-  BERTH__RECURRENT_PEEPHOLES
-};
-
 typedef struct berth__recurrent_sizes {
   int64_t steps, batch, inputs, hidden, directions, gates;
 } berth__recurrent_sizes;

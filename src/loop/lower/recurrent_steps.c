@@ -63,7 +63,7 @@ static berth__x sum_over(const work *w, const gate_sum *g, berth__x unit, berth_
   const berth__x matrix = berth__x_affine(k, w->direction, w->s->gates * hidden * hidden, g->number * hidden * hidden);
   const berth__x line = berth__x_add(k, matrix, berth__x_affine(k, unit, hidden, 0));
   const berth__x i = berth__x_loop(k, first, berth__x_i32(k, hidden), w->lanes);
-  const berth__x weight = berth__l_load(w->l, k, BERTH__RECURRENT_OWN, berth__x_add(k, line, i));
+  const berth__x weight = berth__l_load(w->l, k, BERTH__RECURRENT_RECURRENCE, berth__x_add(k, line, i));
   const berth__x value = load_state(w, berth__x_add(k, g->vector, i));
   berth__x_set(k, sum, berth__x3(k, BERTH__INST_fma, weight, value, berth__x_get(k, sum)));
   berth__x_end(k);
@@ -343,7 +343,7 @@ berth_status berth__recurrent_steps(berth__lowering *l, const berth__recurrent_s
   if (k == NULL) return berth__l_end(l, k, err);
   berth__x group[2];
   k->flops = 2.0 * (double)(s->steps * s->directions * s->batch) * (double)(s->gates * s->hidden * s->hidden);
-  k->bytes = 4.0 * (double)(berth__count(&l->call->in[BERTH__RECURRENT_OWN]) + berth__count(&l->call->out[0]));
+  k->bytes = 4.0 * (double)(berth__count(&l->call->in[BERTH__RECURRENT_RECURRENCE]) + berth__count(&l->call->out[0]));
   k->group_size = w.threads;
   k->n_groups = (uint64_t)(s->directions * s->batch);
   berth__l_unravel(k, berth__x_group(k), 2, (const int64_t[]){s->directions, s->batch}, group);
@@ -353,8 +353,8 @@ berth_status berth__recurrent_steps(berth__lowering *l, const berth__recurrent_s
   if (w.is_shared) w.state = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)(3 * s->hidden));
   if (w.lanes > 1) w.parts = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)s->gates * w.units * (LANES + 1));
   w.length = length_of(&w);
-  start_state(&w, BERTH__RECURRENT_FIRST_H, 0);
-  start_state(&w, BERTH__RECURRENT_FIRST_C, third(&w));
+  start_state(&w, BERTH__RECURRENT_INITIAL_H, 0);
+  start_state(&w, BERTH__RECURRENT_INITIAL_C, third(&w));
   wait(&w);
   go_through(&w);
   end_state(&w, 1, s->steps % 2 * s->hidden);

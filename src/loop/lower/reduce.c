@@ -6,14 +6,6 @@
 #include "loop/lower/rows.h"
 #include "ops/operand.h"
 
-enum {
-  ATTR_AXES
-};
-enum {
-  IN_X,
-  IN_AXES
-};
-
 #define WANTED_GROUPS 64 /* that keep a device busy */
 #define LEAST_PIECE 8192 /* elements: so many that a second kernel is worth its start */
 
@@ -34,8 +26,8 @@ static int64_t pieces_of(int64_t count, int64_t length) {
 }
 
 static uint32_t axes_of(const berth_op_call *call) {
-  const berth_attr *attr = &call->attrs[ATTR_AXES];
-  const uint32_t rank = call->in[IN_X].rank;
+  const berth_attr *attr = &call->attrs[BERTH__REDUCE_AXES];
+  const uint32_t rank = call->in[BERTH__REDUCE_X].rank;
   uint32_t axes = 0;
   for (uint32_t i = 0; i < attr->count; i++) axes |= 1u << (attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
   return attr->count == 0 ? (1u << rank) - 1 : axes;
@@ -43,7 +35,7 @@ static uint32_t axes_of(const berth_op_call *call) {
 
 /* Parts the operand's axes into those that stay and those that go. */
 static reduction describe(const berth_op_call *call) {
-  const berth_tensor *in = &call->in[IN_X], *out = &call->out[0];
+  const berth_tensor *in = &call->in[BERTH__REDUCE_X], *out = &call->out[0];
   const uint32_t axes = axes_of(call);
   int64_t dim[2][BERTH_MAX_RANK], stride[2][BERTH_MAX_RANK], to[BERTH_MAX_RANK];
   uint32_t rank[2] = {0, 0};
@@ -70,7 +62,7 @@ static reduction describe(const berth_op_call *call) {
 
 uint64_t berth__scratch_of_reduce(const berth_op_call *call, const berth__loop_limits *limits) {
   (void)limits;
-  if (berth__call_has(call, IN_AXES)) return 0;
+  if (berth__call_has(call, BERTH__REDUCE_AXES_OPERAND)) return 0;
   const reduction r = describe(call);
   return r.pieces > 1 ? (uint64_t)(r.count * r.pieces) * sizeof(uint32_t) : 0;
 }
@@ -118,7 +110,7 @@ static void load_element(berth__kernel *k, const void *state, berth__x i, berth_
   index = berth__x_min(k, index, berth__x_i32(k, r->length - 1));
   berth__l_unravel(k, index, r->gone.rank, r->gone.dim, at);
   const berth__x place = berth__x_add(k, s->base, berth__l_space_place(k, &r->gone, 0, at));
-  values[0] = berth__x_select(k, is_there, berth__l_load(r->l, k, IN_X, place), s->start);
+  values[0] = berth__x_select(k, is_there, berth__l_load(r->l, k, BERTH__REDUCE_X, place), s->start);
 }
 
 static void join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
@@ -195,7 +187,7 @@ static berth_status add_kernel(berth__lowering *l, const reduction *r, bool is_s
 }
 
 berth_status berth__lower_reduce(berth__lowering *l, berth_error *err) {
-  if (berth__l_has(l, IN_AXES))
+  if (berth__l_has(l, BERTH__REDUCE_AXES_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED, "its axes are an operand, and kernels are made for axes that are known");
   reduction r = describe(l->call);
   r.l = l;

@@ -5,23 +5,6 @@
 #include "loop/lower/sample.h"
 #include "ops/resample.h"
 
-enum { /* attributes */
-  MODE,
-  COORDINATES,
-  NEAREST,
-  CUBIC_A,
-  EXCLUDE_OUTSIDE,
-  EXTRAPOLATION,
-  ANTIALIAS,
-  AXES,
-  ASPECT
-};
-enum { /* operands */
-  X,
-  TARGET,
-  ROI
-};
-
 /* One axis. Where it is not sampled, element i is element i. */
 typedef struct axis {
   bool is_sampled;
@@ -54,15 +37,15 @@ static bool crops(const resizing *r) { return r->how.coordinates == BERTH__TF_CR
 /* ---- Scales ---- */
 
 static berth__x ratio(const resizing *r, uint32_t entry, int64_t extent) {
-  const berth__x asked = berth__l_load(r->l, r->k, TARGET, berth__x_i32(r->k, entry));
+  const berth__x asked = berth__l_load(r->l, r->k, BERTH__RESIZE_TARGET, berth__x_i32(r->k, entry));
   return berth__x_div(r->k, berth__x_convert(r->k, BERTH__NUM_F32, asked), number(r, extent));
 }
 
 /* One for all axes, so that nothing is distorted. */
 static berth__x common_scale(const resizing *r) {
-  const bool largest = strcmp(r->l->call->attrs[ASPECT].s, "not_smaller") == 0;
+  const bool largest = strcmp(r->l->call->attrs[BERTH__RESIZE_ASPECT].s, "not_smaller") == 0;
   berth__x best = BERTH__X_NONE;
-  for (uint32_t i = 0; i < r->l->call->in[X].rank; i++) {
+  for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     const axis *a = &r->axes[i];
     if (!a->is_sampled) continue;
     const berth__x scale = ratio(r, a->entry, a->in);
@@ -72,16 +55,16 @@ static berth__x common_scale(const resizing *r) {
 }
 
 static void find_scales(resizing *r) {
-  const berth_tensor *target = &r->l->call->in[TARGET];
-  const bool stretches = strcmp(r->l->call->attrs[ASPECT].s, "stretch") == 0;
+  const berth_tensor *target = &r->l->call->in[BERTH__RESIZE_TARGET];
+  const bool stretches = strcmp(r->l->call->attrs[BERTH__RESIZE_ASPECT].s, "stretch") == 0;
   const bool has_scales = berth__type_is_float(target->type);
   const berth__x common = has_scales || stretches ? BERTH__X_NONE : common_scale(r);
-  for (uint32_t i = 0; i < r->l->call->in[X].rank; i++) {
+  for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     axis *a = &r->axes[i];
     if (!has_scales && stretches && a->in == a->out && !crops(r)) a->is_sampled = false;
     if (a->in == 1 && a->out == 1 && !crops(r)) a->is_sampled = false; /* there is nothing else to find */
     if (!a->is_sampled) continue;
-    a->scale = has_scales  ? berth__l_load(r->l, r->k, TARGET, berth__x_i32(r->k, a->entry))
+    a->scale = has_scales  ? berth__l_load(r->l, r->k, BERTH__RESIZE_TARGET, berth__x_i32(r->k, a->entry))
                : stretches ? berth__x_f32(r->k, (float)a->out / (float)a->in)
                            : common;
   }
@@ -90,7 +73,7 @@ static void find_scales(resizing *r) {
 /* ---- Positions ---- */
 
 static berth__x region(const resizing *r, const axis *a, bool end) {
-  return berth__l_load(r->l, r->k, ROI, berth__x_i32(r->k, a->entry + (end ? r->n_entries : 0)));
+  return berth__l_load(r->l, r->k, BERTH__RESIZE_ROI, berth__x_i32(r->k, a->entry + (end ? r->n_entries : 0)));
 }
 
 static berth__x crop_position(const resizing *r, const axis *a, berth__x x) {
@@ -128,7 +111,7 @@ static berth__x position(const resizing *r, const axis *a) {
 }
 
 static void find_positions(resizing *r) {
-  for (uint32_t i = 0; i < r->l->call->in[X].rank; i++) {
+  for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     axis *a = &r->axes[i];
     if (!a->is_sampled) continue;
     a->at = position(r, a);
@@ -141,7 +124,7 @@ static void find_positions(resizing *r) {
 static berth__x is_inside(const resizing *r) {
   berth__kernel *k = r->k;
   berth__x inside = berth__x_bool(k, true);
-  for (uint32_t i = 0; i < r->l->call->in[X].rank; i++) {
+  for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     const axis *a = &r->axes[i];
     if (!a->is_sampled) continue;
     inside = berth__x_and(k, inside, berth__x_le(k, berth__x_f32(k, 0.0f), a->at));
@@ -167,7 +150,7 @@ static berth__x nearest(const resizing *r, const axis *a) {
 }
 
 static void copy_nearest(resizing *r, berth__x to) {
-  const berth_tensor *x = &r->l->call->in[X];
+  const berth_tensor *x = &r->l->call->in[BERTH__RESIZE_X];
   berth__x from[BERTH_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) {
     const axis *a = &r->axes[i];
@@ -176,7 +159,7 @@ static void copy_nearest(resizing *r, berth__x to) {
     const berth__x found = berth__l_clamped_index(r->k, nearest(r, a), a->in);
     from[i] = a->in == a->out ? berth__x_select(r->k, a->is_same, a->index, found) : found;
   }
-  berth__l_store_raw(r->l, r->k, 0, to, berth__l_load_raw(r->l, r->k, X, berth__l_place(r->k, x, from)));
+  berth__l_store_raw(r->l, r->k, 0, to, berth__l_load_raw(r->l, r->k, BERTH__RESIZE_X, berth__l_place(r->k, x, from)));
 }
 
 /* ---- Weighted neighbours ---- */
@@ -255,7 +238,7 @@ static void open_taps(const resizing *r, axis *a) {
 
 static void blend(resizing *r, berth__x to) {
   berth__kernel *k = r->k;
-  const berth_tensor *x = &r->l->call->in[X];
+  const berth_tensor *x = &r->l->call->in[BERTH__RESIZE_X];
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0.0f));
   berth__x from[BERTH_MAX_RANK], weight = berth__x_f32(k, 1.0f);
   uint32_t n_open = 0;
@@ -273,7 +256,7 @@ static void blend(resizing *r, berth__x to) {
     from[i] = a->from;
     weight = berth__x_mul(k, weight, a->weight);
   }
-  const berth__x element = berth__l_load(r->l, k, X, berth__l_place(k, x, from));
+  const berth__x element = berth__l_load(r->l, k, BERTH__RESIZE_X, berth__l_place(k, x, from));
   const berth__x value = berth__x_convert(k, BERTH__NUM_F32, element);
   berth__x_set(k, sum, berth__m_fma(k, weight, value, berth__x_get(k, sum)));
   for (; n_open > 0; n_open--) berth__x_end(k);
@@ -284,19 +267,20 @@ static void blend(resizing *r, berth__x to) {
 
 static void read_attributes(resizing *r) {
   const berth_attr *attr = r->l->call->attrs;
-  r->how = (berth__resample){
-      .mode = (berth__resample_mode)berth__name_index(attr[MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES),
-      .coordinates =
-          (berth__coordinates)berth__name_index(attr[COORDINATES].s, berth__coordinate_names, BERTH__COORDINATES),
-      .nearest = (berth__nearest)berth__name_index(attr[NEAREST].s, berth__nearest_names, BERTH__NEARESTS),
-      .cubic_a = attr[CUBIC_A].f,
-      .exclude_outside = attr[EXCLUDE_OUTSIDE].i != 0,
-      .antialias = attr[ANTIALIAS].i != 0};
+  r->how = (berth__resample){.mode = (berth__resample_mode)berth__name_index(
+                                 attr[BERTH__RESIZE_MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES),
+                             .coordinates = (berth__coordinates)berth__name_index(
+                                 attr[BERTH__RESIZE_COORDINATES].s, berth__coordinate_names, BERTH__COORDINATES),
+                             .nearest = (berth__nearest)berth__name_index(attr[BERTH__RESIZE_NEAREST].s,
+                                                                          berth__nearest_names, BERTH__NEARESTS),
+                             .cubic_a = attr[BERTH__RESIZE_CUBIC_A].f,
+                             .exclude_outside = attr[BERTH__RESIZE_EXCLUDE_OUTSIDE].i != 0,
+                             .antialias = attr[BERTH__RESIZE_ANTIALIAS].i != 0};
 }
 
 static void read_axes(resizing *r, const berth__x *at) {
-  const berth_tensor *x = &r->l->call->in[X], *out = &r->l->call->out[0];
-  const berth_attr *list = &r->l->call->attrs[AXES];
+  const berth_tensor *x = &r->l->call->in[BERTH__RESIZE_X], *out = &r->l->call->out[0];
+  const berth_attr *list = &r->l->call->attrs[BERTH__RESIZE_AXES];
   r->n_entries = list->count != 0 ? list->count : x->rank;
   for (uint32_t i = 0; i < x->rank; i++) r->axes[i] = (axis){.in = x->dim[i], .out = out->dim[i], .index = at[i]};
   for (uint32_t entry = 0; entry < r->n_entries; entry++) {
@@ -312,7 +296,7 @@ berth_status berth__lower_resize(berth__lowering *l, berth_error *err) {
   resizing r = {.l = l};
   berth__x at[BERTH_MAX_RANK];
   read_attributes(&r);
-  berth__kernel *k = r.k = berth__l_begin(l, l->call->attrs[MODE].s);
+  berth__kernel *k = r.k = berth__l_begin(l, l->call->attrs[BERTH__RESIZE_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
   const berth__x to = berth__l_place(k, out, at);
   read_axes(&r, at);
@@ -320,7 +304,7 @@ berth_status berth__lower_resize(berth__lowering *l, berth_error *err) {
   find_positions(&r);
   if (crops(&r)) {
     const berth__x outside = berth__x1(k, BERTH__INST_not, is_inside(&r));
-    const berth__x value = berth__x_f32(k, (float)l->call->attrs[EXTRAPOLATION].f);
+    const berth__x value = berth__x_f32(k, (float)l->call->attrs[BERTH__RESIZE_EXTRAPOLATION].f);
     berth__x_if(k, outside);
     berth__l_store(l, k, 0, to, berth__l_cast(k, value, BERTH_F32, out->type));
     berth__x_else(k);

@@ -5,15 +5,6 @@
 
 #define MAX_SAMPLES 1024 /* of a bin along one axis: regions come from data, and may be of any size */
 
-enum { /* attributes */
-  MODE,
-  OUTPUT_HEIGHT,
-  OUTPUT_WIDTH,
-  SAMPLING_RATIO,
-  SPATIAL_SCALE,
-  HALF_PIXEL
-};
-
 typedef struct pooling {
   berth__lowering *l;
   berth__kernel *k;
@@ -35,12 +26,12 @@ typedef struct between {
 static berth__x corner(const pooling *p, int64_t entry) {
   const berth__x at[2] = {p->at[0], berth__x_i32(p->k, entry)};
   const berth__x value = berth__l_load(p->l, p->k, 1, berth__l_place(p->k, &p->l->call->in[1], at));
-  const berth__x scaled = berth__m_scale(p->k, value, (float)p->l->call->attrs[SPATIAL_SCALE].f);
-  return p->l->call->attrs[HALF_PIXEL].i ? berth__m_plus(p->k, scaled, -0.5f) : scaled;
+  const berth__x scaled = berth__m_scale(p->k, value, (float)p->l->call->attrs[BERTH__ROI_ALIGN_SPATIAL_SCALE].f);
+  return p->l->call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i ? berth__m_plus(p->k, scaled, -0.5f) : scaled;
 }
 
 static berth__x samples_of(const pooling *p, berth__x length) {
-  const int64_t given = p->l->call->attrs[SAMPLING_RATIO].i;
+  const int64_t given = p->l->call->attrs[BERTH__ROI_ALIGN_SAMPLING_RATIO].i;
   if (given > 0) return berth__x_i32(p->k, given);
   const berth__x natural = berth__x1(p->k, BERTH__INST_ceil, length);
   return berth__l_clamped_index(p->k, natural, MAX_SAMPLES + 1);
@@ -51,7 +42,8 @@ static bins bins_of(const pooling *p, int64_t first, berth__x bin, int64_t count
   berth__kernel *k = p->k;
   const berth__x start = corner(p, first), one = berth__x_f32(k, 1.0f);
   berth__x length = berth__x_sub(k, corner(p, first + 2), start);
-  if (!p->l->call->attrs[HALF_PIXEL].i) length = berth__x_select(k, berth__x_lt(k, one, length), length, one);
+  if (!p->l->call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i)
+    length = berth__x_select(k, berth__x_lt(k, one, length), length, one);
   const berth__x each = berth__x_div(k, length, berth__x_f32(k, (float)count));
   bins b = {.extent = extent, .samples = samples_of(p, each)};
   b.begin = berth__x_add(k, start, berth__x_mul(k, berth__x_convert(k, BERTH__NUM_F32, bin), each));
@@ -120,9 +112,9 @@ static berth__x pool_bin(const pooling *p, berth__x image, const bins *rows, con
 
 berth_status berth__lower_roi_align(berth__lowering *l, berth_error *err) {
   const berth_tensor *x = &l->call->in[0], *images = &l->call->in[2], *out = &l->call->out[0];
-  pooling p = {.l = l, .is_max = strcmp(l->call->attrs[MODE].s, "max") == 0};
+  pooling p = {.l = l, .is_max = strcmp(l->call->attrs[BERTH__ROI_ALIGN_MODE].s, "max") == 0};
   if (berth__count(x) == 0) return berth__fail(err, BERTH_UNSUPPORTED, "its images have no elements");
-  berth__kernel *k = p.k = berth__l_begin(l, l->call->attrs[MODE].s);
+  berth__kernel *k = p.k = berth__l_begin(l, l->call->attrs[BERTH__ROI_ALIGN_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), 4, out->dim, p.at);
   const berth__x given = berth__l_load(l, k, 2, berth__l_place(k, images, p.at));
   const berth__x last = berth__x_i32(k, x->dim[0] - 1);

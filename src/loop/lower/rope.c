@@ -4,19 +4,6 @@
 #include "loop/lower/math.h"
 #include "ops/heads.h"
 
-enum {
-  HEADS,
-  THETA,
-  DIMS,
-  INTERLEAVED
-};
-enum {
-  X,
-  POSITIONS,
-  COS = 1,
-  SIN
-};
-
 typedef struct job {
   const berth__lowering *l;
   berth__heads x, out;
@@ -32,12 +19,12 @@ typedef struct spot {
 static job describe(const berth__lowering *l) {
   const berth_op_call *call = l->call;
   job j = {.l = l,
-           .x = berth__heads_of(&call->in[X], call->attrs[HEADS].i),
-           .out = berth__heads_of(&call->out[0], call->attrs[HEADS].i),
-           .has_tables = berth__l_has(l, SIN),
-           .is_interleaved = call->attrs[INTERLEAVED].i != 0,
-           .is_packed = call->in[X].rank < 4};
-  j.dims = call->attrs[DIMS].i == 0 ? j.x.size : call->attrs[DIMS].i;
+           .x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i),
+           .out = berth__heads_of(&call->out[0], call->attrs[BERTH__ROPE_HEADS].i),
+           .has_tables = berth__l_has(l, BERTH__ROPE_SIN),
+           .is_interleaved = call->attrs[BERTH__ROPE_INTERLEAVED].i != 0,
+           .is_packed = call->in[BERTH__ROPE_X].rank < 4};
+  j.dims = call->attrs[BERTH__ROPE_DIMS].i == 0 ? j.x.size : call->attrs[BERTH__ROPE_DIMS].i;
   j.pairs = j.dims / 2;
   return j;
 }
@@ -50,7 +37,7 @@ static job describe(const berth__lowering *l) {
 /* How far a step of the position turns pair i, as a fraction of a whole turn: 32 binary digits, or the 16 behind them.
  * An f32 would do for the first few hundred positions. */
 static uint32_t turn_of_step(const job *j, int64_t pair, bool low) {
-  const double turn = pow(j->l->call->attrs[THETA].f, -2.0 * (double)pair / (double)j->dims) / (2 * PI);
+  const double turn = pow(j->l->call->attrs[BERTH__ROPE_THETA].f, -2.0 * (double)pair / (double)j->dims) / (2 * PI);
   const double digits = (turn - floor(turn)) * 0x1p32, whole = floor(digits);
   return low ? (uint32_t)((digits - whole) * (double)(1u << LOW_BITS)) : (uint32_t)whole;
 }
@@ -70,7 +57,7 @@ static void angle_by_position(const job *j, berth__kernel *k, berth__x row, bert
                               berth__x *cosine) {
   int64_t n = 1;
   while (n < j->pairs) n *= 2;
-  const berth__x position = berth__l_load(j->l, k, POSITIONS, row);
+  const berth__x position = berth__l_load(j->l, k, BERTH__ROPE_POSITIONS, row);
   const berth__x count = berth__x_bits(k, BERTH__NUM_U32, berth__x1(k, BERTH__INST_abs, position));
   const berth__x high = turn_of(j, k, pair, 0, n, false), low = turn_of(j, k, pair, 0, n, true);
   const berth__x by = berth__x_u32(k, LOW_BITS), part = berth__x_and(k, count, berth__x_u32(k, (1u << LOW_BITS) - 1));
@@ -81,15 +68,15 @@ static void angle_by_position(const job *j, berth__kernel *k, berth__x row, bert
 }
 
 static void find_angle(const job *j, berth__kernel *k, const spot *s, berth__x *sine, berth__x *cosine) {
-  const bool by_batch = j->l->call->in[POSITIONS].rank == (j->has_tables ? 3u : 2u);
+  const bool by_batch = j->l->call->in[BERTH__ROPE_POSITIONS].rank == (j->has_tables ? 3u : 2u);
   const berth__x row = by_batch ? berth__x_add(k, berth__x_affine(k, s->batch, j->x.length, 0), s->row) : s->row;
   if (!j->has_tables) {
     angle_by_position(j, k, row, s->item, sine, cosine);
     return;
   }
   const berth__x at = berth__x_add(k, berth__x_affine(k, row, j->pairs, 0), s->item);
-  *cosine = berth__l_load(j->l, k, COS, at);
-  *sine = berth__l_load(j->l, k, SIN, at);
+  *cosine = berth__l_load(j->l, k, BERTH__ROPE_COS, at);
+  *sine = berth__l_load(j->l, k, BERTH__ROPE_SIN, at);
 }
 
 /* ---- Elements ---- */
@@ -105,8 +92,8 @@ static berth__x place(berth__kernel *k, const berth__heads *h, const spot *s, be
 static void turn_pair(const job *j, berth__kernel *k, const spot *s) {
   const berth__x i = j->is_interleaved ? berth__x_affine(k, s->item, 2, 0) : s->item;
   const berth__x other = berth__x_affine(k, i, 1, j->is_interleaved ? 1 : j->pairs);
-  const berth__x a = berth__l_load(j->l, k, X, place(k, &j->x, s, i));
-  const berth__x b = berth__l_load(j->l, k, X, place(k, &j->x, s, other));
+  const berth__x a = berth__l_load(j->l, k, BERTH__ROPE_X, place(k, &j->x, s, i));
+  const berth__x b = berth__l_load(j->l, k, BERTH__ROPE_X, place(k, &j->x, s, other));
   berth__x sine, cosine;
   find_angle(j, k, s, &sine, &cosine);
   const berth__x first = berth__x_sub(k, berth__x_mul(k, a, cosine), berth__x_mul(k, b, sine));
@@ -117,7 +104,8 @@ static void turn_pair(const job *j, berth__kernel *k, const spot *s) {
 
 static void keep_element(const job *j, berth__kernel *k, const spot *s) {
   const berth__x element = berth__x_affine(k, s->item, 1, j->pairs); /* 2 pairs, less the items of theirs */
-  berth__l_store(j->l, k, 0, place(k, &j->out, s, element), berth__l_load(j->l, k, X, place(k, &j->x, s, element)));
+  berth__l_store(j->l, k, 0, place(k, &j->out, s, element),
+                 berth__l_load(j->l, k, BERTH__ROPE_X, place(k, &j->x, s, element)));
 }
 
 /* In the order in which the elements lie. */

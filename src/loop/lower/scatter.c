@@ -8,12 +8,6 @@
 
 #include "loop/lower/copy.h"
 
-enum {
-  X,
-  INDICES,
-  UPDATES
-};
-
 #define THREADS 8192   /* that a GPU keeps busy */
 #define STEP_OF_WALK 8 /* a step of a walk waits for memory, which those of a scan share */
 #define START 16       /* what one more kernel costs, in steps */
@@ -23,7 +17,7 @@ static int64_t rounds(int64_t threads) { return (threads + THREADS - 1) / THREAD
 /* Both ways go over all updates of a thread; a walk needs no copy where the result is written over the operand. */
 static bool scans(const berth__lowering *l, int64_t walkers, int64_t updates) {
   const int64_t all = rounds(berth__count(&l->call->out[0]));
-  const int64_t copy = berth__l_is_placed(l, X, 0) ? 0 : all + START;
+  const int64_t copy = berth__l_is_placed(l, BERTH__SCATTER_X, 0) ? 0 : all + START;
   return all * (updates + 1) <= rounds(walkers) * updates * STEP_OF_WALK + copy;
 }
 
@@ -42,11 +36,12 @@ static berth__x combined(const berth__lowering *l, berth__kernel *k, berth__redu
                                        [BERTH__REDUCTION_MUL] = BERTH__OP_mul,
                                        [BERTH__REDUCTION_MAX] = BERTH__OP_max,
                                        [BERTH__REDUCTION_MIN] = BERTH__OP_min};
-  return r == BERTH__REDUCTION_NONE ? update : berth__l_binary(k, ops[r], old, update, l->call->in[X].type);
+  return r == BERTH__REDUCTION_NONE ? update
+                                    : berth__l_binary(k, ops[r], old, update, l->call->in[BERTH__SCATTER_X].type);
 }
 
 static berth_status copy_operand(berth__lowering *l, berth_error *err) {
-  const berth_tensor *in = &l->call->in[X], *out = &l->call->out[0];
+  const berth_tensor *in = &l->call->in[BERTH__SCATTER_X], *out = &l->call->out[0];
   return berth__l_copy_all(
       l, &(berth__l_copy){.rank = in->rank, .dim = in->dim, .from_stride = in->stride, .to_stride = out->stride}, err);
 }
@@ -55,7 +50,7 @@ static berth_status copy_operand(berth__lowering *l, berth_error *err) {
 static void put(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x place, berth__x from) {
   const berth__x held = berth__x_load(k, berth__l_out(l, k, 0), place);
   const berth__x old = berth__x_convert(k, berth__l_number(l->call->out[0].type), held);
-  berth__l_store(l, k, 0, place, combined(l, k, r, old, berth__l_load(l, k, UPDATES, from)));
+  berth__l_store(l, k, 0, place, combined(l, k, r, old, berth__l_load(l, k, BERTH__SCATTER_UPDATES, from)));
 }
 
 /* ---- scatter: an index for every update, along an axis ---- */
@@ -77,23 +72,25 @@ static berth__x on_line(berth__kernel *k, const berth_tensor *tensor, const bert
 static berth__x has_line(berth__kernel *k, const berth_op_call *call, const berth__x *at, uint32_t axis) {
   berth__x has = berth__x_bool(k, true);
   for (uint32_t i = 0; i < call->out[0].rank; i++)
-    if (i != axis && call->in[INDICES].dim[i] < call->out[0].dim[i])
-      has = berth__x_and(k, has, berth__x_lt(k, at[i], berth__x_i32(k, call->in[INDICES].dim[i])));
+    if (i != axis && call->in[BERTH__SCATTER_INDICES].dim[i] < call->out[0].dim[i])
+      has = berth__x_and(k, has, berth__x_lt(k, at[i], berth__x_i32(k, call->in[BERTH__SCATTER_INDICES].dim[i])));
   return has;
 }
 
 static berth_status scan_lines(berth__lowering *l, const scattering *s, berth_error *err) {
   const berth_op_call *call = l->call;
-  const berth_tensor *out = &call->out[0], *indices = &call->in[INDICES];
+  const berth_tensor *out = &call->out[0], *indices = &call->in[BERTH__SCATTER_INDICES];
   berth__x at[BERTH_MAX_RANK];
   berth__kernel *k = berth__l_begin(l, "scan");
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
-  const berth__x value = berth__x_variable(k, berth__l_load(l, k, X, berth__l_place(k, &call->in[X], at)));
+  const berth__x value =
+      berth__x_variable(k, berth__l_load(l, k, BERTH__SCATTER_X, berth__l_place(k, &call->in[BERTH__SCATTER_X], at)));
   berth__x_if(k, has_line(k, call, at, s->axis));
   const berth__x j = berth__x_loop_n(k, indices->dim[s->axis]);
-  const berth__x given = berth__l_load(l, k, INDICES, on_line(k, indices, at, s->axis, j));
+  const berth__x given = berth__l_load(l, k, BERTH__SCATTER_INDICES, on_line(k, indices, at, s->axis, j));
   berth__x_if(k, berth__x_eq(k, from_front(k, given, out->dim[s->axis]), at[s->axis]));
-  const berth__x update = berth__l_load(l, k, UPDATES, on_line(k, &call->in[UPDATES], at, s->axis, j));
+  const berth__x update =
+      berth__l_load(l, k, BERTH__SCATTER_UPDATES, on_line(k, &call->in[BERTH__SCATTER_UPDATES], at, s->axis, j));
   berth__x_set(k, value, combined(l, k, s->reduction, berth__x_get(k, value), update));
   berth__x_end(k);
   berth__x_end(k);
@@ -104,7 +101,7 @@ static berth_status scan_lines(berth__lowering *l, const scattering *s, berth_er
 
 static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t lines, berth_error *err) {
   const berth_op_call *call = l->call;
-  const berth_tensor *out = &call->out[0], *indices = &call->in[INDICES];
+  const berth_tensor *out = &call->out[0], *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t dim[BERTH_MAX_RANK];
   berth__x at[BERTH_MAX_RANK];
   BERTH__TRY(copy_operand(l, err));
@@ -114,10 +111,11 @@ static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t 
   berth__kernel *k = berth__l_begin(l, "walk");
   berth__l_unravel(k, berth__l_each(l, k, lines), out->rank, dim, at);
   const berth__x j = berth__x_loop_n(k, indices->dim[s->axis]);
-  const berth__x given = berth__l_load(l, k, INDICES, on_line(k, indices, at, s->axis, j));
+  const berth__x given = berth__l_load(l, k, BERTH__SCATTER_INDICES, on_line(k, indices, at, s->axis, j));
   const berth__x index = from_front(k, given, out->dim[s->axis]);
   berth__x_if(k, is_in_range(k, index, out->dim[s->axis]));
-  put(l, k, s->reduction, on_line(k, out, at, s->axis, index), on_line(k, &call->in[UPDATES], at, s->axis, j));
+  put(l, k, s->reduction, on_line(k, out, at, s->axis, index),
+      on_line(k, &call->in[BERTH__SCATTER_UPDATES], at, s->axis, j));
   berth__x_end(k);
   berth__x_end(k);
   return berth__l_end(l, k, err);
@@ -125,14 +123,14 @@ static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t 
 
 berth_status berth__lower_scatter(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
-  const int64_t given = call->attrs[0].i;
+  const int64_t given = call->attrs[BERTH__SCATTER_AXIS].i;
   const scattering s = {.axis = (uint32_t)(given < 0 ? given + call->out[0].rank : given),
-                        .reduction = berth__reduction_of(call->attrs[1].s)};
+                        .reduction = berth__reduction_of(call->attrs[BERTH__SCATTER_REDUCTION].s)};
   int64_t lines = 1;
-  for (uint32_t i = 0; i < call->in[INDICES].rank; i++)
-    if (i != s.axis) lines *= call->in[INDICES].dim[i];
+  for (uint32_t i = 0; i < call->in[BERTH__SCATTER_INDICES].rank; i++)
+    if (i != s.axis) lines *= call->in[BERTH__SCATTER_INDICES].dim[i];
   if (berth__count(&call->out[0]) == 0) return BERTH_OK;
-  if (scans(l, lines, call->in[INDICES].dim[s.axis])) return scan_lines(l, &s, err);
+  if (scans(l, lines, call->in[BERTH__SCATTER_INDICES].dim[s.axis])) return scan_lines(l, &s, err);
   return walk_lines(l, &s, lines, err);
 }
 
@@ -145,7 +143,7 @@ typedef struct slices {
 } slices;
 
 static berth__x tuple_index(const berth__lowering *l, berth__kernel *k, const slices *s, berth__x tuple, uint32_t i) {
-  const berth__x given = berth__l_load(l, k, INDICES, berth__x_affine(k, tuple, s->tuple, i));
+  const berth__x given = berth__l_load(l, k, BERTH__SCATTER_INDICES, berth__x_affine(k, tuple, s->tuple, i));
   return from_front(k, given, l->call->out[0].dim[i]);
 }
 
@@ -160,13 +158,14 @@ static berth_status scan_slices(berth__lowering *l, const slices *s, berth_error
   const berth__x index = berth__l_each(l, k, berth__count(out));
   berth__l_unravel(k, index, out->rank, out->dim, at);
   const berth__x element = berth__x_rem(k, index, berth__x_i32(k, s->each));
-  const berth__x value = berth__x_variable(k, berth__l_load(l, k, X, berth__l_place(k, &l->call->in[X], at)));
+  const berth__x value = berth__x_variable(
+      k, berth__l_load(l, k, BERTH__SCATTER_X, berth__l_place(k, &l->call->in[BERTH__SCATTER_X], at)));
   const berth__x tuple = berth__x_loop_n(k, s->n);
   berth__x is_its = berth__x_bool(k, true);
   for (uint32_t i = 0; i < s->tuple; i++)
     is_its = berth__x_and(k, is_its, berth__x_eq(k, tuple_index(l, k, s, tuple, i), at[i]));
   berth__x_if(k, is_its);
-  const berth__x update = berth__l_load(l, k, UPDATES, update_place(k, s, tuple, element));
+  const berth__x update = berth__l_load(l, k, BERTH__SCATTER_UPDATES, update_place(k, s, tuple, element));
   berth__x_set(k, value, combined(l, k, s->reduction, berth__x_get(k, value), update));
   berth__x_end(k);
   berth__x_end(k);
@@ -195,8 +194,8 @@ static berth_status walk_slices(berth__lowering *l, const slices *s, berth_error
 }
 
 berth_status berth__lower_scatter_nd(berth__lowering *l, berth_error *err) {
-  const berth_tensor *out = &l->call->out[0], *indices = &l->call->in[INDICES];
-  slices s = {.reduction = berth__reduction_of(l->call->attrs[0].s),
+  const berth_tensor *out = &l->call->out[0], *indices = &l->call->in[BERTH__SCATTER_INDICES];
+  slices s = {.reduction = berth__reduction_of(l->call->attrs[BERTH__SCATTER_ND_REDUCTION].s),
               .tuple = (uint32_t)indices->dim[indices->rank - 1],
               .each = 1};
   if (berth__count(out) == 0) return BERTH_OK;

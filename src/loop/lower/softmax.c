@@ -5,10 +5,6 @@
 #include "loop/lower/math.h"
 #include "loop/lower/rows.h"
 
-enum {
-  ATTR_AXIS
-};
-
 typedef struct line {
   const berth__lowering *l;
   berth__lines lines;
@@ -45,7 +41,7 @@ static void store_element(berth__kernel *k, const line *s, berth__x i, berth__x 
 
 berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
   const bool is_log = l->op->code == BERTH__OP_log_softmax;
-  line s = {.l = l, .lines = berth__lines_of(&l->call->in[0], l->call->attrs[ATTR_AXIS].i)};
+  line s = {.l = l, .lines = berth__lines_of(&l->call->in[0], l->call->attrs[BERTH__SOFTMAX_AXIS].i)};
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);

@@ -5,15 +5,6 @@
 #include "loop/lower/rows.h"
 
 enum {
-  ATTR_K,
-  ATTR_AXIS,
-  ATTR_LARGEST
-};
-enum {
-  IN_X,
-  IN_K
-};
-enum {
   VALUES,
   INDICES
 };
@@ -39,7 +30,7 @@ static berth__x place_of(berth__kernel *k, const search *s, berth__x i) {
 }
 
 static berth__x key_of(berth__kernel *k, const search *s, berth__x i) {
-  return berth__l_key(k, berth__l_load(s->l, k, IN_X, place_of(k, s, i)), s->smallest, false);
+  return berth__l_key(k, berth__l_load(s->l, k, BERTH__TOP_K_X, place_of(k, s, i)), s->smallest, false);
 }
 
 /* b stands behind a: of equal ones, the first is better. */
@@ -52,7 +43,7 @@ static berth__x is_behind(berth__kernel *k, const berth__x *a, const berth__x *b
 static void store_result(berth__kernel *k, const search *s, berth__x line, berth__x place, berth__x index) {
   const berth_op_call *call = s->l->call;
   const berth__x to = berth__x_add(k, berth__l_line_start(k, &s->to, line), berth__x_affine(k, place, s->to.inner, 0));
-  const berth__x value = berth__l_load(s->l, k, IN_X, place_of(k, s, index));
+  const berth__x value = berth__l_load(s->l, k, BERTH__TOP_K_X, place_of(k, s, index));
   berth__l_store(s->l, k, VALUES, berth__l_place_flat(k, &call->out[VALUES], to), value);
   berth__l_store(s->l, k, INDICES, berth__l_place_flat(k, &call->out[INDICES], to), index);
 }
@@ -121,13 +112,13 @@ static berth_status add_all_at_once(berth__lowering *l, search *s, berth_error *
 
 berth_status berth__lower_top_k(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
-  if (berth__l_has(l, IN_K))
+  if (berth__l_has(l, BERTH__TOP_K_K_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED, "k is an operand, and kernels are made for a k that is known");
-  const int64_t axis = call->attrs[ATTR_AXIS].i;
+  const int64_t axis = call->attrs[BERTH__TOP_K_AXIS].i;
   search s = {.l = l,
-              .from = berth__lines_of(&call->in[IN_X], axis),
+              .from = berth__lines_of(&call->in[BERTH__TOP_K_X], axis),
               .to = berth__lines_of(&call->out[VALUES], axis),
-              .smallest = call->attrs[ATTR_LARGEST].i == 0};
+              .smallest = call->attrs[BERTH__TOP_K_LARGEST].i == 0};
   if (berth__count(&call->out[VALUES]) == 0) return BERTH_OK;
   const bool are_few = s.to.length <= FEW && s.to.length * PARTS_OF <= s.from.length;
   return are_few ? add_one_by_one(l, &s, err) : add_all_at_once(l, &s, err);

@@ -7,18 +7,12 @@
 #define COLUMNS (4 * VF_LANES)
 #define LONGEST (1 << 24) /* places are counted in f32 */
 
-enum {
-  ATTR_AXIS,
-  ATTR_KEEPDIMS,
-  ATTR_SELECT_LAST
-};
-
 static berth__lines lines_of(const berth_op_call *call) {
-  return berth__lines_of(&call->in[0], call->attrs[ATTR_AXIS].i);
+  return berth__lines_of(&call->in[0], call->attrs[BERTH__ARG_AXIS].i);
 }
 
 static bool takes(const berth_op_call *call) {
-  return call->in[0].type == BERTH_F32 && call->attrs[ATTR_SELECT_LAST].i == 0 && lines_of(call).length < LONGEST;
+  return call->in[0].type == BERTH_F32 && call->attrs[BERTH__ARG_SELECT_LAST].i == 0 && lines_of(call).length < LONGEST;
 }
 
 /* Of the largest: smallest ones are the largest of what is negated. */

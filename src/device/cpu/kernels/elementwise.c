@@ -11,8 +11,8 @@ typedef struct program {
 static void read_program(program *p, const berth_op_call *call) {
   const berth__op_code op = berth__call_code(call);
   if (op == BERTH__OP_chain) {
-    p->code = call->attrs[0];
-    p->numbers = call->attrs[1];
+    p->code = call->attrs[BERTH__CHAIN_ATTR_CODE];
+    p->numbers = call->attrs[BERTH__CHAIN_ATTR_NUMBERS];
     return;
   }
   const berth__chain_code code = op == BERTH__OP_cast ? BERTH__CHAIN_identity : berth__chain_code_of(op);
@@ -21,8 +21,8 @@ static void read_program(program *p, const berth_op_call *call) {
   p->code = (berth_attr){.kind = BERTH_ATTR_INTS, .count = 4, .ints = p->step};
   p->numbers = (berth_attr){.kind = BERTH_ATTR_FLOATS, .count = 0, .floats = p->bounds};
   if (code != BERTH__CHAIN_clamp) return;
-  p->bounds[0] = call->attrs[0].f;
-  p->bounds[1] = call->attrs[1].f;
+  p->bounds[0] = call->attrs[BERTH__CLAMP_MIN].f;
+  p->bounds[1] = call->attrs[BERTH__CLAMP_MAX].f;
   p->numbers.count = 2;
 }
 

@@ -263,7 +263,7 @@ static berth_status run_view(const berth_op_call *call, berth_error *err) {
 /* Operand k, which goes to `start` on the axis; returns where the next one goes. */
 static int64_t part_of(const berth_op_call *call, uint32_t k, int64_t start, mover *m) {
   const berth_tensor *in = &call->in[k], *out = &call->out[0];
-  const int64_t given = call->attrs[0].i;
+  const int64_t given = call->attrs[BERTH__CONCAT_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + out->rank : given);
   berth__copy c = {.rank = in->rank, .from = in->data, .to = out->data, .element = berth_type_size(out->type)};
   if (out->data != NULL) c.to = (char *)out->data + start * out->stride[axis] * (int64_t)c.element;

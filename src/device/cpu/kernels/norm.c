@@ -91,19 +91,9 @@ static void scale_row(float *y, const float *x, int64_t n, const moments *m, con
 
 /* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------- */
 
-enum {
-  ATTR_AXIS,
-  ATTR_EPSILON
-};
-enum {
-  IN_X,
-  IN_SCALE,
-  IN_BIAS
-};
-
 static int64_t row_length(const berth_op_call *call) {
-  const berth_tensor *x = &call->in[IN_X];
-  const int64_t axis = call->attrs[ATTR_AXIS].i;
+  const berth_tensor *x = &call->in[BERTH__NORM_X];
+  const int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
   int64_t length = 1;
   for (uint32_t i = (uint32_t)(axis < 0 ? axis + (int64_t)x->rank : axis); i < x->rank; i++) length *= x->dim[i];
   return length;
@@ -117,26 +107,27 @@ static bool is_row(const berth_op_call *call, uint32_t operand, int64_t length) 
 
 static bool takes_rows(const berth_op_call *call) {
   const int64_t length = row_length(call);
-  return call->in[IN_X].type == BERTH_F32 && length > 0 && is_row(call, IN_SCALE, length) &&
-         is_row(call, IN_BIAS, length);
+  return call->in[BERTH__NORM_X].type == BERTH_F32 && length > 0 && is_row(call, BERTH__NORM_SCALE, length) &&
+         is_row(call, BERTH__NORM_BIAS, length);
 }
 
 static int64_t rows_each(int64_t length) { return length < ITEM ? ITEM / length : 1; }
 
 static int64_t row_items(const berth_op_call *call) {
   const int64_t length = row_length(call), each = rows_each(length);
-  return (berth__count(&call->in[IN_X]) / length + each - 1) / each;
+  return (berth__count(&call->in[BERTH__NORM_X]) / length + each - 1) / each;
 }
 
 static berth_status run_rows(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *scale = berth__optional(call, IN_SCALE), *bias = berth__optional(call, IN_BIAS);
+  const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
   const bool centred = berth__call_code(call) == BERTH__OP_layer_norm;
-  const int64_t length = row_length(call), each = rows_each(length), rows = berth__count(&call->in[IN_X]) / length;
+  const int64_t length = row_length(call), each = rows_each(length),
+                rows = berth__count(&call->in[BERTH__NORM_X]) / length;
   const int64_t end = call->end * each < rows ? call->end * each : rows;
   (void)err;
   for (int64_t row = call->begin * each; row < end; row++) {
-    const float *x = (const float *)call->in[IN_X].data + row * length;
-    const moments m = moments_of(x, length, call->attrs[ATTR_EPSILON].f, centred);
+    const float *x = (const float *)call->in[BERTH__NORM_X].data + row * length;
+    const moments m = moments_of(x, length, call->attrs[BERTH__LAYER_NORM_EPSILON].f, centred);
     scale_row((float *)call->out[0].data + row * length, x, length, &m, scale ? scale->data : NULL,
               bias ? bias->data : NULL);
   }
@@ -145,30 +136,27 @@ static berth_status run_rows(const berth_op_call *call, berth_error *err) {
 
 /* ---- group_norm ----------------------------------------------------------------------------------------------- */
 
-enum {
-  GROUP_GROUPS,
-  GROUP_EPSILON
-};
+static bool takes_groups(const berth_op_call *call) { return call->in[BERTH__NORM_X].type == BERTH_F32; }
 
-static bool takes_groups(const berth_op_call *call) { return call->in[IN_X].type == BERTH_F32; }
-
-static int64_t group_items(const berth_op_call *call) { return call->in[IN_X].dim[0] * call->attrs[GROUP_GROUPS].i; }
+static int64_t group_items(const berth_op_call *call) {
+  return call->in[BERTH__NORM_X].dim[0] * call->attrs[BERTH__GROUP_NORM_GROUPS].i;
+}
 
 static float value_at(const berth_tensor *tensor, int64_t index, float otherwise) {
   return tensor != NULL ? ((const float *)tensor->data)[index] : otherwise;
 }
 
 static berth_status run_groups(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *x = &call->in[IN_X];
-  const berth_tensor *scale = berth__optional(call, IN_SCALE), *bias = berth__optional(call, IN_BIAS);
-  const int64_t groups = call->attrs[GROUP_GROUPS].i, channels = x->dim[1] / groups;
+  const berth_tensor *x = &call->in[BERTH__NORM_X];
+  const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
+  const int64_t groups = call->attrs[BERTH__GROUP_NORM_GROUPS].i, channels = x->dim[1] / groups;
   const int64_t plane = berth__lines_of(x, 1).inner;
   (void)err;
   for (int64_t item = call->begin; item < call->end && channels * plane > 0; item++) {
     const int64_t start = item * channels * plane, channel = item % groups * channels;
     const float *from = (const float *)x->data + start;
     float *to = (float *)call->out[0].data + start;
-    const moments m = moments_of(from, channels * plane, call->attrs[GROUP_EPSILON].f, true);
+    const moments m = moments_of(from, channels * plane, call->attrs[BERTH__GROUP_NORM_EPSILON].f, true);
     for (int64_t c = 0; c < channels; c++)
       scale_run(to + c * plane, from + c * plane, plane, &m, value_at(scale, channel + c, 1),
                 value_at(bias, channel + c, 0));
@@ -181,21 +169,24 @@ static berth_status run_groups(const berth_op_call *call, berth_error *err) {
 #define SHORT_PLANE 8 /* a channel of fewer elements is not worth a vector */
 
 static bool takes_batch(const berth_op_call *call) {
-  return call->in[IN_X].type == BERTH_F32 && berth__lines_of(&call->in[IN_X], 1).inner >= SHORT_PLANE;
+  return call->in[BERTH__NORM_X].type == BERTH_F32 && berth__lines_of(&call->in[BERTH__NORM_X], 1).inner >= SHORT_PLANE;
 }
 
-static int64_t batch_items(const berth_op_call *call) { return call->in[IN_X].dim[0] * call->in[IN_X].dim[1]; }
+static int64_t batch_items(const berth_op_call *call) {
+  return call->in[BERTH__NORM_X].dim[0] * call->in[BERTH__NORM_X].dim[1];
+}
 
 static berth_status run_batch(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = call->in;
-  const int64_t plane = berth__lines_of(&in[IN_X], 1).inner;
+  const int64_t plane = berth__lines_of(&in[BERTH__NORM_X], 1).inner;
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
-    const int64_t channel = item % in[IN_X].dim[1];
-    const double variance = (double)value_at(&in[4], channel, 0);
-    const moments m = {value_at(&in[3], channel, 0), 0, (float)(1.0 / sqrt(variance + call->attrs[0].f))};
-    scale_run((float *)call->out[0].data + item * plane, (const float *)in[IN_X].data + item * plane, plane, &m,
-              value_at(&in[IN_SCALE], channel, 1), value_at(&in[IN_BIAS], channel, 0));
+    const int64_t channel = item % in[BERTH__NORM_X].dim[1];
+    const double variance = (double)value_at(&in[BERTH__NORM_VARIANCE], channel, 0);
+    const moments m = {value_at(&in[BERTH__NORM_MEAN], channel, 0), 0,
+                       (float)(1.0 / sqrt(variance + call->attrs[BERTH__BATCH_NORM_EPSILON].f))};
+    scale_run((float *)call->out[0].data + item * plane, (const float *)in[BERTH__NORM_X].data + item * plane, plane,
+              &m, value_at(&in[BERTH__NORM_SCALE], channel, 1), value_at(&in[BERTH__NORM_BIAS], channel, 0));
   }
   return BERTH_OK;
 }

@@ -7,13 +7,8 @@
 #define BLOCK_ROWS 64 /* of each */
 #define ITEM_ROWS 4   /* at least */
 
-enum {
-  ATTR_PANEL,
-  ATTR_GROUPS
-};
-
 static bool takes(const berth_op_call *call) {
-  return call->attrs[ATTR_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
+  return call->attrs[BERTH__PACK_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
          (!berth__call_has(call, 1) || call->in[1].type == BERTH_F32);
 }
 
@@ -79,7 +74,7 @@ static void pair_rows(const float *from, int64_t rows, uint16_t *to) {
 /* Rows [first, end) of the panel `item`, of which `first` is even. */
 static void pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1], *out = &call->out[0];
-  const int64_t groups = call->attrs[ATTR_GROUPS].i, each = w->dim[w->rank - 1] / groups;
+  const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const int64_t panels = out->dim[0] / groups;
   const int64_t at = item % panels * VF_PANEL, column = item / panels * each + at;
   const int64_t columns = each - at < VF_PANEL ? each - at : VF_PANEL;

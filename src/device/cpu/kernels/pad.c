@@ -5,19 +5,6 @@
 
 #define ITEM 16384 /* elements */
 
-enum {
-  ATTR_PADS,
-  ATTR_MODE,
-  ATTR_VALUE,
-  ATTR_AXES
-};
-enum {
-  IN_X,
-  IN_PADS,
-  IN_VALUE,
-  IN_AXES
-};
-
 /* What becomes of an axis: `kept` elements from `crop` on, with `before` and others around them; all in elements. */
 typedef struct axis {
   int64_t in, out, crop, before, kept;
@@ -45,13 +32,13 @@ static void add_axis(padding *p, axis next) {
 
 /* Negative pads crop, before the others are added. */
 static axis axis_of(const berth_op_call *call, uint32_t k, int64_t begin, int64_t end) {
-  const int64_t in = call->in[IN_X].dim[k], crop = begin < 0 ? -begin : 0;
+  const int64_t in = call->in[BERTH__PAD_X].dim[k], crop = begin < 0 ? -begin : 0;
   return (axis){in, call->out[0].dim[k], crop, begin > 0 ? begin : 0, in - crop + (end < 0 ? end : 0)};
 }
 
 static void read_padding(padding *p, const berth_op_call *call) {
-  const berth_attr *pads = &call->attrs[ATTR_PADS], *axes = &call->attrs[ATTR_AXES];
-  const uint32_t rank = call->in[IN_X].rank, n = pads->count / 2;
+  const berth_attr *pads = &call->attrs[BERTH__PAD_PADS], *axes = &call->attrs[BERTH__PAD_AXES];
+  const uint32_t rank = call->in[BERTH__PAD_X].rank, n = pads->count / 2;
   int64_t begin[BERTH_MAX_RANK] = {0}, end[BERTH_MAX_RANK] = {0};
   for (uint32_t k = 0; k < n; k++) {
     const int64_t given = axes->count > 0 ? axes->ints[k] : k;
@@ -60,7 +47,7 @@ static void read_padding(padding *p, const berth_op_call *call) {
   }
   p->rank = 0;
   for (uint32_t k = 0; k < rank; k++) add_axis(p, axis_of(call, k, begin[k], end[k]));
-  p->element = berth_type_size(call->in[IN_X].type);
+  p->element = berth_type_size(call->in[BERTH__PAD_X].type);
   p->length = p->axis[p->rank - 1].out;
   p->lines = 1;
   for (uint32_t k = 0; k + 1 < p->rank; k++) p->lines *= p->axis[k].out;
@@ -68,8 +55,9 @@ static void read_padding(padding *p, const berth_op_call *call) {
 }
 
 static bool takes(const berth_op_call *call) {
-  if (strcmp(call->attrs[ATTR_MODE].s, "constant") != 0 || call->in[IN_X].rank == 0) return false;
-  return !berth__call_has(call, IN_PADS) && !berth__call_has(call, IN_AXES) && berth__count(&call->out[0]) > 0;
+  if (strcmp(call->attrs[BERTH__PAD_MODE].s, "constant") != 0 || call->in[BERTH__PAD_X].rank == 0) return false;
+  return !berth__call_has(call, BERTH__PAD_PADS_OPERAND) && !berth__call_has(call, BERTH__PAD_AXES_OPERAND) &&
+         berth__count(&call->out[0]) > 0;
 }
 
 static int64_t items(const berth_op_call *call) {
@@ -117,13 +105,14 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   padding p;
   (void)err;
   read_padding(&p, call);
-  if (berth__call_has(call, IN_VALUE))
-    memcpy(p.value, call->in[IN_VALUE].data, p.element);
+  if (berth__call_has(call, BERTH__PAD_VALUE_OPERAND))
+    memcpy(p.value, call->in[BERTH__PAD_VALUE_OPERAND].data, p.element);
   else
-    berth__store_f64(&(berth_tensor){.data = p.value, .type = call->in[IN_X].type}, 0, call->attrs[ATTR_VALUE].f);
+    berth__store_f64(&(berth_tensor){.data = p.value, .type = call->in[BERTH__PAD_X].type}, 0,
+                     call->attrs[BERTH__PAD_VALUE].f);
   const int64_t end = call->end * p.lines_each < p.lines ? call->end * p.lines_each : p.lines;
   for (int64_t line = call->begin * p.lines_each; line < end; line++)
-    pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[IN_X].data, line);
+    pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[BERTH__PAD_X].data, line);
   return BERTH_OK;
 }
 

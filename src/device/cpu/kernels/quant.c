@@ -3,12 +3,6 @@
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
-enum { /* operands */
-  X,
-  SCALE,
-  ZERO
-};
-
 /* x as rows in each of which scale and zero point are the same, or as rows along which they go. */
 typedef struct rows {
   int64_t count, length, entries; /* row r has entry r % entries */
@@ -32,13 +26,16 @@ static int axis_of(const berth_tensor *x, const berth_tensor *entries) {
 }
 
 static bool rows_of(const berth_op_call *call, rows *out) {
-  const berth_tensor *x = &call->in[X];
-  const bool has_zero = berth__call_has(call, ZERO);
-  const int axis = axis_of(x, &call->in[SCALE]), zero_axis = has_zero ? axis_of(x, &call->in[ZERO]) : axis;
+  const berth_tensor *x = &call->in[BERTH__QUANTIZE_X];
+  const bool has_zero = berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
+  const int axis = axis_of(x, &call->in[BERTH__QUANTIZE_SCALE]),
+            zero_axis = has_zero ? axis_of(x, &call->in[BERTH__QUANTIZE_ZERO_POINT]) : axis;
   *out = (rows){.all = berth__count(x), .length = PIECE, .entries = 1};
   out->count = (out->all + PIECE - 1) / PIECE;
   if (!berth__is_contiguous(x) || axis == -2 || axis != zero_axis) return false;
-  if (!berth__is_contiguous(&call->in[SCALE]) || (has_zero && !berth__is_contiguous(&call->in[ZERO]))) return false;
+  if (!berth__is_contiguous(&call->in[BERTH__QUANTIZE_SCALE]) ||
+      (has_zero && !berth__is_contiguous(&call->in[BERTH__QUANTIZE_ZERO_POINT])))
+    return false;
   if (axis == -1) return true;
   out->is_along = axis + 1 == (int)x->rank;
   out->length = 1;
@@ -52,15 +49,15 @@ static bool is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_
 
 static bool takes_quantize(const berth_op_call *call) {
   rows r;
-  return call->in[X].type == BERTH_F32 && call->in[SCALE].type == BERTH_F32 && is_byte(call->out[0].type) &&
-         rows_of(call, &r);
+  return call->in[BERTH__QUANTIZE_X].type == BERTH_F32 && call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
+         is_byte(call->out[0].type) && rows_of(call, &r);
 }
 
 static bool takes_dequantize(const berth_op_call *call) {
-  const berth_type x = call->in[X].type;
+  const berth_type x = call->in[BERTH__QUANTIZE_X].type;
   rows r;
-  return call->in[SCALE].type == BERTH_F32 && (is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, ZERO))) &&
-         rows_of(call, &r);
+  return call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
+         (is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) && rows_of(call, &r);
 }
 
 static int64_t items(const berth_op_call *call) {
@@ -84,13 +81,13 @@ static inline vi load_bytes(const berth_tensor *tensor, int64_t index, int64_t n
 
 /* Scale and zero point of the n elements of row `row` from `at` on. */
 static inline vf scale_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
-  const float *scale = call->in[SCALE].data;
+  const float *scale = call->in[BERTH__QUANTIZE_SCALE].data;
   return r->is_along ? vf_load_n(scale + at, n) : vf_set1(scale[row % r->entries]);
 }
 static inline vi zero_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
-  if (!berth__call_has(call, ZERO)) return vi_set1(0);
-  return r->is_along ? load_bytes(&call->in[ZERO], at, n)
-                     : vi_set1((int32_t)berth__load_i64(&call->in[ZERO], row % r->entries));
+  if (!berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT)) return vi_set1(0);
+  return r->is_along ? load_bytes(&call->in[BERTH__QUANTIZE_ZERO_POINT], at, n)
+                     : vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], row % r->entries));
 }
 
 static inline int64_t row_end(const rows *r, int64_t row) {
@@ -98,7 +95,7 @@ static inline int64_t row_end(const rows *r, int64_t row) {
 }
 
 static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) {
-  const float *x = (const float *)call->in[X].data + row * r->length;
+  const float *x = (const float *)call->in[BERTH__QUANTIZE_X].data + row * r->length;
   uint8_t *out = (uint8_t *)call->out[0].data + row * r->length;
   const bool is_signed = call->out[0].type == BERTH_I8;
   const vf least = vf_set1(is_signed ? -128.0f : 0.0f), most = vf_set1(is_signed ? 127.0f : 255.0f);
@@ -121,7 +118,7 @@ static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) 
 
 static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row) {
   float *out = (float *)call->out[0].data + row * r->length;
-  const bool is_i32 = call->in[X].type == BERTH_I32;
+  const bool is_i32 = call->in[BERTH__QUANTIZE_X].type == BERTH_I32;
   const int64_t first = row * r->length, end = row_end(r, row);
   vf scale = scale_of(call, r, row, 0, 0);
   vi zero = zero_of(call, r, row, 0, 0);
@@ -133,13 +130,13 @@ static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row
     }
     vi x;
     if (is_i32 && n == VF_LANES) {
-      x = vi_load((const int32_t *)call->in[X].data + first + at);
+      x = vi_load((const int32_t *)call->in[BERTH__QUANTIZE_X].data + first + at);
     } else if (is_i32) {
       int32_t whole[VF_LANES] = {0};
-      memcpy(whole, (const int32_t *)call->in[X].data + first + at, (size_t)n * sizeof *whole);
+      memcpy(whole, (const int32_t *)call->in[BERTH__QUANTIZE_X].data + first + at, (size_t)n * sizeof *whole);
       x = vi_load(whole);
     } else {
-      x = load_bytes(&call->in[X], first + at, n);
+      x = load_bytes(&call->in[BERTH__QUANTIZE_X], first + at, n);
     }
     vf_store_n(out + at, vf_from_int(vi_sub(x, zero)) * scale, n);
   }

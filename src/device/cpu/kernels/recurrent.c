@@ -10,17 +10,6 @@
 #define TOGETHER (VF_LANES / 4) /* vectors that share the rows of a weight */
 #define BYTES_PER_US 5e4        /* weights that come from the second or third cache */
 
-enum {
-  X,
-  WEIGHT,
-  RECURRENCE,
-  BIAS,
-  LENGTHS,
-  INITIAL_H,
-  INITIAL_C,
-  PEEPHOLES
-};
-
 typedef struct layer {
   const berth_op_call *call;
   berth__op_code code;
@@ -160,7 +149,7 @@ static const float *operand_at(const layer *l, uint32_t operand, int64_t index) 
 /* Both biases as one, but for what gru multiplies with r: where every line of `ahead` starts. */
 static void start_with_biases(const layer *l, int64_t n) {
   const int64_t kept = l->is_linear_first ? 2 * l->hidden : l->rows;
-  const float *bias = operand_at(l, BIAS, l->direction * 2 * l->rows);
+  const float *bias = operand_at(l, BERTH__RECURRENT_BIAS, l->direction * 2 * l->rows);
   for (int64_t i = 0; i < l->rows; i++) {
     const float own = bias != NULL && i < kept ? vf_read(bias + l->rows + i) : 0.0f;
     l->ahead[i] = (bias != NULL ? vf_read(bias + i) : 0.0f) + own;
@@ -175,7 +164,7 @@ static float *result_at(const layer *l, int64_t time) {
 }
 
 static void look_ahead(const layer *l, int64_t first, int64_t n) {
-  const berth_tensor *x = &l->call->in[X];
+  const berth_tensor *x = &l->call->in[BERTH__RECURRENT_X];
   const float *vectors[AHEAD];
   for (int64_t i = 0; i < n; i++)
     vectors[i] = (const float *)x->data + time_of(l, first + i) * x->stride[0] + l->row * x->stride[1];
@@ -191,8 +180,9 @@ static float *state_at(const layer *l, uint32_t out) {
 static const float *start_row(layer *l) {
   const int64_t state = (l->direction * l->batch + l->row) * l->hidden;
   const size_t size = (size_t)l->hidden * sizeof(float);
-  const float *h = operand_at(l, INITIAL_H, state), *c = operand_at(l, INITIAL_C, state);
-  const float *bias = operand_at(l, BIAS, l->direction * 2 * l->rows);
+  const float *h = operand_at(l, BERTH__RECURRENT_INITIAL_H, state),
+              *c = operand_at(l, BERTH__RECURRENT_INITIAL_C, state);
+  const float *bias = operand_at(l, BERTH__RECURRENT_BIAS, l->direction * 2 * l->rows);
   if (l->zeros != NULL) memset(l->zeros, 0, size);
   l->own_bias = bias != NULL ? bias + l->rows + 2 * l->hidden : l->zeros;
   if (l->call->n_out > 2) l->c = state_at(l, 2);
@@ -223,16 +213,17 @@ static void run_row(layer *l) {
 static void measure(const berth_op_call *call, layer *l) {
   *l = (layer){.call = call,
                .code = berth__call_code(call),
-               .steps = call->in[X].dim[0],
-               .batch = call->in[X].dim[1],
-               .inputs = call->in[X].dim[2],
-               .hidden = call->in[RECURRENCE].dim[2],
-               .rows = call->in[RECURRENCE].dim[1],
-               .directions = call->in[RECURRENCE].dim[0]};
+               .steps = call->in[BERTH__RECURRENT_X].dim[0],
+               .batch = call->in[BERTH__RECURRENT_X].dim[1],
+               .inputs = call->in[BERTH__RECURRENT_X].dim[2],
+               .hidden = call->in[BERTH__RECURRENT_RECURRENCE].dim[2],
+               .rows = call->in[BERTH__RECURRENT_RECURRENCE].dim[1],
+               .directions = call->in[BERTH__RECURRENT_RECURRENCE].dim[0]};
   l->is_linear_first = l->code == BERTH__OP_gru && call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
   l->needs_c = l->code == BERTH__OP_lstm && call->n_out < 3;
   l->needs_turned = l->code == BERTH__OP_gru;
-  l->needs_zeros = !berth__call_has(call, INITIAL_H) || (l->is_linear_first && !berth__call_has(call, BIAS));
+  l->needs_zeros = !berth__call_has(call, BERTH__RECURRENT_INITIAL_H) ||
+                   (l->is_linear_first && !berth__call_has(call, BERTH__RECURRENT_BIAS));
 }
 
 static int64_t steps_ahead(const layer *l) { return l->steps < AHEAD ? l->steps : AHEAD; }
@@ -254,7 +245,9 @@ static void place_scratch(layer *l) {
   if (l->needs_zeros) l->zeros = at;
 }
 
-static int64_t items(const berth_op_call *call) { return call->in[RECURRENCE].dim[0] * call->in[X].dim[1]; }
+static int64_t items(const berth_op_call *call) {
+  return call->in[BERTH__RECURRENT_RECURRENCE].dim[0] * call->in[BERTH__RECURRENT_X].dim[1];
+}
 
 static int64_t grain(const berth_op_call *call) {
   layer l;
@@ -279,9 +272,9 @@ static bool has_usual_activations(const berth_op_call *call) {
 }
 
 static bool takes(const berth_op_call *call) {
-  const berth_tensor *x = &call->in[X];
+  const berth_tensor *x = &call->in[BERTH__RECURRENT_X];
   return x->type == BERTH_F32 && (x->stride[2] == 1 || x->dim[2] <= 1) && x->dim[0] > 0 &&
-         !berth__call_has(call, LENGTHS) && !berth__call_has(call, PEEPHOLES) &&
+         !berth__call_has(call, BERTH__RECURRENT_LENGTHS) && !berth__call_has(call, BERTH__RECURRENT_PEEPHOLES) &&
          call->attrs[BERTH__RECURRENT_CLIP].f == 0 && call->attrs[BERTH__RECURRENT_INPUT_FORGET].i == 0 &&
          has_usual_activations(call);
 }
@@ -295,8 +288,8 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
     l.direction = item / l.batch;
     l.row = item % l.batch;
     l.is_reversed = l.direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
-    l.weight = (const float *)call->in[WEIGHT].data + l.direction * l.rows * l.inputs;
-    l.recurrence = (const float *)call->in[RECURRENCE].data + l.direction * l.rows * l.hidden;
+    l.weight = (const float *)call->in[BERTH__RECURRENT_WEIGHT].data + l.direction * l.rows * l.inputs;
+    l.recurrence = (const float *)call->in[BERTH__RECURRENT_RECURRENCE].data + l.direction * l.rows * l.hidden;
     run_row(&l);
   }
   return BERTH_OK;

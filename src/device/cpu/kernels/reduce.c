@@ -8,14 +8,6 @@
 #define COLUMNS (2 * VF_LANES)
 #define ROWS 64 /* rows whose sum is taken at once: sums of sums lose fewer digits */
 
-enum {
-  ATTR_AXES
-};
-enum {
-  IN_X,
-  IN_AXES
-};
-
 /* ---- Axes ----------------------------------------------------------------------------------------------------- */
 
 typedef struct axes {
@@ -62,11 +54,11 @@ static int64_t last_of(const axes *a, const int64_t *list, int64_t otherwise) {
 }
 
 static bool read_reduction(reduction *r, const berth_op_call *call) {
-  const berth_tensor *in = &call->in[IN_X];
+  const berth_tensor *in = &call->in[BERTH__REDUCE_X];
   berth__list list;
   uint32_t mask;
-  if (berth__call_has(call, IN_AXES)) return false; /* constant lists have become attributes */
-  berth__attr_list(&call->attrs[ATTR_AXES], &list);
+  if (berth__call_has(call, BERTH__REDUCE_AXES_OPERAND)) return false; /* constant lists have become attributes */
+  berth__attr_list(&call->attrs[BERTH__REDUCE_AXES], &list);
   if (berth__list_axes(&list, in->rank, &mask, NULL) != BERTH_OK) return false;
   if (list.count == 0) mask = (1u << in->rank) - 1;
   r->kept = r->gone = (axes){.count = 1};
@@ -84,7 +76,7 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
 
 static bool takes(const berth_op_call *call) {
   reduction r;
-  return call->in[IN_X].type == BERTH_F32 && read_reduction(&r, call);
+  return call->in[BERTH__REDUCE_X].type == BERTH_F32 && read_reduction(&r, call);
 }
 
 static int64_t pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
@@ -229,12 +221,12 @@ static void run_item_of_runs(const reduction *r, const way *w, const berth_op_ca
   const int64_t begin = item * r->per_item, left = r->n_outer - begin;
   const bool is_mean = berth__call_code(call) == BERTH__OP_reduce_mean;
   if (has_short_lines(r)) {
-    reduce_short(r, w, (const float *)call->in[IN_X].data + begin * r->run, left < r->per_item ? left : r->per_item,
-                 (float *)call->out[0].data + begin, is_mean);
+    reduce_short(r, w, (const float *)call->in[BERTH__REDUCE_X].data + begin * r->run,
+                 left < r->per_item ? left : r->per_item, (float *)call->out[0].data + begin, is_mean);
     return;
   }
   for (int64_t i = begin; i < begin + (left < r->per_item ? left : r->per_item); i++) {
-    const float *x = (const float *)call->in[IN_X].data + offset_of(&r->kept, r->kept.rank, i);
+    const float *x = (const float *)call->in[BERTH__REDUCE_X].data + offset_of(&r->kept, r->kept.rank, i);
     const float value = reduce_runs(r, w, x);
     ((float *)call->out[0].data)[i] = is_mean ? value / (float)r->gone.count : value;
   }
@@ -243,7 +235,8 @@ static void run_item_of_runs(const reduction *r, const way *w, const berth_op_ca
 static void run_item_of_columns(const reduction *r, const way *w, const berth_op_call *call, int64_t item) {
   const int64_t across = pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS;
   const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
-  const float *x = (const float *)call->in[IN_X].data + offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+  const float *x =
+      (const float *)call->in[BERTH__REDUCE_X].data + offset_of(&r->kept, r->kept.rank - 1, outer) + column;
   float *y = (float *)call->out[0].data + outer * r->n_inner + column;
   vf state[2];
   reduce_columns(r, w, x, n, state);

@@ -39,8 +39,8 @@ static bool read_grid(grid *g, const berth_op_call *call) {
 }
 
 static bool takes(const berth_op_call *call) {
-  const bool is_nearest = strcmp(call->attrs[0].s, "nearest") == 0;
-  const char *coordinates = call->attrs[1].s;
+  const bool is_nearest = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
+  const char *coordinates = call->attrs[BERTH__RESIZE_COORDINATES].s;
   grid g;
   if (strcmp(coordinates, "tf_crop_and_resize") == 0 || strcmp(coordinates, "half_pixel_symmetric") == 0) return false;
   if (is_nearest ? berth_type_size(call->in[0].type) != sizeof(float) : call->in[0].type != BERTH_F32) return false;
@@ -76,9 +76,9 @@ typedef struct table {
 } table;
 
 static int64_t weights_of(const berth_op_call *call, const grid *g, int k) {
-  berth__resample how = {
-      .mode = (berth__resample_mode)berth__name_index(call->attrs[0].s, berth__resample_names, BERTH__RESAMPLE_MODES),
-      .antialias = call->attrs[6].i != 0};
+  berth__resample how = {.mode = (berth__resample_mode)berth__name_index(call->attrs[BERTH__RESIZE_MODE].s,
+                                                                         berth__resample_names, BERTH__RESAMPLE_MODES),
+                         .antialias = call->attrs[BERTH__RESIZE_ANTIALIAS].i != 0};
   return berth__resample_most(&how, g->in[k], g->out[k]);
 }
 
@@ -121,7 +121,7 @@ typedef struct resizing {
 
 static void prepare(resizing *r, const berth_op_call *call) {
   char *at = call->scratch;
-  r->is_nearest = strcmp(call->attrs[0].s, "nearest") == 0;
+  r->is_nearest = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   double *room = (double *)(void *)at;
   const int64_t down = weights_of(call, &r->g, 0), across = weights_of(call, &r->g, 1);
   at += (size_t)(down > across ? down : across) * sizeof *room;

@@ -7,7 +7,9 @@
 #define BLOCK 2048 /* elements whose sum is taken in f32 */
 #define COLUMNS (4 * VF_LANES)
 
-static berth__lines lines_of(const berth_op_call *call) { return berth__lines_of(&call->in[0], call->attrs[0].i); }
+static berth__lines lines_of(const berth_op_call *call) {
+  return berth__lines_of(&call->in[0], call->attrs[BERTH__SOFTMAX_AXIS].i);
+}
 
 static bool takes(const berth_op_call *call) { return call->in[0].type == BERTH_F32 && lines_of(call).length > 0; }
 

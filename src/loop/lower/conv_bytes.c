@@ -1,5 +1,4 @@
-/* Convolutions with channels last: conv_last, depthwise and conv_transpose_last, and those of bytes, qconv_last and
- * qdepthwise. Plans for GPUs are made from conv; these are what the CPU makes of it, and are kept simple. */
+/* Convolutions of bytes, which have their channels last: qconv_last and qdepthwise. */
 #include "ops/conv_last.h"
 
 #include "loop/lower/bytes.h"
@@ -26,8 +25,8 @@ static void count_taps(berth__tile *tile, const berth__last *last, int64_t each)
   tile->right.depth[2] = each;
 }
 
-/* A weight that pack_weights or pack_weights_i8 made; `row`: what the strides of rows count. */
-static void describe_packed(berth__tile *tile, const berth__last *last, int64_t group, int64_t row) {
+/* A weight that pack_weights_i8 made: depth is counted in rows. */
+static void describe_packed(berth__tile *tile, const berth__last *last, int64_t group) {
   const berth_tensor *weight = &tile->l->call->in[1];
   const uint32_t axis = tile->l->call->out[0].rank - 1;
   const int64_t each = last->channels / group, outputs = last->outputs / group, panel = weight->dim[2];
@@ -36,8 +35,8 @@ static void describe_packed(berth__tile *tile, const berth__last *last, int64_t 
   berth__tile_axis(&tile->depth, each, 0, 0);
   tile->left.batch[0] = each * last->channel_stride;
   tile->left.depth[3] = last->channel_stride;
-  count_taps(tile, last, each * row);
-  tile->right.depth[3] = row;
+  count_taps(tile, last, each);
+  tile->right.depth[3] = 1;
   tile->right.panel = panel;
   tile->right.panel_stride = weight->stride[0];
   tile->right.line[0] = weight->stride[2];
@@ -55,56 +54,14 @@ static void describe_depthwise(berth__tile *tile, const berth__last *last) {
   for (uint32_t i = missing; i < BERTH__WINDOW_AXES; i++) tile->right.depth[i] = weight->stride[i - missing];
 }
 
-static berth_status finish_plain(berth__tile *tile, const berth_attr *adds, berth_error *err) {
-  const berth_attr *attr = tile->l->call->attrs;
-  berth__tile_tail tail;
-  const uint32_t first = adds != NULL ? berth__tail_first(adds) : BERTH__LAST_EXTRA;
-  BERTH__TRY(berth__tile_tail_read(tile, &tail, BERTH__LAST_BIAS, tile->l->call->out[0].rank - 1, adds, first,
-                                   &attr[BERTH__LAST_CODE], &attr[BERTH__LAST_NUMBERS], err));
-  return berth__tile_lower(tile, err);
-}
-
-berth_status berth__lower_conv_last(berth__lowering *l, berth_error *err) {
-  berth__last last;
-  berth__tile tile;
-  berth__last_read(l->call, &last);
-  berth__tile_init(&tile, l, BERTH__NUM_F32);
-  describe_pixels(&tile, &last);
-  describe_packed(&tile, &last, l->call->attrs[BERTH__LAST_GROUP].i, l->call->in[1].stride[1]);
-  return finish_plain(&tile, &l->call->attrs[BERTH__LAST_ADDS], err);
-}
-
-berth_status berth__lower_conv_transpose_last(berth__lowering *l, berth_error *err) {
-  berth__last last;
-  berth__tile tile;
-  berth__last_read(l->call, &last);
-  berth__tile_init(&tile, l, BERTH__NUM_F32);
-  describe_pixels(&tile, &last);
-  describe_packed(&tile, &last, 1, l->call->in[1].stride[1]);
-  tile.left.is_transposed = true;
-  return finish_plain(&tile, NULL, err);
-}
-
-berth_status berth__lower_depthwise(berth__lowering *l, berth_error *err) {
-  berth__last last;
-  berth__tile tile;
-  berth__last_read(l->call, &last);
-  berth__tile_init(&tile, l, BERTH__NUM_F32);
-  describe_pixels(&tile, &last);
-  describe_depthwise(&tile, &last);
-  return finish_plain(&tile, NULL, err);
-}
-
-/* ---- Of bytes ---- */
-
 berth_status berth__lower_qconv_last(berth__lowering *l, berth_error *err) {
-  const int64_t group = l->call->attrs[BERTH__LAST_GROUP].i;
+  const int64_t group = l->call->attrs[BERTH__QCONV_GROUP].i;
   berth__last last;
   berth__tile tile;
   berth__last_read(l->call, &last);
   berth__tile_init(&tile, l, BERTH__NUM_I32);
   describe_pixels(&tile, &last);
-  describe_packed(&tile, &last, group, 1);
+  describe_packed(&tile, &last, group);
   tile.right.fours = l->call->in[1].stride[1];
   return berth__tile_lower_bytes(&tile, last.outputs / group, 1, err);
 }
