@@ -20,7 +20,9 @@ berth_status berth__check_state_places(const berth__checker *c) {
     const berth__update *update = &graph->updates[i];
     const berth__range from = c->ranges[update->next], to = c->ranges[update->state];
     const bool is_made = graph->values[update->next].kind == BERTH_VALUE_NODE;
-    if (!is_made || from.low != to.low || from.high != to.high ||
+    const bool is_alike =
+        berth__storage_equal(c->plan->places[update->next].storage, c->plan->places[update->state].storage);
+    if (!is_made || !is_alike || from.low != to.low || from.high != to.high ||
         c->plan->places[update->next].birth < c->plan->n_prelude)
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is not made where state '%s' lies",
                          graph->values[update->next].name, graph->values[update->state].name);

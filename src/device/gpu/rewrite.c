@@ -3,7 +3,6 @@
  * what a GPU gains by another layout differs from one to the next, and a plan must not. */
 #include "rewrite/rewrite.h"
 
-#include "device/gpu/half.h"
 #include "device/gpu/recipe.h"
 #include "pass/pass.h"
 
@@ -16,6 +15,6 @@ berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
   BERTH__TRY(berth__rewrite_plain_products(graph, err));
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
-  BERTH__TRY(berth__pass_dead(graph, err));
-  return flags & BERTH_PLAN_F16_WEIGHTS ? berth__gpu_halve_weights(graph, err) : BERTH_OK;
+  (void)flags;
+  return berth__pass_dead(graph, err);
 }

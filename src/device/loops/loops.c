@@ -196,9 +196,13 @@ static berth_status run_dispatch(const berth__gpu_binding *binding, const berth_
   const berth__kernel *kernel = recipe->kernels[dispatch->kernel];
   berth__kernel_memory memory[BERTH__KERNEL_BUFFERS];
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
-    const berth__span *span = &dispatch->spans[i];
-    const uint64_t element = kernel->buffers[i].storage == BERTH__STORE_F16 ? 2 : 4;
-    memory[i] = (berth__kernel_memory){(uint32_t *)(void *)(binding->base + span->at), span->size / element};
+    const berth__span *span = &dispatch->spans[i], *exact = &dispatch->exact[i];
+    const berth_storage storage = berth_type_storage(kernel->buffers[i].storage);
+    const bool by_words = storage.bytes == 4; /* a narrow value may be seen as words, too */
+    memory[i] = (berth__kernel_memory){
+        .words = (uint32_t *)(void *)(binding->base + span->at),
+        .count = berth__storage_count(storage, by_words ? span->size : exact->at - span->at + exact->size),
+        .first = by_words ? 0 : (uint32_t)berth__storage_count(storage, exact->at - span->at)};
   }
   berth_status status = berth__kernel_interpret(kernel, memory, binding->code->room, err);
   if (status == BERTH_OK) return status;
