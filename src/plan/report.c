@@ -63,9 +63,12 @@ static int by_place(const void *a, const void *b) {
 }
 
 static void print_rows(const berth_plan *plan, const row *rows, berth__text *text) {
-  berth__text_printf(text, "# arena_size=%llu total_unshared=%llu saved=%llu\n# offset\tsize\tnode\n",
+  berth__text_printf(text, "# arena_size=%llu total_unshared=%llu saved=%llu",
                      (unsigned long long)plan->info.arena_size, (unsigned long long)plan->info.total_unshared,
                      (unsigned long long)plan->info.saved);
+  if (plan->graph->n_states != 0)
+    berth__text_printf(text, " state_size=%llu", (unsigned long long)plan->info.state_size);
+  berth__text_printf(text, "\n# offset\tsize\tnode\n");
   for (size_t i = 0; i < plan->n_buffers; i++)
     berth__text_printf(text, "%llu\t%llu\t%s\n", (unsigned long long)rows[i].buffer->offset,
                        (unsigned long long)rows[i].buffer->size, rows[i].name);

@@ -172,6 +172,7 @@ static int print_json(const plan_options *wanted, const result *made, const dims
   json_open_object(&out, NULL);
   json_uint(&out, "arena_size", info->arena_size);
   json_uint(&out, "weights_size", info->weights_size);
+  json_uint(&out, "state_size", info->state_size);
   json_uint(&out, "activations_size", info->activations_size);
   json_uint(&out, "activations_lower_bound", info->activations_lower_bound);
   json_uint(&out, "scratch_size", info->scratch_size);
