@@ -33,7 +33,7 @@ static void use_weights(berth_context *ctx) {
 }
 
 /* total = total + x, kept from run to run. */
-static void declare_state(berth_context *ctx) {
+static berth_graph *declare_state(berth_context *ctx) {
   static const float zero[2] = {0, 0};
   const int64_t two = 2;
   berth_graph *graph;
@@ -47,6 +47,35 @@ static void declare_state(berth_context *ctx) {
   MUST(berth_graph_verify(graph, &err));
   CHECK(berth_graph_n_states(graph) == 1 && berth_graph_state_at(graph, 0) == total);
   CHECK(berth_graph_next(graph, total) == sum);
+  return graph;
+}
+
+static void expect_total(berth_session *session, float a, float b) {
+  float total[2];
+  MUST(berth_session_state_read(session, "total", total, sizeof total, &err));
+  CHECK(total[0] == a && total[1] == b);
+}
+
+static void keep_state(berth_context *ctx) {
+  static const float x[2] = {1, 10}, given[2] = {5, 5};
+  unsigned char saved[1024];
+  berth_graph *graph = declare_state(ctx);
+  berth_session *session;
+  MUST(berth_session_create(graph, NULL, &session, &err));
+  MUST(berth_session_write(session, "x", x, sizeof x, &err));
+  for (int i = 0; i < 3; i++) MUST(berth_session_run(session, &err));
+  expect_total(session, 3, 30);
+  const size_t size = (size_t)berth_session_state_size(session);
+  CHECK(size <= sizeof saved);
+  MUST(berth_session_state_save(session, saved, size, &err));
+  MUST(berth_session_state_write(session, "total", given, sizeof given, &err));
+  MUST(berth_session_run(session, &err));
+  expect_total(session, 6, 15);
+  MUST(berth_session_state_restore(session, saved, size, &err));
+  expect_total(session, 3, 30);
+  MUST(berth_session_state_reset(session, NULL, &err));
+  expect_total(session, 0, 0);
+  berth_session_destroy(session);
   berth_graph_destroy(graph);
 }
 
@@ -54,7 +83,7 @@ int main(void) {
   berth_context *ctx;
   MUST(berth_context_create(NULL, &ctx, &err));
   use_weights(ctx);
-  declare_state(ctx);
+  keep_state(ctx);
   berth_context_destroy(ctx);
   puts("ok");
   return 0;
