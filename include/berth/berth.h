@@ -16,7 +16,7 @@
  *            - Where the library makes the struct and you read it (berth_model_info, the arguments of callbacks),
  *              struct_size says how many bytes it has.
  *            So a program built against an older header keeps working, and a struct_size that no version has is
- *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_attr,
+ *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_storage, berth_attr,
  *            berth_tensor, berth_array, berth_pack_buffer, berth_pack_heap, and the lists of berth_model_info.     */
 #ifndef BERTH_BERTH_H
 #define BERTH_BERTH_H
@@ -92,16 +92,40 @@ BERTH_API const char *berth_version(void);                    /* the version of 
   X(U16, 12, "u16", 2)                                                      \
   X(U64, 13, "u64", 8)
 
+/* Types whose elements lie in blocks with a scale of their own: weights that were quantised. The last axis of such a
+ * value is a multiple of the block; the op `unpack` makes f32 of it. */
+#define BERTH_BLOCK_TYPE_MAP(X) /* name, value, text, elements of a block, bytes of a block; values are frozen */ \
+  X(Q8_0, 64, "q8_0", 32, 34)   /* f16 scale, 32 x i8 */                                                          \
+  X(Q4_0, 65, "q4_0", 32, 18)   /* f16 scale, 32 x 4 bits: 8 stands for 0 */
+
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,
 #define BERTH_TYPE_ENUM(name, value, text, bytes) BERTH_##name = value,
   BERTH_TYPE_MAP(BERTH_TYPE_ENUM)
 #undef BERTH_TYPE_ENUM
+#define BERTH_TYPE_ENUM(name, value, text, elements, bytes) BERTH_##name = value,
+  BERTH_BLOCK_TYPE_MAP(BERTH_TYPE_ENUM)
+#undef BERTH_TYPE_ENUM
 } berth_type;
 
 BERTH_API const char *berth_type_name(berth_type type);      /* "f32"; "none" for anything else */
-BERTH_API size_t berth_type_size(berth_type type);           /* bytes of one element; 0 for anything else */
+BERTH_API size_t berth_type_size(berth_type type);           /* bytes of one element; 0 for block types and no types */
 BERTH_API berth_type berth_type_from_name(const char *name); /* BERTH_TYPE_NONE when there is no such type */
+
+/* How elements lie in memory: `elements` of them make a block of `bytes`. */
+typedef struct berth_storage {
+  berth_type type;   /* what the bytes are */
+  uint32_t elements; /* of one block; 1 for plain types */
+  uint32_t bytes;    /* of one block */
+} berth_storage;
+
+BERTH_API berth_storage berth_type_storage(berth_type type); /* in host memory; bytes 0 for anything but a type */
+/* Bytes of `count` elements; 0 where they are no whole blocks or do not fit in 64 bits. */
+BERTH_API uint64_t berth_storage_bytes(berth_storage storage, uint64_t count);
+/* Elements of any type to and from f32. Block types: count is a multiple of the block; decoding is exact as far as f32
+ * goes, encoding rounds as the format's definition does. Into integers: to nearest even, saturated, NaN becomes 0. */
+BERTH_API berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, float *dst, berth_error *err);
+BERTH_API berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err);
 
 #define BERTH_MAX_RANK 8
 
@@ -561,10 +585,13 @@ typedef struct berth_slot {
   uint64_t root_offset;  /* bytes from the start of root */
   uint32_t rank;
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
+  berth_storage storage;          /* how its elements lie there: the device's choice, by the plan's flags */
 } berth_slot;
-#define BERTH_SLOT_INIT                                                                        \
-  {                                                                                            \
-    (uint32_t)sizeof(berth_slot), BERTH_OFFSET_NONE, 0, 0, 0, 0, BERTH_VALUE_NONE, 0, 0, { 0 } \
+#define BERTH_SLOT_INIT                                                                         \
+  {                                                                                             \
+    (uint32_t)sizeof(berth_slot), BERTH_OFFSET_NONE, 0, 0, 0, 0, BERTH_VALUE_NONE, 0, 0, {0}, { \
+      BERTH_TYPE_NONE, 0, 0                                                                     \
+    }                                                                                           \
   }
 
 typedef enum berth_report_kind {
@@ -669,8 +696,8 @@ typedef struct berth_session_desc {
   uint32_t struct_size;
   uint32_t flags;     /* berth_session_flag */
   const char *device; /* NULL: "cpu" */
-  uint32_t n_threads; /* 0: the context's */
-  uint32_t reserved;
+  uint32_t n_threads;    /* 0: the context's */
+  uint32_t max_bindings; /* how many bindings it keeps at a time; 0: 8 */
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */
   uint64_t memory_size;
@@ -685,9 +712,19 @@ BERTH_API berth_status berth_session_create(const berth_graph *graph, const bert
 BERTH_API void berth_session_destroy(berth_session *session);
 /* A second session in the same state, with an arena and threads of its own. */
 BERTH_API berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err);
-/* Make this binding current; compiles it the first time. The arena grows when it must (pointers into it change). */
+/* Make this binding current. It is compiled when the session does not have it; it then stays until it is dropped, or
+ * until there are more than max_bindings and it was bound longest ago (the current one stays in any case). The arena
+ * grows when it must (pointers into it change), and stays as large as it has become. When it fails, nothing has
+ * changed: the results of the last run can still be read, and a run gives them again. */
 BERTH_API berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims,
                                           berth_error *err);
+/* Frees a binding: its plan, its program and what else it takes beside the arena. One that the session does not have
+ * (any more) is dropped already. The current one is refused: bind another first. */
+BERTH_API berth_status berth_session_drop(berth_session *session, const berth_dim *dims, size_t n_dims,
+                                          berth_error *err);
+BERTH_API uint32_t berth_session_n_bindings(const berth_session *session);
+/* Holds for every binding. When the device fails while it writes, the param has no weights until it is set again; any
+ * other failure changes nothing. */
 BERTH_API berth_status berth_session_set_param(berth_session *session, const char *name, const void *data, size_t size,
                                                berth_error *err);
 BERTH_API berth_status berth_session_write(berth_session *session, const char *input, const void *src, size_t size,
@@ -719,7 +756,8 @@ BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_
 /* Allocates nothing. Fails, and runs nothing, while a param has no weights. */
 BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
 
-BERTH_API const berth_plan *berth_session_plan(const berth_session *session); /* of the current binding */
+/* Of the current binding; it lives until that one is dropped. */
+BERTH_API const berth_plan *berth_session_plan(const berth_session *session);
 BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
 /* Called after every step that runs a kernel (views run none, nor does the branch that is not taken; a loop's steps run

@@ -1,7 +1,10 @@
 /* Elements of every type to and from f32. */
 #include <math.h>
 
+#include "base/blocks.h"
 #include "base/half.h"
+#include "base/status.h"
+#include "base/storage.h"
 
 /* To an integer of `bits` value bits: [-2^bits, 2^bits) signed, [0, 2^bits) unsigned. Both ends are exact in f32. */
 #define INTEGER_FROM_F32(name, type, low, end, min, max)                                                     \
@@ -74,7 +77,7 @@ void berth__convert_from_f32(berth_type type, void *dst, const float *src, uint6
     case BERTH_U32: u32_from_f32(dst, src, count); break;
     case BERTH_U64: u64_from_f32(dst, src, count); break;
     case BERTH_BOOL: bool_from_f32(dst, src, count); break;
-    case BERTH_TYPE_NONE: break;
+    default: berth__blocks_encode(type, src, count, dst); break;
   }
 }
 
@@ -93,6 +96,31 @@ void berth__convert_to_f32(berth_type type, float *dst, const void *src, uint64_
     case BERTH_U32: f32_from_u32(dst, src, count); break;
     case BERTH_U64: f32_from_u64(dst, src, count); break;
     case BERTH_BOOL: f32_from_bool(dst, src, count); break;
-    case BERTH_TYPE_NONE: break;
+    default: berth__blocks_decode(type, src, count, dst); break;
   }
+}
+
+static berth_status check_elements(berth_type type, const void *src, uint64_t count, const void *dst,
+                                   berth_error *err) {
+  const berth_storage storage = berth_type_storage(type);
+  uint64_t bytes;
+  if (storage.bytes == 0) return berth__fail(err, BERTH_INVALID, "there is no type %d", (int)type);
+  if (!berth__storage_bytes(storage, count, &bytes))
+    return berth__fail(err, BERTH_INVALID, "%llu elements are no whole number of blocks of %u, which %s has",
+                       (unsigned long long)count, storage.elements, berth_type_name(type));
+  if ((src == NULL || dst == NULL) && count != 0)
+    return berth__fail(err, BERTH_INVALID, "elements are converted from and to NULL");
+  return BERTH_OK;
+}
+
+berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, float *dst, berth_error *err) {
+  BERTH__TRY(check_elements(type, src, count, dst, err));
+  if (count != 0) berth__convert_to_f32(type, dst, src, count);
+  return BERTH_OK;
+}
+
+berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err) {
+  BERTH__TRY(check_elements(type, src, count, dst, err));
+  if (count != 0) berth__convert_from_f32(type, dst, src, count);
+  return BERTH_OK;
 }

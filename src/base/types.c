@@ -6,6 +6,10 @@ const char *berth_type_name(berth_type type) {
   case BERTH_##name: return text;
     BERTH_TYPE_MAP(TYPE_NAME)
 #undef TYPE_NAME
+#define TYPE_NAME(name, value, text, elements, bytes) \
+  case BERTH_##name: return text;
+    BERTH_BLOCK_TYPE_MAP(TYPE_NAME)
+#undef TYPE_NAME
     case BERTH_TYPE_NONE: break;
   }
   return "none";
@@ -17,7 +21,7 @@ size_t berth_type_size(berth_type type) {
   case BERTH_##name: return bytes;
     BERTH_TYPE_MAP(TYPE_SIZE)
 #undef TYPE_SIZE
-    case BERTH_TYPE_NONE: break;
+    default: break;
   }
   return 0;
 }
@@ -27,6 +31,10 @@ berth_type berth_type_from_name(const char *name) {
 #define TYPE_FROM(type, value, text, bytes) \
   if (strcmp(name, text) == 0) return BERTH_##type;
   BERTH_TYPE_MAP(TYPE_FROM)
+#undef TYPE_FROM
+#define TYPE_FROM(type, value, text, elements, bytes) \
+  if (strcmp(name, text) == 0) return BERTH_##type;
+  BERTH_BLOCK_TYPE_MAP(TYPE_FROM)
 #undef TYPE_FROM
   return BERTH_TYPE_NONE;
 }

@@ -11,8 +11,8 @@ typedef struct slot {
   uint64_t size;
   uint64_t run, pitch; /* bytes that lie together, and how far the next ones begin; run = size: all of them */
   berth_type type;
-  bool is_open;      /* bytes can be read and written here: it is no strided view */
-  berth_type stored; /* what its elements are in the arena: another type than their own in uniform plans */
+  bool is_open;          /* bytes can be read and written here: it is no strided view */
+  berth_storage storage; /* how its elements lie in the arena: maybe as another type than their own */
 } slot;
 
 struct berth__slots {
@@ -32,8 +32,7 @@ struct berth_arena {
 };
 
 /* An input inside the result of a concat has gaps that are all alike. */
-static void measure_gaps(const berth_plan *plan, const berth_tensor *tensor, bool is_input, slot *s) {
-  const uint64_t element = berth__plan_element(plan->flags, tensor->type);
+static void measure_gaps(const berth_tensor *tensor, bool is_input, slot *s) {
   uint32_t axis = tensor->rank;
   int64_t together = 1;
   s->run = s->size;
@@ -41,15 +40,9 @@ static void measure_gaps(const berth_plan *plan, const berth_tensor *tensor, boo
   if (s->is_open || !is_input) return;
   for (; axis > 0 && (tensor->dim[axis - 1] == 1 || tensor->stride[axis - 1] == together); axis--)
     together *= tensor->dim[axis - 1];
-  s->run = (uint64_t)together * element;
-  s->pitch = (uint64_t)tensor->stride[axis - 1] * element;
+  s->run = berth__storage_size(s->storage, (uint64_t)together);
+  s->pitch = berth__storage_size(s->storage, (uint64_t)tensor->stride[axis - 1]);
   s->is_open = true;
-}
-
-static berth_type stored_type(const berth_plan *plan, berth_value value) {
-  const berth_type type = plan->graph->values[value].type;
-  if (berth__plan_is_half(plan, value)) return BERTH_F16;
-  return plan->flags & BERTH_PLAN_F32_UNIFORM ? berth__uniform_type(type) : type;
 }
 
 berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, berth_error *err) {
@@ -66,12 +59,23 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
     berth_slot from = BERTH_SLOT_INIT;
     berth_plan_slot(plan, (berth_value)v, &from, NULL);
     berth_tensor tensor = berth__plan_tensor(plan->graph, (berth_value)v, from.stride);
-    slots->items[v] = (slot){
-        .offset = from.offset, .size = from.size, .type = tensor.type, .stored = stored_type(plan, (berth_value)v)};
-    measure_gaps(plan, &tensor, plan->graph->values[v].kind == BERTH_VALUE_INPUT, &slots->items[v]);
+    slots->items[v] = (slot){.offset = from.offset, .size = from.size, .type = tensor.type, .storage = from.storage};
+    measure_gaps(&tensor, plan->graph->values[v].kind == BERTH_VALUE_INPUT, &slots->items[v]);
   }
   *out = slots;
   return BERTH_OK;
+}
+
+berth_status berth__slots_clone(const berth__slots *slots, berth__slots **out, berth_error *err) {
+  const size_t size = sizeof *slots + slots->count * sizeof(slot); /* as it was allocated */
+  *out = berth__alloc(slots->ctx, size);
+  if (*out == NULL) return berth__fail_nomem(err, "an arena");
+  memcpy(*out, slots, size);
+  return BERTH_OK;
+}
+
+uint64_t berth__slots_offset(const berth__slots *slots, berth_value value) {
+  return value < slots->count ? slots->items[value].offset : BERTH_OFFSET_NONE;
 }
 
 void berth__slots_destroy(berth__slots *slots) {
@@ -264,7 +268,12 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {
   BERTH__TRY(find_slot(arena, value, out, err));
-  return check_range(first, count, (*out)->size / berth_type_size((*out)->stored), "elements", value, err);
+  const berth_storage storage = (*out)->storage;
+  BERTH__TRY(check_range(first, count, berth__storage_count(storage, (*out)->size), "elements", value, err));
+  if (first % storage.elements == 0 && count % storage.elements == 0) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "value %u is %s: elements %llu up to %llu + %llu are no whole blocks of %u",
+                     value, berth_type_name(storage.type), (unsigned long long)first, (unsigned long long)first,
+                     (unsigned long long)count, storage.elements);
 }
 
 #define CHUNK 512u /* elements that are converted at a time, on the stack */
@@ -275,11 +284,11 @@ berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64
   double room[CHUNK]; /* for elements of up to eight bytes */
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   if (src == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
-  uint64_t element = berth_type_size(s->stored);
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    berth__convert_from_f32(s->stored, room, src + done, n);
-    BERTH__TRY(write_bytes(arena, s, (first + done) * element, room, n * element, err));
+    berth__convert_from_f32(s->storage.type, room, src + done, n);
+    BERTH__TRY(write_bytes(arena, s, berth__storage_size(s->storage, first + done), room,
+                           berth__storage_size(s->storage, n), err));
   }
   return BERTH_OK;
 }
@@ -290,11 +299,22 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
   double room[CHUNK];
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
   if (dst == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
-  uint64_t element = berth_type_size(s->stored);
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(read_bytes(arena, s, (first + done) * element, room, n * element, err));
-    berth__convert_to_f32(s->stored, dst + done, room, n);
+    BERTH__TRY(read_bytes(arena, s, berth__storage_size(s->storage, first + done), room,
+                          berth__storage_size(s->storage, n), err));
+    berth__convert_to_f32(s->storage.type, dst + done, room, n);
+  }
+  return BERTH_OK;
+}
+
+/* All of them can be stored: what cannot is refused before the first is written. */
+static berth_status check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
+  uint32_t room[CHUNK];
+  for (uint64_t done = 0; done < count; done += CHUNK) {
+    const uint64_t n = count - done < CHUNK ? count - done : CHUNK;
+    const void *from = (const unsigned char *)src + done * berth_type_size(s->type);
+    BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room, from, n, err));
   }
   return BERTH_OK;
 }
@@ -304,14 +324,17 @@ berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t of
   const slot *s = NULL;
   uint32_t room[CHUNK];
   BERTH__TRY(find_slot(arena, value, &s, err));
-  if (s->stored == s->type) return berth_arena_write(arena, value, offset, src, size, err);
-  const uint64_t element = berth_type_size(s->type), first = offset / element, count = size / element;
-  const uint64_t stored = berth_type_size(s->stored);
+  if (s->storage.type == s->type) return berth_arena_write(arena, value, offset, src, size, err);
+  const berth_storage own = berth_type_storage(s->type);
+  const uint64_t first = berth__storage_count(own, offset), count = berth__storage_count(own, size);
   BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  if (!berth__type_is_float(s->type) && count > CHUNK) BERTH__TRY(check_elements(s, src, count, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(berth__uniform_pack(s->type, s->stored, room, (const unsigned char *)src + done * element, n, err));
-    BERTH__TRY(write_bytes(arena, s, (first + done) * stored, room, n * stored, err));
+    BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room,
+                                   (const unsigned char *)src + berth__storage_size(own, done), n, err));
+    BERTH__TRY(write_bytes(arena, s, berth__storage_size(s->storage, first + done), room,
+                           berth__storage_size(s->storage, n), err));
   }
   return BERTH_OK;
 }
@@ -320,13 +343,15 @@ berth_status berth__arena_get(const berth_arena *arena, berth_value value, void 
   const slot *s = NULL;
   uint32_t room[CHUNK];
   BERTH__TRY(find_slot(arena, value, &s, err));
-  if (s->stored == s->type) return berth_arena_read(arena, value, 0, dst, size, err);
-  const uint64_t element = berth_type_size(s->type), count = size / element, stored = berth_type_size(s->stored);
+  if (s->storage.type == s->type) return berth_arena_read(arena, value, 0, dst, size, err);
+  const berth_storage own = berth_type_storage(s->type);
+  const uint64_t count = berth__storage_count(own, size);
   BERTH__TRY(find_elements(arena, value, 0, count, &s, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(read_bytes(arena, s, done * stored, room, n * stored, err));
-    berth__uniform_unpack(s->type, s->stored, (unsigned char *)dst + done * element, room, n);
+    BERTH__TRY(
+        read_bytes(arena, s, berth__storage_size(s->storage, done), room, berth__storage_size(s->storage, n), err));
+    berth__uniform_unpack(s->type, s->storage.type, (unsigned char *)dst + berth__storage_size(own, done), room, n);
   }
   return BERTH_OK;
 }
@@ -338,12 +363,12 @@ berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_
   BERTH__TRY(find_elements(arena, src, src_first, count, &from, err));
   BERTH__TRY(want_no_gaps(to, dst, err));
   BERTH__TRY(want_no_gaps(from, src, err));
-  if (to->stored != from->stored)
+  if (!berth__storage_equal(to->storage, from->storage))
     return berth__fail(err, BERTH_INVALID, "value %u is %s and value %u is %s; a copy needs one type", dst,
                        berth_type_name(to->type), src, berth_type_name(from->type));
-  uint64_t element = berth_type_size(to->stored);
-  return arena->device->copy(arena->block, to->offset + dst_first * element, arena->block,
-                             from->offset + src_first * element, count * element, err);
+  return arena->device->copy(arena->block, to->offset + berth__storage_size(to->storage, dst_first), arena->block,
+                             from->offset + berth__storage_size(from->storage, src_first),
+                             berth__storage_size(to->storage, count), err);
 }
 
 berth_status berth_arena_copy_first(berth_arena *arena, berth_value dst, berth_value src, uint64_t count,
@@ -367,15 +392,15 @@ berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type
   BERTH__TRY(find_slot(arena, value, &s, err));
   if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a place for its pointer");
   BERTH__TRY(want_no_gaps(s, value, err));
-  if (type != s->stored)
+  if (type != s->storage.type)
     return berth__fail(err, BERTH_INVALID, "value %u is %s, a slice of %s is asked for", value,
-                       berth_type_name(s->stored), berth_type_name(type));
+                       berth_type_name(s->storage.type), berth_type_name(type));
   unsigned char *base = berth_arena_data(arena);
   if (base == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "the host does not see the memory of device '%s'; use read and write",
                        arena->device->name);
   *data = base + s->offset;
-  if (count != NULL) *count = s->size / berth_type_size(type);
+  if (count != NULL) *count = berth__storage_count(s->storage, s->size);
   return BERTH_OK;
 }
 

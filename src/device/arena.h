@@ -7,7 +7,9 @@
 /* What an arena must know of a plan's values; copied, so that the plan need not outlive it. */
 typedef struct berth__slots berth__slots;
 berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, berth_error *err);
-void berth__slots_destroy(berth__slots *slots); /* NULL is fine */
+berth_status berth__slots_clone(const berth__slots *slots, berth__slots **out, berth_error *err);
+void berth__slots_destroy(berth__slots *slots);                             /* NULL is fine */
+uint64_t berth__slots_offset(const berth__slots *slots, berth_value value); /* BERTH_OFFSET_NONE: not in the arena */
 
 /* A new arena as large as the plan needs, or larger, addressed by `slots`, which stay the caller's. The engine is the
  * caller's too; NULL: the arena opens one for itself. */

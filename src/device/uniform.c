@@ -1,6 +1,7 @@
 #include "device/uniform.h"
 
 #include "base/half.h"
+#include "base/storage.h"
 
 berth_type berth__uniform_type(berth_type type) {
   if (berth__type_is_float(type)) return BERTH_F32;
@@ -40,12 +41,20 @@ static void convert(berth_type from, berth_type to, void *dst, const void *src, 
 
 berth_status berth__uniform_pack(berth_type type, berth_type stored, void *dst, const void *src, uint64_t count,
                                  berth_error *err) {
+  if (type == stored) {
+    memcpy(dst, src, (size_t)berth__storage_size(berth_type_storage(type), count));
+    return BERTH_OK;
+  }
   if (!berth__type_is_float(type)) return pack_integers(type, dst, src, count, err);
   convert(type, stored, dst, src, count);
   return BERTH_OK;
 }
 
 void berth__uniform_unpack(berth_type type, berth_type stored, void *dst, const void *src, uint64_t count) {
+  if (type == stored) {
+    memcpy(dst, src, (size_t)berth__storage_size(berth_type_storage(type), count));
+    return;
+  }
   if (berth__type_is_float(type)) {
     convert(stored, type, dst, src, count);
     return;

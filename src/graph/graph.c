@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/math.h"
+#include "base/storage.h"
 
 berth_status berth_graph_create(berth_context *ctx, const char *name, berth_graph **out, berth_error *err) {
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_create needs a place for the graph");
@@ -90,7 +91,7 @@ void berth__graph_drop_last_value(berth_graph *graph) {
   berth__free(graph->ctx, value->name);
 }
 
-static bool type_is_known(berth_type type) { return berth_type_size(type) != 0; }
+static bool type_is_known(berth_type type) { return berth_type_storage(type).bytes != 0; }
 
 static berth_status check_size(const berth__value *value, berth_error *err) {
   uint64_t size;
@@ -99,6 +100,19 @@ static berth_status check_size(const berth__value *value, berth_error *err) {
   if (!berth__value_size(value, &size))
     return berth__fail(err, BERTH_INVALID, "its size in bytes does not fit in 64 bits");
   return BERTH_OK;
+}
+
+/* Blocks lie along the last axis, whole. */
+static berth_status check_blocks(const berth__value *value, berth_error *err) {
+  const berth_storage storage = berth_type_storage(value->type);
+  const uint32_t rank = value->shape.rank;
+  if (storage.elements == 1) return BERTH_OK;
+  if (rank != 0 && berth__dim_is_fixed(value->shape.dim[rank - 1]) &&
+      value->shape.dim[rank - 1] % storage.elements == 0)
+    return BERTH_OK;
+  char text[BERTH__SHAPE_TEXT];
+  return berth__fail(err, BERTH_INVALID, "%s lies in blocks of %u, and the last axis of %s is no multiple of that",
+                     berth_type_name(value->type), storage.elements, berth__shape_text(&value->shape, text));
 }
 
 /* A value that no node makes. */
@@ -120,6 +134,7 @@ berth_status berth__graph_add_source(berth_graph *graph, const char *name, berth
   BERTH__TRY(berth__graph_check_name(graph, name, err));
   berth__value value = {.kind = kind, .type = type, .node = UINT32_MAX};
   berth_status status = berth__shape_import(graph, shape, &value.shape, err);
+  if (status == BERTH_OK) status = check_blocks(&value, err);
   if (status == BERTH_OK) status = check_size(&value, err);
   if (status != BERTH_OK) status = berth__fail_within(err, status, "%s '%s'", prefix[kind], name);
   if (status == BERTH_OK) status = berth__graph_new_value(graph, name, &value, out, err);
@@ -160,16 +175,17 @@ berth_status berth_graph_param(berth_graph *graph, const char *name, berth_type 
 
 static berth_status check_constant(const char *label, berth_type type, const berth_shape *shape, const void *data,
                                    size_t size, berth_error *err) {
-  uint64_t bytes = berth_type_size(type);
+  uint64_t count = 1, bytes = size;
   for (uint32_t i = 0; i < shape->rank && i < BERTH_MAX_RANK; i++) {
     if (shape->dim[i].name != NULL)
       return berth__fail(err, BERTH_INVALID, "constant '%s' has the named dimension '%s'; constants have fixed shapes",
                          label, shape->dim[i].name);
-    if (shape->dim[i].extent < 0 || !berth__mul_u64(bytes, (uint64_t)shape->dim[i].extent, &bytes))
+    if (shape->dim[i].extent < 0 || !berth__mul_u64(count, (uint64_t)shape->dim[i].extent, &count))
       return berth__fail(err, BERTH_INVALID, "constant '%s': dimension %u is %lld, which is negative or too large",
                          label, i, (long long)shape->dim[i].extent);
   }
-  if (bytes != size)
+  const bool is_whole = berth__storage_bytes(berth_type_storage(type), count, &bytes); /* else the shape is refused */
+  if (is_whole && bytes != size)
     return berth__fail(err, BERTH_INVALID, "constant '%s' needs %llu bytes by its shape but %zu were given", label,
                        (unsigned long long)bytes, size);
   if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "constant '%s' has no data", label);

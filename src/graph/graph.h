@@ -16,7 +16,6 @@ typedef struct berth__value {
   berth_value_kind kind;
   berth_type type;
   berth__shape shape;
-  bool is_half;         /* a weight that a uniform plan keeps as f16 */
   uint32_t bounded;     /* bit k: shape.dim[k] is an upper bound; the true extent is known when a run has come here */
   uint32_t node;        /* kind NODE: which */
   const void *data;     /* constants, params with weights, and results that binding could compute */

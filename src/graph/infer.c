@@ -4,6 +4,7 @@
  * bound and a mark (berth__value.bounded). The mark spreads without any op knowing of it: the first inference sees the
  * marked extents of its operands as unknown, so that every extent which may turn out smaller comes out unknown too; the
  * second one sees the bounds and gives those their own. */
+#include "base/blocks.h"
 #include "graph/graph.h"
 
 /* Names in DIMS attributes stand for dimensions that the graph has: add_dims saw to that. */
@@ -72,7 +73,7 @@ static berth_status check_inferred(const workspace *w, size_t n_out, berth_error
   for (size_t i = 0; i < n_out; i++) {
     berth__value value = {.type = w->out_type[i], .shape = w->out_shape[i]};
     uint64_t size;
-    if (berth_type_size(value.type) == 0) return berth__fail(err, BERTH_INVALID, "result %zu has no type", i);
+    if (berth_type_storage(value.type).bytes == 0) return berth__fail(err, BERTH_INVALID, "result %zu has no type", i);
     if (value.shape.rank > BERTH_MAX_RANK)
       return berth__fail(err, BERTH_INVALID, "result %zu has rank %u, at most %d is supported", i, value.shape.rank,
                          BERTH_MAX_RANK);
@@ -103,6 +104,19 @@ static berth_status bound_results(berth__infer *infer, workspace *w, const berth
   return BERTH_OK;
 }
 
+/* Elements in blocks are for the ops that say so. */
+static berth_status check_block_operands(const berth_graph *graph, const berth__op *op, const berth_value *in,
+                                         size_t n_in, berth_error *err) {
+  for (size_t i = 0; i < n_in; i++) {
+    if (in[i] == BERTH_VALUE_NONE || !berth__type_is_block(graph->values[in[i]].type)) continue;
+    if (i < 32 && (op->family->takes_blocks >> i & 1u)) continue;
+    return berth__fail(err, BERTH_INVALID,
+                       "operand %zu, '%s', is %s, whose elements lie in blocks; unpack makes f32 of it", i,
+                       graph->values[in[i]].name, berth_type_name(graph->values[in[i]].type));
+  }
+  return BERTH_OK;
+}
+
 /* A registered op's inference allocates, and a run must not. What a loop carries has one shape. */
 static berth_status check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
                                    berth_error *err) {
@@ -118,6 +132,7 @@ static berth_status check_operands(const berth_graph *graph, const berth__op *op
 static berth_status infer_results(const berth_graph *graph, const berth_value *in, berth__infer *infer, workspace *w,
                                   berth__value *results, berth_error *err) {
   bool has_open = false;
+  BERTH__TRY(check_block_operands(graph, infer->op, in, infer->n_in, err));
   BERTH__TRY(check_operands(graph, infer->op, in, infer->n_in, err));
   BERTH__TRY(infer->op->family->infer(infer, err));
   BERTH__TRY(check_inferred(w, infer->n_out, err));

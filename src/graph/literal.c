@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/blocks.h"
 #include "base/number.h"
 #include "ops/op.h"
 
@@ -37,9 +38,9 @@ static bool loses_bits(const berth_tensor *line) {
 void berth__literal_print(berth__text *text, berth_type type, const void *data, uint64_t count) {
   berth_tensor line = as_line(type, data, count);
   const unsigned char *bytes = data;
-  if (count > MAX_DECIMAL_COUNT || loses_bits(&line)) {
+  if (count > MAX_DECIMAL_COUNT || berth__type_is_block(type) || loses_bits(&line)) {
     berth__text_printf(text, "hex \"");
-    for (uint64_t i = 0; i < count * berth_type_size(type); i++) berth__text_printf(text, "%02x", bytes[i]);
+    for (uint64_t i = 0; i < berth__tensor_bytes(&line); i++) berth__text_printf(text, "%02x", bytes[i]);
     berth__text_printf(text, "\"");
     return;
   }
@@ -103,8 +104,10 @@ berth_status berth__literal_parse(berth__lexer *lexer, berth_type type, void *da
   berth_tensor line = as_line(type, data, count);
   if (berth__lexer_is_word(lexer, "hex")) {
     BERTH__TRY(berth__lexer_next(lexer, err));
-    return parse_hex(lexer, data, count * berth_type_size(type), err);
+    return parse_hex(lexer, data, berth__tensor_bytes(&line), err);
   }
+  if (berth__type_is_block(type))
+    return berth__lexer_fail(lexer, err, "blocks of %s are given as hex \"...\", byte by byte", berth_type_name(type));
   BERTH__TRY(berth__lexer_take(lexer, '[', err));
   for (uint64_t i = 0; i < count; i++) {
     if (i != 0) BERTH__TRY(berth__lexer_take(lexer, ',', err));

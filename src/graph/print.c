@@ -1,5 +1,6 @@
 /* The text form of a graph. Values are printed in the order of their numbers, so that parsing gives the same numbers.
  */
+#include "base/storage.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/literal.h"
@@ -129,7 +130,7 @@ static void print_source(berth__text *text, const berth_graph *graph, const bert
     berth__text_printf(text, " = zeros");
   } else if (value->kind != BERTH_VALUE_INPUT && value->kind != BERTH_VALUE_PARAM && berth__value_size(value, &size)) {
     berth__text_printf(text, " = ");
-    berth__literal_print(text, value->type, data, size / berth_type_size(value->type));
+    berth__literal_print(text, value->type, data, berth__storage_count(berth_type_storage(value->type), size));
   }
   berth__text_printf(text, "\n");
 }

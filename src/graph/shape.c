@@ -1,5 +1,5 @@
 /* Shapes between the public form, where a dimension has a name, and the graph's, where it has a number. */
-#include "base/math.h"
+#include "base/storage.h"
 #include "graph/graph.h"
 
 berth_status berth__graph_dim(berth_graph *graph, const char *name, uint32_t *out, berth_error *err) {
@@ -64,5 +64,5 @@ berth_shape berth__shape_export(const berth_graph *graph, const berth__shape *sh
 bool berth__value_size(const berth__value *value, uint64_t *out) {
   int64_t count;
   return berth__shape_count(&value->shape, &count) &&
-         berth__mul_u64((uint64_t)count, berth_type_size(value->type), out);
+         berth__storage_bytes(berth_type_storage(value->type), (uint64_t)count, out);
 }

@@ -1,21 +1,22 @@
 /* States: values that outlive a run, and what they are updated from. */
 #include "base/math.h"
+#include "base/storage.h"
 #include "graph/graph.h"
 
 static berth_status check_initial(const char *label, berth_type type, const berth_shape *shape, size_t size,
                                   berth_error *err) {
-  uint64_t bytes = berth_type_size(type);
+  uint64_t count = 1, bytes = size;
   for (uint32_t i = 0; i < shape->rank && i < BERTH_MAX_RANK; i++) {
     if (shape->dim[i].name != NULL)
       return berth__fail(err, BERTH_INVALID,
                          "state '%s' has the named dimension '%s' and an initial value; only one that begins as zeros "
                          "may have named dimensions",
                          label, shape->dim[i].name);
-    if (shape->dim[i].extent < 0 || !berth__mul_u64(bytes, (uint64_t)shape->dim[i].extent, &bytes))
+    if (shape->dim[i].extent < 0 || !berth__mul_u64(count, (uint64_t)shape->dim[i].extent, &count))
       return berth__fail(err, BERTH_INVALID, "state '%s': dimension %u is %lld, which is negative or too large", label,
                          i, (long long)shape->dim[i].extent);
   }
-  if (bytes != size)
+  if (berth__storage_bytes(berth_type_storage(type), count, &bytes) && bytes != size)
     return berth__fail(err, BERTH_INVALID, "state '%s' needs %llu bytes by its shape but %zu were given", label,
                        (unsigned long long)bytes, size);
   return BERTH_OK;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "base/math.h"
+#include "base/storage.h"
 #include "graph/literal.h"
 
 typedef struct reader {
@@ -202,7 +203,12 @@ static berth_status read_constant_data(reader *r, berth__statement *s, berth_err
       return berth__lexer_fail(&r->lexer, err, "%s '%s' needs fixed extents of a sensible size", what, s->names[0]);
   }
   /* Each element takes at least one character, so a count past the end of the text is wrong whatever follows. */
-  if (count > (uint64_t)(r->lexer.end - r->lexer.at) || !berth__mul_u64(count, berth_type_size(s->types[0]), &size))
+  const uint64_t left = (uint64_t)(r->lexer.end - r->lexer.at);
+  const berth_storage storage = berth_type_storage(s->types[0]);
+  if (storage.elements > 1 && count % storage.elements != 0)
+    return berth__lexer_fail(&r->lexer, err, "%s '%s' is %s, and its shape has no whole blocks of %u", what,
+                             s->names[0], berth_type_name(s->types[0]), storage.elements);
+  if (!berth__storage_bytes(storage, count, &size) || (storage.elements == 1 ? count : size) > left)
     return berth__lexer_fail(&r->lexer, err, "%s '%s' has fewer numbers than its shape needs", what, s->names[0]);
   if (size > SIZE_MAX) return berth__fail_nomem(err, "a constant");
   BERTH__TRY(keep(r->document, (size_t)size, &s->data, err));

@@ -24,7 +24,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/math.h"
-#include "import/shape.h"
+#include "base/storage.h"
 
 #define MAX_HEADER 65536u /* numpy itself reads no more than 10,000 characters without being asked to */
 
@@ -278,7 +278,7 @@ berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, 
   if (!ctx || (!data && size > 0)) return berth__fail(err, BERTH_INVALID, "berth_npy_parse needs a context and data");
   BERTH__TRY(split_file(data, size, &dict, &elements, err));
   BERTH__TRY(read_dict(&dict, &h, err));
-  if (!berth__dense_size(h.rank, h.dim, berth_type_size(h.type), &need)) {
+  if (!berth__dense_bytes(h.rank, h.dim, h.type, &need)) {
     return berth__fail(err, BERTH_MALFORMED, "the size of the npy shape does not fit in 64 bits");
   }
   size_t have = size - (size_t)(elements - (const uint8_t *)data);

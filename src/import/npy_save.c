@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/storage.h"
 #include "import/npy.h"
-#include "import/shape.h"
 
 #define MAX_WRITE ((size_t)1 << 30) /* Linux takes no more than 2 GiB at a time */
 
@@ -27,7 +27,7 @@ static berth_status check_array(const berth_array *array, const char **descr, be
   for (uint32_t i = 0; i < array->rank; i++) {
     if (array->dim[i] < 0) return berth__fail(err, BERTH_INVALID, "extent %u of the array is negative", i);
   }
-  if (!berth__dense_size(array->rank, array->dim, berth_type_size(array->type), &size) || size != array->size) {
+  if (!berth__dense_bytes(array->rank, array->dim, array->type, &size) || size != array->size) {
     return berth__fail(err, BERTH_INVALID, "the array's size of %llu bytes is not that of its shape and type",
                        (unsigned long long)array->size);
   }

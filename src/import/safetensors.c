@@ -28,8 +28,8 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/math.h"
+#include "base/storage.h"
 #include "import/json.h"
-#include "import/shape.h"
 #include "import/weights.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -160,7 +160,7 @@ static berth_status check_size(const tensor *t, uint64_t section, berth_error *e
                        "be cut off",
                        (long long)t->end, (unsigned long long)section);
   }
-  if (!berth__dense_size(t->rank, t->dim, berth_type_size(t->type), &size)) {
+  if (!berth__dense_bytes(t->rank, t->dim, t->type, &size)) {
     return berth__fail(err, BERTH_MALFORMED, "the size of its shape does not fit in 64 bits");
   }
   if (size != (uint64_t)(t->end - t->begin)) {

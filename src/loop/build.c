@@ -113,6 +113,7 @@ static berth__x make(berth__kernel *k, berth__inst_code code, uint32_t n, berth_
     if (berth__maker_type(k, in[i]) != type)
       return berth__maker_mistake(k, code, "its operands are of different types");
   }
+  if (code == BERTH__INST_pack_half) type = BERTH__NUM_U32;
   return berth__simplify(k, code, is_comparison(code) ? BERTH__NUM_BOOL : type, n, in);
 }
 

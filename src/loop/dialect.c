@@ -39,6 +39,19 @@ bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code) {
   return false;
 }
 
+uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer) {
+  if (!desc->windows) return 0;
+  return desc->window_of != NULL ? desc->window_of[buffer] : buffer;
+}
+
+bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding) {
+  for (uint32_t i = 0; i < kernel->n_buffers; i++)
+    if (kernel->buffers[i].is_written && berth__storage_per_word(kernel->buffers[i].storage) > 1 &&
+        berth__dialect_binding(desc, i) == binding)
+      return true;
+  return false;
+}
+
 void berth__dialect_name(berth__text *out, const berth__kernel *kernel) {
   berth__text_printf(out, "// ");
   for (const char *c = kernel->name; *c != '\0'; c++)

@@ -7,6 +7,7 @@
  *   $i         operand a, which is an index, as an unsigned number
  *   $p         the place of element a of a buffer: where the buffer begins, and $i behind that
  *   $w $n      the array that a buffer lies in; the number of the buffer or array
+ *   $[ $]      around a place: the word there, read as the array wants it
  *   $o         the number of the binding that a buffer lies in, where there are windows
  *   $v $t #e   the name of this value, its type, and what it is */
 #ifndef BERTH_LOOP_DIALECT_H
@@ -14,21 +15,22 @@
 
 #include "loop/render.h"
 
-#define BERTH__NUMBERS 4  /* of berth__number */
-#define BERTH__STORAGES 4 /* of berth__storage */
+#define BERTH__NUMBERS 4 /* of berth__number */
 
 /* Functions for what languages leave open are written once (functions.c), in words that begin with @ and stand here. */
 typedef enum berth__function_shape {
   BERTH__FN_F32,
   BERTH__FN_I32,
   BERTH__FN_U32,
+  BERTH__FN_PACK,
   BERTH__FN_SHAPES
 } berth__function_shape;
 typedef struct berth__dialect_words {
-  const char *open[BERTH__FN_SHAPES]; /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b */
+  const char *open[BERTH__FN_SHAPES]; /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b; u32 of f32 x */
   const char *f32, *i32, *u32;        /* @f @i @u: what a new name of this type begins with */
   const char *f32_bits, *u32_bits;    /* @asf( @asu( */
   const char *select;                 /* @select(no, yes, condition) */
+  const char *round, *to_u32;         /* @round( to nearest even; @tou( of f32 */
 } berth__dialect_words;
 
 typedef struct berth__dialect {
@@ -52,6 +54,9 @@ typedef struct berth__dialect {
   const char *rule[BERTH__INST_COUNT][BERTH__NUMBERS];
   const char *convert[BERTH__NUMBERS][BERTH__NUMBERS], *bits[BERTH__NUMBERS][BERTH__NUMBERS]; /* from, to */
   const char *load[BERTH__STORAGES], *store[BERTH__STORAGES];
+  /* Where an array whose words several threads write is of another type: reading a word of it, the parts before and
+   * behind its place; and storing whole words. NULL: it is not. */
+  const char *atomic_open, *atomic_close, *atomic_store[BERTH__STORAGES];
   berth__dialect_words words;
 } berth__dialect;
 
@@ -74,6 +79,10 @@ berth_status berth__render(const berth__kernel *kernel, const berth__dialect *di
 bool berth__dialect_has_digits(uint32_t bits);
 void berth__dialect_digits(berth__text *out, uint32_t bits);
 bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code);
+/* Whether elements that share words with others' are stored through a binding, so that its words are written by parts.
+ */
+bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding);
+uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer);
 void berth__dialect_name(berth__text *out, const berth__kernel *kernel); /* as a comment, on a line of its own */
 
 /* functions.c: a rule that begins with a function's name brings it in. */

@@ -48,13 +48,26 @@ typedef struct berth__inst {
   int64_t low, high; /* integers: what the result lies between */
 } berth__inst;
 
-/* How the elements of a buffer lie there. */
-typedef enum berth__storage {
-  BERTH__STORE_F32,
-  BERTH__STORE_I32,
-  BERTH__STORE_U32,
-  BERTH__STORE_F16 /* two to a word, the even one in the low half; loads alone */
-} berth__storage;
+/* How the elements of a buffer lie there: one of the storages of a plan, by its type. Memory is words; elements of one
+ * or two bytes lie four or two to a word, the first in the low bits, and loads unpack them:
+ *
+ *   f32 i32 u32   a word each
+ *   f16 bf16      two to a word, f32 in a kernel; rounded to nearest even where they are stored
+ *   i16 u16       two to a word, i32 and u32 in a kernel, which keep the low bits
+ *   i8 u8 bool    four to a word, i32 and u32
+ *
+ * A store changes the bits of its element alone, whoever writes the others of that word at the same time. */
+typedef berth_type berth__storage;
+#define BERTH__STORE_F32 BERTH_F32
+#define BERTH__STORE_I32 BERTH_I32
+#define BERTH__STORE_U32 BERTH_U32
+#define BERTH__STORE_F16 BERTH_F16
+#define BERTH__STORAGES 14u                    /* entries of a table by storage */
+bool berth__storage_is_known(berth_type type); /* kernels have it */
+berth__number berth__storage_number(berth__storage storage);
+static inline uint32_t berth__storage_per_word(berth__storage storage) {
+  return 4u / (uint32_t)berth_type_size(storage);
+}
 
 #define BERTH__KERNEL_BUFFERS 24u /* offsets of so many fit the push constants of every device */
 
@@ -62,6 +75,7 @@ typedef struct berth__kernel_buffer {
   berth__storage storage;
   bool is_read, is_written; /* set by loads and stores */
   uint32_t operand;         /* the maker's own: see lower.h */
+  uint32_t skip;            /* while it is made: elements of the first word that are not the buffer's */
 } berth__kernel_buffer;
 
 typedef struct berth__kernel_array {
@@ -70,6 +84,18 @@ typedef struct berth__kernel_array {
 } berth__kernel_array;
 
 #define BERTH__KERNEL_ARRAYS 8u
+
+/* A word of a narrow result that each thread puts together from the elements that it makes (lower/words.c). */
+typedef struct berth__kernel_word {
+  bool is_open;
+  bool is_whole;          /* all its elements are stored, always */
+  uint32_t operand;       /* the result */
+  uint16_t depth;         /* of blocks, behind the loop over the word's elements */
+  berth__x word;          /* which one */
+  berth__x lane;          /* the element of the word that the loop is at */
+  berth__x index;         /* the element of the result */
+  berth__x bits, written; /* variables: the word, and ones where it was written */
+} berth__kernel_word;
 
 typedef struct berth__kernel {
   berth_context *ctx;
@@ -88,6 +114,7 @@ typedef struct berth__kernel {
   berth_status status;        /* of the first thing that went wrong; from there on nothing is added */
   uint16_t depth;             /* blocks that are open */
   struct berth__maker *maker; /* maker.h */
+  berth__kernel_word word;
 } berth__kernel;
 
 berth_status berth__kernel_create(berth_context *ctx, const char *name, berth__kernel **out, berth_error *err);
@@ -96,7 +123,7 @@ void berth__kernel_destroy(berth__kernel *kernel); /* NULL is fine */
  * here. Instructions without use are taken out. */
 berth_status berth__kernel_finish(berth__kernel *kernel, berth_error *err);
 
-/* A buffer of the kernel; its number. `operand` says which: equal ones share a number. */
+/* A buffer of the kernel; its number. `operand` says which: equal ones with one storage share a number. */
 uint32_t berth__kernel_buffer_of(berth__kernel *k, uint32_t operand, berth__storage storage);
 uint32_t berth__kernel_shared(berth__kernel *k, berth__number type, uint32_t count); /* an array of the workgroup */
 uint32_t berth__kernel_local(berth__kernel *k, berth__number type, uint32_t count);  /* an array of each thread */
@@ -144,6 +171,8 @@ berth__x berth__x_is_nan(berth__kernel *k, berth__x a); /* by its bits: no compi
 
 berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index);
 void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value);
+/* The bits that an element of this storage has, in the low bits of a u32, from a value of the storage's number type. */
+berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value);
 berth__x berth__x_shared_load(berth__kernel *k, uint32_t array, berth__x index);
 void berth__x_shared_store(berth__kernel *k, uint32_t array, berth__x index, berth__x value);
 berth__x berth__x_local_load(berth__kernel *k, uint32_t array, berth__x index);
@@ -179,10 +208,12 @@ berth_status berth__kernel_print(const berth__kernel *kernel, berth_write_fn wri
 
 /* ---- Running a kernel here: for tests, and for the device "loops" (interpret.c) ---- */
 
-/* buffers[i]: where buffer i begins, of how many elements. Accesses outside are errors that say which instruction. */
+/* buffers[i]: where buffer i begins, and where its elements end, counted from there, and begin. Accesses outside are
+ * errors that say which instruction. */
 typedef struct berth__kernel_memory {
   uint32_t *words;
   uint64_t count;
+  uint32_t first;
 } berth__kernel_memory;
 /* What one run of the kernel needs of memory, in bytes, aligned to 8. */
 uint64_t berth__kernel_room(const berth__kernel *kernel);

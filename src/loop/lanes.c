@@ -86,6 +86,7 @@ static bool compute_function(berth__inst_code code, result out, in a, uint32_t n
     case BERTH__INST_round: LANES(out[j].f = rintf(a[j].f));
     case BERTH__INST_trunc: LANES(out[j].f = truncf(a[j].f));
     case BERTH__INST_to_half: LANES(out[j].f = berth__f16_to_f32(berth__f32_to_f16(a[j].f)));
+    case BERTH__INST_pack_half: LANES(out[j].u = berth__f32_to_f16(a[j].f));
     default: return false;
   }
 }

@@ -1,8 +1,8 @@
 /* From a call of an op to kernels. One file of lower/ a group of ops; lower.def says which function lowers which op.
  *
  * A lowering sees a call as a kernel of src/ops does, but without data: shapes, strides, types, attributes. It makes
- * one kernel or a few; they run one after the other, each behind the writes of those before it. Elements are 32 bits
- * wide whatever their type is (a plan with BERTH_PLAN_F32_UNIFORM):
+ * one kernel or a few; they run one after the other, each behind the writes of those before it. Numbers are 32 bits
+ * wide whatever their type is; how elements lie in memory is their storage (kernel.h), which loads and stores see to:
  *
  *   f32 f64 f16 bf16     as f32
  *   i8 i16 i32 i64       as i32    i8 and i16 wrap as such; i64 must fit, which the host checks where it writes
@@ -25,6 +25,8 @@ static inline uint32_t berth__operand_out(const berth_op_call *call, uint32_t i)
 /* A step that runs only where a condition, an element in the arena, has this truth. */
 typedef struct berth__loop_guard {
   bool sense;
+  berth__storage storage;
+  uint64_t at; /* in bytes; only its place in its word counts */
 } berth__loop_guard;
 
 typedef struct berth__lowering {
@@ -60,8 +62,14 @@ berth__kernel *berth__l_begin(berth__lowering *l, const char *what);
 /* Closes what berth__l_begin and berth__l_each opened, and adds the kernel to the list. */
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err);
 /* One thread for each of `count` elements, in flat order: group_size and n_groups are set, and what follows up to
- * berth__l_end is inside `if (index < count)`. No barriers behind it. */
+ * berth__l_end is inside `if (index < count)`. No barriers behind it.
+ *
+ * Where these are the elements of result 0, without gaps, and several of them share a word, a thread has a word: what
+ * follows is inside a loop over its elements as well, and berth__l_store of element `index` keeps the bits until the
+ * word is whole, so that no other thread writes to it. Such a kernel does not read what it has stored. */
 berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count);
+/* The same with a thread for each element, always: for kernels that read what they have stored. */
+berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count);
 
 /* The buffer of an operand or a result. */
 uint32_t berth__l_in(const berth__lowering *l, berth__kernel *k, uint32_t i);
@@ -71,7 +79,8 @@ static inline bool berth__l_has(const berth__lowering *l, uint32_t i) {
   return i < l->call->n_in && l->call->in[i].type != BERTH_TYPE_NONE;
 }
 
-/* How elements of a type are computed with (bool as BOOL), and how they lie in the arena. */
+/* How elements of a type are computed with (bool as BOOL), and how they lie in memory where nobody says otherwise: in
+ * their own width, but for 64 bits, of which a kernel has 32. */
 berth__number berth__l_number(berth_type type);
 berth__storage berth__l_storage(berth_type type);
 
@@ -83,9 +92,17 @@ berth__x berth__l_place_broadcast(berth__kernel *k, const berth_tensor *tensor, 
 /* Where element `index` of a tensor lies, counted in row-major order. */
 berth__x berth__l_place_flat(berth__kernel *k, const berth_tensor *tensor, berth__x index);
 
+/* How an operand, counted through results too, lies in memory. */
+berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand);
+/* The buffer of an operand or a result as words, or bits of a width, whatever its elements are. */
+uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage);
+
 /* An element, in its number type; and storing one: converted to the result's type, where that is narrow wrapped. */
 berth__x berth__l_load(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place);
 void berth__l_store(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value);
+/* The same without conversion to the result's type: a value of the storage's number, or bool. */
+void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage,
+                         berth__x place, berth__x value);
 /* A value in the number type of `type`, with as many of its bits as the type has. */
 berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type);
 /* A value of any number type as `type`, as the op `cast` does it. */

@@ -16,20 +16,64 @@ static berth_status fail_index(const berth__machine *m, berth__x x, uint32_t lan
                      count);
 }
 
-/* The first lane that is in and whose index is not below count; n: none. */
-static uint32_t find_outside(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint64_t count) {
+/* The first lane that is in and whose index is not in [first, count); n: none. */
+static uint32_t find_outside_of(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint32_t first,
+                                uint64_t count) {
   const uint32_t n = m->n;
-  uint32_t limit = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count, bad = 0;
-  for (uint32_t j = 0; j < n; ++j) bad |= mask[j] & (uint32_t)(index[j].u >= limit);
+  uint32_t limit = (count > UINT32_MAX ? UINT32_MAX : (uint32_t)count) - first, bad = 0;
+  for (uint32_t j = 0; j < n; ++j) bad |= mask[j] & (uint32_t)(index[j].u - first >= limit);
   if (bad == 0) return m->n;
   uint32_t j = 0;
-  while (mask[j] == 0 || index[j].u < limit) ++j;
+  while (mask[j] == 0 || index[j].u - first < limit) ++j;
   return j;
 }
 
-static uint32_t load_half(const uint32_t *words, uint32_t index) {
-  berth__lane value = {.f = berth__f16_to_f32((uint16_t)(words[index >> 1] >> (16 * (index & 1u))))};
+static uint32_t find_outside(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint64_t count) {
+  return find_outside_of(m, index, mask, 0, count);
+}
+
+/* ---- Elements that share a word ---- */
+
+static uint32_t sign_extended(uint32_t bits, uint32_t width) {
+  const uint32_t sign = 1u << (width - 1);
+  return (bits ^ sign) - sign;
+}
+
+static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage storage) {
+  const uint32_t per_word = berth__storage_per_word(storage), width = 32 / per_word;
+  const uint32_t bits = words[index / per_word] >> (index % per_word * width) & ((1u << width) - 1);
+  berth__lane value = {.u = bits};
+  switch (storage) {
+    case BERTH_F16: value.f = berth__f16_to_f32((uint16_t)bits); break;
+    case BERTH_BF16: value.f = berth__bf16_to_f32((uint16_t)bits); break;
+    case BERTH_I8:
+    case BERTH_I16: value.u = sign_extended(bits, width); break;
+    default: break;
+  }
   return value.u;
+}
+
+static void store_part(uint32_t *words, uint32_t index, berth__storage storage, uint32_t bits) {
+  const uint32_t per_word = berth__storage_per_word(storage), width = 32 / per_word;
+  const uint32_t at = index % per_word * width, ones = (1u << width) - 1;
+  words[index / per_word] = (words[index / per_word] & ~(ones << at)) | (bits & ones) << at;
+}
+
+static void move_parts(const berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const berth__storage storage = m->k->buffers[inst->bits].storage;
+  uint32_t *words = m->buffers[inst->bits].words;
+  const berth__lane *index = berth__machine_values(m, inst->in[0]);
+  const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  const bool is_store = inst->code == BERTH__INST_store;
+  berth__lane *lane = berth__machine_values(m, is_store ? inst->in[1] : x);
+  for (uint32_t j = 0; j < m->n; ++j) {
+    if (mask[j] == 0) continue;
+    if (is_store)
+      store_part(words, index[j].u, storage, lane[j].u);
+    else
+      lane[j].u = load_part(words, index[j].u, storage);
+  }
 }
 
 berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
@@ -38,8 +82,12 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   const berth__kernel_memory *buffer = &m->buffers[inst->bits];
   const berth__lane *index = berth__machine_values(m, inst->in[0]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
-  uint32_t outside = find_outside(m, index, mask, buffer->count);
+  uint32_t outside = find_outside_of(m, index, mask, buffer->first, buffer->count);
   if (outside < m->n) return fail_index(m, x, outside, "buffer", buffer->count);
+  if (berth__storage_per_word(m->k->buffers[inst->bits].storage) > 1) {
+    move_parts(m, x);
+    return BERTH_OK;
+  }
   if (inst->code == BERTH__INST_store) {
     const berth__lane *value = berth__machine_values(m, inst->in[1]);
     for (uint32_t j = 0; j < n; ++j) {
@@ -48,13 +96,12 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
     return BERTH_OK;
   }
   berth__lane *out = berth__machine_values(m, x);
-  bool is_half = m->k->buffers[inst->bits].storage == BERTH__STORE_F16;
-  if (!is_half && m->n_in[inst->depth] == m->n) {
+  if (m->n_in[inst->depth] == m->n) {
     for (uint32_t j = 0; j < n; ++j) out[j].u = buffer->words[index[j].u];
     return BERTH_OK;
   }
   for (uint32_t j = 0; j < n; ++j) {
-    if (mask[j] != 0) out[j].u = is_half ? load_half(buffer->words, index[j].u) : buffer->words[index[j].u];
+    if (mask[j] != 0) out[j].u = buffer->words[index[j].u];
   }
   return BERTH_OK;
 }

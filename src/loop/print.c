@@ -22,7 +22,6 @@ typedef struct printer {
 } printer;
 
 static const char *const type_names[] = {"f32", "i32", "u32", "bool"};
-static const char *const storage_names[] = {"f32", "i32", "u32", "f16"};
 
 static berth__inst_kind kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
 
@@ -283,7 +282,7 @@ static void print_head(printer *p) {
                      (unsigned)k->group_size);
   for (uint32_t i = 0; i < k->n_buffers; ++i) {
     const berth__kernel_buffer *buffer = &k->buffers[i];
-    berth__text_printf(&p->text, "  b%u: %s%s%s\n", (unsigned)i, storage_names[buffer->storage],
+    berth__text_printf(&p->text, "  b%u: %s%s%s\n", (unsigned)i, berth_type_name(buffer->storage),
                        buffer->is_read ? " read" : "", buffer->is_written ? " written" : "");
   }
   for (uint32_t i = 0; i < k->n_shared; ++i) {

@@ -109,6 +109,7 @@ static range compute(berth__inst_code code, berth__number type, const berth__ins
     case BERTH__INST_lt:
     case BERTH__INST_le: return first->type == BERTH__NUM_F32 ? any : compare(code, a, b);
     case BERTH__INST_select: return (range){least(b.low, c.low), most(b.high, c.high)};
+    case BERTH__INST_pack_half: return (range){0, 0xffff};
     case BERTH__INST_convert:
     case BERTH__INST_bits: return convert(type, first, any);
     default: return any;

@@ -53,10 +53,17 @@ static bool is_arithmetic(const berth__inst *inst) {
          inst->code != BERTH__INST_bits;
 }
 
+/* A place inside a word is written several times: it gets a name. */
+static bool repeats(const render *r, const berth__inst *reader, berth__x x) {
+  return (reader->code == BERTH__INST_load || reader->code == BERTH__INST_store) && reader->in[0] == x &&
+         berth__storage_per_word(r->k->buffers[reader->bits].storage) > 1;
+}
+
 /* Whether `user` is a place for an expression. A loop would run it again in every round, and both sides of a select may
  * become branches. Sums of f32 end in a name of type f32, since that is where dialects ask for no rearranging. */
 static bool takes_expression(const render *r, berth__x x, berth__x user) {
   const berth__inst *inst = &r->k->insts[x], *reader = &r->k->insts[user];
+  if (repeats(r, reader, x)) return false;
   if (reader->code == BERTH__INST_loop || (reader->code == BERTH__INST_select && reader->in[0] != x)) return false;
   if (!is_arithmetic(inst) || reader->code == BERTH__INST_set) return true;
   return reader->type == BERTH__NUM_F32 && kind_of(reader) == BERTH__INST_PURE;
@@ -147,6 +154,17 @@ static bool is_together(const render *r, const berth__inst *inst) {
   return r->d->together != NULL && holds_barrier(r, inst) && reads_memory(r, &r->k->insts[inst->in[0]]);
 }
 
+/* Whether the words of the array that a buffer lies in are read and written as atomics. */
+static bool is_atomic(const render *r, const berth__inst *inst) {
+  return r->d->atomic_open != NULL &&
+         berth__dialect_is_atomic(r->k, r->desc, berth__dialect_binding(r->desc, inst->bits));
+}
+
+static const char *store_rule(const render *r, const berth__inst *inst) {
+  const berth__storage storage = r->k->buffers[inst->bits].storage;
+  return is_atomic(r, inst) && r->d->atomic_store[storage] != NULL ? r->d->atomic_store[storage] : r->d->store[storage];
+}
+
 static const char *loop_rule(const render *r, const berth__inst *inst) {
   const char *plain = r->d->rule[BERTH__INST_loop][0];
   if (r->d->loop_together == NULL || !holds_barrier(r, inst)) return plain;
@@ -168,7 +186,7 @@ static const char *rule_of(const render *r, const berth__inst *inst) {
     case BERTH__INST_convert: return r->d->convert[r->k->insts[inst->in[0]].type][inst->type];
     case BERTH__INST_bits: return r->d->bits[r->k->insts[inst->in[0]].type][inst->type];
     case BERTH__INST_load: return r->d->load[r->k->buffers[inst->bits].storage];
-    case BERTH__INST_store: return r->d->store[r->k->buffers[inst->bits].storage];
+    case BERTH__INST_store: return store_rule(r, inst);
     default: break;
   }
   const uint8_t type = is_comparison(inst->code) ? r->k->insts[inst->in[0]].type : inst->type;
@@ -239,8 +257,11 @@ static void add_place(render *r, berth__x x) {
   add_index(r, x);
 }
 
-static uint32_t window_of(const render *r, uint32_t buffer) {
-  return r->desc->window_of != NULL ? r->desc->window_of[buffer] : buffer;
+/* The word at the place that follows. */
+static void open_word(render *r, berth__x x) {
+  if (is_atomic(r, &r->k->insts[x])) add(r, r->d->atomic_open);
+  expand(r, r->desc->windows ? r->d->window : r->d->arena, x);
+  add(r, "[");
 }
 
 static void add_part(render *r, char part, bool alone, berth__x x) {
@@ -253,7 +274,9 @@ static void add_part(render *r, char part, bool alone, berth__x x) {
     case 'i': add_index(r, x); break;
     case 'p': add_place(r, x); break;
     case 'w': expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
-    case 'o': berth__text_printf(r->out, "%u", window_of(r, inst->bits)); break;
+    case '[': open_word(r, x); break;
+    case ']': add(r, is_atomic(r, inst) ? r->d->atomic_close : "]"); break;
+    case 'o': berth__text_printf(r->out, "%u", berth__dialect_binding(r->desc, inst->bits)); break;
     case 'n': berth__text_printf(r->out, "%u", inst->bits); break;
     case 'v': add_name(r, x); break;
     case 't': add(r, r->d->type[inst->type]); break;
@@ -278,8 +301,8 @@ static const char *word(const berth__dialect *d, const char *name, size_t size) 
   const struct {
     const char *name, *word;
   } words[] = {
-      {"f", d->words.f32},        {"i", d->words.i32},        {"u", d->words.u32},
-      {"asf", d->words.f32_bits}, {"asu", d->words.u32_bits}, {"select", d->words.select},
+      {"f", d->words.f32},        {"i", d->words.i32},         {"u", d->words.u32},       {"asf", d->words.f32_bits},
+      {"asu", d->words.u32_bits}, {"select", d->words.select}, {"round", d->words.round}, {"tou", d->words.to_u32},
   };
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (strlen(words[i].name) == size && memcmp(words[i].name, name, size) == 0) return words[i].word;

@@ -76,6 +76,14 @@ static void open_main(const berth__kernel *kernel, const berth__render_desc *des
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
 }
 
+/* An element of a word that others may be writing to: its bits off, then on. */
+#define STORE_16                                                         \
+  "atomicAnd($w[at[$n] + ($i >> 1u)], ~(65535u << (($i & 1u) << 4u))); " \
+  "atomicOr($w[at[$n] + ($i >> 1u)], $b << (($i & 1u) << 4u));"
+#define STORE_8                                                        \
+  "atomicAnd($w[at[$n] + ($i >> 2u)], ~(255u << (($i & 3u) << 3u))); " \
+  "atomicOr($w[at[$n] + ($i >> 2u)], $b << (($i & 3u) << 3u));"
+
 static const berth__dialect glsl = {
     .type = {"precise float", "int", "uint", "bool"},
     .literal = literal,
@@ -98,6 +106,7 @@ static const berth__dialect glsl = {
             [BERTH__INST_select] = BERTH__RULE_ALL("$a ? $b : $c"),
             [BERTH__INST_round] = BERTH__RULE_F32("roundEven(#a)"),
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_to_half(#a)"),
+            [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
             [BERTH__INST_variable] = BERTH__RULE_ALL("$t $v = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (int $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("barrier();"),
@@ -115,20 +124,36 @@ static const berth__dialect glsl = {
             [BERTH__NUM_I32] = {"intBitsToFloat(#a)", "#a", "uint(#a)", NULL},
             [BERTH__NUM_U32] = {"uintBitsToFloat(#a)", "int(#a)", "#a", NULL},
         },
-    .load = {[BERTH__STORE_F32] = "uintBitsToFloat($w[$p])",
-             [BERTH__STORE_I32] = "int($w[$p])",
-             [BERTH__STORE_U32] = "$w[$p]",
-             [BERTH__STORE_F16] = "unpackHalf2x16($w[at[$n] + ($i >> 1u)] >> (($i & 1u) << 4u)).x"},
-    .store = {[BERTH__STORE_F32] = "$w[$p] = floatBitsToUint(#b);",
-              [BERTH__STORE_I32] = "$w[$p] = uint(#b);",
-              [BERTH__STORE_U32] = "$w[$p] = #b;"},
-    .words = {.open = {"float $v(float x) {", "int $v(int a, int b) {", "uint $v(uint a, uint b) {"},
+    .load = {[BERTH_F32] = "uintBitsToFloat($[$p$])",
+             [BERTH_I32] = "int($[$p$])",
+             [BERTH_U32] = "$[$p$]",
+             [BERTH_F16] = "unpackHalf2x16($[at[$n] + ($i >> 1u)$] >> (($i & 1u) << 4u)).x",
+             [BERTH_BF16] = "uintBitsToFloat(($[at[$n] + ($i >> 1u)$] >> (($i & 1u) << 4u)) << 16u)",
+             [BERTH_I16] = "bitfieldExtract(int($[at[$n] + ($i >> 1u)$]), int(($i & 1u) << 4u), 16)",
+             [BERTH_U16] = "($[at[$n] + ($i >> 1u)$] >> (($i & 1u) << 4u)) & 65535u",
+             [BERTH_I8] = "bitfieldExtract(int($[at[$n] + ($i >> 2u)$]), int(($i & 3u) << 3u), 8)",
+             [BERTH_U8] = "($[at[$n] + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u",
+             [BERTH_BOOL] = "($[at[$n] + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u"},
+    .store = {[BERTH_F32] = "$w[$p] = floatBitsToUint(#b);",
+              [BERTH_I32] = "$w[$p] = uint(#b);",
+              [BERTH_U32] = "$w[$p] = #b;",
+              [BERTH_F16] = STORE_16,
+              [BERTH_BF16] = STORE_16,
+              [BERTH_I16] = STORE_16,
+              [BERTH_U16] = STORE_16,
+              [BERTH_I8] = STORE_8,
+              [BERTH_U8] = STORE_8,
+              [BERTH_BOOL] = STORE_8},
+    .words = {.open = {"float $v(float x) {", "int $v(int a, int b) {", "uint $v(uint a, uint b) {",
+                       "uint $v(float x) {"},
               .f32 = "precise float",
               .i32 = "int",
               .u32 = "uint",
               .f32_bits = "uintBitsToFloat",
               .u32_bits = "floatBitsToUint",
-              .select = "mix"},
+              .select = "mix",
+              .round = "roundEven",
+              .to_u32 = "uint"},
 };
 
 berth_status berth__render_glsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,

@@ -39,7 +39,8 @@ static void add_bindings(const berth__kernel *kernel, const berth__render_desc *
   for (uint32_t i = 0; i < n; i++) {
     char number[12] = "";
     if (desc->windows) snprintf(number, sizeof number, "%u", i);
-    berth__text_printf(out, "@group(0) @binding(%u) var<storage, read_write> w%s: array<u32>;\n", i, number);
+    berth__text_printf(out, "@group(0) @binding(%u) var<storage, read_write> w%s: array<%s>;\n", i, number,
+                       berth__dialect_is_atomic(kernel, desc, i) ? "atomic<u32>" : "u32");
   }
   berth__text_printf(out, "struct Begins {");
   for (uint32_t i = 0; i < kernel->n_buffers; i++) berth__text_printf(out, " b%u: u32,", i);
@@ -94,6 +95,14 @@ static void open_main(const berth__kernel *kernel, const berth__render_desc *des
 
 /* ---- The rules ---- */
 
+/* An element of a word that others may be writing to: its bits off, then on. */
+#define STORE_16                                                          \
+  "atomicAnd(&$w[at.b$n + ($i >> 1u)], ~(65535u << (($i & 1u) << 4u))); " \
+  "atomicOr(&$w[at.b$n + ($i >> 1u)], $b << (($i & 1u) << 4u));"
+#define STORE_8                                                         \
+  "atomicAnd(&$w[at.b$n + ($i >> 2u)], ~(255u << (($i & 3u) << 3u))); " \
+  "atomicOr(&$w[at.b$n + ($i >> 2u)], $b << (($i & 3u) << 3u));"
+
 static const berth__dialect wgsl = {
     .type = {"f32", "i32", "u32", "bool"},
     .literal = literal,
@@ -127,6 +136,7 @@ static const berth__dialect wgsl = {
             [BERTH__INST_select] = BERTH__RULE_ALL("select(#c, #b, #a)"),
             [BERTH__INST_round] = BERTH__RULE_F32("round(#a)"),
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_half(#a)"),
+            [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
             [BERTH__INST_variable] = BERTH__RULE_ALL("var $v: $t = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (var $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("workgroupBarrier();"),
@@ -145,20 +155,41 @@ static const berth__dialect wgsl = {
             [BERTH__NUM_I32] = {"bitcast<f32>(#a)", "#a", "bitcast<u32>(#a)", NULL},
             [BERTH__NUM_U32] = {"bitcast<f32>(#a)", "bitcast<i32>(#a)", "#a", NULL},
         },
-    .load = {[BERTH__STORE_F32] = "bitcast<f32>($w[$p])",
-             [BERTH__STORE_I32] = "bitcast<i32>($w[$p])",
-             [BERTH__STORE_U32] = "$w[$p]",
-             [BERTH__STORE_F16] = "unpack2x16float($w[at.b$n + ($i >> 1u)] >> (($i & 1u) << 4u)).x"},
-    .store = {[BERTH__STORE_F32] = "$w[$p] = bitcast<u32>(#b);",
-              [BERTH__STORE_I32] = "$w[$p] = bitcast<u32>(#b);",
-              [BERTH__STORE_U32] = "$w[$p] = #b;"},
-    .words = {.open = {"fn $v(x: f32) -> f32 {", "fn $v(a: i32, b: i32) -> i32 {", "fn $v(a: u32, b: u32) -> u32 {"},
+    .load = {[BERTH_F32] = "bitcast<f32>($[$p$])",
+             [BERTH_I32] = "bitcast<i32>($[$p$])",
+             [BERTH_U32] = "$[$p$]",
+             [BERTH_F16] = "unpack2x16float($[at.b$n + ($i >> 1u)$] >> (($i & 1u) << 4u)).x",
+             [BERTH_BF16] = "bitcast<f32>(($[at.b$n + ($i >> 1u)$] >> (($i & 1u) << 4u)) << 16u)",
+             [BERTH_I16] = "extractBits(bitcast<i32>($[at.b$n + ($i >> 1u)$]), ($i & 1u) << 4u, 16u)",
+             [BERTH_U16] = "($[at.b$n + ($i >> 1u)$] >> (($i & 1u) << 4u)) & 65535u",
+             [BERTH_I8] = "extractBits(bitcast<i32>($[at.b$n + ($i >> 2u)$]), ($i & 3u) << 3u, 8u)",
+             [BERTH_U8] = "($[at.b$n + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u",
+             [BERTH_BOOL] = "($[at.b$n + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u"},
+    .store = {[BERTH_F32] = "$w[$p] = bitcast<u32>(#b);",
+              [BERTH_I32] = "$w[$p] = bitcast<u32>(#b);",
+              [BERTH_U32] = "$w[$p] = #b;",
+              [BERTH_F16] = STORE_16,
+              [BERTH_BF16] = STORE_16,
+              [BERTH_I16] = STORE_16,
+              [BERTH_U16] = STORE_16,
+              [BERTH_I8] = STORE_8,
+              [BERTH_U8] = STORE_8,
+              [BERTH_BOOL] = STORE_8},
+    .atomic_open = "atomicLoad(&",
+    .atomic_close = "])",
+    .atomic_store = {[BERTH_F32] = "atomicStore(&$w[$p], bitcast<u32>(#b));",
+                     [BERTH_I32] = "atomicStore(&$w[$p], bitcast<u32>(#b));",
+                     [BERTH_U32] = "atomicStore(&$w[$p], #b);"},
+    .words = {.open = {"fn $v(x: f32) -> f32 {", "fn $v(a: i32, b: i32) -> i32 {", "fn $v(a: u32, b: u32) -> u32 {",
+                       "fn $v(x: f32) -> u32 {"},
               .f32 = "let",
               .i32 = "let",
               .u32 = "let",
               .f32_bits = "berth_f32",
               .u32_bits = "bitcast<u32>",
-              .select = "select"},
+              .select = "select",
+              .round = "round",
+              .to_u32 = "u32"},
 };
 
 berth_status berth__render_wgsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,

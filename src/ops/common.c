@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/math.h"
+#include "base/storage.h"
 #include "ops/op.h"
 
 /* ---- Types ---------------------------------------------------------------------------------------------------- */
@@ -193,6 +194,10 @@ int64_t berth__count(const berth_tensor *tensor) {
   int64_t count = 1;
   for (uint32_t i = 0; i < tensor->rank; i++) count *= tensor->dim[i];
   return count;
+}
+
+uint64_t berth__tensor_bytes(const berth_tensor *tensor) {
+  return berth__storage_size(berth_type_storage(tensor->type), (uint64_t)berth__count(tensor));
 }
 
 /* The stride of an axis of extent 1 or of an empty tensor is never followed, so it may be anything. */

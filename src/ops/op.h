@@ -76,7 +76,8 @@ typedef struct berth__family {
   bool (*may_lie_over)(const berth_attr *attrs, const berth__shape *x, const berth__shape *out);
   uint32_t may_lack;    /* bit k: operand k may be left out, in an op that takes any number */
   uint32_t unit_last;   /* bit k: of strided operands k, those alone whose last axis has stride 1 */
-  bool takes_unaligned; /* its kernels read operands at any address: weights as they lie in a file */
+  uint32_t takes_blocks; /* bit k: operand k may have a block type; other ops never see one */
+  bool takes_unaligned;  /* its kernels read operands at any address: weights as they lie in a file */
   bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
   bool is_loop;   /* an end of a loop: neither computed by itself nor one with another */
 } berth__family;
@@ -203,6 +204,7 @@ const char *berth__shape_text(const berth__shape *shape, char text[BERTH__SHAPE_
 
 /* On tensors: elements; contiguity; contiguous strides. Tensors have fixed, checked extents. */
 int64_t berth__count(const berth_tensor *tensor);
+uint64_t berth__tensor_bytes(const berth_tensor *tensor); /* of its elements, without gaps, in their own type */
 bool berth__is_contiguous(const berth_tensor *tensor);
 void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *stride);
 

@@ -118,11 +118,10 @@ static uint32_t death_of(const berth__alias *alias, berth_value value, uint32_t 
   return alias->last_use[value] > birth ? alias->last_use[value] : birth + 1;
 }
 
-static uint64_t bytes_of(const berth__alias *alias, berth_value value) {
-  const berth__value *v = &alias->graph->values[value];
+uint64_t berth__alias_bytes(const berth__alias *alias, berth_value value) {
   int64_t count = 0;
-  berth__shape_count(&v->shape, &count);
-  return (uint64_t)count * berth__plan_element_of(alias->flags, v);
+  berth__shape_count(&alias->graph->values[value].shape, &count);
+  return berth__storage_size(alias->values[value].storage, (uint64_t)count);
 }
 
 static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
@@ -131,7 +130,7 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
   v->parent = value;
   berth__contiguous_strides(shape->rank, shape->dim, v->stride);
   if (alias->flags & BERTH_PLAN_NO_REUSE) birth = 0;
-  alias->classes[value] = (berth__alias_class){.size = bytes_of(alias, value),
+  alias->classes[value] = (berth__alias_class){.size = berth__alias_bytes(alias, value),
                                                .birth = birth,
                                                .death = death_of(alias, value, birth),
                                                .first_write = UINT32_MAX,
@@ -166,6 +165,17 @@ static bool has_bounded(const berth_graph *graph, const berth__node *node) {
   return found;
 }
 
+/* Whether a view begins with a block, ends with one, and goes along the last axis block by block. */
+static bool cuts_blocks_whole(berth_storage storage, const berth_tensor *out, int64_t offset) {
+  const int64_t block = storage.elements;
+  if (block == 1) return true;
+  bool is_whole = offset % block == 0 && out->rank != 0 && out->dim[out->rank - 1] % block == 0 &&
+                  (out->stride[out->rank - 1] == 1 || out->dim[out->rank - 1] <= 1);
+  for (uint32_t axis = 0; axis + 1 < out->rank; axis++)
+    is_whole = is_whole && (out->dim[axis] == 1 || out->stride[axis] % block == 0);
+  return is_whole;
+}
+
 /* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
@@ -179,8 +189,9 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     if (!family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride)) return false;
     berth_tensor out = berth__plan_tensor(alias->graph, node->out[i], stride);
     if (reach_needed(&out) > alias->may_stride[node->out[i]]) return false;
+    if (!cuts_blocks_whole(alias->values[node->in[0]].storage, &out, offset)) return false;
   }
-  uint64_t element = berth__plan_element(alias->flags, in.type);
+  const berth_storage storage = alias->values[node->in[0]].storage;
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth__value *value = &alias->graph->values[node->out[i]];
     berth__alias_value *view = &alias->values[node->out[i]];
@@ -188,7 +199,8 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     berth_tensor out = tensor_of(alias, node->out[i]);
     if (berth__count(&out) == 0) offset = 0; /* nothing to see: stay inside the root */
     view->is_view = true;
-    join(alias, node->out[i], node->in[0], (uint64_t)offset * element, step);
+    view->storage = storage;
+    join(alias, node->out[i], node->in[0], berth__storage_size(storage, (uint64_t)offset), step);
   }
   return true;
 }
@@ -220,13 +232,14 @@ bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *no
   if (in == BERTH_VALUE_NONE) return false;
   const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
   if (!berth__shape_equal(&a->shape, &b->shape) || berth_type_size(a->type) != berth_type_size(b->type)) return false;
+  if (!berth__storage_same_width(alias->values[in].storage, alias->values[out].storage)) return false;
   if (!stays_equal(alias->graph, node, operand, out)) return false;
   berth_value root = berth__alias_root(alias, in, NULL);
   const berth__alias_class *class = &alias->classes[root];
   berth_value_kind kind = alias->graph->values[root].kind;
   bool may_die = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
   if (!may_die || !berth__alias_in_arena(alias, root)) return false;
-  if (class->has_output || class->is_prepared || class->size != bytes_of(alias, out)) return false;
+  if (class->has_output || class->is_prepared || class->size != berth__alias_bytes(alias, out)) return false;
   berth_tensor tensor = tensor_of(alias, in);
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);
 }
@@ -321,7 +334,7 @@ static berth_status check_total(const berth__alias *alias, berth_error *err) {
     int64_t count;
     uint64_t bytes = 0;
     bool fits = berth__shape_count(&value->shape, &count) &&
-                berth__mul_u64((uint64_t)count, berth__plan_element_of(alias->flags, value), &bytes) &&
+                berth__storage_bytes(alias->values[v].storage, (uint64_t)count, &bytes) &&
                 berth__add_u64(total, bytes, &total);
     if (!fits || total > INT64_MAX / 4)
       return berth__fail(err, BERTH_INVALID, "the values up to '%s' need more bytes than 61 bits can count",
@@ -345,8 +358,14 @@ static berth_status allocate(berth__alias *alias, berth_error *err) {
   return ok ? BERTH_OK : berth__fail_nomem(err, "planning");
 }
 
-berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, uint32_t flags, const uint32_t *order,
-                                 uint32_t n_prelude, berth_error *err) {
+/* A view gets the storage of what it shows. */
+static void set_storages(berth__alias *alias, const berth_storage *storages) {
+  for (size_t v = 0; v < alias->graph->n_values; v++)
+    alias->values[v].storage = storages != NULL ? storages[v] : berth_type_storage(alias->graph->values[v].type);
+}
+
+berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, const berth_storage *storages,
+                                 uint32_t flags, const uint32_t *order, uint32_t n_prelude, berth_error *err) {
   if (flags & BERTH_PLAN_NO_REUSE) flags |= BERTH_PLAN_NO_STRIDED | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_INPLACE;
   *alias = (berth__alias){.ctx = graph->ctx,
                           .graph = graph,
@@ -354,10 +373,11 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
                           .order = order,
                           .n_steps = (uint32_t)graph->n_nodes,
                           .n_prelude = n_prelude};
-  berth_status status = check_total(alias, err);
-  if (status == BERTH_OK) status = berth__regions_create(graph, &alias->regions, err);
+  berth_status status = berth__regions_create(graph, &alias->regions, err);
   if (status == BERTH_OK) status = berth__guards_create(graph, order, &alias->guards, err);
   if (status == BERTH_OK) status = allocate(alias, err);
+  if (status == BERTH_OK) set_storages(alias, storages);
+  if (status == BERTH_OK) status = check_total(alias, err);
   if (status != BERTH_OK) {
     berth__alias_free(alias);
     return status;
@@ -394,7 +414,7 @@ uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node
     for (uint32_t k = 0; k < n_carried; k++)
       is_in_the_way =
           is_in_the_way || (k != i && berth__alias_root(alias, node->out[BERTH__LOOP_LAST + k], NULL) == root);
-    if (is_in_the_way) total += bytes_of(alias, next);
+    if (is_in_the_way) total += berth__alias_bytes(alias, next);
   }
   return total;
 }

@@ -12,6 +12,7 @@ typedef struct berth__alias_value {
   berth_value parent;
   uint64_t offset;
   int64_t stride[BERTH_MAX_RANK];
+  berth_storage storage;
   bool is_view, in_place, born_inside;
 } berth__alias_value;
 
@@ -52,10 +53,13 @@ typedef struct berth__alias {
   berth__alias_class *classes;
 } berth__alias;
 
-/* order: a valid order of the graph's nodes, kept by the caller; its first n_prelude steps run once. */
-berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, uint32_t flags, const uint32_t *order,
-                                 uint32_t n_prelude, berth_error *err);
+/* storages: one a value; NULL: by their types. order: a valid order of the graph's nodes, kept by the caller; its first
+ * n_prelude steps run once. */
+berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, const berth_storage *storages,
+                                 uint32_t flags, const uint32_t *order, uint32_t n_prelude, berth_error *err);
 void berth__alias_free(berth__alias *alias);
+/* Bytes of a value where it lies without gaps. */
+uint64_t berth__alias_bytes(const berth__alias *alias, berth_value value);
 /* The root of a value, and the bytes from its start. */
 berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset);
 /* Whether a value has bytes in the arena by the flags (its root decides). */

@@ -13,10 +13,9 @@ typedef struct bytes {
 } bytes;
 
 static bytes bytes_of(const berth__alias *alias, berth_value value) {
-  berth_tensor tensor = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
   bytes b;
   b.root = berth__alias_root(alias, value, &b.low);
-  b.high = b.low + (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
+  b.high = b.low + berth__alias_bytes(alias, value);
   return b;
 }
 

@@ -46,6 +46,7 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
     place->root = berth__alias_root(alias, (berth_value)v, &place->root_offset);
     place->buffer = plan->places[place->root].buffer;
     memcpy(place->stride, from->stride, sizeof place->stride);
+    place->storage = from->storage;
     place->is_view = from->is_view;
     place->in_place = from->in_place;
     place->born_inside = from->born_inside;

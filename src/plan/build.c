@@ -38,6 +38,7 @@ void berth_plan_destroy(berth_plan *plan) {
   empty_plan(plan);
   berth_graph_destroy(plan->graph);
   berth__free(plan->ctx, plan->once);
+  berth__free(plan->ctx, plan->storages);
   berth__free(plan->ctx, plan);
 }
 
@@ -110,13 +111,13 @@ static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, con
 
 /* A flag that a device has no use for is not passed over in silence. */
 static berth_status check_weights(const berth_plan_desc *desc, const berth__limits *limits, berth_error *err) {
-  const bool is_uniform = ((desc->flags | limits->flags) & BERTH_PLAN_F32_UNIFORM) != 0;
-  if ((desc->flags & BERTH_PLAN_BF16_WEIGHTS) && is_uniform)
+  const bool has_storages = limits->choose_storages != NULL;
+  if ((desc->flags & BERTH_PLAN_BF16_WEIGHTS) && has_storages)
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "weights as bf16 are for plans of the cpu with elements of their own size; device '%s' can keep "
                        "them as f16 (BERTH_PLAN_F16_WEIGHTS, --f16-weights)",
                        limits->device);
-  if ((desc->flags & BERTH_PLAN_F16_WEIGHTS) && !is_uniform)
+  if ((desc->flags & BERTH_PLAN_F16_WEIGHTS) && !has_storages)
     return berth__fail(
         err, BERTH_UNSUPPORTED,
         "weights as f16 are for GPUs; device '%s' can keep them as bf16 (BERTH_PLAN_BF16_WEIGHTS, --bf16)",
@@ -171,6 +172,13 @@ static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, 
   return has_loops(plan->graph) ? berth__prelude_hoist(plan->graph, plan->once, err) : BERTH_OK;
 }
 
+static berth_status choose_storages(berth_plan *plan, const berth__limits *limits, berth_error *err) {
+  if (limits->choose_storages == NULL) return BERTH_OK;
+  plan->storages = berth__alloc_array(plan->ctx, plan->graph->n_values, sizeof *plan->storages);
+  if (plan->storages == NULL) return berth__fail_nomem(err, "a plan");
+  return limits->choose_storages(plan->graph, plan->flags, plan->storages, err);
+}
+
 berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err) {
   *out = NULL;
@@ -188,6 +196,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
   plan->n_steps = (uint32_t)bound->n_nodes;
   berth_status status = mark_prelude(plan, limits, err);
+  if (status == BERTH_OK) status = choose_storages(plan, limits, err);
   if (status == BERTH_OK) status = fill_plan(plan, desc, limits, err);
   if (status == BERTH_OK) status = fill_over(plan, desc, limits, err);
 #ifndef NDEBUG

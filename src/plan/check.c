@@ -31,14 +31,15 @@ static bool is_contiguous(const checker *c, berth_value value) {
 static range range_of(const berth_plan *plan, berth_value value) {
   const berth__place *place = &plan->places[value];
   const berth__value *v = &plan->graph->values[value];
-  uint64_t last = 0, element = berth__plan_is_half(plan, value) ? 2 : berth__plan_element(plan->flags, v->type);
+  uint64_t last = 0;
   if (place->buffer == BERTH__NO_BUFFER) return (range){0, 0};
   uint64_t low = plan->buffers[place->buffer].offset + place->root_offset;
   for (uint32_t i = 0; i < v->shape.rank; i++) {
     if (v->shape.dim[i] == 0) return (range){low, low};
     last += (uint64_t)(v->shape.dim[i] - 1) * (uint64_t)place->stride[i];
   }
-  return (range){low, low + (last + 1) * element};
+  const uint64_t block = place->storage.elements != 0 ? place->storage.elements : 1;
+  return (range){low, low + berth__place_bytes(place, last / block * block + block)};
 }
 
 static bool stays(const checker *c, berth_value value) {
@@ -112,8 +113,20 @@ static bool is_planned_outside(const checker *c, berth_value root) {
   return false;
 }
 
+/* What the device chose for the value, or for what it shows; check_views compares it with that. */
+static bool is_chosen(const berth_plan *plan, berth_value value) {
+  const berth__place *place = &plan->places[value];
+  if (place->is_view) return place->storage.elements != 0 && place->storage.bytes != 0;
+  return berth__storage_equal(place->storage, plan->storages != NULL
+                                                  ? plan->storages[value]
+                                                  : berth_type_storage(plan->graph->values[value].type));
+}
+
 static berth_status check_place(const checker *c, berth_value value) {
   const berth__place *place = &c->plan->places[value];
+  if (!is_chosen(c->plan, value))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' has another storage than the device chose for it",
+                       name_of(c, value));
   if (place->root >= c->plan->graph->n_values)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", name_of(c, value));
   if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c, place->root))
@@ -276,7 +289,8 @@ static berth_status check_views(const checker *c, const berth__node *node, uint3
               node->op->family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride);
     if (berth__count(&shown) == 0) offset = 0;
     ok = ok && place->is_view && place->birth == step && place->root == from->root && place->buffer == from->buffer &&
-         place->root_offset == from->root_offset + (uint64_t)offset * berth__plan_element(plan->flags, in.type) &&
+         place->root_offset == from->root_offset + berth__place_bytes(from, (uint64_t)offset) &&
+         berth__storage_equal(place->storage, from->storage) &&
          memcmp(stride, place->stride, value->shape.rank * sizeof *stride) == 0;
     if (!ok)
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not the view that it should be", step,
@@ -291,6 +305,7 @@ static bool lies_there(const checker *c, berth_value part, berth_value whole, ui
   const int64_t *mine = c->plan->places[part].stride, *stride = c->plan->places[whole].stride;
   for (uint32_t k = 0; k < shape->rank; k++)
     if (shape->dim[k] > 1 && mine[k] != stride[k]) return false;
+  if (!berth__storage_equal(c->plan->places[part].storage, c->plan->places[whole].storage)) return false;
   return c->ranges[part].low == at;
 }
 
@@ -301,14 +316,14 @@ static bool is_part_in_place(const checker *c, const berth__node *node, berth_va
   const berth__value *result = &c->plan->graph->values[whole];
   const int64_t axis = node->attrs[BERTH__CONCAT_AXIS].i < 0 ? node->attrs[BERTH__CONCAT_AXIS].i + result->shape.rank
                                                              : node->attrs[BERTH__CONCAT_AXIS].i;
-  const uint64_t each =
-      (uint64_t)c->plan->places[whole].stride[axis] * berth__plan_element(c->plan->flags, result->type);
-  uint64_t at = c->ranges[whole].low;
+  const berth__place *place = &c->plan->places[whole];
+  uint64_t first = 0;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth_value part = node->in[i];
     const bool is_or_shows_it = value == part || (is_contiguous(c, part) && inside(c->ranges[value], c->ranges[part]));
-    if (is_or_shows_it && lies_there(c, part, whole, at)) return true;
-    at += (uint64_t)c->plan->graph->values[part].shape.dim[axis] * each;
+    if (is_or_shows_it && lies_there(c, part, whole, c->ranges[whole].low + berth__place_bytes(place, first)))
+      return true;
+    first += (uint64_t)(c->plan->graph->values[part].shape.dim[axis] * place->stride[axis]);
   }
   return false;
 }
@@ -325,7 +340,9 @@ static bool may_write_over(const checker *c, const berth__node *node, uint32_t o
   range a = c->ranges[node->out[out]], b = c->ranges[operand];
   if (out != 0 || a.low != b.low || a.high != b.high || !is_contiguous(c, operand)) return false;
   const berth__value *x = &c->plan->graph->values[node->out[out]], *y = &c->plan->graph->values[operand];
-  if (berth_type_size(x->type) != berth_type_size(y->type) || !berth__shape_equal(&x->shape, &y->shape)) return false;
+  if (!berth__shape_equal(&x->shape, &y->shape)) return false;
+  if (!berth__storage_same_width(c->plan->places[node->out[out]].storage, c->plan->places[operand].storage))
+    return false;
   for (uint32_t i = 0; i < node->n_in; i++)
     if (node->in[i] == operand && (i > 31 || !(berth__op_in_place(node->op, node->attrs) >> i & 1u))) return false;
   return true;

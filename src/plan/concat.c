@@ -46,8 +46,8 @@ bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_va
   if (root == whole || !may_move(alias, root) || offset != 0 || from->size == 0) return false;
   if (from->is_prepared && !to->is_prepared) return false; /* what stays does not lie in what goes */
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
-  uint64_t bytes = (uint64_t)berth__count(&tensor) * berth__plan_element(alias->flags, tensor.type);
-  return berth__is_contiguous(&tensor) && bytes == from->size;
+  if (!berth__storage_equal(alias->values[part].storage, alias->values[whole].storage)) return false;
+  return berth__is_contiguous(&tensor) && berth__alias_bytes(alias, part) == from->size;
 }
 
 /* A part moves into the result when it is the whole of a root that nothing else claims, when nothing writes over it
@@ -64,6 +64,7 @@ static bool may_lie_with_gaps(const berth__alias *alias, berth_value part, berth
   if (alias->graph->values[part].kind != BERTH_VALUE_INPUT || !berth__alias_in_arena(alias, part)) return false;
   if (alias->values[part].parent != part || from->size == 0 || from->death > to->first_write) return false;
   if (alias->may_stride[part] < BERTH__REACH_UNIT_LAST) return false;
+  if (!berth__storage_equal(alias->values[part].storage, alias->values[whole].storage)) return false;
   for (size_t v = 0; v < alias->graph->n_values; v++)
     if (v != part && alias->values[v].parent == part) return false;
   return true;
@@ -103,17 +104,17 @@ static bool move_parts(berth__alias *alias, const berth__node *node, uint32_t st
   const uint32_t axis = joined_axis(alias->graph, node);
   const bool is_contiguous = parts_are_contiguous(alias->graph, node);
   const int64_t *stride = alias->values[whole].stride;
-  const uint64_t each = (uint64_t)stride[axis] * berth__plan_element(alias->flags, alias->graph->values[whole].type);
-  uint64_t offset = 0;
+  const berth_storage storage = alias->values[whole].storage;
+  uint64_t first = 0; /* element of the whole */
   bool moved = false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth_value part = node->in[i];
     if (is_contiguous ? may_be_born_inside(alias, part, whole, step) : may_lie_with_gaps(alias, part, whole)) {
-      move_inside(alias, berth__alias_root(alias, part, NULL), whole, offset);
+      move_inside(alias, berth__alias_root(alias, part, NULL), whole, berth__storage_size(storage, first));
       if (!is_contiguous) memcpy(alias->values[part].stride, stride, sizeof alias->values[part].stride);
       moved = true;
     }
-    offset += (uint64_t)alias->graph->values[part].shape.dim[axis] * each;
+    first += (uint64_t)(alias->graph->values[part].shape.dim[axis] * stride[axis]);
   }
   return moved;
 }

@@ -36,7 +36,8 @@ static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_er
 static berth_status measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard, const berth__limits *limits,
                             draft *d, berth_error *err) {
   BERTH__TRY(put_prelude_first(plan, d, err));
-  BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->flags | extra_flags, d->order, d->n_prelude, err));
+  BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->storages, plan->flags | extra_flags, d->order,
+                                 d->n_prelude, err));
   berth__alias_concat(&d->alias, plan->align, guard); /* by activations alone: a copy costs time as well */
   berth__alias_branches(&d->alias);
   d->load = berth__alias_load(&d->alias, plan->align, guard);
@@ -147,7 +148,8 @@ static berth_status search_variant(drafter *m, size_t variant, uint32_t *n_views
   uint32_t *order = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *order);
   if (order == NULL) return berth__fail_nomem(err, "ordering");
   memcpy(order, m->best[variant].order, plan->graph->n_nodes * sizeof *order); /* the best one may change meanwhile */
-  berth_status status = berth__alias_create(&alias, plan->graph, flags, order, m->best[variant].n_prelude, err);
+  berth_status status =
+      berth__alias_create(&alias, plan->graph, plan->storages, flags, order, m->best[variant].n_prelude, err);
   if (status == BERTH_OK) {
     *n_views = count_views(&alias);
     if (*n_views == before) {

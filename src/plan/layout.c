@@ -3,6 +3,8 @@
  * need. */
 #include "plan/layout.h"
 
+#include <stdatomic.h>
+
 #include "base/math.h"
 
 typedef struct entry {
@@ -11,6 +13,7 @@ typedef struct entry {
 
 struct berth_layout {
   berth_context *ctx;
+  atomic_uint holders; /* clones of sessions, on their threads */
   uint64_t size, align;
   berth__map names;
   entry *entries;
@@ -118,6 +121,7 @@ berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth
   berth_layout *layout = berth__alloc_zero(plan->ctx, sizeof *layout);
   if (layout == NULL) return berth__fail_nomem(err, "a layout");
   layout->ctx = plan->ctx;
+  atomic_init(&layout->holders, 1);
   layout->size = plan->params_size;
   layout->align = plan->align;
   layout->entries = berth__alloc_array(plan->ctx, plan->n_buffers + plan->graph->n_params, sizeof *layout->entries);
@@ -130,8 +134,13 @@ berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth
   return BERTH_OK;
 }
 
+berth_layout *berth__layout_retain(berth_layout *layout) {
+  (void)atomic_fetch_add(&layout->holders, 1);
+  return layout;
+}
+
 void berth_layout_destroy(berth_layout *layout) {
-  if (layout == NULL) return;
+  if (layout == NULL || atomic_fetch_sub(&layout->holders, 1) != 1) return;
   berth__map_clear(layout->ctx, &layout->names);
   berth__free(layout->ctx, layout->entries);
   berth__free(layout->ctx, layout);

@@ -11,4 +11,7 @@
 berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *shared, uint64_t *end,
                                  berth_error *err);
 
+/* One more holder, to be undone with berth_layout_destroy. Returns its argument. */
+berth_layout *berth__layout_retain(berth_layout *layout);
+
 #endif

@@ -8,6 +8,7 @@
 #ifndef BERTH_PLAN_PLAN_H
 #define BERTH_PLAN_PLAN_H
 
+#include "base/storage.h"
 #include "graph/graph.h"
 #include "plan/guard.h"
 #include "plan/limits.h"
@@ -43,6 +44,7 @@ typedef struct berth__place {
   berth_value root;               /* the value that owns the bytes; itself when it does */
   uint64_t root_offset;           /* bytes from there */
   int64_t stride[BERTH_MAX_RANK]; /* in elements */
+  berth_storage storage;          /* how its elements lie there; a view's is that of what it shows */
   bool is_view;                   /* no kernel writes it: it shows bytes of its operand */
   bool in_place;                  /* its kernel writes over an operand that dies there */
   bool born_inside;               /* it was placed inside the concat or choose that reads it */
@@ -61,10 +63,11 @@ struct berth_plan {
   uint32_t n_prelude; /* of them: steps that run once */
   bool *once;         /* one a node: it is one of them */
   uint32_t *order;
-  uint64_t order_bound; /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
-  bool is_over;         /* results lie over operands where it is fullest: other orders were not measured so */
-  berth__guards guards; /* steps that are not always needed */
-  berth__place *places; /* one a value */
+  uint64_t order_bound;    /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
+  bool is_over;            /* results lie over operands where it is fullest: other orders were not measured so */
+  berth__guards guards;    /* steps that are not always needed */
+  berth_storage *storages; /* one a value: what the device chose; NULL: by their types */
+  berth__place *places;    /* one a value */
   berth__buffer *buffers;
   size_t n_buffers;
   uint32_t *scratch;    /* one a step: its buffer, or BERTH__NO_BUFFER */
@@ -72,19 +75,9 @@ struct berth_plan {
   berth_plan_info info;
 };
 
-/* Bytes of one element in the arena. */
-static inline uint64_t berth__plan_element(uint32_t flags, berth_type type) {
-  return (flags & BERTH_PLAN_F32_UNIFORM) ? 4 : berth_type_size(type);
-}
-
-/* The same for a value that has bytes of its own: a weight may be kept as f16. */
-static inline uint64_t berth__plan_element_of(uint32_t flags, const berth__value *value) {
-  return value->is_half ? 2 : berth__plan_element(flags, value->type);
-}
-
-/* Whether a value, or what it shows, is kept as f16. */
-static inline bool berth__plan_is_half(const berth_plan *plan, berth_value value) {
-  return plan->graph->values[plan->places[value].root].is_half;
+/* Bytes of so many elements of a value as they lie in the arena; of a value that was planned. */
+static inline uint64_t berth__place_bytes(const berth__place *place, uint64_t count) {
+  return berth__storage_size(place->storage, count);
 }
 
 /* Steps, but never 0: a graph without nodes still keeps its inputs. */

@@ -33,7 +33,7 @@ berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_sl
   int64_t count = 0;
   berth__shape_count(&v->shape, &count);
   if (place->buffer != BERTH__NO_BUFFER) slot.offset = plan->buffers[place->buffer].offset + place->root_offset;
-  slot.size = (uint64_t)count * (berth__plan_is_half(plan, value) ? 2 : berth__plan_element(plan->flags, v->type));
+  slot.size = berth__place_bytes(place, (uint64_t)count);
   slot.birth = place->birth;
   slot.death = place->death;
   slot.is_view = place->is_view;
@@ -41,6 +41,7 @@ berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_sl
   slot.root_offset = place->root_offset;
   slot.rank = v->shape.rank;
   memcpy(slot.stride, place->stride, sizeof slot.stride);
+  slot.storage = place->storage;
   return BERTH__RESULT_WRITE(out, &slot, "berth_slot", err);
 }
 
@@ -65,10 +66,9 @@ static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
   uint64_t at = whole->root_offset;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth__place *part = &plan->places[node->in[i]];
-    uint64_t size = 0;
-    berth__value_size(&plan->graph->values[node->in[i]], &size);
-    size = size / berth_type_size(plan->graph->values[node->in[i]].type) *
-           berth__plan_element(plan->flags, plan->graph->values[node->in[i]].type);
+    int64_t count = 0;
+    berth__shape_count(&plan->graph->values[node->in[i]].shape, &count);
+    const uint64_t size = berth__place_bytes(whole, (uint64_t)count);
     bool lies_there = part->root == whole->root && part->root_offset == at;
     if (size != 0 && !lies_there) return false;
     at += size;

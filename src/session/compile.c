@@ -1,36 +1,65 @@
-/* Compiling a binding: plan, program, and an arena that is large enough for it. */
+/* Compiling a binding: plan, program, and an arena that is large enough for it.
+ *
+ * Everything that can fail is done first, beside what the session has: plan, program, a new arena with the weights in
+ * it, the program bound to that. Then the session takes it over, which cannot fail. */
 #include "session/session.h"
 
 void berth__session_free_binding(berth_session *session, berth__binding *binding) {
   session->device->program_destroy(binding->program);
-  berth__slots_destroy(binding->slots);
+  if (binding->slots != session->home) berth__slots_destroy(binding->slots);
   berth_plan_destroy(binding->plan);
   berth__free(session->ctx, binding->extents);
   berth__free(session->ctx, binding->outside);
   *binding = (berth__binding){0};
 }
 
-/* Where a value lies that this binding does not have in the arena. A param may have a place there for other bindings.
- */
-static const void *place_outside(const berth_session *session, const berth__binding *binding, size_t value) {
+/* ---- Programs ---- */
+
+/* The memory of an input outside the arena was given for one shape: it is not read as another. */
+static bool has_other_size(const berth_plan *a, const berth_plan *b, size_t value) {
+  uint64_t before = 0, after = 0;
+  berth__value_size(&a->graph->values[value], &before);
+  berth__value_size(&b->graph->values[value], &after);
+  return before != after;
+}
+
+/* Where a value lies that this binding does not have in the arena; NULL: nowhere, or inside. A param may have its home
+ * in the arena, for others. */
+static const void *place_outside(const berth_session *session, const berth__binding *binding, berth_arena *arena,
+                                 size_t value) {
   const berth__value *v = &binding->plan->graph->values[value];
   if (v->kind == BERTH_VALUE_CONSTANT) return v->data;
-  if (value >= session->graph->n_values) return NULL; /* the device's own: made by its nodes */
+  if (value >= session->graph->n_values || binding->plan->places[value].buffer != BERTH__NO_BUFFER) return NULL;
+  if (v->kind == BERTH_VALUE_INPUT && session->n_bindings != 0 &&
+      has_other_size(berth__session_current(session)->plan, binding->plan, value))
+    return NULL;
   if (session->outside[value] != NULL || v->kind != BERTH_VALUE_PARAM) return session->outside[value];
   const uint64_t offset = session->layout != NULL ? berth_layout_offset(session->layout, v->name) : BERTH_OFFSET_NONE;
-  const unsigned char *base = berth_arena_data(session->arena);
+  const unsigned char *base = berth_arena_data(arena);
   return offset != BERTH_OFFSET_NONE && base != NULL ? base + offset : NULL;
 }
 
-static berth_status bind_program(berth_session *session, berth__binding *binding, berth_error *err) {
-  for (size_t v = 0; v < binding->plan->graph->n_values; v++) binding->outside[v] = place_outside(session, binding, v);
-  return session->device->program_bind(binding->program, berth__arena_block(session->arena), binding->outside, err);
+berth_status berth__session_bind_program(const berth_session *session, berth__binding *binding, berth_arena *arena,
+                                         uint64_t number, berth_error *err) {
+  bool has_changed = binding->bound != number;
+  for (size_t v = 0; v < binding->plan->graph->n_values; v++) {
+    const void *place = place_outside(session, binding, arena, v);
+    has_changed = has_changed || place != binding->outside[v];
+    binding->outside[v] = place;
+  }
+  if (!has_changed) return BERTH_OK;
+  binding->bound = 0;
+  BERTH__TRY(session->device->program_bind(binding->program, berth__arena_block(arena), binding->outside, err));
+  binding->bound = number;
+  return BERTH_OK;
 }
 
 berth_status berth__session_rebind(berth_session *session, berth_error *err) {
-  for (size_t i = 0; i < session->n_bindings; i++) BERTH__TRY(bind_program(session, &session->bindings[i], err));
-  return BERTH_OK;
+  return berth__session_bind_program(session, berth__session_current(session), session->arena, session->arena_number,
+                                     err);
 }
+
+/* ---- What a binding needs ---- */
 
 /* The plan was made with these dims, so every name is bound exactly once. */
 static berth_status read_extents(const berth_session *session, const berth_dim *dims, size_t n_dims, int64_t **out,
@@ -45,32 +74,6 @@ static berth_status read_extents(const berth_session *session, const berth_dim *
   return BERTH_OK;
 }
 
-/* A larger arena with the same weights, still addressed by the current binding. The old one is kept until the new one
- * is complete. */
-static berth_status grow_arena(berth_session *session, const berth__binding *binding, berth_error *err) {
-  const berth_plan *plan = binding->plan;
-  const berth__slots *slots = session->n_bindings != 0 ? berth__session_current(session)->slots : binding->slots;
-  berth_arena *arena;
-  berth_arena_desc desc = BERTH_ARENA_DESC_INIT;
-  if (session->memory != NULL && session->arena != NULL)
-    return berth__fail(err, BERTH_INFEASIBLE, "this binding needs %llu bytes, the memory given has %llu",
-                       (unsigned long long)plan->info.arena_size, (unsigned long long)session->memory_size);
-  desc.memory = session->memory;
-  desc.memory_size = session->memory_size;
-  BERTH__TRY(berth__arena_create(plan, session->device, session->engine, slots, &desc, &arena, err));
-  if (session->arena != NULL) {
-    berth_status status = session->device->copy(berth__arena_block(arena), 0, berth__arena_block(session->arena), 0,
-                                                plan->params_size, err);
-    if (status != BERTH_OK) {
-      berth_arena_destroy(arena);
-      return status;
-    }
-  }
-  berth_arena_destroy(session->arena);
-  session->arena = arena;
-  return session->n_bindings != 0 ? berth__session_settle(session, err) : BERTH_OK;
-}
-
 static bool has_own_weights(const berth_plan *plan) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
@@ -80,10 +83,11 @@ static bool has_own_weights(const berth_plan *plan) {
   return false;
 }
 
-/* A binding without weights of its own reads what the others have prepared. */
-static bool shares_prepared(const berth_session *session) {
-  const berth__binding *first = &session->bindings[0];
-  return first->is_prepared && !first->has_own_weights;
+static size_t count_prepared(const berth_plan *plan) {
+  size_t n = 0;
+  for (size_t i = 0; i < plan->n_buffers; i++)
+    n += plan->buffers[i].kind == BERTH__BUFFER_PREPARED && plan->buffers[i].offset < plan->params_size;
+  return n;
 }
 
 /* A device that finds no extents while it runs must know them all before. */
@@ -97,7 +101,7 @@ static berth_status check_extents(const berth_session *session, const berth_grap
   return BERTH_OK;
 }
 
-static berth_status compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
+static berth_status compile(const berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
                             berth_error *err) {
   berth_plan_desc desc = session->plan_desc;
   desc.dims = dims;
@@ -109,65 +113,83 @@ static berth_status compile(berth_session *session, const berth_dim *dims, size_
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
   binding->has_own_weights = has_own_weights(binding->plan);
-  binding->is_prepared = session->n_bindings != 0 && !binding->has_own_weights && shares_prepared(session);
   binding->outside = berth__alloc_array_zero(session->ctx, binding->plan->graph->n_values, sizeof *binding->outside);
   if (binding->outside == NULL) return berth__fail_nomem(err, "a binding");
   berth__progress(session->ctx, "compiling kernels", 0, 0);
-  BERTH__TRY(session->device->program_create(session->engine, binding->plan, session->checked, &binding->program, err));
-  if (session->layout == NULL) BERTH__TRY(berth_plan_layout(binding->plan, &session->layout, err));
-  if (session->arena == NULL || berth_arena_size(session->arena) < binding->plan->info.arena_size)
-    BERTH__TRY(grow_arena(session, binding, err));
-  return BERTH_OK;
+  return session->device->program_create(session->engine, binding->plan, session->checked, &binding->program, err);
 }
 
-berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, size_t *index,
-                                    berth_error *err) {
-  berth__binding binding = {0};
+/* ---- Staging ---- */
+
+/* What a bind has made, and the session does not know of yet. */
+typedef struct staged {
+  berth__binding binding;
+  berth_arena *arena;   /* NULL: the one that is there is large enough */
+  berth_layout *layout; /* NULL: the session has one */
+} staged;
+
+static void discard(berth_session *session, staged *next) {
+  berth_arena_destroy(next->arena);
+  berth_layout_destroy(next->layout);
+  berth__session_free_binding(session, &next->binding);
+  berth__session_release_copies(session);
+}
+
+/* A larger arena with the same weights, beside the old one. */
+static berth_status make_arena(const berth_session *session, staged *next, berth_error *err) {
+  const berth_plan *plan = next->binding.plan;
+  berth_arena_desc desc = BERTH_ARENA_DESC_INIT;
+  if (session->memory != NULL && session->arena != NULL)
+    return berth__fail(err, BERTH_INFEASIBLE, "this binding needs %llu bytes, the memory given has %llu",
+                       (unsigned long long)plan->info.arena_size, (unsigned long long)session->memory_size);
+  desc.memory = session->memory;
+  desc.memory_size = session->memory_size;
+  BERTH__TRY(
+      berth__arena_create(plan, session->device, session->engine, next->binding.slots, &desc, &next->arena, err));
+  if (session->arena == NULL) return BERTH_OK;
+  return session->device->copy(berth__arena_block(next->arena), 0, berth__arena_block(session->arena), 0,
+                               plan->params_size, err);
+}
+
+static berth_status stage(berth_session *session, const berth_dim *dims, size_t n_dims, staged *next,
+                          berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(session->ctx, session->bindings, session->bindings_capacity, session->n_bindings + 1, err));
-  berth_status status = compile(session, dims, n_dims, &binding, err);
-  if (status != BERTH_OK) {
-    berth__session_free_binding(session, &binding);
-    return status;
-  }
-  if (session->n_bindings != 0) status = berth__session_bring_out(session, &binding, err);
-  *index = session->n_bindings;
-  session->bindings[session->n_bindings++] = binding;
-  return status == BERTH_OK ? berth__session_rebind(session, err) : status;
+  BERTH__TRY(compile(session, dims, n_dims, &next->binding, err));
+  if (session->layout == NULL) BERTH__TRY(berth_plan_layout(next->binding.plan, &next->layout, err));
+  if (session->arena == NULL || berth_arena_size(session->arena) < next->binding.plan->info.arena_size)
+    BERTH__TRY(make_arena(session, next, err));
+  BERTH__TRY(berth__session_bring_out(session, &next->binding, err));
+  berth_arena *arena = next->arena != NULL ? next->arena : session->arena;
+  return berth__session_bind_program(session, &next->binding, arena, session->arena_number + (next->arena != NULL),
+                                     err);
 }
 
-static bool is_bound_so(const berth_session *session, const berth__binding *binding, const berth_dim *dims,
-                        size_t n_dims) {
-  if (n_dims != session->graph->n_dims) return false;
-  for (size_t i = 0; i < n_dims; i++) {
-    uint32_t index;
-    if (dims[i].name == NULL || !berth__map_get(&session->graph->dim_names, dims[i].name, &index)) return false;
-    if (binding->extents[index] != dims[i].extent) return false;
-    for (size_t k = 0; k < i; k++)
-      if (strcmp(dims[k].name, dims[i].name) == 0) return false; /* given twice: compiling says so */
+/* From here on nothing can fail. */
+static void take_over(berth_session *session, staged *next) {
+  if (next->layout != NULL) session->layout = next->layout;
+  if (next->arena != NULL) {
+    berth_arena_destroy(session->arena); /* programs that are bound to it are bound anew before they run */
+    session->arena = next->arena;
+    session->arena_number++;
   }
-  return true;
+  if (session->home == NULL) {
+    session->home = next->binding.slots;
+    session->n_prepared = count_prepared(next->binding.plan);
+  }
+  /* A binding without weights of its own reads what others have prepared. */
+  next->binding.makes_all = count_prepared(next->binding.plan) == session->n_prepared;
+  next->binding.is_prepared = session->is_prepared && !next->binding.has_own_weights;
+  session->bindings[session->n_bindings] = next->binding;
+  berth__session_make_current(session, session->n_bindings++);
+  berth__session_trim(session);
 }
 
-/* The memory of an input outside the arena was given for one shape: it is not read as another. */
-static void forget_inputs(berth_session *session, const berth_plan *from, const berth_plan *to) {
-  const berth_graph *graph = session->graph;
-  for (size_t i = 0; i < graph->n_inputs; i++) {
-    uint64_t before = 0, after = 0;
-    berth__value_size(&from->graph->values[graph->inputs[i]], &before);
-    berth__value_size(&to->graph->values[graph->inputs[i]], &after);
-    if (before != after) session->outside[graph->inputs[i]] = NULL;
-  }
-}
-
-berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
-  if (session == NULL || (dims == NULL && n_dims != 0))
-    return berth__fail(err, BERTH_INVALID, "berth_session_bind needs a session and dimensions");
-  size_t index = 0;
-  while (index < session->n_bindings && !is_bound_so(session, &session->bindings[index], dims, n_dims)) index++;
-  if (index == session->n_bindings) BERTH__TRY(berth__session_compile(session, dims, n_dims, &index, err));
-  if (index == session->current) return BERTH_OK;
-  forget_inputs(session, berth__session_current(session)->plan, session->bindings[index].plan);
-  berth__arena_address(session->arena, session->bindings[index].slots);
-  session->current = index;
-  return berth__session_settle(session, err);
+berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
+  staged next = {0};
+  const berth_status status = stage(session, dims, n_dims, &next, err);
+  if (status == BERTH_OK)
+    take_over(session, &next);
+  else
+    discard(session, &next);
+  return status;
 }

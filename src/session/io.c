@@ -58,7 +58,6 @@ berth_status berth_session_set_param(berth_session *session, const char *name, c
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(find_value(session, name, BERTH_VALUE_PARAM, "param", &value, err));
   BERTH__TRY(check_size(session, "param", value, data, size, err));
-  berth__session_forget_prepared(session);
   return berth__session_set_param(session, value, data, size, err);
 }
 
@@ -72,12 +71,9 @@ berth_status berth_session_use(berth_session *session, const char *name, const v
   if (berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "'%s' lies in the arena; write to it, or plan it outside", name);
   BERTH__TRY(check_size(session, "value", value, data, size, err));
-  if ((uintptr_t)data % berth_type_size(bound_value(session, value)->type) != 0)
+  if ((uintptr_t)data % berth__type_align(bound_value(session, value)->type) != 0)
     return berth__fail(err, BERTH_INVALID, "the memory for '%s' is not aligned to its elements", name);
-  session->outside[value] = data;
-  session->is_set[value] = true;
-  berth__session_forget_prepared(session);
-  return berth__session_rebind(session, err);
+  return berth__session_use(session, value, data, size, err);
 }
 
 static berth_status write_input(berth_session *session, berth_value value, const void *src, size_t size,
@@ -243,6 +239,7 @@ static berth_status check_ready(const berth_session *session, berth_error *err) 
 berth_status berth_session_run(berth_session *session, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(check_ready(session, err));
+  BERTH__TRY(berth__session_settle(session, err));
   BERTH__TRY(berth__session_prepare(session, err));
   return berth__device_run(session->device, berth__session_current(session)->program, &session->observer, err);
 }

@@ -3,6 +3,7 @@
 
 #include "base/desc.h"
 #include "device/gpu/profile.h"
+#include "plan/layout.h"
 
 static berth_status allocate_tables(berth_session *session, berth_error *err) {
   size_t n = session->graph->n_values;
@@ -16,11 +17,10 @@ static berth_status allocate_tables(berth_session *session, berth_error *err) {
 
 static berth_status open_and_compile(berth_session *session, const char *which, const berth_plan_desc *plan,
                                      berth_error *err) {
-  size_t index;
   BERTH__TRY(session->device->open(session->ctx, which, session->n_threads, &session->engine, err));
   session->plan_desc.device = session->device->name;
   BERTH__TRY(berth__device_profile(session->device, session->engine, plan->gpu_profile, &session->profile, err));
-  return berth__session_compile(session, plan->dims, plan->n_dims, &index, err);
+  return berth__session_compile(session, plan->dims, plan->n_dims, err);
 }
 
 /* A graph with loops, or with extents that a run finds, is not split: all of it falls back. */
@@ -41,38 +41,60 @@ static berth_status compile_first(berth_session *session, const char *which, con
   return status;
 }
 
-static berth_status build(berth_session *session, const berth_graph *graph, const berth_session_desc *desc,
-                          berth_error *err) {
-  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
-  BERTH__TRY(BERTH__DESC_COPY(&plan, desc->plan, "berth_plan_desc", err));
-  const char *device = desc->device != NULL ? desc->device : plan.device;
-  BERTH__TRY(berth__device_find(device, &session->device, err));
-  session->device = berth__device_for(session->device, plan.flags);
+#define DEFAULT_BINDINGS 8u
+
+static berth_status read_desc(berth_session *session, const berth_graph *graph, const berth__device *on,
+                              const berth_session_desc *desc, berth_plan_desc *plan, berth_error *err) {
+  BERTH__TRY(BERTH__DESC_COPY(plan, desc->plan, "berth_plan_desc", err));
+  const char *device = desc->device != NULL ? desc->device : plan->device;
+  if (on == NULL) {
+    BERTH__TRY(berth__device_find(device, &on, err));
+    on = berth__device_for(on, plan->flags);
+  }
+  session->device = on;
   BERTH__TRY(berth_graph_verify(graph, err));
   BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
   BERTH__TRY(allocate_tables(session, err));
   session->n_threads = desc->n_threads != 0 ? desc->n_threads : session->ctx->n_threads;
+  session->max_bindings = desc->max_bindings != 0 ? desc->max_bindings : DEFAULT_BINDINGS;
   session->checked = (desc->flags & BERTH_SESSION_CHECKED) != 0;
-  if (desc->flags & BERTH_SESSION_REFERENCE) plan.flags |= BERTH_PLAN_REFERENCE;
+  if (desc->flags & BERTH_SESSION_REFERENCE) plan->flags |= BERTH_PLAN_REFERENCE;
   session->memory = desc->memory;
   session->memory_size = desc->memory_size;
   session->device_name = berth__strdup(session->ctx, device != NULL ? device : session->device->name);
   if (session->device_name == NULL) return berth__fail_nomem(err, "a session");
-  session->plan_desc = plan;
+  session->plan_desc = *plan;
   session->plan_desc.n_threads = session->n_threads;
-  if (session->checked && plan.guard == 0) session->plan_desc.guard = BERTH_GUARD_AUTO;
-  BERTH__TRY(compile_first(session, berth__device_which(device), &plan, err));
+  if (session->checked && plan->guard == 0) session->plan_desc.guard = BERTH_GUARD_AUTO;
+  return BERTH_OK;
+}
+
+/* A clone puts its weights where the other session has them, whichever bindings that still has. */
+static berth_status follow(berth_session *session, const berth_session *like, berth_error *err) {
+  session->layout = berth__layout_retain(like->layout);
+  session->n_prepared = like->n_prepared;
+  return berth__slots_clone(like->home, &session->home, err);
+}
+
+static berth_status build(berth_session *session, const berth_graph *graph, const berth__device *on,
+                          const berth_session *like, const berth_session_desc *desc, berth_error *err) {
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  BERTH__TRY(read_desc(session, graph, on, desc, &plan, err));
+  if (like != NULL) BERTH__TRY(follow(session, like, err));
+  BERTH__TRY(compile_first(session, berth__device_which(session->device_name), &plan, err));
   session->plan_desc.dims = NULL;
   session->plan_desc.n_dims = 0;
   session->plan_desc.layout = NULL; /* from here on the session's own */
   session->plan_desc.gpu_profile = NULL;
-  BERTH__TRY(berth__session_place_constants(session, err));
+  if (like != NULL) return BERTH_OK; /* its weights are copied */
   BERTH__TRY(berth__session_place_weights(session, err));
+  BERTH__TRY(berth__session_settle(session, err));
   return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;
 }
 
-berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc, berth_session **out,
-                                  berth_error *err) {
+/* on, like: NULL where there is none. */
+static berth_status create(const berth_graph *graph, const berth__device *on, const berth_session *like,
+                           const berth_session_desc *desc, berth_session **out, berth_error *err) {
   berth_session_desc full = BERTH_SESSION_DESC_INIT;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a place for the session");
   *out = NULL;
@@ -81,13 +103,23 @@ berth_status berth_session_create(const berth_graph *graph, const berth_session_
   berth_session *session = berth__alloc_zero(graph->ctx, sizeof *session);
   if (session == NULL) return berth__fail_nomem(err, "a session");
   session->ctx = graph->ctx;
-  berth_status status = build(session, graph, &full, err);
+  berth_status status = build(session, graph, on, like, &full, err);
   if (status != BERTH_OK) {
     berth_session_destroy(session);
     return status;
   }
   *out = session;
   return BERTH_OK;
+}
+
+berth_status berth__session_create_on(const berth_graph *graph, const berth__device *on, const berth_session_desc *desc,
+                                      berth_session **out, berth_error *err) {
+  return create(graph, on, NULL, desc, out, err);
+}
+
+berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc, berth_session **out,
+                                  berth_error *err) {
+  return create(graph, NULL, NULL, desc, out, err);
 }
 
 void berth_session_destroy(berth_session *session) {
@@ -98,6 +130,7 @@ void berth_session_destroy(berth_session *session) {
   berth_arena_destroy(session->arena);
   if (session->engine != NULL) session->device->close(session->engine);
   berth_layout_destroy(session->layout);
+  berth__slots_destroy(session->home);
   berth_graph_destroy(session->graph);
   berth__free(ctx, session->bindings);
   berth__free(ctx, session->outside);
@@ -105,12 +138,6 @@ void berth_session_destroy(berth_session *session) {
   berth__free(ctx, session->is_set);
   berth__free(ctx, session->device_name);
   berth__free(ctx, session);
-}
-
-/* The dims of a binding, in the order of the graph's names. */
-static void list_dims(const berth_session *session, const berth__binding *binding, berth_dim *dims) {
-  for (size_t i = 0; i < session->graph->n_dims; i++)
-    dims[i] = (berth_dim){.name = session->graph->dims[i], .extent = binding->extents[i]};
 }
 
 static berth_status copy_outside(berth_session *to, const berth_session *from, berth_error *err) {
@@ -137,18 +164,23 @@ static void copy_shapes(const berth_session *to, const berth_session *from) {
 
 static berth_status copy_state(berth_session *to, const berth_session *from, berth_dim *dims, berth_error *err) {
   for (size_t i = 1; i < from->n_bindings; i++) {
-    list_dims(from, &from->bindings[i], dims);
+    berth__session_list_dims(from, &from->bindings[i], dims);
     BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
   }
-  list_dims(from, berth__session_current(from), dims);
+  berth__session_list_dims(from, berth__session_current(from), dims);
   BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
   BERTH__TRY(copy_outside(to, from, err));
   copy_shapes(to, from);
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
   BERTH__TRY(
       to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));
-  for (size_t i = 0; i < from->n_bindings; i++) to->bindings[i].is_prepared = from->bindings[i].is_prepared;
-  return berth__session_settle(to, err);
+  for (size_t i = 0; i < from->n_bindings; i++) {
+    to->bindings[i].is_prepared = from->bindings[i].is_prepared;
+    to->bindings[i].last_used = from->bindings[i].last_used;
+  }
+  to->is_prepared = from->is_prepared;
+  to->clock = from->clock;
+  return BERTH_OK;
 }
 
 berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err) {
@@ -160,16 +192,16 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   berth_session *clone = NULL;
   berth_dim *dims = berth__alloc_array(session->ctx, session->graph->n_dims, sizeof *dims);
   if (dims == NULL) return berth__fail_nomem(err, "a session");
-  list_dims(session, &session->bindings[0], dims);
+  berth__session_list_dims(session, &session->bindings[0], dims);
   plan.dims = dims;
   plan.n_dims = session->graph->n_dims;
-  plan.layout = session->layout;
   if (berth__profile_named(session->profile.name) != NULL) plan.gpu_profile = session->profile.name;
   desc.plan = &plan;
   desc.device = session->device_name;
   desc.n_threads = session->n_threads;
+  desc.max_bindings = (uint32_t)session->max_bindings;
   desc.flags = session->checked ? BERTH_SESSION_CHECKED : 0;
-  berth_status status = berth_session_create(session->graph, &desc, &clone, err);
+  berth_status status = create(session->graph, session->device, session, &desc, &clone, err);
   if (status == BERTH_OK) status = copy_state(clone, session, dims, err);
   berth__free(session->ctx, dims);
   if (status != BERTH_OK) {

@@ -1,4 +1,10 @@
-/* A session: one arena, one set of weights, a program for every binding of the named dimensions. */
+/* A session: one arena, one set of weights, a program for every binding of the named dimensions.
+ *
+ * Where weights lie. The first plan's layout gives places in the arena to the weights that it needs there: the home of
+ * those, for as long as the session lives and whichever bindings come and go. A param that has no home has a copy in
+ * the host's memory (`outside`: the session's own, the graph's, or the caller's); one that some binding reads outside
+ * the arena has that copy too. Bindings may hold further weights of their own behind the shared ones, filled from those
+ * copies when the binding next runs. So whatever is dropped, every weight is still where it can be found. */
 #ifndef BERTH_SESSION_SESSION_H
 #define BERTH_SESSION_SESSION_H
 
@@ -11,7 +17,11 @@ typedef struct berth__binding {
   berth__slots *slots;
   berth__program *program;
   const void **outside; /* one a value: where it lies when it is not in the arena */
+  uint64_t bound;       /* the number of the arena that its program is bound to, with what lies outside; 0: none */
+  uint64_t last_used;   /* by the session's clock */
   bool has_own_weights; /* some lie behind those that bindings share: they are there while this one is current */
+  bool makes_all;       /* its prelude makes all that bindings share */
+  bool is_settled;      /* what it alone has in the arena is there: its constants, and its own weights */
   bool is_prepared;     /* its prelude has run on the weights that there are */
 } berth__binding;
 
@@ -26,11 +36,16 @@ struct berth_session {
   berth__profile profile;    /* that its plans are made with */
   berth_plan_desc plan_desc; /* without dims and layout */
   berth_layout *layout;      /* where the first plan put the weights: the others follow */
+  berth__slots *home;        /* the slots of that plan, for its params: they may outlive its binding */
+  size_t n_prepared;         /* results of preludes that bindings share */
+  bool is_prepared;          /* all of them are made of the weights that there are */
   berth__binding *bindings;
-  size_t n_bindings, bindings_capacity;
+  size_t n_bindings, bindings_capacity, max_bindings;
   size_t current;
+  uint64_t clock; /* counts binds */
   berth_arena *arena;
-  void *memory; /* the caller's own */
+  uint64_t arena_number; /* counts arenas */
+  void *memory;          /* the caller's own */
   uint64_t memory_size;
   const void **outside; /* one a value: inputs and params outside the arena; every binding adds its constants */
   void **owned;         /* one a value: copies of params outside the arena that the session made */
@@ -42,26 +57,42 @@ static inline berth__binding *berth__session_current(const berth_session *sessio
   return &session->bindings[session->current];
 }
 
-/* compile.c: a binding that is compiled for these dims; it is added to the session but not made current. */
-berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, size_t *index,
-                                    berth_error *err);
+/* session.c: a session on a device that need not be in the registry; NULL: the one that the descriptor names. */
+berth_status berth__session_create_on(const berth_graph *graph, const berth__device *on, const berth_session_desc *desc,
+                                      berth_session **out, berth_error *err);
+/* compile.c: a binding that is compiled for these dims and made current. When it fails, nothing has changed. */
+berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err);
 void berth__session_free_binding(berth_session *session, berth__binding *binding);
-/* Points every program at the arena and at what lies outside. */
+/* compile.c: points a program at an arena (number: the session's count of it) and at what lies outside. Does nothing
+ * where it is bound so. */
+berth_status berth__session_bind_program(const berth_session *session, berth__binding *binding, berth_arena *arena,
+                                         uint64_t number, berth_error *err);
+/* compile.c: the same for the current binding, after what lies outside has changed. */
 berth_status berth__session_rebind(berth_session *session, berth_error *err);
+/* binding.c: makes a binding current whose program is bound. */
+void berth__session_make_current(berth_session *session, size_t index);
+/* binding.c: the dims of a binding, in the order of the graph's names. */
+void berth__session_list_dims(const berth_session *session, const berth__binding *binding, berth_dim *dims);
+/* binding.c: drops those that were used longest ago while there are more than the session may have. */
+void berth__session_trim(berth_session *session);
 /* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
 berth_status berth__session_place_constants(berth_session *session, berth_error *err);
-/* weights.c: sets one param, whose size is right. */
+/* weights.c: sets one param, whose size is right. When the device fails while it writes, the param is not set. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err);
+/* weights.c: an input or param that the current binding reads outside the arena is read from this memory. */
+berth_status berth__session_use(berth_session *session, berth_value value, const void *data, size_t size,
+                                berth_error *err);
 /* weights.c: room for a copy of a param, in session->owned. */
 berth_status berth__session_own(berth_session *session, berth_value value, size_t size, berth_error *err);
-/* weights.c: gets hold of params that a new binding reads outside the arena, and others have inside. */
+/* weights.c: copies of params that a new binding reads outside the arena, and others have inside. */
 berth_status berth__session_bring_out(berth_session *session, const berth__binding *binding, berth_error *err);
+/* weights.c: frees copies that no binding of the session reads. */
+void berth__session_release_copies(berth_session *session);
 /* weights.c: the weights that the graph already has. */
 berth_status berth__session_place_weights(berth_session *session, berth_error *err);
 bool berth__session_has_weights(const berth_session *session); /* every param is set */
-/* weights.c: what the current binding alone has in the arena: its constants, and weights that others do not need. When
- * it has become the current one, or the arena is a new one. */
+/* weights.c: before a run: what the current binding alone has in the arena, unless it is there. */
 berth_status berth__session_settle(berth_session *session, berth_error *err);
 /* weights.c: runs the prelude of the current binding unless it has run on these weights. */
 berth_status berth__session_prepare(berth_session *session, berth_error *err);

@@ -10,12 +10,9 @@ berth_status berth__session_own(berth_session *session, berth_value value, size_
   return session->owned[value] != NULL ? BERTH_OK : berth__fail_nomem(err, "a param");
 }
 
-static berth_status copy_param(berth_session *session, berth_value value, const void *data, size_t size,
-                               berth_error *err) {
-  BERTH__TRY(berth__session_own(session, value, size, err));
-  if (size != 0) memcpy(session->owned[value], data, size);
-  session->outside[value] = session->owned[value];
-  return berth__session_rebind(session, err);
+static void disown(berth_session *session, berth_value value) {
+  berth__free(session->ctx, session->owned[value]);
+  session->owned[value] = NULL;
 }
 
 /* A param that a binding holds in bytes of its own, and other bindings may not have in the arena at all. */
@@ -35,48 +32,80 @@ static bool is_outside_somewhere(const berth_session *session, berth_value value
   return false;
 }
 
-/* A binding that has the param in the arena, among the weights that bindings share, or where only it looks; NULL: none
- * that is there now. */
-static const berth__binding *holder_of(const berth_session *session, berth_value value) {
-  const berth__binding *current = berth__session_current(session);
-  if (!is_outside(current, value)) return current;
-  for (size_t i = 0; i < session->n_bindings; i++) {
-    const berth__binding *binding = &session->bindings[i];
-    if (!is_outside(binding, value) && !is_own(binding->plan, value)) return binding;
-  }
-  return NULL;
+/* ---- Home: the place of a param among the weights that bindings share ---- */
+
+static bool has_home(const berth_session *session, berth_value param) {
+  return berth__slots_offset(session->home, param) < berth_layout_size(session->layout);
 }
 
-/* Into every place where a binding looks for it. Own places of other bindings are filled when those become current. */
-berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
-                                      berth_error *err) {
-  const berth__binding *holder = holder_of(session, value);
-  if (holder != NULL) {
-    berth__arena_address(session->arena, holder->slots);
-    const berth_status status = berth__arena_put(session->arena, value, 0, data, size, err);
-    berth__arena_address(session->arena, berth__session_current(session)->slots);
-    BERTH__TRY(status);
-  }
-  if (is_outside_somewhere(session, value)) BERTH__TRY(copy_param(session, value, data, size, err));
-  session->is_set[value] = true;
-  return BERTH_OK;
-}
-
-/* The host reads what the prelude alone needs in its own type, which is not how a uniform arena has it for others. */
-static berth_status bring_out(berth_session *session, berth_value value, berth_error *err) {
-  const berth__binding *holder = holder_of(session, value);
-  uint64_t size = 0;
-  if (holder == NULL || !berth__value_size(&session->graph->values[value], &size)) return BERTH_OK;
-  BERTH__TRY(berth__session_own(session, value, (size_t)size, err));
-  berth__arena_address(session->arena, holder->slots);
-  const berth_status status = berth__arena_get(session->arena, value, session->owned[value], size, err);
+static berth_status put_home(berth_session *session, berth_value param, const void *data, uint64_t size,
+                             berth_error *err) {
+  berth__arena_address(session->arena, session->home);
+  const berth_status status = berth__arena_put(session->arena, param, 0, data, size, err);
   berth__arena_address(session->arena, berth__session_current(session)->slots);
-  if (status == BERTH_OK) session->outside[value] = session->owned[value];
   return status;
 }
 
+static berth_status get_home(berth_session *session, berth_value param, void *data, uint64_t size, berth_error *err) {
+  berth__arena_address(session->arena, session->home);
+  const berth_status status = berth__arena_get(session->arena, param, data, size, err);
+  berth__arena_address(session->arena, berth__session_current(session)->slots);
+  return status;
+}
+
+/* ---- Copies in the host's memory ---- */
+
+/* From now on the value is read there. When it fails, it is read where it was. */
+static berth_status point(berth_session *session, berth_value value, const void *data, berth_error *err) {
+  const void *before = session->outside[value];
+  session->outside[value] = data;
+  const berth_status status = berth__session_rebind(session, err);
+  if (status != BERTH_OK) {
+    session->outside[value] = before;
+    berth__session_current(session)->outside[value] = before; /* as its program still has it */
+    berth__session_current(session)->bound = session->arena_number;
+  }
+  return status;
+}
+
+/* The session's own copy, with what the param has had so far. */
+static berth_status point_at_copy(berth_session *session, berth_value value, size_t size, berth_error *err) {
+  const void *before = session->outside[value];
+  const bool is_new = session->owned[value] == NULL;
+  BERTH__TRY(berth__session_own(session, value, size, err));
+  if (before == session->owned[value]) return BERTH_OK;
+  if (before != NULL && size != 0) memcpy(session->owned[value], before, size);
+  const berth_status status = point(session, value, session->owned[value], err);
+  if (status != BERTH_OK && is_new) disown(session, value);
+  return status;
+}
+
+/* The current binding has it in the arena. */
+static void forget_copy(berth_session *session, berth_value value) {
+  session->outside[value] = NULL;
+  disown(session, value);
+}
+
+void berth__session_release_copies(berth_session *session) {
+  for (size_t i = 0; session->home != NULL && i < session->graph->n_params; i++) {
+    const berth_value param = session->graph->params[i];
+    if (session->owned[param] != NULL && has_home(session, param) && !is_outside_somewhere(session, param))
+      forget_copy(session, param);
+  }
+}
+
+/* The host reads what the prelude alone needs in its own type, which may not be how the arena has it for others. */
+static berth_status bring_out(berth_session *session, berth_value param, berth_error *err) {
+  uint64_t size = 0;
+  berth__value_size(&session->graph->values[param], &size);
+  BERTH__TRY(berth__session_own(session, param, (size_t)size, err));
+  BERTH__TRY(get_home(session, param, session->owned[param], size, err));
+  session->outside[param] = session->owned[param];
+  return BERTH_OK;
+}
+
 berth_status berth__session_bring_out(berth_session *session, const berth__binding *binding, berth_error *err) {
-  if (!(binding->plan->flags & BERTH_PLAN_F32_UNIFORM)) return BERTH_OK;
+  if (binding->plan->storages == NULL || session->home == NULL) return BERTH_OK;
   for (size_t i = 0; i < session->graph->n_params; i++) {
     const berth_value param = session->graph->params[i];
     if (is_outside(binding, param) && session->outside[param] == NULL && session->is_set[param])
@@ -84,6 +113,41 @@ berth_status berth__session_bring_out(berth_session *session, const berth__bindi
   }
   return BERTH_OK;
 }
+
+/* ---- Setting ---- */
+
+/* What can fail without a trace comes first: memory, and pointing programs at it. Own places of bindings are filled
+ * before they run. */
+berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
+                                      berth_error *err) {
+  const bool is_home = has_home(session, value), has_copy = !is_home || is_outside_somewhere(session, value);
+  if (has_copy) BERTH__TRY(point_at_copy(session, value, size, err));
+  berth__session_forget_prepared(session);
+  if (is_home) {
+    session->is_set[value] = false; /* until all of it is written */
+    BERTH__TRY(put_home(session, value, data, size, err));
+  }
+  if (has_copy && size != 0) memmove(session->owned[value], data, size);
+  if (!has_copy) forget_copy(session, value);
+  if (is_own(berth__session_current(session)->plan, value)) berth__session_current(session)->is_settled = false;
+  session->is_set[value] = true;
+  return BERTH_OK;
+}
+
+berth_status berth__session_use(berth_session *session, berth_value value, const void *data, size_t size,
+                                berth_error *err) {
+  BERTH__TRY(point(session, value, data, err));
+  if (session->graph->values[value].kind != BERTH_VALUE_PARAM) return BERTH_OK;
+  disown(session, value);
+  berth__session_forget_prepared(session);
+  session->is_set[value] = false;
+  if (has_home(session, value))
+    BERTH__TRY(put_home(session, value, data, size, err)); /* for bindings that have it in the arena */
+  session->is_set[value] = true;
+  return BERTH_OK;
+}
+
+/* ---- Weights that come with the graph ---- */
 
 static void let_rest(const berth_graph *graph, const void *data, size_t size) {
   for (size_t i = 0; i < graph->n_keeps; i++)
@@ -137,7 +201,7 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     berth__progress(session->ctx, "writing weights", done, total);
     done += size;
     bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0 || may_be_unaligned(session, param);
-    if (berth__session_in_arena(session, param)) {
+    if (has_home(session, param)) {
       BERTH__TRY(move_weight(session, param, value->data, size, err));
     } else if (!is_aligned) {
       BERTH__TRY(berth__session_set_param(session, param, value->data, (size_t)size, err));
@@ -154,7 +218,7 @@ static berth_status place_own(berth_session *session, berth_error *err) {
   const berth_plan *plan = berth__session_current(session)->plan;
   for (size_t i = 0; i < session->graph->n_params; i++) {
     const berth_value param = session->graph->params[i];
-    const void *data = session->outside[param] != NULL ? session->outside[param] : session->graph->values[param].data;
+    const void *data = session->outside[param];
     uint64_t size = 0;
     if (!is_own(plan, param) || data == NULL) continue;
     berth__value_size(&session->graph->values[param], &size);
@@ -164,13 +228,19 @@ static berth_status place_own(berth_session *session, berth_error *err) {
 }
 
 berth_status berth__session_settle(berth_session *session, berth_error *err) {
+  berth__binding *binding = berth__session_current(session);
+  if (binding->is_settled) return BERTH_OK;
   BERTH__TRY(berth__session_place_constants(session, err));
-  if (!berth__session_current(session)->has_own_weights) return BERTH_OK;
-  berth__session_current(session)->is_prepared = false;
-  return place_own(session, err);
+  if (binding->has_own_weights) {
+    binding->is_prepared = false;
+    BERTH__TRY(place_own(session, err));
+  }
+  binding->is_settled = true;
+  return BERTH_OK;
 }
 
 void berth__session_forget_prepared(berth_session *session) {
+  session->is_prepared = false;
   for (size_t i = 0; i < session->n_bindings; i++) session->bindings[i].is_prepared = false;
 }
 
@@ -208,5 +278,6 @@ berth_status berth__session_prepare(berth_session *session, berth_error *err) {
     BERTH__TRY(session->device->prepare(binding->program, &observer, err));
   }
   binding->is_prepared = true;
+  session->is_prepared = session->is_prepared || binding->makes_all;
   return BERTH_OK;
 }

@@ -1,5 +1,6 @@
 /* Nodes that a device has no kernels for: an error, or steps on the CPU between transfers. BERTH_TEST_DEVICE names
  * another device than the one that interprets. */
+#include <stdatomic.h>
 
 #include "support.h"
 
@@ -156,9 +157,73 @@ static void integers_that_do_not_fit_are_refused(void **state) {
   finish(&f);
 }
 
+/* ---- Threads ---- */
+
+static atomic_int n_pieces;
+
+static int64_t pieces_items(const berth_op_call *call) { return call->in[0].dim[0]; }
+
+static berth_status pieces_kernel(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  atomic_fetch_add(&n_pieces, 1);
+  for (int64_t i = call->begin; i < call->end; i++) {
+    ((float *)call->scratch)[0] = ((const float *)call->in[0].data)[i];
+    ((float *)call->out[0].data)[i] = ((float *)call->scratch)[0] + 1;
+  }
+  return BERTH_OK;
+}
+
+static uint64_t pieces_scratch(const berth_op_call *call) {
+  (void)call;
+  return sizeof(float);
+}
+
+#define N_PIECES (1 << 18)
+
+/* Steps on the host are shared out over the session's threads, each with scratch of its own. */
+static void the_host_uses_its_threads(void **state) {
+  (void)state;
+  static const char graph_text[] =
+      "graph \"t\" { input %x : f32[262144] %p = test.pieces(%x) %y = relu(%p) output \"y\" = %y }";
+  static float x[N_PIECES], y[N_PIECES];
+  berth_op_desc op = BERTH_OP_DESC_INIT;
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_error err;
+  berth_graph *graph;
+  berth_session *session;
+  berth_context *ctx = test_context();
+  op.name = "test.pieces";
+  op.min_in = op.max_in = 1;
+  op.infer = ramp_infer;
+  op.items = pieces_items;
+  op.scratch = pieces_scratch;
+  op.kernel = pieces_kernel;
+  TEST_OK(berth_op_register(ctx, &op, &err));
+  TEST_OK(berth_graph_parse(ctx, graph_text, sizeof graph_text - 1, &graph, &err));
+  plan.flags |= BERTH_PLAN_FALLBACK_CPU;
+  desc.plan = &plan;
+  desc.device = test_gpu();
+  for (uint32_t threads = 1; threads <= 3; threads += 2) {
+    desc.n_threads = threads;
+    TEST_OK(berth_session_create(graph, &desc, &session, &err));
+    for (int i = 0; i < N_PIECES; i++) x[i] = (float)i;
+    TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+    atomic_store(&n_pieces, 0);
+    TEST_OK(berth_session_run(session, &err));
+    TEST_OK(berth_session_read(session, "y", y, sizeof y, &err));
+    for (int i = 0; i < N_PIECES; i++) assert_true(y[i] == (float)i + 1);
+    assert_true(threads == 1 ? atomic_load(&n_pieces) == 1 : atomic_load(&n_pieces) >= 3);
+    berth_session_destroy(session);
+  }
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_fallback_it_is_an_error),
+      cmocka_unit_test(the_host_uses_its_threads),
       cmocka_unit_test(with_it_the_step_runs_on_the_cpu),
       cmocka_unit_test(other_types_fall_back_too),
       cmocka_unit_test(transfers_are_shown),

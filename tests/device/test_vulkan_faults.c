@@ -230,12 +230,12 @@ static void kernels_that_the_driver_refuses(void **state) {
     b.engine->vk.CreateComputePipelines = fault.pipelines;
   }
   VkPhysicalDeviceLimits *limits = &b.engine->properties.limits;
-  limits->maxComputeWorkGroupInvocations = 1;
+  b.engine->core.max_threads = 1;
   expect_refused(&b, BERTH_UNSUPPORTED, "threads");
-  limits->maxComputeWorkGroupInvocations = 1024;
-  limits->maxComputeWorkGroupCount[1] = 0;
+  b.engine->core.max_threads = 1024;
+  b.engine->core.max_groups = 0;
   expect_refused(&b, BERTH_UNSUPPORTED, "workgroups");
-  limits->maxComputeWorkGroupCount[1] = 65535;
+  b.engine->core.max_groups = 65535;
   b.engine->max_binding = 4096; /* bytes; a param has 4800 */
   expect_refused(&b, BERTH_UNSUPPORTED, "4800 bytes in one piece");
   b.engine->max_binding = 6000;

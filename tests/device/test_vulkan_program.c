@@ -15,7 +15,7 @@ static void gives_what_the_cpu_gives(void **state) {
       berth_session *clone;
       berth_error err;
       vulkan_start_in(&f, way, checked ? BERTH_SESSION_CHECKED : 0);
-      assert_true(berth__session_current(f.session)->program->windows == (vulkan_ways[way].max_binding != NULL));
+      assert_true(berth__session_current(f.session)->program->code->windows == (vulkan_ways[way].max_binding != NULL));
       vulkan_expect_right(f.session);
       vulkan_expect_right(f.session);
       TEST_OK(berth_session_clone(f.session, &clone, &err));

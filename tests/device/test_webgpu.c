@@ -7,7 +7,7 @@
 
 #ifdef BERTH__HAS_WEBGPU
 #include "base/thread.h"
-#include "device/webgpu/program.h"
+#include "device/webgpu/code.h"
 #include "session/session.h"
 
 static const berth__device *const device = &berth__webgpu_device;

@@ -3,7 +3,8 @@
 #define BERTH_TESTS_DEVICE_VULKAN_USE_H
 
 #ifdef BERTH__HAS_VULKAN
-#include "device/vulkan/program.h"
+#include "device/gpu/program.h"
+#include "device/vulkan/code.h"
 #include "session/session.h"
 #include "support.h"
 #include "vulkan.h"

@@ -144,13 +144,21 @@ static uint64_t shared_bytes_of(const berth__kernel *k) {
   return bytes;
 }
 
+/* A word an element. */
+static berth__storage word_type(berth_type type) {
+  const berth__number number = berth__l_number(type);
+  return number == BERTH__NUM_F32 ? BERTH_F32 : number == BERTH__NUM_I32 ? BERTH_I32 : BERTH_U32;
+}
+
 void check_against(const char *text, const berth__loop_limits *limits, const char *form, double tolerance) {
   call c;
   berth_error err;
   bool found = form == NULL;
   open_call(&c, text);
   run_reference(&c);
-  berth__lowering l = {.ctx = c.ctx, .limits = limits, .op = c.node->op, .call = &c.op};
+  berth__storage storage[MAX_TENSORS] = {BERTH_TYPE_NONE};
+  for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) storage[i] = word_type(c.tensors[i].type);
+  berth__lowering l = {.ctx = c.ctx, .limits = limits, .op = c.node->op, .call = &c.op, .storage = storage};
   TEST_OK(berth__lower_call(&l, &err));
   const uint64_t scratch_count = berth__lower_scratch(c.node->op, &c.op, limits) / 4;
   uint32_t *scratch = calloc((size_t)scratch_count + 1, 4);

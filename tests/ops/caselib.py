@@ -61,7 +61,7 @@ def wrap(kind, value):
     return (value - low) % (high - low + 1) + low
 
 
-def text_of(kind, value):
+def text_of(kind, value):  # of a block type: a byte
     if kind not in FLOATS:
         return str(int(value))
     if np.isnan(value):

@@ -102,13 +102,14 @@ static int read_tensor(const reader *r, op_tensor *t, const char *text) {
   free(type);
   at += length;
   if (t->type == BERTH_TYPE_NONE || !read_shape(t, &at)) return complain(r, "expected type[extents] or none", text);
-  t->size = (size_t)t->count * berth_type_size(t->type);
+  const int is_block = berth_type_size(t->type) == 0;
+  t->size = (size_t)berth_storage_bytes(berth_type_storage(t->type), (uint64_t)t->count);
   t->data = calloc(1, t->size ? t->size : 1);
   at = skip_spaces(at);
   if (*at != '=' || !t->data) return complain(r, "expected = and values", text);
   at++;
-  for (int64_t i = 0; i < t->count; i++)
-    if (!(is_float(t->type) ? store_float : store_int)(t->type, t->data, i, &at))
+  for (int64_t i = 0; i < (is_block ? (int64_t)t->size : t->count); i++)
+    if (!(is_float(t->type) ? store_float : store_int)(is_block ? BERTH_U8 : t->type, t->data, i, &at))
       return complain(r, "too few values, or one that does not belong to the type", at);
   at = skip_spaces(at);
   return *at == '\0' ? 1 : complain(r, "too many values", at);

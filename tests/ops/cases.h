@@ -6,6 +6,7 @@
  *   attr axis = 1              also [1, 2], 1.5, [1.5, inf] and "same"
  *   in f32[2,3] = 1 2 3 4 5 6
  *   in none                    an operand that is left out
+ *   in q8_0[1,32] = 0 60 1 2   elements in blocks: the bytes of all of them
  *   out f32[2,3] = 1 nan -inf 4 0x1p-3 6
  *   tol 1e-6 1e-6              absolute, relative; without this line values must be equal
  *   end

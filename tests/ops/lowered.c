@@ -7,7 +7,7 @@
 #include "direct.h"
 #include "support.h"
 
-#define POISON 0xa5a5a5a5u
+#define POISON 0xa5 /* in every byte that nobody wrote */
 #define PLAIN UINT32_MAX
 
 typedef enum layout {
@@ -21,9 +21,20 @@ static const char *const layout_names[] = {"padded", "reversed", "part of someth
 /* A tensor as a device holds it. */
 typedef struct held {
   berth_tensor tensor;
+  berth_type stored;
   uint32_t *words;
-  uint64_t count;
+  uint64_t count; /* elements, from the first to the last */
+  uint32_t skip;  /* elements before them in their first word */
 } held;
+
+/* How tensors lie in memory: four bytes an element, each in its own width, or that from inside a word on. */
+typedef enum width {
+  UNIFORM,
+  OWN,
+  SHIFTED,
+  WIDTHS
+} width;
+static const char *const width_names[] = {"", ", in their own width", ", from inside a word on"};
 
 typedef struct state {
   berth_context *ctx;
@@ -36,6 +47,8 @@ typedef struct state {
   uint32_t *scratch;
   uint64_t scratch_count;
   bool knows_places; /* the lowering is told where everything lies */
+  width as;
+  berth__storage storage[2 * OP_CASE_MAX];
   uint64_t at[2 * OP_CASE_MAX];
 } state;
 
@@ -61,6 +74,7 @@ static bool fits_f32(double x, bool exactly) {
 }
 
 static bool fits(const op_tensor *t, bool exactly) {
+  if (berth_type_storage(t->type).elements > 1) return true;
   const berth_tensor whole = {.data = t->data, .type = t->type};
   for (int64_t i = 0; i < t->count; i++) {
     const int64_t value = berth__load_i64(&whole, i);
@@ -93,10 +107,47 @@ static void element_of(const op_tensor *t, void *data, int64_t i, uint32_t word)
   memcpy(&f, &word, sizeof f);
   if (berth__type_is_float(t->type))
     berth__store_f64(&whole, i, (double)f);
-  else if (berth__l_storage(t->type) == BERTH__STORE_I32)
+  else if (berth__l_number(t->type) == BERTH__NUM_I32)
     berth__store_i64(&whole, i, (int32_t)word);
   else
     berth__store_i64(&whole, i, word);
+}
+
+static uint8_t *bytes_at(const held *h, int64_t index) {
+  return (uint8_t *)h->words + ((uint64_t)index + h->skip) * berth_type_size(h->stored);
+}
+
+static uint64_t bytes_of(const held *h) {
+  return berth_storage_bytes(berth_type_storage(h->stored), h->count + h->skip);
+}
+
+static uint64_t words_of(const held *h) { return (bytes_of(h) + 3) / 4; }
+
+static bool is_block(berth_type type) { return berth_type_storage(type).elements > 1; }
+
+static void put_element(const held *h, const op_tensor *t, int64_t i, int64_t index) {
+  const uint32_t word = word_of(t, i);
+  const void *own = (const uint8_t *)t->data + (size_t)i * berth_type_size(t->type);
+  memcpy(bytes_at(h, index), h->stored == t->type ? own : &word, berth_type_size(h->stored));
+}
+
+static void get_element(const held *h, const op_tensor *t, int64_t i, int64_t index, void *to) {
+  uint32_t word = 0;
+  if (h->stored == t->type) {
+    memcpy((uint8_t *)to + (size_t)i * berth_type_size(t->type), bytes_at(h, index), berth_type_size(t->type));
+    return;
+  }
+  memcpy(&word, bytes_at(h, index), sizeof word);
+  element_of(t, to, i, word);
+}
+
+static berth_type stored_as(berth_type type, width how) {
+  static const berth_type words[] = {[BERTH__NUM_F32] = BERTH_F32,
+                                     [BERTH__NUM_I32] = BERTH_I32,
+                                     [BERTH__NUM_U32] = BERTH_U32,
+                                     [BERTH__NUM_BOOL] = BERTH_U32};
+  if (is_block(type)) return type;
+  return how == UNIFORM ? words[berth__l_number(type)] : berth__l_storage(type);
 }
 
 /* ---- Layouts ---- */
@@ -118,20 +169,27 @@ static int64_t index_in(const berth_tensor *t, int64_t element) {
   return index;
 }
 
-static void hold(held *h, const op_tensor *t, layout how, bool with_data) {
+static void hold(held *h, const op_tensor *t, layout how, width as, bool with_data) {
+  h->stored = stored_as(t->type, as);
+  h->skip = as == SHIFTED && !is_block(h->stored) ? 4 / (uint32_t)berth_type_size(h->stored) - 1 : 0;
   h->tensor = (berth_tensor){.type = t->type, .rank = t->rank};
   memcpy(h->tensor.dim, t->dim, sizeof t->dim);
   berth__contiguous_strides(t->rank, t->dim, h->tensor.stride);
   h->count = (uint64_t)(how == LAYOUTS ? t->count : lay_out(how, &h->tensor));
-  h->words = malloc((h->count + 1) * sizeof *h->words);
-  for (uint64_t i = 0; i < h->count; i++) h->words[i] = POISON;
-  for (int64_t i = 0; i < t->count && with_data; i++) h->words[index_in(&h->tensor, i)] = word_of(t, i);
+  h->words = malloc((words_of(h) + 1) * sizeof *h->words);
+  memset(h->words, POISON, words_of(h) * sizeof *h->words);
+  if (is_block(h->stored)) {
+    memcpy(h->words, t->data, t->size);
+    return;
+  }
+  for (int64_t i = 0; i < t->count && with_data; i++) put_element(h, t, i, index_in(&h->tensor, i));
 }
 
 static void start(state *s, uint32_t operand, layout how_operand, layout how_result) {
   for (uint32_t i = 0; i < s->c->n_in; i++)
-    if (s->c->in[i].type != BERTH_TYPE_NONE) hold(&s->in[i], &s->c->in[i], i == operand ? how_operand : LAYOUTS, true);
-  for (uint32_t i = 0; i < s->c->n_out; i++) hold(&s->out[i], &s->c->out[i], how_result, false);
+    if (s->c->in[i].type != BERTH_TYPE_NONE)
+      hold(&s->in[i], &s->c->in[i], i == operand ? how_operand : LAYOUTS, s->as, true);
+  for (uint32_t i = 0; i < s->c->n_out; i++) hold(&s->out[i], &s->c->out[i], how_result, s->as, false);
 }
 
 static void end(state *s) {
@@ -143,11 +201,15 @@ static void end(state *s) {
 
 /* ---- Runs ---- */
 
-static berth__kernel_memory memory_of(const state *s, uint32_t operand, uint32_t over) {
-  if (operand == BERTH__OPERAND_SCRATCH) return (berth__kernel_memory){s->scratch, s->scratch_count};
+static berth__kernel_memory memory_of(const state *s, const berth__kernel_buffer *buffer, uint32_t over) {
+  const uint32_t operand = buffer->operand;
+  if (operand == BERTH__OPERAND_SCRATCH) return (berth__kernel_memory){.words = s->scratch, .count = s->scratch_count};
   const held *h = operand < s->c->n_in ? &s->in[operand] : &s->out[operand - s->c->n_in];
   if (operand == s->c->n_in && over != PLAIN) h = &s->in[over];
-  return (berth__kernel_memory){h->words, h->count};
+  const uint64_t size = berth_type_size(buffer->storage);
+  if (is_block(h->stored)) return (berth__kernel_memory){.words = h->words, .count = bytes_of(h) / size};
+  if (size == 4) return (berth__kernel_memory){.words = h->words, .count = words_of(h)};
+  return (berth__kernel_memory){.words = h->words, .count = h->skip + h->count, .first = h->skip};
 }
 
 static berth_status run_kernels(const state *s, const berth__lowering *l, uint32_t over, berth_error *err) {
@@ -155,7 +217,7 @@ static berth_status run_kernels(const state *s, const berth__lowering *l, uint32
   for (size_t i = 0; i < l->n_kernels && status == BERTH_OK; i++) {
     const berth__kernel *k = l->kernels[i];
     berth__kernel_memory memory[BERTH__KERNEL_BUFFERS];
-    for (uint32_t b = 0; b < k->n_buffers; b++) memory[b] = memory_of(s, k->buffers[b].operand, over);
+    for (uint32_t b = 0; b < k->n_buffers; b++) memory[b] = memory_of(s, &k->buffers[b], over);
     void *room = malloc(berth__kernel_room(k) + 1);
     status = berth__kernel_interpret(k, memory, room, err);
     free(room);
@@ -170,10 +232,12 @@ typedef struct call_of_case {
   berth__lowering lowering;
 } call_of_case;
 
-static void describe(const state *s, call_of_case *c) {
+static void describe(state *s, call_of_case *c) {
   memset(c, 0, sizeof *c);
   for (uint32_t i = 0; i < s->c->n_in; i++) c->in[i] = s->in[i].tensor;
   for (uint32_t i = 0; i < s->c->n_out; i++) c->out[i] = s->out[i].tensor;
+  for (uint32_t i = 0; i < s->c->n_in; i++) s->storage[i] = s->in[i].stored;
+  for (uint32_t i = 0; i < s->c->n_out; i++) s->storage[s->c->n_in + i] = s->out[i].stored;
   c->call = (berth_op_call){.in = c->in,
                             .out = c->out,
                             .n_in = s->c->n_in,
@@ -181,8 +245,12 @@ static void describe(const state *s, call_of_case *c) {
                             .attrs = s->attrs,
                             .n_attrs = s->op->family->n_attrs,
                             .user = berth__op_user(s->op)};
-  c->lowering = (berth__lowering){
-      .ctx = s->ctx, .limits = s->limits, .op = s->op, .call = &c->call, .at = s->knows_places ? s->at : NULL};
+  c->lowering = (berth__lowering){.ctx = s->ctx,
+                                  .limits = s->limits,
+                                  .op = s->op,
+                                  .call = &c->call,
+                                  .storage = s->storage,
+                                  .at = s->knows_places || s->as == SHIFTED ? s->at : NULL};
 }
 
 /* over: the operand that output 0 is written over. */
@@ -212,21 +280,26 @@ static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how)
   const op_tensor *want = &s->c->out[i];
   const held *h = &s->out[i];
   const op_case loose = loosened(s->c);
-  const uint32_t *words = i == 0 && over != PLAIN ? s->in[over].words : h->words;
-  uint8_t *got = malloc(want->size + 8), *is_inside = calloc(h->count + 1, 1);
+  const size_t size = berth_type_size(h->stored);
+  const uint64_t n_bytes = words_of(h) * sizeof *h->words;
+  held there = *h;
+  if (i == 0 && over != PLAIN) there.words = s->in[over].words;
+  uint8_t *got = malloc(want->size + 8), *is_inside = calloc(n_bytes + 1, 1);
   int64_t at = 0;
   for (int64_t e = 0; e < want->count; e++) {
-    element_of(want, got, e, words[index_in(&h->tensor, e)]);
-    is_inside[index_in(&h->tensor, e)] = 1;
+    const int64_t index = index_in(&h->tensor, e);
+    get_element(&there, want, e, index, got);
+    memset(is_inside + (bytes_at(h, index) - (uint8_t *)h->words), 1, size);
   }
   bool good = op_case_matches(&loose, want, got, &at);
   if (!good)
-    fprintf(stderr, "%s:%d: %s, %s: output %u, element %lld: got %.9g, expected %.9g\n", s->c->file, s->c->line,
-            s->c->name, how, i, (long long)at, op_element(want->type, got, at), op_element(want->type, want->data, at));
-  for (uint64_t w = 0; w < h->count && over == PLAIN; w++) {
-    if (is_inside[w] || h->words[w] == POISON) continue;
-    fprintf(stderr, "%s:%d: %s, %s: output %u is written outside its elements\n", s->c->file, s->c->line, s->c->name,
-            how, i);
+    fprintf(stderr, "%s:%d: %s, %s%s: output %u, element %lld: got %.9g, expected %.9g\n", s->c->file, s->c->line,
+            s->c->name, how, width_names[s->as], i, (long long)at, op_element(want->type, got, at),
+            op_element(want->type, want->data, at));
+  for (uint64_t b = 0; b < n_bytes && over == PLAIN; b++) {
+    if (is_inside[b] || ((const uint8_t *)h->words)[b] == POISON) continue;
+    fprintf(stderr, "%s:%d: %s, %s%s: output %u is written outside its elements\n", s->c->file, s->c->line, s->c->name,
+            how, width_names[s->as], i);
     good = false;
     break;
   }
@@ -238,7 +311,10 @@ static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how)
 /* Operands and results far apart, but for the operand that output 0 is written over. */
 static void place_all(state *s, uint32_t over) {
   const uint64_t apart = (uint64_t)1 << 32;
-  for (uint32_t i = 0; i < s->c->n_in + s->c->n_out; i++) s->at[i] = i * apart;
+  for (uint32_t i = 0; i < s->c->n_in + s->c->n_out; i++) {
+    const held *h = i < s->c->n_in ? &s->in[i] : &s->out[i - s->c->n_in];
+    s->at[i] = i * apart + (h->words != NULL ? h->skip * berth_type_size(h->stored) : 0);
+  }
   if (over != PLAIN) s->at[over] = s->at[s->c->n_in];
 }
 
@@ -259,7 +335,8 @@ static lowered run_one(state *s, uint32_t operand, layout how_operand, layout ho
 static bool can_be_over(const state *s, uint32_t k) {
   const op_tensor *in = &s->c->in[k], *out = &s->c->out[0];
   return k < 32 && (berth__op_in_place(s->op, s->attrs) >> k & 1u) && in->type != BERTH_TYPE_NONE &&
-         in->rank == out->rank && memcmp(in->dim, out->dim, sizeof in->dim) == 0;
+         in->rank == out->rank && memcmp(in->dim, out->dim, sizeof in->dim) == 0 &&
+         berth_type_size(stored_as(in->type, s->as)) == berth_type_size(stored_as(out->type, s->as));
 }
 
 /* A concat of which part `k` was made where it goes. */
@@ -273,11 +350,13 @@ static lowered run_with_part(state *s, uint32_t k) {
   for (uint32_t i = 0; i < k; i++) first += (uint64_t)(s->c->in[i].dim[axis] * whole->tensor.stride[axis]);
   memcpy(part->tensor.stride, whole->tensor.stride, sizeof part->tensor.stride);
   free(part->words);
-  part->words = whole->words + first;
+  const uint64_t per_word = 4 / berth_type_size(whole->stored), from = first + whole->skip;
+  part->words = whole->words + from / per_word;
+  part->skip = (uint32_t)(from % per_word);
   part->count = whole->count - first;
-  for (int64_t i = 0; i < s->c->in[k].count; i++) part->words[index_in(&part->tensor, i)] = word_of(&s->c->in[k], i);
+  for (int64_t i = 0; i < s->c->in[k].count; i++) put_element(part, &s->c->in[k], i, index_in(&part->tensor, i));
   place_all(s, PLAIN);
-  s->at[k] = s->at[s->c->n_in] + first * sizeof(uint32_t);
+  s->at[k] = s->at[s->c->n_in] + first * berth_type_size(whole->stored);
   s->knows_places = true;
   const berth_status status = lower_and_run(s, PLAIN, &err);
   s->knows_places = false;
@@ -309,13 +388,30 @@ static lowered run_parts(state *s) {
   return result;
 }
 
+static bool is_narrow(const op_tensor *t) {
+  return t->type != BERTH_TYPE_NONE && !is_block(t->type) && berth_type_size(stored_as(t->type, OWN)) < 4;
+}
+
+/* Whether a tensor has elements of less than four bytes. */
+static bool has_narrow(const op_case *c) {
+  bool found = false;
+  for (uint32_t i = 0; i < c->n_in; i++) found = found || is_narrow(&c->in[i]);
+  for (uint32_t i = 0; i < c->n_out; i++) found = found || is_narrow(&c->out[i]);
+  return found;
+}
+
 lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limits *limits) {
   state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
   if (!all_fit(c)) return LOWERED_WIDE;
   if (s.op == NULL || !fill_attrs(&s)) return LOWERED_FAILS;
-  lowered result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
-  if (result == LOWERED_HOLDS) result = run_others(&s);
-  return result == LOWERED_HOLDS && s.op->code == BERTH__OP_concat ? run_parts(&s) : result;
+  lowered result = LOWERED_HOLDS;
+  for (; s.as < WIDTHS && result == LOWERED_HOLDS; s.as++) {
+    if (s.as != UNIFORM && !has_narrow(c)) break;
+    result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
+    if (result == LOWERED_HOLDS) result = run_others(&s);
+    if (result == LOWERED_HOLDS && s.op->code == BERTH__OP_concat) result = run_parts(&s);
+  }
+  return result;
 }
 
 berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__loop_limits *limits, berth_error *err) {

@@ -289,6 +289,7 @@ static void test_parts_of_an_inner_axis(void **state) {
                                             .root = find(plan, "c"),
                                             .root_offset = i * 64,
                                             .stride = {4, 1},
+                                            .storage = place(plan, "c")->storage,
                                             .born_inside = true,
                                             .birth = i,
                                             .death = 3};

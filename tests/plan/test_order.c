@@ -15,7 +15,7 @@ static const bool never[MOST_NODES];
 static berth__alias alias_of(const berth_graph *graph, uint32_t flags, const uint32_t *order) {
   berth__alias alias;
   berth_error err;
-  TEST_OK(berth__alias_create(&alias, graph, flags, order, 0, &err));
+  TEST_OK(berth__alias_create(&alias, graph, NULL, flags, order, 0, &err));
   return alias;
 }
 

@@ -19,7 +19,7 @@ static uint64_t load_of(const berth_graph *graph, berth__schedule_rule rule) {
   berth_error err;
   berth__alias alias;
   uint32_t *order = order_of(graph, rule);
-  TEST_OK(berth__alias_create(&alias, graph, BERTH_PLAN_INPUTS_OUTSIDE, order, 0, &err));
+  TEST_OK(berth__alias_create(&alias, graph, NULL, BERTH_PLAN_INPUTS_OUTSIDE, order, 0, &err));
   uint64_t load = berth__alias_load(&alias, 64, 0);
   berth__alias_free(&alias);
   free(order);

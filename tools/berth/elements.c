@@ -50,6 +50,22 @@ static uint16_t to_f16_exact(double value) {
   X(BERTH_U64, uint64_t) \
   X(BERTH_BOOL, uint8_t)
 
+size_t element_count_of(berth_type type, uint64_t size) {
+  berth_storage storage = berth_type_storage(type);
+  return storage.bytes ? (size_t)(size / storage.bytes * storage.elements) : 0;
+}
+
+#define MOST_IN_BLOCK 1024
+
+static double in_block(berth_type type, const void *data, size_t index) {
+  berth_storage storage = berth_type_storage(type);
+  float block[MOST_IN_BLOCK];
+  if (storage.elements < 2 || storage.elements > MOST_IN_BLOCK) return 0;
+  const char *from = (const char *)data + index / storage.elements * storage.bytes;
+  return berth_to_f32(type, from, storage.elements, block, NULL) == BERTH_OK ? (double)block[index % storage.elements]
+                                                                             : 0;
+}
+
 double element_at(berth_type type, const void *data, size_t index) {
   switch (type) {
 #define READ(name, ctype) \
@@ -58,9 +74,8 @@ double element_at(berth_type type, const void *data, size_t index) {
 #undef READ
     case BERTH_F16: return from_f16(((const uint16_t *)data)[index]);
     case BERTH_BF16: return (double)element_from_bf16(((const uint16_t *)data)[index]);
-    case BERTH_TYPE_NONE: break;
+    default: return in_block(type, data, index);
   }
-  return 0;
 }
 
 static void store(berth_type type, void *data, size_t index, double value) {
@@ -71,7 +86,7 @@ static void store(berth_type type, void *data, size_t index, double value) {
 #undef WRITE
     case BERTH_F16: ((uint16_t *)data)[index] = to_f16_exact(value); break;
     case BERTH_BF16: ((uint16_t *)data)[index] = element_to_bf16((float)value); break;
-    case BERTH_TYPE_NONE: break;
+    default: break; /* block types: fill_blocks */
   }
 }
 
@@ -113,8 +128,23 @@ static double random_value(berth_type type, uint64_t random) {
   return ldexp((double)(random >> (64 - bits)), 1 - bits) - 1;
 }
 
+static void fill_blocks(berth_type type, char *data, size_t count, uint64_t *state, double divisor) {
+  berth_storage storage = berth_type_storage(type);
+  float block[MOST_IN_BLOCK];
+  if (storage.elements > MOST_IN_BLOCK) return;
+  for (size_t i = 0; i < count; i += storage.elements, data += storage.bytes) {
+    for (uint32_t k = 0; k < storage.elements; k++)
+      block[k] = (float)(random_value(BERTH_F32, next_random(state)) / divisor);
+    if (berth_from_f32(type, block, storage.elements, data, NULL) != BERTH_OK) return;
+  }
+}
+
 void element_fill(berth_type type, void *data, size_t count, const char *name, double divisor) {
   uint64_t state = hash_name(name);
+  if (berth_type_size(type) == 0) {
+    fill_blocks(type, data, count, &state, divisor);
+    return;
+  }
   for (size_t i = 0; i < count; i++) {
     double value = random_value(type, next_random(&state));
     store(type, data, i, element_is_float(type) ? value / divisor : value);

@@ -6,6 +6,7 @@
 
 #include "berth/berth.h"
 
+size_t element_count_of(berth_type type, uint64_t size); /* of so many bytes in host memory */
 double element_at(berth_type type, const void *data, size_t index);
 bool element_is_float(berth_type type);
 

@@ -210,7 +210,7 @@ static int fill_one(const model *m, const berth_value_info *info, input *in) {
   if (!array->data) return cli_no_memory();
   in->own_memory = true;
   if (m->built_in) return fill_digits(m, info, array->data);
-  element_fill(info->type, array->data, (size_t)info->size / berth_type_size(info->type), info->name, 1);
+  element_fill(info->type, array->data, element_count_of(info->type, info->size), info->name, 1);
   cli_note("input '%s' is not given and gets pseudo-random values; --input %s=FILE.npy sets it", info->name,
            info->name);
   return CLI_OK;

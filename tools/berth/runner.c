@@ -14,7 +14,7 @@ static int set_random_param(berth_session *session, const berth_value_info *info
   size_t size = (size_t)info->size;
   void *data = malloc(size + 1);
   if (!data) return cli_no_memory();
-  element_fill(info->type, data, size / berth_type_size(info->type), info->name, weight_divisor);
+  element_fill(info->type, data, element_count_of(info->type, size), info->name, weight_divisor);
   berth_status status = berth_session_set_param(session, info->name, data, size, &err);
   free(data);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);

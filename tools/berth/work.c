@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "elements.h"
+
 /* ---- Looking at a node ---- */
 
 typedef struct subject {
@@ -22,8 +24,7 @@ static bool operand(const subject *s, uint32_t at, berth_value_info *out) {
 }
 
 static double elements(const berth_value_info *info) {
-  size_t size = berth_type_size(info->type);
-  return size == 0 ? 0 : (double)(info->size / size);
+  return (double)element_count_of(info->type, info->size);
 }
 
 static double operand_elements(const subject *s, uint32_t at) {
@@ -149,6 +150,7 @@ static const row rows[] = {
     {"rope", per_result, 3},
     {"quantize", per_result, 2},
     {"dequantize", per_result, 2},
+    {"unpack", per_result, 1},
     {"quantize_range", per_operand, 2},
     {"reduce_sum", per_operand, 1},
     {"reduce_mean", per_operand, 1},

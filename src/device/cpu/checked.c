@@ -2,7 +2,8 @@
  *
  * While a step runs, every byte that belongs to no live buffer holds a pattern (and, in a build with AddressSanitizer,
  * is poisoned, so that even a stray read is caught where it happens). Behind the step the pattern must still be there,
- * and live buffers that the step does not write must hold what they held before. */
+ * and live buffers that the step does not write must hold what they held before. So must what is nobody's in this plan
+ * among the weights that plans share: it may be another one's. */
 #include <stdlib.h>
 
 #include "device/cpu/cpu.h"
@@ -33,6 +34,7 @@ struct berth__watch {
   uint32_t *sorted; /* buffers in order of their offsets */
   uint64_t *sums;   /* one a buffer: what it held before the step */
   bool *is_written; /* one a buffer: the step may write it */
+  uint64_t shared;  /* the same for what is nobody's among the shared weights */
 };
 
 typedef struct placed {
@@ -104,8 +106,16 @@ static void for_each_gap(berth__watch *watch, uint32_t step, gap_fn visit, void 
   if (plan->info.arena_size > at) visit(watch, at, plan->info.arena_size, after, user);
 }
 
+/* What of a gap is behind the weights that plans share. */
+static uint64_t behind_shared(const berth__watch *watch, uint64_t begin, uint64_t end) {
+  const uint64_t shared = watch->plan->params_size;
+  if (begin >= shared) return begin;
+  return end < shared ? end : shared;
+}
+
 static bool fill_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t after, void *user) {
   (void)after, (void)user;
+  begin = behind_shared(watch, begin, end);
   memset(watch->base + begin, PATTERN, (size_t)(end - begin));
   return true;
 }
@@ -123,16 +133,33 @@ void berth__watch_start(berth__watch *watch, unsigned char *base) {
 
 void berth__watch_stop(berth__watch *watch) { unpoison(watch->base, watch->plan->info.arena_size); }
 
-static uint64_t sum_of(const berth__watch *watch, const berth__buffer *buffer) {
-  const unsigned char *bytes = watch->base + buffer->offset;
-  uint64_t sum = 0xcbf29ce484222325u, word;
-  uint64_t i = 0;
-  for (; i + 8 <= buffer->size; i += 8) {
+#define SUM_START 0xcbf29ce484222325u
+
+static uint64_t add_bytes(uint64_t sum, const unsigned char *bytes, uint64_t size) {
+  uint64_t i = 0, word;
+  for (; i + 8 <= size; i += 8) {
     memcpy(&word, bytes + i, 8);
     sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
     sum ^= sum >> 29;
   }
-  for (; i < buffer->size; i++) sum = (sum ^ bytes[i]) * 0x100000001b3u;
+  for (; i < size; i++) sum = (sum ^ bytes[i]) * 0x100000001b3u;
+  return sum;
+}
+
+static uint64_t sum_of(const berth__watch *watch, const berth__buffer *buffer) {
+  return add_bytes(SUM_START, watch->base + buffer->offset, buffer->size);
+}
+
+static bool add_shared(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t after, void *user) {
+  uint64_t *sum = user;
+  (void)after;
+  *sum = add_bytes(*sum, watch->base + begin, behind_shared(watch, begin, end) - begin);
+  return true;
+}
+
+static uint64_t sum_of_shared(berth__watch *watch, uint32_t step) {
+  uint64_t sum = SUM_START;
+  for_each_gap(watch, step, add_shared, &sum);
   return sum;
 }
 
@@ -156,6 +183,7 @@ void berth__watch_before(berth__watch *watch, uint32_t step) {
   for_each_gap(watch, step, fill_gap, NULL);
   for (size_t i = 0; i < watch->plan->n_buffers; i++)
     if (is_watched(watch, i, step)) watch->sums[i] = sum_of(watch, &watch->plan->buffers[i]);
+  watch->shared = sum_of_shared(watch, step);
   for_each_gap(watch, step, poison_gap, NULL);
 }
 
@@ -173,7 +201,7 @@ typedef struct stray {
 
 static bool look_at_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t after, void *user) {
   stray *s = user;
-  for (uint64_t i = begin; i < end; i++) {
+  for (uint64_t i = behind_shared(watch, begin, end); i < end; i++) {
     if (watch->base[i] == PATTERN) continue;
     *s = (stray){.offset = i, .after = after, .found = true};
     return false;
@@ -192,6 +220,10 @@ static berth_status verify(berth__watch *watch, uint32_t step, berth_error *err)
         err, BERTH_INTERNAL,
         "node '%s' (%s) wrote at byte %llu of the arena, which belongs to nobody at step %u (behind '%s')", name,
         node->op->name, (unsigned long long)s.offset, step, buffer_name(plan, s.after));
+  if (watch->shared != sum_of_shared(watch, step))
+    return berth__fail(err, BERTH_INTERNAL,
+                       "node '%s' (%s) wrote between the weights, where there is nothing or another shape's", name,
+                       node->op->name);
   for (size_t i = 0; i < plan->n_buffers; i++)
     if (is_watched(watch, i, step) && watch->sums[i] != sum_of(watch, &plan->buffers[i]))
       return berth__fail(err, BERTH_INTERNAL, "node '%s' (%s) wrote into '%s', which is none of its results", name,

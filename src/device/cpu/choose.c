@@ -14,10 +14,8 @@ static bool is_heavy(berth__op_code code) {
 static int64_t grain_by_bytes(const berth__op *op, const berth_op_call *call, int64_t items) {
   uint64_t bytes = 0;
   if (items <= 1) return 1;
-  for (uint32_t i = 0; i < call->n_in; i++)
-    bytes += (uint64_t)berth__count(&call->in[i]) * berth_type_size(call->in[i].type);
-  for (uint32_t i = 0; i < call->n_out; i++)
-    bytes += (uint64_t)berth__count(&call->out[i]) * berth_type_size(call->out[i].type);
+  for (uint32_t i = 0; i < call->n_in; i++) bytes += berth__tensor_bytes(&call->in[i]);
+  for (uint32_t i = 0; i < call->n_out; i++) bytes += berth__tensor_bytes(&call->out[i]);
   uint64_t each = bytes / (uint64_t)items + 1, wanted = is_heavy(op->code) ? PIECE_BYTES / 16 : PIECE_BYTES;
   return (int64_t)(wanted / each) + 1;
 }

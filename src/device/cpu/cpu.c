@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/math.h"
-
 #ifdef __wasm_simd128__
 static void read_model(char *model, size_t size) { snprintf(model, size, "WebAssembly, 128-bit SIMD"); }
 #else
@@ -65,9 +63,7 @@ static uint64_t scratch(const berth__limits *limits, const berth__op *op, const 
                         uint32_t flags) {
   (void)limits;
   const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
-  uint64_t total;
-  return berth__mul_u64(choice.scratch_each, berth__cpu_is_one_piece(&choice) ? 1 : n_threads, &total) ? total
-                                                                                                       : UINT64_MAX;
+  return berth__cpu_scratch(&choice, n_threads);
 }
 
 static berth__limits limits(void) {

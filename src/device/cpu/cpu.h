@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/team.h"
 #include "device/device.h"
 #include "device/watch.h"
 
@@ -37,19 +38,6 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err);
 
 /* rewrite.c: rewrites a bound graph for the fast kernels. */
 berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
-
-/* choose.c: what runs a call. */
-typedef struct berth__cpu_choice {
-  const char *name; /* of the fast kernel; NULL: it is the op's reference kernel */
-  berth_status (*run)(const berth_op_call *call, berth_error *err);
-  void (*prepare)(const berth_op_call *call); /* a worker's scratch, before its first run; NULL: nothing */
-  bool has_parts;                             /* threads get parts of their own */
-  int64_t items, grain;
-  uint64_t scratch_each; /* for one worker, rounded so that every worker's share is aligned */
-} berth__cpu_choice;
-berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags);
-/* Whether the call is one piece of work, which the caller's thread does alone. */
-bool berth__cpu_is_one_piece(const berth__cpu_choice *choice);
 
 /* extents.c: the extents that turn out smaller than planned. */
 typedef struct berth__extents berth__extents;

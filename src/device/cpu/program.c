@@ -17,23 +17,14 @@ typedef struct call {
   size_t jump;       /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
 } call;
 
-/* What one worker saw go wrong, at the lowest item, and the job that its scratch was prepared for. */
-typedef struct worker {
-  berth_status status;
-  int64_t item;
-  berth_error error;
-  uint64_t prepared;
-} worker;
-
 struct berth__program {
   berth_context *ctx;
   berth__engine *engine;
   const berth_plan *plan;
   call *calls;
-  size_t n_calls, n_prelude;  /* the first ones run once */
-  berth_tensor *tensors;      /* of all calls, one after the other: operands, results */
-  worker *workers;            /* one a thread */
-  uint64_t job;               /* counts what is shared out */
+  size_t n_calls, n_prelude; /* the first ones run once */
+  berth_tensor *tensors;     /* of all calls, one after the other: operands, results */
+  berth__cpu_team team;
   const uint8_t **conditions; /* one a guard: where its condition lies */
   berth__watch *watch;        /* checked mode */
   berth__extents *extents;    /* NULL: all are as planned */
@@ -79,10 +70,11 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     n_tensors += (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
   program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);
   program->tensors = berth__alloc_array_zero(program->ctx, n_tensors, sizeof *program->tensors);
-  program->workers = berth__alloc_array_zero(program->ctx, program->engine->n_threads, sizeof *program->workers);
   program->conditions = berth__alloc_array_zero(program->ctx, plan->guards.count, sizeof *program->conditions);
-  if (program->calls == NULL || program->tensors == NULL || program->workers == NULL || program->conditions == NULL)
+  if (program->calls == NULL || program->tensors == NULL || program->conditions == NULL)
     return berth__fail_nomem(err, "a program");
+  BERTH__TRY(
+      berth__cpu_team_start(&program->team, program->ctx, program->engine->pool, program->engine->n_threads, err));
   berth_tensor *tensors = program->tensors;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
@@ -119,7 +111,7 @@ void berth__cpu_program_destroy(berth__program *program) {
   berth__extents_destroy(program->extents);
   berth__free(program->ctx, program->calls);
   berth__free(program->ctx, program->tensors);
-  berth__free(program->ctx, program->workers);
+  berth__cpu_team_end(&program->team, program->ctx);
   berth__free(program->ctx, program->conditions);
   berth__free(program->ctx, program);
 }
@@ -153,49 +145,6 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
   return BERTH_OK;
 }
 
-typedef struct running {
-  const berth__program *program;
-  const call *call;
-  int64_t first; /* item where the range begins that is shared out */
-} running;
-
-static void run_range(void *user, uint32_t number, int64_t begin, int64_t end) {
-  const running *r = user;
-  worker *self = &r->program->workers[number];
-  berth_op_call args = r->call->args;
-  begin += r->first;
-  end += r->first;
-  args.begin = begin;
-  args.end = end;
-  args.scratch = r->call->scratch != NULL ? r->call->scratch + number * r->call->how.scratch_each : NULL;
-  if (r->call->how.prepare != NULL && self->prepared != r->program->job) {
-    r->call->how.prepare(&args);
-    self->prepared = r->program->job;
-  }
-  berth_error error = {.status = BERTH_OK};
-  berth_status status = r->call->how.run(&args, &error);
-  if (status == BERTH_OK || (self->status != BERTH_OK && self->item < begin)) return;
-  self->status = status;
-  self->item = begin;
-  self->error = error;
-}
-
-/* Of several workers that failed, the one at the lowest item speaks, so that the message is always the same. */
-static berth_status collect_failure(const berth__program *program, const call *c, berth_error *err) {
-  const worker *first = NULL;
-  for (uint32_t i = 0; i < program->engine->n_threads; i++) {
-    const worker *w = &program->workers[i];
-    if (w->status != BERTH_OK && (first == NULL || w->item < first->item)) first = w;
-  }
-  if (first == NULL) return BERTH_OK;
-  berth_status status = first->status;
-  if (err != NULL) *err = first->error;
-  for (uint32_t i = 0; i < program->engine->n_threads; i++) program->workers[i].status = BERTH_OK;
-  return berth__fail_within(err, status, "node '%s' (%s)",
-                            program->plan->graph->values[program->plan->graph->nodes[c->node].out[0]].name,
-                            c->op->name);
-}
-
 /* What was planned for the bounds, now for the true extents. */
 static berth_status settle(berth__program *program, call *c, berth_error *err) {
   const berth__node *node = &program->plan->graph->nodes[c->node];
@@ -214,10 +163,13 @@ static berth_status settle(berth__program *program, call *c, berth_error *err) {
                      program->plan->graph->values[node->out[0]].name, c->op->name);
 }
 
-static void share_out(berth__program *program, int64_t n, running *r) {
-  program->job++;
-  const berth__split split = r->call->how.has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE;
-  berth__pool_run_split(program->engine->pool, n, r->call->how.grain, split, run_range, r);
+/* Items [first, first + n) of a call. */
+static berth_status share_out(berth__program *program, const call *c, int64_t first, int64_t n, berth_error *err) {
+  const berth_status status = berth__cpu_team_run(&program->team, &c->how, &c->args, c->scratch, first, n, err);
+  if (status == BERTH_OK) return status;
+  return berth__fail_within(err, status, "node '%s' (%s)",
+                            program->plan->graph->values[program->plan->graph->nodes[c->node].out[0]].name,
+                            c->op->name);
 }
 
 berth__shape *berth__cpu_shapes(berth__program *program) {
@@ -225,12 +177,10 @@ berth__shape *berth__cpu_shapes(berth__program *program) {
 }
 
 static berth_status run_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
-  running r = {.program = program, .call = c};
   double start = observer->call != NULL ? berth__now_ms() : 0;
   if (c->has_bounds) BERTH__TRY(settle(program, c, err));
   if (program->watch != NULL) berth__watch_before(program->watch, c->step);
-  if (c->how.items > 0) share_out(program, c->how.items, &r);
-  BERTH__TRY(collect_failure(program, c, err));
+  BERTH__TRY(share_out(program, c, 0, c->how.items, err));
   if (program->watch != NULL) BERTH__TRY(berth__watch_after(program->watch, c->step, err));
   if (observer->call != NULL)
     observer->call(observer->user, c->step, c->node, c->args.out, c->args.n_out, berth__now_ms() - start);
@@ -245,10 +195,8 @@ static berth_status prepare_call(berth__program *program, call *c, const berth__
   const int64_t each = c->how.items / PREPARE_PIECES + 1;
   if (program->watch != NULL || c->how.items <= 1) return run_call(program, c, observer, err);
   for (int64_t first = 0; first < c->how.items; first += each) {
-    running r = {.program = program, .call = c, .first = first};
     const int64_t n = c->how.items - first < each ? c->how.items - first : each;
-    share_out(program, n, &r);
-    BERTH__TRY(collect_failure(program, c, err));
+    BERTH__TRY(share_out(program, c, first, n, err));
     observer->call(observer->user, c->step, c->node, c->args.out, c->args.n_out, 0);
   }
   return BERTH_OK;

@@ -1,6 +1,7 @@
 #include "device/gpu/host_step.h"
 
 #include "base/math.h"
+#include "device/cpu/team.h"
 #include "device/uniform.h"
 #include "ops/copy.h"
 
@@ -14,7 +15,8 @@ struct berth__host_steps {
   uint32_t *gathered;      /* the same without gaps, where there are any */
   berth_tensor *tensors;   /* of one call */
   unsigned char *elements; /* of all its operands and results, in their own types, but for what is used where it is */
-  void *scratch;
+  unsigned char *scratch;  /* of all workers */
+  berth__cpu_team team;
 };
 
 /* What one step needs; the largest of each kind is taken. */
@@ -27,9 +29,7 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t padded(uint64_t size) { return (size + 63) & ~(uint64_t)63; }
 
-static uint64_t size_of(const berth_tensor *tensor) {
-  return (uint64_t)berth__count(tensor) * berth_type_size(tensor->type);
-}
+static uint64_t size_of(const berth_tensor *tensor) { return berth__tensor_bytes(tensor); }
 
 static bool is_outside(const berth_plan *plan, berth_value value) {
   return plan->places[value].buffer == BERTH__NO_BUFFER;
@@ -64,14 +64,14 @@ static void measure_value(const berth_plan *plan, berth_value value, const berth
   if (is_outside(plan, value)) return;
   (void)berth__recipe_span(plan, value, &span, NULL);
   if (is_in_a_row(plan, value)) {
-    most->span = larger(most->span, (count < PIECE ? count : PIECE) * 4);
+    most->span = larger(most->span, berth__place_bytes(&plan->places[value], count < PIECE ? count : PIECE));
   } else {
     most->span = larger(most->span, span.size);
-    most->count = larger(most->count, count * 4);
+    most->count = larger(most->count, berth__place_bytes(&plan->places[value], count));
   }
 }
 
-static void measure(const berth_plan *plan, uint32_t step, berth_tensor *tensors, needs *most) {
+static void measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, berth_tensor *tensors, needs *most) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth_op_call call;
   uint64_t elements = 0;
@@ -83,7 +83,8 @@ static void measure(const berth_plan *plan, uint32_t step, berth_tensor *tensors
     if (!is_used_there(plan, value)) elements += padded(size_of(&tensors[i]));
   }
   make_contiguous(&call, tensors);
-  if (node->op->family->scratch != NULL) most->scratch = larger(most->scratch, node->op->family->scratch(&call));
+  const berth__cpu_choice how = berth__cpu_choose(node->op, &call, plan->flags);
+  most->scratch = larger(most->scratch, berth__cpu_scratch(&how, n_threads));
   most->elements = larger(most->elements, elements);
 }
 
@@ -93,11 +94,11 @@ static berth_status allocate(berth__host_steps *steps, const berth__recipe *reci
   if (steps->tensors == NULL) return berth__fail_nomem(err, "steps on the host");
   for (size_t i = 0; i < recipe->n_dispatches; i++)
     if (recipe->dispatches[i].kernel == BERTH__ON_HOST)
-      measure(recipe->plan, recipe->dispatches[i].step, steps->tensors, &most);
+      measure(recipe->plan, recipe->dispatches[i].step, steps->team.n_threads, steps->tensors, &most);
   steps->spans = berth__alloc_u64(steps->ctx, most.span + 1);
   steps->gathered = berth__alloc_u64(steps->ctx, most.count + 1);
   steps->elements = berth__alloc_u64(steps->ctx, most.elements + 64);
-  steps->scratch = berth__alloc_u64(steps->ctx, most.scratch + 64);
+  steps->scratch = most.scratch < UINT64_MAX - 64 ? berth__alloc_u64(steps->ctx, most.scratch + 64) : NULL;
   if (!steps->spans || !steps->gathered || !steps->elements || !steps->scratch)
     return berth__fail_nomem(err, "steps on the host");
   return BERTH_OK;
@@ -109,14 +110,22 @@ static bool has_any(const berth__recipe *recipe) {
   return false;
 }
 
-berth_status berth__host_steps_create(const berth__recipe *recipe, berth__host_steps **out, berth_error *err) {
+static berth_status start_team(berth__host_steps *steps, berth__gpu_engine *engine, berth_error *err) {
+  if (engine->pool == NULL && engine->n_threads > 1)
+    BERTH__TRY(berth__pool_create(engine->ctx, engine->n_threads, &engine->pool, err));
+  return berth__cpu_team_start(&steps->team, steps->ctx, engine->pool, engine->n_threads, err);
+}
+
+berth_status berth__host_steps_create(const berth__recipe *recipe, berth__gpu_engine *engine, berth__host_steps **out,
+                                      berth_error *err) {
   *out = NULL;
   if (!has_any(recipe)) return BERTH_OK;
   berth__host_steps *steps = berth__alloc_zero(recipe->ctx, sizeof *steps);
   if (steps == NULL) return berth__fail_nomem(err, "steps on the host");
   steps->ctx = recipe->ctx;
   steps->plan = recipe->plan;
-  berth_status status = allocate(steps, recipe, err);
+  berth_status status = start_team(steps, engine, err);
+  if (status == BERTH_OK) status = allocate(steps, recipe, err);
   if (status != BERTH_OK) {
     berth__host_steps_destroy(steps);
     return status;
@@ -127,6 +136,7 @@ berth_status berth__host_steps_create(const berth__recipe *recipe, berth__host_s
 
 void berth__host_steps_destroy(berth__host_steps *steps) {
   if (steps == NULL) return;
+  berth__cpu_team_end(&steps->team, steps->ctx);
   berth__free(steps->ctx, steps->spans);
   berth__free(steps->ctx, steps->gathered);
   berth__free(steps->ctx, steps->tensors);
@@ -149,7 +159,7 @@ typedef struct place {
 /* Between the bytes of a value with its strides (spans) and its elements in order (gathered). */
 static void move_elements(berth__host_steps *steps, berth_value value, bool gather) {
   const berth_tensor there = tensor_there(steps->plan, value);
-  berth__copy copy = {.rank = there.rank, .element = 4};
+  berth__copy copy = {.rank = there.rank, .element = steps->plan->places[value].storage.bytes};
   int64_t *strided = gather ? copy.from_stride : copy.to_stride, *plain = gather ? copy.to_stride : copy.from_stride;
   memcpy(copy.dim, there.dim, sizeof copy.dim);
   memcpy(strided, there.stride, sizeof there.stride);
@@ -167,7 +177,7 @@ static berth_status find_outside(const berth__host_steps *steps, berth_value val
   const unsigned char *root = steps->outside != NULL ? steps->outside[at->root] : NULL;
   if (root == NULL)
     return berth__fail(err, BERTH_INVALID, "'%s' is read, and is nowhere", steps->plan->graph->values[at->root].name);
-  *out = root + at->root_offset / berth__plan_element(steps->plan->flags, type) * berth_type_size(type);
+  *out = root + berth__storage_size(berth_type_storage(type), berth__storage_count(at->storage, at->root_offset));
   return BERTH_OK;
 }
 
@@ -188,25 +198,30 @@ static berth_status copy_outside(const berth__host_steps *steps, berth_value val
 static berth_status fetch_row(berth__host_steps *steps, const place *p, berth_value value, berth__span span, void *to,
                               berth_error *err) {
   const berth_type type = steps->plan->graph->values[value].type;
-  const berth_type stored = berth__plan_is_half(steps->plan, value) ? BERTH_F16 : berth__uniform_type(type);
+  const berth_storage own = berth_type_storage(type), stored = steps->plan->places[value].storage;
   const berth_tensor there = tensor_there(steps->plan, value);
-  const uint64_t count = (uint64_t)berth__count(&there), size = berth_type_size(stored);
+  const uint64_t count = (uint64_t)berth__count(&there);
   for (uint64_t done = 0; done < count; done += PIECE) {
     const uint64_t n = count - done < PIECE ? count - done : PIECE;
-    BERTH__TRY(p->device->read(p->block, span.at + done * size, steps->spans, n * size, err));
-    berth__uniform_unpack(type, stored, (unsigned char *)to + done * berth_type_size(type), steps->spans, n);
+    BERTH__TRY(p->device->read(p->block, span.at + berth__storage_size(stored, done), steps->spans,
+                               berth__storage_size(stored, n), err));
+    berth__uniform_unpack(type, stored.type, (unsigned char *)to + berth__storage_size(own, done), steps->spans, n);
   }
   return BERTH_OK;
 }
 
-static berth_status send_row(berth__host_steps *steps, const place *p, berth_type type, berth__span span,
+static berth_status send_row(berth__host_steps *steps, const place *p, berth_value value, berth__span span,
                              const void *from, berth_error *err) {
-  const uint64_t count = span.size / 4;
+  const berth_type type = steps->plan->graph->values[value].type;
+  const berth_storage own = berth_type_storage(type), stored = steps->plan->places[value].storage;
+  const berth_tensor there = tensor_there(steps->plan, value);
+  const uint64_t count = (uint64_t)berth__count(&there);
   for (uint64_t done = 0; done < count; done += PIECE) {
     const uint64_t n = count - done < PIECE ? count - done : PIECE;
-    BERTH__TRY(berth__uniform_pack(type, berth__uniform_type(type), steps->spans,
-                                   (const unsigned char *)from + done * berth_type_size(type), n, err));
-    BERTH__TRY(p->device->write(p->block, span.at + done * 4, steps->spans, n * 4, err));
+    BERTH__TRY(berth__uniform_pack(type, stored.type, steps->spans,
+                                   (const unsigned char *)from + berth__storage_size(own, done), n, err));
+    BERTH__TRY(p->device->write(p->block, span.at + berth__storage_size(stored, done), steps->spans,
+                                berth__storage_size(stored, n), err));
   }
   return BERTH_OK;
 }
@@ -221,7 +236,7 @@ static berth_status fetch(berth__host_steps *steps, const place *p, berth_value 
   berth__shape_count(&v->shape, &count);
   BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err));
   move_elements(steps, value, true);
-  berth__uniform_unpack(v->type, berth__uniform_type(v->type), to, steps->gathered, (uint64_t)count);
+  berth__uniform_unpack(v->type, steps->plan->places[value].storage.type, to, steps->gathered, (uint64_t)count);
   return BERTH_OK;
 }
 
@@ -231,9 +246,10 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
   berth__span span = {0, 0};
   int64_t count = 0;
   BERTH__TRY(berth__recipe_span(steps->plan, value, &span, err));
-  if (is_in_a_row(steps->plan, value)) return send_row(steps, p, v->type, span, from, err);
+  if (is_in_a_row(steps->plan, value)) return send_row(steps, p, value, span, from, err);
   berth__shape_count(&v->shape, &count);
-  BERTH__TRY(berth__uniform_pack(v->type, berth__uniform_type(v->type), steps->gathered, from, (uint64_t)count, err));
+  BERTH__TRY(berth__uniform_pack(v->type, steps->plan->places[value].storage.type, steps->gathered, from,
+                                 (uint64_t)count, err));
   BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err)); /* what lies in the gaps stays */
   move_elements(steps, value, false);
   return p->device->write(p->block, span.at, steps->spans, span.size, err);
@@ -248,18 +264,17 @@ static berth_status is_needed(const berth__host_steps *steps, const place *p, ui
     berth__span span = {0, 0};
     uint32_t truth = 0;
     BERTH__TRY(berth__recipe_span(steps->plan, guards->items[g].condition, &span, err));
-    BERTH__TRY(p->device->read(p->block, span.at, &truth, 4, err));
+    BERTH__TRY(p->device->read(p->block, span.at, &truth, span.size, err)); /* four bytes at most */
     *out = (truth != 0) == guards->items[g].sense;
   }
   return BERTH_OK;
 }
 
-static berth_status run_kernel(const berth__host_steps *steps, const berth__node *node, berth_op_call *call,
+static berth_status run_kernel(berth__host_steps *steps, const berth__node *node, const berth_op_call *call,
                                berth_error *err) {
-  call->begin = 0;
-  call->end = berth__op_items(node->op, call);
-  call->scratch = (void *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
-  return call->end > 0 ? node->op->family->kernel(call, err) : BERTH_OK;
+  unsigned char *scratch = (unsigned char *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
+  const berth__cpu_choice how = berth__cpu_choose(node->op, call, steps->plan->flags);
+  return berth__cpu_team_run(&steps->team, &how, call, scratch, 0, how.items, err);
 }
 
 static berth_status run_step(berth__host_steps *steps, const place *p, uint32_t step, berth_error *err) {

@@ -1,16 +1,17 @@
 /* Steps that a device has no kernels for, or that read weights which are not on the device, run on the CPU between its
- * submissions: operands come down, the op's kernel runs, results go up. Bytes go both ways in the device's form
- * (uniform elements) and are converted here. */
+ * submissions: operands come down, the CPU device's kernel runs on the engine's threads, results go up. Bytes go both
+ * ways in the device's form (uniform elements) and are converted here. */
 #ifndef BERTH_DEVICE_GPU_HOST_STEP_H
 #define BERTH_DEVICE_GPU_HOST_STEP_H
 
-#include "device/device.h"
-#include "device/gpu/recipe.h"
+#include "device/gpu/driver.h"
 
 typedef struct berth__host_steps berth__host_steps;
 
-/* Everything that the host steps of a recipe need, taken once. *out is NULL where it has none. */
-berth_status berth__host_steps_create(const berth__recipe *recipe, berth__host_steps **out, berth_error *err);
+/* Everything that the host steps of a recipe need, taken once; the engine's threads are made for the first of them.
+ * *out is NULL where it has none. */
+berth_status berth__host_steps_create(const berth__recipe *recipe, berth__gpu_engine *engine, berth__host_steps **out,
+                                      berth_error *err);
 void berth__host_steps_destroy(berth__host_steps *steps); /* NULL is fine */
 /* Where values lie that are not in the arena, one a value; kept by the caller. */
 void berth__host_steps_bind(berth__host_steps *steps, const void *const *outside); /* steps NULL is fine */

@@ -11,8 +11,8 @@ static uint64_t scratch(const berth__limits *limits, const berth__op *op, const 
 berth__limits berth__gpu_limits(const char *device) {
   return (berth__limits){.device = device,
                          .min_align = 64,
-                         .flags = BERTH_PLAN_F32_UNIFORM,
                          .has_prelude = true,
                          .scratch = scratch,
-                         .rewrite = berth__gpu_rewrite};
+                         .rewrite = berth__gpu_rewrite,
+                         .choose_storages = berth__gpu_choose_storages};
 }

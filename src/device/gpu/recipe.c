@@ -32,9 +32,9 @@ berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth
   int64_t last = 0;
   for (uint32_t axis = 0; axis < tensor.rank; axis++) last += (tensor.dim[axis] - 1) * tensor.stride[axis];
   const berth__buffer *buffer = &plan->buffers[place->buffer];
-  out->at = buffer->offset + place->root_offset;
-  out->size = berth__count(&tensor) == 0 ? 0 : ((uint64_t)last + 1) * (berth__plan_is_half(plan, value) ? 2 : 4);
-  out->size = (out->size + 3) & ~(uint64_t)3;
+  const uint64_t at = buffer->offset + place->root_offset, block = place->storage.elements;
+  const uint64_t end = ((uint64_t)last + block) / block * block; /* elements, whole blocks */
+  *out = (berth__span){at, berth__count(&tensor) == 0 ? 0 : berth__place_bytes(place, end)};
   return BERTH_OK;
 }
 
@@ -54,7 +54,8 @@ static berth_status span_of_operand(const berth_plan *plan, uint32_t step, uint3
                               err);
   const uint32_t buffer = plan->scratch[step];
   if (buffer == BERTH__NO_BUFFER) return berth__fail(err, BERTH_INTERNAL, "a kernel uses scratch that was not planned");
-  *out = (berth__span){plan->buffers[buffer].offset, plan->buffers[buffer].size & ~(uint64_t)3};
+  const uint64_t size = plan->buffers[buffer].size & ~(uint64_t)3;
+  *out = (berth__span){plan->buffers[buffer].offset, size};
   return BERTH_OK;
 }
 
@@ -92,14 +93,23 @@ static uint32_t count_spans(const berth__recipe *recipe, uint32_t kernel) {
   return kernel != BERTH__ON_HOST ? recipe->kernels[kernel]->n_buffers : 0;
 }
 
+static berth__span words_around(berth__span bytes) {
+  const uint64_t at = bytes.at & ~(uint64_t)3, end = (bytes.at + bytes.size + 3) & ~(uint64_t)3;
+  return (berth__span){at, bytes.size != 0 ? end - at : 0};
+}
+
 static berth_status add_dispatch(berth__recipe *recipe, uint32_t step, uint32_t kernel,
                                  const berth__kernel_buffer *buffers, berth_error *err) {
   const uint32_t n = count_spans(recipe, kernel);
   BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->spans, recipe->spans_capacity, recipe->n_spans + n, err));
   BERTH__TRY(
       BERTH__RESERVE(recipe->ctx, recipe->dispatches, recipe->dispatches_capacity, recipe->n_dispatches + 1, err));
-  for (uint32_t i = 0; i < n; i++)
-    BERTH__TRY(span_of_operand(recipe->plan, step, buffers[i].operand, &recipe->spans[recipe->n_spans + i], err));
+  BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->exact, recipe->exact_capacity, recipe->n_spans + n, err));
+  for (uint32_t i = 0; i < n; i++) {
+    berth__span *exact = &recipe->exact[recipe->n_spans + i];
+    BERTH__TRY(span_of_operand(recipe->plan, step, buffers[i].operand, exact, err));
+    recipe->spans[recipe->n_spans + i] = words_around(*exact);
+  }
   recipe->dispatches[recipe->n_dispatches++] = (berth__dispatch){.kernel = kernel, .step = step};
   recipe->n_spans += n;
   return BERTH_OK;
@@ -107,9 +117,10 @@ static berth_status add_dispatch(berth__recipe *recipe, uint32_t step, uint32_t 
 
 /* Spans move while the list grows: pointers into it are set when it is whole. */
 static void point_at_spans(berth__recipe *recipe) {
-  const berth__span *next = recipe->spans;
+  size_t next = 0;
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
-    recipe->dispatches[i].spans = next;
+    recipe->dispatches[i].spans = recipe->spans + next;
+    recipe->dispatches[i].exact = recipe->exact + next;
     next += count_spans(recipe, recipe->dispatches[i].kernel);
   }
 }
@@ -129,24 +140,31 @@ static berth_status add_kernels(berth__recipe *recipe, uint32_t step, berth__low
 
 #define MAX_GUARDS 8u
 
+/* The byte of the arena where a value begins. */
+static uint64_t place_of(const berth_plan *plan, berth_value value, uint64_t outside) {
+  const berth__place *place = &plan->places[value];
+  if (place->buffer == BERTH__NO_BUFFER) return outside;
+  return plan->buffers[place->buffer].offset + place->root_offset;
+}
+
 static berth_status read_guards(const berth_plan *plan, uint32_t step, berth__loop_guard *guards, uint32_t *n,
                                 berth_error *err) {
   *n = 0;
   for (uint32_t g = plan->guards.of_step[step]; g != BERTH__NO_GUARD; g = plan->guards.items[g].parent) {
     if (*n == MAX_GUARDS)
       return berth__fail(err, BERTH_UNSUPPORTED, "it stands inside more than %u conditions", MAX_GUARDS);
-    guards[(*n)++] = (berth__loop_guard){plan->guards.items[g].sense};
+    const berth_value condition = plan->guards.items[g].condition;
+    guards[(*n)++] = (berth__loop_guard){.sense = plan->guards.items[g].sense,
+                                         .storage = plan->places[condition].storage.type,
+                                         .at = place_of(plan, condition, 0)};
   }
   return BERTH_OK;
 }
 
-/* Where weights lie as f16, that is not what their types say. */
 static void find_storage(const berth_plan *plan, const berth__node *node, berth__storage *storage) {
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
-    if (value == BERTH_VALUE_NONE) continue;
-    storage[i] =
-        berth__plan_is_half(plan, value) ? BERTH__STORE_F16 : berth__l_storage(plan->graph->values[value].type);
+    if (value != BERTH_VALUE_NONE) storage[i] = plan->places[value].storage.type;
   }
 }
 
@@ -160,9 +178,8 @@ static bool is_empty(const berth_op_call *call) {
 static void find_places(const berth_plan *plan, const berth__node *node, uint64_t *at) {
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
-    const berth__place *place = value != BERTH_VALUE_NONE ? &plan->places[value] : NULL;
-    const bool is_inside = place != NULL && place->buffer != BERTH__NO_BUFFER;
-    at[i] = is_inside ? plan->buffers[place->buffer].offset + place->root_offset : UINT64_MAX - 2 * (uint64_t)i - 1;
+    const uint64_t nowhere = (UINT64_MAX - 8 * (uint64_t)i) & ~(uint64_t)3;
+    at[i] = value != BERTH_VALUE_NONE ? place_of(plan, value, nowhere) : nowhere;
   }
 }
 
@@ -230,8 +247,8 @@ static berth_status build(berth__recipe *recipe, berth_error *err) {
 }
 
 static berth_status check_plan(const berth_plan *plan, berth_error *err) {
-  if (!(plan->flags & BERTH_PLAN_F32_UNIFORM))
-    return berth__fail(err, BERTH_INVALID, "kernels of a GPU take elements of four bytes: plan for that device");
+  if (plan->storages == NULL)
+    return berth__fail(err, BERTH_INVALID, "kernels of a GPU take elements of at most four bytes: plan for that device");
   for (size_t v = 0; v < plan->graph->n_values; v++)
     if (plan->graph->values[v].bounded != 0)
       return berth__fail(
@@ -263,5 +280,6 @@ void berth__recipe_destroy(berth__recipe *recipe) {
   berth__free(recipe->ctx, recipe->kernels);
   berth__free(recipe->ctx, recipe->dispatches);
   berth__free(recipe->ctx, recipe->spans);
+  berth__free(recipe->ctx, recipe->exact);
   berth__free(recipe->ctx, recipe);
 }

@@ -8,7 +8,7 @@
 
 /* The bytes of the arena that a buffer of a dispatch stands for. */
 typedef struct berth__span {
-  uint64_t at, size; /* multiples of 4 */
+  uint64_t at, size; /* of a dispatch: whole words, multiples of 4 */
 } berth__span;
 
 #define BERTH__ON_HOST UINT32_MAX /* in the place of a kernel: the step runs on the CPU (host_step.h) */
@@ -19,6 +19,7 @@ typedef struct berth__dispatch {
   bool waits;               /* a barrier stands before it: it reads or writes what others since the last one wrote, or
                              * writes what they read */
   const berth__span *spans; /* one a buffer of the kernel: the kernel's offset of it is at / 4 words */
+  const berth__span *exact; /* the same to the byte: elements of one or two bytes may begin and end inside a word */
 } berth__dispatch;
 
 typedef struct berth__recipe {
@@ -29,8 +30,8 @@ typedef struct berth__recipe {
   berth__dispatch *dispatches;
   size_t n_dispatches, dispatches_capacity;
   size_t n_prelude; /* the first ones run once */
-  berth__span *spans;
-  size_t n_spans, spans_capacity;
+  berth__span *spans, *exact;
+  size_t n_spans, spans_capacity, exact_capacity;
 } berth__recipe;
 
 /* With the profile of the plan. Fails with UNSUPPORTED, the node and the reason where a node cannot run there; with
@@ -38,12 +39,14 @@ typedef struct berth__recipe {
  * outside the arena. */
 berth_status berth__recipe_create(const berth_plan *plan, berth__recipe **out, berth_error *err);
 void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
-/* The bytes of the arena that a value's elements lie in, from its first to its last. */
+/* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 
 /* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the loop language wants them.
  */
 berth__limits berth__gpu_limits(const char *device);
+/* storages.c */
+berth_status berth__gpu_choose_storages(const berth_graph *graph, uint32_t flags, berth_storage *out, berth_error *err);
 /* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree.
  */
 berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);

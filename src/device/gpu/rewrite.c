@@ -2,7 +2,6 @@
  * another one differs from one to the next, and a plan must not. */
 #include "rewrite/rewrite.h"
 
-#include "device/gpu/half.h"
 #include "device/gpu/recipe.h"
 #include "pass/pass.h"
 
@@ -19,6 +18,5 @@ berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
   BERTH__TRY(berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases alone */
-  BERTH__TRY(berth__pass_dead(graph, err));
-  return flags & BERTH_PLAN_F16_WEIGHTS ? berth__gpu_halve_weights(graph, err) : BERTH_OK;
+  return berth__pass_dead(graph, err);
 }

@@ -35,7 +35,7 @@ static uint64_t bytes_of(const berth_plan *plan, const berth_value *values, uint
   for (uint32_t i = 0; i < n; i++) {
     int64_t count = 0;
     if (values[i] != BERTH_VALUE_NONE && berth__shape_count(&plan->graph->values[values[i]].shape, &count))
-      total += (uint64_t)count * 4;
+      total += berth__place_bytes(&plan->places[values[i]], (uint64_t)count);
   }
   return total;
 }

@@ -1,6 +1,6 @@
 /* How kernels reach the arena: in one piece where the device binds so much, otherwise each buffer of each dispatch in a
  * window of its own. */
-#include "device/vulkan/program.h"
+#include "device/vulkan/code.h"
 
 static const char doing[] = "making a program";
 
@@ -24,8 +24,8 @@ static berth__span whole_arena(const berth_plan *plan) {
 
 /* ---- Layouts ---- */
 
-static berth_status make_layout(berth__program *program, uint32_t n, berth_error *err) {
-  berth__engine *engine = program->engine;
+static berth_status make_layout(berth__gpu_code *code, uint32_t n, berth_error *err) {
+  berth__engine *engine = code->engine;
   VkDescriptorSetLayoutBinding bindings[BERTH__KERNEL_BUFFERS];
   for (uint32_t i = 0; i < n; i++)
     bindings[i] = (VkDescriptorSetLayoutBinding){.binding = i,
@@ -36,71 +36,32 @@ static berth_status make_layout(berth__program *program, uint32_t n, berth_error
       .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = n, .pBindings = bindings};
   const VkPushConstantRange offsets = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
                                        .size = BERTH__KERNEL_BUFFERS * sizeof(uint32_t)};
-  BERTH__TRY(berth__vulkan_check(engine, BERTH__VK_CREATE(engine, DescriptorSetLayout, &set, &program->set_layouts[n]),
+  BERTH__TRY(berth__vulkan_check(engine, BERTH__VK_CREATE(engine, DescriptorSetLayout, &set, &code->set_layouts[n]),
                                  doing, err));
   const VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                              .setLayoutCount = 1,
-                                             .pSetLayouts = &program->set_layouts[n],
+                                             .pSetLayouts = &code->set_layouts[n],
                                              .pushConstantRangeCount = 1,
                                              .pPushConstantRanges = &offsets};
-  return berth__vulkan_check(engine, BERTH__VK_CREATE(engine, PipelineLayout, &layout, &program->layouts[n]), doing,
-                             err);
+  return berth__vulkan_check(engine, BERTH__VK_CREATE(engine, PipelineLayout, &layout, &code->layouts[n]), doing, err);
 }
 
-static berth_status make_layouts(berth__program *program, berth_error *err) {
-  const VkPhysicalDeviceLimits *limits = &program->engine->properties.limits;
-  for (size_t i = 0; i < program->recipe->n_kernels; i++) {
-    const uint32_t n = berth__vulkan_n_bindings(program, program->recipe->kernels[i]);
+static berth_status make_all_layouts(berth__gpu_code *code, berth_error *err) {
+  const VkPhysicalDeviceLimits *limits = &code->engine->properties.limits;
+  for (size_t i = 0; i < code->recipe->n_kernels; i++) {
+    const uint32_t n = berth__vulkan_n_bindings(code, code->recipe->kernels[i]);
     if (n > limits->maxPerStageDescriptorStorageBuffers)
       return berth__fail(err, BERTH_UNSUPPORTED, "the kernel '%s' needs %u buffers, and %s binds %u at once",
-                         program->recipe->kernels[i]->name, n, program->engine->properties.deviceName,
+                         code->recipe->kernels[i]->name, n, code->engine->properties.deviceName,
                          limits->maxPerStageDescriptorStorageBuffers);
-    if (program->layouts[n] == VK_NULL_HANDLE) BERTH__TRY(make_layout(program, n, err));
+    if (code->layouts[n] == VK_NULL_HANDLE) BERTH__TRY(make_layout(code, n, err));
   }
   return BERTH_OK;
 }
 
-/* ---- Descriptor sets ---- */
-
-static berth_status make_set(berth__program *program, uint32_t n, VkDescriptorSet *out, berth_error *err) {
-  berth__engine *engine = program->engine;
-  const VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-                                            .descriptorPool = program->descriptors,
-                                            .descriptorSetCount = 1,
-                                            .pSetLayouts = &program->set_layouts[n]};
-  return berth__vulkan_check(engine, engine->vk.AllocateDescriptorSets(engine->device, &info, out), doing, err);
-}
-
-static berth_status make_pool(berth__program *program, size_t n_sets, size_t n_buffers, berth_error *err) {
-  const VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = (uint32_t)n_buffers};
-  const VkDescriptorPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-                                           .maxSets = (uint32_t)n_sets,
-                                           .poolSizeCount = 1,
-                                           .pPoolSizes = &size};
-  program->sets = berth__alloc_array_zero(program->ctx, n_sets, sizeof *program->sets);
-  if (program->sets == NULL) return berth__fail_nomem(err, "a program");
-  return berth__vulkan_check(
-      program->engine, BERTH__VK_CREATE(program->engine, DescriptorPool, &info, &program->descriptors), doing, err);
-}
-
-static berth_status make_sets(berth__program *program, berth_error *err) {
-  const berth__recipe *recipe = program->recipe;
-  if (!program->windows) {
-    BERTH__TRY(make_pool(program, 1, 1, err));
-    return make_set(program, 1, &program->sets[0], err);
-  }
-  BERTH__TRY(make_pool(program, recipe->n_dispatches, recipe->n_spans, err));
-  for (size_t i = 0; i < recipe->n_dispatches; i++) {
-    if (recipe->dispatches[i].kernel == BERTH__ON_HOST) continue;
-    const uint32_t n = recipe->kernels[recipe->dispatches[i].kernel]->n_buffers;
-    BERTH__TRY(make_set(program, n, &program->sets[i], err));
-  }
-  return BERTH_OK;
-}
-
-static berth_status check_windows(const berth__program *program, berth_error *err) {
-  const berth__engine *engine = program->engine;
-  const berth__recipe *recipe = program->recipe;
+static berth_status check_windows(const berth__gpu_code *code, berth_error *err) {
+  const berth__engine *engine = code->engine;
+  const berth__recipe *recipe = code->recipe;
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
     const berth__dispatch *d = &recipe->dispatches[i];
     const uint32_t n = d->kernel != BERTH__ON_HOST ? recipe->kernels[d->kernel]->n_buffers : 0;
@@ -114,50 +75,72 @@ static berth_status check_windows(const berth__program *program, berth_error *er
   return BERTH_OK;
 }
 
-berth_status berth__vulkan_make_bindings(berth__program *program, berth_error *err) {
-  if (program->recipe->n_kernels == 0) return BERTH_OK;
-  program->windows = whole_arena(program->plan).size + offset_align(program->engine) > program->engine->max_binding;
-  if (program->windows) BERTH__TRY(check_windows(program, err));
-  BERTH__TRY(make_layouts(program, err));
-  return make_sets(program, err);
+berth_status berth__vulkan_make_layouts(berth__gpu_code *code, berth_error *err) {
+  code->windows = whole_arena(code->recipe->plan).size + offset_align(code->engine) > code->engine->max_binding;
+  if (code->windows) BERTH__TRY(check_windows(code, err));
+  return make_all_layouts(code, err);
 }
 
-void berth__vulkan_free_bindings(berth__program *program) {
-  BERTH__VK_DESTROY(program->engine, DescriptorPool, program->descriptors);
+void berth__vulkan_free_layouts(berth__gpu_code *code) {
   for (uint32_t n = 0; n <= BERTH__KERNEL_BUFFERS; n++) {
-    BERTH__VK_DESTROY(program->engine, PipelineLayout, program->layouts[n]);
-    BERTH__VK_DESTROY(program->engine, DescriptorSetLayout, program->set_layouts[n]);
+    BERTH__VK_DESTROY(code->engine, PipelineLayout, code->layouts[n]);
+    BERTH__VK_DESTROY(code->engine, DescriptorSetLayout, code->set_layouts[n]);
   }
 }
 
-static void write_set(berth__program *program, VkDescriptorSet set, const berth__span *spans, uint32_t n) {
-  berth__engine *engine = program->engine;
+/* ---- Descriptor sets ---- */
+
+static berth_status make_pool(berth__gpu_binding *binding, size_t n_sets, size_t n_buffers, berth_error *err) {
+  const VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = (uint32_t)n_buffers};
+  const VkDescriptorPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                           .maxSets = (uint32_t)n_sets,
+                                           .poolSizeCount = 1,
+                                           .pPoolSizes = &size};
+  binding->sets = berth__alloc_array_zero(binding->engine->core.ctx, n_sets, sizeof *binding->sets);
+  if (binding->sets == NULL) return berth__fail_nomem(err, "a program");
+  return berth__vulkan_check(
+      binding->engine, BERTH__VK_CREATE(binding->engine, DescriptorPool, &info, &binding->descriptors), doing, err);
+}
+
+/* A set of n bindings that follow each other, for these ranges of the block. */
+static berth_status make_set(berth__gpu_binding *binding, const berth__span *spans, uint32_t n, VkDescriptorSet *out,
+                             berth_error *err) {
+  berth__engine *engine = binding->engine;
   VkDescriptorBufferInfo buffers[BERTH__KERNEL_BUFFERS];
-  if (n == 0) return;
+  const VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                            .descriptorPool = binding->descriptors,
+                                            .descriptorSetCount = 1,
+                                            .pSetLayouts = &binding->code->set_layouts[n]};
+  BERTH__TRY(berth__vulkan_check(engine, engine->vk.AllocateDescriptorSets(engine->device, &info, out), doing, err));
+  if (n == 0) return BERTH_OK;
   for (uint32_t i = 0; i < n; i++) {
-    const berth__vulkan_window window = berth__vulkan_window_of(engine, program->block, spans[i]);
+    const berth__vulkan_window window = berth__vulkan_window_of(engine, binding->block, spans[i]);
     buffers[i] =
-        (VkDescriptorBufferInfo){.buffer = program->block->buffer, .offset = window.offset, .range = window.range};
+        (VkDescriptorBufferInfo){.buffer = binding->block->buffer, .offset = window.offset, .range = window.range};
   }
   const VkWriteDescriptorSet write = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                      .dstSet = set,
-                                      .descriptorCount = n, /* of bindings that follow each other */
+                                      .dstSet = *out,
+                                      .descriptorCount = n,
                                       .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                                       .pBufferInfo = buffers};
   engine->vk.UpdateDescriptorSets(engine->device, 1, &write, 0, NULL);
   engine->counts.descriptors++;
+  return BERTH_OK;
 }
 
-void berth__vulkan_write_bindings(berth__program *program) {
-  const berth__recipe *recipe = program->recipe;
-  const berth__span whole = whole_arena(program->plan);
-  if (recipe->n_kernels == 0) return;
-  if (!program->windows) {
-    write_set(program, program->sets[0], &whole, 1);
-    return;
+berth_status berth__vulkan_make_sets(berth__gpu_binding *binding, berth_error *err) {
+  const berth__recipe *recipe = binding->code->recipe;
+  const berth__span whole = whole_arena(recipe->plan);
+  if (recipe->n_kernels == 0) return BERTH_OK;
+  if (!binding->code->windows) {
+    BERTH__TRY(make_pool(binding, 1, 1, err));
+    return make_set(binding, &whole, 1, &binding->sets[0], err);
   }
-  for (size_t i = 0; i < recipe->n_dispatches; i++)
-    if (recipe->dispatches[i].kernel != BERTH__ON_HOST)
-      write_set(program, program->sets[i], recipe->dispatches[i].spans,
-                recipe->kernels[recipe->dispatches[i].kernel]->n_buffers);
+  BERTH__TRY(make_pool(binding, recipe->n_dispatches, recipe->n_spans, err));
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    const berth__dispatch *d = &recipe->dispatches[i];
+    if (d->kernel == BERTH__ON_HOST) continue;
+    BERTH__TRY(make_set(binding, d->spans, recipe->kernels[d->kernel]->n_buffers, &binding->sets[i], err));
+  }
+  return BERTH_OK;
 }

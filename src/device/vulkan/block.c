@@ -98,15 +98,15 @@ berth_status berth__vulkan_block_create(berth__engine *engine, uint64_t size, ui
   BERTH__TRY(berth__vulkan_alive(engine, err));
   if (host != NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "an arena on the device 'vulkan' cannot lie in memory of the caller");
-  berth__block *block = berth__alloc_zero(engine->ctx, sizeof *block);
+  berth__block *block = berth__alloc_zero(engine->core.ctx, sizeof *block);
   if (block == NULL) return berth__fail_nomem(err, "an arena");
-  *block = (berth__block){.engine = engine, .number = ++engine->n_blocks, .size = size};
+  *block = (berth__block){.engine = engine, .size = size};
   berth_status status = build(block, align, err);
   if (status != BERTH_OK) {
     berth__vulkan_block_destroy(block);
     return status;
   }
-  berth__log(engine->ctx, 0, "vulkan: a block of %llu bytes on %s, %s", (unsigned long long)block->allocated,
+  berth__log(engine->core.ctx, 0, "vulkan: a block of %llu bytes on %s, %s", (unsigned long long)block->allocated,
              engine->properties.deviceName, block->data != NULL ? "mapped" : "staged");
   *out = block;
   return BERTH_OK;
@@ -115,12 +115,12 @@ berth_status berth__vulkan_block_create(berth__engine *engine, uint64_t size, ui
 void berth__vulkan_block_destroy(berth__block *block) {
   if (block == NULL) return;
   berth__engine *engine = block->engine;
-  berth__vulkan_unbind(engine, block);
+  berth__gpu_forget_block(engine, block);
   if (berth__vulkan_may_free(engine)) {
     BERTH__VK_DESTROY(engine, Buffer, block->buffer);
     berth__vulkan_free(engine, &block->memory, block->allocated);
   }
-  berth__free(engine->ctx, block);
+  berth__free(engine->core.ctx, block);
 }
 
 void *berth__vulkan_block_host(berth__block *block) { return block->data; }

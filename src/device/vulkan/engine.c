@@ -1,6 +1,7 @@
 /* Opening and closing a device. */
 #include <stdlib.h>
 
+#include "device/gpu/profile.h"
 #include "device/vulkan/vulkan.h"
 
 #define SECOND ((uint64_t)1000 * 1000 * 1000)
@@ -74,11 +75,14 @@ static void read_properties(berth__engine *engine) {
   engine->max_buffer = buffers.maxBufferSize != 0 ? buffers.maxBufferSize : UINT64_MAX;
   engine->max_allocation = allocations.maxMemoryAllocationSize;
   engine->max_binding = limits->maxStorageBufferRange;
-  engine->loops = (berth__loop_limits){.group_size = lesser(GROUP_SIZE, lesser(limits->maxComputeWorkGroupInvocations,
-                                                                               limits->maxComputeWorkGroupSize[0])),
-                                       .lanes = subgroups.subgroupSize,
-                                       .shared_bytes = limits->maxComputeSharedMemorySize,
-                                       .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
+  engine->core.max_threads = lesser(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]);
+  engine->core.max_shared = limits->maxComputeSharedMemorySize;
+  engine->core.max_groups = lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
+  const berth__loop_limits loops = {.group_size = lesser(GROUP_SIZE, engine->core.max_threads),
+                                    .lanes = subgroups.subgroupSize,
+                                    .shared_bytes = engine->core.max_shared,
+                                    .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
+  berth__profile_set(&engine->core.profile, engine->properties.deviceName, &loops);
 }
 
 static void load_calls(berth__engine *engine) {
@@ -114,7 +118,7 @@ static berth_status make_device(berth__engine *engine, berth_error *err) {
 static berth_status open(berth__engine *engine, const char *which, berth_error *err) {
   uint32_t index;
   const berth__vulkan_lack lack =
-      berth__vulkan_instance_create(engine->ctx, &engine->host.callbacks, &engine->instance);
+      berth__vulkan_instance_create(engine->core.ctx, &engine->host.callbacks, &engine->instance);
   if (lack == BERTH__VULKAN_NO_MEMORY) return berth__fail_nomem(err, "the device 'vulkan'");
   if (lack != BERTH__VULKAN_LACKS_NOTHING)
     return berth__fail(err, BERTH_UNSUPPORTED, "the device 'vulkan' cannot be used here: %s",
@@ -132,10 +136,9 @@ static berth_status open(berth__engine *engine, const char *which, berth_error *
 berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
                                 berth_error *err) {
   *out = NULL;
-  (void)n_threads;
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'vulkan'");
-  engine->ctx = ctx;
+  berth__gpu_start(engine, ctx, &berth__vulkan_driver, n_threads);
   engine->n_heard = berth__vulkan_messages();
   berth__vulkan_host_start(&engine->host, ctx);
   berth_status status = open(engine, which, err);
@@ -156,15 +159,16 @@ void berth__vulkan_close(berth__engine *engine) {
     BERTH__VK_DESTROY(engine, PipelineCache, engine->pipelines);
     engine->vk.DestroyDevice(engine->device, &engine->host.callbacks);
     berth__log(
-        engine->ctx, 0,
+        engine->core.ctx, 0,
         "vulkan: %s closed: %llu submissions, %llu recordings, %llu pipelines; at most %llu bytes of its memory; "
         "left behind: %llu objects, %llu bytes",
         engine->properties.deviceName, (unsigned long long)counts->submissions, (unsigned long long)counts->recordings,
         (unsigned long long)counts->pipelines, (unsigned long long)counts->peak_memory,
         (unsigned long long)counts->handles, (unsigned long long)counts->memory);
   }
+  berth__gpu_end(engine);
   berth__spirv_compiler_destroy(engine->compiler);
   berth__vulkan_instance_destroy(&engine->instance);
   berth__vulkan_host_end(&engine->host);
-  berth__free(engine->ctx, engine);
+  berth__free(engine->core.ctx, engine);
 }

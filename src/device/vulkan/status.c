@@ -21,7 +21,7 @@ static const char *result_text(VkResult result) {
 
 static berth_status lose(berth__engine *engine, berth_error *err) {
   engine->is_lost = true;
-  berth__log(engine->ctx, 2, "vulkan: %s", engine->why);
+  berth__log(engine->core.ctx, 2, "vulkan: %s", engine->why);
   return berth__fail(err, BERTH_DEVICE_LOST, "%s", engine->why);
 }
 
@@ -87,6 +87,6 @@ bool berth__vulkan_may_free(berth__engine *engine) {
   engine->is_lost = engine->is_abandoned = true;
   snprintf(engine->why, sizeof engine->why, "the device %.80s does not finish what it was given",
            engine->properties.deviceName);
-  berth__log(engine->ctx, 2, "vulkan: %s; what it works on is never freed", engine->why);
+  berth__log(engine->core.ctx, 2, "vulkan: %s; what it works on is never freed", engine->why);
   return false;
 }

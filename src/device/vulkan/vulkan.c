@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "device/gpu/profile.h"
 #include "device/gpu/recipe.h"
 
 /* Each physical device is listed; the first is the one that "vulkan" stands for. */
@@ -66,10 +65,6 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
 
 static berth__limits limits(void) { return berth__gpu_limits("vulkan"); }
 
-static void profile(const berth__engine *engine, berth__profile *out) {
-  berth__profile_set(out, engine->properties.deviceName, &engine->loops);
-}
-
 static berth_clock step_clock(const berth__engine *engine) {
   return engine->timestamp_bits != 0 ? BERTH_CLOCK_DEVICE : BERTH_CLOCK_NONE;
 }
@@ -79,7 +74,6 @@ const berth__device berth__vulkan_device = {
     .count = count,
     .describe = describe,
     .limits = limits,
-    .profile = profile,
     .open = berth__vulkan_open,
     .close = berth__vulkan_close,
     .block_create = berth__vulkan_block_create,
@@ -89,11 +83,6 @@ const berth__device berth__vulkan_device = {
     .copy = berth__vulkan_copy,
     .fill = berth__vulkan_fill,
     .host = berth__vulkan_block_host,
-    .program_create = berth__vulkan_program_create,
-    .program_destroy = berth__vulkan_program_destroy,
-    .program_bind = berth__vulkan_program_bind,
-    .prepare = berth__vulkan_prepare,
     .clock = step_clock,
-    .submit = berth__vulkan_start,
-    .wait = berth__vulkan_end,
+    BERTH__GPU_ROWS,
 };

@@ -2,11 +2,10 @@
 #ifndef BERTH_DEVICE_VULKAN_VULKAN_H
 #define BERTH_DEVICE_VULKAN_VULKAN_H
 
-#include "device/device.h"
+#include "device/gpu/driver.h"
 #include "device/vulkan/host.h"
 #include "device/vulkan/instance.h"
 #include "device/vulkan/spirv.h"
-#include "loop/lower.h"
 
 /* How the host reaches a block. */
 typedef enum berth__vulkan_way {
@@ -52,7 +51,7 @@ typedef struct berth__vulkan_counts {
 } berth__vulkan_counts;
 
 struct berth__engine {
-  berth_context *ctx;
+  berth__gpu_engine core;
   berth__vulkan_host host;
   berth__vulkan_instance instance;
   VkPhysicalDevice physical;
@@ -60,7 +59,6 @@ struct berth__engine {
   VkPhysicalDeviceMemoryProperties memory;
   uint64_t max_buffer, max_allocation, max_binding; /* bytes */
   uint32_t queue_family, timestamp_bits;
-  berth__loop_limits loops;
   bool keeps_nan, keeps_small; /* the driver can be told to */
   berth__vulkan_way way;
   uint64_t timeout; /* for one wait, in nanoseconds */
@@ -80,9 +78,7 @@ struct berth__engine {
   berth__spirv_compiler *compiler; /* NULL: no program was made so far */
   berth__vulkan_ring ring;
   berth__vulkan_counts counts;
-  uint64_t n_blocks;        /* made so far: their numbers */
-  berth__program *programs; /* all of them */
-  uint64_t n_heard;         /* of the validation layer's messages, up to the last run */
+  uint64_t n_heard; /* of the validation layer's messages, up to the last run */
 
   bool is_lost;      /* nothing works any more; `why` says since when */
   VkFence hung;      /* what was not seen to end and may still run; NULL: nothing */
@@ -92,7 +88,6 @@ struct berth__engine {
 
 struct berth__block {
   berth__engine *engine;
-  uint64_t number; /* no two blocks of an engine have the same */
   VkBuffer buffer;
   VkDeviceMemory memory;
   uint64_t size;       /* as asked for */
@@ -174,17 +169,8 @@ berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const be
                                 uint64_t size, berth_error *err);
 berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
 
-/* ---- program.c ---- */
+/* ---- record.c ---- */
 
-void berth__vulkan_unbind(berth__engine *engine, const berth__block *block); /* programs that are bound to it */
-
-berth_status berth__vulkan_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
-                                          berth__program **out, berth_error *err);
-void berth__vulkan_program_destroy(berth__program *program);
-berth_status berth__vulkan_program_bind(berth__program *program, berth__block *block, const void *const *outside,
-                                        berth_error *err);
-berth_status berth__vulkan_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
-berth_status berth__vulkan_start(berth__program *program, const berth__observer *observer, berth_error *err);
-berth_status berth__vulkan_end(berth__program *program, berth_error *err);
+extern const berth__gpu_driver berth__vulkan_driver;
 
 #endif

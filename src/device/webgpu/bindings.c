@@ -1,5 +1,5 @@
 /* How kernels reach the arena: in one piece where the device binds so much, otherwise in windows. */
-#include "device/webgpu/program.h"
+#include "device/webgpu/code.h"
 
 static const char doing[] = "making a program";
 
@@ -54,9 +54,9 @@ static void number(berth__webgpu_windows *w, uint32_t n_buffers) {
   }
 }
 
-static berth_status check_windows(const berth__program *program, const berth__kernel *kernel,
+static berth_status check_windows(const berth__gpu_code *code, const berth__kernel *kernel,
                                   const berth__webgpu_windows *w, berth_error *err) {
-  const berth__engine *engine = program->engine;
+  const berth__engine *engine = code->engine;
   for (uint32_t i = 0; i < w->count; i++)
     if (w->spans[i].size > engine->max_binding)
       return berth__fail(
@@ -68,32 +68,32 @@ static berth_status check_windows(const berth__program *program, const berth__ke
   return BERTH_OK;
 }
 
-static berth__span whole_arena(const berth__program *program) {
-  return (berth__span){.at = 0, .size = (program->plan->info.arena_size + 3) & ~(uint64_t)3};
+static berth__span whole_arena(const berth__gpu_code *code) {
+  return (berth__span){.at = 0, .size = (code->recipe->plan->info.arena_size + 3) & ~(uint64_t)3};
 }
 
-berth_status berth__webgpu_windows_of(const berth__program *program, const berth__dispatch *d,
-                                      berth__webgpu_windows *out, berth_error *err) {
-  const berth__kernel *kernel = program->recipe->kernels[d->kernel];
-  *out = (berth__webgpu_windows){.count = 1, .spans = {whole_arena(program)}};
-  if (!program->windows) return BERTH_OK;
+berth_status berth__webgpu_windows_of(const berth__gpu_code *code, const berth__dispatch *d, berth__webgpu_windows *out,
+                                      berth_error *err) {
+  const berth__kernel *kernel = code->recipe->kernels[d->kernel];
+  *out = (berth__webgpu_windows){.count = 1, .spans = {whole_arena(code)}};
+  if (!code->windows) return BERTH_OK;
   out->count = kernel->n_buffers;
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
     /* Of one without elements nothing is read, but something must be bound. */
     const berth__span span = d->spans[i].size != 0 ? d->spans[i] : (berth__span){d->spans[0].at, 4};
-    out->spans[i] = aligned(program->engine, span);
+    out->spans[i] = aligned(code->engine, span);
     out->of[i] = (uint8_t)i;
   }
   while (join_two(out, 0, kernel->n_buffers)) continue; /* first what must be */
-  while (join_two(out, program->engine->max_binding, kernel->n_buffers)) continue;
+  while (join_two(out, code->engine->max_binding, kernel->n_buffers)) continue;
   number(out, kernel->n_buffers);
-  return check_windows(program, kernel, out, err);
+  return check_windows(code, kernel, out, err);
 }
 
 /* ---- Layouts ---- */
 
-static berth_status make_layout(berth__program *program, uint32_t n, berth_error *err) {
-  berth__engine *engine = program->engine;
+static berth_status make_layout(berth__gpu_code *code, uint32_t n, berth_error *err) {
+  berth__engine *engine = code->engine;
   berth__wgpu_layout_entry entries[BERTH__KERNEL_BUFFERS + 1];
   memset(entries, 0, sizeof entries);
   for (uint32_t i = 0; i <= n; i++) {
@@ -104,10 +104,10 @@ static berth_status make_layout(berth__program *program, uint32_t n, berth_error
   }
   const berth__wgpu_group_layout_desc group = {.n_entries = n + 1u, .entries = entries};
   berth__webgpu_watch(engine);
-  program->group_layouts[n] = BERTH__WEBGPU_CREATE(engine, BindGroupLayout, &group);
-  const berth__wgpu_layout_desc layout = {.n_groups = 1, .groups = &program->group_layouts[n]};
-  program->layouts[n] = BERTH__WEBGPU_CREATE(engine, PipelineLayout, &layout);
-  return berth__webgpu_check_made(engine, program->layouts[n], doing, err);
+  code->group_layouts[n] = BERTH__WEBGPU_CREATE(engine, BindGroupLayout, &group);
+  const berth__wgpu_layout_desc layout = {.n_groups = 1, .groups = &code->group_layouts[n]};
+  code->layouts[n] = BERTH__WEBGPU_CREATE(engine, PipelineLayout, &layout);
+  return berth__webgpu_check_made(engine, code->layouts[n], doing, err);
 }
 
 /* ---- Where buffers begin ---- */
@@ -120,88 +120,108 @@ static void write_begins(const berth__dispatch *d, const berth__webgpu_windows *
   }
 }
 
-static berth_status fill_begins(berth__program *program, unsigned char *bytes, berth_error *err) {
-  const berth__recipe *recipe = program->recipe;
+static berth_status fill_begins(berth__gpu_code *code, unsigned char *bytes, berth_error *err) {
+  const berth__recipe *recipe = code->recipe;
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
     const berth__dispatch *d = &recipe->dispatches[i];
     berth__webgpu_windows windows;
     if (d->kernel == BERTH__ON_HOST) continue;
-    BERTH__TRY(berth__webgpu_windows_of(program, d, &windows, err));
-    if (program->layouts[windows.count] == NULL) BERTH__TRY(make_layout(program, windows.count, err));
-    write_begins(d, &windows, recipe->kernels[d->kernel]->n_buffers, bytes + i * program->stride);
+    BERTH__TRY(berth__webgpu_windows_of(code, d, &windows, err));
+    if (code->layouts[windows.count] == NULL) BERTH__TRY(make_layout(code, windows.count, err));
+    write_begins(d, &windows, recipe->kernels[d->kernel]->n_buffers, bytes + i * code->stride);
   }
   return BERTH_OK;
 }
 
-berth_status berth__webgpu_make_bindings(berth__program *program, berth_error *err) {
-  berth__engine *engine = program->engine;
-  const berth__recipe *recipe = program->recipe;
+berth_status berth__webgpu_make_layouts(berth__gpu_code *code, berth_error *err) {
+  berth__engine *engine = code->engine;
+  const berth__recipe *recipe = code->recipe;
   const uint32_t align = engine->limits.uniform_align > 16 ? engine->limits.uniform_align : 16;
   if (recipe->n_kernels == 0) return BERTH_OK;
-  program->windows = whole_arena(program).size > engine->max_binding;
-  program->stride = (BERTH__WEBGPU_BEGINS + align - 1) / align * align;
-  program->n_groups = program->windows || engine->binds_each ? recipe->n_dispatches : 1;
-  program->groups = berth__alloc_array_zero(program->ctx, program->n_groups, sizeof *program->groups);
-  unsigned char *bytes = berth__alloc_array_zero(program->ctx, recipe->n_dispatches, program->stride);
-  berth_status status =
-      program->groups != NULL && bytes != NULL ? fill_begins(program, bytes, err) : berth__fail_nomem(err, "a program");
-  const uint64_t size = (uint64_t)recipe->n_dispatches * program->stride;
+  code->windows = whole_arena(code).size > engine->max_binding;
+  code->stride = (BERTH__WEBGPU_BEGINS + align - 1) / align * align;
+  code->n_groups = code->windows || engine->binds_each ? recipe->n_dispatches : 1;
+  unsigned char *bytes = berth__alloc_array_zero(code->engine->core.ctx, recipe->n_dispatches, code->stride);
+  berth_status status = bytes != NULL ? fill_begins(code, bytes, err) : berth__fail_nomem(err, "a program");
+  const uint64_t size = (uint64_t)recipe->n_dispatches * code->stride;
   if (status == BERTH_OK)
-    status = berth__webgpu_make_buffer(engine, BERTH__WGPU_UNIFORM | BERTH__WGPU_COPY_DST, size, &program->begins, err);
-  if (status == BERTH_OK) engine->gpu->QueueWriteBuffer(engine->queue, program->begins, 0, bytes, (size_t)size);
-  berth__free(program->ctx, bytes);
+    status = berth__webgpu_make_buffer(engine, BERTH__WGPU_UNIFORM | BERTH__WGPU_COPY_DST, size, &code->begins, err);
+  if (status == BERTH_OK) engine->gpu->QueueWriteBuffer(engine->queue, code->begins, 0, bytes, (size_t)size);
+  berth__free(code->engine->core.ctx, bytes);
   return status;
+}
+
+void berth__webgpu_free_layouts(berth__gpu_code *code) {
+  berth__webgpu_free_buffer(code->engine, &code->begins);
+  for (uint32_t n = 0; n <= BERTH__KERNEL_BUFFERS; n++) {
+    BERTH__WEBGPU_RELEASE(code->engine, PipelineLayout, code->layouts[n]);
+    BERTH__WEBGPU_RELEASE(code->engine, BindGroupLayout, code->group_layouts[n]);
+  }
 }
 
 /* ---- Bind groups ---- */
 
-static berth__wgpu make_group(berth__program *program, const berth__webgpu_windows *w, uint64_t begins) {
+static berth__wgpu make_group(const berth__gpu_binding *binding, const berth__webgpu_windows *w, uint64_t begins) {
+  const berth__gpu_code *code = binding->code;
   berth__wgpu_entry entries[BERTH__KERNEL_BUFFERS + 1];
   memset(entries, 0, sizeof entries);
   for (uint32_t i = 0; i < w->count; i++) {
     entries[i].binding = i;
-    entries[i].buffer = program->block->buffer;
+    entries[i].buffer = binding->block->buffer;
     entries[i].offset = w->spans[i].at;
     entries[i].size = w->spans[i].size;
   }
   entries[w->count].binding = w->count;
-  entries[w->count].buffer = program->begins;
+  entries[w->count].buffer = code->begins;
   entries[w->count].offset = begins;
   entries[w->count].size = BERTH__WEBGPU_BEGINS;
   const berth__wgpu_group_desc desc = {
-      .layout = program->group_layouts[w->count], .n_entries = w->count + 1u, .entries = entries};
-  return BERTH__WEBGPU_CREATE(program->engine, BindGroup, &desc);
+      .layout = code->group_layouts[w->count], .n_entries = w->count + 1u, .entries = entries};
+  return BERTH__WEBGPU_CREATE(binding->engine, BindGroup, &desc);
 }
 
-static void free_groups(berth__program *program) {
-  for (size_t i = 0; program->groups != NULL && i < program->n_groups; i++)
-    BERTH__WEBGPU_RELEASE(program->engine, BindGroup, program->groups[i]);
-}
-
-berth_status berth__webgpu_bind_groups(berth__program *program, berth_error *err) {
-  const berth__recipe *recipe = program->recipe;
+static berth_status make_groups(berth__gpu_binding *binding, berth_error *err) {
+  const berth__gpu_code *code = binding->code;
+  const berth__recipe *recipe = code->recipe;
   berth_status status = BERTH_OK;
-  free_groups(program);
+  binding->groups = berth__alloc_array_zero(binding->engine->core.ctx, code->n_groups, sizeof *binding->groups);
+  if (binding->groups == NULL) return berth__fail_nomem(err, "a program");
   if (recipe->n_kernels == 0) return BERTH_OK;
-  berth__webgpu_watch(program->engine);
+  berth__webgpu_watch(binding->engine);
   for (size_t i = 0; i < recipe->n_dispatches && status == BERTH_OK; i++) {
     berth__webgpu_windows windows;
-    berth__wgpu *group = &program->groups[program->n_groups > 1 ? i : 0];
+    berth__wgpu *group = &binding->groups[code->n_groups > 1 ? i : 0];
     if (recipe->dispatches[i].kernel == BERTH__ON_HOST || *group != NULL) continue;
-    status = berth__webgpu_windows_of(program, &recipe->dispatches[i], &windows, err);
-    if (status == BERTH_OK)
-      *group = make_group(program, &windows, program->engine->binds_each ? i * program->stride : 0);
+    status = berth__webgpu_windows_of(code, &recipe->dispatches[i], &windows, err);
+    if (status == BERTH_OK) *group = make_group(binding, &windows, binding->engine->binds_each ? i * code->stride : 0);
   }
-  const berth_status said = berth__webgpu_check(program->engine, "binding an arena", status == BERTH_OK ? err : NULL);
+  const berth_status said = berth__webgpu_check(binding->engine, "binding an arena", status == BERTH_OK ? err : NULL);
   return status == BERTH_OK ? said : status;
 }
 
-void berth__webgpu_free_bindings(berth__program *program) {
-  free_groups(program);
-  berth__webgpu_free_buffer(program->engine, &program->begins);
-  for (uint32_t n = 0; n <= BERTH__KERNEL_BUFFERS; n++) {
-    BERTH__WEBGPU_RELEASE(program->engine, PipelineLayout, program->layouts[n]);
-    BERTH__WEBGPU_RELEASE(program->engine, BindGroupLayout, program->group_layouts[n]);
+berth_status berth__webgpu_bind(berth__gpu_code *code, berth__block *block, const berth__gpu_part *parts,
+                                size_t n_parts, berth__gpu_binding **out, berth_error *err) {
+  berth__engine *engine = code->engine;
+  *out = NULL;
+  (void)parts, (void)n_parts;
+  berth__gpu_binding *binding = berth__alloc_zero(engine->core.ctx, sizeof *binding);
+  if (binding == NULL) return berth__fail_nomem(err, "a program");
+  binding->code = code;
+  binding->engine = engine;
+  binding->block = block;
+  const berth_status status = make_groups(binding, err);
+  if (status != BERTH_OK) {
+    berth__webgpu_unbind(binding);
+    return status;
   }
-  berth__free(program->ctx, program->groups);
+  *out = binding;
+  return BERTH_OK;
+}
+
+void berth__webgpu_unbind(berth__gpu_binding *binding) {
+  berth__engine *engine = binding->engine;
+  for (size_t i = 0; binding->groups != NULL && i < binding->code->n_groups; i++)
+    BERTH__WEBGPU_RELEASE(engine, BindGroup, binding->groups[i]);
+  berth__free(engine->core.ctx, binding->groups);
+  berth__free(engine->core.ctx, binding);
 }

@@ -34,22 +34,23 @@ berth_status berth__webgpu_block_create(berth__engine *engine, uint64_t size, ui
   (void)align; /* a buffer begins where every alignment is right */
   if (host != NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "an arena on the device 'webgpu' cannot lie in memory of the caller");
-  berth__block *block = berth__alloc_zero(engine->ctx, sizeof *block);
+  berth__block *block = berth__alloc_zero(engine->core.ctx, sizeof *block);
   if (block == NULL) return berth__fail_nomem(err, "an arena");
-  *block = (berth__block){.engine = engine, .number = ++engine->n_blocks, .size = size};
+  *block = (berth__block){.engine = engine, .size = size};
   berth_status status = build(block, err);
   if (status != BERTH_OK) {
     berth__webgpu_block_destroy(block);
     return status;
   }
-  berth__log(engine->ctx, 0, "webgpu: a block of %llu bytes on %s", (unsigned long long)block->allocated, engine->name);
+  berth__log(engine->core.ctx, 0, "webgpu: a block of %llu bytes on %s", (unsigned long long)block->allocated,
+             engine->name);
   *out = block;
   return BERTH_OK;
 }
 
 void berth__webgpu_block_destroy(berth__block *block) {
   if (block == NULL) return;
-  berth__webgpu_unbind(block->engine, block);
+  berth__gpu_forget_block(block->engine, block);
   berth__webgpu_free_buffer(block->engine, &block->buffer);
-  berth__free(block->engine->ctx, block);
+  berth__free(block->engine->core.ctx, block);
 }

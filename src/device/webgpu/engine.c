@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/gpu/profile.h"
 #include "device/webgpu/webgpu.h"
 
 static const char doing[] = "opening it";
@@ -112,11 +113,15 @@ static berth_status read_properties(berth__engine *engine, bool *is_cpu, berth_e
     berth__webgpu_copy_text(engine->name, sizeof engine->name, info.device);
   engine->gpu->AdapterGetLimits(engine->adapter, &engine->limits);
   engine->max_binding = limits->storage_binding;
-  engine->loops = (berth__loop_limits){
-      .group_size = lesser(GROUP_SIZE, lesser(limits->group_threads, limits->group_size[0])),
+  engine->core.max_threads = lesser(limits->group_threads, limits->group_size[0]);
+  engine->core.max_shared = limits->shared_bytes;
+  engine->core.max_groups = limits->groups;
+  const berth__loop_limits loops = {
+      .group_size = lesser(GROUP_SIZE, engine->core.max_threads),
       .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
       .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */
       .shares_well = !*is_cpu};
+  berth__profile_set(&engine->core.profile, engine->name, &loops);
   engine->gpu->AdapterInfoFreeMembers(info);
   if (info.backend == BERTH__WGPU_BACKEND_NULL) /* what Dawn has where no driver is */
     return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no driver, and what it has instead computes nothing");
@@ -132,11 +137,11 @@ static berth_status open(berth__engine *engine, berth_error *err) {
   return berth__webgpu_make_times(engine, err);
 }
 
-berth_status berth__webgpu_try(berth_context *ctx, berth__engine **out, berth_error *err) {
+berth_status berth__webgpu_try(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err) {
   *out = NULL;
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'webgpu'");
-  engine->ctx = ctx;
+  berth__gpu_start(engine, ctx, &berth__webgpu_driver, n_threads);
   berth_status status = open(engine, err);
   if (status != BERTH_OK) {
     berth__webgpu_close(engine);
@@ -148,8 +153,8 @@ berth_status berth__webgpu_try(berth_context *ctx, berth__engine **out, berth_er
 
 berth_status berth__webgpu_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
                                 berth_error *err) {
-  (void)which, (void)n_threads;
-  const berth_status status = berth__webgpu_try(ctx, out, err);
+  (void)which;
+  const berth_status status = berth__webgpu_try(ctx, n_threads, out, err);
   if (status != BERTH_UNSUPPORTED) return status;
   return berth__fail_within(err, status, "the device 'webgpu' cannot be used here");
 }
@@ -161,13 +166,14 @@ void berth__webgpu_close(berth__engine *engine) {
     berth__webgpu_free_buffer(engine, &engine->staging);
     berth__webgpu_free_buffer(engine, &engine->moving);
     berth__webgpu_free_times(engine);
-    berth__log(engine->ctx, 0, "webgpu: %s closed: %llu submissions; left behind: %llu objects", engine->name,
+    berth__log(engine->core.ctx, 0, "webgpu: %s closed: %llu submissions; left behind: %llu objects", engine->name,
                (unsigned long long)engine->counts.submissions, (unsigned long long)engine->counts.objects);
     gpu->QueueRelease(engine->queue);
     gpu->DeviceDestroy(engine->device); /* tells on_lost, which must still find the engine */
     gpu->DeviceRelease(engine->device);
   }
+  berth__gpu_end(engine);
   if (engine->adapter != NULL) gpu->AdapterRelease(engine->adapter);
   if (engine->instance != NULL) gpu->InstanceRelease(engine->instance);
-  berth__free(engine->ctx, engine);
+  berth__free(engine->core.ctx, engine);
 }

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "device/gpu/profile.h"
 #include "device/gpu/recipe.h"
 
 static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
@@ -12,7 +11,7 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
   berth_error err;
   (void)index;
   snprintf(out->description, sizeof out->description, "WebGPU");
-  if (berth__webgpu_try((berth_context *)(uintptr_t)ctx, &engine, &err) == BERTH_OK) {
+  if (berth__webgpu_try((berth_context *)(uintptr_t)ctx, 1, &engine, &err) == BERTH_OK) {
     snprintf(out->description, sizeof out->description, "%s, WebGPU", engine->name);
     out->available = true;
     berth__webgpu_close(engine);
@@ -29,19 +28,10 @@ static berth__limits limits(void) {
   return gpu;
 }
 
-static void profile(const berth__engine *engine, berth__profile *out) {
-  berth__profile_set(out, engine->name, &engine->loops);
-}
-
-static berth_clock step_clock(const berth__engine *engine) {
-  return engine->times != NULL ? BERTH_CLOCK_DEVICE : BERTH_CLOCK_HOST;
-}
-
 const berth__device berth__webgpu_device = {
     .name = "webgpu",
     .describe = describe,
     .limits = limits,
-    .profile = profile,
     .open = berth__webgpu_open,
     .close = berth__webgpu_close,
     .block_create = berth__webgpu_block_create,
@@ -50,11 +40,6 @@ const berth__device berth__webgpu_device = {
     .read = berth__webgpu_read,
     .copy = berth__webgpu_copy,
     .fill = berth__webgpu_fill,
-    .program_create = berth__webgpu_program_create,
-    .program_destroy = berth__webgpu_program_destroy,
-    .program_bind = berth__webgpu_program_bind,
-    .prepare = berth__webgpu_prepare,
-    .clock = step_clock,
-    .submit = berth__webgpu_start,
-    .wait = berth__webgpu_end,
+    .clock = berth__gpu_clock,
+    BERTH__GPU_ROWS,
 };

@@ -2,9 +2,8 @@
 #ifndef BERTH_DEVICE_WEBGPU_WEBGPU_H
 #define BERTH_DEVICE_WEBGPU_WEBGPU_H
 
-#include "device/device.h"
+#include "device/gpu/driver.h"
 #include "device/webgpu/api.h"
-#include "loop/lower.h"
 
 #define BERTH__WEBGPU_TEXT 400u
 #define BERTH__WEBGPU_NAME 96u
@@ -26,7 +25,7 @@ typedef struct berth__webgpu_answer {
 } berth__webgpu_answer;
 
 struct berth__engine {
-  berth_context *ctx;
+  berth__gpu_engine core;
   const berth__wgpu_calls *gpu;
   berth__wgpu instance, adapter, device, queue;
   char name[BERTH__WEBGPU_NAME];
@@ -34,7 +33,6 @@ struct berth__engine {
   uint64_t max_binding;      /* bytes */
   double timeout;            /* for one wait, in ms */
   bool binds_each;           /* a bind group for each dispatch: dynamic offsets are not to be used */
-  berth__loop_limits loops;
 
   berth__wgpu staging; /* the host reads it; NULL: not needed so far */
   berth__wgpu moving;  /* copies inside one block go through it; NULL: likewise */
@@ -44,8 +42,6 @@ struct berth__engine {
   berth__webgpu_answer answer;
 
   berth__webgpu_counts counts;
-  uint64_t n_blocks;        /* made so far: their numbers */
-  berth__program *programs; /* all of them */
 
   bool is_lost; /* nothing works any more; `why` says since when */
   char why[BERTH__WEBGPU_TEXT];
@@ -55,7 +51,6 @@ struct berth__engine {
 
 struct berth__block {
   berth__engine *engine;
-  uint64_t number; /* no two blocks of an engine have the same */
   berth__wgpu buffer;
   uint64_t size;      /* as asked for */
   uint64_t allocated; /* whole words */
@@ -67,7 +62,7 @@ berth_status berth__webgpu_open(berth_context *ctx, const char *which, uint32_t 
                                 berth_error *err);
 void berth__webgpu_close(berth__engine *engine);
 /* The same, and the error is the reason alone. */
-berth_status berth__webgpu_try(berth_context *ctx, berth__engine **out, berth_error *err);
+berth_status berth__webgpu_try(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err);
 
 /* ---- status.c: waiting, errors, and the end of a device ---- */
 
@@ -142,16 +137,8 @@ berth_status berth__webgpu_need_staging(berth__engine *engine, berth_error *err)
 berth_status berth__webgpu_fetch(berth__engine *engine, uint64_t offset, void *dst, uint64_t size, const char *doing,
                                  berth_error *err);
 
-/* ---- program.c ---- */
+/* ---- record.c ---- */
 
-void berth__webgpu_unbind(berth__engine *engine, const berth__block *block); /* programs that are bound to it */
-berth_status berth__webgpu_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
-                                          berth__program **out, berth_error *err);
-void berth__webgpu_program_destroy(berth__program *program);
-berth_status berth__webgpu_program_bind(berth__program *program, berth__block *block, const void *const *outside,
-                                        berth_error *err);
-berth_status berth__webgpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err);
-berth_status berth__webgpu_start(berth__program *program, const berth__observer *observer, berth_error *err);
-berth_status berth__webgpu_end(berth__program *program, berth_error *err);
+extern const berth__gpu_driver berth__webgpu_driver;
 
 #endif

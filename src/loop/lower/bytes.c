@@ -55,7 +55,7 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
   end.scale_view = berth__tile_view_axis(tile, axis, entry_stride(&call->in[BERTH__BYTES_SCALE]));
   tile->finish = finish;
   tile->user = &end;
-  return berth__tile_lower(tile, err);
+  return berth__tile_has_channel_words(tile) ? berth__tile_channel_words(tile, err) : berth__tile_lower(tile, err);
 }
 
 berth_status berth__lower_qproduct(berth__lowering *l, berth_error *err) {

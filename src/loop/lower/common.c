@@ -1,6 +1,9 @@
 /* What lowerings have in common. */
 #include "loop/lower.h"
 
+#include "base/storage.h"
+#include "loop/lower/words.h"
+
 #include <stdio.h>
 
 #define EACH_GROUP 64u /* threads of a workgroup where each thread has an element of its own */
@@ -21,14 +24,23 @@ berth__number berth__l_number(berth_type type) {
 }
 
 berth__storage berth__l_storage(berth_type type) {
-  switch (berth__l_number(type)) {
-    case BERTH__NUM_F32: return BERTH__STORE_F32;
-    case BERTH__NUM_I32: return BERTH__STORE_I32;
-    default: return BERTH__STORE_U32;
+  switch (type) {
+    case BERTH_F64: return BERTH_F32;
+    case BERTH_I64: return BERTH_I32;
+    case BERTH_U64: return BERTH_U32;
+    default: return type;
   }
 }
 
 /* ---- Kernels ---- */
+
+uint32_t berth__l_skip(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4 / berth_type_size(storage)); }
+
+static berth__x load_condition(const berth__lowering *l, berth__kernel *k, uint32_t guard) {
+  const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_GUARD + guard, l->guards[guard].storage);
+  k->buffers[buffer].skip = berth__l_skip(l->guards[guard].at, l->guards[guard].storage);
+  return berth__x_load(k, buffer, berth__x_i32(k, 0));
+}
 
 berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
   berth__kernel *k;
@@ -36,26 +48,29 @@ berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
   snprintf(name, sizeof name, "%s%s%s", l->op->name, what != NULL ? " " : "", what != NULL ? what : "");
   if (berth__kernel_create(l->ctx, name, &k, NULL) != BERTH_OK) return NULL;
   for (uint32_t g = 0; g < l->n_guards; g++) {
-    const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_GUARD + g, BERTH__STORE_U32);
-    const berth__x truth = berth__x_load(k, buffer, berth__x_i32(k, 0)), zero = berth__x_u32(k, 0);
+    const berth__x truth = load_condition(l, k, g), zero = berth__x_u32(k, 0);
     berth__x_if(k, l->guards[g].sense ? berth__x_ne(k, truth, zero) : berth__x_eq(k, truth, zero));
   }
   return k;
 }
 
 /* Of the operands and results that it reads and writes, each once. */
-static double bytes_of(const berth_op_call *call, const berth__kernel *k) {
+static double bytes_of(const berth__lowering *l, const berth__kernel *k) {
+  const berth_op_call *call = l->call;
   double bytes = 0;
   for (uint32_t i = 0; i < k->n_buffers; i++) {
     const uint32_t operand = k->buffers[i].operand;
     if (operand >= call->n_in + call->n_out || (!k->buffers[i].is_read && !k->buffers[i].is_written)) continue;
-    bytes += 4.0 * (double)berth__count(operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in]);
+    const berth_tensor *tensor = operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in];
+    bytes += (double)berth__storage_size(berth_type_storage(berth__l_storage_of(l, operand)),
+                                         (uint64_t)berth__count(tensor));
   }
   return bytes;
 }
 
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err) {
   if (k == NULL) return berth__fail_nomem(err, "a kernel");
+  if (k->word.is_open) berth__l_close_words(l, k);
   while (k->depth != 0 && k->status == BERTH_OK) berth__x_end(k);
   berth_status status = berth__kernel_finish(k, err);
   if (status == BERTH_OK) status = BERTH__RESERVE(l->ctx, l->kernels, l->capacity, l->n_kernels + 1, err);
@@ -63,13 +78,12 @@ berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err
     berth__kernel_destroy(k);
     return status;
   }
-  if (k->bytes <= 0) k->bytes = bytes_of(l->call, k);
+  if (k->bytes <= 0) k->bytes = bytes_of(l, k);
   l->kernels[l->n_kernels++] = k;
   return BERTH_OK;
 }
 
-berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
-  if (k == NULL) return BERTH__X_NONE;
+static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count) {
   k->group_size = l->limits->group_size < EACH_GROUP ? l->limits->group_size : EACH_GROUP;
   k->n_groups = ((uint64_t)count + k->group_size - 1) / k->group_size;
   const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
@@ -78,19 +92,38 @@ berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
   return index;
 }
 
+berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count) {
+  return k != NULL ? each(l, k, count) : BERTH__X_NONE;
+}
+
+berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
+  const uint32_t per_word = berth__l_words_of_result(l, count);
+  if (k == NULL) return BERTH__X_NONE;
+  if (per_word == 1) return each(l, k, count);
+  return berth__l_open_words(l, k, each(l, k, count / per_word + (count % per_word != 0)), per_word, count);
+}
+
 /* ---- Buffers ---- */
 
-static berth__storage storage_of(const berth__lowering *l, uint32_t operand, berth_type type) {
-  return l->storage != NULL ? l->storage[operand] : berth__l_storage(type);
+berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand) {
+  const berth_op_call *call = l->call;
+  if (l->storage != NULL) return l->storage[operand];
+  return berth__l_storage(operand < call->n_in ? call->in[operand].type : call->out[operand - call->n_in].type);
+}
+
+uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage) {
+  const uint32_t buffer = berth__kernel_buffer_of(k, operand, storage);
+  if (k != NULL && l->at != NULL) k->buffers[buffer].skip = berth__l_skip(l->at[operand], storage);
+  return buffer;
 }
 
 uint32_t berth__l_in(const berth__lowering *l, berth__kernel *k, uint32_t i) {
-  return berth__kernel_buffer_of(k, berth__operand_in(i), storage_of(l, i, l->call->in[i].type));
+  return berth__l_buffer(l, k, berth__operand_in(i), berth__l_storage_of(l, i));
 }
 
 uint32_t berth__l_out(const berth__lowering *l, berth__kernel *k, uint32_t i) {
   const uint32_t operand = berth__operand_out(l->call, i);
-  return berth__kernel_buffer_of(k, operand, storage_of(l, operand, l->call->out[i].type));
+  return berth__l_buffer(l, k, operand, berth__l_storage_of(l, operand));
 }
 
 uint32_t berth__l_scratch(berth__kernel *k, berth__storage storage) {
@@ -152,10 +185,26 @@ berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type) {
   }
 }
 
+/* The number that an element of this storage is stored from. */
+static berth__x stored_number(berth__kernel *k, berth__storage storage, berth__x value) {
+  return berth__x_convert(k, berth__storage_number(storage), value);
+}
+
+void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage,
+                         berth__x place, berth__x value) {
+  if (k == NULL) return;
+  const berth__x stored = stored_number(k, storage, value);
+  if (k->word.is_open && k->word.operand == operand && k->word.index == place)
+    berth__l_keep_bits(k, storage, stored);
+  else
+    berth__x_store(k, berth__l_buffer(l, k, operand, storage), place, stored);
+}
+
+/* What is stored in its own width loses its upper bits there. */
 void berth__l_store(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
   const berth_type type = l->call->out[i].type;
-  const berth__number number = berth__l_number(type);
-  berth__x stored = berth__l_wrap(k, berth__x_convert(k, number, value), type);
-  if (number == BERTH__NUM_BOOL) stored = berth__x_convert(k, BERTH__NUM_U32, stored);
-  berth__x_store(k, berth__l_out(l, k, i), place, stored);
+  const uint32_t operand = berth__operand_out(l->call, i);
+  const berth__storage storage = berth__l_storage_of(l, operand);
+  const berth__x number = berth__x_convert(k, berth__l_number(type), value);
+  berth__l_store_bits(l, k, operand, storage, place, storage == type ? number : berth__l_wrap(k, number, type));
 }

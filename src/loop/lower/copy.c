@@ -1,19 +1,31 @@
 #include "loop/lower/copy.h"
 
+#include "base/storage.h"
+
+/* Bits of the width that elements of a storage have. */
+static berth__storage bits_of(berth__storage storage) {
+  static const berth__storage bits[] = {[1] = BERTH_U32, [2] = BERTH_U16, [4] = BERTH_U8};
+  return bits[berth__storage_per_word(storage)];
+}
+
+/* A weight that lies as f16 where its type is f32 is read as what it stands for. */
 berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place) {
-  if (l->storage != NULL && l->storage[i] == BERTH__STORE_F16)
+  const berth__storage storage = berth__l_storage_of(l, i);
+  if (storage == BERTH_F16 && l->call->in[i].type != BERTH_F16)
     return berth__x_bits(k, BERTH__NUM_U32, berth__x_load(k, berth__l_in(l, k, i), place));
-  return berth__x_load(k, berth__kernel_buffer_of(k, berth__operand_in(i), BERTH__STORE_U32), place);
+  return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), bits_of(storage)), place);
 }
 
 void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
-  berth__x_store(k, berth__kernel_buffer_of(k, berth__operand_out(l->call, i), BERTH__STORE_U32), place, value);
+  const uint32_t operand = berth__operand_out(l->call, i);
+  berth__l_store_bits(l, k, operand, bits_of(berth__l_storage_of(l, operand)), place, value);
 }
 
 bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first) {
   const berth_tensor *in = &l->call->in[operand], *out = &l->call->out[0];
   if (l->at == NULL || in->rank != out->rank) return false;
-  if (l->at[operand] != l->at[l->call->n_in] + (uint64_t)first * sizeof(uint32_t)) return false;
+  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
+  if (l->at[operand] != l->at[l->call->n_in] + berth__storage_size(storage, (uint64_t)first)) return false;
   for (uint32_t axis = 0; axis < in->rank; axis++)
     if (in->dim[axis] > 1 && in->stride[axis] != out->stride[axis]) return false;
   return true;

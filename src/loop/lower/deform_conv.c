@@ -102,7 +102,7 @@ static berth_status look(deforming *d, berth_error *err) {
   berth__x value = berth__x_get(k, seen);
   if (berth__l_has(d->l, BERTH__DEFORM_MASK))
     value = berth__x_mul(k, value, map_entry(d, BERTH__DEFORM_MASK, at, 1, 0));
-  berth__x_store(k, berth__l_scratch(k, BERTH__STORE_F32), index, value);
+  berth__x_store(k, berth__l_scratch(k, BERTH_F32), index, value);
   return berth__l_end(d->l, k, err);
 }
 
@@ -124,7 +124,7 @@ static berth_status weigh(deforming *d, berth_error *err) {
       berth__x_variable(k, has_bias ? berth__l_load(d->l, k, BERTH__DEFORM_BIAS, at[1]) : berth__x_f32(k, 0.0f));
   const berth__x i = berth__x_loop_n(k, each);
   const berth__x seen =
-      berth__x_load(k, berth__l_scratch(k, BERTH__STORE_F32),
+      berth__x_load(k, berth__l_scratch(k, BERTH_F32),
                     berth__x_add(k, berth__x_affine(k, berth__x_add(k, first, i), d->area, 0), point));
   const berth__x factor =
       berth__l_load(d->l, k, BERTH__DEFORM_WEIGHT, berth__x_add(k, berth__x_affine(k, at[1], each, 0), i));

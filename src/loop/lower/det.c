@@ -89,7 +89,7 @@ berth_status berth__lower_det(berth__lowering *l, berth_error *err) {
   work w = {.k = k, .n = n, .first = berth__x_affine(k, matrix, n * n, 0)};
   w.product = berth__x_variable(k, berth__x_f32(k, 1));
   if (n > 0) {
-    w.scratch = berth__l_scratch(k, BERTH__STORE_F32);
+    w.scratch = berth__l_scratch(k, BERTH_F32);
     const berth__x i = berth__x_loop_n(k, n * n), at = berth__x_add(k, w.first, i);
     berth__x_store(k, w.scratch, at, berth__l_load(l, k, 0, berth__l_place_flat(k, &l->call->in[0], at)));
     berth__x_end(k);

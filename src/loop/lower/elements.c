@@ -62,9 +62,11 @@ berth_status berth__l_elements(berth__lowering *l, berth__l_element_fn fn, const
   const int64_t count = berth__l_space_count(&space);
   if (count == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
-  berth__l_unravel(k, berth__l_each(l, k, count), space.rank, space.dim, at);
+  const berth__x index = berth__l_each(l, k, count);
+  berth__l_unravel(k, index, space.rank, space.dim, at);
   for (uint32_t i = 0; i < call->n_in; i++)
     in[i] = berth__l_has(l, i) ? berth__l_load(l, k, i, berth__l_space_place(k, &space, i + 1, at)) : BERTH__X_NONE;
-  berth__l_store(l, k, 0, berth__l_space_place(k, &space, 0, at), fn(l, k, in, state));
+  const berth__x to = berth__is_contiguous(out) ? index : berth__l_space_place(k, &space, 0, at);
+  berth__l_store(l, k, 0, to, fn(l, k, in, state));
   return berth__l_end(l, k, err);
 }

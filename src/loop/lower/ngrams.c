@@ -39,7 +39,7 @@ static bool is_repeated(const berth_attr *attr, int64_t n, int64_t first, int64_
 
 /* Whether an element is this number, which may be none that fits. */
 static berth__x is_number(const counting *c, berth__x element, int64_t number) {
-  const bool has_sign = berth__l_storage(c->l->call->in[0].type) == BERTH__STORE_I32;
+  const bool has_sign = berth__l_number(c->l->call->in[0].type) == BERTH__NUM_I32;
   if (number < (has_sign ? INT32_MIN : 0) || number > (has_sign ? INT32_MAX : (int64_t)UINT32_MAX))
     return berth__x_bool(c->k, false);
   const berth__x wanted = has_sign ? berth__x_i32(c->k, number) : berth__x_u32(c->k, (uint32_t)number);

@@ -199,7 +199,7 @@ static void start(selecting *s) {
   s->image = berth__x_div(k, s->class, berth__x_i32(k, s->l->call->in[BERTH__NMS_SCORES].dim[1]));
   s->overlap = limit(s, BERTH__NMS_OVERLAP, 0.0f);
   s->score = limit(s, BERTH__NMS_SCORE, -INFINITY);
-  s->scratch = berth__l_scratch(k, BERTH__STORE_U32);
+  s->scratch = berth__l_scratch(k, BERTH_U32);
   s->shared_score = berth__kernel_shared(k, BERTH__NUM_F32, s->threads);
   s->shared_box = berth__kernel_shared(k, BERTH__NUM_I32, s->threads);
 }
@@ -237,7 +237,7 @@ static void store_row(berth__lowering *l, berth__kernel *k, berth__x row, const 
 /* Which class has the row, and which of its boxes that is: in three variables. */
 static berth__x find_row(berth__lowering *l, berth__kernel *k, berth__x row, const berth__x *numbers) {
   const sizes size = sizes_of(l->call);
-  const uint32_t scratch = berth__l_scratch(k, BERTH__STORE_U32);
+  const uint32_t scratch = berth__l_scratch(k, BERTH_U32);
   const berth__x before = berth__x_variable(k, berth__x_i32(k, 0));
   const berth__x classes = berth__x_i32(k, l->call->in[BERTH__NMS_SCORES].dim[1]);
   const berth__x class = berth__x_loop_n(k, size.classes);

@@ -64,7 +64,7 @@ typedef struct search {
 static void load_pair(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const search *s = state;
   if (s->is_second) {
-    const uint32_t scratch = berth__l_scratch(k, BERTH__STORE_F32);
+    const uint32_t scratch = berth__l_scratch(k, BERTH_F32);
     for (int v = LOW; v <= HIGH; v++) values[v] = berth__x_load(k, scratch, berth__x_affine(k, i, 2, v));
     return;
   }
@@ -104,7 +104,7 @@ static berth_status add_pass(berth__lowering *l, int64_t groups, bool is_second,
   berth__x found[BERTH__FOLD_VALUES];
   berth__l_rows_fold(k, &rows, &fold, found);
   berth__l_rows_once(k, &rows);
-  const uint32_t scratch = count > 1 ? berth__l_scratch(k, BERTH__STORE_F32) : 0;
+  const uint32_t scratch = count > 1 ? berth__l_scratch(k, BERTH_F32) : 0;
   for (int v = LOW; v <= HIGH && count > 1; v++)
     berth__x_store(k, scratch, berth__x_affine(k, rows.row, 2, v), found[v]);
   if (count == 1) store_result(l, k, found);

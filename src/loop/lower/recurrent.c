@@ -46,7 +46,7 @@ enum { /* axes of that */
 static void finish_gate(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
   if (berth__l_has(tile->l, BERTH__RECURRENT_BIAS))
     sum = berth__x_add(k, sum, berth__l_load(tile->l, k, BERTH__RECURRENT_BIAS, place[1]));
-  berth__x_store(k, berth__l_scratch(k, BERTH__STORE_F32), place[0], sum);
+  berth__x_store(k, berth__l_scratch(k, BERTH_F32), place[0], sum);
 }
 
 static berth_status lower_gates(berth__lowering *l, const berth__recurrent_sizes *s, berth_error *err) {
@@ -55,6 +55,7 @@ static berth_status lower_gates(berth__lowering *l, const berth__recurrent_sizes
   berth__tile tile;
   berth__tile_init(&tile, l, BERTH__NUM_F32);
   tile.finish = finish_gate;
+  tile.goes_elsewhere = true;
   tile.n_views = 2;
   tile.views[0] = (berth__tile_view){.stride = {s->directions * s->batch * gates, s->batch * gates, gates, 1}};
   tile.views[1] = (berth__tile_view){.stride = {0, 2 * gates, 0, 1}};

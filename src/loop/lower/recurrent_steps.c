@@ -34,14 +34,14 @@ static berth__x group_state(const work *w) {
 
 static berth__x load_state(const work *w, berth__x at) {
   if (w->is_shared) return berth__x_shared_load(w->k, w->state, at);
-  return berth__x_load(w->k, berth__l_scratch(w->k, BERTH__STORE_F32), berth__x_add(w->k, group_state(w), at));
+  return berth__x_load(w->k, berth__l_scratch(w->k, BERTH_F32), berth__x_add(w->k, group_state(w), at));
 }
 
 static void store_state(const work *w, berth__x at, berth__x value) {
   if (w->is_shared)
     berth__x_shared_store(w->k, w->state, at, value);
   else
-    berth__x_store(w->k, berth__l_scratch(w->k, BERTH__STORE_F32), berth__x_add(w->k, group_state(w), at), value);
+    berth__x_store(w->k, berth__l_scratch(w->k, BERTH_F32), berth__x_add(w->k, group_state(w), at), value);
 }
 
 static void wait(const work *w) {
@@ -139,7 +139,7 @@ static berth__x entry_of(const work *w, uint32_t operand, int64_t width, int64_t
 
 static berth__x from_inputs(const work *w, const step *t, int64_t gate) {
   const berth__x at = berth__x_add(w->k, berth__x_affine(w->k, t->gates, 1, gate * w->s->hidden), t->unit);
-  return berth__x_load(w->k, berth__l_scratch(w->k, BERTH__STORE_F32), at);
+  return berth__x_load(w->k, berth__l_scratch(w->k, BERTH_F32), at);
 }
 
 /* A sum of h with the bias of its gate. */

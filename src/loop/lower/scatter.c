@@ -109,7 +109,7 @@ static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t 
   memcpy(dim, indices->dim, sizeof dim);
   dim[s->axis] = 1;
   berth__kernel *k = berth__l_begin(l, "walk");
-  berth__l_unravel(k, berth__l_each(l, k, lines), out->rank, dim, at);
+  berth__l_unravel(k, berth__l_each_alone(l, k, lines), out->rank, dim, at);
   const berth__x j = berth__x_loop_n(k, indices->dim[s->axis]);
   const berth__x given = berth__l_load(l, k, BERTH__SCATTER_INDICES, on_line(k, indices, at, s->axis, j));
   const berth__x index = from_front(k, given, out->dim[s->axis]);
@@ -178,7 +178,7 @@ static berth_status walk_slices(berth__lowering *l, const slices *s, berth_error
   berth__x at[BERTH_MAX_RANK];
   BERTH__TRY(copy_operand(l, err));
   berth__kernel *k = berth__l_begin(l, "walk");
-  const berth__x element = berth__l_each(l, k, s->each);
+  const berth__x element = berth__l_each_alone(l, k, s->each);
   berth__l_unravel(k, element, out->rank - s->tuple, out->dim + s->tuple, at + s->tuple);
   const berth__x tuple = berth__x_loop_n(k, s->n);
   berth__x is_inside = berth__x_bool(k, true);

@@ -1,6 +1,8 @@
 /* Describing a tile, choosing its form from shapes and limits, and the usual end of a sum. */
 #include "loop/lower/tile.h"
 
+#include "base/storage.h"
+
 #include "ops/tail.h"
 
 void berth__tile_axis(berth__tile_space *space, int64_t dim, uint32_t of, int64_t times) {
@@ -84,8 +86,9 @@ void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__
 /* ---- What the forms have in common ---- */
 
 static double bytes_of(const berth__lowering *l, uint32_t operand, const berth_tensor *tensor) {
-  const bool is_half = l->storage != NULL && l->storage[operand] == BERTH__STORE_F16;
-  return tensor->type == BERTH_TYPE_NONE ? 0 : (double)berth__count(tensor) * (is_half ? 2 : 4);
+  if (tensor->type == BERTH_TYPE_NONE) return 0;
+  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
+  return (double)berth__storage_size(storage, (uint64_t)berth__count(tensor));
 }
 
 static double count_bytes(const berth__lowering *l) {
@@ -207,9 +210,11 @@ static berth__tile_form choose_registers(const berth__tile *tile) {
   while (form.thread_rows < most_rows && form.thread_rows < rows) form.thread_rows *= 2;
   while (form.thread_columns < most_columns && form.thread_columns < columns) form.thread_columns *= 2;
   const double enough = shares_well ? 65536 : 512;
-  while (form.thread_rows * form.thread_columns > 1 &&
+  const uint32_t word = berth__tile_word(tile); /* columns that a thread should keep */
+  while (form.thread_columns < word) form.thread_columns *= 2;
+  while (form.thread_rows * form.thread_columns > word &&
          results_of(tile) / (form.thread_rows * form.thread_columns) < enough) {
-    if (form.thread_columns >= form.thread_rows)
+    if (form.thread_columns >= form.thread_rows && form.thread_columns > word)
       form.thread_columns /= 2;
     else
       form.thread_rows /= 2;

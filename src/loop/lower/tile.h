@@ -62,7 +62,8 @@ typedef struct berth__tile {
   uint32_t n_views;
   /* Makes what becomes of a sum and stores it; place[v] is where view v has the element. */
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
-  const void *user; /* finish's own */
+  const void *user;    /* finish's own */
+  bool goes_elsewhere; /* finish does not store into the call's first result */
 } berth__tile;
 
 /* A tile of the call's first result, with that as its first view and no axes. */
@@ -107,6 +108,10 @@ berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const
                                 berth__tile_at at, berth__x depth);
 berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                           const berth__tile_at *at);
+/* Whether four neighbours of the last axis of the depth, from a multiple of four on, are a word of bytes; and those. */
+bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines);
+void berth__tile_load_fours(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                            const berth__tile_at *at, berth__x *values);
 /* A place from a flat index over axes; axes that lie without a gap are taken together. */
 berth__x berth__tile_place(berth__kernel *k, berth__x flat, uint32_t rank, const int64_t *dim, const int64_t *stride);
 
@@ -121,8 +126,12 @@ typedef struct berth__tile_cells {
   berth__x batch, row[BERTH__TILE_MOST], column[BERTH__TILE_MOST];
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* values */
 } berth__tile_cells;
-/* Finishes the cells that are not over the edge. */
-void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells);
+/* How many columns beside each other make a word of the result: 1 where it has a word for each, or they share words
+ * with others. A thread that has such columns stores them at once. */
+uint32_t berth__tile_word(const berth__tile *tile);
+/* Finishes the cells that are not over the edge. `together`: so many columns from the first on make a word, and so on.
+ */
+void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
 
 /* ---- The three forms ---- */
 

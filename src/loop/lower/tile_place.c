@@ -1,5 +1,6 @@
 /* The way to an element of what is multiplied, and of the result. */
 #include "loop/lower/tile.h"
+#include "loop/lower/words.h"
 
 berth__x berth__tile_place(berth__kernel *k, berth__x flat, uint32_t rank, const int64_t *dim, const int64_t *stride) {
   int64_t merged_dim[BERTH__TILE_AXES], merged_stride[BERTH__TILE_AXES];
@@ -120,6 +121,51 @@ berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const
   return at;
 }
 
+/* Strides over axes that have more than one element, all of them multiples of n. */
+static bool are_multiples(const int64_t *stride, const int64_t *dim, uint32_t rank, uint32_t except, int64_t n) {
+  for (uint32_t axis = 0; axis < rank; axis++)
+    if (axis != except && dim[axis] > 1 && stride[axis] % n != 0) return false;
+  return true;
+}
+
+static bool is_byte(berth__storage storage) { return storage == BERTH_I8 || storage == BERTH_U8; }
+
+bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
+  const uint32_t last = tile->depth.rank - 1;
+  if (tile->type != BERTH__NUM_I32 || tile->depth.rank == 0 || tile->depth.dim[last] % 4 != 0) return false;
+  if (!is_byte(berth__l_storage_of(tile->l, side->operand)) || !berth__l_begins_with_word(tile->l, side->operand))
+    return false;
+  if (!are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, 4) || side->depth[last] != 1 ||
+      !are_multiples(side->depth, tile->depth.dim, tile->depth.rank, last, 4))
+    return false;
+  if (side->fours > 0)
+    return side->fours % 4 == 0 && side->panel > 0 && side->panel_stride % 4 == 0 && side->line[0] % 4 == 0;
+  if (side->window == NULL)
+    return side->panel == 0 && are_multiples(side->line, lines->dim, lines->rank, BERTH__TILE_NONE, 4);
+  if (last >= side->taps && last < side->taps + BERTH__WINDOW_AXES) return false;
+  const int64_t *dim = lines->dim + lines->rank - BERTH__WINDOW_AXES;
+  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
+    if ((dim[i] > 1 || side->window->axis[i].kernel > 1) && side->window_stride[i] % 4 != 0) return false;
+  return are_multiples(side->line, lines->dim, lines->rank - BERTH__WINDOW_AXES, BERTH__TILE_NONE, 4);
+}
+
+void berth__tile_load_fours(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                            const berth__tile_at *at, berth__x *values) {
+  const berth__storage storage = berth__l_storage_of(tile->l, side->operand);
+  berth__x index = at->index;
+  if (side->fours > 0) {
+    const berth__x four = berth__x_i32(k, 4);
+    index = berth__x_add(k, index, berth__x_affine(k, berth__x_div(k, at->row, four), side->fours, 0));
+  }
+  if (at->inside != BERTH__X_NONE) index = berth__x_select(k, at->inside, index, berth__x_i32(k, 0));
+  const berth__x word = berth__l_load_word(tile->l, k, side->operand, index);
+  for (uint32_t i = 0; i < 4; i++) {
+    berth__x value = berth__x_convert(k, tile->type, berth__l_lane(k, storage, word, i));
+    if (at->zero != BERTH__X_NONE) value = berth__x_sub(k, value, at->zero);
+    values[i] = at->inside != BERTH__X_NONE ? berth__x_select(k, at->inside, value, berth__tile_zero(tile, k)) : value;
+  }
+}
+
 berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                           const berth__tile_at *at) {
   berth__x index = at->index;
@@ -155,29 +201,69 @@ static void share(const berth__tile *tile, berth__kernel *k, const berth__tile_s
   }
 }
 
-static void finish_cell(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t row,
-                        uint32_t column, const berth__x *place) {
+/* The stride of view 0 over an axis of a space. */
+static int64_t result_stride(const berth__tile *tile, const berth__tile_space *space, uint32_t axis) {
+  return space->times[axis] == 0 ? 0 : tile->views[0].stride[space->of[axis]] * space->times[axis];
+}
+
+/* Whether steps over the axes of a space, but for one, never leave a word at another place than its first. */
+static bool keeps_words(const berth__tile *tile, const berth__tile_space *space, uint32_t except, int64_t per_word) {
+  for (uint32_t axis = 0; axis < space->rank; axis++)
+    if (axis != except && space->dim[axis] > 1 && result_stride(tile, space, axis) % per_word != 0) return false;
+  return true;
+}
+
+uint32_t berth__tile_word(const berth__tile *tile) {
+  const uint32_t operand = tile->l->call->n_in,
+                 per_word = berth__storage_per_word(berth__l_storage_of(tile->l, operand));
+  uint32_t last = tile->columns.rank;
+  while (last > 0 && tile->columns.dim[last - 1] == 1) last--;
+  if (tile->goes_elsewhere || per_word == 1 || last-- == 0 || !berth__l_begins_with_word(tile->l, operand)) return 1;
+  const bool is_row = result_stride(tile, &tile->columns, last) == 1 && tile->columns.dim[last] % per_word == 0;
+  return is_row && keeps_words(tile, &tile->columns, last, per_word) &&
+                 keeps_words(tile, &tile->rows, BERTH__TILE_NONE, per_word) &&
+                 keeps_words(tile, &tile->batch, BERTH__TILE_NONE, per_word)
+             ? per_word
+             : 1;
+}
+
+/* Where the views have the line, the row and the batch of the cells. */
+typedef struct shares {
+  berth__x batch[BERTH__TILE_VIEWS], row[BERTH__TILE_VIEWS], column[BERTH__TILE_MOST][BERTH__TILE_VIEWS];
+} shares;
+
+static void place_cell(const berth__tile *tile, berth__kernel *k, const shares *s, uint32_t column, berth__x *place) {
+  for (uint32_t v = 0; v < tile->n_views; v++)
+    place[v] = berth__x_add(k, berth__x_add(k, s->batch[v], s->row[v]), s->column[column][v]);
+}
+
+/* Cells of one row whose results make a word, or one cell. */
+static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, const shares *s,
+                         uint32_t row, uint32_t column, uint32_t together) {
   const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
   const berth__x fits = berth__x_and(k, berth__x_lt(k, cells->row[row], berth__x_i32(k, rows)),
                                      berth__x_lt(k, cells->column[column], berth__x_i32(k, columns)));
+  berth__x place[BERTH__TILE_VIEWS], first = BERTH__X_NONE;
   berth__x_if(k, fits);
-  tile->finish(tile, k, place, cells->sum[row][column]);
+  if (together > 1) berth__l_word_begin(tile->l, k);
+  for (uint32_t i = 0; i < together; i++) {
+    place_cell(tile, k, s, column + i, place);
+    if (i == 0) first = place[0];
+    if (together > 1) berth__l_word_lane(k, i, place[0]);
+    tile->finish(tile, k, place, cells->sum[row][column + i]);
+  }
+  if (together > 1) berth__l_word_end(tile->l, k, first);
   berth__x_end(k);
 }
 
-void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells) {
+void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together) {
   const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
-  berth__x batch[BERTH__TILE_VIEWS], row[BERTH__TILE_VIEWS], column[BERTH__TILE_MOST][BERTH__TILE_VIEWS];
-  berth__x place[BERTH__TILE_VIEWS];
-  share(tile, k, &tile->batch, cells->batch, batch);
+  shares s;
+  share(tile, k, &tile->batch, cells->batch, s.batch);
   for (uint32_t j = 0; j < cells->columns; j++)
-    share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), column[j]);
+    share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), s.column[j]);
   for (uint32_t i = 0; i < cells->rows; i++) {
-    share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), row);
-    for (uint32_t j = 0; j < cells->columns; j++) {
-      for (uint32_t v = 0; v < tile->n_views; v++)
-        place[v] = berth__x_add(k, berth__x_add(k, batch[v], row[v]), column[j][v]);
-      finish_cell(tile, k, cells, i, j, place);
-    }
+    share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s.row);
+    for (uint32_t j = 0; j < cells->columns; j += together) finish_cells(tile, k, cells, &s, i, j, together);
   }
 }

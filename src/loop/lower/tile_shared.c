@@ -147,6 +147,6 @@ berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form,
     cells.column[j] = berth__x_add(k, berth__x_affine(k, w.right.first, 1, (int64_t)j * form->group_columns), at[1]);
   for (uint32_t i = 0; i < cells.rows; i++)
     for (uint32_t j = 0; j < cells.columns; j++) cells.sum[i][j] = berth__x_get(k, w.sum[i][j]);
-  berth__tile_store(tile, k, &cells);
+  berth__tile_store(tile, k, &cells, 1);
   return berth__l_end(tile->l, k, err);
 }

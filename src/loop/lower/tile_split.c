@@ -69,7 +69,7 @@ static void store_rows(const work *w, const berth__tile_cells *cells) {
     one.column[0] = cells->column[0];
     berth__x_if(k, berth__x_eq(k, w->part, berth__x_i32(k, owner)));
     one.sum[0][0] = berth__x_shared_load(k, w->parts, slot_of(w, i, berth__x_i32(k, 0)));
-    berth__tile_store(w->tile, k, &one);
+    berth__tile_store(w->tile, k, &one, 1);
     berth__x_end(k);
   }
 }

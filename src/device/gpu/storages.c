@@ -1,8 +1,13 @@
-/* Weights as f16: half the bytes to hold and to read, where a plan asks for it. Sums stay f32.
+/* How elements lie in the memory of a GPU: in their own width, but for 64 bits, of which kernels have 32. Where a plan
+ * asks for it (BERTH_PLAN_F32_UNIFORM), four bytes each: floats as f32, signed integers as i32, unsigned ones and bool
+ * as u32.
  *
- * A param lies so when everything that reads it is a product, a convolution or a table, in the place of the weight, or
- * shows it to one as a whole: loads then unpack it, and nothing else knows. */
-#include "device/gpu/half.h"
+ * Where a plan asks for weights as f16 (BERTH_PLAN_F16_WEIGHTS), they take half the bytes to hold and to read; sums
+ * stay f32. A param lies so when everything that reads it is a product, a convolution or a table, in the place of the
+ * weight, or shows it to one as a whole: loads then unpack it, and nothing else knows. */
+#include "base/blocks.h"
+#include "device/gpu/recipe.h"
+#include "device/uniform.h"
 
 /* Whether a node reads operand i as a weight: through loads that unpack it. */
 static bool is_weight(const berth__node *node, uint32_t i) {
@@ -25,7 +30,7 @@ static bool takes_strides(const berth__node *node) {
 }
 
 typedef struct finder {
-  berth_graph *graph;
+  const berth_graph *graph;
   bool *is_read; /* one a value: as a weight, somewhere */
   bool *is_lost; /* one a value: in another way */
 } finder;
@@ -47,21 +52,29 @@ static bool is_candidate(const finder *f, berth_value value) {
 }
 
 /* Readers come behind what they read: from the last node to the first, a view's readers are known before the view. */
-static void mark(finder *f) {
-  berth_graph *graph = f->graph;
+static void halve_weights(finder *f, berth_storage *out) {
+  const berth_graph *graph = f->graph;
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) f->is_lost[berth__graph_kept(graph, i)] = true;
   for (size_t n = graph->n_nodes; n-- > 0;)
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
       if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) note_read(f, &graph->nodes[n], i);
   for (size_t i = 0; i < graph->n_params; i++)
-    graph->values[graph->params[i]].is_half = is_candidate(f, graph->params[i]);
+    if (is_candidate(f, graph->params[i])) out[graph->params[i]] = berth_type_storage(BERTH_F16);
 }
 
-berth_status berth__gpu_halve_weights(berth_graph *graph, berth_error *err) {
+static berth_type choose_type(berth_type type, uint32_t flags) {
+  if (berth__type_is_block(type)) return type;
+  return flags & BERTH_PLAN_F32_UNIFORM ? berth__uniform_type(type) : berth__l_storage(type);
+}
+
+berth_status berth__gpu_choose_storages(const berth_graph *graph, uint32_t flags, berth_storage *out,
+                                        berth_error *err) {
+  for (size_t v = 0; v < graph->n_values; v++) out[v] = berth_type_storage(choose_type(graph->values[v].type, flags));
+  if (!(flags & BERTH_PLAN_F16_WEIGHTS)) return BERTH_OK;
   finder f = {graph, berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_read),
               berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_lost)};
   const berth_status status = f.is_read != NULL && f.is_lost != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
-  if (status == BERTH_OK) mark(&f);
+  if (status == BERTH_OK) halve_weights(&f, out);
   berth__free(graph->ctx, f.is_read);
   berth__free(graph->ctx, f.is_lost);
   return status;
