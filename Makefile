@@ -54,7 +54,7 @@ format:
 
 lint:
 	@cmake --preset clang >/dev/null
-	find src tools -name '*.c' | xargs clang-tidy --quiet -p build/clang
+	@JOBS=$(JOBS) scripts/tidy.sh build/clang --deep
 
 deps:
 	@scripts/install-deps.sh run
@@ -67,13 +67,13 @@ help:
 	@echo "make run        install what is missing, build, plan and run the model that is built in"
 	@echo "make web        build berth for browsers and Node: the page and the package in build/web are plain files to serve"
 	@echo "make serve      the same, and a server for it; PORT=8080"
-	@echo "make check      install what is missing, build with gcc (sanitizers) and with clang, run every test"
+	@echo "make check      install what is missing, build with gcc (sanitizers) and clang, run every test and clang-tidy"
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
 	@echo "make check-webgpu  test the device webgpu, on Dawn (it comes from npm, into build/webgpu)"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
 	@echo "make format     clang-format on every C file"
-	@echo "make lint       clang-tidy on the library and the tool"
+	@echo "make lint       clang-tidy on the library and the tool, with clang's analyzer"
 	@echo "make deps       install what a build needs and this machine lacks"
 	@echo "make clean      remove build/"

@@ -154,6 +154,34 @@ BERTH_API berth_shape berth_shape_fixed(uint32_t rank, const int64_t *extents);
 
 typedef struct berth_context berth_context;
 
+typedef enum berth_option_flag {
+  BERTH_OPTION_NO_REUSE = 1 << 0, /* BERTH_PLAN_NO_REUSE in every plan (BERTH_ARENA_NO_REUSE=1; 0: not) */
+  BERTH_OPTION_LOOPS_UNSHARED =
+      1 << 1 /* the device "loops" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
+} berth_option_flag;
+
+/* Settings of devices. Each has a variable of the environment, named beside it, which overrides the field. Fields and
+ * variables are read once, by berth_context_create; a value that is not possible makes it fail. NULL or 0: the default.
+ */
+typedef struct berth_options {
+  uint32_t struct_size;
+  uint32_t flags;                /* berth_option_flag */
+  const char *cpu_isa;           /* BERTH_CPU_ISA: "avx512", "avx2", "portable"; default: the best of this machine */
+  const char *cpu_backend;       /* BERTH_CPU_BACKEND: "dnnl", where the build has it */
+  const char *cache_dir;         /* BERTH_CACHE_DIR: for compiled kernels; "": none; default: the user's cache folder */
+  const char *shaderc;           /* BERTH_SHADERC: a file with shaderc, for vulkan */
+  const char *vulkan_memory;     /* BERTH_VULKAN_MEMORY: "mapped" or "staged" */
+  const char *vulkan_validation; /* BERTH_VULKAN_VALIDATION: "1", or "sync" to check barriers too; "0": off */
+  double vulkan_timeout;         /* BERTH_VULKAN_TIMEOUT: seconds for one submission */
+  uint64_t vulkan_max_binding;   /* BERTH_VULKAN_MAX_BINDING: at most this many bytes in one binding */
+  const char *webgpu_library;    /* BERTH_WEBGPU_LIBRARY: a file with an implementation of WebGPU */
+  const char *webgpu_offsets;    /* BERTH_WEBGPU_OFFSETS: "dynamic" or "static" */
+  double webgpu_timeout;         /* BERTH_WEBGPU_TIMEOUT */
+  uint64_t webgpu_max_binding;   /* BERTH_WEBGPU_MAX_BINDING */
+} berth_options;
+#define BERTH_OPTIONS_INIT \
+  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0 }
+
 typedef struct berth_context_desc {
   uint32_t struct_size;
   uint32_t n_threads; /* default for sessions; 0: one a core */
@@ -166,9 +194,10 @@ typedef struct berth_context_desc {
   /* How far a session is that is being made, on the thread that makes it: "planning", "compiling kernels", "writing
    * weights" (in bytes), "preparing weights". total 0: nobody knows. NULL: silent. */
   void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
+  const berth_options *options; /* NULL: the defaults, and what the environment says */
 } berth_context_desc;
 #define BERTH_CONTEXT_DESC_INIT \
-  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL, NULL, NULL }
 
 BERTH_API berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err);
 BERTH_API void berth_context_destroy(berth_context *ctx);
@@ -468,6 +497,8 @@ typedef struct berth_op_desc {
 #define BERTH_OP_DESC_INIT \
   { (uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
+/* May be called at any time, on any thread: graphs that other threads build meanwhile see the op or do not. An op stays
+ * until the context goes. */
 BERTH_API berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, berth_error *err);
 BERTH_API uint32_t berth_op_count(const berth_context *ctx);
 BERTH_API const char *berth_op_name(const berth_context *ctx, uint32_t index);
@@ -696,7 +727,7 @@ typedef struct berth_session_desc {
   uint32_t struct_size;
   uint32_t flags;     /* berth_session_flag */
   const char *device; /* NULL: "cpu" */
-  uint32_t n_threads;    /* 0: the context's */
+  uint32_t n_threads;    /* 0: the plan's, or else the context's */
   uint32_t max_bindings; /* how many bindings it keeps at a time; 0: 8 */
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */

@@ -1,6 +1,4 @@
 /* Building a plan: bind, order, alias, buffers, weights, packing, check. */
-#include <stdlib.h>
-
 #include "base/math.h"
 #include "pass/pass.h"
 #include "pass/prelude.h"
@@ -144,11 +142,6 @@ static uint64_t choose_align(const berth_plan_desc *desc, const berth__limits *l
   return align > limits->min_align ? align : limits->min_align;
 }
 
-static bool reuse_is_off(void) {
-  const char *setting = getenv("BERTH_ARENA_NO_REUSE");
-  return setting != NULL && strcmp(setting, "1") == 0;
-}
-
 /* Graphs with loops keep their order. */
 static bool has_loops(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++)
@@ -160,7 +153,7 @@ static bool has_loops(const berth_graph *graph) {
 static berth_status improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
   if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
-  return limits->rewrite(graph, flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u), err);
+  return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
@@ -191,7 +184,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->graph = bound;
   plan->device = limits->device;
   plan->profile = limits->profile;
-  plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
+  plan->flags = desc->flags | limits->flags | (bound->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
   plan->n_steps = (uint32_t)bound->n_nodes;

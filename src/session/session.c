@@ -55,7 +55,9 @@ static berth_status read_desc(berth_session *session, const berth_graph *graph, 
   BERTH__TRY(berth_graph_verify(graph, err));
   BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
   BERTH__TRY(allocate_tables(session, err));
-  session->n_threads = desc->n_threads != 0 ? desc->n_threads : session->ctx->n_threads;
+  session->n_threads = desc->n_threads != 0   ? desc->n_threads
+                       : plan->n_threads != 0 ? plan->n_threads
+                                              : session->ctx->n_threads;
   session->max_bindings = desc->max_bindings != 0 ? desc->max_bindings : DEFAULT_BINDINGS;
   session->checked = (desc->flags & BERTH_SESSION_CHECKED) != 0;
   if (desc->flags & BERTH_SESSION_REFERENCE) plan->flags |= BERTH_PLAN_REFERENCE;

@@ -14,8 +14,8 @@ enum {
   least_copied = 4 << 20 /* bytes that a timed copy moves at least, again and again where it is small */
 };
 
-static const uint64_t copy_bytes[PEAK_COPIES] = {256u << 10, 2u << 20, 16u << 20, 128u << 20};
-#define LARGEST copy_bytes[PEAK_COPIES - 1]
+const uint64_t peak_copy_bytes[PEAK_COPIES] = {256u << 10, 2u << 20, 16u << 20, 128u << 20};
+#define LARGEST peak_copy_bytes[PEAK_COPIES - 1]
 
 /* Twelve chains of multiply-adds, enough to hide the latency of any machine. BODY is compiled once for each width of
  * vector; multiplications and additions become one instruction where the target has it (see Tool.cmake). */
@@ -39,7 +39,8 @@ static const uint64_t copy_bytes[PEAK_COPIES] = {256u << 10, 2u << 20, 16u << 20
   }                                                         \
   CHAINS(ADD)                                               \
   *start = one + sum[0] * 0;                                \
-  return 2.0 * 12 * LANES(bytes) * turns;
+  const int lanes = LANES(bytes);                           \
+  return 2.0 * 12 * lanes * turns;
 
 static double multiply_plain(volatile float *start) { BODY(16) }
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -92,7 +93,7 @@ static double best_copy(const worker *w, uint64_t bytes) {
 static void *measure(void *user) {
   worker *w = user;
   w->gflops = best_multiply(w);
-  for (int i = 0; i < PEAK_COPIES && w->from; i++) w->gb_per_s[i] = best_copy(w, copy_bytes[i]);
+  for (int i = 0; i < PEAK_COPIES && w->from; i++) w->gb_per_s[i] = best_copy(w, peak_copy_bytes[i]);
   return NULL;
 }
 
@@ -121,7 +122,7 @@ peak peak_measure(uint32_t n_threads) {
     workers[i].from = memory + i * share;
     workers[i].to = memory + half + i * share;
   }
-  for (int i = 0; i < PEAK_COPIES; i++) total.copies[i].bytes = copy_bytes[i];
+  for (int i = 0; i < PEAK_COPIES; i++) total.copies[i].bytes = peak_copy_bytes[i];
   measure_all(workers, n, &total);
   free(memory);
   return total;

@@ -106,7 +106,9 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   int code = name_nodes(graph, out);
   if (code == CLI_OK) code = observed_runs(r, out);
   if (code != CLI_OK) return code;
-  if (with_peak && on_cpu(r)) out->peak = peak_measure(berth_session_n_threads(r->session));
+  if (with_peak)
+    out->peak = on_cpu(r) ? peak_measure(berth_session_n_threads(r->session))
+                          : peak_measure_on(r->model.ctx, r->device, r->gpu_profile);
   add_events(graph, out);
   sum_by_op(out);
   qsort(out->nodes, out->n_nodes, sizeof(*out->nodes), by_time);

@@ -40,8 +40,8 @@ typedef struct profile {
   berth_clock clock;
 } profile;
 
-/* Exit codes, with an error printed. Close either way, before the runner. with_peak measures the machine too, where the
- * model runs on the CPU. */
+/* Exit codes, with an error printed. Close either way, before the runner. with_peak measures the machine too, or the
+ * device that the model runs on. */
 int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out);
 void profile_close(profile *p);
 

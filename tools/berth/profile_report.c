@@ -30,7 +30,8 @@ static void print_head(const char *label) {
 
 static void print_peak(const peak *best) {
   char bytes[FORMAT_SIZE];
-  printf("\nthe machine at its best: %.1f GFLOP/s in registers; moving", best->gflops);
+  printf("\nthe %s at its best: %.*f GFLOP/s in %s; moving", best->is_device ? "device" : "machine",
+         best->gflops < 1 ? 3 : 1, best->gflops, best->is_device ? "a product" : "registers");
   for (int i = 0; i < PEAK_COPIES; i++)
     printf("%s %s at %.1f", i ? "," : "", format_short_bytes(best->copies[i].bytes, bytes), best->copies[i].gb_per_s);
   printf(" GB/s\n");

@@ -25,8 +25,13 @@ static double direct_cost(double channels, double outputs, double pixels) {
   return pixels * (9 * channels * outputs * MULTIPLICATION + PIXEL) + weight_cost(9, channels, outputs);
 }
 
+static double tiles_of(int64_t tile, int64_t height, int64_t width) {
+  const int64_t down = (height + tile - 1) / tile, across = (width + tile - 1) / tile;
+  return (double)down * (double)across;
+}
+
 static double tiled_cost(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
-  const double tiles = (double)((height + tile - 1) / tile) * (double)((width + tile - 1) / tile);
+  const double tiles = tiles_of(tile, height, width);
   const double values = (double)((tile + 2) * (tile + 2)), transform = tile == 4 ? TRANSFORM_4 : TRANSFORM_2;
   return tiles * (values * channels * outputs * MULTIPLICATION + transform * (channels + outputs)) +
          weight_cost(values, channels, outputs);
@@ -34,13 +39,14 @@ static double tiled_cost(int64_t tile, double channels, double outputs, int64_t 
 
 /* Larger weights, and the tiles in scratch. */
 static double bytes_added(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
-  const double tiles = (double)((height + tile - 1) / tile) * (double)((width + tile - 1) / tile);
+  const double tiles = tiles_of(tile, height, width);
   const double values = (double)((tile + 2) * (tile + 2)), scratch = tiles * values * 4 * (channels + 2 * LANES);
   return (values - 9) * channels * outputs * 4 + (scratch < MOST_SCRATCH ? scratch : MOST_SCRATCH);
 }
 
 int64_t berth__cpu_winograd_tile(int64_t channels, int64_t outputs, int64_t height, int64_t width) {
-  const double c = (double)channels, o = (double)((outputs + LANES - 1) / LANES * LANES);
+  const int64_t padded = (outputs + LANES - 1) / LANES * LANES;
+  const double c = (double)channels, o = (double)padded;
   const double direct = direct_cost(c, o, (double)height * (double)width);
   const double by_two = tiled_cost(2, c, o, height, width), by_four = tiled_cost(4, c, o, height, width);
   const int64_t tile = by_four <= by_two && 36 * 4 * c * o <= MOST_BYTES_4 ? 4 : 2;
