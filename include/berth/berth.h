@@ -269,6 +269,15 @@ BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_f
 BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
                                          berth_error *err);
 BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
+typedef struct berth_load_desc {
+  uint32_t struct_size;
+  const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
+} berth_load_desc;
+#define BERTH_LOAD_DESC_INIT \
+  { (uint32_t)sizeof(berth_load_desc), NULL }
+/* The same with options; desc NULL: the defaults. */
+BERTH_API berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc,
+                                             berth_graph **out, berth_error *err);
 /* The same from memory (an ONNX file, or text), which must stay as it is until `release` has been called (NULL: until
  * the last graph, plan and session that came from it is gone). That happens exactly once, also when this fails. Other
  * files are not opened: an ONNX model whose weights lie in one is an error, and params of a text graph wait for
@@ -357,7 +366,29 @@ BERTH_API uint32_t berth_graph_bounds(const berth_graph *graph, berth_value valu
 
 /* ---- Files: weights and arrays -------------------------------------------------------------------------------- */
 
-/* Weights from a safetensors file, mapped and not copied. */
+/* The formats that this build knows. */
+typedef enum berth_format_part {
+  BERTH_FORMAT_GRAPH = 1 << 0,   /* berth_graph_load reads it */
+  BERTH_FORMAT_WEIGHTS = 1 << 1, /* berth_weights_open reads it */
+  BERTH_FORMAT_ARRAY = 1 << 2    /* it is one array: berth_npy_load */
+} berth_format_part;
+
+typedef struct berth_format_info {
+  uint32_t struct_size;
+  uint32_t parts;          /* berth_format_part; 0: it is known by name alone */
+  const char *name;        /* "onnx", "berth", "safetensors", "npy", "gguf" */
+  const char *description; /* "an ONNX model" */
+} berth_format_info;
+#define BERTH_FORMAT_INFO_INIT \
+  { (uint32_t)sizeof(berth_format_info), 0, NULL, NULL }
+
+BERTH_API uint32_t berth_format_count(void);
+BERTH_API berth_status berth_format_at(uint32_t index, berth_format_info *out, berth_error *err);
+/* The format of a file, by its content, and by the end of its name where the content does not say. UNSUPPORTED: none
+ * that is known. */
+BERTH_API berth_status berth_file_format(const char *path, berth_format_info *out, berth_error *err);
+
+/* Weights from a file, mapped and not copied: it must not change while they are used. */
 typedef struct berth_weights berth_weights;
 
 typedef struct berth_weight_info {
@@ -384,7 +415,7 @@ BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *
 /* Give every param of the graph its weights by name; a param that is missing or of another type or shape fails. */
 BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
 
-/* What an ONNX file says of itself, whether or not berth can load it. */
+/* What a file says of itself, whether or not berth can load it. What a format does not have is 0, "" or empty. */
 typedef struct berth_model_opset {
   const char *domain; /* "": ONNX's own */
   int64_t version;
@@ -406,12 +437,12 @@ typedef struct berth_model_value {
 
 typedef struct berth_model_info {
   uint32_t struct_size;
-  const char *format;                             /* "onnx" */
+  const char *format;                             /* as in berth_format_info */
   const char *name, *producer, *producer_version; /* "" where the file does not say */
   int64_t ir_version;
   uint64_t n_nodes; /* with those of inner graphs and functions */
   uint64_t n_functions;
-  uint64_t n_params, param_elements, param_bytes; /* initializers, and tensors in Constant nodes */
+  uint64_t n_params, param_elements, param_bytes; /* ONNX: initializers, and tensors in Constant nodes */
   const berth_model_opset *opsets;
   size_t n_opsets;
   const berth_model_op *ops; /* most frequent first */
@@ -420,6 +451,7 @@ typedef struct berth_model_info {
   size_t n_inputs, n_outputs;
   const char *const *files; /* that hold weights outside the model's own */
   size_t n_files;
+  uint64_t n_metadata; /* entries of safetensors' __metadata__ */
 } berth_model_info;
 
 BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,

@@ -313,7 +313,7 @@ static berth_status check_elements(const slot *s, const void *src, uint64_t coun
   uint32_t room[CHUNK];
   for (uint64_t done = 0; done < count; done += CHUNK) {
     const uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    const void *from = (const unsigned char *)src + done * berth_type_size(s->type);
+    const void *from = (const unsigned char *)src + berth__storage_size(berth_type_storage(s->type), done);
     BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room, from, n, err));
   }
   return BERTH_OK;

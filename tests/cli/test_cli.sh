@@ -618,6 +618,15 @@ valid_json "a file with an odd name: the JSON is valid"
 refuses "a file name with a line break" 1 "cannot read a?b" inspect "$(printf 'a\nb')"
 holds "a file name with a line break: one line" "$(wc -l <err) == 1"
 printf 'GGUF\003\000\000\000' >m.gguf
+refuses "run gguf" 3 "a GGUF model, which this build does not read yet" run m.gguf
+refuses "run an array" 3 "is an npy array" run "$digits/samples.npy"
+refuses "run an empty file" 1 "empty.csv is empty" run empty.csv
+printf 'grph "x" {' >m.berth
+refuses "inspect a graph with a mistake" 1 "m.berth" inspect m.berth
+mkdir -p alone && cp "$digits/digits.berth" alone/
+refuses "a graph without the weights that it names" 1 "digits.safetensors" run alone/digits.berth
+exits "--weights in place of those that a graph names" 0 run alone/digits.berth --weights "$digits/digits.safetensors" --input "image=$digits/samples.npy"
+refuses "--weights that is not there" 1 "nowhere.safetensors" run "$digits/digits.berth" --weights nowhere.safetensors
 refuses "inspect gguf" 3 "GGUF" inspect m.gguf
 printf '\010\007\022\004' >m.onnx
 refuses "inspect onnx: a file that is broken" 1 "runs past the end" inspect m.onnx

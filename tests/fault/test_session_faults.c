@@ -81,7 +81,7 @@ static berth_status create(const subject *s, const berth__device *device, int64_
   return berth__session_create_on(s->graph, device, &desc, out, err);
 }
 
-static berth_status bind(berth_session *session, int64_t n, berth_error *err) {
+static berth_status bind_to(berth_session *session, int64_t n, berth_error *err) {
   return berth_session_bind(session, (berth_dim[]){{"n", n}}, 1, err);
 }
 
@@ -197,7 +197,7 @@ static uint64_t sweep(const setting *how, operation prepare, operation fn, bool 
   for (int round = 0; round < 2; round++) {
     const int64_t shapes[] = {how->second, how->first, 5};
     for (int i = 0; i < 3; i++) {
-      TEST_OK(bind(s.session, shapes[i], &err));
+      TEST_OK(bind_to(s.session, shapes[i], &err));
       expect_runs(s.session, shapes[i], s.seed);
     }
   }
@@ -208,18 +208,18 @@ static uint64_t sweep(const setting *how, operation prepare, operation fn, bool 
 /* ---- Operations ---- */
 
 static berth_status bind_second(subject *s, berth_error *err) {
-  const berth_status status = bind(s->session, s->how->second, err);
+  const berth_status status = bind_to(s->session, s->how->second, err);
   if (status == BERTH_OK) s->n = s->how->second;
   return status;
 }
 
 static berth_status bind_first(subject *s, berth_error *err) {
-  const berth_status status = bind(s->session, s->how->first, err);
+  const berth_status status = bind_to(s->session, s->how->first, err);
   if (status == BERTH_OK) s->n = s->how->first;
   return status;
 }
 
-static berth_status clone(subject *s, berth_error *err) {
+static berth_status clone_session(subject *s, berth_error *err) {
   berth_session *made;
   const berth_status status = berth_session_clone(s->session, &made, err);
   assert_true((status == BERTH_OK) == (made != NULL));
@@ -309,7 +309,7 @@ static void sweep_setting(const setting *how) {
   for (int fail_device = 0; fail_device < 2; fail_device++) {
     assert_true(sweep(how, NULL, bind_second, fail_device != 0) >= 2);
     (void)sweep(how, bind_second, bind_first, fail_device != 0); /* compiled already: there may be nothing to fail */
-    assert_true(sweep(how, bind_second, clone, fail_device != 0) > 2);
+    assert_true(sweep(how, bind_second, clone_session, fail_device != 0) > 2);
     assert_true(sweep(how, NULL, create_another, fail_device != 0) > 2);
     sweep_weights(how, fail_device != 0);
   }
