@@ -525,9 +525,13 @@ typedef struct berth_op_desc {
   uint64_t (*scratch)(const berth_op_call *call); /* bytes for one call; data pointers are NULL here; NULL: none */
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);
   void *user; /* must outlive the context */
+  /* n_out entries, copied; bit k of entry i: output i may be written over operand k (same type and shape), whichever of
+   * the others lie over their operands. An element of the operands is read before the same element of any output is
+   * written. NULL: output 0 alone, as in_place says; where both are given, output 0 has the bits of both. */
+  const uint32_t *in_places;
 } berth_op_desc;
 #define BERTH_OP_DESC_INIT \
-  { (uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* May be called at any time, on any thread: graphs that other threads build meanwhile see the op or do not. An op stays
  * until the context goes. */
@@ -617,7 +621,7 @@ BERTH_API const char *berth_plan_gpu_profile(const berth_plan *plan);
 
 typedef struct berth_plan_info {
   uint32_t struct_size;
-  uint64_t arena_size;              /* the block: weights, then activations and scratch */
+  uint64_t arena_size;              /* the block: weights, states, then activations and scratch */
   uint64_t weights_size;            /* params and constants */
   uint64_t activations_size;        /* everything else but scratch */
   uint64_t activations_lower_bound; /* no packing of these buffers is smaller */
@@ -632,9 +636,10 @@ typedef struct berth_plan_info {
   uint32_t n_recomputed; /* nodes that are run once more, so that their results need not be kept */
   uint32_t n_split;      /* groups of nodes that are run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
+  uint64_t state_size;   /* what lives from run to run */
 } berth_plan_info;
 #define BERTH_PLAN_INFO_INIT \
-  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 
@@ -692,7 +697,7 @@ BERTH_API berth_status berth_plan_report(const berth_plan *plan, berth_report_ki
                                          void *user, berth_error *err);
 BERTH_API berth_status berth_plan_check(const berth_plan *plan, berth_error *err); /* the independent checker */
 
-/* Shared weights: the places of one plan's params, for other plans of the same weights. */
+/* Shared weights: the places of one plan's params and states, for other plans of the same weights. */
 BERTH_API berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth_error *err);
 BERTH_API void berth_layout_destroy(berth_layout *layout);
 BERTH_API uint64_t berth_layout_size(const berth_layout *layout);
@@ -816,7 +821,23 @@ BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t
                                                 berth_error *err);
 BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,
                                                  size_t *size, berth_error *err);
-/* Allocates nothing. Fails, and runs nothing, while a param has no weights. */
+/* States (berth_graph_state), by name, as the last run left them. They stay as they are when another binding becomes
+ * current, when the arena grows and when params are set; a clone of the session starts with them. Each has the same
+ * bytes in every binding. reset gives a state its initial value; NULL: all of them. */
+BERTH_API berth_status berth_session_state_read(berth_session *session, const char *state, void *dst, size_t size,
+                                                berth_error *err);
+BERTH_API berth_status berth_session_state_write(berth_session *session, const char *state, const void *src,
+                                                 size_t size, berth_error *err);
+BERTH_API berth_status berth_session_state_reset(berth_session *session, const char *state, berth_error *err);
+/* All states as one piece of memory of state_size bytes, which any session of the same graph takes, on any device; one
+ * of a graph with other states is refused. Extents that are named dimensions must be the same. */
+BERTH_API uint64_t berth_session_state_size(const berth_session *session);
+BERTH_API berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err);
+BERTH_API berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size,
+                                                   berth_error *err);
+/* Allocates nothing. Fails, and runs nothing, while a param has no weights. After a run that failed on its way, states
+ * that it updates hold their old value, their next one, or a part of each: reset or restore them before the next run.
+ */
 BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
 
 /* Of the current binding; it lives until that one is dropped. */

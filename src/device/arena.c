@@ -317,10 +317,11 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
 
 /* All of them can be stored: what cannot is refused before the first is written. */
 static berth_status check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
+  const berth_storage own = berth_type_storage(s->type);
   uint32_t room[CHUNK];
   for (uint64_t done = 0; done < count; done += CHUNK) {
     const uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    const void *from = (const unsigned char *)src + berth__storage_size(berth_type_storage(s->type), done);
+    const void *from = (const unsigned char *)src + berth__storage_size(own, done);
     BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room, from, n, err));
   }
   return BERTH_OK;

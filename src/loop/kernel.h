@@ -66,7 +66,7 @@ typedef berth_type berth__storage;
 bool berth__storage_is_known(berth_type type); /* kernels have it */
 berth__number berth__storage_number(berth__storage storage);
 static inline uint32_t berth__storage_per_word(berth__storage storage) {
-  return 4u / (uint32_t)berth_type_size(storage);
+  return 4u / berth_type_storage(storage).bytes;
 }
 
 #define BERTH__KERNEL_BUFFERS 24u /* offsets of so many fit the push constants of every device */

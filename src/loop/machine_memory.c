@@ -39,8 +39,8 @@ static uint32_t sign_extended(uint32_t bits, uint32_t width) {
   return (bits ^ sign) - sign;
 }
 
-static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage storage) {
-  const uint32_t per_word = berth__storage_per_word(storage), width = 32 / per_word;
+static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage storage, uint32_t per_word) {
+  const uint32_t width = 32 / per_word;
   const uint32_t bits = words[index / per_word] >> (index % per_word * width) & ((1u << width) - 1);
   berth__lane value = {.u = bits};
   switch (storage) {
@@ -53,8 +53,8 @@ static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage 
   return value.u;
 }
 
-static void store_part(uint32_t *words, uint32_t index, berth__storage storage, uint32_t bits) {
-  const uint32_t per_word = berth__storage_per_word(storage), width = 32 / per_word;
+static void store_part(uint32_t *words, uint32_t index, uint32_t per_word, uint32_t bits) {
+  const uint32_t width = 32 / per_word;
   const uint32_t at = index % per_word * width, ones = (1u << width) - 1;
   words[index / per_word] = (words[index / per_word] & ~(ones << at)) | (bits & ones) << at;
 }
@@ -62,6 +62,7 @@ static void store_part(uint32_t *words, uint32_t index, berth__storage storage, 
 static void move_parts(const berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__storage storage = m->k->buffers[inst->bits].storage;
+  const uint32_t per_word = berth__storage_per_word(storage);
   uint32_t *words = m->buffers[inst->bits].words;
   const berth__lane *index = berth__machine_values(m, inst->in[0]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
@@ -70,9 +71,9 @@ static void move_parts(const berth__machine *m, berth__x x) {
   for (uint32_t j = 0; j < m->n; ++j) {
     if (mask[j] == 0) continue;
     if (is_store)
-      store_part(words, index[j].u, storage, lane[j].u);
+      store_part(words, index[j].u, per_word, lane[j].u);
     else
-      lane[j].u = load_part(words, index[j].u, storage);
+      lane[j].u = load_part(words, index[j].u, storage, per_word);
   }
 }
 

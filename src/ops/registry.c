@@ -217,6 +217,7 @@ static void free_custom(custom_op *entry) {
   berth_attr *attrs = (berth_attr *)(uintptr_t)entry->desc.attrs;
   for (uint32_t i = 0; attrs && i < entry->desc.n_attrs; i++) free_attr(entry->ctx, &attrs[i]);
   berth__free(entry->ctx, attrs);
+  berth__free(entry->ctx, (void *)(uintptr_t)entry->desc.in_places);
   berth__free(entry->ctx, (void *)(uintptr_t)entry->desc.name);
   berth__free(entry->ctx, entry);
 }
@@ -281,6 +282,13 @@ static berth_status copy_desc(berth_context *ctx, const berth_op_desc *desc, cus
   entry->desc.n_attrs = attrs ? desc->n_attrs : 0;
   entry->desc.name = berth__strdup(ctx, desc->name);
   bool copied = attrs && entry->desc.name;
+  entry->desc.in_places = NULL;
+  if (desc->in_places != NULL) {
+    uint32_t *masks = berth__alloc_array(ctx, desc->n_out, sizeof *masks);
+    copied = copied && masks != NULL;
+    if (masks != NULL) memcpy(masks, desc->in_places, desc->n_out * sizeof *masks);
+    entry->desc.in_places = masks;
+  }
   for (uint32_t i = 0; copied && i < desc->n_attrs; i++) copied = copy_attr(ctx, &desc->attrs[i], &attrs[i]);
   return copied ? BERTH_OK : berth__fail_nomem(err, "a registered op");
 }

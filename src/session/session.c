@@ -89,6 +89,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   session->plan_desc.layout = NULL; /* from here on the session's own */
   session->plan_desc.gpu_profile = NULL;
   if (like != NULL) return BERTH_OK; /* its weights are copied */
+  BERTH__TRY(berth__session_place_states(session, err));
   BERTH__TRY(berth__session_place_weights(session, err));
   BERTH__TRY(berth__session_settle(session, err));
   return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;

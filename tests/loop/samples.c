@@ -165,7 +165,8 @@ static uint32_t types_of(berth__inst_code code) {
     case BERTH__INST_ceil:
     case BERTH__INST_round:
     case BERTH__INST_trunc:
-    case BERTH__INST_to_half: return F;
+    case BERTH__INST_to_half:
+    case BERTH__INST_pack_half: return F;
     default: return F | I | U;
   }
 }
@@ -190,7 +191,7 @@ static void make_conversions(berth__kernel *k, const values *v, int64_t *n) {
 void sample_everything(berth__kernel *k) {
   const values v = load_values(k);
   int64_t n = 0;
-  for (int code = BERTH__INST_add; code <= BERTH__INST_to_half; code++) {
+  for (int code = BERTH__INST_add; code <= BERTH__INST_pack_half; code++) {
     for (uint32_t type = 0; type < 4; type++) {
       if (code == BERTH__INST_select) {
         keep(k, berth__x_select(k, v.of[3][0], v.of[type][0], v.of[type][1]), &n);
@@ -218,5 +219,15 @@ void sample_blocks(berth__kernel *k) {
   berth__x_end(k);
 }
 
-const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums,   sample_windows, sample_guarded,
-                                    sample_literals,   sample_everything, sample_blocks,  sample_counted};
+void sample_storages(berth__kernel *k) {
+  static const berth__storage storages[] = {BERTH_F32, BERTH_I32, BERTH_U32, BERTH_F16, BERTH_BF16,
+                                            BERTH_I16, BERTH_U16, BERTH_I8,  BERTH_U8,  BERTH_BOOL};
+  const berth__x thread = berth__x_thread(k), index = berth__x_affine(k, thread, 3, 1);
+  for (uint32_t i = 0; i < sizeof storages / sizeof storages[0]; i++) {
+    const berth__x value = berth__x_load(k, berth__kernel_buffer_of(k, i, storages[i]), index);
+    berth__x_store(k, berth__kernel_buffer_of(k, i, storages[i]), thread, value);
+  }
+}
+
+const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums, sample_windows, sample_guarded, sample_literals,
+                                    sample_everything, sample_blocks,   sample_counted, sample_storages};

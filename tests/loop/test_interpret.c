@@ -233,6 +233,58 @@ static void halves_lie_two_to_a_word(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Elements that share words are stored one by one, and their neighbours stay. */
+static void narrow_elements_keep_to_themselves(void **state) {
+  static const struct {
+    berth__storage storage;
+    uint32_t stored[4]; /* by threads 0 to 3, into elements 1, 3, 5, 7 */
+    uint32_t words[4], n;
+    uint32_t loaded[4];
+  } rows[] = {
+      {BERTH_U8, {1, 256 + 2, 255, 0}, {0x02bb01bb, 0x00bbffbb}, 2, {1, 2, 255, 0}},
+      {BERTH_BOOL, {1, 0, 1, 0}, {0x00bb01bb, 0x00bb01bb}, 2, {1, 0, 1, 0}},
+      {BERTH_I8, {5, (uint32_t)-128, 127, (uint32_t)-1}, {0x80bb05bb, 0xffbb7fbb}, 2, {5, (uint32_t)-128, 127, ~0u}},
+      {BERTH_U16, {7, 65536 + 9, 65535, 0}, {0x0007bbbb, 0x0009bbbb, 0xffffbbbb, 0x0000bbbb}, 4, {7, 9, 65535, 0}},
+      {BERTH_I16,
+       {7, ~0u, 32767, 32768},
+       {0x0007bbbb, 0xffffbbbb, 0x7fffbbbb, 0x8000bbbb},
+       4,
+       {7, ~0u, 32767, ~0u << 15}},
+      {BERTH_F16, /* 1, 65520 becomes infinity, 2^-25 rounds to 0, 3 * 2^-25 to 2^-23 */
+       {0x3f800000, 0x477ff000, 0x33000000, 0x33c00000},
+       {0x3c00bbbb, 0x7c00bbbb, 0x0000bbbb, 0x0002bbbb},
+       4,
+       {0x3f800000, 0x7f800000, 0, 0x34000000}},
+      {BERTH_BF16, /* 1, ties to even down and up, a NaN */
+       {0x3f800000, 0x3f808000, 0x3f818000, 0x7f800001},
+       {0x3f80bbbb, 0x3f80bbbb, 0x3f82bbbb, 0x7fc0bbbb},
+       4,
+       {0x3f800000, 0x3f800000, 0x3f820000, 0x7fc00000}},
+  };
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    berth_error err;
+    berth__kernel *k = kernel_of(ctx, "narrow", 4, 1);
+    const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_U32), out = berth__kernel_buffer_of(k, 1, rows[r].storage),
+                   back = berth__kernel_buffer_of(k, 2, BERTH_U32);
+    const berth__x thread = berth__x_thread(k), at = berth__x_affine(k, thread, 2, 1);
+    berth__x_store(k, out, at, berth__x_bits(k, berth__storage_number(rows[r].storage), berth__x_load(k, in, thread)));
+    berth__x_store(k, back, thread, berth__x_bits(k, BERTH__NUM_U32, berth__x_load(k, out, at)));
+    TEST_OK(berth__kernel_finish(k, &err));
+    uint32_t stored[4], words[4], loaded[4];
+    memcpy(stored, rows[r].stored, sizeof stored);
+    memset(words, 0xbb, sizeof words);
+    TEST_OK(run_kernel(k, (uint32_t *[]){stored, words, loaded}, (uint64_t[]){4, 8, 4}, &err));
+    assert_memory_equal(words, rows[r].words, rows[r].n * sizeof(uint32_t));
+    assert_memory_equal(loaded, rows[r].loaded, sizeof loaded);
+    test_expect_error(run_kernel(k, (uint32_t *[]){stored, words, loaded}, (uint64_t[]){4, 7, 4}, &err), BERTH_INTERNAL,
+                      &err, "thread 3 of workgroup 0 goes to element 7 of buffer 1, which has 7 elements");
+    berth__kernel_destroy(k);
+  }
+  berth_context_destroy(ctx);
+}
+
 /* ---- Mistakes ---- */
 
 static void write_past_the_end(berth__kernel *k) {
@@ -330,6 +382,7 @@ int main(void) {
       cmocka_unit_test(a_workgroup_shares_arrays),
       cmocka_unit_test(every_thread_has_arrays_of_its_own),
       cmocka_unit_test(halves_lie_two_to_a_word),
+      cmocka_unit_test(narrow_elements_keep_to_themselves),
       cmocka_unit_test(what_a_device_would_not_tell_is_an_error),
       cmocka_unit_test(only_threads_that_are_in_are_checked),
   };
