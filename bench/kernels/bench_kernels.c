@@ -196,7 +196,7 @@ static int parse(int argc, char **argv, options *o) {
 }
 
 int main(int argc, char **argv) {
-  options o = {.isa = berth__cpu_isa_used()};
+  options o = {.isa = berth__cpu_kernels_of(NULL).isa};
   if (argc > 1 && strcmp(argv[1], "--help") == 0) return usage(stdout, 0);
   const int wrong = parse(argc, argv, &o);
   if (wrong != 0) return wrong;

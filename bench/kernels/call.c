@@ -107,7 +107,7 @@ void call_finish(call *c) {
   c->args.attrs = c->attrs;
   c->args.n_attrs = c->op->family->n_attrs;
   c->args.user = berth__op_user(c->op);
-  c->kernel = berth__cpu_kernel_find(c->isa, c->op, &c->args);
+  c->kernel = berth__cpu_kernel_find(&(berth__cpu_kernels){.isa = c->isa}, c->op, &c->args);
   if (c->kernel == NULL) return;
   c->args.end = c->kernel->items != NULL ? c->kernel->items(&c->args) : 1;
   if (c->kernel->scratch != NULL) c->args.scratch = take(c->op->name, c->kernel->scratch(&c->args));

@@ -154,6 +154,34 @@ BERTH_API berth_shape berth_shape_fixed(uint32_t rank, const int64_t *extents);
 
 typedef struct berth_context berth_context;
 
+typedef enum berth_option_flag {
+  BERTH_OPTION_NO_REUSE = 1 << 0, /* BERTH_PLAN_NO_REUSE in every plan (BERTH_ARENA_NO_REUSE=1; 0: not) */
+  BERTH_OPTION_LOOPS_UNSHARED =
+      1 << 1 /* the device "loops" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
+} berth_option_flag;
+
+/* Settings of devices. Each has a variable of the environment, named beside it, which overrides the field. Fields and
+ * variables are read once, by berth_context_create; a value that is not possible makes it fail. NULL or 0: the default.
+ */
+typedef struct berth_options {
+  uint32_t struct_size;
+  uint32_t flags;                /* berth_option_flag */
+  const char *cpu_isa;           /* BERTH_CPU_ISA: "avx512", "avx2", "portable"; default: the best of this machine */
+  const char *cpu_backend;       /* BERTH_CPU_BACKEND: "dnnl", where the build has it */
+  const char *cache_dir;         /* BERTH_CACHE_DIR: for compiled kernels; "": none; default: the user's cache folder */
+  const char *shaderc;           /* BERTH_SHADERC: a file with shaderc, for vulkan */
+  const char *vulkan_memory;     /* BERTH_VULKAN_MEMORY: "mapped" or "staged" */
+  const char *vulkan_validation; /* BERTH_VULKAN_VALIDATION: "1", or "sync" to check barriers too; "0": off */
+  double vulkan_timeout;         /* BERTH_VULKAN_TIMEOUT: seconds for one submission */
+  uint64_t vulkan_max_binding;   /* BERTH_VULKAN_MAX_BINDING: at most this many bytes in one binding */
+  const char *webgpu_library;    /* BERTH_WEBGPU_LIBRARY: a file with an implementation of WebGPU */
+  const char *webgpu_offsets;    /* BERTH_WEBGPU_OFFSETS: "dynamic" or "static" */
+  double webgpu_timeout;         /* BERTH_WEBGPU_TIMEOUT */
+  uint64_t webgpu_max_binding;   /* BERTH_WEBGPU_MAX_BINDING */
+} berth_options;
+#define BERTH_OPTIONS_INIT \
+  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0 }
+
 typedef struct berth_context_desc {
   uint32_t struct_size;
   uint32_t n_threads; /* default for sessions; 0: one a core */
@@ -166,9 +194,10 @@ typedef struct berth_context_desc {
   /* How far a session is that is being made, on the thread that makes it: "planning", "compiling kernels", "writing
    * weights" (in bytes), "preparing weights". total 0: nobody knows. NULL: silent. */
   void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
+  const berth_options *options; /* NULL: the defaults, and what the environment says */
 } berth_context_desc;
 #define BERTH_CONTEXT_DESC_INIT \
-  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_context_desc), 0, NULL, NULL, NULL, NULL, NULL }
 
 BERTH_API berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err);
 BERTH_API void berth_context_destroy(berth_context *ctx);
@@ -240,6 +269,15 @@ BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_f
 BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
                                          berth_error *err);
 BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
+typedef struct berth_load_desc {
+  uint32_t struct_size;
+  const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
+} berth_load_desc;
+#define BERTH_LOAD_DESC_INIT \
+  { (uint32_t)sizeof(berth_load_desc), NULL }
+/* The same with options; desc NULL: the defaults. */
+BERTH_API berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc,
+                                             berth_graph **out, berth_error *err);
 /* The same from memory (an ONNX file, or text), which must stay as it is until `release` has been called (NULL: until
  * the last graph, plan and session that came from it is gone). That happens exactly once, also when this fails. Other
  * files are not opened: an ONNX model whose weights lie in one is an error, and params of a text graph wait for
@@ -328,7 +366,29 @@ BERTH_API uint32_t berth_graph_bounds(const berth_graph *graph, berth_value valu
 
 /* ---- Files: weights and arrays -------------------------------------------------------------------------------- */
 
-/* Weights from a safetensors file, mapped and not copied. */
+/* The formats that this build knows. */
+typedef enum berth_format_part {
+  BERTH_FORMAT_GRAPH = 1 << 0,   /* berth_graph_load reads it */
+  BERTH_FORMAT_WEIGHTS = 1 << 1, /* berth_weights_open reads it */
+  BERTH_FORMAT_ARRAY = 1 << 2    /* it is one array: berth_npy_load */
+} berth_format_part;
+
+typedef struct berth_format_info {
+  uint32_t struct_size;
+  uint32_t parts;          /* berth_format_part; 0: it is known by name alone */
+  const char *name;        /* "onnx", "berth", "safetensors", "npy", "gguf" */
+  const char *description; /* "an ONNX model" */
+} berth_format_info;
+#define BERTH_FORMAT_INFO_INIT \
+  { (uint32_t)sizeof(berth_format_info), 0, NULL, NULL }
+
+BERTH_API uint32_t berth_format_count(void);
+BERTH_API berth_status berth_format_at(uint32_t index, berth_format_info *out, berth_error *err);
+/* The format of a file, by its content, and by the end of its name where the content does not say. UNSUPPORTED: none
+ * that is known. */
+BERTH_API berth_status berth_file_format(const char *path, berth_format_info *out, berth_error *err);
+
+/* Weights from a file, mapped and not copied: it must not change while they are used. */
 typedef struct berth_weights berth_weights;
 
 typedef struct berth_weight_info {
@@ -355,7 +415,7 @@ BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *
 /* Give every param of the graph its weights by name; a param that is missing or of another type or shape fails. */
 BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
 
-/* What an ONNX file says of itself, whether or not berth can load it. */
+/* What a file says of itself, whether or not berth can load it. What a format does not have is 0, "" or empty. */
 typedef struct berth_model_opset {
   const char *domain; /* "": ONNX's own */
   int64_t version;
@@ -377,12 +437,12 @@ typedef struct berth_model_value {
 
 typedef struct berth_model_info {
   uint32_t struct_size;
-  const char *format;                             /* "onnx" */
+  const char *format;                             /* as in berth_format_info */
   const char *name, *producer, *producer_version; /* "" where the file does not say */
   int64_t ir_version;
   uint64_t n_nodes; /* with those of inner graphs and functions */
   uint64_t n_functions;
-  uint64_t n_params, param_elements, param_bytes; /* initializers, and tensors in Constant nodes */
+  uint64_t n_params, param_elements, param_bytes; /* ONNX: initializers, and tensors in Constant nodes */
   const berth_model_opset *opsets;
   size_t n_opsets;
   const berth_model_op *ops; /* most frequent first */
@@ -391,6 +451,7 @@ typedef struct berth_model_info {
   size_t n_inputs, n_outputs;
   const char *const *files; /* that hold weights outside the model's own */
   size_t n_files;
+  uint64_t n_metadata; /* entries of safetensors' __metadata__ */
 } berth_model_info;
 
 BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,
@@ -464,10 +525,16 @@ typedef struct berth_op_desc {
   uint64_t (*scratch)(const berth_op_call *call); /* bytes for one call; data pointers are NULL here; NULL: none */
   berth_status (*kernel)(const berth_op_call *call, berth_error *err);
   void *user; /* must outlive the context */
+  /* n_out entries, copied; bit k of entry i: output i may be written over operand k (same type and shape), whichever of
+   * the others lie over their operands. An element of the operands is read before the same element of any output is
+   * written. NULL: output 0 alone, as in_place says; where both are given, output 0 has the bits of both. */
+  const uint32_t *in_places;
 } berth_op_desc;
 #define BERTH_OP_DESC_INIT \
-  { (uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_op_desc), NULL, 0, 0, 1, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
+/* May be called at any time, on any thread: graphs that other threads build meanwhile see the op or do not. An op stays
+ * until the context goes. */
 BERTH_API berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, berth_error *err);
 BERTH_API uint32_t berth_op_count(const berth_context *ctx);
 BERTH_API const char *berth_op_name(const berth_context *ctx, uint32_t index);
@@ -554,7 +621,7 @@ BERTH_API const char *berth_plan_gpu_profile(const berth_plan *plan);
 
 typedef struct berth_plan_info {
   uint32_t struct_size;
-  uint64_t arena_size;              /* the block: weights, then activations and scratch */
+  uint64_t arena_size;              /* the block: weights, states, then activations and scratch */
   uint64_t weights_size;            /* params and constants */
   uint64_t activations_size;        /* everything else but scratch */
   uint64_t activations_lower_bound; /* no packing of these buffers is smaller */
@@ -569,9 +636,10 @@ typedef struct berth_plan_info {
   uint32_t n_recomputed; /* nodes that are run once more, so that their results need not be kept */
   uint32_t n_split;      /* groups of nodes that are run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
+  uint64_t state_size;   /* what lives from run to run */
 } berth_plan_info;
 #define BERTH_PLAN_INFO_INIT \
-  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 
@@ -629,7 +697,7 @@ BERTH_API berth_status berth_plan_report(const berth_plan *plan, berth_report_ki
                                          void *user, berth_error *err);
 BERTH_API berth_status berth_plan_check(const berth_plan *plan, berth_error *err); /* the independent checker */
 
-/* Shared weights: the places of one plan's params, for other plans of the same weights. */
+/* Shared weights: the places of one plan's params and states, for other plans of the same weights. */
 BERTH_API berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth_error *err);
 BERTH_API void berth_layout_destroy(berth_layout *layout);
 BERTH_API uint64_t berth_layout_size(const berth_layout *layout);
@@ -696,7 +764,7 @@ typedef struct berth_session_desc {
   uint32_t struct_size;
   uint32_t flags;     /* berth_session_flag */
   const char *device; /* NULL: "cpu" */
-  uint32_t n_threads;    /* 0: the context's */
+  uint32_t n_threads;    /* 0: the plan's, or else the context's */
   uint32_t max_bindings; /* how many bindings it keeps at a time; 0: 8 */
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */
@@ -753,7 +821,23 @@ BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t
                                                 berth_error *err);
 BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,
                                                  size_t *size, berth_error *err);
-/* Allocates nothing. Fails, and runs nothing, while a param has no weights. */
+/* States (berth_graph_state), by name, as the last run left them. They stay as they are when another binding becomes
+ * current, when the arena grows and when params are set; a clone of the session starts with them. Each has the same
+ * bytes in every binding. reset gives a state its initial value; NULL: all of them. */
+BERTH_API berth_status berth_session_state_read(berth_session *session, const char *state, void *dst, size_t size,
+                                                berth_error *err);
+BERTH_API berth_status berth_session_state_write(berth_session *session, const char *state, const void *src,
+                                                 size_t size, berth_error *err);
+BERTH_API berth_status berth_session_state_reset(berth_session *session, const char *state, berth_error *err);
+/* All states as one piece of memory of state_size bytes, which any session of the same graph takes, on any device; one
+ * of a graph with other states is refused. Extents that are named dimensions must be the same. */
+BERTH_API uint64_t berth_session_state_size(const berth_session *session);
+BERTH_API berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err);
+BERTH_API berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size,
+                                                   berth_error *err);
+/* Allocates nothing. Fails, and runs nothing, while a param has no weights. After a run that failed on its way, states
+ * that it updates hold their old value, their next one, or a part of each: reset or restore them before the next run.
+ */
 BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
 
 /* Of the current binding; it lives until that one is dropped. */

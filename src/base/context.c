@@ -32,14 +32,24 @@ berth_status berth_context_create(const berth_context_desc *desc, berth_context 
     return berth__fail(err, BERTH_INVALID, "n_threads is %u; at most %u are possible, and 0 stands for one a core",
                        (unsigned)d.n_threads, (unsigned)BERTH__MAX_THREADS);
   }
-  berth_context made = {.alloc = d.alloc != NULL ? d.alloc : libc_alloc,
-                        .log = d.log,
-                        .progress = d.progress,
-                        .user = d.user,
-                        .n_threads = d.n_threads != 0 ? d.n_threads : berth__cpu_count()};
-  berth_context *ctx = berth__alloc(&made, sizeof *ctx);
+  berth_context first = {.alloc = d.alloc != NULL ? d.alloc : libc_alloc, .user = d.user};
+  berth_context *ctx = berth__alloc_zero(&first, sizeof *ctx);
   if (ctx == NULL) return berth__fail_nomem(err, "the context");
-  *ctx = made;
+  ctx->alloc = first.alloc;
+  ctx->log = d.log;
+  ctx->progress = d.progress;
+  ctx->user = d.user;
+  ctx->n_threads = d.n_threads != 0 ? d.n_threads : berth__cpu_count();
+  const int code = pthread_mutex_init(&ctx->lock, NULL);
+  if (code != 0) {
+    berth__free(&first, ctx);
+    return berth__fail(err, BERTH_NOMEM, "cannot make the lock of the context: %s", strerror(code));
+  }
+  const berth_status status = berth__options_read(ctx, d.options, &ctx->options, err);
+  if (status != BERTH_OK) {
+    berth_context_destroy(ctx);
+    return status;
+  }
   *out = ctx;
   return BERTH_OK;
 }
@@ -47,9 +57,15 @@ berth_status berth_context_create(const berth_context_desc *desc, berth_context 
 void berth_context_destroy(berth_context *ctx) {
   if (ctx == NULL) return;
   if (ctx->free_custom_ops != NULL) ctx->free_custom_ops(ctx);
-  berth_context last = *ctx;
+  berth__options_free(ctx, &ctx->options);
+  pthread_mutex_destroy(&ctx->lock);
+  berth_context last = {.alloc = ctx->alloc, .user = ctx->user};
   berth__free(&last, ctx);
 }
+
+void berth__context_lock(berth_context *ctx) { pthread_mutex_lock(&ctx->lock); }
+
+void berth__context_unlock(berth_context *ctx) { pthread_mutex_unlock(&ctx->lock); }
 
 void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size) {
   if (new_size > SIZE_MAX - sizeof(block_header)) return NULL;

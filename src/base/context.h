@@ -2,6 +2,10 @@
 #ifndef BERTH_BASE_CONTEXT_H
 #define BERTH_BASE_CONTEXT_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/options.h"
 #include "base/status.h"
 
 struct berth__op_list; /* owned by src/ops/registry.c */
@@ -11,10 +15,15 @@ struct berth_context {
   void (*log)(void *user, int level, const char *text);
   void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
   void *user;
-  uint32_t n_threads;                /* never 0: resolved when the context is made */
-  struct berth__op_list *custom_ops; /* see ops/registry.h; freed by free_custom_ops */
+  uint32_t n_threads;                          /* never 0: resolved when the context is made */
+  berth__options options;                      /* never changed after the context is made */
+  pthread_mutex_t lock;                        /* for the parts that change after: registering ops */
+  _Atomic(struct berth__op_list *) custom_ops; /* see ops/registry.c; freed by free_custom_ops */
   void (*free_custom_ops)(berth_context *ctx);
 };
+
+void berth__context_lock(berth_context *ctx);
+void berth__context_unlock(berth_context *ctx);
 
 /* Every block remembers its size, so that freeing needs no bookkeeping at the caller. NULL when memory is out or the
  * size overflows. Blocks are aligned to 16. Size 0 gives a valid block. */

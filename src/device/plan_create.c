@@ -33,6 +33,7 @@ berth_status berth__plan_create_on(const berth_graph *graph, const berth_plan_de
                                    const berth__profile *profile, berth_plan **out, berth_error *err) {
   berth__limits limits = device->limits();
   limits.profile = *profile;
+  limits.ctx = graph->ctx;
   return berth__plan_build(graph, desc, &limits, out, err);
 }
 

@@ -69,6 +69,7 @@ typedef struct berth__family {
    * become their attributes before a plan is made, because views are made from attributes alone. */
   uint8_t attr_of[BERTH__ATTR_OPERANDS];
   uint32_t (*in_place_of)(const berth_attr *attrs); /* NULL: what the op's row says, whatever the attributes are */
+  uint32_t (*in_place_rest)(const berth_attr *attrs, uint32_t out); /* for outputs from 1 on; NULL: over nothing */
   /* over_attr - 1 is the attribute (0 or 1) with which the result may lie over operand 0, at the price of scratch: set
    * by the planner, where the arena becomes smaller by it. 0: there is none. */
   uint8_t over_attr;
@@ -129,6 +130,14 @@ static inline void *berth__op_user(const berth__op *op) {
 /* Bit k: a call with these attributes may write output 0 over operand k. */
 static inline uint32_t berth__op_in_place(const berth__op *op, const berth_attr *attrs) {
   return op->family->in_place_of != NULL ? op->family->in_place_of(attrs) : op->in_place;
+}
+
+/* The same for any output. An op that may write several outputs over operands may do so with all of them at once. */
+static inline uint32_t berth__op_in_place_at(const berth__op *op, const berth_attr *attrs, uint32_t out) {
+  const uint32_t *custom = op->custom != NULL ? op->custom->in_places : NULL;
+  if (out == 0) return berth__op_in_place(op, attrs) | (custom != NULL ? custom[0] : 0);
+  if (custom != NULL) return custom[out];
+  return op->family->in_place_rest != NULL ? op->family->in_place_rest(attrs, out) : 0;
 }
 
 /* Kernels of built-in ops find their op in call->user. */

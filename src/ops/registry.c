@@ -26,12 +26,28 @@ typedef struct custom_op {
   berth__family family;
   berth_op_desc desc;
   berth_context *ctx;
+  _Atomic(struct custom_op *) next; /* the one that was registered after it */
 } custom_op;
 
+/* Only grows, at its end, while the context's lock is held. An op is complete before it is linked in, and stays until
+ * the context goes; so those who look for ops take no lock, and see each op whole or not at all. */
 struct berth__op_list {
-  custom_op **items;
-  size_t count, capacity;
+  _Atomic(custom_op *) first;
+  custom_op *last; /* for those who hold the lock */
+  _Atomic uint32_t count;
 };
+
+/* The list itself is made with the first op. */
+static struct berth__op_list *list_of(const berth_context *ctx) {
+  return ctx != NULL ? atomic_load_explicit(&((berth_context *)(uintptr_t)ctx)->custom_ops, memory_order_acquire)
+                     : NULL;
+}
+
+static custom_op *first_of(struct berth__op_list *list) {
+  return list != NULL ? atomic_load_explicit(&list->first, memory_order_acquire) : NULL;
+}
+
+static custom_op *after(custom_op *entry) { return atomic_load_explicit(&entry->next, memory_order_acquire); }
 
 /* ---- Finding -------------------------------------------------------------------------------------------------- */
 
@@ -46,9 +62,8 @@ static const berth__op *find_builtin(const char *name) {
 }
 
 static const berth__op *find_custom(const berth_context *ctx, const char *name) {
-  if (!ctx || !ctx->custom_ops) return NULL;
-  for (size_t i = 0; i < ctx->custom_ops->count; i++)
-    if (strcmp(ctx->custom_ops->items[i]->op.name, name) == 0) return &ctx->custom_ops->items[i]->op;
+  for (custom_op *entry = first_of(list_of(ctx)); entry != NULL; entry = after(entry))
+    if (strcmp(entry->op.name, name) == 0) return &entry->op;
   return NULL;
 }
 
@@ -65,14 +80,16 @@ static uint32_t count_public(void) {
 }
 
 uint32_t berth_op_count(const berth_context *ctx) {
-  return count_public() + (ctx && ctx->custom_ops ? (uint32_t)ctx->custom_ops->count : 0);
+  struct berth__op_list *list = list_of(ctx);
+  return count_public() + (list != NULL ? atomic_load_explicit(&list->count, memory_order_acquire) : 0);
 }
 
 const char *berth_op_name(const berth_context *ctx, uint32_t index) {
-  if (index >= berth_op_count(ctx)) return NULL;
   for (uint32_t i = 0; i < BERTH__OP_COUNT; i++)
     if (builtin[i].tier == BERTH__PUBLIC && index-- == 0) return builtin[i].name;
-  return ctx->custom_ops->items[index]->op.name;
+  custom_op *entry = first_of(list_of(ctx));
+  for (; index != 0 && entry != NULL; index--) entry = after(entry);
+  return entry != NULL ? entry->op.name : NULL;
 }
 
 /* ---- Inference of a registered op ----------------------------------------------------------------------------- */
@@ -200,16 +217,18 @@ static void free_custom(custom_op *entry) {
   berth_attr *attrs = (berth_attr *)(uintptr_t)entry->desc.attrs;
   for (uint32_t i = 0; attrs && i < entry->desc.n_attrs; i++) free_attr(entry->ctx, &attrs[i]);
   berth__free(entry->ctx, attrs);
+  berth__free(entry->ctx, (void *)(uintptr_t)entry->desc.in_places);
   berth__free(entry->ctx, (void *)(uintptr_t)entry->desc.name);
   berth__free(entry->ctx, entry);
 }
 
 static void free_custom_ops(berth_context *ctx) {
-  if (!ctx->custom_ops) return;
-  for (size_t i = 0; i < ctx->custom_ops->count; i++) free_custom(ctx->custom_ops->items[i]);
-  berth__free(ctx, ctx->custom_ops->items);
-  berth__free(ctx, ctx->custom_ops);
-  ctx->custom_ops = NULL;
+  struct berth__op_list *list = list_of(ctx);
+  for (custom_op *entry = first_of(list), *next; entry != NULL; entry = next) {
+    next = after(entry);
+    free_custom(entry);
+  }
+  berth__free(ctx, list);
 }
 
 static berth_status check_attr(const berth_op_desc *desc, uint32_t index, berth_error *err) {
@@ -231,15 +250,13 @@ static berth_status check_attr(const berth_op_desc *desc, uint32_t index, berth_
   return BERTH_OK;
 }
 
-static berth_status check_desc(const berth_context *ctx, const berth_op_desc *desc, berth_error *err) {
+static berth_status check_desc(const berth_op_desc *desc, berth_error *err) {
   if (!desc->name || !desc->name[0]) return berth__fail(err, BERTH_INVALID, "an op needs a name");
   if (find_builtin(desc->name))
     return berth__fail(err, BERTH_INVALID,
                        "op '%s' is built in: a registered op needs a name of its own, such as"
                        " 'vendor.%s'",
                        desc->name, desc->name);
-  if (find_custom(ctx, desc->name))
-    return berth__fail(err, BERTH_INVALID, "op '%s' is already registered with this context", desc->name);
   if (!desc->infer) return berth__fail(err, BERTH_INVALID, "op '%s' has no infer function", desc->name);
   if (!desc->kernel) return berth__fail(err, BERTH_INVALID, "op '%s' has no kernel function", desc->name);
   if (desc->n_out == 0 || desc->n_out >= BERTH__ANY)
@@ -265,6 +282,13 @@ static berth_status copy_desc(berth_context *ctx, const berth_op_desc *desc, cus
   entry->desc.n_attrs = attrs ? desc->n_attrs : 0;
   entry->desc.name = berth__strdup(ctx, desc->name);
   bool copied = attrs && entry->desc.name;
+  entry->desc.in_places = NULL;
+  if (desc->in_places != NULL) {
+    uint32_t *masks = berth__alloc_array(ctx, desc->n_out, sizeof *masks);
+    copied = copied && masks != NULL;
+    if (masks != NULL) memcpy(masks, desc->in_places, desc->n_out * sizeof *masks);
+    entry->desc.in_places = masks;
+  }
   for (uint32_t i = 0; copied && i < desc->n_attrs; i++) copied = copy_attr(ctx, &desc->attrs[i], &attrs[i]);
   return copied ? BERTH_OK : berth__fail_nomem(err, "a registered op");
 }
@@ -289,11 +313,27 @@ static void fill_op(custom_op *entry) {
                           .custom = desc};
 }
 
-static berth_status want_list(berth_context *ctx, berth_error *err) {
-  if (!ctx->custom_ops) ctx->custom_ops = berth__alloc_zero(ctx, sizeof *ctx->custom_ops);
-  if (!ctx->custom_ops) return berth__fail_nomem(err, "the list of registered ops");
+/* With the lock held. */
+static berth_status want_list(berth_context *ctx, struct berth__op_list **out, berth_error *err) {
+  if ((*out = list_of(ctx)) != NULL) return BERTH_OK;
+  struct berth__op_list *list = berth__alloc_zero(ctx, sizeof *list);
+  if (list == NULL) return berth__fail_nomem(err, "the list of registered ops");
   ctx->free_custom_ops = free_custom_ops;
-  return BERTH__RESERVE(ctx, ctx->custom_ops->items, ctx->custom_ops->capacity, ctx->custom_ops->count + 1, err);
+  atomic_store_explicit(&ctx->custom_ops, list, memory_order_release);
+  *out = list;
+  return BERTH_OK;
+}
+
+/* With the lock held. */
+static berth_status link_custom(berth_context *ctx, custom_op *entry, berth_error *err) {
+  struct berth__op_list *list;
+  if (find_custom(ctx, entry->desc.name))
+    return berth__fail(err, BERTH_INVALID, "op '%s' is already registered with this context", entry->desc.name);
+  BERTH__TRY(want_list(ctx, &list, err));
+  atomic_store_explicit(list->last != NULL ? &list->last->next : &list->first, entry, memory_order_release);
+  list->last = entry;
+  atomic_fetch_add_explicit(&list->count, 1, memory_order_release);
+  return BERTH_OK;
 }
 
 berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, berth_error *err) {
@@ -301,15 +341,16 @@ berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, be
   berth_op_desc given = BERTH_OP_DESC_INIT;
   if (!ctx || !desc) return berth__fail(err, BERTH_INVALID, "registering an op needs a context and a descriptor");
   BERTH__TRY(BERTH__DESC_COPY(&given, desc, "berth_op_desc", err));
-  BERTH__TRY(check_desc(ctx, &given, err));
-  BERTH__TRY(want_list(ctx, err));
+  BERTH__TRY(check_desc(&given, err));
   custom_op *entry = berth__alloc_zero(ctx, sizeof *entry);
   if (!entry) return berth__fail_nomem(err, "a registered op");
   entry->ctx = ctx;
   BERTH__TRY_OR_FAIL(copy_desc(ctx, &given, entry, err));
   fill_op(entry);
-  ctx->custom_ops->items[ctx->custom_ops->count++] = entry;
-  return BERTH_OK;
+  berth__context_lock(ctx);
+  status = link_custom(ctx, entry, err);
+  berth__context_unlock(ctx);
+  if (status == BERTH_OK) return BERTH_OK;
 
 fail:
   free_custom(entry);

@@ -21,9 +21,9 @@ static bool reads_weights_alone(const berth_graph *graph, const berth__node *nod
   return node->n_in != 0;
 }
 
-static bool is_output(const berth_graph *graph, berth_value value) {
-  for (size_t i = 0; i < graph->n_outputs; i++)
-    if (graph->outputs[i].value == value) return true;
+static bool is_kept(const berth_graph *graph, berth_value value) {
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++)
+    if (berth__graph_kept(graph, i) == value) return true;
   return false;
 }
 
@@ -36,7 +36,7 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size = 0;
-    if (is_output(graph, node->out[i])) return false;
+    if (is_kept(graph, node->out[i])) return false;
     berth__value_size(&graph->values[node->out[i]], &size);
     made += size;
   }

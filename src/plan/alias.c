@@ -6,6 +6,9 @@
  *   in place    its op may write over an operand of the same size whose class is dead behind this step
  *   a new root  with bytes of its own
  *
+ * The next value of a state lies in the state's bytes; states.c has seen to it that whoever reads the state itself
+ * comes before. What shows the state may be read later, and is then no view of it but a copy.
+ *
  * A loop's body runs again and again, so that what comes from outside lives to its end, and nothing inside is written
  * over it. What a loop carries has one place from its begin to its end: the values of the next round are made there
  * where an op may write over those of this one, and copied there otherwise. */
@@ -97,10 +100,12 @@ static void note_readers(berth__alias *alias) {
       if (reach < alias->may_stride[node->in[i]]) alias->may_stride[node->in[i]] = reach;
     }
   }
-  for (size_t i = 0; i < graph->n_outputs; i++) {
-    alias->is_output[graph->outputs[i].value] = true;
-    alias->may_stride[graph->outputs[i].value] = BERTH__REACH_CONTIGUOUS;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) {
+    alias->is_output[berth__graph_kept(graph, i)] = true;
+    alias->may_stride[berth__graph_kept(graph, i)] = BERTH__REACH_CONTIGUOUS;
   }
+  for (size_t v = 0; v < graph->n_values; v++) alias->state_of[v] = BERTH_VALUE_NONE;
+  for (size_t i = 0; i < graph->n_updates; i++) alias->state_of[graph->updates[i].next] = graph->updates[i].state;
 }
 
 static bool is_prepared(const berth__alias *alias, berth_value value) {
@@ -165,6 +170,15 @@ static bool has_bounded(const berth_graph *graph, const berth__node *node) {
   return found;
 }
 
+/* Whether the bytes are a state's and hold its next value before the view is read for the last time. */
+static bool outlives_state(const berth__alias *alias, berth_value root, berth_value view, uint32_t step) {
+  const berth_graph *graph = alias->graph;
+  if (graph->values[root].kind != BERTH_VALUE_STATE) return false;
+  const berth_value next = berth_graph_next(graph, root);
+  return next != BERTH_VALUE_NONE && alias->step_of[graph->values[next].node] > step &&
+         death_of(alias, view, step) > alias->step_of[graph->values[next].node];
+}
+
 /* Whether a view begins with a block, ends with one, and goes along the last axis block by block. */
 static bool cuts_blocks_whole(berth_storage storage, const berth_tensor *out, int64_t offset) {
   const int64_t block = storage.elements;
@@ -182,8 +196,11 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
   if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
   if (!is_shown_by_attrs(node) || has_bounded(alias->graph, node)) return false;
   berth_tensor in = tensor_of(alias, node->in[0]);
+  const berth_value root = berth__alias_root(alias, node->in[0], NULL);
   int64_t offset;
   for (uint32_t i = 0; i < node->n_out; i++) {
+    if (alias->state_of[node->out[i]] != BERTH_VALUE_NONE || outlives_state(alias, root, node->out[i], step))
+      return false;
     const berth__value *value = &alias->graph->values[node->out[i]];
     int64_t *stride = alias->values[node->out[i]].stride;
     if (!family->view(&in, node->attrs, &value->shape, value->type, i, &offset, stride)) return false;
@@ -207,12 +224,13 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
 
 /* Another operand in the same bytes would be read after it was written over, unless it is this very value in a place
  * where the kernel allows that too. */
-static bool others_share(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value root) {
+static bool others_share(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t allowed,
+                         berth_value root) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (i == operand || node->in[i] == BERTH_VALUE_NONE) continue;
     if (berth__alias_root(alias, node->in[i], NULL) != root) continue;
     bool same_value = node->in[i] == node->in[operand];
-    if (!same_value || i > 31 || !(berth__op_in_place(node->op, node->attrs) >> i & 1u)) return true;
+    if (!same_value || i > 31 || !(allowed >> i & 1u)) return true;
   }
   return false;
 }
@@ -227,8 +245,8 @@ static bool stays_equal(const berth_graph *graph, const berth__node *node, uint3
   return true;
 }
 
-bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out) {
-  berth_value in = node->in[operand];
+bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t index) {
+  const berth_value in = node->in[operand], out = node->out[index];
   if (in == BERTH_VALUE_NONE) return false;
   const berth__value *a = &alias->graph->values[in], *b = &alias->graph->values[out];
   if (!berth__shape_equal(&a->shape, &b->shape) || berth_type_size(a->type) != berth_type_size(b->type)) return false;
@@ -241,13 +259,22 @@ bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *no
   if (!may_die || !berth__alias_in_arena(alias, root)) return false;
   if (class->has_output || class->is_prepared || class->size != berth__alias_bytes(alias, out)) return false;
   berth_tensor tensor = tensor_of(alias, in);
-  return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, root);
+  const uint32_t allowed = berth__op_in_place_at(node->op, node->attrs, index);
+  return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, allowed, root);
 }
 
-static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out,
+/* Whether an earlier result of the node has been written over these bytes. */
+static bool is_taken(const berth__alias *alias, const berth__node *node, uint32_t index, berth_value root) {
+  for (uint32_t i = 0; i < index; i++)
+    if (berth__alias_root(alias, node->out[i], NULL) == root) return true;
+  return false;
+}
+
+static bool may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t index,
                           uint32_t step) {
-  return berth__alias_may_overwrite(alias, node, operand, out) &&
-         alias->classes[berth__alias_root(alias, node->in[operand], NULL)].death <= step + 1;
+  if (!berth__alias_may_overwrite(alias, node, operand, index)) return false;
+  const berth_value root = berth__alias_root(alias, node->in[operand], NULL);
+  return alias->classes[root].death <= step + 1 && !is_taken(alias, node, index, root);
 }
 
 static void write_over(berth__alias *alias, berth_value operand, berth_value out, uint32_t step) {
@@ -264,21 +291,32 @@ static bool is_in_place_off(const berth__alias *alias) {
   return (alias->flags & (BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_REUSE)) != 0;
 }
 
-static bool try_in_place(berth__alias *alias, const berth__node *node, uint32_t step) {
+static bool try_in_place(berth__alias *alias, const berth__node *node, uint32_t index, uint32_t step) {
   if (is_in_place_off(alias)) return false;
+  const uint32_t allowed = berth__op_in_place_at(node->op, node->attrs, index);
   for (uint32_t i = 0; i < node->n_in && i < 32; i++) {
-    if (!(berth__op_in_place(node->op, node->attrs) >> i & 1u) || !may_overwrite(alias, node, i, node->out[0], step))
-      continue;
-    write_over(alias, node->in[i], node->out[0], step);
+    if (!(allowed >> i & 1u) || !may_overwrite(alias, node, i, index, step)) continue;
+    write_over(alias, node->in[i], node->out[index], step);
     return true;
   }
   return false;
 }
 
+/* The next value of a state: in the state's bytes, whether the node reads them or not. */
+static bool try_state(berth__alias *alias, const berth__node *node, uint32_t index, uint32_t step) {
+  const berth_value out = node->out[index], state = alias->state_of[out];
+  if (state == BERTH_VALUE_NONE) return false;
+  write_over(alias, state, out, step);
+  alias->values[out].in_place = false;
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (node->in[i] == state) alias->values[out].in_place = true;
+  return true;
+}
+
 /* What is carried begins where its first value is, if that dies here. */
 static void place_loop_begin(berth__alias *alias, const berth__node *node, uint32_t step) {
   for (uint32_t i = 0; i < node->n_out; i++) {
-    if (i >= BERTH__LOOP_CARRIED && !is_in_place_off(alias) && may_overwrite(alias, node, i, node->out[i], step))
+    if (i >= BERTH__LOOP_CARRIED && !is_in_place_off(alias) && may_overwrite(alias, node, i, i, step))
       write_over(alias, node->in[i], node->out[i], step);
     else
       make_root(alias, node->out[i], step);
@@ -310,8 +348,8 @@ static void place_results(berth__alias *alias, uint32_t step) {
     return;
   }
   if (try_views(alias, node, step)) return;
-  uint32_t first_own = try_in_place(alias, node, step) ? 1 : 0;
-  for (uint32_t i = first_own; i < node->n_out; i++) make_root(alias, node->out[i], step);
+  for (uint32_t i = 0; i < node->n_out; i++)
+    if (!try_state(alias, node, i, step) && !try_in_place(alias, node, i, step)) make_root(alias, node->out[i], step);
 }
 
 static void note_run_reads(berth__alias *alias) {
@@ -322,8 +360,8 @@ static void note_run_reads(berth__alias *alias) {
       if (node->in[i] != BERTH_VALUE_NONE)
         alias->classes[berth__alias_root(alias, node->in[i], NULL)].is_read_in_run = true;
   }
-  for (size_t i = 0; i < graph->n_outputs; i++)
-    alias->classes[berth__alias_root(alias, graph->outputs[i].value, NULL)].is_read_in_run = true;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++)
+    alias->classes[berth__alias_root(alias, berth__graph_kept(graph, i), NULL)].is_read_in_run = true;
 }
 
 /* With this sum in range, no sum of sizes in the planner can overflow, rounding up included. */
@@ -349,12 +387,13 @@ static berth_status allocate(berth__alias *alias, berth_error *err) {
   alias->step_of = berth__alloc_array_zero(ctx, alias->graph->n_nodes, sizeof *alias->step_of);
   alias->last_use = berth__alloc_array_zero(ctx, n, sizeof *alias->last_use);
   alias->is_output = berth__alloc_array_zero(ctx, n, sizeof *alias->is_output);
+  alias->state_of = berth__alloc_array(ctx, n, sizeof *alias->state_of);
   alias->may_stride = berth__alloc_array_zero(ctx, n, sizeof *alias->may_stride);
   alias->values = berth__alloc_array_zero(ctx, n, sizeof *alias->values);
   alias->classes = berth__alloc_array_zero(ctx, n, sizeof *alias->classes);
   alias->delta = berth__alloc_array(ctx, (size_t)berth__plan_end(alias->n_steps) + 1, sizeof *alias->delta);
-  bool ok = alias->step_of && alias->last_use && alias->is_output && alias->may_stride && alias->values &&
-            alias->classes && alias->delta;
+  bool ok = alias->step_of && alias->last_use && alias->is_output && alias->state_of && alias->may_stride &&
+            alias->values && alias->classes && alias->delta;
   return ok ? BERTH_OK : berth__fail_nomem(err, "planning");
 }
 
@@ -396,6 +435,7 @@ void berth__alias_free(berth__alias *alias) {
   berth__free(alias->ctx, alias->step_of);
   berth__free(alias->ctx, alias->last_use);
   berth__free(alias->ctx, alias->is_output);
+  berth__free(alias->ctx, alias->state_of);
   berth__free(alias->ctx, alias->may_stride);
   berth__free(alias->ctx, alias->values);
   berth__free(alias->ctx, alias->classes);
@@ -426,7 +466,8 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
     const berth__alias_class *class = &alias->classes[v];
     berth_value_kind kind = alias->graph->values[v].kind;
     if (alias->values[v].parent != v || class->size == 0 || !berth__alias_in_arena(alias, (berth_value)v)) continue;
-    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || class->is_prepared) continue;
+    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || class->is_prepared)
+      continue;
     bool is_boundary = kind == BERTH_VALUE_INPUT || class->has_output;
     uint64_t room = class->size + (is_boundary ? guard : 0);
     int64_t rounded = (int64_t)((room + align - 1) & ~(align - 1));

@@ -45,7 +45,8 @@ typedef struct berth__alias {
   berth__guards guards;
   berth__regions regions;
   uint32_t *last_use;       /* one a value: behind its last reader or the last step that it guards; 0: never read */
-  bool *is_output;          /* one a value */
+  bool *is_output;          /* one a value: an output, or the next value of a state */
+  berth_value *state_of;    /* one a value: the state whose next value it is; BERTH_VALUE_NONE */
   berth__reach *may_stride; /* one a value: what every reader takes */
   int64_t *delta;           /* one a step and one more: room for berth__alias_load */
   uint64_t *scratch;        /* one a node: what its kernel asks for (berth__alias_scratch); NULL: it is not counted */
@@ -64,8 +65,8 @@ uint64_t berth__alias_bytes(const berth__alias *alias, berth_value value);
 berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset);
 /* Whether a value has bytes in the arena by the flags (its root decides). */
 bool berth__alias_in_arena(const berth__alias *alias, berth_value root);
-/* Whether the result may be written over this operand, if that has no readers behind the node. */
-bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, berth_value out);
+/* Whether a result (by its index) may be written over this operand, if that has no readers behind the node. */
+bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t out);
 /* buffers.c: fills alias->scratch. */
 berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limits, uint32_t n_threads,
                                   berth_error *err);

@@ -54,6 +54,7 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
     place->birth = value->kind == BERTH_VALUE_NODE ? alias->step_of[value->node] : 0;
     place->death = alias->last_use[v] > place->birth ? alias->last_use[v] : place->birth + 1;
     bool stays = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
+                 value->kind == BERTH_VALUE_STATE ||
                  (value->kind == BERTH_VALUE_INPUT && !(plan->flags & BERTH_PLAN_INPUTS_DIE));
     bool is_prepared =
         value->kind == BERTH_VALUE_NODE && place->birth < plan->n_prelude && alias->last_use[v] > plan->n_prelude;

@@ -1,6 +1,4 @@
 /* Building a plan: bind, order, alias, buffers, weights, packing, check. */
-#include <stdlib.h>
-
 #include "base/math.h"
 #include "pass/pass.h"
 #include "pass/prelude.h"
@@ -10,6 +8,7 @@
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
+#include "plan/states.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -46,7 +45,7 @@ void berth_plan_destroy(berth_plan *plan) {
 static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint64_t *out, berth_error *err) {
   berth__draft apart;
   BERTH__TRY(berth__draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, NULL, &apart, err));
-  *out = plan->info.weights_size + apart.load;
+  *out = plan->info.weights_size + plan->info.state_size + apart.load;
   for (size_t i = 0; i < plan->n_buffers; i++) {
     if (plan->buffers[i].kind != BERTH__BUFFER_SCRATCH) continue;
     berth__buffer scratch = plan->buffers[i];
@@ -74,7 +73,10 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   berth__draft_free(plan->ctx, &best);
   BERTH__TRY(status);
   BERTH__TRY(berth__layout_apply(plan, desc->layout, &plan->params_size, &base, err));
-  plan->info.weights_size = base;
+  for (size_t i = 0; i < plan->n_buffers; i++)
+    if (plan->buffers[i].kind == BERTH__BUFFER_STATE)
+      plan->info.state_size += berth__buffer_room(plan, &plan->buffers[i]);
+  plan->info.weights_size = base - plan->info.state_size;
   BERTH__TRY(berth__placement(plan, base, desc->effort, err));
   BERTH__TRY(total_unshared(plan, guard, &plan->info.total_unshared, err));
   berth_plan_info *info = &plan->info;
@@ -144,11 +146,6 @@ static uint64_t choose_align(const berth_plan_desc *desc, const berth__limits *l
   return align > limits->min_align ? align : limits->min_align;
 }
 
-static bool reuse_is_off(void) {
-  const char *setting = getenv("BERTH_ARENA_NO_REUSE");
-  return setting != NULL && strcmp(setting, "1") == 0;
-}
-
 /* Graphs with loops keep their order. */
 static bool has_loops(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++)
@@ -160,7 +157,7 @@ static bool has_loops(const berth_graph *graph) {
 static berth_status improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
   if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
-  return limits->rewrite(graph, flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u), err);
+  return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
@@ -191,11 +188,12 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->graph = bound;
   plan->device = limits->device;
   plan->profile = limits->profile;
-  plan->flags = desc->flags | limits->flags | (reuse_is_off() ? BERTH_PLAN_NO_REUSE : 0u);
+  plan->flags = desc->flags | limits->flags | (bound->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
+  berth_status status = berth__states_settle(bound, plan->flags, err);
   plan->n_steps = (uint32_t)bound->n_nodes;
-  berth_status status = mark_prelude(plan, limits, err);
+  if (status == BERTH_OK) status = mark_prelude(plan, limits, err);
   if (status == BERTH_OK) status = choose_storages(plan, limits, err);
   if (status == BERTH_OK) status = fill_plan(plan, desc, limits, err);
   if (status == BERTH_OK) status = fill_over(plan, desc, limits, err);
@@ -216,8 +214,6 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
   *out = NULL;
   if (berth__graph_n_kept(graph) == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
-  if (graph->n_states != 0)
-    return berth__fail(err, BERTH_UNSUPPORTED, "graph '%s' has states, which are not planned yet", graph->name);
   BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
   const uint32_t flags = desc->flags | limits->flags;
   berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, flags, limits, err);
@@ -245,8 +241,8 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
 /* What is alive at the fullest step bounds every packing from below. */
 static void note_order(berth_plan *plan) {
   berth_plan_info *info = &plan->info;
-  info->order_optimal =
-      plan->order_bound != 0 && !plan->is_over && info->arena_size - info->weights_size <= plan->order_bound;
+  info->order_optimal = plan->order_bound != 0 && !plan->is_over &&
+                        info->arena_size - info->weights_size - info->state_size <= plan->order_bound;
 }
 
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,

@@ -5,7 +5,8 @@
  *   intact, or destroying one that is still to be read, is an error. Kernels may write over an operand only as their
  *   op's row allows. Params, constants, and inputs that stay are never written. A condition is read before every step
  *   that it guards; a step destroys nothing that was made under the opposite condition, since one of them never runs.
- *   Loops are played twice (check_loops.c). */
+ *   Loops are played twice (check_loops.c). So are graphs with states: a state may be written by its update alone, and
+ *   holds at the start of the second run what the first one's update has left (check_states.c). */
 #include <stdlib.h>
 
 #include "plan/checker.h"
@@ -45,6 +46,7 @@ static range range_of(const berth_plan *plan, berth_value value) {
 static bool stays(const checker *c, berth_value value) {
   berth_value_kind kind = c->plan->graph->values[value].kind;
   if (kind == BERTH_VALUE_INPUT) return !(c->plan->flags & BERTH_PLAN_INPUTS_DIE);
+  if (kind == BERTH_VALUE_STATE) return berth_graph_next(c->plan->graph, value) == BERTH_VALUE_NONE;
   return kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT;
 }
 
@@ -150,7 +152,8 @@ static berth_status check_ends(const checker *c) {
     const berth__place *place = &plan->places[v];
     if (plan->graph->values[v].kind == BERTH_VALUE_NODE || place->buffer == BERTH__NO_BUFFER) continue;
     const berth__buffer *buffer = &plan->buffers[place->buffer];
-    if (buffer->birth != 0 || (stays(c, (berth_value)v) && buffer->death != end))
+    const bool is_state = plan->graph->values[v].kind == BERTH_VALUE_STATE;
+    if (buffer->birth != 0 || ((is_state || stays(c, (berth_value)v)) && buffer->death != end))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not live throughout",
                          name_of(c, (berth_value)v));
   }
@@ -179,7 +182,11 @@ static void note_shown(checker *c) {
 
 static berth_status check_places(checker *c) {
   note_shown(c);
-  for (size_t v = 0; v < c->plan->graph->n_values; v++) BERTH__TRY(check_place(c, (berth_value)v));
+  for (size_t v = 0; v < c->plan->graph->n_values; v++) {
+    BERTH__TRY(check_place(c, (berth_value)v));
+    c->ranges[v] = range_of(c->plan, (berth_value)v);
+  }
+  BERTH__TRY(berth__check_state_places(c));
   return check_ends(c);
 }
 
@@ -218,10 +225,12 @@ static void note_later_runs(checker *c) {
   }
 }
 
-static void start(checker *c) {
+/* How often every value is read by the steps from here on. */
+static void count_reads(checker *c, uint32_t first) {
   const berth_graph *graph = c->plan->graph;
   const berth__guards *guards = &c->plan->guards;
-  for (uint32_t step = 0; step < c->plan->n_steps; step++) {
+  memset(c->total, 0, graph->n_values * sizeof *c->total);
+  for (uint32_t step = first; step < c->plan->n_steps; step++) {
     const berth__node *node = &graph->nodes[c->plan->order[step]];
     for (uint32_t i = 0; i < node->n_in; i++)
       if (node->in[i] != BERTH_VALUE_NONE && berth__check_is_read(node, i))
@@ -229,16 +238,23 @@ static void start(checker *c) {
     for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
       berth__check_count_read(c, guards->items[g].condition, step);
   }
-  for (size_t i = 0; i < graph->n_outputs; i++) c->total[graph->outputs[i].value]++;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) c->total[berth__graph_kept(graph, i)]++;
   note_later_runs(c);
+}
+
+/* What is there before a run: all that no node makes, and what the prelude made before this run. */
+static void start(checker *c, uint32_t first) {
+  const berth_graph *graph = c->plan->graph;
+  count_reads(c, first);
+  c->n_alive = c->n_kept = 0;
   for (size_t v = 0; v < graph->n_values; v++) {
-    c->ranges[v] = range_of(c->plan, (berth_value)v);
-    if (graph->values[v].kind == BERTH_VALUE_NODE) continue;
-    const bool is_kept = stays(c, (berth_value)v), is_inside = c->plan->places[v].root != v;
+    const bool is_made = graph->values[v].kind == BERTH_VALUE_NODE;
+    const bool is_kept = !is_made && stays(c, (berth_value)v), is_inside = c->plan->places[v].root != v;
     if (is_kept && is_inside) c->total[v]++; /* by the next run; its bytes are among those that a concat writes */
-    c->intact[v] = true;
     c->reads[v] = c->total[v];
-    if (c->ranges[v].low == c->ranges[v].high) continue;
+    if (is_made && c->plan->places[v].birth >= first) c->intact[v] = false;
+    if (!is_made && graph->values[v].kind != BERTH_VALUE_STATE) c->intact[v] = true;
+    if (c->ranges[v].low == c->ranges[v].high || (is_made && (!c->intact[v] || c->reads[v] == 0))) continue;
     if (is_kept && !is_inside)
       c->kept[c->n_kept++] = c->ranges[v];
     else
@@ -248,6 +264,10 @@ static void start(checker *c) {
 }
 
 static berth_status check_read(const checker *c, const berth__node *node, uint32_t step, berth_value value) {
+  const berth_value root = c->plan->places[value].root;
+  if (step < c->plan->n_prelude && c->plan->graph->values[root].kind == BERTH_VALUE_STATE)
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads state '%s' and is run once", step,
+                       name_of(c, node->out[0]), name_of(c, root));
   if (!c->intact[value])
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
                        name_of(c, node->out[0]), name_of(c, value));
@@ -338,13 +358,14 @@ static bool is_operand(const berth__node *node, berth_value value) {
 static bool may_write_over(const checker *c, const berth__node *node, uint32_t out, berth_value operand) {
   if (node->op->family->is_loop) return berth__check_loop_may_write_over(c, node, out, operand);
   range a = c->ranges[node->out[out]], b = c->ranges[operand];
-  if (out != 0 || a.low != b.low || a.high != b.high || !is_contiguous(c, operand)) return false;
+  if (a.low != b.low || a.high != b.high || !is_contiguous(c, operand)) return false;
   const berth__value *x = &c->plan->graph->values[node->out[out]], *y = &c->plan->graph->values[operand];
   if (!berth__shape_equal(&x->shape, &y->shape)) return false;
   if (!berth__storage_same_width(c->plan->places[node->out[out]].storage, c->plan->places[operand].storage))
     return false;
+  const uint32_t allowed = berth__op_in_place_at(node->op, node->attrs, out);
   for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] == operand && (i > 31 || !(berth__op_in_place(node->op, node->attrs) >> i & 1u))) return false;
+    if (node->in[i] == operand && (i > 31 || !(allowed >> i & 1u))) return false;
   return true;
 }
 
@@ -353,8 +374,10 @@ static bool may_write_over(const checker *c, const berth__node *node, uint32_t o
 static berth_status check_write(checker *c, const berth__node *node, uint32_t step, range bytes, uint32_t out) {
   if (bytes.low == bytes.high) return BERTH_OK;
   if (hits_kept(c, bytes))
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') writes over an input, param or constant",
-                       step, name_of(c, node->out[0]));
+    return berth__fail(c->err, BERTH_INTERNAL,
+                       "plan check: step %u ('%s') writes over an input, param, state or constant", step,
+                       name_of(c, node->out[0]));
+  BERTH__TRY(berth__check_state_write(c, node, step, bytes, out));
   for (size_t i = 0; i < c->n_alive; i++) {
     berth_value other = c->alive[i];
     if (!berth__overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
@@ -379,9 +402,9 @@ static range scratch_range(const berth_plan *plan, uint32_t step) {
   return (range){buffer->offset, buffer->offset + buffer->size};
 }
 
-static bool lies_over_operand(const checker *c, const berth__node *node) {
+static bool lies_over_operand(const checker *c, const berth__node *node, uint32_t out) {
   for (uint32_t i = 0; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE && may_write_over(c, node, 0, node->in[i])) return true;
+    if (node->in[i] != BERTH_VALUE_NONE && may_write_over(c, node, out, node->in[i])) return true;
   return false;
 }
 
@@ -393,7 +416,7 @@ static berth_status check_result(const checker *c, const berth__node *node, uint
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u makes '%s' outside its lifetime", step,
                        name_of(c, value));
   bool has_bytes = c->ranges[value].low != c->ranges[value].high && !node->op->family->is_loop;
-  if (place->is_view || (has_bytes && place->in_place != (out == 0 && lies_over_operand(c, node))))
+  if (place->is_view || (has_bytes && place->in_place != lies_over_operand(c, node, out)))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not made as its place says", step,
                        name_of(c, value));
   return BERTH_OK;
@@ -444,13 +467,10 @@ static void finish_step(checker *c, const berth__node *node, uint32_t step) {
   for (uint32_t i = 0; i < node->n_out; i++) berth__check_made(c, node->out[i], step);
 }
 
-static berth_status check_steps(checker *c) {
+static berth_status check_run(checker *c, uint32_t first) {
   const berth_plan *plan = c->plan;
-  for (uint32_t step = 0; step < plan->n_steps; step++)
-    if (c->regions.count > 1 && plan->order[step] != step)
-      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u is out of order in a graph with loops", step);
-  start(c);
-  for (uint32_t step = 0, next; step < plan->n_steps; step = next) {
+  start(c, first);
+  for (uint32_t step = first, next; step < plan->n_steps; step = next) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
     next = step + 1;
     BERTH__TRY(check_reads(c, node, step));
@@ -462,7 +482,17 @@ static berth_status check_steps(checker *c) {
     if (!c->intact[plan->graph->outputs[i].value])
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: output '%s' is not intact at the end",
                          plan->graph->outputs[i].name);
-  return BERTH_OK;
+  return berth__check_state_ends(c);
+}
+
+static berth_status check_steps(checker *c) {
+  const berth_plan *plan = c->plan;
+  for (uint32_t step = 0; step < plan->n_steps; step++)
+    if (c->regions.count > 1 && plan->order[step] != step)
+      return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u is out of order in a graph with loops", step);
+  for (size_t i = 0; i < plan->graph->n_states; i++) c->intact[plan->graph->states[i]] = true;
+  BERTH__TRY(check_run(c, 0));
+  return plan->graph->n_states != 0 ? check_run(c, plan->n_prelude) : BERTH_OK;
 }
 
 berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {

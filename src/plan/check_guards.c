@@ -50,6 +50,10 @@ static berth_status check_all(const berth_plan *plan, const uint32_t *step_of, b
   for (size_t i = 0; i < plan->graph->n_outputs; i++)
     if (guard_of(plan, step_of, plan->graph->outputs[i].value) != BERTH__NO_GUARD)
       return berth__fail(err, BERTH_INTERNAL, "plan check: output '%s' may be left out", plan->graph->outputs[i].name);
+  for (size_t i = 0; i < plan->graph->n_updates; i++)
+    if (guard_of(plan, step_of, plan->graph->updates[i].next) != BERTH__NO_GUARD)
+      return berth__fail(err, BERTH_INTERNAL, "plan check: the update of state '%s' may be left out",
+                         plan->graph->values[plan->graph->updates[i].state].name);
   return BERTH_OK;
 }
 

@@ -51,6 +51,14 @@ void berth__check_loop_finish(berth__checker *c, const berth__node *node, uint32
 /* True at a loop_end that goes back: it makes the values of the next round and not its own. */
 bool berth__check_goes_back(const berth__checker *c, const berth__node *node, uint32_t step);
 
+/* check_states.c: a state lies among what bindings share, and what it is updated from lies exactly there. */
+berth_status berth__check_state_places(const berth__checker *c);
+/* A write into a state's bytes is its update, or wrong. out: which result; UINT32_MAX: scratch. */
+berth_status berth__check_state_write(const berth__checker *c, const berth__node *node, uint32_t step,
+                                      berth__range bytes, uint32_t out);
+/* Behind the last step: states hold what they were updated from, which is what the next run begins with. */
+berth_status berth__check_state_ends(berth__checker *c);
+
 /* check.c: the value is there now. */
 void berth__check_made(berth__checker *c, berth_value value, uint32_t step);
 

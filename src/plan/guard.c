@@ -70,7 +70,7 @@ static void derive(const deriver *d, const uint32_t *order) {
   const berth_graph *graph = d->graph;
   for (size_t n = 0; n < graph->n_nodes; n++) d->common[n] = NOT_USED;
   for (uint32_t step = 0; step < graph->n_nodes; step++) d->step_of[order[step]] = step;
-  for (size_t i = 0; i < graph->n_outputs; i++) note_use(d, graph->outputs[i].value, BERTH__NO_GUARD);
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) note_use(d, berth__graph_kept(graph, i), BERTH__NO_GUARD);
   for (uint32_t step = (uint32_t)graph->n_nodes; step-- > 0;) visit(d, &graph->nodes[order[step]], order[step], step);
 }
 

@@ -1,6 +1,6 @@
-/* Where weights lie, by name: params, and what the prelude makes of them. Constants follow and belong to one plan,
- * since what folding makes differs from shape to shape; so do weights that another plan of the same layout did not
- * need. */
+/* Where weights lie, by name: params, and what the prelude makes of them; behind them states. Constants follow and
+ * belong to one plan, since what folding makes differs from shape to shape; so do weights that another plan of the same
+ * layout did not need. */
 #include "plan/layout.h"
 
 #include <stdatomic.h>
@@ -25,13 +25,33 @@ static const entry *find(const berth_layout *layout, const char *name) {
   return berth__map_get(&layout->names, name, &index) ? &layout->entries[index] : NULL;
 }
 
-static bool is_weight(const berth__buffer *buffer) {
-  return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PREPARED;
+static bool is_shared(const berth__buffer *buffer) {
+  return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PREPARED ||
+         buffer->kind == BERTH__BUFFER_STATE;
+}
+
+/* A state is in one place for all plans, or another one would not find what a run of this one has left. */
+static berth_status apply_state(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer,
+                                berth_error *err) {
+  const char *name = plan->graph->values[buffer->owner].name;
+  const entry *at = find(layout, name);
+  if (at == NULL)
+    return berth__fail(err, BERTH_INVALID,
+                       "state '%s' is not in the layout; take the layout from a plan of the graph that has all states",
+                       name);
+  if (at->size != buffer->size)
+    return berth__fail(err, BERTH_INVALID,
+                       "state '%s' needs %llu bytes but has %llu in the layout; a state is in one place for all "
+                       "bindings, so that its dimensions must have the same extents in all of them",
+                       name, (unsigned long long)buffer->size, (unsigned long long)at->size);
+  buffer->offset = at->offset;
+  return BERTH_OK;
 }
 
 /* *own: the layout has no bytes for it. */
 static berth_status apply_one(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer, bool *own,
                               berth_error *err) {
+  if (buffer->kind == BERTH__BUFFER_STATE) return apply_state(plan, layout, buffer, err);
   const char *name = plan->graph->values[buffer->owner].name;
   const entry *at = find(layout, name);
   *own = at == NULL ? buffer->kind == BERTH__BUFFER_PREPARED : at->offset == BERTH_OFFSET_NONE;
@@ -69,7 +89,7 @@ static berth_status follow(berth_plan *plan, const berth_layout *layout, uint64_
   *end = layout->size;
   for (size_t i = 0; i < plan->n_buffers; i++) {
     bool own = false;
-    if (!is_weight(&plan->buffers[i])) continue;
+    if (!is_shared(&plan->buffers[i])) continue;
     BERTH__TRY(apply_one(plan, layout, &plan->buffers[i], &own, err));
     if (own) BERTH__TRY(put(plan, &plan->buffers[i], end, err));
   }
@@ -82,6 +102,7 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
   if (layout == NULL) {
     BERTH__TRY(line_up(plan, BERTH__BUFFER_PARAM, end, err));
     BERTH__TRY(line_up(plan, BERTH__BUFFER_PREPARED, end, err));
+    BERTH__TRY(line_up(plan, BERTH__BUFFER_STATE, end, err));
     *shared = *end;
   } else {
     BERTH__TRY(follow(plan, layout, end, err));
@@ -107,7 +128,7 @@ static berth_status add_outside(berth_layout *layout, const berth_plan *plan, be
 static berth_status add_entries(berth_layout *layout, const berth_plan *plan, berth_error *err) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!is_weight(buffer) || buffer->offset >= plan->params_size) continue;
+    if (!is_shared(buffer) || buffer->offset >= plan->params_size) continue;
     BERTH__TRY(berth__map_put(layout->ctx, &layout->names, plan->graph->values[buffer->owner].name,
                               (uint32_t)layout->n_entries, err));
     layout->entries[layout->n_entries++] = (entry){.offset = buffer->offset, .size = buffer->size};

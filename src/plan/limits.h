@@ -13,9 +13,10 @@ typedef struct berth__limits {
   /* Scratch for one step with n_threads workers. The tensors in call have no data yet. NULL: no op needs any. */
   uint64_t (*scratch)(const struct berth__limits *limits, const berth__op *op, const berth_op_call *call,
                       uint32_t n_threads, uint32_t flags);
-  berth__profile profile; /* of a GPU: what scratch depends on, and the plan's program is made with */
-  bool lies_over;         /* it can write results over operands where that takes scratch (over.h) */
-  bool has_prelude;       /* it can run the steps that depend on weights alone once, and not at every run */
+  const berth_context *ctx; /* whose options scratch may depend on; NULL: the defaults */
+  berth__profile profile;   /* of a GPU: what scratch depends on, and the plan's program is made with */
+  bool lies_over;           /* it can write results over operands where that takes scratch (over.h) */
+  bool has_prelude;         /* it can run the steps that depend on weights alone once, and not at every run */
   /* Rewrites a bound graph, behind the passes, into ops that the device does best. NULL: it takes graphs as they are.
    */
   berth_status (*rewrite)(berth_graph *graph, uint32_t flags, berth_error *err);

@@ -6,6 +6,7 @@
  * what makes an exact search possible. */
 #include "base/math.h"
 #include "plan/order.h"
+#include "plan/states.h"
 
 #define NO_CLASS UINT32_MAX
 #define NO_NODE UINT32_MAX
@@ -69,7 +70,8 @@ static void add_class(maker *m, berth_value root) {
   const berth_value_kind kind = m->alias->graph->values[root].kind;
   m->class_of[root] = NO_CLASS;
   if (m->alias->values[root].parent != root || m->joined[root] != root || from->size == 0) return;
-  if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || from->is_prepared) return;
+  if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || from->is_prepared)
+    return;
   if (!berth__alias_in_arena(m->alias, root) || m->concat_of[root] == SEVERAL) return;
   const bool is_boundary = kind == BERTH_VALUE_INPUT || from->has_output;
   const uint64_t room = (from->size + (is_boundary ? m->rules->guard : 0) + align - 1) & ~(align - 1);
@@ -106,17 +108,18 @@ static bool is_over(const maker *m, berth_value part, uint32_t reader) {
 static void touch_all(maker *m, uint32_t index) {
   const berth__node *node = &m->alias->graph->nodes[index];
   const bool is_view = m->alias->values[node->out[0]].is_view;
-  const uint32_t in_place = m->rules->in_place && !is_view ? berth__op_in_place(node->op, node->attrs) : 0;
+  const uint32_t in_place = m->rules->in_place && !is_view ? berth__op_in_place_at(node->op, node->attrs, 0) : 0;
   m->model->first_touch[index] = m->n_touches;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (class_of(m, node->in[i]) == NO_CLASS || is_over(m, node->in[i], index)) continue;
     berth__order_touch *read = touch(m, index, class_of(m, node->in[i]));
     const bool may = i < 32 && (in_place >> i & 1u) && !is_moved(m, node->in[i]);
-    if (may && berth__alias_may_overwrite(m->alias, node, i, node->out[0])) read->may_yield = true;
+    if (may && berth__alias_may_overwrite(m->alias, node, i, 0)) read->may_yield = true;
     if (m->concat_of[root_of(m, node->in[i])] == index) read->is_part = true;
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth_value out = node->out[i];
+    if (i != 0 && berth__op_in_place_at(node->op, node->attrs, i) != 0) m->model->is_exact = false; /* not modelled */
     if (class_of(m, out) == NO_CLASS || (is_view && is_over(m, out, index))) continue;
     berth__order_touch *made = touch(m, index, class_of(m, out));
     made->is_result = i == 0 && !is_view && !is_moved(m, out);
@@ -136,7 +139,7 @@ static void sort_by_class(berth__order_model *model) {
   }
 }
 
-static void note_preds(berth__order_model *model, const berth_graph *graph) {
+static void note_preds(berth__order_model *model, const berth_graph *graph, const berth__edge *edges, size_t n_edges) {
   uint32_t at = 0;
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
@@ -144,24 +147,27 @@ static void note_preds(berth__order_model *model, const berth_graph *graph) {
     for (uint32_t i = 0; i < node->n_in; i++)
       if (node->in[i] != BERTH_VALUE_NONE && graph->values[node->in[i]].kind == BERTH_VALUE_NODE)
         model->preds[at++] = graph->values[node->in[i]].node;
+    for (size_t i = 0; i < n_edges; i++)
+      if (edges[i].to == n) model->preds[at++] = edges[i].from;
   }
   model->first_pred[graph->n_nodes] = at;
 }
 
-static berth_status allocate(berth__order_model *model, const berth_graph *graph, berth_error *err) {
+static berth_status allocate(berth__order_model *model, const berth_graph *graph, size_t n_edges, berth_error *err) {
   size_t n_in = 0, n_out = 0, n = graph->n_nodes;
   for (size_t i = 0; i < n; i++) {
     n_in += graph->nodes[i].n_in;
     n_out += graph->nodes[i].n_out;
   }
-  if (n_in + n_out > UINT32_MAX / 2) return berth__fail(err, BERTH_UNSUPPORTED, "the graph is too large to be ordered");
+  if (n_in + n_out + n_edges > UINT32_MAX / 2)
+    return berth__fail(err, BERTH_UNSUPPORTED, "the graph is too large to be ordered");
   model->classes = berth__alloc_array(model->ctx, graph->n_values, sizeof *model->classes);
   model->first_touch = berth__alloc_array_zero(model->ctx, n + 1, sizeof *model->first_touch);
   model->touches = berth__alloc_array(model->ctx, n_in + n_out, sizeof *model->touches);
   model->class_touches = berth__alloc_array(model->ctx, n_in + n_out, sizeof *model->class_touches);
   model->scratch = berth__alloc_array_zero(model->ctx, n, sizeof *model->scratch);
   model->first_pred = berth__alloc_array_zero(model->ctx, n + 1, sizeof *model->first_pred);
-  model->preds = berth__alloc_array(model->ctx, n_in, sizeof *model->preds);
+  model->preds = berth__alloc_array(model->ctx, n_in + n_edges, sizeof *model->preds);
   const bool ok = model->classes && model->first_touch && model->touches && model->class_touches && model->scratch &&
                   model->first_pred && model->preds;
   return ok ? BERTH_OK : berth__fail_nomem(err, "ordering");
@@ -187,7 +193,6 @@ static void fill(maker *m) {
   }
   model->first_touch[model->n_nodes] = m->n_touches;
   sort_by_class(model);
-  note_preds(model, m->alias->graph);
 }
 
 berth_status berth__order_model_create(berth__order_model *model, const berth__alias *alias, const bool *once,
@@ -202,9 +207,15 @@ berth_status berth__order_model_create(berth__order_model *model, const berth__a
              .joined = berth__alloc_array(alias->ctx, graph->n_values, sizeof *m.joined),
              .concat_of = berth__alloc_array(alias->ctx, graph->n_values, sizeof *m.concat_of)};
   const bool ok = m.class_of != NULL && m.joined != NULL && m.concat_of != NULL;
-  berth_status status = ok ? BERTH_OK : berth__fail_nomem(err, "ordering");
-  if (status == BERTH_OK) status = allocate(model, graph, err);
-  if (status == BERTH_OK) fill(&m);
+  berth__edge *edges = NULL;
+  size_t n_edges = 0;
+  berth_status status = ok ? berth__states_edges(graph, &edges, &n_edges, err) : berth__fail_nomem(err, "ordering");
+  if (status == BERTH_OK) status = allocate(model, graph, n_edges, err);
+  if (status == BERTH_OK) {
+    fill(&m);
+    note_preds(model, graph, edges, n_edges);
+  }
+  berth__free(alias->ctx, edges);
   berth__free(alias->ctx, m.class_of);
   berth__free(alias->ctx, m.joined);
   berth__free(alias->ctx, m.concat_of);

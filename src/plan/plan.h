@@ -1,7 +1,7 @@
 /* A plan: where and when every value lives.
  *
- *   arena   | weights: params, prepared, constants | activations and scratch, packed by lifetime  |
- *           0                                      base                                  arena_size
+ *   arena   | weights: params, prepared | states | constants | activations and scratch, packed by lifetime  |
+ *           0                                    params_size base                                    arena_size
  *
  * After scheduling, node order[i] is step i. The first n_prelude steps run once, when the weights are in place.
  * A buffer lives over the half-open steps [birth, death). */
@@ -71,7 +71,7 @@ struct berth_plan {
   berth__buffer *buffers;
   size_t n_buffers;
   uint32_t *scratch;    /* one a step: its buffer, or BERTH__NO_BUFFER */
-  uint64_t params_size; /* where the weights end that plans of one layout share; behind them is this plan's own */
+  uint64_t params_size; /* where weights and states end that plans of one layout share; behind is this plan's own */
   berth_plan_info info;
 };
 

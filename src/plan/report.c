@@ -33,7 +33,9 @@ static berth_status collect_strings(const berth_plan *plan, berth__text *text, b
       const berth__value *value = &plan->graph->values[buffer->owner];
       char shape[BERTH__SHAPE_TEXT];
       if (value->kind == BERTH_VALUE_NODE) berth__text_printf(text, "%s ", plan->graph->nodes[value->node].op->name);
+      const berth_type stored = plan->places[buffer->owner].storage.type;
       berth__text_printf(text, "%s%s", berth_type_name(value->type), berth__shape_text(&value->shape, shape));
+      if (stored != value->type) berth__text_printf(text, " as %s", berth_type_name(stored));
     }
     berth__text_add(text, "", 1);
   }
@@ -61,9 +63,12 @@ static int by_place(const void *a, const void *b) {
 }
 
 static void print_rows(const berth_plan *plan, const row *rows, berth__text *text) {
-  berth__text_printf(text, "# arena_size=%llu total_unshared=%llu saved=%llu\n# offset\tsize\tnode\n",
+  berth__text_printf(text, "# arena_size=%llu total_unshared=%llu saved=%llu",
                      (unsigned long long)plan->info.arena_size, (unsigned long long)plan->info.total_unshared,
                      (unsigned long long)plan->info.saved);
+  if (plan->graph->n_states != 0)
+    berth__text_printf(text, " state_size=%llu", (unsigned long long)plan->info.state_size);
+  berth__text_printf(text, "\n# offset\tsize\tnode\n");
   for (size_t i = 0; i < plan->n_buffers; i++)
     berth__text_printf(text, "%llu\t%llu\t%s\n", (unsigned long long)rows[i].buffer->offset,
                        (unsigned long long)rows[i].buffer->size, rows[i].name);

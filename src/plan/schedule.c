@@ -1,6 +1,8 @@
 /* The order in which nodes run. Each rule gives an order; the planner measures them and keeps the best. */
 #include "plan/schedule.h"
 
+#include "plan/states.h"
+
 typedef struct scheduler {
   berth_context *ctx;
   const berth_graph *graph;
@@ -11,8 +13,10 @@ typedef struct scheduler {
   uint32_t *reads;
   uint32_t *ready;
   uint32_t n_ready;
-  uint64_t *need; /* one a node: bytes that its branch needs at most */
-  bool *decides;  /* one a node: the condition of a choose is made from it */
+  uint64_t *need;     /* one a node: bytes that its branch needs at most */
+  bool *decides;      /* one a node: the condition of a choose is made from it */
+  berth__edge *edges; /* readers of states, and those who write them behind */
+  size_t n_edges;
 } scheduler;
 
 static void scheduler_free(scheduler *s) {
@@ -24,6 +28,7 @@ static void scheduler_free(scheduler *s) {
   berth__free(s->ctx, s->ready);
   berth__free(s->ctx, s->need);
   berth__free(s->ctx, s->decides);
+  berth__free(s->ctx, s->edges);
 }
 
 static void note_readers(scheduler *s) {
@@ -45,7 +50,8 @@ static void note_readers(scheduler *s) {
   }
   for (size_t v = graph->n_values; v > 0; v--) s->reads_first[v] = s->reads_first[v - 1];
   s->reads_first[0] = 0;
-  for (size_t i = 0; i < graph->n_outputs; i++) s->unread[graph->outputs[i].value]++; /* never freed */
+  for (size_t i = 0; i < s->n_edges; i++) s->waiting[s->edges[i].to]++;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) s->unread[berth__graph_kept(graph, i)]++; /* never freed */
 }
 
 /* Views of what lives throughout cost nothing. Other views count in full: they take over from their operand. */
@@ -56,6 +62,7 @@ static void note_bytes(scheduler *s) {
     for (uint32_t i = 0; i < node->n_out && !is_free; i++)
       berth__value_size(&s->graph->values[node->out[i]], &s->bytes[node->out[i]]);
   }
+  for (size_t i = 0; i < s->graph->n_updates; i++) s->bytes[s->graph->updates[i].next] = 0; /* in the state's bytes */
 }
 
 /* Conditions come as early as they can: what is made before them runs whether it is needed or not. */
@@ -85,6 +92,11 @@ static berth_status scheduler_create(scheduler *s, const berth_graph *graph, ber
   s->ready = berth__alloc_array(ctx, graph->n_nodes, sizeof *s->ready);
   s->need = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *s->need);
   s->decides = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *s->decides);
+  berth_status status = berth__states_edges(graph, &s->edges, &s->n_edges, err);
+  if (status != BERTH_OK) {
+    scheduler_free(s);
+    return status;
+  }
   if (!s->bytes || !s->unread || !s->waiting || !s->reads_first || !s->reads || !s->ready || !s->need || !s->decides) {
     scheduler_free(s);
     return berth__fail_nomem(err, "scheduling");
@@ -126,6 +138,8 @@ static void run_node(scheduler *s, uint32_t node) {
     for (uint32_t k = s->reads_first[n->out[i]]; k < s->reads_first[n->out[i] + 1]; k++)
       if (--s->waiting[s->reads[k]] == 0) s->ready[s->n_ready++] = s->reads[k];
   }
+  for (size_t i = 0; i < s->n_edges; i++)
+    if (s->edges[i].from == node && --s->waiting[s->edges[i].to] == 0) s->ready[s->n_ready++] = s->edges[i].to;
 }
 
 /* Looks at this many ready nodes at most, the newest first, so that wide graphs stay fast. */
@@ -175,6 +189,13 @@ static void note_needs(scheduler *s) {
   }
 }
 
+/* A reader of a state that this node writes, and that is not placed yet; UINT32_MAX: there is none. */
+static uint32_t reader_before(const scheduler *s, uint32_t node, const uint32_t *placed) {
+  for (size_t i = 0; i < s->n_edges; i++)
+    if (s->edges[i].to == node && !placed[s->edges[i].from]) return s->edges[i].from;
+  return UINT32_MAX;
+}
+
 /* The operand's node that is not placed yet and needs most; UINT32_MAX: all are placed. */
 static uint32_t neediest_operand(const scheduler *s, uint32_t node, const uint32_t *placed) {
   uint32_t best = UINT32_MAX;
@@ -199,6 +220,7 @@ static void schedule_depth(scheduler *s, uint32_t *order) {
     stack[depth++] = last;
     while (depth != 0) {
       uint32_t next = neediest_operand(s, stack[depth - 1], placed);
+      if (next == UINT32_MAX) next = reader_before(s, stack[depth - 1], placed);
       if (next != UINT32_MAX) {
         stack[depth++] = next;
         continue;

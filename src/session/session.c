@@ -55,7 +55,9 @@ static berth_status read_desc(berth_session *session, const berth_graph *graph, 
   BERTH__TRY(berth_graph_verify(graph, err));
   BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
   BERTH__TRY(allocate_tables(session, err));
-  session->n_threads = desc->n_threads != 0 ? desc->n_threads : session->ctx->n_threads;
+  session->n_threads = desc->n_threads != 0   ? desc->n_threads
+                       : plan->n_threads != 0 ? plan->n_threads
+                                              : session->ctx->n_threads;
   session->max_bindings = desc->max_bindings != 0 ? desc->max_bindings : DEFAULT_BINDINGS;
   session->checked = (desc->flags & BERTH_SESSION_CHECKED) != 0;
   if (desc->flags & BERTH_SESSION_REFERENCE) plan->flags |= BERTH_PLAN_REFERENCE;
@@ -87,6 +89,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
   session->plan_desc.layout = NULL; /* from here on the session's own */
   session->plan_desc.gpu_profile = NULL;
   if (like != NULL) return BERTH_OK; /* its weights are copied */
+  BERTH__TRY(berth__session_place_states(session, err));
   BERTH__TRY(berth__session_place_weights(session, err));
   BERTH__TRY(berth__session_settle(session, err));
   return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;

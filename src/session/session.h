@@ -77,6 +77,8 @@ void berth__session_list_dims(const berth_session *session, const berth__binding
 void berth__session_trim(berth_session *session);
 /* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
 berth_status berth__session_place_constants(berth_session *session, berth_error *err);
+/* state.c: gives every state its initial value. */
+berth_status berth__session_place_states(berth_session *session, berth_error *err);
 /* weights.c: sets one param, whose size is right. When the device fails while it writes, the param is not set. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err);

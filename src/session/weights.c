@@ -200,7 +200,7 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     if (value->data == NULL || !berth__value_size(value, &size)) continue;
     berth__progress(session->ctx, "writing weights", done, total);
     done += size;
-    bool is_aligned = (uintptr_t)value->data % berth_type_size(value->type) == 0 || may_be_unaligned(session, param);
+    bool is_aligned = (uintptr_t)value->data % berth__type_align(value->type) == 0 || may_be_unaligned(session, param);
     if (has_home(session, param)) {
       BERTH__TRY(move_weight(session, param, value->data, size, err));
     } else if (!is_aligned) {

@@ -371,7 +371,48 @@ exits "plan" 0 plan --dim batch=10
 has "plan: the arena" out "one arena of"
 has "plan: the lower bound" out "lower bound"
 has "plan: a picture of the load" out "over time"
+# ---- states ----
+cat >count.berth <<'GRAPH'
+graph "count" {
+  state %n : i64[] = [40]
+  state %still : f32[2] = [1, 2]
+  const %one : i64[] = [1]
+  %next = add(%n, %one)
+  update %n = %next
+  output "next" = %next
+}
+GRAPH
+exits "run with states" 0 run count.berth
+has "run with states: the output" out 'output next: i64[]  min 41  max 41'
+has "run with states: what is updated" out 'state n: i64[]  min 41  max 41'
+has "run with states: what is not" out 'state still: f32[2]  min 1  max 2'
+has "run with states: its line of memory" out '  state        128 bytes'
+exits "run --runs" 0 run count.berth --runs 3
+has "run --runs: the first" out '  state n: i64[]  min 41'
+has "run --runs: the last" out '  state n: i64[]  min 43'
+has "run --runs: the output is the last one's" out 'output next: i64[]  min 43'
+exits "run --runs --json" 0 run count.berth --runs 4 --json
+valid_json "run --runs --json is valid"
+has_fields "run --json with states has its fields" outputs states runs ms arena_size
+has "run --json: states" out '"states":[{"name":"n","dtype":"i64","shape":[],"file":null},{"name":"still"'
+exits "run --runs 0" 2 run count.berth --runs 0
+exits "run --check with states" 0 run count.berth --runs 3 --check
+exits "bench with states" 0 bench count.berth --runs 3
+exits "plan with states" 0 plan count.berth --json --report states.txt
+valid_json "plan with states is valid"
+holds "plan --json: state_size" "$(field state_size) == 128"
+holds "plan --json: sizes add up" \
+  "$(field arena_size) == $(field weights_size) + 128 + $(field activations_size) + $(field scratch_size)"
+check "plan --report with states" grep -q ' state_size=128$' states.txt
+exits "inspect of a graph with states" 0 inspect count.berth
+has "inspect: a state" out '  state    n                        i64[]'
+has "inspect: all states" out '  states   2, 16 bytes'
+exits "inspect --json of a graph with states" 0 inspect count.berth --json
+valid_json "inspect --json with states is valid"
+has "inspect --json: states" out '"states":[{"name":"n","dtype":"i64","shape":[]},{"name":"still"'
+
 exits "plan --json" 0 plan --dim batch=10 --json
+holds "plan --json: no states" "$(field state_size) == 0"
 valid_json "plan --json is valid"
 has_fields "plan --json has its fields" arena_size weights_size activations_size activations_lower_bound scratch_size \
   total_unshared saved optimal n_values n_buffers n_steps plan_ms device dims
@@ -618,6 +659,15 @@ valid_json "a file with an odd name: the JSON is valid"
 refuses "a file name with a line break" 1 "cannot read a?b" inspect "$(printf 'a\nb')"
 holds "a file name with a line break: one line" "$(wc -l <err) == 1"
 printf 'GGUF\003\000\000\000' >m.gguf
+refuses "run gguf" 3 "a GGUF model, which this build does not read yet" run m.gguf
+refuses "run an array" 3 "is an npy array" run "$digits/samples.npy"
+refuses "run an empty file" 1 "empty.csv is empty" run empty.csv
+printf 'grph "x" {' >m.berth
+refuses "inspect a graph with a mistake" 1 "m.berth" inspect m.berth
+mkdir -p alone && cp "$digits/digits.berth" alone/
+refuses "a graph without the weights that it names" 1 "digits.safetensors" run alone/digits.berth
+exits "--weights in place of those that a graph names" 0 run alone/digits.berth --weights "$digits/digits.safetensors" --input "image=$digits/samples.npy"
+refuses "--weights that is not there" 1 "nowhere.safetensors" run "$digits/digits.berth" --weights nowhere.safetensors
 refuses "inspect gguf" 3 "GGUF" inspect m.gguf
 printf '\010\007\022\004' >m.onnx
 refuses "inspect onnx: a file that is broken" 1 "runs past the end" inspect m.onnx

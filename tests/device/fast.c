@@ -201,9 +201,15 @@ static void check_in_place(state *s, const berth__cpu_kernel *kernel, const char
   }
 }
 
+const berth__cpu_kernel *fast_backend;
+
+static const berth__cpu_kernel *find(const berth__cpu_isa *isa, const berth__op *op, const berth_op_call *call) {
+  return berth__cpu_kernel_find(&(berth__cpu_kernels){.isa = isa, .backend = fast_backend}, op, call);
+}
+
 static void check_isa(state *s, const berth__cpu_isa *isa) {
   berth_op_call call = call_of(s, s->out);
-  const berth__cpu_kernel *kernel = berth__cpu_kernel_find(isa, s->op, &call);
+  const berth__cpu_kernel *kernel = find(isa, s->op, &call);
   if (!kernel) fail_msg("%s: %s has no kernel for the call", s->c->op, isa->name);
   run_whole(s, kernel, call);
   compare(s, isa->name);
@@ -240,7 +246,7 @@ void fast_check_declined(const fast_case *c) {
   start(&s, c);
   const berth_op_call call = call_of(&s, s.out);
   for (uint32_t i = 0; berth__cpu_isa_at(i); i++)
-    if (berth__cpu_kernel_find(berth__cpu_isa_at(i), s.op, &call))
+    if (find(berth__cpu_isa_at(i), s.op, &call))
       fail_msg("%s: %s takes a call that it should not", c->op, berth__cpu_isa_at(i)->name);
   finish(&s);
 }
@@ -249,7 +255,7 @@ int fast_is_taken(const fast_case *c) {
   state s;
   start(&s, c);
   const berth_op_call call = call_of(&s, s.out);
-  const int is_taken = berth__cpu_kernel_find(berth__cpu_isa_at(0), s.op, &call) != NULL;
+  const int is_taken = find(berth__cpu_isa_at(0), s.op, &call) != NULL;
   finish(&s);
   return is_taken;
 }
@@ -258,7 +264,7 @@ uint64_t fast_scratch(const fast_case *c) {
   state s;
   start(&s, c);
   const berth_op_call call = call_of(&s, s.out);
-  const berth__cpu_kernel *kernel = berth__cpu_kernel_find(berth__cpu_isa_at(0), s.op, &call);
+  const berth__cpu_kernel *kernel = find(berth__cpu_isa_at(0), s.op, &call);
   assert_non_null(kernel);
   const uint64_t size = kernel->scratch ? kernel->scratch(&call) : 0;
   finish(&s);

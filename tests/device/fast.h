@@ -36,6 +36,8 @@ typedef struct fast_case {
 /* Every instruction set's kernel must take the call, and agree with the reference kernel: whole, in three ranges of
  * items (to the last bit as whole), and in place wherever the op allows that. Fails the test otherwise. */
 void fast_check(const fast_case *c);
+/* Kernels that come before those of the instruction sets, for the tests of a backend; NULL: none. */
+extern const berth__cpu_kernel *fast_backend;
 /* The same for one instruction set, where the call depends on it: the panels of packed weights. */
 void fast_check_on(const fast_case *c, const berth__cpu_isa *isa);
 /* Whether the first instruction set's kernel takes the call. */

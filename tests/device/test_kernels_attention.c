@@ -119,7 +119,8 @@ static void edges(void **state) {
   }
 }
 
-/* Keys with a capacity, from one of them to all; the cases of tests/ops show that those past the length do not count. */
+/* Keys with a capacity, from one of them to all; the cases of tests/ops show that those past the length do not count.
+ */
 static void lengths(void **state) {
   static const int64_t capacities[] = {1, 255, 256, 1000, 4096}, queries[] = {1, 4, 7, 64};
   static const char *const modes[] = {"none", "causal", "sliding_window"};

@@ -21,6 +21,7 @@ static const berth__spirv_key key = {.compiler = "shaderc 1", .source = source, 
 static berth__spirv_cache open_cache(berth_context *ctx, const char *name) {
   berth__spirv_cache cache;
   setenv("BERTH_CACHE_DIR", test_path(name), 1);
+  test_read_options(ctx);
   berth__spirv_cache_open(&cache, ctx);
   assert_non_null(cache.folder);
   return cache;
@@ -203,6 +204,7 @@ static void expect_folder(berth_context *ctx, const char *own, const char *share
     }
   }
   berth__spirv_cache cache;
+  test_read_options(ctx);
   berth__spirv_cache_open(&cache, ctx);
   if (want != NULL) {
     assert_string_equal(cache.folder, want);
@@ -324,6 +326,7 @@ static void test_what_the_compiler_says(void **state) {
   berth_error err;
   berth_context *ctx = test_context();
   setenv("BERTH_CACHE_DIR", "", 1);
+  test_read_options(ctx);
   berth__spirv_compiler *compiler = make_compiler(ctx);
   berth__spirv out;
   const char wrong[] = "#version 450\nvoid main() { nothing = 1; }\n";
@@ -342,9 +345,11 @@ static void test_a_compiler_that_is_not_there(void **state) {
   berth_context *ctx = test_context_counting(&alloc);
   berth__spirv_compiler *compiler;
   setenv("BERTH_SHADERC", test_path("no_library.so"), 1);
+  test_read_options(ctx);
   test_expect_error(berth__spirv_compiler_create(ctx, &compiler, &err), BERTH_UNSUPPORTED, &err, "no_library.so");
   assert_null(compiler);
   setenv("BERTH_SHADERC", "libm.so.6", 1);
+  test_read_options(ctx);
   test_expect_error(berth__spirv_compiler_create(ctx, &compiler, &err), BERTH_UNSUPPORTED, &err, "libm.so.6");
   unsetenv("BERTH_SHADERC");
   test_context_done(ctx, &alloc);

@@ -92,7 +92,7 @@ static int check_function(const function *f, const berth__cpu_isa *isa, const fl
   const berth_tensor in = {.data = (void *)(uintptr_t)x, .type = BERTH_F32, .rank = 1, .dim = {N}, .stride = {1}};
   const berth_tensor out = {.data = y, .type = BERTH_F32, .rank = 1, .dim = {N}, .stride = {1}};
   berth_op_call call = {.in = &in, .out = &out, .n_in = 1, .n_out = 1, .user = berth__op_user(op)};
-  const berth__cpu_kernel *kernel = berth__cpu_kernel_find(isa, op, &call);
+  const berth__cpu_kernel *kernel = berth__cpu_kernel_find(&(berth__cpu_kernels){.isa = isa}, op, &call);
   double worst = 0;
   int wrong = 0;
   berth_error err;
@@ -148,7 +148,8 @@ static void powers_are_right_everywhere(void **state) {
     const berth_attr fmod_attr = {.name = "fmod", .kind = BERTH_ATTR_INT};
     berth_op_call call = {
         .in = in, .out = &out, .n_in = 2, .n_out = 1, .attrs = &fmod_attr, .n_attrs = 1, .user = berth__op_user(op)};
-    const berth__cpu_kernel *kernel = berth__cpu_kernel_find(berth__cpu_isa_at(k), op, &call);
+    const berth__cpu_kernel *kernel =
+        berth__cpu_kernel_find(&(berth__cpu_kernels){.isa = berth__cpu_isa_at(k)}, op, &call);
     double worst = 0;
     berth_error err;
     call.end = kernel->items(&call);

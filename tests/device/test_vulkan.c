@@ -88,15 +88,19 @@ static void refuses_wrong_options(void **state) {
                {"BERTH_VULKAN_MAX_BINDING", "0"},        {"BERTH_VULKAN_MAX_BINDING", "1e99"},
                {"BERTH_VULKAN_MAX_BINDING", "12 apples"}};
   test_alloc alloc = {0};
-  berth_context *ctx = test_context_counting(&alloc);
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_context *ctx;
   berth_error err;
   (void)state;
+  desc.alloc = test_alloc_callback;
+  desc.user = &alloc;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     setenv(wrong[i].name, wrong[i].value, 1);
-    test_expect_error(open_named(ctx, NULL, &err), BERTH_INVALID, &err, wrong[i].name);
+    test_expect_error(berth_context_create(&desc, &ctx, &err), BERTH_INVALID, &err, wrong[i].name);
+    assert_null(ctx);
     unsetenv(wrong[i].name);
   }
-  test_context_done(ctx, &alloc);
+  assert_int_equal(atomic_load(&alloc.live_blocks), 0);
 }
 
 /* ---- Blocks against a model of them: an array on the host ---- */
@@ -167,6 +171,7 @@ static void compare_with_model(const char *memory, bool is_cached, uint64_t seed
   assert_non_null(source);
   for (size_t i = 0; i < SIZE + 100; i++) source[i] = (unsigned char)test_random(&seed);
   vulkan_test_memory(memory);
+  test_read_options(ctx);
   for (int i = 0; i < 2; i++) TEST_OK(berth__vulkan_device.open(ctx, NULL, 1, &engines[i], &err));
   for (int i = 0; i < 3; i++) {
     TEST_OK(berth__vulkan_device.block_create(engines[i / 2], SIZE, 64, NULL, &pairs[i].block, &err));

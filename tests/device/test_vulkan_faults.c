@@ -157,6 +157,7 @@ static void no_memory_for_a_block(void **state) {
   berth_error err;
   (void)state;
   vulkan_test_memory("staged");
+  test_read_options(ctx);
   TEST_OK(berth__vulkan_device.open(ctx, NULL, 1, &engine, &err));
   vulkan_test_memory(NULL);
   const uint64_t handles = engine->counts.handles;

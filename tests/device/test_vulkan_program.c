@@ -52,6 +52,7 @@ static void bindings_follow_the_arena(void **state) {
     plan.dims = &dim;
     plan.n_dims = 1;
     vulkan_test_memory(vulkan_ways[way].memory);
+    test_read_options(ctx);
     TEST_OK(berth_graph_parse(ctx, open_text, sizeof open_text - 1, &graph, &err));
     TEST_OK(berth_session_create(graph, &desc, &session, &err));
     vulkan_test_memory(NULL);

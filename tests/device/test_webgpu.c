@@ -37,16 +37,18 @@ static void refuses_wrong_options(void **state) {
                {"BERTH_WEBGPU_TIMEOUT", "nan"},           {"BERTH_WEBGPU_MAX_BINDING", "0"},
                {"BERTH_WEBGPU_MAX_BINDING", "12 apples"}, {"BERTH_WEBGPU_OFFSETS", "moving"}};
   test_alloc alloc = {0};
-  berth_context *ctx = test_context_counting(&alloc);
-  berth__engine *engine;
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_context *ctx;
   berth_error err;
   (void)state;
+  desc.alloc = test_alloc_callback;
+  desc.user = &alloc;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     char *old = set_option(wrong[i].name, wrong[i].value);
-    test_expect_error(device->open(ctx, NULL, 1, &engine, &err), BERTH_INVALID, &err, wrong[i].name);
+    test_expect_error(berth_context_create(&desc, &ctx, &err), BERTH_INVALID, &err, wrong[i].name);
     put_back(wrong[i].name, old);
   }
-  test_context_done(ctx, &alloc);
+  assert_int_equal(atomic_load(&alloc.live_blocks), 0);
 }
 
 /* ---- Blocks against a model of them: an array on the host ---- */
@@ -390,11 +392,13 @@ static void windows_give_the_same(void **state) {
   float out[N_OUT];
   (void)state;
   char *binding = set_option("BERTH_WEBGPU_MAX_BINDING", "16384");
+  test_read_options(ctx);
   session = start(ctx, "webgpu", &graph);
   compute(session, out);
   expect_right(ctx, out);
   berth_session_destroy(session);
   setenv("BERTH_WEBGPU_MAX_BINDING", "4096", 1); /* less than a tensor */
+  test_read_options(ctx);
   desc.device = "webgpu";
   test_expect_error(berth_session_create(graph, &desc, &session, &err), BERTH_UNSUPPORTED, &err, "at once");
   put_back("BERTH_WEBGPU_MAX_BINDING", binding);
@@ -411,6 +415,7 @@ static void static_offsets_give_the_same(void **state) {
   (void)state;
   char *offsets = set_option("BERTH_WEBGPU_OFFSETS", "static"), *binding = set_option("BERTH_WEBGPU_MAX_BINDING", "");
   for (int i = 0; i < 2; i++) {
+    test_read_options(ctx);
     berth_session *session = start(ctx, "webgpu", &graph);
     compute(session, out);
     expect_right(ctx, out);

@@ -5,8 +5,6 @@
 #include "support.h"
 
 #ifdef BERTH__HAS_VULKAN
-#include "device/vulkan/instance.h"
-
 #if TEST_IS_SANITIZED
 /* The layer's own, when it checks barriers. */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
@@ -36,7 +34,7 @@ const char *vulkan_test_start(void) {
 }
 
 uint64_t vulkan_test_heard(void) {
-  const uint64_t now = berth__vulkan_messages(), count = now - heard;
+  const uint64_t now = test_validation_messages(), count = now - heard;
   heard = now;
   return count;
 }

@@ -88,6 +88,7 @@ void vulkan_set_up(vulkan_bench *b, const char *memory) {
   TEST_OK(berth_graph_parse(b->ctx, text, sizeof text - 1, &b->graph, &err));
   TEST_OK(berth_plan_create(b->graph, &desc, &b->plan, &err));
   vulkan_test_memory(memory);
+  test_read_options(b->ctx);
   TEST_OK(berth__vulkan_device.open(b->ctx, NULL, 1, &b->engine, &err));
   vulkan_test_memory(NULL);
   b->handles = b->engine->counts.handles;

@@ -11,6 +11,8 @@ static const char text[] =
     "  %m = matmul(%x, %w) %s = add(%m, %c) %t = transpose(%s) {perm = [1, 0]} %g = matmul(%s, %t)\n"
     "  %p, %q = split(%s) {axis = 1} %k = concat(%p, %q, %p) {axis = 0} %r = reshape(%k) {shape = [3, n, 3]}\n"
     "  %a = attention(%r, %r, %r) {heads = 1, mode = \"causal\"} %y = softmax(%g)\n"
+    "  state %runs : i32[] = [5] state %seen : f32[6] = zeros const %one : i32[] = [1] %next = add(%runs, %one)\n"
+    "  %sum = reduce_sum(%s) {axes = [0], keepdims = 0} update %runs = %next update %seen = %sum\n"
     "  output \"y\" = %y output \"a\" = %a output \"k\" = %k }";
 
 typedef struct subject {
@@ -20,6 +22,7 @@ typedef struct subject {
   berth_plan *plan;
   berth_session *session;
   float y[4];
+  int32_t runs;    /* that the session has done */
   uint32_t option; /* of the operation */
 } subject;
 
@@ -58,6 +61,7 @@ static void set_up(subject *s, uint32_t option) {
   TEST_OK(berth_session_set_param(s->session, "w", w, sizeof w, &err));
   TEST_OK(berth_session_write(s->session, "x", x, 64, &err));
   TEST_OK(berth_session_run(s->session, &err));
+  s->runs++;
   TEST_OK(berth_session_read(s->session, "y", s->y, sizeof s->y, &err));
 }
 
@@ -68,12 +72,16 @@ static void tear_down(subject *s) {
   test_context_done(s->ctx, &s->alloc);
 }
 
-/* The session still has its binding, its weights and its input's shape. */
+/* The session still has its binding, its weights, its input's shape and its states. */
 static void check_session(subject *s) {
   float y[4];
+  int32_t runs;
   berth_error err;
+  TEST_OK(berth_session_state_read(s->session, "runs", &runs, sizeof runs, &err));
+  assert_int_equal(runs, 5 + s->runs);
   TEST_OK(berth_session_write(s->session, "x", x, 64, &err));
   TEST_OK(berth_session_run(s->session, &err));
+  s->runs++;
   TEST_OK(berth_session_read(s->session, "y", y, sizeof y, &err));
   assert_memory_equal(y, s->y, sizeof y);
 }
@@ -192,6 +200,10 @@ static berth_status add_constant(subject *s, berth_error *err) {
   return berth_graph_constant(s->graph, NULL, BERTH_F32, BERTH_SHAPE(2), x, 8, NULL, err);
 }
 
+static berth_status add_state(subject *s, berth_error *err) {
+  return berth_graph_state(s->graph, NULL, BERTH_F32, BERTH_SHAPE(2), x, 8, NULL, err);
+}
+
 static berth_status add_node(subject *s, berth_error *err) {
   const berth_dim dims[] = {{"fresh", 0}, {"other", 0}, {NULL, 6}};
   const berth_attr shape = berth_attr_dims("shape", dims, 3);
@@ -238,8 +250,8 @@ static void graphs_survive(void **state) {
 }
 
 static void additions_leave_no_trace(void **state) {
-  static const operation operations[] = {add_input, add_param,  add_constant, add_node,
-                                         add_split, add_output, rename_value};
+  static const operation operations[] = {add_input, add_param, add_constant, add_state,
+                                         add_node,  add_split, add_output,   rename_value};
   (void)state;
   for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
     assert_true(fail_each_afresh(operations[i], 0) > 0);
@@ -338,6 +350,7 @@ static berth_status bind_session(subject *s, berth_error *err) {
   if (status == BERTH_OK) {
     assert_int_equal(berth_session_write(s->session, "x", x, 256, err), BERTH_OK);
     assert_int_equal(berth_session_run(s->session, err), BERTH_OK);
+    s->runs++;
     status = berth_session_bind(s->session, (berth_dim[]){{"n", 1}}, 1, err);
   }
   berth_error ignored;
@@ -360,6 +373,9 @@ static berth_status clone_session(subject *s, berth_error *err) {
   assert_true((status == BERTH_OK) == (clone != NULL));
   if (status == BERTH_OK) {
     assert_int_equal(berth_session_write(clone, "x", x, 64, &ignored), BERTH_OK);
+    int32_t runs;
+    assert_int_equal(berth_session_state_read(clone, "runs", &runs, sizeof runs, &ignored), BERTH_OK);
+    assert_int_equal(runs, 5 + s->runs);
     assert_int_equal(berth_session_run(clone, &ignored), BERTH_OK);
     assert_int_equal(berth_session_read(clone, "y", y, sizeof y, &ignored), BERTH_OK);
     assert_memory_equal(y, s->y, sizeof y);
@@ -368,7 +384,27 @@ static berth_status clone_session(subject *s, berth_error *err) {
   return status;
 }
 
-static berth_status run(subject *s, berth_error *err) { return berth_session_run(s->session, err); }
+static berth_status run(subject *s, berth_error *err) {
+  berth_status status = berth_session_run(s->session, err);
+  s->runs += status == BERTH_OK;
+  return status;
+}
+
+/* A restore that fails has changed nothing. */
+static berth_status restore(subject *s, berth_error *err) {
+  unsigned char saved[64];
+  const size_t size = (size_t)berth_session_state_size(s->session);
+  berth_error ignored;
+  assert_true(size <= sizeof saved);
+  assert_int_equal(berth_session_state_save(s->session, saved, size, &ignored), BERTH_OK);
+  assert_int_equal(berth_session_state_reset(s->session, NULL, &ignored), BERTH_OK);
+  berth_status status = berth_session_state_restore(s->session, saved, size, err);
+  int32_t runs;
+  assert_int_equal(berth_session_state_read(s->session, "runs", &runs, sizeof runs, &ignored), BERTH_OK);
+  assert_int_equal(runs, status == BERTH_OK ? 5 + s->runs : 5);
+  if (status != BERTH_OK) s->runs = 0;
+  return status;
+}
 
 static void sessions_survive(void **state) {
   (void)state;
@@ -379,6 +415,7 @@ static void sessions_survive(void **state) {
     assert_true(fail_each_afresh(bind_session_once, option) > 0);
     assert_true(fail_each(clone_session, option) > 0);
     assert_int_equal(fail_each(run, option), 0);
+    assert_true(fail_each(restore, option) > 0);
   }
 }
 

@@ -26,6 +26,7 @@ typedef struct setting {
   const berth__device *device;
   const char *name;
   uint32_t plan_flags, session_flags;
+  bool grows;            /* the arena is large enough to grow where it lies */
   int64_t first, second; /* bound when the test begins, and bound while calls fail */
   uint64_t stride;       /* every so many-th allocation fails; a driver has very many */
 } setting;
@@ -75,13 +76,14 @@ static berth_status create(const subject *s, const berth__device *device, int64_
   plan.effort = 1;
   plan.order = BERTH_ORDER_SOURCE; /* planning is not under test here */
   plan.flags |= s->how->plan_flags;
+  if (s->how->grows) plan.align = (uint64_t)2 << 20;
   desc.plan = &plan;
   desc.flags = s->how->session_flags;
   desc.device = s->how->name;
   return berth__session_create_on(s->graph, device, &desc, out, err);
 }
 
-static berth_status bind(berth_session *session, int64_t n, berth_error *err) {
+static berth_status bind_to(berth_session *session, int64_t n, berth_error *err) {
   return berth_session_bind(session, (berth_dim[]){{"n", n}}, 1, err);
 }
 
@@ -111,7 +113,7 @@ static void set_up(subject *s, const setting *how) {
   for (int64_t i = 0; i < MOST; i++) x[i] = (float)(i % 11 - 5);
   s->ctx = test_context_counting(&s->alloc);
   TEST_OK(berth_graph_parse(s->ctx, text, sizeof text - 1, &s->graph, &err));
-  TEST_OK(create(s, faulty_over(how->device), how->first, &s->session, &err));
+  TEST_OK(create(s, faulty_over(how->device, how->grows), how->first, &s->session, &err));
   TEST_OK(set_weights(s->session, s->seed, &err));
   expect_runs(s->session, s->n, s->seed);
 }
@@ -197,7 +199,7 @@ static uint64_t sweep(const setting *how, operation prepare, operation fn, bool 
   for (int round = 0; round < 2; round++) {
     const int64_t shapes[] = {how->second, how->first, 5};
     for (int i = 0; i < 3; i++) {
-      TEST_OK(bind(s.session, shapes[i], &err));
+      TEST_OK(bind_to(s.session, shapes[i], &err));
       expect_runs(s.session, shapes[i], s.seed);
     }
   }
@@ -208,18 +210,18 @@ static uint64_t sweep(const setting *how, operation prepare, operation fn, bool 
 /* ---- Operations ---- */
 
 static berth_status bind_second(subject *s, berth_error *err) {
-  const berth_status status = bind(s->session, s->how->second, err);
+  const berth_status status = bind_to(s->session, s->how->second, err);
   if (status == BERTH_OK) s->n = s->how->second;
   return status;
 }
 
 static berth_status bind_first(subject *s, berth_error *err) {
-  const berth_status status = bind(s->session, s->how->first, err);
+  const berth_status status = bind_to(s->session, s->how->first, err);
   if (status == BERTH_OK) s->n = s->how->first;
   return status;
 }
 
-static berth_status clone(subject *s, berth_error *err) {
+static berth_status clone_session(subject *s, berth_error *err) {
   berth_session *made;
   const berth_status status = berth_session_clone(s->session, &made, err);
   assert_true((status == BERTH_OK) == (made != NULL));
@@ -309,7 +311,7 @@ static void sweep_setting(const setting *how) {
   for (int fail_device = 0; fail_device < 2; fail_device++) {
     assert_true(sweep(how, NULL, bind_second, fail_device != 0) >= 2);
     (void)sweep(how, bind_second, bind_first, fail_device != 0); /* compiled already: there may be nothing to fail */
-    assert_true(sweep(how, bind_second, clone, fail_device != 0) > 2);
+    assert_true(sweep(how, bind_second, clone_session, fail_device != 0) > 2);
     assert_true(sweep(how, NULL, create_another, fail_device != 0) > 2);
     sweep_weights(how, fail_device != 0);
   }
@@ -322,11 +324,12 @@ static void sweep_device(const char *name, uint64_t stride) {
   berth_error err;
   TEST_OK(berth__device_find(name, &device, &err));
   for (int order = 0; order < 2; order++)
-    for (uint32_t option = 0; option < 3; option++) {
-      if (option == 1 && device != &berth__cpu_device) continue; /* a GPU does not reach what lies outside */
+    for (uint32_t option = 0; option < 4; option++) {
+      if (option % 2 == 1 && device != &berth__cpu_device) continue; /* a GPU does not reach what lies outside */
       const setting how = {.device = device,
                            .name = name,
-                           .plan_flags = plan_flags[option % 2],
+                           .plan_flags = plan_flags[option == 1],
+                           .grows = option == 3,
                            .session_flags = option == 2 ? BERTH_SESSION_CHECKED : 0,
                            .first = order == 0 ? SMALL : LARGE,
                            .second = order == 0 ? LARGE : SMALL,

@@ -1,5 +1,5 @@
 /* Any bytes as the text of a graph: where they are one, and a small one, it is planned and run, with reuse and without;
- * the checked mode sees no stray write, and the results are the same to the bit. */
+ * the checked mode sees no stray write, and the results are the same to the bit. A graph with states is run twice. */
 #include "fuzz/fuzz.h"
 #include "graph/graph.h"
 
@@ -91,8 +91,11 @@ static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order 
   FUZZ_CHECK(*status == BERTH_OK || *status == BERTH_INVALID || *status == BERTH_UNSUPPORTED);
   if (*status != BERTH_OK) return NULL;
   FUZZ_CHECK(berth_plan_check(berth_session_plan(session), &err) == BERTH_OK);
-  write_all(session, graph);
-  *status = berth_session_run(session, &err);
+  *status = BERTH_OK;
+  for (int i = 0; i < (berth_graph_n_states(graph) != 0 ? 2 : 1) && *status == BERTH_OK; i++) {
+    write_all(session, graph);
+    *status = berth_session_run(session, &err);
+  }
   if (*status == BERTH_INTERNAL) fprintf(stderr, "%s\n", err.message);
   FUZZ_CHECK(*status == BERTH_OK || *status == BERTH_INVALID || *status == BERTH_UNSUPPORTED ||
              *status == BERTH_INFEASIBLE);
@@ -118,6 +121,18 @@ static void compare(berth_session *a, berth_session *b, const berth_graph *graph
   }
 }
 
+static void compare_states(berth_session *a, berth_session *b) {
+  const size_t size = (size_t)berth_session_state_size(a);
+  unsigned char *x = calloc(1, size + 1), *y = calloc(1, size + 1);
+  FUZZ_CHECK(x != NULL && y != NULL && berth_session_state_size(b) == size);
+  FUZZ_CHECK(berth_session_state_save(a, x, size, NULL) == BERTH_OK);
+  FUZZ_CHECK(berth_session_state_save(b, y, size, NULL) == BERTH_OK);
+  FUZZ_CHECK(memcmp(x, y, size) == 0);
+  FUZZ_CHECK(berth_session_state_restore(a, y, size, NULL) == BERTH_OK);
+  free(x);
+  free(y);
+}
+
 static void check_run(const berth_graph *graph) {
   static const uint32_t flags[] = {0, BERTH_PLAN_INPUTS_DIE, BERTH_PLAN_NO_CONCAT,
                                    BERTH_PLAN_NO_STRIDED | BERTH_PLAN_NO_INPLACE};
@@ -127,6 +142,7 @@ static void check_run(const berth_graph *graph) {
     berth_session *packed = run(graph, flags[k % 4], k == 4 ? BERTH_ORDER_MEMORY : BERTH_ORDER_SOURCE, &status);
     FUZZ_CHECK(status == plain_status);
     if (status == BERTH_OK) compare(plain, packed, graph);
+    if (status == BERTH_OK) compare_states(plain, packed);
     berth_session_destroy(packed);
   }
   berth_session_destroy(plain);

@@ -52,8 +52,9 @@ static void a_sample_reads_back_equal(void **state) {
 static void equality_sees_updates_and_initial_values(void **state) {
   static const char *const other[] = {
       "graph \"e\" { state %a : f32[1] = [2] state %b : f32[1] = zeros %n = neg(%a) update %a = %n output \"n\" = %n }",
-      "graph \"e\" { state %a : f32[1] = zeros state %b : f32[1] = zeros %n = neg(%a) update %a = %n output \"n\" = %n "
-      "}",
+      ("graph \"e\" { state %a : f32[1] = zeros state %b : f32[1] = zeros %n = neg(%a) update %a = %n output \"n\" = "
+       "%n "
+       "}"),
       "graph \"e\" { state %a : f32[1] = [1] state %b : f32[1] = zeros %n = neg(%a) update %b = %n output \"n\" = %n }",
       "graph \"e\" { state %a : f32[1] = [1] state %b : f32[1] = zeros %n = neg(%a) update %a = %b output \"n\" = %n }",
       "graph \"e\" { state %a : f32[1] = [1] state %b : f32[1] = zeros %n = neg(%a) output \"n\" = %n }"};

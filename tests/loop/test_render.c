@@ -182,8 +182,8 @@ static void test_every_instruction_compiles(void **state) {
 #ifdef BERTH__HAS_VULKAN
   berth_error err;
   berth__spirv_compiler *compiler;
-  berth_context *ctx = test_context();
   setenv("BERTH_CACHE_DIR", "", 1);
+  berth_context *ctx = test_context();
   if (berth__spirv_compiler_create(ctx, &compiler, &err) != BERTH_OK) {
     berth_context_destroy(ctx);
     TEST_SKIP(err.message);

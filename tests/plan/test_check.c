@@ -33,6 +33,12 @@ static void expect_rejected(const berth_plan *plan, const char *part) {
   if (strstr(err.message, part) == NULL) fail_msg("\"%s\" says nothing of \"%s\"", err.message, part);
 }
 
+static uint32_t plan_step_of(const berth_plan *plan, const char *name) {
+  uint32_t step = 0;
+  while (plan->order[step] != plan->graph->values[find(plan, name)].node) step++;
+  return step;
+}
+
 static berth__place *place(berth_plan *plan, const char *name) { return &plan->places[find(plan, name)]; }
 
 static void test_good_plans(void **state) {
@@ -99,6 +105,145 @@ static void test_lifetimes(void **state) {
   b = good_plan(state);
   place(b.plan, "g")->birth = 9;
   expect_rejected(b.plan, "outside its lifetime");
+}
+
+/* ---- States ---- */
+
+/* Two states that are updated in place, one that a copy updates, one that nothing does; scratch, and a late reader. */
+#define STATES                                                                                             \
+  "input %x : f32[16]\nparam %w : f32[16]\nstate %a : f32[16] = zeros\nstate %b : f32[16] = zeros\n"       \
+  "state %c : f32[16] = zeros\nstate %d : f32[16] = zeros\n"                                               \
+  "%p = mul(%a, %d)\n"                                                /* step 0 */                         \
+  "%n = add(%a, %x)\n"                                                /* 1: over a */                      \
+  "%m = softmax(%p)\n"                                                /* 2: into b, which nobody reads */  \
+  "%k = add(%c, %p)\n"                                                /* 3 */                              \
+  "%y = mul(%k, %c)\n"                                                /* 4: reads c and what it becomes */ \
+  "update %a = %n\nupdate %b = %m\nupdate %c = %k\noutput \"y\" = %y" /* 5: c.next */
+
+static broken good_states(void **state) {
+  fixture *f = *state;
+  plan_text(f, STATES, BERTH_PLAN_REFERENCE);
+  berth_plan *plan = f->plan;
+  assert_int_equal(plan->n_steps, 6);
+  for (uint32_t step = 0; step < 6; step++) assert_int_equal(plan->order[step], step);
+  assert_true(place(plan, "n")->in_place && place(plan, "n")->root == find(plan, "a"));
+  assert_true(!place(plan, "m")->in_place && place(plan, "m")->root == find(plan, "b"));
+  assert_true(place(plan, "c.next")->root == find(plan, "c") && place(plan, "k")->root == find(plan, "p"));
+  return (broken){.f = f, .plan = plan};
+}
+
+/* Moves a value into the bytes of another, as a mistaken alias would. */
+static void move_into(berth_plan *plan, const char *value, const char *root) {
+  place(plan, value)->root = find(plan, root);
+  place(plan, value)->buffer = place(plan, root)->buffer;
+  place(plan, value)->root_offset = 0;
+  place(plan, value)->in_place = false;
+}
+
+static void swap_steps(berth_plan *plan, uint32_t a, uint32_t b) {
+  const uint32_t node = plan->order[a];
+  plan->order[a] = plan->order[b];
+  plan->order[b] = node;
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t step = i == 0 ? a : b;
+    berth__place *moved = &plan->places[plan->graph->nodes[plan->order[step]].out[0]];
+    moved->birth = step;
+    if (moved->death <= step) moved->death = step + 1;
+  }
+}
+
+static void test_an_update_that_is_made_elsewhere(void **state) {
+  broken b = good_states(state);
+  b.plan->graph->updates[2].next = find(b.plan, "k"); /* as if nothing had to be copied */
+  expect_rejected(b.plan, "is not made where state 'c' lies");
+  b = good_states(state);
+  b.plan->graph->updates[1].next = find(b.plan, "x");
+  expect_rejected(b.plan, "is not made where state 'b' lies");
+  b = good_states(state);
+  b.plan->graph->updates[0].state = find(b.plan, "b");
+  expect_rejected(b.plan, "is not made where state 'b' lies");
+}
+
+static void test_a_state_that_is_read_behind_its_update(void **state) {
+  broken b = good_states(state);
+  swap_steps(b.plan, 0, 1); /* p reads a, which n has written over */
+  expect_rejected(b.plan, "'a'");
+}
+
+/* Each of these is right within one run. */
+static void test_a_state_that_something_else_writes(void **state) {
+  broken b = good_states(state);
+  move_into(b.plan, "k", "b"); /* b is not read, and k is read for the last time behind m */
+  expect_rejected(b.plan, "writes over state 'b'");
+  b = good_states(state);
+  move_into(b.plan, "p", "b"); /* before its update, and dead by then? no: m reads it */
+  expect_rejected(b.plan, "state 'b'");
+  b = good_states(state);
+  move_into(b.plan, "y", "d"); /* behind the last reader of d, which is never updated */
+  expect_rejected(b.plan, "writes over an input, param, state or constant");
+  b = good_states(state);
+  move_into(b.plan, "y", "a"); /* behind its update */
+  expect_rejected(b.plan, "writes over state 'a'");
+}
+
+static void test_scratch_in_a_state(void **state) {
+  fixture *f = *state;
+  plan_text(f,
+            "input %x : f32[4, 4]\nstate %s : f32[64] = zeros\n%y = attention(%x, %x, %x) {heads = 1}\n"
+            "%n = exp(%s)\nupdate %s = %n\noutput \"y\" = %y",
+            BERTH_PLAN_REFERENCE);
+  const uint32_t step = plan_step_of(f->plan, "y");
+  assert_int_not_equal(f->plan->scratch[step], BERTH__NO_BUFFER);
+  berth__buffer *scratch = &f->plan->buffers[f->plan->scratch[step]], *s = buffer_of(f->plan, "s");
+  scratch->offset = s->offset;
+  expect_rejected(f->plan, "share bytes");
+}
+
+static void test_states_among_what_is_shared(void **state) {
+  broken b = good_states(state);
+  buffer_of(b.plan, "b")->offset = b.plan->info.arena_size;
+  b.plan->info.arena_size += 64;
+  expect_rejected(b.plan, "not among what bindings share");
+  b = good_states(state);
+  buffer_of(b.plan, "a")->offset = buffer_of(b.plan, "b")->offset;
+  expect_rejected(b.plan, "share bytes");
+  b = good_states(state);
+  buffer_of(b.plan, "a")->death -= 1;
+  expect_rejected(b.plan, "throughout");
+  b = good_states(state);
+  buffer_of(b.plan, "a")->kind = BERTH__BUFFER_ACTIVATION;
+  expect_rejected(b.plan, "has no bytes of its own");
+}
+
+static void test_a_prelude_that_reads_a_state(void **state) {
+  broken b = good_states(state);
+  b.plan->n_prelude = 1;
+  expect_rejected(b.plan, "is run once");
+}
+
+/* What a prelude makes must be there in the second run as well. */
+static void test_a_prelude_and_a_second_run(void **state) {
+  fixture *f = *state;
+  berth_plan_desc desc = desc_with(0);
+  berth_error err;
+  f->graph = parse_graph(f->ctx,
+                         "input %x : f32[16]\nparam %w : f32[16]\nstate %s : f32[16] = zeros\n%v = softmax(%w)\n"
+                         "%z = mul(%x, %v)\n%k = softmax(%z)\n%n = softmax(%s)\nupdate %s = %n\n"
+                         "output \"k\" = %k");
+  TEST_OK(berth_plan_create(f->graph, &desc, &f->plan, &err)); /* with its prelude */
+  assert_int_equal(f->plan->n_prelude, 1);
+  TEST_OK(berth_plan_check(f->plan, &err));
+  move_into(f->plan, "k", "v"); /* behind its last reader of this run, but not of the next */
+  expect_rejected(f->plan, "'v'");
+}
+
+static void test_an_in_place_flag_that_is_wrong(void **state) {
+  broken b = good_states(state);
+  place(b.plan, "n")->in_place = false;
+  expect_rejected(b.plan, "is not made as its place says");
+  b = good_states(state);
+  place(b.plan, "m")->in_place = true;
+  expect_rejected(b.plan, "is not made as its place says");
 }
 
 static void test_an_input_that_dies_is_there_from_the_start(void **state) {
@@ -387,6 +532,14 @@ int main(void) {
       PLAN_TEST(test_offsets),
       PLAN_TEST(test_bytes_that_are_destroyed),
       PLAN_TEST(test_lifetimes),
+      PLAN_TEST(test_an_update_that_is_made_elsewhere),
+      PLAN_TEST(test_a_state_that_is_read_behind_its_update),
+      PLAN_TEST(test_a_state_that_something_else_writes),
+      PLAN_TEST(test_scratch_in_a_state),
+      PLAN_TEST(test_states_among_what_is_shared),
+      PLAN_TEST(test_a_prelude_that_reads_a_state),
+      PLAN_TEST(test_a_prelude_and_a_second_run),
+      PLAN_TEST(test_an_in_place_flag_that_is_wrong),
       PLAN_TEST(test_an_input_that_dies_is_there_from_the_start),
       PLAN_TEST(test_an_input_inside_a_concat),
       PLAN_TEST(test_strides),

@@ -93,11 +93,14 @@ static void test_no_reuse(void **state) {
 }
 
 static void test_no_reuse_by_the_environment(void **state) {
+  berth_context *ctx = ((fixture *)*state)->ctx;
   assert_int_equal(setenv("BERTH_ARENA_NO_REUSE", "1", 1), 0);
+  test_read_options(ctx);
   const berth_plan *plan = plan_text(*state, CHAIN, 0);
   assert_int_equal(unsetenv("BERTH_ARENA_NO_REUSE"), 0);
   assert_all_apart(plan);
   assert_int_equal(setenv("BERTH_ARENA_NO_REUSE", "0", 1), 0);
+  test_read_options(ctx);
   plan = plan_again(*state, 0);
   assert_int_equal(unsetenv("BERTH_ARENA_NO_REUSE"), 0);
   assert_true(share_bytes(plan, "a", "d"));

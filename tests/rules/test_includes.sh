@@ -49,7 +49,7 @@ wrong=$(mktemp -d)
 trap 'rm -rf "$wrong"' EXIT
 mkdir -p "$wrong/src/ops" "$wrong/src/loop" "$wrong/src/pass" "$wrong/src/plan" "$wrong/src/device/cpu" "$wrong/tools/berth"
 echo '#include "plan/plan.h"' >"$wrong/src/ops/up.c"
-echo '  #  include "import/npy.h"' >"$wrong/src/pass/across.c"
+echo '  #  include "import/npy/npy.h"' >"$wrong/src/pass/across.c"
 echo '#include "graph/graph.h"' >"$wrong/src/loop/upward.c"
 echo '#include "loop/kernel.h"' >"$wrong/src/plan/beside.c"
 echo '#include "plan.h"' >"$wrong/src/plan/bare.c"

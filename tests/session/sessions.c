@@ -38,6 +38,24 @@ void session_start_with(fixture *f, const char *text, int64_t n, uint32_t flags,
   OK(berth_session_create(f->graph, &desc, &f->session, &err));
 }
 
+void session_start_on(fixture *f, const char *text, const char *device, const berth_dim *dims, size_t n_dims,
+                      uint32_t plan_flags, uint32_t session_flags) {
+  berth_error err;
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  memset(f, 0, sizeof *f);
+  f->ctx = test_context_counting(&f->alloc);
+  f->graph = session_parse(f->ctx, text);
+  plan.flags = plan_flags;
+  plan.dims = dims;
+  plan.n_dims = n_dims;
+  plan.effort = 1; /* constructing is enough */
+  desc.plan = &plan;
+  desc.flags = session_flags;
+  desc.device = device;
+  OK(berth_session_create(f->graph, &desc, &f->session, &err));
+}
+
 void session_start(fixture *f) {
   berth_error err;
   session_start_with(f, session_text, 2, 0, 0);

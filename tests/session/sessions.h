@@ -23,6 +23,9 @@ typedef struct fixture {
 berth_graph *session_parse(berth_context *ctx, const char *text);
 /* A session of any graph with at most one dimension, n; flags are the plan's. */
 void session_start_with(fixture *f, const char *text, int64_t n, uint32_t flags, uint32_t n_threads);
+/* A session of any graph on any device. */
+void session_start_on(fixture *f, const char *text, const char *device, const berth_dim *dims, size_t n_dims,
+                      uint32_t plan_flags, uint32_t session_flags);
 /* One of session_text with two rows and its weights set. */
 void session_start(fixture *f);
 void session_finish(fixture *f); /* asserts that nothing leaks */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/context.h"
+
 /* What was printed before a crash must not be lost. */
 __attribute__((constructor)) static void print_by_line(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
 
@@ -45,9 +47,19 @@ void *test_alloc_callback(void *user, void *ptr, size_t old_size, size_t new_siz
   return moved;
 }
 
+static _Atomic uint64_t n_validation;
+
+static void count_validation(void *user, int level, const char *text) {
+  (void)user;
+  if (level == 2 && strncmp(text, "vulkan validation: ", 19) == 0) atomic_fetch_add(&n_validation, 1);
+}
+
+uint64_t test_validation_messages(void) { return atomic_load(&n_validation); }
+
 berth_context *test_context_counting(test_alloc *alloc) {
   berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
   desc.n_threads = 2;
+  desc.log = count_validation;
   if (alloc != NULL) {
     desc.alloc = test_alloc_callback;
     desc.user = alloc;
@@ -59,6 +71,12 @@ berth_context *test_context_counting(test_alloc *alloc) {
 }
 
 berth_context *test_context(void) { return test_context_counting(NULL); }
+
+void test_read_options(berth_context *ctx) {
+  berth_error err;
+  berth__options_free(ctx, &ctx->options);
+  TEST_OK(berth__options_read(ctx, NULL, &ctx->options, &err));
+}
 
 void test_context_done(berth_context *ctx, test_alloc *alloc) {
   berth_context_destroy(ctx);

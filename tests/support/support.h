@@ -29,6 +29,10 @@ typedef struct test_alloc {
 berth_context *test_context_counting(test_alloc *alloc);
 /* A context with the default allocator and 2 threads. */
 berth_context *test_context(void);
+/* What Vulkan's validation layer has said so far, to the logs of all contexts that the functions above made. */
+uint64_t test_validation_messages(void);
+/* Reads the environment once more, as if the context were made now: for tests of what lies under one context. */
+void test_read_options(berth_context *ctx);
 /* Destroys the context and asserts that every block was freed. */
 void test_context_done(berth_context *ctx, test_alloc *alloc);
 

@@ -206,7 +206,9 @@ static int compare_outputs(berth_session *session, check_result *out) {
 
 static int compare_sessions(runner *r, recorder *rec, check_result *out) {
   uint32_t apart = BERTH_PLAN_NO_REUSE | BERTH_PLAN_NO_INPLACE | BERTH_PLAN_NO_CONCAT | BERTH_PLAN_NO_STRIDED;
+  berth_error err = {BERTH_OK, ""};
   int code = runner_write_inputs(r, r->session);
+  if (code == CLI_OK && berth_session_state_reset(r->session, NULL, &err) != BERTH_OK) code = cli_report(&err);
   if (code == CLI_OK) code = watched_run(rec, r->session);
   if (code == CLI_OK) code = runner_session(r, BERTH_SESSION_REFERENCE, apart, &out->reference);
   if (code != CLI_OK) return code;

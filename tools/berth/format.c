@@ -83,6 +83,7 @@ void format_memory(const berth_plan_info *info) {
   char text[FORMAT_SIZE], bound[2 * FORMAT_SIZE], percent[FORMAT_SIZE] = "";
   printf("memory: one arena of %s%s%s\n", colours.bold, format_bytes(info->arena_size, text), colours.end);
   print_bytes_row("weights", info->weights_size, "");
+  if (info->state_size) print_bytes_row("state", info->state_size, " kept from run to run");
   snprintf(bound, sizeof(bound), "; lower bound %s%s", format_count(info->activations_lower_bound, text),
            info->optimal ? ", optimal (proven)" : "");
   print_bytes_row("activations", info->activations_size, bound);

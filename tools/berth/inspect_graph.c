@@ -15,7 +15,7 @@ typedef struct summary {
   const berth_graph *graph;
   op_count *ops; /* most frequent first */
   size_t n_ops;
-  uint64_t param_bytes, constant_bytes;
+  uint64_t param_bytes, constant_bytes, state_bytes;
 } summary;
 
 static int by_count(const void *a, const void *b) {
@@ -48,6 +48,7 @@ static int sum_bytes(summary *s) {
     if (berth_graph_value(s->graph, v, &info, &err) != BERTH_OK) return cli_report(&err);
     if (info.kind == BERTH_VALUE_PARAM) s->param_bytes += info.size;
     if (info.kind == BERTH_VALUE_CONSTANT) s->constant_bytes += info.size;
+    if (info.kind == BERTH_VALUE_STATE) s->state_bytes += info.size;
   }
   return CLI_OK;
 }
@@ -71,9 +72,14 @@ static void print_text(const char *path, const summary *s) {
   for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++) {
     print_value(graph, "output", berth_graph_output_name(graph, i), berth_graph_output_at(graph, i));
   }
+  for (uint32_t i = 0; i < berth_graph_n_states(graph); i++) {
+    print_value(graph, "state", NULL, berth_graph_state_at(graph, i));
+  }
   for (uint32_t i = 0; i < berth_graph_n_dims(graph); i++) printf("  dim      %s\n", berth_graph_dim_name(graph, i));
   printf("  params   %u, %s\n", berth_graph_n_params(graph), format_bytes(s->param_bytes, bytes));
   printf("  consts   %s\n", format_bytes(s->constant_bytes, bytes));
+  if (berth_graph_n_states(graph) != 0)
+    printf("  states   %u, %s\n", berth_graph_n_states(graph), format_bytes(s->state_bytes, bytes));
   for (size_t i = 0; i < s->n_ops; i++) printf("  op       %-24s %u\n", s->ops[i].op, s->ops[i].count);
 }
 
@@ -107,6 +113,7 @@ static int print_json(const char *path, const summary *s) {
   json_uint(&out, "n_params", berth_graph_n_params(graph));
   json_uint(&out, "param_bytes", s->param_bytes);
   json_uint(&out, "constant_bytes", s->constant_bytes);
+  json_uint(&out, "state_bytes", s->state_bytes);
   json_open_array(&out, "inputs");
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
     write_value(&out, graph, NULL, berth_graph_input_at(graph, i));
@@ -115,6 +122,11 @@ static int print_json(const char *path, const summary *s) {
   json_open_array(&out, "outputs");
   for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++) {
     write_value(&out, graph, berth_graph_output_name(graph, i), berth_graph_output_at(graph, i));
+  }
+  json_close_array(&out);
+  json_open_array(&out, "states");
+  for (uint32_t i = 0; i < berth_graph_n_states(graph); i++) {
+    write_value(&out, graph, NULL, berth_graph_state_at(graph, i));
   }
   json_close_array(&out);
   json_open_array(&out, "dims");

@@ -1,5 +1,5 @@
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 #include "format.h"
@@ -16,49 +16,13 @@ typedef struct totals {
   uint64_t n_metadata;
 } totals;
 
-/* The string that starts at a quote; returns what follows it. */
-static const char *skip_string(const char *at, const char *end) {
-  for (at++; at < end && *at != '"'; at++) {
-    if (*at == '\\') at++;
-  }
-  return at < end ? at + 1 : end;
-}
-
-/* Members of "__metadata__" in a header that the library has found to be right: keys are the strings of the outer
- * object, and the entries of the metadata are pairs of strings. */
-static uint64_t count_metadata(const char *at, const char *end) {
-  static const char key[] = "\"__metadata__\"";
-  int depth = 0;
-  bool inside = false, pending = false;
-  uint64_t strings = 0;
-  while (at < end) {
-    if (*at == '"') {
-      const char *after = skip_string(at, end);
-      bool named = (size_t)(after - at) == sizeof(key) - 1 && memcmp(at, key, sizeof(key) - 1) == 0;
-      if (depth == 1) pending = named;
-      if (inside) strings++;
-      at = after;
-      continue;
-    }
-    if (*at == '{' && ++depth == 2) inside = pending;
-    if (*at == '}' && depth-- == 2) inside = false;
-    at++;
-  }
-  return strings / 2;
-}
-
-static int read_metadata(const char *path, totals *sums) {
-  unsigned char length_bytes[8];
-  uint64_t length = 0;
-  FILE *stream = fopen(path, "rb");
-  bool whole = stream && fread(length_bytes, 1, 8, stream) == 8;
-  for (int i = 7; i >= 0 && whole; i--) length = length << 8 | length_bytes[i];
-  char *header = whole && length < SIZE_MAX ? malloc((size_t)length + 1) : NULL;
-  whole = header && fread(header, 1, (size_t)length, stream) == length;
-  if (whole) sums->n_metadata = count_metadata(header, header + length);
-  free(header);
-  if (stream) fclose(stream);
-  return whole ? CLI_OK : cli_failed("cannot read the header of %s again", path);
+static int read_metadata(berth_context *ctx, const char *path, totals *sums) {
+  berth_model_info *info = NULL;
+  berth_error err = {BERTH_OK, ""};
+  if (berth_model_inspect(ctx, path, &info, &err) != BERTH_OK) return cli_report(&err);
+  sums->n_metadata = info->n_metadata;
+  berth_model_info_destroy(info);
+  return CLI_OK;
 }
 
 static int sum_up(const berth_weights *weights, totals *sums) {
@@ -132,7 +96,7 @@ int inspect_weights(berth_context *ctx, const char *path, bool as_json) {
   memset(&sums, 0, sizeof(sums));
   if (berth_weights_open(ctx, path, &weights, &err) != BERTH_OK) return cli_report(&err);
   int code = sum_up(weights, &sums);
-  if (code == CLI_OK) code = read_metadata(path, &sums);
+  if (code == CLI_OK) code = read_metadata(ctx, path, &sums);
   if (code == CLI_OK && as_json) code = print_json(path, weights, &sums);
   if (code == CLI_OK && !as_json) print_text(path, weights, &sums);
   berth_weights_destroy(weights);

@@ -47,9 +47,10 @@ static uint64_t clamp_step(int64_t step, uint64_t n_steps) {
   return step < 0 ? 0 : (uint64_t)step > n_steps ? n_steps : (uint64_t)step;
 }
 
-/* Weights never go, so they would only push everything else up. */
+/* Weights and states never go, so they would only push everything else up. */
 static bool is_weight(const berth_plan *plan, const berth_pack_buffer *buffer) {
-  return buffer->offset < cli_plan_info(plan).weights_size;
+  const berth_plan_info info = cli_plan_info(plan);
+  return buffer->offset < info.weights_size + info.state_size;
 }
 
 /* load[s]: bytes alive in step s. Births are added and deaths taken away, then summed along. */

@@ -19,9 +19,11 @@ static berth_status load_built_in(berth_context *ctx, berth_graph **out, berth_e
 }
 
 static berth_status load(const model_options *options, model *m, berth_error *err) {
+  berth_load_desc desc = BERTH_LOAD_DESC_INIT;
   m->built_in = options->path == NULL;
-  berth_status status =
-      m->built_in ? load_built_in(m->ctx, &m->graph, err) : berth_graph_load(m->ctx, options->path, &m->graph, err);
+  desc.weights = options->weights;
+  if (!m->built_in) return berth_graph_load_with(m->ctx, options->path, &desc, &m->graph, err);
+  berth_status status = load_built_in(m->ctx, &m->graph, err);
   if (status != BERTH_OK || !options->weights) return status;
   berth_weights *weights = NULL;
   status = berth_weights_open(m->ctx, options->weights, &weights, err);

@@ -95,20 +95,44 @@ int outputs_save(const runner *r, const char *folder, outputs *set) {
   return code;
 }
 
-void outputs_print(const outputs *set) {
+static int state_read(berth_session *session, uint32_t index, output *out) {
+  const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  berth_error err = {BERTH_OK, ""};
+  if (berth_graph_value(graph, berth_graph_state_at(graph, index), &info, &err) != BERTH_OK) return cli_report(&err);
+  out->name = info.name;
+  out->array = (berth_array){.type = info.type, .rank = info.shape.rank, .size = info.size};
+  for (uint32_t i = 0; i < info.shape.rank; i++) out->array.dim[i] = info.shape.dim[i].extent;
+  out->array.data = malloc((size_t)info.size + 1);
+  if (!out->array.data) return cli_no_memory();
+  berth_status status = berth_session_state_read(session, info.name, out->array.data, (size_t)info.size, &err);
+  return status == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+int states_read(berth_session *session, outputs *out) {
+  uint32_t n = berth_graph_n_states(berth_plan_graph(berth_session_plan(session)));
+  outputs_close(out);
+  *out = (outputs){calloc(n + 1, sizeof(*out->items)), n};
+  if (!out->items) return cli_no_memory();
+  int code = CLI_OK;
+  for (uint32_t i = 0; i < n && code == CLI_OK; i++) code = state_read(session, i, &out->items[i]);
+  return code;
+}
+
+void outputs_print(const char *label, const outputs *set) {
   for (uint32_t i = 0; i < set->n; i++) {
     const output *out = &set->items[i];
     char shape[FORMAT_SIZE], summary[FORMAT_SIZE];
     size_t count = (size_t)out->array.size / berth_type_size(out->array.type);
     element_summary numbers = element_summarise(out->array.type, out->array.data, count);
-    printf("output %s: %s%s  %s\n", out->name, berth_type_name(out->array.type),
+    printf("%s %s: %s%s  %s\n", label, out->name, berth_type_name(out->array.type),
            format_extents(out->array.rank, out->array.dim, shape), format_summary(&numbers, summary));
     if (out->file) printf("  written to %s\n", out->file);
   }
 }
 
-void outputs_write_json(const outputs *set, json *out) {
-  json_open_array(out, "outputs");
+void outputs_write_json(const char *key, const outputs *set, json *out) {
+  json_open_array(out, key);
   for (uint32_t i = 0; i < set->n; i++) {
     const output *item = &set->items[i];
     json_open_object(out, NULL);

@@ -11,6 +11,7 @@ typedef struct output {
   char *file;        /* where it was written; NULL: nowhere */
 } output;
 
+/* Outputs, or states. */
 typedef struct outputs {
   output *items;
   uint32_t n;
@@ -20,8 +21,10 @@ typedef struct outputs {
 int output_read(berth_session *session, uint32_t index, output *out); /* the array is malloced */
 int outputs_read(runner *r, outputs *out);
 int outputs_save(const runner *r, const char *folder, outputs *set); /* makes the folder where there is none */
-void outputs_print(const outputs *set);
-void outputs_write_json(const outputs *set, json *out);
+void outputs_print(const char *label, const outputs *set);           /* label: "output", "state" */
+void outputs_write_json(const char *key, const outputs *set, json *out);
+/* The states of a session, as its last run left them; replaces what was read before. */
+int states_read(berth_session *session, outputs *out);
 void outputs_close(outputs *set);
 
 #endif

@@ -99,6 +99,8 @@ export interface PlanReport {
   readonly dims: Record<string, number>;
   readonly arena_size: number;
   readonly weights_size: number;
+  /** What lives from run to run. */
+  readonly state_size: number;
   readonly activations_size: number;
   readonly activations_lower_bound: number;
   readonly scratch_size: number;
@@ -110,7 +112,7 @@ export interface PlanReport {
 
 export interface PlanValue {
   readonly name: string;
-  /** "input", "output", "param", "constant", "value", "scratch" */
+  /** "input", "output", "param", "constant", "state", "value", "scratch" */
   readonly kind: string;
   readonly type: ElementType;
   readonly shape: readonly number[];

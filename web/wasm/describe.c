@@ -116,6 +116,7 @@ static const char *kind_of(const berth_graph *graph, berth_value value, const be
     case BERTH_VALUE_INPUT: return "input";
     case BERTH_VALUE_PARAM: return "param";
     case BERTH_VALUE_CONSTANT: return "constant";
+    case BERTH_VALUE_STATE: return "state";
     default: return "value";
   }
 }
@@ -196,6 +197,7 @@ static void put_report(const berth_plan_info *info) {
   json_open_object(&text, "report");
   json_uint(&text, "arena_size", info->arena_size);
   json_uint(&text, "weights_size", info->weights_size);
+  json_uint(&text, "state_size", info->state_size);
   json_uint(&text, "activations_size", info->activations_size);
   json_uint(&text, "activations_lower_bound", info->activations_lower_bound);
   json_uint(&text, "scratch_size", info->scratch_size);

@@ -36,9 +36,10 @@ bool berth__cpu_is_one_piece(const berth__cpu_choice *choice) {
   return choice->items < 2 || choice->items / (choice->grain > 0 ? choice->grain : 1) < 2;
 }
 
-berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags) {
+berth__cpu_choice berth__cpu_choose(const berth__cpu_kernels *from, const berth__op *op, const berth_op_call *call,
+                                    uint32_t plan_flags) {
   const bool only_reference = (plan_flags & BERTH_PLAN_REFERENCE) != 0;
-  const berth__cpu_kernel *fast = only_reference ? NULL : berth__cpu_kernel_find(berth__cpu_isa_used(), op, call);
+  const berth__cpu_kernel *fast = only_reference ? NULL : berth__cpu_kernel_find(from, op, call);
   uint64_t (*scratch)(const berth_op_call *) = fast != NULL ? fast->scratch : op->family->scratch;
   berth__cpu_choice choice = {.name = fast != NULL ? fast->name : NULL,
                               .run = fast != NULL ? fast->run : op->family->kernel,

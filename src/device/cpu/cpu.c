@@ -39,7 +39,7 @@ static berth_status open_cpu(berth_context *ctx, const char *which, uint32_t n_t
                              berth_error *err) {
   *out = NULL;
   (void)which;
-  BERTH__TRY(berth__cpu_isa_check(err));
+  BERTH__TRY(berth__cpu_kernels_check(ctx, err));
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the cpu device");
   engine->ctx = ctx;
@@ -61,8 +61,8 @@ static void close_cpu(berth__engine *engine) {
 
 static uint64_t scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
                         uint32_t flags) {
-  (void)limits;
-  const berth__cpu_choice choice = berth__cpu_choose(op, call, flags);
+  const berth__cpu_kernels kernels = berth__cpu_kernels_of(limits->ctx);
+  const berth__cpu_choice choice = berth__cpu_choose(&kernels, op, call, flags);
   return berth__cpu_scratch(&choice, n_threads);
 }
 
@@ -84,6 +84,7 @@ const berth__device berth__cpu_device = {
     .close = close_cpu,
     .block_create = berth__cpu_block_create,
     .block_destroy = berth__cpu_block_destroy,
+    .block_grow = berth__cpu_block_grow,
     .write = berth__cpu_write,
     .read = berth__cpu_read,
     .copy = berth__cpu_copy,

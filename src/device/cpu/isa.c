@@ -1,7 +1,7 @@
 /* Which instruction set the fast kernels use. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/context.h"
 #include "device/cpu/kernel.h"
 
 extern const berth__cpu_isa berth__isa_portable;
@@ -50,48 +50,45 @@ const berth__cpu_isa *berth__cpu_isa_at(uint32_t index) {
   return NULL;
 }
 
-const berth__cpu_isa *berth__cpu_isa_used(void) {
-  const char *wanted = getenv("BERTH_CPU_ISA");
-  for (uint32_t i = 0; wanted != NULL && berth__cpu_isa_at(i) != NULL; i++)
-    if (strcmp(berth__cpu_isa_at(i)->name, wanted) == 0) return berth__cpu_isa_at(i);
-  return berth__cpu_isa_at(0);
-}
-
-/* The name that was asked for; NULL: none. */
-static const char *backend_wanted(void) {
-  const char *wanted = getenv("BERTH_CPU_BACKEND");
-  return wanted != NULL && wanted[0] != '\0' ? wanted : NULL;
-}
-
-const berth__cpu_kernel *berth__cpu_backend(void) {
-#ifdef BERTH__HAS_DNNL
-  const char *wanted = backend_wanted();
-  if (wanted != NULL && strcmp(wanted, "dnnl") == 0) return berth__backend_dnnl;
-#endif
+static const berth__cpu_isa *isa_named(const char *name) {
+  for (uint32_t i = 0; name != NULL && berth__cpu_isa_at(i) != NULL; i++)
+    if (strcmp(berth__cpu_isa_at(i)->name, name) == 0) return berth__cpu_isa_at(i);
   return NULL;
 }
 
-berth_status berth__cpu_isa_check(berth_error *err) {
-  const char *wanted = getenv("BERTH_CPU_ISA");
-  if (backend_wanted() != NULL && berth__cpu_backend() == NULL)
-    return berth__fail(
-        err, BERTH_UNSUPPORTED,
-        "BERTH_CPU_BACKEND is '%s', which this build does not have; 'dnnl' needs -DBERTH_DNNL_BACKEND=ON",
-        backend_wanted());
-  if (wanted == NULL || strcmp(berth__cpu_isa_used()->name, wanted) == 0) return BERTH_OK;
-  return berth__fail(
-      err, BERTH_UNSUPPORTED,
-      "BERTH_CPU_ISA is '%s', which this build or this machine does not have; the best that it has is '%s'", wanted,
-      berth__cpu_isa_used()->name);
+static const berth__cpu_kernel *backend_named(const char *name) {
+#ifdef BERTH__HAS_DNNL
+  if (name != NULL && strcmp(name, "dnnl") == 0) return berth__backend_dnnl;
+#endif
+  (void)name;
+  return NULL;
 }
 
-const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_isa *isa, const berth__op *op,
+berth__cpu_kernels berth__cpu_kernels_of(const berth_context *ctx) {
+  const berth__cpu_isa *isa = ctx != NULL ? isa_named(ctx->options.cpu_isa) : NULL;
+  return (berth__cpu_kernels){.isa = isa != NULL ? isa : berth__cpu_isa_at(0),
+                              .backend = ctx != NULL ? backend_named(ctx->options.cpu_backend) : NULL};
+}
+
+berth_status berth__cpu_kernels_check(const berth_context *ctx, berth_error *err) {
+  const char *isa = ctx->options.cpu_isa, *backend = ctx->options.cpu_backend;
+  if (backend != NULL && backend_named(backend) == NULL)
+    return berth__fail(
+        err, BERTH_UNSUPPORTED,
+        "BERTH_CPU_BACKEND is '%s', which this build does not have; 'dnnl' needs -DBERTH_DNNL_BACKEND=ON", backend);
+  if (isa == NULL || isa_named(isa) != NULL) return BERTH_OK;
+  return berth__fail(
+      err, BERTH_UNSUPPORTED,
+      "BERTH_CPU_ISA is '%s', which this build or this machine does not have; the best that it has is '%s'", isa,
+      berth__cpu_isa_at(0)->name);
+}
+
+const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_kernels *from, const berth__op *op,
                                                 const berth_op_call *call) {
   if (op->custom != NULL) return NULL;
-  const berth__cpu_kernel *other = berth__cpu_backend();
-  for (; other != NULL && other->name != NULL; other++)
+  for (const berth__cpu_kernel *other = from->backend; other != NULL && other->name != NULL; other++)
     if (other->code == op->code && other->takes(call)) return other;
-  for (const berth__cpu_kernel *const *table = isa->tables; *table != NULL; table++)
+  for (const berth__cpu_kernel *const *table = from->isa->tables; *table != NULL; table++)
     for (const berth__cpu_kernel *kernel = *table; kernel->name != NULL; kernel++)
       if (kernel->code == op->code && (kernel->takes == NULL || kernel->takes(call))) return kernel;
   return NULL;

@@ -28,17 +28,23 @@ typedef struct berth__cpu_isa {
   const berth__cpu_kernel *const *tables; /* NULL-terminated; each ends with a kernel without a name */
 } berth__cpu_isa;
 
-/* The best instruction set of this machine, or the one that BERTH_CPU_ISA names when the machine has it. */
-const berth__cpu_isa *berth__cpu_isa_used(void);
-/* Other people's kernels that BERTH_CPU_BACKEND asks for: a table that ends with a kernel without a name; NULL: none.
- * They come before those of the instruction set. */
-const berth__cpu_kernel *berth__cpu_backend(void);
-/* Fails where BERTH_CPU_ISA or BERTH_CPU_BACKEND names something that is not there. */
-berth_status berth__cpu_isa_check(berth_error *err);
+/* Where the kernels of a program come from. */
+typedef struct berth__cpu_kernels {
+  const berth__cpu_isa *isa;
+  /* Other people's kernels, which come before those of the instruction set: a table that ends with a kernel without a
+   * name; NULL: none. */
+  const berth__cpu_kernel *backend;
+} berth__cpu_kernels;
+
+/* As the context's options say (cpu_isa, cpu_backend); the best instruction set of this machine where they do not, or
+ * where the context is NULL. */
+berth__cpu_kernels berth__cpu_kernels_of(const berth_context *ctx);
+/* Fails where an option names something that is not there. */
+berth_status berth__cpu_kernels_check(const berth_context *ctx, berth_error *err);
 /* All that this machine has, best first; NULL past the end. For tests and benchmarks. */
 const berth__cpu_isa *berth__cpu_isa_at(uint32_t index);
 /* The first kernel that takes the call; NULL: the reference kernel is it. */
-const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_isa *isa, const berth__op *op,
+const berth__cpu_kernel *berth__cpu_kernel_find(const berth__cpu_kernels *from, const berth__op *op,
                                                 const berth_op_call *call);
 
 #endif

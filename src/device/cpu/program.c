@@ -29,7 +29,8 @@ struct berth__program {
   berth__watch *watch;        /* checked mode */
   berth__extents *extents;    /* NULL: all are as planned */
   unsigned char *base;
-  berth__observer observer; /* of the run that was submitted */
+  berth__cpu_kernels kernels; /* to choose from */
+  berth__observer observer;   /* of the run that was submitted */
 };
 
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
@@ -45,7 +46,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->step = step;
   c->node = plan->order[step];
   berth__plan_call(plan, node, tensors, &c->args);
-  c->how = berth__cpu_choose(node->op, &c->args, plan->flags);
+  c->how = berth__cpu_choose(&program->kernels, node->op, &c->args, plan->flags);
   c->has_bounds = berth__node_is_bounded(plan->graph, node);
   c->is_one_piece = berth__cpu_is_one_piece(&c->how);
 }
@@ -96,6 +97,7 @@ berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *
   program->ctx = engine->ctx;
   program->engine = engine;
   program->plan = plan;
+  program->kernels = berth__cpu_kernels_of(engine->ctx);
   berth_status status = build(program, checked, err);
   if (status != BERTH_OK) {
     berth__cpu_program_destroy(program);
@@ -153,8 +155,9 @@ static berth_status settle(berth__program *program, call *c, berth_error *err) {
   args.scratch = c->scratch;
   BERTH__TRY(berth__extents_find(program->extents, node, tensors, &args, err));
   const uint64_t planned = c->how.scratch_each;
-  c->how = berth__cpu_choose(c->op, &c->args, program->plan->flags);
-  if (c->how.scratch_each > planned) c->how = berth__cpu_choose(c->op, &c->args, BERTH_PLAN_REFERENCE);
+  c->how = berth__cpu_choose(&program->kernels, c->op, &c->args, program->plan->flags);
+  if (c->how.scratch_each > planned)
+    c->how = berth__cpu_choose(&program->kernels, c->op, &c->args, BERTH_PLAN_REFERENCE);
   const bool fits = c->how.scratch_each <= planned;
   c->how.scratch_each = planned;                    /* workers' shares stay where they are */
   if (c->is_one_piece) c->how.grain = c->how.items; /* there is one share */

@@ -3,7 +3,7 @@
 #define BERTH_DEVICE_CPU_TEAM_H
 
 #include "base/thread.h"
-#include "ops/op.h"
+#include "device/cpu/kernel.h"
 
 /* choose.c: what runs a call. */
 typedef struct berth__cpu_choice {
@@ -14,7 +14,8 @@ typedef struct berth__cpu_choice {
   int64_t items, grain;
   uint64_t scratch_each; /* for one worker, rounded so that every worker's share is aligned */
 } berth__cpu_choice;
-berth__cpu_choice berth__cpu_choose(const berth__op *op, const berth_op_call *call, uint32_t plan_flags);
+berth__cpu_choice berth__cpu_choose(const berth__cpu_kernels *from, const berth__op *op, const berth_op_call *call,
+                                    uint32_t plan_flags);
 /* Whether the call is one piece of work, which the caller's thread does alone. */
 bool berth__cpu_is_one_piece(const berth__cpu_choice *choice);
 /* Scratch for as many workers as may take part in it. UINT64_MAX: more than can be counted. */

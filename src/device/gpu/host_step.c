@@ -83,7 +83,8 @@ static void measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, b
     if (!is_used_there(plan, value)) elements += padded(size_of(&tensors[i]));
   }
   make_contiguous(&call, tensors);
-  const berth__cpu_choice how = berth__cpu_choose(node->op, &call, plan->flags);
+  const berth__cpu_kernels kernels = berth__cpu_kernels_of(plan->ctx);
+  const berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, &call, plan->flags);
   most->scratch = larger(most->scratch, berth__cpu_scratch(&how, n_threads));
   most->elements = larger(most->elements, elements);
 }
@@ -273,7 +274,8 @@ static berth_status is_needed(const berth__host_steps *steps, const place *p, ui
 static berth_status run_kernel(berth__host_steps *steps, const berth__node *node, const berth_op_call *call,
                                berth_error *err) {
   unsigned char *scratch = (unsigned char *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
-  const berth__cpu_choice how = berth__cpu_choose(node->op, call, steps->plan->flags);
+  const berth__cpu_kernels kernels = berth__cpu_kernels_of(steps->ctx);
+  const berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, call, steps->plan->flags);
   return berth__cpu_team_run(&steps->team, &how, call, scratch, 0, how.items, err);
 }
 

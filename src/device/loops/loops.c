@@ -3,8 +3,6 @@
  * CPU's, behind calls that tests can make fail as a driver's may. */
 #include "device/loops/loops.h"
 
-#include <stdlib.h>
-
 #include "device/gpu/driver.h"
 #include "device/gpu/profile.h"
 
@@ -71,15 +69,14 @@ static void close_loops(berth__engine *engine) {
 
 static const berth__gpu_driver driver;
 
-/* BERTH_LOOPS_SHARED=0: kernels as for devices that gain nothing from shared memory. */
+/* Without shared memory: kernels as for devices that gain nothing from it. */
 static berth_status open_loops(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
                                berth_error *err) {
-  const char *setting = getenv("BERTH_LOOPS_SHARED");
   *out = NULL;
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'loops'");
   berth__gpu_start(engine, ctx, &driver, n_threads);
-  engine->core.profile = *berth__profile_named(setting == NULL || strcmp(setting, "0") != 0 ? "generic" : "cpu");
+  engine->core.profile = *berth__profile_named(ctx->options.loops_unshared ? "cpu" : "generic");
   const berth_status status = berth__cpu_device.open(ctx, which, 1, &engine->host, err);
   if (status != BERTH_OK) {
     close_loops(engine);

@@ -76,15 +76,7 @@ static char *join(berth_context *ctx, const char *folder, const char *name) {
 }
 
 void berth__spirv_cache_open(berth__spirv_cache *cache, berth_context *ctx) {
-  *cache = (berth__spirv_cache){.ctx = ctx};
-  const char *own = getenv("BERTH_CACHE_DIR"), *shared = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (own != NULL) {
-    if (own[0] != '\0') cache->folder = berth__strdup(ctx, own);
-  } else if (shared != NULL && shared[0] == '/') {
-    cache->folder = join(ctx, shared, "berth");
-  } else if (home != NULL && home[0] == '/') {
-    cache->folder = join(ctx, home, ".cache/berth");
-  }
+  *cache = (berth__spirv_cache){.ctx = ctx, .folder = berth__strdup(ctx, ctx->options.cache_dir)};
 }
 
 void berth__spirv_cache_close(berth__spirv_cache *cache) {

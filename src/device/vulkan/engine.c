@@ -6,45 +6,18 @@
 
 #define SECOND ((uint64_t)1000 * 1000 * 1000)
 
-/* ---- Options: read once, when the device is opened ---- */
-
-static berth_status fail_option(const char *name, const char *value, const char *takes, berth_error *err) {
-  return berth__fail(err, BERTH_INVALID, "%s is '%s' in the environment; it takes %s", name, value, takes);
-}
-
-static berth_status read_way(berth__vulkan_way *way, berth_error *err) {
-  const char *value = getenv("BERTH_VULKAN_MEMORY");
-  *way = BERTH__VULKAN_AUTO;
-  if (value == NULL || value[0] == '\0') return BERTH_OK;
-  if (strcmp(value, "mapped") == 0)
-    *way = BERTH__VULKAN_MAPPED;
-  else if (strcmp(value, "staged") == 0)
-    *way = BERTH__VULKAN_STAGED;
-  else
-    return fail_option("BERTH_VULKAN_MEMORY", value, "mapped or staged", err);
-  return BERTH_OK;
-}
-
-static berth_status read_number(const char *name, const char *takes, double most, double *out, berth_error *err) {
-  const char *value = getenv(name);
-  char *end;
-  if (value == NULL || value[0] == '\0') return BERTH_OK;
-  const double number = strtod(value, &end);
-  if (*end != '\0' || !(number > 0 && number <= most)) return fail_option(name, value, takes, err);
-  *out = number;
-  return BERTH_OK;
-}
-
-static berth_status read_options(berth__engine *engine, berth_error *err) {
+static void read_options(berth__engine *engine) {
+  const berth__options *options = &engine->core.ctx->options;
   /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
-  double seconds = engine->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 600 : 60;
-  double binding = (double)engine->max_binding;
-  BERTH__TRY(read_way(&engine->way, err));
-  BERTH__TRY(read_number("BERTH_VULKAN_TIMEOUT", "seconds", 1e6, &seconds, err));
-  BERTH__TRY(read_number("BERTH_VULKAN_MAX_BINDING", "bytes", 1e18, &binding, err));
+  const double usual = engine->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 600 : 60;
+  const double seconds = options->vulkan_timeout > 0 ? options->vulkan_timeout : usual;
+  const uint64_t binding = options->vulkan_max_binding;
+  const char *way = options->vulkan_memory;
+  engine->way = way == NULL                  ? BERTH__VULKAN_AUTO
+                : strcmp(way, "mapped") == 0 ? BERTH__VULKAN_MAPPED
+                                             : BERTH__VULKAN_STAGED;
   engine->timeout = (uint64_t)(seconds * (double)SECOND);
-  if (binding < (double)engine->max_binding) engine->max_binding = (uint64_t)binding;
-  return BERTH_OK;
+  if (binding != 0 && binding < engine->max_binding) engine->max_binding = binding;
 }
 
 /* ---- The device ---- */
@@ -129,7 +102,7 @@ static berth_status open(berth__engine *engine, const char *which, berth_error *
                        which, engine->instance.n_devices);
   engine->physical = engine->instance.devices[index];
   read_properties(engine);
-  BERTH__TRY(read_options(engine, err));
+  read_options(engine);
   return make_device(engine, err);
 }
 
@@ -139,7 +112,6 @@ berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t 
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'vulkan'");
   berth__gpu_start(engine, ctx, &berth__vulkan_driver, n_threads);
-  engine->n_heard = berth__vulkan_messages();
   berth__vulkan_host_start(&engine->host, ctx);
   berth_status status = open(engine, which, err);
   if (status != BERTH_OK) {

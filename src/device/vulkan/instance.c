@@ -7,9 +7,7 @@
 #include <strings.h>
 
 static const char layer_name[] = "VK_LAYER_KHRONOS_validation";
-static _Atomic uint64_t n_messages;
-static char last_message[BERTH__VULKAN_MESSAGE];
-static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* for the text of the last message, of any instance */
 
 const char *berth__vulkan_reason(berth__vulkan_lack lack) {
   static const char *const reasons[] = {
@@ -20,17 +18,17 @@ const char *berth__vulkan_reason(berth__vulkan_lack lack) {
       [BERTH__VULKAN_NO_SHADERC] =
           "neither libberth_shaderc.so nor a whole libshaderc.so.1, which compile kernels, was found",
       [BERTH__VULKAN_NO_LAYER] =
-          "BERTH_VULKAN_VALIDATION is set, but the validation layer is not installed (Debian: "
+          "BERTH_VULKAN_VALIDATION (vulkan_validation) is set, but the validation layer is not installed (Debian: "
           "vulkan-validationlayers)",
       [BERTH__VULKAN_NO_MEMORY] = "the driver ran out of memory"};
   return reasons[lack];
 }
 
-uint64_t berth__vulkan_messages(void) { return atomic_load(&n_messages); }
+uint64_t berth__vulkan_messages(const berth__vulkan_instance *instance) { return atomic_load(&instance->heard.count); }
 
-void berth__vulkan_last_message(char text[BERTH__VULKAN_MESSAGE]) {
+void berth__vulkan_last_message(const berth__vulkan_instance *instance, char text[BERTH__VULKAN_MESSAGE]) {
   pthread_mutex_lock(&message_lock);
-  memcpy(text, last_message, sizeof last_message);
+  memcpy(text, instance->heard.last, sizeof instance->heard.last);
   pthread_mutex_unlock(&message_lock);
 }
 
@@ -41,18 +39,19 @@ static VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
   const bool is_ours =
       (types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)) != 0;
+  berth__vulkan_heard *heard = user;
   (void)severity;
   if (is_ours) {
     pthread_mutex_lock(&message_lock);
-    snprintf(last_message, sizeof last_message, "%s", data->pMessage);
+    snprintf(heard->last, sizeof heard->last, "%s", data->pMessage);
     pthread_mutex_unlock(&message_lock);
-    atomic_fetch_add(&n_messages, 1);
+    atomic_fetch_add(&heard->count, 1);
   }
-  berth__log(user, is_ours ? 2 : 0, "vulkan: %s", data->pMessage);
+  berth__log(heard->ctx, is_ours ? 2 : 0, is_ours ? "vulkan validation: %s" : "vulkan: %s", data->pMessage);
   return VK_FALSE;
 }
 
-static VkDebugUtilsMessengerCreateInfoEXT messenger_info(const berth_context *ctx) {
+static VkDebugUtilsMessengerCreateInfoEXT messenger_info(berth__vulkan_heard *heard) {
   return (VkDebugUtilsMessengerCreateInfoEXT){.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
                                               .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
                                                                  VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
@@ -60,7 +59,7 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(const berth_context *ct
                                                              VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
                                                              VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
                                               .pfnUserCallback = hear,
-                                              .pUserData = (void *)(uintptr_t)ctx};
+                                              .pUserData = heard};
 }
 
 typedef struct validation {
@@ -68,9 +67,9 @@ typedef struct validation {
   bool of_barriers; /* that every access waits for those before it; it takes bindings for the bytes that are used */
 } validation;
 
-static validation wanted_validation(void) {
-  const char *value = getenv("BERTH_VULKAN_VALIDATION");
-  if (value == NULL || value[0] == '\0' || strcmp(value, "0") == 0) return (validation){0};
+static validation wanted_validation(const berth_context *ctx) {
+  const char *value = ctx->options.vulkan_validation;
+  if (value == NULL || strcmp(value, "0") == 0) return (validation){0};
   return (validation){.is_on = true, .of_barriers = strcmp(value, "sync") == 0};
 }
 
@@ -87,12 +86,13 @@ static berth__vulkan_lack lack_of(VkResult result) {
   }
 }
 
-static VkResult create_handle(berth__vulkan_instance *out, PFN_vkCreateInstance create, validation wanted) {
+static VkResult create_handle(berth__vulkan_instance *out, berth__vulkan_heard *heard, PFN_vkCreateInstance create,
+                              validation wanted) {
   static const VkValidationFeatureEnableEXT barriers = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
   static const char *const layers[] = {layer_name};
   static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
                                            VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
-  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(out->ctx);
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(heard);
   const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
                                             .enabledValidationFeatureCount = wanted.of_barriers,
                                             .pEnabledValidationFeatures = &barriers};
@@ -113,15 +113,13 @@ static VkResult create_handle(berth__vulkan_instance *out, PFN_vkCreateInstance 
 
 /* Drivers and layers go from memory with the last instance. They stay instead, once they were needed: to load one takes
  * a while, and some leave a little memory behind every time. */
-static void keep_drivers(const berth_context *ctx, PFN_vkCreateInstance create, validation wanted) {
+static void keep_drivers(berth__vulkan_heard *heard, PFN_vkCreateInstance create, validation wanted) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static berth__vulkan_instance keepers[2]; /* the second with the layer */
   berth__vulkan_instance *keeper = &keepers[wanted.is_on];
   pthread_mutex_lock(&lock);
-  keeper->ctx = ctx; /* for messages, while it is made */
-  if (keeper->handle == VK_NULL_HANDLE && create_handle(keeper, create, wanted) != VK_SUCCESS)
+  if (keeper->handle == VK_NULL_HANDLE && create_handle(keeper, heard, create, wanted) != VK_SUCCESS)
     keeper->handle = VK_NULL_HANDLE;
-  keeper->ctx = NULL;
   pthread_mutex_unlock(&lock);
 }
 
@@ -152,21 +150,21 @@ static berth__vulkan_lack list_devices(berth__vulkan_instance *out) {
 }
 
 static berth__vulkan_lack create(berth__vulkan_instance *out) {
-  const validation wanted = wanted_validation();
+  const validation wanted = wanted_validation(out->ctx);
   PFN_vkGetInstanceProcAddr load = berth__vulkan_loader();
   if (load == NULL) return BERTH__VULKAN_NO_LOADER;
   if (load(NULL, "vkEnumerateInstanceVersion") == NULL) return BERTH__VULKAN_OLD_LOADER;
   PFN_vkCreateInstance create_instance = (PFN_vkCreateInstance)load(NULL, "vkCreateInstance");
   if (create_instance == NULL) return BERTH__VULKAN_NO_LOADER;
-  const berth__vulkan_lack lack = lack_of(create_handle(out, create_instance, wanted));
+  const berth__vulkan_lack lack = lack_of(create_handle(out, &out->heard, create_instance, wanted));
   if (lack != BERTH__VULKAN_LACKS_NOTHING) {
     out->handle = VK_NULL_HANDLE;
     return lack;
   }
-  keep_drivers(out->ctx, create_instance, wanted);
+  keep_drivers(&out->heard, create_instance, wanted);
   load_calls(out, load);
   if (wanted.is_on) {
-    const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(out->ctx);
+    const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(&out->heard);
     const VkResult result = out->vk.CreateDebugUtilsMessengerEXT(out->handle, &info, out->host, &out->messenger);
     if (result != VK_SUCCESS) return lack_of(result);
   }
@@ -175,7 +173,7 @@ static berth__vulkan_lack create(berth__vulkan_instance *out) {
 
 berth__vulkan_lack berth__vulkan_instance_create(const berth_context *ctx, const VkAllocationCallbacks *host,
                                                  berth__vulkan_instance *out) {
-  *out = (berth__vulkan_instance){.ctx = ctx, .host = host};
+  *out = (berth__vulkan_instance){.ctx = ctx, .host = host, .heard = {.ctx = ctx}};
   const berth__vulkan_lack lack = create(out);
   if (lack != BERTH__VULKAN_LACKS_NOTHING) berth__vulkan_instance_destroy(out);
   return lack;

@@ -22,6 +22,15 @@ const char *berth__vulkan_reason(berth__vulkan_lack lack); /* for people; NULL w
 
 #define BERTH__VULKAN_MAX_DEVICES 16u /* those behind are not looked at */
 
+/* What the validation layer has said of one instance so far, and the beginning of the last. */
+#define BERTH__VULKAN_MESSAGE 240u
+typedef struct berth__vulkan_heard {
+  const berth_context *ctx;
+  _Atomic uint64_t count;
+  char last[BERTH__VULKAN_MESSAGE];
+} berth__vulkan_heard;
+
+/* Must stay where it was made: the validation layer speaks to it. */
 typedef struct berth__vulkan_instance {
   const berth_context *ctx;
   const VkAllocationCallbacks *host;
@@ -39,10 +48,11 @@ typedef struct berth__vulkan_instance {
   VkPhysicalDevice
       devices[BERTH__VULKAN_MAX_DEVICES]; /* with a compute queue and Vulkan 1.1, as the loader lists them */
   uint32_t n_devices;
+  berth__vulkan_heard heard;
 } berth__vulkan_instance;
 
-/* host NULL: the driver's own memory. With BERTH_VULKAN_VALIDATION=1 in the environment the validation layer is on,
- * with BERTH_VULKAN_VALIDATION=sync also its check of barriers. */
+/* host NULL: the driver's own memory. With the context's option vulkan_validation the validation layer is on,
+ * with "sync" also its check of barriers. */
 berth__vulkan_lack berth__vulkan_instance_create(const berth_context *ctx, const VkAllocationCallbacks *host,
                                                  berth__vulkan_instance *out);
 void berth__vulkan_instance_destroy(berth__vulkan_instance *instance);
@@ -55,9 +65,7 @@ bool berth__vulkan_choose(const berth__vulkan_instance *instance, const char *wh
 bool berth__vulkan_queue_family(const berth__vulkan_instance *instance, VkPhysicalDevice device, uint32_t *family,
                                 uint32_t *timestamp_bits);
 
-/* How much the validation layer has said so far, in this process; and the beginning of the last. */
-#define BERTH__VULKAN_MESSAGE 240u
-uint64_t berth__vulkan_messages(void);
-void berth__vulkan_last_message(char text[BERTH__VULKAN_MESSAGE]);
+uint64_t berth__vulkan_messages(const berth__vulkan_instance *instance);
+void berth__vulkan_last_message(const berth__vulkan_instance *instance, char text[BERTH__VULKAN_MESSAGE]);
 
 #endif

@@ -173,11 +173,11 @@ static berth_status submit(berth__gpu_binding *binding, const berth__gpu_part *p
 /* With the validation layer on, nothing that it has said since the last time is passed over. */
 static berth_status hear(berth__engine *engine, berth_error *err) {
   char text[BERTH__VULKAN_MESSAGE];
-  const uint64_t now = berth__vulkan_messages();
+  const uint64_t now = berth__vulkan_messages(&engine->instance);
   if (now == engine->n_heard || engine->instance.messenger == VK_NULL_HANDLE) return BERTH_OK;
   const uint64_t n = now - engine->n_heard;
   engine->n_heard = now;
-  berth__vulkan_last_message(text);
+  berth__vulkan_last_message(&engine->instance, text);
   return berth__fail(err, BERTH_INTERNAL,
                      "the validation layer has said %llu thing%s; the log has them, the last is: %s",
                      (unsigned long long)n, n == 1 ? "" : "s", text);

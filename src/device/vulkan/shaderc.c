@@ -75,12 +75,11 @@ static bool open_module(berth__shaderc_library *library) {
   return open_beside(library, program, "") || open_beside(library, program, BERTH__LIBDIR_FROM_BINDIR "/");
 }
 
-berth_status berth__shaderc_open(berth__shaderc_library *out, berth_error *err) {
+berth_status berth__shaderc_open(const char *path, berth__shaderc_library *out, berth_error *err) {
   static const char *const files[] = {BERTH__SHADERC_MODULE, "libshaderc.so.1", "libshaderc_shared.so.1",
                                       "libshaderc.so"};
   *out = (berth__shaderc_library){0};
-  const char *path = getenv("BERTH_SHADERC");
-  if (path != NULL && path[0] != '\0') {
+  if (path != NULL) {
     if (open_file(out, path)) return BERTH_OK;
     const char *why = dlerror();
     return berth__fail(err, BERTH_UNSUPPORTED, "BERTH_SHADERC names '%s', which is no shaderc that can be opened: %s",

@@ -15,7 +15,8 @@ typedef struct berth__shaderc_library {
 
 /* The file that BERTH_SHADERC names; without it the module beside the library or the program, and then what the system
  * has. UNSUPPORTED where there is none; the message says what to install. */
-berth_status berth__shaderc_open(berth__shaderc_library *out, berth_error *err);
+berth_status berth__shaderc_open(const char *path, berth__shaderc_library *out,
+                                 berth_error *err); /* path NULL: the usual places */
 void berth__shaderc_close(berth__shaderc_library *library);
 
 #endif

@@ -40,7 +40,7 @@ berth_status berth__spirv_compiler_create(berth_context *ctx, berth__spirv_compi
   berth__spirv_compiler *c = berth__alloc_zero(ctx, sizeof *c);
   if (c == NULL) return berth__fail_nomem(err, "the compiler of kernels");
   c->ctx = ctx;
-  const berth_status status = berth__shaderc_open(&c->library, err);
+  const berth_status status = berth__shaderc_open(ctx->options.shaderc, &c->library, err);
   if (status != BERTH_OK) {
     berth__free(ctx, c);
     return status;

@@ -242,8 +242,8 @@ typedef struct berth__wgpu_calls {
   void (*rest)(uint32_t round, double left); /* until there may be an answer; `left`: ms, at most */
 } berth__wgpu_calls;
 
-/* The functions of the implementation. library.c: a shared library, which is opened the first time and stays open;
- * browser.c: the browser's. NULL: there is none, and *reason says why. */
-const berth__wgpu_calls *berth__wgpu_library(const char **reason);
+/* The functions of the implementation. library.c: a shared library (path NULL: one of the usual ones), which
+ * stays open once it was opened; browser.c: the browser's. NULL: there is none, and *reason says why. */
+const berth__wgpu_calls *berth__wgpu_library(const char *path, const char **reason);
 
 #endif

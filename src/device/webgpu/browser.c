@@ -319,7 +319,8 @@ static const berth__wgpu_calls calls = {
     .rest = rest,
 };
 
-const berth__wgpu_calls *berth__wgpu_library(const char **reason) {
+const berth__wgpu_calls *berth__wgpu_library(const char *path, const char **reason) {
+  (void)path;
   static char why[TEXT + 1];
   why[berth__js_reason(why, TEXT)] = '\0';
   *reason = why[0] != '\0' ? why : NULL;

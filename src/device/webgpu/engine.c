@@ -7,37 +7,14 @@
 
 static const char doing[] = "opening it";
 
-/* ---- Options: read once, when the device is opened ---- */
-
-static berth_status read_number(const char *name, const char *takes, double *out, berth_error *err) {
-  const char *value = getenv(name);
-  char *end;
-  if (value == NULL || value[0] == '\0') return BERTH_OK;
-  const double number = strtod(value, &end);
-  if (*end != '\0' || !(number > 0 && number <= 1e18))
-    return berth__fail(err, BERTH_INVALID, "%s is '%s' in the environment; it takes %s", name, value, takes);
-  *out = number;
-  return BERTH_OK;
-}
-
-static berth_status read_offsets(berth__engine *engine, berth_error *err) {
-  const char *value = getenv("BERTH_WEBGPU_OFFSETS");
-  if (value == NULL || value[0] == '\0' || strcmp(value, "dynamic") == 0) return BERTH_OK;
-  if (strcmp(value, "static") != 0)
-    return berth__fail(err, BERTH_INVALID,
-                       "BERTH_WEBGPU_OFFSETS is '%s' in the environment; it takes 'dynamic' or 'static'", value);
-  engine->binds_each = true;
-  return BERTH_OK;
-}
-
-static berth_status read_options(berth__engine *engine, bool is_cpu, berth_error *err) {
+static void read_options(berth__engine *engine, bool is_cpu) {
+  const berth__options *options = &engine->core.ctx->options;
   /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
-  double seconds = is_cpu ? 600 : 60, binding = (double)engine->max_binding;
-  BERTH__TRY(read_number("BERTH_WEBGPU_TIMEOUT", "seconds", &seconds, err));
-  BERTH__TRY(read_number("BERTH_WEBGPU_MAX_BINDING", "bytes", &binding, err));
-  engine->timeout = seconds * 1e3;
-  if (binding < (double)engine->max_binding) engine->max_binding = (uint64_t)binding;
-  return read_offsets(engine, err);
+  const double usual = is_cpu ? 600 : 60;
+  const uint64_t binding = options->webgpu_max_binding;
+  engine->timeout = (options->webgpu_timeout > 0 ? options->webgpu_timeout : usual) * 1e3;
+  if (binding != 0 && binding < engine->max_binding) engine->max_binding = binding;
+  engine->binds_each = options->webgpu_offsets != NULL && strcmp(options->webgpu_offsets, "static") == 0;
 }
 
 /* ---- Finding one ---- */
@@ -49,7 +26,7 @@ static berth_status find(berth__engine *engine, berth_error *err) {
   const char *reason;
   snprintf(engine->name, sizeof engine->name, "WebGPU");
   engine->timeout = 60e3;
-  engine->gpu = berth__wgpu_library(&reason);
+  engine->gpu = berth__wgpu_library(engine->core.ctx->options.webgpu_library, &reason);
   if (engine->gpu == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "%s", reason);
   engine->instance = engine->gpu->CreateInstance(NULL); /* its descriptor is not the same everywhere */
   if (engine->instance == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU does not start");
@@ -132,7 +109,7 @@ static berth_status open(berth__engine *engine, berth_error *err) {
   bool is_cpu;
   BERTH__TRY(find(engine, err));
   BERTH__TRY(read_properties(engine, &is_cpu, err));
-  BERTH__TRY(read_options(engine, is_cpu, err));
+  read_options(engine, is_cpu);
   BERTH__TRY(request_device(engine, err));
   return berth__webgpu_make_times(engine, err);
 }

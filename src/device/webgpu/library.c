@@ -12,7 +12,9 @@
 
 static const char *const usual[] = {"libwebgpu_dawn.so", "libwgpu_native.so", "libwebgpu.so", "libwebgpu_wrapper.so"};
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_loaded;
+static char loaded_path[4096]; /* as it was named; empty: one of the usual ones */
 static berth__wgpu_calls calls;
 static const void *(*mapped_range)(berth__wgpu buffer, size_t offset, size_t size);
 static char why[240]; /* empty: all is well */
@@ -57,9 +59,8 @@ static void rest(uint32_t round, double left) {
   nanosleep(&time, NULL);
 }
 
-static void load(void) {
-  const char *path = getenv("BERTH_WEBGPU_LIBRARY");
-  void *library = path != NULL && path[0] != '\0' ? open_named(path) : open_usual();
+static void load(const char *path) {
+  void *library = path != NULL ? open_named(path) : open_usual();
   if (library == NULL) return;
 #define BERTH__WGPU_CALL(result, name, ...) find(library, "wgpu" #name, true, &calls.name);
 #define BERTH__WGPU_OPTIONAL(result, name, ...) find(library, "wgpu" #name, false, &calls.name);
@@ -70,9 +71,20 @@ static void load(void) {
   calls.rest = rest;
 }
 
-const berth__wgpu_calls *berth__wgpu_library(const char **reason) {
-  pthread_once(&once, load);
-  *reason = why[0] != '\0' ? why : NULL;
+/* One for the whole process: two of them would share the driver and its global state. */
+const berth__wgpu_calls *berth__wgpu_library(const char *path, const char **reason) {
+  *reason = NULL;
+  pthread_mutex_lock(&lock);
+  if (!is_loaded) {
+    why[0] = '\0';
+    load(path);
+    is_loaded = why[0] == '\0';
+    if (is_loaded) snprintf(loaded_path, sizeof loaded_path, "%s", path != NULL ? path : "");
+    if (!is_loaded) *reason = why;
+  } else if (path != NULL && strcmp(path, loaded_path) != 0) {
+    *reason = "another implementation of WebGPU is in use in this process";
+  }
+  pthread_mutex_unlock(&lock);
   return *reason == NULL ? &calls : NULL;
 }
 

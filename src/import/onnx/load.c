@@ -1,9 +1,8 @@
 /* An ONNX file as a graph. The graph's weights stay where they are in the mapped file. */
-#include "import/onnx/load.h"
-
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "import/format.h"
 #include "import/onnx/convert.h"
 
 /* What the weights of a graph point into; shared by the graphs that are bound from it. */
@@ -74,13 +73,15 @@ static berth_status build(source *s, berth_graph **out, berth_error *err) {
   return BERTH_OK;
 }
 
-berth_status berth__onnx_load(berth_context *ctx, const char *path, berth__mapping *file, berth_graph **out,
-                              berth_error *err) {
+berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_error *err) {
   source *s;
   *out = NULL;
-  BERTH__TRY(source_create(ctx, path, file, &s, err));
+  BERTH__TRY(source_create(in->ctx, in->path, in->file, &s, err));
   berth_status status = build(s, out, err);
-  if (status != BERTH_OK && path != NULL) berth__fail_within(err, status, "%s", path);
+  if (status != BERTH_OK && in->path != NULL) berth__fail_within(err, status, "%s", in->path);
   release(s);
   return status;
 }
+
+/* A ModelProto has no magic number; those in the world begin with their IR version, field 1. */
+bool berth__onnx_probe(const uint8_t *data, size_t size) { return size > 2 && data[0] == 0x08 && data[1] < 0x40; }

@@ -171,10 +171,11 @@ let firstRunStep = 0; // those before it only prepare weights, and run once
 /** Only what is planned anew in every run, or the weights too. */
 function showPart(whole) {
   const shown = whole ? all : all.filter((buffer) => !isWeight(buffer));
-  const bottom = whole ? 0 : report.weights_size;
+  const below = report.weights_size + report.state_size; // what lives throughout
+  const bottom = whole ? 0 : below;
   scene.buffers = shown;
   scene.floor = bottom;
-  scene.bound = report.activations_lower_bound + (whole ? report.weights_size : 0);
+  scene.bound = report.activations_lower_bound + (whole ? below : 0);
   scene.view = new View(whole ? 0 : firstRunStep, report.n_steps, bottom, report.arena_size);
   if (!shown.includes(scene.chosen)) choose(null, false);
   $('show-activations').setAttribute('aria-pressed', String(!whole));

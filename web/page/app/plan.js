@@ -42,7 +42,7 @@ function showDetail(value) {
   );
 }
 
-/** Weights that were prepared for the kernels are values to the library; here they are weights. */
+/** Weights that were prepared for the kernels are values to the library; here they are weights, as states are. */
 function groupOf({ kind, offset }, weights) {
   return kind === 'param' || kind === 'constant' || (offset >= 0 && offset < weights) ? 'weight' : kind;
 }
@@ -52,7 +52,7 @@ function prepare({ report, values, steps: all }) {
   const grouped = values.map((value) => ({
     ...value,
     name: value.kind === 'scratch' ? `${value.name}:scratch` : value.name, // the library gives it the name of its step
-    group: groupOf(value, report.weights_size),
+    group: groupOf(value, report.weights_size + report.state_size),
   }));
   const inArena = new Set(
     grouped.filter(({ group, offset }) => group !== 'weight' && offset >= 0).map(({ name }) => name),

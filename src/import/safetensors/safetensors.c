@@ -20,11 +20,9 @@
  *
  * Types without a counterpart here (U16, U64, the F8 family, ...) are UNSUPPORTED; everything else that is wrong is
  * MALFORMED. */
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/desc.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/math.h"
@@ -39,26 +37,6 @@
 #define PREFIX 8
 #define MAX_HEADER 100000000u
 
-typedef struct tensor {
-  char *name;
-  berth_type type;
-  uint32_t rank;
-  int64_t dim[BERTH_MAX_RANK];
-  int64_t begin, end; /* in the data section */
-  const void *data;
-  void *copy; /* the data where the file does not align it; otherwise NULL */
-} tensor;
-
-struct berth_weights {
-  berth_context *ctx;
-  atomic_uint holders;
-  berth__mapping mapping; /* base stays NULL for weights from memory, which are not ours to unmap */
-  bool mapped;
-  tensor *tensors;
-  size_t count, capacity;
-  berth__map index; /* name to tensor */
-};
-
 /* ---- One tensor's entry ---------------------------------------------------------------------------------------- */
 
 enum {
@@ -68,7 +46,7 @@ enum {
   FIELD_ALL = 7
 };
 
-static berth_status read_dtype(berth__json *json, tensor *t, berth_error *err) {
+static berth_status read_dtype(berth__json *json, berth__weight *t, berth_error *err) {
   static const struct {
     const char *text;
     berth_type type;
@@ -103,7 +81,7 @@ static berth_status read_naturals(berth__json *json, const char *what, uint32_t 
   }
 }
 
-static berth_status read_shape(berth__json *json, tensor *t, berth_error *err) {
+static berth_status read_shape(berth__json *json, berth__weight *t, berth_error *err) {
   BERTH__TRY(read_naturals(json, "shape must be an array", BERTH_MAX_RANK, t->dim, &t->rank, err));
   if (t->rank > BERTH_MAX_RANK) {
     return berth__fail(err, BERTH_UNSUPPORTED, "the shape has %u dimensions, more than the %d that are supported",
@@ -112,7 +90,7 @@ static berth_status read_shape(berth__json *json, tensor *t, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status read_offsets(berth__json *json, tensor *t, berth_error *err) {
+static berth_status read_offsets(berth__json *json, berth__weight *t, berth_error *err) {
   int64_t offsets[2] = {0, 0};
   uint32_t count;
   BERTH__TRY(read_naturals(json, "data_offsets must be an array", 2, offsets, &count, err));
@@ -124,7 +102,7 @@ static berth_status read_offsets(berth__json *json, tensor *t, berth_error *err)
   return BERTH_OK;
 }
 
-static berth_status read_fields(berth__json *json, tensor *t, berth_error *err) {
+static berth_status read_fields(berth__json *json, berth__weight *t, berth_error *err) {
   unsigned seen = 0;
   berth__json_token token;
   BERTH__TRY(berth__json_expect(json, BERTH__JSON_OBJECT_BEGIN, "a tensor's entry must be an object", &token, err));
@@ -148,7 +126,7 @@ static berth_status read_fields(berth__json *json, tensor *t, berth_error *err) 
   return berth__fail(err, BERTH_MALFORMED, "the member %s is missing", missing);
 }
 
-static berth_status check_size(const tensor *t, uint64_t section, berth_error *err) {
+static berth_status check_size(const berth__weight *t, uint64_t section, berth_error *err) {
   uint64_t size;
   if (t->begin > t->end) {
     return berth__fail(err, BERTH_MALFORMED, "its data begins at %lld, behind its end at %lld", (long long)t->begin,
@@ -195,19 +173,16 @@ static berth_status index_name(berth_context *ctx, berth__map *map, const char *
 
 static berth_status read_tensor(berth_weights *w, berth__json *json, const berth__json_token *key, uint64_t section,
                                 berth_error *err) {
-  if (w->count == UINT32_MAX - 1) return berth__fail(err, BERTH_UNSUPPORTED, "there are too many tensors");
-  BERTH__TRY(BERTH__RESERVE(w->ctx, w->tensors, w->capacity, w->count + 1, err));
-  tensor *t = &w->tensors[w->count];
-  memset(t, 0, sizeof *t);
-  BERTH__TRY(decode_name(w->ctx, key, &t->name, err));
-  w->count++; /* from here on the name is freed with the rest */
-  BERTH__TRY(index_name(w->ctx, &w->index, t->name, (uint32_t)(w->count - 1), err));
+  berth__weight *t;
+  char *name;
+  BERTH__TRY(decode_name(w->ctx, key, &name, err));
+  BERTH__TRY(berth__weights_add(w, name, &t, err));
   berth_status status = read_fields(json, t, err);
   if (status == BERTH_OK) status = check_size(t, section, err);
   return status == BERTH_OK ? BERTH_OK : berth__fail_within(err, status, "tensor \"%s\"", t->name);
 }
 
-static berth_status read_metadata(berth_context *ctx, berth__json *json, berth_error *err) {
+static berth_status read_metadata(berth_context *ctx, berth__json *json, uint64_t *count, berth_error *err) {
   berth__map keys = {0};
   berth__json_token token;
   char *key = NULL;
@@ -223,6 +198,7 @@ static berth_status read_metadata(berth_context *ctx, berth__json *json, berth_e
     BERTH__TRY_OR_FAIL(berth__json_expect(json, BERTH__JSON_STRING, "__metadata__ may hold only strings", &token, err));
   }
 fail:
+  *count = keys.count;
   berth__free(ctx, key);
   berth__map_clear(ctx, &keys);
   return status;
@@ -246,7 +222,7 @@ static berth_status read_header(berth_weights *w, const void *header, size_t siz
       return berth__fail(err, BERTH_MALFORMED, "the name \"__metadata__\" comes twice");
     } else {
       metadata = true;
-      BERTH__TRY(read_metadata(w->ctx, &json, err));
+      BERTH__TRY(read_metadata(w->ctx, &json, &w->n_metadata, err));
     }
   }
   return berth__json_next(&json, &token, err); /* fails unless only spaces follow */
@@ -254,11 +230,11 @@ static berth_status read_header(berth_weights *w, const void *header, size_t siz
 
 /* ---- The data section ------------------------------------------------------------------------------------------ */
 
-static bool before(const tensor *a, const tensor *b) {
+static bool before(const berth__weight *a, const berth__weight *b) {
   return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
 }
 
-static void sift_down(const tensor *tensors, uint32_t *order, size_t root, size_t count) {
+static void sift_down(const berth__weight *tensors, uint32_t *order, size_t root, size_t count) {
   for (size_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
     if (child + 1 < count && before(&tensors[order[child]], &tensors[order[child + 1]])) child++;
     if (!before(&tensors[order[root]], &tensors[order[child]])) return;
@@ -270,7 +246,7 @@ static void sift_down(const tensor *tensors, uint32_t *order, size_t root, size_
 }
 
 /* A heap sort: the C library's qsort may allocate behind the context's back. */
-static void sort_by_begin(const tensor *tensors, uint32_t *order, size_t count) {
+static void sort_by_begin(const berth__weight *tensors, uint32_t *order, size_t count) {
   for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i;
   for (size_t i = count / 2; i-- > 0;) sift_down(tensors, order, i, count);
   for (size_t i = count; i-- > 1;) {
@@ -281,7 +257,7 @@ static void sort_by_begin(const tensor *tensors, uint32_t *order, size_t count) 
   }
 }
 
-static berth_status check_follows(const tensor *previous, const tensor *next, berth_error *err) {
+static berth_status check_follows(const berth__weight *previous, const berth__weight *next, berth_error *err) {
   int64_t end = previous ? previous->end : 0;
   if (next->begin == end) return BERTH_OK;
   if (!previous) {
@@ -298,13 +274,13 @@ static berth_status check_follows(const tensor *previous, const tensor *next, be
 }
 
 static berth_status check_layout(const berth_weights *w, uint64_t section, berth_error *err) {
-  const tensor *previous = NULL;
+  const berth__weight *previous = NULL;
   berth_status status = BERTH_OK;
   uint32_t *order = berth__alloc_array(w->ctx, w->count, sizeof *order);
   if (!order) return berth__fail_nomem(err, "the order of the tensors");
   sort_by_begin(w->tensors, order, w->count);
   for (size_t i = 0; i < w->count && status == BERTH_OK; i++) {
-    const tensor *next = &w->tensors[order[i]];
+    const berth__weight *next = &w->tensors[order[i]];
     status = check_follows(previous, next, err);
     previous = next;
   }
@@ -317,21 +293,7 @@ static berth_status check_layout(const berth_weights *w, uint64_t section, berth
                      previous ? "\"" : "");
 }
 
-static berth_status place_data(berth_weights *w, const uint8_t *section, berth_error *err) {
-  for (size_t i = 0; i < w->count; i++) {
-    tensor *t = &w->tensors[i];
-    size_t size = (size_t)(t->end - t->begin);
-    t->data = section + t->begin;
-    if ((uintptr_t)t->data % berth_type_size(t->type) == 0) continue;
-    t->copy = berth__alloc(w->ctx, size);
-    if (!t->copy) return berth__fail_nomem(err, "a tensor that the file does not align");
-    if (size > 0) memcpy(t->copy, t->data, size);
-    t->data = t->copy;
-  }
-  return BERTH_OK;
-}
-
-static berth_status read_file(berth_weights *w, berth_error *err) {
+berth_status berth__safetensors_read(berth_weights *w, berth_error *err) {
   const uint8_t *bytes = w->mapping.data;
   size_t size = w->mapping.size;
   uint64_t header = 0;
@@ -354,103 +316,13 @@ static berth_status read_file(berth_weights *w, berth_error *err) {
   uint64_t section = size - PREFIX - header;
   BERTH__TRY(read_header(w, bytes + PREFIX, (size_t)header, section, err));
   BERTH__TRY(check_layout(w, section, err));
-  return place_data(w, bytes + PREFIX + header, err);
+  return berth__weights_place(w, bytes + PREFIX + header, err);
 }
 
-/* ---- The handle ------------------------------------------------------------------------------------------------ */
-
-static berth_status create(berth_context *ctx, berth_weights **out, berth_error *err) {
-  berth_weights *w = berth__alloc_zero(ctx, sizeof *w);
-  if (!w) return berth__fail_nomem(err, "weights");
-  w->ctx = ctx;
-  atomic_init(&w->holders, 1);
-  *out = w;
-  return BERTH_OK;
-}
-
-berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weights **out, berth_error *err) {
-  berth_weights *w = NULL;
-  berth_status status;
-  if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a place for its result");
-  *out = NULL;
-  if (!ctx || !path) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a context and a path");
-  BERTH__TRY(create(ctx, &w, err));
-  BERTH__TRY_OR_FAIL(berth__file_map(path, &w->mapping, err));
-  w->mapped = true;
-  status = read_file(w, err);
-  if (status != BERTH_OK) {
-    berth__fail_within(err, status, "%s", path);
-    goto fail;
-  }
-  *out = w;
-  return BERTH_OK;
-fail:
-  berth_weights_destroy(w);
-  return status;
-}
-
-berth_status berth_weights_from_memory(berth_context *ctx, const void *data, size_t size, berth_weights **out,
-                                       berth_error *err) {
-  berth_weights *w = NULL;
-  if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_from_memory needs a place for its result");
-  *out = NULL;
-  if (!ctx || (!data && size > 0)) {
-    return berth__fail(err, BERTH_INVALID, "berth_weights_from_memory needs a context and data");
-  }
-  BERTH__TRY(create(ctx, &w, err));
-  w->mapping.data = data;
-  w->mapping.size = size;
-  berth_status status = read_file(w, err);
-  if (status == BERTH_OK) {
-    *out = w;
-  } else {
-    berth_weights_destroy(w);
-  }
-  return status;
-}
-
-void berth__weights_rest(const berth_weights *weights, const void *data, size_t size) {
-  if (weights->mapped) berth__file_release_bytes(&weights->mapping, data, size);
-}
-
-berth_weights *berth__weights_retain(const berth_weights *weights) {
-  berth_weights *w = (berth_weights *)(uintptr_t)weights;
-  atomic_fetch_add_explicit(&w->holders, 1, memory_order_relaxed);
-  return w;
-}
-
-void berth_weights_destroy(berth_weights *weights) {
-  if (!weights || atomic_fetch_sub_explicit(&weights->holders, 1, memory_order_acq_rel) > 1) return;
-  berth_context *ctx = weights->ctx;
-  for (size_t i = 0; i < weights->count; i++) {
-    berth__free(ctx, weights->tensors[i].name);
-    berth__free(ctx, weights->tensors[i].copy);
-  }
-  berth__free(ctx, weights->tensors);
-  berth__map_clear(ctx, &weights->index);
-  if (weights->mapped) berth__file_unmap(&weights->mapping);
-  berth__free(ctx, weights);
-}
-
-uint32_t berth_weights_count(const berth_weights *weights) { return weights ? (uint32_t)weights->count : 0; }
-
-berth_status berth_weights_at(const berth_weights *weights, uint32_t index, berth_weight_info *out, berth_error *err) {
-  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
-  if (!weights) return berth__fail(err, BERTH_INVALID, "berth_weights_at needs weights");
-  if (index >= weights->count) {
-    return berth__fail(err, BERTH_INVALID, "there is no tensor %u; the file has %zu", index, weights->count);
-  }
-  const tensor *t = &weights->tensors[index];
-  info.name = t->name;
-  info.type = t->type;
-  info.rank = t->rank;
-  memcpy(info.dim, t->dim, sizeof info.dim);
-  info.data = t->data;
-  info.size = (uint64_t)(t->end - t->begin);
-  return BERTH__RESULT_WRITE(out, &info, "berth_weight_info", err);
-}
-
-uint32_t berth_weights_find(const berth_weights *weights, const char *name) {
-  uint32_t index;
-  return weights && name && berth__map_get(&weights->index, name, &index) ? index : UINT32_MAX;
+/* Eight bytes with the header's length, then the header, which is a JSON object. */
+bool berth__safetensors_probe(const uint8_t *data, size_t size) {
+  uint64_t length = 0;
+  if (size <= PREFIX || data[PREFIX] != '{') return false;
+  for (int i = PREFIX; i-- > 0;) length = length << 8 | data[i];
+  return length >= 2 && length <= size - PREFIX;
 }

@@ -1,6 +1,6 @@
 /* What reading and writing .npy files have in common; npy.c describes the format. */
-#ifndef BERTH_IMPORT_NPY_H
-#define BERTH_IMPORT_NPY_H
+#ifndef BERTH_IMPORT_NPY_NPY_H
+#define BERTH_IMPORT_NPY_NPY_H
 
 #include "base/status.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/storage.h"
-#include "import/npy.h"
+#include "import/npy/npy.h"
 
 #define MAX_WRITE ((size_t)1 << 30) /* Linux takes no more than 2 GiB at a time */
 

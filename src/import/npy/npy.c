@@ -16,7 +16,7 @@
  *
  * What comes out is in the machine's byte order and in C order (the last axis runs fastest); bools are 0 or 1. What
  * goes out is version 1, with the elements at a multiple of 64. */
-#include "import/npy.h"
+#include "import/npy/npy.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/math.h"
 #include "base/storage.h"
+#include "import/format.h"
 
 #define MAX_HEADER 65536u /* numpy itself reads no more than 10,000 characters without being asked to */
 
@@ -266,6 +267,23 @@ static berth_status split_file(const uint8_t *bytes, size_t size, reader *dict, 
   dict->end = dict->at + length;
   *elements = bytes + start + length;
   return BERTH_OK;
+}
+
+bool berth__npy_probe(const uint8_t *data, size_t size) {
+  return size >= BERTH__NPY_MAGIC_SIZE && memcmp(data, BERTH__NPY_MAGIC, BERTH__NPY_MAGIC_SIZE) == 0;
+}
+
+/* One array, which could be a param. */
+berth_status berth__npy_inspect(berth__summary *summary, const berth__mapping *file, berth_error *err) {
+  reader dict = {NULL, NULL};
+  const uint8_t *elements = NULL;
+  header h = {0};
+  uint64_t bytes;
+  BERTH__TRY(split_file(file->data, file->size, &dict, &elements, err));
+  BERTH__TRY(read_dict(&dict, &h, err));
+  if (!berth__dense_bytes(h.rank, h.dim, h.type, &bytes))
+    return berth__fail(err, BERTH_MALFORMED, "the size of the npy shape does not fit in 64 bits");
+  return berth__summary_param(summary, berth__storage_count(berth_type_storage(h.type), bytes), bytes, err);
 }
 
 berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, berth_array *out, berth_error *err) {

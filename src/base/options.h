@@ -1,0 +1,27 @@
+/* The settings of a context: what its descriptor says, and what the environment says over it. Read once, when the
+ * context is made; this is the only part of the library that looks at the environment. */
+#ifndef BERTH_BASE_OPTIONS_H
+#define BERTH_BASE_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+/* Texts are NULL where nothing was set. A number of 0 is the device's default. */
+typedef struct berth__options {
+  char *cpu_isa, *cpu_backend;
+  char *cache_dir; /* resolved: the folder itself; NULL: nothing is cached */
+  char *shaderc;
+  char *vulkan_memory, *vulkan_validation;
+  char *webgpu_library, *webgpu_offsets;
+  double vulkan_timeout, webgpu_timeout; /* seconds */
+  uint64_t vulkan_max_binding, webgpu_max_binding;
+  bool loops_unshared; /* kernels of the device loops without shared memory */
+  bool no_reuse;       /* BERTH_PLAN_NO_REUSE in every plan */
+} berth__options;
+
+/* given: NULL or the caller's struct. On failure *out may hold some; free it all the same. */
+berth_status berth__options_read(berth_context *ctx, const berth_options *given, berth__options *out, berth_error *err);
+void berth__options_free(berth_context *ctx, berth__options *options);
+
+#endif

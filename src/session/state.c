@@ -1,0 +1,161 @@
+/* States: what a session keeps from run to run. They lie among what its bindings share, so that the current binding
+ * shows them as all others do. */
+#include "base/math.h"
+#include "session/session.h"
+
+/* Saved states: this, then every state in the order of the graph, each from a multiple of 8 on. */
+typedef struct header {
+  char mark[8];
+  uint64_t fingerprint; /* of names, types and extents */
+} header;
+
+static const char mark[8] = {'b', 'e', 'r', 't', 'h', 's', 't', '1'};
+
+static const berth__value *state_at(const berth_session *session, size_t index) {
+  return &berth__session_current(session)->plan->graph->values[session->graph->states[index]];
+}
+
+static uint64_t size_of(const berth__value *value) {
+  uint64_t size = 0;
+  berth__value_size(value, &size); /* it is bound */
+  return size;
+}
+
+static berth_status place_initial(berth_session *session, size_t index, berth_error *err) {
+  const berth_value id = session->graph->states[index];
+  const berth__value *value = state_at(session, index);
+  if (value->initial == NULL)
+    return berth_arena_fill(session->arena, id, 0, berth_arena_capacity(session->arena, id), 0, err);
+  return berth__arena_put(session->arena, id, 0, berth__blob_data(value->initial), size_of(value), err);
+}
+
+berth_status berth__session_place_states(berth_session *session, berth_error *err) {
+  for (size_t i = 0; i < session->graph->n_states; i++) BERTH__TRY(place_initial(session, i, err));
+  return BERTH_OK;
+}
+
+static berth_status find_state(const berth_session *session, const char *name, size_t *index, berth_error *err) {
+  if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  for (*index = 0; *index < session->graph->n_states; ++*index)
+    if (strcmp(session->graph->values[session->graph->states[*index]].name, name) == 0) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "graph '%s' has no state '%s'", session->graph->name, name);
+}
+
+static berth_status check_size(const berth__value *value, const void *data, size_t size, berth_error *err) {
+  char shape[BERTH__SHAPE_TEXT];
+  if (size_of(value) != size)
+    return berth__fail(err, BERTH_INVALID, "state '%s' is %s%s and has %llu bytes, but %zu were given", value->name,
+                       berth_type_name(value->type), berth__shape_text(&value->shape, shape),
+                       (unsigned long long)size_of(value), size);
+  if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "state '%s': the data is NULL", value->name);
+  return BERTH_OK;
+}
+
+berth_status berth_session_state_read(berth_session *session, const char *state, void *dst, size_t size,
+                                      berth_error *err) {
+  size_t index;
+  BERTH__TRY(find_state(session, state, &index, err));
+  BERTH__TRY(check_size(state_at(session, index), dst, size, err));
+  return berth__arena_get(session->arena, session->graph->states[index], dst, size, err);
+}
+
+berth_status berth_session_state_write(berth_session *session, const char *state, const void *src, size_t size,
+                                       berth_error *err) {
+  size_t index;
+  BERTH__TRY(find_state(session, state, &index, err));
+  BERTH__TRY(check_size(state_at(session, index), src, size, err));
+  return berth__arena_put(session->arena, session->graph->states[index], 0, src, size, err);
+}
+
+berth_status berth_session_state_reset(berth_session *session, const char *state, berth_error *err) {
+  size_t index;
+  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  if (state == NULL) return berth__session_place_states(session, err);
+  BERTH__TRY(find_state(session, state, &index, err));
+  return place_initial(session, index, err);
+}
+
+/* ---- All of them ---- */
+
+static uint64_t padded(uint64_t size) { return (size + 7) & ~(uint64_t)7; } /* no sum of the planner overflows */
+
+uint64_t berth_session_state_size(const berth_session *session) {
+  uint64_t total = sizeof(header);
+  if (session == NULL || session->graph->n_states == 0) return 0;
+  for (size_t i = 0; i < session->graph->n_states; i++) total += padded(size_of(state_at(session, i)));
+  return total;
+}
+
+static uint64_t mix(uint64_t sum, const void *data, size_t size) {
+  const unsigned char *bytes = data;
+  for (size_t i = 0; i < size; i++) sum = (sum ^ bytes[i]) * 0x100000001b3u; /* FNV-1a */
+  return sum;
+}
+
+static header header_of(const berth_session *session) {
+  header h = {.fingerprint = 0xcbf29ce484222325u};
+  memcpy(h.mark, mark, sizeof h.mark);
+  for (size_t i = 0; i < session->graph->n_states; i++) {
+    const berth__value *value = state_at(session, i);
+    const uint32_t type = (uint32_t)value->type;
+    h.fingerprint = mix(h.fingerprint, value->name, strlen(value->name) + 1);
+    h.fingerprint = mix(h.fingerprint, &type, sizeof type);
+    h.fingerprint = mix(h.fingerprint, value->shape.dim, value->shape.rank * sizeof *value->shape.dim);
+  }
+  return h;
+}
+
+static berth_status check_whole(const berth_session *session, const void *data, size_t size, berth_error *err) {
+  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  if (size != berth_session_state_size(session))
+    return berth__fail(err, BERTH_INVALID, "the states of graph '%s' take %llu bytes, but %zu were given",
+                       session->graph->name, (unsigned long long)berth_session_state_size(session), size);
+  if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "the data is NULL");
+  return BERTH_OK;
+}
+
+berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err) {
+  BERTH__TRY(check_whole(session, dst, size, err));
+  if (size == 0) return BERTH_OK;
+  const header h = header_of(session);
+  unsigned char *at = dst;
+  memset(at, 0, size);
+  memcpy(at, &h, sizeof h);
+  at += sizeof h;
+  for (size_t i = 0; i < session->graph->n_states; i++) {
+    const uint64_t bytes = size_of(state_at(session, i));
+    BERTH__TRY(berth__arena_get(session->arena, session->graph->states[i], at, bytes, err));
+    at += padded(bytes);
+  }
+  return BERTH_OK;
+}
+
+static berth_status put_all(berth_session *session, const unsigned char *at, berth_error *err) {
+  at += sizeof(header);
+  for (size_t i = 0; i < session->graph->n_states; i++) {
+    const uint64_t bytes = size_of(state_at(session, i));
+    BERTH__TRY(berth__arena_put(session->arena, session->graph->states[i], 0, at, bytes, err));
+    at += padded(bytes);
+  }
+  return BERTH_OK;
+}
+
+/* An element that the device does not hold is found on the way: then everything is put back. */
+berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size, berth_error *err) {
+  BERTH__TRY(check_whole(session, src, size, err));
+  if (size == 0) return BERTH_OK;
+  const header h = header_of(session);
+  if (memcmp(src, &h, sizeof h) != 0)
+    return berth__fail(err, BERTH_INVALID,
+                       "what is to be restored was not saved from a session of graph '%s', or not with these extents",
+                       session->graph->name);
+  unsigned char *before = berth__alloc(session->ctx, size);
+  if (before == NULL) return berth__fail_nomem(err, "restoring states");
+  berth_status status = berth_session_state_save(session, before, size, err);
+  if (status == BERTH_OK) {
+    status = put_all(session, src, err);
+    if (status != BERTH_OK) put_all(session, before, NULL);
+  }
+  berth__free(session->ctx, before);
+  return status;
+}

@@ -1,0 +1,172 @@
+/* Settings: a field, the variable over it, and both read once. */
+#include <stdlib.h>
+
+#include "base/context.h"
+#include "support.h"
+
+static const char *const variables[] = {
+    "BERTH_CPU_ISA",        "BERTH_CPU_BACKEND",       "BERTH_CACHE_DIR",      "BERTH_SHADERC",
+    "BERTH_VULKAN_MEMORY",  "BERTH_VULKAN_VALIDATION", "BERTH_VULKAN_TIMEOUT", "BERTH_VULKAN_MAX_BINDING",
+    "BERTH_WEBGPU_LIBRARY", "BERTH_WEBGPU_OFFSETS",    "BERTH_WEBGPU_TIMEOUT", "BERTH_WEBGPU_MAX_BINDING",
+    "BERTH_LOOPS_SHARED",   "BERTH_ARENA_NO_REUSE",
+};
+
+static int clear(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
+  return 0;
+}
+
+static berth_context *make(const berth_options *options) {
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_context *ctx;
+  berth_error err;
+  desc.options = options;
+  TEST_OK(berth_context_create(&desc, &ctx, &err));
+  return ctx;
+}
+
+static berth_options all_fields(void) {
+  berth_options options = BERTH_OPTIONS_INIT;
+  options.flags = BERTH_OPTION_NO_REUSE | BERTH_OPTION_LOOPS_UNSHARED;
+  options.cpu_isa = "portable";
+  options.cpu_backend = "dnnl";
+  options.cache_dir = "/a/cache";
+  options.shaderc = "/a/shaderc";
+  options.vulkan_memory = "staged";
+  options.vulkan_validation = "sync";
+  options.vulkan_timeout = 7.5;
+  options.vulkan_max_binding = 4096;
+  options.webgpu_library = "/a/dawn";
+  options.webgpu_offsets = "static";
+  options.webgpu_timeout = 2;
+  options.webgpu_max_binding = 8192;
+  return options;
+}
+
+static void fields_are_kept(void **state) {
+  (void)state;
+  berth_options given = all_fields();
+  berth_context *ctx = make(&given);
+  memset(&given, 0x55, sizeof given); /* copied, not referred to */
+  const berth__options *o = &ctx->options;
+  assert_true(o->no_reuse && o->loops_unshared);
+  assert_string_equal(o->cpu_isa, "portable");
+  assert_string_equal(o->cpu_backend, "dnnl");
+  assert_string_equal(o->cache_dir, "/a/cache");
+  assert_string_equal(o->shaderc, "/a/shaderc");
+  assert_string_equal(o->vulkan_memory, "staged");
+  assert_string_equal(o->vulkan_validation, "sync");
+  assert_true(o->vulkan_timeout == 7.5 && o->webgpu_timeout == 2);
+  assert_int_equal(o->vulkan_max_binding, 4096);
+  assert_string_equal(o->webgpu_library, "/a/dawn");
+  assert_string_equal(o->webgpu_offsets, "static");
+  assert_int_equal(o->webgpu_max_binding, 8192);
+  berth_context_destroy(ctx);
+}
+
+static void variables_override_fields(void **state) {
+  (void)state;
+  static const char *const values[] = {"avx2",   "other",   "/b/cache", "/b/shaderc", "mapped", "1", "3",
+                                       "100000", "/b/wgpu", "dynamic",  "4",          "2e5",    "1", "0"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) setenv(variables[i], values[i], 1);
+  const berth_options given = all_fields();
+  berth_context *ctx = make(&given);
+  clear(NULL); /* read once: what the environment says later changes nothing */
+  const berth__options *o = &ctx->options;
+  assert_false(o->no_reuse || o->loops_unshared);
+  assert_string_equal(o->cpu_isa, "avx2");
+  assert_string_equal(o->cpu_backend, "other");
+  assert_string_equal(o->cache_dir, "/b/cache");
+  assert_string_equal(o->shaderc, "/b/shaderc");
+  assert_string_equal(o->vulkan_memory, "mapped");
+  assert_string_equal(o->vulkan_validation, "1");
+  assert_true(o->vulkan_timeout == 3 && o->webgpu_timeout == 4);
+  assert_int_equal(o->vulkan_max_binding, 100000);
+  assert_string_equal(o->webgpu_library, "/b/wgpu");
+  assert_string_equal(o->webgpu_offsets, "dynamic");
+  assert_int_equal(o->webgpu_max_binding, 200000);
+  berth_context_destroy(ctx);
+}
+
+static void without_any_all_is_default(void **state) {
+  (void)state;
+  setenv("BERTH_CACHE_DIR", "", 1); /* no cache; the others are unset or empty, which is the same */
+  setenv("BERTH_CPU_ISA", "", 1);
+  berth_context *ctx = make(NULL);
+  const berth__options none = {0};
+  assert_memory_equal(&ctx->options, &none, sizeof none);
+  berth_context_destroy(ctx);
+}
+
+static void expect_refused(const berth_options *options, const char *part) {
+  test_alloc alloc = {0};
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_context *ctx;
+  berth_error err;
+  desc.alloc = test_alloc_callback;
+  desc.user = &alloc;
+  desc.options = options;
+  test_expect_error(berth_context_create(&desc, &ctx, &err), BERTH_INVALID, &err, part);
+  assert_null(ctx);
+  assert_int_equal(atomic_load(&alloc.live_blocks), 0);
+}
+
+static void wrong_values_are_refused(void **state) {
+  (void)state;
+  berth_options o = BERTH_OPTIONS_INIT;
+  o.vulkan_memory = "both", expect_refused(&o, "vulkan_memory");
+  o = all_fields(), o.webgpu_offsets = "moving", expect_refused(&o, "webgpu_offsets");
+  o = all_fields(), o.vulkan_timeout = -1, expect_refused(&o, "vulkan_timeout");
+  o = all_fields(), o.webgpu_timeout = 1e9, expect_refused(&o, "webgpu_timeout");
+  o = all_fields(), o.flags |= 1u << 20, expect_refused(&o, "flags");
+  o = all_fields(), o.struct_size = 3, expect_refused(&o, "berth_options");
+  setenv("BERTH_VULKAN_MEMORY", "both", 1);
+  o = all_fields(), expect_refused(&o, "BERTH_VULKAN_MEMORY");
+}
+
+static void an_older_struct_will_do(void **state) {
+  (void)state;
+  berth_options given = all_fields();
+  given.struct_size = (uint32_t)offsetof(berth_options, webgpu_library);
+  berth_context *ctx = make(&given);
+  assert_int_equal(ctx->options.vulkan_max_binding, 4096);
+  assert_null(ctx->options.webgpu_library);
+  assert_int_equal(ctx->options.webgpu_max_binding, 0);
+  berth_context_destroy(ctx);
+}
+
+/* Every allocation of making a context fails once. */
+static void no_memory_is_an_error(void **state) {
+  (void)state;
+  const berth_options given = all_fields();
+  berth_status status = BERTH_NOMEM;
+  for (uint64_t k = 1; status != BERTH_OK; k++) {
+    test_alloc alloc = {0};
+    berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+    berth_context *ctx;
+    berth_error err;
+    desc.alloc = test_alloc_callback;
+    desc.user = &alloc;
+    desc.options = &given;
+    atomic_store(&alloc.fail_at, k);
+    status = berth_context_create(&desc, &ctx, &err);
+    if (status != BERTH_OK) test_expect_error(status, BERTH_NOMEM, &err, NULL);
+    assert_true((status == BERTH_OK) == (ctx != NULL));
+    assert_true(status != BERTH_OK || k == 10);
+    berth_context_destroy(ctx);
+    assert_int_equal(atomic_load(&alloc.live_blocks), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(fields_are_kept, clear, clear),
+      cmocka_unit_test_setup_teardown(variables_override_fields, clear, clear),
+      cmocka_unit_test_setup_teardown(without_any_all_is_default, clear, clear),
+      cmocka_unit_test_setup_teardown(wrong_values_are_refused, clear, clear),
+      cmocka_unit_test_setup_teardown(an_older_struct_will_do, clear, clear),
+      cmocka_unit_test_setup_teardown(no_memory_is_an_error, clear, clear),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

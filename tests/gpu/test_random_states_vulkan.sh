@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# tests/session/test_random_states on the device "vulkan".
+. "$BERTH_SRC/tests/gpu/on_device.sh" vulkan session/test_random_states
