@@ -152,6 +152,13 @@ void berth_arena_destroy(berth_arena *arena) {
   berth__free(arena->ctx, arena);
 }
 
+bool berth__arena_grow(berth_arena *arena, uint64_t size) {
+  if (arena->device->block_grow == NULL || arena->device->block_grow(arena->block, size, NULL) != BERTH_OK)
+    return false;
+  arena->size = size;
+  return true;
+}
+
 berth__block *berth__arena_block(berth_arena *arena) { return arena->block; }
 
 uint64_t berth_arena_size(const berth_arena *arena) { return arena->size; }
@@ -310,10 +317,11 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
 
 /* All of them can be stored: what cannot is refused before the first is written. */
 static berth_status check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
+  const berth_storage own = berth_type_storage(s->type);
   uint32_t room[CHUNK];
   for (uint64_t done = 0; done < count; done += CHUNK) {
     const uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    const void *from = (const unsigned char *)src + berth__storage_size(berth_type_storage(s->type), done);
+    const void *from = (const unsigned char *)src + berth__storage_size(own, done);
     BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room, from, n, err));
   }
   return BERTH_OK;

@@ -32,10 +32,11 @@ static berth_status pack_integers(berth_type type, uint32_t *dst, const void *sr
 static void convert(berth_type from, berth_type to, void *dst, const void *src, uint64_t count) {
   float room[256];
   const uint64_t chunk = sizeof room / sizeof room[0];
+  const berth_storage in = berth_type_storage(from), out = berth_type_storage(to);
   for (uint64_t done = 0; done < count; done += chunk) {
     const uint64_t n = count - done < chunk ? count - done : chunk;
-    berth__convert_to_f32(from, room, (const unsigned char *)src + done * berth_type_size(from), n);
-    berth__convert_from_f32(to, (unsigned char *)dst + done * berth_type_size(to), room, n);
+    berth__convert_to_f32(from, room, (const unsigned char *)src + berth__storage_size(in, done), n);
+    berth__convert_from_f32(to, (unsigned char *)dst + berth__storage_size(out, done), room, n);
   }
 }
 

@@ -39,8 +39,8 @@ static uint32_t sign_extended(uint32_t bits, uint32_t width) {
   return (bits ^ sign) - sign;
 }
 
-static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage storage) {
-  const uint32_t per_word = berth__storage_per_word(storage), width = 32 / per_word;
+static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage storage, uint32_t per_word) {
+  const uint32_t width = 32 / per_word;
   const uint32_t bits = words[index / per_word] >> (index % per_word * width) & ((1u << width) - 1);
   berth__lane value = {.u = bits};
   switch (storage) {
@@ -53,8 +53,8 @@ static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage 
   return value.u;
 }
 
-static void store_part(uint32_t *words, uint32_t index, berth__storage storage, uint32_t bits) {
-  const uint32_t per_word = berth__storage_per_word(storage), width = 32 / per_word;
+static void store_part(uint32_t *words, uint32_t index, uint32_t per_word, uint32_t bits) {
+  const uint32_t width = 32 / per_word;
   const uint32_t at = index % per_word * width, ones = (1u << width) - 1;
   words[index / per_word] = (words[index / per_word] & ~(ones << at)) | (bits & ones) << at;
 }
@@ -62,6 +62,7 @@ static void store_part(uint32_t *words, uint32_t index, berth__storage storage, 
 static void move_parts(const berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__storage storage = m->k->buffers[inst->bits].storage;
+  const uint32_t per_word = berth__storage_per_word(storage);
   uint32_t *words = m->buffers[inst->bits].words;
   const berth__lane *index = berth__machine_values(m, inst->in[0]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
@@ -70,10 +71,48 @@ static void move_parts(const berth__machine *m, berth__x x) {
   for (uint32_t j = 0; j < m->n; ++j) {
     if (mask[j] == 0) continue;
     if (is_store)
-      store_part(words, index[j].u, storage, lane[j].u);
+      store_part(words, index[j].u, per_word, lane[j].u);
     else
-      lane[j].u = load_part(words, index[j].u, storage);
+      lane[j].u = load_part(words, index[j].u, storage, per_word);
   }
+}
+
+/* ---- Words that two threads store ---- */
+
+#define PLACES 4096u /* of the table below: more than lanes run together */
+
+static bool ascend(const berth__machine *m, const berth__lane *index, const uint32_t *mask) {
+  int64_t last = -1;
+  for (uint32_t j = 0; j < m->n; ++j) {
+    if (mask[j] == 0) continue;
+    if (index[j].u <= last) return false;
+    last = index[j].u;
+  }
+  return true;
+}
+
+/* The first lane that stores another value into a word than a lane before it does; n: none. */
+static uint32_t find_race(const berth__machine *m, const berth__lane *index, const berth__lane *value,
+                          const uint32_t *mask) {
+  uint16_t table[PLACES] = {0}; /* lane + 1; 0: free */
+  if (m->n >= PLACES / 2 || ascend(m, index, mask)) return m->n;
+  for (uint32_t j = 0; j < m->n; ++j) {
+    if (mask[j] == 0) continue;
+    uint32_t at = index[j].u * 0x9e3779b1u >> 20;
+    while (table[at] != 0 && index[table[at] - 1u].u != index[j].u) at = (at + 1) % PLACES;
+    if (table[at] != 0 && value[table[at] - 1u].u != value[j].u) return j;
+    table[at] = (uint16_t)(j + 1u);
+  }
+  return m->n;
+}
+
+static berth_status fail_store(const berth__machine *m, berth__x x, uint32_t lane) {
+  const berth__inst *inst = &m->k->insts[x];
+  return berth__fail(m->err, BERTH_INTERNAL,
+                     "The kernel %s: instruction %" PRIu32 " (store) of thread %" PRIu32 " of workgroup %" PRIu64
+                     " goes to element %" PRIu32 " of buffer %" PRIu32 ", where another thread stores something else.",
+                     m->k->name, x, lane % m->threads, m->group + lane / m->threads,
+                     berth__machine_values(m, inst->in[0])[lane].u, inst->bits);
 }
 
 berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
@@ -90,6 +129,8 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   }
   if (inst->code == BERTH__INST_store) {
     const berth__lane *value = berth__machine_values(m, inst->in[1]);
+    const uint32_t race = find_race(m, index, value, mask);
+    if (race < m->n) return fail_store(m, x, race);
     for (uint32_t j = 0; j < n; ++j) {
       if (mask[j] != 0) buffer->words[index[j].u] = value[j].u;
     }

@@ -33,7 +33,9 @@ static berth_status collect_strings(const berth_plan *plan, berth__text *text, b
       const berth__value *value = &plan->graph->values[buffer->owner];
       char shape[BERTH__SHAPE_TEXT];
       if (value->kind == BERTH_VALUE_NODE) berth__text_printf(text, "%s ", plan->graph->nodes[value->node].op->name);
+      const berth_type stored = plan->places[buffer->owner].storage.type;
       berth__text_printf(text, "%s%s", berth_type_name(value->type), berth__shape_text(&value->shape, shape));
+      if (stored != value->type) berth__text_printf(text, " as %s", berth_type_name(stored));
     }
     berth__text_add(text, "", 1);
   }

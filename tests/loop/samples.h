@@ -15,8 +15,9 @@ void sample_windows(berth__kernel *k);    /* halves and local arrays */
 void sample_literals(berth__kernel *k);
 void sample_everything(berth__kernel *k); /* every instruction that computes */
 void sample_blocks(berth__kernel *k);
+void sample_storages(berth__kernel *k); /* loads and stores of every storage */
 
-#define SAMPLES 8u
+#define SAMPLES 9u
 extern const sample_fn samples[SAMPLES]; /* all of these */
 
 #endif

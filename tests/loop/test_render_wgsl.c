@@ -237,11 +237,11 @@ static void compile_kernel(berth__engine *engine, const berth__kernel *k, const 
   const berth_status status = compile_text(engine, text, &err);
   if (status != BERTH_OK) print_message("%s\n", text);
   TEST_OK(status);
-  berth__free(engine->ctx, text);
+  berth__free(engine->core.ctx, text);
 }
 
 static void compile(berth__engine *engine, sample_fn fn, const berth__render_desc *desc) {
-  berth__kernel *k = sample_make(engine->ctx, "all", fn);
+  berth__kernel *k = sample_make(engine->core.ctx, "all", fn);
   compile_kernel(engine, k, desc);
   berth__kernel_destroy(k);
 }
@@ -271,7 +271,7 @@ static void compile_attention(berth__engine *engine, int64_t queries, const char
                               .attrs = attrs,
                               .n_attrs = op->family->n_attrs,
                               .user = berth__op_user(op)};
-  berth__lowering l = {.ctx = engine->ctx, .limits = &limits, .op = op, .call = &call};
+  berth__lowering l = {.ctx = engine->core.ctx, .limits = &limits, .op = op, .call = &call};
   TEST_OK(berth__lower_call(&l, &err));
   assert_non_null(strstr(l.kernels[0]->name, "tiled"));
   for (size_t i = 0; i < l.n_kernels; i++) compile_kernel(engine, l.kernels[i], &arena);
@@ -285,7 +285,7 @@ static void test_every_instruction_compiles(void **state) {
   berth_error err;
   berth__engine *engine;
   berth_context *ctx = test_context();
-  if (berth__webgpu_try(ctx, &engine, &err) != BERTH_OK) {
+  if (berth__webgpu_try(ctx, 1, &engine, &err) != BERTH_OK) {
     berth_context_destroy(ctx);
     TEST_SKIP(err.message);
   }

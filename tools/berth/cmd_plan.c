@@ -141,6 +141,30 @@ typedef struct result {
   double ms, extra_flops;
 } result;
 
+/* Bytes of the arena by the type that they are stored as, of values that own some. */
+static void storages_write_json(const berth_plan *plan, json *out) {
+  static const berth_type types[] = {
+#define TYPE(name, value, text, bytes) BERTH_##name,
+      BERTH_TYPE_MAP(TYPE)
+#undef TYPE
+#define TYPE(name, value, text, elements, bytes) BERTH_##name,
+          BERTH_BLOCK_TYPE_MAP(TYPE)
+#undef TYPE
+  };
+  berth_plan_info info = cli_plan_info(plan);
+  json_open_object(out, "storages");
+  for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+    uint64_t total = 0;
+    for (berth_value v = 0; v < info.n_values; v++) {
+      berth_slot slot = BERTH_SLOT_INIT;
+      bool owns = berth_plan_slot(plan, v, &slot, NULL) == BERTH_OK && slot.root == v;
+      if (owns && slot.offset != BERTH_OFFSET_NONE && slot.storage.type == types[t]) total += slot.size;
+    }
+    if (total) json_uint(out, berth_type_name(types[t]), total);
+  }
+  json_close_object(out);
+}
+
 static int print_json(const plan_options *wanted, const result *made, const dims *bound) {
   const berth_plan *plan = made->plan;
   berth_plan_info plan_info = cli_plan_info(plan), *info = &plan_info;
@@ -164,6 +188,7 @@ static int print_json(const plan_options *wanted, const result *made, const dims
   if (wanted->budget != 0) budget_write_json(plan, wanted->budget, made->extra_flops, &out);
   json_string(&out, "device", model_device(&wanted->model));
   if (berth_plan_gpu_profile(plan)) json_string(&out, "gpu_profile", berth_plan_gpu_profile(plan));
+  storages_write_json(plan, &out);
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
   int code = segments_write_json(plan, &out);

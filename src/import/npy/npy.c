@@ -283,7 +283,7 @@ berth_status berth__npy_inspect(berth__summary *summary, const berth__mapping *f
   BERTH__TRY(read_dict(&dict, &h, err));
   if (!berth__dense_bytes(h.rank, h.dim, h.type, &bytes))
     return berth__fail(err, BERTH_MALFORMED, "the size of the npy shape does not fit in 64 bits");
-  return berth__summary_param(summary, bytes / berth_type_size(h.type), bytes, err);
+  return berth__summary_param(summary, berth__storage_count(berth_type_storage(h.type), bytes), bytes, err);
 }
 
 berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, berth_array *out, berth_error *err) {

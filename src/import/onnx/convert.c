@@ -1,6 +1,7 @@
 /* From ONNX nodes to berth's graph: names to values, initializers to weights and constants, nodes to handlers,
  * functions inlined. */
 #include "import/onnx/convert.h"
+#include "base/storage.h"
 
 #include <stdio.h>
 
@@ -89,7 +90,7 @@ done:
 
 /* Small tensors, and those of integers that shapes may depend on, are constants; the rest are weights. */
 static bool is_constant(berth_type type, size_t size) {
-  size_t count = size / berth_type_size(type);
+  size_t count = (size_t)berth__storage_count(berth_type_storage(type), size);
   bool may_shape = type == BERTH_I64 || type == BERTH_I32 || type == BERTH_BOOL;
   return count <= 64 || (may_shape && count <= 65536);
 }

@@ -6,6 +6,7 @@
 #include "import/onnx/tensor.h"
 
 #include "base/math.h"
+#include "base/storage.h"
 
 struct berth__onnx_file {
   berth__span location;
@@ -201,7 +202,7 @@ static berth_status size_of(const berth__onnx_tensor *tensor, berth_type type, s
   for (uint32_t i = 0; i < tensor->rank; i++)
     if (!berth__mul_u64(n, (uint64_t)tensor->dim[i], &n))
       return berth__fail(err, BERTH_MALFORMED, "the product of its dimensions does not fit in 64 bits");
-  if (!berth__mul_u64(n, berth_type_size(type), &bytes) || bytes > SIZE_MAX / 2)
+  if (!berth__storage_bytes(berth_type_storage(type), n, &bytes) || bytes > SIZE_MAX / 2)
     return berth__fail(err, BERTH_MALFORMED, "its size does not fit in memory");
   *count = (size_t)n;
   *size = (size_t)bytes;
@@ -313,7 +314,7 @@ berth_status berth__onnx_dense(berth_context *ctx, berth__span sparse, berth__on
   berth_status status = berth__onnx_elements(&values, &none, type, &data, &data_size, &own_data, err);
   if (status == BERTH_OK) status = berth__onnx_elements(&indices, &none, &at_type, &at, &at_size, &own_at, err);
   if (status == BERTH_OK) status = size_of(shape, *type, &count, size, err);
-  size_t n = status == BERTH_OK ? data_size / berth_type_size(*type) : 0;
+  size_t n = status == BERTH_OK ? (size_t)berth__storage_count(berth_type_storage(*type), data_size) : 0;
   size_t each = indices.rank == 2 ? shape->rank : 1;
   if (status == BERTH_OK && (at_type != BERTH_I64 || values.rank != 1 || at_size / 8 != n * each))
     status = berth__fail(err, BERTH_MALFORMED, "a sparse tensor's indices do not go with its values");

@@ -34,7 +34,7 @@ berth__storage berth__l_storage(berth_type type) {
 
 /* ---- Kernels ---- */
 
-uint32_t berth__l_skip(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4 / berth_type_size(storage)); }
+uint32_t berth__l_skip(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4) / berth_type_storage(storage).bytes; }
 
 static berth__x load_condition(const berth__lowering *l, berth__kernel *k, uint32_t guard) {
   const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_GUARD + guard, l->guards[guard].storage);

@@ -35,8 +35,8 @@ berth_status berth__lower_write_rows(berth__lowering *l, berth_error *err) {
   if (berth__count(rows) == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, "rows");
   if (k == NULL) return berth__l_end(l, k, err);
-  k->bytes = 2.0 * 4.0 * (double)berth__count(rows);
-  berth__l_unravel(k, berth__l_each(l, k, berth__count(rows)), rows->rank, rows->dim, at);
+  k->bytes = 2.0 * (double)berth_type_size(berth__l_storage_of(l, BERTH__WRITE_ROWS_ROWS)) * (double)berth__count(rows);
+  berth__l_unravel(k, berth__l_each_alone(l, k, berth__count(rows)), rows->rank, rows->dim, at);
   const berth__x from = berth__l_place(k, rows, at);
   at[w.axis] = open_fitting(k, &w, position_of(l, k, &w, at), at[w.axis]);
   berth__l_store_raw(l, k, 0, berth__l_place(k, out, at), berth__l_load_raw(l, k, BERTH__WRITE_ROWS_ROWS, from));
