@@ -152,6 +152,13 @@ void berth_arena_destroy(berth_arena *arena) {
   berth__free(arena->ctx, arena);
 }
 
+bool berth__arena_grow(berth_arena *arena, uint64_t size) {
+  if (arena->device->block_grow == NULL || arena->device->block_grow(arena->block, size, NULL) != BERTH_OK)
+    return false;
+  arena->size = size;
+  return true;
+}
+
 berth__block *berth__arena_block(berth_arena *arena) { return arena->block; }
 
 uint64_t berth_arena_size(const berth_arena *arena) { return arena->size; }

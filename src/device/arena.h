@@ -16,6 +16,8 @@ uint64_t berth__slots_offset(const berth__slots *slots, berth_value value); /* B
 berth_status berth__arena_create(const berth_plan *plan, const berth__device *device, berth__engine *engine,
                                  const berth__slots *slots, const berth_arena_desc *desc, berth_arena **out,
                                  berth_error *err);
+/* Makes it larger where it lies; false: it cannot, and nothing has changed. */
+bool berth__arena_grow(berth_arena *arena, uint64_t size);
 /* Address the same block by the slots of another plan, which must fit. */
 void berth__arena_address(berth_arena *arena, const berth__slots *slots);
 /* Bytes in the value's own type, converted where the arena holds its elements in another (uniform plans). */

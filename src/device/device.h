@@ -40,6 +40,9 @@ typedef struct berth__device {
   berth_status (*block_create)(berth__engine *engine, uint64_t size, uint64_t align, void *host, berth__block **out,
                                berth_error *err);
   void (*block_destroy)(berth__block *block); /* NULL is fine */
+  /* Optional: makes a block larger where it lies. Nothing moves, programs stay bound, and the new bytes are zero. Where
+   * it fails, the block is as it was, and a new one may do. */
+  berth_status (*block_grow)(berth__block *block, uint64_t size, berth_error *err);
   berth_status (*write)(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err);
   berth_status (*read)(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
   /* The ranges may overlap when the blocks are the same. */

@@ -151,17 +151,27 @@ static berth_status make_arena(const berth_session *session, staged *next, berth
                                plan->params_size, err);
 }
 
+/* What it reads outside, and its program: bound to the arena that it will have. */
+static berth_status stage_program(berth_session *session, staged *next, berth_error *err) {
+  berth_arena *arena = next->arena != NULL ? next->arena : session->arena;
+  BERTH__TRY(berth__session_bring_out(session, &next->binding, err));
+  return berth__session_bind_program(session, &next->binding, arena, session->arena_number + (next->arena != NULL),
+                                     err);
+}
+
+/* An arena that can grow where it lies does so behind all that can fail: it stays grown. */
 static berth_status stage(berth_session *session, const berth_dim *dims, size_t n_dims, staged *next,
                           berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(session->ctx, session->bindings, session->bindings_capacity, session->n_bindings + 1, err));
   BERTH__TRY(compile(session, dims, n_dims, &next->binding, err));
   if (session->layout == NULL) BERTH__TRY(berth_plan_layout(next->binding.plan, &next->layout, err));
-  if (session->arena == NULL || berth_arena_size(session->arena) < next->binding.plan->info.arena_size)
-    BERTH__TRY(make_arena(session, next, err));
-  BERTH__TRY(berth__session_bring_out(session, &next->binding, err));
-  berth_arena *arena = next->arena != NULL ? next->arena : session->arena;
-  return berth__session_bind_program(session, &next->binding, arena, session->arena_number + (next->arena != NULL),
-                                     err);
+  const uint64_t size = next->binding.plan->info.arena_size;
+  const bool is_enough = session->arena != NULL && berth_arena_size(session->arena) >= size;
+  const bool may_grow = session->arena != NULL && session->memory == NULL && session->device->block_grow != NULL;
+  if (is_enough || may_grow) BERTH__TRY(stage_program(session, next, err));
+  if (is_enough || (may_grow && berth__arena_grow(session->arena, size))) return BERTH_OK;
+  BERTH__TRY(make_arena(session, next, err));
+  return stage_program(session, next, err);
 }
 
 /* From here on nothing can fail. */

@@ -109,7 +109,7 @@ static berth_status faulty_wait(berth__program *program, berth_error *err) {
   return status != BERTH_OK ? status : waited;
 }
 
-const berth__device *faulty_over(const berth__device *device) {
+const berth__device *faulty_over(const berth__device *device, bool grows) {
   real = device;
   table = *device; /* what cannot fail stays as it is */
   table.open = faulty_open;
@@ -123,6 +123,7 @@ const berth__device *faulty_over(const berth__device *device) {
   table.program_create = faulty_program_create;
   table.program_destroy = faulty_program_destroy;
   table.program_bind = faulty_program_bind;
+  if (!grows) table.block_grow = NULL;
   if (device->prepare != NULL) table.prepare = faulty_prepare;
   table.submit = faulty_submit;
   table.wait = faulty_wait;

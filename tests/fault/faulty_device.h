@@ -13,7 +13,8 @@ typedef struct faulty_counts {
 } faulty_counts;
 
 extern faulty_counts faulty;
-/* The table over `real`: one at a time, until the next call. */
-const berth__device *faulty_over(const berth__device *real);
+/* The table over `real`: one at a time, until the next call. It can grow blocks where they lie only when it is told so,
+ * as otherwise it has less to do that may fail. */
+const berth__device *faulty_over(const berth__device *real, bool grows);
 
 #endif

@@ -205,6 +205,33 @@ static void memory_is_level(void **state) {
   session_finish(&f);
 }
 
+/* A large arena on the CPU grows where it lies: its weights are not in memory twice, and no pointer changes. */
+static void large_arenas_grow_in_place(void **state) {
+  static const char wide[] =
+      "graph \"l\" { input %x : f32[n, 1024] param %w : f32[1024, 1024] %y = matmul(%x, %w) output \"y\" = %y }";
+  static float x[1024 * 1024], y[256 * 1024];
+  fixture f;
+  berth_error err;
+  (void)state;
+  session_start_with(&f, wide, 1, 0, 1);
+  for (size_t i = 0; i < 1024; i++) x[i * 1024 + i] = 2;
+  OK(berth_session_set_param(f.session, "w", x, sizeof x, &err));
+  const void *data = berth_arena_data(berth_session_arena(f.session));
+  uint64_t before = berth_arena_size(berth_session_arena(f.session));
+  for (int64_t n = 4; n <= 256; n *= 8) {
+    session_bind(f.session, n);
+    const uint64_t size = berth_arena_size(berth_session_arena(f.session));
+    assert_true(size > before && size >= berth_plan_arena_size(berth_session_plan(f.session)));
+    before = size;
+    assert_ptr_equal(berth_arena_data(berth_session_arena(f.session)), data);
+    OK(berth_session_write(f.session, "x", x, (size_t)n * 4096, &err));
+    OK(berth_session_run(f.session, &err));
+    OK(berth_session_read(f.session, "y", y, (size_t)n * 4096, &err));
+    for (int64_t i = 0; i < n * 1024; i++) assert_true(y[i] == (i % 1025 == 0 ? 4 : 0));
+  }
+  session_finish(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_one_bound_longest_ago_goes_first),
@@ -213,6 +240,7 @@ int main(void) {
       cmocka_unit_test(weights_stay_right),
       cmocka_unit_test(named_memory_is_for_all),
       cmocka_unit_test(memory_is_level),
+      cmocka_unit_test(large_arenas_grow_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* The block: one piece of host memory, aligned as promised and zeroed.
  *
  * Blocks of a huge page and more are mapped at a huge page's alignment, and the kernel is asked to back them by huge
- * pages: fewer TLB misses while weights stream through. They come zeroed and cost nothing until they are touched. */
+ * pages: fewer TLB misses while weights stream through. They come zeroed and cost nothing until they are touched.
+ * Behind them addresses are reserved, without memory, so that a block can grow where it lies. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -9,6 +10,7 @@
 #include "device/cpu/cpu.h"
 
 #define HUGE_PAGE ((uint64_t)2 << 20)
+#define MIN_RESERVE ((uint64_t)256 << 20)
 
 struct berth__block {
   berth_context *ctx;
@@ -16,6 +18,7 @@ struct berth__block {
   uint64_t size;
   void *mapped; /* what to unmap; NULL: not mapped */
   size_t mapped_size;
+  uint64_t reach;  /* mapped: bytes from data on that it may have */
   void *allocated; /* what to free; NULL: not allocated */
 };
 
@@ -25,18 +28,53 @@ static berth_status fail_no_room(uint64_t size, berth_error *err) {
 }
 
 #ifdef MADV_HUGEPAGE
+/* Up to the end of a huge page, so that the last one can be one too. */
+static berth_status open_bytes(berth__block *block, uint64_t size, berth_error *err) {
+  uint64_t end;
+  if (!berth__align_up(size, HUGE_PAGE, &end) || end > block->reach) return fail_no_room(size, err);
+  if (mprotect(block->data, (size_t)end, PROT_READ | PROT_WRITE) != 0) return fail_no_room(size, err);
+  (void)madvise(block->data, (size_t)size, MADV_HUGEPAGE); /* a wish: without it the block is just as good */
+  return BERTH_OK;
+}
+
+/* Addresses alone: they take no memory. Where a process may not have so many, the block stays as it is. */
+static void *reserve(uint64_t size, uint64_t align, uint64_t *total) {
+  uint64_t wanted[2] = {0, 0};
+  if (sizeof(void *) > 4 && berth__mul_u64(size, 4, &wanted[0]) && wanted[0] < MIN_RESERVE) wanted[0] = MIN_RESERVE;
+  wanted[1] = size;
+  for (int i = 0; i < 2; i++) {
+    if (wanted[i] < size || !berth__add_u64(wanted[i], align, total) || !berth__align_up(*total, HUGE_PAGE, total) ||
+        *total > SIZE_MAX)
+      continue;
+    void *mapped = mmap(NULL, (size_t)*total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped != MAP_FAILED) return mapped;
+  }
+  return NULL;
+}
+
 static berth_status map_block(berth__block *block, uint64_t align, berth_error *err) {
   uint64_t total;
   if (align < HUGE_PAGE) align = HUGE_PAGE;
-  if (!berth__add_u64(block->size, align, &total) || total > SIZE_MAX) return fail_no_room(block->size, err);
-  void *mapped = mmap(NULL, (size_t)total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return fail_no_room(block->size, err);
+  void *mapped = reserve(block->size, align, &total);
+  if (mapped == NULL) return fail_no_room(block->size, err);
   block->mapped = mapped;
   block->mapped_size = (size_t)total;
   uintptr_t start = ((uintptr_t)mapped + (uintptr_t)align - 1) & ~((uintptr_t)align - 1);
   block->data = (unsigned char *)mapped + (start - (uintptr_t)mapped);
-  (void)madvise(block->data, (size_t)block->size, MADV_HUGEPAGE); /* a wish: without it the block is just as good */
+  block->reach = total - (start - (uintptr_t)mapped);
+  return open_bytes(block, block->size, err);
+}
+
+berth_status berth__cpu_block_grow(berth__block *block, uint64_t size, berth_error *err) {
+  if (block->mapped == NULL) return fail_no_room(size, err);
+  BERTH__TRY(open_bytes(block, size, err));
+  block->size = size;
   return BERTH_OK;
+}
+#else
+berth_status berth__cpu_block_grow(berth__block *block, uint64_t size, berth_error *err) {
+  (void)block;
+  return fail_no_room(size, err);
 }
 #endif
 

@@ -90,6 +90,7 @@ const berth__device berth__cpu_device = {
     .close = close_cpu,
     .block_create = berth__cpu_block_create,
     .block_destroy = berth__cpu_block_destroy,
+    .block_grow = berth__cpu_block_grow,
     .write = berth__cpu_write,
     .read = berth__cpu_read,
     .copy = berth__cpu_copy,

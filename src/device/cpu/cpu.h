@@ -17,6 +17,7 @@ struct berth__engine {
 /* block.c */
 berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host,
                                      berth__block **out, berth_error *err);
+berth_status berth__cpu_block_grow(berth__block *block, uint64_t size, berth_error *err);
 void berth__cpu_block_destroy(berth__block *block);
 void *berth__cpu_host(berth__block *block);
 berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err);
