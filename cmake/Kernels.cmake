@@ -2,10 +2,23 @@
 include(CheckCCompilerFlag)
 file(GLOB kernel_sources CONFIGURE_DEPENDS src/device/cpu/kernels/*.c)
 
+# Files that define a table of kernels, in the order of their names: where two tables have kernels of one op, the first
+# that takes a call gets it.
+set(kernel_tables "")
+foreach(source ${kernel_sources})
+  cmake_path(GET source STEM name)
+  file(STRINGS ${source} table REGEX "BERTH__PER_ISA\\(berth__kernels_${name}\\)\\[\\]")
+  if(table)
+    string(APPEND kernel_tables "BERTH__TABLE(${name})\n")
+  endif()
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_sources})
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernel_tables/kernel_tables.def CONTENT "${kernel_tables}" @ONLY)
+
 function(berth_kernels isa)
   add_library(berth_kernels_${isa} OBJECT ${kernel_sources})
   set_target_properties(berth_kernels_${isa} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(berth_kernels_${isa} PRIVATE include src)
+  target_include_directories(berth_kernels_${isa} PRIVATE include src ${PROJECT_BINARY_DIR}/kernel_tables)
   target_compile_definitions(berth_kernels_${isa} PRIVATE BERTH__ISA=${isa})
   target_compile_options(berth_kernels_${isa} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast ${ARGN})
   target_link_libraries(berth_kernels_${isa} PRIVATE berth_options)

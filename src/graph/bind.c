@@ -171,8 +171,8 @@ static berth_status explain_dropped(const binding *b, berth_value value, berth_e
 /* Without the operand that cannot be made, and with the reason, which a run tells when it would need it. */
 static berth_status add_half(const binding *b, const berth__node *node, berth_error *err) {
   char text[400] = "";
-  berth_value in[3] = {node->in[0], node->in[1], node->in[2]};
-  for (uint32_t i = 1; i <= 2; i++) {
+  berth_value in[] = {node->in[BERTH__CHOOSE_CONDITION], node->in[BERTH__CHOOSE_THEN], node->in[BERTH__CHOOSE_ELSE]};
+  for (uint32_t i = BERTH__CHOOSE_THEN; i <= BERTH__CHOOSE_ELSE; i++) {
     berth_error why = {.status = BERTH_OK};
     if (!is_dropped(b->to, in[i])) continue;
     if (explain_dropped(b, in[i], &why) == BERTH_NOMEM) return berth__fail_nomem(err, "a choice");

@@ -8,11 +8,6 @@ static berth__x put(berth__kernel *k, berth__inst_code code, berth__number type,
   return berth__maker_put(k, &inst);
 }
 
-bool berth__storage_is_known(berth_type type) {
-  const size_t size = berth_type_size(type);
-  return size == 1 || size == 2 || (size == 4 && type < BERTH__STORAGES);
-}
-
 berth__number berth__storage_number(berth__storage storage) {
   switch (storage) {
     case BERTH_I8:

@@ -3,7 +3,8 @@
  * use to anyone, so only what acts asks who is in.
  *
  * What a device would not tell is an error here: an index that is out of its buffer or array, a barrier that not all
- * threads come to, an element of a shared array that two threads use between the same two barriers. */
+ * threads come to, an element of a shared array that two threads use between the same two barriers, a word of a buffer
+ * that two threads store different values into at once. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -58,12 +58,7 @@ typedef struct berth__inst {
  *
  * A store changes the bits of its element alone, whoever writes the others of that word at the same time. */
 typedef berth_type berth__storage;
-#define BERTH__STORE_F32 BERTH_F32
-#define BERTH__STORE_I32 BERTH_I32
-#define BERTH__STORE_U32 BERTH_U32
-#define BERTH__STORE_F16 BERTH_F16
-#define BERTH__STORAGES 14u                    /* entries of a table by storage */
-bool berth__storage_is_known(berth_type type); /* kernels have it */
+#define BERTH__STORAGES 14u /* entries of a table by storage */
 berth__number berth__storage_number(berth__storage storage);
 static inline uint32_t berth__storage_per_word(berth__storage storage) {
   return 4u / berth_type_storage(storage).bytes;

@@ -1,4 +1,4 @@
-/* From a call of an op to kernels. One file of lower/ a group of ops; lower.def says which function lowers which op.
+/* From a call of an op to kernels. One file of lower/ a group of ops; ops.def says which function lowers which op.
  *
  * A lowering sees a call as a kernel of src/ops does, but without data: shapes, strides, types, attributes. It makes
  * one kernel or a few; they run one after the other, each behind the writes of those before it. Numbers are 32 bits

@@ -77,6 +77,44 @@ static void move_parts(const berth__machine *m, berth__x x) {
   }
 }
 
+/* ---- Words that two threads store ---- */
+
+#define PLACES 4096u /* of the table below: more than lanes run together */
+
+static bool ascend(const berth__machine *m, const berth__lane *index, const uint32_t *mask) {
+  int64_t last = -1;
+  for (uint32_t j = 0; j < m->n; ++j) {
+    if (mask[j] == 0) continue;
+    if (index[j].u <= last) return false;
+    last = index[j].u;
+  }
+  return true;
+}
+
+/* The first lane that stores another value into a word than a lane before it does; n: none. */
+static uint32_t find_race(const berth__machine *m, const berth__lane *index, const berth__lane *value,
+                          const uint32_t *mask) {
+  uint16_t table[PLACES] = {0}; /* lane + 1; 0: free */
+  if (m->n >= PLACES / 2 || ascend(m, index, mask)) return m->n;
+  for (uint32_t j = 0; j < m->n; ++j) {
+    if (mask[j] == 0) continue;
+    uint32_t at = index[j].u * 0x9e3779b1u >> 20;
+    while (table[at] != 0 && index[table[at] - 1u].u != index[j].u) at = (at + 1) % PLACES;
+    if (table[at] != 0 && value[table[at] - 1u].u != value[j].u) return j;
+    table[at] = (uint16_t)(j + 1u);
+  }
+  return m->n;
+}
+
+static berth_status fail_store(const berth__machine *m, berth__x x, uint32_t lane) {
+  const berth__inst *inst = &m->k->insts[x];
+  return berth__fail(m->err, BERTH_INTERNAL,
+                     "The kernel %s: instruction %" PRIu32 " (store) of thread %" PRIu32 " of workgroup %" PRIu64
+                     " goes to element %" PRIu32 " of buffer %" PRIu32 ", where another thread stores something else.",
+                     m->k->name, x, lane % m->threads, m->group + lane / m->threads,
+                     berth__machine_values(m, inst->in[0])[lane].u, inst->bits);
+}
+
 berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   const uint32_t n = m->n;
   const berth__inst *inst = &m->k->insts[x];
@@ -91,6 +129,8 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   }
   if (inst->code == BERTH__INST_store) {
     const berth__lane *value = berth__machine_values(m, inst->in[1]);
+    const uint32_t race = find_race(m, index, value, mask);
+    if (race < m->n) return fail_store(m, x, race);
     for (uint32_t j = 0; j < n; ++j) {
       if (mask[j] != 0) buffer->words[index[j].u] = value[j].u;
     }

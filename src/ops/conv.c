@@ -51,8 +51,9 @@ void berth__conv_read(const berth_op_call *call, berth__conv *conv) {
 }
 
 void berth__conv_start(const berth_op_call *call, const berth__conv *conv, int64_t channel) {
-  const bool has_bias = call->n_in > 2 && call->in[2].data;
-  conv->line->start(call->scratch, has_bias ? berth__element(call->in[2].data, channel, conv->size) : NULL,
+  const bool has_bias = call->n_in > BERTH__CONV_BIAS && call->in[BERTH__CONV_BIAS].data;
+  conv->line->start(call->scratch,
+                    has_bias ? berth__element(call->in[BERTH__CONV_BIAS].data, channel, conv->size) : NULL,
                     conv->window.axis[2].out);
 }
 

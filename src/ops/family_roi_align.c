@@ -22,7 +22,7 @@ static const berth_attr attrs[] = {
 
 static berth_status check(const berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
-  const berth_type images = infer->in_type[2];
+  const berth_type images = infer->in_type[BERTH__ROI_ALIGN_IMAGES];
   BERTH__TRY(berth__want_float(infer, 0, err));
   BERTH__TRY(berth__want_same_type(infer, 0, 1, err));
   if (images != BERTH_I64 && images != BERTH_I32) BERTH__TRY(berth__want_type(infer, 2, BERTH_I64, err));
@@ -41,16 +41,17 @@ static berth_status check(const berth__infer *infer, berth_error *err) {
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[0];
+  const berth__shape *x = &infer->in_shape[BERTH__ROI_ALIGN_X];
   int64_t regions = 0, same;
   BERTH__TRY(check(infer, err));
-  BERTH__TRY(
-      berth__same_dim(infer->in_shape[1].dim[0], infer->in_shape[2].dim[0], "regions and their images", &regions, err));
-  BERTH__TRY(berth__same_dim(infer->in_shape[1].dim[1], 4, "corners of a region", &same, err));
+  BERTH__TRY(berth__same_dim(infer->in_shape[BERTH__ROI_ALIGN_REGIONS].dim[0],
+                             infer->in_shape[BERTH__ROI_ALIGN_IMAGES].dim[0], "regions and their images", &regions,
+                             err));
+  BERTH__TRY(berth__same_dim(infer->in_shape[BERTH__ROI_ALIGN_REGIONS].dim[1], 4, "corners of a region", &same, err));
   infer->out_shape[0] = (berth__shape){.rank = 4,
                                        .dim = {regions, x->dim[1], infer->attrs[BERTH__ROI_ALIGN_OUTPUT_HEIGHT].i,
                                                infer->attrs[BERTH__ROI_ALIGN_OUTPUT_WIDTH].i}};
-  infer->out_type[0] = infer->in_type[0];
+  infer->out_type[0] = infer->in_type[BERTH__ROI_ALIGN_X];
   return BERTH_OK;
 }
 
@@ -111,7 +112,7 @@ static double pool_bin(const berth_op_call *call, int64_t plane, const bins *row
       between y, z;
       const bool inside =
           place(sample_at(rows, row, i), rows->extent, &y) && place(sample_at(columns, column, j), columns->extent, &z);
-      const double value = inside ? blend(&call->in[0], plane, &y, &z, largest) : 0;
+      const double value = inside ? blend(&call->in[BERTH__ROI_ALIGN_X], plane, &y, &z, largest) : 0;
       result = !largest ? result + value : any ? fmax(result, value) : value;
       any = true;
     }
@@ -123,8 +124,10 @@ static double pool_bin(const berth_op_call *call, int64_t plane, const bins *row
 static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
 static berth_status pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
-  const berth_tensor *x = &call->in[0], *corners = &call->in[1], *out = &call->out[0];
-  const int64_t image = berth__load_i64(&call->in[2], region), height = out->dim[2], width = out->dim[3];
+  const berth_tensor *x = &call->in[BERTH__ROI_ALIGN_X], *corners = &call->in[BERTH__ROI_ALIGN_REGIONS],
+                     *out = &call->out[0];
+  const int64_t image = berth__load_i64(&call->in[BERTH__ROI_ALIGN_IMAGES], region), height = out->dim[2],
+                width = out->dim[3];
   if (image < 0 || image >= x->dim[0])
     return berth__fail(err, BERTH_INVALID, "region %" PRId64 " is of image %" PRId64 ", and there are %" PRId64, region,
                        image, x->dim[0]);

@@ -57,7 +57,7 @@ static berth_status check_table(const berth__infer *infer, uint32_t operand, con
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
   berth__heads x;
-  const bool has_third = infer->n_in > 2 && infer->in_type[2] != BERTH_TYPE_NONE;
+  const bool has_third = infer->n_in > BERTH__ROPE_SIN && infer->in_type[BERTH__ROPE_SIN] != BERTH_TYPE_NONE;
   const berth_type second = infer->in_type[BERTH__ROPE_POSITIONS];
   BERTH__TRY(berth__want_float(infer, BERTH__ROPE_X, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ROPE_X, infer->attrs[BERTH__ROPE_HEADS].i, "heads", &x, err));

@@ -14,7 +14,8 @@ static const berth_attr attrs[] = {
 };
 
 static berth_status check_extents(const berth__infer *infer, uint32_t axis, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1], *updates = &infer->in_shape[2];
+  const berth__shape *x = &infer->in_shape[BERTH__SCATTER_X], *indices = &infer->in_shape[BERTH__SCATTER_INDICES],
+                     *updates = &infer->in_shape[BERTH__SCATTER_UPDATES];
   for (uint32_t k = 0; k < x->rank; k++) {
     int64_t extent;
     BERTH__TRY(berth__same_dim(indices->dim[k], updates->dim[k], "indices and updates", &extent, err));
@@ -27,15 +28,15 @@ static berth_status check_extents(const berth__infer *infer, uint32_t axis, bert
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const uint32_t rank = infer->in_shape[0].rank;
+  const uint32_t rank = infer->in_shape[BERTH__SCATTER_X].rank;
   uint32_t axis;
   BERTH__TRY(berth__want_updates(infer, infer->attrs[BERTH__SCATTER_REDUCTION].s, err));
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__SCATTER_AXIS].i, rank, &axis, err));
   BERTH__TRY(berth__want_rank(infer, 1, rank, rank, err));
   BERTH__TRY(berth__want_rank(infer, 2, rank, rank, err));
   BERTH__TRY(check_extents(infer, axis, err));
-  infer->out_type[0] = infer->in_type[0];
-  infer->out_shape[0] = infer->in_shape[0];
+  infer->out_type[0] = infer->in_type[BERTH__SCATTER_X];
+  infer->out_shape[0] = infer->in_shape[BERTH__SCATTER_X];
   return BERTH_OK;
 }
 
@@ -54,7 +55,7 @@ static int64_t items(const berth_op_call *call) {
 
 /* The first element of a line in the operand and in the indices; false where no indices lie on it. */
 static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, int64_t *to, int64_t *from) {
-  const berth_tensor *out = &call->out[0], *indices = &call->in[1];
+  const berth_tensor *out = &call->out[0], *indices = &call->in[BERTH__SCATTER_INDICES];
   bool has_indices = true;
   *to = *from = 0;
   for (uint32_t k = out->rank; k-- > 0;) {
@@ -69,7 +70,8 @@ static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, in
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *x = &call->in[0], *indices = &call->in[1], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES],
+                     *out = &call->out[0];
   const uint32_t axis = axis_of(call);
   const berth__reduction r = berth__reduction_of(call->attrs[BERTH__SCATTER_REDUCTION].s);
   const size_t size = berth_type_size(x->type);
@@ -84,7 +86,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
       const int64_t position = from + k * indices->stride[axis];
       int64_t index = 0;
       BERTH__TRY(berth__read_index(indices, position, extent, axis, &index, err));
-      berth__put_update(r, out, to + index * step, &call->in[2], position);
+      berth__put_update(r, out, to + index * step, &call->in[BERTH__SCATTER_UPDATES], position);
     }
   }
   return BERTH_OK;

@@ -12,7 +12,8 @@ static const berth_attr attrs[] = {
 
 /* updates: the indices' shape without its last axis, then the rest of x's. */
 static berth_status check_updates(const berth__infer *infer, uint32_t tuple, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1], *updates = &infer->in_shape[2];
+  const berth__shape *x = &infer->in_shape[BERTH__SCATTER_X], *indices = &infer->in_shape[BERTH__SCATTER_INDICES],
+                     *updates = &infer->in_shape[BERTH__SCATTER_UPDATES];
   const uint32_t outer = indices->rank - 1;
   int64_t ignored;
   BERTH__TRY(berth__want_rank(infer, 2, outer + x->rank - tuple, outer + x->rank - tuple, err));
@@ -24,7 +25,7 @@ static berth_status check_updates(const berth__infer *infer, uint32_t tuple, ber
 }
 
 static berth_status infer(berth__infer *infer, berth_error *err) {
-  const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
+  const berth__shape *x = &infer->in_shape[BERTH__SCATTER_X], *indices = &infer->in_shape[BERTH__SCATTER_INDICES];
   BERTH__TRY(berth__want_updates(infer, infer->attrs[BERTH__SCATTER_ND_REDUCTION].s, err));
   BERTH__TRY(berth__want_rank(infer, 0, 1, BERTH_MAX_RANK, err));
   BERTH__TRY(berth__want_rank(infer, 1, 1, BERTH_MAX_RANK, err));
@@ -35,14 +36,14 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
                          x->rank);
     BERTH__TRY(check_updates(infer, (uint32_t)tuple, err));
   }
-  infer->out_type[0] = infer->in_type[0];
+  infer->out_type[0] = infer->in_type[BERTH__SCATTER_X];
   infer->out_shape[0] = *x;
   return BERTH_OK;
 }
 
 /* The elements of a slice. */
 static int64_t slice_of(const berth_op_call *call) {
-  const berth_tensor *indices = &call->in[1];
+  const berth_tensor *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t count = 1;
   for (uint32_t k = (uint32_t)indices->dim[indices->rank - 1]; k < call->out[0].rank; k++) count *= call->out[0].dim[k];
   return count;
@@ -50,7 +51,7 @@ static int64_t slice_of(const berth_op_call *call) {
 
 /* Items are slices of the result: whatever meets in one is one item's work. */
 static int64_t items(const berth_op_call *call) {
-  const berth_tensor *indices = &call->in[1];
+  const berth_tensor *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t count = 1;
   for (uint32_t k = 0; k < (uint32_t)indices->dim[indices->rank - 1]; k++) count *= call->out[0].dim[k];
   return count;
@@ -58,7 +59,7 @@ static int64_t items(const berth_op_call *call) {
 
 /* Which slice the tuple `at` names. */
 static berth_status find_slice(const berth_op_call *call, int64_t at, int64_t *out, berth_error *err) {
-  const berth_tensor *x = &call->in[0], *indices = &call->in[1];
+  const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES];
   const uint32_t tuple = (uint32_t)indices->dim[indices->rank - 1];
   *out = 0;
   for (uint32_t k = 0; k < tuple; k++) {
@@ -70,7 +71,8 @@ static berth_status find_slice(const berth_op_call *call, int64_t at, int64_t *o
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *x = &call->in[0], *indices = &call->in[1], *updates = &call->in[2], *out = &call->out[0];
+  const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES],
+                     *updates = &call->in[BERTH__SCATTER_UPDATES], *out = &call->out[0];
   const berth__reduction r = berth__reduction_of(call->attrs[BERTH__SCATTER_ND_REDUCTION].s);
   const size_t size = berth_type_size(x->type);
   const int64_t slice = slice_of(call), n = berth__count(indices) / indices->dim[indices->rank - 1];

@@ -80,7 +80,7 @@ void berth__alias_branches(berth__alias *alias) {
   for (uint32_t step = 0; step < alias->n_steps && choices < MAX_CHOICES; step++) {
     const berth__node *node = &alias->graph->nodes[alias->order[step]];
     if (node->op->code != BERTH__OP_choose || !alias->values[node->out[0]].in_place || node->n_in != 3) continue;
-    if (node->in[1] == BERTH_VALUE_NONE || node->in[2] == BERTH_VALUE_NONE) continue;
+    if (node->in[BERTH__CHOOSE_THEN] == BERTH_VALUE_NONE || node->in[BERTH__CHOOSE_ELSE] == BERTH_VALUE_NONE) continue;
     share_place(alias, node, step);
     choices++;
   }

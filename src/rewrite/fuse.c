@@ -250,12 +250,18 @@ static void write_steps(const pass *p, const group *g, program *w) {
 
 /* ---- A bias that the anchor takes ---- */
 
-/* [N], or N under axes of extent 1, where N is the last extent of the result. */
-static bool is_bias(const pass *p, berth_value value, berth_value result) {
-  const berth__shape *shape = &value_of(p, value)->shape, *out = &value_of(p, result)->shape;
+/* The axis of the result that a bias of the anchor runs along: the channels of a conv, otherwise the last. */
+static uint32_t bias_axis(const pass *p, const berth__node *anchor) {
+  return anchor->op->code == BERTH__OP_conv ? 1 : value_of(p, anchor->out[0])->shape.rank - 1;
+}
+
+/* N elements along the axis of a bias, where the result has N too, and axes of extent 1 beside it. */
+static bool is_bias(const pass *p, const berth__node *anchor, berth_value value) {
+  const berth__shape *shape = &value_of(p, value)->shape, *out = &value_of(p, anchor->out[0])->shape;
+  const uint32_t axis = bias_axis(p, anchor), missing = out->rank - shape->rank;
   int64_t count;
-  return p->is_static[value] && value_of(p, value)->type == BERTH_F32 && shape->rank != 0 &&
-         berth__shape_count(shape, &count) && count == out->dim[out->rank - 1] && shape->dim[shape->rank - 1] == count;
+  return p->is_static[value] && value_of(p, value)->type == BERTH_F32 && shape->rank <= out->rank && axis >= missing &&
+         berth__shape_count(shape, &count) && count == out->dim[axis] && shape->dim[axis - missing] == count;
 }
 
 /* Finds the sum of the anchor's result with a bias; the operand that is the bias, or BERTH_VALUE_NONE. */
@@ -268,7 +274,7 @@ static berth_value find_bias(const pass *p, const group *g, program *w) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     if (node->op->code != BERTH__OP_add) continue;
     for (uint32_t k = 0; k < 2; k++) {
-      if (node->in[k] != result || !is_bias(p, node->in[1 - k], result)) continue;
+      if (node->in[k] != result || !is_bias(p, anchor, node->in[1 - k])) continue;
       w->skipped[0] = node->out[0];
       return node->in[1 - k];
     }
@@ -302,9 +308,9 @@ static berth_value find_sum(const pass *p, const group *g, program *w) {
 }
 
 static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
-  const berth__shape *shape = &value_of(p, *bias)->shape;
-  if (shape->rank == 1) return BERTH_OK;
-  const berth_dim dim = {.extent = shape->dim[shape->rank - 1]};
+  const berth__value *value = value_of(p, *bias);
+  if (value->shape.rank == 1) return BERTH_OK;
+  const berth_dim dim = {.extent = berth__value_count(value)};
   const berth_attr attr = berth_attr_dims("shape", &dim, 1);
   return berth__rewrite_add(&p->r, BERTH__OP_reshape, bias, 1, &attr, 1, *bias, "#flat", bias, err);
 }

@@ -1,6 +1,6 @@
-/* Products of the same x with packed weights, queries, keys and values above all, as one product: their weights lie
- * beside each other, panel behind panel, and their results are strided views of its result. Only where everybody who
- * reads these takes them as they lie. */
+/* Products of the same x, queries, keys and values above all, as one product: the prelude puts their weights beside
+ * each other (packed ones panel after panel, plain ones column after column), and their results are strided views of
+ * its result. Only where everybody who reads these takes them as they lie. */
 #include "graph/region.h"
 #include "ops/operand.h"
 #include "ops/product.h"
@@ -10,9 +10,9 @@
 
 #define MAX_PARTS 4
 #define MAX_VIEWS 8 /* behind each other */
-#define MAX_ROWS 32 /* of the result: with more, three products take so long that starting them costs nothing */
 
 typedef struct pass {
+  const berth__rewrite_target *target;
   berth__rewrite r;
   berth__uses uses;
   berth__regions regions;
@@ -62,26 +62,33 @@ static bool takes_strided(const pass *p, const berth_graph *graph, berth_value v
   return true;
 }
 
-/* A product without a tail, of a weight that is packed for it alone. */
+/* A weight that no other node reads, and that is packed for this product or plain. */
+static bool has_own_weight(const pass *p, const berth_graph *graph, const berth__node *node) {
+  const berth_value weight = node->in[BERTH__PRODUCT_WEIGHT];
+  const int64_t panel = node->attrs[BERTH__PRODUCT_PANEL].i;
+  if (p->uses.count[weight] != 1 || !p->is_static[weight]) return false;
+  if (panel == 0) return !p->target->keeps_params && value_of(p, weight)->shape.rank == 2;
+  return berth__maker(graph, weight, BERTH__OP_pack_weights) != NULL &&
+         node->attrs[BERTH__PRODUCT_COLUMNS].i % panel == 0;
+}
+
+/* A product without an epilogue, of a weight of its own. */
 static bool can_be_part(const pass *p, const berth_graph *graph, const berth__node *node) {
-  if (node->op->code != BERTH__OP_product || node->attrs[BERTH__PRODUCT_PANEL].i == 0) return false;
-  if (berth__node_is_bounded(graph, node)) return false;
+  if (node->op->code != BERTH__OP_product || berth__node_is_bounded(graph, node)) return false;
   if (node->attrs[BERTH__PRODUCT_CODE].count != 0 || node->attrs[BERTH__PRODUCT_ADDS].i != 0) return false;
-  const berth__value *w = value_of(p, node->in[1]), *out = value_of(p, node->out[0]);
   const berth_value bias = bias_of(node);
-  if (w->kind != BERTH_VALUE_NODE || graph->nodes[w->node].op->code != BERTH__OP_pack_weights) return false;
-  if (p->uses.count[node->in[1]] != 1 || !p->is_static[node->in[1]]) return false;
-  if (node->attrs[BERTH__PRODUCT_COLUMNS].i % node->attrs[BERTH__PRODUCT_PANEL].i != 0) return false;
-  if (bias != BERTH_VALUE_NONE && !p->is_static[bias]) return false;
-  berth_tensor lies = berth__value_tensor(out, NULL);
-  if (berth__count(&lies) / node->attrs[BERTH__PRODUCT_COLUMNS].i > MAX_ROWS) return false;
+  if (!has_own_weight(p, graph, node) || (bias != BERTH_VALUE_NONE && !p->is_static[bias])) return false;
+  berth_tensor lies = berth__value_tensor(value_of(p, node->out[0]), NULL);
+  const int64_t columns = node->attrs[BERTH__PRODUCT_COLUMNS].i;
+  if (columns == 0 || berth__count(&lies) / columns > p->target->most_merged_rows) return false;
   for (uint32_t axis = 0; axis + 1 < lies.rank; axis++) lies.stride[axis] *= 2; /* as for a part */
   return takes_strided(p, graph, node->out[0], &lies, 0);
 }
 
 static bool fits(const pass *p, const berth__node *a, const berth__node *b) {
   return (bias_of(a) == BERTH_VALUE_NONE) == (bias_of(b) == BERTH_VALUE_NONE) &&
-         value_of(p, a->in[1])->type == value_of(p, b->in[1])->type;
+         a->attrs[BERTH__PRODUCT_PANEL].i == b->attrs[BERTH__PRODUCT_PANEL].i &&
+         value_of(p, a->in[BERTH__PRODUCT_WEIGHT])->type == value_of(p, b->in[BERTH__PRODUCT_WEIGHT])->type;
 }
 
 static void find(pass *p, const berth_graph *graph) {
@@ -116,7 +123,7 @@ static void collect(const pass *p, uint32_t first, parts *b) {
   for (uint32_t n = first; n < p->r.n_old && b->n < MAX_PARTS; n++) {
     if (p->first_of[n] != first) continue;
     const berth__node *node = &p->r.old[n];
-    b->weight[b->n] = node->in[1];
+    b->weight[b->n] = node->in[BERTH__PRODUCT_WEIGHT];
     b->bias[b->n] = bias_of(node);
     b->out[b->n] = node->out[0];
     b->columns[b->n] = node->attrs[BERTH__PRODUCT_COLUMNS].i;
@@ -126,18 +133,23 @@ static void collect(const pass *p, uint32_t first, parts *b) {
 
 static berth_status emit(pass *p, uint32_t first, berth_error *err) {
   const berth__node *node = &p->r.old[first];
-  const berth_attr panels = berth_attr_int("axis", 0);
-  berth_value in[3] = {node->in[0], BERTH_VALUE_NONE, BERTH_VALUE_NONE}, whole;
+  const bool is_packed = node->attrs[BERTH__PRODUCT_PANEL].i != 0;
+  const berth_attr across = berth_attr_int("axis", is_packed ? 0 : 1), along = berth_attr_int("axis", 0);
+  berth_value in[] = {[BERTH__PRODUCT_X] = node->in[BERTH__PRODUCT_X],
+                      [BERTH__PRODUCT_WEIGHT] = BERTH_VALUE_NONE,
+                      [BERTH__PRODUCT_BIAS] = BERTH_VALUE_NONE};
+  berth_value whole;
   int64_t at = 0;
   parts b;
   collect(p, first, &b);
   const berth_attr attrs[] = {berth_attr_int("columns", b.all), node->attrs[BERTH__PRODUCT_PANEL],
                               node->attrs[BERTH__PRODUCT_ROUNDS]};
   const bool has_bias = b.bias[0] != BERTH_VALUE_NONE;
-  BERTH__TRY(
-      berth__rewrite_add(&p->r, BERTH__OP_concat, b.weight, b.n, &panels, 1, b.weight[0], "#beside", &in[1], err));
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_concat, b.weight, b.n, &across, 1, b.weight[0], "#beside",
+                                &in[BERTH__PRODUCT_WEIGHT], err));
   if (has_bias)
-    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_concat, b.bias, b.n, &panels, 1, b.bias[0], "#beside", &in[2], err));
+    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_concat, b.bias, b.n, &along, 1, b.bias[0], "#beside",
+                                  &in[BERTH__PRODUCT_BIAS], err));
   BERTH__TRY(
       berth__rewrite_add(&p->r, BERTH__OP_product, in, has_bias ? 3 : 2, attrs, 3, b.out[0], "#beside", &whole, err));
   const int64_t axis = value_of(p, whole)->shape.rank - 1;
@@ -187,8 +199,8 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
   return emit_all(p, err);
 }
 
-berth_status berth__rewrite_merge_products(berth_graph *graph, berth_error *err) {
-  pass p = {0};
+berth_status berth__rewrite_merge_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
+  pass p = {.target = target};
   berth_status status = rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);

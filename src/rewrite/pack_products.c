@@ -82,7 +82,7 @@ static berth_status rewrite_pointwise(pass *p, const berth__node *node, berth_er
   const berth__node *pack = &graph->nodes[graph->values[node->in[1]].node];
   const int64_t panel = node->attrs[BERTH__LAST_PANEL].i;
   const berth_value from[2] = {pack->in[0], pack->n_in > 1 ? pack->in[1] : BERTH_VALUE_NONE};
-  berth_value in[3] = {node->in[0], BERTH_VALUE_NONE, node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE};
+  berth_value in[3] = {node->in[0], BERTH_VALUE_NONE, berth__operand_of(node, BERTH__LAST_BIAS)};
   const berth_attr packing[] = {berth_attr_int("panel", panel), berth_attr_string("to", "bf16")};
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, from, from[1] != BERTH_VALUE_NONE ? 2 : 1, packing, 2,
                                 node->in[1], "#bf16", &in[1], err));

@@ -297,7 +297,8 @@ static void find(pass *p, const berth_graph *graph) {
 
 /* What other nodes read of a twin: numbers in the twin's layout, turned as a view where they take one. */
 static berth_status follow_dequantize(pass *p, const berth__node *node, berth_error *err) {
-  berth_value in[3] = {p->twins.twin[node->in[0]], node->in[1], node->n_in > 2 ? node->in[2] : BERTH_VALUE_NONE}, last;
+  berth_value in[3] = {p->twins.twin[node->in[0]], node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)},
+              last;
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = value_of(p, node->in[0])->shape.rank;
   for (uint32_t i = 1; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
@@ -316,7 +317,7 @@ static bool is_one(const pass *p, berth_value value) {
 
 static bool can_follow(const pass *p, const berth__node *node) {
   return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] && is_one(p, node->in[1]) &&
-         (node->n_in < 3 || is_one(p, node->in[2]));
+         (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || is_one(p, node->in[BERTH__QUANTIZE_ZERO_POINT]));
 }
 
 static berth_status rewrite_node(pass *p, uint32_t n, berth_error *err) {

@@ -39,7 +39,7 @@ static berth_value zero_or_none(const berth__quant_view *view, berth_value zero)
 static bool is_dequantized(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *node = maker(view, value, BERTH__OP_dequantize);
   if (node == NULL || !is_byte(value_of(view, node->in[0])->type)) return false;
-  *out = (berth__quantized){node->in[0], node->in[1], berth__operand_of(node, 2)};
+  *out = (berth__quantized){node->in[0], node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)};
   return value_of(view, out->scale)->type == BERTH_F32;
 }
 
@@ -114,7 +114,7 @@ static void take_quantize(const berth__quant_view *view, berth__quant_product *p
   double scale, zero = 0;
   if (node == NULL || node->in[0] != p->out || !is_byte(value_of(view, node->out[0])->type)) return;
   if (!number_of(view, node->in[1], &scale) || !(scale > 0)) return;
-  if (node->n_in > 2 && !number_of(view, node->in[2], &zero)) return;
+  if (node->n_in > BERTH__QUANTIZE_ZERO_POINT && !number_of(view, node->in[BERTH__QUANTIZE_ZERO_POINT], &zero)) return;
   *sink = view->uses->reader[p->out];
   p->out = node->out[0];
   p->out_scale = scale;
@@ -134,7 +134,7 @@ static bool match_conv(const berth__quant_view *view, const berth__node *node, b
   const berth__shape *x = &value_of(view, node->in[0])->shape;
   const find_bytes is_bytes = finder_of(view, node);
   p->is_conv = true;
-  p->bias = berth__operand_of(node, 2);
+  p->bias = berth__operand_of(node, BERTH__CONV_BIAS);
   if (berth__conv_has_tail(node->attrs)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
   p->columns = value_of(view, p->weight.bytes)->shape.dim[0];
@@ -214,7 +214,8 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
   return berth__shape_equal(&value_of(view, a.bytes)->shape, &value_of(view, b.bytes)->shape) &&
          known_numbers(view, a.scale, a.zero, &out->a_scale, &out->a_zero) &&
          known_numbers(view, b.scale, b.zero, &out->b_scale, &out->b_zero) &&
-         known_numbers(view, node->in[1], berth__operand_of(node, 2), &out->out_scale, &out->out_zero) &&
+         known_numbers(view, node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT), &out->out_scale,
+                       &out->out_zero) &&
          out->out_scale > 0;
 }
 
@@ -245,7 +246,7 @@ static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_
     if (node->op->code != BERTH__OP_quantize || node->in[1] != scale) continue;
     const berth__node *neg = maker(view, node->in[0], BERTH__OP_neg);
     if (neg != NULL && neg->in[0] == low && value_of(view, node->out[0])->type == BERTH_U8 &&
-        (node->n_in < 3 || is_known(view, node->in[2], 0)))
+        (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || is_known(view, node->in[BERTH__QUANTIZE_ZERO_POINT], 0)))
       return n;
   }
   return BERTH__NO_NODE;
@@ -254,8 +255,9 @@ static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_
 bool berth__quant_match_range(const berth__quant_view *view, uint32_t n, berth__quant_range *out) {
   const berth__node *node = &view->graph->nodes[n];
   berth_value other;
-  if (node->op->code != BERTH__OP_where || !is_known(view, node->in[1], 1)) return false;
-  const berth__node *is_flat = maker(view, node->in[0], BERTH__OP_eq), *div = maker(view, node->in[2], BERTH__OP_div);
+  if (node->op->code != BERTH__OP_where || !is_known(view, node->in[BERTH__WHERE_A], 1)) return false;
+  const berth__node *is_flat = maker(view, node->in[BERTH__WHERE_CONDITION], BERTH__OP_eq),
+                    *div = maker(view, node->in[BERTH__WHERE_B], BERTH__OP_div);
   if (is_flat == NULL || div == NULL || !is_known(view, is_flat->in[1], 0) || !is_known(view, div->in[1], 255))
     return false;
   const berth__node *range = maker(view, div->in[0], BERTH__OP_sub);

@@ -12,7 +12,9 @@ typedef struct berth__rewrite_target {
   /* The tile (2 or 4) with which a 3x3 convolution with stride 1 is faster by Winograd's algorithm; 0: none is. NULL:
    * never. */
   int64_t (*winograd_tile)(int64_t channels, int64_t outputs, int64_t height, int64_t width);
-  bool rounds_to_bf16; /* weights of products, and x where it meets them */
+  bool rounds_to_bf16;      /* weights of products, and x where it meets them */
+  bool keeps_params;        /* weights must stay the params that they are: they lie in their own way, or elsewhere */
+  int64_t most_merged_rows; /* products of the same x with more rows than this gain nothing by being one */
 } berth__rewrite_target;
 
 /* attention.c: attention that was written as products and a softmax. */
@@ -21,6 +23,8 @@ berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err);
 berth_status berth__rewrite_quantized(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 /* channels_last.c: convolutions and what is around them with their channels last. */
 berth_status berth__rewrite_channels_last(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* fold_norms.c: batch norms into the convolutions before them, channels first; others into element-wise nodes. */
+berth_status berth__rewrite_fold_norms(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 /* plain_products.c: matmul as product, which takes an epilogue; weights stay as they are. */
 berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err);
 /* pack_products.c: products with weights that are packed once. */
@@ -28,6 +32,6 @@ berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewri
 /* fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
 berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
 /* merge_products.c: products of the same x as one. */
-berth_status berth__rewrite_merge_products(berth_graph *graph, berth_error *err);
+berth_status berth__rewrite_merge_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 
 #endif

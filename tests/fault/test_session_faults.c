@@ -10,10 +10,11 @@
 
 /* Whole numbers, so that every device gives the same. `e` is spread by the prelude where n is small, and then w lies
  * outside the arena; otherwise it lies inside. v is read by the prelude alone, u by the prelude and by runs, and the
- * constants differ from shape to shape. */
+ * constants differ from shape to shape. The state counts runs. */
 static const char text[] =
     "graph \"f\" { input %x : f32[n, 300] param %w : i16[1, 300] param %u : f32[1, 300] param %v : f32[300] "
-    "const %one : i64[1] = [1] const %two : f32[1] = [2] "
+    "const %one : i64[1] = [1] const %two : f32[1] = [2] state %runs : f32[1] = [10] const %more : f32[1] = [1] "
+    "%next = add(%runs, %more) update %runs = %next "
     "%s = shape(%x) {end = 1} %r = concat(%s, %one) {axis = 0} %e = tile(%w, %r) %f = cast(%e) {to = \"f32\"} "
     "%a = sub(%f, %x) %q = mul(%u, %two) %b = add(%a, %q) %g = neg(%v) %h = mul(%b, %g) %y = add(%h, %u) "
     "%z = cast(%s) {to = \"f32\"} %k = add(%y, %z) output \"y\" = %y output \"k\" = %k }";
@@ -97,10 +98,19 @@ static void expect_results(berth_session *session, int64_t n, int16_t seed) {
   for (int64_t i = 0; i < n * WIDTH; i++) assert_true(got[i] == y_at(seed, i) + (float)n);
 }
 
+static float count_runs(berth_session *session) {
+  float runs;
+  berth_error err;
+  TEST_OK(berth_session_state_read(session, "runs", &runs, sizeof runs, &err));
+  return runs;
+}
+
 static void expect_runs(berth_session *session, int64_t n, int16_t seed) {
   berth_error err;
+  const float runs = count_runs(session);
   TEST_OK(berth_session_write(session, "x", x, (size_t)n * WIDTH * sizeof *x, &err));
   TEST_OK(berth_session_run(session, &err));
+  assert_true(runs >= 10 && count_runs(session) == runs + 1);
   expect_results(session, n, seed);
 }
 
@@ -139,6 +149,7 @@ typedef struct trace {
   const berth_arena *arena;
   const void *data;
   size_t n_bindings;
+  float runs;
 } trace;
 
 static trace look(const subject *s) {
@@ -149,7 +160,8 @@ static trace look(const subject *s) {
                  .plan = berth_session_plan(s->session),
                  .arena = berth_session_arena(s->session),
                  .data = berth_arena_data(berth_session_arena(s->session)),
-                 .n_bindings = s->session->n_bindings};
+                 .n_bindings = s->session->n_bindings,
+                 .runs = count_runs(s->session)};
 }
 
 static void expect_unchanged(const subject *s, const trace *before) {
@@ -161,6 +173,7 @@ static void expect_unchanged(const subject *s, const trace *before) {
   assert_ptr_equal(after.arena, before->arena);
   assert_ptr_equal(after.data, before->data);
   assert_int_equal(after.n_bindings, before->n_bindings);
+  assert_true(after.runs == before->runs);
 }
 
 static bool try_once(subject *s, operation fn, bool fail_device, uint64_t k) {
@@ -227,7 +240,10 @@ static berth_status clone_session(subject *s, berth_error *err) {
   assert_true((status == BERTH_OK) == (made != NULL));
   faulty.fail_at = 0;
   atomic_store(&s->alloc.fail_at, 0);
-  if (status == BERTH_OK) expect_runs(made, s->n, s->seed);
+  if (status == BERTH_OK) {
+    assert_true(count_runs(made) == count_runs(s->session));
+    expect_runs(made, s->n, s->seed);
+  }
   berth_session_destroy(made);
   return status;
 }

@@ -21,8 +21,7 @@ static berth__x flat_index(berth__kernel *k, uint32_t group_size, uint64_t n_gro
 }
 
 void sample_scaled_sum(berth__kernel *k) {
-  const uint32_t a = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32),
-                 b = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  const uint32_t a = berth__kernel_buffer_of(k, 0, BERTH_F32), b = berth__kernel_buffer_of(k, 1, BERTH_F32);
   const berth__x i = flat_index(k, 64, 16);
   berth__x_if(k, berth__x_lt(k, i, berth__x_i32(k, 1000)));
   const berth__x far = berth__x_load(k, a, berth__x_affine(k, i, 1, 1000));
@@ -32,8 +31,7 @@ void sample_scaled_sum(berth__kernel *k) {
 }
 
 void sample_row_sums(berth__kernel *k) {
-  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32),
-                 out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F32), out = berth__kernel_buffer_of(k, 1, BERTH_F32);
   const uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, 32);
   k->group_size = 32;
   k->n_groups = 70000;
@@ -56,8 +54,7 @@ void sample_row_sums(berth__kernel *k) {
 }
 
 void sample_windows(berth__kernel *k) {
-  const uint32_t half = berth__kernel_buffer_of(k, 0, BERTH__STORE_F16),
-                 out = berth__kernel_buffer_of(k, 1, BERTH__STORE_I32);
+  const uint32_t half = berth__kernel_buffer_of(k, 0, BERTH_F16), out = berth__kernel_buffer_of(k, 1, BERTH_I32);
   const uint32_t local = berth__kernel_local(k, BERTH__NUM_I32, 4);
   const berth__x i = flat_index(k, 8, 1);
   const berth__x j = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, 4), 1);
@@ -75,8 +72,7 @@ void sample_windows(berth__kernel *k) {
 
 void sample_literals(berth__kernel *k) {
   static const float values[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e-40f, 1.0f, -2.5f, 3.4e38f, 16777216.0f, 0.1f};
-  const uint32_t f = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32),
-                 i = berth__kernel_buffer_of(k, 1, BERTH__STORE_I32);
+  const uint32_t f = berth__kernel_buffer_of(k, 0, BERTH_F32), i = berth__kernel_buffer_of(k, 1, BERTH_I32);
   const berth__x zero = berth__x_i32(k, 0);
   for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)
     berth__x_store(k, f, berth__x_i32(k, (int64_t)v), berth__x_f32(k, values[v]));
@@ -88,7 +84,7 @@ void sample_literals(berth__kernel *k) {
 
 /* A condition from memory around a barrier. */
 void sample_guarded(berth__kernel *k) {
-  const uint32_t guard = berth__kernel_buffer_of(k, 9, BERTH__STORE_U32);
+  const uint32_t guard = berth__kernel_buffer_of(k, 9, BERTH_U32);
   berth__x_if(k, berth__x_ne(k, berth__x_load(k, guard, berth__x_i32(k, 0)), berth__x_u32(k, 0)));
   sample_row_sums(k);
   berth__x_end(k);
@@ -96,9 +92,8 @@ void sample_guarded(berth__kernel *k) {
 
 /* Blocks of 32 elements go through shared memory, as many as memory says. */
 void sample_counted(berth__kernel *k) {
-  const uint32_t counts = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32),
-                 in = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32),
-                 out = berth__kernel_buffer_of(k, 2, BERTH__STORE_F32);
+  const uint32_t counts = berth__kernel_buffer_of(k, 0, BERTH_I32), in = berth__kernel_buffer_of(k, 1, BERTH_F32),
+                 out = berth__kernel_buffer_of(k, 2, BERTH_F32);
   k->group_size = 32;
   k->n_groups = 4;
   const uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, 32);
@@ -122,7 +117,7 @@ typedef struct values {
 } values;
 
 static values load_values(berth__kernel *k) {
-  static const berth__storage storages[] = {BERTH__STORE_F32, BERTH__STORE_I32, BERTH__STORE_U32};
+  static const berth__storage storages[] = {BERTH_F32, BERTH_I32, BERTH_U32};
   values v;
   for (uint32_t type = 0; type < 3; type++)
     for (uint32_t i = 0; i < 3; i++)
@@ -136,7 +131,7 @@ static void keep(berth__kernel *k, berth__x x, int64_t *n) {
   const berth__x bits = type == BERTH__NUM_BOOL  ? berth__x_convert(k, BERTH__NUM_U32, x)
                         : type == BERTH__NUM_U32 ? x
                                                  : berth__x_bits(k, BERTH__NUM_U32, x);
-  berth__x_store(k, berth__kernel_buffer_of(k, 3, BERTH__STORE_U32), berth__x_i32(k, (*n)++), bits);
+  berth__x_store(k, berth__kernel_buffer_of(k, 3, BERTH_U32), berth__x_i32(k, (*n)++), bits);
 }
 
 #define F 1u
@@ -209,7 +204,7 @@ void sample_everything(berth__kernel *k) {
 
 void sample_blocks(berth__kernel *k) {
   sample_row_sums(k);
-  const uint32_t out = berth__kernel_buffer_of(k, 4, BERTH__STORE_U32);
+  const uint32_t out = berth__kernel_buffer_of(k, 4, BERTH_U32);
   const berth__x i = berth__x_loop_n(k, 10);
   berth__x_if(k, berth__x_lt(k, berth__x_load(k, out, i), berth__x_u32(k, 3)));
   berth__x_break(k);

@@ -17,7 +17,7 @@ static void compute(berth__inst_code code, berth__storage storage, berth__number
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "one", n, 1);
   uint32_t in[2] = {berth__kernel_buffer_of(k, 0, storage), berth__kernel_buffer_of(k, 1, storage)};
-  berth__storage kept = result == BERTH__NUM_F32 ? BERTH__STORE_F32 : BERTH__STORE_I32;
+  berth__storage kept = result == BERTH__NUM_F32 ? BERTH_F32 : BERTH_I32;
   uint32_t to = berth__kernel_buffer_of(k, 2, kept);
   berth__x index = flat_index(k), x = berth__x_load(k, in[0], index), y = berth__x_load(k, in[1], index), z;
   if (code == BERTH__INST_convert) {
@@ -25,7 +25,7 @@ static void compute(berth__inst_code code, berth__storage storage, berth__number
   } else {
     z = berth__inst_operands(code) == 1 ? berth__x1(k, code, x) : berth__x2(k, code, x, y);
   }
-  berth__x_store(k, to, index, berth__x_convert(k, kept == BERTH__STORE_F32 ? BERTH__NUM_F32 : BERTH__NUM_I32, z));
+  berth__x_store(k, to, index, berth__x_convert(k, kept == BERTH_F32 ? BERTH__NUM_F32 : BERTH__NUM_I32, z));
   TEST_OK(berth__kernel_finish(k, &err));
   berth__lane from[2][THREADS];
   memcpy(from[0], a, n * sizeof *a);
@@ -39,7 +39,7 @@ static void compute(berth__inst_code code, berth__storage storage, berth__number
 static void assert_i32(berth__inst_code code, const int32_t *a, const int32_t *b, const int32_t *want) {
   berth__lane x[4], y[4], out[4];
   for (int i = 0; i < 4; ++i) x[i].i = a[i], y[i].i = b[i];
-  compute(code, BERTH__STORE_I32, BERTH__NUM_I32, x, y, out, 4);
+  compute(code, BERTH_I32, BERTH__NUM_I32, x, y, out, 4);
   for (int i = 0; i < 4; ++i) {
     if (out[i].i != want[i]) fail_msg("%s(%d, %d) is %d", berth__inst_name(code), a[i], b[i], out[i].i);
   }
@@ -64,11 +64,11 @@ static void integers_wrap_and_division_is_total(void **state) {
 static void u32_has_no_sign(void **state) {
   (void)state;
   berth__lane a[2] = {{.u = 0x80000000u}, {.u = 5}}, b[2] = {{.u = 3}, {.u = 0}}, out[2];
-  compute(BERTH__INST_div, BERTH__STORE_U32, BERTH__NUM_U32, a, b, out, 2);
+  compute(BERTH__INST_div, BERTH_U32, BERTH__NUM_U32, a, b, out, 2);
   assert_true(out[0].u == 0x80000000u / 3 && out[1].u == 0);
-  compute(BERTH__INST_shr, BERTH__STORE_U32, BERTH__NUM_U32, a, b, out, 2);
+  compute(BERTH__INST_shr, BERTH_U32, BERTH__NUM_U32, a, b, out, 2);
   assert_true(out[0].u == 0x10000000u && out[1].u == 5);
-  compute(BERTH__INST_lt, BERTH__STORE_U32, BERTH__NUM_BOOL, a, b, out, 2);
+  compute(BERTH__INST_lt, BERTH_U32, BERTH__NUM_BOOL, a, b, out, 2);
   assert_true(out[0].u == 0 && out[1].u == 0);
 }
 
@@ -76,9 +76,9 @@ static void numbers_convert_towards_zero(void **state) {
   (void)state;
   const berth__lane a[4] = {{.f = -2.9f}, {.f = 2.9f}, {.f = NAN}, {.f = 1e30f}}, b[4] = {{.u = 0}};
   berth__lane out[4];
-  compute(BERTH__INST_convert, BERTH__STORE_F32, BERTH__NUM_I32, a, b, out, 4);
+  compute(BERTH__INST_convert, BERTH_F32, BERTH__NUM_I32, a, b, out, 4);
   assert_true(out[0].i == -2 && out[1].i == 2);
-  compute(BERTH__INST_convert, BERTH__STORE_F32, BERTH__NUM_BOOL, a, b, out, 4);
+  compute(BERTH__INST_convert, BERTH_F32, BERTH__NUM_BOOL, a, b, out, 4);
   assert_true(out[0].u == 1 && out[2].u == 1);
 }
 
@@ -89,7 +89,7 @@ static void comparisons_with_nan_are_false_but_one(void **state) {
   const berth__inst_code codes[] = {BERTH__INST_eq, BERTH__INST_ne, BERTH__INST_lt, BERTH__INST_le};
   const uint32_t want[][2] = {{0, 1}, {1, 0}, {0, 0}, {0, 1}};
   for (int i = 0; i < 4; ++i) {
-    compute(codes[i], BERTH__STORE_F32, BERTH__NUM_BOOL, a, b, out, 2);
+    compute(codes[i], BERTH_F32, BERTH__NUM_BOOL, a, b, out, 2);
     assert_true(out[0].u == want[i][0] && out[1].u == want[i][1]);
   }
 }
@@ -101,7 +101,7 @@ static void threads_go_round_as_often_as_each_says(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "rounds", THREADS, 3);
-  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_I32);
   berth__x sum = berth__x_variable(k, berth__x_i32(k, 0)), thread = berth__x_thread(k);
   berth__x i = berth__x_loop(k, berth__x_i32(k, 0), thread, 1);
   berth__x_if(k, berth__x_eq(k, i, berth__x_i32(k, 5)));
@@ -129,7 +129,7 @@ static void a_break_leaves_the_innermost_loop(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "break", THREADS, 1);
-  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_I32);
   berth__x sum = berth__x_variable(k, berth__x_i32(k, 0)), thread = berth__x_thread(k);
   berth__x_loop_n(k, 3);
   berth__x j = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, 20), 2);
@@ -160,7 +160,7 @@ static void a_break_leaves_the_innermost_loop(void **state) {
 static berth__kernel *sum_by_halves(berth_context *ctx, bool careless) {
   berth_error err;
   berth__kernel *k = kernel_of(ctx, "halves", THREADS, GROUPS);
-  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32), out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F32), out = berth__kernel_buffer_of(k, 1, BERTH_F32);
   uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, THREADS);
   berth__x thread = berth__x_thread(k);
   berth__x_shared_store(k, shared, thread, berth__x_load(k, in, flat_index(k)));
@@ -201,7 +201,7 @@ static void every_thread_has_arrays_of_its_own(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "local", THREADS, 1);
-  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_I32);
   berth__kernel_local(k, BERTH__NUM_F32, 3);
   uint32_t local = berth__kernel_local(k, BERTH__NUM_I32, 5);
   berth__x thread = berth__x_thread(k), i = berth__x_loop_n(k, 5);
@@ -219,7 +219,7 @@ static void halves_lie_two_to_a_word(void **state) {
   berth_error err;
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "f16", THREADS, 1);
-  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F16), out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F16), out = berth__kernel_buffer_of(k, 1, BERTH_F32);
   berth__x thread = berth__x_thread(k);
   berth__x_store(k, out, thread, berth__x_load(k, in, thread));
   TEST_OK(berth__kernel_finish(k, &err));
@@ -294,6 +294,10 @@ static void read_before_the_start(berth__kernel *k) {
   berth__x at = berth__x_affine(k, berth__x_thread(k), 1, -1);
   berth__x_store(k, 0, berth__x_thread(k), berth__x_load(k, 0, at));
 }
+static void two_values_for_a_word(berth__kernel *k) {
+  const berth__x thread = berth__x_thread(k);
+  berth__x_store(k, 0, berth__x_div(k, thread, berth__x_i32(k, 4)), thread);
+}
 static void past_a_shared_array(berth__kernel *k) {
   uint32_t shared = berth__kernel_shared(k, BERTH__NUM_I32, THREADS - 1);
   berth__x_shared_store(k, shared, berth__x_thread(k), berth__x_i32(k, 0));
@@ -333,6 +337,7 @@ static void what_a_device_would_not_tell_is_an_error(void **state) {
   } mistakes[] = {
       {write_past_the_end, "thread 7 of workgroup 0 goes to element 8 of buffer 0, which has 8 elements"},
       {read_before_the_start, "thread 0 of workgroup 0 goes to element -1 of buffer 0"},
+      {two_values_for_a_word, "thread 1 of workgroup 0 goes to element 0 of buffer 0, where another thread stores"},
       {past_a_shared_array, "element 7 of shared array 0"},
       {past_a_local_array, "element 2 of local array 0"},
       {half_a_barrier, "3 of 8 threads of workgroup 0"},
@@ -344,7 +349,7 @@ static void what_a_device_would_not_tell_is_an_error(void **state) {
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; ++i) {
     berth_error err;
     berth__kernel *k = kernel_of(ctx, "mistake", THREADS, 2);
-    berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+    berth__kernel_buffer_of(k, 0, BERTH_I32);
     mistakes[i].make(k);
     TEST_OK(berth__kernel_finish(k, &err));
     uint32_t words[THREADS] = {0}, *buffers[] = {words};
@@ -359,7 +364,7 @@ static void only_threads_that_are_in_are_checked(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "inside", THREADS, 2);
-  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+  uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_I32);
   berth__x index = flat_index(k);
   berth__x_if(k, berth__x_lt(k, index, berth__x_i32(k, 11)));
   berth__x_store(k, out, index, berth__x_add(k, berth__x_load(k, out, index), index));

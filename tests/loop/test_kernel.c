@@ -6,7 +6,7 @@
 /* A kernel with one buffer of f32. */
 static berth__kernel *with_buffer(berth_context *ctx) {
   berth__kernel *k = kernel_of(ctx, "test", 4, 8);
-  assert_int_equal(berth__kernel_buffer_of(k, 7, BERTH__STORE_F32), 0);
+  assert_int_equal(berth__kernel_buffer_of(k, 7, BERTH_F32), 0);
   return k;
 }
 
@@ -65,7 +65,7 @@ static void what_nobody_needs_is_taken_out(void **state) {
   berth_error err;
   berth_context *ctx = test_context();
   berth__kernel *k = with_buffer(ctx);
-  uint32_t unused = berth__kernel_buffer_of(k, 8, BERTH__STORE_F32);
+  uint32_t unused = berth__kernel_buffer_of(k, 8, BERTH_F32);
   berth__x index = flat_index(k);
   square(k, berth__x_load(k, unused, index));
   berth__x nowhere = berth__x_variable(k, berth__x_f32(k, 0));
@@ -107,7 +107,7 @@ static void loops_that_run_once_or_never_are_none(void **state) {
   berth_context *ctx = test_context();
   berth__kernel *k = with_buffer(ctx);
   berth_error err;
-  uint32_t never = berth__kernel_buffer_of(k, 8, BERTH__STORE_F32);
+  uint32_t never = berth__kernel_buffer_of(k, 8, BERTH_F32);
   berth__x index = flat_index(k), once = berth__x_loop(k, berth__x_i32(k, 3), berth__x_i32(k, 4), 1);
   assert_true(berth__x_is_constant(k, once, NULL));
   berth__x threads = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, 4), 4);
@@ -162,7 +162,7 @@ static void a_loop_that_runs_once_and_is_left_stays_a_loop(void **state) {
 static berth__kernel *sample(berth_context *ctx, uint32_t operand, float factor, uint32_t n_groups) {
   berth_error err;
   berth__kernel *k = kernel_of(ctx, "sample", 64, n_groups);
-  uint32_t buffer = berth__kernel_buffer_of(k, operand, BERTH__STORE_F32);
+  uint32_t buffer = berth__kernel_buffer_of(k, operand, BERTH_F32);
   berth__x index = flat_index(k);
   berth__x_store(k, buffer, index, berth__x_mul(k, berth__x_load(k, buffer, index), berth__x_f32(k, factor)));
   TEST_OK(berth__kernel_finish(k, &err));
@@ -206,10 +206,10 @@ static void buffers_are_one_an_operand(void **state) {
   berth_error err;
   berth__kernel *k = kernel_of(ctx, "buffers", 1, 1);
   for (uint32_t i = 0; i < BERTH__KERNEL_BUFFERS; ++i) {
-    assert_int_equal(berth__kernel_buffer_of(k, 100 + i, BERTH__STORE_I32), i);
-    assert_int_equal(berth__kernel_buffer_of(k, 100 + i, BERTH__STORE_I32), i);
+    assert_int_equal(berth__kernel_buffer_of(k, 100 + i, BERTH_I32), i);
+    assert_int_equal(berth__kernel_buffer_of(k, 100 + i, BERTH_I32), i);
   }
-  berth__kernel_buffer_of(k, 7, BERTH__STORE_I32);
+  berth__kernel_buffer_of(k, 7, BERTH_I32);
   test_expect_error(berth__kernel_finish(k, &err), BERTH_UNSUPPORTED, &err, "buffers");
   berth__kernel_destroy(k);
   berth_context_destroy(ctx);
@@ -324,7 +324,7 @@ static void no_kernel_is_taken_everywhere(void **state) {
   berth_error err;
   berth__kernel *k = NULL;
   berth__kernel_destroy(k);
-  berth__kernel_buffer_of(k, 0, BERTH__STORE_F32);
+  berth__kernel_buffer_of(k, 0, BERTH_F32);
   berth__kernel_shared(k, BERTH__NUM_F32, 4);
   berth__kernel_local(k, BERTH__NUM_F32, 4);
   berth__x index = berth__x_add(k, berth__x_group(k), berth__x_thread(k));
@@ -351,7 +351,7 @@ static berth_status make_with_blocks(berth_context *ctx, berth_error *err, void 
   if (status != BERTH_OK) return status;
   k->group_size = 8;
   k->n_groups = 8;
-  uint32_t buffer = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32);
+  uint32_t buffer = berth__kernel_buffer_of(k, 0, BERTH_F32);
   berth__x index = flat_index(k), sum = berth__x_variable(k, berth__x_f32(k, 0));
   berth__x i = berth__x_loop_n(k, 40);
   berth__x_if(k, berth__x_lt(k, i, index));

@@ -15,8 +15,7 @@ static void check_function(berth_context *ctx, const function *f) {
   for (uint32_t i = 0; i < ARGUMENTS; i++) x[i] = argument_at(i);
   berth__kernel *k = kernel_of(ctx, f->name, GROUP, ARGUMENTS / GROUP);
   const berth__x i = flat_index(k);
-  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32),
-                 out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F32), out = berth__kernel_buffer_of(k, 1, BERTH_F32);
   berth__x_store(k, out, i, berth__l_unary(k, f->op, berth__x_load(k, in, i)));
   berth_error err;
   uint32_t *words[] = {(uint32_t *)x, (uint32_t *)y};
@@ -50,8 +49,7 @@ static void check_two(berth_context *ctx, const char *name, berth__x (*make)(ber
   memcpy(in + n, y, n * sizeof *y);
   berth__kernel *k = kernel_of(ctx, name, 1, n);
   const berth__x i = berth__x_group(k);
-  const uint32_t from = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32),
-                 to = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  const uint32_t from = berth__kernel_buffer_of(k, 0, BERTH_F32), to = berth__kernel_buffer_of(k, 1, BERTH_F32);
   berth__x_store(k, to, i, make(k, berth__x_load(k, from, i), berth__x_load(k, from, berth__x_affine(k, i, 1, n))));
   berth_error err;
   uint32_t *words[] = {(uint32_t *)in, (uint32_t *)out};

@@ -5,7 +5,7 @@
 static berth__kernel *sample(berth_context *ctx) {
   berth_error err;
   berth__kernel *k = kernel_of(ctx, "sums", 64, 10);
-  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32), out = berth__kernel_buffer_of(k, 1, BERTH__STORE_F32);
+  uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F32), out = berth__kernel_buffer_of(k, 1, BERTH_F32);
   uint32_t shared = berth__kernel_shared(k, BERTH__NUM_F32, 64), local = berth__kernel_local(k, BERTH__NUM_I32, 4);
   berth__x index = flat_index(k), zero = berth__x_i32(k, 0), sum = berth__x_variable(k, berth__x_f32(k, 0));
   berth__x i = berth__x_loop(k, zero, berth__x_i32(k, 64), 4);

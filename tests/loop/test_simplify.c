@@ -111,7 +111,7 @@ static void random_expressions_keep_their_values(void **state) {
   for (uint64_t round = 0; round < 3000; ++round) {
     uint64_t random = round;
     berth__kernel *k = kernel_of(ctx, "random", THREADS, GROUPS);
-    uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+    uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_I32);
     node nodes[NODES] = {{.code = BERTH__INST_thread, .x = flat_index(k)}};
     grow(k, nodes, 1, &random);
     assert_int_equal(k->status, BERTH_OK);
@@ -139,7 +139,7 @@ static void conditions_narrow_ranges_inside_their_blocks_alone(void **state) {
   for (uint64_t round = 0; round < 1500; ++round) {
     uint64_t random = round + 1000000;
     berth__kernel *k = kernel_of(ctx, "random", THREADS, GROUPS);
-    uint32_t out = berth__kernel_buffer_of(k, 0, BERTH__STORE_I32);
+    uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_I32);
     node base[NODES] = {{.code = BERTH__INST_thread, .x = flat_index(k)}}, yes[NODES], no[NODES], behind[NODES];
     const int shared = 8;
     grow(k, base, 1, &random);
@@ -277,7 +277,7 @@ static void identities_make_nothing_new(void **state) {
   (void)state;
   berth_context *ctx = test_context();
   berth__kernel *k = kernel_of(ctx, "identities", 4, 100);
-  uint32_t buffer = berth__kernel_buffer_of(k, 0, BERTH__STORE_F32);
+  uint32_t buffer = berth__kernel_buffer_of(k, 0, BERTH_F32);
   berth__x i = berth__x_group(k), f = berth__x_load(k, buffer, i), zero = berth__x_i32(k, 0), one = berth__x_i32(k, 1);
   assert_int_equal(berth__x_add(k, zero, i), i);
   assert_int_equal(berth__x_mul(k, one, i), i);

@@ -62,7 +62,7 @@ static void compare(const berth_graph *graph, berth_session *fast, berth_session
   }
 }
 
-void pattern_check_with(const pattern *p, uint32_t plan_flags) {
+void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags) {
   berth_context *ctx = test_context();
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
@@ -72,8 +72,10 @@ void pattern_check_with(const pattern *p, uint32_t plan_flags) {
   TEST_OK(berth_graph_parse(ctx, p->text, strlen(p->text), &graph, &err));
   plan.flags |= plan_flags;
   if (plan_flags != 0) desc.plan = &plan;
+  desc.device = device;
   TEST_OK(berth_session_create(graph, &desc, &fast, &err));
   desc.plan = NULL;
+  desc.device = NULL;
   desc.flags = BERTH_SESSION_REFERENCE;
   TEST_OK(berth_session_create(graph, &desc, &reference, &err));
   if (count_op(fast, p->has) != p->count)
@@ -87,6 +89,8 @@ void pattern_check_with(const pattern *p, uint32_t plan_flags) {
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);
 }
+
+void pattern_check_with(const pattern *p, uint32_t plan_flags) { pattern_check_on(p, NULL, plan_flags); }
 
 void pattern_check(const pattern *p) { pattern_check_with(p, 0); }
 

@@ -1,4 +1,4 @@
-/* Graphs that the CPU rewrites: each runs as it is, on the reference kernels, and rewritten. Both must agree, and the
+/* Graphs that a device rewrites: each runs as it is, on the reference kernels, and rewritten. Both must agree, and the
  * rewritten one must have the ops that it should. */
 #ifndef TESTS_SUPPORT_PATTERNS_H
 #define TESTS_SUPPORT_PATTERNS_H
@@ -14,6 +14,8 @@ typedef struct pattern {
 } pattern;
 
 void pattern_check(const pattern *p);
+/* On another device than the CPU. */
+void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags);
 /* With flags for the rewritten one's plan. */
 void pattern_check_with(const pattern *p, uint32_t plan_flags);
 void patterns_check(const pattern *patterns, size_t n);

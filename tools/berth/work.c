@@ -3,8 +3,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "elements.h"
-
 /* ---- Looking at a node ---- */
 
 typedef struct subject {
@@ -24,7 +22,8 @@ static bool operand(const subject *s, uint32_t at, berth_value_info *out) {
 }
 
 static double elements(const berth_value_info *info) {
-  return (double)element_count_of(info->type, info->size);
+  berth_storage storage = berth_type_storage(info->type);
+  return storage.bytes ? (double)(info->size / storage.bytes * storage.elements) : 0;
 }
 
 static double operand_elements(const subject *s, uint32_t at) {

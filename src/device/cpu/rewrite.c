@@ -5,6 +5,9 @@
 #include "device/cpu/winograd_rule.h"
 #include "pass/pass.h"
 
+/* With more, three products take so long that starting them costs nothing. */
+#define MOST_MERGED_ROWS 32
+
 berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err) {
   BERTH__TRY(berth__cpu_kernels_check(graph->ctx, err));
   if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is not packed */
@@ -12,14 +15,16 @@ berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
   const berth__rewrite_target target = {.panel = kernels.isa->panel,
                                         .lanes = kernels.isa->lanes,
                                         .winograd_tile = berth__cpu_winograd_tile,
-                                        .rounds_to_bf16 = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0};
+                                        .rounds_to_bf16 = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0,
+                                        .most_merged_rows = MOST_MERGED_ROWS};
   BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes its scale and bias */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* what comes after leaves its convolutions alone */
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */
   if (kernels.backend == NULL)                                     /* a backend packs weights itself, as it likes */
     BERTH__TRY(berth__rewrite_pack_products(graph, &target, err)); /* before fusion, which gives products epilogues */
   BERTH__TRY(berth__rewrite_fuse(graph, err));
-  BERTH__TRY(berth__pass_same(graph, err));              /* a weight that is packed twice is packed once */
-  BERTH__TRY(berth__rewrite_merge_products(graph, err)); /* products that fusion gave their biases, and no epilogue */
-  return berth__pass_dead(graph, err);                   /* transposes that nobody reads */
+  BERTH__TRY(berth__pass_same(graph, err)); /* a weight that is packed twice is packed once */
+  BERTH__TRY(
+      berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases, and no epilogue */
+  return berth__pass_dead(graph, err);                     /* transposes that nobody reads */
 }

@@ -1,6 +1,5 @@
-/* The order in which a bound graph is rewritten for GPUs: attention gets its op, products get one that takes a tail,
- * and element-wise nodes go into chains and into the products and convolutions before them. Weights stay as they are:
- * what a GPU gains by another layout differs from one to the next, and a plan must not. */
+/* The order in which a bound graph is rewritten for GPUs, and why. Weights keep their layout: what a GPU gains by
+ * another one differs from one to the next, and a plan must not. */
 #include "rewrite/rewrite.h"
 
 #include "device/gpu/recipe.h"
@@ -9,12 +8,15 @@
 #define PANEL 32 /* columns of a panel of packed bytes, the same on every GPU */
 
 berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err) {
-  const berth__rewrite_target target = {.panel = PANEL};
-  BERTH__TRY(berth__rewrite_attention(graph, err));          /* before fusion takes its scale and bias */
-  BERTH__TRY(berth__rewrite_quantized(graph, &target, err)); /* sums of bytes are exact, as on the CPU */
-  BERTH__TRY(berth__rewrite_plain_products(graph, err));
+  const uint32_t keep = BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE;
+  const berth__rewrite_target target = {
+      .panel = PANEL, .keeps_params = (flags & keep) != 0, .most_merged_rows = INT64_MAX};
+  BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
+  BERTH__TRY(berth__rewrite_quantized(graph, &target, err));  /* sums of bytes are exact, as on the CPU */
+  BERTH__TRY(berth__rewrite_fold_norms(graph, &target, err)); /* before fusion: what is left of a norm is fused */
+  BERTH__TRY(berth__rewrite_plain_products(graph, err));      /* before fusion, which gives products epilogues */
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
-  (void)flags;
+  BERTH__TRY(berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases alone */
   return berth__pass_dead(graph, err);
 }

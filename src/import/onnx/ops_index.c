@@ -139,12 +139,12 @@ static berth_status convert_trilu(berth__onnx_call *call, berth_error *err) {
 static berth_status convert_tensor_scatter(berth__onnx_call *call, berth_error *err) {
   const berth__span mode = berth__onnx_string(call, "mode", "linear");
   const bool is_ring = berth__span_is(mode, "circular");
-  const berth_attr attrs[2] = {berth_attr_int("axis", berth__onnx_int(call, "axis", -2)),
-                               berth_attr_int("ring", is_ring)};
+  const int64_t given = berth__onnx_int(call, "axis", -2);
+  const berth_attr attrs[2] = {berth_attr_int("axis", given), berth_attr_int("ring", is_ring)};
   BERTH__TRY(berth__onnx_begin(call, 2, err));
   berth_value in[3] = {call->in[0], call->in[1], berth__onnx_in(call, 2)};
   uint32_t axis;
-  BERTH__TRY(berth__onnx_axis(call, attrs[0].i, berth__onnx_shape(call, in[0])->rank, &axis, err));
+  BERTH__TRY(berth__onnx_axis(call, given, berth__onnx_shape(call, in[0])->rank, &axis, err));
   if (axis == 0 || (!is_ring && !berth__span_is(mode, "linear")))
     return berth__fail(err, BERTH_MALFORMED,
                        "its axis is that of the batch, or its mode is neither linear nor circular");

@@ -63,7 +63,7 @@ berth_status berth__attention_merge(berth__lowering *l, const berth__attention *
   k->flops = 4.0 * (double)count * (double)form->chunks;
   k->bytes = 4.0 * (double)count * (double)(form->chunks + 1);
   berth__l_unravel(k, berth__l_each(l, k, count), 4, dims, at);
-  work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH__STORE_F32), .at = at};
+  work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH_F32), .at = at};
   const berth__x keys = berth__x_affine(k, berth__attention_keys_of(l, k, a, at[0]), 1, form->chunk_keys - 1);
   w.chunks = berth__x_div(k, keys, berth__x_i32(k, form->chunk_keys));
   const berth__x to = berth__attention_at(k, &a->out, at[0], at[1], at[2]);

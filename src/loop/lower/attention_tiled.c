@@ -271,7 +271,7 @@ static void store_columns(const work *w, uint32_t r, const berth__attention_row 
       berth__l_store(w->l, k, 0, berth__x_add(k, to, berth__x_affine(k, column, w->a->out.stride, 0)),
                      berth__x_div(k, sum, divisor));
     else
-      berth__x_store(k, berth__l_scratch(k, BERTH__STORE_F32),
+      berth__x_store(k, berth__l_scratch(k, BERTH_F32),
                      berth__x_add(k, to, berth__x_affine(k, column, 1, BERTH__ATTENTION_SUMS)), sum);
     berth__x_end(k);
   }
@@ -279,7 +279,7 @@ static void store_columns(const work *w, uint32_t r, const berth__attention_row 
 
 static void store_head(const work *w, const berth__attention_row *row, berth__x in_block, berth__x total) {
   berth__kernel *k = w->k;
-  const uint32_t scratch = berth__l_scratch(k, BERTH__STORE_F32);
+  const uint32_t scratch = berth__l_scratch(k, BERTH_F32);
   const berth__x to = berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
   berth__x_if(k, berth__x_eq(k, w->lane, berth__x_i32(k, 0)));
   berth__x_store(k, scratch, berth__x_affine(k, to, 1, BERTH__ATTENTION_LARGEST),

@@ -25,7 +25,8 @@ typedef struct between {
 
 static berth__x corner(const pooling *p, int64_t entry) {
   const berth__x at[2] = {p->at[0], berth__x_i32(p->k, entry)};
-  const berth__x value = berth__l_load(p->l, p->k, 1, berth__l_place(p->k, &p->l->call->in[1], at));
+  const berth__x value =
+      berth__l_load(p->l, p->k, 1, berth__l_place(p->k, &p->l->call->in[BERTH__ROI_ALIGN_REGIONS], at));
   const berth__x scaled = berth__m_scale(p->k, value, (float)p->l->call->attrs[BERTH__ROI_ALIGN_SPATIAL_SCALE].f);
   return p->l->call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i ? berth__m_plus(p->k, scaled, -0.5f) : scaled;
 }
@@ -69,7 +70,7 @@ static between place(const pooling *p, const bins *b, berth__x sample) {
 
 static berth__x element(const pooling *p, berth__x image, berth__x row, berth__x column) {
   const berth__x at[4] = {image, p->at[1], row, column};
-  return berth__l_load(p->l, p->k, 0, berth__l_place(p->k, &p->l->call->in[0], at));
+  return berth__l_load(p->l, p->k, 0, berth__l_place(p->k, &p->l->call->in[BERTH__ROI_ALIGN_X], at));
 }
 
 /* The four elements around a sample times their weights: added, or the largest of them. */
@@ -111,7 +112,8 @@ static berth__x pool_bin(const pooling *p, berth__x image, const bins *rows, con
 }
 
 berth_status berth__lower_roi_align(berth__lowering *l, berth_error *err) {
-  const berth_tensor *x = &l->call->in[0], *images = &l->call->in[2], *out = &l->call->out[0];
+  const berth_tensor *x = &l->call->in[BERTH__ROI_ALIGN_X], *images = &l->call->in[BERTH__ROI_ALIGN_IMAGES],
+                     *out = &l->call->out[0];
   pooling p = {.l = l, .is_max = strcmp(l->call->attrs[BERTH__ROI_ALIGN_MODE].s, "max") == 0};
   if (berth__count(x) == 0) return berth__fail(err, BERTH_UNSUPPORTED, "its images have no elements");
   berth__kernel *k = p.k = berth__l_begin(l, l->call->attrs[BERTH__ROI_ALIGN_MODE].s);

@@ -97,9 +97,10 @@ static berth_status run_chain(const berth_op_call *call, berth_error *err) {
 
 /* Elements of four bytes are moved as if they were f32. */
 static berth_status run_where(const berth_op_call *call, berth_error *err) {
-  berth_tensor in[3] = {call->in[0], call->in[1], call->in[2]}, out = call->out[0];
+  berth_tensor in[] = {call->in[BERTH__WHERE_CONDITION], call->in[BERTH__WHERE_A], call->in[BERTH__WHERE_B]};
+  berth_tensor out = call->out[0];
   berth_op_call moved = *call;
-  in[1].type = in[2].type = out.type = BERTH_F32;
+  in[BERTH__WHERE_A].type = in[BERTH__WHERE_B].type = out.type = BERTH_F32;
   moved.in = in;
   moved.out = &out;
   return run_chain(&moved, err);

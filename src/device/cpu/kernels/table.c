@@ -1,13 +1,14 @@
-/* The tables of this instruction set. */
+/* The tables of this instruction set. kernel_tables.def has a row for every file of this folder that defines the table
+ * BERTH__PER_ISA(berth__kernels_<file>): cmake/Kernels.cmake writes it. */
 #include "device/cpu/kernels/vec.h"
 
 #define BERTH__TABLE(name) extern const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_##name)[];
-#include "device/cpu/kernels/tables.def"
+#include <kernel_tables.def>
 #undef BERTH__TABLE
 
 static const berth__cpu_kernel *const tables[] = {
 #define BERTH__TABLE(name) BERTH__PER_ISA(berth__kernels_##name),
-#include "device/cpu/kernels/tables.def"
+#include <kernel_tables.def>
 #undef BERTH__TABLE
     NULL,
 };

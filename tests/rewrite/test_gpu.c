@@ -1,0 +1,159 @@
+/* What GPUs make of plain graphs, on the interpreter: batch norms in convolutions, epilogues, q, k and v as one
+ * product.
+ */
+#include "patterns.h"
+
+#define IMAGE(channels) "graph \"i\" { input %x : f32[1, " channels ", 12, 16]\n"
+#define NORM(c) "param %ns : f32[" c "] param %nb : f32[" c "] param %nm : f32[" c "] const %nv : f32[" c "] = "
+#define FOUR "[0.5, 1.0, 2.0, 0.25] "
+
+static void check_on_loops(const pattern *patterns, size_t n, uint32_t flags) {
+  for (size_t i = 0; i < n; i++) pattern_check_on(&patterns[i], "loops", flags);
+}
+#define CHECK(patterns) check_on_loops(patterns, sizeof(patterns) / sizeof *(patterns), 0)
+
+static void norms_go_into_convolutions(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
+                                 "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv)\n"
+                                 "output \"n\" = %n }",
+       "conv", 1, "batch_norm", 1e-4},
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 1, 3, 3]\n" /* every channel its own, no bias */
+                                 "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv)\n"
+                                 "output \"n\" = %n }",
+       "conv", 1, "batch_norm", 1e-4},
+      {"graph \"l\" { input %x : f32[2, 3, 50] " NORM("4") FOUR
+       "param %w : f32[4, 3, 5]\n"
+       "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "conv", 1, "batch_norm", 1e-4},
+      {IMAGE("6") NORM("4") FOUR "param %w : f32[6, 4, 2, 2] param %b : f32[4]\n"
+                                 "%c = conv_transpose(%x, %w, %b) {strides = [2, 2]}\n"
+                                 "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "conv_transpose", 1, "batch_norm", 1e-4},
+      /* with an activation and a residual after it, all of it is one node of a run */
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]}\n"
+                                 "%n = batch_norm(%c, %ns, %nb, %nm, %nv) %s = add(%n, %x) %r = relu(%s)\n"
+                                 "output \"r\" = %r }",
+       "conv", 1, "relu", 1e-4},
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]}\n"
+                                 "%n = batch_norm(%c, %ns, %nb, %nm, %nv) %s = add(%n, %x) %r = relu(%s)\n"
+                                 "output \"r\" = %r }",
+       "add", 0, "batch_norm", 1e-4},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+static void other_norms_become_element_wise(void **state) {
+  static const pattern patterns[] = {
+      /* before an activation: one chain, beside the two that the prelude has for scale and shift */
+      {IMAGE("4") NORM("4") FOUR "%n = batch_norm(%x, %ns, %nb, %nm, %nv) %r = relu(%n) output \"r\" = %r }", "chain",
+       3, "relu", 1e-4},
+      /* the result before the norm is wanted too */
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 1, 1] %c = conv(%x, %w)\n"
+                                 "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n output \"c\" = %c }",
+       "chain", 3, "batch_norm", 1e-4},
+      /* a weight that two convolutions share stays one: the norm is an epilogue */
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 1, 1] %c = conv(%x, %w) %d = conv(%c, %w)\n"
+                                 "%n = batch_norm(%d, %ns, %nb, %nm, %nv) output \"n\" = %n output \"c\" = %c }",
+       "mul", 0, "batch_norm", 2e-4},
+      {"graph \"f\" { input %x : f32[3, 4] " NORM("4") FOUR "%n = batch_norm(%x, %ns, %nb, %nm, %nv)\n"
+                                                            "output \"n\" = %n }",
+       "chain", 3, "batch_norm", 1e-4},
+      /* statistics that a run gives: it stays */
+      {IMAGE("4") "input %s : f32[4] const %v : f32[4] = " FOUR
+                  "%n = batch_norm(%x, %s, %s, %s, %v) output \"n\" = %n }",
+       "batch_norm", 1, "chain", 1e-4},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+/* Where weights must stay the params that they are, a norm is the epilogue of its convolution. */
+static void weights_of_f16_are_not_folded(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 1, 1] %c = conv(%x, %w)\n"
+                                 "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "mul", 0, "batch_norm", 2e-2},
+  };
+  (void)state;
+  check_on_loops(patterns, 1, BERTH_PLAN_F16_WEIGHTS);
+}
+
+/* The bias of a convolution runs along its channels, not along its last axis. */
+static void biases_of_convolutions(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"b\" { input %x : f32[1, 3, 6, 5] param %w : f32[5, 3, 1, 1] param %b : f32[5] %c = conv(%x, %w)\n"
+       "%s = add(%c, %b) output \"s\" = %s }",
+       "conv", 1, "add", 1e-4},
+      {"graph \"b\" { input %x : f32[1, 3, 6, 5] param %w : f32[5, 3, 1, 1] param %b : f32[1, 5, 1, 1]\n"
+       "%c = conv(%x, %w) %s = add(%c, %b) %r = relu(%s) output \"r\" = %r }",
+       "conv", 1, "add", 1e-4},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+#define HEADS(q, k, v)                                                     \
+  "%qs = reshape(" q                                                       \
+  ") {shape = [2, 40, 4, 8]} %qh = transpose(%qs) {perm = [0, 2, 1, 3]}\n" \
+  "%ks = reshape(" k                                                       \
+  ") {shape = [2, 40, 4, 8]} %kh = transpose(%ks) {perm = [0, 2, 1, 3]}\n" \
+  "%vs = reshape(" v                                                       \
+  ") {shape = [2, 40, 4, 8]} %vh = transpose(%vs) {perm = [0, 2, 1, 3]}\n" \
+  "%a = attention(%qh, %kh, %vh) {merged = 1} output \"a\" = %a }"
+
+/* 80 rows: a GPU takes them as one whatever their number. */
+static void queries_keys_and_values_are_one_product(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"q\" { input %x : f32[2, 40, 32] param %wq : f32[32, 32] param %wk : f32[32, 32] param %wv : f32[32, "
+       "32]\n"
+       "param %bq : f32[32] param %bk : f32[32] param %bv : f32[32]\n"
+       "%q0 = matmul(%x, %wq) %q = add(%q0, %bq) %k0 = matmul(%x, %wk) %k = add(%k0, %bk)\n"
+       "%v0 = matmul(%x, %wv) %v = add(%v0, %bv)\n" HEADS("%q", "%k", "%v"),
+       "product", 1, "matmul", 2e-3},
+      /* weights of [N, K] that are turned */
+      {"graph \"t\" { input %x : f32[2, 40, 32] param %wq : f32[32, 32] param %wk : f32[32, 32] param %wv : f32[32, "
+       "32]\n"
+       "%tq = transpose(%wq) {perm = [1, 0]} %q = matmul(%x, %tq) %tk = transpose(%wk) {perm = [1, 0]}\n"
+       "%k = matmul(%x, %tk) %tv = transpose(%wv) {perm = [1, 0]} %v = matmul(%x, %tv)\n" HEADS("%q", "%k", "%v"),
+       "product", 1, "matmul", 2e-3},
+      /* one that somebody reads in another way stays apart */
+      {"graph \"o\" { input %x : f32[2, 40, 32] param %wq : f32[32, 32] param %wk : f32[32, 32] param %wv : f32[32, "
+       "32]\n"
+       "%q = matmul(%x, %wq) %k = matmul(%x, %wk) %v = matmul(%x, %wv) output \"v\" = %v\n" HEADS("%q", "%k", "%v"),
+       "product", 2, "matmul", 2e-3},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+static berth_status plan_on_loops(berth_context *ctx, berth_error *err, void *user) {
+  const char *text = user;
+  berth_graph *graph = NULL;
+  berth_plan *plan = NULL;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  desc.device = "loops";
+  berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
+  if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  return status;
+}
+
+static void every_allocation_may_fail(void **state) {
+  static const char text[] = IMAGE("4") NORM("4") FOUR
+      "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]} %n = batch_norm(%c, %ns, %nb, %nm, %nv)\n"
+      "%s = add(%n, %x) %r = relu(%s) output \"r\" = %r }";
+  (void)state;
+  test_fail_each_allocation(plan_on_loops, (void *)(uintptr_t)text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(norms_go_into_convolutions),    cmocka_unit_test(other_norms_become_element_wise),
+      cmocka_unit_test(weights_of_f16_are_not_folded), cmocka_unit_test(biases_of_convolutions),
+      cmocka_unit_test(every_allocation_may_fail),     cmocka_unit_test(queries_keys_and_values_are_one_product),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
