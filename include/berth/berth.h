@@ -762,10 +762,10 @@ typedef enum berth_session_flag {
 
 typedef struct berth_session_desc {
   uint32_t struct_size;
-  uint32_t flags;     /* berth_session_flag */
-  const char *device; /* NULL: "cpu" */
-  uint32_t n_threads;    /* 0: the plan's, or else the context's */
-  uint32_t max_bindings; /* how many bindings it keeps at a time; 0: 8 */
+  uint32_t flags;              /* berth_session_flag */
+  const char *device;          /* NULL: "cpu" */
+  uint32_t n_threads;          /* 0: the plan's, or else the context's */
+  uint32_t max_bindings;       /* how many bindings it keeps at a time; 0: 8 */
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */
   uint64_t memory_size;
@@ -842,7 +842,7 @@ BERTH_API berth_status berth_session_run(berth_session *session, berth_error *er
 
 /* Of the current binding; it lives until that one is dropped. */
 BERTH_API const berth_plan *berth_session_plan(const berth_session *session);
-BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
+BERTH_API berth_arena *berth_session_arena(berth_session *session); /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
 /* Called after every step that runs a kernel (views run none, nor does the branch that is not taken; a loop's steps run
  * every round), on the thread that runs, with the node's outputs and the time it took. NULL: stop. */
