@@ -1,5 +1,6 @@
 /* The runtime of GPUs where a driver fails: whatever call it is, programs and blocks are as they were. On "loops", any
  * call of whose driver can be made to fail, so that no GPU is needed. */
+#include "device/gpu/driver.h"
 #include "device/loops/loops.h"
 #include "plan/plan.h"
 #include "support.h"
@@ -193,6 +194,27 @@ static void halves_of_a_run(void **state) {
   take_down(&b);
 }
 
+/* A plan whose profile asks for more than the device has. */
+static void kernels_that_do_not_fit(void **state) {
+  bench b;
+  berth_error err;
+  berth__program *program;
+  (void)state;
+  set_up(&b);
+  berth__gpu_engine *core = berth__gpu_core(b.engine);
+  core->max_threads = 16;
+  test_expect_error(device->program_create(b.engine, b.plan, false, &program, &err), BERTH_UNSUPPORTED, &err,
+                    "too many for generic");
+  assert_null(program);
+  core->max_threads = 1024;
+  core->max_groups = 0;
+  test_expect_error(device->program_create(b.engine, b.plan, false, &program, &err), BERTH_UNSUPPORTED, &err,
+                    "workgroups");
+  core->max_groups = UINT32_MAX;
+  TEST_OK(use_once(&b, b.want, &err));
+  take_down(&b);
+}
+
 static void a_lost_device_stays_lost(void **state) {
   bench b;
   berth_error err;
@@ -207,6 +229,7 @@ static void a_lost_device_stays_lost(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(any_call_may_fail), cmocka_unit_test(binding_is_all_or_nothing),
-                                     cmocka_unit_test(halves_of_a_run), cmocka_unit_test(a_lost_device_stays_lost)};
+                                     cmocka_unit_test(halves_of_a_run), cmocka_unit_test(kernels_that_do_not_fit),
+                                     cmocka_unit_test(a_lost_device_stays_lost)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

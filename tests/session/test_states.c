@@ -45,7 +45,7 @@ static void start_mean(fixture *f, uint32_t session_flags) {
 
 static void run_mean(berth_session *session, int64_t n, float x, float y) {
   berth_error err;
-  float rows[64];
+  float rows[512];
   for (int64_t i = 0; i < n; i++) {
     rows[2 * i] = i == 0 ? x : 0;
     rows[2 * i + 1] = i == 0 ? y : 0;
@@ -126,10 +126,10 @@ static void states_survive_other_bindings_a_larger_arena_and_new_weights(void **
   start_mean(&f, 0);
   run_mean(f.session, 1, 2, 4);
   const uint64_t small = berth_arena_size(berth_session_arena(f.session));
-  session_bind(f.session, 32);
+  session_bind(f.session, 200);
   assert_true(berth_arena_size(berth_session_arena(f.session)) > small);
   ASSERT_STATE(f.session, "mean", 6, 0);
-  run_mean(f.session, 32, 1, 2);
+  run_mean(f.session, 200, 1, 2);
   ASSERT_STATE(f.session, "mean", 4, 2);
   session_bind(f.session, 1);
   OK(berth_session_set_param(f.session, "keep", &quarter, sizeof quarter, &err));

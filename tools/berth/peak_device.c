@@ -1,5 +1,5 @@
 /* What a device can do at best, by kernels of berth's own that run there as any model does: a product for the rate of
- * multiply-adds, an element-wise node for that of copies. */
+ * multiply-adds, an element-wise node and sums of rows for that of bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 enum {
   first_side = 128, /* of the product's matrices */
   last_side = 4096,
+  row_length = 1024, /* elements that are summed */
   least_rounds = 3,
   most_rounds = 20
 };
@@ -103,13 +104,31 @@ static double product_gflops(const probe *p) {
   return best;
 }
 
-static double copy_rate(const probe *p, uint64_t bytes, double *ms) {
+/* Of so many bytes, half of them read and half written. */
+static double time_copy(const probe *p, uint64_t bytes) {
   static const char *const inputs[] = {"x"};
   char text[160];
   const uint64_t count = bytes / 2 / sizeof(float);
   snprintf(text, sizeof(text), "graph \"copy\" { input %%x : f32[%llu] %%y = neg(%%x) output \"y\" = %%y }",
            (unsigned long long)count);
-  *ms = time_graph(p, text, inputs, 1, (size_t)count);
+  return time_graph(p, text, inputs, 1, (size_t)count);
+}
+
+/* The same, all of them read. */
+static double time_sums(const probe *p, uint64_t bytes) {
+  static const char *const inputs[] = {"x"};
+  char text[160];
+  const uint64_t rows = bytes / row_length / sizeof(float);
+  snprintf(text, sizeof(text),
+           "graph \"sums\" { input %%x : f32[%llu, %u] %%y = reduce_sum(%%x) {axes = [1]} output \"y\" = %%y }",
+           (unsigned long long)rows, (unsigned)row_length);
+  return time_graph(p, text, inputs, 1, (size_t)(rows * row_length));
+}
+
+/* Whichever is faster: an element a thread is not how every device moves most. */
+static double copy_rate(const probe *p, uint64_t bytes, double *ms) {
+  const double copied = time_copy(p, bytes), summed = time_sums(p, bytes);
+  *ms = copied > 0 && (summed <= 0 || copied < summed) ? copied : summed;
   return *ms > 0 ? (double)bytes / *ms * 1e-6 : 0;
 }
 
