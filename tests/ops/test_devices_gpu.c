@@ -124,6 +124,7 @@ static int count_failures(berth_context *ctx, const char *device) {
 /* The validation layer watches every call of Vulkan where it is installed, and a message of it is an error. */
 static void turn_validation_on(berth_context *ctx) {
   setenv("BERTH_VULKAN_VALIDATION", "1", 0);
+  test_read_options(ctx);
   for (uint32_t d = 0; d < berth_device_count(ctx); d++) {
     berth_device_info info = BERTH_DEVICE_INFO_INIT;
     if (berth_device_at(ctx, d, &info, NULL) != BERTH_OK || info.available) continue;
@@ -132,6 +133,7 @@ static void turn_validation_on(berth_context *ctx) {
       unsetenv("BERTH_VULKAN_VALIDATION");
     }
   }
+  test_read_options(ctx);
 }
 
 static void every_case_holds_on_every_device(void **state) {
