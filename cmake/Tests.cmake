@@ -63,3 +63,18 @@ foreach(source ${fuzz_sources})
   target_link_libraries(${name} PRIVATE berth_static berth_options)
   add_test(NAME fuzz/${corpus} COMMAND ${name} tests/fuzz/corpus/${corpus} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
+
+# Every examples/<name>.c is a program that uses the public header alone; tests/examples runs them.
+file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
+foreach(source ${example_sources})
+  cmake_path(GET source STEM name)
+  add_executable(example_${name} ${source})
+  set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+  target_include_directories(example_${name} PRIVATE include)
+  target_link_libraries(example_${name} PRIVATE berth_static berth_options Threads::Threads)
+  if(BERTH_LIBM)
+    target_link_libraries(example_${name} PRIVATE m)
+  endif()
+  add_test(NAME examples/${name} COMMAND example_${name})
+endforeach()

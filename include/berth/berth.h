@@ -1,12 +1,12 @@
 /* berth.h - plan one block of memory for a neural network, and run it there.
  *
- * Threads:   a context may be shared between threads; a graph, plan, arena or session belongs to one thread at a
- *            time (reading a finished graph or plan from several is fine). There is no global state.
- * Ownership: every handle you get is yours until its _destroy (NULL is fine). A context outlives what it made.
- *            A plan, arena or session keeps what it needs of its graph. Strings and data that you pass are copied
- *            unless the function says otherwise; strings that you get live as long as the handle they came from.
- * NULL:      functions that return a status refuse NULL handles with INVALID; plain queries take valid handles only.
- * Errors:    every function that can fail returns a status and fills *err (may be NULL) with a full sentence. On
+ * Threads:   threads may share a context. A graph, plan, arena or session belongs to one thread at a time, but several
+ *            threads may read a finished graph or plan. There is no global state.
+ * Ownership: you own every handle that you get, until you call its _destroy (which accepts NULL). A context must
+ * outlive everything made with it. A plan, arena or session keeps what it needs of its graph. Strings and data that you
+ * pass are copied unless the function says otherwise. Strings that you get live as long as the handle they came from.
+ * NULL:      functions that return a status refuse NULL handles with INVALID. Plain queries need valid handles.
+ * Errors:    every function that can fail returns a status and fills *err (which may be NULL) with a full sentence. On
  *            failure *out is NULL and nothing else has changed.
  * Growth:    structs that may gain fields start with struct_size, and none of them is passed or returned by value.
  *            Start from the _INIT macro of the type. Fields are only added at the end.
@@ -16,8 +16,9 @@
  *            - Where the library makes the struct and you read it (berth_model_info, the arguments of callbacks),
  *              struct_size says how many bytes it has.
  *            So a program built against an older header keeps working, and a struct_size that no version has is
- *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_storage, berth_attr,
- *            berth_tensor, berth_array, berth_pack_buffer, berth_pack_heap, and the lists of berth_model_info.     */
+ *            refused. Structs without struct_size are final: berth_error, berth_dim, berth_shape, berth_storage,
+ *            berth_attr, berth_tensor, berth_array, berth_pack_buffer, berth_pack_heap, the lists of berth_model_info.
+ */
 #ifndef BERTH_BERTH_H
 #define BERTH_BERTH_H
 
@@ -58,7 +59,8 @@ extern "C" {
   X(IO, 6, "i/o error")                                          \
   X(DEVICE_LOST, 7, "device lost")                               \
   X(INFEASIBLE, 8, "does not fit")                               \
-  X(INTERNAL, 9, "internal error")
+  X(INTERNAL, 9, "internal error")                               \
+  X(CANCELLED, 10, "cancelled")
 
 typedef enum berth_status {
 #define BERTH_STATUS_ENUM(name, value, text) BERTH_##name = value,
@@ -160,9 +162,8 @@ typedef enum berth_option_flag {
       1 << 1 /* the device "loops" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
 } berth_option_flag;
 
-/* Settings of devices. Each has a variable of the environment, named beside it, which overrides the field. Fields and
- * variables are read once, by berth_context_create; a value that is not possible makes it fail. NULL or 0: the default.
- */
+/* Device settings. The environment variable named beside a field overrides it. Fields and variables are read once, by
+ * berth_context_create, which fails on an impossible value. NULL or 0: the default. */
 typedef struct berth_options {
   uint32_t struct_size;
   uint32_t flags;                /* berth_option_flag */
@@ -184,14 +185,14 @@ typedef struct berth_options {
 
 typedef struct berth_context_desc {
   uint32_t struct_size;
-  uint32_t n_threads; /* default for sessions; 0: one a core */
+  uint32_t n_threads; /* default for sessions; 0: one per core */
   /* ptr NULL: allocate; new_size 0: free; otherwise resize. Must be safe to call from several threads.
    * Blocks are aligned as malloc's are (16 bytes). NULL: the C library. Everything the library allocates comes from
    * here, but for the arena of a device. */
   void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
   void (*log)(void *user, int level, const char *text); /* NULL: silent. level 0 debug, 1 info, 2 warning */
   void *user;
-  /* How far a session is that is being made, on the thread that makes it: "planning", "compiling kernels", "writing
+  /* Progress while a session is created, on the creating thread: "planning", "compiling kernels", "writing
    * weights" (in bytes), "preparing weights". total 0: nobody knows. NULL: silent. */
   void (*progress)(void *user, const char *stage, uint64_t done, uint64_t total);
   const berth_options *options; /* NULL: the defaults, and what the environment says */
@@ -201,6 +202,19 @@ typedef struct berth_context_desc {
 
 BERTH_API berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err);
 BERTH_API void berth_context_destroy(berth_context *ctx);
+
+/* ---- Cancelling ------------------------------------------------------------------------------------------------ */
+
+/* A token that stops long operations. Plan and session descriptors may name one, which must then outlive the plan or
+ * session. Any thread may request a stop, and so may a signal handler. The operation fails with BERTH_CANCELLED soon
+ * after, and so does every later one that names the token, until the request is cleared. */
+typedef struct berth_cancel berth_cancel;
+
+BERTH_API berth_status berth_cancel_create(berth_context *ctx, berth_cancel **out, berth_error *err);
+BERTH_API void berth_cancel_destroy(berth_cancel *cancel);
+BERTH_API void berth_cancel_request(berth_cancel *cancel);
+BERTH_API void berth_cancel_clear(berth_cancel *cancel);
+BERTH_API int berth_cancel_is_requested(const berth_cancel *cancel);
 
 /* ---- Graph: values made by nodes ------------------------------------------------------------------------------ */
 
@@ -236,8 +250,8 @@ BERTH_API berth_attr berth_attr_ints(const char *name, const int64_t *values, ui
 BERTH_API berth_attr berth_attr_floats(const char *name, const double *values, uint32_t count);
 BERTH_API berth_attr berth_attr_dims(const char *name, const berth_dim *values, uint32_t count);
 
-/* Build one node at a time. Ops are named by string, so that a new op changes no ABI; docs/ops.md lists them.
- * Shapes and types are inferred and checked at every step. Names must be new in the graph; NULL makes one up. */
+/* Build one node at a time. Ops are named by strings, so a new op does not change the ABI; docs/ops.md lists them.
+ * Shapes and types are inferred and checked at every step. Names must be unique in the graph; NULL generates one. */
 BERTH_API berth_status berth_graph_create(berth_context *ctx, const char *name, berth_graph **out, berth_error *err);
 BERTH_API void berth_graph_destroy(berth_graph *graph);
 BERTH_API berth_status berth_graph_input(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
@@ -261,8 +275,8 @@ BERTH_API berth_status berth_graph_add(berth_graph *graph, const char *op, const
 BERTH_API berth_status berth_graph_output(berth_graph *graph, const char *name, berth_value value, berth_error *err);
 BERTH_API berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err);
 
-/* The whole graph: verify names the node that is wrong; print and parse are inverse; bind gives named dimensions
- * their extents and infers everything again, in a new graph whose values have the same numbers. */
+/* The whole graph. verify names the node that is wrong. parse reads what print writes. bind gives named dimensions
+ * their extents and infers all shapes again, in a new graph whose values have the same numbers. */
 typedef berth_status (*berth_write_fn)(void *user, const char *text, size_t size); /* anything but OK stops */
 BERTH_API berth_status berth_graph_verify(const berth_graph *graph, berth_error *err);
 BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, void *user, berth_error *err);
@@ -278,9 +292,9 @@ typedef struct berth_load_desc {
 /* The same with options; desc NULL: the defaults. */
 BERTH_API berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc,
                                              berth_graph **out, berth_error *err);
-/* The same from memory (an ONNX file, or text), which must stay as it is until `release` has been called (NULL: until
- * the last graph, plan and session that came from it is gone). That happens exactly once, also when this fails. Other
- * files are not opened: an ONNX model whose weights lie in one is an error, and params of a text graph wait for
+/* The same from memory (an ONNX file, or text). The memory must not change until `release` is called, or, with NULL,
+ * until the last graph, plan and session made from it is gone. `release` is called exactly once, even on failure. Other
+ * files are not opened: an ONNX model with weights in another file is an error, and params of a text graph wait for
  * berth_graph_attach. */
 typedef void (*berth_release_fn)(void *user, const void *data, size_t size);
 BERTH_API berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_t size,
@@ -290,10 +304,10 @@ BERTH_API berth_status berth_graph_bind(const berth_graph *graph, const berth_di
                                         berth_graph **out, berth_error *err);
 BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* same names, ops, data and order */
 
-/* Some inputs are not data but say what shapes are (the second operand of an ONNX Reshape, say). They must be known
- * when a plan is made: berth_graph_fix turns such an input into a constant. berth_graph_shapes_depend says which they
- * are. Where all that depends on the elements of an input has an upper bound (how many are not zero, say), it may be
- * fixed but need not: the bounds are planned, and a run finds the extents. */
+/* Some inputs determine shapes (the second operand of an ONNX Reshape, for example). Their elements must be known when
+ * a plan is made: berth_graph_fix turns such an input into a constant, and berth_graph_shapes_depend says which inputs
+ * need it. Where every extent that depends on an input has an upper bound (such as the number of non-zeros), fixing is
+ * optional: the plan reserves the bounds, and a run finds the extents. */
 typedef enum berth_shapes {
   BERTH_SHAPES_FREE = 0,   /* no shape depends on the elements */
   BERTH_SHAPES_NEED = 1,   /* they must be known before a plan is made */
@@ -388,7 +402,7 @@ BERTH_API berth_status berth_format_at(uint32_t index, berth_format_info *out, b
  * that is known. */
 BERTH_API berth_status berth_file_format(const char *path, berth_format_info *out, berth_error *err);
 
-/* Weights from a file, mapped and not copied: it must not change while they are used. */
+/* Weights from a file, which is mapped rather than copied: it must not change while they are used. */
 typedef struct berth_weights berth_weights;
 
 typedef struct berth_weight_info {
@@ -404,7 +418,7 @@ typedef struct berth_weight_info {
   { (uint32_t)sizeof(berth_weight_info), NULL, BERTH_TYPE_NONE, 0, {0}, NULL, 0 }
 
 BERTH_API berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weights **out, berth_error *err);
-/* The same from memory, which must stay as it is until the last graph that uses it is gone. */
+/* The same from memory, which must not change until the last graph that uses it is gone. */
 BERTH_API berth_status berth_weights_from_memory(berth_context *ctx, const void *data, size_t size, berth_weights **out,
                                                  berth_error *err);
 BERTH_API void berth_weights_destroy(berth_weights *weights); /* graphs that use them keep them alive */
@@ -415,7 +429,7 @@ BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *
 /* Give every param of the graph its weights by name; a param that is missing or of another type or shape fails. */
 BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
 
-/* What a file says of itself, whether or not berth can load it. What a format does not have is 0, "" or empty. */
+/* What a file says about itself, whether or not berth can load it. What a format does not have is 0, "" or empty. */
 typedef struct berth_model_opset {
   const char *domain; /* "": ONNX's own */
   int64_t version;
@@ -475,8 +489,8 @@ BERTH_API void berth_array_free(berth_context *ctx, berth_array *array);
 
 /* ---- Custom ops ----------------------------------------------------------------------------------------------- */
 
-/* A tensor as a kernel sees it. Strides count elements. Only operands whose bit is set in `strided` are ever given
- * other than contiguous. */
+/* A tensor as a kernel sees it. Strides count elements. Operands are contiguous unless their bit is set in `strided`.
+ */
 typedef struct berth_tensor {
   void *data; /* NULL for an optional operand that is left out */
   berth_type type;
@@ -485,9 +499,9 @@ typedef struct berth_tensor {
   int64_t stride[BERTH_MAX_RANK];
 } berth_tensor;
 
-/* One call of a kernel. The attributes stand in the order in which the op declares them, defaults filled in.
- * The kernel does the work items [begin, end) and nothing else; a call may run beside others on other threads. There is
- * no call when every output is empty. */
+/* One call of a kernel. The attributes come in the order in which the op declares them, with defaults filled in. The
+ * kernel does the work items [begin, end) and nothing else, possibly while other threads do other items. It is not
+ * called when every output is empty. */
 typedef struct berth_op_call {
   uint32_t struct_size;
   const berth_tensor *in;
@@ -514,7 +528,7 @@ typedef struct berth_op_infer {
 
 typedef struct berth_op_desc {
   uint32_t struct_size;
-  const char *name; /* "vendor.op" is a good habit; built-in names are refused */
+  const char *name; /* preferably "vendor.op"; built-in names are refused */
   uint32_t min_in, max_in, n_out;
   const berth_attr *attrs; /* what it accepts, with default values */
   uint32_t n_attrs;
@@ -568,9 +582,9 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_INPUTS_DIE = 1 << 3,        /* an input's bytes may be reused after its last reader */
   BERTH_PLAN_NO_REUSE = 1 << 4,          /* every value has bytes of its own (also: BERTH_ARENA_NO_REUSE=1) */
   BERTH_PLAN_NO_INPLACE = 1 << 5,        /* no output takes the place of a dying operand */
-  BERTH_PLAN_NO_CONCAT = 1 << 6,         /* the parts of a concat are not born inside it */
-  BERTH_PLAN_NO_STRIDED = 1 << 7,        /* nothing lies with gaps: such slices, transposes, inputs are copied */
-  BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes an element, whatever the type */
+  BERTH_PLAN_NO_CONCAT = 1 << 6,         /* the parts of a concat are not placed inside its result */
+  BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: slices, transposes and inputs are copied */
+  BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes per element, whatever the type */
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
   BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
   BERTH_PLAN_BF16_WEIGHTS = 1 << 11,     /* weights of products are kept as bf16, and x is rounded to it: less exact */
@@ -584,7 +598,7 @@ typedef enum berth_order {
 } berth_order;
 
 typedef enum berth_preset {
-  BERTH_PRESET_INFERENCE = 0, /* the defaults: params, inputs and constants in the arena; the order that takes least */
+  BERTH_PRESET_INFERENCE = 0, /* the defaults: params, inputs and constants in the arena; ordered for least memory */
   BERTH_PRESET_BACKWARD = 1   /* activations only: params, inputs and constants lie elsewhere */
 } berth_preset;
 
@@ -593,12 +607,12 @@ typedef enum berth_preset {
 typedef struct berth_plan_desc {
   uint32_t struct_size;
   uint32_t flags; /* berth_plan_flag */
-  uint64_t align; /* of every buffer, a power of two; 0: 64. A view lies where it must inside its root */
+  uint64_t align; /* of every buffer, a power of two; 0: 64. Views are placed inside their root as needed */
   uint64_t guard; /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
   berth_order order;
-  uint32_t n_threads;    /* workers that need scratch; 0: the context's */
+  uint32_t n_threads;    /* workers that need scratch, and threads of a session; 0: the context's */
   uint64_t effort;       /* search steps for the packer; 0: its default */
-  uint64_t budget;       /* the arena is at most this large, whatever that costs, or planning fails; 0: no limit */
+  uint64_t budget;       /* upper limit for the arena, met at any cost in time, or planning fails; 0: no limit */
   const char *device;    /* whose limits to plan for; NULL: "cpu" */
   const berth_dim *dims; /* named dimensions */
   size_t n_dims;
@@ -607,11 +621,12 @@ typedef struct berth_plan_desc {
    * itself where it is there (a plan opens it to ask), otherwise "generic". A session refuses a profile that asks for
    * more than its device has. */
   const char *gpu_profile;
+  const berth_cancel *cancel; /* stops planning; NULL: none */
 } berth_plan_desc;
 #define BERTH_PLAN_DESC_INIT \
-  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL }
+  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL }
 
-/* Fills in a descriptor that starts from BERTH_PLAN_DESC_INIT; flags, order and so on become those of the preset. */
+/* Fills in a whole descriptor, whose struct_size must be set (BERTH_PLAN_DESC_INIT). */
 BERTH_API berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err);
 BERTH_API berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
                                          berth_error *err);
@@ -632,9 +647,9 @@ typedef struct berth_plan_info {
   uint32_t n_values, n_buffers, n_steps;
   uint64_t pack_nodes; /* search effort spent */
   int order_optimal;   /* proven: no other order of the nodes has a smaller arena */
-  /* What a budget took, beside another order. */
-  uint32_t n_recomputed; /* nodes that are run once more, so that their results need not be kept */
-  uint32_t n_split;      /* groups of nodes that are run for a slice of their rows at a time */
+  /* What meeting the budget took, besides another order. */
+  uint32_t n_recomputed; /* nodes that run twice, so that their results need not be kept */
+  uint32_t n_split;      /* groups of nodes that run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
   uint64_t state_size;   /* what lives from run to run */
 } berth_plan_info;
@@ -663,15 +678,15 @@ typedef struct berth_slot {
   }
 
 typedef enum berth_report_kind {
-  BERTH_REPORT_TEXT = 0, /* offset, size, node; one row a slot */
+  BERTH_REPORT_TEXT = 0, /* offset, size, node; one row per slot */
   BERTH_REPORT_CSV = 1,  /* id,lower,upper,size,offset: MiniMalloc's format */
   BERTH_REPORT_SVG = 2,  /* a picture: time across, bytes up */
   BERTH_REPORT_HTML = 3  /* the picture in a page of its own, with zoom and a table */
 } berth_report_kind;
 
-/* Where the steps run: one entry for each run of steps on the plan's device or, with BERTH_PLAN_FALLBACK_CPU, on the
- * CPU, with the bytes that come down to it and go up again. *n is how many there are; `capacity` of them are filled in.
- * struct_size of the first entry holds for all of them: only that one needs BERTH_SEGMENT_INIT. */
+/* Where the steps run: one entry per sequence of steps on the plan's device or, with BERTH_PLAN_FALLBACK_CPU, on the
+ * CPU, with the bytes that are copied to the host and back. *n is the number of entries; at most `capacity` are filled
+ * in. The struct_size of the first entry holds for all: only that one needs BERTH_SEGMENT_INIT. */
 typedef struct berth_segment {
   uint32_t struct_size;
   uint32_t first_step, n_steps;
@@ -683,7 +698,7 @@ typedef struct berth_segment {
 BERTH_API berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uint32_t capacity, uint32_t *n,
                                            berth_error *err);
 
-/* The kernels of a plan for a GPU, as people read them, each once and in the order of their first use. */
+/* The kernels of a plan for a GPU as readable text, each once, in the order of first use. */
 BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 
 BERTH_API berth_status berth_plan_get_info(const berth_plan *plan, berth_plan_info *out, berth_error *err);
@@ -691,7 +706,7 @@ BERTH_API uint64_t berth_plan_arena_size(const berth_plan *plan);
 BERTH_API const berth_graph *berth_plan_graph(const berth_plan *plan); /* the bound graph; same value numbers */
 BERTH_API berth_status berth_plan_slot(const berth_plan *plan, berth_value value, berth_slot *out, berth_error *err);
 BERTH_API uint32_t berth_plan_step_node(const berth_plan *plan, uint32_t step); /* UINT32_MAX past the end */
-/* What a step needs beside operands and results: bytes of no value, so root is BERTH_VALUE_NONE. Size 0: nothing. */
+/* The scratch of a step, which belongs to no value, so root is BERTH_VALUE_NONE. Size 0: none. */
 BERTH_API berth_status berth_plan_scratch(const berth_plan *plan, uint32_t step, berth_slot *out, berth_error *err);
 BERTH_API berth_status berth_plan_report(const berth_plan *plan, berth_report_kind kind, berth_write_fn write,
                                          void *user, berth_error *err);
@@ -711,14 +726,14 @@ typedef struct berth_arena_desc {
   uint32_t struct_size;
   uint32_t reserved;
   const char *device; /* NULL: "cpu" */
-  void *memory;       /* use this block (cpu only; aligned as planned) and not one of our own */
+  void *memory;       /* use this block (cpu only; aligned as planned) instead of allocating one */
   uint64_t memory_size;
   uint64_t min_size; /* at least this large, for plans that come later; 0: as the plan says */
 } berth_arena_desc;
 #define BERTH_ARENA_DESC_INIT \
   { (uint32_t)sizeof(berth_arena_desc), 0, NULL, NULL, 0, 0 }
 
-/* The arena starts zeroed. Values, ranges and sizes that are not right are errors, never clamped. */
+/* The arena starts zeroed. Wrong values, ranges and sizes are errors; nothing is clamped. */
 BERTH_API berth_status berth_arena_create(const berth_plan *plan, const berth_arena_desc *desc, berth_arena **out,
                                           berth_error *err);
 BERTH_API void berth_arena_destroy(berth_arena *arena);
@@ -745,11 +760,11 @@ BERTH_API berth_status berth_arena_copy_first(berth_arena *arena, berth_value ds
 BERTH_API berth_status berth_arena_copy_all(berth_arena *dst, const berth_arena *src, berth_error *err); /* twins */
 BERTH_API berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size,
                                         uint8_t byte, berth_error *err);
-/* The bytes themselves, where the host can see them. `type` must be the value's; count is in elements. Not for an
- * input that lies with gaps inside the result of a concat, which read and write see as one array. */
+/* Direct access, where the host can address the memory. `type` must be the value's; count is in elements. Fails for an
+ * input that is strided inside the result of a concat; read and write treat it as one array. */
 BERTH_API berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type type, void **data,
                                          uint64_t *count, berth_error *err);
-BERTH_API void *berth_arena_data(berth_arena *arena); /* NULL where the host cannot see it */
+BERTH_API void *berth_arena_data(berth_arena *arena); /* NULL where the host cannot address it */
 
 /* ---- Session: one arena, one set of weights, a program for every shape ---------------------------------------- */
 
@@ -757,28 +772,44 @@ typedef struct berth_session berth_session;
 
 typedef enum berth_session_flag {
   BERTH_SESSION_CHECKED = 1 << 0,  /* poison dead bytes, verify guards and neighbours after every step: slow */
-  BERTH_SESSION_REFERENCE = 1 << 1 /* only reference kernels: slow, and what fast ones are compared with */
+  BERTH_SESSION_REFERENCE = 1 << 1 /* reference kernels only: slow, for comparison with the fast ones */
 } berth_session_flag;
+
+/* The caller's threads, for a session to run on instead of its own. */
+typedef struct berth_thread_pool {
+  uint32_t struct_size;
+  uint32_t n_threads; /* tasks that may run at the same time: 1 to 1024 */
+  /* Calls task(data, 0) to task(data, n_tasks - 1), each once, on any threads, at the same time or not, and returns
+   * when all have returned. n_tasks is at most n_threads. What the caller wrote before is seen by the tasks, and what
+   * they wrote is seen when it returns. A task neither blocks nor calls it. Sessions that are used on different threads
+   * may call it at the same time. */
+  void (*parallel_for)(void *user, uint32_t n_tasks, void (*task)(void *data, uint32_t index), void *data);
+  void *user;
+} berth_thread_pool;
+#define BERTH_THREAD_POOL_INIT \
+  { (uint32_t)sizeof(berth_thread_pool), 0, NULL, NULL }
 
 typedef struct berth_session_desc {
   uint32_t struct_size;
-  uint32_t flags;     /* berth_session_flag */
-  const char *device; /* NULL: "cpu" */
-  uint32_t n_threads;    /* 0: the plan's, or else the context's */
-  uint32_t max_bindings; /* how many bindings it keeps at a time; 0: 8 */
+  uint32_t flags;              /* berth_session_flag */
+  const char *device;          /* NULL: "cpu" */
+  uint32_t n_threads;          /* 0: the plan's, or else the context's */
+  uint32_t max_bindings;       /* how many bindings it keeps at a time; 0: 8 */
   const berth_plan_desc *plan; /* NULL: the defaults; its dims are the first binding */
   void *memory;                /* the caller's own block for the arena */
   uint64_t memory_size;
+  const berth_thread_pool *threads; /* NULL: threads of its own; otherwise n_threads is the pool's */
+  const berth_cancel *cancel;       /* stops runs, and the planning of bindings; NULL: none */
 } berth_session_desc;
 #define BERTH_SESSION_DESC_INIT \
-  { (uint32_t)sizeof(berth_session_desc), 0, NULL, 0, 0, NULL, NULL, 0 }
+  { (uint32_t)sizeof(berth_session_desc), 0, NULL, 0, 0, NULL, NULL, 0, NULL, NULL }
 
-/* Compiles for the dims in desc->plan (none needed when the graph has no named dimensions). Params that have their
- * weights attached are put in place; others wait for berth_session_set_param. */
+/* Compiles for the dims in desc->plan, which are not needed if the graph has no named dimensions. Params with weights
+ * attached are set; the others wait for berth_session_set_param. */
 BERTH_API berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc,
                                             berth_session **out, berth_error *err);
 BERTH_API void berth_session_destroy(berth_session *session);
-/* A second session in the same state, with an arena and threads of its own. */
+/* A second session in the same state, with its own arena and threads. */
 BERTH_API berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err);
 /* Make this binding current. It is compiled when the session does not have it; it then stays until it is dropped, or
  * until there are more than max_bindings and it was bound longest ago (the current one stays in any case). The arena
@@ -809,14 +840,13 @@ BERTH_API berth_status berth_session_read_at(berth_session *session, uint32_t ou
  * (its rest is left alone). */
 BERTH_API berth_status berth_session_output_shape(const berth_session *session, uint32_t output, uint32_t *rank,
                                                   int64_t *dim, berth_error *err);
-/* A value that was planned outside the arena (an input, a param) is read from this memory, which stays the caller's
- * and must stay in place. It must be aligned to the element; 64 is better. An input must be named again when a bind
- * changes its size. */
+/* Where to read an input or param that was planned outside the arena. The memory stays the caller's and must stay
+ * valid. It must be aligned to the element; 64 bytes are better. Name an input again when a bind changes its size. */
 BERTH_API berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
                                          berth_error *err);
-/* Zero-copy: where an input or output lies, until the next bind. Write inputs before every run when they may die. An
- * input that may die and that the model joins with others along an inner axis may lie inside the result, with gaps, and
- * has no such place; BERTH_PLAN_NO_STRIDED keeps it whole. */
+/* Zero-copy access to an input or output, valid until the next bind. With BERTH_PLAN_INPUTS_DIE, write inputs before
+ * every run. Such an input may be placed inside the result of a concat along an inner axis, strided, and then has no
+ * address of its own; BERTH_PLAN_NO_STRIDED prevents that. */
 BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t input, void **data, size_t *size,
                                                 berth_error *err);
 BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,
@@ -835,28 +865,41 @@ BERTH_API uint64_t berth_session_state_size(const berth_session *session);
 BERTH_API berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err);
 BERTH_API berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size,
                                                    berth_error *err);
-/* Allocates nothing. Fails, and runs nothing, while a param has no weights. After a run that failed on its way, states
- * that it updates hold their old value, their next one, or a part of each: reset or restore them before the next run.
- */
+/* Runs the current binding: submit, then wait. Allocates nothing. Fails, and runs nothing, while a param has no
+ * weights. */
 BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
+/* The same in two halves, so that the caller can do something else in between. submit starts what the device can run on
+ * its own and returns: a GPU runs up to the first step that the host must do. The CPU starts nothing: wait runs
+ * everything on the calling thread and the session's threads. wait returns when the run is over, with its status. In
+ * between, every other function of the session fails (but the queries that return no status), its arena must not be
+ * touched, and berth_session_destroy waits. A submit that fails leaves nothing to wait for.
+ *
+ * A run that fails or is cancelled leaves the session usable. Params and constants are intact. Outputs, and inputs that
+ * may die, hold anything. A state that the run updates holds its old value, its next one, or a part of each: reset or
+ * restore it before the next run. The token is looked at before the run and between steps on the CPU; on a GPU between
+ * submissions, of which most models have one. */
+BERTH_API berth_status berth_session_submit(berth_session *session, berth_error *err);
+BERTH_API berth_status berth_session_wait(berth_session *session, berth_error *err);
 
 /* Of the current binding; it lives until that one is dropped. */
 BERTH_API const berth_plan *berth_session_plan(const berth_session *session);
-BERTH_API berth_arena *berth_session_arena(berth_session *session);           /* addressed by the current binding */
+BERTH_API berth_arena *berth_session_arena(berth_session *session); /* addressed by the current binding */
 BERTH_API uint32_t berth_session_n_threads(const berth_session *session);
-/* Called after every step that runs a kernel (views run none, nor does the branch that is not taken; a loop's steps run
- * every round), on the thread that runs, with the node's outputs and the time it took. NULL: stop. */
+/* Called after every step that runs a kernel, on the running thread, with the node's outputs and the time it took.
+ * Views and branches that are not taken run no kernel; the steps of a loop run in every iteration. NULL: stop
+ * observing. */
 typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                               double ms);
 BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);
 typedef enum berth_clock {
-  BERTH_CLOCK_HOST,   /* on a GPU a step's time then holds a submission, and the wait for it */
-  BERTH_CLOCK_DEVICE, /* the GPU's own; steps that the CPU runs for it have the host's */
+  BERTH_CLOCK_HOST,   /* on a GPU, a step's time then includes submitting it and waiting */
+  BERTH_CLOCK_DEVICE, /* the GPU's clock; steps on the host use the host's */
   BERTH_CLOCK_NONE    /* every time is 0 */
 } berth_clock;
-BERTH_API berth_clock berth_session_clock(const berth_session *session); /* by which an observer is told times */
+BERTH_API berth_clock
+berth_session_clock(const berth_session *session); /* the clock of the times that an observer gets */
 
-/* ---- Packer: for those who need nothing else ------------------------------------------------------------------ */
+/* ---- Packer: usable without the rest -------------------------------------------------------------------------- */
 
 #define BERTH_PACK_FREE UINT64_MAX
 
@@ -905,7 +948,8 @@ typedef struct berth_pack_result {
 #define BERTH_PACK_RESULT_INIT \
   { (uint32_t)sizeof(berth_pack_result), 0, 0, 0, 0, 0, 0, 0 }
 
-/* offsets: n entries, written when the status is OK and a placement was found. Not to fit is no error: see fits. */
+/* offsets: n entries, written when the status is OK and a placement was found. If nothing fits, that is not an error:
+ * see fits. */
 BERTH_API berth_status berth_pack(berth_context *ctx, const berth_pack_buffer *buffers, size_t n,
                                   const berth_pack_desc *desc, uint64_t *offsets, berth_pack_result *result,
                                   berth_error *err);

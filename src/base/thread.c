@@ -45,6 +45,7 @@ typedef struct pool_worker {
  * All of these are sequentially consistent, so one of the two always sees the other. */
 struct berth__pool {
   berth_context *ctx;
+  berth_thread_pool outside; /* the caller's threads; without parallel_for: those of the pool itself */
   pthread_mutex_t lock;
   pthread_cond_t wake; /* a job is open, or quit */
   pthread_cond_t done; /* the last worker left the job */
@@ -200,12 +201,15 @@ fail_lock:
   return code;
 }
 
+static berth_status check_count(uint32_t n_threads, berth_error *err) {
+  if (n_threads != 0 && n_threads <= BERTH__MAX_THREADS) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "a pool of %u threads is not possible; use 1 to %u", (unsigned)n_threads,
+                     (unsigned)BERTH__MAX_THREADS);
+}
+
 berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__pool **out, berth_error *err) {
   *out = NULL;
-  if (n_threads == 0 || n_threads > BERTH__MAX_THREADS) {
-    return berth__fail(err, BERTH_INVALID, "a pool of %u threads is not possible; use 1 to %u", (unsigned)n_threads,
-                       (unsigned)BERTH__MAX_THREADS);
-  }
+  BERTH__TRY(check_count(n_threads, err));
   berth__pool *pool = berth__alloc_zero(ctx, sizeof *pool + n_threads * sizeof(pool_worker));
   if (pool == NULL) return berth__fail_nomem(err, "the thread pool");
   pool->ctx = ctx;
@@ -224,8 +228,27 @@ berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__p
   return BERTH_OK;
 }
 
+berth_status berth__pool_wrap(berth_context *ctx, const berth_thread_pool *threads, berth__pool **out,
+                              berth_error *err) {
+  *out = NULL;
+  if (threads->parallel_for == NULL)
+    return berth__fail(err, BERTH_INVALID, "a berth_thread_pool needs its parallel_for");
+  BERTH__TRY(check_count(threads->n_threads, err));
+  berth__pool *pool = berth__alloc_zero(ctx, sizeof *pool + threads->n_threads * sizeof(pool_worker));
+  if (pool == NULL) return berth__fail_nomem(err, "the thread pool");
+  pool->ctx = ctx;
+  pool->n_threads = threads->n_threads;
+  pool->outside = *threads;
+  *out = pool;
+  return BERTH_OK;
+}
+
 void berth__pool_destroy(berth__pool *pool) {
   if (pool == NULL) return;
+  if (pool->outside.parallel_for != NULL) {
+    berth__free(pool->ctx, pool);
+    return;
+  }
   pthread_mutex_lock(&pool->lock);
   atomic_store(&pool->quit, true);
   pthread_cond_broadcast(&pool->wake);
@@ -251,13 +274,22 @@ void berth__pool_end(berth__pool *pool) {
 
 uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? pool->n_threads : 1; }
 
-static void open_job(berth__pool *pool, const pool_job *job) {
+static void share_pieces(berth__pool *pool, const pool_job *job) {
   pool->job = *job;
   for (int64_t i = 0; i < job->n_shares; i++) {
     const uint64_t first = (uint64_t)(job->pieces * i / job->n_shares);
     const uint64_t end = (uint64_t)(job->pieces * (i + 1) / job->n_shares);
     atomic_store_explicit(&pool->workers[i].share, share_of(first, end), memory_order_relaxed);
   }
+}
+
+static void take_outside(void *data, uint32_t index) {
+  berth__pool *pool = data;
+  take_pieces(pool, &pool->job, index);
+}
+
+static void open_job(berth__pool *pool, const pool_job *job) {
+  share_pieces(pool, job);
   const uint64_t number = atomic_load_explicit(&pool->state, memory_order_relaxed) / NUMBER + 1;
   atomic_store(&pool->state, number * NUMBER | OPEN);
   if (!job->wakes || atomic_load(&pool->n_asleep) == 0) return;
@@ -288,7 +320,8 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
                            void *user) {
   if (n <= 0) return;
   const int64_t n_threads = berth__pool_n_threads(pool);
-  const bool some_are_awake = n_threads > 1 && atomic_load(&pool->n_asleep) + 1 < n_threads;
+  const bool is_outside = pool != NULL && pool->outside.parallel_for != NULL;
+  const bool some_are_awake = n_threads > 1 && !is_outside && atomic_load(&pool->n_asleep) + 1 < n_threads;
   const int64_t worth = grain > 0 ? grain : 1, least = some_are_awake ? (worth + AWAKE_SHARE - 1) / AWAKE_SHARE : worth;
   const int64_t wanted = n / worth >= 2 ? n / least : 1; /* work of one piece may have scratch for one worker */
   const bool has_parts = split == BERTH__SPLIT_PARTS && wanted > n_threads * FEW_PER_THREAD;
@@ -304,6 +337,12 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
                   .n_shares = has_parts ? (uint32_t)n_threads : 1,
                   .wakes = worth == 1 || n / worth >= (pool->is_steady ? STEADY_PIECES : WAKE_PIECES) ||
                            !atomic_load(&pool->in_burst)};
+  if (is_outside) {
+    share_pieces(pool, &job);
+    pool->outside.parallel_for(pool->outside.user, (uint32_t)(job.pieces < n_threads ? job.pieces : n_threads),
+                               take_outside, pool);
+    return;
+  }
   open_job(pool, &job);
   take_pieces(pool, &job, 0);
   close_job(pool);

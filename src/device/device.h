@@ -3,6 +3,7 @@
 #ifndef BERTH_DEVICE_DEVICE_H
 #define BERTH_DEVICE_DEVICE_H
 
+#include "base/thread.h"
 #include "plan/plan.h"
 
 /* Each device defines these three for itself. */
@@ -14,6 +15,7 @@ typedef struct berth__program berth__program; /* the flat list of kernel calls f
 typedef struct berth__observer {
   berth_step_fn call; /* NULL: nobody looks */
   void *user;
+  const berth_cancel *cancel; /* stops the run between steps; NULL: nothing does */
 } berth__observer;
 
 typedef struct berth__device {
@@ -29,6 +31,9 @@ typedef struct berth__device {
   /* which: what stands behind the colon in "name:which"; NULL: nothing, and never there without a count. */
   berth_status (*open)(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
                        berth_error *err);
+  /* Gives an engine that was opened with one thread a pool, which is its own from here on; before the first program.
+   * Cannot fail. */
+  void (*use_threads)(berth__engine *engine, berth__pool *pool);
   void (*close)(berth__engine *engine); /* NULL is fine; after all blocks and programs */
 
   /* A zeroed block of `size` bytes, its start aligned to `align`. host: the caller's own memory; NULL: the device's. */

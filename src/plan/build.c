@@ -1,4 +1,5 @@
 /* Building a plan: bind, order, alias, buffers, weights, packing, check. */
+#include "base/cancel.h"
 #include "base/math.h"
 #include "pass/pass.h"
 #include "pass/prelude.h"
@@ -62,6 +63,7 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   uint64_t guard = desc->guard, base = 0;
   berth__draft best;
   if (guard == BERTH_GUARD_AUTO) guard = plan->align > BERTH__MIN_GUARD ? plan->align : BERTH__MIN_GUARD;
+  BERTH__TRY(berth__check_cancel(plan->cancel, "planning", err));
   BERTH__TRY(berth__draft_best(plan, desc->order, guard, limits, &best, err));
   plan->order = best.order;
   plan->n_prelude = best.n_prelude;
@@ -185,6 +187,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
     return berth__fail_nomem(err, "a plan");
   }
   plan->ctx = bound->ctx;
+  plan->cancel = desc->cancel;
   plan->graph = bound;
   plan->device = limits->device;
   plan->profile = limits->profile;

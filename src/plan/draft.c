@@ -125,6 +125,7 @@ static berth_status search_alias(drafter *m, const berth__alias *alias, size_t v
     berth__order_model model;
     rules.parts = (berth__order_parts)parts;
     BERTH__TRY(berth__order_model_create(&model, alias, plan->once, &rules, err));
+    model.cancel = plan->cancel;
     has_parts = model.has_parts && !(plan->flags & BERTH_PLAN_NO_CONCAT);
     if (has_parts && parts != BERTH__PARTS_LEAST) model.is_exact = false;
     berth_status status = search_model(m, &model, variant, bound, err);

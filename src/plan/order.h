@@ -33,10 +33,11 @@ typedef struct berth__order_model {
   berth__order_class *classes;
   uint32_t *first_touch; /* one a node and one more, in touches */
   berth__order_touch *touches, *class_touches;
-  uint64_t *scratch;    /* one a node, rounded up */
-  uint32_t *first_pred; /* one a node and one more */
-  uint32_t *preds;      /* nodes that must come before */
-  const bool *once;     /* the plan's: nodes of the prelude, which all come first */
+  uint64_t *scratch;          /* one a node, rounded up */
+  uint32_t *first_pred;       /* one a node and one more */
+  uint32_t *preds;            /* nodes that must come before */
+  const berth_cancel *cancel; /* the plan's */
+  const bool *once;           /* the plan's: nodes of the prelude, which all come first */
 } berth__order_model;
 
 /* What the first result of a step need not take, since operands that end there leave their bytes to it. */

@@ -6,6 +6,8 @@
  * Pieces that are too large for that are improved around their worst step, a window at a time. */
 #include "plan/order.h"
 
+#include "base/cancel.h"
+
 /* Sets of nodes to look at, for a graph of n nodes. */
 #define TRIES_AT_LEAST 2048u
 #define TRIES_A_NODE 32u
@@ -155,6 +157,7 @@ static piece *worst_piece(const improver *m) {
 
 static berth_status solve(improver *m, berth__order_span span, uint64_t above, uint32_t tries,
                           berth__order_answer *answer, berth_error *err) {
+  BERTH__TRY(berth__check_cancel(m->model->cancel, "planning", err));
   const berth__order_goal goal = {.above = above, .enough = m->bound, .tries = tries < m->tries ? tries : m->tries};
   BERTH__TRY(berth__order_window(m->model, m->order, m->step_of, m->load.alive[span.begin], span, &goal, answer, err));
   m->tries -= answer->tried;

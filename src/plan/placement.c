@@ -5,6 +5,7 @@
  * taken. */
 #include "plan/placement.h"
 
+#include "base/cancel.h"
 #include "plan/buffers.h"
 
 typedef struct packing {
@@ -33,11 +34,21 @@ static void collect(const berth_plan *plan, packing *p, bool scratch) {
   }
 }
 
+static int is_stopped(void *user, const berth_pack_progress *progress) {
+  (void)progress;
+  return berth__is_cancelled(user);
+}
+
 static berth_status pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, berth_error *err) {
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   desc.effort = effort;
   p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
-  return berth_pack(plan->ctx, p->buffers, n, &desc, p->offsets, &p->result, err);
+  if (plan->cancel != NULL) {
+    desc.progress = is_stopped;
+    desc.user = (void *)(uintptr_t)plan->cancel;
+  }
+  BERTH__TRY(berth_pack(plan->ctx, p->buffers, n, &desc, p->offsets, &p->result, err));
+  return p->result.cancelled ? berth__check_cancel(plan->cancel, "planning", err) : BERTH_OK;
 }
 
 static uint64_t end_of(const packing *p, size_t first, size_t n) {

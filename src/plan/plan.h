@@ -73,6 +73,7 @@ struct berth_plan {
   uint32_t *scratch;    /* one a step: its buffer, or BERTH__NO_BUFFER */
   uint64_t params_size; /* where weights and states end that plans of one layout share; behind is this plan's own */
   berth_plan_info info;
+  const berth_cancel *cancel; /* while it is made */
 };
 
 /* Bytes of so many elements of a value as they lie in the arena; of a value that was planned. */

@@ -46,6 +46,7 @@ void berth__session_make_current(berth_session *session, size_t index) {
 berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
   if (session == NULL || (dims == NULL && n_dims != 0))
     return berth__fail(err, BERTH_INVALID, "berth_session_bind needs a session and dimensions");
+  BERTH__TRY(berth__session_idle(session, err));
   const size_t index = find_binding(session, dims, n_dims);
   if (index == session->n_bindings) return berth__session_compile(session, dims, n_dims, err);
   if (index == session->current) return BERTH_OK;
@@ -92,6 +93,7 @@ static berth_status check_names(const berth_session *session, const berth_dim *d
 berth_status berth_session_drop(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
   if (session == NULL || (dims == NULL && n_dims != 0))
     return berth__fail(err, BERTH_INVALID, "berth_session_drop needs a session and dimensions");
+  BERTH__TRY(berth__session_idle(session, err));
   BERTH__TRY(check_names(session, dims, n_dims, err));
   const size_t index = find_binding(session, dims, n_dims);
   if (index == session->n_bindings) return BERTH_OK; /* it may have gone already, to make room for another */

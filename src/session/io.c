@@ -48,6 +48,7 @@ berth_status berth__session_place_constants(berth_session *session, berth_error 
 static berth_status find_value(const berth_session *session, const char *name, berth_value_kind kind, const char *what,
                                berth_value *out, berth_error *err) {
   if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_find(session->graph, name);
   if (*out != BERTH_VALUE_NONE && session->graph->values[*out].kind == kind) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no %s '%s'", session->graph->name, what, name);
@@ -64,6 +65,7 @@ berth_status berth_session_set_param(berth_session *session, const char *name, c
 berth_status berth_session_use(berth_session *session, const char *name, const void *data, size_t size,
                                berth_error *err) {
   if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  BERTH__TRY(berth__session_idle(session, err));
   berth_value value = berth_graph_find(session->graph, name);
   berth_value_kind kind = value != BERTH_VALUE_NONE ? session->graph->values[value].kind : BERTH_VALUE_DROPPED;
   if (kind != BERTH_VALUE_INPUT && kind != BERTH_VALUE_PARAM)
@@ -95,6 +97,7 @@ berth_status berth_session_write(berth_session *session, const char *input, cons
 
 static berth_status input_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_input_at(session->graph, index);
   if (*out != BERTH_VALUE_NONE) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no input number %u; it has %zu", session->graph->name, index,
@@ -110,6 +113,7 @@ berth_status berth_session_write_at(berth_session *session, uint32_t input, cons
 
 static berth_status output_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_output_at(session->graph, index);
   if (*out != BERTH_VALUE_NONE) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no output number %u; it has %zu", session->graph->name, index,
@@ -219,27 +223,4 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
   BERTH__TRY(outside_data(session, output, value, data, err));
   *size = (size_t)true_size(session, value);
   return BERTH_OK;
-}
-
-/* Everything that a run reads must be there. */
-static berth_status check_ready(const berth_session *session, berth_error *err) {
-  const berth_graph *graph = session->graph;
-  for (size_t i = 0; i < graph->n_params; i++)
-    if (!session->is_set[graph->params[i]])
-      return berth__fail(err, BERTH_INVALID, "param '%s' has no weights yet; set them with berth_session_set_param",
-                         graph->values[graph->params[i]].name);
-  for (size_t i = 0; i < graph->n_inputs; i++)
-    if (!berth__session_in_arena(session, graph->inputs[i]) && session->outside[graph->inputs[i]] == NULL)
-      return berth__fail(err, BERTH_INVALID,
-                         "input '%s' lies outside the arena and has no memory yet; see berth_session_use",
-                         graph->values[graph->inputs[i]].name);
-  return BERTH_OK;
-}
-
-berth_status berth_session_run(berth_session *session, berth_error *err) {
-  if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
-  BERTH__TRY(check_ready(session, err));
-  BERTH__TRY(berth__session_settle(session, err));
-  BERTH__TRY(berth__session_prepare(session, err));
-  return berth__device_run(session->device, berth__session_current(session)->program, &session->observer, err);
 }

@@ -1,6 +1,7 @@
 /* Making, freeing and cloning sessions. */
 #include "session/session.h"
 
+#include "base/cancel.h"
 #include "base/desc.h"
 #include "device/gpu/profile.h"
 #include "plan/layout.h"
@@ -17,7 +18,13 @@ static berth_status allocate_tables(berth_session *session, berth_error *err) {
 
 static berth_status open_and_compile(berth_session *session, const char *which, const berth_plan_desc *plan,
                                      berth_error *err) {
-  BERTH__TRY(session->device->open(session->ctx, which, session->n_threads, &session->engine, err));
+  const bool has_own = session->threads.parallel_for == NULL;
+  BERTH__TRY(session->device->open(session->ctx, which, has_own ? session->n_threads : 1, &session->engine, err));
+  if (!has_own) {
+    berth__pool *pool;
+    BERTH__TRY(berth__pool_wrap(session->ctx, &session->threads, &pool, err));
+    session->device->use_threads(session->engine, pool);
+  }
   session->plan_desc.device = session->device->name;
   BERTH__TRY(berth__device_profile(session->device, session->engine, plan->gpu_profile, &session->profile, err));
   return berth__session_compile(session, plan->dims, plan->n_dims, err);
@@ -43,9 +50,27 @@ static berth_status compile_first(berth_session *session, const char *which, con
 
 #define DEFAULT_BINDINGS 8u
 
+static berth_status read_threads(berth_session *session, const berth_session_desc *desc, const berth_plan_desc *plan,
+                                 berth_error *err) {
+  session->n_threads = desc->n_threads != 0   ? desc->n_threads
+                       : plan->n_threads != 0 ? plan->n_threads
+                                              : session->ctx->n_threads;
+  if (desc->threads == NULL) return BERTH_OK;
+  BERTH__TRY(BERTH__DESC_COPY(&session->threads, desc->threads, "berth_thread_pool", err));
+  if (session->threads.parallel_for == NULL)
+    return berth__fail(err, BERTH_INVALID, "a berth_thread_pool needs its parallel_for");
+  session->n_threads = session->threads.n_threads;
+  return BERTH_OK;
+}
+
 static berth_status read_desc(berth_session *session, const berth_graph *graph, const berth__device *on,
                               const berth_session_desc *desc, berth_plan_desc *plan, berth_error *err) {
   BERTH__TRY(BERTH__DESC_COPY(plan, desc->plan, "berth_plan_desc", err));
+  const uint32_t unknown = desc->flags & ~(uint32_t)(BERTH_SESSION_CHECKED | BERTH_SESSION_REFERENCE);
+  if (unknown != 0) return berth__fail(err, BERTH_INVALID, "the session flags 0x%x are not known", (unsigned)unknown);
+  BERTH__TRY(read_threads(session, desc, plan, err));
+  session->cancel = desc->cancel;
+  if (plan->cancel == NULL) plan->cancel = desc->cancel;
   const char *device = desc->device != NULL ? desc->device : plan->device;
   if (on == NULL) {
     BERTH__TRY(berth__device_find(device, &on, err));
@@ -55,9 +80,6 @@ static berth_status read_desc(berth_session *session, const berth_graph *graph, 
   BERTH__TRY(berth_graph_verify(graph, err));
   BERTH__TRY(berth__graph_clone(graph, &session->graph, err));
   BERTH__TRY(allocate_tables(session, err));
-  session->n_threads = desc->n_threads != 0   ? desc->n_threads
-                       : plan->n_threads != 0 ? plan->n_threads
-                                              : session->ctx->n_threads;
   session->max_bindings = desc->max_bindings != 0 ? desc->max_bindings : DEFAULT_BINDINGS;
   session->checked = (desc->flags & BERTH_SESSION_CHECKED) != 0;
   if (desc->flags & BERTH_SESSION_REFERENCE) plan->flags |= BERTH_PLAN_REFERENCE;
@@ -127,6 +149,7 @@ berth_status berth_session_create(const berth_graph *graph, const berth_session_
 
 void berth_session_destroy(berth_session *session) {
   if (session == NULL) return;
+  berth__session_finish(session);
   berth_context *ctx = session->ctx;
   for (size_t i = 0; i < session->n_bindings; i++) berth__session_free_binding(session, &session->bindings[i]);
   for (size_t i = 0; session->owned != NULL && i < session->graph->n_values; i++) berth__free(ctx, session->owned[i]);
@@ -190,6 +213,7 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_clone needs a place for the session");
   *out = NULL;
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  BERTH__TRY(berth__session_idle(session, err));
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_plan_desc plan = session->plan_desc;
   berth_session *clone = NULL;
@@ -202,6 +226,8 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   desc.plan = &plan;
   desc.device = session->device_name;
   desc.n_threads = session->n_threads;
+  desc.cancel = session->cancel;
+  if (session->threads.parallel_for != NULL) desc.threads = &session->threads;
   desc.max_bindings = (uint32_t)session->max_bindings;
   desc.flags = session->checked ? BERTH_SESSION_CHECKED : 0;
   berth_status status = create(session->graph, session->device, session, &desc, &clone, err);

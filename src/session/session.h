@@ -51,12 +51,19 @@ struct berth_session {
   void **owned;         /* one a value: copies of params outside the arena that the session made */
   bool *is_set;         /* one a value: params that have their weights */
   berth__observer observer;
+  berth_thread_pool threads; /* the caller's; without parallel_for: none */
+  const berth_cancel *cancel;
+  bool is_submitted; /* a run of the current binding, which nobody has waited for yet */
 };
 
 static inline berth__binding *berth__session_current(const berth_session *session) {
   return &session->bindings[session->current];
 }
 
+/* run.c: fails while a run is submitted. */
+berth_status berth__session_idle(const berth_session *session, berth_error *err);
+/* run.c: waits for a run that was submitted, if there is one. */
+void berth__session_finish(berth_session *session);
 /* session.c: a session on a device that need not be in the registry; NULL: the one that the descriptor names. */
 berth_status berth__session_create_on(const berth_graph *graph, const berth__device *on, const berth_session_desc *desc,
                                       berth_session **out, berth_error *err);

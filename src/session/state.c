@@ -36,6 +36,7 @@ berth_status berth__session_place_states(berth_session *session, berth_error *er
 
 static berth_status find_state(const berth_session *session, const char *name, size_t *index, berth_error *err) {
   if (session == NULL || name == NULL) return berth__fail(err, BERTH_INVALID, "a session and a name are needed");
+  BERTH__TRY(berth__session_idle(session, err));
   for (*index = 0; *index < session->graph->n_states; ++*index)
     if (strcmp(session->graph->values[session->graph->states[*index]].name, name) == 0) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no state '%s'", session->graph->name, name);
@@ -70,6 +71,7 @@ berth_status berth_session_state_write(berth_session *session, const char *state
 berth_status berth_session_state_reset(berth_session *session, const char *state, berth_error *err) {
   size_t index;
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  BERTH__TRY(berth__session_idle(session, err));
   if (state == NULL) return berth__session_place_states(session, err);
   BERTH__TRY(find_state(session, state, &index, err));
   return place_initial(session, index, err);
@@ -107,6 +109,7 @@ static header header_of(const berth_session *session) {
 
 static berth_status check_whole(const berth_session *session, const void *data, size_t size, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
+  BERTH__TRY(berth__session_idle(session, err));
   if (size != berth_session_state_size(session))
     return berth__fail(err, BERTH_INVALID, "the states of graph '%s' take %llu bytes, but %zu were given",
                        session->graph->name, (unsigned long long)berth_session_state_size(session), size);

@@ -55,6 +55,11 @@ static berth_status ask_preset(const asked *a, void *out, berth_error *err) {
   return berth_plan_preset(BERTH_PRESET_BACKWARD, out, err);
 }
 
+static berth_status ask_format(const asked *a, void *out, berth_error *err) {
+  (void)a;
+  return berth_format_at(0, out, err);
+}
+
 static berth_status ask_pack(const asked *a, void *out, berth_error *err) {
   const berth_pack_buffer buffer = {.size = 64, .lower = 0, .upper = 1, .offset = BERTH_PACK_FREE};
   uint64_t offset;
@@ -70,6 +75,7 @@ static const growing results[] = {
     RESULT(berth_plan_info, weights_size, ask_plan), RESULT(berth_slot, size, ask_slot),
     RESULT(berth_slot, size, ask_scratch),           RESULT(berth_segment, device, ask_segments),
     RESULT(berth_plan_desc, align, ask_preset),      RESULT(berth_pack_result, lower_bound, ask_pack),
+    RESULT(berth_format_info, name, ask_format),
 };
 #define N_RESULTS (sizeof results / sizeof *results)
 #define ROOM 1024

@@ -4,14 +4,10 @@
 
 #include "args.h"
 
-extern const arg_verb cmd_run_verb, cmd_plan_verb, cmd_pack_verb, cmd_bench_verb, cmd_inspect_verb, cmd_devices_verb;
-
-/* argv starts behind the verb; each returns the program's exit code. */
-int cmd_run(int argc, char **argv);
-int cmd_plan(int argc, char **argv);
-int cmd_pack(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_inspect(int argc, char **argv);
-int cmd_devices(int argc, char **argv);
+#define VERB(name)                         \
+  extern const arg_verb cmd_##name##_verb; \
+  int cmd_##name(int argc, char **argv);
+#include "verbs.def"
+#undef VERB
 
 #endif

@@ -16,8 +16,9 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {&cmd_run_verb, cmd_run},     {&cmd_plan_verb, cmd_plan},       {&cmd_pack_verb, cmd_pack},
-    {&cmd_bench_verb, cmd_bench}, {&cmd_inspect_verb, cmd_inspect}, {&cmd_devices_verb, cmd_devices},
+#define VERB(name) {&cmd_##name##_verb, cmd_##name},
+#include "verbs.def"
+#undef VERB
 };
 enum {
   n_commands = sizeof(commands) / sizeof(commands[0])

@@ -120,8 +120,10 @@ static bool fill_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t
   return true;
 }
 
+/* The prelude may read a weight where others have it. */
 static bool poison_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t after, void *user) {
   (void)after, (void)user;
+  begin = behind_shared(watch, begin, end);
   poison(watch->base + begin, end - begin);
   return true;
 }

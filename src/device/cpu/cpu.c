@@ -53,6 +53,11 @@ static berth_status open_cpu(berth_context *ctx, const char *which, uint32_t n_t
   return BERTH_OK;
 }
 
+static void use_threads(berth__engine *engine, berth__pool *pool) {
+  engine->pool = pool;
+  engine->n_threads = berth__pool_n_threads(pool);
+}
+
 static void close_cpu(berth__engine *engine) {
   if (engine == NULL) return;
   berth__pool_destroy(engine->pool);
@@ -81,6 +86,7 @@ const berth__device berth__cpu_device = {
     .describe = describe,
     .limits = limits,
     .open = open_cpu,
+    .use_threads = use_threads,
     .close = close_cpu,
     .block_create = berth__cpu_block_create,
     .block_destroy = berth__cpu_block_destroy,

@@ -1,6 +1,7 @@
 /* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
  * was decided before. Calls whose guard does not hold are passed over, and the ends of a loop may go elsewhere than to
  * the next call. */
+#include "base/cancel.h"
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 #include "graph/rewrite.h"
@@ -243,6 +244,10 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth__pool_begin(program->engine->pool);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = is_needed(program, program->calls[i].step);
+    if (berth__is_cancelled(program->observer.cancel)) {
+      status = berth__check_cancel(program->observer.cancel, "the run", err);
+      break;
+    }
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }

@@ -64,6 +64,7 @@ typedef struct berth__gpu_engine {
 void berth__gpu_start(berth__engine *engine, berth_context *ctx, const berth__gpu_driver *driver, uint32_t n_threads);
 void berth__gpu_end(berth__engine *engine);
 static inline berth__gpu_engine *berth__gpu_core(berth__engine *engine) { return (berth__gpu_engine *)(void *)engine; }
+void berth__gpu_use_threads(berth__engine *engine, berth__pool *pool);     /* for the device's table */
 void berth__gpu_profile(const berth__engine *engine, berth__profile *out); /* for the device's table */
 /* Whether a kernel fits: its threads, shared bytes and workgroups. */
 berth_status berth__gpu_check_kernel(berth__engine *engine, const berth__kernel *kernel, berth_error *err);

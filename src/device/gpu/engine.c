@@ -13,6 +13,11 @@ void berth__gpu_start(berth__engine *engine, berth_context *ctx, const berth__gp
 
 void berth__gpu_end(berth__engine *engine) { berth__pool_destroy(berth__gpu_core(engine)->pool); }
 
+void berth__gpu_use_threads(berth__engine *engine, berth__pool *pool) {
+  berth__gpu_core(engine)->pool = pool;
+  berth__gpu_core(engine)->n_threads = berth__pool_n_threads(pool);
+}
+
 void berth__gpu_profile(const berth__engine *engine, berth__profile *out) {
   *out = ((const berth__gpu_engine *)(const void *)engine)->profile;
 }

@@ -1,4 +1,5 @@
 /* Running a program: submissions, steps on the host between them, times for observers, and the checked mode. */
+#include "base/cancel.h"
 #include "base/thread.h"
 #include "device/gpu/program.h"
 
@@ -101,8 +102,10 @@ static berth_status run_checked(berth__program *program, size_t begin, size_t en
   unsigned char *bytes = seen_bytes(program);
   berth_status status = BERTH_OK;
   berth__watch_start(program->watch, bytes != NULL ? bytes : program->shadow);
-  for (size_t i = begin; i < end && status == BERTH_OK; i++)
-    status = run_watched(program, &program->parts[i], observer, err);
+  for (size_t i = begin; i < end && status == BERTH_OK; i++) {
+    status = berth__check_cancel(observer->cancel, "the run", err);
+    if (status == BERTH_OK) status = run_watched(program, &program->parts[i], observer, err);
+  }
   berth__watch_stop(program->watch);
   return status;
 }
@@ -112,7 +115,10 @@ static berth_status run_checked(berth__program *program, size_t begin, size_t en
 static berth_status run_parts(berth__program *program, size_t begin, size_t end, const berth__observer *observer,
                               berth_error *err) {
   if (program->watch != NULL) return run_checked(program, begin, end, observer, err);
-  for (size_t i = begin; i < end; i++) BERTH__TRY(run_part(program, &program->parts[i], observer, err));
+  for (size_t i = begin; i < end; i++) {
+    BERTH__TRY(berth__check_cancel(observer->cancel, "the run", err));
+    BERTH__TRY(run_part(program, &program->parts[i], observer, err));
+  }
   return BERTH_OK;
 }
 

@@ -237,6 +237,7 @@ const berth__device berth__loops_device = {
     .describe = describe,
     .limits = limits,
     .open = open_loops,
+    .use_threads = berth__gpu_use_threads,
     .close = close_loops,
     .block_create = block_create,
     .block_destroy = block_destroy,

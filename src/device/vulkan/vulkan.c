@@ -75,6 +75,7 @@ const berth__device berth__vulkan_device = {
     .describe = describe,
     .limits = limits,
     .open = berth__vulkan_open,
+    .use_threads = berth__gpu_use_threads,
     .close = berth__vulkan_close,
     .block_create = berth__vulkan_block_create,
     .block_destroy = berth__vulkan_block_destroy,

@@ -33,6 +33,7 @@ const berth__device berth__webgpu_device = {
     .describe = describe,
     .limits = limits,
     .open = berth__webgpu_open,
+    .use_threads = berth__gpu_use_threads,
     .close = berth__webgpu_close,
     .block_create = berth__webgpu_block_create,
     .block_destroy = berth__webgpu_block_destroy,
