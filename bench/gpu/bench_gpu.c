@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "loop/lower.h"
-#include "loop/render.h"
+#include "kernel/lower.h"
+#include "kernel/render.h"
 #include "simple.h"
 
 typedef struct shape {
@@ -43,7 +43,7 @@ static berth_status render(berth_context *ctx, const berth__lowering *l, gpu_ker
 }
 
 static berth_status make_ours(gpu *g, const shape *s, bool shares, gpu_kernel *out, berth_error *err) {
-  berth__loop_limits limits = g->engine->core.profile.loops;
+  berth__kernel_limits limits = g->engine->core.profile.loops;
   const berth_tensor in[2] = {matrix(s->m, s->k), matrix(s->k, s->n)}, result = matrix(s->m, s->n);
   const berth__op *op = berth__op_builtin(BERTH__OP_matmul);
   const berth_op_call call = {.in = in, .out = &result, .n_in = 2, .n_out = 1, .user = berth__op_user(op)};

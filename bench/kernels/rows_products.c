@@ -4,13 +4,13 @@
 #include "ops/chain.h"
 #include "row.h"
 
-typedef enum tail {
+typedef enum epilogue {
   TAIL_NONE,
   TAIL_GELU,
   TAIL_ADD
-} tail;
+} epilogue;
 
-static void add_tail(call *c, tail t, int64_t m, int64_t n) {
+static void add_epilogue(call *c, epilogue t, int64_t m, int64_t n) {
   static const int64_t gelu[] = {BERTH__CHAIN_gelu, 0, 0, 0}, add[] = {BERTH__CHAIN_add, 0, 1, 0};
   if (t == TAIL_GELU) call_ints(c, "code", gelu, 4);
   if (t != TAIL_ADD) return;
@@ -19,18 +19,18 @@ static void add_tail(call *c, tail t, int64_t m, int64_t n) {
 }
 
 static void make_product(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
-  static const char *const tails[] = {"", " + gelu", " + add"};
+  static const char *const epilogues[] = {"", " + gelu", " + add"};
   const int64_t m = size[0], k = size[1], n = size[2];
-  const tail t = (tail)size[3];
+  const epilogue t = (epilogue)size[3];
   call_start(&s->call, isa, BERTH__OP_product);
   CALL_F32(&s->call, 0, m, k);
   CALL_F32(&s->call, 1, row_panels(isa, n), k, isa->panel);
   CALL_F32(&s->call, 2, n);
   call_int(&s->call, "columns", n);
   call_int(&s->call, "panel", isa->panel);
-  add_tail(&s->call, t, m, n);
+  add_epilogue(&s->call, t, m, n);
   call_finish(&s->call);
-  snprintf(s->shape, sizeof s->shape, "%d x %d x %d%s", (int)m, (int)k, (int)n, tails[t]);
+  snprintf(s->shape, sizeof s->shape, "%d x %d x %d%s", (int)m, (int)k, (int)n, epilogues[t]);
   s->operations = 2.0 * (double)m * (double)k * (double)n;
   if (t == TAIL_NONE) s->work = (bar_work){.kind = BAR_MATMUL, .has_bias = true, .m = m, .k = k, .n = n};
 }
@@ -61,7 +61,7 @@ static void make_matmul(subject *s, const berth__cpu_isa *isa, const int64_t *si
   s->work = (bar_work){.kind = BAR_MATMUL, .batch = batch, .m = m, .k = k, .n = n};
 }
 
-/* m, k, n and a tail; for matmul a batch before them. */
+/* m, k, n and an epilogue; for matmul a batch before them. */
 const row rows_of_products[] = {
     {"product", "MiniLM", make_product, {128, 384, 1152}},
     {"product", "MiniLM", make_product, {128, 384, 384}},

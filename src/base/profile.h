@@ -7,16 +7,16 @@
 #include <stdint.h>
 
 /* What schedules of kernels are chosen from. */
-typedef struct berth__loop_limits {
+typedef struct berth__kernel_limits {
   uint32_t group_size;   /* threads of a workgroup, at most */
   uint32_t lanes;        /* threads that step together */
   uint32_t shared_bytes; /* of a workgroup's shared arrays, at most */
   bool shares_well;      /* tiles in shared memory pay; not so where a CPU plays the GPU */
-} berth__loop_limits;
+} berth__kernel_limits;
 
 typedef struct berth__profile {
   char name[64]; /* of a device, or one of those that can be named without it; "": the device is no GPU */
-  berth__loop_limits loops;
+  berth__kernel_limits loops;
 } berth__profile;
 
 #endif

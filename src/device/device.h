@@ -89,7 +89,7 @@ static inline berth_status berth__device_run(const berth__device *device, berth_
   return status == BERTH_OK ? device->wait(program, err) : status;
 }
 
-extern const berth__device berth__cpu_device, berth__loops_device;
+extern const berth__device berth__cpu_device, berth__interp_device;
 #ifdef BERTH__HAS_VULKAN
 extern const berth__device berth__vulkan_device;
 #endif
@@ -100,7 +100,7 @@ extern const berth__device berth__webgpu_device; /* listed with BERTH__HAS_WEBGP
 berth_status berth__device_find(const char *name, const berth__device **out, berth_error *err);
 /* Who runs a plan with these flags: uniform elements are for GPUs, and on the CPU their kernels are interpreted. */
 static inline const berth__device *berth__device_for(const berth__device *device, uint32_t plan_flags) {
-  return device == &berth__cpu_device && (plan_flags & BERTH_PLAN_F32_UNIFORM) ? &berth__loops_device : device;
+  return device == &berth__cpu_device && (plan_flags & BERTH_PLAN_F32_UNIFORM) ? &berth__interp_device : device;
 }
 /* plan_create.c: the profile to plan with: the one that is named, or else the engine's, or else (engine NULL) a generic
  * one. The name is wrong where the device is no GPU. */

@@ -4,7 +4,7 @@
 
 static const berth__device *const devices[] = {
     &berth__cpu_device,
-    &berth__loops_device,
+    &berth__interp_device,
 #ifdef BERTH__HAS_VULKAN
     &berth__vulkan_device,
 #endif
@@ -19,12 +19,18 @@ const char *berth__device_which(const char *name) {
   return colon != NULL ? colon + 1 : NULL;
 }
 
+/* "interp" was "loops" before it had a release; scripts that say so keep working. */
+static bool is_name_of(const berth__device *device, const char *name, size_t length) {
+  if (strncmp(device->name, name, length) == 0 && device->name[length] == '\0') return true;
+  return device == &berth__interp_device && length == 5 && strncmp(name, "loops", length) == 0;
+}
+
 berth_status berth__device_find(const char *name, const berth__device **out, berth_error *err) {
   *out = NULL;
   if (name == NULL) name = "cpu";
   const size_t length = strcspn(name, ":");
   for (size_t i = 0; i < N_DEVICES; i++) {
-    if (strncmp(devices[i]->name, name, length) != 0 || devices[i]->name[length] != '\0') continue;
+    if (!is_name_of(devices[i], name, length)) continue;
     if (name[length] == ':' && devices[i]->count == NULL)
       return berth__fail(err, BERTH_UNSUPPORTED, "there is one device '%s'; '%s' names a part of it", devices[i]->name,
                          name);

@@ -41,7 +41,7 @@ static berth_status check_result(berth__infer *infer, const berth_attr *own, ber
     if (infer->out_type[0] != BERTH_F32)
       return berth__fail(err, BERTH_INVALID, "`adds` is set, but the result is %s, expected f32",
                          berth_type_name(infer->out_type[0]));
-    BERTH__TRY(berth__tail_check_added(infer, BERTH__BYTES_EXTRA, &infer->out_shape[0], err));
+    BERTH__TRY(berth__epilogue_check_added(infer, BERTH__BYTES_EXTRA, &infer->out_shape[0], err));
   }
   if (own[BERTH__BYTES_OUT_SCALE].f > 0) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "`out_scale` is %g, expected more than 0", own[BERTH__BYTES_OUT_SCALE].f);
@@ -63,7 +63,7 @@ berth_status berth__bytes_check(berth__infer *infer, int64_t columns, berth_type
                                &same, err));
   }
   BERTH__TRY(check_result(infer, attrs.own, err));
-  return berth__tail_check(infer, berth__bytes_tail_first(&attrs), attrs.code, attrs.numbers, &infer->out_shape[0],
+  return berth__epilogue_check(infer, berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, &infer->out_shape[0],
                            err);
 }
 
@@ -84,7 +84,7 @@ berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, ber
   out->call = call;
   out->attrs = berth__bytes_attrs_of(op, call->attrs);
   out->is_shifted = strcmp(out->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0;
-  return berth__tail_read(&out->tail, call, berth__bytes_tail_first(&out->attrs), out->attrs.code, out->attrs.numbers,
+  return berth__epilogue_read(&out->epilogue, call, berth__bytes_epilogue_first(&out->attrs), out->attrs.code, out->attrs.numbers,
                           err);
 }
 
@@ -116,7 +116,7 @@ void berth__bytes_store(const berth__bytes *b, int64_t index, int64_t column, in
       (double)sum * berth__load_f64(&in[BERTH__BYTES_SCALE], berth__bytes_entry(&in[BERTH__BYTES_SCALE], column));
   if (berth__call_has(b->call, BERTH__BYTES_BIAS)) value += berth__load_f64(bias, column * bias->stride[0]);
   if (own[BERTH__BYTES_ADDS].i != 0) value += berth__load_f64(&in[BERTH__BYTES_EXTRA], index);
-  value = berth__tail_value(&b->tail, index, value);
+  value = berth__epilogue_value(&b->epilogue, index, value);
   if (out->type != BERTH_F32)
     value = rint(value / own[BERTH__BYTES_OUT_SCALE].f) + (double)own[BERTH__BYTES_OUT_ZERO].i;
   berth__store_f64(out, index, value);

@@ -1,13 +1,13 @@
 /* What the products of bytes have in common: qproduct, qconv_last and qdepthwise. The sums of
  * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, with `adds`
- * what is added to that, the tail, and, where the result is u8 or i8, result / out_scale rounded to the nearest, ties
+ * what is added to that, the epilogue, and, where the result is u8 or i8, result / out_scale rounded to the nearest, ties
  * to even, plus out_zero, held in range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry,
  * or one a column of the result.
  */
 #ifndef BERTH_OPS_BYTES_H
 #define BERTH_OPS_BYTES_H
 
-#include "ops/tail.h"
+#include "ops/epilogue.h"
 
 #define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
 
@@ -33,8 +33,8 @@ typedef struct berth__bytes_attrs {
   const berth_attr *code, *numbers;
 } berth__bytes_attrs;
 berth__bytes_attrs berth__bytes_attrs_of(const berth__op *op, const berth_attr *attrs);
-/* The first operand of the tail. */
-static inline uint32_t berth__bytes_tail_first(const berth__bytes_attrs *attrs) {
+/* The first operand of the epilogue. */
+static inline uint32_t berth__bytes_epilogue_first(const berth__bytes_attrs *attrs) {
   return BERTH__BYTES_EXTRA + (attrs->own[BERTH__BYTES_ADDS].i != 0);
 }
 /* `own`: what these ops declare last. */
@@ -55,7 +55,7 @@ berth_status berth__bytes_check_packed(const berth__infer *infer, int64_t panels
 typedef struct berth__bytes {
   const berth_op_call *call;
   berth__bytes_attrs attrs;
-  berth__tail tail;
+  berth__epilogue epilogue;
   bool is_shifted; /* packed weights are stored less 128 */
 } berth__bytes;
 berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, berth_error *err);

@@ -5,7 +5,7 @@
 #include "ops/line.h"
 #include "ops/window.h"
 
-static inline bool berth__conv_has_tail(const berth_attr *attr) {
+static inline bool berth__conv_has_epilogue(const berth_attr *attr) {
   return attr[BERTH__CONV_CODE].count != 0 || attr[BERTH__CONV_ADDS].i != 0;
 }
 /* clang-format off */

@@ -34,7 +34,7 @@ berth_status berth__last_check_rest(const berth__infer *infer, uint32_t first_ex
     BERTH__TRY(berth__same_dim(out->dim[out->rank - 1], infer->in_shape[BERTH__LAST_BIAS].dim[0],
                                "output channels and bias", &same, err));
   }
-  return berth__tail_check(infer, first_extra, code, numbers, out, err);
+  return berth__epilogue_check(infer, first_extra, code, numbers, out, err);
 }
 
 berth_status berth__last_check_kernel(const berth__infer *infer, berth_error *err) {

@@ -1,9 +1,9 @@
 /* What the convolutions with channels last have in common: conv_last, depthwise, conv_winograd and conv_transpose_last.
- * x is [N, spatial..., C], the result is [N, out..., O]; behind it comes a tail (ops/tail.h). */
+ * x is [N, spatial..., C], the result is [N, out..., O]; behind it comes an epilogue (ops/epilogue.h). */
 #ifndef BERTH_OPS_CONV_LAST_H
 #define BERTH_OPS_CONV_LAST_H
 
-#include "ops/tail.h"
+#include "ops/epilogue.h"
 #include "ops/window.h"
 
 /* The attribute `over`: the result may lie over x. Items are then such that none reads what another one writes, and
@@ -23,7 +23,7 @@
 
 /* Types and ranks of x, weight and bias, and lists that fit x. */
 berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err);
-/* The bias, where there is one, and the tail. */
+/* The bias, where there is one, and the epilogue. */
 berth_status berth__last_check_rest(const berth__infer *infer, uint32_t first_extra, const berth_attr *code,
                                     const berth_attr *numbers, berth_error *err);
 /* `kernel`: an entry of 1 or more for every spatial axis. */

@@ -1,8 +1,8 @@
 /* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?, then what is added and the operands of a
- * tail (tail.h), for f32 alone; one to three spatial axes. */
+ * epilogue (epilogue.h), for f32 alone; one to three spatial axes. */
 #include "ops/conv.h"
 #include "ops/registry.h"
-#include "ops/tail.h"
+#include "ops/epilogue.h"
 
 static const berth_attr attrs[] = {
     BERTH__CONV_ATTR_LIST,
@@ -11,12 +11,12 @@ static const berth_attr attrs[] = {
     [BERTH__CONV_ADDS] = BERTH__ADDS_ATTR,
 };
 
-static berth_status check_tail(const berth__infer *infer, berth_error *err) {
+static berth_status check_epilogue(const berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const berth__shape *out = &infer->out_shape[0];
-  if (berth__conv_has_tail(attr)) BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
-  BERTH__TRY(berth__tail_check_sum(infer, &attr[BERTH__CONV_ADDS], out, err));
-  return berth__tail_check(infer, berth__tail_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
+  if (berth__conv_has_epilogue(attr)) BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  BERTH__TRY(berth__epilogue_check_sum(infer, &attr[BERTH__CONV_ADDS], out, err));
+  return berth__epilogue_check(infer, berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
                            &attr[BERTH__CONV_NUMBERS], out, err);
 }
 
@@ -34,21 +34,21 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(berth__window_count(&w, false, axis, &out->dim[2 + axis], err));
   }
   infer->out_type[0] = infer->in_type[0];
-  return check_tail(infer, err);
+  return check_epilogue(infer, err);
 }
 
-/* A line of sums of f32, as the tail leaves it. */
-static void finish(const berth_op_call *call, const berth__tail *tail, int64_t first, int64_t n) {
+/* A line of sums of f32, as the epilogue leaves it. */
+static void finish(const berth_op_call *call, const berth__epilogue *epilogue, int64_t first, int64_t n) {
   double *sum = call->scratch;
   const bool adds = call->attrs[BERTH__CONV_ADDS].i != 0;
   for (int64_t i = 0; i < n; i++) {
-    const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], first + i) : 0;
-    sum[i] = berth__tail_value(tail, first + i, sum[i] + added);
+    const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], first + i) : 0;
+    sum[i] = berth__epilogue_value(epilogue, first + i, sum[i] + added);
   }
 }
 
 /* One output line: every tap adds its weights times the input lines of all channels of the group. */
-static void convolve(const berth_op_call *call, const berth__conv *c, const berth__tail *tail, int64_t item) {
+static void convolve(const berth_op_call *call, const berth__conv *c, const berth__epilogue *epilogue, int64_t item) {
   const berth_tensor *x = &call->in[0], *weight = &call->in[1];
   const berth__window_axis *w = c->window.axis;
   const int64_t outputs = weight->dim[0], channels = weight->dim[1];
@@ -67,21 +67,21 @@ static void convolve(const berth_op_call *call, const berth__conv *c, const bert
                       berth__element(weight->data, at.channel * channels * c->taps + tap, c->size), c->taps,
                       berth__element(x->data, from, c->size), c->area, w[2].stride, channels, last - first);
   }
-  if (berth__conv_has_tail(call->attrs)) finish(call, tail, item * w[2].out, w[2].out);
+  if (berth__conv_has_epilogue(call->attrs)) finish(call, epilogue, item * w[2].out, w[2].out);
   c->line->store(berth__element(call->out[0].data, item * w[2].out, c->size), call->scratch, w[2].out);
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__conv conv;
-  berth__tail tail;
+  berth__epilogue epilogue;
   berth__conv_read(call, &conv);
-  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__CONV_ADDS]),
+  BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__CONV_ADDS]),
                               &call->attrs[BERTH__CONV_CODE], &call->attrs[BERTH__CONV_NUMBERS], err));
-  for (int64_t item = call->begin; item < call->end; item++) convolve(call, &conv, &tail, item);
+  for (int64_t item = call->begin; item < call->end; item++) convolve(call, &conv, &epilogue, item);
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__CONV_ADDS]); }
+static uint32_t in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__CONV_ADDS]); }
 
 const berth__family berth__family_conv = {
     .attrs = attrs,

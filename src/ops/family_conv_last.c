@@ -1,5 +1,5 @@
 /* conv_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C / group, O], bias [O]?, then the
- * operands of the tail. One to three spatial axes. */
+ * operands of the epilogue. One to three spatial axes. */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -50,8 +50,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   infer->out_shape[0].dim[x->rank - 1] = outputs;
   BERTH__TRY(
       berth__last_infer_windows(infer, &window, infer->attrs[BERTH__LAST_KERNEL].ints, &infer->out_shape[0], err));
-  BERTH__TRY(berth__tail_check_sum(infer, &infer->attrs[BERTH__LAST_ADDS], &infer->out_shape[0], err));
-  return berth__last_check_rest(infer, berth__tail_first(&infer->attrs[BERTH__LAST_ADDS]),
+  BERTH__TRY(berth__epilogue_check_sum(infer, &infer->attrs[BERTH__LAST_ADDS], &infer->out_shape[0], err));
+  return berth__last_check_rest(infer, berth__epilogue_first(&infer->attrs[BERTH__LAST_ADDS]),
                                 &infer->attrs[BERTH__LAST_CODE], &infer->attrs[BERTH__LAST_NUMBERS], err);
 }
 
@@ -76,18 +76,18 @@ static uint64_t scratch(const berth_op_call *call) {
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
-  berth__tail tail;
+  berth__epilogue epilogue;
   double *kept = call->attrs[BERTH__LAST_OVER].i != 0 ? call->scratch : NULL;
   berth__last_read(call, &last);
   const bool adds = call->attrs[BERTH__LAST_ADDS].i != 0;
-  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__LAST_ADDS]),
+  BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]),
                               &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
     const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
-      const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], to) : 0;
-      const double value = berth__tail_value(&tail, to, convolve(call, &last, &pixel, output) + added);
+      const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], to) : 0;
+      const double value = berth__epilogue_value(&epilogue, to, convolve(call, &last, &pixel, output) + added);
       if (kept != NULL)
         kept[output] = value;
       else
@@ -100,7 +100,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 }
 
 static uint32_t in_place_of(const berth_attr *attr) {
-  return berth__tail_in_place(&attr[BERTH__LAST_ADDS]) | (attr[BERTH__LAST_OVER].i != 0 ? 1u : 0);
+  return berth__epilogue_in_place(&attr[BERTH__LAST_ADDS]) | (attr[BERTH__LAST_OVER].i != 0 ? 1u : 0);
 }
 
 static bool may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {

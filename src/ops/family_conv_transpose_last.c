@@ -1,5 +1,5 @@
 /* conv_transpose_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C, O], bias [O]?, then
- * the operands of the tail. Every pixel of x puts its window of weights into the result; here every pixel of the result
+ * the operands of the epilogue. Every pixel of x puts its window of weights into the result; here every pixel of the result
  * collects what falls on it. */
 #include <inttypes.h>
 
@@ -93,15 +93,15 @@ static double collect(const berth_op_call *call, const berth__last *last, const 
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
-  berth__tail tail;
+  berth__epilogue epilogue;
   berth__last_read(call, &last);
-  BERTH__TRY(berth__tail_read(&tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+  BERTH__TRY(berth__epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
                               &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
     const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
-      berth__store_f64(&call->out[0], to, berth__tail_value(&tail, to, collect(call, &last, &pixel, output)));
+      berth__store_f64(&call->out[0], to, berth__epilogue_value(&epilogue, to, collect(call, &last, &pixel, output)));
     }
   }
   return BERTH_OK;

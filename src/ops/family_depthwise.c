@@ -1,4 +1,4 @@
-/* depthwise: x [N, spatial..., C], weight [kernel..., C], bias [C]?, then the operands of the tail: every channel is
+/* depthwise: x [N, spatial..., C], weight [kernel..., C], bias [C]?, then the operands of the epilogue: every channel is
  * convolved with its own kernel. One to three spatial axes. */
 #include "ops/conv_last.h"
 #include "ops/registry.h"
@@ -60,7 +60,7 @@ static double convolve(const berth_op_call *call, const berth__last *last, const
 }
 
 /* With `over`, an item is a channel of an image, which is kept as a whole before it is stored; otherwise a pixel. */
-static bool is_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+static bool in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
 
 static int64_t pixels_of_image(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
@@ -71,36 +71,36 @@ static int64_t pixels_of_image(const berth_op_call *call) {
 
 static int64_t items(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
-  return is_over(call) ? out->dim[0] * out->dim[out->rank - 1] : berth__window_items(call);
+  return in_place_over(call) ? out->dim[0] * out->dim[out->rank - 1] : berth__window_items(call);
 }
 
 static uint64_t scratch(const berth_op_call *call) {
-  return is_over(call) ? (uint64_t)pixels_of_image(call) * sizeof(double) : 0;
+  return in_place_over(call) ? (uint64_t)pixels_of_image(call) * sizeof(double) : 0;
 }
 
-static double finished(const berth_op_call *call, const berth__last *last, const berth__tail *tail, int64_t item,
+static double finished(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item,
                        int64_t channel) {
   const berth__last_pixel pixel = berth__last_pixel_of(last, item);
-  return berth__tail_value(tail, item * last->channels + channel, convolve(call, last, &pixel, channel));
+  return berth__epilogue_value(epilogue, item * last->channels + channel, convolve(call, last, &pixel, channel));
 }
 
-static void run_channel(const berth_op_call *call, const berth__last *last, const berth__tail *tail, int64_t item) {
+static void run_channel(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item) {
   const int64_t pixels = pixels_of_image(call), first = item / last->channels * pixels, channel = item % last->channels;
   double *kept = call->scratch;
-  for (int64_t p = 0; p < pixels; p++) kept[p] = finished(call, last, tail, first + p, channel);
+  for (int64_t p = 0; p < pixels; p++) kept[p] = finished(call, last, epilogue, first + p, channel);
   for (int64_t p = 0; p < pixels; p++) berth__store_f64(&call->out[0], (first + p) * last->channels + channel, kept[p]);
 }
 
 static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
-  berth__tail tail;
+  berth__epilogue epilogue;
   berth__last_read(call, &last);
-  BERTH__TRY(berth__tail_read(&tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+  BERTH__TRY(berth__epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
                               &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
-    if (is_over(call)) run_channel(call, &last, &tail, item);
-    for (int64_t channel = 0; channel < last.channels && !is_over(call); channel++)
-      berth__store_f64(&call->out[0], item * last.channels + channel, finished(call, &last, &tail, item, channel));
+    if (in_place_over(call)) run_channel(call, &last, &epilogue, item);
+    for (int64_t channel = 0; channel < last.channels && !in_place_over(call); channel++)
+      berth__store_f64(&call->out[0], item * last.channels + channel, finished(call, &last, &epilogue, item, channel));
   }
   return BERTH_OK;
 }

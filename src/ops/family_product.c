@@ -1,10 +1,10 @@
-/* product: x [..., M, K] times a weight, with a bias and a tail behind it (tail.h).
+/* product: x [..., M, K] times a weight, with a bias and an epilogue behind it (epilogue.h).
  *   w      with panel > 0 what pack_weights made of [K, N]: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
  *          batch axes broadcast with those of x, as in matmul
  *          packed as bf16 it is [panels, ceil(K / 2), panel, 2]; with the attribute `rounds` x is rounded to bf16 too
  *   bias?  [N]
- *   sum    [..., M, N], with the attribute `adds`: added before the tail; the result may lie over it
- *   then the operands of the tail, which broadcast to the result [..., M, N]
+ *   sum    [..., M, N], with the attribute `adds`: added before the epilogue; the result may lie over it
+ *   then the operands of the epilogue, which broadcast to the result [..., M, N]
  * An item is one row of the result. */
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@
 #include "ops/operand.h"
 #include "ops/product.h"
 #include "ops/registry.h"
-#include "ops/tail.h"
+#include "ops/epilogue.h"
 
 static const berth_attr attrs[BERTH__PRODUCT_ATTRS] = {
     [BERTH__PRODUCT_COLUMNS] = {.name = "columns", .kind = BERTH_ATTR_INT},
@@ -75,8 +75,8 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(berth__want_rank(infer, BERTH__PRODUCT_BIAS, 1, 1, err));
     BERTH__TRY(berth__same_dim(columns, infer->in_shape[BERTH__PRODUCT_BIAS].dim[0], "`columns` and bias", &same, err));
   }
-  BERTH__TRY(berth__tail_check_sum(infer, &infer->attrs[BERTH__PRODUCT_ADDS], out, err));
-  return berth__tail_check(infer, berth__tail_first(&infer->attrs[BERTH__PRODUCT_ADDS]),
+  BERTH__TRY(berth__epilogue_check_sum(infer, &infer->attrs[BERTH__PRODUCT_ADDS], out, err));
+  return berth__epilogue_check(infer, berth__epilogue_first(&infer->attrs[BERTH__PRODUCT_ADDS]),
                            &infer->attrs[BERTH__PRODUCT_CODE], &infer->attrs[BERTH__PRODUCT_NUMBERS], out, err);
 }
 
@@ -116,23 +116,23 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
   const bool is_packed = call->attrs[BERTH__PRODUCT_PANEL].i > 0;
-  berth__tail tail;
+  berth__epilogue epilogue;
   const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
-  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+  BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
                               &call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], err));
   for (int64_t row = call->begin; row < call->end; row++) {
     const int64_t x_at = matrix_at(x, out, row / m) + row % m * x->stride[x->rank - 2];
     const int64_t w_at = is_packed ? 0 : matrix_at(&call->in[1], out, row / m);
     for (int64_t column = 0; column < n; column++) {
-      const double added = adds ? berth__load_f64(&call->in[BERTH__TAIL_SUM], row * n + column) : 0;
-      const double value = berth__tail_value(&tail, row * n + column, sum_of(call, x_at, w_at, column) + added);
+      const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], row * n + column) : 0;
+      const double value = berth__epilogue_value(&epilogue, row * n + column, sum_of(call, x_at, w_at, column) + added);
       berth__store_f64(out, row * n + column, value);
     }
   }
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__PRODUCT_ADDS]); }
+static uint32_t in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__PRODUCT_ADDS]); }
 
 const berth__family berth__family_product = {
     .attrs = attrs,

@@ -1,5 +1,5 @@
 /* qdepthwise: x [N, spatial..., C] of bytes, weight [kernel..., C] of bytes: every channel is convolved with its own
- * kernel. Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the tail; see bytes.h. */
+ * kernel. Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. */
 #include "ops/bytes_last.h"
 #include "ops/registry.h"
 

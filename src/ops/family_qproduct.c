@@ -1,5 +1,5 @@
 /* qproduct: x [..., M, K] of bytes times a weight that pack_weights_i8 made of [K, N]. Operands: x, weight, scale,
- * x_zero?, weight_zero?, bias?, those of the tail; see bytes.h. An item is one row of the result. */
+ * x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. An item is one row of the result. */
 #include "ops/bytes.h"
 #include "ops/conv_last.h"
 #include "ops/product.h"

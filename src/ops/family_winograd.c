@@ -2,7 +2,7 @@
  * result, `tile` pixels high and wide, comes from a tile of x of tile + 2, so that size = tile + 2 values an axis are
  * multiplied where a plain convolution does 3 times `tile`.
  *   pack_winograd: w [3, 3, C, O] (any strides), scale [O]? -> [size * size, panels of O, C, panel]
- *   conv_winograd: x [N, H, W, C], that weight, bias [O]?, the operands of the tail -> [N, out H, out W, O] */
+ *   conv_winograd: x [N, H, W, C], that weight, bias [O]?, the operands of the epilogue -> [N, out H, out W, O] */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -112,8 +112,8 @@ static berth_status conv_infer(berth__infer *infer, berth_error *err) {
   infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = (berth__shape){.rank = 4, .dim = {x->dim[0], 0, 0, outputs}};
   BERTH__TRY(berth__last_infer_windows(infer, &window, (const int64_t[]){3, 3}, &infer->out_shape[0], err));
-  BERTH__TRY(berth__tail_check_sum(infer, &attr[BERTH__WINOGRAD_ADDS], &infer->out_shape[0], err));
-  return berth__last_check_rest(infer, berth__tail_first(&attr[BERTH__WINOGRAD_ADDS]), &attr[BERTH__WINOGRAD_CODE],
+  BERTH__TRY(berth__epilogue_check_sum(infer, &attr[BERTH__WINOGRAD_ADDS], &infer->out_shape[0], err));
+  return berth__last_check_rest(infer, berth__epilogue_first(&attr[BERTH__WINOGRAD_ADDS]), &attr[BERTH__WINOGRAD_CODE],
                                 &attr[BERTH__WINOGRAD_NUMBERS], err);
 }
 
@@ -171,7 +171,7 @@ static double multiply(const berth_op_call *call, const berth__last *last, int64
 }
 
 static void store_tile(const berth_op_call *call, const berth__last *last, const berth__winograd *m,
-                       const berth__tail *tail, const place *at, int64_t output) {
+                       const berth__epilogue *epilogue, const place *at, int64_t output) {
   const berth__window_axis *w = last->window.axis;
   double product[36];
   for (int64_t value = 0; value < m->size * m->size; value++) product[value] = multiply(call, last, value, output);
@@ -180,33 +180,33 @@ static void store_tile(const berth_op_call *call, const berth__last *last, const
       const int64_t pixel = (at->image * w[1].out + at->row + row) * w[2].out + at->column + column;
       double sum = berth__last_bias(call, last, output);
       if (call->attrs[BERTH__WINOGRAD_ADDS].i != 0)
-        sum += berth__load_f64(&call->in[BERTH__TAIL_SUM], pixel * last->outputs + output);
+        sum += berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], pixel * last->outputs + output);
       for (int64_t i = 0; i < m->size; i++)
         for (int64_t k = 0; k < m->size; k++)
           sum += m->output_side[row][i] * m->output_side[column][k] * product[i * m->size + k];
       berth__store_f64(&call->out[0], pixel * last->outputs + output,
-                       berth__tail_value(tail, pixel * last->outputs + output, sum));
+                       berth__epilogue_value(epilogue, pixel * last->outputs + output, sum));
     }
 }
 
 static berth_status conv_kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
-  berth__tail tail;
+  berth__epilogue epilogue;
   berth__winograd m;
   berth__winograd_read(call, &last);
   berth__winograd_matrices(call->attrs[BERTH__WINOGRAD_TILE].i, &m);
-  BERTH__TRY(berth__tail_read(&tail, call, berth__tail_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
+  BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
                               &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS], err));
   const int64_t across = tiles_of(last.window.axis[2].out, m.tile), down = tiles_of(last.window.axis[1].out, m.tile);
   for (int64_t item = call->begin; item < call->end; item++) {
     const place at = {item / across / down, item / across % down * m.tile, item % across * m.tile};
     transform_input(call, &last, &m, &at);
-    for (int64_t output = 0; output < last.outputs; output++) store_tile(call, &last, &m, &tail, &at, output);
+    for (int64_t output = 0; output < last.outputs; output++) store_tile(call, &last, &m, &epilogue, &at, output);
   }
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__tail_in_place(&attr[BERTH__WINOGRAD_ADDS]); }
+static uint32_t in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__WINOGRAD_ADDS]); }
 
 const berth__family berth__family_conv_winograd = {
     .attrs = conv_attrs,

@@ -11,12 +11,12 @@
 /* A result that is much larger than what it is made from (a constant spread over a shape) is cheaper to make again. */
 #define MAX_GROWTH 4
 
-static bool reads_weights_alone(const berth_graph *graph, const berth__node *node, const bool *once) {
+static bool reads_weights_alone(const berth_graph *graph, const berth__node *node, const bool *in_prelude) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *value = &graph->values[node->in[i]];
-    const bool is_made_once = value->kind == BERTH_VALUE_NODE && once[value->node];
-    if (value->kind != BERTH_VALUE_PARAM && value->kind != BERTH_VALUE_CONSTANT && !is_made_once) return false;
+    const bool is_made_in_prelude = value->kind == BERTH_VALUE_NODE && in_prelude[value->node];
+    if (value->kind != BERTH_VALUE_PARAM && value->kind != BERTH_VALUE_CONSTANT && !is_made_in_prelude) return false;
   }
   return node->n_in != 0;
 }
@@ -44,57 +44,57 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
   return made / MAX_GROWTH <= read + 1024;
 }
 
-void berth__prelude_mark(const berth_graph *graph, bool *once) {
+void berth__prelude_mark(const berth_graph *graph, bool *in_prelude) {
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
-    once[n] = node->op->custom == NULL && !node->op->family->is_random && !node->op->family->is_loop &&
-              reads_weights_alone(graph, node, once) && is_worth_keeping(graph, node);
+    in_prelude[n] = node->op->custom == NULL && !node->op->family->is_random && !node->op->family->is_loop &&
+              reads_weights_alone(graph, node, in_prelude) && is_worth_keeping(graph, node);
   }
 }
 
 berth_status berth__prelude_values(const berth_graph *graph, bool **out, berth_error *err) {
-  bool *once = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *once);
+  bool *in_prelude = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *in_prelude);
   bool *is_static = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *is_static);
   *out = NULL;
-  if (once == NULL || is_static == NULL) {
-    berth__free(graph->ctx, once);
+  if (in_prelude == NULL || is_static == NULL) {
+    berth__free(graph->ctx, in_prelude);
     berth__free(graph->ctx, is_static);
     return berth__fail_nomem(err, "rewriting a graph");
   }
-  berth__prelude_mark(graph, once);
+  berth__prelude_mark(graph, in_prelude);
   for (size_t v = 0; v < graph->n_values; v++) {
     const berth__value *value = &graph->values[v];
     is_static[v] = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
-                   (value->kind == BERTH_VALUE_NODE && once[value->node]);
+                   (value->kind == BERTH_VALUE_NODE && in_prelude[value->node]);
   }
-  berth__free(graph->ctx, once);
+  berth__free(graph->ctx, in_prelude);
   *out = is_static;
   return BERTH_OK;
 }
 
-static berth_status move_ahead(berth__rewrite *r, const bool *once, berth_error *err) {
+static berth_status move_ahead(berth__rewrite *r, const bool *in_prelude, berth_error *err) {
   for (size_t n = 0; n < r->n_old; n++)
-    if (once[n]) BERTH__TRY(berth__rewrite_keep(r, n, err));
+    if (in_prelude[n]) BERTH__TRY(berth__rewrite_keep(r, n, err));
   for (size_t n = 0; n < r->n_old; n++)
-    if (!once[n]) BERTH__TRY(berth__rewrite_keep(r, n, err));
+    if (!in_prelude[n]) BERTH__TRY(berth__rewrite_keep(r, n, err));
   return BERTH_OK;
 }
 
-berth_status berth__prelude_hoist(berth_graph *graph, bool *once, berth_error *err) {
+berth_status berth__prelude_hoist(berth_graph *graph, bool *in_prelude, berth_error *err) {
   berth__rewrite r = {0};
   size_t n_once = 0;
-  for (size_t n = 0; n < graph->n_nodes; n++) n_once += once[n];
+  for (size_t n = 0; n < graph->n_nodes; n++) n_once += in_prelude[n];
   BERTH__TRY(berth__rewrite_start(&r, graph, err));
-  berth_status status = move_ahead(&r, once, err);
+  berth_status status = move_ahead(&r, in_prelude, err);
   berth__rewrite_finish(&r);
-  for (size_t n = 0; n < graph->n_nodes; n++) once[n] = n < n_once;
+  for (size_t n = 0; n < graph->n_nodes; n++) in_prelude[n] = n < n_once;
   return status;
 }
 
-uint32_t berth__prelude_first(const berth_graph *graph, const bool *once, uint32_t *order, uint32_t *room) {
+uint32_t berth__prelude_first(const berth_graph *graph, const bool *in_prelude, uint32_t *order, uint32_t *room) {
   uint32_t n_first = 0, n_rest = 0;
   for (size_t i = 0; i < graph->n_nodes; i++) {
-    if (once[order[i]])
+    if (in_prelude[order[i]])
       order[n_first++] = order[i];
     else
       room[n_rest++] = order[i];

@@ -5,14 +5,14 @@
 #include "graph/graph.h"
 
 /* Sets once[node] for every node that depends on params and constants alone and is worth its bytes. */
-void berth__prelude_mark(const berth_graph *graph, bool *once);
+void berth__prelude_mark(const berth_graph *graph, bool *in_prelude);
 /* Values that are the same at every run: params, constants, and what the prelude makes. One entry per value; the caller
  * frees them. */
 berth_status berth__prelude_values(const berth_graph *graph, bool **out, berth_error *err);
 /* Moves the nodes that are marked to the front of the graph, out of loops as well; marks move with them. */
-berth_status berth__prelude_hoist(berth_graph *graph, bool *once, berth_error *err);
+berth_status berth__prelude_hoist(berth_graph *graph, bool *in_prelude, berth_error *err);
 /* Moves the nodes that are marked to the front of an order; each half keeps its order. Returns how many there are.
  * `room` has an entry a node. */
-uint32_t berth__prelude_first(const berth_graph *graph, const bool *once, uint32_t *order, uint32_t *room);
+uint32_t berth__prelude_first(const berth_graph *graph, const bool *in_prelude, uint32_t *order, uint32_t *room);
 
 #endif

@@ -73,9 +73,9 @@ static void note_read(berth__alias *alias, berth_value value, uint32_t step) {
 
 /* A condition is read before every step that it guards. */
 static void note_conditions(berth__alias *alias, uint32_t step) {
-  const berth__guard *guards = alias->guards.items;
-  for (uint32_t g = alias->guards.of_step[step]; g != BERTH__NO_GUARD; g = guards[g].parent)
-    note_read(alias, guards[g].condition, step);
+  const berth__condition *conditions = alias->conditions.items;
+  for (uint32_t g = alias->conditions.of_step[step]; g != BERTH__NO_CONDITION; g = conditions[g].parent)
+    note_read(alias, conditions[g].condition, step);
 }
 
 /* A loop_end names the places of what is carried; what they held at the start of the round it does not need. */
@@ -108,7 +108,7 @@ static void note_readers(berth__alias *alias) {
   for (size_t i = 0; i < graph->n_updates; i++) alias->state_of[graph->updates[i].next] = graph->updates[i].state;
 }
 
-static bool is_prepared(const berth__alias *alias, berth_value value) {
+static bool is_of_prelude(const berth__alias *alias, berth_value value) {
   const berth__value *v = &alias->graph->values[value];
   return v->kind == BERTH_VALUE_NODE && alias->step_of[v->node] < alias->n_prelude &&
          alias->last_use[value] > alias->n_prelude;
@@ -119,7 +119,7 @@ static uint32_t death_of(const berth__alias *alias, berth_value value, uint32_t 
   berth_value_kind kind = alias->graph->values[value].kind;
   bool dies = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
   if (alias->is_output[value] || !dies || (alias->flags & BERTH_PLAN_NO_REUSE)) return berth__plan_end(alias->n_steps);
-  if (is_prepared(alias, value)) return berth__plan_end(alias->n_steps);
+  if (is_of_prelude(alias, value)) return berth__plan_end(alias->n_steps);
   return alias->last_use[value] > birth ? alias->last_use[value] : birth + 1;
 }
 
@@ -140,7 +140,7 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
                                                .death = death_of(alias, value, birth),
                                                .first_write = UINT32_MAX,
                                                .has_output = alias->is_output[value],
-                                               .is_prepared = is_prepared(alias, value)};
+                                               .is_of_prelude = is_of_prelude(alias, value)};
 }
 
 /* A new member: the class lives at least as long as it. */
@@ -153,7 +153,7 @@ static void join(berth__alias *alias, berth_value value, berth_value parent, uin
   uint32_t death = death_of(alias, value, step);
   if (death > class->death) class->death = death;
   class->has_output = class->has_output || alias->is_output[value];
-  class->is_prepared = class->is_prepared || is_prepared(alias, value);
+  class->is_of_prelude = class->is_of_prelude || is_of_prelude(alias, value);
 }
 
 /* Views are made from attributes; an operand that takes the place of one hides what the node does until it runs. */
@@ -257,7 +257,7 @@ bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *no
   berth_value_kind kind = alias->graph->values[root].kind;
   bool may_die = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
   if (!may_die || !berth__alias_in_arena(alias, root)) return false;
-  if (class->has_output || class->is_prepared || class->size != berth__alias_bytes(alias, out)) return false;
+  if (class->has_output || class->is_of_prelude || class->size != berth__alias_bytes(alias, out)) return false;
   berth_tensor tensor = tensor_of(alias, in);
   const uint32_t allowed = berth__op_in_place_at(node->op, node->attrs, index);
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, allowed, root);
@@ -413,7 +413,7 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
                           .n_steps = (uint32_t)graph->n_nodes,
                           .n_prelude = n_prelude};
   berth_status status = berth__regions_create(graph, &alias->regions, err);
-  if (status == BERTH_OK) status = berth__guards_create(graph, order, &alias->guards, err);
+  if (status == BERTH_OK) status = berth__conditions_create(graph, order, &alias->conditions, err);
   if (status == BERTH_OK) status = allocate(alias, err);
   if (status == BERTH_OK) set_storages(alias, storages);
   if (status == BERTH_OK) status = check_total(alias, err);
@@ -430,7 +430,7 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
 }
 
 void berth__alias_free(berth__alias *alias) {
-  berth__guards_free(alias->ctx, &alias->guards);
+  berth__conditions_free(alias->ctx, &alias->conditions);
   berth__regions_free(alias->ctx, &alias->regions);
   berth__free(alias->ctx, alias->step_of);
   berth__free(alias->ctx, alias->last_use);
@@ -466,7 +466,7 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
     const berth__alias_class *class = &alias->classes[v];
     berth_value_kind kind = alias->graph->values[v].kind;
     if (alias->values[v].parent != v || class->size == 0 || !berth__alias_in_arena(alias, (berth_value)v)) continue;
-    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || class->is_prepared)
+    if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || class->is_of_prelude)
       continue;
     bool is_boundary = kind == BERTH_VALUE_INPUT || class->has_output;
     uint64_t room = class->size + (is_boundary ? guard : 0);

@@ -4,7 +4,7 @@
 #define BERTH_PLAN_ALIAS_H
 
 #include "graph/region.h"
-#include "plan/guard.h"
+#include "plan/condition.h"
 #include "plan/plan.h"
 
 /* A value's bytes lie `offset` bytes into those of `parent`; a root is its own parent. */
@@ -24,7 +24,7 @@ typedef struct berth__alias_class {
   uint32_t first_write; /* first and last step at which a kernel wrote over a member; UINT32_MAX / 0: never */
   uint32_t last_write;
   bool has_output;
-  bool is_prepared;    /* made by the prelude and read by a run: stays as it is */
+  bool is_of_prelude;    /* made by the prelude and read by a run: stays as it is */
   bool is_read_in_run; /* a run reads a member, or one is an output */
 } berth__alias_class;
 
@@ -42,7 +42,7 @@ typedef struct berth__alias {
   const uint32_t *order;
   uint32_t n_steps, n_prelude;
   uint32_t *step_of; /* one a node */
-  berth__guards guards;
+  berth__conditions conditions;
   berth__regions regions;
   uint32_t *last_use;       /* one a value: behind its last reader or the last step that it guards; 0: never read */
   bool *is_output;          /* one a value: an output, or the next value of a state */

@@ -1,7 +1,7 @@
 /* The two sides of a choose in one place.
  *
  * A choose lies over one of its operands where that dies there. Where the other one is made only when the first is not
- * (their guards exclude each other), both are made in the same bytes: only one of them ever is, and nothing is copied.
+ * (their conditions exclude each other), both are made in the same bytes: only one of them ever is, and nothing is copied.
  * Both live at the choose, so that the load never rises. */
 #include "plan/alias.h"
 
@@ -21,7 +21,7 @@ static bytes bytes_of(const berth__alias *alias, berth_value value) {
 
 /* Whether whatever is written into these bytes before the step is written only when the condition has this truth (and
  * could be: a choice inside one by the same condition has a side that never runs). A view writes nothing, and what it
- * shows is guarded no less than it is. */
+ * shows is conditional no less than it is. */
 static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t step, berth_value condition,
                        bool sense) {
   for (size_t v = 0; v < alias->graph->n_values; v++) {
@@ -31,10 +31,10 @@ static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t s
     bytes member = bytes_of(alias, (berth_value)v);
     if (member.low >= place->high || place->low >= member.high) continue;
     if (value->kind != BERTH_VALUE_NODE) return false;
-    uint32_t made = alias->step_of[value->node], guard = alias->guards.of_step[made];
+    uint32_t made = alias->step_of[value->node], guard = alias->conditions.of_step[made];
     if (made >= step) continue;
-    bool is_one_sided = berth__guard_implies(&alias->guards, guard, condition, sense) &&
-                        !berth__guard_implies(&alias->guards, guard, condition, !sense);
+    bool is_one_sided = berth__condition_implies(&alias->conditions, guard, condition, sense) &&
+                        !berth__condition_implies(&alias->conditions, guard, condition, !sense);
     if (!is_one_sided) return false;
   }
   return true;
@@ -45,7 +45,7 @@ static bool is_free_class(const berth__alias *alias, berth_value value, uint32_t
   bytes b = bytes_of(alias, value);
   const berth__alias_class *class = &alias->classes[b.root];
   berth_tensor tensor = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
-  return alias->graph->values[b.root].kind == BERTH_VALUE_NODE && !class->has_output && !class->is_prepared &&
+  return alias->graph->values[b.root].kind == BERTH_VALUE_NODE && !class->has_output && !class->is_of_prelude &&
          class->death <= step + 1 && b.low == 0 && b.high == class->size && b.high != 0 &&
          berth__is_contiguous(&tensor);
 }

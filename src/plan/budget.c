@@ -38,7 +38,7 @@ static berth_status reserve_load(budgeter *b, const berth_plan *plan, berth_erro
 
 static bool is_weight(const berth__buffer *buffer) {
   return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_CONSTANT ||
-         buffer->kind == BERTH__BUFFER_PREPARED || buffer->kind == BERTH__BUFFER_STATE;
+         buffer->kind == BERTH__BUFFER_PRELUDE || buffer->kind == BERTH__BUFFER_STATE;
 }
 
 static berth_status measure(budgeter *b, const berth_plan *plan, berth_error *err) {

@@ -17,7 +17,7 @@ static berth__buffer_kind kind_of(const berth__alias *alias, berth_value root) {
     case BERTH_VALUE_DROPPED:
     case BERTH_VALUE_NODE: break;
   }
-  if (alias->classes[root].is_prepared) return BERTH__BUFFER_PREPARED;
+  if (alias->classes[root].is_of_prelude) return BERTH__BUFFER_PRELUDE;
   return alias->classes[root].has_output ? BERTH__BUFFER_OUTPUT : BERTH__BUFFER_ACTIVATION;
 }
 
@@ -34,7 +34,7 @@ static void add_roots(berth_plan *plan, const berth__alias *alias, uint64_t guar
                                                        .owner = root,
                                                        .size = class->size,
                                                        .guard = is_guarded ? guard : 0,
-                                                       .birth = kind == BERTH__BUFFER_PREPARED ? 0 : class->birth,
+                                                       .birth = kind == BERTH__BUFFER_PRELUDE ? 0 : class->birth,
                                                        .death = class->death};
   }
 }
@@ -56,9 +56,9 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
     bool stays = value->kind == BERTH_VALUE_PARAM || value->kind == BERTH_VALUE_CONSTANT ||
                  value->kind == BERTH_VALUE_STATE ||
                  (value->kind == BERTH_VALUE_INPUT && !(plan->flags & BERTH_PLAN_INPUTS_DIE));
-    bool is_prepared =
+    bool is_of_prelude =
         value->kind == BERTH_VALUE_NODE && place->birth < plan->n_prelude && alias->last_use[v] > plan->n_prelude;
-    if (stays || is_prepared || alias->is_output[v]) place->death = berth__plan_end(plan->n_steps);
+    if (stays || is_of_prelude || alias->is_output[v]) place->death = berth__plan_end(plan->n_steps);
   }
 }
 

@@ -22,7 +22,7 @@ berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, con
 /* What fill_plan made. */
 static void empty_plan(berth_plan *plan) {
   berth__free(plan->ctx, plan->order);
-  berth__guards_free(plan->ctx, &plan->guards);
+  berth__conditions_free(plan->ctx, &plan->conditions);
   berth__free(plan->ctx, plan->places);
   berth__free(plan->ctx, plan->buffers);
   berth__free(plan->ctx, plan->scratch);
@@ -37,7 +37,7 @@ void berth_plan_destroy(berth_plan *plan) {
   if (plan == NULL) return;
   empty_plan(plan);
   berth_graph_destroy(plan->graph);
-  berth__free(plan->ctx, plan->once);
+  berth__free(plan->ctx, plan->in_prelude);
   berth__free(plan->ctx, plan->storages);
   berth__free(plan->ctx, plan);
 }
@@ -69,8 +69,8 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
   plan->n_prelude = best.n_prelude;
   plan->order_bound = best.order_bound;
   best.order = NULL;
-  plan->guards = best.alias.guards;
-  best.alias.guards = (berth__guards){.count = 0};
+  plan->conditions = best.alias.conditions;
+  best.alias.conditions = (berth__conditions){.count = 0};
   berth_status status = berth__buffers_create(plan, &best.alias, guard, err);
   berth__draft_free(plan->ctx, &best);
   BERTH__TRY(status);
@@ -107,8 +107,8 @@ static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, con
   BERTH__TRY(berth__over_mark(plan, &count, err));
   if (count == 0) return BERTH_OK;
   BERTH__TRY(fill_again(plan, desc, limits, err));
-  plan->is_over = plan->info.activations_size + plan->info.scratch_size <= before - before / WORTH;
-  if (plan->is_over) return BERTH_OK;
+  plan->in_place_over = plan->info.activations_size + plan->info.scratch_size <= before - before / WORTH;
+  if (plan->in_place_over) return BERTH_OK;
   berth__over_unmark(plan);
   return fill_again(plan, desc, limits, err);
 }
@@ -164,11 +164,11 @@ static berth_status improve(berth_graph *graph, uint32_t flags, const berth__lim
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {
   const uint32_t without = BERTH_PLAN_NO_PASSES | BERTH_PLAN_REFERENCE | BERTH_PLAN_PARAMS_OUTSIDE;
-  plan->once = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->once);
-  if (plan->once == NULL) return berth__fail_nomem(err, "a plan");
+  plan->in_prelude = berth__alloc_array_zero(plan->ctx, plan->graph->n_nodes, sizeof *plan->in_prelude);
+  if (plan->in_prelude == NULL) return berth__fail_nomem(err, "a plan");
   if (!limits->has_prelude || (plan->flags & without)) return BERTH_OK;
-  berth__prelude_mark(plan->graph, plan->once);
-  return has_loops(plan->graph) ? berth__prelude_hoist(plan->graph, plan->once, err) : BERTH_OK;
+  berth__prelude_mark(plan->graph, plan->in_prelude);
+  return has_loops(plan->graph) ? berth__prelude_hoist(plan->graph, plan->in_prelude, err) : BERTH_OK;
 }
 
 static berth_status choose_storages(berth_plan *plan, const berth__limits *limits, berth_error *err) {
@@ -244,7 +244,7 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
 /* What is alive at the fullest step bounds every packing from below. */
 static void note_order(berth_plan *plan) {
   berth_plan_info *info = &plan->info;
-  info->order_optimal = plan->order_bound != 0 && !plan->is_over &&
+  info->order_optimal = plan->order_bound != 0 && !plan->in_place_over &&
                         info->arena_size - info->weights_size - info->state_size <= plan->order_bound;
 }
 
@@ -257,9 +257,9 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   BERTH__TRY(check_weights(desc, limits, err));
   source.order = BERTH_ORDER_SOURCE;
   BERTH__TRY(build(graph, &source, limits, &plan, err));
-  bool is_over = desc->budget != 0 && plan->info.arena_size > desc->budget;
+  bool exceeds_budget = desc->budget != 0 && plan->info.arena_size > desc->budget;
   berth_status status = BERTH_OK;
-  if (desc->order == BERTH_ORDER_MEMORY || is_over) status = reorder(graph, desc, limits, &plan, err);
+  if (desc->order == BERTH_ORDER_MEMORY || exceeds_budget) status = reorder(graph, desc, limits, &plan, err);
   if (status == BERTH_OK) note_order(plan);
   if (status == BERTH_OK && desc->budget != 0 && plan->info.arena_size > desc->budget)
     status = berth__budget_meet(&plan, desc, limits, err);

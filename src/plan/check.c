@@ -228,15 +228,15 @@ static void note_later_runs(checker *c) {
 /* How often every value is read by the steps from here on. */
 static void count_reads(checker *c, uint32_t first) {
   const berth_graph *graph = c->plan->graph;
-  const berth__guards *guards = &c->plan->guards;
+  const berth__conditions *conditions = &c->plan->conditions;
   memset(c->total, 0, graph->n_values * sizeof *c->total);
   for (uint32_t step = first; step < c->plan->n_steps; step++) {
     const berth__node *node = &graph->nodes[c->plan->order[step]];
     for (uint32_t i = 0; i < node->n_in; i++)
       if (node->in[i] != BERTH_VALUE_NONE && berth__check_is_read(node, i))
         berth__check_count_read(c, node->in[i], step);
-    for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
-      berth__check_count_read(c, guards->items[g].condition, step);
+    for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent)
+      berth__check_count_read(c, conditions->items[g].condition, step);
   }
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) c->total[berth__graph_kept(graph, i)]++;
   note_later_runs(c);
@@ -279,7 +279,7 @@ static berth_status check_read(const checker *c, const berth__node *node, uint32
 }
 
 static berth_status check_reads(checker *c, const berth__node *node, uint32_t step) {
-  const berth__guards *guards = &c->plan->guards;
+  const berth__conditions *conditions = &c->plan->conditions;
   for (uint32_t i = 0; i < node->n_in; i++) {
     berth_value value = node->in[i];
     if (value == BERTH_VALUE_NONE || !berth__check_is_read(node, i)) continue;
@@ -289,9 +289,9 @@ static berth_status check_reads(checker *c, const berth__node *node, uint32_t st
                          name_of(c, node->out[0]), name_of(c, value));
     BERTH__TRY(check_read(c, node, step, value));
   }
-  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent) {
-    BERTH__TRY(check_read(c, node, step, guards->items[g].condition));
-    c->reads[guards->items[g].condition]--; /* that is over before the step writes anything */
+  for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent) {
+    BERTH__TRY(check_read(c, node, step, conditions->items[g].condition));
+    c->reads[conditions->items[g].condition]--; /* that is over before the step writes anything */
   }
   return BERTH_OK;
 }
@@ -382,7 +382,7 @@ static berth_status check_write(checker *c, const berth__node *node, uint32_t st
     berth_value other = c->alive[i];
     if (!berth__overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
     if (out != UINT32_MAX && node->out[out] == other) continue; /* what a loop stacks is there since its begin */
-    if (berth__check_excludes(c->plan, c->plan->guards.of_step[step], c->guard_of[other])) continue;
+    if (berth__check_excludes(c->plan, c->plan->conditions.of_step[step], c->condition_of[other])) continue;
     uint32_t reads_here = 0;
     for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other && berth__check_is_read(node, k);
     if (is_operand(node, other) && (out == UINT32_MAX || !may_write_over(c, node, out, other)))
@@ -451,7 +451,7 @@ void berth__check_made(checker *c, berth_value value, uint32_t step) {
     if (c->alive[i] == value) c->alive[i--] = c->alive[--c->n_alive];
   c->intact[value] = true;
   c->reads[value] = c->total[value];
-  c->guard_of[value] = c->plan->guards.of_step[step];
+  c->condition_of[value] = c->plan->conditions.of_step[step];
   bool needed = c->reads[value] != 0 && c->ranges[value].low != c->ranges[value].high;
   if (needed && !stays(c, c->plan->places[value].root)) c->alive[c->n_alive++] = value;
 }
@@ -503,7 +503,7 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
                .err = err,
                .ranges = berth__alloc_array(ctx, n, sizeof *c.ranges),
                .intact = berth__alloc_array_zero(ctx, n, sizeof *c.intact),
-               .guard_of = berth__alloc_array_zero(ctx, n, sizeof *c.guard_of),
+               .condition_of = berth__alloc_array_zero(ctx, n, sizeof *c.condition_of),
                .total = berth__alloc_array_zero(ctx, n, sizeof *c.total),
                .reads = berth__alloc_array_zero(ctx, n, sizeof *c.reads),
                .alive = berth__alloc_array(ctx, n, sizeof *c.alive),
@@ -511,16 +511,16 @@ berth_status berth_plan_check(const berth_plan *plan, berth_error *err) {
                .shown = berth__alloc_array_zero(ctx, n, sizeof *c.shown)};
   berth_status status = berth__regions_create(plan->graph, &c.regions, err);
   if (status == BERTH_OK) c.goes_back = berth__alloc_array_zero(ctx, c.regions.count, sizeof *c.goes_back);
-  if (status == BERTH_OK && (!c.ranges || !c.intact || !c.guard_of || !c.total || !c.reads || !c.alive || !c.kept ||
+  if (status == BERTH_OK && (!c.ranges || !c.intact || !c.condition_of || !c.total || !c.reads || !c.alive || !c.kept ||
                              !c.shown || !c.goes_back))
     status = berth__fail_nomem(err, "checking a plan");
   if (status == BERTH_OK) status = check_rectangles(&c);
   if (status == BERTH_OK) status = check_places(&c);
-  if (status == BERTH_OK) status = berth__check_guards(plan, err);
+  if (status == BERTH_OK) status = berth__check_conditions(plan, err);
   if (status == BERTH_OK) status = check_steps(&c);
   berth__free(ctx, c.ranges);
   berth__free(ctx, c.intact);
-  berth__free(ctx, c.guard_of);
+  berth__free(ctx, c.condition_of);
   berth__free(ctx, c.total);
   berth__free(ctx, c.goes_back);
   berth__regions_free(ctx, &c.regions);

@@ -19,7 +19,7 @@ typedef struct berth__checker {
   berth_error *err;
   berth__range *ranges; /* one a value */
   bool *intact;         /* one a value */
-  uint32_t *guard_of;   /* one a value: the guard of the step that made it */
+  uint32_t *condition_of;   /* one a value: the guard of the step that made it */
   uint32_t *total;      /* one a value: how often it is read once it is made; outputs have one that never comes */
   uint32_t *reads;      /* one a value: reads to come */
   berth_value *alive;   /* values that are intact, still to be read, and may be destroyed */
@@ -31,8 +31,8 @@ typedef struct berth__checker {
   bool *goes_back; /* one a region: its end has still to go back once */
 } berth__checker;
 
-/* check_guards.c: nothing is left out that is needed. */
-berth_status berth__check_guards(const berth_plan *plan, berth_error *err);
+/* check_conditions.c: nothing is left out that is needed. */
+berth_status berth__check_conditions(const berth_plan *plan, berth_error *err);
 /* Whether no run does steps with both of these guards. */
 bool berth__check_excludes(const berth_plan *plan, uint32_t a, uint32_t b);
 

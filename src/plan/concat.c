@@ -44,7 +44,7 @@ bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_va
   berth_value root = berth__alias_root(alias, part, &offset);
   const berth__alias_class *from = &alias->classes[root], *to = &alias->classes[whole];
   if (root == whole || !may_move(alias, root) || offset != 0 || from->size == 0) return false;
-  if (from->is_prepared && !to->is_prepared) return false; /* what stays does not lie in what goes */
+  if (from->is_of_prelude && !to->is_of_prelude) return false; /* what stays does not lie in what goes */
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
   if (!berth__storage_equal(alias->values[part].storage, alias->values[whole].storage)) return false;
   return berth__is_contiguous(&tensor) && berth__alias_bytes(alias, part) == from->size;

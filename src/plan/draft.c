@@ -27,7 +27,7 @@ void berth__draft_free(berth_context *ctx, draft *d) {
 static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_error *err) {
   uint32_t *room = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *room);
   if (room == NULL) return berth__fail_nomem(err, "a plan");
-  d->n_prelude = berth__prelude_first(plan->graph, plan->once, d->order, room);
+  d->n_prelude = berth__prelude_first(plan->graph, plan->in_prelude, d->order, room);
   berth__free(plan->ctx, room);
   return BERTH_OK;
 }
@@ -124,7 +124,7 @@ static berth_status search_alias(drafter *m, const berth__alias *alias, size_t v
   for (int parts = BERTH__PARTS_APART; parts <= (has_parts ? BERTH__PARTS_LEAST : BERTH__PARTS_APART); parts++) {
     berth__order_model model;
     rules.parts = (berth__order_parts)parts;
-    BERTH__TRY(berth__order_model_create(&model, alias, plan->once, &rules, err));
+    BERTH__TRY(berth__order_model_create(&model, alias, plan->in_prelude, &rules, err));
     model.cancel = plan->cancel;
     has_parts = model.has_parts && !(plan->flags & BERTH_PLAN_NO_CONCAT);
     if (has_parts && parts != BERTH__PARTS_LEAST) model.is_exact = false;

@@ -26,7 +26,7 @@ static const entry *find(const berth_layout *layout, const char *name) {
 }
 
 static bool is_shared(const berth__buffer *buffer) {
-  return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PREPARED ||
+  return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PRELUDE ||
          buffer->kind == BERTH__BUFFER_STATE;
 }
 
@@ -54,8 +54,8 @@ static berth_status apply_one(const berth_plan *plan, const berth_layout *layout
   if (buffer->kind == BERTH__BUFFER_STATE) return apply_state(plan, layout, buffer, err);
   const char *name = plan->graph->values[buffer->owner].name;
   const entry *at = find(layout, name);
-  *own = at == NULL ? buffer->kind == BERTH__BUFFER_PREPARED : at->offset == BERTH_OFFSET_NONE;
-  if (buffer->kind == BERTH__BUFFER_PREPARED && at != NULL && at->size != buffer->size) *own = true;
+  *own = at == NULL ? buffer->kind == BERTH__BUFFER_PRELUDE : at->offset == BERTH_OFFSET_NONE;
+  if (buffer->kind == BERTH__BUFFER_PRELUDE && at != NULL && at->size != buffer->size) *own = true;
   if (*own) return BERTH_OK;
   if (at == NULL)
     return berth__fail(
@@ -101,7 +101,7 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
   *end = 0;
   if (layout == NULL) {
     BERTH__TRY(line_up(plan, BERTH__BUFFER_PARAM, end, err));
-    BERTH__TRY(line_up(plan, BERTH__BUFFER_PREPARED, end, err));
+    BERTH__TRY(line_up(plan, BERTH__BUFFER_PRELUDE, end, err));
     BERTH__TRY(line_up(plan, BERTH__BUFFER_STATE, end, err));
     *shared = *end;
   } else {

@@ -37,7 +37,7 @@ typedef struct berth__order_model {
   uint32_t *first_pred;       /* one a node and one more */
   uint32_t *preds;            /* nodes that must come before */
   const berth_cancel *cancel; /* the plan's */
-  const bool *once;           /* the plan's: nodes of the prelude, which all come first */
+  const bool *in_prelude;           /* the plan's: nodes of the prelude, which all come first */
 } berth__order_model;
 
 /* What the first result of a step need not take, since operands that end there leave their bytes to it. */
@@ -67,7 +67,7 @@ typedef struct berth__order_rules {
 } berth__order_rules;
 
 /* From aliases without in-place results and embedded parts. once: one a node, kept by the caller. */
-berth_status berth__order_model_create(berth__order_model *model, const berth__alias *alias, const bool *once,
+berth_status berth__order_model_create(berth__order_model *model, const berth__alias *alias, const bool *in_prelude,
                                        const berth__order_rules *rules, berth_error *err);
 void berth__order_model_free(berth__order_model *model);
 

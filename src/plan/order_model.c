@@ -70,7 +70,7 @@ static void add_class(maker *m, berth_value root) {
   const berth_value_kind kind = m->alias->graph->values[root].kind;
   m->class_of[root] = NO_CLASS;
   if (m->alias->values[root].parent != root || m->joined[root] != root || from->size == 0) return;
-  if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || from->is_prepared)
+  if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || from->is_of_prelude)
     return;
   if (!berth__alias_in_arena(m->alias, root) || m->concat_of[root] == SEVERAL) return;
   const bool is_boundary = kind == BERTH_VALUE_INPUT || from->has_output;
@@ -100,7 +100,7 @@ static berth__order_touch *touch(maker *m, uint32_t node, uint32_t class) {
 }
 
 /* Once the concat is there, a part of it may cost nothing: what else reads it does not count. */
-static bool is_over(const maker *m, berth_value part, uint32_t reader) {
+static bool in_place_over(const maker *m, berth_value part, uint32_t reader) {
   const uint32_t concat = m->concat_of[root_of(m, part)];
   return concat != NO_NODE && concat != reader;
 }
@@ -111,7 +111,7 @@ static void touch_all(maker *m, uint32_t index) {
   const uint32_t in_place = m->rules->in_place && !is_view ? berth__op_in_place_at(node->op, node->attrs, 0) : 0;
   m->model->first_touch[index] = m->n_touches;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    if (class_of(m, node->in[i]) == NO_CLASS || is_over(m, node->in[i], index)) continue;
+    if (class_of(m, node->in[i]) == NO_CLASS || in_place_over(m, node->in[i], index)) continue;
     berth__order_touch *read = touch(m, index, class_of(m, node->in[i]));
     const bool may = i < 32 && (in_place >> i & 1u) && !is_moved(m, node->in[i]);
     if (may && berth__alias_may_overwrite(m->alias, node, i, 0)) read->may_yield = true;
@@ -120,7 +120,7 @@ static void touch_all(maker *m, uint32_t index) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth_value out = node->out[i];
     if (i != 0 && berth__op_in_place_at(node->op, node->attrs, i) != 0) m->model->is_exact = false; /* not modelled */
-    if (class_of(m, out) == NO_CLASS || (is_view && is_over(m, out, index))) continue;
+    if (class_of(m, out) == NO_CLASS || (is_view && in_place_over(m, out, index))) continue;
     berth__order_touch *made = touch(m, index, class_of(m, out));
     made->is_result = i == 0 && !is_view && !is_moved(m, out);
   }
@@ -195,11 +195,11 @@ static void fill(maker *m) {
   sort_by_class(model);
 }
 
-berth_status berth__order_model_create(berth__order_model *model, const berth__alias *alias, const bool *once,
+berth_status berth__order_model_create(berth__order_model *model, const berth__alias *alias, const bool *in_prelude,
                                        const berth__order_rules *rules, berth_error *err) {
   const berth_graph *graph = alias->graph;
   *model = (berth__order_model){
-      .ctx = alias->ctx, .n_nodes = (uint32_t)graph->n_nodes, .is_exact = rules->guard == 0, .once = once};
+      .ctx = alias->ctx, .n_nodes = (uint32_t)graph->n_nodes, .is_exact = rules->guard == 0, .in_prelude = in_prelude};
   maker m = {.model = model,
              .alias = alias,
              .rules = rules,

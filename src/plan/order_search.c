@@ -103,7 +103,7 @@ static berth_status cut_range(improver *m, uint32_t begin, uint32_t end, berth_e
 
 static berth_status cut(improver *m, berth_error *err) {
   uint32_t n_once = 0;
-  while (n_once < m->model->n_nodes && m->model->once[m->order[n_once]]) n_once++;
+  while (n_once < m->model->n_nodes && m->model->in_prelude[m->order[n_once]]) n_once++;
   BERTH__TRY(cut_range(m, 0, n_once, err));
   return cut_range(m, n_once, m->model->n_nodes, err);
 }

@@ -10,7 +10,7 @@
 
 static bool is_packed(const berth__buffer *buffer) {
   return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
-         buffer->kind != BERTH__BUFFER_PREPARED && buffer->kind != BERTH__BUFFER_STATE;
+         buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
 }
 
 /* One a step: what is alive there. */

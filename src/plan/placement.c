@@ -18,7 +18,7 @@ typedef struct packing {
 
 static bool is_packed(const berth__buffer *buffer) {
   return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
-         buffer->kind != BERTH__BUFFER_PREPARED && buffer->kind != BERTH__BUFFER_STATE;
+         buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
 }
 
 static void collect(const berth_plan *plan, packing *p, bool scratch) {

@@ -10,7 +10,7 @@
 
 #include "base/storage.h"
 #include "graph/graph.h"
-#include "plan/guard.h"
+#include "plan/condition.h"
 #include "plan/limits.h"
 
 #define BERTH__NO_BUFFER UINT32_MAX
@@ -21,7 +21,7 @@ typedef enum berth__buffer_kind {
   BERTH__BUFFER_ACTIVATION,
   BERTH__BUFFER_PARAM,
   BERTH__BUFFER_CONSTANT,
-  BERTH__BUFFER_PREPARED, /* made by the prelude, read by every run */
+  BERTH__BUFFER_PRELUDE, /* made by the prelude, read by every run */
   BERTH__BUFFER_STATE,    /* left by one run, read by the next */
   BERTH__BUFFER_INPUT,
   BERTH__BUFFER_OUTPUT,
@@ -61,11 +61,11 @@ struct berth_plan {
   uint32_t n_threads;
   uint32_t n_steps;
   uint32_t n_prelude; /* of them: steps that run once */
-  bool *once;         /* one a node: it is one of them */
+  bool *in_prelude;         /* one a node: it is one of them */
   uint32_t *order;
   uint64_t order_bound;    /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
-  bool is_over;            /* results lie over operands where it is fullest: other orders were not measured so */
-  berth__guards guards;    /* steps that are not always needed */
+  bool in_place_over;            /* results lie over operands where it is fullest: other orders were not measured so */
+  berth__conditions conditions;    /* steps that are not always needed */
   berth_storage *storages; /* one a value: what the device chose; NULL: by their types */
   berth__place *places;    /* one a value */
   berth__buffer *buffers;

@@ -62,7 +62,7 @@ static void mark(cloner *c, berth_value value) {
   const berth__value *v = &c->plan->graph->values[value];
   if (v->kind != BERTH_VALUE_NODE || c->is_cloned[v->node] || c->fails) return;
   const berth__node *node = &c->plan->graph->nodes[v->node];
-  c->fails = !may_be_cloned(node) || c->plan->once[v->node] || ++c->n_cloned > MOST_CLONES;
+  c->fails = !may_be_cloned(node) || c->plan->in_prelude[v->node] || ++c->n_cloned > MOST_CLONES;
   c->is_cloned[v->node] = true;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;

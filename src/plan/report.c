@@ -103,7 +103,7 @@ static void report_csv(const berth_plan *plan, berth__text *text) {
 static berth__draw_group group_of(const berth__buffer *buffer) {
   switch (buffer->kind) {
     case BERTH__BUFFER_ACTIVATION: return BERTH__DRAW_ACTIVATION;
-    case BERTH__BUFFER_PREPARED:
+    case BERTH__BUFFER_PRELUDE:
     case BERTH__BUFFER_PARAM: return BERTH__DRAW_WEIGHTS;
     case BERTH__BUFFER_CONSTANT: return BERTH__DRAW_CONSTANT;
     case BERTH__BUFFER_STATE: return BERTH__DRAW_STATE;

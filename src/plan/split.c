@@ -47,7 +47,7 @@ static bool may_come_inside(const finder *f, const berth__split_group *group, co
   berth__rows rows;
   if (value == BERTH_VALUE_NONE || graph->values[value].kind != BERTH_VALUE_NODE) return false;
   const uint32_t from = graph->values[value].node;
-  if (f->plan->once[from] || has_node(group, from)) return false;
+  if (f->plan->in_prelude[from] || has_node(group, from)) return false;
   if (!berth__split_operand(graph, node, group->axis, k, all_rows(f, node, group->axis), &rows)) return false;
   if (berth__split_operand_axis(graph, node, group->axis, k) != group->axis) return false;
   return reads_inside(f, group, value) == f->uses.count[value] &&
@@ -118,7 +118,7 @@ static void find(finder *f) {
   for (uint32_t i = 0; i < MOST_EXITS && exit != UINT32_MAX; i++, exit = reader_of(f, exit)) {
     const berth__node *node = &graph->nodes[exit];
     berth__split_group group = {.nodes = {exit}, .n_nodes = 1, .axis = berth__split_axis(graph, node->out[0])};
-    if (f->plan->once[exit] || !berth__split_may(graph, node, group.axis)) return;
+    if (f->plan->in_prelude[exit] || !berth__split_may(graph, node, group.axis)) return;
     for (uint32_t level = 0; level < MOST_LEVELS && grow(f, &group); level++) offer(f, &group);
   }
 }

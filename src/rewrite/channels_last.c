@@ -44,7 +44,7 @@ static berth_status keep(pass *p, size_t n, berth_error *err) { return berth__tw
 static bool can_convolve(const pass *p, const berth__node *node) {
   const uint32_t rank = shape_of(p, node->in[0])->rank;
   if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > 4) return false;
-  if (node->op->code == BERTH__OP_conv && berth__conv_has_tail(node->attrs)) return false;
+  if (node->op->code == BERTH__OP_conv && berth__conv_has_epilogue(node->attrs)) return false;
   for (uint32_t i = 0; i < 2; i++) { /* what is empty is nobody's hurry */
     int64_t count = 0;
     if (!berth__shape_count(shape_of(p, node->in[i]), &count) || count == 0) return false;

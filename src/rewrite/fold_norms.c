@@ -26,7 +26,7 @@ static bool fold_is_static(const pass *p, const berth_graph *graph, const berth_
 
 /* Whether a convolution may get another weight and another bias. A weight that others read too would be there twice. */
 static bool fold_takes(const pass *p, const berth_graph *graph, const berth__node *conv) {
-  const bool is_plain = conv->op->code == BERTH__OP_conv && !berth__conv_has_tail(conv->attrs);
+  const bool is_plain = conv->op->code == BERTH__OP_conv && !berth__conv_has_epilogue(conv->attrs);
   const bool is_transposed =
       conv->op->code == BERTH__OP_conv_transpose && conv->attrs[BERTH__CONV_GROUP].i == 1; /* outputs are one axis */
   const berth_value bias = berth__operand_of(conv, BERTH__CONV_BIAS);

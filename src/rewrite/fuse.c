@@ -2,7 +2,7 @@
  *
  * A group is a set of element-wise nodes of one shape with a single result, its sink: every other node of it is read
  * inside the group alone. Groups are grown from their sinks, the last sink first. Where a product or a convolution is
- * read by the group alone, the group becomes its tail; otherwise a group of two or more becomes one `chain`. What lies
+ * read by the group alone, the group becomes its epilogue; otherwise a group of two or more becomes one `chain`. What lies
  * between the nodes of a group has no bytes. */
 #include "ops/bytes.h"
 #include "ops/chain.h"
@@ -76,7 +76,7 @@ static bool is_anchor(const pass *p, const berth__node *node) {
   return false;
 }
 
-/* The operand of an anchor that is its bias; those of the tail come behind it. */
+/* The operand of an anchor that is its bias; those of the epilogue come behind it. */
 static uint32_t bias_operand(const berth__node *anchor) {
   const berth__op_code code = anchor->op->code;
   const bool is_of_bytes = code == BERTH__OP_qproduct || code == BERTH__OP_qconv_last || code == BERTH__OP_qdepthwise;
@@ -346,7 +346,7 @@ static uint32_t own_operands(const berth__node *anchor, berth_value *in) {
   return n;
 }
 
-static berth_status emit_tail(pass *p, const group *g, berth_value out, berth_error *err) {
+static berth_status emit_epilogue(pass *p, const group *g, berth_value out, berth_error *err) {
   const berth__node *anchor = &p->r.old[g->anchor];
   program w = {.skipped = {BERTH_VALUE_NONE, BERTH_VALUE_NONE},
                .stands_for = anchor->out[0],
@@ -362,7 +362,7 @@ static berth_status emit_tail(pass *p, const group *g, berth_value out, berth_er
     BERTH__TRY(flatten_bias(p, &in[n_in - 1], err));
   }
   berth_value sum = find_sum(p, g, &w);
-  if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had a tail */
+  if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had an epilogue */
   if (!collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused tail has too many operands");
   write_steps(p, g, &w);
   memcpy(attrs, anchor->attrs, n_attrs * sizeof *attrs);
@@ -381,7 +381,7 @@ static berth_status emit(pass *p, uint32_t sink, berth_error *err) {
   group g;
   rebuild(p, sink, &g);
   const berth_value out = p->r.old[sink].out[0];
-  return g.anchor != BERTH__NO_NODE ? emit_tail(p, &g, out, err) : emit_chain(p, &g, out, err);
+  return g.anchor != BERTH__NO_NODE ? emit_epilogue(p, &g, out, err) : emit_chain(p, &g, out, err);
 }
 
 static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {

@@ -17,7 +17,7 @@ typedef struct berth__quant_product {
   berth_value scale; /* of the sums, where that is no product of the two scales; BERTH_VALUE_NONE: it is */
   berth_value bias, out;
   int64_t columns;
-  int64_t code[4]; /* the tail: a step at most */
+  int64_t code[4]; /* the epilogue: a step at most */
   double numbers[2];
   uint32_t n_steps, n_numbers;
   double out_scale;

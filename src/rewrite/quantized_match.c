@@ -135,7 +135,7 @@ static bool match_conv(const berth__quant_view *view, const berth__node *node, b
   const find_bytes is_bytes = finder_of(view, node);
   p->is_conv = true;
   p->bias = berth__operand_of(node, BERTH__CONV_BIAS);
-  if (berth__conv_has_tail(node->attrs)) return false;
+  if (berth__conv_has_epilogue(node->attrs)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
   p->columns = value_of(view, p->weight.bytes)->shape.dim[0];
   return is_one(view, p->x.scale) && is_one(view, p->x.zero) && fits_weight(view, &p->weight, p->columns, 0) &&

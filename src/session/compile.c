@@ -77,7 +77,7 @@ static berth_status read_extents(const berth_session *session, const berth_dim *
 static bool has_own_weights(const berth_plan *plan) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    const bool is_weight = buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PREPARED;
+    const bool is_weight = buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_PRELUDE;
     if (is_weight && buffer->offset >= plan->params_size) return true;
   }
   return false;
@@ -86,7 +86,7 @@ static bool has_own_weights(const berth_plan *plan) {
 static size_t count_prepared(const berth_plan *plan) {
   size_t n = 0;
   for (size_t i = 0; i < plan->n_buffers; i++)
-    n += plan->buffers[i].kind == BERTH__BUFFER_PREPARED && plan->buffers[i].offset < plan->params_size;
+    n += plan->buffers[i].kind == BERTH__BUFFER_PRELUDE && plan->buffers[i].offset < plan->params_size;
   return n;
 }
 

@@ -1,7 +1,7 @@
-/* The runtime of GPUs where a driver fails: whatever call it is, programs and blocks are as they were. On "loops", any
+/* The runtime of GPUs where a driver fails: whatever call it is, programs and blocks are as they were. On "interp", any
  * call of whose driver can be made to fail, so that no GPU is needed. */
 #include "device/gpu/driver.h"
-#include "device/loops/loops.h"
+#include "device/interp/interp.h"
 #include "plan/plan.h"
 #include "support.h"
 
@@ -36,7 +36,7 @@ typedef struct bench {
   float want[N_OUT];
 } bench;
 
-static const berth__device *const device = &berth__loops_device;
+static const berth__device *const device = &berth__interp_device;
 static const berth__observer nobody = {0};
 
 static uint64_t offset_of(const berth_plan *plan, const char *name) {
@@ -56,7 +56,7 @@ static void set_up(bench *b) {
   op.kernel = twice_kernel;
   TEST_OK(berth_op_register(b->ctx, &op, &err));
   TEST_OK(berth_graph_parse(b->ctx, text, sizeof text - 1, &b->graph, &err));
-  desc.device = "loops";
+  desc.device = "interp";
   desc.flags |= BERTH_PLAN_FALLBACK_CPU;
   TEST_OK(berth_plan_create(b->graph, &desc, &b->plan, &err));
   TEST_OK(device->open(b->ctx, NULL, 2, &b->engine, &err));
@@ -115,13 +115,13 @@ static void any_call_may_fail(void **state) {
   berth_error err;
   (void)state;
   set_up(&b);
-  const uint64_t before = berth__loops_calls(b.engine);
+  const uint64_t before = berth__interp_calls(b.engine);
   TEST_OK(use_once(&b, b.want, &err));
-  const uint64_t n_calls = berth__loops_calls(b.engine) - before;
+  const uint64_t n_calls = berth__interp_calls(b.engine) - before;
   assert_true(n_calls > 10);
   for (uint64_t n = 0; n < n_calls; n++) {
     float got[N_OUT] = {0};
-    berth__loops_fail_after(b.engine, n, BERTH_DEVICE_NOMEM);
+    berth__interp_fail_after(b.engine, n, BERTH_DEVICE_NOMEM);
     test_expect_error(use_once(&b, got, &err), BERTH_DEVICE_NOMEM, &err, "told to fail");
     TEST_OK(use_once(&b, got, &err));
     assert_memory_equal(got, b.want, sizeof got);
@@ -144,17 +144,17 @@ static void binding_is_all_or_nothing(void **state) {
   TEST_OK(device->program_create(b.engine, b.plan, false, &program, &err));
   TEST_OK(device->program_bind(program, one, NULL, &err));
   for (berth_status status = BERTH_INTERNAL; status != BERTH_OK; n++) {
-    berth__loops_fail_after(b.engine, n, BERTH_INTERNAL);
+    berth__interp_fail_after(b.engine, n, BERTH_INTERNAL);
     status = device->program_bind(program, two, NULL, &err);
-    berth__loops_fail_after(b.engine, UINT64_MAX / 2, BERTH_OK);
+    berth__interp_fail_after(b.engine, UINT64_MAX / 2, BERTH_OK);
     expect_right(&b, program, status == BERTH_OK ? two : one);
   }
   assert_true(n > 3); /* parts are recorded one by one */
-  berth__loops_fail_after(b.engine, 0, BERTH_INTERNAL);
+  berth__interp_fail_after(b.engine, 0, BERTH_INTERNAL);
   TEST_OK(device->program_bind(program, one, NULL, &err));
   TEST_OK(device->program_bind(program, two, NULL, &err));
   TEST_OK(device->program_bind(program, one, NULL, &err));
-  berth__loops_fail_after(b.engine, UINT64_MAX / 2, BERTH_OK);
+  berth__interp_fail_after(b.engine, UINT64_MAX / 2, BERTH_OK);
   expect_right(&b, program, one);
   device->block_destroy(two); /* the one before: nobody needs it */
   expect_right(&b, program, one);
@@ -221,7 +221,7 @@ static void a_lost_device_stays_lost(void **state) {
   float got[N_OUT];
   (void)state;
   set_up(&b);
-  berth__loops_fail_after(b.engine, 4, BERTH_DEVICE_LOST);
+  berth__interp_fail_after(b.engine, 4, BERTH_DEVICE_LOST);
   test_expect_error(use_once(&b, got, &err), BERTH_DEVICE_LOST, &err, "");
   test_expect_error(use_once(&b, got, &err), BERTH_DEVICE_LOST, &err, "was lost");
   take_down(&b);

@@ -1,5 +1,5 @@
 /* Steps of GPUs that depend on weights alone: they run once, and again when a weight changes. BERTH_TEST_DEVICE names a
- * device; without it, it is "loops". */
+ * device; without it, it is "interp". */
 
 #include "device/gpu/recipe.h"
 #include "session/session.h"
@@ -278,7 +278,7 @@ static void sizes_agree(void **state) {
     berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
     desc.dims = dims;
     desc.n_dims = 1;
-    desc.device = i == 0 ? "cpu" : "loops";
+    desc.device = i == 0 ? "cpu" : "interp";
     desc.flags |= i == 0 ? BERTH_PLAN_F32_UNIFORM : 0;
     TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
     sizes[i] = berth_plan_arena_size(plan);

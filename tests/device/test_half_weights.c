@@ -1,4 +1,4 @@
-/* Weights that a GPU keeps as f16. BERTH_TEST_DEVICE names one; without it, it is "loops". */
+/* Weights that a GPU keeps as f16. BERTH_TEST_DEVICE names one; without it, it is "interp". */
 #include <math.h>
 #include <stdbool.h>
 
@@ -88,7 +88,7 @@ static void the_wrong_device_refuses(void **state) {
   static const struct {
     const char *device, *part;
     uint32_t flag;
-  } wrong[] = {{"cpu", "for GPUs", BERTH_PLAN_F16_WEIGHTS}, {"loops", "F16_WEIGHTS", BERTH_PLAN_BF16_WEIGHTS}};
+  } wrong[] = {{"cpu", "for GPUs", BERTH_PLAN_F16_WEIGHTS}, {"interp", "F16_WEIGHTS", BERTH_PLAN_BF16_WEIGHTS}};
   berth_error err;
   berth_graph *graph;
   berth_plan *plan;

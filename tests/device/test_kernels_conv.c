@@ -122,7 +122,7 @@ static void conv_last_axes(void **state) {
   }
 }
 
-/* Adds tails: a clamp, and a chain with a residual and a factor for each channel. */
+/* Adds epilogues: a clamp, and a chain with a residual and a factor for each channel. */
 static void check_tails(fast_case c, uint32_t attr, const int64_t *out, const berth__cpu_isa *isa) {
   c.attrs[attr] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_clamp, 0, 1, 2);
   c.attrs[attr + 1] = (berth_attr)FAST_FLOATS("numbers", -1.0, 6.0);

@@ -152,7 +152,7 @@ static void product_tails(void **state) {
     residual.in[BERTH__BYTES_EXTRA + 1] = (fast_operand)TENSOR(BERTH_F32, 90);
     residual.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0);
     fast_check_on(&residual, isa);
-    declined = clamp; /* bytes behind a tail that registers do not do */
+    declined = clamp; /* bytes behind an epilogue that registers do not do */
     declined.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_gelu, 0, 0, 0);
     declined.attrs[4] = (berth_attr)FAST_STRING("to", "u8");
     if (i == 0) assert_false(fast_is_taken(&declined));
@@ -193,7 +193,7 @@ static void check_bytes_out(fast_case *c, int at, const berth__cpu_isa *isa) {
   fast_check_on(c, isa);
 }
 
-/* Something of the result's shape is added to it, before a tail. */
+/* Something of the result's shape is added to it, before an epilogue. */
 static void check_sum(const fast_case *plain, const image *s, int64_t outputs, int at, const berth__cpu_isa *isa) {
   const int64_t reach = (s->kernel - 1) * s->dilation + 1, h = (s->h + 2 * s->pad - reach) / s->stride + 1,
                 w = (s->w + 2 * s->pad - reach) / s->stride + 1;

@@ -64,7 +64,7 @@ static void nothing_to_sum(void **state) {
   check_packed(shapes, 2);
 }
 
-static void tails(void **state) {
+static void epilogues(void **state) {
   static const packed_shape shape = {2, 70, 24, 90, FAST_PLAIN, true};
   const berth__cpu_isa *isa;
   (void)state;
@@ -250,7 +250,7 @@ int main(void) {
       cmocka_unit_test(every_height_and_width),
       cmocka_unit_test(larger_than_a_block),
       cmocka_unit_test(nothing_to_sum),
-      cmocka_unit_test(tails),
+      cmocka_unit_test(epilogues),
       cmocka_unit_test(sums_in_place),
       cmocka_unit_test(not_numbers),
       cmocka_unit_test(what_product_leaves_to_the_reference),

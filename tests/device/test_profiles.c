@@ -1,5 +1,5 @@
 /* Profiles of GPUs: what a plan is made with is what its program is made with. BERTH_TEST_DEVICE names a device;
- * without it, it is "loops". */
+ * without it, it is "interp". */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -32,7 +32,7 @@ static void waits_only_where_bytes_conflict(void **state) {
                              "graph \"g\" { input %x : f32[8, 8] input %y : f32[8, 8] %a = softmax(%x) "
                              "%b = softmax(%y) %c = matmul(%a, %b) output \"a\" = %a output \"b\" = %b "
                              "output \"c\" = %c }",
-                             "loops", 0);
+                             "interp", 0);
   berth__recipe *recipe = recipe_of(plan);
   assert_int_equal(recipe->n_dispatches, 3);
   assert_false(recipe->dispatches[0].waits || recipe->dispatches[1].waits);
@@ -48,7 +48,7 @@ static void equal_layers_share_a_kernel(void **state) {
   berth_plan *plan = plan_of(ctx,
                              "graph \"g\" { input %x : f32[4, 8] param %v : f32[8, 8] param %w : f32[8, 8] "
                              "%a = matmul(%x, %v) %b = matmul(%a, %w) output \"b\" = %b }",
-                             "loops", 0);
+                             "interp", 0);
   berth__recipe *recipe = recipe_of(plan);
   assert_int_equal(recipe->n_kernels, 1);
   assert_int_equal(recipe->n_dispatches, 2);
@@ -66,7 +66,7 @@ static void tails_are_fused(void **state) {
                              "graph \"g\" { input %x : f32[1, 2, 6, 6] param %w : f32[4, 2, 3, 3] param %v : f32[4, 5] "
                              "%c = conv(%x, %w) %r = relu(%c) %f = reshape(%r) {shape = [16, 4]} %p = matmul(%f, %v) "
                              "%s = sigmoid(%p) %t = mul(%p, %s) output \"t\" = %t }",
-                             "loops", 0);
+                             "interp", 0);
   berth__recipe *recipe = recipe_of(plan);
   assert_int_equal(recipe->n_dispatches, 2);
   berth__recipe_destroy(recipe);
@@ -82,7 +82,7 @@ static void plans_are_as_large_as_uniform_ones(void **state) {
       "%s = softmax(%g) output \"m\" = %m output \"s\" = %s }";
   (void)state;
   berth_context *ctx = test_context();
-  berth_plan *here = plan_of(ctx, text, "cpu", BERTH_PLAN_F32_UNIFORM), *there = plan_of(ctx, text, "loops", 0);
+  berth_plan *here = plan_of(ctx, text, "cpu", BERTH_PLAN_F32_UNIFORM), *there = plan_of(ctx, text, "interp", 0);
   assert_int_equal(berth_plan_arena_size(here), berth_plan_arena_size(there));
   assert_int_equal(test_plan_info(here).activations_size, test_plan_info(there).activations_size);
   berth_plan_destroy(here);
@@ -119,7 +119,7 @@ static void kernels_can_be_read(void **state) {
   berth_error err;
   berth_context *ctx = test_context();
   berth_plan *plan = plan_of(
-      ctx, "graph \"g\" { input %x : f32[4, 8] %y = softmax(%x) %z = reduce_sum(%y) output \"z\" = %z }", "loops", 0);
+      ctx, "graph \"g\" { input %x : f32[4, 8] %y = softmax(%x) %z = reduce_sum(%y) output \"z\" = %z }", "interp", 0);
   collected all = {.most = SIZE_MAX}, none = {.most = 0};
   TEST_OK(berth_plan_kernels(plan, collect, &all, &err));
   assert_true(all.size < sizeof all.data);
@@ -141,7 +141,7 @@ static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user
   berth__recipe *recipe = NULL;
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   (void)user;
-  desc.device = "loops";
+  desc.device = "interp";
   berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
   if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
   if (status == BERTH_OK) status = berth__recipe_create(plan, &recipe, err);

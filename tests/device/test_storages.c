@@ -1,5 +1,5 @@
 /* How values lie in the arena of a device, and that nobody sees it but by the plan. BERTH_TEST_DEVICE names a GPU;
- * without it, it is "loops". */
+ * without it, it is "interp". */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void gpus_keep_narrow_types(void **state) {
     snprintf(text, sizeof text, "input %%x : %s[10] %%y = tile(%%x) {repeats = [2]} output \"y\" = %%y", rows[i].type);
     berth_graph *graph = graph_of(ctx, text);
     for (int uniform = 0; uniform < 2; uniform++) {
-      berth_plan *plan = plan_on(graph, "loops", uniform ? BERTH_PLAN_F32_UNIFORM : 0);
+      berth_plan *plan = plan_on(graph, "interp", uniform ? BERTH_PLAN_F32_UNIFORM : 0);
       const berth_type want = uniform ? rows[i].uniform : rows[i].own;
       assert_int_equal(slot_named(plan, "y").storage.type, want);
       assert_int_equal(slot_named(plan, "y").size, 20 * berth_type_size(want));
@@ -85,7 +85,7 @@ static berth_graph *network(berth_context *ctx, const char *type) {
 static void half_the_width_is_half_the_activations(void **state) {
   berth_context *ctx = test_context();
   berth_graph *wide = network(ctx, "f32"), *half = network(ctx, "f16"), *brain = network(ctx, "bf16");
-  static const char *const devices[] = {"cpu", "loops"};
+  static const char *const devices[] = {"cpu", "interp"};
   (void)state;
   for (size_t d = 0; d < 2; d++) {
     const uint64_t whole = activations_of(wide, devices[d]);

@@ -1,6 +1,6 @@
 /* Every allocation and every call of the device fails once while a session is bound, given weights or cloned: on every
  * device the session, its arena and its results are as they were. BERTH_TEST_DEVICE names a device; without it, they
- * are the CPU and "loops". */
+ * are the CPU and "interp". */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -361,7 +361,7 @@ static void on_the_cpu(void **state) {
 
 static void on_loops(void **state) {
   (void)state;
-  sweep_device("loops", 1);
+  sweep_device("interp", 1);
 }
 
 static void on_a_gpu(void **state) {

@@ -42,7 +42,7 @@ typedef struct state {
   const berth__op *op;
   berth_attr attrs[OP_CASE_MAX];
   op_attrs given;
-  const berth__loop_limits *limits;
+  const berth__kernel_limits *limits;
   held in[OP_CASE_MAX], out[OP_CASE_MAX];
   uint32_t *scratch;
   uint64_t scratch_count;
@@ -400,7 +400,7 @@ static bool has_narrow(const op_case *c) {
   return found;
 }
 
-lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limits *limits) {
+lowered lowered_run(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits) {
   state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
   if (!all_fit(c)) return LOWERED_WIDE;
   if (s.op == NULL || !fill_attrs(&s)) return LOWERED_FAILS;
@@ -414,7 +414,7 @@ lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limi
   return result;
 }
 
-berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__loop_limits *limits, berth_error *err) {
+berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits, berth_error *err) {
   state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
   call_of_case call;
   if (!fill_attrs(&s)) return BERTH_INTERNAL;

@@ -1,10 +1,10 @@
-/* Runs a case as the kernels of the loop language that its op is lowered to, interpreted: without a graph, plan or
+/* Runs a case as the kernels of the kernel language that its op is lowered to, interpreted: without a graph, plan or
  * device, and so with operands and results that lie in other ways than a plan would place them. */
 #ifndef BERTH_TESTS_OPS_LOWERED_H
 #define BERTH_TESTS_OPS_LOWERED_H
 
 #include "cases.h"
-#include "loop/lower.h"
+#include "kernel/lower.h"
 
 typedef enum lowered {
   LOWERED_HOLDS,
@@ -15,9 +15,9 @@ typedef enum lowered {
 
 /* Every way in turn: plain; each operand that may be strided, in two other layouts; results that are a part of
  * something wider; in place where the op allows it. */
-lowered lowered_run(berth_context *ctx, const op_case *c, const berth__loop_limits *limits);
+lowered lowered_run(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits);
 
 /* Lowers alone, with everything lying plainly. */
-berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__loop_limits *limits, berth_error *err);
+berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits, berth_error *err);
 
 #endif

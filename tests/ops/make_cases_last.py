@@ -405,7 +405,7 @@ def conv_tail_cases():
 
     def wrong(name, message, ins, **attrs):
         f.error('conv_tail_wrong_' + name, 'conv', ins, message, **{**given, **attrs})
-    wrong('extra', 'there are 1 operands for the tail, but its `code` is empty', [x, w, b, other])
+    wrong('extra', 'there are 1 operands for the epilogue, but its `code` is empty', [x, w, b, other])
     wrong('lacks', 'operand 3 is left out', [x, w, b, None, other], code=step('add', 0, 2))
     wrong('register', 'reads register 2', [x, w, b, other], code=step('add', 0, 2))
     wrong('shape', 'which is more than the result', [x, w, b, eighths(3, 2, 6, 5, 6)], code=step('add', 0, 1))

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "case_graph.h"
-#include "loop/lower.h"
+#include "kernel/lower.h"
 #include "support.h"
 
 static op_cases cases;
@@ -108,7 +108,7 @@ static bool is_wanted(const op_case *c) {
 
 static int count_failures(berth_context *ctx, const char *device) {
   int failures = 0, held = 0, left_out = 0;
-  const bool is_slow = TEST_IS_SANITIZED && strcmp(device, "loops") != 0 && getenv("BERTH_TEST_DEVICE") == NULL;
+  const bool is_slow = TEST_IS_SANITIZED && strcmp(device, "interp") != 0 && getenv("BERTH_TEST_DEVICE") == NULL;
   for (size_t i = 0; i < cases.count; i += is_slow ? SHARE_OF_DRIVERS : 1) {
     if (!is_wanted(&cases.items[i])) continue;
     const bool holds = holds_on(ctx, &cases.items[i], device), listed = is_known(&cases.items[i]);

@@ -1,4 +1,4 @@
-/* Every op case as kernels of the loop language, in every layout that its op takes.
+/* Every op case as kernels of the kernel language, in every layout that its op takes.
  *
  *   BERTH_TEST_CASES=conv   cases alone with this in the name of their file or op */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "support.h"
 
 static op_cases cases;
-static const berth__loop_limits plain = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
+static const berth__kernel_limits plain = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
 
 static int load(void **state) {
   (void)state;
@@ -27,7 +27,7 @@ static bool is_wanted(const op_case *c) {
   return filter == NULL || strstr(c->file, filter) != NULL || strstr(c->op, filter) != NULL;
 }
 
-static void check(const berth__loop_limits *limits) {
+static void check(const berth__kernel_limits *limits) {
   berth_context *ctx = test_context();
   int count[LOWERED_WIDE + 1] = {0};
   for (size_t i = 0; i < cases.count; i++)
@@ -45,13 +45,13 @@ static void cases_hold_where_shared_memory_pays(void **state) {
 
 static void cases_hold_where_it_does_not(void **state) {
   (void)state;
-  check(&(berth__loop_limits){.group_size = 1024, .lanes = 8, .shared_bytes = 32768});
+  check(&(berth__kernel_limits){.group_size = 1024, .lanes = 8, .shared_bytes = 32768});
 }
 
 /* What every WebGPU device has. */
 static void cases_hold_within_the_least_limits(void **state) {
   (void)state;
-  check(&(berth__loop_limits){.group_size = 64, .lanes = 16, .shared_bytes = 16384, .shares_well = true});
+  check(&(berth__kernel_limits){.group_size = 64, .lanes = 16, .shared_bytes = 16384, .shares_well = true});
 }
 
 static berth_status make(berth_context *ctx, berth_error *err, void *user) {

@@ -6,7 +6,7 @@
 #include "lowered.h"
 #include "support.h"
 
-static const berth__loop_limits wide = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
+static const berth__kernel_limits wide = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
 
 static op_tensor tensor(berth_type type, uint32_t rank, const int64_t *dim) {
   op_tensor t = {.type = type, .rank = rank, .count = 1};

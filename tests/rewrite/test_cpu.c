@@ -1,4 +1,4 @@
-/* What the CPU makes of plain graphs: channels last, packed weights, tails, chains, and a prelude. */
+/* What the CPU makes of plain graphs: channels last, packed weights, epilogues, chains, and a prelude. */
 #include "patterns.h"
 #include "plan/plan.h"
 
@@ -25,7 +25,7 @@ static void convolutions(void **state) {
                   "%s = sigmoid(%c) output \"s\" = %s }",
        "conv_transpose_last", 1, "conv_transpose", 1e-4},
       {IMAGE("3") "input %w : f32[4, 3, 3, 3] %c = conv(%x, %w) output \"c\" = %c }", "conv", 1, "conv_last", 1e-4},
-      /* one that has a tail already stays as it is */
+      /* one that has an epilogue already stays as it is */
       {IMAGE("6") "param %w : f32[5, 6, 3, 3] %c = conv(%x, %w) {code = [22, 0, 0, 0]} output \"c\" = %c }", "conv", 1,
        "conv_last", 1e-4},
   };
@@ -94,7 +94,7 @@ static void layouts(void **state) {
   CHECK_ALL(patterns);
 }
 
-static void tails(void **state) {
+static void epilogues(void **state) {
   static const pattern patterns[] = {
       {CONV "%s = sigmoid(%c) %m = mul(%c, %s) output \"m\" = %m }", "conv_last", 1, "mul", 1e-4},
       {CONV "%r = add(%c, %x) %s = relu(%r) output \"s\" = %s }", "conv_last", 1, "add", 1e-4},
@@ -293,7 +293,7 @@ static void residuals_are_written_over(void **state) {
 /* The body of a loop is rewritten too. Nothing is fused across its border, and what it packs is packed outside. */
 static void loops(void **state) {
   static const pattern patterns[] = {
-      /* a product of the body, and a tail of it */
+      /* a product of the body, and an epilogue of it */
       {LOOP("%m = matmul(%acc, %v) %next = tanh(%m)\n") "%y = add(%last, %c) output \"y\" = %y }", "product", 1, "tanh",
        1e-4},
       /* the product before the loop is no part of what reads it inside */
@@ -372,7 +372,7 @@ int main(void) {
       cmocka_unit_test(few_outputs),
       cmocka_unit_test(batch_norms),
       cmocka_unit_test(layouts),
-      cmocka_unit_test(tails),
+      cmocka_unit_test(epilogues),
       cmocka_unit_test(bf16_weights),
       cmocka_unit_test(bf16_weights_take_half),
       cmocka_unit_test(chains),

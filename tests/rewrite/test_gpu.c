@@ -8,7 +8,7 @@
 #define FOUR "[0.5, 1.0, 2.0, 0.25] "
 
 static void check_on_loops(const pattern *patterns, size_t n, uint32_t flags) {
-  for (size_t i = 0; i < n; i++) pattern_check_on(&patterns[i], "loops", flags);
+  for (size_t i = 0; i < n; i++) pattern_check_on(&patterns[i], "interp", flags);
 }
 #define CHECK(patterns) check_on_loops(patterns, sizeof(patterns) / sizeof *(patterns), 0)
 
@@ -133,7 +133,7 @@ static berth_status plan_on_loops(berth_context *ctx, berth_error *err, void *us
   berth_graph *graph = NULL;
   berth_plan *plan = NULL;
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
-  desc.device = "loops";
+  desc.device = "interp";
   berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
   if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
   berth_plan_destroy(plan);

@@ -182,7 +182,7 @@ static void products_of_bytes(void **state) {
   CHECK_ALL(patterns);
 }
 
-/* Element-wise nodes behind products of bytes become their tails, as behind other products. */
+/* Element-wise nodes behind products of bytes become their epilogues, as behind other products. */
 static void tails_of_bytes(void **state) {
   static const pattern patterns[] = {
       {"graph \"p\" { input %x : f32[70, 12] input %r : f32[70, 9] param %w : i8[12, 9] param %b : f32[1, 9]\n" NUMBERS

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Positions of operands and attributes have names (BERTH_OPERANDS and BERTH_ATTRS in src/ops/ops.def): no attribute is
 # taken by a number, and no operand past the second. What numbers other things is left alone: instructions of kernels and
-# registers of chains (src/loop/*.c, chain_run.c), and operands as a file format counts them (src/import).
+# registers of chains (src/kernel/*.c, chain_run.c), and operands as a file format counts them (src/import).
 set -uo pipefail
 . "$BERTH_SRC/tests/support/tap.sh"
 
@@ -24,10 +24,10 @@ check "positions are named" nothing_bare "$BERTH_SRC"
 # The check itself must be able to find something.
 wrong=$(mktemp -d)
 trap 'rm -rf "$wrong"' EXIT
-mkdir -p "$wrong/src/ops" "$wrong/src/loop/lower"
+mkdir -p "$wrong/src/ops" "$wrong/src/kernel/lower"
 echo 'x = call->attrs[6].i;' >"$wrong/src/ops/attribute.c"
 echo 'x = &infer->in_shape[2];' >"$wrong/src/ops/operand.c"
-echo 'x = l->call->in[3];' >"$wrong/src/loop/lower/lowering.c"
+echo 'x = l->call->in[3];' >"$wrong/src/kernel/lower/lowering.c"
 echo 'berth_attr attrs[2] = {first, second};' >"$wrong/src/ops/fine.c"
 for name in attribute operand lowering; do
   check "the rule finds $name.c" grep -q "$name.c" <(find_bare "$wrong")

@@ -90,7 +90,7 @@ static void options_mean_the_same_to_both(void **state) {
       {0, 0, 0, BERTH_ORDER_MEMORY, 5, NULL}, /* more workers than the context has: their scratch is planned */
       {BERTH_PLAN_REFERENCE, 0, 100, BERTH_ORDER_MEMORY, 3, NULL},
       {BERTH_PLAN_F32_UNIFORM, 0, 0, BERTH_ORDER_MEMORY, 0, NULL},
-      {0, 0, 0, BERTH_ORDER_MEMORY, 0, "loops"},
+      {0, 0, 0, BERTH_ORDER_MEMORY, 0, "interp"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {

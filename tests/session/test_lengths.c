@@ -88,7 +88,7 @@ static void lengths_out_of_range(void **state) {
     assert_non_null(strstr(err.message, "is not within 1 and the capacity of 40"));
   }
   berth_session_destroy(session);
-  session = start(graph, "loops", 1, 40);
+  session = start(graph, "interp", 1, 40);
   attend(session, 40, all, 2 * 8);
   for (int i = 0; i < 4; i++) {
     attend(session, wrong[i], got, 2 * 8);

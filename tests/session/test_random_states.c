@@ -140,7 +140,7 @@ static void random_graphs_run_as_written(void **state) {
                                    BERTH_PLAN_NO_STRIDED,
                                    BERTH_PLAN_NO_PASSES,
                                    BERTH_PLAN_REFERENCE};
-  const int n_graphs = strcmp(device, "cpu") == 0 ? 150 : strcmp(device, "loops") == 0 ? 60 : 12;
+  const int n_graphs = strcmp(device, "cpu") == 0 ? 150 : strcmp(device, "interp") == 0 ? 60 : 12;
   static char text[16384];
   (void)state;
   for (uint64_t seed = 1; seed <= (uint64_t)n_graphs; seed++) {

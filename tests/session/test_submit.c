@@ -1,7 +1,7 @@
 /* A run in two halves, on the CPU and on the interpreter of GPU kernels. */
 #include "sessions.h"
 
-static const char *const devices[] = {"cpu", "loops"};
+static const char *const devices[] = {"cpu", "interp"};
 #define N_DEVICES (sizeof devices / sizeof *devices)
 
 static void start_on(fixture *f, const char *device) {

@@ -159,7 +159,7 @@ int test_skip_all(const char *what, const char *reason) {
 
 const char *test_gpu(void) {
   const char *name = getenv("BERTH_TEST_DEVICE");
-  return name != NULL && name[0] != '\0' ? name : "loops";
+  return name != NULL && name[0] != '\0' ? name : "interp";
 }
 
 berth_plan_info test_plan_info(const berth_plan *plan) {

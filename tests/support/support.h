@@ -67,7 +67,7 @@ berth_plan_info test_plan_info(const berth_plan *plan);
 /* For a main that runs nothing: says so as one skipped test. Returns 0, for main to return. */
 int test_skip_all(const char *what, const char *reason);
 
-/* The GPU that a test is to run on: what BERTH_TEST_DEVICE names; without it "loops", which every build has. */
+/* The GPU that a test is to run on: what BERTH_TEST_DEVICE names; without it "interp", which every build has. */
 const char *test_gpu(void);
 
 /* Ends the test as skipped; the reason is shown at the end of `make check`. */

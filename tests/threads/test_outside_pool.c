@@ -155,7 +155,7 @@ static void results_are_the_same(void **state) {
     threads.parallel_for = in_turn;
     if (n > 1) compare(graph, &p, &threads, &alloc, 0, NULL);
     if (n == 2) compare(graph, &p, &threads, &alloc, BERTH_SESSION_CHECKED, NULL);
-    if (n == 3) compare(graph, &p, &threads, &alloc, 0, "loops");
+    if (n == 3) compare(graph, &p, &threads, &alloc, 0, "interp");
   }
   pool_end(&p);
   berth_graph_destroy(graph);

@@ -18,7 +18,7 @@ typedef struct shared {
   const crew_data *data;
 } shared;
 
-static const char *const devices[] = {"cpu", "loops"};
+static const char *const devices[] = {"cpu", "interp"};
 
 static void shared_start(shared *s, const char *device) {
   berth_error err;

@@ -39,7 +39,7 @@ static const arg_option options[] = {
     {"report", 0, ARG_TEXT, "FILE", "write the slots as text: offset, size, node", FIELD(report), 0, 0},
     {"picture", 0, ARG_TEXT, "FILE", "draw the plan into a .svg or .html file", FIELD(picture), 0, 0},
     {"csv", 0, ARG_TEXT, "FILE", "write the buffers as CSV for `berth pack` and MiniMalloc", FIELD(csv), 0, 0},
-    {"kernels", 0, ARG_TEXT, "FILE", "write the kernels that a GPU gets, in the loop language", FIELD(kernels), 0, 0},
+    {"kernels", 0, ARG_TEXT, "FILE", "write the kernels that a GPU gets, in the kernel language", FIELD(kernels), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
 };
 
@@ -191,7 +191,7 @@ static int print_json(const plan_options *wanted, const result *made, const dims
   storages_write_json(plan, &out);
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
-  int code = segments_write_json(plan, &out);
+  int code = segments_write_json(plan, model_device(&wanted->model), &out);
   json_close_object(&out);
   if (code == CLI_OK) return json_print(&out);
   json_free(&out);
@@ -208,7 +208,7 @@ static int print_text(const plan_options *wanted, const model *m, const result *
   if (wanted->budget != 0) budget_print(plan, made->extra_flops);
   if (berth_plan_gpu_profile(plan)) printf("for a GPU: %s\n", berth_plan_gpu_profile(plan));
   bounds_print(berth_plan_graph(plan), "bound: output ");
-  int code = segments_print(plan);
+  int code = segments_print(plan, model_device(&wanted->model));
   return code == CLI_OK ? loadchart_print(plan) : code;
 }
 

@@ -6,7 +6,7 @@
 #include "json.h"
 
 /* Exit codes, with an error printed. Nothing is said of a plan that runs in one place. */
-int segments_print(const berth_plan *plan);
-int segments_write_json(const berth_plan *plan, json *out);
+int segments_print(const berth_plan *plan, const char *asked); /* asked: the device, as the user named it */
+int segments_write_json(const berth_plan *plan, const char *asked, json *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
- * was decided before. Calls whose guard does not hold are passed over, and the ends of a loop may go elsewhere than to
+ * was decided before. Calls whose condition does not hold are passed over, and the ends of a loop may go elsewhere than to
  * the next call. */
 #include "base/cancel.h"
 #include "base/math.h"
@@ -26,7 +26,7 @@ struct berth__program {
   size_t n_calls, n_prelude; /* the first ones run once */
   berth_tensor *tensors;     /* of all calls, one after the other: operands, results */
   berth__cpu_team team;
-  const uint8_t **conditions; /* one a guard: where its condition lies */
+  const uint8_t **conditions; /* one a condition: where its condition lies */
   berth__watch *watch;        /* checked mode */
   berth__extents *extents;    /* NULL: all are as planned */
   unsigned char *base;
@@ -72,7 +72,7 @@ static berth_status build(berth__program *program, bool checked, berth_error *er
     n_tensors += (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
   program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);
   program->tensors = berth__alloc_array_zero(program->ctx, n_tensors, sizeof *program->tensors);
-  program->conditions = berth__alloc_array_zero(program->ctx, plan->guards.count, sizeof *program->conditions);
+  program->conditions = berth__alloc_array_zero(program->ctx, plan->conditions.count, sizeof *program->conditions);
   if (program->calls == NULL || program->tensors == NULL || program->conditions == NULL)
     return berth__fail_nomem(err, "a program");
   BERTH__TRY(
@@ -143,8 +143,8 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
     uint32_t buffer = plan->scratch[c->step];
     c->scratch = buffer != BERTH__NO_BUFFER ? program->base + plan->buffers[buffer].offset : NULL;
   }
-  for (uint32_t g = BERTH__NO_GUARD + 1; g < plan->guards.count; g++)
-    program->conditions[g] = address(program, plan->guards.items[g].condition, outside);
+  for (uint32_t g = BERTH__NO_CONDITION + 1; g < plan->conditions.count; g++)
+    program->conditions[g] = address(program, plan->conditions.items[g].condition, outside);
   return BERTH_OK;
 }
 
@@ -217,9 +217,9 @@ berth_status berth__cpu_prepare(berth__program *program, const berth__observer *
 
 /* The outermost condition need not be asked first: what a step left undone leaves behind is not looked at otherwise. */
 static bool is_needed(const berth__program *program, uint32_t step) {
-  const berth__guards *guards = &program->plan->guards;
-  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD; g = guards->items[g].parent)
-    if ((*program->conditions[g] != 0) != guards->items[g].sense) return false;
+  const berth__conditions *conditions = &program->plan->conditions;
+  for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent)
+    if ((*program->conditions[g] != 0) != conditions->items[g].sense) return false;
   return true;
 }
 

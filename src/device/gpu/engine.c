@@ -1,6 +1,6 @@
 /* What the engines of all GPUs have in common. */
 #include "device/gpu/driver.h"
-#include "loop/render.h"
+#include "kernel/render.h"
 
 void berth__gpu_start(berth__engine *engine, berth_context *ctx, const berth__gpu_driver *driver, uint32_t n_threads) {
   *berth__gpu_core(engine) = (berth__gpu_engine){.ctx = ctx,

@@ -256,17 +256,17 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
   return p->device->write(p->block, span.at, steps->spans, span.size, err);
 }
 
-/* Whether the guards of a step hold. */
+/* Whether the conditions of a step hold. */
 static berth_status is_needed(const berth__host_steps *steps, const place *p, uint32_t step, bool *out,
                               berth_error *err) {
-  const berth__guards *guards = &steps->plan->guards;
+  const berth__conditions *conditions = &steps->plan->conditions;
   *out = true;
-  for (uint32_t g = guards->of_step[step]; g != BERTH__NO_GUARD && *out; g = guards->items[g].parent) {
+  for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION && *out; g = conditions->items[g].parent) {
     berth__span span = {0, 0};
     uint32_t truth = 0;
-    BERTH__TRY(berth__recipe_span(steps->plan, guards->items[g].condition, &span, err));
+    BERTH__TRY(berth__recipe_span(steps->plan, conditions->items[g].condition, &span, err));
     BERTH__TRY(p->device->read(p->block, span.at, &truth, span.size, err)); /* four bytes at most */
-    *out = (truth != 0) == guards->items[g].sense;
+    *out = (truth != 0) == conditions->items[g].sense;
   }
   return BERTH_OK;
 }

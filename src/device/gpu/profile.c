@@ -33,7 +33,7 @@ berth_status berth__profile_find(const char *name, berth__profile *out, berth_er
   return BERTH_OK;
 }
 
-void berth__profile_set(berth__profile *profile, const char *name, const berth__loop_limits *loops) {
+void berth__profile_set(berth__profile *profile, const char *name, const berth__kernel_limits *loops) {
   snprintf(profile->name, sizeof profile->name, "%s", name);
   profile->loops = *loops;
 }

@@ -6,6 +6,6 @@
 
 const berth__profile *berth__profile_named(const char *name); /* NULL: there is none */
 berth_status berth__profile_find(const char *name, berth__profile *out, berth_error *err);
-void berth__profile_set(berth__profile *profile, const char *name, const berth__loop_limits *loops);
+void berth__profile_set(berth__profile *profile, const char *name, const berth__kernel_limits *loops);
 
 #endif

@@ -38,17 +38,17 @@ berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth
   return BERTH_OK;
 }
 
-static berth_value guard_condition(const berth_plan *plan, uint32_t step, uint32_t index) {
-  uint32_t guard = plan->guards.of_step[step];
-  for (uint32_t i = 0; i < index; i++) guard = plan->guards.items[guard].parent;
-  return plan->guards.items[guard].condition;
+static berth_value condition_value(const berth_plan *plan, uint32_t step, uint32_t index) {
+  uint32_t condition = plan->conditions.of_step[step];
+  for (uint32_t i = 0; i < index; i++) condition = plan->conditions.items[condition].parent;
+  return plan->conditions.items[condition].condition;
 }
 
 static berth_status span_of_operand(const berth_plan *plan, uint32_t step, uint32_t operand, berth__span *out,
                                     berth_error *err) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
-  if (operand >= BERTH__OPERAND_GUARD)
-    return berth__recipe_span(plan, guard_condition(plan, step, operand - BERTH__OPERAND_GUARD), out, err);
+  if (operand >= BERTH__OPERAND_CONDITION)
+    return berth__recipe_span(plan, condition_value(plan, step, operand - BERTH__OPERAND_CONDITION), out, err);
   if (operand != BERTH__OPERAND_SCRATCH)
     return berth__recipe_span(plan, operand < node->n_in ? node->in[operand] : node->out[operand - node->n_in], out,
                               err);
@@ -138,7 +138,7 @@ static berth_status add_kernels(berth__recipe *recipe, uint32_t step, berth__low
   return BERTH_OK;
 }
 
-#define MAX_GUARDS 8u
+#define MAX_CONDITIONS 8u
 
 /* The byte of the arena where a value begins. */
 static uint64_t place_of(const berth_plan *plan, berth_value value, uint64_t outside) {
@@ -147,14 +147,14 @@ static uint64_t place_of(const berth_plan *plan, berth_value value, uint64_t out
   return plan->buffers[place->buffer].offset + place->root_offset;
 }
 
-static berth_status read_guards(const berth_plan *plan, uint32_t step, berth__loop_guard *guards, uint32_t *n,
+static berth_status read_conditions(const berth_plan *plan, uint32_t step, berth__step_condition *conditions, uint32_t *n,
                                 berth_error *err) {
   *n = 0;
-  for (uint32_t g = plan->guards.of_step[step]; g != BERTH__NO_GUARD; g = plan->guards.items[g].parent) {
-    if (*n == MAX_GUARDS)
-      return berth__fail(err, BERTH_UNSUPPORTED, "it stands inside more than %u conditions", MAX_GUARDS);
-    const berth_value condition = plan->guards.items[g].condition;
-    guards[(*n)++] = (berth__loop_guard){.sense = plan->guards.items[g].sense,
+  for (uint32_t g = plan->conditions.of_step[step]; g != BERTH__NO_CONDITION; g = plan->conditions.items[g].parent) {
+    if (*n == MAX_CONDITIONS)
+      return berth__fail(err, BERTH_UNSUPPORTED, "it stands inside more than %u conditions", MAX_CONDITIONS);
+    const berth_value condition = plan->conditions.items[g].condition;
+    conditions[(*n)++] = (berth__step_condition){.sense = plan->conditions.items[g].sense,
                                          .storage = plan->places[condition].storage.type,
                                          .at = place_of(plan, condition, 0)};
   }
@@ -200,7 +200,7 @@ typedef struct call_room {
 static berth_status add_step(berth__recipe *recipe, uint32_t step, const call_room *room, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
-  berth__loop_guard guards[MAX_GUARDS];
+  berth__step_condition conditions[MAX_CONDITIONS];
   berth_op_call call;
   if (!berth__plan_needs_kernel(plan, node)) return BERTH_OK;
   berth__plan_call(plan, node, room->tensors, &call);
@@ -214,8 +214,8 @@ static berth_status add_step(berth__recipe *recipe, uint32_t step, const call_ro
                               .call = &call,
                               .storage = room->storage,
                               .at = room->at,
-                              .guards = guards};
-  berth_status status = read_guards(plan, step, guards, &lowering.n_guards, err);
+                              .conditions = conditions};
+  berth_status status = read_conditions(plan, step, conditions, &lowering.n_conditions, err);
   if (status == BERTH_OK) status = berth__lower_call(&lowering, err);
   if (status == BERTH_OK) status = add_kernels(recipe, step, &lowering, err);
   berth__lowering_free(&lowering);

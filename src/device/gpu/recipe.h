@@ -3,7 +3,7 @@
 #ifndef BERTH_DEVICE_GPU_RECIPE_H
 #define BERTH_DEVICE_GPU_RECIPE_H
 
-#include "loop/lower.h"
+#include "kernel/lower.h"
 #include "plan/plan.h"
 
 /* The bytes of the arena that a buffer of a dispatch stands for. */
@@ -42,7 +42,7 @@ void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
 /* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 
-/* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the loop language wants them.
+/* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the kernel language wants them.
  */
 berth__limits berth__gpu_limits(const char *device);
 /* storages.c */

@@ -51,7 +51,7 @@ static void read_properties(berth__engine *engine) {
   engine->core.max_threads = lesser(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]);
   engine->core.max_shared = limits->maxComputeSharedMemorySize;
   engine->core.max_groups = lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
-  const berth__loop_limits loops = {.group_size = lesser(GROUP_SIZE, engine->core.max_threads),
+  const berth__kernel_limits loops = {.group_size = lesser(GROUP_SIZE, engine->core.max_threads),
                                     .lanes = subgroups.subgroupSize,
                                     .shared_bytes = engine->core.max_shared,
                                     .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};

@@ -1,6 +1,6 @@
 /* From kernels to pipelines: source, SPIR-V, and what the driver makes of it. */
 #include "device/vulkan/code.h"
-#include "loop/render.h"
+#include "kernel/render.h"
 
 static berth_status compile(berth__gpu_code *code, const berth__kernel *kernel, berth__spirv *out, berth_error *err) {
   const berth__engine *engine = code->engine;

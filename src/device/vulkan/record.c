@@ -1,6 +1,6 @@
 /* Recording: done when a program is bound to a block, and never while it runs; and running what was recorded. */
 #include "device/vulkan/code.h"
-#include "loop/render.h"
+#include "kernel/render.h"
 
 static const char doing[] = "recording a program", running[] = "running a program";
 

@@ -93,7 +93,7 @@ static berth_status read_properties(berth__engine *engine, bool *is_cpu, berth_e
   engine->core.max_threads = lesser(limits->group_threads, limits->group_size[0]);
   engine->core.max_shared = limits->shared_bytes;
   engine->core.max_groups = limits->groups;
-  const berth__loop_limits loops = {
+  const berth__kernel_limits loops = {
       .group_size = lesser(GROUP_SIZE, engine->core.max_threads),
       .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
       .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */

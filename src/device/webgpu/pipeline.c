@@ -1,6 +1,6 @@
 /* From kernels to pipelines: source, and what the implementation makes of it. */
 #include "device/webgpu/code.h"
-#include "loop/render.h"
+#include "kernel/render.h"
 
 static berth_status compile(berth__gpu_code *code, berth__webgpu_pipeline *pipeline, const berth__text *source,
                             berth_error *err) {

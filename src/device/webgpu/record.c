@@ -1,6 +1,6 @@
 /* Running: dispatches are recorded, submitted, and waited for. */
 #include "device/webgpu/code.h"
-#include "loop/render.h"
+#include "kernel/render.h"
 
 static const char running[] = "running a program";
 

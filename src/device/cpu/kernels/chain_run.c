@@ -159,7 +159,7 @@ bool chain_prepare(chain_run *run, const berth_tensor *in, uint32_t n_in, const 
   return true;
 }
 
-bool tail_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
+bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
                   const berth_attr *code, const berth_attr *numbers) {
   const berth_tensor *operands[BERTH__CHAIN_OPERANDS] = {out};
   if (code->count == 0) return false;
@@ -366,7 +366,7 @@ void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t colum
 
 /* ---- Tails ---------------------------------------------------------------------------------------------------- */
 
-void tail_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
+void epilogue_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
   chain_rows(run, row, n_rows, column, n_columns);
 }
 
@@ -398,7 +398,7 @@ static float within(float x, float low, float high) {
   return x > high ? high : x;
 }
 
-bool tail_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high) {
+bool epilogue_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high) {
   berth__chain c;
   int64_t value = 0;
   *low = -INFINITY;

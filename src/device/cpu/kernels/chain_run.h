@@ -41,9 +41,9 @@ typedef struct chain_run {
 
 #define chain_prepare BERTH__PER_ISA(berth__chain_prepare)
 #define chain_rows BERTH__PER_ISA(berth__chain_rows)
-#define tail_prepare BERTH__PER_ISA(berth__tail_prepare)
-#define tail_rows BERTH__PER_ISA(berth__tail_rows)
-#define tail_clamp BERTH__PER_ISA(berth__tail_clamp)
+#define epilogue_prepare BERTH__PER_ISA(berth__epilogue_prepare)
+#define epilogue_rows BERTH__PER_ISA(berth__epilogue_rows)
+#define epilogue_clamp BERTH__PER_ISA(berth__epilogue_clamp)
 
 /* Each operand broadcasts against out. The attributes must stay while the run is used. They were checked when the graph
  * was built (berth__chain_read); false: they cannot be read. */
@@ -52,14 +52,14 @@ bool chain_prepare(chain_run *run, const berth_tensor *in, uint32_t n_in, const 
 /* Rows [row, row + n_rows), columns [column, column + n_columns) of run->rows and run->columns. */
 void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
 
-/* A tail: the chain behind a product or a convolution. Operand 0 is the result itself, already computed in its place
+/* An epilogue: the chain behind a product or a convolution. Operand 0 is the result itself, already computed in its place
  * (f32, contiguous); `extra` are the others. With an empty code there is nothing to do (false). Here the columns are
  * the result's last axis, and the rows all its other axes. */
-bool tail_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
+bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
                   const berth_attr *code, const berth_attr *numbers);
-void tail_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
-/* For tails without extra operands. True when the whole tail is made of relu, clamp, min and max with numbers, which
+void epilogue_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
+/* For epilogues without extra operands. True when the whole epilogue is made of relu, clamp, min and max with numbers, which
  * kernels do in registers: min(*high, max(*low, x)), NaN stays. An empty code counts as such, with infinite bounds. */
-bool tail_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high);
+bool epilogue_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high);
 
 #endif

@@ -3,7 +3,7 @@
  * panel serves the whole block while it is in the second cache. Nothing of x is copied but windows that cross the left
  * or right border, where few channels make a whole line of a kernel one run of elements; and, where the result may lie
  * over x (`over`), the pixels of a block, which then has all panels. */
-#include "device/cpu/kernels/conv_tail.h"
+#include "device/cpu/kernels/conv_epilogue.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
 
@@ -20,13 +20,13 @@ typedef struct conv {
   int64_t group, depth, taps;           /* a row of the product: `taps` runs of `depth` elements */
   bool merges;                          /* a run is a line of the kernel, not one tap */
   bool is_plain;                        /* runs are pixels of x, one after the other */
-  bool is_over;                         /* they are written over: a block is copied first */
+  bool in_place_over;                         /* they are written over: a block is copied first */
   int64_t outputs, panels;              /* of a group */
   int64_t pixels, height, block;        /* of a tile; of an item */
   int64_t blocks, chunk, chunks;        /* panels of an item */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
   float *out;
-  conv_tail tail;
+  conv_epilogue epilogue;
 } conv;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -56,23 +56,23 @@ static void read_shape(const berth_op_call *call, conv *c) {
     c->depth *= w[2].kernel;
   }
   c->is_plain = windows_are_pixels(&c->last);
-  c->is_over = call->attrs[BERTH__LAST_OVER].i != 0;
+  c->in_place_over = call->attrs[BERTH__LAST_OVER].i != 0;
   c->outputs = c->last.outputs / c->group;
   c->panels = ceil_div(c->outputs, VF_PANEL);
   c->pixels = taps_pixels(&c->last);
   c->height = gemm_tile_height(c->pixels, w[2].stride * c->last.axis_stride[2]);
   const int64_t room = BLOCK_BYTES / (4 * c->last.channels * w[2].stride * w[1].stride * c->height + 1) + 1;
   const int64_t tiles = ceil_div(c->pixels, c->height), all = c->group * c->panels;
-  const int64_t share = tiles * (c->is_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
+  const int64_t share = tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
   int64_t most = room < BLOCK_TILES ? room : BLOCK_TILES;
   if (share < most) most = share < 1 ? 1 : share;
-  if (c->merges || c->is_over) { /* copies are scratch: not much of it */
-    const int64_t fits = (c->is_over ? OVER_BYTES : COPY_BYTES) / (4 * c->height * c->taps * c->depth);
+  if (c->merges || c->in_place_over) { /* copies are scratch: not much of it */
+    const int64_t fits = (c->in_place_over ? OVER_BYTES : COPY_BYTES) / (4 * c->height * c->taps * c->depth);
     most = fits < 1 ? 1 : fits < most ? fits : most;
   }
   c->block = ceil_div(tiles, ceil_div(tiles, most)) * c->height;
   c->blocks = ceil_div(c->pixels, c->block);
-  const int64_t wanted = c->is_over ? 1 : ceil_div(ITEMS_WANTED, c->blocks);
+  const int64_t wanted = c->in_place_over ? 1 : ceil_div(ITEMS_WANTED, c->blocks);
   c->chunk = ceil_div(all, wanted < all ? wanted : all);
   c->chunks = ceil_div(all, c->chunk);
 }
@@ -107,7 +107,7 @@ static uint64_t table_size(const conv *c) { return ((uint64_t)(c->block * c->tap
 static uint64_t scratch(const berth_op_call *call) {
   conv c;
   read_shape(call, &c);
-  const bool copies = c.merges || c.is_over;
+  const bool copies = c.merges || c.in_place_over;
   return zeros_size(&c) + table_size(&c) + (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
 }
 
@@ -179,7 +179,7 @@ static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t f
   for (int64_t pixel = first; pixel < last; pixel += c->height) {
     const int64_t n = last - pixel < c->height ? last - pixel : c->height;
     const float **rows = w->rows + (pixel - first) * c->taps;
-    if (c->is_over)
+    if (c->in_place_over)
       copies = copy_pixels(c, copies, pixel, n, rows);
     else if (c->is_plain)
       for (int64_t r = 0; r < n; r++) rows[r] = x + (pixel + r) * c->last.axis_stride[2];
@@ -205,8 +205,8 @@ static void run_panel(const conv *c, const worker *w, int64_t group, int64_t pan
       .bias = c->bias != NULL ? c->bias + column : NULL,
       .out_stride = c->last.outputs,
       .columns = left < VF_PANEL ? left : VF_PANEL,
-      .low = c->tail.low,
-      .high = c->tail.high,
+      .low = c->epilogue.low,
+      .high = c->epilogue.high,
   };
   for (int64_t pixel = first; pixel < last; pixel += c->height) {
     tile.rows = w->rows + (pixel - first) * c->taps;
@@ -233,7 +233,7 @@ static void run_item(const conv *c, const worker *w, int64_t item) {
     run_panel(c, w, panel / c->panels, panel % c->panels, first, last);
   }
   const int64_t column = column_of(c, begin);
-  conv_tail_run(&c->tail, first, last - first, column, column_of(c, end) - column);
+  conv_epilogue_run(&c->epilogue, first, last - first, column, column_of(c, end) - column);
 }
 
 static berth_status run(const berth_op_call *call, berth_error *err) {
@@ -244,8 +244,8 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   c.weight = call->in[1].data;
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   c.out = call->out[0].data;
-  c.sum = call->attrs[BERTH__LAST_ADDS].i != 0 ? call->in[BERTH__TAIL_SUM].data : NULL;
-  conv_tail_read(&c.tail, call, berth__tail_first(&call->attrs[BERTH__LAST_ADDS]), &call->attrs[BERTH__LAST_CODE],
+  c.sum = call->attrs[BERTH__LAST_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
+  conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]), &call->attrs[BERTH__LAST_CODE],
                  &call->attrs[BERTH__LAST_NUMBERS]);
   char *scratch = call->scratch;
   const worker w = {.zeros = (float *)(void *)scratch,

@@ -2,7 +2,7 @@
  * convolution of its own. Of a phase, lines that lie a stride apart are taken together; for every panel of the weights,
  * tap after tap is added with the register tiles of products. Where the kernel is as large as the stride there is one
  * tap a phase: a product whose results are spread out. */
-#include "device/cpu/kernels/conv_tail.h"
+#include "device/cpu/kernels/conv_epilogue.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
 #define BLOCK_PIXELS 128
@@ -16,7 +16,7 @@ typedef struct transposed {
   const float *x, *weight, *bias;
   float *out;
   const float *zeros;
-  conv_tail tail;
+  conv_epilogue epilogue;
 } transposed;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -122,8 +122,8 @@ static void run_tile(const transposed *t, const phase_line *p, gemm_tile *tile, 
   tile->taps = waiting != NULL; /* none: the bias alone */
   tile->rows = rows[which];
   tile->panel = waiting;
-  tile->low = t->tail.low;
-  tile->high = t->tail.high;
+  tile->low = t->epilogue.low;
+  tile->high = t->epilogue.high;
   gemm_tile_run(tile, n);
   tile->taps = 1;
   tile->bias = bias;
@@ -163,7 +163,7 @@ static void run_item(const transposed *t, int64_t item) {
   }
   for (int64_t line = first; line < first + t->steps; line++) {
     const int64_t row = phase + line * w[1].stride;
-    if (row < w[1].out) conv_tail_run(&t->tail, (p.image * w[1].out + row) * w[2].out, w[2].out, 0, t->last.outputs);
+    if (row < w[1].out) conv_epilogue_run(&t->epilogue, (p.image * w[1].out + row) * w[2].out, w[2].out, 0, t->last.outputs);
   }
 }
 
@@ -177,7 +177,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   t.out = call->out[0].data;
   t.zeros = call->scratch;
   memset(call->scratch, 0, (size_t)zeros_size(&t.last));
-  conv_tail_read(&t.tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  conv_epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
   for (int64_t item = call->begin; item < call->end; item++) run_item(&t, item);
   return BERTH_OK;
 }

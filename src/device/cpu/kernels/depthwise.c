@@ -5,7 +5,7 @@
  * With `over` the result may lie over x. Channels know nothing of each other, so an item is then some channels of a
  * whole image: it goes down the lines band by band, and each band is a small image of its own in scratch, padding
  * included, whose last lines are the first of the next one. */
-#include "device/cpu/kernels/conv_tail.h"
+#include "device/cpu/kernels/conv_epilogue.h"
 #include "device/cpu/kernels/taps.h"
 
 #if defined(__clang__)
@@ -31,7 +31,7 @@ typedef struct depthwise {
   int64_t width;                   /* channels that are done, of last.channels */
   const float *x, *weight, *bias;
   float *out;
-  conv_tail tail;
+  conv_epilogue epilogue;
 } depthwise;
 
 static bool takes(const berth_op_call *call) {
@@ -56,7 +56,7 @@ static void read_shape(const berth_op_call *call, depthwise *d) {
   d->width = d->last.channels;
 }
 
-static bool is_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+static bool in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
 
 static int64_t channel_blocks(const depthwise *d) { return (d->last.channels + OVER_CHANNELS - 1) / OVER_CHANNELS; }
 
@@ -76,7 +76,7 @@ static int64_t band_of(const depthwise *d) {
 static int64_t items(const berth_op_call *call) {
   depthwise d;
   read_shape(call, &d);
-  if (is_over(call)) return d.last.images * channel_blocks(&d);
+  if (in_place_over(call)) return d.last.images * channel_blocks(&d);
   return d.last.images * d.last.window.axis[0].out * d.bands * d.blocks;
 }
 
@@ -84,7 +84,7 @@ static int64_t items(const berth_op_call *call) {
 static int64_t grain(const berth_op_call *call) {
   depthwise d;
   read_shape(call, &d);
-  if (is_over(call)) return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
+  if (in_place_over(call)) return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
   return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
 }
 
@@ -101,7 +101,7 @@ static uint64_t scratch(const berth_op_call *call) {
   depthwise d;
   read_shape(call, &d);
   const uint64_t table = (uint64_t)d.taps * TILE * sizeof(float *);
-  return zeros_size(&d.last) + table + (is_over(call) ? band_size(&d) : 0);
+  return zeros_size(&d.last) + table + (in_place_over(call) ? band_size(&d) : 0);
 }
 
 /* `whole` is a constant where these are inlined; without it, `left` channels are left. */
@@ -117,7 +117,7 @@ INLINED void store_channels(float *p, vf x, const bool whole, int64_t left) {
 
 INLINED void tile_channels(const depthwise *d, const float *const *rows, const int n_pixels, const bool whole,
                            int64_t channel, int64_t left, float *out) {
-  const vf low = vf_set1(d->tail.low), high = vf_set1(d->tail.high);
+  const vf low = vf_set1(d->epilogue.low), high = vf_set1(d->epilogue.high);
   const vf first = d->bias != NULL ? load_channels(d->bias + channel, whole, left) : vf_zero();
   const float *weight = d->weight + channel;
   vf sum[TILE];
@@ -156,7 +156,7 @@ INLINED void block_channels(const depthwise *d, const float *x, const int kernel
       }
     }
   }
-  const vf low = vf_set1(d->tail.low), high = vf_set1(d->tail.high);
+  const vf low = vf_set1(d->epilogue.low), high = vf_set1(d->epilogue.high);
   const int64_t out_line = d->last.window.axis[2].out * channels;
   UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) UNROLLED for (int c = 0; c < columns; c++)
       store_channels(out + r * out_line + c * channels + channel, vf_min(high, vf_max(low, sum[r][c])), whole, left);
@@ -259,8 +259,8 @@ static void run_item(const depthwise *d, const worker *w, int64_t item) {
       run_line(d, w, line + k, rest, to);
     }
   }
-  for (int64_t row = first; row < last && d->tail.is_chain; row++)
-    conv_tail_run(&d->tail, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
+  for (int64_t row = first; row < last && d->epilogue.is_chain; row++)
+    conv_epilogue_run(&d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
 }
 
 /* ---- Over x ---- */
@@ -312,7 +312,7 @@ static depthwise call_of_band(const depthwise *d, const float *band, int64_t lin
   inner.block = inner.end = w[2].out;
   inner.bands = inner.blocks = 1;
   inner.top = inner.begin = 0;
-  inner.tail.is_chain = false;
+  inner.epilogue.is_chain = false;
   return inner;
 }
 
@@ -331,7 +331,7 @@ static void run_channels(const depthwise *d, const worker *w, int64_t item, floa
     depthwise inner = call_of_band(&part, band, lines);
     inner.out = d->out + pixel * d->last.channels + first;
     run_item(&inner, w, 0);
-    conv_tail_run(&d->tail, pixel, lines * axis[2].out, first, part.width);
+    conv_epilogue_run(&d->epilogue, pixel, lines * axis[2].out, first, part.width);
   }
 }
 
@@ -343,7 +343,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   d.weight = call->in[1].data;
   d.bias = d.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   d.out = call->out[0].data;
-  conv_tail_read(&d.tail, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  conv_epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
   const worker w = {.zeros = call->scratch,
                     .rows = (const float **)(void *)((char *)call->scratch + zeros_size(&d.last)),
                     .kind = kind_of(&d)};
@@ -351,7 +351,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   float *band =
       (float *)(void *)((char *)call->scratch + zeros_size(&d.last) + (uint64_t)d.taps * TILE * sizeof(float *));
   for (int64_t item = call->begin; item < call->end; item++) {
-    if (is_over(call))
+    if (in_place_over(call))
       run_channels(&d, &w, item, band);
     else
       run_item(&d, &w, item);

@@ -12,7 +12,7 @@
 #define MANY 16                    /* items that balance */
 #define PACK_ROWS 256              /* rows that share a packed block of B */
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
-#define TAIL_PANELS 4              /* tails run better over rows that are not too short */
+#define EPILOGUE_PANELS 4              /* epilogues run better over rows that are not too short */
 #define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -67,7 +67,7 @@ static int64_t panels_of_item(const gemm *g, int64_t fitting) {
   const int64_t panels = (int64_t)(ITEM_US / panel_us(g, g->item_rows));
   if (g->packs_b) return fitting / VF_PANEL;
   if (g->packs_a) return most(panels, SHARED_PANELS);
-  return g->has_tail ? most(panels, TAIL_PANELS) : panels;
+  return g->has_epilogue ? most(panels, EPILOGUE_PANELS) : panels;
 }
 
 static void cut(gemm *g) {
@@ -87,7 +87,7 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
               .b_step = shape->b_step,
               .b_column = shape->b_column,
               .is_packed = shape->b_batch == NULL,
-              .has_tail = shape->has_tail};
+              .has_epilogue = shape->has_epilogue};
   sort_axes(shape, g);
   g->packs_a = g->a_step != 1 && g->depth > 1;
   /* A step of 0 (one row for all of K) means packed panels to the tile. */
@@ -165,7 +165,7 @@ static void run_block(const block *b) {
       from += step;
     } while (from < b->g->depth);
   }
-  if (b->data->tail != NULL) tail_rows(b->data->tail, b->first_row, b->n_rows, b->column, b->n_columns);
+  if (b->data->epilogue != NULL) epilogue_rows(b->data->epilogue, b->first_row, b->n_rows, b->column, b->n_columns);
 }
 
 static int64_t offset_of(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {

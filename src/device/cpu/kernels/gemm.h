@@ -17,7 +17,7 @@ typedef struct gemm {
   int64_t matrices, rows, depth, columns;
   int64_t a_step, b_step, b_column; /* strides: a along K, b along K and along N */
   bool is_packed;                   /* b are panels; its strides say nothing */
-  bool has_tail;                    /* more than a clamp */
+  bool has_epilogue;                    /* more than a clamp */
   /* How it is cut. */
   int64_t panels, block_rows, item_rows, item_panels;
   bool goes_down; /* neighbouring items share columns, so that weights are read once; otherwise they share rows */
@@ -30,7 +30,7 @@ typedef struct gemm_data {
   const float *sum;          /* added to the result, which may lie over it; NULL: nothing */
   float *out;
   float low, high;
-  const chain_run *tail; /* NULL: none */
+  const chain_run *epilogue; /* NULL: none */
   float *scratch;
 } gemm_data;
 
@@ -40,7 +40,7 @@ typedef struct gemm_shape {
   uint32_t batch_rank;
   const int64_t *batch, *a_batch, *b_batch;
   int64_t m, k, n, a_row, a_step, b_step, b_column;
-  bool has_tail;
+  bool has_epilogue;
 } gemm_shape;
 
 #define gemm_plan BERTH__PER_ISA(berth__gemm_plan)

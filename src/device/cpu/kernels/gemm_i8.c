@@ -9,9 +9,9 @@
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* A tail that is bounds alone. */
+/* An epilogue that is bounds alone. */
 static bool is_clamp(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
-  return call->n_in <= berth__bytes_tail_first(attrs) && tail_clamp(attrs->code, attrs->numbers, low, high);
+  return call->n_in <= berth__bytes_epilogue_first(attrs) && epilogue_clamp(attrs->code, attrs->numbers, low, high);
 }
 
 bool i8_takes(const berth_op_call *call) {
@@ -20,11 +20,11 @@ bool i8_takes(const berth_op_call *call) {
   return call->out[0].type == BERTH_F32 || is_clamp(call, &attrs, &low, &high);
 }
 
-bool i8_tail(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *tail) {
-  const uint32_t first = berth__bytes_tail_first(attrs);
+bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *epilogue) {
+  const uint32_t first = berth__bytes_epilogue_first(attrs);
   float low, high;
   if (is_clamp(call, attrs, &low, &high)) return false;
-  return tail_prepare(tail, call->in + first, call->n_in > first ? call->n_in - first : 0, &call->out[0], attrs->code,
+  return epilogue_prepare(epilogue, call->in + first, call->n_in > first ? call->n_in - first : 0, &call->out[0], attrs->code,
                       attrs->numbers);
 }
 
@@ -58,7 +58,7 @@ void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t c
   job->weight_shift = strcmp(job->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0 ? BERTH__BYTES_SHIFT : 0;
   job->needs_row_sums = job->weight_shift != 0 || berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO);
   job->sum = i8_sum(call, &job->attrs);
-  job->has_tail = i8_tail(call, &job->attrs, &job->tail);
+  job->has_epilogue = i8_epilogue(call, &job->attrs, &job->epilogue);
 }
 
 /* n entries from `column` on; zeros behind them. */
@@ -216,5 +216,5 @@ void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int
     if (more > 0) multiply_all(&front, x, stride, w, more, rows + 1);
     multiply_all(&back, x + first * stride, stride, w, tiles - more, rows);
   }
-  if (job->has_tail) tail_rows(&job->tail, row, n, block->first, block->n);
+  if (job->has_epilogue) epilogue_rows(&job->epilogue, row, n, block->first, block->n);
 }

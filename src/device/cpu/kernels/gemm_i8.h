@@ -19,9 +19,9 @@ typedef struct i8_job {
   int32_t weight_shift;         /* what stored weights are less than they should be */
   uint8_t flip;                 /* turns x into unsigned bytes */
   bool needs_row_sums;
-  const float *sum; /* what is added before the tail, of the result's layout; NULL: nothing */
-  bool has_tail;    /* one that registers do not do */
-  chain_run tail;
+  const float *sum; /* what is added before the epilogue, of the result's layout; NULL: nothing */
+  bool has_epilogue;    /* one that registers do not do */
+  chain_run epilogue;
 } i8_job;
 
 /* What turns the sums of a block of columns into results. */
@@ -41,9 +41,9 @@ typedef struct i8_block {
 #define i8_multiply BERTH__PER_ISA(berth__i8_multiply)
 #define i8_sum_rows BERTH__PER_ISA(berth__i8_sum_rows)
 #define i8_bounds BERTH__PER_ISA(berth__i8_bounds)
-#define i8_tail BERTH__PER_ISA(berth__i8_tail)
+#define i8_epilogue BERTH__PER_ISA(berth__i8_epilogue)
 
-/* The type of the result and the tail are what registers can do, or it is f32. */
+/* The type of the result and the epilogue are what registers can do, or it is f32. */
 bool i8_takes(const berth_op_call *call);
 /* `depth`: rows of the weight; `group`: of a convolution. */
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group);
@@ -55,10 +55,10 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block);
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n);
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out);
-/* The bounds that a result in units of out_scale is held in: those of its type and of the tail. */
+/* The bounds that a result in units of out_scale is held in: those of its type and of the epilogue. */
 void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high);
 /* What registers do not do; false: nothing. */
-bool i8_tail(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *tail);
+bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *epilogue);
 static inline const float *i8_sum(const berth_op_call *call, const berth__bytes_attrs *attrs) {
   return attrs->own[BERTH__BYTES_ADDS].i != 0 ? call->in[BERTH__BYTES_EXTRA].data : NULL;
 }

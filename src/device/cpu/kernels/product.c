@@ -1,6 +1,6 @@
 /* product, with packed weights or plain ones, and matmul of f32. */
 #include "ops/product.h"
-#include "ops/tail.h"
+#include "ops/epilogue.h"
 
 #include "device/cpu/kernels/gemm.h"
 #include "ops/operand.h"
@@ -12,7 +12,7 @@ static bool takes(const berth_op_call *call) {
   if (call->in[1].type != BERTH_F32) return false;
   if (panel != 0 && (panel != VF_PANEL || !berth__is_contiguous(&call->in[1]))) return false;
   if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
-  for (uint32_t k = BERTH__TAIL_SUM; k < call->n_in; k++) {
+  for (uint32_t k = BERTH__EPILOGUE_SUM; k < call->n_in; k++) {
     const berth_type type = call->in[k].type;
     if (type != BERTH_F32 && type != BERTH_BOOL && type != BERTH_U8 && type != BERTH_I8 && type != BERTH_I32)
       return false;
@@ -29,11 +29,11 @@ static void batch_strides(const berth_tensor *tensor, const berth_tensor *out, u
   berth__broadcast_strides(&stack, batch_rank, out->dim, stride);
 }
 
-/* Whether registers do the whole tail. */
-static bool has_tail(const berth_op_call *call) {
+/* Whether registers do the whole epilogue. */
+static bool has_epilogue(const berth_op_call *call) {
   float low, high;
   if (berth__call_code(call) != BERTH__OP_product) return false;
-  return !tail_clamp(&call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], &low, &high);
+  return !epilogue_clamp(&call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], &low, &high);
 }
 
 /* Vectors, which matmul takes, are matrices of one row or one column. */
@@ -60,7 +60,7 @@ static void plan(const berth_op_call *call, gemm *g) {
           .a_step = a->stride[a->rank - 1],
           .b_step = b->stride[b->rank > 1 ? b->rank - 2 : 0],
           .b_column = b->rank > 1 ? b->stride[b->rank - 1] : 1,
-          .has_tail = has_tail(call),
+          .has_epilogue = has_epilogue(call),
       },
       g);
 }
@@ -86,22 +86,22 @@ static uint64_t scratch(const berth_op_call *call) {
 static berth_status run(const berth_op_call *call, berth_error *err) {
   const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
   const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
-  const uint32_t first = berth__tail_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+  const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
                  n_extra = call->n_in > first ? call->n_in - first : 0;
   gemm g;
   gemm_data data = {.a = call->in[0].data,
                     .b = call->in[1].data,
                     .bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL,
-                    .sum = adds ? call->in[BERTH__TAIL_SUM].data : NULL,
+                    .sum = adds ? call->in[BERTH__EPILOGUE_SUM].data : NULL,
                     .out = call->out[0].data,
                     .scratch = call->scratch};
-  chain_run tail;
+  chain_run epilogue;
   (void)err;
   plan(call, &g);
-  if (!tail_clamp(code, numbers, &data.low, &data.high)) {
+  if (!epilogue_clamp(code, numbers, &data.low, &data.high)) {
     data.low = -INFINITY;
     data.high = INFINITY;
-    if (tail_prepare(&tail, call->in + first, n_extra, &call->out[0], code, numbers)) data.tail = &tail;
+    if (epilogue_prepare(&epilogue, call->in + first, n_extra, &call->out[0], code, numbers)) data.epilogue = &epilogue;
   }
   gemm_run(&g, &data, call->begin, call->end);
   return BERTH_OK;

@@ -5,7 +5,7 @@
 #include "device/cpu/kernels/chain_run.h"
 #include "ops/operand.h"
 #include "ops/product.h"
-#include "ops/tail.h"
+#include "ops/epilogue.h"
 
 #if VF_LANES == 16
 #define ROWS 12 /* 24 sums, 4 halves of weights */
@@ -30,8 +30,8 @@ typedef struct job {
   bool is_dot; /* x lies in scratch as bf16; otherwise as f32 */
   const float *bias, *sum;
   float low, high;
-  bool has_tail;
-  chain_run tail;
+  bool has_epilogue;
+  chain_run epilogue;
 } job;
 
 static bool is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
@@ -235,12 +235,12 @@ static void run_block(const job *j, const void *x, int64_t row, int64_t n, int64
       (height == 1 ? run.one : height == ROWS ? run.full : run.four)(&t);
     }
   }
-  if (j->has_tail) tail_rows(&j->tail, row, n, column, end - column);
+  if (j->has_epilogue) epilogue_rows(&j->epilogue, row, n, column, end - column);
 }
 
 static void prepare(job *j, const berth_op_call *call) {
   const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
-  const uint32_t first = berth__tail_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+  const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
                  n_extra = call->n_in > first ? call->n_in - first : 0;
   j->call = call;
   j->rows = rows_of(call);
@@ -249,12 +249,12 @@ static void prepare(job *j, const berth_op_call *call) {
   j->columns = call->attrs[BERTH__PRODUCT_COLUMNS].i;
   j->is_dot = has_dot16(call);
   j->bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL;
-  j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__TAIL_SUM].data : NULL;
-  j->has_tail = false;
-  if (n_extra == 0 && tail_clamp(code, numbers, &j->low, &j->high)) return;
+  j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
+  j->has_epilogue = false;
+  if (n_extra == 0 && epilogue_clamp(code, numbers, &j->low, &j->high)) return;
   j->low = -INFINITY;
   j->high = INFINITY;
-  j->has_tail = tail_prepare(&j->tail, call->in + first, n_extra, &call->out[0], code, numbers);
+  j->has_epilogue = epilogue_prepare(&j->epilogue, call->in + first, n_extra, &call->out[0], code, numbers);
 }
 
 static berth_status run(const berth_op_call *call, berth_error *err) {

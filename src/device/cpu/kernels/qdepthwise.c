@@ -37,9 +37,9 @@ typedef struct job {
   channels *channels; /* [blocks] */
   int8_t *weights;    /* [blocks][groups][pixels][BLOCK][4] */
   uint8_t *padding;   /* [blocks][BLOCK]: what lies outside of x */
-  const float *sum;   /* what is added before the tail; NULL: nothing */
-  bool has_tail;
-  chain_run tail;
+  const float *sum;   /* what is added before the epilogue; NULL: nothing */
+  bool has_epilogue;
+  chain_run epilogue;
 } job;
 
 static int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BLOCK; }
@@ -181,7 +181,7 @@ static void describe(job *j, const berth_op_call *call) {
     j->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
   i8_bounds(call, &j->attrs, &j->low, &j->high);
   j->sum = i8_sum(call, &j->attrs);
-  j->has_tail = i8_tail(call, &j->attrs, &j->tail);
+  j->has_epilogue = i8_epilogue(call, &j->attrs, &j->epilogue);
   j->channels = call->scratch;
   j->weights = (int8_t *)(j->channels + j->blocks);
   j->padding = (uint8_t *)j->weights + j->blocks * j->groups * j->pixels * BLOCK * 4;
@@ -297,7 +297,7 @@ static void do_line(const job *j, int64_t item, span blocks) {
       do_pixels(j, blocks, row, at, n_out, step * n_channels, j->groups, 1);
   }
   const int64_t first = blocks.begin * BLOCK, end = blocks.end < j->blocks ? blocks.end * BLOCK : n_channels;
-  if (j->has_tail) tail_rows(&j->tail, item * w->out, w->out, first, end - first);
+  if (j->has_epilogue) epilogue_rows(&j->epilogue, item * w->out, w->out, first, end - first);
 }
 
 static berth_status run(const berth_op_call *call, berth_error *err) {

@@ -1,7 +1,7 @@
 /* conv_winograd: blocks of tiles. The tiles of x are transformed into scratch, as one matrix [tiles, C] for each of the
  * size * size values of a tile; then, panel by panel of the outputs, every one of these is multiplied by its weights
  * (gemm_tile.h) and the products of a tile are transformed back into pixels of the result. */
-#include "device/cpu/kernels/conv_tail.h"
+#include "device/cpu/kernels/conv_epilogue.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
 #define INLINED static inline __attribute__((always_inline))
@@ -20,7 +20,7 @@ typedef struct winograd {
   int64_t product_value;                /* likewise of the products, whose rows are VF_PANEL long */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
   float *out;
-  conv_tail tail;
+  conv_epilogue epilogue;
 } winograd;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -213,7 +213,7 @@ static void multiply(const winograd *c, const float *inputs, float *products, in
 INLINED void restore_channels(const int tile, const winograd *c, const float *products, vf first, int64_t left,
                               int64_t at, int64_t n_rows, int64_t n_columns) {
   const int size = tile + 2;
-  const vf low = vf_set1(c->tail.low), high = vf_set1(c->tail.high);
+  const vf low = vf_set1(c->epilogue.low), high = vf_set1(c->epilogue.high);
   vf half_way[SIZE][SIZE], line[SIZE], done[SIZE];
   for (int k = 0; k < size; k++) {
     for (int i = 0; i < size; i++) line[i] = vf_load(products + (i * size + k) * c->product_value);
@@ -257,15 +257,15 @@ static void restore_2(const winograd *c, const float *products, int64_t index, i
   restore_tile(2, c, products, index, panel);
 }
 
-/* The tail on the pixels of tiles [first, last): along the lines that neighbours share. */
-static void run_tail(const winograd *c, int64_t first, int64_t last, int64_t column, int64_t n_columns) {
+/* The epilogue on the pixels of tiles [first, last): along the lines that neighbours share. */
+static void run_epilogue(const winograd *c, int64_t first, int64_t last, int64_t column, int64_t n_columns) {
   const berth__window_axis *w = c->last.window.axis;
   while (first < last) {
     const place at = place_of(c, first);
     const int64_t rest = c->across - first % c->across, n = last - first < rest ? last - first : rest;
     const int64_t end = at.column + n * c->tile < w[2].out ? at.column + n * c->tile : w[2].out;
     for (int64_t row = at.row; row < at.row + c->tile && row < w[1].out; row++)
-      conv_tail_run(&c->tail, (at.image * w[1].out + row) * w[2].out + at.column, end - at.column, column, n_columns);
+      conv_epilogue_run(&c->epilogue, (at.image * w[1].out + row) * w[2].out + at.column, end - at.column, column, n_columns);
     first += n;
   }
 }
@@ -284,7 +284,7 @@ static void run_item(const winograd *c, char *memory, int64_t item) {
       (c->tile == 4 ? restore_4 : restore_2)(c, products + (tile - first) * VF_PANEL, tile, panel);
   }
   const int64_t column = begin * VF_PANEL, stop = end * VF_PANEL < c->last.outputs ? end * VF_PANEL : c->last.outputs;
-  if (c->tail.is_chain) run_tail(c, first, last, column, stop - column);
+  if (c->epilogue.is_chain) run_epilogue(c, first, last, column, stop - column);
 }
 
 static berth_status run(const berth_op_call *call, berth_error *err) {
@@ -295,8 +295,8 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   c.weight = call->in[1].data;
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   c.out = call->out[0].data;
-  c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__TAIL_SUM].data : NULL;
-  conv_tail_read(&c.tail, call, berth__tail_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
+  c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
+  conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
                  &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
   memset(call->scratch, 0, (size_t)zeros_size(&c));
   for (int64_t item = call->begin; item < call->end; item++) run_item(&c, call->scratch, item);

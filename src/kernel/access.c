@@ -1,0 +1,142 @@
+/* Making instructions that read and write: buffers, arrays, variables. None of them is ever shared. */
+#include "kernel/maker.h"
+
+static berth__x put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits, berth__x a,
+                    berth__x b) {
+  berth__inst inst = {.code = (uint8_t)code, .type = (uint8_t)type, .bits = bits, .in = {a, b, BERTH__X_NONE}};
+  berth__range_of_type(type, &inst.low, &inst.high);
+  return berth__maker_put(k, &inst);
+}
+
+berth__number berth__storage_number(berth__storage storage) {
+  switch (storage) {
+    case BERTH_I8:
+    case BERTH_I16:
+    case BERTH_I32: return BERTH__NUM_I32;
+    case BERTH_U8:
+    case BERTH_U16:
+    case BERTH_U32:
+    case BERTH_BOOL: return BERTH__NUM_U32;
+    default: return BERTH__NUM_F32;
+  }
+}
+
+/* The nearest bf16, ties to even; a NaN stays one. */
+static berth__x pack_bf16(berth__kernel *k, berth__x value) {
+  const berth__x bits = berth__x_bits(k, BERTH__NUM_U32, value), by = berth__x_u32(k, 16);
+  const berth__x odd = berth__x_and(k, berth__x2(k, BERTH__INST_shr, bits, by), berth__x_u32(k, 1));
+  const berth__x raised = berth__x_add(k, berth__x_add(k, bits, berth__x_u32(k, 0x7fff)), odd);
+  const berth__x quiet = berth__x_or(k, bits, berth__x_u32(k, 0x400000));
+  return berth__x2(k, BERTH__INST_shr, berth__x_select(k, berth__x_is_nan(k, value), quiet, raised), by);
+}
+
+berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value) {
+  if (k == NULL || k->status != BERTH_OK) return BERTH__X_NONE;
+  if (storage == BERTH_F16) return berth__x1(k, BERTH__INST_pack_half, value);
+  if (storage == BERTH_BF16) return pack_bf16(k, value);
+  const uint32_t per_word = berth__storage_per_word(storage);
+  const berth__x bits = berth__x_bits(k, BERTH__NUM_U32, value);
+  return per_word == 1 ? bits : berth__x_and(k, bits, berth__x_u32(k, per_word == 2 ? 0xffff : 0xff));
+}
+
+/* What integers of fewer than 32 bits lie between follows from their type. */
+static berth__x put_load(berth__kernel *k, uint32_t buffer, berth__x index) {
+  const berth__storage storage = k->buffers[buffer].storage;
+  const berth__number type = berth__storage_number(storage);
+  const int64_t values = (int64_t)1 << (32 / berth__storage_per_word(storage));
+  berth__inst inst = {
+      .code = BERTH__INST_load, .type = (uint8_t)type, .bits = buffer, .in = {index, BERTH__X_NONE, BERTH__X_NONE}};
+  berth__range_of_type(type, &inst.low, &inst.high);
+  if (type == BERTH__NUM_I32) inst.low = -values / 2;
+  if (type != BERTH__NUM_F32) inst.high = inst.low + values - 1;
+  return berth__maker_put(k, &inst);
+}
+
+/* From an element of a buffer to its place in the buffer's words. */
+static berth__x skipped(berth__kernel *k, uint32_t buffer, berth__x index) {
+  return k->buffers[buffer].skip != 0 ? berth__x_affine(k, index, 1, k->buffers[buffer].skip) : index;
+}
+
+/* The operands can be used, `which` is one of n, and the index is an integer of index arithmetic. */
+static bool accepts(berth__kernel *k, berth__inst_code code, uint32_t n_in, const berth__x *in, uint32_t which,
+                    uint32_t n) {
+  if (!berth__maker_accepts(k, code, n_in, in)) return false;
+  if (which >= n) berth__maker_mistake(k, code, "there is no such buffer or array");
+  if (berth__maker_type(k, in[0]) != BERTH__NUM_I32) berth__maker_mistake(k, code, "an index must be i32");
+  return k->status == BERTH_OK;
+}
+
+berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index) {
+  if (k == NULL || !accepts(k, BERTH__INST_load, 1, &index, buffer, k->n_buffers)) return BERTH__X_NONE;
+  k->buffers[buffer].is_read = true;
+  index = skipped(k, buffer, index);
+  return put_load(k, buffer, index);
+}
+
+void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value) {
+  berth__x in[2] = {index, value};
+  if (k == NULL || !accepts(k, BERTH__INST_store, 2, in, buffer, k->n_buffers)) return;
+  const berth__storage storage = k->buffers[buffer].storage;
+  if (berth__maker_type(k, value) != berth__storage_number(storage)) {
+    berth__maker_mistake(k, BERTH__INST_store, "the value's type is not the buffer's");
+    return;
+  }
+  k->buffers[buffer].is_written = true;
+  if (berth__storage_per_word(storage) > 1) value = berth__x_pack(k, storage, value);
+  index = skipped(k, buffer, index);
+  if (k->status == BERTH_OK) put(k, BERTH__INST_store, berth__maker_type(k, value), buffer, index, value);
+}
+
+static berth__x load_array(berth__kernel *k, berth__inst_code code, const berth__kernel_array *arrays, uint32_t n,
+                           uint32_t array, berth__x index) {
+  if (!accepts(k, code, 1, &index, array, n)) return BERTH__X_NONE;
+  return put(k, code, arrays[array].type, array, index, BERTH__X_NONE);
+}
+
+static void store_array(berth__kernel *k, berth__inst_code code, const berth__kernel_array *arrays, uint32_t n,
+                        uint32_t array, const berth__x *in) {
+  if (!accepts(k, code, 2, in, array, n)) return;
+  if (berth__maker_type(k, in[1]) != arrays[array].type) {
+    berth__maker_mistake(k, code, "the value's type is not the array's");
+    return;
+  }
+  put(k, code, arrays[array].type, array, in[0], in[1]);
+}
+
+berth__x berth__x_shared_load(berth__kernel *k, uint32_t array, berth__x index) {
+  return k == NULL ? BERTH__X_NONE : load_array(k, BERTH__INST_shared_load, k->shared, k->n_shared, array, index);
+}
+
+void berth__x_shared_store(berth__kernel *k, uint32_t array, berth__x index, berth__x value) {
+  if (k != NULL) {
+    store_array(k, BERTH__INST_shared_store, k->shared, k->n_shared, array, (berth__x[]){index, value});
+  }
+}
+
+berth__x berth__x_local_load(berth__kernel *k, uint32_t array, berth__x index) {
+  return k == NULL ? BERTH__X_NONE : load_array(k, BERTH__INST_local_load, k->local, k->n_local, array, index);
+}
+
+void berth__x_local_store(berth__kernel *k, uint32_t array, berth__x index, berth__x value) {
+  if (k != NULL) store_array(k, BERTH__INST_local_store, k->local, k->n_local, array, (berth__x[]){index, value});
+}
+
+berth__x berth__x_variable(berth__kernel *k, berth__x first) {
+  if (!berth__maker_accepts(k, BERTH__INST_variable, 1, &first)) return BERTH__X_NONE;
+  return put(k, BERTH__INST_variable, berth__maker_type(k, first), 0, first, BERTH__X_NONE);
+}
+
+berth__x berth__x_get(berth__kernel *k, berth__x variable) {
+  if (!berth__maker_accepts(k, BERTH__INST_get, 1, &variable)) return BERTH__X_NONE;
+  return put(k, BERTH__INST_get, berth__maker_type(k, variable), 0, variable, BERTH__X_NONE);
+}
+
+void berth__x_set(berth__kernel *k, berth__x variable, berth__x value) {
+  berth__x in[2] = {variable, value};
+  if (!berth__maker_accepts(k, BERTH__INST_set, 2, in)) return;
+  if (berth__maker_type(k, variable) != berth__maker_type(k, value)) {
+    berth__maker_mistake(k, BERTH__INST_set, "the value's type is not the variable's");
+    return;
+  }
+  put(k, BERTH__INST_set, berth__maker_type(k, value), 0, variable, value);
+}

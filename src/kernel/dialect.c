@@ -1,0 +1,60 @@
+/* What renderers of several languages need. */
+#include "kernel/dialect.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/number.h"
+
+bool berth__dialect_has_digits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return isnormal(value) || bits == 0;
+}
+
+/* The number of the fewest digits that is this one as an f32. */
+static double shortest(float value) {
+  for (int digits = 1; digits < 9; digits++) {
+    char text[BERTH__DOUBLE_TEXT];
+    snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);
+    const double near = strtod(text, NULL); /* in the locale that it was written in */
+    if ((float)near == value) return near;
+  }
+  return value;
+}
+
+void berth__dialect_digits(berth__text *out, uint32_t bits) {
+  char text[BERTH__DOUBLE_TEXT];
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  berth__format_double(shortest(value), text);
+  berth__text_printf(out, "%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "");
+}
+
+bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code) {
+  for (size_t i = 0; i < kernel->n_insts; i++)
+    if (kernel->insts[i].code == code) return true;
+  return false;
+}
+
+uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer) {
+  if (!desc->windows) return 0;
+  return desc->window_of != NULL ? desc->window_of[buffer] : buffer;
+}
+
+bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding) {
+  for (uint32_t i = 0; i < kernel->n_buffers; i++)
+    if (kernel->buffers[i].is_written && berth__storage_per_word(kernel->buffers[i].storage) > 1 &&
+        berth__dialect_binding(desc, i) == binding)
+      return true;
+  return false;
+}
+
+void berth__dialect_name(berth__text *out, const berth__kernel *kernel) {
+  berth__text_printf(out, "// ");
+  for (const char *c = kernel->name; *c != '\0'; c++)
+    berth__text_printf(out, "%c", isprint((unsigned char)*c) && *c != '\\' ? *c : '?');
+  berth__text_printf(out, "\n");
+}

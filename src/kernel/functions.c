@@ -1,0 +1,42 @@
+/* Instructions that languages leave open: what becomes of a division by 0, and which way a number is rounded to f16.
+ * Words with @ are the dialect's. */
+#include "kernel/dialect.h"
+
+/* To nearest even: by the bits that go; below 2^-14, where an f16 is a multiple of 2^-24, by adding a number whose last
+ * place that is. */
+#define TO_HALF                                                                         \
+  "  @u sign = @asu(x) & 2147483648u;\n"                                                \
+  "  @u a = @asu(x) & 2147483647u;\n"                                                   \
+  "  @u rounded = (a + 4095u + ((a >> 13u) & 1u)) & 4294959104u;\n"                     \
+  "  @f small = (@asf(a) + 0.5) - 0.5;\n"                                               \
+  "  @f normal = @select(@asf(rounded), small, a < 947912704u);\n"                      \
+  "  @f large = @select(@asf(2139095040u), @asf(a), a > 2139095040u);\n" /* inf, NaN */ \
+  "  return @asf(@asu(@select(normal, large, a >= 1199566848u)) | sign);\n"
+
+/* The bits of the nearest f16: by the bits that go; below 2^-14 by counting in 2^-24, its last place there. No sum of
+ * floats is in it, so that no language may rearrange one. */
+#define PACK_HALF                                                                   \
+  "  @u sign = (@asu(x) >> 16u) & 32768u;\n"                                        \
+  "  @u a = @asu(x) & 2147483647u;\n"                                               \
+  "  @u normal = ((a + 4095u + ((a >> 13u) & 1u)) >> 13u) - 114688u;\n"             \
+  "  @u small = @tou(@round(@asf(min(a, 947912704u)) * 16777216.0));\n"             \
+  "  @u finite = @select(normal, small, a < 947912704u);\n"                         \
+  "  @u large = @select(31744u, 32256u | ((a >> 13u) & 1023u), a > 2139095040u);\n" \
+  "  return @select(finite, large, a >= 1199566848u) | sign;\n"
+
+/* By 0 gives 0; the least number by -1 is itself again; a remainder has the sign of the dividend. Without branches: a
+ * driver that runs all lanes together divides in those that do not take part, too. */
+#define SAFE_I32                                   \
+  "  @i odd = @select(0, 1, b == 0 || b == -1);\n" \
+  "  @i q = a / (b * (1 - odd) + odd);\n"
+#define SAFE_U32 "  @u odd = @select(0u, 1u, b == 0u);\n"
+
+const berth__function berth__functions[] = {
+    {"berth_to_half", BERTH__FN_F32, TO_HALF},
+    {"berth_pack_half", BERTH__FN_PACK, PACK_HALF},
+    {"berth_div_i32", BERTH__FN_I32, SAFE_I32 "  return q * (1 - odd) - a * @select(0, 1, b == -1);\n"},
+    {"berth_rem_i32", BERTH__FN_I32, SAFE_I32 "  return (a - q * b) * (1 - odd);\n"},
+    {"berth_div_u32", BERTH__FN_U32, SAFE_U32 "  return (a / (b + odd)) * (1u - odd);\n"},
+    {"berth_rem_u32", BERTH__FN_U32, SAFE_U32 "  return a % (b + odd);\n"},
+};
+const size_t berth__n_functions = sizeof berth__functions / sizeof berth__functions[0];

@@ -1,0 +1,308 @@
+/* Runs a kernel here, a few workgroups at a time. Their threads go in step: an instruction is computed for all of them
+ * before the next one, and blocks say which of them it counts for. Results of threads that are out of a block are of no
+ * use to anyone, so only what acts asks who is in.
+ *
+ * What a device would not tell is an error here: an index that is out of its buffer or array, a barrier that not all
+ * threads come to, an element of a shared array that two threads use between the same two barriers, a word of a buffer
+ * that two threads store different values into at once. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernel/machine.h"
+
+#define POISON 0x7fc0deadu /* in arrays that nobody wrote to yet: a NaN, and a big integer */
+#define ENOUGH_LANES 256u  /* that a step through the instructions is worth its while */
+
+static uint32_t most_depth(const berth__kernel *k) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < k->n_insts; ++i) most = k->insts[i].depth > most ? k->insts[i].depth : most;
+  return most + 2;
+}
+
+static berth__machine machine_of(const berth__kernel *k) {
+  berth__machine m = {.k = k, .threads = k->group_size, .n = k->group_size};
+  uint64_t groups = k->group_size < ENOUGH_LANES ? ENOUGH_LANES / k->group_size : 1;
+  if (groups > k->n_groups && k->n_groups > 0) groups = k->n_groups;
+  m.n *= (uint32_t)groups;
+  m.n_shared = berth__machine_elements(k->shared, k->n_shared);
+  return m;
+}
+
+/* Cuts `room` into the machine's parts; gives their size, and sets nothing where room is NULL. */
+static uint64_t lay_out(berth__machine *m, uint8_t *room) {
+  const berth__kernel *k = m->k;
+  uint64_t lanes = (uint64_t)k->n_insts * m->n, depth = most_depth(k), n_shared = m->n_shared * (m->n / m->threads),
+           n_local = berth__machine_elements(k->local, k->n_local) * m->n;
+  const uint64_t size[] = {lanes * sizeof *m->values,      depth * m->n * sizeof *m->masks, depth * sizeof *m->n_in,
+                           k->n_insts * sizeof *m->bounds, n_shared * sizeof *m->shared,    n_local * sizeof *m->local,
+                           n_shared * sizeof *m->uses};
+  uint64_t at[8] = {0};
+  for (int i = 0; i < 7; ++i) at[i + 1] = at[i] + ((size[i] + 15) & ~(uint64_t)15);
+  if (room == NULL) return at[7];
+  m->values = (berth__lane *)(void *)(room + at[0]);
+  m->masks = (uint32_t *)(void *)(room + at[1]);
+  m->n_in = (uint32_t *)(void *)(room + at[2]);
+  m->bounds = (berth__machine_bound *)(void *)(room + at[3]);
+  m->shared = (berth__lane *)(void *)(room + at[4]);
+  m->local = (berth__lane *)(void *)(room + at[5]);
+  m->uses = (berth__machine_use *)(void *)(room + at[6]);
+  memset(m->uses, 0, (size_t)size[6]);
+  return at[7];
+}
+
+uint64_t berth__kernel_room(const berth__kernel *kernel) {
+  berth__machine m = machine_of(kernel);
+  return lay_out(&m, NULL);
+}
+
+static void find_bounds(berth__machine *m) {
+  const berth__kernel *k = m->k;
+  berth__x opener[UINT8_MAX], last[UINT8_MAX]; /* a depth */
+  for (berth__x x = 0; x < k->n_insts; ++x) {
+    const berth__inst *inst = &k->insts[x];
+    uint32_t depth = inst->depth;
+    switch (inst->code) {
+      case BERTH__INST_loop:
+      case BERTH__INST_if: opener[depth] = last[depth] = x; break;
+      case BERTH__INST_else:
+      case BERTH__INST_end:
+        m->bounds[last[depth]].next = x;
+        m->bounds[x].opener = opener[depth];
+        last[depth] = x;
+        break;
+      case BERTH__INST_break:
+        do --depth;
+        while (k->insts[opener[depth]].code != BERTH__INST_loop);
+        m->bounds[x].opener = opener[depth];
+        break;
+      default: break;
+    }
+  }
+}
+
+/* Whether elements of a shared array are stored where others of it have been loaded since the last barrier: loads are
+ * noted then. A loop is gone through twice, for what its end says about its start. `loaded`: bit a, array a. */
+static uint32_t find_mixed(berth__machine *m, berth__x from, berth__x to, uint32_t loaded) {
+  for (berth__x x = from; x < to; ++x) {
+    const berth__inst *inst = &m->k->insts[x];
+    switch (inst->code) {
+      case BERTH__INST_shared_load: loaded |= 1u << inst->bits; break;
+      case BERTH__INST_shared_store: m->notes_loads[inst->bits] |= (loaded >> inst->bits) & 1u; break;
+      case BERTH__INST_barrier: loaded = 0; break;
+      case BERTH__INST_loop:
+        loaded = find_mixed(m, x + 1, m->bounds[x].next, loaded);
+        loaded = find_mixed(m, x + 1, m->bounds[x].next, loaded);
+        x = m->bounds[x].next;
+        break;
+      default: break;
+    }
+  }
+  return loaded;
+}
+
+static void fill(const berth__machine *m, berth__x x, uint32_t bits) {
+  const uint32_t n = m->n;
+  berth__lane *out = berth__machine_values(m, x);
+  for (uint32_t j = 0; j < n; ++j) out[j].u = bits;
+}
+
+static void fill_with_threads(const berth__machine *m, berth__x x) {
+  berth__lane *out = berth__machine_values(m, x);
+  for (uint32_t j = 0; j < m->n; ++j) out[j].u = j % m->threads;
+}
+
+static void fill_with_groups(const berth__machine *m, berth__x x) {
+  berth__lane *out = berth__machine_values(m, x);
+  for (uint32_t j = 0; j < m->n; ++j) out[j].u = (uint32_t)m->group + j / m->threads;
+}
+
+/* What is the same for all workgroups. */
+static void prepare(berth__machine *m) {
+  find_bounds(m);
+  if (m->k->n_shared > 0) find_mixed(m, 0, (berth__x)m->k->n_insts, 0);
+  for (berth__x x = 0; x < m->k->n_insts; ++x) {
+    const berth__inst *inst = &m->k->insts[x];
+    if (inst->code == BERTH__INST_constant) fill(m, x, inst->bits);
+    if (inst->code == BERTH__INST_thread) fill_with_threads(m, x);
+  }
+}
+
+static void set_variable(berth__machine *m, const berth__inst *inst) {
+  const uint32_t n = m->n;
+  berth__lane *restrict variable = berth__machine_values(m, inst->in[0]);
+  const berth__lane *restrict value = berth__machine_values(m, inst->in[1]);
+  const uint32_t *restrict mask = berth__machine_mask(m, inst->depth);
+  if (m->n_in[inst->depth] == m->n) {
+    memcpy(variable, value, m->n * sizeof *value);
+    return;
+  }
+  for (uint32_t j = 0; j < n; ++j) {
+    uint32_t all = 0u - mask[j];
+    variable[j].u = (value[j].u & all) | (variable[j].u & ~all);
+  }
+}
+
+/* Those of the block around, that `truth` holds for, are in the block below `depth`. */
+static bool enter_if(berth__machine *m, uint32_t depth, const berth__lane *restrict condition, uint32_t truth) {
+  const uint32_t n = m->n;
+  const uint32_t *restrict outer = berth__machine_mask(m, depth);
+  uint32_t *restrict mask = berth__machine_mask(m, depth + 1), n_in = 0;
+  for (uint32_t j = 0; j < n; ++j) {
+    mask[j] = outer[j] & (condition[j].u ^ truth ^ 1u);
+    n_in += mask[j];
+  }
+  m->n_in[depth + 1] = n_in;
+  return n_in > 0;
+}
+
+/* Those that are in the loop, and whose index is below its end, go on. */
+static bool go_round(berth__machine *m, const berth__inst *inst, const berth__lane *restrict index) {
+  const uint32_t n = m->n;
+  const berth__lane *restrict to = berth__machine_values(m, inst->in[1]);
+  uint32_t *restrict mask = berth__machine_mask(m, inst->depth + 1u), n_in = 0;
+  for (uint32_t j = 0; j < n; ++j) {
+    mask[j] &= (uint32_t)(index[j].i < to[j].i);
+    n_in += mask[j];
+  }
+  m->n_in[inst->depth + 1] = n_in;
+  return n_in > 0;
+}
+
+static bool enter_loop(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  memcpy(berth__machine_values(m, x), berth__machine_values(m, inst->in[0]), m->n * sizeof(berth__lane));
+  memcpy(berth__machine_mask(m, inst->depth + 1u), berth__machine_mask(m, inst->depth), m->n * sizeof(uint32_t));
+  return go_round(m, inst, berth__machine_values(m, x));
+}
+
+static bool repeat_loop(berth__machine *m, berth__x x) {
+  const uint32_t n = m->n;
+  const berth__inst *inst = &m->k->insts[x];
+  berth__lane *restrict index = berth__machine_values(m, x);
+  const uint32_t step = m->k->insts[inst->in[2]].bits;
+  for (uint32_t j = 0; j < n; ++j) index[j].u += step;
+  return go_round(m, inst, index);
+}
+
+/* Threads that leave a loop are out of every block in it. */
+static void leave_loop(berth__machine *m, const berth__inst *inst, uint32_t loop_depth) {
+  const uint32_t n = m->n;
+  const uint32_t *leaving = berth__machine_mask(m, inst->depth);
+  for (uint32_t depth = loop_depth + 1; depth < inst->depth; ++depth) {
+    uint32_t *mask = berth__machine_mask(m, depth);
+    for (uint32_t j = 0; j < n; ++j) mask[j] &= leaving[j] ^ 1u;
+    m->n_in[depth] -= m->n_in[inst->depth];
+  }
+  memset(berth__machine_mask(m, inst->depth), 0, m->n * sizeof(uint32_t));
+  m->n_in[inst->depth] = 0;
+}
+
+/* All threads of a workgroup come, or none. */
+static berth_status come_to_barrier(berth__machine *m, berth__x x) {
+  const uint32_t depth = m->k->insts[x].depth, *mask = berth__machine_mask(m, depth);
+  if (m->n_in[depth] == 0) return BERTH_OK;
+  m->time += 1;
+  for (uint32_t lane = 0; lane < m->n && m->n_in[depth] != m->n; lane += m->threads) {
+    uint32_t n_in = 0;
+    for (uint32_t j = 0; j < m->threads; ++j) n_in += mask[lane + j];
+    if (n_in == 0 || n_in == m->threads) continue;
+    return berth__fail(m->err, BERTH_INTERNAL,
+                       "The kernel %s: %" PRIu32 " of %" PRIu32 " threads of workgroup %" PRIu64
+                       " come to the barrier at instruction %" PRIu32 ".",
+                       m->k->name, n_in, m->threads, m->group + lane / m->threads, x);
+  }
+  return BERTH_OK;
+}
+
+static bool is_bound(uint8_t code) {
+  return code == BERTH__INST_loop || code == BERTH__INST_if || code == BERTH__INST_else || code == BERTH__INST_end;
+}
+
+/* A bound of a block; the instruction that comes next. */
+static berth__x run_bound(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x], *opener;
+  const berth__machine_bound *b = &m->bounds[x];
+  switch (inst->code) {
+    case BERTH__INST_loop: return enter_loop(m, x) ? x + 1 : b->next + 1;
+    case BERTH__INST_if: return enter_if(m, inst->depth, berth__machine_values(m, inst->in[0]), 1) ? x + 1 : b->next;
+    case BERTH__INST_else:
+      opener = &m->k->insts[b->opener];
+      return enter_if(m, inst->depth, berth__machine_values(m, opener->in[0]), 0) ? x + 1 : b->next;
+    default:
+      opener = &m->k->insts[b->opener];
+      return opener->code == BERTH__INST_loop && repeat_loop(m, b->opener) ? b->opener + 1 : x + 1;
+  }
+}
+
+static berth_status run_one(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  switch (inst->code) {
+    case BERTH__INST_constant:
+    case BERTH__INST_thread:
+    case BERTH__INST_group: return BERTH_OK;
+    case BERTH__INST_load:
+    case BERTH__INST_store: return berth__machine_buffer(m, x);
+    case BERTH__INST_shared_load:
+    case BERTH__INST_shared_store: return berth__machine_shared(m, x);
+    case BERTH__INST_local_load:
+    case BERTH__INST_local_store: return berth__machine_local(m, x);
+    case BERTH__INST_variable:
+    case BERTH__INST_get:
+      memcpy(berth__machine_values(m, x), berth__machine_values(m, inst->in[0]), m->n * sizeof(berth__lane));
+      return BERTH_OK;
+    case BERTH__INST_set: set_variable(m, inst); return BERTH_OK;
+    case BERTH__INST_break: leave_loop(m, inst, m->k->insts[m->bounds[x].opener].depth); return BERTH_OK;
+    case BERTH__INST_barrier: return come_to_barrier(m, x);
+    default: break;
+  }
+  const berth__lane *in[3];
+  for (int i = 0; i < 3; ++i) in[i] = inst->in[i] != BERTH__X_NONE ? berth__machine_values(m, inst->in[i]) : NULL;
+  berth__number from = (berth__number)m->k->insts[inst->in[0]].type;
+  berth__lanes_compute((berth__inst_code)inst->code, (berth__number)inst->type, from, berth__machine_values(m, x),
+                       in[0], in[1], in[2], m->n);
+  return BERTH_OK;
+}
+
+/* Lanes of workgroups past the last one are out from the start. */
+static void begin_groups(berth__machine *m) {
+  const berth__kernel *k = m->k;
+  m->time += 1;
+  m->n_in[0] = 0;
+  for (uint32_t j = 0; j < m->n; ++j) {
+    m->masks[j] = m->group + j / m->threads < k->n_groups;
+    m->n_in[0] += m->masks[j];
+  }
+  for (berth__x x = 0; x < k->n_insts; ++x) {
+    if (k->insts[x].code == BERTH__INST_group) fill_with_groups(m, x);
+  }
+  uint64_t n_shared = m->n_shared * (m->n / m->threads);
+  uint64_t n_local = berth__machine_elements(k->local, k->n_local) * m->n;
+  for (uint64_t i = 0; i < n_shared; ++i) m->shared[i].u = POISON;
+  for (uint64_t i = 0; i < n_local; ++i) m->local[i].u = POISON;
+}
+
+static berth_status run_groups(berth__machine *m) {
+  for (berth__x x = 0; x < m->k->n_insts;) {
+    if (is_bound(m->k->insts[x].code)) {
+      x = run_bound(m, x);
+    } else {
+      BERTH__TRY(run_one(m, x));
+      x += 1;
+    }
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__kernel_interpret(const berth__kernel *kernel, const berth__kernel_memory *buffers, void *room,
+                                     berth_error *err) {
+  berth__machine m = machine_of(kernel);
+  m.buffers = buffers;
+  m.err = err;
+  lay_out(&m, room);
+  prepare(&m);
+  for (m.group = 0; m.group < kernel->n_groups; m.group += m.n / m.threads) {
+    begin_groups(&m);
+    BERTH__TRY(run_groups(&m));
+  }
+  return BERTH_OK;
+}

@@ -1,0 +1,19 @@
+/* What PURE instructions compute, over any number of threads at a time: constants are folded by it, and the interpreter
+ * runs on it. */
+#ifndef BERTH_KERNEL_LANES_H
+#define BERTH_KERNEL_LANES_H
+
+#include "kernel/kernel.h"
+
+typedef union berth__lane {
+  float f;
+  int32_t i;
+  uint32_t u; /* bool: 0 or 1 */
+} berth__lane;
+
+/* out[0 .. n - 1] from operands of type `from` (of select: of its arms); operands that the code does not have are not
+ * looked at. False: not a PURE instruction with operands. */
+bool berth__lanes_compute(berth__inst_code code, berth__number type, berth__number from, berth__lane *out,
+                          const berth__lane *a, const berth__lane *b, const berth__lane *c, uint32_t n);
+
+#endif

@@ -1,0 +1,117 @@
+/* From a call of an op to kernels. One file of lower/ a group of ops; ops.def says which function lowers which op.
+ *
+ * A lowering sees a call as a kernel of src/ops does, but without data: shapes, strides, types, attributes. It makes
+ * one kernel or a few; they run one after the other, each behind the writes of those before it. Numbers are 32 bits
+ * wide whatever their type is; how elements lie in memory is their storage (kernel.h), which loads and stores see to:
+ *
+ *   f32 f64 f16 bf16     as f32
+ *   i8 i16 i32 i64       as i32    i8 and i16 wrap as such; i64 must fit, which the host checks where it writes
+ *   u8 u16 u32 u64 bool  as u32    u8 and u16 wrap; bool is 0 or 1
+ *
+ * The reference kernel of the op (src/ops/family_*.c) says what is right. */
+#ifndef BERTH_KERNEL_LOWER_H
+#define BERTH_KERNEL_LOWER_H
+
+#include "base/profile.h"
+#include "kernel/kernel.h"
+#include "ops/op.h"
+
+/* Which bytes a kernel's buffer stands for (berth__kernel_buffer.operand). */
+#define BERTH__OPERAND_SCRATCH 0x10000u /* the step's scratch */
+#define BERTH__OPERAND_CONDITION 0x20000u   /* + g: the condition of condition g */
+static inline uint32_t berth__operand_in(uint32_t i) { return i; }
+static inline uint32_t berth__operand_out(const berth_op_call *call, uint32_t i) { return call->n_in + i; }
+
+/* A step that runs only where a condition, an element in the arena, has this truth. */
+typedef struct berth__step_condition {
+  bool sense;
+  berth__storage storage;
+  uint64_t at; /* in bytes; only its place in its word counts */
+} berth__step_condition;
+
+typedef struct berth__lowering {
+  berth_context *ctx;
+  const berth__kernel_limits *limits;
+  const berth__op *op;
+  const berth_op_call *call;
+  const berth__storage *storage; /* one an operand and then one a result; NULL: by their types */
+  const uint64_t *at;            /* where operands and then results begin, in bytes; NULL: that is not known */
+  const berth__step_condition *conditions;
+  uint32_t n_conditions;
+  berth__kernel **kernels; /* what was made */
+  size_t n_kernels, capacity;
+} berth__lowering;
+
+typedef struct berth__lower_row {
+  berth_status (*lower)(berth__lowering *l, berth_error *err);                      /* NULL: this op has no kernels */
+  uint64_t (*scratch)(const berth_op_call *call, const berth__kernel_limits *limits); /* bytes */
+} berth__lower_row;
+
+/* Fills kernels; UNSUPPORTED with a reason where there are none. Everything of `lowering` but the kernels is set by the
+ * caller; berth__lowering_free frees them, also after a failure. */
+berth_status berth__lower_call(berth__lowering *lowering, berth_error *err);
+void berth__lowering_free(berth__lowering *lowering);
+bool berth__lower_has(const berth__op *op);
+uint64_t berth__lower_scratch(const berth__op *op, const berth_op_call *call, const berth__kernel_limits *limits);
+
+/* ---- For lowerings (lower/common.c) ---- */
+
+/* A new kernel, named after the op; conditions are its first instructions. NULL when memory ran out: everything below takes
+ * NULL and does nothing, and berth__l_end reports it. */
+berth__kernel *berth__l_begin(berth__lowering *l, const char *what);
+/* Closes what berth__l_begin and berth__l_each opened, and adds the kernel to the list. */
+berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err);
+/* One thread for each of `count` elements, in flat order: group_size and n_groups are set, and what follows up to
+ * berth__l_end is inside `if (index < count)`. No barriers behind it.
+ *
+ * Where these are the elements of result 0, without gaps, and several of them share a word, a thread has a word: what
+ * follows is inside a loop over its elements as well, and berth__l_store of element `index` keeps the bits until the
+ * word is whole, so that no other thread writes to it. Such a kernel does not read what it has stored. */
+berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count);
+/* The same with a thread for each element, always: for kernels that read what they have stored. */
+berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count);
+
+/* The buffer of an operand or a result. */
+uint32_t berth__l_in(const berth__lowering *l, berth__kernel *k, uint32_t i);
+uint32_t berth__l_out(const berth__lowering *l, berth__kernel *k, uint32_t i);
+uint32_t berth__l_scratch(berth__kernel *k, berth__storage storage);
+static inline bool berth__l_has(const berth__lowering *l, uint32_t i) {
+  return i < l->call->n_in && l->call->in[i].type != BERTH_TYPE_NONE;
+}
+
+/* How elements of a type are computed with (bool as BOOL), and how they lie in memory where nobody says otherwise: in
+ * their own width, but for 64 bits, of which a kernel has 32. */
+berth__number berth__l_number(berth_type type);
+berth__storage berth__l_storage(berth_type type);
+
+/* A flat index into coordinates, and coordinates into an element's place in a tensor. */
+void berth__l_unravel(berth__kernel *k, berth__x index, uint32_t rank, const int64_t *dim, berth__x *at);
+berth__x berth__l_place(berth__kernel *k, const berth_tensor *tensor, const berth__x *at);
+/* The same where the tensor is broadcast to `rank` axes. */
+berth__x berth__l_place_broadcast(berth__kernel *k, const berth_tensor *tensor, uint32_t rank, const berth__x *at);
+/* Where element `index` of a tensor lies, counted in row-major order. */
+berth__x berth__l_place_flat(berth__kernel *k, const berth_tensor *tensor, berth__x index);
+
+/* How an operand, counted through results too, lies in memory. */
+berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand);
+/* The buffer of an operand or a result as words, or bits of a width, whatever its elements are. */
+uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage);
+
+/* An element, in its number type; and storing one: converted to the result's type, where that is narrow wrapped. */
+berth__x berth__l_load(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place);
+void berth__l_store(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value);
+/* The same without conversion to the result's type: a value of the storage's number, or bool. */
+void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage,
+                         berth__x place, berth__x value);
+/* A value in the number type of `type`, with as many of its bits as the type has. */
+berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type);
+/* A value of any number type as `type`, as the op `cast` does it. */
+berth__x berth__l_cast(berth__kernel *k, berth__x value, berth_type from, berth_type to);
+
+/* lower/math.c: functions that are more than one instruction, for f32; and one step of a chain. */
+berth__x berth__l_unary(berth__kernel *k, berth__op_code op, berth__x a);
+/* A whole chain or epilogue (ops/chain.h): registers are the operands first. */
+struct berth__chain;
+berth__x berth__l_chain(berth__kernel *k, const struct berth__chain *chain, const berth__x *operands);
+
+#endif

@@ -1,0 +1,62 @@
+/* attention (ops/attention.h) in the kernel language: what its two forms have in common. */
+#ifndef BERTH_KERNEL_LOWER_ATTENTION_H
+#define BERTH_KERNEL_LOWER_ATTENTION_H
+
+#include "kernel/lower.h"
+#include "ops/attention.h"
+
+/* The query that a thread or a row of a tile is at. */
+typedef struct berth__attention_row {
+  berth__x batch, head, row;
+  berth__x first, last; /* keys that it may see, whatever the mask says: [first, last) */
+  berth__x mask, bias;  /* where theirs for key 0 is; BERTH__X_NONE: there is none */
+} berth__attention_row;
+berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x batch,
+                                             berth__x head, berth__x row);
+/* The keys of a batch entry that there are in this run: a number, or the run's length, brought to 0 and k.length. */
+berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
+                                  berth__x batch);
+void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row,
+                               berth__x *first, berth__x *last);
+/* Where a row of q, k, v or the result begins. */
+berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row);
+/* The score of a key from a sum of products, -infinity where it may not be seen. */
+berth__x berth__attention_score(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
+                                const berth__attention_row *row, berth__x key, berth__x sum);
+/* The larger of the two, or a NaN where there is one. */
+berth__x berth__attention_larger(berth__kernel *k, berth__x a, berth__x b);
+/* x * factor, but 0 where the factor is, whatever x is. */
+berth__x berth__attention_fade(berth__kernel *k, berth__x x, berth__x factor);
+/* exp(score - largest), 0 while nothing was seen. */
+berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x largest);
+
+/* attention_form.c: the form for real GPUs, where a workgroup has a block of queries. */
+#define BERTH__ATTENTION_LANES 32u /* threads along the columns of the result, or the keys of a block */
+#define BERTH__ATTENTION_PARTS 8u  /* threads that share a row of scores */
+#define BERTH__ATTENTION_SPANS 8u  /* columns of the result a thread has, at most: head sizes up to 256 */
+typedef struct berth__attention_form {
+  uint32_t queries, keys;       /* of a block */
+  uint32_t threads, row_groups; /* of a workgroup; along the rows of a block */
+  bool folds_heads;             /* rows are those of all heads that share keys */
+  int64_t rows, heads, blocks;  /* of queries, what they stand in, and blocks of them */
+  int64_t chunks, chunk_keys;   /* workgroups that share the keys of a block of queries; keys of each */
+} berth__attention_form;
+/* False where the limits have no room for it, or threads do better alone. */
+bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out);
+
+/* attention_tiled.c */
+berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                    berth_error *err);
+/* attention_merge.c: one result from those of the chunks. Each has a record in scratch: its largest score, the total of
+ * its weights, and the sums that these gave. */
+#define BERTH__ATTENTION_LARGEST 0
+#define BERTH__ATTENTION_TOTAL 1
+#define BERTH__ATTENTION_SUMS 2
+berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, const berth__attention_form *form,
+                                 berth__x batch, berth__x head, berth__x row, berth__x chunk);
+berth_status berth__attention_merge(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                    berth_error *err);
+
+void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k);
+
+#endif

@@ -1,0 +1,210 @@
+/* What lowerings have in common. */
+#include "kernel/lower.h"
+
+#include "base/storage.h"
+#include "kernel/lower/words.h"
+
+#include <stdio.h>
+
+#define EACH_GROUP 64u /* threads of a workgroup where each thread has an element of its own */
+
+berth__number berth__l_number(berth_type type) {
+  switch (type) {
+    case BERTH_F32:
+    case BERTH_F64:
+    case BERTH_F16:
+    case BERTH_BF16: return BERTH__NUM_F32;
+    case BERTH_BOOL: return BERTH__NUM_BOOL;
+    case BERTH_U8:
+    case BERTH_U16:
+    case BERTH_U32:
+    case BERTH_U64: return BERTH__NUM_U32;
+    default: return BERTH__NUM_I32;
+  }
+}
+
+berth__storage berth__l_storage(berth_type type) {
+  switch (type) {
+    case BERTH_F64: return BERTH_F32;
+    case BERTH_I64: return BERTH_I32;
+    case BERTH_U64: return BERTH_U32;
+    default: return type;
+  }
+}
+
+/* ---- Kernels ---- */
+
+uint32_t berth__l_skip(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4) / berth_type_storage(storage).bytes; }
+
+static berth__x load_condition(const berth__lowering *l, berth__kernel *k, uint32_t condition) {
+  const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_CONDITION + condition, l->conditions[condition].storage);
+  k->buffers[buffer].skip = berth__l_skip(l->conditions[condition].at, l->conditions[condition].storage);
+  return berth__x_load(k, buffer, berth__x_i32(k, 0));
+}
+
+berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
+  berth__kernel *k;
+  char name[sizeof k->name];
+  snprintf(name, sizeof name, "%s%s%s", l->op->name, what != NULL ? " " : "", what != NULL ? what : "");
+  if (berth__kernel_create(l->ctx, name, &k, NULL) != BERTH_OK) return NULL;
+  for (uint32_t g = 0; g < l->n_conditions; g++) {
+    const berth__x truth = load_condition(l, k, g), zero = berth__x_u32(k, 0);
+    berth__x_if(k, l->conditions[g].sense ? berth__x_ne(k, truth, zero) : berth__x_eq(k, truth, zero));
+  }
+  return k;
+}
+
+/* Of the operands and results that it reads and writes, each once. */
+static double bytes_of(const berth__lowering *l, const berth__kernel *k) {
+  const berth_op_call *call = l->call;
+  double bytes = 0;
+  for (uint32_t i = 0; i < k->n_buffers; i++) {
+    const uint32_t operand = k->buffers[i].operand;
+    if (operand >= call->n_in + call->n_out || (!k->buffers[i].is_read && !k->buffers[i].is_written)) continue;
+    const berth_tensor *tensor = operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in];
+    bytes += (double)berth__storage_size(berth_type_storage(berth__l_storage_of(l, operand)),
+                                         (uint64_t)berth__count(tensor));
+  }
+  return bytes;
+}
+
+berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err) {
+  if (k == NULL) return berth__fail_nomem(err, "a kernel");
+  if (k->word.is_open) berth__l_close_words(l, k);
+  while (k->depth != 0 && k->status == BERTH_OK) berth__x_end(k);
+  berth_status status = berth__kernel_finish(k, err);
+  if (status == BERTH_OK) status = BERTH__RESERVE(l->ctx, l->kernels, l->capacity, l->n_kernels + 1, err);
+  if (status != BERTH_OK) {
+    berth__kernel_destroy(k);
+    return status;
+  }
+  if (k->bytes <= 0) k->bytes = bytes_of(l, k);
+  l->kernels[l->n_kernels++] = k;
+  return BERTH_OK;
+}
+
+static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count) {
+  k->group_size = l->limits->group_size < EACH_GROUP ? l->limits->group_size : EACH_GROUP;
+  k->n_groups = ((uint64_t)count + k->group_size - 1) / k->group_size;
+  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), thread);
+  berth__x_if(k, berth__x_lt(k, index, berth__x_i32(k, count)));
+  return index;
+}
+
+berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count) {
+  return k != NULL ? each(l, k, count) : BERTH__X_NONE;
+}
+
+berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
+  const uint32_t per_word = berth__l_words_of_result(l, count);
+  if (k == NULL) return BERTH__X_NONE;
+  if (per_word == 1) return each(l, k, count);
+  return berth__l_open_words(l, k, each(l, k, count / per_word + (count % per_word != 0)), per_word, count);
+}
+
+/* ---- Buffers ---- */
+
+berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand) {
+  const berth_op_call *call = l->call;
+  if (l->storage != NULL) return l->storage[operand];
+  return berth__l_storage(operand < call->n_in ? call->in[operand].type : call->out[operand - call->n_in].type);
+}
+
+uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage) {
+  const uint32_t buffer = berth__kernel_buffer_of(k, operand, storage);
+  if (k != NULL && l->at != NULL) k->buffers[buffer].skip = berth__l_skip(l->at[operand], storage);
+  return buffer;
+}
+
+uint32_t berth__l_in(const berth__lowering *l, berth__kernel *k, uint32_t i) {
+  return berth__l_buffer(l, k, berth__operand_in(i), berth__l_storage_of(l, i));
+}
+
+uint32_t berth__l_out(const berth__lowering *l, berth__kernel *k, uint32_t i) {
+  const uint32_t operand = berth__operand_out(l->call, i);
+  return berth__l_buffer(l, k, operand, berth__l_storage_of(l, operand));
+}
+
+uint32_t berth__l_scratch(berth__kernel *k, berth__storage storage) {
+  return berth__kernel_buffer_of(k, BERTH__OPERAND_SCRATCH, storage);
+}
+
+/* ---- Places ---- */
+
+void berth__l_unravel(berth__kernel *k, berth__x index, uint32_t rank, const int64_t *dim, berth__x *at) {
+  berth__x rest = index;
+  for (uint32_t axis = rank; axis-- > 0;) {
+    const berth__x extent = berth__x_i32(k, dim[axis]);
+    at[axis] = axis == 0 ? rest : berth__x_rem(k, rest, extent);
+    if (axis != 0) rest = berth__x_div(k, rest, extent);
+  }
+}
+
+/* Where axes behind one another lie without a gap, the flat index of all of them is as good, and shorter. */
+berth__x berth__l_place_flat(berth__kernel *k, const berth_tensor *tensor, berth__x index) {
+  if (berth__is_contiguous(tensor)) return index;
+  berth__x at[BERTH_MAX_RANK];
+  berth__l_unravel(k, index, tensor->rank, tensor->dim, at);
+  return berth__l_place(k, tensor, at);
+}
+
+berth__x berth__l_place(berth__kernel *k, const berth_tensor *tensor, const berth__x *at) {
+  return berth__l_place_broadcast(k, tensor, tensor->rank, at);
+}
+
+berth__x berth__l_place_broadcast(berth__kernel *k, const berth_tensor *tensor, uint32_t rank, const berth__x *at) {
+  const uint32_t skipped = rank - tensor->rank;
+  berth__x place = berth__x_i32(k, 0);
+  for (uint32_t axis = 0; axis < tensor->rank; axis++)
+    if (tensor->dim[axis] != 1)
+      place = berth__x_add(k, place, berth__x_affine(k, at[skipped + axis], tensor->stride[axis], 0));
+  return place;
+}
+
+/* ---- Elements ---- */
+
+berth__x berth__l_load(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place) {
+  const berth__x value = berth__x_load(k, berth__l_in(l, k, i), place);
+  return berth__x_convert(k, berth__l_number(l->call->in[i].type), value);
+}
+
+static berth__x shift_out_and_in(berth__kernel *k, berth__x value, berth__number type, int64_t bits) {
+  const berth__x by = type == BERTH__NUM_I32 ? berth__x_i32(k, 32 - bits) : berth__x_u32(k, (uint32_t)(32 - bits));
+  return berth__x2(k, BERTH__INST_shr, berth__x2(k, BERTH__INST_shl, value, by), by);
+}
+
+/* Integers of fewer than 32 bits wrap as such. */
+berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type) {
+  switch (type) {
+    case BERTH_I8:
+    case BERTH_U8: return shift_out_and_in(k, value, berth__l_number(type), 8);
+    case BERTH_I16:
+    case BERTH_U16: return shift_out_and_in(k, value, berth__l_number(type), 16);
+    default: return value;
+  }
+}
+
+/* The number that an element of this storage is stored from. */
+static berth__x stored_number(berth__kernel *k, berth__storage storage, berth__x value) {
+  return berth__x_convert(k, berth__storage_number(storage), value);
+}
+
+void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage,
+                         berth__x place, berth__x value) {
+  if (k == NULL) return;
+  const berth__x stored = stored_number(k, storage, value);
+  if (k->word.is_open && k->word.operand == operand && k->word.index == place)
+    berth__l_keep_bits(k, storage, stored);
+  else
+    berth__x_store(k, berth__l_buffer(l, k, operand, storage), place, stored);
+}
+
+/* What is stored in its own width loses its upper bits there. */
+void berth__l_store(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
+  const berth_type type = l->call->out[i].type;
+  const uint32_t operand = berth__operand_out(l->call, i);
+  const berth__storage storage = berth__l_storage_of(l, operand);
+  const berth__x number = berth__x_convert(k, berth__l_number(type), value);
+  berth__l_store_bits(l, k, operand, storage, place, storage == type ? number : berth__l_wrap(k, number, type));
+}

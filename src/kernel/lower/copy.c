@@ -1,0 +1,211 @@
+#include "kernel/lower/copy.h"
+
+#include "base/storage.h"
+
+/* Bits of the width that elements of a storage have. */
+static berth__storage bits_of(berth__storage storage) {
+  static const berth__storage bits[] = {[1] = BERTH_U32, [2] = BERTH_U16, [4] = BERTH_U8};
+  return bits[berth__storage_per_word(storage)];
+}
+
+/* A weight that lies as f16 where its type is f32 is read as what it stands for. */
+berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place) {
+  const berth__storage storage = berth__l_storage_of(l, i);
+  if (storage == BERTH_F16 && l->call->in[i].type != BERTH_F16)
+    return berth__x_bits(k, BERTH__NUM_U32, berth__x_load(k, berth__l_in(l, k, i), place));
+  return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), bits_of(storage)), place);
+}
+
+void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
+  const uint32_t operand = berth__operand_out(l->call, i);
+  berth__l_store_bits(l, k, operand, bits_of(berth__l_storage_of(l, operand)), place, value);
+}
+
+bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first) {
+  const berth_tensor *in = &l->call->in[operand], *out = &l->call->out[0];
+  if (l->at == NULL || in->rank != out->rank) return false;
+  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
+  if (l->at[operand] != l->at[l->call->n_in] + berth__storage_size(storage, (uint64_t)first)) return false;
+  for (uint32_t axis = 0; axis < in->rank; axis++)
+    if (in->dim[axis] > 1 && in->stride[axis] != out->stride[axis]) return false;
+  return true;
+}
+
+static bool is_done(const berth__lowering *l, const berth__l_copy *copy) {
+  if (copy->result != 0 || copy->from != copy->to || !berth__l_is_placed(l, copy->operand, 0)) return false;
+  for (uint32_t axis = 0; axis < copy->rank; axis++)
+    if (copy->dim[axis] > 1 && copy->from_stride[axis] != copy->to_stride[axis]) return false;
+  return true;
+}
+
+berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, berth_error *err) {
+  berth__l_space space;
+  berth__x at[BERTH_MAX_RANK];
+  if (is_done(l, copy)) return BERTH_OK;
+  berth__l_space_of(&space, copy->rank, copy->dim);
+  const uint32_t to = berth__l_space_add(&space, copy->to_stride), from = berth__l_space_add(&space, copy->from_stride);
+  berth__l_space_join(&space);
+  const int64_t count = berth__l_space_count(&space);
+  if (count == 0) return BERTH_OK;
+  if (berth__l_is_transposed(l, &space)) return berth__l_transpose(l, copy, &space, err);
+  berth__kernel *k = berth__l_begin(l, NULL);
+  berth__l_unravel(k, berth__l_each(l, k, count), space.rank, space.dim, at);
+  const berth__x source = berth__x_affine(k, berth__l_space_place(k, &space, from, at), 1, copy->from);
+  const berth__x target = berth__x_affine(k, berth__l_space_place(k, &space, to, at), 1, copy->to);
+  berth__l_store_raw(l, k, copy->result, target, berth__l_load_raw(l, k, copy->operand, source));
+  return berth__l_end(l, k, err);
+}
+
+/* ---- Results that could be views of operand 0 ---- */
+
+/* identity, transpose, diagonal, expand: the family says where an element of the result comes from. */
+berth_status berth__lower_view(berth__lowering *l, berth_error *err) {
+  const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
+  berth__shape shape = {.rank = out->rank};
+  int64_t offset = 0, stride[BERTH_MAX_RANK] = {0};
+  memcpy(shape.dim, out->dim, sizeof shape.dim);
+  /* The strides are there also where the answer is that kernels elsewhere would not take them (narrow, backwards). */
+  (void)l->op->family->view(in, l->call->attrs, &shape, in->type, 0, &offset, stride);
+  const berth__l_copy copy = {
+      .rank = out->rank, .dim = out->dim, .from_stride = stride, .from = offset, .to_stride = out->stride};
+  return berth__l_copy_all(l, &copy, err);
+}
+
+berth_status berth__lower_narrow(berth__lowering *l, berth_error *err) {
+  for (uint32_t i = 1; i < l->call->n_in; i++)
+    if (berth__l_has(l, i))
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the slices follow from operand %u, which only a run knows, and kernels are made before", i);
+  return berth__lower_view(l, err);
+}
+
+/* reshape, flatten, squeeze, unsqueeze: the same order under another shape. Where one side lies without gaps, the
+ * strides of the other say it all. */
+berth_status berth__lower_reshape(berth__lowering *l, berth_error *err) {
+  const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
+  const bool by_operand = berth__is_contiguous(out);
+  const berth_tensor *by = by_operand ? in : out;
+  int64_t stride[BERTH_MAX_RANK];
+  berth__contiguous_strides(by->rank, by->dim, stride);
+  if (by_operand || berth__is_contiguous(in)) {
+    const berth__l_copy copy = {.rank = by->rank,
+                                .dim = by->dim,
+                                .from_stride = by_operand ? in->stride : stride,
+                                .to_stride = by_operand ? stride : out->stride};
+    return berth__l_copy_all(l, &copy, err);
+  }
+  if (berth__count(out) == 0) return BERTH_OK;
+  berth__kernel *k = berth__l_begin(l, NULL);
+  const berth__x index = berth__l_each(l, k, berth__count(out));
+  const berth__x value = berth__l_load_raw(l, k, 0, berth__l_place_flat(k, in, index));
+  berth__l_store_raw(l, k, 0, berth__l_place_flat(k, out, index), value);
+  return berth__l_end(l, k, err);
+}
+
+/* ---- Repeating ---- */
+
+berth_status berth__lower_tile(berth__lowering *l, berth_error *err) {
+  const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
+  berth__x at[BERTH_MAX_RANK];
+  if (berth__count(out) == 0) return BERTH_OK;
+  berth__kernel *k = berth__l_begin(l, NULL);
+  berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
+  const berth__x target = berth__l_place(k, out, at);
+  for (uint32_t axis = 0; axis < out->rank; axis++)
+    at[axis] = berth__x_rem(k, at[axis], berth__x_i32(k, in->dim[axis]));
+  berth__l_store_raw(l, k, 0, target, berth__l_load_raw(l, k, 0, berth__l_place(k, in, at)));
+  return berth__l_end(l, k, err);
+}
+
+/* ---- Parts of an axis ---- */
+
+#define PARTS_AT_ONCE 12u /* of a kernel: their buffers must fit beside those of the conditions */
+
+/* concat and split: tensors one behind the other along an axis, and one that has all of them. */
+typedef struct parts {
+  const berth_tensor *whole, *part;
+  uint32_t n, axis;
+  bool joins; /* concat */
+} parts;
+
+static void move_element(const berth__lowering *l, berth__kernel *k, const parts *p, uint32_t part, berth__x whole,
+                         const berth__x *at) {
+  const berth__x place = berth__l_place(k, &p->part[part], at);
+  if (p->joins)
+    berth__l_store_raw(l, k, 0, whole, berth__l_load_raw(l, k, part, place));
+  else
+    berth__l_store_raw(l, k, part, place, berth__l_load_raw(l, k, 0, whole));
+}
+
+/* The parts `first` .. `last` - 1, of which the first stands at `start`: a thread an element of theirs, which asks for
+ * one part after the other whether the element is in it. */
+static berth_status move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last, int64_t start,
+                               berth_error *err) {
+  int64_t dim[BERTH_MAX_RANK], extent = 0, count = 1;
+  berth__x at[BERTH_MAX_RANK];
+  for (uint32_t i = first; i < last; i++) extent += p->part[i].dim[p->axis];
+  memcpy(dim, p->whole->dim, sizeof dim);
+  dim[p->axis] = extent;
+  for (uint32_t axis = 0; axis < p->whole->rank; axis++) count *= dim[axis];
+  if (count == 0) return BERTH_OK;
+  berth__kernel *k = berth__l_begin(l, NULL);
+  berth__l_unravel(k, berth__l_each(l, k, count), p->whole->rank, dim, at);
+  const berth__x on_axis = at[p->axis];
+  const berth__x whole = berth__x_affine(k, berth__l_place(k, p->whole, at), 1, start * p->whole->stride[p->axis]);
+  uint32_t open = 0;
+  for (uint32_t i = first, before = 0; i < last; i++) {
+    const int64_t end = before + p->part[i].dim[p->axis];
+    if (p->part[i].dim[p->axis] == 0) continue;
+    if (end < extent) {
+      berth__x_if(k, berth__x_lt(k, on_axis, berth__x_i32(k, end)));
+      open++;
+    }
+    at[p->axis] = berth__x_affine(k, on_axis, 1, -(int64_t)before);
+    move_element(l, k, p, i, whole, at);
+    if (end < extent) berth__x_else(k);
+    before = (uint32_t)end;
+  }
+  while (open-- > 0) berth__x_end(k);
+  return berth__l_end(l, k, err);
+}
+
+/* Parts that lie where they go are passed over. */
+static bool is_passed(const berth__lowering *l, const parts *p, uint32_t part, int64_t start) {
+  return p->joins && berth__l_is_placed(l, part, start * p->whole->stride[p->axis]);
+}
+
+static berth_status move_all(berth__lowering *l, const parts *p, berth_error *err) {
+  int64_t start = 0, next = 0; /* of part `first` on the axis, and of part `last` */
+  for (uint32_t first = 0, last = 0; first < p->n; first = last, start = next) {
+    while (last < p->n && last - first < PARTS_AT_ONCE && !is_passed(l, p, last, next))
+      next += p->part[last++].dim[p->axis];
+    if (last == first)
+      next += p->part[last++].dim[p->axis];
+    else
+      BERTH__TRY(move_parts(l, p, first, last, start, err));
+  }
+  return BERTH_OK;
+}
+
+static uint32_t axis_of(const berth_attr *attr, uint32_t rank) {
+  return (uint32_t)(attr->i < 0 ? attr->i + rank : attr->i);
+}
+
+berth_status berth__lower_concat(berth__lowering *l, berth_error *err) {
+  const berth_op_call *call = l->call;
+  const parts p = {.whole = &call->out[0],
+                   .part = call->in,
+                   .n = call->n_in,
+                   .axis = axis_of(&call->attrs[BERTH__CONCAT_AXIS], call->out[0].rank),
+                   .joins = true};
+  return move_all(l, &p, err);
+}
+
+berth_status berth__lower_split(berth__lowering *l, berth_error *err) {
+  const berth_op_call *call = l->call;
+  const parts p = {.whole = &call->in[0],
+                   .part = call->out,
+                   .n = call->n_out,
+                   .axis = axis_of(&call->attrs[BERTH__SPLIT_AXIS], call->in[0].rank)};
+  return move_all(l, &p, err);
+}

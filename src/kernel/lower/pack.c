@@ -1,0 +1,76 @@
+/* pack_weights_i8: one thread an element of the result. */
+#include "kernel/lower.h"
+#include "ops/bytes.h"
+
+/* Where column `column` of the panels' first row lies; whether it is one at all comes out in *is_there. */
+static berth__x column_at(const berth__lowering *l, berth__kernel *k, berth__x panel, berth__x in_panel,
+                          berth__x *is_there) {
+  const berth_tensor *w = &l->call->in[0], *out = &l->call->out[0];
+  const int64_t groups = l->call->attrs[BERTH__PACK_I8_GROUPS].i, each = w->dim[w->rank - 1] / groups;
+  const berth__x panels = berth__x_i32(k, out->dim[0] / groups);
+  const berth__x in_group = berth__x_add(
+      k, berth__x_affine(k, berth__x_rem(k, panel, panels), l->call->attrs[BERTH__PACK_I8_PANEL].i, 0), in_panel);
+  *is_there = berth__x_lt(k, in_group, berth__x_i32(k, each));
+  const berth__x first = berth__x_affine(k, berth__x_div(k, panel, panels), each, 0);
+  return berth__x_add(k, first, berth__x_min(k, in_group, berth__x_i32(k, each - 1)));
+}
+
+static int64_t rows_of(const berth_tensor *w) {
+  int64_t rows = 1;
+  for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
+  return rows;
+}
+
+static berth__x element_at(berth__kernel *k, const berth_tensor *w, berth__x row, berth__x column) {
+  berth_tensor rows = *w;
+  rows.rank -= 1;
+  return berth__x_add(k, berth__l_place_flat(k, &rows, row), berth__x_affine(k, column, w->stride[w->rank - 1], 0));
+}
+
+static berth__x byte_at(const berth__lowering *l, berth__kernel *k, berth__x row, berth__x column) {
+  const berth_tensor *w = &l->call->in[0];
+  const berth__x loaded = berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, 0, element_at(k, w, row, column)));
+  return berth__x_affine(k, loaded, 1, w->type == BERTH_U8 ? -BERTH__BYTES_SHIFT : 0);
+}
+
+/* One byte of the sum of a column's rows. */
+static berth__x byte_of_sum(const berth__lowering *l, berth__kernel *k, berth__x column, berth__x byte) {
+  const berth__x sum = berth__x_variable(k, berth__x_i32(k, 0));
+  const berth__x row = berth__x_loop_n(k, rows_of(&l->call->in[0]));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), byte_at(l, k, row, column)));
+  berth__x_end(k);
+  return berth__x2(k, BERTH__INST_shr, berth__x_get(k, sum), berth__x_affine(k, byte, 8, 0));
+}
+
+/* The element of the result at [panel, group of rows, column of the panel, row of the group]. */
+static berth__x packed_byte(const berth__lowering *l, berth__kernel *k, const berth__x *at) {
+  const int64_t rows = rows_of(&l->call->in[0]), groups = berth__bytes_groups(rows);
+  const berth__x zero = berth__x_i32(k, 0), value = berth__x_variable(k, zero);
+  berth__x is_there;
+  const berth__x column = column_at(l, k, at[0], at[2], &is_there);
+  const berth__x row = berth__x_add(k, berth__x_affine(k, at[1], 4, 0), at[3]);
+  berth__x_if(k, is_there);
+  berth__x_if(k, berth__x_eq(k, at[1], berth__x_i32(k, groups)));
+  berth__x_set(k, value, byte_of_sum(l, k, column, at[3]));
+  berth__x_else(k);
+  const berth__x is_row = berth__x_lt(k, row, berth__x_i32(k, rows));
+  const berth__x inside = berth__x_min(k, row, berth__x_i32(k, rows - 1));
+  berth__x_set(k, value, berth__x_select(k, is_row, byte_at(l, k, inside, column), zero));
+  berth__x_end(k);
+  berth__x_end(k);
+  return berth__x_get(k, value);
+}
+
+berth_status berth__lower_pack_weights_i8(berth__lowering *l, berth_error *err) {
+  const berth_tensor *out = &l->call->out[0];
+  const int64_t count = berth__count(out);
+  if (count == 0) return BERTH_OK;
+  berth__kernel *k = berth__l_begin(l, NULL);
+  if (k == NULL) return berth__l_end(l, k, err);
+  berth__x at[4];
+  k->bytes = 8.0 * (double)count;
+  berth__l_unravel(k, berth__l_each(l, k, count), 4, out->dim, at);
+  const bool has_rows = berth__count(&l->call->in[0]) != 0;
+  berth__l_store(l, k, 0, berth__l_place(k, out, at), has_rows ? packed_byte(l, k, at) : berth__x_i32(k, 0));
+  return berth__l_end(l, k, err);
+}

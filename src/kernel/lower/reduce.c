@@ -1,0 +1,197 @@
+/* reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod. Where there are few results of many elements, rows are
+ * cut into pieces that have workgroups of their own; what they give is folded by a second kernel. */
+#include <math.h>
+
+#include "kernel/lower/elements.h"
+#include "kernel/lower/rows.h"
+#include "ops/operand.h"
+
+#define WANTED_GROUPS 64 /* that keep a device busy */
+#define LEAST_PIECE 8192 /* elements: so many that a second kernel is worth its start */
+
+typedef struct reduction {
+  const berth__lowering *l;
+  berth__op_code code;
+  berth_type type;
+  berth__l_space kept; /* tensor 0: the operand; tensor 1: the result */
+  berth__l_space gone; /* tensor 0: the operand */
+  int64_t count, length;
+  int64_t pieces; /* of a row */
+} reduction;
+
+static int64_t pieces_of(int64_t count, int64_t length) {
+  const int64_t wanted = count > 0 ? WANTED_GROUPS / count : 1, useful = length / LEAST_PIECE;
+  const int64_t pieces = wanted < useful ? wanted : useful;
+  return pieces > 1 ? pieces : 1;
+}
+
+static uint32_t axes_of(const berth_op_call *call) {
+  const berth_attr *attr = &call->attrs[BERTH__REDUCE_AXES];
+  const uint32_t rank = call->in[BERTH__REDUCE_X].rank;
+  uint32_t axes = 0;
+  for (uint32_t i = 0; i < attr->count; i++) axes |= 1u << (attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
+  return attr->count == 0 ? (1u << rank) - 1 : axes;
+}
+
+/* Parts the operand's axes into those that stay and those that go. */
+static reduction describe(const berth_op_call *call) {
+  const berth_tensor *in = &call->in[BERTH__REDUCE_X], *out = &call->out[0];
+  const uint32_t axes = axes_of(call);
+  int64_t dim[2][BERTH_MAX_RANK], stride[2][BERTH_MAX_RANK], to[BERTH_MAX_RANK];
+  uint32_t rank[2] = {0, 0};
+  const bool keeps_axes = out->rank == in->rank;
+  for (uint32_t axis = 0; axis < in->rank; axis++) {
+    const uint32_t goes = (axes >> axis) & 1u;
+    if (!goes) to[rank[0]] = out->stride[keeps_axes ? axis : rank[0]];
+    dim[goes][rank[goes]] = in->dim[axis];
+    stride[goes][rank[goes]++] = in->stride[axis];
+  }
+  reduction r = {.code = berth__call_code(call), .type = in->type};
+  berth__l_space_of(&r.kept, rank[0], dim[0]);
+  berth__l_space_add(&r.kept, stride[0]);
+  berth__l_space_add(&r.kept, to);
+  berth__l_space_join(&r.kept);
+  berth__l_space_of(&r.gone, rank[1], dim[1]);
+  berth__l_space_add(&r.gone, stride[1]);
+  berth__l_space_join(&r.gone);
+  r.count = berth__l_space_count(&r.kept);
+  r.length = berth__l_space_count(&r.gone);
+  r.pieces = pieces_of(r.count, r.length);
+  return r;
+}
+
+uint64_t berth__scratch_of_reduce(const berth_op_call *call, const berth__kernel_limits *limits) {
+  (void)limits;
+  if (berth__call_has(call, BERTH__REDUCE_AXES_OPERAND)) return 0;
+  const reduction r = describe(call);
+  return r.pieces > 1 ? (uint64_t)(r.count * r.pieces) * sizeof(uint32_t) : 0;
+}
+
+/* ---- One fold ---- */
+
+/* What a reduction of nothing gives. */
+static berth__x start_of(berth__kernel *k, const reduction *r) {
+  const berth__number number = berth__l_number(r->type);
+  const bool is_max = r->code == BERTH__OP_reduce_max, is_min = r->code == BERTH__OP_reduce_min;
+  const bool is_prod = r->code == BERTH__OP_reduce_prod;
+  if (number == BERTH__NUM_F32) return berth__x_f32(k, is_max ? -INFINITY : is_min ? INFINITY : is_prod ? 1 : 0);
+  int64_t low, high;
+  berth__int_limits(r->type, &low, &high);
+  int64_t value = is_max ? low : is_min ? high : is_prod ? 1 : 0;
+  if (number == BERTH__NUM_U32) return berth__x_u32(k, value > UINT32_MAX ? UINT32_MAX : (uint32_t)value);
+  return berth__x_i32(k, value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value);
+}
+
+/* A NaN comes in and stays. */
+static berth__x extreme(berth__kernel *k, berth__x held, berth__x x, bool is_max, bool is_float) {
+  if (!is_float) return is_max ? berth__x_max(k, held, x) : berth__x_min(k, held, x);
+  const berth__x wins = is_max ? berth__x_lt(k, held, x) : berth__x_lt(k, x, held);
+  return berth__x_select(k, berth__x_or(k, wins, berth__x_is_nan(k, x)), x, held);
+}
+
+typedef struct source {
+  const reduction *r;
+  uint32_t scratch; /* where pieces are folded */
+  bool is_second;   /* over what is there; otherwise over the operand */
+  berth__x base;    /* place of the row's first element */
+  berth__x first;   /* of the piece */
+  berth__x start;
+} source;
+
+static void load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
+  const source *s = state;
+  const reduction *r = s->r;
+  if (s->is_second) {
+    values[0] = berth__x_load(k, s->scratch, berth__x_add(k, s->base, i));
+    return;
+  }
+  berth__x at[BERTH_MAX_RANK], index = berth__x_add(k, s->first, i);
+  const berth__x is_there = berth__x_lt(k, index, berth__x_i32(k, r->length)); /* the last piece may be shorter */
+  index = berth__x_min(k, index, berth__x_i32(k, r->length - 1));
+  berth__l_unravel(k, index, r->gone.rank, r->gone.dim, at);
+  const berth__x place = berth__x_add(k, s->base, berth__l_space_place(k, &r->gone, 0, at));
+  values[0] = berth__x_select(k, is_there, berth__l_load(r->l, k, BERTH__REDUCE_X, place), s->start);
+}
+
+static void join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
+  const reduction *r = ((const source *)state)->r;
+  const bool is_float = berth__l_number(r->type) == BERTH__NUM_F32;
+  switch (r->code) {
+    case BERTH__OP_reduce_prod: out[0] = berth__x_mul(k, a[0], b[0]); return;
+    case BERTH__OP_reduce_max: out[0] = extreme(k, a[0], b[0], true, is_float); return;
+    case BERTH__OP_reduce_min: out[0] = extreme(k, a[0], b[0], false, is_float); return;
+    default: out[0] = berth__x_add(k, a[0], b[0]); return;
+  }
+}
+
+static berth__x divided(berth__kernel *k, const reduction *r, berth__x sum) {
+  switch (berth__l_number(r->type)) {
+    case BERTH__NUM_F32: return berth__x_div(k, sum, berth__x_f32(k, (float)r->length));
+    case BERTH__NUM_I32: return berth__x_div(k, sum, berth__x_i32(k, r->length));
+    default: return berth__x_div(k, sum, berth__x_u32(k, (uint32_t)r->length));
+  }
+}
+
+static void store_result(berth__kernel *k, const reduction *r, berth__x row, berth__x value) {
+  berth__x at[BERTH_MAX_RANK];
+  berth__l_unravel(k, row, r->kept.rank, r->kept.dim, at);
+  if (r->code == BERTH__OP_reduce_mean) value = divided(k, r, value);
+  berth__l_store(r->l, k, 0, berth__l_space_place(k, &r->kept, 1, at), value);
+}
+
+/* Whether the elements of a row lie closer together than rows do. */
+static bool is_along_rows(const reduction *r) {
+  if (r->kept.rank == 0) return true;
+  if (r->gone.rank == 0) return false;
+  return r->gone.stride[0][r->gone.rank - 1] <= r->kept.stride[0][r->kept.rank - 1];
+}
+
+static source source_of(berth__kernel *k, const reduction *r, const berth__l_rows *rows, bool is_second) {
+  source s = {.r = r, .is_second = is_second, .start = start_of(k, r)};
+  s.scratch = r->pieces > 1 ? berth__l_scratch(k, berth__l_storage(r->type)) : 0;
+  if (is_second) {
+    s.base = berth__x_affine(k, rows->row, r->pieces, 0);
+    return s;
+  }
+  berth__x at[BERTH_MAX_RANK];
+  const berth__x pieces = berth__x_i32(k, r->pieces);
+  berth__l_unravel(k, berth__x_div(k, rows->row, pieces), r->kept.rank, r->kept.dim, at);
+  s.base = berth__l_space_place(k, &r->kept, 0, at);
+  s.first = berth__x_affine(k, berth__x_rem(k, rows->row, pieces), rows->length, 0);
+  return s;
+}
+
+static berth_status add_kernel(berth__lowering *l, const reduction *r, bool is_second, berth_error *err) {
+  berth__kernel *k = berth__l_begin(l, is_second ? "of pieces" : r->pieces > 1 ? "by pieces" : NULL);
+  if (k == NULL) return berth__l_end(l, k, err);
+  const bool is_first = !is_second && r->pieces > 1;
+  const int64_t count = is_first ? r->count * r->pieces : r->count;
+  const int64_t length = is_first ? (r->length + r->pieces - 1) / r->pieces : is_second ? r->pieces : r->length;
+  berth__l_rows rows = berth__l_rows_of(l, k, count, length, is_second || is_along_rows(r));
+  const source s = source_of(k, r, &rows, is_second);
+  const bool is_sum = r->code == BERTH__OP_reduce_sum || r->code == BERTH__OP_reduce_mean;
+  const berth__l_fold fold = {.n = 1,
+                              .start = {s.start},
+                              .is_sum = is_sum && berth__l_number(r->type) == BERTH__NUM_F32,
+                              .element = load_element,
+                              .join = join,
+                              .state = &s};
+  berth__x value;
+  berth__l_rows_fold(k, &rows, &fold, &value);
+  berth__l_rows_once(k, &rows);
+  if (is_first)
+    berth__x_store(k, s.scratch, rows.row, value);
+  else
+    store_result(k, r, rows.row, value);
+  return berth__l_end(l, k, err);
+}
+
+berth_status berth__lower_reduce(berth__lowering *l, berth_error *err) {
+  if (berth__l_has(l, BERTH__REDUCE_AXES_OPERAND))
+    return berth__fail(err, BERTH_UNSUPPORTED, "its axes are an operand, and kernels are made for axes that are known");
+  reduction r = describe(l->call);
+  r.l = l;
+  if (r.count == 0) return BERTH_OK;
+  BERTH__TRY(add_kernel(l, &r, false, err));
+  return r.pieces > 1 ? add_kernel(l, &r, true, err) : BERTH_OK;
+}

@@ -1,0 +1,166 @@
+#include "kernel/lower/rows.h"
+
+#define MOST_THREADS 256u
+#define FEW_THREADS 64u     /* of a workgroup whose rows have a thread each */
+#define ENOUGH_THREADS 4096 /* to keep a device busy: no row needs to be shared for that */
+#define ENOUGH_TASKS 64     /* the same where a CPU plays the device */
+#define LEAST_EACH 4        /* elements that are worth a thread */
+#define PIECE 64            /* elements that are added up before they meet the rest */
+#define LONG_SUM 256
+
+static uint32_t power_below(int64_t x, uint32_t most) {
+  uint32_t power = 1;
+  while (2 * (int64_t)power <= x && 2 * power <= most) power *= 2;
+  return power;
+}
+
+/* Threads that can meet: each has a place in the shared arrays. */
+static uint32_t most_threads(const berth__kernel_limits *limits) {
+  const uint32_t places = limits->shared_bytes / (BERTH__FOLD_VALUES * (uint32_t)sizeof(uint32_t));
+  return power_below(limits->group_size < places ? limits->group_size : places, MOST_THREADS);
+}
+
+static uint32_t choose_lanes(const berth__kernel_limits *limits, int64_t count, int64_t length, bool along_rows) {
+  const uint32_t most = most_threads(limits);
+  const uint32_t useful = power_below(length / LEAST_EACH, most);
+  if (!limits->shares_well && count >= ENOUGH_TASKS) return 1;
+  if (along_rows) return useful;
+  uint32_t lanes = 1;
+  while (lanes < useful && count * (int64_t)lanes < ENOUGH_THREADS) lanes *= 2;
+  return lanes;
+}
+
+berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
+                               bool along_rows) {
+  berth__l_rows rows = {.count = count, .length = length, .lanes = 1};
+  if (k == NULL) return rows;
+  rows.lanes = choose_lanes(l->limits, count, length, along_rows);
+  const uint32_t threads = rows.lanes > 1 ? most_threads(l->limits) : power_below(l->limits->group_size, FEW_THREADS);
+  rows.per_group = power_below(count, threads / rows.lanes);
+  k->group_size = rows.lanes > 1 ? rows.lanes * rows.per_group : threads;
+  if (rows.lanes == 1) rows.per_group = threads;
+  k->n_groups = ((uint64_t)count + rows.per_group - 1) / rows.per_group;
+  const berth__x thread = berth__x_thread(k);
+  const berth__x by = berth__x_i32(k, along_rows ? rows.lanes : rows.per_group);
+  const berth__x high = berth__x_div(k, thread, by), low = berth__x_rem(k, thread, by);
+  rows.step = along_rows ? 1 : rows.per_group;
+  rows.lane = rows.lanes == 1 ? berth__x_i32(k, 0) : along_rows ? low : high;
+  const berth__x of_group = rows.lanes == 1 ? thread : along_rows ? high : low;
+  rows.row = berth__x_add(k, berth__x_affine(k, berth__x_group(k), rows.per_group, 0), of_group);
+  rows.is_row = berth__x_lt(k, rows.row, berth__x_i32(k, count));
+  if (rows.lanes == 1) berth__x_if(k, rows.is_row); /* no barriers come */
+  rows.end = berth__x_select(k, rows.is_row, berth__x_i32(k, length), berth__x_i32(k, 0));
+  return rows;
+}
+
+berth__x berth__l_rows_each(berth__kernel *k, const berth__l_rows *rows) {
+  return berth__x_loop(k, rows->lane, rows->end, rows->lanes);
+}
+
+void berth__l_rows_once(berth__kernel *k, const berth__l_rows *rows) {
+  berth__x_if(k, berth__x_and(k, rows->is_row, berth__x_eq(k, rows->lane, berth__x_i32(k, 0))));
+}
+
+void berth__l_join_sums(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
+  (void)state;
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++)
+    if (a[v] != BERTH__X_NONE) out[v] = berth__x_add(k, a[v], b[v]);
+}
+
+/* ---- What a thread folds by itself ---- */
+
+static void make_variables(berth__kernel *k, const berth__l_fold *fold, berth__x *held) {
+  for (uint32_t v = 0; v < fold->n; v++) held[v] = berth__x_variable(k, fold->start[v]);
+}
+
+static void get_all(berth__kernel *k, const berth__l_fold *fold, const berth__x *held, berth__x *values) {
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = BERTH__X_NONE;
+  for (uint32_t v = 0; v < fold->n; v++) values[v] = berth__x_get(k, held[v]);
+}
+
+static void join_into(berth__kernel *k, const berth__l_fold *fold, const berth__x *held, const berth__x *more) {
+  berth__x before[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
+  get_all(k, fold, held, before);
+  fold->join(k, fold->state, before, more, joined);
+  for (uint32_t v = 0; v < fold->n; v++) berth__x_set(k, held[v], joined[v]);
+}
+
+static void fold_between(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x from,
+                         berth__x to, const berth__x *held) {
+  berth__x values[BERTH__FOLD_VALUES];
+  const berth__x i = berth__x_loop(k, from, to, rows->lanes);
+  fold->element(k, fold->state, i, values);
+  join_into(k, fold, held, values);
+  berth__x_end(k);
+}
+
+static void fold_pieces(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, const berth__x *held) {
+  const int64_t piece = PIECE * (int64_t)rows->lanes;
+  berth__x part[BERTH__FOLD_VALUES], values[BERTH__FOLD_VALUES];
+  const berth__x from = berth__x_loop(k, rows->lane, rows->end, piece);
+  make_variables(k, fold, part);
+  fold_between(k, rows, fold, from, berth__x_min(k, berth__x_affine(k, from, 1, piece), rows->end), part);
+  get_all(k, fold, part, values);
+  join_into(k, fold, held, values);
+  berth__x_end(k);
+}
+
+/* ---- What the threads of a row fold together ---- */
+
+static void load_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
+                        berth__x *values) {
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = BERTH__X_NONE;
+  for (uint32_t v = 0; v < fold->n; v++) values[v] = berth__x_shared_load(k, rows->array[v], at);
+}
+
+static void store_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
+                         const berth__x *values) {
+  for (uint32_t v = 0; v < fold->n; v++) berth__x_shared_store(k, rows->array[v], at, values[v]);
+}
+
+static void make_arrays(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, const berth__x *values) {
+  if (k->status != BERTH_OK) return;
+  for (uint32_t v = rows->n_joins; v < fold->n; v++) {
+    const berth__number type = (berth__number)berth__x_inst(k, values[v])->type;
+    rows->array[v] = berth__kernel_shared(k, type, k->group_size);
+  }
+  if (rows->n_joins < fold->n) rows->n_joins = fold->n;
+}
+
+static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
+  const berth__x thread = berth__x_thread(k);
+  berth__x mine[BERTH__FOLD_VALUES], others[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
+  if (rows->n_joins > 0) berth__x_barrier(k); /* the last result has been read */
+  make_arrays(k, rows, fold, values);
+  store_shared(k, rows, fold, thread, values);
+  berth__x_barrier(k);
+  for (uint32_t half = rows->lanes / 2; half > 0; half /= 2) {
+    berth__x_if(k, berth__x_lt(k, rows->lane, berth__x_i32(k, half)));
+    load_shared(k, rows, fold, thread, mine);
+    load_shared(k, rows, fold, berth__x_affine(k, thread, 1, (int64_t)half * rows->step), others);
+    fold->join(k, fold->state, mine, others, joined);
+    store_shared(k, rows, fold, thread, joined);
+    berth__x_end(k);
+    berth__x_barrier(k);
+  }
+  load_shared(k, rows, fold, berth__x_sub(k, thread, berth__x_affine(k, rows->lane, rows->step, 0)), values);
+}
+
+void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out) {
+  if (k == NULL) return;
+  berth__x held[BERTH__FOLD_VALUES], values[BERTH__FOLD_VALUES];
+  make_variables(k, fold, held);
+  if (fold->is_sum && rows->length / rows->lanes > LONG_SUM)
+    fold_pieces(k, rows, fold, held);
+  else
+    fold_between(k, rows, fold, rows->lane, rows->end, held);
+  get_all(k, fold, held, values);
+  if (rows->lanes > 1) join_lanes(k, rows, fold, values);
+  for (uint32_t v = 0; v < fold->n; v++) out[v] = values[v];
+}
+
+berth__x berth__l_line_start(berth__kernel *k, const berth__lines *lines, berth__x line) {
+  const berth__x inner = berth__x_i32(k, lines->inner);
+  return berth__x_add(k, berth__x_affine(k, berth__x_div(k, line, inner), lines->length * lines->inner, 0),
+                      berth__x_rem(k, line, inner));
+}

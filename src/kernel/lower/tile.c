@@ -1,0 +1,277 @@
+/* Describing a tile, choosing its form from shapes and limits, and the usual end of a sum. */
+#include "kernel/lower/tile.h"
+
+#include "base/storage.h"
+
+#include "ops/epilogue.h"
+
+void berth__tile_axis(berth__tile_space *space, int64_t dim, uint32_t of, int64_t times) {
+  space->dim[space->rank] = dim;
+  space->of[space->rank] = of;
+  space->times[space->rank++] = times;
+}
+
+int64_t berth__tile_count(const berth__tile_space *space) {
+  int64_t count = 1;
+  for (uint32_t axis = 0; axis < space->rank; axis++) count *= space->dim[axis];
+  return count;
+}
+
+void berth__tile_init(berth__tile *tile, berth__lowering *l, berth__number type) {
+  const berth_tensor *out = &l->call->out[0];
+  *tile = (berth__tile){.l = l, .type = type == BERTH__NUM_F32 ? type : BERTH__NUM_I32, .n_views = 1};
+  tile->left.zero = tile->right.zero = BERTH__TILE_NONE;
+  tile->right.operand = 1;
+  memcpy(tile->views[0].stride, out->stride, out->rank * sizeof *out->stride);
+  tile->finish = berth__tile_finish;
+}
+
+uint32_t berth__tile_view_operand(berth__tile *tile, uint32_t operand) {
+  const berth_tensor *out = &tile->l->call->out[0];
+  berth__broadcast_strides(&tile->l->call->in[operand], out->rank, out->dim, tile->views[tile->n_views].stride);
+  return tile->n_views++;
+}
+
+uint32_t berth__tile_view_axis(berth__tile *tile, uint32_t axis, int64_t stride) {
+  tile->views[tile->n_views] = (berth__tile_view){.stride = {0}};
+  tile->views[tile->n_views].stride[axis] = stride;
+  return tile->n_views++;
+}
+
+/* ---- The usual end ---- */
+
+berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *epilogue, uint32_t bias, uint32_t axis,
+                                   const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
+                                   const berth_attr *numbers, berth_error *err) {
+  const berth_op_call *call = tile->l->call;
+  const bool has_bias = berth__l_has(tile->l, bias), has_sum = adds != NULL && adds->i != 0;
+  *epilogue = (berth__tile_epilogue){.bias = has_bias ? bias : BERTH__TILE_NONE,
+                             .sum = has_sum ? first_extra - 1 : BERTH__TILE_NONE, /* the epilogue's own come behind it */
+                             .first_extra = first_extra};
+  if (has_bias) epilogue->bias_view = berth__tile_view_axis(tile, axis, call->in[bias].stride[0]);
+  if (has_sum) epilogue->sum_view = berth__tile_view_operand(tile, epilogue->sum);
+  epilogue->extra_view = tile->n_views;
+  tile->user = epilogue;
+  if (code == NULL || code->count == 0) return BERTH_OK;
+  const uint32_t n_extra = call->n_in > first_extra ? call->n_in - first_extra : 0;
+  BERTH__TRY(berth__chain_read(code, numbers, 1 + n_extra, &epilogue->chain, err));
+  for (uint32_t i = 0; i < n_extra; i++) berth__tile_view_operand(tile, first_extra + i);
+  return BERTH_OK;
+}
+
+berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
+                                const berth__x *place, berth__x value) {
+  berth__lowering *l = tile->l;
+  berth__x operands[BERTH__CHAIN_OPERANDS];
+  if (epilogue->bias != BERTH__TILE_NONE) {
+    const berth__x bias = berth__l_load(l, k, epilogue->bias, place[epilogue->bias_view]);
+    const bool is_float = berth__l_number(l->call->in[epilogue->bias].type) == BERTH__NUM_F32;
+    value = berth__x_add(k, value, is_float ? bias : berth__x_convert(k, BERTH__NUM_I32, bias));
+  }
+  if (epilogue->sum != BERTH__TILE_NONE)
+    value = berth__x_add(k, value, berth__l_load(l, k, epilogue->sum, place[epilogue->sum_view]));
+  if (epilogue->chain.n_steps == 0) return value;
+  operands[0] = value;
+  for (uint32_t i = 0; i + 1 < epilogue->chain.n_operands; i++) {
+    const berth__x extra = berth__l_load(l, k, epilogue->first_extra + i, place[epilogue->extra_view + i]);
+    operands[1 + i] = berth__x_convert(k, BERTH__NUM_F32, extra);
+  }
+  return berth__l_chain(k, &epilogue->chain, operands);
+}
+
+void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
+  berth__l_store(tile->l, k, 0, place[0], berth__tile_epilogue_value(tile, tile->user, k, place, sum));
+}
+
+/* ---- What the forms have in common ---- */
+
+static double bytes_of(const berth__lowering *l, uint32_t operand, const berth_tensor *tensor) {
+  if (tensor->type == BERTH_TYPE_NONE) return 0;
+  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
+  return (double)berth__storage_size(storage, (uint64_t)berth__count(tensor));
+}
+
+static double count_bytes(const berth__lowering *l) {
+  const berth_op_call *call = l->call;
+  double bytes = 0;
+  for (uint32_t i = 0; i < call->n_in; i++) bytes += bytes_of(l, i, &call->in[i]);
+  for (uint32_t i = 0; i < call->n_out; i++) bytes += bytes_of(l, call->n_in + i, &call->out[i]);
+  return bytes;
+}
+
+static double results_of(const berth__tile *tile) {
+  return (double)berth__tile_count(&tile->batch) * (double)berth__tile_count(&tile->rows) *
+         (double)berth__tile_count(&tile->columns);
+}
+
+berth__kernel *berth__tile_begin(berth__tile *tile, const char *what, uint64_t groups, uint32_t threads) {
+  berth__kernel *k = berth__l_begin(tile->l, what);
+  if (k == NULL) return NULL;
+  k->flops = 2 * results_of(tile) * (double)berth__tile_count(&tile->depth);
+  k->bytes = count_bytes(tile->l);
+  k->n_groups = groups;
+  k->group_size = threads;
+  return k;
+}
+
+/* The last axis that has more than one element; rank: there is none. */
+static uint32_t last_axis(const berth__tile_space *space) {
+  for (uint32_t axis = space->rank; axis-- > 0;)
+    if (space->dim[axis] != 1) return axis;
+  return space->rank;
+}
+
+static int64_t last_stride(const berth__tile_space *space, const int64_t *stride) {
+  const uint32_t axis = last_axis(space);
+  if (axis == space->rank) return INT64_MAX;
+  return stride[axis] < 0 ? -stride[axis] : stride[axis];
+}
+
+/* Neighbouring places of a window beat neighbouring taps, which are soon at an end. */
+bool berth__tile_is_deep(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
+  const uint32_t deepest = last_axis(&tile->depth);
+  if (side->window != NULL && deepest >= side->taps && deepest < side->taps + BERTH__WINDOW_AXES) return false;
+  const int64_t deep = side->fours > 0 ? 1 : last_stride(&tile->depth, side->depth);
+  const int64_t across = side->window != NULL
+                             ? side->window_stride[2] * (side->is_transposed ? 1 : side->window->axis[2].stride)
+                             : last_stride(lines, side->line);
+  return deep < across;
+}
+
+/* ---- Choosing ---- */
+
+static int64_t ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+static void swap_sides(berth__tile *tile) {
+  const berth__tile_space rows = tile->rows;
+  const berth__tile_side left = tile->left;
+  tile->rows = tile->columns;
+  tile->columns = rows;
+  tile->left = tile->right;
+  tile->right = left;
+}
+
+/* Sums shorter than this are not worth a piece of shared memory, nor sharing between threads. */
+#define SHORT_DEPTH 32
+#define LONG_DEPTH 512
+
+/* Tiles from large to small, for workgroups of 256 threads and, where a device has no such, of 64. A thread with r rows
+ * and c columns reads r + c elements of shared memory for r * c products, so a larger tile is better once there are
+ * workgroups enough to fill the device, and those hide each other's waiting; `groups` is how many that are (measured on
+ * a GPU of 132 cores, where a smaller tile than needed costs a fifth and a larger one half). 8 x 8 sums and what feeds
+ * them still fit the 128 registers a thread that let two such workgroups share a core. */
+static const struct choice {
+  berth__tile_form form;
+  int64_t groups;
+} shared_forms[] = {
+    {{8, 8, 16, 16, 16}, 512}, {{8, 8, 16, 16, 8}, 512}, {{4, 4, 16, 16, 32}, 96}, {{4, 4, 16, 16, 16}, 96},
+    {{2, 2, 16, 16, 32}, 40},  {{1, 1, 16, 16, 32}, 0},  {{4, 4, 8, 8, 16}, 128},  {{2, 2, 8, 8, 16}, 0},
+};
+
+static bool fits(const berth__tile_form *f, const berth__kernel_limits *limits) {
+  const uint32_t rows = f->group_rows * f->thread_rows, columns = f->group_columns * f->thread_columns;
+  return f->group_rows * f->group_columns <= limits->group_size &&
+         (rows + columns + 2) * f->depth * 4 <= limits->shared_bytes;
+}
+
+static int64_t groups_of(const berth__tile *tile, const berth__tile_form *f) {
+  return berth__tile_count(&tile->batch) *
+         ceil_of(berth__tile_count(&tile->rows), (int64_t)f->group_rows * f->thread_rows) *
+         ceil_of(berth__tile_count(&tile->columns), (int64_t)f->group_columns * f->thread_columns);
+}
+
+/* The share of a tile's results that are there, and not over the edge. */
+static double use_of(const berth__tile *tile, const berth__tile_form *f) {
+  return results_of(tile) /
+         ((double)groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns * f->thread_columns);
+}
+
+/* The first tile with workgroups enough that is not mostly over the edge; otherwise the last one that fits. */
+static const berth__tile_form *choose_shared(const berth__tile *tile) {
+  const berth__tile_form *chosen = NULL;
+  for (size_t i = 0; i < sizeof shared_forms / sizeof *shared_forms; i++) {
+    const struct choice *choice = &shared_forms[i];
+    if (!fits(&choice->form, tile->l->limits)) continue;
+    chosen = &choice->form;
+    if (groups_of(tile, chosen) >= choice->groups && use_of(tile, chosen) > 0.6) break;
+    if (choice->groups == 0) break;
+  }
+  return chosen;
+}
+
+/* Threads that read straight from memory: rows and columns enough to use what is loaded, but not past the shape. Where
+ * a CPU plays the GPU, loads are what costs, lane by lane, and registers are plenty: 8 x 8. On a GPU this form is for
+ * short sums, where threads are what is needed. */
+static berth__tile_form choose_registers(const berth__tile *tile) {
+  const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
+  const bool shares_well = tile->l->limits->shares_well;
+  const uint32_t most_rows = shares_well ? 4 : 8, most_columns = shares_well || rows == 1 ? 4 : 8;
+  berth__tile_form form = {.thread_rows = 1, .thread_columns = 1};
+  while (form.thread_rows < most_rows && form.thread_rows < rows) form.thread_rows *= 2;
+  while (form.thread_columns < most_columns && form.thread_columns < columns) form.thread_columns *= 2;
+  const double enough = shares_well ? 65536 : 512;
+  const uint32_t word = berth__tile_word(tile); /* columns that a thread should keep */
+  while (form.thread_columns < word) form.thread_columns *= 2;
+  while (form.thread_rows * form.thread_columns > word &&
+         results_of(tile) / (form.thread_rows * form.thread_columns) < enough) {
+    if (form.thread_columns >= form.thread_rows && form.thread_columns > word)
+      form.thread_columns /= 2;
+    else
+      form.thread_rows /= 2;
+  }
+  return form;
+}
+
+/* Columns and parts of the depth beside each other in a workgroup: neighbours in memory are neighbouring threads. Such
+ * a sum is bound by reading, and what that needs is threads: where the depth lies in one piece 128 of them share a
+ * column; across, 16 columns are 64 bytes in one piece, and only very many columns are enough threads with 32. */
+static berth__tile_form choose_split(const berth__tile *tile) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const int64_t columns = berth__tile_count(&tile->columns);
+  const bool is_deep = berth__tile_is_deep(tile, &tile->right, &tile->columns);
+  const uint32_t wanted = is_deep ? 256 : 512, most = limits->group_size < wanted ? limits->group_size : wanted;
+  const uint32_t most_rows = is_deep ? 4 : 2;
+  berth__tile_form form = {.thread_rows = 1, .thread_columns = 1};
+  form.group_columns = is_deep ? (most + 127) / 128 : columns >= 16384 ? 32 : most >= 512 ? 16 : 8;
+  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 >= columns) form.group_columns /= 2;
+  form.group_rows = most / form.group_columns;
+  while (form.thread_rows < most_rows && form.thread_rows < berth__tile_count(&tile->rows)) form.thread_rows *= 2;
+  while (form.thread_rows > 1 && (uint64_t)form.thread_rows * most * 4 > limits->shared_bytes) form.thread_rows /= 2;
+  return form;
+}
+
+/* Few results with long sums: the threads of a workgroup share the depth, or most of the device would idle. One row
+ * alone, a step of decoding, is bound by reading the weights, which this form does in one go. */
+static bool wants_split(const berth__tile *tile) {
+  const int64_t depth = berth__tile_count(&tile->depth), rows = berth__tile_count(&tile->rows);
+  const berth__kernel_limits *limits = tile->l->limits;
+  if (limits->group_size < 16 || limits->shared_bytes < 2048) return false;
+  if (!limits->shares_well) return depth >= 2048 && results_of(tile) <= 64;
+  if (rows <= 4) return depth >= 2 * SHORT_DEPTH && results_of(tile) < 1e6;
+  return depth >= LONG_DEPTH && results_of(tile) < 4096;
+}
+
+static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
+  if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) &&
+      (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)))
+    swap_sides(tile);
+  berth__tile_form form;
+  if (wants_split(tile)) {
+    form = choose_split(tile);
+    return berth__tile_split(tile, &form, err);
+  }
+  const berth__tile_form *shared = choose_shared(tile);
+  if (shared != NULL && tile->l->limits->shares_well && berth__tile_count(&tile->depth) >= SHORT_DEPTH &&
+      berth__tile_count(&tile->rows) > 4)
+    return berth__tile_shared(tile, shared, err);
+  form = choose_registers(tile);
+  return berth__tile_registers(tile, &form, err);
+}
+
+berth_status berth__tile_lower(berth__tile *tile, berth_error *err) {
+  const berth_op_call *call = tile->l->call;
+  if (results_of(tile) == 0) return BERTH_OK;
+  if (berth__count(&call->in[tile->left.operand]) == 0 || berth__count(&call->in[tile->right.operand]) == 0)
+    tile->depth = (berth__tile_space){.rank = 1, .dim = {0}};
+  return lower_chosen(tile, err);
+}

@@ -1,0 +1,151 @@
+/* Sums of products in tiles: what matrix products and convolutions have in common.
+ *
+ *   result(batch, row, column) = finish(sum over depth of left(batch, row, depth) * right(batch, depth, column))
+ *
+ * Each of the four is a space of axes. An operand's elements lie at strides over them; a convolution's x has a window,
+ * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of three forms:
+ *
+ *   registers  each thread has some rows and columns of the result and reads what it needs straight from memory
+ *   shared     a workgroup takes pieces of both sides into shared memory and uses each element of them many times
+ *   split      for few results with long sums: the threads of a workgroup share the depth */
+#ifndef BERTH_KERNEL_LOWER_TILE_H
+#define BERTH_KERNEL_LOWER_TILE_H
+
+#include "kernel/lower.h"
+#include "ops/chain.h"
+#include "ops/window.h"
+
+#define BERTH__TILE_AXES (BERTH_MAX_RANK + 1)
+#define BERTH__TILE_VIEWS 20u
+#define BERTH__TILE_MOST 8u /* rows or columns of a thread */
+#define BERTH__TILE_NONE UINT32_MAX
+
+typedef struct berth__tile_space {
+  uint32_t rank;
+  int64_t dim[BERTH__TILE_AXES];
+  /* Which axis of the result an axis is, and how many elements of that one step is: groups are steps over channels. */
+  uint32_t of[BERTH__TILE_AXES];
+  int64_t times[BERTH__TILE_AXES]; /* 0: none */
+} berth__tile_space;
+void berth__tile_axis(berth__tile_space *space, int64_t dim, uint32_t of, int64_t times);
+int64_t berth__tile_count(const berth__tile_space *space);
+
+/* One of the two that are multiplied. Lines are its rows (left) or columns (right). */
+typedef struct berth__tile_side {
+  uint32_t operand;
+  int64_t batch[BERTH__TILE_AXES], line[BERTH__TILE_AXES], depth[BERTH__TILE_AXES]; /* strides */
+  int64_t panel, panel_stride; /* panel > 0: line / panel * panel_stride + line % panel */
+  int64_t fours;               /* > 0: depth is counted in rows, and rows lie four together, so far apart */
+  /* A window over x: the last three axes of the lines are its places, three axes of the depth from `taps` on its taps;
+   * what lies outside counts as 0. */
+  const berth__window *window;
+  bool is_transposed; /* a place of the result collects from the places of x whose windows cover it */
+  uint32_t taps;
+  int64_t window_stride[BERTH__WINDOW_AXES];
+  /* What is taken off the elements, for integers: an operand (or none), with strides over flat batches and lines, less
+   * `shift`. */
+  uint32_t zero;
+  int64_t zero_batch, zero_line, shift;
+} berth__tile_side;
+
+/* An operand or a result seen from the places of the result: strides over the result's axes. */
+typedef struct berth__tile_view {
+  int64_t stride[BERTH_MAX_RANK];
+} berth__tile_view;
+
+typedef struct berth__tile {
+  berth__lowering *l;
+  berth__number type; /* of the sums: F32 or I32 (integers wrap) */
+  berth__tile_space batch, rows, columns, depth;
+  berth__tile_side left, right;
+  berth__tile_view views[BERTH__TILE_VIEWS]; /* the first is that of the result */
+  uint32_t n_views;
+  /* Makes what becomes of a sum and stores it; place[v] is where view v has the element. */
+  void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
+  const void *user;    /* finish's own */
+  bool goes_elsewhere; /* finish does not store into the call's first result */
+} berth__tile;
+
+/* A tile of the call's first result, with that as its first view and no axes. */
+void berth__tile_init(berth__tile *tile, berth__lowering *l, berth__number type);
+/* Adds a view of an operand that broadcasts against the result (strides over its last axes), or of one axis alone; its
+ * number. */
+uint32_t berth__tile_view_operand(berth__tile *tile, uint32_t operand);
+uint32_t berth__tile_view_axis(berth__tile *tile, uint32_t axis, int64_t stride);
+berth_status berth__tile_lower(berth__tile *tile, berth_error *err);
+
+/* The usual end: bias?, what is added?, an epilogue. Operands as in ops/epilogue.h. */
+typedef struct berth__tile_epilogue {
+  uint32_t bias, sum, first_extra; /* operands; BERTH__TILE_NONE: there is none */
+  uint32_t bias_view, sum_view, extra_view;
+  berth__chain chain;
+} berth__tile_epilogue;
+/* `axis` of the result is that of the bias. adds: NULL where the op has none. */
+berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *epilogue, uint32_t bias, uint32_t axis,
+                                   const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
+                                   const berth_attr *numbers, berth_error *err);
+berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
+                                const berth__x *place, berth__x value);
+void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
+/* Where every view has the element at these coordinates of the result. */
+void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x *at, berth__x *place);
+
+/* ---- tile_place.c: the way to an element ---- */
+
+typedef struct berth__tile_at {
+  berth__x index, row;
+  berth__x inside; /* BERTH__X_NONE: it always is */
+  berth__x axis[BERTH__WINDOW_AXES];
+  berth__x zero; /* BERTH__X_NONE: nothing is taken off */
+} berth__tile_at;
+/* From a batch and a line, both flat; then axis by axis of the depth, in any order; or all of them from a flat depth.
+ */
+berth__tile_at berth__tile_start(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                                 const berth__tile_space *lines, berth__x batch, berth__x line);
+berth__tile_at berth__tile_step(berth__kernel *k, const berth__tile_side *side, berth__tile_at at, uint32_t axis,
+                                berth__x x);
+berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                                berth__tile_at at, berth__x depth);
+berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                          const berth__tile_at *at);
+/* Whether four neighbours of the last axis of the depth, from a multiple of four on, are a word of bytes; and those. */
+bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines);
+void berth__tile_load_fours(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                            const berth__tile_at *at, berth__x *values);
+/* A place from a flat index over axes; axes that lie without a gap are taken together. */
+berth__x berth__tile_place(berth__kernel *k, berth__x flat, uint32_t rank, const int64_t *dim, const int64_t *stride);
+
+berth__x berth__tile_zero(const berth__tile *tile, berth__kernel *k);
+berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, berth__x a, berth__x b, berth__x sum);
+/* x, but at most count - 1: where a tile hangs over the edge, its loads stay inside. */
+berth__x berth__tile_clamp(berth__kernel *k, berth__x x, int64_t count);
+
+/* What a thread has of the result: so many rows and columns, their numbers before they were clamped, and sums. */
+typedef struct berth__tile_cells {
+  uint32_t rows, columns;
+  berth__x batch, row[BERTH__TILE_MOST], column[BERTH__TILE_MOST];
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* values */
+} berth__tile_cells;
+/* How many columns beside each other make a word of the result: 1 where it has a word for each, or they share words
+ * with others. A thread that has such columns stores them at once. */
+uint32_t berth__tile_word(const berth__tile *tile);
+/* Finishes the cells that are not over the edge. `together`: so many columns from the first on make a word, and so on.
+ */
+void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
+
+/* ---- The three forms ---- */
+
+typedef struct berth__tile_form {
+  uint32_t thread_rows, thread_columns; /* results of a thread */
+  uint32_t group_rows, group_columns;   /* threads of a workgroup: shared; split: columns and parts of the depth */
+  uint32_t depth;                       /* shared: of a piece */
+} berth__tile_form;
+berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+/* Opens the kernel: its work, workgroups and threads. */
+berth__kernel *berth__tile_begin(berth__tile *tile, const char *what, uint64_t groups, uint32_t threads);
+/* Whether neighbours along the depth, rather than lines, are neighbours in memory. */
+bool berth__tile_is_deep(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines);
+
+#endif

@@ -1,0 +1,269 @@
+/* The way to an element of what is multiplied, and of the result. */
+#include "kernel/lower/tile.h"
+#include "kernel/lower/words.h"
+
+berth__x berth__tile_place(berth__kernel *k, berth__x flat, uint32_t rank, const int64_t *dim, const int64_t *stride) {
+  int64_t merged_dim[BERTH__TILE_AXES], merged_stride[BERTH__TILE_AXES];
+  uint32_t n = 0;
+  for (uint32_t axis = 0; axis < rank; axis++) {
+    if (dim[axis] == 1) continue;
+    if (n > 0 && merged_stride[n - 1] == stride[axis] * dim[axis]) {
+      merged_dim[n - 1] *= dim[axis];
+      merged_stride[n - 1] = stride[axis];
+    } else {
+      merged_dim[n] = dim[axis];
+      merged_stride[n++] = stride[axis];
+    }
+  }
+  berth__x at[BERTH__TILE_AXES], place = berth__x_i32(k, 0);
+  berth__l_unravel(k, flat, n, merged_dim, at);
+  for (uint32_t axis = 0; axis < n; axis++)
+    place = berth__x_add(k, place, berth__x_affine(k, at[axis], merged_stride[axis], 0));
+  return place;
+}
+
+berth__x berth__tile_clamp(berth__kernel *k, berth__x x, int64_t count) {
+  return berth__x_min(k, x, berth__x_i32(k, count - 1));
+}
+
+berth__x berth__tile_zero(const berth__tile *tile, berth__kernel *k) {
+  return tile->type == BERTH__NUM_F32 ? berth__x_f32(k, 0) : berth__x_i32(k, 0);
+}
+
+berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, berth__x a, berth__x b, berth__x sum) {
+  if (tile->type == BERTH__NUM_F32) return berth__x3(k, BERTH__INST_fma, a, b, sum);
+  return berth__x_add(k, berth__x_mul(k, a, b), sum);
+}
+
+/* ---- One side ---- */
+
+/* The zero point of a line, less what stored weights are short of. */
+static berth__x zero_of(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side, berth__x batch,
+                        berth__x line) {
+  if (side->zero == BERTH__TILE_NONE) return side->shift == 0 ? BERTH__X_NONE : berth__x_i32(k, -side->shift);
+  const berth__x of_batch = berth__x_affine(k, batch, side->zero_batch, 0);
+  const berth__x at = berth__x_add(k, of_batch, berth__x_affine(k, line, side->zero_line, 0));
+  const berth__x loaded = berth__x_convert(k, BERTH__NUM_I32, berth__l_load(tile->l, k, side->zero, at));
+  return berth__x_affine(k, loaded, 1, -side->shift);
+}
+
+static void start_window(berth__kernel *k, const berth__tile_side *side, const berth__tile_space *lines, berth__x line,
+                         berth__tile_at *at) {
+  berth__x place[BERTH__TILE_AXES];
+  const uint32_t first = lines->rank - BERTH__WINDOW_AXES;
+  berth__l_unravel(k, line, lines->rank, lines->dim, place);
+  for (uint32_t axis = 0; axis < first; axis++)
+    at->index = berth__x_add(k, at->index, berth__x_affine(k, place[axis], side->line[axis], 0));
+  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++) {
+    const berth__window_axis *w = &side->window->axis[i];
+    at->axis[i] = side->is_transposed ? berth__x_affine(k, place[first + i], 1, w->begin)
+                                      : berth__x_affine(k, place[first + i], w->stride, -w->begin);
+  }
+}
+
+berth__tile_at berth__tile_start(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                                 const berth__tile_space *lines, berth__x batch, berth__x line) {
+  berth__tile_at at = {.inside = BERTH__X_NONE, .row = berth__x_i32(k, 0), .zero = zero_of(tile, k, side, batch, line)};
+  at.index = berth__tile_place(k, batch, tile->batch.rank, tile->batch.dim, side->batch);
+  if (side->window != NULL) {
+    start_window(k, side, lines, line, &at);
+  } else if (side->panel > 0) {
+    const berth__x width = berth__x_i32(k, side->panel);
+    at.index = berth__x_add(k, at.index, berth__x_affine(k, berth__x_div(k, line, width), side->panel_stride, 0));
+    at.index = berth__x_add(k, at.index, berth__x_affine(k, berth__x_rem(k, line, width), side->line[0], 0));
+  } else {
+    at.index = berth__x_add(k, at.index, berth__tile_place(k, line, lines->rank, lines->dim, side->line));
+  }
+  return at;
+}
+
+static berth__x both(berth__kernel *k, berth__x a, berth__x b) {
+  return a == BERTH__X_NONE ? b : berth__x_and(k, a, b);
+}
+
+static berth__tile_at step_window(berth__kernel *k, const berth__tile_side *side, berth__tile_at at, uint32_t i,
+                                  berth__x tap) {
+  const berth__window_axis *w = &side->window->axis[i];
+  const berth__x zero = berth__x_i32(k, 0);
+  berth__x place =
+      berth__x_add(k, at.axis[i], berth__x_affine(k, tap, side->is_transposed ? -w->dilation : w->dilation, 0));
+  at.inside = both(k, at.inside, berth__x_le(k, zero, place));
+  if (side->is_transposed) {
+    const berth__x stride = berth__x_i32(k, w->stride);
+    at.inside = both(k, at.inside, berth__x_eq(k, berth__x_rem(k, place, stride), zero));
+    place = berth__x_div(k, place, stride);
+  }
+  at.inside = both(k, at.inside, berth__x_lt(k, place, berth__x_i32(k, w->in)));
+  at.index = berth__x_add(k, at.index, berth__x_affine(k, place, side->window_stride[i], 0));
+  return at;
+}
+
+berth__tile_at berth__tile_step(berth__kernel *k, const berth__tile_side *side, berth__tile_at at, uint32_t axis,
+                                berth__x x) {
+  if (side->window != NULL && axis >= side->taps && axis < side->taps + BERTH__WINDOW_AXES)
+    return step_window(k, side, at, axis - side->taps, x);
+  berth__x *count = side->fours > 0 ? &at.row : &at.index;
+  *count = berth__x_add(k, *count, berth__x_affine(k, x, side->depth[axis], 0));
+  return at;
+}
+
+berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                                berth__tile_at at, berth__x depth) {
+  const berth__tile_space *space = &tile->depth;
+  if (side->window == NULL) { /* axes without gaps between them need no dividing */
+    berth__x *count = side->fours > 0 ? &at.row : &at.index;
+    *count = berth__x_add(k, *count, berth__tile_place(k, depth, space->rank, space->dim, side->depth));
+    return at;
+  }
+  berth__x x[BERTH__TILE_AXES];
+  berth__l_unravel(k, depth, space->rank, space->dim, x);
+  for (uint32_t axis = 0; axis < space->rank; axis++) at = berth__tile_step(k, side, at, axis, x[axis]);
+  return at;
+}
+
+/* Strides over axes that have more than one element, all of them multiples of n. */
+static bool are_multiples(const int64_t *stride, const int64_t *dim, uint32_t rank, uint32_t except, int64_t n) {
+  for (uint32_t axis = 0; axis < rank; axis++)
+    if (axis != except && dim[axis] > 1 && stride[axis] % n != 0) return false;
+  return true;
+}
+
+static bool is_byte(berth__storage storage) { return storage == BERTH_I8 || storage == BERTH_U8; }
+
+bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
+  const uint32_t last = tile->depth.rank - 1;
+  if (tile->type != BERTH__NUM_I32 || tile->depth.rank == 0 || tile->depth.dim[last] % 4 != 0) return false;
+  if (!is_byte(berth__l_storage_of(tile->l, side->operand)) || !berth__l_begins_with_word(tile->l, side->operand))
+    return false;
+  if (!are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, 4) || side->depth[last] != 1 ||
+      !are_multiples(side->depth, tile->depth.dim, tile->depth.rank, last, 4))
+    return false;
+  if (side->fours > 0)
+    return side->fours % 4 == 0 && side->panel > 0 && side->panel_stride % 4 == 0 && side->line[0] % 4 == 0;
+  if (side->window == NULL)
+    return side->panel == 0 && are_multiples(side->line, lines->dim, lines->rank, BERTH__TILE_NONE, 4);
+  if (last >= side->taps && last < side->taps + BERTH__WINDOW_AXES) return false;
+  const int64_t *dim = lines->dim + lines->rank - BERTH__WINDOW_AXES;
+  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
+    if ((dim[i] > 1 || side->window->axis[i].kernel > 1) && side->window_stride[i] % 4 != 0) return false;
+  return are_multiples(side->line, lines->dim, lines->rank - BERTH__WINDOW_AXES, BERTH__TILE_NONE, 4);
+}
+
+void berth__tile_load_fours(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                            const berth__tile_at *at, berth__x *values) {
+  const berth__storage storage = berth__l_storage_of(tile->l, side->operand);
+  berth__x index = at->index;
+  if (side->fours > 0) {
+    const berth__x four = berth__x_i32(k, 4);
+    index = berth__x_add(k, index, berth__x_affine(k, berth__x_div(k, at->row, four), side->fours, 0));
+  }
+  if (at->inside != BERTH__X_NONE) index = berth__x_select(k, at->inside, index, berth__x_i32(k, 0));
+  const berth__x word = berth__l_load_word(tile->l, k, side->operand, index);
+  for (uint32_t i = 0; i < 4; i++) {
+    berth__x value = berth__x_convert(k, tile->type, berth__l_lane(k, storage, word, i));
+    if (at->zero != BERTH__X_NONE) value = berth__x_sub(k, value, at->zero);
+    values[i] = at->inside != BERTH__X_NONE ? berth__x_select(k, at->inside, value, berth__tile_zero(tile, k)) : value;
+  }
+}
+
+berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                          const berth__tile_at *at) {
+  berth__x index = at->index;
+  if (side->fours > 0) {
+    const berth__x four = berth__x_i32(k, 4);
+    index = berth__x_add(k, index, berth__x_affine(k, berth__x_div(k, at->row, four), side->fours, 0));
+    index = berth__x_add(k, index, berth__x_rem(k, at->row, four));
+  }
+  if (at->inside != BERTH__X_NONE) index = berth__x_select(k, at->inside, index, berth__x_i32(k, 0));
+  berth__x value = berth__x_convert(k, tile->type, berth__l_load(tile->l, k, side->operand, index));
+  if (at->zero != BERTH__X_NONE) value = berth__x_sub(k, value, at->zero);
+  return at->inside != BERTH__X_NONE ? berth__x_select(k, at->inside, value, berth__tile_zero(tile, k)) : value;
+}
+
+/* ---- The result ---- */
+
+void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x *at, berth__x *place) {
+  for (uint32_t v = 0; v < tile->n_views; v++) {
+    place[v] = berth__x_i32(k, 0);
+    for (uint32_t axis = 0; axis < tile->l->call->out[0].rank; axis++)
+      place[v] = berth__x_add(k, place[v], berth__x_affine(k, at[axis], tile->views[v].stride[axis], 0));
+  }
+}
+
+/* Where each view has the line: its share of the place. */
+static void share(const berth__tile *tile, berth__kernel *k, const berth__tile_space *space, berth__x flat,
+                  berth__x *places) {
+  for (uint32_t v = 0; v < tile->n_views; v++) {
+    int64_t stride[BERTH__TILE_AXES];
+    for (uint32_t axis = 0; axis < space->rank; axis++)
+      stride[axis] = space->times[axis] == 0 ? 0 : tile->views[v].stride[space->of[axis]] * space->times[axis];
+    places[v] = berth__tile_place(k, flat, space->rank, space->dim, stride);
+  }
+}
+
+/* The stride of view 0 over an axis of a space. */
+static int64_t result_stride(const berth__tile *tile, const berth__tile_space *space, uint32_t axis) {
+  return space->times[axis] == 0 ? 0 : tile->views[0].stride[space->of[axis]] * space->times[axis];
+}
+
+/* Whether steps over the axes of a space, but for one, never leave a word at another place than its first. */
+static bool keeps_words(const berth__tile *tile, const berth__tile_space *space, uint32_t except, int64_t per_word) {
+  for (uint32_t axis = 0; axis < space->rank; axis++)
+    if (axis != except && space->dim[axis] > 1 && result_stride(tile, space, axis) % per_word != 0) return false;
+  return true;
+}
+
+uint32_t berth__tile_word(const berth__tile *tile) {
+  const uint32_t operand = tile->l->call->n_in,
+                 per_word = berth__storage_per_word(berth__l_storage_of(tile->l, operand));
+  uint32_t last = tile->columns.rank;
+  while (last > 0 && tile->columns.dim[last - 1] == 1) last--;
+  if (tile->goes_elsewhere || per_word == 1 || last-- == 0 || !berth__l_begins_with_word(tile->l, operand)) return 1;
+  const bool is_row = result_stride(tile, &tile->columns, last) == 1 && tile->columns.dim[last] % per_word == 0;
+  return is_row && keeps_words(tile, &tile->columns, last, per_word) &&
+                 keeps_words(tile, &tile->rows, BERTH__TILE_NONE, per_word) &&
+                 keeps_words(tile, &tile->batch, BERTH__TILE_NONE, per_word)
+             ? per_word
+             : 1;
+}
+
+/* Where the views have the line, the row and the batch of the cells. */
+typedef struct shares {
+  berth__x batch[BERTH__TILE_VIEWS], row[BERTH__TILE_VIEWS], column[BERTH__TILE_MOST][BERTH__TILE_VIEWS];
+} shares;
+
+static void place_cell(const berth__tile *tile, berth__kernel *k, const shares *s, uint32_t column, berth__x *place) {
+  for (uint32_t v = 0; v < tile->n_views; v++)
+    place[v] = berth__x_add(k, berth__x_add(k, s->batch[v], s->row[v]), s->column[column][v]);
+}
+
+/* Cells of one row whose results make a word, or one cell. */
+static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, const shares *s,
+                         uint32_t row, uint32_t column, uint32_t together) {
+  const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
+  const berth__x fits = berth__x_and(k, berth__x_lt(k, cells->row[row], berth__x_i32(k, rows)),
+                                     berth__x_lt(k, cells->column[column], berth__x_i32(k, columns)));
+  berth__x place[BERTH__TILE_VIEWS], first = BERTH__X_NONE;
+  berth__x_if(k, fits);
+  if (together > 1) berth__l_word_begin(tile->l, k);
+  for (uint32_t i = 0; i < together; i++) {
+    place_cell(tile, k, s, column + i, place);
+    if (i == 0) first = place[0];
+    if (together > 1) berth__l_word_lane(k, i, place[0]);
+    tile->finish(tile, k, place, cells->sum[row][column + i]);
+  }
+  if (together > 1) berth__l_word_end(tile->l, k, first);
+  berth__x_end(k);
+}
+
+void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together) {
+  const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
+  shares s;
+  share(tile, k, &tile->batch, cells->batch, s.batch);
+  for (uint32_t j = 0; j < cells->columns; j++)
+    share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), s.column[j]);
+  for (uint32_t i = 0; i < cells->rows; i++) {
+    share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s.row);
+    for (uint32_t j = 0; j < cells->columns; j += together) finish_cells(tile, k, cells, &s, i, j, together);
+  }
+}

@@ -1,0 +1,147 @@
+/* Each thread sums some rows and columns of the result, with what it multiplies straight from memory. Neighbouring
+ * threads have neighbouring columns, and a thread's columns are not far apart either. */
+#include "kernel/lower/tile.h"
+
+/* Steps along the last axis of the depth that a round of its loop takes: one where a step is long enough to make a
+ * loop cheap, for what is made of the kernel's source in the end takes its time too. */
+static int64_t unroll_of(uint32_t rows, uint32_t columns) { return rows * columns >= 16 ? 1 : 4; }
+
+typedef struct work {
+  const berth__tile *tile;
+  berth__kernel *k;
+  uint32_t rows, columns;
+  bool has_fours;                                   /* both sides have four neighbours of the depth in a word */
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
+} work;
+
+/* Where the thread is on its way down the axes of the depth. */
+typedef struct places {
+  berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
+} places;
+
+static void step_all(const work *w, places *p, uint32_t axis, berth__x x) {
+  for (uint32_t i = 0; i < w->rows; i++) p->left[i] = berth__tile_step(w->k, &w->tile->left, p->left[i], axis, x);
+  for (uint32_t j = 0; j < w->columns; j++) p->right[j] = berth__tile_step(w->k, &w->tile->right, p->right[j], axis, x);
+}
+
+static void multiply(const work *w, const places *p) {
+  berth__kernel *k = w->k;
+  berth__x left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
+  for (uint32_t i = 0; i < w->rows; i++) left[i] = berth__tile_load(w->tile, k, &w->tile->left, &p->left[i]);
+  for (uint32_t j = 0; j < w->columns; j++) right[j] = berth__tile_load(w->tile, k, &w->tile->right, &p->right[j]);
+  for (uint32_t i = 0; i < w->rows; i++)
+    for (uint32_t j = 0; j < w->columns; j++) {
+      const berth__x sum = berth__x_get(k, w->sum[i][j]);
+      berth__x_set(k, w->sum[i][j], berth__tile_add_product(w->tile, k, left[i], right[j], sum));
+    }
+}
+
+/* Four steps along the depth. */
+static void multiply_fours(const work *w, const places *p) {
+  const berth__tile *t = w->tile;
+  berth__kernel *k = w->k;
+  berth__x left[BERTH__TILE_MOST][4], right[BERTH__TILE_MOST][4];
+  for (uint32_t i = 0; i < w->rows; i++) berth__tile_load_fours(t, k, &t->left, &p->left[i], left[i]);
+  for (uint32_t j = 0; j < w->columns; j++) berth__tile_load_fours(t, k, &t->right, &p->right[j], right[j]);
+  for (uint32_t i = 0; i < w->rows; i++)
+    for (uint32_t j = 0; j < w->columns; j++) {
+      berth__x sum = berth__x_get(k, w->sum[i][j]);
+      for (uint32_t f = 0; f < 4; f++) sum = berth__tile_add_product(t, k, left[i][f], right[j][f], sum);
+      berth__x_set(k, w->sum[i][j], sum);
+    }
+}
+
+static void last_axis_by_fours(const work *w, const places *p, uint32_t axis) {
+  berth__kernel *k = w->k;
+  places at = *p;
+  step_all(w, &at, axis, berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, w->tile->depth.dim[axis]), 4));
+  multiply_fours(w, &at);
+  berth__x_end(k);
+}
+
+static void last_axis(const work *w, const places *p, uint32_t axis) {
+  if (w->has_fours) {
+    last_axis_by_fours(w, p, axis);
+    return;
+  }
+  const int64_t n = w->tile->depth.dim[axis], steps = unroll_of(w->rows, w->columns), whole = n - n % steps;
+  berth__kernel *k = w->k;
+  const berth__x x = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, whole), steps);
+  for (int64_t i = 0; i < steps && whole > 0; i++) {
+    places at = *p;
+    step_all(w, &at, axis, berth__x_affine(k, x, 1, i));
+    multiply(w, &at);
+  }
+  berth__x_end(k);
+  for (int64_t i = whole; i < n; i++) {
+    places at = *p;
+    step_all(w, &at, axis, berth__x_i32(k, i));
+    multiply(w, &at);
+  }
+}
+
+static void descend(const work *w, const places *p, uint32_t axis) {
+  if (axis + 1 == w->tile->depth.rank) {
+    last_axis(w, p, axis);
+    return;
+  }
+  places at = *p;
+  step_all(w, &at, axis, berth__x_loop_n(w->k, w->tile->depth.dim[axis]));
+  descend(w, &at, axis + 1);
+  berth__x_end(w->k);
+}
+
+static void start(work *w, const berth__tile_cells *cells, places *p) {
+  const berth__tile *t = w->tile;
+  for (uint32_t i = 0; i < w->rows; i++) {
+    const berth__x row = berth__tile_clamp(w->k, cells->row[i], berth__tile_count(&t->rows));
+    p->left[i] = berth__tile_start(t, w->k, &t->left, &t->rows, cells->batch, row);
+  }
+  for (uint32_t j = 0; j < w->columns; j++) {
+    const berth__x column = berth__tile_clamp(w->k, cells->column[j], berth__tile_count(&t->columns));
+    p->right[j] = berth__tile_start(t, w->k, &t->right, &t->columns, cells->batch, column);
+  }
+}
+
+static void sum_cells(work *w, berth__tile_cells *cells) {
+  for (uint32_t i = 0; i < w->rows; i++)
+    for (uint32_t j = 0; j < w->columns; j++) w->sum[i][j] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
+  if (berth__tile_count(&w->tile->depth) != 0) {
+    places p;
+    start(w, cells, &p);
+    descend(w, &p, 0);
+  }
+  for (uint32_t i = 0; i < w->rows; i++)
+    for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_get(w->k, w->sum[i][j]);
+}
+
+#define LANES 64 /* neighbouring threads whose columns of one number lie beside each other */
+
+static int64_t ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
+  const uint32_t word = berth__tile_word(tile), together = form->thread_columns % word == 0 ? word : 1;
+  const int64_t columns = berth__tile_count(&tile->columns),
+                bands = ceil_of(berth__tile_count(&tile->rows), form->thread_rows);
+  const int64_t blocks = ceil_of(columns, (int64_t)LANES * form->thread_columns);
+  const int64_t lanes = ceil_of(columns, blocks * form->thread_columns);
+  const int64_t n_together =
+      together; /* columns of a word lie beside each other, those of others so many lanes apart */
+  const int64_t dims[4] = {berth__tile_count(&tile->batch), bands, blocks, lanes};
+  berth__kernel *k = berth__tile_begin(tile, NULL, 1, 1);
+  if (k == NULL) return berth__l_end(tile->l, k, err);
+  berth__x at[4];
+  berth__l_unravel(k, berth__l_each(tile->l, k, dims[0] * dims[1] * dims[2] * dims[3]), 4, dims, at);
+  const berth__x first = berth__x_add(k, berth__x_affine(k, at[2], lanes * form->thread_columns, 0),
+                                      berth__x_affine(k, at[3], n_together, 0));
+  berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = at[0]};
+  for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, at[1], cells.rows, i);
+  for (uint32_t j = 0; j < cells.columns; j++)
+    cells.column[j] = berth__x_affine(k, first, 1, (int64_t)(j - j % together) * lanes + j % together);
+  work w = {.tile = tile, .k = k, .rows = cells.rows, .columns = cells.columns};
+  w.has_fours = berth__tile_has_fours(tile, &tile->left, &tile->rows) &&
+                berth__tile_has_fours(tile, &tile->right, &tile->columns);
+  sum_cells(&w, &cells);
+  berth__tile_store(tile, k, &cells, together);
+  return berth__l_end(tile->l, k, err);
+}

@@ -1,0 +1,152 @@
+/* A workgroup takes a piece of both sides at a time into shared memory, where each element is used by a whole row or
+ * column of threads. While it works on a piece, the next one is already on its way from memory into registers. */
+#include "kernel/lower/tile.h"
+
+#define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
+
+typedef struct piece {
+  const berth__tile_side *side;
+  const berth__tile_space *lines;
+  uint32_t array, width;            /* width: lines of the piece, which lie beside each other */
+  berth__x first;                   /* line of the workgroup */
+  uint32_t n_elements;              /* that a thread fetches: itself and those so many threads behind it */
+  berth__x elements[MOST_ELEMENTS]; /* variables */
+} piece;
+
+typedef struct work {
+  const berth__tile *tile;
+  const berth__tile_form *form;
+  berth__kernel *k;
+  piece left, right;
+  berth__x thread, batch;
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
+} work;
+
+static uint32_t threads_of(const work *w) { return w->form->group_rows * w->form->group_columns; }
+
+/* One element more than lines between rows of a piece, so that threads which go down its depth hit different banks. */
+static uint32_t pitch_of(const piece *p) { return p->width + 1; }
+
+static void open_piece(const work *w, piece *p, uint32_t width) {
+  p->width = width;
+  p->array = berth__kernel_shared(w->k, w->tile->type, pitch_of(p) * w->form->depth);
+  p->n_elements = (width * w->form->depth + threads_of(w) - 1) / threads_of(w);
+  for (uint32_t i = 0; i < p->n_elements; i++)
+    p->elements[i] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
+}
+
+/* A thread's element number `i` as a line and a depth of the piece: threads beside each other take what lies beside
+ * each other in memory. Whether there is one comes out too. */
+static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__x *line, berth__x *depth) {
+  berth__kernel *k = w->k;
+  const bool is_deep = berth__tile_is_deep(w->tile, p->side, p->lines);
+  const berth__x n = berth__x_affine(k, w->thread, 1, (int64_t)i * threads_of(w));
+  const berth__x inner = berth__x_i32(k, is_deep ? w->form->depth : p->width);
+  const berth__x low = berth__x_rem(k, n, inner), high = berth__x_div(k, n, inner);
+  *line = is_deep ? high : low;
+  *depth = is_deep ? low : high;
+  return berth__x_lt(k, n, berth__x_i32(k, (int64_t)p->width * w->form->depth));
+}
+
+static berth__x load_element(const work *w, const piece *p, berth__x line, berth__x depth) {
+  berth__kernel *k = w->k;
+  const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&w->tile->depth);
+  const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
+  const berth__x at_line = berth__tile_clamp(k, berth__x_add(k, p->first, line), lines);
+  berth__tile_at at = berth__tile_start(w->tile, k, p->side, p->lines, w->batch, at_line);
+  at = berth__tile_dive(w->tile, k, p->side, at, is_even ? depth : berth__tile_clamp(k, depth, whole));
+  const berth__x value = berth__tile_load(w->tile, k, p->side, &at);
+  if (is_even) return value;
+  return berth__x_select(k, berth__x_lt(k, depth, berth__x_i32(k, whole)), value, berth__tile_zero(w->tile, k));
+}
+
+/* From memory into the thread's variables. */
+static void fetch_piece(const work *w, const piece *p, berth__x from) {
+  for (uint32_t i = 0; i < p->n_elements; i++) {
+    berth__x line, depth;
+    berth__x_if(w->k, place_element(w, p, i, &line, &depth));
+    berth__x_set(w->k, p->elements[i], load_element(w, p, line, berth__x_add(w->k, from, depth)));
+    berth__x_end(w->k);
+  }
+}
+
+static void put_piece(const work *w, const piece *p) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < p->n_elements; i++) {
+    berth__x line, depth;
+    berth__x_if(k, place_element(w, p, i, &line, &depth));
+    const berth__x to = berth__x_add(k, berth__x_affine(k, depth, pitch_of(p), 0), line);
+    berth__x_shared_store(k, p->array, to, berth__x_get(k, p->elements[i]));
+    berth__x_end(k);
+  }
+}
+
+static void multiply_piece(const work *w, berth__x row, berth__x column) {
+  const berth__tile_form *f = w->form;
+  berth__kernel *k = w->k;
+  berth__x left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
+  const berth__x depth = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, f->depth), 1);
+  const berth__x left_at = berth__x_add(k, berth__x_affine(k, depth, pitch_of(&w->left), 0), row);
+  const berth__x right_at = berth__x_add(k, berth__x_affine(k, depth, pitch_of(&w->right), 0), column);
+  for (uint32_t i = 0; i < f->thread_rows; i++)
+    left[i] = berth__x_shared_load(k, w->left.array, berth__x_affine(k, left_at, 1, (int64_t)i * f->group_rows));
+  for (uint32_t j = 0; j < f->thread_columns; j++)
+    right[j] = berth__x_shared_load(k, w->right.array, berth__x_affine(k, right_at, 1, (int64_t)j * f->group_columns));
+  for (uint32_t i = 0; i < f->thread_rows; i++)
+    for (uint32_t j = 0; j < f->thread_columns; j++) {
+      const berth__x sum = berth__x_get(k, w->sum[i][j]);
+      berth__x_set(k, w->sum[i][j], berth__tile_add_product(w->tile, k, left[i], right[j], sum));
+    }
+  berth__x_end(k);
+}
+
+static void fetch_both(const work *w, berth__x from) {
+  fetch_piece(w, &w->left, from);
+  fetch_piece(w, &w->right, from);
+}
+
+static void sum_pieces(const work *w, berth__x row, berth__x column) {
+  berth__kernel *k = w->k;
+  const berth__x whole = berth__x_i32(k, berth__tile_count(&w->tile->depth));
+  fetch_both(w, berth__x_i32(k, 0));
+  const berth__x from = berth__x_loop(k, berth__x_i32(k, 0), whole, w->form->depth);
+  const berth__x next = berth__x_affine(k, from, 1, w->form->depth);
+  put_piece(w, &w->left);
+  put_piece(w, &w->right);
+  berth__x_barrier(k);
+  berth__x_if(k, berth__x_lt(k, next, whole));
+  fetch_both(w, next);
+  berth__x_end(k);
+  multiply_piece(w, row, column);
+  berth__x_barrier(k);
+  berth__x_end(k);
+}
+
+berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
+  const uint32_t height = form->group_rows * form->thread_rows, width = form->group_columns * form->thread_columns;
+  const int64_t dims[3] = {berth__tile_count(&tile->batch), (berth__tile_count(&tile->rows) + height - 1) / height,
+                           (berth__tile_count(&tile->columns) + width - 1) / width};
+  berth__kernel *k =
+      berth__tile_begin(tile, "tiled", (uint64_t)(dims[0] * dims[1] * dims[2]), form->group_rows * form->group_columns);
+  if (k == NULL) return berth__l_end(tile->l, k, err);
+  berth__x group[3], at[2];
+  berth__l_unravel(k, berth__x_group(k), 3, dims, group);
+  work w = {.tile = tile, .form = form, .k = k, .thread = berth__x_thread(k), .batch = group[0]};
+  w.left = (piece){.side = &tile->left, .lines = &tile->rows, .first = berth__x_affine(k, group[1], height, 0)};
+  w.right = (piece){.side = &tile->right, .lines = &tile->columns, .first = berth__x_affine(k, group[2], width, 0)};
+  open_piece(&w, &w.left, height);
+  open_piece(&w, &w.right, width);
+  for (uint32_t i = 0; i < form->thread_rows; i++)
+    for (uint32_t j = 0; j < form->thread_columns; j++) w.sum[i][j] = berth__x_variable(k, berth__tile_zero(tile, k));
+  berth__l_unravel(k, w.thread, 2, (const int64_t[]){form->group_rows, form->group_columns}, at);
+  sum_pieces(&w, at[0], at[1]);
+  berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = group[0]};
+  for (uint32_t i = 0; i < cells.rows; i++)
+    cells.row[i] = berth__x_add(k, berth__x_affine(k, w.left.first, 1, (int64_t)i * form->group_rows), at[0]);
+  for (uint32_t j = 0; j < cells.columns; j++)
+    cells.column[j] = berth__x_add(k, berth__x_affine(k, w.right.first, 1, (int64_t)j * form->group_columns), at[1]);
+  for (uint32_t i = 0; i < cells.rows; i++)
+    for (uint32_t j = 0; j < cells.columns; j++) cells.sum[i][j] = berth__x_get(k, w.sum[i][j]);
+  berth__tile_store(tile, k, &cells, 1);
+  return berth__l_end(tile->l, k, err);
+}

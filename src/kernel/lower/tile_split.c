@@ -1,0 +1,100 @@
+/* A workgroup has some columns of a few rows, and its threads share the depth: each sums a part of it, and the parts
+ * are added up in shared memory. */
+#include "kernel/lower/tile.h"
+
+typedef struct work {
+  const berth__tile *tile;
+  const berth__tile_form *form; /* group_columns: columns of a workgroup; group_rows: parts of the depth */
+  berth__kernel *k;
+  berth__x part, column; /* of the thread, in its workgroup */
+  uint32_t parts;        /* shared: [rows][parts][columns] */
+} work;
+
+static void sum_part(const work *w, const berth__tile_cells *cells, berth__x *sums) {
+  const berth__tile *t = w->tile;
+  berth__kernel *k = w->k;
+  berth__tile_at left[BERTH__TILE_MOST], right;
+  for (uint32_t i = 0; i < cells->rows; i++) {
+    const berth__x row = berth__tile_clamp(k, cells->row[i], berth__tile_count(&t->rows));
+    left[i] = berth__tile_start(t, k, &t->left, &t->rows, cells->batch, row);
+    sums[i] = berth__x_variable(k, berth__tile_zero(t, k));
+  }
+  const berth__x column = berth__tile_clamp(k, cells->column[0], berth__tile_count(&t->columns));
+  right = berth__tile_start(t, k, &t->right, &t->columns, cells->batch, column);
+  const berth__x whole = berth__x_i32(k, berth__tile_count(&t->depth));
+  const berth__x depth = berth__x_loop(k, w->part, whole, w->form->group_rows);
+  const berth__tile_at right_at = berth__tile_dive(t, k, &t->right, right, depth);
+  const berth__x factor = berth__tile_load(t, k, &t->right, &right_at);
+  for (uint32_t i = 0; i < cells->rows; i++) {
+    const berth__tile_at at = berth__tile_dive(t, k, &t->left, left[i], depth);
+    const berth__x value = berth__tile_load(t, k, &t->left, &at);
+    berth__x_set(k, sums[i], berth__tile_add_product(t, k, value, factor, berth__x_get(k, sums[i])));
+  }
+  berth__x_end(k);
+}
+
+static berth__x slot_of(const work *w, uint32_t row, berth__x part) {
+  const int64_t columns = w->form->group_columns;
+  const berth__x first = berth__x_affine(w->k, part, columns, (int64_t)row * w->form->group_rows * columns);
+  return berth__x_add(w->k, first, w->column);
+}
+
+/* Halves the parts until one is left. A number of parts that is no power of two folds its epilogue first. */
+static void add_parts(const work *w, uint32_t rows) {
+  berth__kernel *k = w->k;
+  uint32_t left = w->form->group_rows;
+  berth__x_barrier(k);
+  while (left > 1) {
+    const uint32_t half = (left + 1) / 2;
+    berth__x_if(k, berth__x_lt(k, berth__x_affine(k, w->part, 1, half), berth__x_i32(k, left)));
+    for (uint32_t i = 0; i < rows; i++) {
+      const berth__x to = slot_of(w, i, w->part), from = slot_of(w, i, berth__x_affine(k, w->part, 1, half));
+      const berth__x sum =
+          berth__x_add(k, berth__x_shared_load(k, w->parts, to), berth__x_shared_load(k, w->parts, from));
+      berth__x_shared_store(k, w->parts, to, sum);
+    }
+    berth__x_end(k);
+    berth__x_barrier(k);
+    left = half;
+  }
+}
+
+/* The threads of the first parts finish a row each. */
+static void store_rows(const work *w, const berth__tile_cells *cells) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < cells->rows; i++) {
+    const int64_t owner = i % w->form->group_rows;
+    berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
+    one.row[0] = cells->row[i];
+    one.column[0] = cells->column[0];
+    berth__x_if(k, berth__x_eq(k, w->part, berth__x_i32(k, owner)));
+    one.sum[0][0] = berth__x_shared_load(k, w->parts, slot_of(w, i, berth__x_i32(k, 0)));
+    berth__tile_store(w->tile, k, &one, 1);
+    berth__x_end(k);
+  }
+}
+
+berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
+  const uint32_t threads = form->group_rows * form->group_columns;
+  const bool is_deep = berth__tile_is_deep(tile, &tile->right, &tile->columns);
+  const int64_t dims[3] = {berth__tile_count(&tile->batch),
+                           (berth__tile_count(&tile->rows) + form->thread_rows - 1) / form->thread_rows,
+                           (berth__tile_count(&tile->columns) + form->group_columns - 1) / form->group_columns};
+  berth__kernel *k = berth__tile_begin(tile, "split", (uint64_t)(dims[0] * dims[1] * dims[2]), threads);
+  if (k == NULL) return berth__l_end(tile->l, k, err);
+  berth__x group[3], sums[BERTH__TILE_MOST];
+  berth__l_unravel(k, berth__x_group(k), 3, dims, group);
+  const berth__x thread = berth__x_thread(k), inner = berth__x_i32(k, is_deep ? form->group_rows : form->group_columns);
+  const berth__x low = berth__x_rem(k, thread, inner), high = berth__x_div(k, thread, inner);
+  work w = {.tile = tile, .form = form, .k = k, .part = is_deep ? low : high, .column = is_deep ? high : low};
+  w.parts = berth__kernel_shared(k, tile->type, form->thread_rows * threads);
+  berth__tile_cells cells = {.rows = form->thread_rows, .columns = 1, .batch = group[0]};
+  for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, group[1], cells.rows, i);
+  cells.column[0] = berth__x_add(k, berth__x_affine(k, group[2], form->group_columns, 0), w.column);
+  sum_part(&w, &cells, sums);
+  for (uint32_t i = 0; i < cells.rows; i++)
+    berth__x_shared_store(k, w.parts, slot_of(&w, i, w.part), berth__x_get(k, sums[i]));
+  add_parts(&w, cells.rows);
+  store_rows(&w, &cells);
+  return berth__l_end(tile->l, k, err);
+}

@@ -1,0 +1,125 @@
+/* top_k. A few of many are found one after the other, each as the best of those behind the one before it, by all
+ * threads of a line together. Many of a line are found at once: an element's place is the number of elements that are
+ * better, which a thread counts for each. */
+#include "kernel/lower/order.h"
+#include "kernel/lower/rows.h"
+
+enum {
+  VALUES,
+  INDICES
+};
+
+#define FEW 64     /* results that are found one after the other */
+#define PARTS_OF 8 /* where there are so many times as many elements */
+
+typedef struct search {
+  const berth__lowering *l;
+  berth__lines from, to;
+  bool smallest;
+  berth__x start;      /* of the line */
+  berth__x key, index; /* of the one before; or of the element whose place is counted */
+} search;
+
+enum {
+  KEY,
+  INDEX
+};
+
+static berth__x place_of(berth__kernel *k, const search *s, berth__x i) {
+  return berth__x_add(k, s->start, berth__x_affine(k, i, s->from.inner, 0));
+}
+
+static berth__x key_of(berth__kernel *k, const search *s, berth__x i) {
+  return berth__l_key(k, berth__l_load(s->l, k, BERTH__TOP_K_X, place_of(k, s, i)), s->smallest, false);
+}
+
+/* b stands behind a: of equal ones, the first is better. */
+static berth__x is_behind(berth__kernel *k, const berth__x *a, const berth__x *b) {
+  const berth__x later = berth__x_and(k, berth__x_eq(k, a[KEY], b[KEY]), berth__x_lt(k, a[INDEX], b[INDEX]));
+  return berth__x_or(k, berth__x_lt(k, b[KEY], a[KEY]), later);
+}
+
+/* Result `place` of a line is the element `index`. */
+static void store_result(berth__kernel *k, const search *s, berth__x line, berth__x place, berth__x index) {
+  const berth_op_call *call = s->l->call;
+  const berth__x to = berth__x_add(k, berth__l_line_start(k, &s->to, line), berth__x_affine(k, place, s->to.inner, 0));
+  const berth__x value = berth__l_load(s->l, k, BERTH__TOP_K_X, place_of(k, s, index));
+  berth__l_store(s->l, k, VALUES, berth__l_place_flat(k, &call->out[VALUES], to), value);
+  berth__l_store(s->l, k, INDICES, berth__l_place_flat(k, &call->out[INDICES], to), index);
+}
+
+/* ---- One after the other ---- */
+
+static void load_behind(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
+  const search *s = state;
+  const berth__x before[2] = {s->key, s->index}, mine[2] = {key_of(k, s, i), i};
+  const berth__x counts = is_behind(k, before, mine);
+  values[KEY] = berth__x_select(k, counts, mine[KEY], berth__x_i32(k, INT32_MIN));
+  values[INDEX] = berth__x_select(k, counts, i, berth__x_i32(k, INT32_MAX));
+}
+
+static void join_best(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
+  (void)state;
+  const berth__x wins = is_behind(k, b, a);
+  for (int v = KEY; v <= INDEX; v++) out[v] = berth__x_select(k, wins, b[v], a[v]);
+}
+
+static berth_status add_one_by_one(berth__lowering *l, search *s, berth_error *err) {
+  berth__kernel *k = berth__l_begin(l, "of few");
+  if (k == NULL) return berth__l_end(l, k, err);
+  berth__l_rows rows = berth__l_rows_of(l, k, s->from.outer * s->from.inner, s->from.length, s->from.inner == 1);
+  s->start = berth__l_line_start(k, &s->from, rows.row);
+  const berth__x key = berth__x_variable(k, berth__x_i32(k, INT32_MAX)); /* before the first one: none is better */
+  const berth__x index = berth__x_variable(k, berth__x_i32(k, -1));
+  const berth__x place = berth__x_loop_n(k, s->to.length);
+  s->key = berth__x_get(k, key);
+  s->index = berth__x_get(k, index);
+  const berth__l_fold fold = {.n = 2,
+                              .start = {berth__x_i32(k, INT32_MIN), berth__x_i32(k, INT32_MAX)},
+                              .element = load_behind,
+                              .join = join_best,
+                              .state = s};
+  berth__x best[BERTH__FOLD_VALUES];
+  rows.n_joins = 0;
+  berth__l_rows_fold(k, &rows, &fold, best);
+  berth__x_set(k, key, best[KEY]);
+  berth__x_set(k, index, best[INDEX]);
+  berth__l_rows_once(k, &rows);
+  store_result(k, s, rows.row, place, best[INDEX]);
+  berth__x_end(k);
+  if (rows.lanes > 1) berth__x_barrier(k); /* the result has been read before the next one is looked for */
+  return berth__l_end(l, k, err);
+}
+
+/* ---- All at once ---- */
+
+static berth_status add_all_at_once(berth__lowering *l, search *s, berth_error *err) {
+  berth__kernel *k = berth__l_begin(l, "of many");
+  const berth__x length = berth__x_i32(k, s->from.length);
+  const berth__x element = berth__l_each(l, k, s->from.outer * s->from.inner * s->from.length);
+  const berth__x line = berth__x_div(k, element, length), index = berth__x_rem(k, element, length);
+  s->start = berth__l_line_start(k, &s->from, line);
+  const berth__x mine[2] = {key_of(k, s, index), index}, place = berth__x_variable(k, berth__x_i32(k, 0));
+  const berth__x i = berth__x_loop_n(k, s->from.length), other[2] = {key_of(k, s, i), i};
+  const berth__x is_better = berth__x_convert(k, BERTH__NUM_I32, is_behind(k, other, mine));
+  berth__x_set(k, place, berth__x_add(k, berth__x_get(k, place), is_better));
+  berth__x_end(k);
+  const berth__x to = berth__x_get(k, place);
+  berth__x_if(k, berth__x_lt(k, to, berth__x_i32(k, s->to.length)));
+  store_result(k, s, line, to, index);
+  return berth__l_end(l, k, err);
+}
+
+berth_status berth__lower_top_k(berth__lowering *l, berth_error *err) {
+  const berth_op_call *call = l->call;
+  if (berth__l_has(l, BERTH__TOP_K_K_OPERAND))
+    return berth__fail(err, BERTH_UNSUPPORTED, "k is an operand, and kernels are made for a k that is known");
+  const int64_t axis = call->attrs[BERTH__TOP_K_AXIS].i;
+  search s = {.l = l,
+              .from = berth__lines_of(&call->in[BERTH__TOP_K_X], axis),
+              .to = berth__lines_of(&call->out[VALUES], axis),
+              .smallest = call->attrs[BERTH__TOP_K_LARGEST].i == 0};
+  if (berth__count(&call->out[VALUES]) == 0) return BERTH_OK;
+  const bool are_few = s.to.length <= FEW && s.to.length * PARTS_OF <= s.from.length;
+  return are_few ? add_one_by_one(l, &s, err) : add_all_at_once(l, &s, err);
+}

@@ -1,0 +1,33 @@
+/* Whole words of narrow elements: a thread that makes all elements of a word stores it at once, and one that needs all
+ * of them loads it at once. */
+#ifndef BERTH_KERNEL_LOWER_WORDS_H
+#define BERTH_KERNEL_LOWER_WORDS_H
+
+#include "kernel/lower.h"
+
+/* Elements of the first word that lie before the one at this byte. */
+uint32_t berth__l_skip(uint64_t at, berth__storage storage);
+
+/* For berth__l_each: how many elements of result 0 a thread makes, 1 where `count` is not their number or they lie with
+ * gaps; the loop over the elements of a word; and its end, with the store. */
+uint32_t berth__l_words_of_result(const berth__lowering *l, int64_t count);
+berth__x berth__l_open_words(const berth__lowering *l, berth__kernel *k, berth__x word, uint32_t per_word,
+                             int64_t count);
+void berth__l_close_words(const berth__lowering *l, berth__kernel *k);
+/* What berth__l_store does with an element of the word that is open. */
+void berth__l_keep_bits(berth__kernel *k, berth__storage storage, berth__x value);
+
+/* For kernels that know which elements make a word: from begin to end, berth__l_store of result 0 at `place`, as lane
+ * `lane` (below the elements of a word), goes into it; the end stores it as word place / elements of the first. */
+void berth__l_word_begin(const berth__lowering *l, berth__kernel *k);
+void berth__l_word_lane(berth__kernel *k, uint32_t lane, berth__x place);
+void berth__l_word_end(const berth__lowering *l, berth__kernel *k, berth__x first_place);
+
+/* Whether an operand, counted through results too, begins with a word. */
+bool berth__l_begins_with_word(const berth__lowering *l, uint32_t operand);
+/* The word of operand i that holds element `place` and those behind it, of which place is the first. */
+berth__x berth__l_load_word(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place);
+/* Lane `lane` of such a word, in the number type of the storage: integers alone. */
+berth__x berth__l_lane(berth__kernel *k, berth__storage storage, berth__x word, uint32_t lane);
+
+#endif

@@ -1,0 +1,57 @@
+/* What the interpreter works with: shared by interpret.c and machine_memory.c. */
+#ifndef BERTH_KERNEL_MACHINE_H
+#define BERTH_KERNEL_MACHINE_H
+
+#include "kernel/lanes.h"
+
+/* Who used an element of a shared array since which barrier. */
+typedef struct berth__machine_use {
+  uint32_t write_time, writer;
+  uint32_t read_time, reader;
+} berth__machine_use;
+
+/* Beside each instruction that bounds a block. */
+typedef struct berth__machine_bound {
+  berth__x opener; /* of else and end: the loop or if; of break: the loop */
+  berth__x next;   /* of loop, if and else: the bound that comes next */
+} berth__machine_bound;
+
+/* Lane j is thread j % threads of workgroup group + j / threads. */
+typedef struct berth__machine {
+  const berth__kernel *k;
+  const berth__kernel_memory *buffers;
+  uint32_t threads;                       /* of a workgroup */
+  uint32_t n;                             /* lanes: threads of all workgroups that run together */
+  uint64_t group;                         /* the first of those */
+  uint32_t time;                          /* barriers so far, counted from 1 */
+  berth__lane *values;                    /* n an instruction */
+  uint32_t *masks;                        /* n a depth: 1 for lanes that are in */
+  uint32_t *n_in;                         /* a depth */
+  berth__machine_bound *bounds;           /* one an instruction */
+  berth__lane *shared, *local;            /* shared ones of a workgroup after the other; of local ones, n an element */
+  uint64_t n_shared;                      /* elements of all shared arrays */
+  berth__machine_use *uses;               /* one a shared element */
+  bool notes_loads[BERTH__KERNEL_ARRAYS]; /* of a shared array: others may be written before the next barrier */
+  uint32_t write_time[BERTH__KERNEL_ARRAYS]; /* of a shared array: the last */
+  berth_error *err;
+} berth__machine;
+
+static inline berth__lane *berth__machine_values(const berth__machine *m, berth__x x) {
+  return m->values + (size_t)x * m->n;
+}
+static inline uint32_t *berth__machine_mask(const berth__machine *m, uint32_t depth) {
+  return m->masks + (size_t)depth * m->n;
+}
+/* Elements of the first n arrays. */
+static inline uint64_t berth__machine_elements(const berth__kernel_array *arrays, uint32_t n) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < n; ++i) total += arrays[i].count;
+  return total;
+}
+
+/* machine_memory.c: loads and stores, for the lanes that are in. */
+berth_status berth__machine_buffer(berth__machine *m, berth__x x);
+berth_status berth__machine_shared(berth__machine *m, berth__x x);
+berth_status berth__machine_local(berth__machine *m, berth__x x);
+
+#endif

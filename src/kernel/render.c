@@ -1,0 +1,379 @@
+/* Kernels as source, in the words of a dialect. A result becomes part of the expression that reads it where that is the
+ * only one, and a name of its own otherwise. */
+#include <string.h>
+
+#include "kernel/dialect.h"
+
+#define LONGEST 10u  /* instructions in one expression */
+#define DEEPEST 256u /* blocks inside one another; kernels are made with fewer */
+
+typedef struct note {
+  uint32_t uses;
+  berth__x user;  /* the last one */
+  uint32_t block; /* which one it stands in */
+  berth__x at;    /* the instruction whose line it is written in: itself where it has a name */
+  uint32_t size;  /* instructions of its expression */
+} note;
+
+typedef struct render {
+  const berth__kernel *k;
+  const berth__dialect *d;
+  const berth__render_desc *desc;
+  berth__text *out;
+  note *notes;
+} render;
+
+/* ---- What gets a name ---- */
+
+static berth__inst_kind kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
+
+static uint32_t n_operands(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
+
+/* Written where it is read, however often that is. */
+static bool is_word(const berth__inst *inst) {
+  return inst->code == BERTH__INST_constant || inst->code == BERTH__INST_group || inst->code == BERTH__INST_thread;
+}
+
+static void count_uses(render *r) {
+  uint32_t n_blocks = 1, open[DEEPEST + 1u] = {0};
+  for (berth__x x = 0; x < r->k->n_insts; x++) {
+    const berth__inst *inst = &r->k->insts[x];
+    for (uint32_t i = 0; i < n_operands(inst); i++) {
+      r->notes[inst->in[i]].uses++;
+      r->notes[inst->in[i]].user = x;
+    }
+    r->notes[x].block = open[inst->depth];
+    r->notes[x].at = x;
+    if (kind_of(inst) == BERTH__INST_BLOCK) open[inst->depth + 1u] = n_blocks++;
+  }
+}
+
+static bool is_arithmetic(const berth__inst *inst) {
+  return inst->type == BERTH__NUM_F32 && kind_of(inst) == BERTH__INST_PURE && inst->code != BERTH__INST_select &&
+         inst->code != BERTH__INST_bits;
+}
+
+/* A place inside a word is written several times: it gets a name. */
+static bool repeats(const render *r, const berth__inst *reader, berth__x x) {
+  return (reader->code == BERTH__INST_load || reader->code == BERTH__INST_store) && reader->in[0] == x &&
+         berth__storage_per_word(r->k->buffers[reader->bits].storage) > 1;
+}
+
+/* Whether `user` is a place for an expression. A loop would run it again in every round, and both sides of a select may
+ * become branches. Sums of f32 end in a name of type f32, since that is where dialects ask for no rearranging. */
+static bool takes_expression(const render *r, berth__x x, berth__x user) {
+  const berth__inst *inst = &r->k->insts[x], *reader = &r->k->insts[user];
+  if (repeats(r, reader, x)) return false;
+  if (reader->code == BERTH__INST_loop || (reader->code == BERTH__INST_select && reader->in[0] != x)) return false;
+  if (!is_arithmetic(inst) || reader->code == BERTH__INST_set) return true;
+  return reader->type == BERTH__NUM_F32 && kind_of(reader) == BERTH__INST_PURE;
+}
+
+/* Whether something between the two may change what is read. */
+static bool is_settled(const render *r, berth__x from, berth__x to) {
+  for (berth__x x = from + 1; x < to; x++) {
+    const berth__inst_kind kind = kind_of(&r->k->insts[x]);
+    if (kind == BERTH__INST_ACT || kind == BERTH__INST_BLOCK) return false;
+  }
+  return true;
+}
+
+static bool may_join(const render *r, berth__x x) {
+  const berth__inst *inst = &r->k->insts[x];
+  const note *n = &r->notes[x];
+  if (n->uses != 1 || r->notes[n->user].block != n->block) return false;
+  if (inst->code == BERTH__INST_variable || inst->code == BERTH__INST_loop || !takes_expression(r, x, n->user))
+    return false;
+  return kind_of(inst) == BERTH__INST_PURE ||
+         (kind_of(inst) == BERTH__INST_READ && is_settled(r, x, r->notes[n->user].at));
+}
+
+static void choose_names(render *r) {
+  for (size_t i = r->k->n_insts; i-- > 0;)
+    if (may_join(r, (berth__x)i)) r->notes[i].at = r->notes[r->notes[i].user].at;
+  /* An expression that has grown long ends. What it has joined is then written where it stands, which is earlier. */
+  for (berth__x x = 0; x < r->k->n_insts; x++) {
+    const berth__inst *inst = &r->k->insts[x];
+    r->notes[x].size = 1;
+    for (uint32_t i = 0; i < n_operands(inst); i++) {
+      const berth__x in = inst->in[i];
+      if (r->notes[in].at != in) r->notes[x].size += r->notes[in].size;
+    }
+    if (r->notes[x].size >= LONGEST) r->notes[x].at = x;
+  }
+}
+
+static bool has_name(const render *r, berth__x x) { return r->notes[x].at == x && !is_word(&r->k->insts[x]); }
+
+/* ---- Rules ---- */
+
+static bool is_comparison(uint8_t code) {
+  return code == BERTH__INST_eq || code == BERTH__INST_ne || code == BERTH__INST_lt || code == BERTH__INST_le;
+}
+
+static bool is_positive(const render *r, berth__x x) { return r->k->insts[x].low > 0; }
+
+static const char *division_rule(const render *r, const berth__inst *inst) {
+  const bool is_rem = inst->code == BERTH__INST_rem;
+  const char *plain = r->d->rule[inst->code][inst->type];
+  if (inst->type == BERTH__NUM_F32) return plain;
+  if (inst->type == BERTH__NUM_U32) {
+    if (is_positive(r, inst->in[1])) return plain;
+    return is_rem ? "berth_rem_u32(#a, #b)" : "berth_div_u32(#a, #b)";
+  }
+  if (is_positive(r, inst->in[1]) && (!is_rem || r->k->insts[inst->in[0]].low >= 0)) return plain;
+  return is_rem ? "berth_rem_i32(#a, #b)" : "berth_div_i32(#a, #b)";
+}
+
+/* A number below 0 that has an opposite. */
+static bool is_negative(const berth__inst *inst) {
+  if (inst->code != BERTH__INST_constant || (inst->bits & 0x80000000u) == 0) return false;
+  return inst->type == BERTH__NUM_F32 ? (inst->bits & 0x7f800000u) != 0x7f800000u
+                                      : inst->type == BERTH__NUM_I32 && inst->bits != 0x80000000u;
+}
+
+/* ---- Conditions that a whole workgroup must agree on ---- */
+
+static bool reads_memory(const render *r, const berth__inst *inst) {
+  if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_shared_load) return true;
+  if (kind_of(inst) != BERTH__INST_PURE) return false;
+  for (uint32_t i = 0; i < n_operands(inst); i++)
+    if (reads_memory(r, &r->k->insts[inst->in[i]])) return true;
+  return false;
+}
+
+static bool holds_barrier(const render *r, const berth__inst *block) {
+  for (const berth__inst *inst = block + 1; inst < r->k->insts + r->k->n_insts; inst++) {
+    if (inst->code == BERTH__INST_barrier) return true;
+    if (inst->code == BERTH__INST_end && inst->depth == block->depth) return false;
+  }
+  return false;
+}
+
+static bool is_together(const render *r, const berth__inst *inst) {
+  return r->d->together != NULL && holds_barrier(r, inst) && reads_memory(r, &r->k->insts[inst->in[0]]);
+}
+
+/* Whether the words of the array that a buffer lies in are read and written as atomics. */
+static bool is_atomic(const render *r, const berth__inst *inst) {
+  return r->d->atomic_open != NULL &&
+         berth__dialect_is_atomic(r->k, r->desc, berth__dialect_binding(r->desc, inst->bits));
+}
+
+static const char *store_rule(const render *r, const berth__inst *inst) {
+  const berth__storage storage = r->k->buffers[inst->bits].storage;
+  return is_atomic(r, inst) && r->d->atomic_store[storage] != NULL ? r->d->atomic_store[storage] : r->d->store[storage];
+}
+
+static const char *loop_rule(const render *r, const berth__inst *inst) {
+  const char *plain = r->d->rule[BERTH__INST_loop][0];
+  if (r->d->loop_together == NULL || !holds_barrier(r, inst)) return plain;
+  if (reads_memory(r, &r->k->insts[inst->in[0]])) return r->d->both_together;
+  return reads_memory(r, &r->k->insts[inst->in[1]]) ? r->d->loop_together : plain;
+}
+
+static const char *rule_of(const render *r, const berth__inst *inst) {
+  switch ((berth__inst_code)inst->code) {
+    case BERTH__INST_if:
+      if (is_together(r, inst)) return r->d->together;
+      break;
+    case BERTH__INST_loop: return loop_rule(r, inst);
+    case BERTH__INST_add:
+      if (is_negative(&r->k->insts[inst->in[1]])) return r->d->minus;
+      break;
+    case BERTH__INST_div:
+    case BERTH__INST_rem: return division_rule(r, inst);
+    case BERTH__INST_convert: return r->d->convert[r->k->insts[inst->in[0]].type][inst->type];
+    case BERTH__INST_bits: return r->d->bits[r->k->insts[inst->in[0]].type][inst->type];
+    case BERTH__INST_load: return r->d->load[r->k->buffers[inst->bits].storage];
+    case BERTH__INST_store: return store_rule(r, inst);
+    default: break;
+  }
+  const uint8_t type = is_comparison(inst->code) ? r->k->insts[inst->in[0]].type : inst->type;
+  return r->d->rule[inst->code][kind_of(inst) == BERTH__INST_PURE || kind_of(inst) == BERTH__INST_READ ? type : 0];
+}
+
+static void expand(render *r, const char *rule, berth__x x);
+
+static void add(render *r, const char *text) { berth__text_add(r->out, text, strlen(text)); }
+
+static void add_name(render *r, berth__x x) {
+  const uint8_t code = r->k->insts[x].code;
+  const char *letter = code == BERTH__INST_loop ? r->d->counter : code == BERTH__INST_variable ? "x" : "v";
+  berth__text_printf(r->out, "%s%u", letter, x);
+}
+
+/* Whether an operator or a space stands in it outside all brackets. */
+static bool is_many_words(const char *rule) {
+  uint32_t depth = 0;
+  if (strchr("-!~", rule[0]) != NULL) return true;
+  for (const char *c = rule; *c != '\0'; c++) {
+    if (*c == '(' || *c == '[') depth++;
+    if (*c == ')' || *c == ']') depth--;
+    if (*c == ' ' && depth == 0) return true;
+  }
+  return false;
+}
+
+static void add_operand(render *r, berth__x x, bool alone) {
+  const berth__inst *inst = &r->k->insts[x];
+  if (has_name(r, x)) {
+    add_name(r, x);
+    return;
+  }
+  const bool is_constant = inst->code == BERTH__INST_constant;
+  /* A sign never meets another. */
+  const bool wrapped = !alone && (is_constant ? is_negative(inst) : is_many_words(rule_of(r, inst)));
+  if (wrapped) add(r, "(");
+  if (is_constant) {
+    r->d->literal(r->out, (berth__number)inst->type, inst->bits);
+  } else {
+    expand(r, rule_of(r, inst), x);
+  }
+  if (wrapped) add(r, ")");
+}
+
+static void add_opposite(render *r, berth__x x) {
+  const berth__inst *inst = &r->k->insts[x];
+  const uint32_t bits = inst->type == BERTH__NUM_F32 ? inst->bits ^ 0x80000000u : 0u - inst->bits;
+  r->d->literal(r->out, (berth__number)inst->type, bits);
+}
+
+static void add_index(render *r, berth__x x) {
+  const berth__x index = r->k->insts[x].in[0];
+  uint32_t bits;
+  if (berth__x_is_constant(r->k, index, &bits)) {
+    r->d->literal(r->out, BERTH__NUM_U32, bits);
+  } else {
+    expand(r, r->d->convert[BERTH__NUM_I32][BERTH__NUM_U32], x);
+  }
+}
+
+static void add_place(render *r, berth__x x) {
+  uint32_t bits;
+  expand(r, r->d->begin, x);
+  if (berth__x_is_constant(r->k, r->k->insts[x].in[0], &bits) && bits == 0) return;
+  add(r, " + ");
+  add_index(r, x);
+}
+
+/* The word at the place that follows. */
+static void open_word(render *r, berth__x x) {
+  if (is_atomic(r, &r->k->insts[x])) add(r, r->d->atomic_open);
+  expand(r, r->desc->windows ? r->d->window : r->d->arena, x);
+  add(r, "[");
+}
+
+static void add_part(render *r, char part, bool alone, berth__x x) {
+  const berth__inst *inst = &r->k->insts[x];
+  switch (part) {
+    case 'a': add_operand(r, inst->in[0], alone); break;
+    case 'b': add_operand(r, inst->in[1], alone); break;
+    case 'c': add_operand(r, inst->in[2], alone); break;
+    case 'm': add_opposite(r, inst->in[1]); break;
+    case 'i': add_index(r, x); break;
+    case 'p': add_place(r, x); break;
+    case 'w': expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
+    case '[': open_word(r, x); break;
+    case ']': add(r, is_atomic(r, inst) ? r->d->atomic_close : "]"); break;
+    case 'o': berth__text_printf(r->out, "%u", berth__dialect_binding(r->desc, inst->bits)); break;
+    case 'n': berth__text_printf(r->out, "%u", inst->bits); break;
+    case 'v': add_name(r, x); break;
+    case 't': add(r, r->d->type[inst->type]); break;
+    default: expand(r, rule_of(r, inst), x); break; /* e */
+  }
+}
+
+static void expand(render *r, const char *rule, berth__x x) {
+  while (*rule != '\0') {
+    const size_t plain = strcspn(rule, "$#");
+    berth__text_add(r->out, rule, plain);
+    rule += plain;
+    if (*rule == '\0') return;
+    add_part(r, rule[1], rule[0] == '#', x);
+    rule += 2;
+  }
+}
+
+/* ---- Functions ---- */
+
+static const char *word(const berth__dialect *d, const char *name, size_t size) {
+  const struct {
+    const char *name, *word;
+  } words[] = {
+      {"f", d->words.f32},        {"i", d->words.i32},         {"u", d->words.u32},       {"asf", d->words.f32_bits},
+      {"asu", d->words.u32_bits}, {"select", d->words.select}, {"round", d->words.round}, {"tou", d->words.to_u32},
+  };
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strlen(words[i].name) == size && memcmp(words[i].name, name, size) == 0) return words[i].word;
+  return "";
+}
+
+static void add_function(render *r, const berth__function *function) {
+  const char *open = r->d->words.open[function->shape], *name = strstr(open, "$v"), *rest = function->body;
+  berth__text_printf(r->out, "%.*s%s%s\n", (int)(name - open), open, function->name, name + 2);
+  while (*rest != '\0') {
+    const size_t plain = strcspn(rest, "@");
+    berth__text_add(r->out, rest, plain);
+    rest += plain;
+    if (*rest == '\0') break;
+    const size_t size = strspn(++rest, "abcdefghijklmnopqrstuvwxyz");
+    add(r, word(r->d, rest, size));
+    rest += size;
+  }
+  add(r, "}\n");
+}
+
+static void add_functions(render *r) {
+  for (size_t i = 0; i < berth__n_functions; i++) {
+    const char *name = berth__functions[i].name;
+    for (berth__x x = 0; x < r->k->n_insts; x++) {
+      const berth__inst *inst = &r->k->insts[x];
+      const char *rule = inst->code == BERTH__INST_constant ? NULL : rule_of(r, inst);
+      if (rule == NULL || strncmp(rule, name, strlen(name)) != 0) continue;
+      add_function(r, &berth__functions[i]);
+      break;
+    }
+  }
+}
+
+/* ---- Lines ---- */
+
+static void add_line(render *r, berth__x x) {
+  const berth__inst *inst = &r->k->insts[x];
+  const berth__inst_kind kind = kind_of(inst);
+  if (is_word(inst) || r->notes[x].at != x) return;
+  for (uint32_t i = 0; i <= inst->depth; i++) add(r, "  ");
+  if (inst->code == BERTH__INST_loop && (inst->bits & 1u) != 0) add(r, r->d->unrolled);
+  const bool is_value = (kind == BERTH__INST_PURE || kind == BERTH__INST_READ) && inst->code != BERTH__INST_variable;
+  expand(r, is_value ? r->d->value : rule_of(r, inst), x);
+  add(r, "\n");
+}
+
+/* Everything the kernel uses has a rule: a dialect may lack some. */
+static berth_status check_rules(const render *r, berth_error *err) {
+  for (berth__x x = 0; x < r->k->n_insts; x++) {
+    const berth__inst *inst = &r->k->insts[x];
+    if (inst->depth >= DEEPEST || (inst->code != BERTH__INST_constant && rule_of(r, inst) == NULL))
+      return berth__fail(err, BERTH_INTERNAL, "kernel '%s': instruction %u, %s, has no form in this language",
+                         r->k->name, x, berth__inst_name((berth__inst_code)inst->code));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__render(const berth__kernel *kernel, const berth__dialect *dialect, const berth__render_desc *desc,
+                           berth__text *out, berth_error *err) {
+  render r = {.k = kernel, .d = dialect, .desc = desc, .out = out};
+  BERTH__TRY(check_rules(&r, err));
+  r.notes = berth__alloc_array_zero(kernel->ctx, kernel->n_insts, sizeof *r.notes);
+  if (r.notes == NULL) return berth__fail_nomem(err, "the source of a kernel");
+  count_uses(&r);
+  choose_names(&r);
+  dialect->head(kernel, desc, out);
+  add_functions(&r);
+  dialect->open(kernel, desc, out);
+  for (berth__x x = 0; x < kernel->n_insts; x++) add_line(&r, x);
+  add(&r, dialect->close);
+  berth__free(kernel->ctx, r.notes);
+  return out->status == BERTH_OK ? BERTH_OK : berth__fail_nomem(err, "the source of a kernel");
+}

@@ -1,0 +1,40 @@
+/* From a kernel to source. A renderer knows a language and nothing of ops. */
+#ifndef BERTH_KERNEL_RENDER_H
+#define BERTH_KERNEL_RENDER_H
+
+#include "base/text.h"
+#include "kernel/kernel.h"
+
+/* How buffers reach the kernel. */
+typedef struct berth__render_desc {
+  bool windows; /* every buffer has a binding of its own (binding i: buffer i); otherwise all are binding 0 */
+  /* GLSL: drivers are told to keep NaN, infinities and the sign of 0; and numbers below the normal ones. Where a driver
+   * cannot be told, it may drop them. */
+  bool keeps_nan, keeps_small;
+  /* WGSL, with windows: the binding of each buffer, counted from 0 without gaps. NULL: each has its own. */
+  const uint8_t *window_of;
+} berth__render_desc;
+
+/* Workgroups in a row of the grid, at most. A kernel with more has further rows: the number of a workgroup is
+ * x + y * BERTH__GRID_ROW, and those past n_groups do nothing. */
+#define BERTH__GRID_ROW 65535u
+
+/* The workgroups of a grid that holds n_groups. */
+static inline uint32_t berth__grid_columns(uint64_t n_groups) {
+  return n_groups < BERTH__GRID_ROW ? (uint32_t)n_groups : BERTH__GRID_ROW;
+}
+static inline uint32_t berth__grid_rows(uint64_t n_groups) {
+  return (uint32_t)((n_groups + BERTH__GRID_ROW - 1) / BERTH__GRID_ROW);
+}
+
+/* GLSL 4.50 for Vulkan compute, added to `out` (from berth__text_init): the words of a buffer begin at the push
+ * constant uint at[i]. Descriptor set 0; the entry point is main. */
+berth_status berth__render_glsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
+                                berth_error *err);
+
+/* WGSL: the words of a buffer begin at bN of a uniform struct of one u32 a buffer, which is the binding behind the
+ * storage ones. Group 0; the entry point is main. */
+berth_status berth__render_wgsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
+                                berth_error *err);
+
+#endif

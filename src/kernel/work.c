@@ -1,0 +1,31 @@
+/* What a run of a kernel computes, counted from its instructions. */
+#include "kernel/maker.h"
+
+static bool is_computed(const berth__kernel *k, const berth__inst *inst) {
+  if (berth__inst_kind_of((berth__inst_code)inst->code) != BERTH__INST_PURE ||
+      berth__inst_operands((berth__inst_code)inst->code) == 0)
+    return false;
+  const bool moves =
+      inst->code == BERTH__INST_select || inst->code == BERTH__INST_bits || inst->code == BERTH__INST_convert;
+  return !moves && k->insts[inst->in[0]].type == BERTH__NUM_F32;
+}
+
+/* How often a loop goes round, at most; one without ends that are known counts once. */
+static double rounds_of(const berth__kernel *k, const berth__inst *loop) {
+  const berth__inst *from = &k->insts[loop->in[0]], *to = &k->insts[loop->in[1]], *step = &k->insts[loop->in[2]];
+  if (to->high >= INT32_MAX || from->low <= INT32_MIN || step->low <= 0 || to->high <= from->low) return 1;
+  const int64_t rounds = (to->high - from->low + step->low - 1) / step->low;
+  return (double)rounds;
+}
+
+double berth__kernel_flops(const berth__kernel *kernel) {
+  double rounds[BERTH__MAKER_BLOCKS] = {(double)kernel->n_groups * kernel->group_size}, flops = 0;
+  for (size_t i = 0; i < kernel->n_insts; i++) {
+    const berth__inst *inst = &kernel->insts[i];
+    const double times = rounds[inst->depth];
+    if (inst->code == BERTH__INST_loop) rounds[inst->depth + 1] = times * rounds_of(kernel, inst);
+    if (inst->code == BERTH__INST_if || inst->code == BERTH__INST_else) rounds[inst->depth + 1] = times;
+    if (is_computed(kernel, inst)) flops += inst->code == BERTH__INST_fma ? 2 * times : times;
+  }
+  return flops;
+}

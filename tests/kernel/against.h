@@ -1,0 +1,15 @@
+/* Ops as graphs of one node: their kernels, interpreted, against the reference kernel. */
+#ifndef BERTH_TESTS_LOOP_AGAINST_H
+#define BERTH_TESTS_LOOP_AGAINST_H
+
+#include "kernel/lower.h"
+
+extern const berth__kernel_limits limits_large, limits_small, limits_least, limits_plain;
+
+/* Operands are filled at random. Results may differ by `tolerance` * (1 + |what is expected|). `form`: in the name of a
+ * kernel that must be there; NULL: any will do. */
+void check_against(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
+/* With each of the limits above; the form is that on large ones. */
+void check_all_limits(const char *graph, const char *form, double tolerance);
+
+#endif

@@ -1,0 +1,231 @@
+/* Kernels as GLSL: how it reads, and that a compiler takes every instruction. */
+#include "kernel/render.h"
+
+#include <stdlib.h>
+
+#include "samples.h"
+#include "support.h"
+#ifdef BERTH__HAS_VULKAN
+#include "device/vulkan/spirv.h"
+#endif
+
+static char *render(const berth__kernel *k, bool windows) {
+  berth_error err;
+  berth__text text;
+  const berth__render_desc desc = {.windows = windows};
+  berth__text_init(&text, k->ctx, NULL, NULL);
+  TEST_OK(berth__render_glsl(k, &desc, &text, &err));
+  TEST_OK(berth__text_finish(&text, &err));
+  return text.data;
+}
+
+static void expect_text(sample_fn fn, bool windows, const char *want) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__kernel *k = sample_make(ctx, "golden", fn);
+  char *text = render(k, windows);
+  assert_string_equal(text, want);
+  berth__free(ctx, text);
+  berth__kernel_destroy(k);
+  test_context_done(ctx, &alloc);
+}
+
+/* ---- How it reads ---- */
+
+static void test_element_wise(void **state) {
+  (void)state;
+  expect_text(sample_scaled_sum, false,
+              "#version 450\n"
+              "#extension GL_EXT_control_flow_attributes : enable\n"
+              "// golden\n"
+              "layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;\n"
+              "layout(set = 0, binding = 0, std430) buffer Words { uint w[]; };\n"
+              "layout(push_constant, std430) uniform Begins { uint at[2]; };\n"
+              "void main() {\n"
+              "  int group = int(gl_WorkGroupID.x);\n"
+              "  int thread = int(gl_LocalInvocationID.x);\n"
+              "  int v4 = thread + (group * 64);\n"
+              "  if (v4 < 1000) {\n"
+              "    precise float v13 = (uintBitsToFloat(w[at[0] + uint(v4 + 1000)]) + uintBitsToFloat(w[at[0] + "
+              "uint(v4)])) * 0.1;\n"
+              "    w[at[1] + uint(v4)] = floatBitsToUint(v13);\n"
+              "  }\n"
+              "}\n");
+}
+
+static void test_shared_memory_and_rows_of_the_grid(void **state) {
+  (void)state;
+  expect_text(sample_row_sums, false,
+              "#version 450\n"
+              "#extension GL_EXT_control_flow_attributes : enable\n"
+              "// golden\n"
+              "layout(local_size_x = 32, local_size_y = 1, local_size_z = 1) in;\n"
+              "layout(set = 0, binding = 0, std430) buffer Words { uint w[]; };\n"
+              "layout(push_constant, std430) uniform Begins { uint at[2]; };\n"
+              "shared float s0[32];\n"
+              "void main() {\n"
+              "  int group = int(gl_WorkGroupID.x + gl_WorkGroupID.y * 65535u);\n"
+              "  if (group >= 70000) return;\n"
+              "  int thread = int(gl_LocalInvocationID.x);\n"
+              "  precise float x3 = 0.0;\n"
+              "  for (int i6 = thread; i6 < 100; i6 += 32) {\n"
+              "    x3 = uintBitsToFloat(w[at[0] + uint(i6 + (group * 100))]) + x3;\n"
+              "  }\n"
+              "  s0[thread] = x3;\n"
+              "  barrier();\n"
+              "  if (thread == 0) {\n"
+              "    precise float x20 = 0.0;\n"
+              "    for (int i22 = 0; i22 < 32; i22 += 1) {\n"
+              "      x20 = s0[i22] + x20;\n"
+              "    }\n"
+              "    w[at[1] + uint(group)] = floatBitsToUint(x20);\n"
+              "  }\n"
+              "}\n");
+}
+
+static void test_windows_halves_and_local_arrays(void **state) {
+  (void)state;
+  expect_text(sample_windows, true,
+              "#version 450\n"
+              "#extension GL_EXT_control_flow_attributes : enable\n"
+              "// golden\n"
+              "layout(local_size_x = 8, local_size_y = 1, local_size_z = 1) in;\n"
+              "layout(set = 0, binding = 0, std430) buffer Words0 { uint w0[]; };\n"
+              "layout(set = 0, binding = 1, std430) buffer Words1 { uint w1[]; };\n"
+              "layout(push_constant, std430) uniform Begins { uint at[2]; };\n"
+              "int berth_div_i32(int a, int b) {\n"
+              "  int odd = mix(0, 1, b == 0 || b == -1);\n"
+              "  int q = a / (b * (1 - odd) + odd);\n"
+              "  return q * (1 - odd) - a * mix(0, 1, b == -1);\n"
+              "}\n"
+              "int berth_rem_i32(int a, int b) {\n"
+              "  int odd = mix(0, 1, b == 0 || b == -1);\n"
+              "  int q = a / (b * (1 - odd) + odd);\n"
+              "  return (a - q * b) * (1 - odd);\n"
+              "}\n"
+              "void main() {\n"
+              "  int thread = int(gl_LocalInvocationID.x);\n"
+              "  int l0[4];\n"
+              "  [[unroll]] for (int i4 = 0; i4 < 4; i4 += 1) {\n"
+              "    int v6 = i4 + (thread * 4);\n"
+              "    l0[i4] = int(unpackHalf2x16(w0[at[0] + (uint(v6) >> 1u)] >> ((uint(v6) & 1u) << 4u)).x);\n"
+              "  }\n"
+              "  int v11 = l0[0];\n"
+              "  int v12 = l0[1];\n"
+              "  if (v12 < v11) {\n"
+              "    w1[at[1] + uint(thread)] = uint(berth_div_i32(v11, v12));\n"
+              "  } else {\n"
+              "    w1[at[1] + uint(thread)] = uint(berth_rem_i32(v11, 7));\n"
+              "  }\n"
+              "}\n");
+}
+
+static void test_literals_are_exact(void **state) {
+  (void)state;
+  expect_text(sample_literals, false,
+              "#version 450\n"
+              "#extension GL_EXT_control_flow_attributes : enable\n"
+              "// golden\n"
+              "layout(local_size_x = 1, local_size_y = 1, local_size_z = 1) in;\n"
+              "layout(set = 0, binding = 0, std430) buffer Words { uint w[]; };\n"
+              "layout(push_constant, std430) uniform Begins { uint at[2]; };\n"
+              "void main() {\n"
+              "  w[at[0]] = floatBitsToUint(uintBitsToFloat(0x7f800000u));\n"
+              "  w[at[0] + 1u] = floatBitsToUint(uintBitsToFloat(0xff800000u));\n"
+              "  w[at[0] + 2u] = floatBitsToUint(uintBitsToFloat(0x7fc00000u));\n"
+              "  w[at[0] + 3u] = floatBitsToUint(uintBitsToFloat(0x80000000u));\n"
+              "  w[at[0] + 4u] = floatBitsToUint(uintBitsToFloat(0x000116c2u));\n"
+              "  w[at[0] + 5u] = floatBitsToUint(1.0);\n"
+              "  w[at[0] + 6u] = floatBitsToUint(-2.5);\n"
+              "  w[at[0] + 7u] = floatBitsToUint(3.4e+38);\n"
+              "  w[at[0] + 8u] = floatBitsToUint(16777216.0);\n"
+              "  w[at[0] + 9u] = floatBitsToUint(0.1);\n"
+              "  w[at[1]] = uint(int(0x80000000u));\n"
+              "  w[at[1] + 1u] = uint(int(w[at[1]]) + 3);\n"
+              "  w[at[1] + 2u] = uint((int(w[at[1]]) * (-2)) - 1);\n"
+              "  precise float v43 = uintBitsToFloat(w[at[0]]) - 0.5;\n"
+              "  w[at[0]] = floatBitsToUint(v43);\n"
+              "}\n");
+}
+
+/* ---- Every instruction ---- */
+
+static void test_every_instruction_has_a_form(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  for (size_t i = 0; i < 2 * SAMPLES; i++) {
+    berth__kernel *k = sample_make(ctx, "all", samples[i / 2]);
+    char *text = render(k, i % 2 != 0);
+    assert_null(strpbrk(text, "$@")); /* nothing is left of the rules */
+    berth__free(ctx, text);
+    berth__kernel_destroy(k);
+  }
+  berth_context_destroy(ctx);
+}
+
+#ifdef BERTH__HAS_VULKAN
+static void compile(berth__spirv_compiler *compiler, berth_context *ctx, sample_fn fn, bool windows) {
+  berth_error err;
+  berth__spirv spirv;
+  berth__kernel *k = sample_make(ctx, "all", fn);
+  char *text = render(k, windows);
+  TEST_OK(berth__spirv_compile(compiler, k->name, text, strlen(text), &spirv, &err));
+  assert_int_equal(spirv.words[0], 0x07230203);
+  berth__free(ctx, spirv.words);
+  berth__free(ctx, text);
+  berth__kernel_destroy(k);
+}
+#endif
+
+static void test_every_instruction_compiles(void **state) {
+  (void)state;
+#ifdef BERTH__HAS_VULKAN
+  berth_error err;
+  berth__spirv_compiler *compiler;
+  setenv("BERTH_CACHE_DIR", "", 1);
+  berth_context *ctx = test_context();
+  if (berth__spirv_compiler_create(ctx, &compiler, &err) != BERTH_OK) {
+    berth_context_destroy(ctx);
+    TEST_SKIP(err.message);
+  }
+  for (size_t i = 0; i < 2 * SAMPLES; i++) compile(compiler, ctx, samples[i / 2], i % 2 != 0);
+  berth__spirv_compiler_destroy(compiler);
+  berth_context_destroy(ctx);
+#else
+  TEST_SKIP("this build has no device vulkan, and with it no compiler");
+#endif
+}
+
+/* ---- Memory that runs out ---- */
+
+static berth_status render_everything(berth_context *ctx, berth_error *err, void *user) {
+  (void)user;
+  berth__kernel *k;
+  berth__text text;
+  berth__text_init(&text, ctx, NULL, NULL);
+  BERTH__TRY(berth__kernel_create(ctx, "all", &k, err));
+  sample_row_sums(k);
+  berth_status status = berth__kernel_finish(k, err);
+  if (status == BERTH_OK) status = berth__render_glsl(k, &(berth__render_desc){0}, &text, err);
+  berth__text_free(&text);
+  berth__kernel_destroy(k);
+  return status;
+}
+
+static void test_memory_that_runs_out(void **state) {
+  (void)state;
+  assert_true(test_fail_each_allocation(render_everything, NULL) > 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_element_wise),
+      cmocka_unit_test(test_shared_memory_and_rows_of_the_grid),
+      cmocka_unit_test(test_windows_halves_and_local_arrays),
+      cmocka_unit_test(test_literals_are_exact),
+      cmocka_unit_test(test_every_instruction_has_a_form),
+      cmocka_unit_test(test_every_instruction_compiles),
+      cmocka_unit_test(test_memory_that_runs_out),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

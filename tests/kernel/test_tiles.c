@@ -1,0 +1,115 @@
+/* Products, convolutions, attention and recurrent layers in every form that limits may choose, at sizes that are no
+ * multiple of anything, against the reference kernels. */
+#include "against.h"
+#include "support.h"
+
+#define TWO(a, b) "graph \"g\" { input %a : " a " input %b : " b " "
+#define THREE(a, b, c) TWO(a, b) "input %c : " c " "
+#define OUT " output \"o\" = %o }"
+
+/* ---- Tests ---- */
+
+static void products(void **state) {
+  (void)state;
+  check_all_limits(TWO("f32[70, 37]", "f32[37, 69]") "%o = matmul(%a, %b)" OUT, "tiled", 1e-5);
+  check_all_limits(TWO("f32[3, 33, 64]", "f32[64, 40]") "%o = matmul(%a, %b)" OUT, "tiled", 1e-5);
+  check_all_limits(TWO("f32[2, 1, 20, 35]", "f32[3, 35, 19]") "%o = matmul(%a, %b)" OUT, "tiled", 1e-5);
+  check_all_limits(TWO("i32[40, 33]", "i32[33, 40]") "%o = matmul(%a, %b)" OUT, "tiled", 0);
+  check_all_limits(TWO("u8[40, 33]", "u8[33, 40]") "%o = matmul(%a, %b)" OUT, "tiled", 0);
+  check_all_limits(TWO("f32[300, 40]", "f32[40, 260]") "%o = matmul(%a, %b)" OUT, "tiled", 1e-5);
+}
+
+static void long_sums(void **state) {
+  (void)state;
+  check_all_limits(TWO("f32[1, 300]", "f32[300, 70]") "%o = matmul(%a, %b)" OUT, "split", 1e-4);
+  check_all_limits(TWO("f32[300]", "f32[300]") "%o = matmul(%a, %b)" OUT, "split", 1e-4);
+  check_all_limits(TWO("f32[45, 300]", "f32[300]") "%o = matmul(%a, %b)" OUT, "split", 1e-4);
+  check_all_limits(TWO("f32[5, 2100]", "f32[2100, 3]") "%o = matmul(%a, %b)" OUT, "split", 1e-4);
+  check_against(TWO("f32[1, 2100]", "f32[2100, 3]") "%o = matmul(%a, %b)" OUT, &limits_plain, "split", 1e-4);
+}
+
+static void epilogues(void **state) {
+  (void)state;
+  check_all_limits(THREE("f32[2, 20, 33]", "f32[33, 24]", "f32[24]") "input %d : f32[20, 1] %o = product(%a, %b, %c, %d) "
+            "{columns = 24, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT, "tiled", 1e-5);
+  check_all_limits(TWO("f32[1, 2, 90]", "f32[4, 90, 8]") "%o = product(%a, %b) {columns = 27, panel = 8}" OUT, "split",
+                   1e-4);
+  check_all_limits(THREE("f32[3, 40, 50]", "f32[3, 50, 16]",
+                         "f32[3, 40, 16]") "%o = product(%a, %b, _, %c) {columns = 16, adds = 1}" OUT,
+                   "tiled", 1e-5);
+}
+
+static void convolutions(void **state) {
+  (void)state;
+  check_all_limits(
+      THREE("f32[2, 5, 11, 13]", "f32[18, 5, 3, 3]",
+            "f32[18]") "%o = conv(%a, %b, %c) {pads = [1, 2, 1, 0], strides = [2, 1], code = [22, 0, 0, 0]}" OUT,
+      "tiled", 1e-5);
+  check_all_limits(
+      TWO("f32[1, 24, 9, 9]", "f32[24, 1, 3, 3]") "%o = conv(%a, %b) {pads = [1, 1, 1, 1], group = 24}" OUT, NULL,
+      1e-5);
+  check_all_limits(TWO("f32[1, 12, 70]", "f32[20, 6, 7]") "%o = conv(%a, %b) {dilations = [3], group = 2}" OUT, "tiled",
+                   1e-5);
+  check_all_limits(TWO("i32[1, 4, 3, 6, 6]", "i32[9, 4, 2, 3, 3]") "%o = conv(%a, %b) {pads = [1, 1, 1, 0, 1, 1]}" OUT,
+                   "tiled", 0);
+  check_all_limits(TWO("f32[1, 64, 9, 9]", "f32[2, 64, 3, 3]") "%o = conv(%a, %b)" OUT, "split", 1e-4);
+  check_all_limits(TWO("f32[1, 6, 7, 8]",
+                       "f32[6, 10, 3, 3]") "%o = conv_transpose(%a, %b) {strides = [2, 2], pads = [1, 0, 0, 1]}" OUT,
+                   "tiled", 1e-5);
+}
+
+static void attentions(void **state) {
+  (void)state;
+#define QKV(q, k, v) THREE(q, k, v)
+  check_all_limits(QKV("f32[2, 3, 37, 20]", "f32[2, 3, 37, 20]", "f32[2, 3, 37, 20]") "%o = attention(%a, %b, %c)" OUT,
+                   "tiled", 1e-5);
+  check_all_limits(QKV("f32[1, 4, 19, 8]", "f32[1, 2, 45, 8]",
+                       "f32[1, 2, 45, 40]") "%o = attention(%a, %b, %c) {mode = \"causal\"}" OUT,
+                   "tiled", 1e-5);
+  check_all_limits(QKV("f32[2, 6, 1, 33]", "f32[2, 2, 70, 33]",
+                       "f32[2, 2, 70, 33]") "%o = attention(%a, %b, %c) {mode = \"causal\"}" OUT,
+                   "tiled", 1e-5);
+  check_all_limits(QKV("f32[1, 6, 3, 16]", "f32[1, 2, 50, 16]",
+                       "f32[1, 2, 50, 16]") "%o = attention(%a, %b, %c) {mode = \"sliding_window\", window = 9}" OUT,
+                   "tiled", 1e-5);
+  check_all_limits(QKV("f32[1, 40, 24]", "f32[1, 40, 24]", "f32[1, 40, 24]")
+            "input %m : bool[1, 1, 40, 40] input %e : f32[3, 40, 40] %o = attention(%a, %b, %c, %m, %e) {heads = 3}" OUT,
+            "tiled", 1e-5);
+  check_all_limits(QKV("f32[1, 4, 1, 24]", "f32[1, 2, 500, 24]",
+                       "f32[1, 2, 500, 20]") "input %m : bool[1, 4, 1, 500] %o = attention(%a, %b, %c, %m)" OUT,
+                   "merge", 1e-5);
+  check_all_limits(QKV("f32[2, 3, 2, 40]", "f32[2, 3, 300, 40]",
+                       "f32[2, 3, 300, 40]") "%o = attention(%a, %b, %c) {mode = \"sliding_window\", window = 100}" OUT,
+                   "merge", 1e-5);
+}
+
+static void recurrences(void **state) {
+  (void)state;
+#define LAYER(gates, d) "graph \"g\" { input %a : f32[4, 3, 10] input %b : f32[" d ", " gates ", 10] "
+  check_all_limits(LAYER("160", "2") "input %c : f32[2, 160, 40] input %d : f32[2, 320] input %e : i32[3] "
+            "%o, %h, %s = lstm(%a, %b, %c, %d, %e) {direction = \"bidirectional\"}" OUT, "steps", 1e-5);
+  check_all_limits(LAYER("105", "1") "input %c : f32[1, 105, 35] input %d : f32[1, 210] "
+            "%o, %h = gru(%a, %b, %c, %d) {direction = \"reverse\"}" OUT, "steps", 1e-5);
+  check_all_limits(LAYER("105", "1") "input %c : f32[1, 105, 35] input %d : f32[1, 210] "
+            "%o, %h = gru(%a, %b, %c, %d) {linear_before_reset = 1}" OUT, "steps", 1e-5);
+  check_all_limits(LAYER("300", "1") "input %c : f32[1, 300, 300] %o, %h = rnn(%a, %b, %c)" OUT, "steps", 1e-4);
+}
+
+/* What is empty has no kernels, or sums of nothing. */
+static void empty_ones(void **state) {
+  (void)state;
+  check_all_limits(TWO("f32[0, 5]", "f32[5, 4]") "%o = matmul(%a, %b)" OUT, NULL, 0);
+  check_all_limits(TWO("f32[6, 0]", "f32[0, 7]") "%o = matmul(%a, %b)" OUT, NULL, 0);
+  check_all_limits(TWO("f32[1, 2, 0]", "f32[3, 2, 2]") "%o = conv(%a, %b) {pads = [1, 2]}" OUT, NULL, 0);
+  check_all_limits(THREE("f32[1, 2, 3, 4]", "f32[1, 2, 0, 4]", "f32[1, 2, 0, 4]") "%o = attention(%a, %b, %c)" OUT,
+                   NULL, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products),     cmocka_unit_test(long_sums),  cmocka_unit_test(epilogues),
+      cmocka_unit_test(convolutions), cmocka_unit_test(attentions), cmocka_unit_test(recurrences),
+      cmocka_unit_test(empty_ones),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
