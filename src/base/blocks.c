@@ -10,7 +10,7 @@ typedef void (*decode_fn)(const uint8_t *block, float *dst);
 typedef void (*encode_fn)(const float *src, uint8_t *block);
 
 /* The largest magnitude, with its sign; NaN counts for nothing. */
-static float largest(const float *x, uint32_t n) {
+static float base_blocks_largest(const float *x, uint32_t n) {
   float most = 0;
   for (uint32_t i = 0; i < n; i++)
     if (fabsf(x[i]) > fabsf(most)) most = x[i];
@@ -29,9 +29,9 @@ static void write_scale(float scale, uint8_t *block) {
 }
 
 /* What quants are computed with: the scale before it was rounded, as the format's definition has it. */
-static float inverse(float scale) { return scale != 0 ? 1.0f / scale : 0.0f; }
+static float base_blocks_inverse(float scale) { return scale != 0 ? 1.0f / scale : 0.0f; }
 
-static int clamped(float x, int low, int high) {
+static int base_blocks_clamped(float x, int low, int high) {
   if (isnan(x)) return 0;
   return x <= (float)low ? low : x >= (float)high ? high : (int)x;
 }
@@ -44,9 +44,9 @@ static void q8_0_decode(const uint8_t *block, float *dst) {
 }
 
 static void q8_0_encode(const float *src, uint8_t *block) {
-  const float scale = fabsf(largest(src, 32)) / 127.0f, by = inverse(scale);
+  const float scale = fabsf(base_blocks_largest(src, 32)) / 127.0f, by = base_blocks_inverse(scale);
   write_scale(scale, block);
-  for (int i = 0; i < 32; i++) block[2 + i] = (uint8_t)(int8_t)clamped(roundf(src[i] * by), -127, 127);
+  for (int i = 0; i < 32; i++) block[2 + i] = (uint8_t)(int8_t)base_blocks_clamped(roundf(src[i] * by), -127, 127);
 }
 
 /* ---- q4_0: the scale, then 16 bytes: element i in the low half of byte i, element 16 + i in the high one;
@@ -63,11 +63,11 @@ static void q4_0_decode(const uint8_t *block, float *dst) {
 /* By truncation: the sum is positive. NaN becomes 0, which is 8. */
 static uint8_t q4_0_quant(float x, float by) {
   const float q = x * by + 8.5f;
-  return isnan(q) ? 8 : (uint8_t)clamped(q, 0, 15);
+  return isnan(q) ? 8 : (uint8_t)base_blocks_clamped(q, 0, 15);
 }
 
 static void q4_0_encode(const float *src, uint8_t *block) {
-  const float scale = largest(src, 32) / -8.0f, by = inverse(scale);
+  const float scale = base_blocks_largest(src, 32) / -8.0f, by = base_blocks_inverse(scale);
   write_scale(scale, block);
   for (int i = 0; i < 16; i++) block[2 + i] = (uint8_t)(q4_0_quant(src[i], by) | q4_0_quant(src[16 + i], by) << 4);
 }

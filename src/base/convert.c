@@ -100,7 +100,7 @@ void berth__convert_to_f32(berth_type type, float *dst, const void *src, uint64_
   }
 }
 
-static berth_status check_elements(berth_type type, const void *src, uint64_t count, const void *dst,
+static berth_status base_convert_check_elements(berth_type type, const void *src, uint64_t count, const void *dst,
                                    berth_error *err) {
   const berth_storage storage = berth_type_storage(type);
   uint64_t bytes;
@@ -114,13 +114,13 @@ static berth_status check_elements(berth_type type, const void *src, uint64_t co
 }
 
 berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, float *dst, berth_error *err) {
-  BERTH__TRY(check_elements(type, src, count, dst, err));
+  BERTH__TRY(base_convert_check_elements(type, src, count, dst, err));
   if (count != 0) berth__convert_to_f32(type, dst, src, count);
   return BERTH_OK;
 }
 
 berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err) {
-  BERTH__TRY(check_elements(type, src, count, dst, err));
+  BERTH__TRY(base_convert_check_elements(type, src, count, dst, err));
   if (count != 0) berth__convert_from_f32(type, dst, src, count);
   return BERTH_OK;
 }

@@ -5,7 +5,7 @@
 /* No descriptor comes near this: a larger value was never set. */
 #define LARGEST 4096u
 
-static berth_status check_size(uint32_t given, const char *name, berth_error *err) {
+static berth_status base_desc_check_size(uint32_t given, const char *name, berth_error *err) {
   if (given >= SMALLEST && given <= LARGEST && given % 4 == 0) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID,
                      "struct_size of %s is %u, which no version of it has; start from the _INIT macro of that type",
@@ -16,7 +16,7 @@ berth_status berth__desc_copy(void *dst, size_t dst_size, const void *src, const
   if (src == NULL) return BERTH_OK;
   uint32_t given;
   memcpy(&given, src, sizeof given);
-  BERTH__TRY(check_size(given, name, err));
+  BERTH__TRY(base_desc_check_size(given, name, err));
   memcpy(dst, src, given < dst_size ? given : dst_size);
   uint32_t size = (uint32_t)dst_size;
   memcpy(dst, &size, sizeof size);
@@ -27,7 +27,7 @@ berth_status berth__result_check(const void *out, const char *name, berth_error 
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "there is no place for the %s", name);
   uint32_t given;
   memcpy(&given, out, sizeof given);
-  return check_size(given, name, err);
+  return base_desc_check_size(given, name, err);
 }
 
 berth_status berth__result_write(void *out, const void *made, size_t made_size, const char *name, berth_error *err) {

@@ -29,7 +29,7 @@ static uint64_t infinity_bits(float_format f) { return ((UINT64_C(1) << f.expone
 
 /* Rounds a number of a wide format to a narrow one, once. A carry out of the fraction moves into the exponent, which is
  * just what rounding up to the next power of two, or to infinity, means. */
-static uint16_t narrow(uint64_t bits, float_format wide, float_format to) {
+static uint16_t base_half_narrow(uint64_t bits, float_format wide, float_format to) {
   unsigned sign_shift = wide.exponent_bits + wide.fraction_bits;
   uint16_t sign = (uint16_t)((bits >> sign_shift) << 15);
   unsigned drop = wide.fraction_bits - to.fraction_bits;
@@ -71,7 +71,7 @@ float berth__f16_to_f32(uint16_t h) {
 
 float berth__bf16_to_f32(uint16_t h) { return f32_from_bits((uint32_t)h << 16); }
 
-uint16_t berth__f32_to_f16(float f) { return narrow(f32_bits(f), F32, F16); }
+uint16_t berth__f32_to_f16(float f) { return base_half_narrow(f32_bits(f), F32, F16); }
 
 uint16_t berth__f32_to_bf16(float f) {
   uint32_t bits = f32_bits(f);
@@ -85,6 +85,6 @@ static uint64_t f64_bits(double f) {
   return bits;
 }
 
-uint16_t berth__f64_to_f16(double f) { return narrow(f64_bits(f), F64, F16); }
+uint16_t berth__f64_to_f16(double f) { return base_half_narrow(f64_bits(f), F64, F16); }
 
-uint16_t berth__f64_to_bf16(double f) { return narrow(f64_bits(f), F64, BF16); }
+uint16_t berth__f64_to_bf16(double f) { return base_half_narrow(f64_bits(f), F64, BF16); }

@@ -7,7 +7,7 @@ typedef struct berth__map_entry {
   uint32_t value;
 } berth__map_entry;
 
-static uint32_t hash_of(const char *key) { /* FNV-1a, with the high bits mixed into the low ones that are used */
+static uint32_t base_map_hash_of(const char *key) { /* FNV-1a, with the high bits mixed into the low ones that are used */
   uint32_t hash = UINT32_C(2166136261);
   for (const unsigned char *c = (const unsigned char *)key; *c != '\0'; c++) {
     hash = (hash ^ *c) * UINT32_C(16777619);
@@ -25,7 +25,7 @@ static uint32_t probe(const berth__map *map, const char *key, uint32_t hash) {
   return at;
 }
 
-static berth_status grow(berth_context *ctx, berth__map *map, berth_error *err) {
+static berth_status base_map_grow(berth_context *ctx, berth__map *map, berth_error *err) {
   if (map->capacity > UINT32_MAX / 2) return berth__fail_nomem(err, "a map of more than 2^31 names");
   berth__map larger = {.capacity = map->capacity == 0 ? 16 : map->capacity * 2, .count = map->count};
   larger.entries = berth__alloc_array_zero(ctx, larger.capacity, sizeof *larger.entries);
@@ -46,8 +46,8 @@ void berth__map_clear(berth_context *ctx, berth__map *map) {
 }
 
 berth_status berth__map_put(berth_context *ctx, berth__map *map, const char *key, uint32_t value, berth_error *err) {
-  if (map->count >= map->capacity - map->capacity / 4) BERTH__TRY(grow(ctx, map, err));
-  uint32_t hash = hash_of(key);
+  if (map->count >= map->capacity - map->capacity / 4) BERTH__TRY(base_map_grow(ctx, map, err));
+  uint32_t hash = base_map_hash_of(key);
   berth__map_entry *entry = &map->entries[probe(map, key, hash)];
   if (entry->key == NULL) {
     char *copy = berth__strdup(ctx, key);
@@ -61,7 +61,7 @@ berth_status berth__map_put(berth_context *ctx, berth__map *map, const char *key
 
 int berth__map_get(const berth__map *map, const char *key, uint32_t *value) {
   if (map->count == 0) return 0;
-  const berth__map_entry *entry = &map->entries[probe(map, key, hash_of(key))];
+  const berth__map_entry *entry = &map->entries[probe(map, key, base_map_hash_of(key))];
   if (entry->key == NULL) return 0;
   *value = entry->value;
   return 1;
@@ -70,7 +70,7 @@ int berth__map_get(const berth__map *map, const char *key, uint32_t *value) {
 void berth__map_remove(berth_context *ctx, berth__map *map, const char *key) {
   if (map->count == 0) return;
   uint32_t mask = map->capacity - 1;
-  uint32_t hole = probe(map, key, hash_of(key));
+  uint32_t hole = probe(map, key, base_map_hash_of(key));
   if (map->entries[hole].key == NULL) return;
   berth__free(ctx, map->entries[hole].key);
   map->count--;

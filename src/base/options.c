@@ -11,7 +11,7 @@ typedef struct setting {
   const char *variable, *field, *takes;
 } setting;
 
-static bool is_one_of(const char *text, const char *const *choices) {
+static bool base_options_is_one_of(const char *text, const char *const *choices) {
   for (; *choices != NULL; choices++)
     if (strcmp(text, *choices) == 0) return true;
   return false;
@@ -23,7 +23,7 @@ static const char *variable(const char *name) {
   return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static berth_status refuse(const setting *s, const char *value, bool is_variable, berth_error *err) {
+static berth_status base_options_refuse(const setting *s, const char *value, bool is_variable, berth_error *err) {
   if (is_variable)
     return berth__fail(err, BERTH_INVALID, "%s is '%s' in the environment; it takes %s", s->variable, value, s->takes);
   return berth__fail(err, BERTH_INVALID, "%s of berth_options is '%s'; it takes %s", s->field, value, s->takes);
@@ -34,33 +34,33 @@ static berth_status read_text(berth_context *ctx, const setting *s, const char *
                               char **out, berth_error *err) {
   const char *over = variable(s->variable), *value = over != NULL ? over : field;
   if (value == NULL || value[0] == '\0') return BERTH_OK;
-  if (choices != NULL && !is_one_of(value, choices)) return refuse(s, value, over != NULL, err);
+  if (choices != NULL && !base_options_is_one_of(value, choices)) return base_options_refuse(s, value, over != NULL, err);
   *out = berth__strdup(ctx, value);
   return *out != NULL ? BERTH_OK : berth__fail_nomem(err, "the context");
 }
 
-static berth_status read_number(const setting *s, double field, double most, double *out, berth_error *err) {
+static berth_status base_options_read_number(const setting *s, double field, double most, double *out, berth_error *err) {
   const char *over = variable(s->variable);
   char text[32], *end;
   *out = field;
   if (over != NULL) {
     *out = strtod(over, &end);
-    if (*end != '\0' || !(*out > 0 && *out <= most)) return refuse(s, over, true, err);
+    if (*end != '\0' || !(*out > 0 && *out <= most)) return base_options_refuse(s, over, true, err);
   } else if (!(field >= 0 && field <= most)) {
     snprintf(text, sizeof text, "%g", field);
-    return refuse(s, text, false, err);
+    return base_options_refuse(s, text, false, err);
   }
   return BERTH_OK;
 }
 
-static berth_status read_bytes(const setting *s, uint64_t field, uint64_t *out, berth_error *err) {
+static berth_status base_options_read_bytes(const setting *s, uint64_t field, uint64_t *out, berth_error *err) {
   double number = 0;
-  BERTH__TRY(read_number(s, 0, 1e18, &number, err));
+  BERTH__TRY(base_options_read_number(s, 0, 1e18, &number, err));
   *out = number > 0 ? (uint64_t)number : field;
   return BERTH_OK;
 }
 
-static berth_status join(berth_context *ctx, const char *folder, const char *name, char **out, berth_error *err) {
+static berth_status base_options_join(berth_context *ctx, const char *folder, const char *name, char **out, berth_error *err) {
   const size_t size = strlen(folder) + strlen(name) + 2;
   *out = berth__alloc(ctx, size);
   if (*out == NULL) return berth__fail_nomem(err, "the context");
@@ -77,8 +77,8 @@ static berth_status read_cache(berth_context *ctx, const char *field, char **out
     *out = berth__strdup(ctx, own);
     return *out != NULL ? BERTH_OK : berth__fail_nomem(err, "the context");
   }
-  if (shared != NULL && shared[0] == '/') return join(ctx, shared, "berth", out, err);
-  if (home != NULL && home[0] == '/') return join(ctx, home, ".cache/berth", out, err);
+  if (shared != NULL && shared[0] == '/') return base_options_join(ctx, shared, "berth", out, err);
+  if (home != NULL && home[0] == '/') return base_options_join(ctx, home, ".cache/berth", out, err);
   return BERTH_OK;
 }
 
@@ -106,15 +106,15 @@ static berth_status read_texts(berth_context *ctx, const berth_options *given, b
   return read_cache(ctx, given->cache_dir, &out->cache_dir, err);
 }
 
-static berth_status read_numbers(const berth_options *given, berth__options *out, berth_error *err) {
+static berth_status base_options_read_numbers(const berth_options *given, berth__options *out, berth_error *err) {
   static const setting vulkan_timeout = {"BERTH_VULKAN_TIMEOUT", "vulkan_timeout", "seconds"},
                        vulkan_binding = {"BERTH_VULKAN_MAX_BINDING", "vulkan_max_binding", "bytes"},
                        webgpu_timeout = {"BERTH_WEBGPU_TIMEOUT", "webgpu_timeout", "seconds"},
                        webgpu_binding = {"BERTH_WEBGPU_MAX_BINDING", "webgpu_max_binding", "bytes"};
-  BERTH__TRY(read_number(&vulkan_timeout, given->vulkan_timeout, 1e6, &out->vulkan_timeout, err));
-  BERTH__TRY(read_number(&webgpu_timeout, given->webgpu_timeout, 1e6, &out->webgpu_timeout, err));
-  BERTH__TRY(read_bytes(&vulkan_binding, given->vulkan_max_binding, &out->vulkan_max_binding, err));
-  return read_bytes(&webgpu_binding, given->webgpu_max_binding, &out->webgpu_max_binding, err);
+  BERTH__TRY(base_options_read_number(&vulkan_timeout, given->vulkan_timeout, 1e6, &out->vulkan_timeout, err));
+  BERTH__TRY(base_options_read_number(&webgpu_timeout, given->webgpu_timeout, 1e6, &out->webgpu_timeout, err));
+  BERTH__TRY(base_options_read_bytes(&vulkan_binding, given->vulkan_max_binding, &out->vulkan_max_binding, err));
+  return base_options_read_bytes(&webgpu_binding, given->webgpu_max_binding, &out->webgpu_max_binding, err);
 }
 
 berth_status berth__options_read(berth_context *ctx, const berth_options *given, berth__options *out,
@@ -126,7 +126,7 @@ berth_status berth__options_read(berth_context *ctx, const berth_options *given,
   if ((full.flags & ~known) != 0)
     return berth__fail(err, BERTH_INVALID, "flags of berth_options has the unknown bits 0x%x", full.flags & ~known);
   BERTH__TRY(read_texts(ctx, &full, out, err));
-  BERTH__TRY(read_numbers(&full, out, err));
+  BERTH__TRY(base_options_read_numbers(&full, out, err));
   const char *no_reuse = variable("BERTH_ARENA_NO_REUSE"), *shared = variable("BERTH_LOOPS_SHARED");
   out->no_reuse = no_reuse != NULL ? strcmp(no_reuse, "1") == 0 : (full.flags & BERTH_OPTION_NO_REUSE) != 0;
   out->loops_unshared = shared != NULL ? strcmp(shared, "0") == 0 : (full.flags & BERTH_OPTION_LOOPS_UNSHARED) != 0;

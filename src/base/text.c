@@ -17,7 +17,7 @@ static void flush(berth__text *text) {
 }
 
 /* Room for `more` bytes and the terminator. */
-static int make_room(berth__text *text, size_t more) {
+static int base_text_make_room(berth__text *text, size_t more) {
   if (text->status != BERTH_OK) return 0;
   if (more > SIZE_MAX - text->size - 1) {
     text->status = BERTH_NOMEM;
@@ -34,7 +34,7 @@ static void added(berth__text *text, size_t size) {
 }
 
 void berth__text_add(berth__text *text, const char *bytes, size_t size) {
-  if (!make_room(text, size)) return;
+  if (!base_text_make_room(text, size)) return;
   if (size != 0) memcpy(text->data + text->size, bytes, size);
   added(text, size);
 }
@@ -45,7 +45,7 @@ void berth__text_printf(berth__text *text, const char *fmt, ...) {
   int length = vsnprintf(NULL, 0, fmt, args);
   va_end(args);
   if (length < 0 && text->status == BERTH_OK) text->status = BERTH_INTERNAL;
-  if (length < 0 || !make_room(text, (size_t)length)) return;
+  if (length < 0 || !base_text_make_room(text, (size_t)length)) return;
   va_start(args, fmt);
   vsnprintf(text->data + text->size, (size_t)length + 1, fmt, args);
   va_end(args);

@@ -215,7 +215,7 @@ static berth_status write_bytes(berth_arena *arena, const slot *s, uint64_t offs
   return BERTH_OK;
 }
 
-static berth_status read_bytes(const berth_arena *arena, const slot *s, uint64_t offset, void *dst, uint64_t size,
+static berth_status device_arena_read_bytes(const berth_arena *arena, const slot *s, uint64_t offset, void *dst, uint64_t size,
                                berth_error *err) {
   unsigned char *to = dst;
   uint64_t count;
@@ -255,7 +255,7 @@ berth_status berth_arena_read(const berth_arena *arena, berth_value value, uint6
   BERTH__TRY(find_slot(arena, value, &s, err));
   BERTH__TRY(check_range(offset, size, s->size, "bytes", value, err));
   if (dst == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
-  return read_bytes(arena, s, offset, dst, size, err);
+  return device_arena_read_bytes(arena, s, offset, dst, size, err);
 }
 
 berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t offset, uint64_t size, uint8_t byte,
@@ -272,7 +272,7 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 
 /* ---- Elements ---- */
 
-static berth_status find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
+static berth_status device_arena_find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
                                   const slot **out, berth_error *err) {
   BERTH__TRY(find_slot(arena, value, out, err));
   const berth_storage storage = (*out)->storage;
@@ -289,7 +289,7 @@ berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64
                                    uint64_t count, berth_error *err) {
   const slot *s = NULL;
   double room[CHUNK]; /* for elements of up to eight bytes */
-  BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  BERTH__TRY(device_arena_find_elements(arena, value, first, count, &s, err));
   if (src == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
@@ -304,11 +304,11 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
                                   uint64_t count, berth_error *err) {
   const slot *s = NULL;
   double room[CHUNK];
-  BERTH__TRY(find_elements(arena, value, first, count, &s, err));
+  BERTH__TRY(device_arena_find_elements(arena, value, first, count, &s, err));
   if (dst == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nowhere to read to");
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(read_bytes(arena, s, berth__storage_size(s->storage, first + done), room,
+    BERTH__TRY(device_arena_read_bytes(arena, s, berth__storage_size(s->storage, first + done), room,
                           berth__storage_size(s->storage, n), err));
     berth__convert_to_f32(s->storage.type, dst + done, room, n);
   }
@@ -316,7 +316,7 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
 }
 
 /* All of them can be stored: what cannot is refused before the first is written. */
-static berth_status check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
+static berth_status device_arena_check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
   const berth_storage own = berth_type_storage(s->type);
   uint32_t room[CHUNK];
   for (uint64_t done = 0; done < count; done += CHUNK) {
@@ -335,8 +335,8 @@ berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t of
   if (s->storage.type == s->type) return berth_arena_write(arena, value, offset, src, size, err);
   const berth_storage own = berth_type_storage(s->type);
   const uint64_t first = berth__storage_count(own, offset), count = berth__storage_count(own, size);
-  BERTH__TRY(find_elements(arena, value, first, count, &s, err));
-  if (!berth__type_is_float(s->type) && count > CHUNK) BERTH__TRY(check_elements(s, src, count, err));
+  BERTH__TRY(device_arena_find_elements(arena, value, first, count, &s, err));
+  if (!berth__type_is_float(s->type) && count > CHUNK) BERTH__TRY(device_arena_check_elements(s, src, count, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     BERTH__TRY(berth__uniform_pack(s->type, s->storage.type, room,
@@ -354,11 +354,11 @@ berth_status berth__arena_get(const berth_arena *arena, berth_value value, void 
   if (s->storage.type == s->type) return berth_arena_read(arena, value, 0, dst, size, err);
   const berth_storage own = berth_type_storage(s->type);
   const uint64_t count = berth__storage_count(own, size);
-  BERTH__TRY(find_elements(arena, value, 0, count, &s, err));
+  BERTH__TRY(device_arena_find_elements(arena, value, 0, count, &s, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     BERTH__TRY(
-        read_bytes(arena, s, berth__storage_size(s->storage, done), room, berth__storage_size(s->storage, n), err));
+        device_arena_read_bytes(arena, s, berth__storage_size(s->storage, done), room, berth__storage_size(s->storage, n), err));
     berth__uniform_unpack(s->type, s->storage.type, (unsigned char *)dst + berth__storage_size(own, done), room, n);
   }
   return BERTH_OK;
@@ -367,8 +367,8 @@ berth_status berth__arena_get(const berth_arena *arena, berth_value value, void 
 berth_status berth_arena_copy(berth_arena *arena, berth_value dst, uint64_t dst_first, berth_value src,
                               uint64_t src_first, uint64_t count, berth_error *err) {
   const slot *to = NULL, *from = NULL;
-  BERTH__TRY(find_elements(arena, dst, dst_first, count, &to, err));
-  BERTH__TRY(find_elements(arena, src, src_first, count, &from, err));
+  BERTH__TRY(device_arena_find_elements(arena, dst, dst_first, count, &to, err));
+  BERTH__TRY(device_arena_find_elements(arena, src, src_first, count, &from, err));
   BERTH__TRY(want_no_gaps(to, dst, err));
   BERTH__TRY(want_no_gaps(from, src, err));
   if (!berth__storage_equal(to->storage, from->storage))

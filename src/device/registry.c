@@ -41,13 +41,13 @@ berth_status berth__device_find(const char *name, const berth__device **out, ber
                      "there is no device '%s' in this build; `berth devices` lists what there is", name);
 }
 
-static uint32_t count_of(const berth__device *device, const berth_context *ctx) {
+static uint32_t device_registry_count_of(const berth__device *device, const berth_context *ctx) {
   return device->count != NULL ? device->count(ctx) : 1;
 }
 
 uint32_t berth_device_count(const berth_context *ctx) {
   uint32_t n = 0;
-  for (size_t i = 0; i < N_DEVICES; i++) n += count_of(devices[i], ctx);
+  for (size_t i = 0; i < N_DEVICES; i++) n += device_registry_count_of(devices[i], ctx);
   return n;
 }
 
@@ -56,7 +56,7 @@ berth_status berth_device_at(const berth_context *ctx, uint32_t index, berth_dev
   uint32_t left = index;
   BERTH__TRY(berth__result_check(out, "berth_device_info", err));
   for (size_t i = 0; i < N_DEVICES; i++) {
-    const uint32_t n = count_of(devices[i], ctx);
+    const uint32_t n = device_registry_count_of(devices[i], ctx);
     if (left < n) {
       info.name = devices[i]->name;
       devices[i]->describe(ctx, left, &info);

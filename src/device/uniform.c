@@ -29,7 +29,7 @@ static berth_status pack_integers(berth_type type, uint32_t *dst, const void *sr
 }
 
 /* Between float types, through f32. */
-static void convert(berth_type from, berth_type to, void *dst, const void *src, uint64_t count) {
+static void device_uniform_convert(berth_type from, berth_type to, void *dst, const void *src, uint64_t count) {
   float room[256];
   const uint64_t chunk = sizeof room / sizeof room[0];
   const berth_storage in = berth_type_storage(from), out = berth_type_storage(to);
@@ -47,7 +47,7 @@ berth_status berth__uniform_pack(berth_type type, berth_type stored, void *dst, 
     return BERTH_OK;
   }
   if (!berth__type_is_float(type)) return pack_integers(type, dst, src, count, err);
-  convert(type, stored, dst, src, count);
+  device_uniform_convert(type, stored, dst, src, count);
   return BERTH_OK;
 }
 
@@ -57,7 +57,7 @@ void berth__uniform_unpack(berth_type type, berth_type stored, void *dst, const 
     return;
   }
   if (berth__type_is_float(type)) {
-    convert(stored, type, dst, src, count);
+    device_uniform_convert(stored, type, dst, src, count);
     return;
   }
   const berth_tensor to = {.type = type, .data = dst};

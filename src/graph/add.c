@@ -17,7 +17,7 @@ static berth_status check_arity(const berth__op *op, size_t n_in, size_t n_out, 
   return BERTH_OK;
 }
 
-static berth_status check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+static berth_status graph_add_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
                                    berth_error *err) {
   for (size_t i = 0; i < n_in; i++) {
     if (in[i] == BERTH_VALUE_NONE) {
@@ -73,7 +73,7 @@ static berth_status add_results(berth_graph *graph, const berth__op *op, const c
   return BERTH_OK;
 }
 
-static berth_status build_node(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+static berth_status graph_add_build_node(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
                                const berth_attr *attrs, size_t n_attrs, const char *const *names, size_t n_out,
                                berth__node *node, berth_error *err) {
   berth_context *ctx = graph->ctx;
@@ -83,7 +83,7 @@ static berth_status build_node(berth_graph *graph, const berth__op *op, const be
   berth__value *results = NULL;
   name_result(graph, op, names != NULL ? names[0] : NULL, label, sizeof label, &name);
   status = check_arity(op, n_in, n_out, err);
-  if (status == BERTH_OK) status = check_operands(graph, op, in, n_in, err);
+  if (status == BERTH_OK) status = graph_add_check_operands(graph, op, in, n_in, err);
   if (status == BERTH_OK) status = berth__attrs_resolve(ctx, op, attrs, n_attrs, &node->attrs, err);
   if (status == BERTH_OK) status = add_dims(graph, op, node->attrs, err);
   if (status != BERTH_OK) return berth__fail_within(err, status, "node '%s' (%s)", name, op->name);
@@ -103,7 +103,7 @@ done:
 }
 
 /* Takes back a node that was not added, and the dimensions that it brought. */
-static void free_node(berth_graph *graph, const berth__node *node, size_t n_dims) {
+static void graph_add_free_node(berth_graph *graph, const berth__node *node, size_t n_dims) {
   berth__graph_drop_dims(graph, n_dims);
   berth__free(graph->ctx, node->in);
   berth__free(graph->ctx, node->out);
@@ -119,9 +119,9 @@ berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const 
   BERTH__TRY(BERTH__RESERVE(ctx, graph->nodes, graph->nodes_capacity, graph->n_nodes + 1, err));
   berth__node node = {.op = op, .n_in = (uint32_t)n_in, .n_out = (uint32_t)n_out};
   size_t n_dims = graph->n_dims;
-  berth_status status = build_node(graph, op, in, n_in, attrs, n_attrs, names, n_out, &node, err);
+  berth_status status = graph_add_build_node(graph, op, in, n_in, attrs, n_attrs, names, n_out, &node, err);
   if (status != BERTH_OK) {
-    free_node(graph, &node, n_dims);
+    graph_add_free_node(graph, &node, n_dims);
     return status;
   }
   graph->nodes[graph->n_nodes++] = node;
@@ -129,7 +129,7 @@ berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const 
   if (status != BERTH_OK) {
     graph->n_nodes--;
     for (size_t i = 0; i < n_out; i++) berth__graph_drop_last_value(graph);
-    free_node(graph, &node, n_dims);
+    graph_add_free_node(graph, &node, n_dims);
     return status;
   }
   if (out != NULL) memcpy(out, node.out, n_out * sizeof *out);

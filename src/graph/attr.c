@@ -32,7 +32,7 @@ void berth__attrs_free(berth_context *ctx, const berth__op *op, berth_attr *attr
   berth__free(ctx, attrs);
 }
 
-static void *copy_list(berth_context *ctx, const void *list, uint32_t count, size_t element_size) {
+static void *graph_attr_copy_list(berth_context *ctx, const void *list, uint32_t count, size_t element_size) {
   void *copy = berth__alloc_array(ctx, count, element_size);
   if (copy != NULL && count != 0) memcpy(copy, list, count * element_size);
   return copy;
@@ -47,7 +47,7 @@ static bool copy_ints_as_floats(berth_context *ctx, const berth_attr *from, bert
 }
 
 /* From DIMS, or from INTS when `from` holds plain integers. */
-static bool copy_dims(berth_context *ctx, const berth_attr *from, berth_attr *to) {
+static bool graph_attr_copy_dims(berth_context *ctx, const berth_attr *from, berth_attr *to) {
   berth_dim *dims = berth__alloc_array_zero(ctx, from->count, sizeof *dims);
   if (dims == NULL) return false;
   to->dims = dims;
@@ -70,11 +70,11 @@ static bool copy_payload(berth_context *ctx, const berth_attr *from, berth_attr 
     case BERTH_ATTR_INT: to->i = from->i; return true;
     case BERTH_ATTR_FLOAT: to->f = from->kind == BERTH_ATTR_INT ? (double)from->i : from->f; return true;
     case BERTH_ATTR_STRING: to->s = berth__strdup(ctx, from->s); return from->s == NULL || to->s != NULL;
-    case BERTH_ATTR_INTS: return (to->ints = copy_list(ctx, from->ints, from->count, sizeof(int64_t))) != NULL;
+    case BERTH_ATTR_INTS: return (to->ints = graph_attr_copy_list(ctx, from->ints, from->count, sizeof(int64_t))) != NULL;
     case BERTH_ATTR_FLOATS:
       if (from->kind == BERTH_ATTR_INTS) return copy_ints_as_floats(ctx, from, to);
-      return (to->floats = copy_list(ctx, from->floats, from->count, sizeof(double))) != NULL;
-    case BERTH_ATTR_DIMS: return copy_dims(ctx, from, to);
+      return (to->floats = graph_attr_copy_list(ctx, from->floats, from->count, sizeof(double))) != NULL;
+    case BERTH_ATTR_DIMS: return graph_attr_copy_dims(ctx, from, to);
   }
   return false;
 }

@@ -69,7 +69,7 @@ static trend trend_of(const berth__op *op) {
 static bool is_exact(const berth__value *value) { return value->blob != NULL; }
 static bool is_enclosed(const berth__value *value) { return value->blob != NULL || value->low != NULL; }
 
-static berth_tensor end_of(const berth__value *value, bool upper) {
+static berth_tensor graph_enclose_end_of(const berth__value *value, bool upper) {
   const berth__blob *end = value->blob != NULL ? value->blob : upper ? value->high : value->low;
   return berth__value_tensor(value, end != NULL ? berth__blob_data(end) : NULL);
 }
@@ -89,7 +89,7 @@ static bool holds(const berth_graph *graph, const berth__node *node, trend t) {
     if (value->bounded != 0 || !is_enclosed(value)) return false;
     const bool must_be_known = i > 0 && (t == FIRST_RISES || t == DIVIDES);
     if (must_be_known && !is_exact(value)) return false;
-    const berth_tensor low = end_of(value, false);
+    const berth_tensor low = graph_enclose_end_of(value, false);
     if (t == RISES_FROM_0 && !is_at_least(&low, 0)) return false;
     if (t == DIVIDES && i == 1 && !is_at_least(&low, DBL_MIN)) return false;
   }
@@ -104,7 +104,7 @@ static bool is_of_interest(const berth_graph *graph, const berth__node *node, tr
   return t != NONE && has_ends && holds(graph, node, t);
 }
 
-static bool is_small(const berth_graph *graph, const berth__node *node) {
+static bool graph_enclose_is_small(const berth_graph *graph, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth__value *value = &graph->values[node->out[i]];
     uint64_t size;
@@ -118,7 +118,7 @@ static void set_operands(const berth_graph *graph, const berth__node *node, tren
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *value = &graph->values[node->in[i]];
     const bool is_crossed = (t == SUBTRACTS && i == 1) || (t == FALLS && i == 0);
-    in[i] = end_of(value, upper != is_crossed);
+    in[i] = graph_enclose_end_of(value, upper != is_crossed);
     for (uint32_t d = 0; d < value->shape.rank && t == SHAPE && !upper; d++)
       if (value->bounded >> d & 1u) in[i].dim[d] = 0;
   }
@@ -128,8 +128,8 @@ static void set_operands(const berth_graph *graph, const berth__node *node, tren
 static void compare_ranges(const berth_graph *graph, const berth__node *node, bool *least, bool *most) {
   const berth__value *a = &graph->values[node->in[0]], *b = &graph->values[node->in[1]];
   const berth__shape *shape = &graph->values[node->out[0]].shape;
-  const berth_tensor low_a = end_of(a, false), high_a = end_of(a, true);
-  const berth_tensor low_b = end_of(b, false), high_b = end_of(b, true);
+  const berth_tensor low_a = graph_enclose_end_of(a, false), high_a = graph_enclose_end_of(a, true);
+  const berth_tensor low_b = graph_enclose_end_of(b, false), high_b = graph_enclose_end_of(b, true);
   const bool is_ne = node->op->code == BERTH__OP_ne;
   int64_t count = 0, stride[2][BERTH_MAX_RANK];
   berth__walk walk;
@@ -173,9 +173,9 @@ static void merge_end(const berth__value *value, berth__blob *into, const berth_
 static berth_status enclose_where(const berth_graph *graph, const berth__node *node, bool upper, berth_tensor *in,
                                   berth__blob **end) {
   berth__blob *other = NULL;
-  in[0] = end_of(&graph->values[node->in[0]], false);
+  in[0] = graph_enclose_end_of(&graph->values[node->in[0]], false);
   berth_status status = berth__graph_compute(graph, node, in, end, NULL);
-  in[0] = end_of(&graph->values[node->in[0]], true);
+  in[0] = graph_enclose_end_of(&graph->values[node->in[0]], true);
   if (status == BERTH_OK) status = berth__graph_compute(graph, node, in, &other, NULL);
   if (status == BERTH_OK) merge_end(&graph->values[node->out[0]], *end, other, upper);
   berth__blob_release(other);
@@ -228,7 +228,7 @@ berth_status berth__graph_enclose(berth_graph *graph, uint32_t index, berth_erro
   const berth__node *node = &graph->nodes[index];
   const trend t = trend_of(node->op);
   bool done = false;
-  if (is_enclosed(&graph->values[node->out[0]]) || !is_of_interest(graph, node, t) || !is_small(graph, node))
+  if (is_enclosed(&graph->values[node->out[0]]) || !is_of_interest(graph, node, t) || !graph_enclose_is_small(graph, node))
     return BERTH_OK;
   berth__blob **ends = berth__alloc_array_zero(graph->ctx, 2 * (size_t)node->n_out, sizeof *ends);
   berth_tensor *in = berth__alloc_array_zero(graph->ctx, node->n_in, sizeof *in);

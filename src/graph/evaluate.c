@@ -12,7 +12,7 @@ berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
   return tensor;
 }
 
-static bool is_known(const berth_graph *graph, const berth__node *node) {
+static bool graph_evaluate_is_known(const berth_graph *graph, const berth__node *node) {
   if (node->op->code == BERTH__OP_CUSTOM || node->op->family->is_random || node->op->family->is_loop) return false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
@@ -29,7 +29,7 @@ static bool is_known(const berth_graph *graph, const berth__node *node) {
   return true;
 }
 
-static berth_status run_kernel(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
+static berth_status graph_evaluate_run_kernel(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
                                const berth_tensor *out, berth_error *err) {
   const berth__family *family = node->op->family;
   berth_op_call call = {.struct_size = (uint32_t)sizeof call,
@@ -66,14 +66,14 @@ berth_status berth__graph_compute(const berth_graph *graph, const berth__node *n
     else
       out[i] = berth__value_tensor(&graph->values[node->out[i]], berth__blob_data(blobs[i]));
   }
-  if (status == BERTH_OK) status = run_kernel(graph, node, in, out, err);
+  if (status == BERTH_OK) status = graph_evaluate_run_kernel(graph, node, in, out, err);
   berth__free(graph->ctx, out);
   return status;
 }
 
 berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
-  if (graph->values[node->out[0]].blob != NULL || !is_known(graph, node)) return BERTH_OK;
+  if (graph->values[node->out[0]].blob != NULL || !graph_evaluate_is_known(graph, node)) return BERTH_OK;
   berth__blob **blobs = berth__alloc_array_zero(graph->ctx, node->n_out, sizeof *blobs);
   berth_tensor *in = berth__alloc_array_zero(graph->ctx, node->n_in, sizeof *in);
   berth_status status = BERTH_NOMEM;
@@ -97,7 +97,7 @@ berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_err
 
 #define MAX_SMALL 65536 /* bytes: what shapes, conditions and trip counts are made from is small */
 
-static bool is_small(const berth_graph *graph, const berth__node *node) {
+static bool graph_evaluate_is_small(const berth_graph *graph, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size;
     if (!berth__value_size(&graph->values[node->out[i]], &size) || size > MAX_SMALL) return false;
@@ -106,22 +106,22 @@ static bool is_small(const berth_graph *graph, const berth__node *node) {
 }
 
 berth_status berth__graph_evaluate_small(berth_graph *graph, uint32_t node, berth_error *err) {
-  return is_small(graph, &graph->nodes[node]) ? berth__graph_evaluate(graph, node, err) : BERTH_OK;
+  return graph_evaluate_is_small(graph, &graph->nodes[node]) ? berth__graph_evaluate(graph, node, err) : BERTH_OK;
 }
 
 #define MAX_NODES_ON_DEMAND 512
 
 /* Depth first, and never more than `budget` nodes: a file may ask for this at every round of a loop that it unrolls. */
-static berth_status compute(berth_graph *graph, berth_value value, unsigned *budget, berth_error *err) {
+static berth_status graph_evaluate_compute(berth_graph *graph, berth_value value, unsigned *budget, berth_error *err) {
   if (graph->values[value].kind != BERTH_VALUE_NODE || graph->values[value].blob != NULL || *budget == 0)
     return BERTH_OK;
   const uint32_t index = graph->values[value].node;
   const berth__node *node = &graph->nodes[index];
-  if (!is_small(graph, node)) return BERTH_OK;
+  if (!graph_evaluate_is_small(graph, node)) return BERTH_OK;
   --*budget;
   for (uint32_t i = 0; i < node->n_in && !berth__op_reads_shape_only(node->op); i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
-    BERTH__TRY(compute(graph, node->in[i], budget, err));
+    BERTH__TRY(graph_evaluate_compute(graph, node->in[i], budget, err));
     if (graph->values[node->in[i]].blob == NULL) return BERTH_OK;
   }
   return berth__graph_evaluate(graph, index, err);
@@ -129,5 +129,5 @@ static berth_status compute(berth_graph *graph, berth_value value, unsigned *bud
 
 berth_status berth__graph_evaluate_value(berth_graph *graph, berth_value value, berth_error *err) {
   unsigned budget = MAX_NODES_ON_DEMAND;
-  return compute(graph, value, &budget, err);
+  return graph_evaluate_compute(graph, value, &budget, err);
 }

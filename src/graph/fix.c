@@ -8,7 +8,7 @@ static uint32_t valued_operands(const berth__node *node, bool bounds_too) {
   return family->valued & ~(has_bound && !bounds_too ? family->bounded : 0u);
 }
 
-static bool is_open(const berth__shape *shape) {
+static bool graph_fix_is_open(const berth__shape *shape) {
   for (uint32_t i = 0; i < shape->rank; i++)
     if (shape->dim[i] == BERTH__DIM_UNKNOWN) return true;
   return false;
@@ -17,7 +17,7 @@ static bool is_open(const berth__shape *shape) {
 /* A loop's trips decide shapes only where something is stacked, and a condition only where the sides differ. */
 static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_t operand, bool bounds_too) {
   if (operand >= 32 || !(valued_operands(node, bounds_too) >> operand & 1u)) return false;
-  if (node->op->code == BERTH__OP_choose) return is_open(&graph->values[node->out[0]].shape);
+  if (node->op->code == BERTH__OP_choose) return graph_fix_is_open(&graph->values[node->out[0]].shape);
   return node->op->code != BERTH__OP_loop_end ||
          node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
 }

@@ -93,7 +93,7 @@ void berth__graph_drop_last_value(berth_graph *graph) {
 
 static bool type_is_known(berth_type type) { return berth_type_storage(type).bytes != 0; }
 
-static berth_status check_size(const berth__value *value, berth_error *err) {
+static berth_status graph_check_size(const berth__value *value, berth_error *err) {
   uint64_t size;
   for (uint32_t i = 0; i < value->shape.rank; i++)
     if (!berth__dim_is_fixed(value->shape.dim[i])) return BERTH_OK;
@@ -103,7 +103,7 @@ static berth_status check_size(const berth__value *value, berth_error *err) {
 }
 
 /* Blocks lie along the last axis, whole. */
-static berth_status check_blocks(const berth__value *value, berth_error *err) {
+static berth_status graph_check_blocks(const berth__value *value, berth_error *err) {
   const berth_storage storage = berth_type_storage(value->type);
   const uint32_t rank = value->shape.rank;
   if (storage.elements == 1) return BERTH_OK;
@@ -134,8 +134,8 @@ berth_status berth__graph_add_source(berth_graph *graph, const char *name, berth
   BERTH__TRY(berth__graph_check_name(graph, name, err));
   berth__value value = {.kind = kind, .type = type, .node = UINT32_MAX};
   berth_status status = berth__shape_import(graph, shape, &value.shape, err);
-  if (status == BERTH_OK) status = check_blocks(&value, err);
-  if (status == BERTH_OK) status = check_size(&value, err);
+  if (status == BERTH_OK) status = graph_check_blocks(&value, err);
+  if (status == BERTH_OK) status = graph_check_size(&value, err);
   if (status != BERTH_OK) status = berth__fail_within(err, status, "%s '%s'", prefix[kind], name);
   if (status == BERTH_OK) status = berth__graph_new_value(graph, name, &value, out, err);
   if (status != BERTH_OK) berth__graph_drop_dims(graph, n_dims);
@@ -143,7 +143,7 @@ berth_status berth__graph_add_source(berth_graph *graph, const char *name, berth
 }
 
 /* The public functions take the place for the result as optional. */
-static berth_status check_call(berth_graph *graph, berth_value **out, berth_value *ignored, berth_error *err) {
+static berth_status graph_check_call(berth_graph *graph, berth_value **out, berth_value *ignored, berth_error *err) {
   if (*out == NULL) *out = ignored;
   **out = BERTH_VALUE_NONE;
   return graph != NULL ? BERTH_OK : berth__fail(err, BERTH_INVALID, "the graph is NULL");
@@ -152,7 +152,7 @@ static berth_status check_call(berth_graph *graph, berth_value **out, berth_valu
 berth_status berth_graph_input(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
                                berth_value *out, berth_error *err) {
   berth_value ignored;
-  BERTH__TRY(check_call(graph, &out, &ignored, err));
+  BERTH__TRY(graph_check_call(graph, &out, &ignored, err));
   BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->inputs, graph->inputs_capacity, graph->n_inputs + 1, err));
   BERTH__TRY(berth__graph_add_source(graph, name, BERTH_VALUE_INPUT, type, &shape, out, err));
   graph->inputs[graph->n_inputs++] = *out;
@@ -162,7 +162,7 @@ berth_status berth_graph_input(berth_graph *graph, const char *name, berth_type 
 berth_status berth_graph_param(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
                                berth_value *out, berth_error *err) {
   berth_value ignored;
-  BERTH__TRY(check_call(graph, &out, &ignored, err));
+  BERTH__TRY(graph_check_call(graph, &out, &ignored, err));
   for (uint32_t i = 0; i < shape.rank && i < BERTH_MAX_RANK; i++)
     if (shape.dim[i].name != NULL)
       return berth__fail(err, BERTH_INVALID, "param '%s' has the named dimension '%s'; weights have fixed shapes",
@@ -195,7 +195,7 @@ static berth_status check_constant(const char *label, berth_type type, const ber
 berth_status berth_graph_constant(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
                                   const void *data, size_t size, berth_value *out, berth_error *err) {
   berth_value ignored;
-  BERTH__TRY(check_call(graph, &out, &ignored, err));
+  BERTH__TRY(graph_check_call(graph, &out, &ignored, err));
   BERTH__TRY(check_constant(name != NULL ? name : "", type, &shape, data, size, err));
   berth__blob *blob = berth__blob_create(graph->ctx, data, size);
   if (blob == NULL) return berth__fail_nomem(err, "a constant");

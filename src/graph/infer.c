@@ -20,7 +20,7 @@ static const char *dim_name(const berth__infer *infer, int64_t dim) {
   return berth__dim_is_named(dim) ? graph->dims[berth__dim_index(dim)] : "?";
 }
 
-static bool is_open(const berth__shape *shape) {
+static bool graph_infer_is_open(const berth__shape *shape) {
   for (uint32_t i = 0; i < shape->rank; i++)
     if (!berth__dim_is_fixed(shape->dim[i])) return true;
   return false;
@@ -33,7 +33,7 @@ typedef struct workspace {
   const void **in_data, **in_least, **in_most;
 } workspace;
 
-static berth_status reserve(berth_context *ctx, workspace *w, size_t n_in, size_t n_out, berth_error *err) {
+static berth_status graph_infer_reserve(berth_context *ctx, workspace *w, size_t n_in, size_t n_out, berth_error *err) {
   *w = (workspace){.in_type = berth__alloc_array_zero(ctx, n_in, sizeof *w->in_type),
                    .out_type = berth__alloc_array_zero(ctx, n_out, sizeof *w->out_type),
                    .in_shape = berth__alloc_array_zero(ctx, n_in, sizeof *w->in_shape),
@@ -45,7 +45,7 @@ static berth_status reserve(berth_context *ctx, workspace *w, size_t n_in, size_
   return ok ? BERTH_OK : berth__fail_nomem(err, "inference");
 }
 
-static void release(berth_context *ctx, workspace *w) {
+static void graph_infer_release(berth_context *ctx, workspace *w) {
   berth__free(ctx, w->in_type);
   berth__free(ctx, w->out_type);
   berth__free(ctx, w->in_shape);
@@ -55,7 +55,7 @@ static void release(berth_context *ctx, workspace *w) {
   berth__free(ctx, w->in_most);
 }
 
-static void read_operands(const berth_graph *graph, const berth_value *in, size_t n_in, bool as_bounds, workspace *w) {
+static void graph_infer_read_operands(const berth_graph *graph, const berth_value *in, size_t n_in, bool as_bounds, workspace *w) {
   for (size_t i = 0; i < n_in; i++) {
     if (in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *value = &graph->values[in[i]];
@@ -77,7 +77,7 @@ static berth_status check_inferred(const workspace *w, size_t n_out, berth_error
     if (value.shape.rank > BERTH_MAX_RANK)
       return berth__fail(err, BERTH_INVALID, "result %zu has rank %u, at most %d is supported", i, value.shape.rank,
                          BERTH_MAX_RANK);
-    if (!is_open(&value.shape) && !berth__value_size(&value, &size))
+    if (!graph_infer_is_open(&value.shape) && !berth__value_size(&value, &size))
       return berth__fail(err, BERTH_INVALID, "the size of result %zu does not fit in 64 bits", i);
   }
   return BERTH_OK;
@@ -86,7 +86,7 @@ static berth_status check_inferred(const workspace *w, size_t n_out, berth_error
 /* The bounds of the extents that came out open. */
 static berth_status bound_results(berth__infer *infer, workspace *w, const berth_value *in, berth__value *results,
                                   berth_error *err) {
-  read_operands(infer->graph, in, infer->n_in, true, w);
+  graph_infer_read_operands(infer->graph, in, infer->n_in, true, w);
   infer->wants_bounds = true;
   berth_status status = infer->op->family->infer(infer, err);
   if (status == BERTH_OK) status = check_inferred(w, infer->n_out, err);
@@ -118,7 +118,7 @@ static berth_status check_block_operands(const berth_graph *graph, const berth__
 }
 
 /* A registered op's inference allocates, and a run must not. What a loop carries has one shape. */
-static berth_status check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
+static berth_status graph_infer_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
                                    berth_error *err) {
   if (op->code != BERTH__OP_CUSTOM && !op->family->is_loop) return BERTH_OK;
   for (size_t i = 0; i < n_in; i++)
@@ -129,18 +129,18 @@ static berth_status check_operands(const berth_graph *graph, const berth__op *op
   return BERTH_OK;
 }
 
-static berth_status infer_results(const berth_graph *graph, const berth_value *in, berth__infer *infer, workspace *w,
+static berth_status graph_infer_results(const berth_graph *graph, const berth_value *in, berth__infer *infer, workspace *w,
                                   berth__value *results, berth_error *err) {
   bool has_open = false;
   BERTH__TRY(check_block_operands(graph, infer->op, in, infer->n_in, err));
-  BERTH__TRY(check_operands(graph, infer->op, in, infer->n_in, err));
+  BERTH__TRY(graph_infer_check_operands(graph, infer->op, in, infer->n_in, err));
   BERTH__TRY(infer->op->family->infer(infer, err));
   BERTH__TRY(check_inferred(w, infer->n_out, err));
   for (uint32_t i = 0; i < infer->n_out; i++) {
     results[i].type = w->out_type[i];
     results[i].shape = w->out_shape[i];
     results[i].bounded = 0;
-    has_open = has_open || is_open(&w->out_shape[i]);
+    has_open = has_open || graph_infer_is_open(&w->out_shape[i]);
   }
   bool may_bound = graph->is_bound && infer->op->code != BERTH__OP_CUSTOM;
   return has_open && may_bound ? bound_results(infer, w, in, results, err) : BERTH_OK;
@@ -150,9 +150,9 @@ berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, c
                                 const berth_attr *attrs, const char *label, berth__value *results, size_t n_out,
                                 berth_error *err) {
   workspace w;
-  berth_status status = reserve(graph->ctx, &w, n_in, n_out, err);
+  berth_status status = graph_infer_reserve(graph->ctx, &w, n_in, n_out, err);
   if (status == BERTH_OK) {
-    read_operands(graph, in, n_in, false, &w);
+    graph_infer_read_operands(graph, in, n_in, false, &w);
     berth__infer infer = {.op = op,
                           .in_type = w.in_type,
                           .in_shape = w.in_shape,
@@ -167,9 +167,9 @@ berth_status berth__graph_infer(const berth_graph *graph, const berth__op *op, c
                           .resolve = resolve_dim,
                           .dim_name = dim_name,
                           .graph = (void *)(uintptr_t)graph};
-    status = infer_results(graph, in, &infer, &w, results, err);
+    status = graph_infer_results(graph, in, &infer, &w, results, err);
     if (status != BERTH_OK) status = berth__fail_within(err, status, "node '%s' (%s)", label, op->name);
   }
-  release(graph->ctx, &w);
+  graph_infer_release(graph->ctx, &w);
   return status;
 }

@@ -37,7 +37,7 @@ static berth_status add_char(berth__lexer *lexer, char c, berth_error *err) {
   return BERTH_OK;
 }
 
-static void skip_space(berth__lexer *lexer) {
+static void graph_lex_skip_space(berth__lexer *lexer) {
   while (lexer->at < lexer->end) {
     if (*lexer->at == '#') {
       while (lexer->at < lexer->end && *lexer->at != '\n') lexer->at++;
@@ -59,7 +59,7 @@ int berth__hex_digit(char c) {
   return -1;
 }
 
-static berth_status read_escape(berth__lexer *lexer, char *out, berth_error *err) {
+static berth_status graph_lex_read_escape(berth__lexer *lexer, char *out, berth_error *err) {
   if (lexer->at == lexer->end) return berth__lexer_fail(lexer, err, "a string is not closed");
   char c = *lexer->at++;
   switch (c) {
@@ -81,13 +81,13 @@ static berth_status read_escape(berth__lexer *lexer, char *out, berth_error *err
 }
 
 /* lexer->at stands behind the opening quote. */
-static berth_status read_string(berth__lexer *lexer, berth_error *err) {
+static berth_status graph_lex_read_string(berth__lexer *lexer, berth_error *err) {
   for (;;) {
     if (lexer->at == lexer->end || *lexer->at == '\n') return berth__lexer_fail(lexer, err, "a string is not closed");
     char c = *lexer->at++;
     if (c == '"') return BERTH_OK;
     if (c == '\0') return berth__lexer_fail(lexer, err, "a string must not hold a zero byte");
-    if (c == '\\') BERTH__TRY(read_escape(lexer, &c, err));
+    if (c == '\\') BERTH__TRY(graph_lex_read_escape(lexer, &c, err));
     BERTH__TRY(add_char(lexer, c, err));
   }
 }
@@ -97,7 +97,7 @@ static berth_status read_while(berth__lexer *lexer, bool (*belongs)(char), berth
   return BERTH_OK;
 }
 
-static berth_status read_number(berth__lexer *lexer, berth_error *err) {
+static berth_status graph_lex_read_number(berth__lexer *lexer, berth_error *err) {
   BERTH__TRY(add_char(lexer, *lexer->at++, err));
   for (;;) {
     char last = lexer->text[lexer->token.size - 1];
@@ -112,14 +112,14 @@ static berth_status read_token(berth__lexer *lexer, berth_error *err) {
   if (c == '"') {
     lexer->token.kind = BERTH__TOKEN_STRING;
     lexer->at++;
-    return read_string(lexer, err);
+    return graph_lex_read_string(lexer, err);
   }
   if (c == '%') {
     lexer->token.kind = BERTH__TOKEN_VALUE;
     lexer->at++;
     if (lexer->at < lexer->end && *lexer->at == '"') {
       lexer->at++;
-      BERTH__TRY(read_string(lexer, err));
+      BERTH__TRY(graph_lex_read_string(lexer, err));
     } else {
       BERTH__TRY(read_while(lexer, is_name_char, err));
     }
@@ -127,7 +127,7 @@ static berth_status read_token(berth__lexer *lexer, berth_error *err) {
   }
   if ((c >= '0' && c <= '9') || c == '-' || c == '+') {
     lexer->token.kind = BERTH__TOKEN_NUMBER;
-    return read_number(lexer, err);
+    return graph_lex_read_number(lexer, err);
   }
   if (is_word_char(c)) {
     lexer->token.kind = BERTH__TOKEN_WORD;
@@ -141,7 +141,7 @@ static berth_status read_token(berth__lexer *lexer, berth_error *err) {
 }
 
 berth_status berth__lexer_next(berth__lexer *lexer, berth_error *err) {
-  skip_space(lexer);
+  graph_lex_skip_space(lexer);
   lexer->token = (berth__token){.kind = BERTH__TOKEN_END, .text = "", .size = 0};
   return lexer->at == lexer->end ? BERTH_OK : read_token(lexer, err);
 }

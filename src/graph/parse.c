@@ -16,7 +16,7 @@ typedef struct builder {
   berth_graph *graph;
 } builder;
 
-static berth_status fail_at(uint32_t line, berth_error *err, berth_status status) {
+static berth_status graph_parse_fail_at(uint32_t line, berth_error *err, berth_status status) {
   return berth__fail_within(err, status, "line %u", line);
 }
 
@@ -34,7 +34,7 @@ static berth_status collect_names(builder *b, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status collect_edges(builder *b, berth_error *err) {
+static berth_status graph_parse_collect_edges(builder *b, berth_error *err) {
   for (uint32_t i = 0; i < b->document->n_statements; i++) {
     const berth__statement *s = &b->document->statements[i];
     for (size_t k = 0; k < s->n_operands; k++) {
@@ -86,7 +86,7 @@ static berth_status check_annotations(const builder *b, const berth__statement *
   return BERTH_OK;
 }
 
-static berth_status build_node(builder *b, const berth__statement *s, berth_error *err) {
+static berth_status graph_parse_build_node(builder *b, const berth__statement *s, berth_error *err) {
   const berth__op *op = berth__op_find(b->ctx, s->op);
   if (op == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "node '%s': there is no op '%s'; docs/ops.md lists them", s->names[0],
@@ -113,7 +113,7 @@ static berth_status build_statement(builder *b, const berth__statement *s, berth
       return berth_graph_state(b->graph, s->names[0], s->types[0], s->shapes[0], s->data, s->data_size, NULL, err);
     case BERTH__STATEMENT_NODE: break;
   }
-  return build_node(b, s, err);
+  return graph_parse_build_node(b, s, err);
 }
 
 static berth_status build_outputs(builder *b, berth_error *err) {
@@ -124,7 +124,7 @@ static berth_status build_outputs(builder *b, berth_error *err) {
       return berth__fail(err, BERTH_MALFORMED, "line %u: output '%s' names '%s', which nothing defines", output->line,
                          output->name, output->value);
     berth_status status = berth_graph_output(b->graph, output->name, value, err);
-    if (status != BERTH_OK) return fail_at(output->line, err, status);
+    if (status != BERTH_OK) return graph_parse_fail_at(output->line, err, status);
   }
   return BERTH_OK;
 }
@@ -144,21 +144,21 @@ static berth_status build_updates(builder *b, berth_error *err) {
     BERTH__TRY(find_operand(b, update, update->state, &state, err));
     BERTH__TRY(find_operand(b, update, update->next, &next, err));
     berth_status status = berth_graph_update(b->graph, state, next, err);
-    if (status != BERTH_OK) return fail_at(update->line, err, status);
+    if (status != BERTH_OK) return graph_parse_fail_at(update->line, err, status);
   }
   return BERTH_OK;
 }
 
-static berth_status build(builder *b, berth_error *err) {
+static berth_status graph_parse_build(builder *b, berth_error *err) {
   BERTH__TRY(collect_names(b, err));
-  BERTH__TRY(collect_edges(b, err));
+  BERTH__TRY(graph_parse_collect_edges(b, err));
   BERTH__TRY(sort_statements(b, err));
   BERTH__TRY(berth_graph_create(b->ctx, b->document->name, &b->graph, err));
   BERTH__TRY(berth__graph_set_weights_path(b->graph, b->document->weights, err));
   for (size_t i = 0; i < b->document->n_statements; i++) {
     const berth__statement *s = &b->document->statements[b->order[i]];
     berth_status status = build_statement(b, s, err);
-    if (status != BERTH_OK) return fail_at(s->line, err, status);
+    if (status != BERTH_OK) return graph_parse_fail_at(s->line, err, status);
   }
   BERTH__TRY(build_updates(b, err));
   BERTH__TRY(build_outputs(b, err));
@@ -173,7 +173,7 @@ berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size
   berth__document document;
   BERTH__TRY(berth__document_read(&document, ctx, text != NULL ? text : "", size, err));
   builder b = {.ctx = ctx, .document = &document};
-  berth_status status = build(&b, err);
+  berth_status status = graph_parse_build(&b, err);
   if (status == BERTH_OK)
     *out = b.graph;
   else

@@ -17,7 +17,7 @@ static bool is_plain_dim(const char *name) {
   return (name[0] < '0' || name[0] > '9') && name[0] != '\0' && name[strspn(name, plain)] == '\0';
 }
 
-static void print_name(berth__text *text, const char *name) {
+static void graph_print_name(berth__text *text, const char *name) {
   berth__text_printf(text, "%%");
   if (is_plain_name(name))
     berth__text_printf(text, "%s", name);
@@ -97,7 +97,7 @@ static void print_node(berth__text *text, const berth_graph *graph, const berth_
   berth__text_printf(text, "  ");
   for (uint32_t i = 0; i < node->n_out; i++) {
     if (i != 0) berth__text_printf(text, ", ");
-    print_name(text, graph->values[node->out[i]].name);
+    graph_print_name(text, graph->values[node->out[i]].name);
   }
   berth__text_printf(text, " = ");
   print_word(text, node->op->name);
@@ -107,7 +107,7 @@ static void print_node(berth__text *text, const berth_graph *graph, const berth_
     if (node->in[i] == BERTH_VALUE_NONE)
       berth__text_printf(text, "_");
     else
-      print_name(text, graph->values[node->in[i]].name);
+      graph_print_name(text, graph->values[node->in[i]].name);
   }
   berth__text_printf(text, ")");
   print_attrs(text, node);
@@ -122,7 +122,7 @@ static void print_source(berth__text *text, const berth_graph *graph, const bert
   static const char *const word[] = {"", "input", "param", "const", "", "", "state"};
   uint64_t size;
   berth__text_printf(text, "  %s ", word[value->kind]);
-  print_name(text, value->name);
+  graph_print_name(text, value->name);
   berth__text_printf(text, " : ");
   print_type(text, graph, value);
   const void *data = value->initial != NULL ? berth__blob_data(value->initial) : value->data;
@@ -157,16 +157,16 @@ berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, v
   }
   for (size_t i = 0; i < graph->n_updates; i++) {
     berth__text_printf(&text, "  update ");
-    print_name(&text, graph->values[graph->updates[i].state].name);
+    graph_print_name(&text, graph->values[graph->updates[i].state].name);
     berth__text_printf(&text, " = ");
-    print_name(&text, graph->values[graph->updates[i].next].name);
+    graph_print_name(&text, graph->values[graph->updates[i].next].name);
     berth__text_printf(&text, "\n");
   }
   for (size_t i = 0; i < graph->n_outputs; i++) {
     berth__text_printf(&text, "  output ");
     berth__text_escape(&text, graph->outputs[i].name);
     berth__text_printf(&text, " = ");
-    print_name(&text, graph->values[graph->outputs[i].value].name);
+    graph_print_name(&text, graph->values[graph->outputs[i].value].name);
     berth__text_printf(&text, "\n");
   }
   berth__text_printf(&text, "}\n");

@@ -1,6 +1,6 @@
 #include "graph/region.h"
 
-static berth_status fail_at(const berth_graph *graph, uint32_t node, const char *what, berth_error *err) {
+static berth_status graph_region_fail_at(const berth_graph *graph, uint32_t node, const char *what, berth_error *err) {
   return berth__fail(err, BERTH_INVALID, "node '%s' (%s): %s", graph->values[graph->nodes[node].out[0]].name,
                      graph->nodes[node].op->name, what);
 }
@@ -11,14 +11,14 @@ static berth_status find_begin(const berth_graph *graph, uint32_t end, uint32_t 
   uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out);
   const berth__value *round = &graph->values[node->in[BERTH__LOOP_ROUND]];
   if (round->kind != BERTH_VALUE_NODE || graph->nodes[round->node].op->code != BERTH__OP_loop_begin)
-    return fail_at(graph, end, "its first operand is not the round of a loop_begin", err);
+    return graph_region_fail_at(graph, end, "its first operand is not the round of a loop_begin", err);
   const berth__node *begin = &graph->nodes[round->node];
   bool fits = begin->n_out == n_carried + BERTH__LOOP_CARRIED &&
               begin->out[BERTH__LOOP_ROUND] == node->in[BERTH__LOOP_ROUND] &&
               begin->out[BERTH__LOOP_STARTS] == node->in[BERTH__LOOP_STARTS];
   for (uint32_t i = 0; fits && i < n_carried; i++)
     fits = begin->out[BERTH__LOOP_CARRIED + i] == node->in[BERTH__LOOP_END_CARRIED + i];
-  if (!fits) return fail_at(graph, end, "its operands are not the results of its loop_begin, in their order", err);
+  if (!fits) return graph_region_fail_at(graph, end, "its operands are not the results of its loop_begin, in their order", err);
   *out = round->node;
   return BERTH_OK;
 }
@@ -29,7 +29,7 @@ static berth_status match_ends(const berth_graph *graph, uint32_t *end_of, berth
     uint32_t begin = 0;
     if (graph->nodes[n].op->code != BERTH__OP_loop_end) continue;
     BERTH__TRY(find_begin(graph, n, &begin, err));
-    if (end_of[begin] != 0) return fail_at(graph, n, "its loop_begin has another end", err);
+    if (end_of[begin] != 0) return graph_region_fail_at(graph, n, "its loop_begin has another end", err);
     end_of[begin] = n;
   }
   return BERTH_OK;
@@ -42,7 +42,7 @@ static berth_status nest(const berth_graph *graph, const uint32_t *end_of, berth
     if (end_of[n] != 0) {
       berth__region inner = {.begin = n, .end = end_of[n], .parent = region, .depth = regions->items[region].depth + 1};
       if (region != 0 && inner.end > regions->items[region].end)
-        return fail_at(graph, n, "it lies in a loop that ends before it does", err);
+        return graph_region_fail_at(graph, n, "it lies in a loop that ends before it does", err);
       if (inner.depth > BERTH__MAX_LOOP_DEPTH)
         return berth__fail(err, BERTH_UNSUPPORTED, "loops are nested more than %d deep", BERTH__MAX_LOOP_DEPTH);
       region = regions->count;
@@ -70,7 +70,7 @@ static berth_status check_uses(const berth_graph *graph, const berth__regions *r
       if (node->in[i] == BERTH_VALUE_NONE) continue;
       uint32_t region = berth__region_of_value(regions, graph, node->in[i]);
       if (!berth__region_sees(regions, regions->of_node[n], region))
-        return fail_at(graph, n, "it reads a value from inside a loop that it is not in", err);
+        return graph_region_fail_at(graph, n, "it reads a value from inside a loop that it is not in", err);
     }
   }
   for (size_t i = 0; i < graph->n_outputs; i++)
@@ -85,7 +85,7 @@ static berth_status check_uses(const berth_graph *graph, const berth__regions *r
   return BERTH_OK;
 }
 
-static berth_status fill(const berth_graph *graph, berth__regions *regions, uint32_t n_loops, berth_error *err) {
+static berth_status graph_region_fill(const berth_graph *graph, berth__regions *regions, uint32_t n_loops, berth_error *err) {
   berth_context *ctx = graph->ctx;
   uint32_t *end_of = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *end_of);
   regions->items = berth__alloc_array_zero(ctx, (size_t)n_loops + 1, sizeof *regions->items);
@@ -106,7 +106,7 @@ berth_status berth__regions_create(const berth_graph *graph, berth__regions *out
   for (size_t n = 0; n < graph->n_nodes; n++) n_loops += graph->nodes[n].op->code == BERTH__OP_loop_end;
   *out = (berth__regions){.count = 1};
   if (n_loops == 0) return BERTH_OK;
-  berth_status status = fill(graph, out, n_loops, err);
+  berth_status status = graph_region_fill(graph, out, n_loops, err);
   if (status != BERTH_OK) berth__regions_free(graph->ctx, out);
   return status;
 }

@@ -9,7 +9,7 @@ static void drop_results(berth_graph *graph, const berth__node *node) {
   }
 }
 
-static void free_node(berth_graph *graph, berth__node *node) {
+static void graph_remove_free_node(berth_graph *graph, berth__node *node) {
   berth__free(graph->ctx, node->in);
   berth__free(graph->ctx, node->out);
   berth__attrs_free(graph->ctx, node->op, node->attrs);
@@ -21,7 +21,7 @@ void berth__graph_remove_nodes(berth_graph *graph, const bool *remove) {
     berth__node *node = &graph->nodes[n];
     if (remove[n]) {
       drop_results(graph, node);
-      free_node(graph, node);
+      graph_remove_free_node(graph, node);
       continue;
     }
     for (uint32_t i = 0; i < node->n_out; i++) graph->values[node->out[i]].node = (uint32_t)kept;
@@ -41,7 +41,7 @@ berth__graph_mark berth__graph_mark_now(const berth_graph *graph) {
 }
 
 void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark) {
-  while (graph->n_nodes > mark->n_nodes) free_node(graph, &graph->nodes[--graph->n_nodes]);
+  while (graph->n_nodes > mark->n_nodes) graph_remove_free_node(graph, &graph->nodes[--graph->n_nodes]);
   while (graph->n_values > mark->n_values) {
     berth__blob_release(graph->values[graph->n_values - 1].blob);
     berth__blob_release(graph->values[graph->n_values - 1].initial);

@@ -101,7 +101,7 @@ bool berth__node_is_bounded(const berth_graph *graph, const berth__node *node) {
   return false;
 }
 
-static void count_reads(berth__uses *uses, const berth_graph *graph, const berth__regions *regions) {
+static void graph_rewrite_count_reads(berth__uses *uses, const berth_graph *graph, const berth__regions *regions) {
   for (uint32_t n = 0; n < graph->n_nodes; n++)
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) {
       const berth_value value = graph->nodes[n].in[i];
@@ -126,7 +126,7 @@ berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, ber
     return berth__fail_nomem(err, "rewriting a graph");
   }
   for (size_t v = 0; v < graph->n_values; v++) uses->reader[v] = UINT32_MAX;
-  count_reads(uses, graph, &regions);
+  graph_rewrite_count_reads(uses, graph, &regions);
   berth__regions_free(ctx, &regions);
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) {
     uses->count[berth__graph_kept(graph, i)]++;

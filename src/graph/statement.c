@@ -27,7 +27,7 @@ typedef struct reader {
   berth__document *document;
 } reader;
 
-static berth_status keep(berth__document *d, size_t size, void **out, berth_error *err) {
+static berth_status graph_statement_keep(berth__document *d, size_t size, void **out, berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(d->ctx, d->blocks, d->blocks_capacity, d->n_blocks + 1, err));
   *out = berth__alloc_zero(d->ctx, size);
   if (*out == NULL) return berth__fail_nomem(err, "the graph's text");
@@ -39,26 +39,26 @@ static berth_status keep(berth__document *d, size_t size, void **out, berth_erro
 static berth_status take_text(reader *r, int kind, const char *what, const char **out, berth_error *err) {
   void *copy;
   if (r->lexer.token.kind != kind) return berth__lexer_expected(&r->lexer, what, err);
-  BERTH__TRY(keep(r->document, r->lexer.token.size + 1, &copy, err));
+  BERTH__TRY(graph_statement_keep(r->document, r->lexer.token.size + 1, &copy, err));
   memcpy(copy, r->lexer.token.text, r->lexer.token.size);
   *out = copy;
   return berth__lexer_next(&r->lexer, err);
 }
 
 /* A word, or a string where it holds other characters. */
-static berth_status take_word(reader *r, const char *what, const char **out, berth_error *err) {
+static berth_status graph_statement_take_word(reader *r, const char *what, const char **out, berth_error *err) {
   int kind = r->lexer.token.kind == BERTH__TOKEN_STRING ? BERTH__TOKEN_STRING : BERTH__TOKEN_WORD;
   return take_text(r, kind, what, out, err);
 }
 
-static berth_status read_dim(reader *r, berth_dim *dim, berth_error *err) {
+static berth_status graph_statement_read_dim(reader *r, berth_dim *dim, berth_error *err) {
   *dim = (berth_dim){.name = NULL, .extent = 0};
   if (r->lexer.token.kind == BERTH__TOKEN_NUMBER) return berth__lexer_int(&r->lexer, &dim->extent, err);
-  return take_word(r, "an extent or a dimension's name", &dim->name, err);
+  return graph_statement_take_word(r, "an extent or a dimension's name", &dim->name, err);
 }
 
 /* f32[2, batch] */
-static berth_status read_type(reader *r, berth__statement *s, berth_error *err) {
+static berth_status graph_statement_read_type(reader *r, berth__statement *s, berth_error *err) {
   berth_context *ctx = r->document->ctx;
   BERTH__TRY(BERTH__RESERVE(ctx, s->types, s->types_capacity, s->n_types + 1, err));
   BERTH__TRY(BERTH__RESERVE(ctx, s->shapes, s->shapes_capacity, s->n_types + 1, err));
@@ -72,7 +72,7 @@ static berth_status read_type(reader *r, berth__statement *s, berth_error *err) 
     if (shape.rank == BERTH_MAX_RANK)
       return berth__lexer_fail(&r->lexer, err, "a shape has more than %d dimensions", BERTH_MAX_RANK);
     if (shape.rank != 0) BERTH__TRY(berth__lexer_take(&r->lexer, ',', err));
-    BERTH__TRY(read_dim(r, &shape.dim[shape.rank++], err));
+    BERTH__TRY(graph_statement_read_dim(r, &shape.dim[shape.rank++], err));
   }
   BERTH__TRY(berth__lexer_next(&r->lexer, err));
   s->types[s->n_types] = type;
@@ -106,7 +106,7 @@ static berth_status read_list_item(reader *r, list *l, berth_error *err) {
     l->has_fraction = true;
     BERTH__TRY(berth__lexer_double(&r->lexer, &l->floats[l->count], err));
   } else {
-    BERTH__TRY(read_dim(r, &l->dims[l->count], err));
+    BERTH__TRY(graph_statement_read_dim(r, &l->dims[l->count], err));
     l->has_name = l->has_name || l->dims[l->count].name != NULL;
     l->floats[l->count] = (double)l->dims[l->count].extent;
   }
@@ -122,7 +122,7 @@ static berth_status keep_list(reader *r, const list *l, berth_attr *attr, berth_
   if (l->has_name && l->has_fraction)
     return berth__lexer_fail(&r->lexer, err, "list '%s' mixes names and fractions", attr->name);
   if (l->count > UINT32_MAX / 2) return berth__lexer_fail(&r->lexer, err, "list '%s' is too long", attr->name);
-  BERTH__TRY(keep(r->document, l->count * element, &copy, err));
+  BERTH__TRY(graph_statement_keep(r->document, l->count * element, &copy, err));
   if (l->count != 0) memcpy(copy, from, l->count * element);
   attr->count = (uint32_t)l->count;
   attr->kind = l->has_name ? BERTH_ATTR_DIMS : l->has_fraction ? BERTH_ATTR_FLOATS : BERTH_ATTR_INTS;
@@ -132,7 +132,7 @@ static berth_status keep_list(reader *r, const list *l, berth_attr *attr, berth_
   return BERTH_OK;
 }
 
-static berth_status read_list(reader *r, berth_attr *attr, berth_error *err) {
+static berth_status graph_statement_read_list(reader *r, berth_attr *attr, berth_error *err) {
   list l = {.count = 0};
   berth_status status = berth__lexer_take(&r->lexer, '[', err);
   while (status == BERTH_OK && r->lexer.token.kind != ']') {
@@ -148,9 +148,9 @@ static berth_status read_list(reader *r, berth_attr *attr, berth_error *err) {
 }
 
 static berth_status read_attr(reader *r, berth_attr *attr, berth_error *err) {
-  BERTH__TRY(take_word(r, "an attribute's name", &attr->name, err));
+  BERTH__TRY(graph_statement_take_word(r, "an attribute's name", &attr->name, err));
   BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
-  if (r->lexer.token.kind == '[') return read_list(r, attr, err);
+  if (r->lexer.token.kind == '[') return graph_statement_read_list(r, attr, err);
   if (r->lexer.token.kind == BERTH__TOKEN_STRING) {
     attr->kind = BERTH_ATTR_STRING;
     return take_text(r, BERTH__TOKEN_STRING, "a string", &attr->s, err);
@@ -172,7 +172,7 @@ static berth_status read_attrs(reader *r, berth__statement *s, berth_error *err)
   return berth__lexer_next(&r->lexer, err);
 }
 
-static berth_status read_operands(reader *r, berth__statement *s, berth_error *err) {
+static berth_status graph_statement_read_operands(reader *r, berth__statement *s, berth_error *err) {
   BERTH__TRY(berth__lexer_take(&r->lexer, '(', err));
   while (r->lexer.token.kind != ')') {
     if (s->n_operands != 0) BERTH__TRY(berth__lexer_take(&r->lexer, ',', err));
@@ -211,7 +211,7 @@ static berth_status read_constant_data(reader *r, berth__statement *s, berth_err
   if (!berth__storage_bytes(storage, count, &size) || (storage.elements == 1 ? count : size) > left)
     return berth__lexer_fail(&r->lexer, err, "%s '%s' has fewer numbers than its shape needs", what, s->names[0]);
   if (size > SIZE_MAX) return berth__fail_nomem(err, "a constant");
-  BERTH__TRY(keep(r->document, (size_t)size, &s->data, err));
+  BERTH__TRY(graph_statement_keep(r->document, (size_t)size, &s->data, err));
   s->data_size = (size_t)size;
   return berth__literal_parse(&r->lexer, s->types[0], s->data, count, err);
 }
@@ -220,7 +220,7 @@ static berth_status read_source(reader *r, berth__statement *s, berth_error *err
   BERTH__TRY(berth__lexer_next(&r->lexer, err));
   BERTH__TRY(read_name(r, s, err));
   BERTH__TRY(berth__lexer_take(&r->lexer, ':', err));
-  BERTH__TRY(read_type(r, s, err));
+  BERTH__TRY(graph_statement_read_type(r, s, err));
   if (s->kind != BERTH__STATEMENT_CONST && s->kind != BERTH__STATEMENT_STATE) return BERTH_OK;
   BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
   if (s->kind == BERTH__STATEMENT_STATE && berth__lexer_is_word(&r->lexer, "zeros"))
@@ -235,13 +235,13 @@ static berth_status read_node(reader *r, berth__statement *s, berth_error *err) 
     BERTH__TRY(read_name(r, s, err));
   }
   BERTH__TRY(berth__lexer_take(&r->lexer, '=', err));
-  BERTH__TRY(take_word(r, "an op's name", &s->op, err));
-  BERTH__TRY(read_operands(r, s, err));
+  BERTH__TRY(graph_statement_take_word(r, "an op's name", &s->op, err));
+  BERTH__TRY(graph_statement_read_operands(r, s, err));
   if (r->lexer.token.kind == '{') BERTH__TRY(read_attrs(r, s, err));
   if (r->lexer.token.kind != ':') return BERTH_OK;
   do {
     BERTH__TRY(berth__lexer_next(&r->lexer, err));
-    BERTH__TRY(read_type(r, s, err));
+    BERTH__TRY(graph_statement_read_type(r, s, err));
   } while (r->lexer.token.kind == ',');
   if (s->n_types != s->n_names)
     return berth__fail(err, BERTH_MALFORMED, "line %u: '%s' has %zu results but %zu types", s->line, s->names[0],
@@ -275,7 +275,7 @@ static berth_status read_update(reader *r, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status read_weights(reader *r, berth_error *err) {
+static berth_status graph_statement_read_weights(reader *r, berth_error *err) {
   if (r->document->weights != NULL) return berth__lexer_fail(&r->lexer, err, "weights are named twice");
   BERTH__TRY(berth__lexer_next(&r->lexer, err));
   return take_text(r, BERTH__TOKEN_STRING, "a file's name in quotes", &r->document->weights, err);
@@ -285,7 +285,7 @@ static berth_status read_statement(reader *r, berth_error *err) {
   berth__document *d = r->document;
   if (berth__lexer_is_word(&r->lexer, "output")) return read_output(r, err);
   if (berth__lexer_is_word(&r->lexer, "update")) return read_update(r, err);
-  if (berth__lexer_is_word(&r->lexer, "weights")) return read_weights(r, err);
+  if (berth__lexer_is_word(&r->lexer, "weights")) return graph_statement_read_weights(r, err);
   BERTH__TRY(BERTH__RESERVE(d->ctx, d->statements, d->statements_capacity, d->n_statements + 1, err));
   berth__statement *s = &d->statements[d->n_statements++];
   memset(s, 0, sizeof *s);

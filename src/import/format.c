@@ -46,7 +46,7 @@ static bool ends_so(const berth__format *format, const char *path) {
 }
 
 /* Strong content, then names, then weak content. */
-static const berth__format *find(const berth__mapping *file, const char *path, bool of_weights) {
+static const berth__format *import_format_find(const berth__mapping *file, const char *path, bool of_weights) {
   for (int round = 0; round < 3; round++)
     for (size_t i = 0; i < N_FORMATS; i++) {
       const berth__format *format = &formats[i];
@@ -58,11 +58,11 @@ static const berth__format *find(const berth__mapping *file, const char *path, b
 }
 
 const berth__format *berth__format_find(const berth__mapping *file, const char *path) {
-  return find(file, path, false);
+  return import_format_find(file, path, false);
 }
 
 const berth__format *berth__format_for_weights(const berth__mapping *file, const char *path) {
-  const berth__format *found = find(file, path, true);
+  const berth__format *found = import_format_find(file, path, true);
   for (size_t i = 0; found == NULL && i < N_FORMATS; i++)
     if (formats[i].read_weights != NULL) found = &formats[i];
   return found;
@@ -82,7 +82,7 @@ berth_status berth__format_refuse(const berth__format *format, const char *path,
 
 /* ---- For callers ---- */
 
-static berth_status tell(const berth__format *format, berth_format_info *out, berth_error *err) {
+static berth_status import_format_tell(const berth__format *format, berth_format_info *out, berth_error *err) {
   berth_format_info info = BERTH_FORMAT_INFO_INIT;
   info.name = format->name;
   info.description = format->description;
@@ -96,7 +96,7 @@ uint32_t berth_format_count(void) { return (uint32_t)N_FORMATS; }
 
 berth_status berth_format_at(uint32_t index, berth_format_info *out, berth_error *err) {
   if (index >= N_FORMATS) return berth__fail(err, BERTH_INVALID, "there is no format number %u", index);
-  return tell(&formats[index], out, err);
+  return import_format_tell(&formats[index], out, err);
 }
 
 berth_status berth_file_format(const char *path, berth_format_info *out, berth_error *err) {
@@ -108,5 +108,5 @@ berth_status berth_file_format(const char *path, berth_format_info *out, berth_e
   const bool is_empty = file.size == 0;
   berth__file_unmap(&file);
   if (is_empty) return berth__fail(err, BERTH_MALFORMED, "%s is empty", path);
-  return format != NULL ? tell(format, out, err) : berth__format_refuse(NULL, path, "anything", err);
+  return format != NULL ? import_format_tell(format, out, err) : berth__format_refuse(NULL, path, "anything", err);
 }

@@ -21,14 +21,14 @@ void berth__json_init(berth__json *json, const void *text, size_t size) {
   json->expect = EXPECT_VALUE;
 }
 
-static berth_status wrong(const berth__json *json, const char *what, berth_error *err) {
+static berth_status import_json_wrong(const berth__json *json, const char *what, berth_error *err) {
   if (json->at >= json->size) return berth__fail(err, BERTH_MALFORMED, "the JSON ends too early: %s", what);
   return berth__fail(err, BERTH_MALFORMED, "the JSON is wrong at byte %zu: %s", json->at, what);
 }
 
 static int peek(const berth__json *json) { return json->at < json->size ? (unsigned char)json->text[json->at] : -1; }
 
-static void skip_space(berth__json *json) {
+static void import_json_skip_space(berth__json *json) {
   for (int c = peek(json); c == ' ' || c == '\t' || c == '\n' || c == '\r'; c = peek(json)) json->at++;
 }
 
@@ -58,7 +58,7 @@ static int32_t hex4(const char *text, size_t size) {
 }
 
 /* The character behind the escape at text[0] == '\\', and how many bytes the escape takes; 0 when it is wrong. */
-static size_t read_escape(const char *text, size_t size, uint32_t *character) {
+static size_t import_json_read_escape(const char *text, size_t size, uint32_t *character) {
   static const char letters[] = "\"\\/bfnrt";
   static const char meaning[] = "\"\\/\b\f\n\r\t";
   if (size < 2) return 0;
@@ -77,21 +77,21 @@ static size_t read_escape(const char *text, size_t size, uint32_t *character) {
   return 12;
 }
 
-static berth_status read_string(berth__json *json, berth__json_token *token, berth_error *err) {
+static berth_status import_json_read_string(berth__json *json, berth__json_token *token, berth_error *err) {
   size_t start = ++json->at; /* behind the quote */
   for (;;) {
     int c = peek(json);
     size_t left = json->size - json->at, step;
     uint32_t ignored;
-    if (c < 0) return wrong(json, "a string is not closed", err);
+    if (c < 0) return import_json_wrong(json, "a string is not closed", err);
     if (c == '"') break;
-    if (c < 0x20) return wrong(json, "a control character stands in a string; escape it", err);
+    if (c < 0x20) return import_json_wrong(json, "a control character stands in a string; escape it", err);
     if (c == '\\') {
-      step = read_escape(json->text + json->at, left, &ignored);
-      if (step == 0) return wrong(json, "this escape does not exist or is half of a pair", err);
+      step = import_json_read_escape(json->text + json->at, left, &ignored);
+      if (step == 0) return import_json_wrong(json, "this escape does not exist or is half of a pair", err);
     } else {
       step = berth__utf8_length(json->text + json->at, left);
-      if (step == 0) return wrong(json, "a string is not UTF-8", err);
+      if (step == 0) return import_json_wrong(json, "a string is not UTF-8", err);
     }
     json->at += step;
   }
@@ -107,21 +107,21 @@ static size_t skip_digits(berth__json *json) {
   return json->at - start;
 }
 
-static berth_status read_number(berth__json *json, berth__json_token *token, berth_error *err) {
+static berth_status import_json_read_number(berth__json *json, berth__json_token *token, berth_error *err) {
   size_t start = json->at;
   if (peek(json) == '-') json->at++;
   int first = peek(json);
   size_t digits = skip_digits(json);
-  if (digits == 0) return wrong(json, "a number needs a digit here", err);
-  if (first == '0' && digits > 1) return wrong(json, "a number must not begin with 0", err);
+  if (digits == 0) return import_json_wrong(json, "a number needs a digit here", err);
+  if (first == '0' && digits > 1) return import_json_wrong(json, "a number must not begin with 0", err);
   if (peek(json) == '.') {
     json->at++;
-    if (skip_digits(json) == 0) return wrong(json, "a number needs a digit behind its point", err);
+    if (skip_digits(json) == 0) return import_json_wrong(json, "a number needs a digit behind its point", err);
   }
   if (peek(json) == 'e' || peek(json) == 'E') {
     json->at++;
     if (peek(json) == '+' || peek(json) == '-') json->at++;
-    if (skip_digits(json) == 0) return wrong(json, "a number needs a digit in its exponent", err);
+    if (skip_digits(json) == 0) return import_json_wrong(json, "a number needs a digit in its exponent", err);
   }
   token->kind = BERTH__JSON_NUMBER;
   token->text = json->text + start;
@@ -142,11 +142,11 @@ static berth_status read_word(berth__json *json, berth__json_token *token, berth
       return BERTH_OK;
     }
   }
-  return wrong(json, "a value is expected here", err);
+  return import_json_wrong(json, "a value is expected here", err);
 }
 
 static berth_status open_bracket(berth__json *json, berth__json_token *token, bool object, berth_error *err) {
-  if (json->depth == BERTH__JSON_DEPTH) return wrong(json, "it is nested too deeply", err);
+  if (json->depth == BERTH__JSON_DEPTH) return import_json_wrong(json, "it is nested too deeply", err);
   json->objects &= ~(1u << json->depth);
   if (object) json->objects |= 1u << json->depth;
   json->depth++;
@@ -164,11 +164,11 @@ static void close_bracket(berth__json *json, berth__json_token *token) {
 }
 
 static berth_status read_key(berth__json *json, berth__json_token *token, berth_error *err) {
-  if (peek(json) != '"') return wrong(json, "a key in quotes is expected here", err);
-  BERTH__TRY(read_string(json, token, err));
+  if (peek(json) != '"') return import_json_wrong(json, "a key in quotes is expected here", err);
+  BERTH__TRY(import_json_read_string(json, token, err));
   token->kind = BERTH__JSON_KEY;
-  skip_space(json);
-  if (peek(json) != ':') return wrong(json, "a colon is expected behind a key", err);
+  import_json_skip_space(json);
+  if (peek(json) != ':') return import_json_wrong(json, "a colon is expected behind a key", err);
   json->at++;
   json->expect = EXPECT_VALUE;
   return BERTH_OK;
@@ -179,9 +179,9 @@ static berth_status read_value(berth__json *json, berth__json_token *token, bert
   if (c == '{' || c == '[') return open_bracket(json, token, c == '{', err);
   if (c == '"') {
     token->kind = BERTH__JSON_STRING;
-    BERTH__TRY(read_string(json, token, err));
+    BERTH__TRY(import_json_read_string(json, token, err));
   } else if (c == '-' || (c >= '0' && c <= '9')) {
-    BERTH__TRY(read_number(json, token, err));
+    BERTH__TRY(import_json_read_number(json, token, err));
   } else {
     BERTH__TRY(read_word(json, token, err));
   }
@@ -191,10 +191,10 @@ static berth_status read_value(berth__json *json, berth__json_token *token, bert
 
 berth_status berth__json_next(berth__json *json, berth__json_token *token, berth_error *err) {
   memset(token, 0, sizeof *token);
-  skip_space(json);
+  import_json_skip_space(json);
   token->at = json->at;
   if (json->expect == EXPECT_NOTHING) {
-    if (json->at < json->size) return wrong(json, "nothing may follow the value", err);
+    if (json->at < json->size) return import_json_wrong(json, "nothing may follow the value", err);
     return BERTH_OK; /* kind is END */
   }
   int closing = inside_object(json) ? '}' : ']';
@@ -203,9 +203,9 @@ berth_status berth__json_next(berth__json *json, berth__json_token *token, berth
       close_bracket(json, token);
       return BERTH_OK;
     }
-    if (peek(json) != ',') return wrong(json, "a comma or a closing bracket is expected here", err);
+    if (peek(json) != ',') return import_json_wrong(json, "a comma or a closing bracket is expected here", err);
     json->at++;
-    skip_space(json);
+    import_json_skip_space(json);
     token->at = json->at;
     json->expect = inside_object(json) ? EXPECT_KEY : EXPECT_VALUE;
   }
@@ -243,7 +243,7 @@ berth_status berth__json_decode(const berth__json_token *token, char *out, size_
       continue;
     }
     uint32_t character = 0;
-    i += read_escape(token->text + i, token->size - i, &character); /* read_string has checked it */
+    i += import_json_read_escape(token->text + i, token->size - i, &character); /* read_string has checked it */
     if (character == 0) {
       return berth__fail(err, BERTH_MALFORMED, "the string at byte %zu has a zero character in it", token->at);
     }

@@ -5,14 +5,14 @@
 #include "base/desc.h"
 
 /* A file that is empty is of every format that goes by names, and broken in each. */
-static berth_status check_size(const char *path, const berth__mapping *file, berth_error *err) {
+static berth_status import_load_check_size(const char *path, const berth__mapping *file, berth_error *err) {
   if (path == NULL || file->size != 0) return BERTH_OK;
   return berth__fail(err, BERTH_MALFORMED, "%s is empty", path);
 }
 
 /* Takes over the file, also on failure. */
-static berth_status load(const berth__load *in, berth_graph **out, berth_error *err) {
-  berth_status status = check_size(in->path, in->file, err);
+static berth_status import_load(const berth__load *in, berth_graph **out, berth_error *err) {
+  berth_status status = import_load_check_size(in->path, in->file, err);
   const berth__format *format = berth__format_find(in->file, in->path);
   if (status == BERTH_OK && (format == NULL || format->load == NULL))
     status = berth__format_refuse(format, in->path, "a graph", err);
@@ -41,7 +41,7 @@ berth_status berth_graph_load_with(berth_context *ctx, const char *path, const b
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_load_desc", err));
   BERTH__TRY(berth__file_map(path, &file, err));
   const berth__load in = {.ctx = ctx, .path = path, .file = &file, .has_weights = full.weights != NULL};
-  BERTH__TRY(load(&in, out, err));
+  BERTH__TRY(import_load(&in, out, err));
   const berth_status status = full.weights != NULL ? attach_file(*out, full.weights, err) : BERTH_OK;
   if (status != BERTH_OK) {
     berth_graph_destroy(*out);
@@ -63,7 +63,7 @@ berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_
     return berth__fail(err, BERTH_INVALID, "berth_graph_from_memory needs a context, data and a place for the graph");
   }
   if (data == NULL) memory.data = (const uint8_t *)"";
-  return load(&(berth__load){.ctx = ctx, .file = &memory}, out, err);
+  return import_load(&(berth__load){.ctx = ctx, .file = &memory}, out, err);
 }
 
 /* ---- Looking into a file ---- */
@@ -71,7 +71,7 @@ berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_
 static berth_status inspect(berth_context *ctx, const char *path, const berth__mapping *file, berth_model_info **out,
                             berth_error *err) {
   berth__summary *summary;
-  BERTH__TRY(check_size(path, file, err));
+  BERTH__TRY(import_load_check_size(path, file, err));
   const berth__format *format = berth__format_find(file, path);
   if (format == NULL || format->inspect == NULL) return berth__format_refuse(format, path, "anything to show", err);
   BERTH__TRY(berth__summary_create(ctx, format->name, &summary, err));

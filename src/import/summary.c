@@ -17,7 +17,7 @@ berth_status berth__summary_create(berth_context *ctx, const char *format, berth
   return BERTH_OK;
 }
 
-static berth_status keep(berth__summary *s, void *block, berth_error *err) {
+static berth_status import_summary_keep(berth__summary *s, void *block, berth_error *err) {
   if (block == NULL) return berth__fail_nomem(err, what);
   berth_status status = BERTH__RESERVE(s->ctx, s->blocks, s->blocks_capacity, s->n_blocks + 1, err);
   if (status != BERTH_OK) {
@@ -31,17 +31,17 @@ static berth_status keep(berth__summary *s, void *block, berth_error *err) {
 berth_status berth__summary_text(berth__summary *s, const void *data, size_t size, const char **out, berth_error *err) {
   char *text = berth__strndup(s->ctx, data != NULL ? data : "", size);
   *out = text;
-  return keep(s, text, err);
+  return import_summary_keep(s, text, err);
 }
 
 berth_status berth__summary_list(berth__summary *s, size_t count, size_t element, void **out, berth_error *err) {
   *out = berth__alloc_array_zero(s->ctx, count, element);
-  return keep(s, *out, err);
+  return import_summary_keep(s, *out, err);
 }
 
 /* ---- Ops ---- */
 
-static berth_status join(berth__summary *s, const char *domain, const char *name, char **out, berth_error *err) {
+static berth_status import_summary_join(berth__summary *s, const char *domain, const char *name, char **out, berth_error *err) {
   const size_t n = strlen(domain), m = strlen(name);
   char *key = berth__alloc(s->ctx, n + m + 2);
   *out = key;
@@ -66,7 +66,7 @@ berth_status berth__summary_op(berth__summary *s, const char *domain, const char
                                bool *is_new, berth_error *err) {
   char *key;
   uint32_t at = (uint32_t)s->n_ops;
-  BERTH__TRY(join(s, domain, name, &key, err));
+  BERTH__TRY(import_summary_join(s, domain, name, &key, err));
   *is_new = !berth__map_get(&s->seen, key, &at);
   const berth_status status = *is_new ? add_op(s, domain, name, key, err) : BERTH_OK;
   berth__free(s->ctx, key);
@@ -77,7 +77,7 @@ berth_status berth__summary_op(berth__summary *s, const char *domain, const char
   return BERTH_OK;
 }
 
-static int by_count(const void *a, const void *b) {
+static int import_summary_by_count(const void *a, const void *b) {
   const berth_model_op *x = a, *y = b;
   if (x->count != y->count) return x->count < y->count ? 1 : -1;
   int order = strcmp(x->name, y->name);
@@ -107,7 +107,7 @@ berth_status berth__summary_param(berth__summary *s, uint64_t elements, uint64_t
 /* ---- The whole ---- */
 
 void berth__summary_finish(berth__summary *s) {
-  if (s->n_ops != 0) qsort(s->ops, s->n_ops, sizeof *s->ops, by_count);
+  if (s->n_ops != 0) qsort(s->ops, s->n_ops, sizeof *s->ops, import_summary_by_count);
   s->info.ops = s->ops;
   s->info.n_ops = s->n_ops;
   s->info.files = s->files;

@@ -62,7 +62,7 @@ berth_status berth__weights_inspect(berth__summary *summary, const berth__mappin
 
 /* ---- The handle ---- */
 
-static berth_status create(berth_context *ctx, berth_weights **out, berth_error *err) {
+static berth_status import_weights_create(berth_context *ctx, berth_weights **out, berth_error *err) {
   berth_weights *w = berth__alloc_zero(ctx, sizeof *w);
   if (!w) return berth__fail_nomem(err, "weights");
   w->ctx = ctx;
@@ -71,7 +71,7 @@ static berth_status create(berth_context *ctx, berth_weights **out, berth_error 
   return BERTH_OK;
 }
 
-static berth_status read_weights(berth_weights *w, const char *path, berth_error *err) {
+static berth_status import_read_weights(berth_weights *w, const char *path, berth_error *err) {
   return berth__format_for_weights(&w->mapping, path)->read_weights(w, err);
 }
 
@@ -81,10 +81,10 @@ berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weig
   if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a place for its result");
   *out = NULL;
   if (!ctx || !path) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a context and a path");
-  BERTH__TRY(create(ctx, &w, err));
+  BERTH__TRY(import_weights_create(ctx, &w, err));
   BERTH__TRY_OR_FAIL(berth__file_map(path, &w->mapping, err));
   w->mapped = true;
-  status = read_weights(w, path, err);
+  status = import_read_weights(w, path, err);
   if (status != BERTH_OK) {
     berth__fail_within(err, status, "%s", path);
     goto fail;
@@ -104,10 +104,10 @@ berth_status berth_weights_from_memory(berth_context *ctx, const void *data, siz
   if (!ctx || (!data && size > 0)) {
     return berth__fail(err, BERTH_INVALID, "berth_weights_from_memory needs a context and data");
   }
-  BERTH__TRY(create(ctx, &w, err));
+  BERTH__TRY(import_weights_create(ctx, &w, err));
   w->mapping.data = data;
   w->mapping.size = size;
-  berth_status status = read_weights(w, NULL, err);
+  berth_status status = import_read_weights(w, NULL, err);
   if (status == BERTH_OK) {
     *out = w;
   } else {

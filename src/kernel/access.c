@@ -1,7 +1,7 @@
 /* Making instructions that read and write: buffers, arrays, variables. None of them is ever shared. */
 #include "kernel/maker.h"
 
-static berth__x put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits, berth__x a,
+static berth__x kernel_access_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits, berth__x a,
                     berth__x b) {
   berth__inst inst = {.code = (uint8_t)code, .type = (uint8_t)type, .bits = bits, .in = {a, b, BERTH__X_NONE}};
   berth__range_of_type(type, &inst.low, &inst.high);
@@ -40,7 +40,7 @@ berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value)
 }
 
 /* What integers of fewer than 32 bits lie between follows from their type. */
-static berth__x put_load(berth__kernel *k, uint32_t buffer, berth__x index) {
+static berth__x kernel_access_put_load(berth__kernel *k, uint32_t buffer, berth__x index) {
   const berth__storage storage = k->buffers[buffer].storage;
   const berth__number type = berth__storage_number(storage);
   const int64_t values = (int64_t)1 << (32 / berth__storage_per_word(storage));
@@ -70,7 +70,7 @@ berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index) {
   if (k == NULL || !accepts(k, BERTH__INST_load, 1, &index, buffer, k->n_buffers)) return BERTH__X_NONE;
   k->buffers[buffer].is_read = true;
   index = skipped(k, buffer, index);
-  return put_load(k, buffer, index);
+  return kernel_access_put_load(k, buffer, index);
 }
 
 void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value) {
@@ -84,13 +84,13 @@ void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x 
   k->buffers[buffer].is_written = true;
   if (berth__storage_per_word(storage) > 1) value = berth__x_pack(k, storage, value);
   index = skipped(k, buffer, index);
-  if (k->status == BERTH_OK) put(k, BERTH__INST_store, berth__maker_type(k, value), buffer, index, value);
+  if (k->status == BERTH_OK) kernel_access_put(k, BERTH__INST_store, berth__maker_type(k, value), buffer, index, value);
 }
 
 static berth__x load_array(berth__kernel *k, berth__inst_code code, const berth__kernel_array *arrays, uint32_t n,
                            uint32_t array, berth__x index) {
   if (!accepts(k, code, 1, &index, array, n)) return BERTH__X_NONE;
-  return put(k, code, arrays[array].type, array, index, BERTH__X_NONE);
+  return kernel_access_put(k, code, arrays[array].type, array, index, BERTH__X_NONE);
 }
 
 static void store_array(berth__kernel *k, berth__inst_code code, const berth__kernel_array *arrays, uint32_t n,
@@ -100,7 +100,7 @@ static void store_array(berth__kernel *k, berth__inst_code code, const berth__ke
     berth__maker_mistake(k, code, "the value's type is not the array's");
     return;
   }
-  put(k, code, arrays[array].type, array, in[0], in[1]);
+  kernel_access_put(k, code, arrays[array].type, array, in[0], in[1]);
 }
 
 berth__x berth__x_shared_load(berth__kernel *k, uint32_t array, berth__x index) {
@@ -123,12 +123,12 @@ void berth__x_local_store(berth__kernel *k, uint32_t array, berth__x index, bert
 
 berth__x berth__x_variable(berth__kernel *k, berth__x first) {
   if (!berth__maker_accepts(k, BERTH__INST_variable, 1, &first)) return BERTH__X_NONE;
-  return put(k, BERTH__INST_variable, berth__maker_type(k, first), 0, first, BERTH__X_NONE);
+  return kernel_access_put(k, BERTH__INST_variable, berth__maker_type(k, first), 0, first, BERTH__X_NONE);
 }
 
 berth__x berth__x_get(berth__kernel *k, berth__x variable) {
   if (!berth__maker_accepts(k, BERTH__INST_get, 1, &variable)) return BERTH__X_NONE;
-  return put(k, BERTH__INST_get, berth__maker_type(k, variable), 0, variable, BERTH__X_NONE);
+  return kernel_access_put(k, BERTH__INST_get, berth__maker_type(k, variable), 0, variable, BERTH__X_NONE);
 }
 
 void berth__x_set(berth__kernel *k, berth__x variable, berth__x value) {
@@ -138,5 +138,5 @@ void berth__x_set(berth__kernel *k, berth__x variable, berth__x value) {
     berth__maker_mistake(k, BERTH__INST_set, "the value's type is not the variable's");
     return;
   }
-  put(k, BERTH__INST_set, berth__maker_type(k, value), 0, variable, value);
+  kernel_access_put(k, BERTH__INST_set, berth__maker_type(k, value), 0, variable, value);
 }

@@ -1,7 +1,7 @@
 /* Blocks while a kernel is made: what is visible inside them, and what their conditions say about ranges. */
 #include "kernel/maker.h"
 
-static berth__x put(berth__kernel *k, berth__inst_code code, uint32_t bits, const berth__inst *of) {
+static berth__x kernel_block_put(berth__kernel *k, berth__inst_code code, uint32_t bits, const berth__inst *of) {
   berth__inst inst = {
       .code = (uint8_t)code, .type = BERTH__NUM_I32, .bits = bits, .in = {BERTH__X_NONE, BERTH__X_NONE, BERTH__X_NONE}};
   if (of != NULL) {
@@ -80,7 +80,7 @@ static void refine_by(berth__kernel *k, berth__x condition, bool truth) {
 }
 
 static void open_if(berth__kernel *k, berth__x condition, bool is_loop) {
-  berth__x x = put(k, BERTH__INST_if, 0, &(berth__inst){.in = {condition, BERTH__X_NONE, BERTH__X_NONE}});
+  berth__x x = kernel_block_put(k, BERTH__INST_if, 0, &(berth__inst){.in = {condition, BERTH__X_NONE, BERTH__X_NONE}});
   open_block(k, x, is_loop);
   if (k->status == BERTH_OK) refine_by(k, condition, true);
 }
@@ -96,7 +96,7 @@ void berth__x_if(berth__kernel *k, berth__x condition) {
   if (k->status == BERTH_OK) open_if(k, condition, false);
 }
 
-static void leave(berth__kernel *k) {
+static void kernel_block_leave(berth__kernel *k) {
   berth__maker_forget(k, k->maker->blocks[k->depth].first);
   berth__maker_unrefine(k, k->maker->blocks[k->depth].n_refined);
   k->depth -= 1;
@@ -110,8 +110,8 @@ void berth__x_else(berth__kernel *k) {
     return;
   }
   berth__x opener = block->opener;
-  leave(k);
-  if (put(k, BERTH__INST_else, 0, NULL) == BERTH__X_NONE) return;
+  kernel_block_leave(k);
+  if (kernel_block_put(k, BERTH__INST_else, 0, NULL) == BERTH__X_NONE) return;
   open_block(k, opener, false);
   k->maker->blocks[k->depth].has_else = true;
   refine_by(k, k->insts[opener].in[0], false);
@@ -123,8 +123,8 @@ void berth__x_end(berth__kernel *k) {
     berth__maker_mistake(k, BERTH__INST_end, "there is no block that it closes");
     return;
   }
-  leave(k);
-  put(k, BERTH__INST_end, 0, NULL);
+  kernel_block_leave(k);
+  kernel_block_put(k, BERTH__INST_end, 0, NULL);
 }
 
 /* The last index that a loop comes to, at most. */
@@ -150,7 +150,7 @@ static berth__x open_loop(berth__kernel *k, berth__x from, berth__x to, int64_t 
   }
   bool is_once = (a.high < b.low || least > 0) && (a.low + step >= b.high || most <= step);
   berth__inst of = {.in = {from, to, by}, .low = a.low, .high = last_index(&a, &b, step)};
-  berth__x x = put(k, BERTH__INST_loop, is_once ? bits | BERTH__LOOP_ONCE : bits, &of);
+  berth__x x = kernel_block_put(k, BERTH__INST_loop, is_once ? bits | BERTH__LOOP_ONCE : bits, &of);
   open_block(k, x, true);
   if (k->status != BERTH_OK) return BERTH__X_NONE;
   k->maker->entries[x].block = k->maker->blocks[k->depth].id;
@@ -180,9 +180,9 @@ void berth__x_break(berth__kernel *k) {
   }
   berth__inst *opener = &k->insts[k->maker->blocks[level].opener];
   if (opener->code == BERTH__INST_loop) opener->bits &= ~BERTH__LOOP_ONCE;
-  put(k, BERTH__INST_break, 0, NULL);
+  kernel_block_put(k, BERTH__INST_break, 0, NULL);
 }
 
 void berth__x_barrier(berth__kernel *k) {
-  if (berth__maker_accepts(k, BERTH__INST_barrier, 0, NULL)) put(k, BERTH__INST_barrier, 0, NULL);
+  if (berth__maker_accepts(k, BERTH__INST_barrier, 0, NULL)) kernel_block_put(k, BERTH__INST_barrier, 0, NULL);
 }

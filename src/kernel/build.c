@@ -79,7 +79,7 @@ static takes taken_by(berth__inst_code code) {
   }
 }
 
-static bool is_taken(takes what, berth__number type) {
+static bool kernel_build_is_taken(takes what, berth__number type) {
   switch (what) {
     case TAKES_NUMBERS: return type != BERTH__NUM_BOOL;
     case TAKES_INTEGERS: return berth__maker_is_integer(type);
@@ -90,7 +90,7 @@ static bool is_taken(takes what, berth__number type) {
   return false;
 }
 
-static bool is_comparison(berth__inst_code code) {
+static bool kernel_build_is_comparison(berth__inst_code code) {
   return code == BERTH__INST_eq || code == BERTH__INST_ne || code == BERTH__INST_lt || code == BERTH__INST_le;
 }
 
@@ -101,26 +101,26 @@ static bool fits_form(berth__kernel *k, berth__inst_code code, uint32_t n) {
   return has_form;
 }
 
-static berth__x make(berth__kernel *k, berth__inst_code code, uint32_t n, berth__x *in) {
+static berth__x kernel_build_make(berth__kernel *k, berth__inst_code code, uint32_t n, berth__x *in) {
   if (!berth__maker_accepts(k, code, n, in) || !fits_form(k, code, n)) return BERTH__X_NONE;
   berth__number type = berth__maker_type(k, in[0]);
   bool is_shift = code == BERTH__INST_shl || code == BERTH__INST_shr;
   if (n == 2 && is_shift && berth__maker_is_integer(type) && berth__maker_is_integer(berth__maker_type(k, in[1])))
     in[1] = berth__x_convert(k, type, in[1]);
   if (k->status != BERTH_OK) return BERTH__X_NONE;
-  if (!is_taken(taken_by(code), type)) return berth__maker_mistake(k, code, "an operand's type does not go there");
+  if (!kernel_build_is_taken(taken_by(code), type)) return berth__maker_mistake(k, code, "an operand's type does not go there");
   for (uint32_t i = 1; i < n; ++i) {
     if (berth__maker_type(k, in[i]) != type)
       return berth__maker_mistake(k, code, "its operands are of different types");
   }
   if (code == BERTH__INST_pack_half) type = BERTH__NUM_U32;
-  return berth__simplify(k, code, is_comparison(code) ? BERTH__NUM_BOOL : type, n, in);
+  return berth__simplify(k, code, kernel_build_is_comparison(code) ? BERTH__NUM_BOOL : type, n, in);
 }
 
-berth__x berth__x1(berth__kernel *k, berth__inst_code code, berth__x a) { return make(k, code, 1, (berth__x[]){a}); }
+berth__x berth__x1(berth__kernel *k, berth__inst_code code, berth__x a) { return kernel_build_make(k, code, 1, (berth__x[]){a}); }
 
 berth__x berth__x2(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b) {
-  return make(k, code, 2, (berth__x[]){a, b});
+  return kernel_build_make(k, code, 2, (berth__x[]){a, b});
 }
 
 static berth__x make_select(berth__kernel *k, const berth__x *in) {
@@ -133,7 +133,7 @@ static berth__x make_select(berth__kernel *k, const berth__x *in) {
 
 berth__x berth__x3(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b, berth__x c) {
   berth__x in[3] = {a, b, c};
-  return code == BERTH__INST_select ? make_select(k, in) : make(k, code, 3, in);
+  return code == BERTH__INST_select ? make_select(k, in) : kernel_build_make(k, code, 3, in);
 }
 
 berth__x berth__x_convert(berth__kernel *k, berth__number type, berth__x a) {

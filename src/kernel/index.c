@@ -17,7 +17,7 @@ typedef struct sum {
   bool is_full; /* something did not fit */
 } sum;
 
-static bool fits(int64_t value) { return value >= -((int64_t)1 << 31) && value < ((int64_t)1 << 31); }
+static bool kernel_index_fits(int64_t value) { return value >= -((int64_t)1 << 31) && value < ((int64_t)1 << 31); }
 
 static void remove_term(sum *s, uint32_t i) { s->terms[i] = s->terms[--s->n]; }
 
@@ -26,11 +26,11 @@ static void add_term(sum *s, berth__x x, int64_t factor) {
   for (uint32_t i = 0; i < s->n; ++i) {
     if (s->terms[i].x != x) continue;
     s->terms[i].factor += factor;
-    if (!fits(s->terms[i].factor)) s->is_full = true;
+    if (!kernel_index_fits(s->terms[i].factor)) s->is_full = true;
     if (s->terms[i].factor == 0) remove_term(s, i);
     return;
   }
-  if (s->n == TERMS || !fits(factor)) {
+  if (s->n == TERMS || !kernel_index_fits(factor)) {
     s->is_full = true;
     return;
   }
@@ -50,24 +50,24 @@ static bool is_flat_index(const berth__kernel *k, const berth__inst *add) {
          k->insts[groups->in[0]].code == BERTH__INST_group && k->insts[groups->in[1]].low == (int64_t)k->group_size;
 }
 
-static void gather(const berth__kernel *k, sum *s, berth__x x, int64_t factor) {
+static void kernel_index_gather(const berth__kernel *k, sum *s, berth__x x, int64_t factor) {
   const berth__inst *inst = &k->insts[x];
   if (s->is_full) return;
   if (inst->low == inst->high) {
     s->constant += factor * inst->low;
-    s->is_full = !fits(s->constant);
+    s->is_full = !kernel_index_fits(s->constant);
   } else if (inst->code == BERTH__INST_add && !is_flat_index(k, inst)) {
-    gather(k, s, inst->in[0], factor);
-    gather(k, s, inst->in[1], factor);
+    kernel_index_gather(k, s, inst->in[0], factor);
+    kernel_index_gather(k, s, inst->in[1], factor);
   } else if (inst->code == BERTH__INST_sub) {
-    gather(k, s, inst->in[0], factor);
-    gather(k, s, inst->in[1], -factor);
+    kernel_index_gather(k, s, inst->in[0], factor);
+    kernel_index_gather(k, s, inst->in[1], -factor);
   } else if (inst->code == BERTH__INST_mul && k->insts[inst->in[1]].code == BERTH__INST_constant) {
     int64_t product = factor * k->insts[inst->in[1]].low;
-    if (!fits(product)) {
+    if (!kernel_index_fits(product)) {
       s->is_full = true;
     } else {
-      gather(k, s, inst->in[0], product);
+      kernel_index_gather(k, s, inst->in[0], product);
     }
   } else {
     add_term(s, x, factor);
@@ -115,13 +115,13 @@ static bool rejoin(const berth__kernel *k, sum *s) {
   for (uint32_t i = 0; i < s->n; ++i) {
     berth__x y;
     int64_t by;
-    if (!is_remainder(k, s->terms[i].x, &y, &by) || !fits(s->terms[i].factor * by)) continue;
+    if (!is_remainder(k, s->terms[i].x, &y, &by) || !kernel_index_fits(s->terms[i].factor * by)) continue;
     uint32_t j = find_quotient(k, s, y, by, s->terms[i].factor * by);
     if (j == TERMS) continue;
     int64_t factor = s->terms[i].factor;
     remove_term(s, i > j ? i : j);
     remove_term(s, i > j ? j : i);
-    gather(k, s, y, factor);
+    kernel_index_gather(k, s, y, factor);
     return true;
   }
   return false;
@@ -135,13 +135,13 @@ static bool rejoin_remainders(berth__kernel *k, sum *s) {
     if (!is_remainder(k, s->terms[i].x, &y, &by)) continue;
     for (uint32_t j = 0; j < s->n; ++j) {
       if (s->terms[j].factor != s->terms[i].factor * by || !is_remainder(k, s->terms[j].x, &quotient, &outer)) continue;
-      if (!is_quotient(k, quotient, &of, &divisor) || of != y || divisor != by || !fits(by * outer)) continue;
+      if (!is_quotient(k, quotient, &of, &divisor) || of != y || divisor != by || !kernel_index_fits(by * outer)) continue;
       int64_t factor = s->terms[i].factor;
       remove_term(s, i > j ? i : j);
       remove_term(s, i > j ? j : i);
       berth__x x = berth__x_rem(k, y, berth__x_i32(k, by * outer));
       if (x == BERTH__X_NONE) s->is_full = true;
-      if (!s->is_full) gather(k, s, x, factor);
+      if (!s->is_full) kernel_index_gather(k, s, x, factor);
       return true;
     }
   }
@@ -155,7 +155,7 @@ static bool rejoin_all(berth__kernel *k, sum *s) {
 }
 
 /* Terms in the order of their numbers, so that equal sums are made of equal instructions. */
-static berth__x make(berth__kernel *k, sum *s) {
+static berth__x kernel_index_make(berth__kernel *k, sum *s) {
   for (uint32_t i = 1; i < s->n; ++i) {
     for (uint32_t j = i; j > 0 && s->terms[j].x < s->terms[j - 1].x; --j) {
       berth__x x = s->terms[j].x;
@@ -176,11 +176,11 @@ static berth__x make(berth__kernel *k, sum *s) {
 
 berth__x berth__index_add(berth__kernel *k, berth__x a, berth__x b, int64_t factor_of_b) {
   sum s = {.n = 0};
-  gather(k, &s, a, 1);
-  gather(k, &s, b, factor_of_b);
+  kernel_index_gather(k, &s, a, 1);
+  kernel_index_gather(k, &s, b, factor_of_b);
   bool is_shorter = s.n < s.n_gathered;
   if (rejoin_all(k, &s)) is_shorter = true;
-  return s.is_full || !is_shorter ? BERTH__X_NONE : make(k, &s);
+  return s.is_full || !is_shorter ? BERTH__X_NONE : kernel_index_make(k, &s);
 }
 
 /* What the sum lies between, where it is computed without an end. */
@@ -202,10 +202,10 @@ typedef struct parts {
 } parts;
 
 /* False where the sum may wrap or be negative. */
-static bool split(const berth__kernel *k, berth__x a, int64_t by, parts *p) {
+static bool kernel_index_split(const berth__kernel *k, berth__x a, int64_t by, parts *p) {
   sum s = {.n = 0};
   *p = (parts){.low = 0};
-  gather(k, &s, a, 1);
+  kernel_index_gather(k, &s, a, 1);
   if (s.is_full) return false;
   bounds(k, &s, &p->low, &p->high);
   if (p->low < 0 || p->high > INT32_MAX) return false;
@@ -241,7 +241,7 @@ static int64_t find_divisor(const berth__kernel *k, berth__x a, int64_t by, cons
   for (uint32_t i = 0; i < rest->n; ++i) {
     int64_t divisor = common_divisor(by, rest->terms[i].factor);
     parts candidate;
-    if (divisor <= best || divisor <= 1 || divisor == by || !split(k, a, divisor, &candidate)) continue;
+    if (divisor <= best || divisor <= 1 || divisor == by || !kernel_index_split(k, a, divisor, &candidate)) continue;
     if (candidate.low < 0 || candidate.high >= divisor) continue;
     best = divisor;
     *p = candidate;
@@ -251,28 +251,28 @@ static int64_t find_divisor(const berth__kernel *k, berth__x a, int64_t by, cons
 
 static berth__x divide_parts(berth__kernel *k, berth__x a, int64_t by) {
   parts p, inner;
-  if (!split(k, a, by, &p)) return BERTH__X_NONE;
-  if (p.low >= 0 && p.high < by) return make(k, &p.multiple);
+  if (!kernel_index_split(k, a, by, &p)) return BERTH__X_NONE;
+  if (p.low >= 0 && p.high < by) return kernel_index_make(k, &p.multiple);
   if (p.has_multiple && p.low >= 0 && p.high <= INT32_MAX) {
-    berth__x left = berth__x_div(k, make(k, &p.rest), berth__x_i32(k, by));
-    return berth__x_add(k, make(k, &p.multiple), left);
+    berth__x left = berth__x_div(k, kernel_index_make(k, &p.rest), berth__x_i32(k, by));
+    return berth__x_add(k, kernel_index_make(k, &p.multiple), left);
   }
   int64_t divisor = find_divisor(k, a, by, &p.rest, &inner);
   if (divisor == 0) return BERTH__X_NONE;
-  return berth__x_div(k, make(k, &inner.multiple), berth__x_i32(k, by / divisor));
+  return berth__x_div(k, kernel_index_make(k, &inner.multiple), berth__x_i32(k, by / divisor));
 }
 
 static berth__x remain_parts(berth__kernel *k, berth__x a, int64_t by) {
   parts p, inner;
-  if (!split(k, a, by, &p)) return BERTH__X_NONE;
-  if (p.low >= 0 && p.high < by) return make(k, &p.rest);
+  if (!kernel_index_split(k, a, by, &p)) return BERTH__X_NONE;
+  if (p.low >= 0 && p.high < by) return kernel_index_make(k, &p.rest);
   if (p.has_multiple && p.low >= 0 && p.high <= INT32_MAX) {
-    return berth__x_rem(k, make(k, &p.rest), berth__x_i32(k, by));
+    return berth__x_rem(k, kernel_index_make(k, &p.rest), berth__x_i32(k, by));
   }
   int64_t divisor = find_divisor(k, a, by, &p.rest, &inner);
   if (divisor == 0 || inner.rest.n == 0) return BERTH__X_NONE;
-  berth__x left = berth__x_rem(k, make(k, &inner.multiple), berth__x_i32(k, by / divisor));
-  return berth__x_add(k, berth__x_affine(k, left, divisor, 0), make(k, &inner.rest));
+  berth__x left = berth__x_rem(k, kernel_index_make(k, &inner.multiple), berth__x_i32(k, by / divisor));
+  return berth__x_add(k, berth__x_affine(k, left, divisor, 0), kernel_index_make(k, &inner.rest));
 }
 
 berth__x berth__index_div(berth__kernel *k, berth__x a, int64_t by) {
@@ -280,7 +280,7 @@ berth__x berth__index_div(berth__kernel *k, berth__x a, int64_t by) {
   int64_t other;
   if (k->insts[a].high < by) return berth__x_i32(k, 0);
   if (is_quotient(k, a, &y, &other)) { /* (y / c) / d */
-    if (fits(other * by)) return berth__x_div(k, y, berth__x_i32(k, other * by));
+    if (kernel_index_fits(other * by)) return berth__x_div(k, y, berth__x_i32(k, other * by));
     return berth__x_i32(k, 0);
   }
   if (is_remainder(k, a, &y, &other) && other % by == 0) { /* (y % (c * d)) / d is (y / d) % c */

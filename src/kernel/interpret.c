@@ -100,7 +100,7 @@ static uint32_t find_mixed(berth__machine *m, berth__x from, berth__x to, uint32
   return loaded;
 }
 
-static void fill(const berth__machine *m, berth__x x, uint32_t bits) {
+static void kernel_interpret_fill(const berth__machine *m, berth__x x, uint32_t bits) {
   const uint32_t n = m->n;
   berth__lane *out = berth__machine_values(m, x);
   for (uint32_t j = 0; j < n; ++j) out[j].u = bits;
@@ -117,12 +117,12 @@ static void fill_with_groups(const berth__machine *m, berth__x x) {
 }
 
 /* What is the same for all workgroups. */
-static void prepare(berth__machine *m) {
+static void kernel_interpret_prepare(berth__machine *m) {
   find_bounds(m);
   if (m->k->n_shared > 0) find_mixed(m, 0, (berth__x)m->k->n_insts, 0);
   for (berth__x x = 0; x < m->k->n_insts; ++x) {
     const berth__inst *inst = &m->k->insts[x];
-    if (inst->code == BERTH__INST_constant) fill(m, x, inst->bits);
+    if (inst->code == BERTH__INST_constant) kernel_interpret_fill(m, x, inst->bits);
     if (inst->code == BERTH__INST_thread) fill_with_threads(m, x);
   }
 }
@@ -214,7 +214,7 @@ static berth_status come_to_barrier(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
-static bool is_bound(uint8_t code) {
+static bool kernel_interpret_is_bound(uint8_t code) {
   return code == BERTH__INST_loop || code == BERTH__INST_if || code == BERTH__INST_else || code == BERTH__INST_end;
 }
 
@@ -281,9 +281,9 @@ static void begin_groups(berth__machine *m) {
   for (uint64_t i = 0; i < n_local; ++i) m->local[i].u = POISON;
 }
 
-static berth_status run_groups(berth__machine *m) {
+static berth_status kernel_interpret_run_groups(berth__machine *m) {
   for (berth__x x = 0; x < m->k->n_insts;) {
-    if (is_bound(m->k->insts[x].code)) {
+    if (kernel_interpret_is_bound(m->k->insts[x].code)) {
       x = run_bound(m, x);
     } else {
       BERTH__TRY(run_one(m, x));
@@ -299,10 +299,10 @@ berth_status berth__kernel_interpret(const berth__kernel *kernel, const berth__k
   m.buffers = buffers;
   m.err = err;
   lay_out(&m, room);
-  prepare(&m);
+  kernel_interpret_prepare(&m);
   for (m.group = 0; m.group < kernel->n_groups; m.group += m.n / m.threads) {
     begin_groups(&m);
-    BERTH__TRY(run_groups(&m));
+    BERTH__TRY(kernel_interpret_run_groups(&m));
   }
   return BERTH_OK;
 }

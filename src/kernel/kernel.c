@@ -116,21 +116,21 @@ bool berth__kernel_equal(const berth__kernel *a, const berth__kernel *b) {
   return true;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
+static uint64_t kernel_mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
   return hash ^ (hash >> 29);
 }
 
 uint64_t berth__kernel_hash(const berth__kernel *kernel) {
-  uint64_t hash = mix(mix(kernel->n_groups, kernel->group_size), kernel->n_buffers);
-  for (uint32_t i = 0; i < kernel->n_buffers; ++i) hash = mix(hash, kernel->buffers[i].storage);
-  for (uint32_t i = 0; i < kernel->n_shared; ++i) hash = mix(hash, kernel->shared[i].count);
-  for (uint32_t i = 0; i < kernel->n_local; ++i) hash = mix(hash, kernel->local[i].count);
+  uint64_t hash = kernel_mix(kernel_mix(kernel->n_groups, kernel->group_size), kernel->n_buffers);
+  for (uint32_t i = 0; i < kernel->n_buffers; ++i) hash = kernel_mix(hash, kernel->buffers[i].storage);
+  for (uint32_t i = 0; i < kernel->n_shared; ++i) hash = kernel_mix(hash, kernel->shared[i].count);
+  for (uint32_t i = 0; i < kernel->n_local; ++i) hash = kernel_mix(hash, kernel->local[i].count);
   for (size_t i = 0; i < kernel->n_insts; ++i) {
     const berth__inst *inst = &kernel->insts[i];
-    hash = mix(hash, (uint64_t)inst->code << 40 | (uint64_t)inst->type << 32 | inst->bits);
-    hash = mix(hash, (uint64_t)inst->in[0] << 32 | inst->in[1]);
-    hash = mix(hash, inst->in[2]);
+    hash = kernel_mix(hash, (uint64_t)inst->code << 40 | (uint64_t)inst->type << 32 | inst->bits);
+    hash = kernel_mix(hash, (uint64_t)inst->in[0] << 32 | inst->in[1]);
+    hash = kernel_mix(hash, inst->in[2]);
   }
   return hash;
 }

@@ -129,7 +129,7 @@ static bool convert_from_f32(berth__number type, result out, in a, uint32_t n) {
   return false;
 }
 
-static bool convert(berth__number type, berth__number from, result out, in a, uint32_t n) {
+static bool kernel_lanes_convert(berth__number type, berth__number from, result out, in a, uint32_t n) {
   if (from == BERTH__NUM_F32) return convert_from_f32(type, out, a, n);
   if (type == BERTH__NUM_BOOL) {
     LANES(out[j].u = a[j].u != 0);
@@ -146,7 +146,7 @@ static bool convert(berth__number type, berth__number from, result out, in a, ui
 bool berth__lanes_compute(berth__inst_code code, berth__number type, berth__number from, berth__lane *out,
                           const berth__lane *a, const berth__lane *b, const berth__lane *c, uint32_t n) {
   switch (code) {
-    case BERTH__INST_convert: return convert(type, from, out, a, n);
+    case BERTH__INST_convert: return kernel_lanes_convert(type, from, out, a, n);
     case BERTH__INST_bits: memcpy(out, a, n * sizeof *out); return true;
     case BERTH__INST_select: LANES(out[j].u = a[j].u != 0 ? b[j].u : c[j].u);
     default: break;

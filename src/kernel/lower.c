@@ -21,14 +21,14 @@ static const berth__lower_row rows[BERTH__OP_COUNT] = {
 #include "ops/ops.def"
 };
 
-static const berth__lower_row *find(const berth__op *op) {
+static const berth__lower_row *kernel_lower_find(const berth__op *op) {
   return op->custom == NULL && rows[op->code].lower != berth__lower_none ? &rows[op->code] : NULL;
 }
 
-bool berth__lower_has(const berth__op *op) { return find(op) != NULL; }
+bool berth__lower_has(const berth__op *op) { return kernel_lower_find(op) != NULL; }
 
 /* Kernels count elements in i32. */
-static berth_status check_extents(const berth_op_call *call, berth_error *err) {
+static berth_status kernel_lower_check_extents(const berth_op_call *call, berth_error *err) {
   for (uint32_t i = 0; i < call->n_in + call->n_out; i++) {
     const berth_tensor *tensor = i < call->n_in ? &call->in[i] : &call->out[i - call->n_in];
     int64_t last = 0;
@@ -45,10 +45,10 @@ static berth_status check_extents(const berth_op_call *call, berth_error *err) {
 }
 
 berth_status berth__lower_call(berth__lowering *lowering, berth_error *err) {
-  const berth__lower_row *row = find(lowering->op);
+  const berth__lower_row *row = kernel_lower_find(lowering->op);
   if (row == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "op '%s' has no kernel in the kernel language", lowering->op->name);
-  BERTH__TRY(check_extents(lowering->call, err));
+  BERTH__TRY(kernel_lower_check_extents(lowering->call, err));
   return row->lower(lowering, err);
 }
 
@@ -60,6 +60,6 @@ void berth__lowering_free(berth__lowering *lowering) {
 }
 
 uint64_t berth__lower_scratch(const berth__op *op, const berth_op_call *call, const berth__kernel_limits *limits) {
-  const berth__lower_row *row = find(op);
+  const berth__lower_row *row = kernel_lower_find(op);
   return row != NULL ? row->scratch(call, limits) : 0;
 }

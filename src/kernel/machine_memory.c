@@ -28,7 +28,7 @@ static uint32_t find_outside_of(const berth__machine *m, const berth__lane *inde
   return j;
 }
 
-static uint32_t find_outside(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint64_t count) {
+static uint32_t kernel_machine_memory_find_outside(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint64_t count) {
   return find_outside_of(m, index, mask, 0, count);
 }
 
@@ -59,7 +59,7 @@ static void store_part(uint32_t *words, uint32_t index, uint32_t per_word, uint3
   words[index / per_word] = (words[index / per_word] & ~(ones << at)) | (bits & ones) << at;
 }
 
-static void move_parts(const berth__machine *m, berth__x x) {
+static void kernel_machine_memory_move_parts(const berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__storage storage = m->k->buffers[inst->bits].storage;
   const uint32_t per_word = berth__storage_per_word(storage);
@@ -124,7 +124,7 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   uint32_t outside = find_outside_of(m, index, mask, buffer->first, buffer->count);
   if (outside < m->n) return fail_index(m, x, outside, "buffer", buffer->count);
   if (berth__storage_per_word(m->k->buffers[inst->bits].storage) > 1) {
-    move_parts(m, x);
+    kernel_machine_memory_move_parts(m, x);
     return BERTH_OK;
   }
   if (inst->code == BERTH__INST_store) {
@@ -152,7 +152,7 @@ berth_status berth__machine_local(berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *index = berth__machine_values(m, inst->in[0]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
-  uint32_t count = m->k->local[inst->bits].count, outside = find_outside(m, index, mask, count);
+  uint32_t count = m->k->local[inst->bits].count, outside = kernel_machine_memory_find_outside(m, index, mask, count);
   if (outside < m->n) return fail_index(m, x, outside, "local array", count);
   berth__lane *array = m->local + berth__machine_elements(m->k->local, inst->bits) * m->n;
   bool is_store = inst->code == BERTH__INST_local_store;
@@ -184,7 +184,7 @@ static berth_status fail_race(const berth__machine *m, berth__x x, uint32_t lane
 }
 
 /* Notes the use; false where another thread used the element in a way that needs a barrier between. */
-static bool note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store, uint32_t *other) {
+static bool kernel_machine_memory_note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store, uint32_t *other) {
   *other = u->writer;
   if (u->write_time == time && u->writer != lane) return false;
   if (is_store) {
@@ -200,7 +200,7 @@ static bool note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool i
 }
 
 /* Of one workgroup: its lanes from `lane` on, its part of the array from `first` on. */
-static berth_status store_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
+static berth_status kernel_machine_memory_store_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *index = berth__machine_values(m, inst->in[0]), *value = berth__machine_values(m, inst->in[1]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
@@ -208,13 +208,13 @@ static berth_status store_shared(berth__machine *m, berth__x x, uint32_t lane, u
   m->write_time[inst->bits] = m->time;
   for (uint32_t j = lane; j < lane + m->threads; ++j) {
     if (mask[j] == 0) continue;
-    if (!note_use(&m->uses[first + index[j].u], m->time, j, true, &other)) return fail_race(m, x, j, other);
+    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, true, &other)) return fail_race(m, x, j, other);
     m->shared[first + index[j].u] = value[j];
   }
   return BERTH_OK;
 }
 
-static berth_status load_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
+static berth_status kernel_machine_memory_load_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *array = m->shared + first, *index = berth__machine_values(m, inst->in[0]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth), end = lane + m->threads;
@@ -227,7 +227,7 @@ static berth_status load_shared(berth__machine *m, berth__x x, uint32_t lane, ui
   }
   for (uint32_t j = lane; j < end; ++j) {
     if (mask[j] == 0) continue;
-    if (!note_use(&m->uses[first + index[j].u], m->time, j, false, &other)) return fail_race(m, x, j, other);
+    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, false, &other)) return fail_race(m, x, j, other);
     out[j] = array[index[j].u];
   }
   return BERTH_OK;
@@ -237,12 +237,12 @@ berth_status berth__machine_shared(berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *index = berth__machine_values(m, inst->in[0]);
   uint32_t count = m->k->shared[inst->bits].count;
-  uint32_t outside = find_outside(m, index, berth__machine_mask(m, inst->depth), count);
+  uint32_t outside = kernel_machine_memory_find_outside(m, index, berth__machine_mask(m, inst->depth), count);
   if (outside < m->n) return fail_index(m, x, outside, "shared array", count);
   bool is_store = inst->code == BERTH__INST_shared_store;
   uint64_t first = berth__machine_elements(m->k->shared, inst->bits);
   for (uint32_t lane = 0; lane < m->n; lane += m->threads, first += m->n_shared) {
-    BERTH__TRY((is_store ? store_shared : load_shared)(m, x, lane, first));
+    BERTH__TRY((is_store ? kernel_machine_memory_store_shared : kernel_machine_memory_load_shared)(m, x, lane, first));
   }
   return BERTH_OK;
 }

@@ -46,19 +46,19 @@ bool berth__maker_accepts(berth__kernel *k, berth__inst_code code, uint32_t n, c
   return true;
 }
 
-static size_t hash_of(const berth__inst *inst) {
+static size_t kernel_maker_hash_of(const berth__inst *inst) {
   uint64_t hash = ((uint64_t)inst->code << 40 | (uint64_t)inst->type << 32 | inst->bits) * 0x9e3779b97f4a7c15u;
   hash = (hash ^ (hash >> 31) ^ ((uint64_t)inst->in[0] << 32 | inst->in[1])) * 0xbf58476d1ce4e5b9u;
   hash = (hash ^ (hash >> 29) ^ inst->in[2]) * 0x94d049bb133111ebu;
   return (size_t)(hash ^ (hash >> 32));
 }
 
-static bool is_equal(const berth__inst *a, const berth__inst *b) {
+static bool kernel_maker_is_equal(const berth__inst *a, const berth__inst *b) {
   return a->code == b->code && a->type == b->type && a->bits == b->bits && memcmp(a->in, b->in, sizeof a->in) == 0;
 }
 
 static uint32_t *head_of(const berth__maker *maker, const berth__inst *inst) {
-  return &maker->heads[hash_of(inst) & (maker->n_heads - 1)];
+  return &maker->heads[kernel_maker_hash_of(inst) & (maker->n_heads - 1)];
 }
 
 static void enter(berth__kernel *k, uint32_t x) {
@@ -82,7 +82,7 @@ static bool grow_table(berth__kernel *k) {
   return true;
 }
 
-static bool make_room(berth__kernel *k) {
+static bool kernel_maker_make_room(berth__kernel *k) {
   berth__maker *maker = k->maker;
   return BERTH__RESERVE(k->ctx, k->insts, k->capacity, k->n_insts + 1, NULL) == BERTH_OK &&
          BERTH__RESERVE(k->ctx, maker->entries, maker->entries_capacity, k->n_insts + 1, NULL) == BERTH_OK &&
@@ -95,10 +95,10 @@ berth__x berth__maker_put(berth__kernel *k, const berth__inst *inst) {
   bool is_shared = berth__inst_kind_of((berth__inst_code)inst->code) == BERTH__INST_PURE;
   if (is_shared && maker->n_heads > 0) {
     for (uint32_t x = *head_of(maker, inst); x != LAST; x = maker->entries[x].next) {
-      if (is_equal(&k->insts[x], inst)) return x;
+      if (kernel_maker_is_equal(&k->insts[x], inst)) return x;
     }
   }
-  if (k->n_insts >= LAST || !make_room(k)) {
+  if (k->n_insts >= LAST || !kernel_maker_make_room(k)) {
     k->status = BERTH_NOMEM;
     return BERTH__X_NONE;
   }

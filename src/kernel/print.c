@@ -23,22 +23,22 @@ typedef struct printer {
 
 static const char *const type_names[] = {"f32", "i32", "u32", "bool"};
 
-static berth__inst_kind kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
+static berth__inst_kind kernel_print_kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
 
-static uint32_t operands_of(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
+static uint32_t kernel_print_operands_of(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
 
 static bool stands_alone(const berth__inst *inst) {
-  berth__inst_kind kind = kind_of(inst);
+  berth__inst_kind kind = kernel_print_kind_of(inst);
   return kind == BERTH__INST_ACT || kind == BERTH__INST_BLOCK || inst->code == BERTH__INST_variable;
 }
 
-static void count_uses(printer *p) {
+static void kernel_print_count_uses(printer *p) {
   uint32_t acts = 0;
   for (berth__x x = 0; x < p->k->n_insts; ++x) {
     const berth__inst *inst = &p->k->insts[x];
     p->notes[x] = (note){.n_acts = acts, .statement = x};
-    if (kind_of(inst) == BERTH__INST_ACT || kind_of(inst) == BERTH__INST_BLOCK) acts += 1;
-    for (uint32_t i = 0; i < operands_of(inst); ++i) p->notes[inst->in[i]].n_uses += 1;
+    if (kernel_print_kind_of(inst) == BERTH__INST_ACT || kernel_print_kind_of(inst) == BERTH__INST_BLOCK) acts += 1;
+    for (uint32_t i = 0; i < kernel_print_operands_of(inst); ++i) p->notes[inst->in[i]].n_uses += 1;
   }
 }
 
@@ -46,12 +46,12 @@ static void count_uses(printer *p) {
 static void find_statements(printer *p) {
   for (berth__x user = (berth__x)p->k->n_insts; user-- > 0;) {
     const berth__inst *inst = &p->k->insts[user];
-    for (uint32_t i = 0; i < operands_of(inst); ++i) {
+    for (uint32_t i = 0; i < kernel_print_operands_of(inst); ++i) {
       berth__x x = inst->in[i], statement = p->notes[user].statement;
       const berth__inst *operand = &p->k->insts[x];
       if (p->notes[x].n_uses != 1 || stands_alone(operand) || operand->code == BERTH__INST_loop) continue;
       bool moves_over_acts = p->notes[statement].n_acts != p->notes[x].n_acts;
-      if (kind_of(operand) == BERTH__INST_PURE || !moves_over_acts) p->notes[x].statement = statement;
+      if (kernel_print_kind_of(operand) == BERTH__INST_PURE || !moves_over_acts) p->notes[x].statement = statement;
     }
   }
 }
@@ -66,18 +66,18 @@ static void cut_long_ones(printer *p) {
   for (berth__x x = 0; x < p->k->n_insts; ++x) {
     const berth__inst *inst = &p->k->insts[x];
     p->notes[x].size = 1;
-    for (uint32_t i = 0; i < operands_of(inst); ++i) {
+    for (uint32_t i = 0; i < kernel_print_operands_of(inst); ++i) {
       if (is_inline(p, inst->in[i])) p->notes[x].size += p->notes[inst->in[i]].size;
     }
     if (p->notes[x].size > MOST_INLINE) p->notes[x].statement = x;
   }
 }
 
-static void name_results(printer *p) {
+static void kernel_print_name_results(printer *p) {
   uint32_t n_loops = 0, n_variables = 0, n_results = 0;
   for (berth__x x = 0; x < p->k->n_insts; ++x) {
     const berth__inst *inst = &p->k->insts[x];
-    bool has_result = kind_of(inst) == BERTH__INST_PURE || kind_of(inst) == BERTH__INST_READ;
+    bool has_result = kernel_print_kind_of(inst) == BERTH__INST_PURE || kernel_print_kind_of(inst) == BERTH__INST_READ;
     if (inst->code == BERTH__INST_loop) {
       p->notes[x].name = n_loops++;
     } else if (inst->code == BERTH__INST_variable) {
@@ -130,7 +130,7 @@ static void print_constant(printer *p, const berth__inst *inst) {
   }
 }
 
-static void print_value(printer *p, berth__x x);
+static void kernel_print_value(printer *p, berth__x x);
 
 /* An operand of something that binds as close as `rank`. */
 static void print_operand(printer *p, berth__x x, int rank, bool is_right) {
@@ -139,22 +139,22 @@ static void print_operand(printer *p, berth__x x, int rank, bool is_right) {
   bool has_brackets =
       !is_bare && (rank == 0 || inner.rank == 0 || inner.rank < rank || (inner.rank == rank && is_right));
   if (has_brackets) berth__text_printf(&p->text, "(");
-  print_value(p, x);
+  kernel_print_value(p, x);
   if (has_brackets) berth__text_printf(&p->text, ")");
 }
 
 static void print_call(printer *p, const char *name, const berth__inst *inst) {
   berth__text_printf(&p->text, "%s(", name);
-  for (uint32_t i = 0; i < operands_of(inst); ++i) {
+  for (uint32_t i = 0; i < kernel_print_operands_of(inst); ++i) {
     if (i > 0) berth__text_printf(&p->text, ", ");
-    print_value(p, inst->in[i]);
+    kernel_print_value(p, inst->in[i]);
   }
   berth__text_printf(&p->text, ")");
 }
 
 static void print_element(printer *p, char array, const berth__inst *inst) {
   berth__text_printf(&p->text, "%c%u[", array, (unsigned)inst->bits);
-  print_value(p, inst->in[0]);
+  kernel_print_value(p, inst->in[0]);
   berth__text_printf(&p->text, "]");
 }
 
@@ -198,7 +198,7 @@ static void print_loop_name(printer *p, berth__x x) {
   if (name >= 8) berth__text_printf(&p->text, "%u", (unsigned)(name / 8));
 }
 
-static void print_value(printer *p, berth__x x) {
+static void kernel_print_value(printer *p, berth__x x) {
   if (p->k->insts[x].code == BERTH__INST_loop) {
     print_loop_name(p, x);
   } else if (is_inline(p, x)) {
@@ -219,17 +219,17 @@ static void print_set(printer *p, const berth__inst *inst) {
     const berth__inst *old = &p->k->insts[value->in[i]];
     if (old->code != BERTH__INST_get || old->in[0] != inst->in[0] || !is_inline(p, value->in[i])) continue;
     berth__text_printf(&p->text, "+= ");
-    print_value(p, value->in[1 - i]);
+    kernel_print_value(p, value->in[1 - i]);
     return;
   }
   berth__text_printf(&p->text, "= ");
-  print_value(p, inst->in[1]);
+  kernel_print_value(p, inst->in[1]);
 }
 
 static void print_store(printer *p, char array, const berth__inst *inst) {
   print_element(p, array, inst);
   berth__text_printf(&p->text, " = ");
-  print_value(p, inst->in[1]);
+  kernel_print_value(p, inst->in[1]);
 }
 
 static void print_loop(printer *p, berth__x x) {
@@ -242,7 +242,7 @@ static void print_loop(printer *p, berth__x x) {
   print_operand(p, inst->in[1], 5, false);
   if (p->k->insts[inst->in[2]].bits != 1) {
     berth__text_printf(&p->text, " by ");
-    print_value(p, inst->in[2]);
+    kernel_print_value(p, inst->in[2]);
   }
   berth__text_printf(&p->text, inst->bits != 0 ? " unrolled {" : " {");
 }
@@ -253,7 +253,7 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_loop: print_loop(p, x); return;
     case BERTH__INST_if:
       berth__text_printf(&p->text, "if ");
-      print_value(p, inst->in[0]);
+      kernel_print_value(p, inst->in[0]);
       berth__text_printf(&p->text, " {");
       return;
     case BERTH__INST_else: berth__text_printf(&p->text, "} else {"); return;
@@ -266,7 +266,7 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_barrier: berth__text_printf(&p->text, "%s", berth__inst_name((berth__inst_code)inst->code)); break;
     case BERTH__INST_variable:
       berth__text_printf(&p->text, "var v%u = ", (unsigned)p->notes[x].name);
-      print_value(p, inst->in[0]);
+      kernel_print_value(p, inst->in[0]);
       break;
     default:
       berth__text_printf(&p->text, "x%u = ", (unsigned)p->notes[x].name);
@@ -276,7 +276,7 @@ static void print_statement(printer *p, berth__x x) {
   berth__text_printf(&p->text, ";");
 }
 
-static void print_head(printer *p) {
+static void kernel_print_head(printer *p) {
   const berth__kernel *k = p->k;
   berth__text_printf(&p->text, "kernel %s: %llu x %u threads\n", k->name, (unsigned long long)k->n_groups,
                      (unsigned)k->group_size);
@@ -300,11 +300,11 @@ berth_status berth__kernel_print(const berth__kernel *kernel, berth_write_fn wri
   p.notes = berth__alloc_array(kernel->ctx, kernel->n_insts, sizeof *p.notes);
   if (p.notes == NULL) return berth__fail_nomem(err, "the form of a kernel");
   berth__text_init(&p.text, kernel->ctx, write, user);
-  count_uses(&p);
+  kernel_print_count_uses(&p);
   find_statements(&p);
   cut_long_ones(&p);
-  name_results(&p);
-  print_head(&p);
+  kernel_print_name_results(&p);
+  kernel_print_head(&p);
   for (berth__x x = 0; x < kernel->n_insts; ++x) {
     if (is_inline(&p, x)) continue;
     berth__text_printf(&p.text, "%*s", 2 * kernel->insts[x].depth, "");

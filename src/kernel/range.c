@@ -14,8 +14,8 @@ void berth__range_of_type(berth__number type, int64_t *low, int64_t *high) {
   }
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t kernel_range_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t kernel_range_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The smallest 2^n - 1 that is not less than x >= 0. */
 static int64_t ones_over(int64_t x) {
@@ -25,23 +25,23 @@ static int64_t ones_over(int64_t x) {
 }
 
 /* Products of u32 may not fit 64 bits with a sign: such a range is given up by the caller's check. */
-static range multiply(range a, range b) {
-  if (most(a.high, b.high) > INT32_MAX && (double)a.high * (double)b.high > 9e18) return (range){0, INT64_MAX};
+static range kernel_range_multiply(range a, range b) {
+  if (kernel_range_most(a.high, b.high) > INT32_MAX && (double)a.high * (double)b.high > 9e18) return (range){0, INT64_MAX};
   int64_t p = a.low * b.low, q = a.low * b.high, r = a.high * b.low, s = a.high * b.high;
-  return (range){least(least(p, q), least(r, s)), most(most(p, q), most(r, s))};
+  return (range){kernel_range_least(kernel_range_least(p, q), kernel_range_least(r, s)), kernel_range_most(kernel_range_most(p, q), kernel_range_most(r, s))};
 }
 
-static range divide(range a, range b) {
+static range kernel_range_divide(range a, range b) {
   if (b.low <= 0) { /* by 0 gives 0; by a negative number turns the sign */
-    int64_t size = most(-a.low, a.high);
-    return b.low < 0 ? (range){-size, size} : (range){least(a.low, 0), most(a.high, 0)};
+    int64_t size = kernel_range_most(-a.low, a.high);
+    return b.low < 0 ? (range){-size, size} : (range){kernel_range_least(a.low, 0), kernel_range_most(a.high, 0)};
   }
   return (range){a.low < 0 ? a.low / b.low : a.low / b.high, a.high < 0 ? a.high / b.high : a.high / b.low};
 }
 
 static range remain(range a, range b) {
-  int64_t size = most(most(-b.low, b.high) - 1, 0);
-  range r = {a.low < 0 ? -least(size, -a.low) : 0, a.high > 0 ? least(size, a.high) : 0};
+  int64_t size = kernel_range_most(kernel_range_most(-b.low, b.high) - 1, 0);
+  range r = {a.low < 0 ? -kernel_range_least(size, -a.low) : 0, a.high > 0 ? kernel_range_least(size, a.high) : 0};
   return r;
 }
 
@@ -49,10 +49,10 @@ static range bitwise(berth__inst_code code, range a, range b, range any) {
   if (a.low < 0 && b.low < 0) return any;
   if (code == BERTH__INST_and) {
     if (a.low < 0) return (range){0, b.high};
-    return (range){0, b.low < 0 ? a.high : least(a.high, b.high)};
+    return (range){0, b.low < 0 ? a.high : kernel_range_least(a.high, b.high)};
   }
   if (a.low < 0 || b.low < 0) return any;
-  return (range){code == BERTH__INST_or ? most(a.low, b.low) : 0, ones_over(most(a.high, b.high))};
+  return (range){code == BERTH__INST_or ? kernel_range_most(a.low, b.low) : 0, ones_over(kernel_range_most(a.high, b.high))};
 }
 
 static range shift(berth__inst_code code, range a, range b, range any) {
@@ -64,7 +64,7 @@ static range shift(berth__inst_code code, range a, range b, range any) {
   return (range){a.low < 0 ? a.low >> b.low : a.low >> b.high, a.high < 0 ? a.high >> b.high : a.high >> b.low};
 }
 
-static range compare(berth__inst_code code, range a, range b) {
+static range kernel_range_compare(berth__inst_code code, range a, range b) {
   bool apart = a.high < b.low || b.high < a.low, one = a.low == a.high && b.low == b.high && a.low == b.low;
   switch (code) {
     case BERTH__INST_eq: return (range){one, !apart};
@@ -74,30 +74,30 @@ static range compare(berth__inst_code code, range a, range b) {
   }
 }
 
-static range convert(berth__number type, const berth__inst *a, range any) {
+static range kernel_range_convert(berth__number type, const berth__inst *a, range any) {
   if (a->type == BERTH__NUM_F32) return any;
   if (type != BERTH__NUM_BOOL) return (range){a->low, a->high};
   if (a->low > 0 || a->high < 0) return (range){1, 1};
   return (range){0, a->low != 0 || a->high != 0};
 }
 
-static range absolute(range a) {
+static range kernel_range_absolute(range a) {
   if (a.low >= 0) return a;
-  return (range){a.high < 0 ? -a.high : 0, most(-a.low, a.high)};
+  return (range){a.high < 0 ? -a.high : 0, kernel_range_most(-a.low, a.high)};
 }
 
-static range compute(berth__inst_code code, berth__number type, const berth__inst *first, range a, range b, range c,
+static range kernel_range_compute(berth__inst_code code, berth__number type, const berth__inst *first, range a, range b, range c,
                      range any) {
   switch (code) {
     case BERTH__INST_add: return (range){a.low + b.low, a.high + b.high};
     case BERTH__INST_sub: return (range){a.low - b.high, a.high - b.low};
-    case BERTH__INST_mul: return multiply(a, b);
-    case BERTH__INST_div: return divide(a, b);
+    case BERTH__INST_mul: return kernel_range_multiply(a, b);
+    case BERTH__INST_div: return kernel_range_divide(a, b);
     case BERTH__INST_rem: return remain(a, b);
-    case BERTH__INST_min: return (range){least(a.low, b.low), least(a.high, b.high)};
-    case BERTH__INST_max: return (range){most(a.low, b.low), most(a.high, b.high)};
+    case BERTH__INST_min: return (range){kernel_range_least(a.low, b.low), kernel_range_least(a.high, b.high)};
+    case BERTH__INST_max: return (range){kernel_range_most(a.low, b.low), kernel_range_most(a.high, b.high)};
     case BERTH__INST_neg: return (range){-a.high, -a.low};
-    case BERTH__INST_abs: return absolute(a);
+    case BERTH__INST_abs: return kernel_range_absolute(a);
     case BERTH__INST_and:
     case BERTH__INST_or:
     case BERTH__INST_xor: return bitwise(code, a, b, any);
@@ -107,11 +107,11 @@ static range compute(berth__inst_code code, berth__number type, const berth__ins
     case BERTH__INST_eq:
     case BERTH__INST_ne:
     case BERTH__INST_lt:
-    case BERTH__INST_le: return first->type == BERTH__NUM_F32 ? any : compare(code, a, b);
-    case BERTH__INST_select: return (range){least(b.low, c.low), most(b.high, c.high)};
+    case BERTH__INST_le: return first->type == BERTH__NUM_F32 ? any : kernel_range_compare(code, a, b);
+    case BERTH__INST_select: return (range){kernel_range_least(b.low, c.low), kernel_range_most(b.high, c.high)};
     case BERTH__INST_pack_half: return (range){0, 0xffff};
     case BERTH__INST_convert:
-    case BERTH__INST_bits: return convert(type, first, any);
+    case BERTH__INST_bits: return kernel_range_convert(type, first, any);
     default: return any;
   }
 }
@@ -124,7 +124,7 @@ void berth__range_of(const berth__kernel *k, berth__inst_code code, berth__numbe
   *high = any.high;
   if (type == BERTH__NUM_F32) return;
   for (uint32_t i = 0; i < berth__inst_operands(code); ++i) of[i] = (range){k->insts[in[i]].low, k->insts[in[i]].high};
-  range r = compute(code, type, &k->insts[in[0]], of[0], of[1], of[2], any);
+  range r = kernel_range_compute(code, type, &k->insts[in[0]], of[0], of[1], of[2], any);
   if (r.low < any.low || r.high > any.high) return;
   *low = r.low;
   *high = r.high;

@@ -25,7 +25,7 @@ typedef struct render {
 
 /* ---- What gets a name ---- */
 
-static berth__inst_kind kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
+static berth__inst_kind kernel_render_kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
 
 static uint32_t n_operands(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
 
@@ -34,7 +34,7 @@ static bool is_word(const berth__inst *inst) {
   return inst->code == BERTH__INST_constant || inst->code == BERTH__INST_group || inst->code == BERTH__INST_thread;
 }
 
-static void count_uses(render *r) {
+static void kernel_render_count_uses(render *r) {
   uint32_t n_blocks = 1, open[DEEPEST + 1u] = {0};
   for (berth__x x = 0; x < r->k->n_insts; x++) {
     const berth__inst *inst = &r->k->insts[x];
@@ -44,12 +44,12 @@ static void count_uses(render *r) {
     }
     r->notes[x].block = open[inst->depth];
     r->notes[x].at = x;
-    if (kind_of(inst) == BERTH__INST_BLOCK) open[inst->depth + 1u] = n_blocks++;
+    if (kernel_render_kind_of(inst) == BERTH__INST_BLOCK) open[inst->depth + 1u] = n_blocks++;
   }
 }
 
 static bool is_arithmetic(const berth__inst *inst) {
-  return inst->type == BERTH__NUM_F32 && kind_of(inst) == BERTH__INST_PURE && inst->code != BERTH__INST_select &&
+  return inst->type == BERTH__NUM_F32 && kernel_render_kind_of(inst) == BERTH__INST_PURE && inst->code != BERTH__INST_select &&
          inst->code != BERTH__INST_bits;
 }
 
@@ -66,13 +66,13 @@ static bool takes_expression(const render *r, berth__x x, berth__x user) {
   if (repeats(r, reader, x)) return false;
   if (reader->code == BERTH__INST_loop || (reader->code == BERTH__INST_select && reader->in[0] != x)) return false;
   if (!is_arithmetic(inst) || reader->code == BERTH__INST_set) return true;
-  return reader->type == BERTH__NUM_F32 && kind_of(reader) == BERTH__INST_PURE;
+  return reader->type == BERTH__NUM_F32 && kernel_render_kind_of(reader) == BERTH__INST_PURE;
 }
 
 /* Whether something between the two may change what is read. */
-static bool is_settled(const render *r, berth__x from, berth__x to) {
+static bool kernel_render_is_settled(const render *r, berth__x from, berth__x to) {
   for (berth__x x = from + 1; x < to; x++) {
-    const berth__inst_kind kind = kind_of(&r->k->insts[x]);
+    const berth__inst_kind kind = kernel_render_kind_of(&r->k->insts[x]);
     if (kind == BERTH__INST_ACT || kind == BERTH__INST_BLOCK) return false;
   }
   return true;
@@ -84,8 +84,8 @@ static bool may_join(const render *r, berth__x x) {
   if (n->uses != 1 || r->notes[n->user].block != n->block) return false;
   if (inst->code == BERTH__INST_variable || inst->code == BERTH__INST_loop || !takes_expression(r, x, n->user))
     return false;
-  return kind_of(inst) == BERTH__INST_PURE ||
-         (kind_of(inst) == BERTH__INST_READ && is_settled(r, x, r->notes[n->user].at));
+  return kernel_render_kind_of(inst) == BERTH__INST_PURE ||
+         (kernel_render_kind_of(inst) == BERTH__INST_READ && kernel_render_is_settled(r, x, r->notes[n->user].at));
 }
 
 static void choose_names(render *r) {
@@ -107,7 +107,7 @@ static bool has_name(const render *r, berth__x x) { return r->notes[x].at == x &
 
 /* ---- Rules ---- */
 
-static bool is_comparison(uint8_t code) {
+static bool kernel_render_is_comparison(uint8_t code) {
   return code == BERTH__INST_eq || code == BERTH__INST_ne || code == BERTH__INST_lt || code == BERTH__INST_le;
 }
 
@@ -136,7 +136,7 @@ static bool is_negative(const berth__inst *inst) {
 
 static bool reads_memory(const render *r, const berth__inst *inst) {
   if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_shared_load) return true;
-  if (kind_of(inst) != BERTH__INST_PURE) return false;
+  if (kernel_render_kind_of(inst) != BERTH__INST_PURE) return false;
   for (uint32_t i = 0; i < n_operands(inst); i++)
     if (reads_memory(r, &r->k->insts[inst->in[i]])) return true;
   return false;
@@ -189,13 +189,13 @@ static const char *rule_of(const render *r, const berth__inst *inst) {
     case BERTH__INST_store: return store_rule(r, inst);
     default: break;
   }
-  const uint8_t type = is_comparison(inst->code) ? r->k->insts[inst->in[0]].type : inst->type;
-  return r->d->rule[inst->code][kind_of(inst) == BERTH__INST_PURE || kind_of(inst) == BERTH__INST_READ ? type : 0];
+  const uint8_t type = kernel_render_is_comparison(inst->code) ? r->k->insts[inst->in[0]].type : inst->type;
+  return r->d->rule[inst->code][kernel_render_kind_of(inst) == BERTH__INST_PURE || kernel_render_kind_of(inst) == BERTH__INST_READ ? type : 0];
 }
 
-static void expand(render *r, const char *rule, berth__x x);
+static void kernel_render_expand(render *r, const char *rule, berth__x x);
 
-static void add(render *r, const char *text) { berth__text_add(r->out, text, strlen(text)); }
+static void kernel_render_add(render *r, const char *text) { berth__text_add(r->out, text, strlen(text)); }
 
 static void add_name(render *r, berth__x x) {
   const uint8_t code = r->k->insts[x].code;
@@ -215,7 +215,7 @@ static bool is_many_words(const char *rule) {
   return false;
 }
 
-static void add_operand(render *r, berth__x x, bool alone) {
+static void kernel_render_add_operand(render *r, berth__x x, bool alone) {
   const berth__inst *inst = &r->k->insts[x];
   if (has_name(r, x)) {
     add_name(r, x);
@@ -224,13 +224,13 @@ static void add_operand(render *r, berth__x x, bool alone) {
   const bool is_constant = inst->code == BERTH__INST_constant;
   /* A sign never meets another. */
   const bool wrapped = !alone && (is_constant ? is_negative(inst) : is_many_words(rule_of(r, inst)));
-  if (wrapped) add(r, "(");
+  if (wrapped) kernel_render_add(r, "(");
   if (is_constant) {
     r->d->literal(r->out, (berth__number)inst->type, inst->bits);
   } else {
-    expand(r, rule_of(r, inst), x);
+    kernel_render_expand(r, rule_of(r, inst), x);
   }
-  if (wrapped) add(r, ")");
+  if (wrapped) kernel_render_add(r, ")");
 }
 
 static void add_opposite(render *r, berth__x x) {
@@ -245,52 +245,52 @@ static void add_index(render *r, berth__x x) {
   if (berth__x_is_constant(r->k, index, &bits)) {
     r->d->literal(r->out, BERTH__NUM_U32, bits);
   } else {
-    expand(r, r->d->convert[BERTH__NUM_I32][BERTH__NUM_U32], x);
+    kernel_render_expand(r, r->d->convert[BERTH__NUM_I32][BERTH__NUM_U32], x);
   }
 }
 
 static void add_place(render *r, berth__x x) {
   uint32_t bits;
-  expand(r, r->d->begin, x);
+  kernel_render_expand(r, r->d->begin, x);
   if (berth__x_is_constant(r->k, r->k->insts[x].in[0], &bits) && bits == 0) return;
-  add(r, " + ");
+  kernel_render_add(r, " + ");
   add_index(r, x);
 }
 
 /* The word at the place that follows. */
 static void open_word(render *r, berth__x x) {
-  if (is_atomic(r, &r->k->insts[x])) add(r, r->d->atomic_open);
-  expand(r, r->desc->windows ? r->d->window : r->d->arena, x);
-  add(r, "[");
+  if (is_atomic(r, &r->k->insts[x])) kernel_render_add(r, r->d->atomic_open);
+  kernel_render_expand(r, r->desc->windows ? r->d->window : r->d->arena, x);
+  kernel_render_add(r, "[");
 }
 
-static void add_part(render *r, char part, bool alone, berth__x x) {
+static void kernel_render_add_part(render *r, char part, bool alone, berth__x x) {
   const berth__inst *inst = &r->k->insts[x];
   switch (part) {
-    case 'a': add_operand(r, inst->in[0], alone); break;
-    case 'b': add_operand(r, inst->in[1], alone); break;
-    case 'c': add_operand(r, inst->in[2], alone); break;
+    case 'a': kernel_render_add_operand(r, inst->in[0], alone); break;
+    case 'b': kernel_render_add_operand(r, inst->in[1], alone); break;
+    case 'c': kernel_render_add_operand(r, inst->in[2], alone); break;
     case 'm': add_opposite(r, inst->in[1]); break;
     case 'i': add_index(r, x); break;
     case 'p': add_place(r, x); break;
-    case 'w': expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
+    case 'w': kernel_render_expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
     case '[': open_word(r, x); break;
-    case ']': add(r, is_atomic(r, inst) ? r->d->atomic_close : "]"); break;
+    case ']': kernel_render_add(r, is_atomic(r, inst) ? r->d->atomic_close : "]"); break;
     case 'o': berth__text_printf(r->out, "%u", berth__dialect_binding(r->desc, inst->bits)); break;
     case 'n': berth__text_printf(r->out, "%u", inst->bits); break;
     case 'v': add_name(r, x); break;
-    case 't': add(r, r->d->type[inst->type]); break;
-    default: expand(r, rule_of(r, inst), x); break; /* e */
+    case 't': kernel_render_add(r, r->d->type[inst->type]); break;
+    default: kernel_render_expand(r, rule_of(r, inst), x); break; /* e */
   }
 }
 
-static void expand(render *r, const char *rule, berth__x x) {
+static void kernel_render_expand(render *r, const char *rule, berth__x x) {
   while (*rule != '\0') {
     const size_t plain = strcspn(rule, "$#");
     berth__text_add(r->out, rule, plain);
     rule += plain;
     if (*rule == '\0') return;
-    add_part(r, rule[1], rule[0] == '#', x);
+    kernel_render_add_part(r, rule[1], rule[0] == '#', x);
     rule += 2;
   }
 }
@@ -309,7 +309,7 @@ static const char *word(const berth__dialect *d, const char *name, size_t size) 
   return "";
 }
 
-static void add_function(render *r, const berth__function *function) {
+static void kernel_render_add_function(render *r, const berth__function *function) {
   const char *open = r->d->words.open[function->shape], *name = strstr(open, "$v"), *rest = function->body;
   berth__text_printf(r->out, "%.*s%s%s\n", (int)(name - open), open, function->name, name + 2);
   while (*rest != '\0') {
@@ -318,10 +318,10 @@ static void add_function(render *r, const berth__function *function) {
     rest += plain;
     if (*rest == '\0') break;
     const size_t size = strspn(++rest, "abcdefghijklmnopqrstuvwxyz");
-    add(r, word(r->d, rest, size));
+    kernel_render_add(r, word(r->d, rest, size));
     rest += size;
   }
-  add(r, "}\n");
+  kernel_render_add(r, "}\n");
 }
 
 static void add_functions(render *r) {
@@ -331,7 +331,7 @@ static void add_functions(render *r) {
       const berth__inst *inst = &r->k->insts[x];
       const char *rule = inst->code == BERTH__INST_constant ? NULL : rule_of(r, inst);
       if (rule == NULL || strncmp(rule, name, strlen(name)) != 0) continue;
-      add_function(r, &berth__functions[i]);
+      kernel_render_add_function(r, &berth__functions[i]);
       break;
     }
   }
@@ -341,13 +341,13 @@ static void add_functions(render *r) {
 
 static void add_line(render *r, berth__x x) {
   const berth__inst *inst = &r->k->insts[x];
-  const berth__inst_kind kind = kind_of(inst);
+  const berth__inst_kind kind = kernel_render_kind_of(inst);
   if (is_word(inst) || r->notes[x].at != x) return;
-  for (uint32_t i = 0; i <= inst->depth; i++) add(r, "  ");
-  if (inst->code == BERTH__INST_loop && (inst->bits & 1u) != 0) add(r, r->d->unrolled);
+  for (uint32_t i = 0; i <= inst->depth; i++) kernel_render_add(r, "  ");
+  if (inst->code == BERTH__INST_loop && (inst->bits & 1u) != 0) kernel_render_add(r, r->d->unrolled);
   const bool is_value = (kind == BERTH__INST_PURE || kind == BERTH__INST_READ) && inst->code != BERTH__INST_variable;
-  expand(r, is_value ? r->d->value : rule_of(r, inst), x);
-  add(r, "\n");
+  kernel_render_expand(r, is_value ? r->d->value : rule_of(r, inst), x);
+  kernel_render_add(r, "\n");
 }
 
 /* Everything the kernel uses has a rule: a dialect may lack some. */
@@ -367,13 +367,13 @@ berth_status berth__render(const berth__kernel *kernel, const berth__dialect *di
   BERTH__TRY(check_rules(&r, err));
   r.notes = berth__alloc_array_zero(kernel->ctx, kernel->n_insts, sizeof *r.notes);
   if (r.notes == NULL) return berth__fail_nomem(err, "the source of a kernel");
-  count_uses(&r);
+  kernel_render_count_uses(&r);
   choose_names(&r);
   dialect->head(kernel, desc, out);
   add_functions(&r);
   dialect->open(kernel, desc, out);
   for (berth__x x = 0; x < kernel->n_insts; x++) add_line(&r, x);
-  add(&r, dialect->close);
+  kernel_render_add(&r, dialect->close);
   berth__free(kernel->ctx, r.notes);
   return out->status == BERTH_OK ? BERTH_OK : berth__fail_nomem(err, "the source of a kernel");
 }

@@ -4,25 +4,25 @@
 
 #include "kernel/dialect.h"
 
-static void add_f32(berth__text *out, uint32_t bits) {
+static void kernel_render_glsl_add_f32(berth__text *out, uint32_t bits) {
   if (berth__dialect_has_digits(bits))
     berth__dialect_digits(out, bits);
   else
     berth__text_printf(out, "uintBitsToFloat(0x%08xu)", bits);
 }
 
-static void literal(berth__text *out, berth__number type, uint32_t bits) {
+static void kernel_render_glsl_literal(berth__text *out, berth__number type, uint32_t bits) {
   int32_t value;
   memcpy(&value, &bits, sizeof value);
   switch (type) {
-    case BERTH__NUM_F32: add_f32(out, bits); break;
+    case BERTH__NUM_F32: kernel_render_glsl_add_f32(out, bits); break;
     case BERTH__NUM_I32: berth__text_printf(out, value == INT32_MIN ? "int(0x%08xu)" : "%d", bits); break;
     case BERTH__NUM_U32: berth__text_printf(out, "%uu", bits); break;
     case BERTH__NUM_BOOL: berth__text_printf(out, "%s", bits != 0 ? "true" : "false"); break;
   }
 }
 
-static void add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   const uint32_t n = desc->windows ? kernel->n_buffers : 1;
   for (uint32_t i = 0; i < n; i++) {
     char number[12] = "";
@@ -49,17 +49,17 @@ static void add_modes(const berth__render_desc *desc, berth__text *out) {
   if (desc->keeps_small) add_mode(out, 4464, 4459); /* DenormPreserve */
 }
 
-static void head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_glsl_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n");
   add_modes(desc, out);
   berth__dialect_name(out, kernel);
   berth__text_printf(out, "layout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);
-  add_bindings(kernel, desc, out);
+  kernel_render_glsl_add_bindings(kernel, desc, out);
   for (uint32_t i = 0; i < kernel->n_shared; i++)
     berth__text_printf(out, "shared %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
 }
 
-static void open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_glsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   (void)desc;
   const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
   berth__text_printf(out, "void main() {\n");
@@ -86,9 +86,9 @@ static void open_main(const berth__kernel *kernel, const berth__render_desc *des
 
 static const berth__dialect glsl = {
     .type = {"precise float", "int", "uint", "bool"},
-    .literal = literal,
-    .head = head,
-    .open = open_main,
+    .literal = kernel_render_glsl_literal,
+    .head = kernel_render_glsl_head,
+    .open = kernel_render_glsl_open_main,
     .close = "}\n",
     .begin = "at[$n]",
     .arena = "w",

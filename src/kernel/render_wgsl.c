@@ -4,7 +4,7 @@
 
 #include "kernel/dialect.h"
 
-static void add_f32(berth__text *out, uint32_t bits) {
+static void kernel_render_wgsl_add_f32(berth__text *out, uint32_t bits) {
   if (!berth__dialect_has_digits(bits)) {
     berth__text_printf(out, "berth_f32(0x%08xu)", bits);
     return;
@@ -13,11 +13,11 @@ static void add_f32(berth__text *out, uint32_t bits) {
   berth__text_printf(out, "f");
 }
 
-static void literal(berth__text *out, berth__number type, uint32_t bits) {
+static void kernel_render_wgsl_literal(berth__text *out, berth__number type, uint32_t bits) {
   int32_t value;
   memcpy(&value, &bits, sizeof value);
   switch (type) {
-    case BERTH__NUM_F32: add_f32(out, bits); break;
+    case BERTH__NUM_F32: kernel_render_wgsl_add_f32(out, bits); break;
     case BERTH__NUM_I32: berth__text_printf(out, value == INT32_MIN ? "i32(%d)" : "%di", value); break;
     case BERTH__NUM_U32: berth__text_printf(out, "%uu", bits); break;
     case BERTH__NUM_BOOL: berth__text_printf(out, "%s", bits != 0 ? "true" : "false"); break;
@@ -34,7 +34,7 @@ static uint32_t n_windows(const berth__kernel *kernel, const berth__render_desc 
   return n;
 }
 
-static void add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_wgsl_add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   const uint32_t n = desc->windows ? n_windows(kernel, desc) : 1;
   for (uint32_t i = 0; i < n; i++) {
     char number[12] = "";
@@ -63,9 +63,9 @@ static const char *const types[BERTH__NUMBERS] = {
   "  return bitcast<f32>(select(normal, large, a >= 1199566848u) | sign);\n"                      \
   "}\n"
 
-static void head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_wgsl_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   berth__dialect_name(out, kernel);
-  add_bindings(kernel, desc, out);
+  kernel_render_wgsl_add_bindings(kernel, desc, out);
   for (uint32_t i = 0; i < kernel->n_shared; i++)
     berth__text_printf(out, "var<workgroup> s%u: array<%s, %u>;\n", i, types[kernel->shared[i].type],
                        kernel->shared[i].count);
@@ -74,7 +74,7 @@ static void head(const berth__kernel *kernel, const berth__render_desc *desc, be
   if (berth__dialect_uses(kernel, BERTH__INST_to_half)) berth__text_printf(out, TO_HALF);
 }
 
-static void open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   (void)desc;
   const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
   berth__text_printf(out,
@@ -105,9 +105,9 @@ static void open_main(const berth__kernel *kernel, const berth__render_desc *des
 
 static const berth__dialect wgsl = {
     .type = {"f32", "i32", "u32", "bool"},
-    .literal = literal,
-    .head = head,
-    .open = open_main,
+    .literal = kernel_render_wgsl_literal,
+    .head = kernel_render_wgsl_head,
+    .open = kernel_render_wgsl_open_main,
     .close = "}\n",
     .begin = "at.b$n",
     .arena = "w",

@@ -22,7 +22,7 @@ bool berth__maker_known(const berth__kernel *k, berth__x x, uint32_t *bits) {
   return true;
 }
 
-static berth__x put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t n, const berth__x *in) {
+static berth__x kernel_simplify_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t n, const berth__x *in) {
   berth__inst inst = {
       .code = (uint8_t)code, .type = (uint8_t)type, .in = {BERTH__X_NONE, BERTH__X_NONE, BERTH__X_NONE}};
   for (uint32_t i = 0; i < n; ++i) inst.in[i] = in[i];
@@ -212,7 +212,7 @@ static berth__x simplify_convert(berth__kernel *k, berth__inst_code code, berth_
   if (berth__maker_is_integer(from) && berth__maker_is_integer(type)) {
     bool is_back = x->code == BERTH__INST_convert && berth__maker_type(k, x->in[0]) == type;
     if (is_back) return x->in[0];
-    return code == BERTH__INST_bits ? put(k, BERTH__INST_convert, type, 1, &a) : BERTH__X_NONE;
+    return code == BERTH__INST_bits ? kernel_simplify_put(k, BERTH__INST_convert, type, 1, &a) : BERTH__X_NONE;
   }
   if (code == BERTH__INST_bits) {
     bool is_back = x->code == BERTH__INST_bits && berth__maker_type(k, x->in[0]) == type;
@@ -300,5 +300,5 @@ berth__x berth__simplify(berth__kernel *k, berth__inst_code code, berth__number 
   const uint32_t *known = n >= 2 && berth__x_is_constant(k, operands[1], &bits[1]) ? &bits[1] : NULL;
   berth__x x = shorten(k, code, type, operands, known);
   if (k->status != BERTH_OK) return BERTH__X_NONE;
-  return x != BERTH__X_NONE ? x : put(k, code, type, n, operands);
+  return x != BERTH__X_NONE ? x : kernel_simplify_put(k, code, type, n, operands);
 }

@@ -1,7 +1,7 @@
 /* What a run of a kernel computes, counted from its instructions. */
 #include "kernel/maker.h"
 
-static bool is_computed(const berth__kernel *k, const berth__inst *inst) {
+static bool kernel_work_is_computed(const berth__kernel *k, const berth__inst *inst) {
   if (berth__inst_kind_of((berth__inst_code)inst->code) != BERTH__INST_PURE ||
       berth__inst_operands((berth__inst_code)inst->code) == 0)
     return false;
@@ -25,7 +25,7 @@ double berth__kernel_flops(const berth__kernel *kernel) {
     const double times = rounds[inst->depth];
     if (inst->code == BERTH__INST_loop) rounds[inst->depth + 1] = times * rounds_of(kernel, inst);
     if (inst->code == BERTH__INST_if || inst->code == BERTH__INST_else) rounds[inst->depth + 1] = times;
-    if (is_computed(kernel, inst)) flops += inst->code == BERTH__INST_fma ? 2 * times : times;
+    if (kernel_work_is_computed(kernel, inst)) flops += inst->code == BERTH__INST_fma ? 2 * times : times;
   }
   return flops;
 }

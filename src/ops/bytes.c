@@ -33,7 +33,7 @@ static berth_status check_entries(const berth__infer *infer, uint32_t operand, b
                          err);
 }
 
-static berth_status check_result(berth__infer *infer, const berth_attr *own, berth_error *err) {
+static berth_status bytes_check_result(berth__infer *infer, const berth_attr *own, berth_error *err) {
   infer->out_type[0] = BERTH_F32;
   if (strcmp(own[BERTH__BYTES_TO].s, "f32") != 0)
     BERTH__TRY(berth__bytes_type(&own[BERTH__BYTES_TO], &infer->out_type[0], err));
@@ -62,7 +62,7 @@ berth_status berth__bytes_check(berth__infer *infer, int64_t columns, berth_type
     BERTH__TRY(berth__same_dim(columns, infer->in_shape[BERTH__BYTES_BIAS].dim[0], "columns of the result and bias",
                                &same, err));
   }
-  BERTH__TRY(check_result(infer, attrs.own, err));
+  BERTH__TRY(bytes_check_result(infer, attrs.own, err));
   return berth__epilogue_check(infer, berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, &infer->out_shape[0],
                            err);
 }

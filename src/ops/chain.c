@@ -61,12 +61,12 @@ berth_status berth__chain_read(const berth_attr *code, const berth_attr *numbers
 
 /* ---- One element ---------------------------------------------------------------------------------------------- */
 
-static double sigmoid(double x) {
+static double chain_sigmoid(double x) {
   const double e = exp(-fabs(x));
   return (x < 0 ? e : 1) / (1 + e);
 }
 
-static double with_two(berth__chain_code code, double x, double y) {
+static double chain_with_two(berth__chain_code code, double x, double y) {
   switch (code) {
     case BERTH__CHAIN_add: return x + y;
     case BERTH__CHAIN_sub: return x - y;
@@ -87,19 +87,19 @@ static double with_two(berth__chain_code code, double x, double y) {
   }
 }
 
-static double smooth(berth__chain_code code, double x) {
+static double chain_smooth(berth__chain_code code, double x) {
   switch (code) {
     case BERTH__CHAIN_exp: return exp(x);
     case BERTH__CHAIN_expm1: return expm1(x);
     case BERTH__CHAIN_log: return log(x);
     case BERTH__CHAIN_tanh: return tanh(x);
-    case BERTH__CHAIN_sigmoid: return sigmoid(x);
+    case BERTH__CHAIN_sigmoid: return chain_sigmoid(x);
     case BERTH__CHAIN_softplus: return (x < 0 ? 0 : x) + log1p(exp(-fabs(x)));
     case BERTH__CHAIN_erf: return erf(x);
     case BERTH__CHAIN_gelu: return x == -INFINITY ? 0 : 0.5 * x * erfc(-x * 0.70710678118654752440);
     case BERTH__CHAIN_gelu_tanh:
-      return x == -INFINITY ? 0 : x * sigmoid(1.5957691216057307117 * (x + 0.044715 * x * x * x));
-    case BERTH__CHAIN_silu: return x == -INFINITY ? 0 : x * sigmoid(x);
+      return x == -INFINITY ? 0 : x * chain_sigmoid(1.5957691216057307117 * (x + 0.044715 * x * x * x));
+    case BERTH__CHAIN_silu: return x == -INFINITY ? 0 : x * chain_sigmoid(x);
     case BERTH__CHAIN_sin: return sin(x);
     default: return cos(x);
   }
@@ -119,7 +119,7 @@ static double with_one(berth__chain_code code, double x) {
     case BERTH__CHAIN_round: return rint(x);
     case BERTH__CHAIN_floor: return floor(x);
     case BERTH__CHAIN_ceil: return ceil(x);
-    default: return smooth(code, x);
+    default: return chain_smooth(code, x);
   }
 }
 
@@ -140,7 +140,7 @@ double berth__chain_value(const berth__chain *chain, const double *operands) {
     double value;
     switch (arity[code]) {
       case 1: value = with_one(code, at[step[1]]); break;
-      case 2: value = with_two(code, at[step[1]], at[step[2]]); break;
+      case 2: value = chain_with_two(code, at[step[1]], at[step[2]]); break;
       default: value = with_three(code, at[step[1]], at[step[2]], at[step[3]]); break;
     }
     at[n++] = (float)value; /* as the node that the step was */

@@ -87,7 +87,7 @@ berth_status berth__last_check_over(const berth_attr *over, bool may, const char
   return berth__fail(err, BERTH_INVALID, "`over` is %" PRId64 "; it is 0, or 1 with %s", over->i, why);
 }
 
-static void read_call(const berth_op_call *call, const berth__window_attrs *window, const int64_t *kernel,
+static void conv_last_read_call(const berth_op_call *call, const berth__window_attrs *window, const int64_t *kernel,
                       berth__last *last) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const uint32_t spatial = x->rank - 2, missing = BERTH__WINDOW_AXES - spatial;
@@ -103,12 +103,12 @@ static void read_call(const berth_op_call *call, const berth__window_attrs *wind
 
 void berth__last_read(const berth_op_call *call, berth__last *last) {
   const berth__window_attrs window = berth__last_window(call->attrs);
-  read_call(call, &window, call->attrs[BERTH__LAST_KERNEL].ints, last);
+  conv_last_read_call(call, &window, call->attrs[BERTH__LAST_KERNEL].ints, last);
 }
 
 void berth__winograd_read(const berth_op_call *call, berth__last *last) {
   const berth__window_attrs window = berth__winograd_window(call->attrs);
-  read_call(call, &window, (const int64_t[]){3, 3}, last);
+  conv_last_read_call(call, &window, (const int64_t[]){3, 3}, last);
 }
 
 berth__last_pixel berth__last_pixel_of(const berth__last *last, int64_t item) {

@@ -44,7 +44,7 @@ void berth__copy_join(berth__copy *c) {
 }
 
 /* The first elements of the line that `begin` is in. Returns how far into that line `begin` is. */
-static int64_t seek(const berth__copy *c, int64_t begin, int64_t *at, int64_t *from, int64_t *to) {
+static int64_t copy_seek(const berth__copy *c, int64_t begin, int64_t *at, int64_t *from, int64_t *to) {
   const int64_t inside = begin % c->dim[c->rank - 1];
   int64_t rest = begin / c->dim[c->rank - 1];
   *from = *to = 0;
@@ -56,7 +56,7 @@ static int64_t seek(const berth__copy *c, int64_t begin, int64_t *at, int64_t *f
   return inside;
 }
 
-static void next_line(const berth__copy *c, int64_t *at, int64_t *from, int64_t *to) {
+static void copy_next_line(const berth__copy *c, int64_t *at, int64_t *from, int64_t *to) {
   for (uint32_t axis = c->rank - 1; axis-- > 0;) {
     *from += c->from_stride[axis];
     *to += c->to_stride[axis];
@@ -73,7 +73,7 @@ void berth__copy_range(const berth__copy *copy, int64_t begin, int64_t end) {
   berth__copy_join(&c);
   const uint32_t inner = c.rank - 1;
   int64_t at[BERTH_MAX_RANK], from, to;
-  int64_t inside = seek(&c, begin, at, &from, &to);
+  int64_t inside = copy_seek(&c, begin, at, &from, &to);
   while (begin < end) {
     int64_t n = c.dim[inner] - inside;
     if (n > end - begin) n = end - begin;
@@ -82,7 +82,7 @@ void berth__copy_range(const berth__copy *copy, int64_t begin, int64_t end) {
                      c.element);
     begin += n;
     inside = 0;
-    next_line(&c, at, &from, &to);
+    copy_next_line(&c, at, &from, &to);
   }
 }
 

@@ -228,7 +228,7 @@ void berth__store_i64(const berth_tensor *tensor, int64_t element_index, int64_t
 /* ---- Runs ----------------------------------------------------------------------------------------------------- */
 
 /* Whether axis `outer` continues axis `inner` for every tensor. */
-static bool can_merge(const berth__runs *runs, uint32_t kept, const int64_t *const *stride, uint32_t axis,
+static bool elementwise_can_merge(const berth__runs *runs, uint32_t kept, const int64_t *const *stride, uint32_t axis,
                       int64_t extent) {
   for (uint32_t k = 0; k < runs->n; k++)
     if (runs->stride[k][kept] != stride[k][axis] * extent) return false;
@@ -240,7 +240,7 @@ void berth__runs_shape(berth__runs *runs, uint32_t rank, const int64_t *dim, uin
   runs->n = n;
   for (uint32_t axis = 0; axis < rank; axis++) {
     if (dim[axis] == 1) continue;
-    if (kept > 0 && can_merge(runs, kept - 1, stride, axis, dim[axis])) {
+    if (kept > 0 && elementwise_can_merge(runs, kept - 1, stride, axis, dim[axis])) {
       kept--;
       runs->dim[kept] *= dim[axis];
     } else {

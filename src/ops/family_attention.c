@@ -24,7 +24,7 @@ static const berth_attr attrs[] = {
                                  .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
 };
 
-static bool is_mode(const berth_attr *attr, const char *name) {
+static bool attention_is_mode(const berth_attr *attr, const char *name) {
   return strcmp(attr[BERTH__ATTENTION_MODE].s, name) == 0;
 }
 
@@ -33,9 +33,9 @@ static int64_t kv_heads_of(const berth_attr *attr, uint32_t rank) {
                                                             : attr[BERTH__ATTENTION_KV_HEADS].i;
 }
 
-static berth_status check_attributes(const berth_attr *attr, berth_error *err) {
-  const bool sliding = is_mode(attr, "sliding_window");
-  if (!sliding && !is_mode(attr, "none") && !is_mode(attr, "causal"))
+static berth_status attention_check_attributes(const berth_attr *attr, berth_error *err) {
+  const bool sliding = attention_is_mode(attr, "sliding_window");
+  if (!sliding && !attention_is_mode(attr, "none") && !attention_is_mode(attr, "causal"))
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of none, causal and sliding_window",
                        attr[BERTH__ATTENTION_MODE].s);
   if (sliding && attr[BERTH__ATTENTION_WINDOW].i < 1)
@@ -44,7 +44,7 @@ static berth_status check_attributes(const berth_attr *attr, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status check_heads(const berth__heads *q, const berth__heads *k, const berth__heads *v, berth_error *err) {
+static berth_status attention_check_heads(const berth__heads *q, const berth__heads *k, const berth__heads *v, berth_error *err) {
   int64_t same;
   BERTH__TRY(berth__same_dim(q->batch, k->batch, "batch of q and k", &same, err));
   BERTH__TRY(berth__same_dim(q->batch, v->batch, "batch of q and v", &same, err));
@@ -91,7 +91,7 @@ static berth_status check_length(const berth__infer *infer, const berth__heads *
   return berth__same_dim(q->batch, length->dim[0], "batch of q and its lengths", &same, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status attention_infer(berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const uint32_t rank = infer->in_shape[BERTH__ATTENTION_Q].rank;
   berth__heads q, k, v;
@@ -100,11 +100,11 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, operand, err));
     BERTH__TRY(berth__want_rank(infer, operand, rank, rank, err));
   }
-  BERTH__TRY(check_attributes(attr, err));
+  BERTH__TRY(attention_check_attributes(attr, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_Q, attr[BERTH__ATTENTION_HEADS].i, "heads", &q, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_K, kv_heads_of(attr, rank), "kv_heads", &k, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_V, kv_heads_of(attr, rank), "kv_heads", &v, err));
-  BERTH__TRY(check_heads(&q, &k, &v, err));
+  BERTH__TRY(attention_check_heads(&q, &k, &v, err));
   BERTH__TRY(check_beside(infer, BERTH__ATTENTION_MASK, &q, &k, err));
   BERTH__TRY(check_beside(infer, BERTH__ATTENTION_BIAS, &q, &k, err));
   BERTH__TRY(check_length(infer, &q, err));
@@ -123,7 +123,7 @@ static void describe_heads(const berth_op_call *call, berth__attention *a) {
   a->out = berth__heads_of(&call->out[0], a->q.heads);
 }
 
-static const berth_tensor *beside(const berth__attention *a, uint32_t operand, int64_t *stride) {
+static const berth_tensor *attention_beside(const berth__attention *a, uint32_t operand, int64_t *stride) {
   if (!berth__call_has(a->call, operand)) return NULL;
   const int64_t scores[4] = {a->q.batch, a->q.heads, a->q.length, a->k.length};
   berth__broadcast_strides(&a->call->in[operand], 4, scores, stride);
@@ -134,13 +134,13 @@ void berth__attention_of(const berth_op_call *call, berth__attention *out) {
   const berth_attr *attr = call->attrs;
   *out = (berth__attention){.call = call};
   describe_heads(call, out);
-  out->mask = beside(out, BERTH__ATTENTION_MASK, out->mask_stride);
-  out->bias = beside(out, BERTH__ATTENTION_BIAS, out->bias_stride);
+  out->mask = attention_beside(out, BERTH__ATTENTION_MASK, out->mask_stride);
+  out->bias = attention_beside(out, BERTH__ATTENTION_BIAS, out->bias_stride);
   out->scale = attr[BERTH__ATTENTION_SCALE].f != 0 ? attr[BERTH__ATTENTION_SCALE].f
                : out->q.size > 0                   ? 1 / sqrt((double)out->q.size)
                                                    : 1;
-  out->causal = !is_mode(attr, "none");
-  out->window = is_mode(attr, "sliding_window") ? attr[BERTH__ATTENTION_WINDOW].i : 0;
+  out->causal = !attention_is_mode(attr, "none");
+  out->window = attention_is_mode(attr, "sliding_window") ? attr[BERTH__ATTENTION_WINDOW].i : 0;
   if (!berth__call_has(call, BERTH__ATTENTION_LENGTH)) return;
   out->length = &call->in[BERTH__ATTENTION_LENGTH];
   if (out->length->rank == 1 && out->length->dim[0] != 1) out->length_stride = out->length->stride[0];
@@ -162,7 +162,7 @@ typedef struct job {
   double *query, *weight, *sum, *one_row; /* in scratch */
 } job;
 
-static void describe(const berth_op_call *call, job *j) {
+static void attention_describe(const berth_op_call *call, job *j) {
   berth__attention_of(call, &j->a);
   j->query = call->scratch;
   j->weight = j->query + j->a.q.size;
@@ -171,13 +171,13 @@ static void describe(const berth_op_call *call, job *j) {
 }
 
 /* Items are queries of a head of a batch. */
-static int64_t items(const berth_op_call *call) {
+static int64_t attention_items(const berth_op_call *call) {
   berth__attention a;
   describe_heads(call, &a);
   return a.q.batch * a.q.heads * a.q.length;
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t attention_scratch(const berth_op_call *call) {
   berth__attention a;
   describe_heads(call, &a);
   const int64_t widest = a.q.size > a.v.size ? a.q.size : a.v.size;
@@ -185,7 +185,7 @@ static uint64_t scratch(const berth_op_call *call) {
 }
 
 /* Four sums beside each other, always in the same way. */
-static double dot(const double *a, const double *b, int64_t n) {
+static double attention_dot(const double *a, const double *b, int64_t n) {
   double sum[4] = {0, 0, 0, 0};
   int64_t i = 0;
   for (; i + 4 <= n; i += 4)
@@ -194,15 +194,15 @@ static double dot(const double *a, const double *b, int64_t n) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-static int64_t beside_at(const int64_t *stride, int64_t batch, int64_t head, int64_t row) {
+static int64_t attention_beside_at(const int64_t *stride, int64_t batch, int64_t head, int64_t row) {
   return batch * stride[0] + head * stride[1] + row * stride[2];
 }
 
 /* The scores of the keys [first, last); returns the largest, or a NaN where there is one. */
-static double score(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first, int64_t last) {
+static double attention_score(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first, int64_t last) {
   const berth__attention *a = &j->a;
   const int64_t kv_head = berth__attention_kv_head(a, head);
-  const int64_t mask = beside_at(a->mask_stride, batch, head, row), bias = beside_at(a->bias_stride, batch, head, row);
+  const int64_t mask = attention_beside_at(a->mask_stride, batch, head, row), bias = attention_beside_at(a->bias_stride, batch, head, row);
   double largest = -(double)INFINITY;
   berth__line_load(&a->call->in[BERTH__ATTENTION_Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size,
                    j->query);
@@ -211,7 +211,7 @@ static double score(const job *j, int64_t batch, int64_t head, int64_t row, int6
     if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
     berth__line_load(&a->call->in[BERTH__ATTENTION_K], berth__heads_at(&a->k, batch, kv_head, key), a->k.stride,
                      a->k.size, j->one_row);
-    double s = dot(j->query, j->one_row, a->q.size) * a->scale;
+    double s = attention_dot(j->query, j->one_row, a->q.size) * a->scale;
     if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
     if (s > largest || isnan(s)) largest = s;
     j->weight[key] = s;
@@ -219,14 +219,14 @@ static double score(const job *j, int64_t batch, int64_t head, int64_t row, int6
   return largest;
 }
 
-static void attend(const job *j, int64_t item) {
+static void attention_attend(const job *j, int64_t item) {
   const berth__attention *a = &j->a;
   const int64_t row = item % a->q.length, head = item / a->q.length % a->q.heads;
   const int64_t batch = item / a->q.length / a->q.heads;
   const int64_t kv_head = berth__attention_kv_head(a, head);
   int64_t first, last;
   berth__attention_range(a, berth__attention_keys(a, batch), row, &first, &last);
-  const double largest = score(j, batch, head, row, first, last);
+  const double largest = attention_score(j, batch, head, row, first, last);
   double total = 0;
   for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
@@ -241,19 +241,19 @@ static void attend(const job *j, int64_t item) {
   berth__line_store(&a->call->out[0], berth__heads_at(&a->out, batch, head, row), a->v.size, j->sum);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status attention_kernel(const berth_op_call *call, berth_error *err) {
   job j = {0};
-  describe(call, &j);
+  attention_describe(call, &j);
   BERTH__TRY(berth__attention_check(&j.a, err));
-  for (int64_t item = call->begin; item < call->end; item++) attend(&j, item);
+  for (int64_t item = call->begin; item < call->end; item++) attention_attend(&j, item);
   return BERTH_OK;
 }
 
 const berth__family berth__family_attention = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = attention_infer,
+    .items = attention_items,
+    .scratch = attention_scratch,
+    .kernel = attention_kernel,
 };

@@ -37,7 +37,7 @@ static berth_status cast_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
+static bool cast_view(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
   return in->type == type && berth__family_identity.view(in, attrs, shape, type, out, offset, stride);
 }
@@ -48,4 +48,4 @@ const berth__family berth__family_cast = {.attrs = attrs_of_cast,
                                           .infer = infer_cast,
                                           .items = berth__items_elements,
                                           .kernel = cast_kernel,
-                                          .view = view};
+                                          .view = cast_view};

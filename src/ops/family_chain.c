@@ -7,7 +7,7 @@ static const berth_attr attrs_of_chain[] = {
     [BERTH__CHAIN_ATTR_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
     [BERTH__CHAIN_ATTR_TYPE] = {.name = "type", .kind = BERTH_ATTR_STRING, .s = "f32"}};
 
-static bool is_taken(berth_type type) {
+static bool chain_is_taken(berth_type type) {
   return type == BERTH_F32 || type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8 || type == BERTH_I32;
 }
 
@@ -19,11 +19,11 @@ static berth_status infer_chain(berth__infer *infer, berth_error *err) {
                                infer->n_in, &chain, err));
   if (chain.n_steps == 0) return berth__fail(err, BERTH_INVALID, "`code` is empty, expected at least one step");
   infer->out_type[0] = name != NULL ? berth_type_from_name(name) : BERTH_TYPE_NONE;
-  if (!is_taken(infer->out_type[0]))
+  if (!chain_is_taken(infer->out_type[0]))
     return berth__fail(err, BERTH_INVALID, "attribute 'type' is '%s', expected f32, bool, u8, i8 or i32",
                        name != NULL ? name : "");
   for (uint32_t i = 0; i < infer->n_in; i++) {
-    if (!is_taken(infer->in_type[i]))
+    if (!chain_is_taken(infer->in_type[i]))
       return berth__fail(err, BERTH_INVALID, "operand %u has type %s, expected f32, bool, u8, i8 or i32", i,
                          berth_type_name(infer->in_type[i]));
     BERTH__TRY(berth__broadcast(&shape, &infer->in_shape[i], &shape, err));

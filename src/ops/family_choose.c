@@ -35,7 +35,7 @@ static berth_status common_shape(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status choose_infer(berth__infer *infer, berth_error *err) {
   const bool *condition = berth__infer_tensor(infer, BERTH__CHOOSE_CONDITION).data;
   bool has_then = berth__infer_has(infer, BERTH__CHOOSE_THEN), has_else = berth__infer_has(infer, BERTH__CHOOSE_ELSE);
   BERTH__TRY(check_condition(infer, err));
@@ -51,9 +51,9 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return condition == NULL && has_then && has_else ? common_shape(infer, err) : BERTH_OK;
 }
 
-static int64_t items(const berth_op_call *call) { return berth__count(&call->out[0]); }
+static int64_t choose_items(const berth_op_call *call) { return berth__count(&call->out[0]); }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status choose_kernel(const berth_op_call *call, berth_error *err) {
   const uint32_t one = *(const bool *)call->in[BERTH__CHOOSE_CONDITION].data ? BERTH__CHOOSE_THEN : BERTH__CHOOSE_ELSE;
   const size_t size = berth_type_size(call->out[0].type);
   if (one >= call->n_in || call->in[one].data == NULL)
@@ -68,9 +68,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_choose = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = choose_infer,
+    .items = choose_items,
+    .kernel = choose_kernel,
     .valued = 1u << BERTH__CHOOSE_CONDITION,
     .bounded = 1u << BERTH__CHOOSE_CONDITION,
 };

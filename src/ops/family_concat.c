@@ -7,7 +7,7 @@
 
 static const berth_attr attrs[] = {[BERTH__CONCAT_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT}};
 
-static berth_status add_operand(berth__infer *infer, uint32_t operand, uint32_t axis, berth_error *err) {
+static berth_status concat_add_operand(berth__infer *infer, uint32_t operand, uint32_t axis, berth_error *err) {
   const berth__shape *in = &infer->in_shape[operand];
   berth__shape *out = &infer->out_shape[0];
   BERTH__TRY(berth__want_same_type(infer, 0, operand, err));
@@ -21,19 +21,19 @@ static berth_status add_operand(berth__infer *infer, uint32_t operand, uint32_t 
   return berth__dim_add(out->dim[axis], in->dim[axis], &out->dim[axis], err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status concat_infer(berth__infer *infer, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__want_rank(infer, 0, 1, BERTH_MAX_RANK, err));
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__CONCAT_AXIS].i, infer->in_shape[0].rank, &axis, err));
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = infer->in_shape[0];
-  for (uint32_t operand = 1; operand < infer->n_in; operand++) BERTH__TRY(add_operand(infer, operand, axis, err));
+  for (uint32_t operand = 1; operand < infer->n_in; operand++) BERTH__TRY(concat_add_operand(infer, operand, axis, err));
   return BERTH_OK;
 }
 
 /* Items are elements: those of the first operand, then those of the second, ... A part that the planner placed where it
  * belongs stays as it is. */
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status concat_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
   const int64_t given = call->attrs[BERTH__CONCAT_AXIS].i;
@@ -61,7 +61,7 @@ const berth__family berth__family_concat = {
     .attrs = attrs,
     .n_attrs = 1,
     .required = 1u,
-    .infer = infer,
+    .infer = concat_infer,
     .items = berth__copy_items,
-    .kernel = kernel,
+    .kernel = concat_kernel,
 };

@@ -20,7 +20,7 @@ static berth_status check_epilogue(const berth__infer *infer, berth_error *err) 
                            &attr[BERTH__CONV_NUMBERS], out, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status conv_family_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
   const berth__window_attrs window = berth__conv_window(infer->attrs);
   BERTH__TRY(berth__conv_check(infer, err));
@@ -38,7 +38,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* A line of sums of f32, as the epilogue leaves it. */
-static void finish(const berth_op_call *call, const berth__epilogue *epilogue, int64_t first, int64_t n) {
+static void conv_finish(const berth_op_call *call, const berth__epilogue *epilogue, int64_t first, int64_t n) {
   double *sum = call->scratch;
   const bool adds = call->attrs[BERTH__CONV_ADDS].i != 0;
   for (int64_t i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ static void finish(const berth_op_call *call, const berth__epilogue *epilogue, i
 }
 
 /* One output line: every tap adds its weights times the input lines of all channels of the group. */
-static void convolve(const berth_op_call *call, const berth__conv *c, const berth__epilogue *epilogue, int64_t item) {
+static void conv_convolve(const berth_op_call *call, const berth__conv *c, const berth__epilogue *epilogue, int64_t item) {
   const berth_tensor *x = &call->in[0], *weight = &call->in[1];
   const berth__window_axis *w = c->window.axis;
   const int64_t outputs = weight->dim[0], channels = weight->dim[1];
@@ -67,29 +67,29 @@ static void convolve(const berth_op_call *call, const berth__conv *c, const bert
                       berth__element(weight->data, at.channel * channels * c->taps + tap, c->size), c->taps,
                       berth__element(x->data, from, c->size), c->area, w[2].stride, channels, last - first);
   }
-  if (berth__conv_has_epilogue(call->attrs)) finish(call, epilogue, item * w[2].out, w[2].out);
+  if (berth__conv_has_epilogue(call->attrs)) conv_finish(call, epilogue, item * w[2].out, w[2].out);
   c->line->store(berth__element(call->out[0].data, item * w[2].out, c->size), call->scratch, w[2].out);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status conv_family_kernel(const berth_op_call *call, berth_error *err) {
   berth__conv conv;
   berth__epilogue epilogue;
   berth__conv_read(call, &conv);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__CONV_ADDS]),
                               &call->attrs[BERTH__CONV_CODE], &call->attrs[BERTH__CONV_NUMBERS], err));
-  for (int64_t item = call->begin; item < call->end; item++) convolve(call, &conv, &epilogue, item);
+  for (int64_t item = call->begin; item < call->end; item++) conv_convolve(call, &conv, &epilogue, item);
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__CONV_ADDS]); }
+static uint32_t conv_in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__CONV_ADDS]); }
 
 const berth__family berth__family_conv = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .in_place_of = in_place_of,
+    .in_place_of = conv_in_place_of,
     .may_lack = 1u << 2,
-    .infer = infer,
+    .infer = conv_family_infer,
     .items = berth__window_items,
     .scratch = berth__conv_scratch,
-    .kernel = kernel,
+    .kernel = conv_family_kernel,
 };

@@ -19,7 +19,7 @@ static berth_status check_group(int64_t count, const char *what, int64_t group, 
   return berth__fail(err, BERTH_INVALID, "%" PRId64 " %s do not split into %" PRId64 " groups", count, what, group);
 }
 
-static berth_status check_weight(const berth__infer *infer, berth_error *err) {
+static berth_status conv_last_check_weight(const berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const int64_t group = infer->attrs[BERTH__LAST_GROUP].i, panel = infer->attrs[BERTH__LAST_PANEL].i;
   const int64_t channels = x->dim[x->rank - 1], each = infer->attrs[BERTH__LAST_CHANNELS].i / group;
@@ -32,7 +32,7 @@ static berth_status check_weight(const berth__infer *infer, berth_error *err) {
   return berth__last_check_packed(infer, panels, rows, panel, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status conv_last_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__window_attrs window = berth__last_window(infer->attrs);
   const int64_t group = infer->attrs[BERTH__LAST_GROUP].i, outputs = infer->attrs[BERTH__LAST_CHANNELS].i;
@@ -42,7 +42,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(berth__last_check_count(&infer->attrs[k], err));
   BERTH__TRY(check_group(x->dim[x->rank - 1], "channels", group, err));
   BERTH__TRY(check_group(outputs, "output channels", group, err));
-  BERTH__TRY(check_weight(infer, err));
+  BERTH__TRY(conv_last_check_weight(infer, err));
   BERTH__TRY(berth__last_check_over(&infer->attrs[BERTH__LAST_OVER], berth__last_is_pointwise(infer->attrs),
                                     "a window of one element, strides of 1, no pads and one group", err));
   infer->out_type[0] = BERTH_F32;
@@ -55,7 +55,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
                                 &infer->attrs[BERTH__LAST_CODE], &infer->attrs[BERTH__LAST_NUMBERS], err);
 }
 
-static double convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
+static double conv_last_convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
                        int64_t output) {
   const int64_t group = call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
   const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
@@ -70,11 +70,11 @@ static double convolve(const berth_op_call *call, const berth__last *last, const
 }
 
 /* With `over`, the outputs of a pixel: they read no other pixel, but each of them reads all of this one. */
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t conv_last_scratch(const berth_op_call *call) {
   return call->attrs[BERTH__LAST_OVER].i != 0 ? (uint64_t)call->attrs[BERTH__LAST_CHANNELS].i * sizeof(double) : 0;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status conv_last_kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
   berth__epilogue epilogue;
   double *kept = call->attrs[BERTH__LAST_OVER].i != 0 ? call->scratch : NULL;
@@ -87,7 +87,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
       const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], to) : 0;
-      const double value = berth__epilogue_value(&epilogue, to, convolve(call, &last, &pixel, output) + added);
+      const double value = berth__epilogue_value(&epilogue, to, conv_last_convolve(call, &last, &pixel, output) + added);
       if (kept != NULL)
         kept[output] = value;
       else
@@ -99,11 +99,11 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) {
+static uint32_t conv_last_in_place_of(const berth_attr *attr) {
   return berth__epilogue_in_place(&attr[BERTH__LAST_ADDS]) | (attr[BERTH__LAST_OVER].i != 0 ? 1u : 0);
 }
 
-static bool may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
+static bool conv_last_may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
   return berth__last_is_pointwise(attr) && berth__shape_equal(x, out);
 }
 
@@ -111,13 +111,13 @@ const berth__family berth__family_conv_last = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED | 1u << BERTH__LAST_CHANNELS | 1u << BERTH__LAST_PANEL,
-    .in_place_of = in_place_of,
+    .in_place_of = conv_last_in_place_of,
     .over_attr = BERTH__LAST_OVER + 1,
-    .may_lie_over = may_lie_over,
+    .may_lie_over = conv_last_may_lie_over,
     .may_lack = 1u << 2,
     .unit_last = 1u,
-    .infer = infer,
+    .infer = conv_last_infer,
     .items = berth__window_items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .scratch = conv_last_scratch,
+    .kernel = conv_last_kernel,
 };

@@ -47,7 +47,7 @@ static berth_status whole_extent(const berth__window_axis *w, int64_t extra, uin
 }
 
 /* With `output_shape` or `auto_pad` the extent is given, and pads follow from it; `auto_pad` only ever takes off. */
-static berth_status extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
+static berth_status conv_transpose_extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
   const berth__window_attrs window = berth__conv_window(infer->attrs);
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
   const berth__window_axis w =
@@ -69,7 +69,7 @@ static berth_status extent(const berth__infer *infer, uint32_t axis, int64_t *ou
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status conv_transpose_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
   int64_t outputs = 0;
   BERTH__TRY(berth__conv_check(infer, err));
@@ -82,7 +82,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__conv_check_bias(infer, 2, outputs, err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){.rank = x->rank, .dim = {x->dim[0], outputs}};
-  for (uint32_t axis = 0; axis + 2 < x->rank; axis++) BERTH__TRY(extent(infer, axis, &out->dim[2 + axis], err));
+  for (uint32_t axis = 0; axis + 2 < x->rank; axis++) BERTH__TRY(conv_transpose_extent(infer, axis, &out->dim[2 + axis], err));
   infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }
@@ -93,7 +93,7 @@ static int64_t input_of(const berth__window_axis *w, int64_t at, int64_t tap) {
   return shifted < 0 || shifted % w->stride != 0 || shifted / w->stride >= w->in ? -1 : shifted / w->stride;
 }
 
-static void collect(const berth_op_call *call, const berth__conv *c, int64_t item) {
+static void conv_transpose_collect(const berth_op_call *call, const berth__conv *c, int64_t item) {
   const berth_tensor *x = &call->in[0], *weight = &call->in[1];
   const berth__window_axis *w = c->window.axis;
   const int64_t each = weight->dim[1], channels = x->dim[1] / call->attrs[BERTH__CONV_GROUP].i;
@@ -133,19 +133,19 @@ void berth__conv_read_transposed(const berth_op_call *call, berth__conv *conv) {
   place_output(call, conv);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status conv_transpose_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   berth__conv conv;
   berth__conv_read_transposed(call, &conv);
-  for (int64_t item = call->begin; item < call->end; item++) collect(call, &conv, item);
+  for (int64_t item = call->begin; item < call->end; item++) conv_transpose_collect(call, &conv, item);
   return BERTH_OK;
 }
 
 const berth__family berth__family_conv_transpose = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
+    .infer = conv_transpose_infer,
     .items = berth__window_items,
     .scratch = berth__conv_scratch,
-    .kernel = kernel,
+    .kernel = conv_transpose_kernel,
 };

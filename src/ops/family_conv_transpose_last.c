@@ -14,7 +14,7 @@ static const berth_attr attrs[] = {
 };
 
 /* (in - 1) * stride + reach + output pad - pads. */
-static berth_status extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
+static berth_status conv_transpose_last_extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
   const berth__window_attrs window = berth__last_window(infer->attrs);
   const berth_attr *extra = &infer->attrs[BERTH__LAST_OUTPUT_PADS];
   const berth__window_axis w =
@@ -39,7 +39,7 @@ static berth_status extent(const berth__infer *infer, uint32_t axis, int64_t *ou
   return BERTH_OK;
 }
 
-static berth_status check_weight(const berth__infer *infer, berth_error *err) {
+static berth_status conv_transpose_last_check_weight(const berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const int64_t panel = infer->attrs[BERTH__LAST_PANEL].i, outputs = infer->attrs[BERTH__LAST_CHANNELS].i;
   int64_t rows = x->dim[x->rank - 1];
@@ -48,7 +48,7 @@ static berth_status check_weight(const berth__infer *infer, berth_error *err) {
   return berth__last_check_packed(infer, outputs / panel + (outputs % panel != 0), rows, panel, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status conv_transpose_last_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__window_attrs window = berth__last_window(infer->attrs);
   BERTH__TRY(berth__last_check(infer, &window, err));
@@ -56,18 +56,18 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__window_check_list(&infer->attrs[BERTH__LAST_OUTPUT_PADS], x->rank - 2, 0, err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_CHANNELS], err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_PANEL], err));
-  BERTH__TRY(check_weight(infer, err));
+  BERTH__TRY(conv_transpose_last_check_weight(infer, err));
   infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = infer->attrs[BERTH__LAST_CHANNELS].i;
   for (uint32_t axis = 0; axis + 2 < x->rank; axis++)
-    BERTH__TRY(extent(infer, axis, &infer->out_shape[0].dim[1 + axis], err));
+    BERTH__TRY(conv_transpose_last_extent(infer, axis, &infer->out_shape[0].dim[1 + axis], err));
   return berth__last_check_rest(infer, BERTH__LAST_EXTRA, &infer->attrs[BERTH__LAST_CODE],
                                 &infer->attrs[BERTH__LAST_NUMBERS], err);
 }
 
 /* The index of channel 0 of the pixel of x that puts tap `tap` on a pixel of the result; -1: none does. */
-static int64_t source(const berth__last *last, const berth__last_pixel *pixel, int64_t tap) {
+static int64_t conv_transpose_last_source(const berth__last *last, const berth__last_pixel *pixel, int64_t tap) {
   int64_t t[BERTH__WINDOW_AXES], index = pixel->image * last->image_stride;
   berth__window_tap(&last->window, tap, t);
   for (uint32_t k = 0; k < BERTH__WINDOW_AXES; k++) {
@@ -78,12 +78,12 @@ static int64_t source(const berth__last *last, const berth__last_pixel *pixel, i
   return index;
 }
 
-static double collect(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
+static double conv_transpose_last_collect(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
                       int64_t output) {
   const int64_t taps = berth__window_taps(&last->window);
   double sum = berth__last_bias(call, last, output);
   for (int64_t tap = 0; tap < taps; tap++) {
-    const int64_t from = source(last, pixel, tap);
+    const int64_t from = conv_transpose_last_source(last, pixel, tap);
     for (int64_t c = 0; c < last->channels && from >= 0; c++)
       sum += berth__load_f64(&call->in[0], from + c * last->channel_stride) *
              berth__last_weight(&call->in[1], last->outputs, 1, tap * last->channels + c, output);
@@ -91,7 +91,7 @@ static double collect(const berth_op_call *call, const berth__last *last, const 
   return sum;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status conv_transpose_last_kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
   berth__epilogue epilogue;
   berth__last_read(call, &last);
@@ -101,7 +101,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
-      berth__store_f64(&call->out[0], to, berth__epilogue_value(&epilogue, to, collect(call, &last, &pixel, output)));
+      berth__store_f64(&call->out[0], to, berth__epilogue_value(&epilogue, to, conv_transpose_last_collect(call, &last, &pixel, output)));
     }
   }
   return BERTH_OK;
@@ -113,7 +113,7 @@ const berth__family berth__family_conv_transpose_last = {
     .required = BERTH__LAST_REQUIRED | 1u << BERTH__LAST_CHANNELS | 1u << BERTH__LAST_PANEL,
     .may_lack = 1u << 2,
     .unit_last = 1u,
-    .infer = infer,
+    .infer = conv_transpose_last_infer,
     .items = berth__window_items,
-    .kernel = kernel,
+    .kernel = conv_transpose_last_kernel,
 };

@@ -26,7 +26,7 @@ static berth_status infer_cumsum(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static double sum_f64(double *x, int64_t count, double sum, bool exclusive) {
+static double cumsum_sum_f64(double *x, int64_t count, double sum, bool exclusive) {
   for (int64_t i = 0; i < count; i++) {
     double next = sum + x[i];
     x[i] = exclusive ? sum : next;
@@ -59,7 +59,7 @@ static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int
     int64_t n = length - at < BERTH__BLOCK ? length - at : BERTH__BLOCK;
     berth__gather(cls, &block, in->type, in->data, start + at * step, step, n);
     if (is_float)
-      f = sum_f64(block.f, n, f, exclusive);
+      f = cumsum_sum_f64(block.f, n, f, exclusive);
     else
       i = sum_i64(block.i, n, i, exclusive);
     berth__scatter(cls, &block, out->type, out->data, start + at * step, step, n);

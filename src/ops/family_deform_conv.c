@@ -33,7 +33,7 @@ static berth_status check_map(const berth__infer *infer, uint32_t operand, int64
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status deform_conv_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__DEFORM_X], *weight = &infer->in_shape[BERTH__DEFORM_WEIGHT];
   const berth__window_attrs window = berth__conv_window(infer->attrs);
   BERTH__TRY(berth__want_float(infer, BERTH__DEFORM_X, err));
@@ -54,29 +54,29 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* What every tap sees in every channel at one output element. */
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t deform_conv_scratch(const berth_op_call *call) {
   const berth_tensor *weight = &call->in[BERTH__DEFORM_WEIGHT];
   return (uint64_t)call->in[BERTH__DEFORM_X].dim[1] * (uint64_t)weight->dim[2] * (uint64_t)weight->dim[3] *
          sizeof(double);
 }
 
 /* Items are output rows of an image: all channels share what the taps see. */
-static int64_t items(const berth_op_call *call) { return call->out[0].dim[0] * call->out[0].dim[2]; }
+static int64_t deform_conv_items(const berth_op_call *call) { return call->out[0].dim[0] * call->out[0].dim[2]; }
 
-static double element_or_0(const berth_tensor *x, int64_t plane, int64_t row, int64_t column) {
+static double deform_conv_element_or_0(const berth_tensor *x, int64_t plane, int64_t row, int64_t column) {
   const bool inside = row >= 0 && row < x->dim[2] && column >= 0 && column < x->dim[3];
   return inside ? berth__load_f64(x, plane + row * x->dim[3] + column) : 0;
 }
 
 /* Between four elements; beyond the image there are zeros. */
-static double look(const berth_tensor *x, int64_t plane, double y, double z) {
+static double deform_conv_look(const berth_tensor *x, int64_t plane, double y, double z) {
   if (!(y > -1 && y < (double)x->dim[2] && z > -1 && z < (double)x->dim[3])) return 0;
   const double top = floor(y), left = floor(z), down = y - top, right = z - left;
   const int64_t row = (int64_t)top, column = (int64_t)left;
   return (1 - down) *
-             ((1 - right) * element_or_0(x, plane, row, column) + right * element_or_0(x, plane, row, column + 1)) +
-         down * ((1 - right) * element_or_0(x, plane, row + 1, column) +
-                 right * element_or_0(x, plane, row + 1, column + 1));
+             ((1 - right) * deform_conv_element_or_0(x, plane, row, column) + right * deform_conv_element_or_0(x, plane, row, column + 1)) +
+         down * ((1 - right) * deform_conv_element_or_0(x, plane, row + 1, column) +
+                 right * deform_conv_element_or_0(x, plane, row + 1, column + 1));
 }
 
 static void see(const berth_op_call *call, const berth__window_axis *w, int64_t image, int64_t row, int64_t column) {
@@ -96,12 +96,12 @@ static void see(const berth_op_call *call, const berth__window_axis *w, int64_t 
       const double z = (double)berth__window_input(&w[1], column, tap % w[1].kernel) +
                        berth__load_f64(offset, (2 * entry + 1) * area + at);
       const double factor = has_mask ? berth__load_f64(mask, entry * area + at) : 1;
-      seen[c * taps + tap] = factor * look(x, (image * channels + c) * x->dim[2] * x->dim[3], y, z);
+      seen[c * taps + tap] = factor * deform_conv_look(x, (image * channels + c) * x->dim[2] * x->dim[3], y, z);
     }
   }
 }
 
-static double weigh(const berth_op_call *call, int64_t output) {
+static double deform_conv_weigh(const berth_op_call *call, int64_t output) {
   const berth_tensor *weight = &call->in[BERTH__DEFORM_WEIGHT];
   const int64_t each = weight->dim[1] * weight->dim[2] * weight->dim[3];
   const int64_t group = output / (weight->dim[0] / call->attrs[BERTH__CONV_GROUP].i);
@@ -111,7 +111,7 @@ static double weigh(const berth_op_call *call, int64_t output) {
   return sum;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status deform_conv_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
   berth__conv conv;
@@ -123,7 +123,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
       see(call, w, image, row, column);
       for (int64_t output = 0; output < out->dim[1]; output++)
         berth__store_f64(out, ((image * out->dim[1] + output) * out->dim[2] + row) * out->dim[3] + column,
-                         weigh(call, output));
+                         deform_conv_weigh(call, output));
     }
   }
   return BERTH_OK;
@@ -132,8 +132,8 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_deform_conv = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = deform_conv_infer,
+    .items = deform_conv_items,
+    .scratch = deform_conv_scratch,
+    .kernel = deform_conv_kernel,
 };

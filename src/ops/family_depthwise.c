@@ -13,7 +13,7 @@ static bool may_be_over(const berth_attr *attr, const berth__shape *x) {
   return x->rank <= 4;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status depthwise_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
   const berth__window_attrs window = berth__last_window(infer->attrs);
   const int64_t *taps = infer->attrs[BERTH__LAST_KERNEL].ints;
@@ -44,7 +44,7 @@ static int64_t weight_index(const berth_tensor *weight, const berth__window *win
   return index;
 }
 
-static double convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
+static double depthwise_convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
                        int64_t channel) {
   const berth_tensor *weight = &call->in[1];
   const int64_t taps = berth__window_taps(&last->window);
@@ -60,7 +60,7 @@ static double convolve(const berth_op_call *call, const berth__last *last, const
 }
 
 /* With `over`, an item is a channel of an image, which is kept as a whole before it is stored; otherwise a pixel. */
-static bool in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+static bool depthwise_in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
 
 static int64_t pixels_of_image(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
@@ -69,47 +69,47 @@ static int64_t pixels_of_image(const berth_op_call *call) {
   return pixels;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t depthwise_items(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
-  return in_place_over(call) ? out->dim[0] * out->dim[out->rank - 1] : berth__window_items(call);
+  return depthwise_in_place_over(call) ? out->dim[0] * out->dim[out->rank - 1] : berth__window_items(call);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
-  return in_place_over(call) ? (uint64_t)pixels_of_image(call) * sizeof(double) : 0;
+static uint64_t depthwise_scratch(const berth_op_call *call) {
+  return depthwise_in_place_over(call) ? (uint64_t)pixels_of_image(call) * sizeof(double) : 0;
 }
 
-static double finished(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item,
+static double depthwise_finished(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item,
                        int64_t channel) {
   const berth__last_pixel pixel = berth__last_pixel_of(last, item);
-  return berth__epilogue_value(epilogue, item * last->channels + channel, convolve(call, last, &pixel, channel));
+  return berth__epilogue_value(epilogue, item * last->channels + channel, depthwise_convolve(call, last, &pixel, channel));
 }
 
 static void run_channel(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item) {
   const int64_t pixels = pixels_of_image(call), first = item / last->channels * pixels, channel = item % last->channels;
   double *kept = call->scratch;
-  for (int64_t p = 0; p < pixels; p++) kept[p] = finished(call, last, epilogue, first + p, channel);
+  for (int64_t p = 0; p < pixels; p++) kept[p] = depthwise_finished(call, last, epilogue, first + p, channel);
   for (int64_t p = 0; p < pixels; p++) berth__store_f64(&call->out[0], (first + p) * last->channels + channel, kept[p]);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status depthwise_kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
   berth__epilogue epilogue;
   berth__last_read(call, &last);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
                               &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
-    if (in_place_over(call)) run_channel(call, &last, &epilogue, item);
-    for (int64_t channel = 0; channel < last.channels && !in_place_over(call); channel++)
-      berth__store_f64(&call->out[0], item * last.channels + channel, finished(call, &last, &epilogue, item, channel));
+    if (depthwise_in_place_over(call)) run_channel(call, &last, &epilogue, item);
+    for (int64_t channel = 0; channel < last.channels && !depthwise_in_place_over(call); channel++)
+      berth__store_f64(&call->out[0], item * last.channels + channel, depthwise_finished(call, &last, &epilogue, item, channel));
   }
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return attr[BERTH__DEPTHWISE_OVER].i != 0 ? 1u : 0; }
+static uint32_t depthwise_in_place_of(const berth_attr *attr) { return attr[BERTH__DEPTHWISE_OVER].i != 0 ? 1u : 0; }
 
 #define FEW_CHANNELS 64 /* items are groups of channels then: with fewer, threads have nothing to share */
 
-static bool may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
+static bool depthwise_may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
   return x->dim[x->rank - 1] >= FEW_CHANNELS && may_be_over(attr, x) && berth__shape_equal(x, out);
 }
 
@@ -117,13 +117,13 @@ const berth__family berth__family_depthwise = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED,
-    .in_place_of = in_place_of,
+    .in_place_of = depthwise_in_place_of,
     .over_attr = BERTH__DEPTHWISE_OVER + 1,
-    .may_lie_over = may_lie_over,
+    .may_lie_over = depthwise_may_lie_over,
     .may_lack = 1u << 2,
     .unit_last = 1u,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = depthwise_infer,
+    .items = depthwise_items,
+    .scratch = depthwise_scratch,
+    .kernel = depthwise_kernel,
 };

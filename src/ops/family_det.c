@@ -18,16 +18,16 @@ static berth_status infer_det(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static int64_t order_of(const berth_op_call *call) { return call->in[0].dim[call->in[0].rank - 1]; }
+static int64_t det_order_of(const berth_op_call *call) { return call->in[0].dim[call->in[0].rank - 1]; }
 
-static int64_t pivot_row(const double *a, int64_t n, int64_t column) {
+static int64_t det_pivot_row(const double *a, int64_t n, int64_t column) {
   int64_t best = column;
   for (int64_t row = column + 1; row < n; row++)
     if (fabs(a[row * n + column]) > fabs(a[best * n + column])) best = row;
   return best;
 }
 
-static void swap_rows(double *a, double *b, int64_t n) {
+static void det_swap_rows(double *a, double *b, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     double kept = a[i];
     a[i] = b[i];
@@ -39,9 +39,9 @@ static void swap_rows(double *a, double *b, int64_t n) {
 static double determinant(double *a, int64_t n) {
   double product = 1;
   for (int64_t k = 0; k < n; k++) {
-    int64_t best = pivot_row(a, n, k);
+    int64_t best = det_pivot_row(a, n, k);
     if (best != k) {
-      swap_rows(a + best * n, a + k * n, n);
+      det_swap_rows(a + best * n, a + k * n, n);
       product = -product;
     }
     double pivot = a[k * n + k];
@@ -57,7 +57,7 @@ static double determinant(double *a, int64_t n) {
 
 static berth_status det_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = &call->in[0];
-  int64_t n = order_of(call);
+  int64_t n = det_order_of(call);
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
     berth__gather_f64(call->scratch, in->type, in->data, item * n * n, 1, n * n);
@@ -67,7 +67,7 @@ static berth_status det_kernel(const berth_op_call *call, berth_error *err) {
 }
 
 static uint64_t det_scratch(const berth_op_call *call) {
-  uint64_t n = (uint64_t)order_of(call), bytes;
+  uint64_t n = (uint64_t)det_order_of(call), bytes;
   return berth__mul_u64(n, n, &bytes) && berth__mul_u64(bytes, sizeof(double), &bytes) ? bytes : UINT64_MAX;
 }
 

@@ -27,7 +27,7 @@ static berth_status result_extent(berth__infer *infer, int64_t extent, int64_t *
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status dft_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   uint32_t axis;
   BERTH__TRY(berth__want_float(infer, 0, err));
@@ -56,7 +56,7 @@ typedef struct job {
   double *re, *im, *cosine, *sine, *out_re, *out_im; /* in scratch */
 } job;
 
-static job describe(const berth_op_call *call) {
+static job dft_describe(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   job j = {.call = call, .inner = 1, .parts = x->dim[x->rank - 1]};
   j.axis = (uint32_t)(call->attrs[BERTH__DFT_AXIS].i < 0 ? call->attrs[BERTH__DFT_AXIS].i + x->rank
@@ -69,8 +69,8 @@ static job describe(const berth_op_call *call) {
 }
 
 /* With the length that only the operand's elements tell, and places in scratch. */
-static job prepare(const berth_op_call *call) {
-  job j = describe(call);
+static job dft_prepare(const berth_op_call *call) {
+  job j = dft_describe(call);
   berth__list length;
   berth__call_list(call, BERTH__DFT_LENGTH, 1, &length);
   j.length = length.given ? length.at[0] : j.extent;
@@ -80,16 +80,16 @@ static job prepare(const berth_op_call *call) {
   return j;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t dft_items(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
-  job j = describe(call);
+  job j = dft_describe(call);
   int64_t lines = 1;
   for (uint32_t i = 0; i + 1 < x->rank; i++)
     if (i != j.axis) lines *= x->dim[i];
   return lines;
 }
 
-static uint64_t scratch(const berth_op_call *call) { return 6 * (uint64_t)describe(call).length * sizeof(double); }
+static uint64_t dft_scratch(const berth_op_call *call) { return 6 * (uint64_t)dft_describe(call).length * sizeof(double); }
 
 static void make_table(const job *j) {
   const double sign = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 : -1, turn = 2 * acos(-1.0);
@@ -163,8 +163,8 @@ static void store_line(const job *j, int64_t outer, int64_t inner) {
   }
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  const job j = prepare(call);
+static berth_status dft_kernel(const berth_op_call *call, berth_error *err) {
+  const job j = dft_prepare(call);
   (void)err;
   make_table(&j);
   for (int64_t line = call->begin; line < call->end; line++) {
@@ -181,10 +181,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_dft = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = dft_infer,
+    .items = dft_items,
+    .scratch = dft_scratch,
+    .kernel = dft_kernel,
     .valued = 1u << 1,
     .attr_of = {[1] = BERTH__DFT_LENGTH + 1},
 };

@@ -5,11 +5,11 @@
 static const berth_attr attrs[] = {[BERTH__DIAGONAL_FIRST] = {.name = "axis1", .kind = BERTH_ATTR_INT, .i = -2},
                                    [BERTH__DIAGONAL_SECOND] = {.name = "axis2", .kind = BERTH_ATTR_INT, .i = -1}};
 
-static uint32_t axis_at(const berth_attr *attr, uint32_t rank) {
+static uint32_t diagonal_axis_at(const berth_attr *attr, uint32_t rank) {
   return (uint32_t)(attr->i < 0 ? attr->i + (int64_t)rank : attr->i);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status diagonal_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   berth__shape *out = &infer->out_shape[0];
   uint32_t first, second;
@@ -27,10 +27,10 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+static bool diagonal_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
-  uint32_t first = axis_at(&attr[BERTH__DIAGONAL_FIRST], in->rank),
-           second = axis_at(&attr[BERTH__DIAGONAL_SECOND], in->rank), n = 0;
+  uint32_t first = diagonal_axis_at(&attr[BERTH__DIAGONAL_FIRST], in->rank),
+           second = diagonal_axis_at(&attr[BERTH__DIAGONAL_SECOND], in->rank), n = 0;
   (void)shape;
   (void)type;
   (void)out;
@@ -41,13 +41,13 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
   return true;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status diagonal_kernel(const berth_op_call *call, berth_error *err) {
   int64_t stride[BERTH_MAX_RANK], offset;
   (void)err;
-  view(&call->in[0], call->attrs, NULL, call->in[0].type, 0, &offset, stride);
+  diagonal_view(&call->in[0], call->attrs, NULL, call->in[0].type, 0, &offset, stride);
   berth__copy_view(call, stride, offset);
   return BERTH_OK;
 }
 
 const berth__family berth__family_diagonal = {
-    .attrs = attrs, .n_attrs = 2, .infer = infer, .items = berth__copy_items, .kernel = kernel, .view = view};
+    .attrs = attrs, .n_attrs = 2, .infer = diagonal_infer, .items = berth__copy_items, .kernel = diagonal_kernel, .view = diagonal_view};

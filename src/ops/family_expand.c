@@ -8,7 +8,7 @@
 
 static const berth_attr attrs[] = {[BERTH__EXPAND_SHAPE] = {.name = "shape", .kind = BERTH_ATTR_DIMS}};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status expand_infer(berth__infer *infer, berth_error *err) {
   berth_dim target[BERTH_MAX_RANK];
   berth__list list;
   BERTH__TRY(berth__infer_dims(infer, 0, 1, target, &list, err));
@@ -29,7 +29,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return berth__broadcast(&infer->in_shape[0], &shape, &infer->out_shape[0], err);
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+static bool expand_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)attr;
   (void)type;
@@ -39,7 +39,7 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
   return true;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status expand_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   int64_t stride[BERTH_MAX_RANK];
   berth__broadcast_strides(&call->in[0], call->out[0].rank, call->out[0].dim, stride);
@@ -50,10 +50,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_expand = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
+    .infer = expand_infer,
     .items = berth__copy_items,
-    .kernel = kernel,
-    .view = view,
+    .kernel = expand_kernel,
+    .view = expand_view,
     .valued = 1u << 1,
     .attr_of = {[1] = 1},
 };

@@ -6,7 +6,7 @@
 
 static const berth_attr attrs[] = {[BERTH__FLATTEN_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = 1}};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status flatten_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   const int64_t rank = in->rank, axis = infer->attrs[BERTH__FLATTEN_AXIS].i;
   if (axis < -rank || axis > rank) /* one more than elsewhere: all axes may be rows */
@@ -26,7 +26,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 const berth__family berth__family_flatten = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
+    .infer = flatten_infer,
     .items = berth__copy_items,
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,

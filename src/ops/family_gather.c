@@ -46,20 +46,20 @@ berth_status berth__gather_infer(berth__infer *infer, int64_t axis, berth_error 
   return BERTH_OK;
 }
 
-static uint32_t axis_of(const berth_op_call *call, int64_t axis) {
+static uint32_t gather_axis_of(const berth_op_call *call, int64_t axis) {
   return (uint32_t)(axis < 0 ? axis + call->in[0].rank : axis);
 }
 
 /* Items are picked slices: every index, under every place before the axis. */
 int64_t berth__gather_items(const berth_op_call *call, int64_t axis) {
   int64_t outer = 1;
-  for (uint32_t k = 0; k < axis_of(call, axis); k++) outer *= call->in[0].dim[k];
+  for (uint32_t k = 0; k < gather_axis_of(call, axis); k++) outer *= call->in[0].dim[k];
   return outer * berth__count(&call->in[1]);
 }
 
 berth_status berth__gather_kernel(const berth_op_call *call, int64_t axis, berth_error *err) {
   const berth_tensor *data = &call->in[0], *indices = &call->in[1];
-  const uint32_t at = axis_of(call, axis);
+  const uint32_t at = gather_axis_of(call, axis);
   const size_t size = berth_type_size(data->type);
   const int64_t picks = berth__count(indices), extent = data->dim[at];
   int64_t slice = 1;
@@ -74,20 +74,20 @@ berth_status berth__gather_kernel(const berth_op_call *call, int64_t axis, berth
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status gather_infer(berth__infer *infer, berth_error *err) {
   return berth__gather_infer(infer, infer->attrs[BERTH__GATHER_AXIS].i, err);
 }
 
-static int64_t items(const berth_op_call *call) { return berth__gather_items(call, call->attrs[BERTH__GATHER_AXIS].i); }
+static int64_t gather_items(const berth_op_call *call) { return berth__gather_items(call, call->attrs[BERTH__GATHER_AXIS].i); }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status gather_kernel(const berth_op_call *call, berth_error *err) {
   return berth__gather_kernel(call, call->attrs[BERTH__GATHER_AXIS].i, err);
 }
 
 const berth__family berth__family_gather = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = gather_infer,
+    .items = gather_items,
+    .kernel = gather_kernel,
 };

@@ -8,7 +8,7 @@
 
 static const berth_attr attrs[] = {[BERTH__GATHER_ELEMENTS_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT}};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status gather_elements_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
   uint32_t axis;
   BERTH__TRY(berth__want_index_type(infer, 1, err));
@@ -26,7 +26,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status gather_elements_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1], *out = &call->out[0];
   const int64_t given = call->attrs[BERTH__GATHER_ELEMENTS_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + x->rank : given);
@@ -49,7 +49,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_gather_elements = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
+    .infer = gather_elements_infer,
     .items = berth__copy_items,
-    .kernel = kernel,
+    .kernel = gather_elements_kernel,
 };

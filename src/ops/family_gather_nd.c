@@ -30,7 +30,7 @@ static berth_status check_ranks(const berth__infer *infer, uint32_t *tuple, bert
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status gather_nd_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *indices = &infer->in_shape[1];
   uint32_t tuple = 0;
   BERTH__TRY(check_ranks(infer, &tuple, err));
@@ -48,13 +48,13 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Items are tuples. */
-static int64_t items(const berth_op_call *call) {
+static int64_t gather_nd_items(const berth_op_call *call) {
   int64_t count = 1;
   for (uint32_t k = 0; k + 1 < call->in[1].rank; k++) count *= call->in[1].dim[k];
   return count;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status gather_nd_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *indices = &call->in[1];
   const uint32_t batch = (uint32_t)call->attrs[BERTH__GATHER_ND_BATCH_DIMS].i;
   const int64_t tuple = indices->dim[indices->rank - 1];
@@ -79,7 +79,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_gather_nd = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = gather_nd_infer,
+    .items = gather_nd_items,
+    .kernel = gather_nd_kernel,
 };

@@ -37,7 +37,7 @@ typedef struct sampling {
   int64_t points, area; /* of one image of the result, of one channel of x */
 } sampling;
 
-static berth_status check_names(const berth_attr *attr, berth_error *err) {
+static berth_status grid_sample_check_names(const berth_attr *attr, berth_error *err) {
   if (berth__name_index(attr[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES) ==
       BERTH__RESAMPLE_MODES)
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of nearest, linear and cubic",
@@ -48,10 +48,10 @@ static berth_status check_names(const berth_attr *attr, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status grid_sample_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *grid = &infer->in_shape[1];
   int64_t same;
-  BERTH__TRY(check_names(infer->attrs, err));
+  BERTH__TRY(grid_sample_check_names(infer->attrs, err));
   BERTH__TRY(berth__want_numeric(infer, 0, err));
   BERTH__TRY(berth__want_float(infer, 1, err));
   BERTH__TRY(berth__want_rank(infer, 0, 3, 2 + BERTH__WINDOW_AXES, err));
@@ -71,35 +71,35 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Back and forth between low and high. */
-static double reflect(double x, double low, double high) {
+static double grid_sample_reflect(double x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return low;
   const double far = fmod(fabs(x - low), 2 * range);
   return low + (far <= range ? far : 2 * range - far);
 }
 
-static int64_t place_of(const sampling *s, double at, int64_t extent) {
+static int64_t grid_sample_place_of(const sampling *s, double at, int64_t extent) {
   const double last = (double)(extent - 1), low = s->align ? 0 : -0.5, high = s->align ? last : last + 0.5;
   if (at >= 0 && at <= last) return (int64_t)at;
   if (s->padding == ZEROS || !isfinite(at)) return -1;
-  if (s->padding == REFLECTION) at = reflect(at, low, high);
+  if (s->padding == REFLECTION) at = grid_sample_reflect(at, low, high);
   return at < 0 ? 0 : at > last ? extent - 1 : (int64_t)at;
 }
 
 /* A coordinate of -1 to 1 as a position on the axis, brought back inside where padding says so; cubic
  * neighbours are brought back one by one, which for the border is not the same. */
-static double position(const sampling *s, double coordinate, int64_t extent) {
+static double grid_sample_position(const sampling *s, double coordinate, int64_t extent) {
   const double last = (double)(extent - 1);
   const double low = s->align ? 0 : -0.5, high = s->align ? last : last + 0.5;
   double at = s->align ? (coordinate + 1) / 2 * last : ((coordinate + 1) * (double)extent - 1) / 2;
   if (s->mode == BERTH__RESAMPLE_NEAREST) at = rint(at);
   if (at >= low && at <= high) return at;
   if (s->padding == BORDER && s->mode != BERTH__RESAMPLE_CUBIC) return at < 0 ? 0 : at > last ? last : at;
-  return s->padding == REFLECTION && isfinite(at) ? reflect(at, low, high) : at;
+  return s->padding == REFLECTION && isfinite(at) ? grid_sample_reflect(at, low, high) : at;
 }
 
 static void find_neighbours(const sampling *s, double coordinate, int64_t extent, neighbours *out) {
-  const double at = position(s, coordinate, extent), first = floor(at), fraction = at - first;
+  const double at = grid_sample_position(s, coordinate, extent), first = floor(at), fraction = at - first;
   switch (s->mode) {
     case BERTH__RESAMPLE_NEAREST: *out = (neighbours){.count = 1, .weight = {1}}; break;
     case BERTH__RESAMPLE_CUBIC: out->count = 4, berth__cubic_weights(-0.75, fraction, out->weight); break;
@@ -108,11 +108,11 @@ static void find_neighbours(const sampling *s, double coordinate, int64_t extent
   const double start = s->mode == BERTH__RESAMPLE_CUBIC     ? first - 1
                        : s->mode == BERTH__RESAMPLE_NEAREST ? rint(at)
                                                             : first;
-  for (int64_t k = 0; k < out->count; k++) out->place[k] = place_of(s, start + (double)k, extent);
+  for (int64_t k = 0; k < out->count; k++) out->place[k] = grid_sample_place_of(s, start + (double)k, extent);
 }
 
 /* The value of one channel, which starts at `base`, between the neighbours on every axis. */
-static double look_up(const sampling *s, const berth_tensor *x, int64_t base, const neighbours *near) {
+static double grid_sample_look_up(const sampling *s, const berth_tensor *x, int64_t base, const neighbours *near) {
   int64_t combinations = 1;
   double sum = 0;
   for (uint32_t k = 0; k < s->spatial; k++) combinations *= near[k].count;
@@ -132,7 +132,7 @@ static double look_up(const sampling *s, const berth_tensor *x, int64_t base, co
 }
 
 /* Points of the result: all channels of a point share its neighbours. */
-static int64_t items(const berth_op_call *call) {
+static int64_t grid_sample_items(const berth_op_call *call) {
   int64_t points = call->out[0].dim[0];
   for (uint32_t axis = 2; axis < call->out[0].rank; axis++) points *= call->out[0].dim[axis];
   return points;
@@ -146,10 +146,10 @@ static void sample(const berth_op_call *call, const sampling *s, int64_t item) {
     find_neighbours(s, berth__load_f64(grid, item * s->spatial + (s->spatial - 1 - k)), x->dim[2 + k], &near[k]);
   for (int64_t c = 0; c < channels; c++)
     berth__store_f64(out, (image * channels + c) * s->points + point,
-                     look_up(s, x, (image * channels + c) * s->area, near));
+                     grid_sample_look_up(s, x, (image * channels + c) * s->area, near));
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status grid_sample_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   sampling s = {
       .mode = (berth__resample_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names,
@@ -170,7 +170,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_grid_sample = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = grid_sample_infer,
+    .items = grid_sample_items,
+    .kernel = grid_sample_kernel,
 };

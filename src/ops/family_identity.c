@@ -14,7 +14,7 @@ static berth_status identity_kernel(const berth_op_call *call, berth_error *err)
   return berth__copy_kernel(call, err);
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
+static bool identity_view(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)attrs, (void)type, (void)out;
   *offset = 0;
@@ -23,4 +23,4 @@ static bool view(const berth_tensor *in, const berth_attr *attrs, const berth__s
 }
 
 const berth__family berth__family_identity = {
-    .infer = infer_identity, .items = berth__copy_items, .kernel = identity_kernel, .view = view};
+    .infer = infer_identity, .items = berth__copy_items, .kernel = identity_kernel, .view = identity_view};

@@ -54,7 +54,7 @@ typedef struct parts {
   uint32_t last, stacked;          /* first results */
 } parts;
 
-static parts parts_of(uint32_t n_in, uint32_t n_out) {
+static parts loop_parts_of(uint32_t n_in, uint32_t n_out) {
   parts p = {
       .n_carried = berth__loop_end_carried(n_in, n_out), .carried = BERTH__LOOP_END_CARRIED, .last = BERTH__LOOP_LAST};
   p.n_scanned = n_out - BERTH__LOOP_LAST - p.n_carried;
@@ -107,7 +107,7 @@ static berth_status infer_end(berth__infer *infer, berth_error *err) {
   const uint32_t n_in = infer->n_in, n_out = infer->n_out;
   if (n_in < n_out + 2 || berth__loop_end_carried(n_in, n_out) > n_out - BERTH__LOOP_LAST)
     return berth__fail(err, BERTH_INVALID, "%" PRIu32 " operands do not go with %" PRIu32 " results", n_in, n_out);
-  const parts p = parts_of(n_in, n_out);
+  const parts p = loop_parts_of(n_in, n_out);
   BERTH__TRY(want_scalar(infer, BERTH__LOOP_ROUND, BERTH_I64, err));
   BERTH__TRY(want_scalar(infer, BERTH__LOOP_STARTS, BERTH_BOOL, err));
   BERTH__TRY(want_scalar(infer, BERTH__LOOP_END_TRIPS, BERTH_I64, err));
@@ -121,11 +121,11 @@ static berth_status infer_end(berth__infer *infer, berth_error *err) {
 
 /* ---- Kernels ---- */
 
-static size_t bytes_of(const berth_tensor *tensor) {
+static size_t loop_bytes_of(const berth_tensor *tensor) {
   return (size_t)berth__count(tensor) * berth_type_size(tensor->type);
 }
 
-static void copy(void *to, const void *from, size_t size) {
+static void loop_copy(void *to, const void *from, size_t size) {
   if (to != from && size != 0) memmove(to, from, size);
 }
 
@@ -134,7 +134,7 @@ static berth_status kernel_begin(const berth_op_call *call, berth_error *err) {
       berth__load_i64(&call->in[BERTH__LOOP_TRIPS], 0) > 0 && berth__load_i64(&call->in[BERTH__LOOP_CONDITION], 0) != 0;
   (void)err;
   for (uint32_t i = BERTH__LOOP_CARRIED; i < call->n_out; i++)
-    copy(call->out[i].data, call->in[i].data, bytes_of(&call->out[i]));
+    loop_copy(call->out[i].data, call->in[i].data, loop_bytes_of(&call->out[i]));
   berth__store_i64(&call->out[BERTH__LOOP_ROUND], 0, 0);
   berth__store_i64(&call->out[BERTH__LOOP_STARTS], 0, starts);
   return BERTH_OK;
@@ -143,28 +143,28 @@ static berth_status kernel_begin(const berth_op_call *call, berth_error *err) {
 static void clear_rows(const berth_op_call *call, const parts *p, int64_t from) {
   for (uint32_t i = 0; i < p->n_scanned; i++) {
     const berth_tensor *stacked = &call->out[p->stacked + i];
-    const size_t row = bytes_of(&call->in[p->scanned + i]);
+    const size_t row = loop_bytes_of(&call->in[p->scanned + i]);
     if (stacked->dim[0] > from && row != 0)
       memset((char *)stacked->data + (size_t)from * row, 0, (size_t)(stacked->dim[0] - from) * row);
   }
 }
 
-static berth_status store_rows(const berth_op_call *call, const parts *p, int64_t round, berth_error *err) {
+static berth_status loop_store_rows(const berth_op_call *call, const parts *p, int64_t round, berth_error *err) {
   for (uint32_t i = 0; i < p->n_scanned; i++) {
     const berth_tensor *stacked = &call->out[p->stacked + i];
-    const size_t row = bytes_of(&call->in[p->scanned + i]);
+    const size_t row = loop_bytes_of(&call->in[p->scanned + i]);
     if (round >= stacked->dim[0])
       return berth__fail(err, BERTH_INTERNAL, "round %" PRId64 " has no row in result %" PRIu32, round, p->stacked + i);
-    copy((char *)stacked->data + (size_t)round * row, call->in[p->scanned + i].data, row);
+    loop_copy((char *)stacked->data + (size_t)round * row, call->in[p->scanned + i].data, row);
   }
   return BERTH_OK;
 }
 
 /* Whether the next value lies where another one is to go, which may be written first. */
 static bool is_in_the_way(const berth_op_call *call, const parts *p, uint32_t index) {
-  const char *from = call->in[p->next + index].data, *end = from + bytes_of(&call->in[p->next + index]);
+  const char *from = call->in[p->next + index].data, *end = from + loop_bytes_of(&call->in[p->next + index]);
   for (uint32_t i = 0; i < p->n_carried && from != end; i++) {
-    const char *to = call->out[p->last + i].data, *to_end = to + bytes_of(&call->out[p->last + i]);
+    const char *to = call->out[p->last + i].data, *to_end = to + loop_bytes_of(&call->out[p->last + i]);
     if (i != index && from < to_end && to < end) return true;
   }
   return false;
@@ -176,23 +176,23 @@ static berth_status carry_on(const berth_op_call *call, const parts *p, berth_er
   for (uint32_t i = 0; i < p->n_carried; i++) {
     if (!is_in_the_way(call, p, i)) continue;
     if (staged == NULL) return berth__fail(err, BERTH_INTERNAL, "there is no scratch for what is carried");
-    copy(staged, call->in[p->next + i].data, bytes_of(&call->in[p->next + i]));
-    staged += bytes_of(&call->in[p->next + i]);
+    loop_copy(staged, call->in[p->next + i].data, loop_bytes_of(&call->in[p->next + i]));
+    staged += loop_bytes_of(&call->in[p->next + i]);
   }
   for (uint32_t i = 0; i < p->n_carried; i++)
     if (!is_in_the_way(call, p, i))
-      copy(call->out[p->last + i].data, call->in[p->next + i].data, bytes_of(&call->in[p->next + i]));
+      loop_copy(call->out[p->last + i].data, call->in[p->next + i].data, loop_bytes_of(&call->in[p->next + i]));
   staged = call->scratch;
   for (uint32_t i = 0; i < p->n_carried; i++) {
     if (!is_in_the_way(call, p, i)) continue;
-    copy(call->out[p->last + i].data, staged, bytes_of(&call->in[p->next + i]));
-    staged += bytes_of(&call->in[p->next + i]);
+    loop_copy(call->out[p->last + i].data, staged, loop_bytes_of(&call->in[p->next + i]));
+    staged += loop_bytes_of(&call->in[p->next + i]);
   }
   return BERTH_OK;
 }
 
 static berth_status kernel_end(const berth_op_call *call, berth_error *err) {
-  const parts p = parts_of(call->n_in, call->n_out);
+  const parts p = loop_parts_of(call->n_in, call->n_out);
   const bool starts = berth__load_i64(&call->in[BERTH__LOOP_STARTS], 0) != 0;
   int64_t rounds = 0;
   bool again = false;
@@ -200,11 +200,11 @@ static berth_status kernel_end(const berth_op_call *call, berth_error *err) {
     rounds = berth__load_i64(&call->in[BERTH__LOOP_ROUND], 0) + 1;
     again = rounds < berth__load_i64(&call->in[BERTH__LOOP_END_TRIPS], 0) &&
             berth__load_i64(&call->in[BERTH__LOOP_END_CONDITION], 0) != 0;
-    BERTH__TRY(store_rows(call, &p, rounds - 1, err));
+    BERTH__TRY(loop_store_rows(call, &p, rounds - 1, err));
     BERTH__TRY(carry_on(call, &p, err));
   } else {
     for (uint32_t i = 0; i < p.n_carried; i++)
-      copy(call->out[p.last + i].data, call->in[p.carried + i].data, bytes_of(&call->out[p.last + i]));
+      loop_copy(call->out[p.last + i].data, call->in[p.carried + i].data, loop_bytes_of(&call->out[p.last + i]));
   }
   if (!again) clear_rows(call, &p, rounds);
   berth__store_i64(&call->out[BERTH__LOOP_ROUNDS], 0, rounds);

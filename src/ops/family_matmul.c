@@ -19,7 +19,7 @@ static void drop_last(const berth__shape *shape, uint32_t n, berth__shape *out) 
   out->rank = shape->rank > n ? shape->rank - n : 0;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status matmul_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *a = &infer->in_shape[0], *b = &infer->in_shape[1];
   for (uint32_t k = 0; k < 2; k++) {
     if (!berth__line_ops_of(infer->in_type[k]))
@@ -42,19 +42,19 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* The strides of a stack of matrices over the output's batch axes. */
-static void batch_strides(const berth_tensor *tensor, const product *p, int64_t *stride) {
+static void matmul_batch_strides(const berth_tensor *tensor, const product *p, int64_t *stride) {
   berth_tensor stack = *tensor;
   stack.rank = tensor->rank > 2 ? tensor->rank - 2 : 0;
   berth__broadcast_strides(&stack, p->batch_rank, p->batch, stride);
 }
 
-static void describe(const berth_op_call *call, product *p) {
+static void matmul_describe(const berth_op_call *call, product *p) {
   const berth_tensor *a = &call->in[0], *b = &call->in[1], *out = &call->out[0];
   const uint32_t matrix_axes = (a->rank > 1 ? 1u : 0u) + (b->rank > 1 ? 1u : 0u);
   p->batch_rank = out->rank - matrix_axes;
   for (uint32_t axis = 0; axis < p->batch_rank; axis++) p->batch[axis] = out->dim[axis];
-  batch_strides(a, p, p->a_batch);
-  batch_strides(b, p, p->b_batch);
+  matmul_batch_strides(a, p, p->a_batch);
+  matmul_batch_strides(b, p, p->b_batch);
   p->m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
   p->a_row = a->rank > 1 ? a->stride[a->rank - 2] : 0;
   p->k = a->dim[a->rank - 1];
@@ -66,20 +66,20 @@ static void describe(const berth_op_call *call, product *p) {
 }
 
 /* Items are pieces of output rows; neighbours share their columns of the second operand. */
-static int64_t items(const berth_op_call *call) {
+static int64_t matmul_items(const berth_op_call *call) {
   product p;
-  describe(call, &p);
+  matmul_describe(call, &p);
   int64_t count = p.m * p.pieces;
   for (uint32_t axis = 0; axis < p.batch_rank; axis++) count *= p.batch[axis];
   return count;
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t matmul_scratch(const berth_op_call *call) {
   (void)call;
   return PIECE * BERTH__LINE_BYTES;
 }
 
-static void multiply(const berth_op_call *call, const product *p, const berth__line_ops *line, int64_t item) {
+static void matmul_multiply(const berth_op_call *call, const product *p, const berth__line_ops *line, int64_t item) {
   const berth_tensor *a = &call->in[0], *b = &call->in[1], *out = &call->out[0];
   const size_t size = berth_type_size(a->type);
   const int64_t row = item % p->m, piece = item / p->m % p->pieces, batch = item / p->m / p->pieces;
@@ -95,13 +95,13 @@ static void multiply(const berth_op_call *call, const product *p, const berth__l
   line->store(berth__element(out->data, (batch * p->m + row) * p->n + column, size), call->scratch, n);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status matmul_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   product p;
-  describe(call, &p);
+  matmul_describe(call, &p);
   const berth__line_ops *line = berth__line_ops_of(call->in[0].type);
-  for (int64_t item = call->begin; item < call->end; item++) multiply(call, &p, line, item);
+  for (int64_t item = call->begin; item < call->end; item++) matmul_multiply(call, &p, line, item);
   return BERTH_OK;
 }
 
-const berth__family berth__family_matmul = {.infer = infer, .items = items, .scratch = scratch, .kernel = kernel};
+const berth__family berth__family_matmul = {.infer = matmul_infer, .items = matmul_items, .scratch = matmul_scratch, .kernel = matmul_kernel};

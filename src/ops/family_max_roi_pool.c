@@ -10,7 +10,7 @@ static const berth_attr attrs[] = {
     [BERTH__MAX_ROI_POOL_SPATIAL_SCALE] = {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
 };
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status max_roi_pool_infer(berth__infer *infer, berth_error *err) {
   const berth_attr *pooled = &infer->attrs[BERTH__MAX_ROI_POOL_POOLED];
   int64_t same;
   BERTH__TRY(berth__want_float(infer, 0, err));
@@ -32,21 +32,21 @@ typedef struct bins {
   int64_t extent;
 } bins;
 
-static bins bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
+static bins max_roi_pool_bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
   const double scale = call->attrs[BERTH__MAX_ROI_POOL_SPATIAL_SCALE].f, start = round(low * scale);
   const double length = fmax(round(high * scale) - start + 1, 1);
   return (bins){.start = start, .length = length / (double)count, .extent = extent};
 }
 
-static int64_t clamped(double x, int64_t extent) { return !(x > 0) ? 0 : x < (double)extent ? (int64_t)x : extent; }
+static int64_t max_roi_pool_clamped(double x, int64_t extent) { return !(x > 0) ? 0 : x < (double)extent ? (int64_t)x : extent; }
 
 /* The elements [*first, *last) of a bin that are on the axis. */
 static void span(const bins *b, int64_t bin, int64_t *first, int64_t *last) {
-  *first = clamped(b->start + floor((double)bin * b->length), b->extent);
-  *last = clamped(b->start + ceil((double)(bin + 1) * b->length), b->extent);
+  *first = max_roi_pool_clamped(b->start + floor((double)bin * b->length), b->extent);
+  *last = max_roi_pool_clamped(b->start + ceil((double)(bin + 1) * b->length), b->extent);
 }
 
-static double largest(const berth_tensor *x, int64_t plane, const bins *rows, const bins *columns, int64_t row,
+static double max_roi_pool_largest(const berth_tensor *x, int64_t plane, const bins *rows, const bins *columns, int64_t row,
                       int64_t column) {
   int64_t top, bottom, left, right;
   span(rows, row, &top, &bottom);
@@ -62,9 +62,9 @@ static double largest(const berth_tensor *x, int64_t plane, const bins *rows, co
 }
 
 /* Items are regions. */
-static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+static int64_t max_roi_pool_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
-static berth_status pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
+static berth_status max_roi_pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   double entry[5];
   for (int64_t k = 0; k < 5; k++) entry[k] = berth__load_f64(&call->in[1], region * 5 + k);
@@ -72,18 +72,18 @@ static berth_status pool_region(const berth_op_call *call, int64_t region, berth
     return berth__fail(err, BERTH_INVALID, "region %" PRId64 " is of image %g, and there are %" PRId64, region,
                        entry[0], x->dim[0]);
   const int64_t image = (int64_t)entry[0], height = out->dim[2], width = out->dim[3];
-  const bins columns = bins_of(call, entry[1], entry[3], width, x->dim[3]);
-  const bins rows = bins_of(call, entry[2], entry[4], height, x->dim[2]);
+  const bins columns = max_roi_pool_bins_of(call, entry[1], entry[3], width, x->dim[3]);
+  const bins rows = max_roi_pool_bins_of(call, entry[2], entry[4], height, x->dim[2]);
   for (int64_t c = 0; c < x->dim[1]; c++)
     for (int64_t at = 0; at < height * width; at++)
       berth__store_f64(
           out, (region * x->dim[1] + c) * height * width + at,
-          largest(x, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
+          max_roi_pool_largest(x, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  for (int64_t region = call->begin; region < call->end; region++) BERTH__TRY(pool_region(call, region, err));
+static berth_status max_roi_pool_kernel(const berth_op_call *call, berth_error *err) {
+  for (int64_t region = call->begin; region < call->end; region++) BERTH__TRY(max_roi_pool_region(call, region, err));
   return BERTH_OK;
 }
 
@@ -91,7 +91,7 @@ const berth__family berth__family_max_roi_pool = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__MAX_ROI_POOL_POOLED,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = max_roi_pool_infer,
+    .items = max_roi_pool_items,
+    .kernel = max_roi_pool_kernel,
 };

@@ -34,14 +34,14 @@ static berth_status pooled_extent(const berth_attr *attr, uint32_t spatial, uint
   return BERTH_OK;
 }
 
-static berth_status pooled_shape(const berth_attr *attr, const berth__shape *x, berth__shape *out, berth_error *err) {
+static berth_status max_unpool_pooled_shape(const berth_attr *attr, const berth__shape *x, berth__shape *out, berth_error *err) {
   *out = *x;
   for (uint32_t axis = 0; axis + 2 < x->rank; axis++)
     BERTH__TRY(pooled_extent(attr, x->rank - 2, axis, x->dim[2 + axis], &out->dim[2 + axis], err));
   return BERTH_OK;
 }
 
-static berth_status check(const berth__infer *infer, berth_error *err) {
+static berth_status max_unpool_check(const berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   int64_t same;
   BERTH__TRY(berth__want_rank(infer, 0, 3, BERTH_MAX_RANK, err));
@@ -75,9 +75,9 @@ static berth_status asked_shape(const berth__infer *infer, berth__shape *out, be
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
-  BERTH__TRY(check(infer, err));
-  BERTH__TRY(pooled_shape(infer->attrs, &infer->in_shape[0], &infer->out_shape[0], err));
+static berth_status max_unpool_infer(berth__infer *infer, berth_error *err) {
+  BERTH__TRY(max_unpool_check(infer, err));
+  BERTH__TRY(max_unpool_pooled_shape(infer->attrs, &infer->in_shape[0], &infer->out_shape[0], err));
   if (berth__infer_has(infer, BERTH__MAX_UNPOOL_OUTPUT_SHAPE))
     BERTH__TRY(asked_shape(infer, &infer->out_shape[0], err));
   infer->out_type[0] = infer->in_type[0];
@@ -96,7 +96,7 @@ static int64_t moved(const berth__shape *pooled, const berth_tensor *out, int64_
 }
 
 /* One item: a place may be anywhere in the result. */
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status max_unpool_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const size_t size = berth_type_size(x->type);
   const int64_t count = berth__count(x);
@@ -104,7 +104,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   berth__shape in = {.rank = x->rank}, pooled;
   int64_t total = 0;
   memcpy(in.dim, x->dim, sizeof in.dim);
-  BERTH__TRY(pooled_shape(call->attrs, &in, &pooled, err));
+  BERTH__TRY(max_unpool_pooled_shape(call->attrs, &in, &pooled, err));
   if (!berth__shape_count(&pooled, &total)) return berth__fail(err, BERTH_INVALID, "the pooled shape is too large");
   if (berth__count(out) != 0) memset(out->data, 0, (size_t)berth__count(out) * size);
   for (int64_t i = 0; i < count; i++) {
@@ -121,7 +121,7 @@ const berth__family berth__family_max_unpool = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__MAX_UNPOOL_KERNEL,
-    .infer = infer,
-    .kernel = kernel,
+    .infer = max_unpool_infer,
+    .kernel = max_unpool_kernel,
     .valued = 1u << BERTH__MAX_UNPOOL_OUTPUT_SHAPE,
 };

@@ -24,39 +24,39 @@ typedef struct slice {
   int64_t start, step, count;
 } slice;
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+static int64_t narrow_clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
 /* The elements start, start + step, ... before `end` of an axis. */
-static slice cut(int64_t extent, int64_t start, int64_t end, int64_t step) {
+static slice narrow_cut(int64_t extent, int64_t start, int64_t end, int64_t step) {
   if (start < 0) start += extent;
   if (end < 0) end += extent;
   slice s = {.step = step};
   if (extent == 0) return s;
   if (step > 0) {
-    s.start = clamp(start, 0, extent);
-    const int64_t span = clamp(end, 0, extent) - s.start;
+    s.start = narrow_clamp(start, 0, extent);
+    const int64_t span = narrow_clamp(end, 0, extent) - s.start;
     s.count = span <= 0 ? 0 : (span - 1) / step + 1;
   } else {
-    s.start = clamp(start, 0, extent - 1); /* as ONNX has it; numpy would take nothing */
-    const int64_t span = s.start - clamp(end, -1, extent - 1);
+    s.start = narrow_clamp(start, 0, extent - 1); /* as ONNX has it; numpy would take nothing */
+    const int64_t span = s.start - narrow_clamp(end, -1, extent - 1);
     s.count = span <= 0 ? 0 : (span - 1) / (step == INT64_MIN ? INT64_MAX : -step) + 1;
   }
   return s;
 }
 
-static int64_t step_of(const slices *s, uint32_t k) {
+static int64_t narrow_step_of(const slices *s, uint32_t k) {
   return s->list[BERTH__NARROW_STEPS].given ? s->list[BERTH__NARROW_STEPS].at[k] : 1;
 }
 
 /* Where slice k goes; the axes were checked by inference. */
-static uint32_t axis_of(const slices *s, uint32_t rank, uint32_t k) {
+static uint32_t narrow_axis_of(const slices *s, uint32_t rank, uint32_t k) {
   if (!s->list[BERTH__NARROW_AXES].given) return k;
   const int64_t axis = s->list[BERTH__NARROW_AXES].at[k];
   return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-static slice slice_of(const slices *s, uint32_t k, int64_t extent) {
-  return cut(extent, s->list[BERTH__NARROW_STARTS].at[k], s->list[BERTH__NARROW_ENDS].at[k], step_of(s, k));
+static slice narrow_slice_of(const slices *s, uint32_t k, int64_t extent) {
+  return narrow_cut(extent, s->list[BERTH__NARROW_STARTS].at[k], s->list[BERTH__NARROW_ENDS].at[k], narrow_step_of(s, k));
 }
 
 static berth_status check_lists(const slices *s, uint32_t rank, berth_error *err) {
@@ -81,9 +81,9 @@ static void narrow_axis(const slices *s, uint32_t k, int64_t *dim) {
   const bool known =
       s->list[BERTH__NARROW_STARTS].known && s->list[BERTH__NARROW_ENDS].known && s->list[BERTH__NARROW_STEPS].known;
   const bool whole = known && s->list[BERTH__NARROW_STARTS].at[k] == 0 &&
-                     s->list[BERTH__NARROW_ENDS].at[k] == INT64_MAX && step_of(s, k) == 1;
+                     s->list[BERTH__NARROW_ENDS].at[k] == INT64_MAX && narrow_step_of(s, k) == 1;
   if (known && berth__dim_is_fixed(*dim))
-    *dim = slice_of(s, k, *dim).count;
+    *dim = narrow_slice_of(s, k, *dim).count;
   else if (!whole)
     *dim = BERTH__DIM_UNKNOWN;
 }
@@ -93,11 +93,11 @@ static bool bound_ends(const berth__infer *infer, slices *s) {
   if (!s->list[BERTH__NARROW_STARTS].known || !s->list[BERTH__NARROW_AXES].known || !s->list[BERTH__NARROW_STEPS].known)
     return false;
   for (uint32_t k = 0; k < s->list[BERTH__NARROW_STARTS].count; k++)
-    if (step_of(s, k) < 0) return false;
+    if (narrow_step_of(s, k) < 0) return false;
   return berth__infer_naturals(infer, operand_of[BERTH__NARROW_ENDS], &s->list[BERTH__NARROW_ENDS]);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status narrow_infer(berth__infer *infer, berth_error *err) {
   berth__shape *out = &infer->out_shape[0];
   slices s;
   uint32_t axes;
@@ -116,16 +116,16 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     return BERTH_OK;
   }
   for (uint32_t k = 0; k < s.list[BERTH__NARROW_STARTS].count; k++)
-    narrow_axis(&s, k, &out->dim[axis_of(&s, out->rank, k)]);
+    narrow_axis(&s, k, &out->dim[narrow_axis_of(&s, out->rank, k)]);
   return BERTH_OK;
 }
 
-static void place(const berth_tensor *in, const slices *lists, int64_t *offset, int64_t *stride) {
+static void narrow_place(const berth_tensor *in, const slices *lists, int64_t *offset, int64_t *stride) {
   *offset = 0;
   memcpy(stride, in->stride, in->rank * sizeof *stride);
   for (uint32_t k = 0; k < lists->list[BERTH__NARROW_STARTS].count; k++) {
-    const uint32_t axis = axis_of(lists, in->rank, k);
-    const slice s = slice_of(lists, k, in->dim[axis]);
+    const uint32_t axis = narrow_axis_of(lists, in->rank, k);
+    const slice s = narrow_slice_of(lists, k, in->dim[axis]);
     if (s.count == 0) { /* nothing to see: stay inside the operand */
       *offset = 0;
       memcpy(stride, in->stride, in->rank * sizeof *stride);
@@ -136,24 +136,24 @@ static void place(const berth_tensor *in, const slices *lists, int64_t *offset, 
   }
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+static bool narrow_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
   (void)out;
   slices s;
   for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) berth__attr_list(&attr[i], &s.list[i]);
-  place(in, &s, offset, stride);
+  narrow_place(in, &s, offset, stride);
   for (uint32_t axis = 0; axis < in->rank; axis++)
     if (stride[axis] < 0 && shape->dim[axis] > 1) return false; /* kernels walk forwards */
   return true;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status narrow_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   int64_t stride[BERTH_MAX_RANK], offset;
   slices s;
   for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) berth__call_list(call, i, operand_of[i], &s.list[i]);
-  place(&call->in[0], &s, &offset, stride);
+  narrow_place(&call->in[0], &s, &offset, stride);
   berth__copy_view(call, stride, offset);
   return BERTH_OK;
 }
@@ -161,10 +161,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_narrow = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
+    .infer = narrow_infer,
     .items = berth__copy_items,
-    .kernel = kernel,
-    .view = view,
+    .kernel = narrow_kernel,
+    .view = narrow_view,
     .valued = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
     .bounded = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
     .attr_of = {[1] = BERTH__NARROW_STARTS + 1,

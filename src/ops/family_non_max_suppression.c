@@ -37,7 +37,7 @@ static berth_status check_boxes(const berth__infer *infer, berth_error *err) {
   return berth__same_dim(boxes->dim[2], 4, "numbers of a box", &same, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status non_max_suppression_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *scores = &infer->in_shape[BERTH__NMS_SCORES];
   berth__list most;
   BERTH__TRY(check_boxes(infer, err));
@@ -65,9 +65,9 @@ typedef struct job {
   unsigned char *gone; /* in scratch: one flag a box */
 } job;
 
-static uint64_t scratch(const berth_op_call *call) { return (uint64_t)call->in[BERTH__NMS_BOXES].dim[1]; }
+static uint64_t non_max_suppression_scratch(const berth_op_call *call) { return (uint64_t)call->in[BERTH__NMS_BOXES].dim[1]; }
 
-static double limit(const berth_op_call *call, uint32_t operand, double otherwise) {
+static double non_max_suppression_limit(const berth_op_call *call, uint32_t operand, double otherwise) {
   return berth__call_has(call, operand) ? berth__load_f64(&call->in[operand], 0) : otherwise;
 }
 
@@ -82,7 +82,7 @@ static void corners(const job *j, int64_t box, double low[2], double high[2]) {
   }
 }
 
-static bool overlaps(const job *j, int64_t a, int64_t b) {
+static bool non_max_suppression_overlaps(const job *j, int64_t a, int64_t b) {
   double low_a[2], high_a[2], low_b[2], high_b[2], shared = 1, area_a = 1, area_b = 1;
   corners(j, a, low_a, high_a);
   corners(j, b, low_b, high_b);
@@ -117,20 +117,20 @@ static int64_t select_class(const job *j, int64_t batch, int64_t class, int64_t 
     out[row * 3 + 1] = class;
     out[row * 3 + 2] = best;
     j->gone[best] = 1;
-    for (int64_t i = 0; i < j->boxes; i++) j->gone[i] = j->gone[i] || overlaps(j, first + best, first + i);
+    for (int64_t i = 0; i < j->boxes; i++) j->gone[i] = j->gone[i] || non_max_suppression_overlaps(j, first + best, first + i);
   }
   return row;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status non_max_suppression_kernel(const berth_op_call *call, berth_error *err) {
   berth__list most;
   (void)err;
   berth__call_list(call, BERTH__NMS_MOST, BERTH__NMS_MOST_OPERAND, &most);
   job j = {.call = call,
            .boxes = call->in[BERTH__NMS_BOXES].dim[1],
            .most = most.given ? most.at[0] : 0,
-           .overlap = limit(call, BERTH__NMS_OVERLAP, 0),
-           .score = limit(call, BERTH__NMS_SCORE, -(double)INFINITY),
+           .overlap = non_max_suppression_limit(call, BERTH__NMS_OVERLAP, 0),
+           .score = non_max_suppression_limit(call, BERTH__NMS_SCORE, -(double)INFINITY),
            .is_center = call->attrs[BERTH__NMS_CENTER].i != 0,
            .gone = call->scratch};
   int64_t rows = 0, *out = call->out[0].data;
@@ -145,9 +145,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_non_max_suppression = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = non_max_suppression_infer,
+    .scratch = non_max_suppression_scratch,
+    .kernel = non_max_suppression_kernel,
     .valued = 1u << BERTH__NMS_MOST_OPERAND,
     .bounded = 1u << BERTH__NMS_MOST_OPERAND,
     .attr_of = {[BERTH__NMS_MOST_OPERAND] = BERTH__NMS_MOST + 1},

@@ -7,7 +7,7 @@ static bool is_set(const berth_tensor *x, int64_t i) {
   return berth__type_is_float(x->type) ? berth__load_f64(x, i) != 0 : berth__load_i64(x, i) != 0;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status non_zero_infer(berth__infer *infer, berth_error *err) {
   const berth_tensor x = berth__infer_tensor(infer, 0);
   int64_t count = 0, columns = 0;
   (void)err;
@@ -20,7 +20,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status non_zero_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0];
   const int64_t n = berth__count(x), columns = call->out[0].dim[1];
   int64_t *out = call->out[0].data, column = 0;
@@ -34,4 +34,4 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__family berth__family_non_zero = {.infer = infer, .kernel = kernel, .valued = 1u, .bounded = 1u};
+const berth__family berth__family_non_zero = {.infer = non_zero_infer, .kernel = non_zero_kernel, .valued = 1u, .bounded = 1u};

@@ -35,7 +35,7 @@ static berth_status count_panels(int64_t columns, int64_t panel, int64_t groups,
   return berth__dim_mul(groups, each / panel + (each % panel != 0), out, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status pack_weights_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *w = &infer->in_shape[0];
   const int64_t panel = infer->attrs[BERTH__PACK_PANEL].i;
   int64_t rows = 1, panels;
@@ -55,10 +55,10 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+static int64_t pack_weights_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
 /* At any address: weights are read as they lie in their file. */
-static double load(const berth_tensor *tensor, int64_t index) {
+static double pack_weights_load(const berth_tensor *tensor, int64_t index) {
   uint64_t bytes = 0;
   const size_t size = berth_type_size(tensor->type);
   const berth_tensor one = {.data = &bytes, .type = tensor->type};
@@ -70,10 +70,10 @@ static double weight(const berth_op_call *call, int64_t row, int64_t column) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1];
   int64_t at = column * w->stride[w->rank - 1];
   for (uint32_t axis = w->rank - 1; axis-- > 0; row /= w->dim[axis]) at += row % w->dim[axis] * w->stride[axis];
-  return load(w, at) * (berth__call_has(call, 1) ? load(scale, column * scale->stride[0]) : 1);
+  return pack_weights_load(w, at) * (berth__call_has(call, 1) ? pack_weights_load(scale, column * scale->stride[0]) : 1);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status pack_weights_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *w = &call->in[0], *out = &call->out[0];
   const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const int64_t beside = out->rank == 4 ? 2 : 1; /* rows of a column */
@@ -96,7 +96,7 @@ const berth__family berth__family_pack_weights = {
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__PACK_PANEL,
     .takes_unaligned = true,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = pack_weights_infer,
+    .items = pack_weights_items,
+    .kernel = pack_weights_kernel,
 };

@@ -10,7 +10,7 @@
 static const berth_attr attrs[] = {[BERTH__PACK_I8_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
                                    [BERTH__PACK_I8_GROUPS] = {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1}};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status pack_weights_i8_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *w = &infer->in_shape[0];
   const int64_t panel = infer->attrs[BERTH__PACK_I8_PANEL].i, groups = infer->attrs[BERTH__PACK_I8_GROUPS].i,
                 columns = w->dim[w->rank - 1];
@@ -34,9 +34,9 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+static int64_t pack_weights_i8_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
-static int64_t row_at(const berth_tensor *w, int64_t row) {
+static int64_t pack_weights_i8_row_at(const berth_tensor *w, int64_t row) {
   int64_t at = 0;
   for (uint32_t axis = w->rank - 1; axis-- > 0; row /= w->dim[axis]) at += row % w->dim[axis] * w->stride[axis];
   return at;
@@ -51,7 +51,7 @@ static void pack_panel(const berth_tensor *w, int64_t first, int64_t n, int64_t 
   int8_t *sums = panel + (groups - 1) * width * 4;
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
   for (int64_t row = 0; row < rows; row++) {
-    const uint8_t *from = bytes + row_at(w, row) + first * step;
+    const uint8_t *from = bytes + pack_weights_i8_row_at(w, row) + first * step;
     int8_t *to = panel + row / 4 * width * 4 + row % 4;
     for (int64_t i = 0; i < n; i++) {
       const uint8_t stored = from[i * step] ^ flip;
@@ -65,7 +65,7 @@ static void pack_panel(const berth_tensor *w, int64_t first, int64_t n, int64_t 
   }
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status pack_weights_i8_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *w = &call->in[0], *out = &call->out[0];
   const int64_t split = call->attrs[BERTH__PACK_I8_GROUPS].i, each = w->dim[w->rank - 1] / split;
   const int64_t groups = out->dim[1], width = out->dim[2], panels = out->dim[0] / split;
@@ -84,7 +84,7 @@ const berth__family berth__family_pack_weights_i8 = {
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__PACK_I8_PANEL,
     .takes_unaligned = true,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = pack_weights_i8_infer,
+    .items = pack_weights_i8_items,
+    .kernel = pack_weights_i8_kernel,
 };

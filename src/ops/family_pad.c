@@ -22,7 +22,7 @@ typedef enum pad_mode {
 } pad_mode;
 static const char *const mode_names[N_MODES] = {"constant", "reflect", "edge", "wrap"};
 
-static pad_mode mode_of(const berth_attr *attr) {
+static pad_mode pad_mode_of(const berth_attr *attr) {
   uint32_t m = 0;
   while (m < N_MODES && strcmp(attr[BERTH__PAD_MODE].s, mode_names[m]) != 0) m++;
   return (pad_mode)m;
@@ -52,7 +52,7 @@ static pads pads_of(const berth__list *list, const berth__list *axes, uint32_t r
   return p;
 }
 
-static margin margin_of(const pads *p, uint32_t axis, int64_t extent) {
+static margin pad_margin_of(const pads *p, uint32_t axis, int64_t extent) {
   const int64_t begin = p->begin[axis], end = p->end[axis];
   margin m = {.crop = begin < 0 ? -begin : 0, .before = at_least_0(begin), .after = at_least_0(end)};
   m.kept = extent - m.crop + (end < 0 ? end : 0);
@@ -63,13 +63,13 @@ static berth_status pad_axis(const pads *p, const berth_attr *attr, uint32_t axi
   const int64_t begin = p->begin[axis], end = p->end[axis];
   if (begin == 0 && end == 0) return BERTH_OK;
   if (!berth__dim_is_fixed(*dim)) return *dim = BERTH__DIM_UNKNOWN, BERTH_OK;
-  const bool crops_too_much = begin < -*dim || end < -*dim || margin_of(p, axis, *dim).kept < 0;
+  const bool crops_too_much = begin < -*dim || end < -*dim || pad_margin_of(p, axis, *dim).kept < 0;
   if (crops_too_much)
     return berth__fail(err, BERTH_INVALID,
                        "pads %" PRId64 " and %" PRId64 " crop more off axis %" PRIu32 " than its %" PRId64 " elements",
                        begin, end, axis, *dim);
-  const margin m = margin_of(p, axis, *dim);
-  if (m.kept == 0 && mode_of(attr) != CONSTANT && (m.before > 0 || m.after > 0))
+  const margin m = pad_margin_of(p, axis, *dim);
+  if (m.kept == 0 && pad_mode_of(attr) != CONSTANT && (m.before > 0 || m.after > 0))
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" has nothing to repeat on axis %" PRIu32 ", which is empty",
                        attr[BERTH__PAD_MODE].s, axis);
   int64_t out;
@@ -108,12 +108,12 @@ static void open_axes(const berth__list *axes, berth__shape *out) {
   for (uint32_t k = 0; k < n; k++) out->dim[some ? axes->at[k] : k] = BERTH__DIM_UNKNOWN;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status pad_infer(berth__infer *infer, berth_error *err) {
   berth__shape *out = &infer->out_shape[0];
   berth__list list, axes;
   *out = infer->in_shape[0];
   infer->out_type[0] = infer->in_type[0];
-  if (mode_of(infer->attrs) == N_MODES)
+  if (pad_mode_of(infer->attrs) == N_MODES)
     return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of constant, reflect, edge and wrap",
                        infer->attrs[BERTH__PAD_MODE].s);
   BERTH__TRY(check_value(infer, err));
@@ -125,7 +125,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Where index `at` of the result comes from; -1: nowhere. */
-static int64_t source(const margin *m, pad_mode mode, int64_t at) {
+static int64_t pad_source(const margin *m, pad_mode mode, int64_t at) {
   int64_t i = at - m->before;
   if (i >= 0 && i < m->kept) return m->crop + i;
   if (mode == CONSTANT) return -1;
@@ -144,26 +144,26 @@ typedef struct padding {
   size_t size;
 } padding;
 
-static void fill(const padding *p, char *to, const char *line, int64_t begin, int64_t end, uint32_t inner) {
+static void pad_fill(const padding *p, char *to, const char *line, int64_t begin, int64_t end, uint32_t inner) {
   for (int64_t i = begin; i < end; i++) {
-    const int64_t from = line ? source(&p->margin[inner], p->mode, i) : -1;
+    const int64_t from = line ? pad_source(&p->margin[inner], p->mode, i) : -1;
     memcpy(berth__element(to, i, p->size), from < 0 ? (const void *)p->value : berth__element(line, from, p->size),
            p->size);
   }
 }
 
 /* One line along the last axis; `line` is the source's, NULL where there is none. */
-static void pad_line(const padding *p, char *to, const char *line, int64_t n, uint32_t inner) {
+static void pad_pad_line(const padding *p, char *to, const char *line, int64_t n, uint32_t inner) {
   const margin *m = &p->margin[inner];
   const int64_t kept = line ? m->kept : 0, after = m->before + kept;
-  fill(p, to, line, 0, m->before, inner);
+  pad_fill(p, to, line, 0, m->before, inner);
   if (kept > 0)
     memcpy(berth__element(to, m->before, p->size), berth__element(line, m->crop, p->size), (size_t)kept * p->size);
-  fill(p, to, line, after, n, inner);
+  pad_fill(p, to, line, after, n, inner);
 }
 
 /* Items are lines along the last axis. */
-static int64_t items(const berth_op_call *call) {
+static int64_t pad_items(const berth_op_call *call) {
   int64_t lines = 1;
   for (uint32_t axis = 0; axis + 1 < call->out[0].rank; axis++) lines *= call->out[0].dim[axis];
   return lines;
@@ -172,11 +172,11 @@ static int64_t items(const berth_op_call *call) {
 static padding padding_of(const berth_op_call *call) {
   const berth_tensor *in = &call->in[0];
   berth__list list, axes;
-  padding p = {.mode = mode_of(call->attrs), .size = berth_type_size(in->type)};
+  padding p = {.mode = pad_mode_of(call->attrs), .size = berth_type_size(in->type)};
   berth__call_list(call, BERTH__PAD_PADS, BERTH__PAD_PADS_OPERAND, &list);
   berth__call_list(call, BERTH__PAD_AXES, BERTH__PAD_AXES_OPERAND, &axes);
   const pads around = pads_of(&list, &axes, in->rank);
-  for (uint32_t axis = 0; axis < in->rank; axis++) p.margin[axis] = margin_of(&around, axis, in->dim[axis]);
+  for (uint32_t axis = 0; axis < in->rank; axis++) p.margin[axis] = pad_margin_of(&around, axis, in->dim[axis]);
   if (berth__call_has(call, BERTH__PAD_VALUE_OPERAND))
     memcpy(p.value, call->in[BERTH__PAD_VALUE_OPERAND].data, p.size);
   else
@@ -184,7 +184,7 @@ static padding padding_of(const berth_op_call *call) {
   return p;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status pad_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
   const padding p = padding_of(call);
@@ -197,11 +197,11 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     int64_t from = 0, rest = item;
     bool inside = true;
     for (uint32_t axis = inner; axis-- > 0; rest /= out->dim[axis]) {
-      const int64_t at = source(&p.margin[axis], p.mode, rest % out->dim[axis]);
+      const int64_t at = pad_source(&p.margin[axis], p.mode, rest % out->dim[axis]);
       inside = inside && at >= 0;
       from += at * in->stride[axis];
     }
-    pad_line(&p, berth__element(out->data, item * out->dim[inner], p.size),
+    pad_pad_line(&p, berth__element(out->data, item * out->dim[inner], p.size),
              inside ? berth__element(in->data, from, p.size) : NULL, out->dim[inner], inner);
   }
   return BERTH_OK;
@@ -210,9 +210,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_pad = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = pad_infer,
+    .items = pad_items,
+    .kernel = pad_kernel,
     .valued = 1u << BERTH__PAD_PADS_OPERAND | 1u << BERTH__PAD_AXES_OPERAND,
     .attr_of = {[BERTH__PAD_PADS_OPERAND] = BERTH__PAD_PADS + 1,
                 [BERTH__PAD_VALUE_OPERAND] = BERTH__PAD_VALUE + 1,

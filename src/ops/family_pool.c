@@ -22,12 +22,12 @@ static const berth_attr attrs[] = {
 };
 
 /* The first spatial axis. */
-static uint32_t first_axis(const berth_attr *attr) { return attr[BERTH__POOL_CHANNELS_LAST].i != 0 ? 1 : 2; }
+static uint32_t pool_first_axis(const berth_attr *attr) { return attr[BERTH__POOL_CHANNELS_LAST].i != 0 ? 1 : 2; }
 
 static berth_status count_windows(const berth__infer *infer, uint32_t spatial, uint32_t axis, int64_t *out,
                                   berth_error *err) {
   const berth__window_attrs window = berth__pool_window(infer->attrs);
-  const int64_t in = infer->in_shape[0].dim[first_axis(infer->attrs) + axis];
+  const int64_t in = infer->in_shape[0].dim[pool_first_axis(infer->attrs) + axis];
   const berth__window_axis w =
       berth__window_axis_of(&window, spatial, axis, in, infer->attrs[BERTH__POOL_KERNEL].ints[axis]);
   int64_t reach;
@@ -43,7 +43,7 @@ static berth_status count_windows(const berth__infer *infer, uint32_t spatial, u
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status pool_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__window_attrs window = berth__pool_window(infer->attrs);
   BERTH__TRY(infer->op->code == BERTH__OP_max_pool ? berth__want_numeric(infer, 0, err)
@@ -60,7 +60,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__window_check(&window, spatial, err));
   infer->out_shape[0] = *x;
   for (uint32_t axis = 0; axis < spatial; axis++)
-    BERTH__TRY(count_windows(infer, spatial, axis, &infer->out_shape[0].dim[first_axis(infer->attrs) + axis], err));
+    BERTH__TRY(count_windows(infer, spatial, axis, &infer->out_shape[0].dim[pool_first_axis(infer->attrs) + axis], err));
   infer->out_type[0] = infer->in_type[0];
   if (infer->n_out > 1) {
     infer->out_type[1] = BERTH_I64;
@@ -70,7 +70,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Items are lines of the result along the last spatial axis; elements of a line are `step` apart. */
-static int64_t line_length(const berth_op_call *call) {
+static int64_t pool_line_length(const berth_op_call *call) {
   return call->out[0].dim[call->out[0].rank - (call->attrs[BERTH__POOL_CHANNELS_LAST].i != 0 ? 2 : 1)];
 }
 
@@ -82,11 +82,11 @@ static int64_t channels_of(const berth_op_call *call) {
   return call->out[0].dim[call->attrs[BERTH__POOL_CHANNELS_LAST].i != 0 ? call->out[0].rank - 1 : 1];
 }
 
-static int64_t items(const berth_op_call *call) { return berth__count(&call->out[0]) / line_length(call); }
+static int64_t pool_items(const berth_op_call *call) { return berth__count(&call->out[0]) / pool_line_length(call); }
 
 /* A line of results, a line of the input beside it, and where the results come from when that is asked for. */
-static uint64_t scratch(const berth_op_call *call) {
-  return (uint64_t)line_length(call) * (call->n_out > 1 ? 3 : 2) * BERTH__LINE_BYTES;
+static uint64_t pool_scratch(const berth_op_call *call) {
+  return (uint64_t)pool_line_length(call) * (call->n_out > 1 ? 3 : 2) * BERTH__LINE_BYTES;
 }
 
 static int64_t *origins(const berth_op_call *call, int64_t n) {
@@ -94,7 +94,7 @@ static int64_t *origins(const berth_op_call *call, int64_t n) {
 }
 
 /* How many taps of a window count on one axis. */
-static int64_t taps_of(const berth__window_axis *w, int64_t window, bool with_padding) {
+static int64_t pool_taps_of(const berth__window_axis *w, int64_t window, bool with_padding) {
   const int64_t low = with_padding ? -w->begin : 0, high = with_padding ? w->in + w->end : w->in;
   int64_t count = 0;
   for (int64_t tap = 0; tap < w->kernel; tap++) {
@@ -130,7 +130,7 @@ static void add_powers(double *sum, const double *x, int64_t p, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum[i] += pow(fabs(x[i]), (double)p);
 }
 
-static void max_i64(int64_t *best, int64_t *from, const berth_tensor *x, int64_t index, int64_t stride, int64_t n) {
+static void pool_max_i64(int64_t *best, int64_t *from, const berth_tensor *x, int64_t index, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t value = berth__load_i64(x, index + i * stride);
     if (from && (value > best[i] || from[i] < 0)) from[i] = index + i * stride;
@@ -145,7 +145,7 @@ static void take_tap(const berth_op_call *call, const berth__window_axis *w, int
   int64_t *places = origins(call, w->out);
   if (places) places += first;
   if (!berth__type_is_float(x->type)) {
-    max_i64((int64_t *)call->scratch + first, places, x, from, step, n);
+    pool_max_i64((int64_t *)call->scratch + first, places, x, from, step, n);
     return;
   }
   berth__line_load(x, from, step, n, line);
@@ -159,7 +159,7 @@ static void take_tap(const berth_op_call *call, const berth__window_axis *w, int
     max_f64(result + first, line, n);
 }
 
-static void start(const berth_op_call *call, int64_t n) {
+static void pool_start(const berth_op_call *call, int64_t n) {
   const berth_tensor *x = &call->in[0];
   double *result = call->scratch;
   int64_t *integers = call->scratch, *places = origins(call, n), low, high;
@@ -174,7 +174,7 @@ static void start(const berth_op_call *call, int64_t n) {
 }
 
 /* A place in x, counted with the first spatial axis innermost. */
-static int64_t column_major(const berth__window_axis *w, int64_t place) {
+static int64_t pool_column_major(const berth__window_axis *w, int64_t place) {
   const int64_t area = w[0].in * w[1].in * w[2].in, at = place % area;
   const int64_t a = at / w[2].in / w[1].in, b = at / w[2].in % w[1].in, c = at % w[2].in;
   return place - at + a + w[0].in * (b + w[1].in * c);
@@ -184,10 +184,10 @@ static void store_places(const berth_op_call *call, const berth__window_axis *w,
   const int64_t *places = origins(call, w[2].out);
   const bool by_columns = call->attrs[BERTH__POOL_STORAGE_ORDER].i != 0;
   for (int64_t i = 0; places && i < w[2].out; i++)
-    berth__store_i64(&call->out[1], to + i, by_columns && places[i] >= 0 ? column_major(w, places[i]) : places[i]);
+    berth__store_i64(&call->out[1], to + i, by_columns && places[i] >= 0 ? pool_column_major(w, places[i]) : places[i]);
 }
 
-static void finish(const berth_op_call *call, const berth__window *window, berth__window_line at, int64_t to) {
+static void pool_finish(const berth_op_call *call, const berth__window *window, berth__window_line at, int64_t to) {
   const berth__window_axis *w = window->axis;
   double *result = call->scratch;
   const int64_t step = line_step(call);
@@ -199,9 +199,9 @@ static void finish(const berth_op_call *call, const berth__window *window, berth
   }
   if (berth__call_code(call) == BERTH__OP_avg_pool) {
     const bool with_padding = call->attrs[BERTH__POOL_COUNT_INCLUDE_PAD].i != 0;
-    const int64_t others = taps_of(&w[0], at.plane, with_padding) * taps_of(&w[1], at.row, with_padding);
+    const int64_t others = pool_taps_of(&w[0], at.plane, with_padding) * pool_taps_of(&w[1], at.row, with_padding);
     for (int64_t i = 0; i < w[2].out; i++) {
-      const int64_t count = others * taps_of(&w[2], i, with_padding);
+      const int64_t count = others * pool_taps_of(&w[2], i, with_padding);
       if (count > 0) result[i] /= (double)count; /* 0: every tap of a dilated window is padding; the average is 0 */
     }
   }
@@ -217,15 +217,15 @@ static void finish(const berth_op_call *call, const berth__window *window, berth
 static int64_t line_start(const berth_op_call *call, berth__window_line at, int64_t plane, int64_t row, int64_t rows,
                           int64_t planes, int64_t length) {
   const int64_t channels = channels_of(call);
-  if (first_axis(call->attrs) == 1) return ((at.image * planes + plane) * rows + row) * length * channels + at.channel;
+  if (pool_first_axis(call->attrs) == 1) return ((at.image * planes + plane) * rows + row) * length * channels + at.channel;
   return (((at.image * channels + at.channel) * planes + plane) * rows + row) * length;
 }
 
-static void pool_line(const berth_op_call *call, const berth__window *window, int64_t item) {
+static void pool_pool_line(const berth_op_call *call, const berth__window *window, int64_t item) {
   const berth__window_axis *w = window->axis;
   const int64_t channels = channels_of(call), taps = berth__window_taps(window);
   const berth__window_line at = berth__window_line_of(window, channels, item);
-  start(call, w[2].out);
+  pool_start(call, w[2].out);
   for (int64_t tap = 0; tap < taps; tap++) {
     int64_t t[BERTH__WINDOW_AXES], first, last;
     berth__window_tap(window, tap, t);
@@ -235,18 +235,18 @@ static void pool_line(const berth_op_call *call, const berth__window *window, in
     const int64_t line = line_start(call, at, i0, i1, w[1].in, w[0].in, w[2].in);
     take_tap(call, &w[2], line + berth__window_input(&w[2], first, t[2]) * line_step(call), first, last - first);
   }
-  finish(call, window, at, line_start(call, at, at.plane, at.row, w[1].out, w[0].out, w[2].out));
+  pool_finish(call, window, at, line_start(call, at, at.plane, at.row, w[1].out, w[0].out, w[2].out));
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status pool_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *x = &call->in[0];
   const berth__window_attrs attributes = berth__pool_window(call->attrs);
   berth__window window;
-  const uint32_t first = first_axis(call->attrs);
+  const uint32_t first = pool_first_axis(call->attrs);
   berth__window_read(&window, &attributes, x->rank - 2, x->dim + first, call->attrs[BERTH__POOL_KERNEL].ints,
                      call->out[0].dim + first);
-  for (int64_t item = call->begin; item < call->end; item++) pool_line(call, &window, item);
+  for (int64_t item = call->begin; item < call->end; item++) pool_pool_line(call, &window, item);
   return BERTH_OK;
 }
 
@@ -254,8 +254,8 @@ const berth__family berth__family_pool = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__POOL_KERNEL,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = pool_infer,
+    .items = pool_items,
+    .scratch = pool_scratch,
+    .kernel = pool_kernel,
 };

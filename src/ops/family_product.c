@@ -51,7 +51,7 @@ static berth_status check_plain(const berth__infer *infer, int64_t columns, bert
   return berth__broadcast(batch, &of_weight, batch, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status product_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const int64_t columns = infer->attrs[BERTH__PRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__PRODUCT_PANEL].i;
   berth__shape *out = &infer->out_shape[0];
@@ -80,7 +80,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
                            &infer->attrs[BERTH__PRODUCT_CODE], &infer->attrs[BERTH__PRODUCT_NUMBERS], out, err);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t product_items(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
   int64_t rows = 1;
   for (uint32_t axis = 0; axis + 1 < out->rank; axis++) rows *= out->dim[axis];
@@ -97,7 +97,7 @@ static int64_t matrix_at(const berth_tensor *tensor, const berth_tensor *out, in
   return at;
 }
 
-static double sum_of(const berth_op_call *call, int64_t x_at, int64_t w_at, int64_t column) {
+static double product_sum_of(const berth_op_call *call, int64_t x_at, int64_t w_at, int64_t column) {
   const berth_tensor *x = &call->in[0], *w = &call->in[1], *bias = &call->in[BERTH__PRODUCT_BIAS];
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i, depth = x->dim[x->rank - 1];
   const bool is_bf16 = w->type == BERTH_BF16, rounds = call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
@@ -112,7 +112,7 @@ static double sum_of(const berth_op_call *call, int64_t x_at, int64_t w_at, int6
   return sum;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status product_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
   const bool is_packed = call->attrs[BERTH__PRODUCT_PANEL].i > 0;
@@ -125,22 +125,22 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     const int64_t w_at = is_packed ? 0 : matrix_at(&call->in[1], out, row / m);
     for (int64_t column = 0; column < n; column++) {
       const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], row * n + column) : 0;
-      const double value = berth__epilogue_value(&epilogue, row * n + column, sum_of(call, x_at, w_at, column) + added);
+      const double value = berth__epilogue_value(&epilogue, row * n + column, product_sum_of(call, x_at, w_at, column) + added);
       berth__store_f64(out, row * n + column, value);
     }
   }
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__PRODUCT_ADDS]); }
+static uint32_t product_in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__PRODUCT_ADDS]); }
 
 const berth__family berth__family_product = {
     .attrs = attrs,
     .n_attrs = BERTH__PRODUCT_ATTRS,
     .required = 1u << BERTH__PRODUCT_COLUMNS,
-    .in_place_of = in_place_of,
+    .in_place_of = product_in_place_of,
     .may_lack = 1u << 2,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = product_infer,
+    .items = product_items,
+    .kernel = product_kernel,
 };

@@ -13,7 +13,7 @@ static const berth_attr attrs[] = {
     BERTH__BYTES_ATTR_LIST(BERTH__QCONV_ATTRS),
 };
 
-static berth_status check_weight(const berth__infer *infer, berth_error *err) {
+static berth_status qconv_last_check_weight(const berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const int64_t group = infer->attrs[BERTH__LAST_GROUP].i, panel = infer->attrs[BERTH__LAST_PANEL].i;
   const int64_t channels = x->dim[x->rank - 1], outputs = infer->attrs[BERTH__LAST_CHANNELS].i;
@@ -28,7 +28,7 @@ static berth_status check_weight(const berth__infer *infer, berth_error *err) {
   return berth__bytes_check_packed(infer, panels, rows, panel, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status qconv_last_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__window_attrs window = berth__last_window(infer->attrs);
   const berth__bytes_attrs own = berth__bytes_attrs_of(infer->op, infer->attrs);
@@ -40,7 +40,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   for (uint32_t k = BERTH__LAST_CHANNELS; k <= BERTH__LAST_GROUP; k++)
     BERTH__TRY(berth__last_check_count(&infer->attrs[k], err));
   BERTH__TRY(berth__bytes_type(&own.own[BERTH__BYTES_WEIGHTS], &weight, err));
-  BERTH__TRY(check_weight(infer, err));
+  BERTH__TRY(qconv_last_check_weight(infer, err));
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = outputs;
   BERTH__TRY(
@@ -48,7 +48,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return berth__bytes_check(infer, outputs, weight, err);
 }
 
-static int64_t convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
+static int64_t qconv_last_convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
                         int64_t output) {
   const int64_t group = b->call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
   const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
@@ -62,11 +62,11 @@ static int64_t convolve(const berth__bytes *b, const berth__last *last, const be
   return sum;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  return berth__bytes_convolve(call, convolve, err);
+static berth_status qconv_last_kernel(const berth_op_call *call, berth_error *err) {
+  return berth__bytes_convolve(call, qconv_last_convolve, err);
 }
 
-static uint32_t in_place_of(const berth_attr *attr) {
+static uint32_t qconv_last_in_place_of(const berth_attr *attr) {
   return berth__bytes_in_place(attr + sizeof attrs / sizeof *attrs - BERTH__BYTES_ATTRS);
 }
 
@@ -74,10 +74,10 @@ const berth__family berth__family_qconv_last = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED | 1u << BERTH__LAST_CHANNELS | 1u << BERTH__LAST_PANEL,
-    .in_place_of = in_place_of,
+    .in_place_of = qconv_last_in_place_of,
     .may_lack = BERTH__BYTES_MAY_LACK,
     .unit_last = 1u,
-    .infer = infer,
+    .infer = qconv_last_infer,
     .items = berth__window_items,
-    .kernel = kernel,
+    .kernel = qconv_last_kernel,
 };

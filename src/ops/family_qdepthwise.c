@@ -5,7 +5,7 @@
 
 static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, BERTH__BYTES_ATTR_LIST(BERTH__LAST_ATTRS)};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status qdepthwise_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
   const berth__window_attrs window = berth__last_window(infer->attrs);
   const int64_t *taps = infer->attrs[BERTH__LAST_KERNEL].ints;
@@ -25,7 +25,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return berth__bytes_check(infer, channels, infer->in_type[1], err);
 }
 
-static int64_t convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
+static int64_t qdepthwise_convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
                         int64_t channel) {
   const berth_tensor *weight = &b->call->in[1];
   const int64_t taps = berth__window_taps(&last->window), zero = berth__bytes_weight_zero(b, channel);
@@ -39,11 +39,11 @@ static int64_t convolve(const berth__bytes *b, const berth__last *last, const be
   return sum;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  return berth__bytes_convolve(call, convolve, err);
+static berth_status qdepthwise_kernel(const berth_op_call *call, berth_error *err) {
+  return berth__bytes_convolve(call, qdepthwise_convolve, err);
 }
 
-static uint32_t in_place_of(const berth_attr *attr) {
+static uint32_t qdepthwise_in_place_of(const berth_attr *attr) {
   return berth__bytes_in_place(attr + sizeof attrs / sizeof *attrs - BERTH__BYTES_ATTRS);
 }
 
@@ -51,10 +51,10 @@ const berth__family berth__family_qdepthwise = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = BERTH__LAST_REQUIRED,
-    .in_place_of = in_place_of,
+    .in_place_of = qdepthwise_in_place_of,
     .may_lack = BERTH__BYTES_MAY_LACK,
     .unit_last = 1u,
-    .infer = infer,
+    .infer = qdepthwise_infer,
     .items = berth__window_items,
-    .kernel = kernel,
+    .kernel = qdepthwise_kernel,
 };

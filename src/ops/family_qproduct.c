@@ -13,7 +13,7 @@ static const berth_attr attrs[] = {
     BERTH__BYTES_ATTR_LIST(BERTH__QPRODUCT_ATTRS),
 };
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status qproduct_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const berth__bytes_attrs own = berth__bytes_attrs_of(infer->op, infer->attrs);
   const int64_t columns = infer->attrs[BERTH__QPRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__QPRODUCT_PANEL].i;
@@ -29,14 +29,14 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return berth__bytes_check(infer, columns, weight, err);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t qproduct_items(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
   int64_t rows = 1;
   for (uint32_t axis = 0; axis + 1 < out->rank; axis++) rows *= out->dim[axis];
   return rows;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status qproduct_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0];
   const int64_t columns = call->attrs[BERTH__QPRODUCT_COLUMNS].i, depth = x->dim[x->rank - 1];
   berth__bytes b;
@@ -54,7 +54,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) {
+static uint32_t qproduct_in_place_of(const berth_attr *attr) {
   return berth__bytes_in_place(attr + sizeof attrs / sizeof *attrs - BERTH__BYTES_ATTRS);
 }
 
@@ -62,10 +62,10 @@ const berth__family berth__family_qproduct = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__QPRODUCT_COLUMNS | 1u << BERTH__QPRODUCT_PANEL,
-    .in_place_of = in_place_of,
+    .in_place_of = qproduct_in_place_of,
     .may_lack = BERTH__BYTES_MAY_LACK,
     .unit_last = 1u,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = qproduct_infer,
+    .items = qproduct_items,
+    .kernel = qproduct_kernel,
 };

@@ -22,7 +22,7 @@ static berth_status want_broadcast(const berth__infer *infer, uint32_t operand, 
                      berth__shape_text(&infer->in_shape[operand], shape), berth__shape_text(x, whole));
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status quantize_infer(berth__infer *infer, berth_error *err) {
   const bool is_quantize = infer->op->code == BERTH__OP_quantize;
   const berth_type to = berth_type_from_name(infer->attrs[BERTH__QUANTIZE_TO].s);
   BERTH__TRY(berth__want_numeric(infer, BERTH__QUANTIZE_X, err));
@@ -54,20 +54,20 @@ static void dequantize_block(blocks *b, int64_t n) {
   for (int64_t i = 0; i < n; i++) b->x[i] = (b->x[i] - b->zero[i]) * b->scale[i];
 }
 
-static void load(const berth_op_call *call, const berth__runs *runs, uint32_t operand, int64_t at, int64_t n,
+static void quantize_load(const berth_op_call *call, const berth__runs *runs, uint32_t operand, int64_t at, int64_t n,
                  double *out) {
   const int64_t step = runs->step[operand + 1];
   berth__gather_f64(out, call->in[operand].type, call->in[operand].data, runs->index[operand + 1] + at * step, step, n);
 }
 
-static void run_blocks(const berth_op_call *call, const berth__runs *runs, blocks *b) {
+static void quantize_run_blocks(const berth_op_call *call, const berth__runs *runs, blocks *b) {
   const berth_tensor *out = &call->out[0];
   for (int64_t at = 0; at < runs->count; at += BERTH__BLOCK) {
     const int64_t n = runs->count - at < BERTH__BLOCK ? runs->count - at : BERTH__BLOCK;
-    load(call, runs, BERTH__QUANTIZE_X, at, n, b->x);
+    quantize_load(call, runs, BERTH__QUANTIZE_X, at, n, b->x);
     for (uint32_t operand = BERTH__QUANTIZE_SCALE; operand < call->n_in; operand++)
       if (at == 0 || runs->step[operand + 1] != 0) /* a repeated element fills its block once for the whole run */
-        load(call, runs, operand, at, n, operand == BERTH__QUANTIZE_SCALE ? b->scale : b->zero);
+        quantize_load(call, runs, operand, at, n, operand == BERTH__QUANTIZE_SCALE ? b->scale : b->zero);
     if (berth__call_code(call) == BERTH__OP_quantize)
       quantize_block(b, call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F64, n);
     else
@@ -76,20 +76,20 @@ static void run_blocks(const berth_op_call *call, const berth__runs *runs, block
   }
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status quantize_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   berth__runs runs;
   blocks b;
   memset(b.zero, 0, sizeof b.zero);
   berth__runs_of_call(&runs, call);
-  while (berth__runs_next(&runs)) run_blocks(call, &runs, &b);
+  while (berth__runs_next(&runs)) quantize_run_blocks(call, &runs, &b);
   return BERTH_OK;
 }
 
 const berth__family berth__family_quantize = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
+    .infer = quantize_infer,
     .items = berth__items_elements,
-    .kernel = kernel,
+    .kernel = quantize_kernel,
 };

@@ -4,7 +4,7 @@
 
 #include "ops/registry.h"
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status quantize_range_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
   infer->out_type[0] = BERTH_F32;
   infer->out_type[1] = BERTH_U8;
@@ -12,7 +12,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status quantize_range_kernel(const berth_op_call *call, berth_error *err) {
   const float *x = call->in[0].data;
   float low = 0, high = 0;
   (void)err;
@@ -26,4 +26,4 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__family berth__family_quantize_range = {.infer = infer, .kernel = kernel};
+const berth__family berth__family_quantize_range = {.infer = quantize_range_infer, .kernel = quantize_range_kernel};

@@ -67,7 +67,7 @@ typedef struct generator {
   bool has_spare;
 } generator;
 
-static void plant(generator *g, uint32_t seed) {
+static void random_plant(generator *g, uint32_t seed) {
   for (uint32_t i = 0; i < WORDS; i++) {
     g->word[i] = seed;
     seed = UINT32_C(1812433253) * (seed ^ (seed >> 30)) + i + 1;
@@ -76,7 +76,7 @@ static void plant(generator *g, uint32_t seed) {
   g->has_spare = false;
 }
 
-static void refill(generator *g) {
+static void random_refill(generator *g) {
   for (uint32_t i = 0; i < WORDS; i++) {
     uint32_t joined = (g->word[i] & UINT32_C(0x80000000)) | (g->word[(i + 1) % WORDS] & UINT32_C(0x7fffffff));
     uint32_t twisted = (joined >> 1) ^ ((joined & 1) ? UINT32_C(0x9908b0df) : 0);
@@ -86,7 +86,7 @@ static void refill(generator *g) {
 }
 
 static uint32_t next_word(generator *g) {
-  if (g->at == WORDS) refill(g);
+  if (g->at == WORDS) random_refill(g);
   uint32_t x = g->word[g->at++];
   x ^= x >> 11;
   x ^= (x << 7) & UINT32_C(0x9d2c5680);
@@ -131,7 +131,7 @@ static berth_status random_kernel(const berth_op_call *call, berth_error *err) {
   double block[BERTH__BLOCK];
   generator g;
   (void)err;
-  plant(&g, seed < 0 ? seed_of_moment(call) : (uint32_t)seed);
+  random_plant(&g, seed < 0 ? seed_of_moment(call) : (uint32_t)seed);
   for (int64_t at = 0; at < count; at += BERTH__BLOCK) {
     int64_t n = count - at < BERTH__BLOCK ? count - at : BERTH__BLOCK;
     for (int64_t i = 0; i < n; i++) block[i] = is_normal ? next_normal(&g) : next_uniform(&g);

@@ -11,7 +11,7 @@ static const berth_attr attrs[] = {[BERTH__RANGE_MOST] = {.name = "most", .kind 
 
 static berth_status fail_delta(berth_error *err) { return berth__fail(err, BERTH_INVALID, "the delta is 0"); }
 
-static berth_status fail_count(berth_error *err) {
+static berth_status range_fail_count(berth_error *err) {
   return berth__fail(err, BERTH_INVALID, "the range has more elements than memory can hold");
 }
 
@@ -21,7 +21,7 @@ static berth_status count_floats(const berth_tensor *bound, int64_t *out, berth_
   const double delta = berth__load_f64(&bound[BERTH__RANGE_DELTA], 0);
   if (delta == 0) return fail_delta(err);
   const double count = ceil((limit - start) / delta);
-  if (isnan(count) || count > (double)MAX_COUNT) return fail_count(err);
+  if (isnan(count) || count > (double)MAX_COUNT) return range_fail_count(err);
   *out = count > 0 ? (int64_t)count : 0;
   return BERTH_OK;
 }
@@ -36,7 +36,7 @@ static berth_status count_ints(const berth_tensor *bound, int64_t *out, berth_er
   const uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
   const uint64_t step = delta > 0 ? (uint64_t)delta : -(uint64_t)delta;
   const uint64_t count = (span - 1) / step + 1;
-  if (count > (uint64_t)MAX_COUNT) return fail_count(err);
+  if (count > (uint64_t)MAX_COUNT) return range_fail_count(err);
   *out = (int64_t)count;
   return BERTH_OK;
 }
@@ -48,12 +48,12 @@ static bool is_bounded(const berth__infer *infer, berth_tensor *bound) {
   return bound[BERTH__RANGE_LIMIT].data != NULL && berth__load_f64(&bound[BERTH__RANGE_DELTA], 0) > 0;
 }
 
-static berth_status count(const berth_tensor *bound, int64_t *out, berth_error *err) {
+static berth_status range_count(const berth_tensor *bound, int64_t *out, berth_error *err) {
   return berth__type_is_float(bound[BERTH__RANGE_START].type) ? count_floats(bound, out, err)
                                                               : count_ints(bound, out, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status range_infer(berth__infer *infer, berth_error *err) {
   const berth_attr *most = &infer->attrs[BERTH__RANGE_MOST];
   berth_tensor bound[BERTH__RANGE_N_BOUNDS];
   bool known = true;
@@ -71,15 +71,15 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = (berth__shape){.rank = 1, .dim = {BERTH__DIM_UNKNOWN}};
   int64_t *out = &infer->out_shape[0].dim[0];
-  if (known) return count(bound, out, err);
+  if (known) return range_count(bound, out, err);
   if (!infer->wants_bounds) return BERTH_OK;
   if (most->count == 1) return *out = infer->resolve(infer, &most->dims[0]), BERTH_OK;
-  return is_bounded(infer, bound) ? count(bound, out, err) : BERTH_OK;
+  return is_bounded(infer, bound) ? range_count(bound, out, err) : BERTH_OK;
 }
 
-static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+static int64_t range_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status range_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
   if (berth__type_is_float(out->type)) {
@@ -97,9 +97,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_range = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = range_infer,
+    .items = range_items,
+    .kernel = range_kernel,
     .valued = 1u << BERTH__RANGE_START | 1u << BERTH__RANGE_LIMIT | 1u << BERTH__RANGE_DELTA,
     .bounded = 1u << BERTH__RANGE_START | 1u << BERTH__RANGE_LIMIT | 1u << BERTH__RANGE_DELTA,
     .bound_attr = BERTH__RANGE_MOST + 1,

@@ -35,7 +35,7 @@ static berth_status check_operand(const berth__infer *infer, uint32_t operand, u
   return BERTH_OK;
 }
 
-static berth_status check_attributes(const berth__infer *infer, berth_error *err) {
+static berth_status recurrent_check_attributes(const berth__infer *infer, berth_error *err) {
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
   if (berth__recurrent_directions(infer->attrs) == 0)
     return berth__fail(err, BERTH_INVALID, "direction \"%s\" is none of forward, reverse and bidirectional",
@@ -45,7 +45,7 @@ static berth_status check_attributes(const berth__infer *infer, berth_error *err
   return berth__recurrent_activations(infer->op->code, infer->attrs, activations, err);
 }
 
-static berth_status check_all(const berth__infer *infer, int64_t hidden, berth_error *err) {
+static berth_status recurrent_check_all(const berth__infer *infer, int64_t hidden, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
   int64_t gates = berth__recurrent_gates(infer->op->code), rows, biases, peepholes;
   int64_t directions = berth__recurrent_directions(infer->attrs), batch = x->dim[1];
@@ -61,15 +61,15 @@ static berth_status check_all(const berth__infer *infer, int64_t hidden, berth_e
   return check_operand(infer, BERTH__RECURRENT_PEEPHOLES, 2, (int64_t[]){directions, peepholes}, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status recurrent_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
   BERTH__TRY(berth__want_float(infer, BERTH__RECURRENT_X, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_X, 3, 3, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_RECURRENCE, 3, 3, err));
-  BERTH__TRY(check_attributes(infer, err));
+  BERTH__TRY(recurrent_check_attributes(infer, err));
   int64_t hidden = infer->in_shape[BERTH__RECURRENT_RECURRENCE].dim[2],
           directions = berth__recurrent_directions(infer->attrs);
-  BERTH__TRY(check_all(infer, hidden, err));
+  BERTH__TRY(recurrent_check_all(infer, hidden, err));
   for (uint32_t i = 0; i < infer->n_out; i++) {
     infer->out_type[i] = infer->in_type[BERTH__RECURRENT_X];
     infer->out_shape[i] = i == 0 ? (berth__shape){.rank = 4, .dim = {x->dim[0], directions, x->dim[1], hidden}}
@@ -91,11 +91,11 @@ typedef struct job {
   double *x, *gate, *recurrent, *h, *c, *turned, *weights, *bias, *peepholes; /* in scratch */
 } job;
 
-static const berth_tensor *operand(const berth_op_call *call, uint32_t index) {
+static const berth_tensor *recurrent_operand(const berth_op_call *call, uint32_t index) {
   return berth__call_has(call, index) ? &call->in[index] : NULL;
 }
 
-static void measure(const berth_op_call *call, job *j) {
+static void recurrent_measure(const berth_op_call *call, job *j) {
   j->call = call;
   j->steps = call->in[BERTH__RECURRENT_X].dim[0];
   j->batch = call->in[BERTH__RECURRENT_X].dim[1];
@@ -105,13 +105,13 @@ static void measure(const berth_op_call *call, job *j) {
   j->gates = berth__recurrent_gates(berth__call_code(call));
 }
 
-static int64_t widest(const job *j) { return j->inputs > j->hidden ? j->inputs : j->hidden; }
+static int64_t recurrent_widest(const job *j) { return j->inputs > j->hidden ? j->inputs : j->hidden; }
 
-static void place_scratch(job *j) {
+static void recurrent_place_scratch(job *j) {
   double *at = j->call->scratch;
   double **const places[] = {&j->x, &j->gate, &j->recurrent, &j->h, &j->c, &j->turned, &j->weights, &j->bias};
   const int64_t sizes[] = {j->inputs, j->gates * j->hidden,    j->gates * j->hidden, j->hidden, j->hidden, j->hidden,
-                           widest(j), 2 * j->gates * j->hidden};
+                           recurrent_widest(j), 2 * j->gates * j->hidden};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     *places[i] = at;
     at += sizes[i];
@@ -119,18 +119,18 @@ static void place_scratch(job *j) {
   j->peepholes = at;
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t recurrent_scratch(const berth_op_call *call) {
   job j;
-  measure(call, &j);
-  return (uint64_t)(j.inputs + 4 * j.gates * j.hidden + 6 * j.hidden + widest(&j)) * sizeof(double);
+  recurrent_measure(call, &j);
+  return (uint64_t)(j.inputs + 4 * j.gates * j.hidden + 6 * j.hidden + recurrent_widest(&j)) * sizeof(double);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t recurrent_items(const berth_op_call *call) {
   return call->in[BERTH__RECURRENT_RECURRENCE].dim[0] * call->in[BERTH__RECURRENT_X].dim[1];
 }
 
 /* Four sums beside each other, always in the same way. */
-static double dot(const double *a, const double *b, int64_t n) {
+static double recurrent_dot(const double *a, const double *b, int64_t n) {
   double sum[4] = {0, 0, 0, 0};
   int64_t i = 0;
   for (; i + 4 <= n; i += 4)
@@ -140,80 +140,80 @@ static double dot(const double *a, const double *b, int64_t n) {
 }
 
 /* out[r] = bias[r] + matrix[direction][r] . vector for the rows [first, first + count) */
-static void multiply(const job *j, uint32_t matrix, const double *vector, const double *bias, int64_t first,
+static void recurrent_multiply(const job *j, uint32_t matrix, const double *vector, const double *bias, int64_t first,
                      int64_t count, double *out) {
   const berth_tensor *m = &j->call->in[matrix];
   int64_t columns = m->dim[2], start = (j->direction * j->gates * j->hidden + first) * columns;
   for (int64_t r = 0; r < count; r++) {
     berth__line_load(m, start + r * columns, 1, columns, j->weights);
-    out[first + r] = bias[first + r] + dot(j->weights, vector, columns);
+    out[first + r] = bias[first + r] + recurrent_dot(j->weights, vector, columns);
   }
 }
 
-static double activate(const job *j, uint32_t which, double x) {
+static double recurrent_activate(const job *j, uint32_t which, double x) {
   const berth__activation *a = &j->act[which];
   if (x > j->clip) x = j->clip;
   if (x < -j->clip) x = -j->clip;
   return a->function(x, a->alpha, a->beta);
 }
 
-static void step_lstm(const job *j) {
+static void recurrent_step_lstm(const job *j) {
   const int64_t n = j->hidden;
   const double *p = j->peepholes;
   const bool input_forget = j->call->attrs[BERTH__RECURRENT_INPUT_FORGET].i != 0;
-  multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, j->bias + j->gates * n, 0, j->gates * n, j->recurrent);
+  recurrent_multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, j->bias + j->gates * n, 0, j->gates * n, j->recurrent);
   for (int64_t k = 0; k < n; k++) {
     double i_in = j->gate[k] + j->recurrent[k] + p[k] * j->c[k];
     double f_in = j->gate[2 * n + k] + j->recurrent[2 * n + k] + p[2 * n + k] * j->c[k];
-    double i = activate(j, 0, i_in), f = input_forget ? 1 - i : activate(j, 0, f_in);
-    j->c[k] = f * j->c[k] + i * activate(j, 1, j->gate[3 * n + k] + j->recurrent[3 * n + k]);
-    double o = activate(j, 0, j->gate[n + k] + j->recurrent[n + k] + p[n + k] * j->c[k]);
+    double i = recurrent_activate(j, 0, i_in), f = input_forget ? 1 - i : recurrent_activate(j, 0, f_in);
+    j->c[k] = f * j->c[k] + i * recurrent_activate(j, 1, j->gate[3 * n + k] + j->recurrent[3 * n + k]);
+    double o = recurrent_activate(j, 0, j->gate[n + k] + j->recurrent[n + k] + p[n + k] * j->c[k]);
     j->h[k] = o * j->act[2].function(j->c[k], j->act[2].alpha, j->act[2].beta);
   }
 }
 
-static void step_gru(const job *j) {
+static void recurrent_step_gru(const job *j) {
   const int64_t n = j->hidden;
   const double *own_bias = j->bias + j->gates * n;
   const bool linear_first = j->call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
-  multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, own_bias, 0, 2 * n, j->recurrent);
-  for (int64_t k = 0; k < n; k++) j->turned[k] = activate(j, 0, j->gate[n + k] + j->recurrent[n + k]);
+  recurrent_multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, own_bias, 0, 2 * n, j->recurrent);
+  for (int64_t k = 0; k < n; k++) j->turned[k] = recurrent_activate(j, 0, j->gate[n + k] + j->recurrent[n + k]);
   if (linear_first) {
-    multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, own_bias, 2 * n, n, j->recurrent);
+    recurrent_multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, own_bias, 2 * n, n, j->recurrent);
     for (int64_t k = 0; k < n; k++) j->recurrent[2 * n + k] *= j->turned[k];
   } else {
     for (int64_t k = 0; k < n; k++) j->turned[k] *= j->h[k];
-    multiply(j, BERTH__RECURRENT_RECURRENCE, j->turned, own_bias, 2 * n, n, j->recurrent);
+    recurrent_multiply(j, BERTH__RECURRENT_RECURRENCE, j->turned, own_bias, 2 * n, n, j->recurrent);
   }
   for (int64_t k = 0; k < n; k++) {
-    double z = activate(j, 0, j->gate[k] + j->recurrent[k]);
-    j->h[k] = (1 - z) * activate(j, 1, j->gate[2 * n + k] + j->recurrent[2 * n + k]) + z * j->h[k];
+    double z = recurrent_activate(j, 0, j->gate[k] + j->recurrent[k]);
+    j->h[k] = (1 - z) * recurrent_activate(j, 1, j->gate[2 * n + k] + j->recurrent[2 * n + k]) + z * j->h[k];
   }
 }
 
-static void step_rnn(const job *j) {
-  multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, j->bias + j->hidden, 0, j->hidden, j->recurrent);
-  for (int64_t k = 0; k < j->hidden; k++) j->h[k] = activate(j, 0, j->gate[k] + j->recurrent[k]);
+static void recurrent_step_rnn(const job *j) {
+  recurrent_multiply(j, BERTH__RECURRENT_RECURRENCE, j->h, j->bias + j->hidden, 0, j->hidden, j->recurrent);
+  for (int64_t k = 0; k < j->hidden; k++) j->h[k] = recurrent_activate(j, 0, j->gate[k] + j->recurrent[k]);
 }
 
-static void step(const job *j) {
+static void recurrent_step(const job *j) {
   switch (berth__call_code(j->call)) {
-    case BERTH__OP_lstm: step_lstm(j); break;
-    case BERTH__OP_gru: step_gru(j); break;
-    default: step_rnn(j); break;
+    case BERTH__OP_lstm: recurrent_step_lstm(j); break;
+    case BERTH__OP_gru: recurrent_step_gru(j); break;
+    default: recurrent_step_rnn(j); break;
   }
 }
 
 /* A row of an operand, or zeros where it is left out. */
 static void load_or_zero(const berth_op_call *call, uint32_t index, int64_t at, int64_t n, double *out) {
-  const berth_tensor *tensor = operand(call, index);
+  const berth_tensor *tensor = recurrent_operand(call, index);
   if (tensor != NULL)
     berth__line_load(tensor, at, 1, n, out);
   else
     for (int64_t i = 0; i < n; i++) out[i] = 0;
 }
 
-static void start_row(job *j) {
+static void recurrent_start_row(job *j) {
   const int64_t n = j->hidden, state = (j->direction * j->batch + j->row) * n;
   load_or_zero(j->call, BERTH__RECURRENT_BIAS, j->direction * 2 * j->gates * n, 2 * j->gates * n, j->bias);
   load_or_zero(j->call, BERTH__RECURRENT_PEEPHOLES, j->direction * 3 * n, 3 * n, j->peepholes);
@@ -228,15 +228,15 @@ static void store_states(const job *j) {
   if (j->call->n_out > 2) berth__line_store(&j->call->out[2], state, n, j->c);
 }
 
-static void run_row(job *j) {
+static void recurrent_run_row(job *j) {
   const berth_tensor *x = &j->call->in[BERTH__RECURRENT_X];
   const int64_t n = j->hidden;
-  start_row(j);
+  recurrent_start_row(j);
   for (int64_t k = 0; k < j->length; k++) {
     const int64_t t = j->is_reversed ? j->length - 1 - k : k;
     berth__line_load(x, t * x->stride[0] + j->row * x->stride[1], x->stride[2], j->inputs, j->x);
-    multiply(j, BERTH__RECURRENT_WEIGHT, j->x, j->bias, 0, j->gates * n, j->gate);
-    step(j);
+    recurrent_multiply(j, BERTH__RECURRENT_WEIGHT, j->x, j->bias, 0, j->gates * n, j->gate);
+    recurrent_step(j);
     berth__line_store(&j->call->out[0], ((t * j->directions + j->direction) * j->batch + j->row) * n, n, j->h);
   }
   store_states(j);
@@ -245,8 +245,8 @@ static void run_row(job *j) {
     berth__line_store(&j->call->out[0], ((t * j->directions + j->direction) * j->batch + j->row) * n, n, j->h);
 }
 
-static berth_status length_of(job *j, berth_error *err) {
-  const berth_tensor *lengths = operand(j->call, BERTH__RECURRENT_LENGTHS);
+static berth_status recurrent_length_of(job *j, berth_error *err) {
+  const berth_tensor *lengths = recurrent_operand(j->call, BERTH__RECURRENT_LENGTHS);
   j->length = lengths != NULL ? berth__load_i64(lengths, j->row) : j->steps;
   if (j->length >= 0 && j->length <= j->steps) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID,
@@ -254,10 +254,10 @@ static berth_status length_of(job *j, berth_error *err) {
                      j->steps);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status recurrent_kernel(const berth_op_call *call, berth_error *err) {
   job j = {0};
-  measure(call, &j);
-  place_scratch(&j);
+  recurrent_measure(call, &j);
+  recurrent_place_scratch(&j);
   BERTH__TRY(berth__recurrent_activations(berth__call_code(call), call->attrs, j.activations, err));
   const double clip = call->attrs[BERTH__RECURRENT_CLIP].f;
   j.clip = clip > 0 ? clip : (double)INFINITY;
@@ -266,8 +266,8 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
     j.row = item % j.batch;
     j.is_reversed = j.direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
     j.act = j.activations + (uint32_t)j.direction * berth__recurrent_functions(berth__call_code(call));
-    BERTH__TRY(length_of(&j, err));
-    run_row(&j);
+    BERTH__TRY(recurrent_length_of(&j, err));
+    recurrent_run_row(&j);
   }
   return BERTH_OK;
 }
@@ -275,8 +275,8 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_recurrent = {
     .attrs = berth__recurrent_attrs,
     .n_attrs = BERTH__RECURRENT_ATTRS,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = recurrent_infer,
+    .items = recurrent_items,
+    .scratch = recurrent_scratch,
+    .kernel = recurrent_kernel,
 };

@@ -55,8 +55,8 @@ typedef union accumulator {
 } accumulator;
 
 /* Written so that a NaN comes in and stays. */
-static inline double larger(double a, double b) { return a > b || a != a ? a : b; }
-static inline double smaller(double a, double b) { return a < b || a != a ? a : b; }
+static inline double reduce_larger(double a, double b) { return a > b || a != a ? a : b; }
+static inline double reduce_smaller(double a, double b) { return a < b || a != a ? a : b; }
 
 /* In lanes that do not wait for each other. */
 #define LANES 8
@@ -71,8 +71,8 @@ static inline double smaller(double a, double b) { return a < b || a != a ? a : 
     for (int k = 1; k < LANES; k++) lane[0] = choose(lane[k], lane[0]);    \
     return lane[0];                                                        \
   }
-DEFINE_EXTREME(fold_larger, larger)
-DEFINE_EXTREME(fold_smaller, smaller)
+DEFINE_EXTREME(fold_larger, reduce_larger)
+DEFINE_EXTREME(fold_smaller, reduce_smaller)
 
 static double fold_f64(berth__op_code code, double state, const double *x, int64_t count) {
   switch (code) {
@@ -104,7 +104,7 @@ static int64_t fold_i64(berth__op_code code, int64_t state, const int64_t *x, in
 }
 
 /* What a reduction of nothing gives. */
-static accumulator start(berth__op_code code, berth_type type, bool is_float) {
+static accumulator reduce_start(berth__op_code code, berth_type type, bool is_float) {
   int64_t low, high;
   berth__int_limits(type, &low, &high);
   switch (code) {
@@ -124,7 +124,7 @@ typedef struct reduction {
   berth__runs inside; /* over the reduced axes */
 } reduction;
 
-static void fold_run(const reduction *r, const berth_tensor *in, int64_t base, accumulator *state) {
+static void reduce_fold_run(const reduction *r, const berth_tensor *in, int64_t base, accumulator *state) {
   union {
     double f[BERTH__BLOCK];
     int64_t i[BERTH__BLOCK];
@@ -142,9 +142,9 @@ static void fold_run(const reduction *r, const berth_tensor *in, int64_t base, a
 }
 
 static void reduce_one(reduction *r, const berth_tensor *in, int64_t base, const berth_tensor *out, int64_t item) {
-  accumulator state = start(r->code, in->type, r->is_float);
+  accumulator state = reduce_start(r->code, in->type, r->is_float);
   berth__runs_start(&r->inside, 0, r->count);
-  while (berth__runs_next(&r->inside)) fold_run(r, in, base, &state);
+  while (berth__runs_next(&r->inside)) reduce_fold_run(r, in, base, &state);
   bool mean = r->code == BERTH__OP_reduce_mean;
   if (r->is_float)
     berth__store_f64(out, item, mean ? state.f / (double)r->count : state.f);

@@ -60,7 +60,7 @@ static berth_status read_extent(const berth__infer *infer, const berth_dim *dim,
 }
 
 /* The target as it is written: *inferred is the axis of the -1, or -1. */
-static berth_status read_target(const berth__infer *infer, const berth_dim *target, berth__shape *out,
+static berth_status reshape_read_target(const berth__infer *infer, const berth_dim *target, berth__shape *out,
                                 int64_t *inferred, berth_error *err) {
   *inferred = -1;
   for (uint32_t axis = 0; axis < out->rank; axis++) {
@@ -72,14 +72,14 @@ static berth_status read_target(const berth__infer *infer, const berth_dim *targ
   return BERTH_OK;
 }
 
-static berth_status fail_count(const factors *in, const factors *out, berth_error *err) {
+static berth_status reshape_fail_count(const factors *in, const factors *out, berth_error *err) {
   return berth__fail(err, BERTH_INVALID,
                      "%" PRId64 " elements cannot take a shape of %" PRId64
                      " elements (not counting named dimensions that both have)",
                      in->fixed, out->fixed);
 }
 
-static berth_status solve(const factors *in, const factors *out, int64_t *dim, berth_error *err) {
+static berth_status reshape_solve(const factors *in, const factors *out, int64_t *dim, berth_error *err) {
   if (out->n_open > 0 || in->n_open > 1) return *dim = BERTH__DIM_UNKNOWN, BERTH_OK;
   if (in->n_open == 1) return *dim = in->fixed == out->fixed ? in->open[0] : BERTH__DIM_UNKNOWN, BERTH_OK;
   if (out->fixed == 0)
@@ -94,7 +94,7 @@ static berth_status solve(const factors *in, const factors *out, int64_t *dim, b
   return *dim = in->fixed / out->fixed, BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status reshape_infer(berth__infer *infer, berth_error *err) {
   berth__shape *shape = &infer->out_shape[0];
   int64_t inferred = -1;
   factors in, out;
@@ -107,21 +107,21 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
     for (uint32_t axis = 0; axis < list.count; axis++) shape->dim[axis] = BERTH__DIM_UNKNOWN;
     return BERTH_OK;
   }
-  BERTH__TRY(read_target(infer, target, shape, &inferred, err));
+  BERTH__TRY(reshape_read_target(infer, target, shape, &inferred, err));
   BERTH__TRY(factor(&infer->in_shape[0], -1, &in, err));
   BERTH__TRY(factor(shape, inferred, &out, err));
   cancel(&in, &out);
   if (inferred >= 0)
-    BERTH__TRY(solve(&in, &out, &shape->dim[inferred], err));
+    BERTH__TRY(reshape_solve(&in, &out, &shape->dim[inferred], err));
   else if (in.n_open == 0 && out.n_open == 0 && in.fixed != out.fixed)
-    return fail_count(&in, &out, err);
+    return reshape_fail_count(&in, &out, err);
   return BERTH_OK;
 }
 
 const berth__family berth__family_reshape = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
+    .infer = reshape_infer,
     .items = berth__copy_items,
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,

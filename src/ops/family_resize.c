@@ -30,7 +30,7 @@ static uint32_t n_axes(const berth_attr *attr, uint32_t rank) {
   return attr[BERTH__RESIZE_AXES].count ? attr[BERTH__RESIZE_AXES].count : rank;
 }
 
-static uint32_t axis_at(const berth_attr *attr, uint32_t rank, uint32_t k) {
+static uint32_t resize_axis_at(const berth_attr *attr, uint32_t rank, uint32_t k) {
   if (attr[BERTH__RESIZE_AXES].count == 0) return k;
   return (uint32_t)(attr[BERTH__RESIZE_AXES].ints[k] < 0 ? attr[BERTH__RESIZE_AXES].ints[k] + rank
                                                          : attr[BERTH__RESIZE_AXES].ints[k]);
@@ -58,7 +58,7 @@ static berth_status want_name(const berth_attr *attr, const char *const *names, 
                      attr->name, attr->s, names[0]);
 }
 
-static berth_status check(const berth__infer *infer, berth_error *err) {
+static berth_status resize_check(const berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const uint32_t rank = infer->in_shape[BERTH__RESIZE_X].rank;
   uint32_t mask;
@@ -85,11 +85,11 @@ static berth_status check(const berth__infer *infer, berth_error *err) {
 }
 
 /* One scale for all axes, so that nothing is distorted; 0 while an extent is open or none is above 0. */
-static float common_scale(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in) {
+static float resize_common_scale(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in) {
   const bool largest = strcmp(attr[BERTH__RESIZE_ASPECT].s, "not_smaller") == 0;
   float best = 0;
   for (uint32_t k = 0; k < n_axes(attr, rank); k++) {
-    const int64_t extent = in[axis_at(attr, rank, k)];
+    const int64_t extent = in[resize_axis_at(attr, rank, k)];
     if (extent < 1) return 0;
     const float scale = (float)berth__load_i64(target, k) / (float)extent;
     if (k == 0 || (largest ? scale > best : scale < best)) best = scale;
@@ -98,16 +98,16 @@ static float common_scale(const berth_attr *attr, const berth_tensor *target, ui
 }
 
 /* What becomes of entry k's axis of `in` elements: its scale and, where that can be said, its extent. */
-static berth_status measure(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in,
+static berth_status resize_measure(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in,
                             uint32_t k, float *scale, int64_t *out, berth_error *err) {
-  const int64_t extent = in[axis_at(attr, rank, k)];
+  const int64_t extent = in[resize_axis_at(attr, rank, k)];
   double length;
   *out = BERTH__DIM_UNKNOWN;
   if (!berth__type_is_float(target->type)) {
     const int64_t asked = berth__load_i64(target, k);
     if (asked < 0) return berth__fail(err, BERTH_INVALID, "extent %" PRIu32 " is %" PRId64, k, asked);
     const bool stretches = strcmp(attr[BERTH__RESIZE_ASPECT].s, "stretch") == 0;
-    *scale = stretches ? (float)asked / (float)extent : common_scale(attr, target, rank, in);
+    *scale = stretches ? (float)asked / (float)extent : resize_common_scale(attr, target, rank, in);
     if (stretches) return *out = asked, BERTH_OK;
     if (!berth__dim_is_fixed(extent) || *scale == 0) return BERTH_OK;
     length = floor((double)(*scale * (float)extent) + 0.5);
@@ -123,17 +123,17 @@ static berth_status measure(const berth_attr *attr, const berth_tensor *target, 
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
-  BERTH__TRY(check(infer, err));
+static berth_status resize_infer(berth__infer *infer, berth_error *err) {
+  BERTH__TRY(resize_check(infer, err));
   const berth_tensor target = berth__infer_tensor(infer, BERTH__RESIZE_TARGET);
   const berth__shape *x = &infer->in_shape[BERTH__RESIZE_X];
   berth__shape *out = &infer->out_shape[0];
   *out = *x;
   for (uint32_t k = 0; k < n_axes(infer->attrs, x->rank); k++) {
-    const uint32_t axis = axis_at(infer->attrs, x->rank, k);
+    const uint32_t axis = resize_axis_at(infer->attrs, x->rank, k);
     float scale;
     out->dim[axis] = BERTH__DIM_UNKNOWN;
-    if (target.data) BERTH__TRY(measure(infer->attrs, &target, x->rank, x->dim, k, &scale, &out->dim[axis], err));
+    if (target.data) BERTH__TRY(resize_measure(infer->attrs, &target, x->rank, x->dim, k, &scale, &out->dim[axis], err));
     if (x->dim[axis] == 0 && out->dim[axis] > 0)
       return berth__fail(err, BERTH_INVALID, "axis %" PRIu32 " is empty and cannot grow", axis);
   }
@@ -156,7 +156,7 @@ typedef struct resizing {
   double extrapolation;
 } resizing;
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t resize_scratch(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   berth__resample how;
   uint64_t bytes = 0;
@@ -175,9 +175,9 @@ void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__
   for (uint32_t axis = 0; axis < x->rank; axis++)
     axes[axis] = (berth__resample_axis){.in = x->dim[axis], .out = out->dim[axis], .scale = 1, .roi_end = 1};
   for (uint32_t k = 0; k < count; k++) {
-    berth__resample_axis *axis = &axes[axis_at(call->attrs, x->rank, k)];
+    berth__resample_axis *axis = &axes[resize_axis_at(call->attrs, x->rank, k)];
     int64_t extent;
-    (void)measure(call->attrs, &call->in[BERTH__RESIZE_TARGET], x->rank, x->dim, k, &axis->scale, &extent, NULL);
+    (void)resize_measure(call->attrs, &call->in[BERTH__RESIZE_TARGET], x->rank, x->dim, k, &axis->scale, &extent, NULL);
     if (!berth__call_has(call, BERTH__RESIZE_ROI) || berth__count(&call->in[BERTH__RESIZE_ROI]) != 2 * (int64_t)count)
       continue;
     axis->roi_begin = (float)berth__load_f64(&call->in[BERTH__RESIZE_ROI], k);
@@ -185,7 +185,7 @@ void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__
   }
 }
 
-static void prepare(const berth_op_call *call, resizing *r) {
+static void resize_prepare(const berth_op_call *call, resizing *r) {
   const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   berth__resample how;
   berth__resample_axis axes[BERTH_MAX_RANK];
@@ -217,12 +217,12 @@ static bool line_place(const berth_op_call *call, const resizing *r, int64_t ite
   return inside;
 }
 
-static void fill_line(const berth_op_call *call, const resizing *r, int64_t to, int64_t n) {
+static void resize_fill_line(const berth_op_call *call, const resizing *r, int64_t to, int64_t n) {
   for (int64_t i = 0; i < n; i++) r->result[i] = r->extrapolation;
   berth__scatter(BERTH__CLASS_F64, r->result, call->out[0].type, call->out[0].data, to, 1, n);
 }
 
-static void copy_nearest(const berth_op_call *call, const resizing *r, const int64_t *at, int64_t to, int64_t n) {
+static void resize_copy_nearest(const berth_op_call *call, const resizing *r, const int64_t *at, int64_t to, int64_t n) {
   const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   const uint32_t last = x->rank - 1;
   const size_t size = berth_type_size(x->type);
@@ -273,25 +273,25 @@ static void blend_line(const berth_op_call *call, const resizing *r, const int64
   berth__scatter(BERTH__CLASS_F64, r->result, call->out[0].type, call->out[0].data, to, 1, n);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t resize_items(const berth_op_call *call) {
   int64_t lines = 1;
   for (uint32_t axis = 0; axis + 1 < call->out[0].rank; axis++) lines *= call->out[0].dim[axis];
   return lines;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status resize_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   resizing r;
   int64_t at[BERTH_MAX_RANK];
   const int64_t n = call->out[0].dim[call->out[0].rank - 1];
   const bool copies = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   if (n == 0) return BERTH_OK;
-  prepare(call, &r);
+  resize_prepare(call, &r);
   for (int64_t item = call->begin; item < call->end; item++) {
     if (!line_place(call, &r, item, at))
-      fill_line(call, &r, item * n, n);
+      resize_fill_line(call, &r, item * n, n);
     else if (copies)
-      copy_nearest(call, &r, at, item * n, n);
+      resize_copy_nearest(call, &r, at, item * n, n);
     else
       blend_line(call, &r, at, item * n, n);
   }
@@ -301,9 +301,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_resize = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = resize_infer,
+    .items = resize_items,
+    .scratch = resize_scratch,
+    .kernel = resize_kernel,
     .valued = 1u << BERTH__RESIZE_TARGET,
 };

@@ -20,7 +20,7 @@ static const berth_attr attrs[] = {
                                      .i = 1}, /* elements stand at their centres, not at their corners */
 };
 
-static berth_status check(const berth__infer *infer, berth_error *err) {
+static berth_status roi_align_check(const berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const berth_type images = infer->in_type[BERTH__ROI_ALIGN_IMAGES];
   BERTH__TRY(berth__want_float(infer, 0, err));
@@ -40,10 +40,10 @@ static berth_status check(const berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status roi_align_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__ROI_ALIGN_X];
   int64_t regions = 0, same;
-  BERTH__TRY(check(infer, err));
+  BERTH__TRY(roi_align_check(infer, err));
   BERTH__TRY(berth__same_dim(infer->in_shape[BERTH__ROI_ALIGN_REGIONS].dim[0],
                              infer->in_shape[BERTH__ROI_ALIGN_IMAGES].dim[0], "regions and their images", &regions,
                              err));
@@ -61,7 +61,7 @@ typedef struct bins {
   int64_t samples, extent;
 } bins;
 
-static bins bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
+static bins roi_align_bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
   const double scale = call->attrs[BERTH__ROI_ALIGN_SPATIAL_SCALE].f,
                shift = call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i ? 0.5 : 0;
   bins b = {.start = low * scale - shift, .extent = extent, .samples = call->attrs[BERTH__ROI_ALIGN_SAMPLING_RATIO].i};
@@ -80,7 +80,7 @@ typedef struct between {
   double fraction;
 } between;
 
-static bool place(double at, int64_t extent, between *out) {
+static bool roi_align_place(double at, int64_t extent, between *out) {
   if (!(at >= -1) || at > (double)extent) return false;
   at = at > 0 ? at : 0;
   const int64_t low = (int64_t)at;
@@ -93,7 +93,7 @@ static double sample_at(const bins *b, int64_t bin, int64_t sample) {
 }
 
 /* The four elements around a sample times their weights: added, or the largest of them. */
-static double blend(const berth_tensor *x, int64_t plane, const between *y, const between *z, bool largest) {
+static double roi_align_blend(const berth_tensor *x, int64_t plane, const between *y, const between *z, bool largest) {
   const int64_t width = x->dim[3], top = plane + y->low * width, bottom = plane + y->high * width;
   const double a = (1 - y->fraction) * (1 - z->fraction) * berth__load_f64(x, top + z->low);
   const double b = (1 - y->fraction) * z->fraction * berth__load_f64(x, top + z->high);
@@ -102,7 +102,7 @@ static double blend(const berth_tensor *x, int64_t plane, const between *y, cons
   return largest ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
-static double pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns, int64_t row,
+static double roi_align_pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns, int64_t row,
                        int64_t column) {
   const bool largest = strcmp(call->attrs[BERTH__ROI_ALIGN_MODE].s, "max") == 0;
   double result = 0;
@@ -111,8 +111,8 @@ static double pool_bin(const berth_op_call *call, int64_t plane, const bins *row
     for (int64_t j = 0; j < columns->samples; j++) {
       between y, z;
       const bool inside =
-          place(sample_at(rows, row, i), rows->extent, &y) && place(sample_at(columns, column, j), columns->extent, &z);
-      const double value = inside ? blend(&call->in[BERTH__ROI_ALIGN_X], plane, &y, &z, largest) : 0;
+          roi_align_place(sample_at(rows, row, i), rows->extent, &y) && roi_align_place(sample_at(columns, column, j), columns->extent, &z);
+      const double value = inside ? roi_align_blend(&call->in[BERTH__ROI_ALIGN_X], plane, &y, &z, largest) : 0;
       result = !largest ? result + value : any ? fmax(result, value) : value;
       any = true;
     }
@@ -121,9 +121,9 @@ static double pool_bin(const berth_op_call *call, int64_t plane, const bins *row
 }
 
 /* Items are regions. */
-static int64_t items(const berth_op_call *call) { return call->out[0].dim[0]; }
+static int64_t roi_align_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
-static berth_status pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
+static berth_status roi_align_pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
   const berth_tensor *x = &call->in[BERTH__ROI_ALIGN_X], *corners = &call->in[BERTH__ROI_ALIGN_REGIONS],
                      *out = &call->out[0];
   const int64_t image = berth__load_i64(&call->in[BERTH__ROI_ALIGN_IMAGES], region), height = out->dim[2],
@@ -132,26 +132,26 @@ static berth_status pool_region(const berth_op_call *call, int64_t region, berth
     return berth__fail(err, BERTH_INVALID, "region %" PRId64 " is of image %" PRId64 ", and there are %" PRId64, region,
                        image, x->dim[0]);
   const bins columns =
-      bins_of(call, berth__load_f64(corners, region * 4), berth__load_f64(corners, region * 4 + 2), width, x->dim[3]);
-  const bins rows = bins_of(call, berth__load_f64(corners, region * 4 + 1), berth__load_f64(corners, region * 4 + 3),
+      roi_align_bins_of(call, berth__load_f64(corners, region * 4), berth__load_f64(corners, region * 4 + 2), width, x->dim[3]);
+  const bins rows = roi_align_bins_of(call, berth__load_f64(corners, region * 4 + 1), berth__load_f64(corners, region * 4 + 3),
                             height, x->dim[2]);
   for (int64_t c = 0; c < x->dim[1]; c++)
     for (int64_t at = 0; at < height * width; at++)
       berth__store_f64(
           out, (region * x->dim[1] + c) * height * width + at,
-          pool_bin(call, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
+          roi_align_pool_bin(call, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
-  for (int64_t region = call->begin; region < call->end; region++) BERTH__TRY(pool_region(call, region, err));
+static berth_status roi_align_kernel(const berth_op_call *call, berth_error *err) {
+  for (int64_t region = call->begin; region < call->end; region++) BERTH__TRY(roi_align_pool_region(call, region, err));
   return BERTH_OK;
 }
 
 const berth__family berth__family_roi_align = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = roi_align_infer,
+    .items = roi_align_items,
+    .kernel = roi_align_kernel,
 };

@@ -21,7 +21,7 @@ static int64_t rotated(const berth_attr *attr, int64_t head_size) {
   return attr[BERTH__ROPE_DIMS].i == 0 ? head_size : attr[BERTH__ROPE_DIMS].i;
 }
 
-static berth_status check_attributes(const berth_attr *attr, int64_t head_size, berth_error *err) {
+static berth_status rope_check_attributes(const berth_attr *attr, int64_t head_size, berth_error *err) {
   const int64_t dims = rotated(attr, head_size);
   if (!(attr[BERTH__ROPE_THETA].f > 0) || isinf(attr[BERTH__ROPE_THETA].f))
     return berth__fail(err, BERTH_INVALID, "theta is %g, expected a number over 0", attr[BERTH__ROPE_THETA].f);
@@ -45,7 +45,7 @@ static berth_status check_rows(const berth__infer *infer, uint32_t operand, cons
   return berth__same_dim(x->length, shape->dim[rows], "rows of x and of its positions", &same, err);
 }
 
-static berth_status check_table(const berth__infer *infer, uint32_t operand, const berth__heads *x, berth_error *err) {
+static berth_status rope_check_table(const berth__infer *infer, uint32_t operand, const berth__heads *x, berth_error *err) {
   const berth__shape *shape = &infer->in_shape[operand];
   const int64_t dims = rotated(infer->attrs, x->size);
   int64_t same;
@@ -55,16 +55,16 @@ static berth_status check_table(const berth__infer *infer, uint32_t operand, con
                          "pairs of x and of its tables", &same, err);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status rope_infer(berth__infer *infer, berth_error *err) {
   berth__heads x;
   const bool has_third = infer->n_in > BERTH__ROPE_SIN && infer->in_type[BERTH__ROPE_SIN] != BERTH_TYPE_NONE;
   const berth_type second = infer->in_type[BERTH__ROPE_POSITIONS];
   BERTH__TRY(berth__want_float(infer, BERTH__ROPE_X, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ROPE_X, infer->attrs[BERTH__ROPE_HEADS].i, "heads", &x, err));
-  BERTH__TRY(check_attributes(infer->attrs, x.size, err));
+  BERTH__TRY(rope_check_attributes(infer->attrs, x.size, err));
   if (has_third) {
-    BERTH__TRY(check_table(infer, BERTH__ROPE_COS, &x, err));
-    BERTH__TRY(check_table(infer, BERTH__ROPE_SIN, &x, err));
+    BERTH__TRY(rope_check_table(infer, BERTH__ROPE_COS, &x, err));
+    BERTH__TRY(rope_check_table(infer, BERTH__ROPE_SIN, &x, err));
   } else {
     if (second != BERTH_I32 && second != BERTH_I64)
       return berth__fail(err, BERTH_INVALID,
@@ -79,7 +79,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Items are rows of the batch: an angle is worked out once for all heads. */
-static int64_t items(const berth_op_call *call) {
+static int64_t rope_items(const berth_op_call *call) {
   const berth__heads x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   return x.batch * x.length;
 }
@@ -92,12 +92,12 @@ typedef struct job {
   double *frequency, *cosine, *sine, *row; /* in scratch */
 } job;
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t rope_scratch(const berth_op_call *call) {
   const berth__heads x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   return (uint64_t)(x.size + 3 * (rotated(call->attrs, x.size) / 2)) * sizeof(double);
 }
 
-static void describe(const berth_op_call *call, job *j) {
+static void rope_describe(const berth_op_call *call, job *j) {
   j->call = call;
   j->x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   const int64_t dims = rotated(call->attrs, j->x.size);
@@ -128,7 +128,7 @@ static void find_angles(const job *j, int64_t batch, int64_t row) {
   }
 }
 
-static void turn(const job *j) {
+static void rope_turn(const job *j) {
   const bool neighbours = j->call->attrs[BERTH__ROPE_INTERLEAVED].i != 0;
   for (int64_t i = 0; i < j->pairs; i++) {
     double *a = &j->row[neighbours ? 2 * i : i], *b = &j->row[neighbours ? 2 * i + 1 : i + j->pairs];
@@ -138,17 +138,17 @@ static void turn(const job *j) {
   }
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status rope_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   job j;
-  describe(call, &j);
+  rope_describe(call, &j);
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t batch = item / j.x.length, row = item % j.x.length;
     find_angles(&j, batch, row);
     for (int64_t head = 0; head < j.x.heads; head++) {
       const int64_t at = berth__heads_at(&j.x, batch, head, row);
       berth__line_load(&call->in[BERTH__ROPE_X], at, 1, j.x.size, j.row);
-      turn(&j);
+      rope_turn(&j);
       berth__line_store(&call->out[0], at, j.x.size, j.row);
     }
   }
@@ -158,8 +158,8 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_rope = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = rope_infer,
+    .items = rope_items,
+    .scratch = rope_scratch,
+    .kernel = rope_kernel,
 };

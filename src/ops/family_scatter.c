@@ -13,7 +13,7 @@ static const berth_attr attrs[] = {
     [BERTH__SCATTER_REDUCTION] = {.name = "reduction", .kind = BERTH_ATTR_STRING, .s = "none"},
 };
 
-static berth_status check_extents(const berth__infer *infer, uint32_t axis, berth_error *err) {
+static berth_status scatter_check_extents(const berth__infer *infer, uint32_t axis, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__SCATTER_X], *indices = &infer->in_shape[BERTH__SCATTER_INDICES],
                      *updates = &infer->in_shape[BERTH__SCATTER_UPDATES];
   for (uint32_t k = 0; k < x->rank; k++) {
@@ -27,29 +27,29 @@ static berth_status check_extents(const berth__infer *infer, uint32_t axis, bert
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status scatter_infer(berth__infer *infer, berth_error *err) {
   const uint32_t rank = infer->in_shape[BERTH__SCATTER_X].rank;
   uint32_t axis;
   BERTH__TRY(berth__want_updates(infer, infer->attrs[BERTH__SCATTER_REDUCTION].s, err));
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__SCATTER_AXIS].i, rank, &axis, err));
   BERTH__TRY(berth__want_rank(infer, 1, rank, rank, err));
   BERTH__TRY(berth__want_rank(infer, 2, rank, rank, err));
-  BERTH__TRY(check_extents(infer, axis, err));
+  BERTH__TRY(scatter_check_extents(infer, axis, err));
   infer->out_type[0] = infer->in_type[BERTH__SCATTER_X];
   infer->out_shape[0] = infer->in_shape[BERTH__SCATTER_X];
   return BERTH_OK;
 }
 
-static uint32_t axis_of(const berth_op_call *call) {
+static uint32_t scatter_axis_of(const berth_op_call *call) {
   const int64_t axis = call->attrs[BERTH__SCATTER_AXIS].i;
   return (uint32_t)(axis < 0 ? axis + call->out[0].rank : axis);
 }
 
 /* Items are lines along the axis: whatever meets in one element is one item's work. */
-static int64_t items(const berth_op_call *call) {
+static int64_t scatter_items(const berth_op_call *call) {
   int64_t lines = 1;
   for (uint32_t k = 0; k < call->out[0].rank; k++)
-    if (k != axis_of(call)) lines *= call->out[0].dim[k];
+    if (k != scatter_axis_of(call)) lines *= call->out[0].dim[k];
   return lines;
 }
 
@@ -69,10 +69,10 @@ static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, in
   return has_indices;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status scatter_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES],
                      *out = &call->out[0];
-  const uint32_t axis = axis_of(call);
+  const uint32_t axis = scatter_axis_of(call);
   const berth__reduction r = berth__reduction_of(call->attrs[BERTH__SCATTER_REDUCTION].s);
   const size_t size = berth_type_size(x->type);
   const int64_t extent = x->dim[axis], step = out->stride[axis];
@@ -95,7 +95,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_scatter = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = scatter_infer,
+    .items = scatter_items,
+    .kernel = scatter_kernel,
 };

@@ -24,7 +24,7 @@ static berth_status check_updates(const berth__infer *infer, uint32_t tuple, ber
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status scatter_nd_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__SCATTER_X], *indices = &infer->in_shape[BERTH__SCATTER_INDICES];
   BERTH__TRY(berth__want_updates(infer, infer->attrs[BERTH__SCATTER_ND_REDUCTION].s, err));
   BERTH__TRY(berth__want_rank(infer, 0, 1, BERTH_MAX_RANK, err));
@@ -42,7 +42,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* The elements of a slice. */
-static int64_t slice_of(const berth_op_call *call) {
+static int64_t scatter_nd_slice_of(const berth_op_call *call) {
   const berth_tensor *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t count = 1;
   for (uint32_t k = (uint32_t)indices->dim[indices->rank - 1]; k < call->out[0].rank; k++) count *= call->out[0].dim[k];
@@ -50,7 +50,7 @@ static int64_t slice_of(const berth_op_call *call) {
 }
 
 /* Items are slices of the result: whatever meets in one is one item's work. */
-static int64_t items(const berth_op_call *call) {
+static int64_t scatter_nd_items(const berth_op_call *call) {
   const berth_tensor *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t count = 1;
   for (uint32_t k = 0; k < (uint32_t)indices->dim[indices->rank - 1]; k++) count *= call->out[0].dim[k];
@@ -70,12 +70,12 @@ static berth_status find_slice(const berth_op_call *call, int64_t at, int64_t *o
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status scatter_nd_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES],
                      *updates = &call->in[BERTH__SCATTER_UPDATES], *out = &call->out[0];
   const berth__reduction r = berth__reduction_of(call->attrs[BERTH__SCATTER_ND_REDUCTION].s);
   const size_t size = berth_type_size(x->type);
-  const int64_t slice = slice_of(call), n = berth__count(indices) / indices->dim[indices->rank - 1];
+  const int64_t slice = scatter_nd_slice_of(call), n = berth__count(indices) / indices->dim[indices->rank - 1];
   if (slice == 0) return BERTH_OK;
   if (x->data != out->data)
     memcpy(berth__element(out->data, call->begin * slice, size), berth__element(x->data, call->begin * slice, size),
@@ -96,7 +96,7 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_scatter_nd = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = scatter_nd_infer,
+    .items = scatter_nd_items,
+    .kernel = scatter_nd_kernel,
 };

@@ -5,7 +5,7 @@
 static const berth_attr attrs[] = {[BERTH__SHAPE_START] = {.name = "start", .kind = BERTH_ATTR_INT},
                                    [BERTH__SHAPE_END] = {.name = "end", .kind = BERTH_ATTR_INT, .i = INT64_MAX}};
 
-static void range_of(const berth_attr *given, uint32_t rank, int64_t *first, int64_t *last) {
+static void shape_range_of(const berth_attr *given, uint32_t rank, int64_t *first, int64_t *last) {
   int64_t r = rank;
   *first = given[0].i < 0 ? given[0].i + r : given[0].i;
   *last = given[1].i < 0 ? given[1].i + r : given[1].i;
@@ -14,10 +14,10 @@ static void range_of(const berth_attr *given, uint32_t rank, int64_t *first, int
   if (*last < *first) *last = *first;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status shape_infer(berth__infer *infer, berth_error *err) {
   (void)err;
   int64_t first, last;
-  range_of(infer->attrs, infer->in_shape[0].rank, &first, &last);
+  shape_range_of(infer->attrs, infer->in_shape[0].rank, &first, &last);
   infer->out_type[0] = BERTH_I64;
   infer->out_shape[0] = (berth__shape){.rank = 0};
   if (infer->op->code == BERTH__OP_size) return BERTH_OK;
@@ -26,16 +26,16 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status shape_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   int64_t first, last, *out = call->out[0].data;
   if (berth__call_code(call) == BERTH__OP_size) {
     *out = berth__count(&call->in[0]);
     return BERTH_OK;
   }
-  range_of(call->attrs, call->in[0].rank, &first, &last);
+  shape_range_of(call->attrs, call->in[0].rank, &first, &last);
   for (int64_t i = first; i < last; i++) out[i - first] = call->in[0].dim[i];
   return BERTH_OK;
 }
 
-const berth__family berth__family_shape = {.attrs = attrs, .n_attrs = 2, .infer = infer, .kernel = kernel};
+const berth__family berth__family_shape = {.attrs = attrs, .n_attrs = 2, .infer = shape_infer, .kernel = shape_kernel};

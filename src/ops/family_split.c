@@ -11,12 +11,12 @@ static const berth_attr attrs[] = {
     [BERTH__SPLIT_SIZES] = {.name = "parts", .kind = BERTH_ATTR_INTS},
 };
 
-static uint32_t axis_of(const berth_attr *attr, uint32_t rank) {
+static uint32_t split_axis_of(const berth_attr *attr, uint32_t rank) {
   return (uint32_t)(attr[BERTH__SPLIT_AXIS].i < 0 ? attr[BERTH__SPLIT_AXIS].i + rank : attr[BERTH__SPLIT_AXIS].i);
 }
 
 /* Divides by n >= 1 and rounds up. */
-static int64_t ceil_div(int64_t x, int64_t n) { return x / n + (x % n != 0); }
+static int64_t split_ceil_div(int64_t x, int64_t n) { return x / n + (x % n != 0); }
 
 /* The parts, one an output, as an attribute or as an operand; neither: equal ones. */
 typedef struct parts {
@@ -26,7 +26,7 @@ typedef struct parts {
   berth_tensor tensor; /* operand */
 } parts;
 
-static berth_status parts_of(const berth__infer *infer, parts *out, berth_error *err) {
+static berth_status split_parts_of(const berth__infer *infer, parts *out, berth_error *err) {
   const berth_attr *attr = &infer->attrs[BERTH__SPLIT_SIZES];
   *out = (parts){.given = attr->count > 0, .known = true, .count = attr->count, .ints = attr->ints};
   if (!berth__infer_has(infer, 1)) return BERTH_OK;
@@ -42,7 +42,7 @@ static berth_status parts_of(const berth__infer *infer, parts *out, berth_error 
   return BERTH_OK;
 }
 
-static int64_t part_at(const parts *p, uint32_t k) { return p->ints ? p->ints[k] : berth__load_i64(&p->tensor, k); }
+static int64_t split_part_at(const parts *p, uint32_t k) { return p->ints ? p->ints[k] : berth__load_i64(&p->tensor, k); }
 
 static berth_status check_parts(const berth__infer *infer, const parts *p, int64_t extent, berth_error *err) {
   int64_t sum = 0;
@@ -50,10 +50,10 @@ static berth_status check_parts(const berth__infer *infer, const parts *p, int64
     return berth__fail(err, BERTH_INVALID, "`parts` has %" PRIu32 " entries for %" PRIu32 " outputs", p->count,
                        infer->n_out);
   for (uint32_t k = 0; p->known && k < p->count; k++) {
-    if (part_at(p, k) < 0)
+    if (split_part_at(p, k) < 0)
       return berth__fail(err, BERTH_INVALID, "part %" PRIu32 " is %" PRId64 ", and a part has 0 elements or more", k,
-                         part_at(p, k));
-    BERTH__TRY(berth__dim_add(sum, part_at(p, k), &sum, err));
+                         split_part_at(p, k));
+    BERTH__TRY(berth__dim_add(sum, split_part_at(p, k), &sum, err));
   }
   if (p->known && berth__dim_is_fixed(extent) && sum != extent)
     return berth__fail(err, BERTH_INVALID, "the parts have %" PRId64 " elements together, but the axis has %" PRId64,
@@ -64,7 +64,7 @@ static berth_status check_parts(const berth__infer *infer, const parts *p, int64
 static berth_status equal_part(int64_t extent, uint32_t n, uint32_t k, int64_t *out, berth_error *err) {
   if (n == 1 || extent == BERTH__DIM_UNKNOWN) return *out = extent, BERTH_OK;
   if (!berth__dim_is_fixed(extent)) return *out = BERTH__DIM_UNKNOWN, BERTH_OK;
-  const int64_t part = ceil_div(extent, n), last = extent - part * (n - 1);
+  const int64_t part = split_ceil_div(extent, n), last = extent - part * (n - 1);
   if (last < 0)
     return berth__fail(err, BERTH_INVALID,
                        "an axis of %" PRId64 " elements does not split into %" PRIu32 " parts of %" PRId64
@@ -73,19 +73,19 @@ static berth_status equal_part(int64_t extent, uint32_t n, uint32_t k, int64_t *
   return *out = k + 1 < n ? part : last, BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status split_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   uint32_t axis;
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__SPLIT_AXIS].i, in->rank, &axis, err));
   parts p;
-  BERTH__TRY(parts_of(infer, &p, err));
+  BERTH__TRY(split_parts_of(infer, &p, err));
   if (p.given) BERTH__TRY(check_parts(infer, &p, in->dim[axis], err));
   for (uint32_t k = 0; k < infer->n_out; k++) {
     int64_t part = infer->wants_bounds ? in->dim[axis] : BERTH__DIM_UNKNOWN;
     if (p.given && p.known)
-      part = part_at(&p, k);
+      part = split_part_at(&p, k);
     else if (!p.given && infer->wants_bounds)
-      part = ceil_div(in->dim[axis], infer->n_out); /* the last part is not the longer the longer the axis is */
+      part = split_ceil_div(in->dim[axis], infer->n_out); /* the last part is not the longer the longer the axis is */
     else if (!p.given)
       BERTH__TRY(equal_part(in->dim[axis], infer->n_out, k, &part, err));
     infer->out_type[k] = infer->in_type[0];
@@ -100,7 +100,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 static bool part_start(const berth_attr *list, int64_t extent, int64_t part, uint32_t k, int64_t *start) {
   *start = 0;
   if (list->count == 0) {
-    const int64_t longer = ceil_div(extent, (int64_t)k + 1);
+    const int64_t longer = split_ceil_div(extent, (int64_t)k + 1);
     if (part < longer && longer * k + part == extent) return false;
     *start = part * k;
     return true;
@@ -109,10 +109,10 @@ static bool part_start(const berth_attr *list, int64_t extent, int64_t part, uin
   return true;
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+static bool split_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
-  const uint32_t axis = axis_of(attr, in->rank);
+  const uint32_t axis = split_axis_of(attr, in->rank);
   if (!part_start(&attr[BERTH__SPLIT_SIZES], in->dim[axis], shape->dim[axis], out, offset)) return false;
   if (shape->dim[axis] == 0) *offset = 0; /* nothing to see: stay inside the operand */
   *offset *= in->stride[axis];
@@ -121,12 +121,12 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
 }
 
 /* Items are elements: those of the first part, then those of the second, ... */
-static int64_t items(const berth_op_call *call) { return berth__count(&call->in[0]); }
+static int64_t split_items(const berth_op_call *call) { return berth__count(&call->in[0]); }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status split_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *in = &call->in[0];
-  const uint32_t axis = axis_of(call->attrs, in->rank);
+  const uint32_t axis = split_axis_of(call->attrs, in->rank);
   const size_t size = berth_type_size(in->type);
   int64_t first = 0, start = 0; /* of the part: its first item, and where it stands on the axis */
   for (uint32_t k = 0; k < call->n_out && first < call->end; k++) {
@@ -148,10 +148,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_split = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
-    .view = view,
+    .infer = split_infer,
+    .items = split_items,
+    .kernel = split_kernel,
+    .view = split_view,
     .valued = 1u << 1,
     .bounded = 1u << 1,
     .attr_of = {[1] = BERTH__SPLIT_SIZES + 1},

@@ -29,7 +29,7 @@ static berth_status some_axes(uint32_t rank, uint32_t count, berth__shape *out, 
   return BERTH_OK;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status squeeze_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   berth__list list;
   uint32_t axes;
@@ -57,7 +57,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 const berth__family berth__family_squeeze = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
+    .infer = squeeze_infer,
     .items = berth__copy_items,
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,

@@ -7,7 +7,7 @@
 
 static const berth_attr attrs[] = {[BERTH__TILE_REPEATS] = {.name = "repeats", .kind = BERTH_ATTR_INTS}};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status tile_infer(berth__infer *infer, berth_error *err) {
   berth__shape *out = &infer->out_shape[0];
   berth__list repeats;
   BERTH__TRY(berth__infer_most_list(infer, 0, 1, &repeats, err));
@@ -30,13 +30,13 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Items are lines along the last axis; none where that is empty, however many there are. */
-static int64_t items(const berth_op_call *call) {
+static int64_t tile_items(const berth_op_call *call) {
   int64_t lines = berth__count(&call->out[0]) != 0;
   for (uint32_t axis = 0; axis + 1 < call->out[0].rank; axis++) lines *= call->out[0].dim[axis];
   return lines;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status tile_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
   const size_t size = berth_type_size(in->type);
@@ -55,9 +55,9 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_tile = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
-    .items = items,
-    .kernel = kernel,
+    .infer = tile_infer,
+    .items = tile_items,
+    .kernel = tile_kernel,
     .valued = 1u << 1,
     .attr_of = {[1] = 1},
 };

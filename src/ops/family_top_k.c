@@ -62,7 +62,7 @@ typedef struct entry {
 } entry;
 
 /* The bits of a double, read as an integer, are in order for positive numbers and in reverse for negative ones. */
-static int64_t float_key(double x) {
+static int64_t top_k_float_key(double x) {
   int64_t bits;
   if (x != x) return INT64_MAX;
   if (x == 0) x = 0; /* -0 equals 0 */
@@ -70,16 +70,16 @@ static int64_t float_key(double x) {
   return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-static bool better(entry a, entry b) { return a.key != b.key ? a.key > b.key : a.index < b.index; }
+static bool top_k_better(entry a, entry b) { return a.key != b.key ? a.key > b.key : a.index < b.index; }
 
 /* Puts e where the root was and restores the order: no parent is better than its children. */
-static void sift_down(entry *heap, int64_t size, entry e) {
+static void top_k_sift_down(entry *heap, int64_t size, entry e) {
   int64_t at = 0;
   for (;;) {
     int64_t child = 2 * at + 1;
     if (child >= size) break;
-    if (child + 1 < size && better(heap[child], heap[child + 1])) child++;
-    if (!better(e, heap[child])) break;
+    if (child + 1 < size && top_k_better(heap[child], heap[child + 1])) child++;
+    if (!top_k_better(e, heap[child])) break;
     heap[at] = heap[child];
     at = child;
   }
@@ -87,7 +87,7 @@ static void sift_down(entry *heap, int64_t size, entry e) {
 }
 
 static void sift_up(entry *heap, int64_t at, entry e) {
-  while (at > 0 && better(heap[(at - 1) / 2], e)) {
+  while (at > 0 && top_k_better(heap[(at - 1) / 2], e)) {
     heap[at] = heap[(at - 1) / 2];
     at = (at - 1) / 2;
   }
@@ -97,7 +97,7 @@ static void sift_up(entry *heap, int64_t at, entry e) {
 static void sort_best_first(entry *heap, int64_t size) {
   for (int64_t left = size; left > 1; left--) {
     entry worst = heap[0];
-    sift_down(heap, left - 1, heap[left - 1]);
+    top_k_sift_down(heap, left - 1, heap[left - 1]);
     heap[left - 1] = worst;
   }
 }
@@ -113,7 +113,7 @@ static void load_keys(const keys *k, int64_t index, int64_t step, int64_t count,
   double values[BERTH__BLOCK];
   if (k->is_float) {
     berth__gather_f64(values, k->in->type, k->in->data, index, step, count);
-    for (int64_t i = 0; i < count; i++) key[i] = float_key(values[i]);
+    for (int64_t i = 0; i < count; i++) key[i] = top_k_float_key(values[i]);
   } else {
     berth__gather(BERTH__CLASS_I64, key, k->in->type, k->in->data, index, step, count);
   }
@@ -130,8 +130,8 @@ static void best_of_line(const keys *k, int64_t start, const berth__lines *lines
       entry e = {key[i], at + i};
       if (size < want)
         sift_up(heap, size++, e);
-      else if (better(e, heap[0]))
-        sift_down(heap, size, e);
+      else if (top_k_better(e, heap[0]))
+        top_k_sift_down(heap, size, e);
     }
   }
   sort_best_first(heap, size);

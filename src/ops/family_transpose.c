@@ -12,7 +12,7 @@ static uint32_t source_axis(const berth_attr *perm, uint32_t rank, uint32_t axis
   return (uint32_t)(from < 0 ? from + rank : from);
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status transpose_infer(berth__infer *infer, berth_error *err) {
   const berth_attr *perm = &infer->attrs[BERTH__TRANSPOSE_PERM];
   const berth__shape *in = &infer->in_shape[0];
   uint32_t axes;
@@ -27,7 +27,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static bool view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+static bool transpose_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                  uint32_t out, int64_t *offset, int64_t *stride) {
   (void)shape;
   (void)type;
@@ -38,10 +38,10 @@ static bool view(const berth_tensor *in, const berth_attr *attr, const berth__sh
   return true;
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status transpose_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   int64_t stride[BERTH_MAX_RANK], offset;
-  view(&call->in[0], call->attrs, NULL, call->in[0].type, 0, &offset, stride);
+  transpose_view(&call->in[0], call->attrs, NULL, call->in[0].type, 0, &offset, stride);
   berth__copy_view(call, stride, offset);
   return BERTH_OK;
 }
@@ -49,8 +49,8 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_transpose = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
+    .infer = transpose_infer,
     .items = berth__copy_items,
-    .kernel = kernel,
-    .view = view,
+    .kernel = transpose_kernel,
+    .view = transpose_view,
 };

@@ -49,7 +49,7 @@ static int compare_elements(const berth_tensor *t, int64_t a, int64_t b) {
   return (x > y) - (x < y);
 }
 
-static int compare(const slices *s, int64_t a, int64_t b) {
+static int unique_compare(const slices *s, int64_t a, int64_t b) {
   for (int64_t o = 0; o < s->outer; o++)
     for (int64_t i = 0; i < s->inner; i++) {
       const int order = compare_elements(&s->data, (o * s->n + a) * s->inner + i, (o * s->n + b) * s->inner + i);
@@ -61,7 +61,7 @@ static int compare(const slices *s, int64_t a, int64_t b) {
 /* The first slice that is like slice k. */
 static int64_t first_like(const slices *s, int64_t k) {
   int64_t first = 0;
-  while (first < k && compare(s, first, k) != 0) first++;
+  while (first < k && unique_compare(s, first, k) != 0) first++;
   return first;
 }
 
@@ -75,7 +75,7 @@ static void set_shapes(const berth__shape *in, const berth_attr *attr, int64_t n
       different;
 }
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status unique_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   const berth_attr *attr = infer->attrs;
   uint32_t axis = 0;
@@ -98,15 +98,15 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 }
 
 /* For every slice its place in order, and for every different one where it comes first. */
-static uint64_t scratch(const berth_op_call *call) { return (uint64_t)call->out[INVERSE].dim[0] * 2 * sizeof(int64_t); }
+static uint64_t unique_scratch(const berth_op_call *call) { return (uint64_t)call->out[INVERSE].dim[0] * 2 * sizeof(int64_t); }
 
 static bool is_before(const slices *s, int64_t a, int64_t b) {
-  const int order = compare(s, a, b);
+  const int order = unique_compare(s, a, b);
   return order != 0 ? order < 0 : a < b;
 }
 
 /* Moves the top of a heap with the last in order at its root down to where it belongs. */
-static void sift_down(const slices *s, int64_t *heap, int64_t at, int64_t n) {
+static void unique_sift_down(const slices *s, int64_t *heap, int64_t at, int64_t n) {
   const int64_t moved = heap[at];
   for (int64_t child; (child = 2 * at + 1) < n; at = child) {
     if (child + 1 < n && is_before(s, heap[child], heap[child + 1])) child++;
@@ -120,19 +120,19 @@ static void sift_down(const slices *s, int64_t *heap, int64_t at, int64_t n) {
 static int64_t sort(const slices *s, int64_t *order) {
   int64_t different = s->n > 0;
   for (int64_t k = 0; k < s->n; k++) order[k] = k;
-  for (int64_t k = s->n / 2; k-- > 0;) sift_down(s, order, k, s->n);
+  for (int64_t k = s->n / 2; k-- > 0;) unique_sift_down(s, order, k, s->n);
   for (int64_t n = s->n; n-- > 1;) {
     const int64_t last = order[0];
     order[0] = order[n];
     order[n] = last;
-    sift_down(s, order, 0, n);
+    unique_sift_down(s, order, 0, n);
   }
-  for (int64_t k = 1; k < s->n; k++) different += compare(s, order[k - 1], order[k]) != 0;
+  for (int64_t k = 1; k < s->n; k++) different += unique_compare(s, order[k - 1], order[k]) != 0;
   return different;
 }
 
 /* Inference without scratch compares every slice with all before it. */
-static berth_status find(const berth_op_call *call, berth__shape *out, berth_error *err) {
+static berth_status unique_find(const berth_op_call *call, berth__shape *out, berth_error *err) {
   berth__shape in = {.rank = call->in[0].rank};
   (void)err;
   memcpy(in.dim, call->in[0].dim, sizeof in.dim);
@@ -149,14 +149,14 @@ static void put_slice(const berth_op_call *call, const slices *s, int64_t from, 
            berth__element(s->data.data, (o * s->n + from) * s->inner, size), (size_t)s->inner * size);
 }
 
-static berth_status kernel(const berth_op_call *call, berth_error *err) {
+static berth_status unique_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const slices s = slices_of(call->in[0], call->in[0].rank, call->in[0].dim, call->attrs);
   int64_t *order = call->scratch, *head = order + s.n, *first = call->out[FIRST].data;
   int64_t *inverse = call->out[INVERSE].data, *counts = call->out[COUNTS].data, group = -1, before = 0;
   sort(&s, order);
   for (int64_t k = 0; k < s.n; k++) {
-    if (k == 0 || compare(&s, order[k - 1], order[k]) != 0) head[++group] = order[k];
+    if (k == 0 || unique_compare(&s, order[k - 1], order[k]) != 0) head[++group] = order[k];
     inverse[order[k]] = group;
   }
   int64_t *place = order; /* of each group: by order, or as they come */
@@ -175,10 +175,10 @@ static berth_status kernel(const berth_op_call *call, berth_error *err) {
 const berth__family berth__family_unique = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
-    .infer = infer,
-    .find = find,
-    .scratch = scratch,
-    .kernel = kernel,
+    .infer = unique_infer,
+    .find = unique_find,
+    .scratch = unique_scratch,
+    .kernel = unique_kernel,
     .valued = 1u,
     .bounded = 1u,
 };

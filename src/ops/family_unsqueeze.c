@@ -7,7 +7,7 @@
 
 static const berth_attr attrs[] = {[BERTH__UNSQUEEZE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}};
 
-static berth_status infer(berth__infer *infer, berth_error *err) {
+static berth_status unsqueeze_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   berth__list list;
   BERTH__TRY(berth__infer_list(infer, 0, 1, &list, err));
@@ -32,7 +32,7 @@ static berth_status infer(berth__infer *infer, berth_error *err) {
 const berth__family berth__family_unsqueeze = {
     .attrs = attrs,
     .n_attrs = 1,
-    .infer = infer,
+    .infer = unsqueeze_infer,
     .items = berth__copy_items,
     .kernel = berth__copy_kernel,
     .view = berth__view_reshaped,

@@ -52,7 +52,7 @@ static berth_status pack_infer(berth__infer *infer, berth_error *err) {
 }
 
 /* Rows of one panel: an item is a channel of a panel. */
-static int64_t pack_items(const berth_op_call *call) { return call->out[0].dim[1] * call->out[0].dim[2]; }
+static int64_t winograd_pack_items(const berth_op_call *call) { return call->out[0].dim[1] * call->out[0].dim[2]; }
 
 static double transformed(const berth_op_call *call, const berth__winograd *m, int64_t channel, int64_t output,
                           int64_t row, int64_t column) {
@@ -87,7 +87,7 @@ const berth__family berth__family_pack_winograd = {
     .n_attrs = sizeof pack_attrs / sizeof *pack_attrs,
     .required = 1u << BERTH__PACK_WINOGRAD_PANEL,
     .infer = pack_infer,
-    .items = pack_items,
+    .items = winograd_pack_items,
     .kernel = pack_kernel,
 };
 
@@ -117,12 +117,12 @@ static berth_status conv_infer(berth__infer *infer, berth_error *err) {
                                 &attr[BERTH__WINOGRAD_NUMBERS], err);
 }
 
-static int64_t tiles_of(int64_t extent, int64_t tile) { return extent / tile + (extent % tile != 0); }
+static int64_t winograd_tiles_of(int64_t extent, int64_t tile) { return extent / tile + (extent % tile != 0); }
 
 /* Items are the tiles of the result. */
 static int64_t conv_items(const berth_op_call *call) {
   const int64_t *dim = call->out[0].dim, tile = call->attrs[BERTH__WINOGRAD_TILE].i;
-  return dim[0] * tiles_of(dim[1], tile) * tiles_of(dim[2], tile);
+  return dim[0] * winograd_tiles_of(dim[1], tile) * winograd_tiles_of(dim[2], tile);
 }
 
 /* The transformed tile of x: size * size values a channel. */
@@ -135,7 +135,7 @@ typedef struct place {
   int64_t image, row, column; /* of the tile's first pixel in the result */
 } place;
 
-static double input_at(const berth_op_call *call, const berth__last *last, const place *at, int64_t i, int64_t k,
+static double winograd_input_at(const berth_op_call *call, const berth__last *last, const place *at, int64_t i, int64_t k,
                        int64_t channel) {
   const berth__window_axis *w = last->window.axis;
   const int64_t row = at->row - w[1].begin + i, column = at->column - w[2].begin + k;
@@ -153,13 +153,13 @@ static void transform_input(const berth_op_call *call, const berth__last *last, 
         double sum = 0;
         for (int64_t i = 0; i < m->size; i++)
           for (int64_t k = 0; k < m->size; k++)
-            sum += m->input_side[row][i] * m->input_side[column][k] * input_at(call, last, at, i, k, channel);
+            sum += m->input_side[row][i] * m->input_side[column][k] * winograd_input_at(call, last, at, i, k, channel);
         to[(row * m->size + column) * last->channels + channel] = sum;
       }
 }
 
 /* One value of the product of the transformed tiles. */
-static double multiply(const berth_op_call *call, const berth__last *last, int64_t value, int64_t output) {
+static double winograd_multiply(const berth_op_call *call, const berth__last *last, int64_t value, int64_t output) {
   const berth_tensor *weight = &call->in[1];
   const double *x = (const double *)call->scratch + value * last->channels;
   const int64_t panel = weight->dim[3];
@@ -174,7 +174,7 @@ static void store_tile(const berth_op_call *call, const berth__last *last, const
                        const berth__epilogue *epilogue, const place *at, int64_t output) {
   const berth__window_axis *w = last->window.axis;
   double product[36];
-  for (int64_t value = 0; value < m->size * m->size; value++) product[value] = multiply(call, last, value, output);
+  for (int64_t value = 0; value < m->size * m->size; value++) product[value] = winograd_multiply(call, last, value, output);
   for (int64_t row = 0; row < m->tile && at->row + row < w[1].out; row++)
     for (int64_t column = 0; column < m->tile && at->column + column < w[2].out; column++) {
       const int64_t pixel = (at->image * w[1].out + at->row + row) * w[2].out + at->column + column;
@@ -197,7 +197,7 @@ static berth_status conv_kernel(const berth_op_call *call, berth_error *err) {
   berth__winograd_matrices(call->attrs[BERTH__WINOGRAD_TILE].i, &m);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
                               &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS], err));
-  const int64_t across = tiles_of(last.window.axis[2].out, m.tile), down = tiles_of(last.window.axis[1].out, m.tile);
+  const int64_t across = winograd_tiles_of(last.window.axis[2].out, m.tile), down = winograd_tiles_of(last.window.axis[1].out, m.tile);
   for (int64_t item = call->begin; item < call->end; item++) {
     const place at = {item / across / down, item / across % down * m.tile, item % across * m.tile};
     transform_input(call, &last, &m, &at);
@@ -206,13 +206,13 @@ static berth_status conv_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-static uint32_t in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__WINOGRAD_ADDS]); }
+static uint32_t winograd_in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__WINOGRAD_ADDS]); }
 
 const berth__family berth__family_conv_winograd = {
     .attrs = conv_attrs,
     .n_attrs = sizeof conv_attrs / sizeof *conv_attrs,
     .required = 1u << BERTH__WINOGRAD_CHANNELS | 1u << BERTH__WINOGRAD_PANEL,
-    .in_place_of = in_place_of,
+    .in_place_of = winograd_in_place_of,
     .may_lack = 1u << 2,
     .unit_last = 1u,
     .infer = conv_infer,

@@ -86,7 +86,7 @@ int64_t berth__write_rows_items(const berth_op_call *call) {
 }
 
 /* The row that row 0 of a block goes to. */
-static int64_t first_row(const berth__write_rows *w, int64_t block) {
+static int64_t write_first_row(const berth__write_rows *w, int64_t block) {
   const int64_t at = w->n_positions > 1 ? block / (w->outer / w->n_positions) * w->position_stride : 0;
   const int64_t position = berth__load_i64(&w->call->in[BERTH__WRITE_ROWS_POSITION], at);
   return w->ring ? position % w->capacity : position;
@@ -105,7 +105,7 @@ static berth_status check_positions(const berth__write_rows *w, berth_error *err
   return BERTH_OK;
 }
 
-static berth__copy copy_of(const berth__write_rows *w, uint32_t operand) {
+static berth__copy write_rows_copy_of(const berth__write_rows *w, uint32_t operand) {
   const berth_tensor *in = &w->call->in[operand], *out = &w->call->out[0];
   berth__copy c = {.rank = in->rank, .from = in->data, .to = out->data, .element = berth_type_size(in->type)};
   memcpy(c.dim, in->dim, sizeof c.dim);
@@ -117,14 +117,14 @@ static berth__copy copy_of(const berth__write_rows *w, uint32_t operand) {
 /* Elements [begin, end) of the rows, of which row i goes to row i + shift. */
 static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   if (begin >= end) return;
-  berth__copy c = copy_of(w, BERTH__WRITE_ROWS_ROWS);
+  berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_ROWS);
   c.to = berth__element(c.to, shift * w->call->out[0].stride[w->axis], c.element);
   berth__copy_range(&c, begin, end);
 }
 
 /* Rows [begin, end) of a block: those before the end of the ring, and those past it. */
 static void put_rows(const berth__write_rows *w, int64_t block, int64_t begin, int64_t end) {
-  const int64_t first = first_row(w, block), wrapped = w->capacity - first; /* the first row that starts again */
+  const int64_t first = write_first_row(w, block), wrapped = w->capacity - first; /* the first row that starts again */
   const int64_t at = block * w->n, middle = wrapped < begin ? begin : wrapped > end ? end : wrapped;
   put_elements(w, first, (at + begin) * w->inner, (at + middle) * w->inner);
   put_elements(w, first - w->capacity, (at + middle) * w->inner, (at + end) * w->inner);
@@ -132,7 +132,7 @@ static void put_rows(const berth__write_rows *w, int64_t block, int64_t begin, i
 
 /* Those rows of a block that go to rows [low, high) of its result: first the ones past the end of the ring. */
 static void put_into(const berth__write_rows *w, int64_t block, int64_t low, int64_t high) {
-  const int64_t first = first_row(w, block), at = block * w->n;
+  const int64_t first = write_first_row(w, block), at = block * w->n;
   for (int64_t shift = first - w->capacity; shift <= first; shift += w->capacity) {
     const int64_t begin = shift < low ? low - shift : 0, end = high - shift < w->n ? high - shift : w->n;
     put_elements(w, shift, (at + begin) * w->inner, (at + end) * w->inner);
@@ -141,10 +141,10 @@ static void put_into(const berth__write_rows *w, int64_t block, int64_t low, int
 
 static void write_in_place(const berth__write_rows *w) {
   const berth_op_call *call = w->call;
-  const bool is_one_run = w->n_positions == 1 && first_row(w, 0) + w->n <= w->capacity;
+  const bool is_one_run = w->n_positions == 1 && write_first_row(w, 0) + w->n <= w->capacity;
   if (w->n == 0) return;
   if (is_one_run) {
-    put_elements(w, first_row(w, 0), call->begin * w->inner, call->end * w->inner);
+    put_elements(w, write_first_row(w, 0), call->begin * w->inner, call->end * w->inner);
     return;
   }
   for (int64_t item = call->begin; item < call->end;) {
@@ -163,7 +163,7 @@ static int64_t share_begin(const berth__write_rows *w, int64_t item) {
 
 static void write_copy(const berth__write_rows *w) {
   const int64_t begin = share_begin(w, w->call->begin), end = share_begin(w, w->call->end);
-  const berth__copy c = copy_of(w, BERTH__WRITE_ROWS_X);
+  const berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_X);
   berth__copy_range(&c, begin * w->inner, end * w->inner);
   for (int64_t at = begin; at < end;) {
     const int64_t block = at / w->capacity, low = at % w->capacity;

@@ -6,7 +6,7 @@
 
 static int64_t block_at(int64_t at, int64_t count) { return count - at < BERTH__BLOCK ? count - at : BERTH__BLOCK; }
 
-static double sum_of(const berth_tensor *x, int64_t start, int64_t count) {
+static double norm_sum_of(const berth_tensor *x, int64_t start, int64_t count) {
   double block[BERTH__BLOCK], sum = 0;
   for (int64_t at = 0; at < count; at += BERTH__BLOCK) {
     int64_t n = block_at(at, count);
@@ -28,7 +28,7 @@ static double sum_of_squares(const berth_tensor *x, int64_t start, int64_t count
 }
 
 berth__moments berth__moments_of(const berth_tensor *x, int64_t start, int64_t count, double epsilon, bool centred) {
-  double mean = centred ? sum_of(x, start, count) / (double)count : 0.0;
+  double mean = centred ? norm_sum_of(x, start, count) / (double)count : 0.0;
   double variance = sum_of_squares(x, start, count, mean) / (double)count;
   return (berth__moments){mean, 1.0 / sqrt(variance + epsilon)};
 }

@@ -50,7 +50,7 @@ static berth_status operand_list(const berth__infer *infer, uint32_t attr, uint3
   return BERTH_OK;
 }
 
-static berth_status read_list(const berth__infer *infer, uint32_t attr, uint32_t operand, bool as_most,
+static berth_status operand_read_list(const berth__infer *infer, uint32_t attr, uint32_t operand, bool as_most,
                               berth__list *out, berth_error *err) {
   if (berth__infer_has(infer, operand))
     return operand_list(infer, attr, operand,
@@ -65,12 +65,12 @@ static berth_status read_list(const berth__infer *infer, uint32_t attr, uint32_t
 
 berth_status berth__infer_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
                                berth_error *err) {
-  return read_list(infer, attr, operand, false, out, err);
+  return operand_read_list(infer, attr, operand, false, out, err);
 }
 
 berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, uint32_t operand, berth__list *out,
                                     berth_error *err) {
-  return read_list(infer, attr, operand, true, out, err);
+  return operand_read_list(infer, attr, operand, true, out, err);
 }
 
 /* Between what the elements of an operand lie that are not known; false where that is not known either. */

@@ -28,17 +28,17 @@ uint32_t berth__recurrent_directions(const berth_attr *attrs) {
 
 /* ---- Activations ---- */
 
-static double affine(double x, double alpha, double beta) { return alpha * x + beta; }
-static double relu(double x, double alpha, double beta) { return (void)alpha, (void)beta, x < 0 ? 0 : x; }
-static double leaky_relu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * x : x; }
-static double thresholded_relu(double x, double alpha, double beta) { return (void)beta, x < alpha ? 0 : x; }
-static double hyperbolic(double x, double alpha, double beta) { return (void)alpha, (void)beta, tanh(x); }
-static double scaled_tanh(double x, double alpha, double beta) { return alpha * tanh(beta * x); }
-static double sigmoid(double x, double alpha, double beta) { return (void)alpha, (void)beta, 1 / (1 + exp(-x)); }
-static double hard_sigmoid(double x, double alpha, double beta) { return fmin(fmax(alpha * x + beta, 0), 1); }
-static double elu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * expm1(x) : x; }
-static double softsign(double x, double alpha, double beta) { return (void)alpha, (void)beta, x / (1 + fabs(x)); }
-static double softplus(double x, double alpha, double beta) {
+static double recurrent_affine(double x, double alpha, double beta) { return alpha * x + beta; }
+static double recurrent_relu(double x, double alpha, double beta) { return (void)alpha, (void)beta, x < 0 ? 0 : x; }
+static double recurrent_leaky_relu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * x : x; }
+static double recurrent_thresholded_relu(double x, double alpha, double beta) { return (void)beta, x < alpha ? 0 : x; }
+static double recurrent_hyperbolic(double x, double alpha, double beta) { return (void)alpha, (void)beta, tanh(x); }
+static double recurrent_scaled_tanh(double x, double alpha, double beta) { return alpha * tanh(beta * x); }
+static double recurrent_sigmoid(double x, double alpha, double beta) { return (void)alpha, (void)beta, 1 / (1 + exp(-x)); }
+static double recurrent_hard_sigmoid(double x, double alpha, double beta) { return fmin(fmax(alpha * x + beta, 0), 1); }
+static double recurrent_elu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * expm1(x) : x; }
+static double recurrent_softsign(double x, double alpha, double beta) { return (void)alpha, (void)beta, x / (1 + fabs(x)); }
+static double recurrent_softplus(double x, double alpha, double beta) {
   return (void)alpha, (void)beta, fmax(x, 0) + log1p(exp(-fabs(x)));
 }
 
@@ -48,20 +48,20 @@ static const struct entry {
   bool has_alpha, has_beta;
   double alpha, beta;
 } table[] = {
-    {"affine", affine, true, true, 1, 0},
-    {"relu", relu, false, false, 0, 0},
-    {"leaky_relu", leaky_relu, true, false, 0.01, 0},
-    {"thresholded_relu", thresholded_relu, true, false, 1, 0},
-    {"tanh", hyperbolic, false, false, 0, 0},
-    {"scaled_tanh", scaled_tanh, true, true, 1, 1},
-    {"sigmoid", sigmoid, false, false, 0, 0},
-    {"hard_sigmoid", hard_sigmoid, true, true, 0.2, 0.5},
-    {"elu", elu, true, false, 1, 0},
-    {"softsign", softsign, false, false, 0, 0},
-    {"softplus", softplus, false, false, 0, 0},
+    {"affine", recurrent_affine, true, true, 1, 0},
+    {"relu", recurrent_relu, false, false, 0, 0},
+    {"leaky_relu", recurrent_leaky_relu, true, false, 0.01, 0},
+    {"thresholded_relu", recurrent_thresholded_relu, true, false, 1, 0},
+    {"tanh", recurrent_hyperbolic, false, false, 0, 0},
+    {"scaled_tanh", recurrent_scaled_tanh, true, true, 1, 1},
+    {"sigmoid", recurrent_sigmoid, false, false, 0, 0},
+    {"hard_sigmoid", recurrent_hard_sigmoid, true, true, 0.2, 0.5},
+    {"elu", recurrent_elu, true, false, 1, 0},
+    {"softsign", recurrent_softsign, false, false, 0, 0},
+    {"softplus", recurrent_softplus, false, false, 0, 0},
 };
 
-static const struct entry *find(const char *name, size_t length) {
+static const struct entry *recurrent_find(const char *name, size_t length) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0) return &table[i];
   return NULL;
@@ -69,7 +69,7 @@ static const struct entry *find(const char *name, size_t length) {
 
 bool berth__activation_defaults(const char *name, size_t length, bool *has_alpha, bool *has_beta, double *alpha,
                                 double *beta) {
-  const struct entry *entry = find(name, length);
+  const struct entry *entry = recurrent_find(name, length);
   if (entry == NULL) return false;
   *has_alpha = entry->has_alpha;
   *has_beta = entry->has_beta;
@@ -87,7 +87,7 @@ static berth_status read_names(const char *names, uint32_t most, berth__activati
   *count = 0;
   for (const char *at = names + strspn(names, " "); *at != '\0'; at += strspn(at, " ")) {
     size_t length = strcspn(at, " ");
-    const struct entry *entry = find(at, length);
+    const struct entry *entry = recurrent_find(at, length);
     if (entry == NULL)
       return berth__fail(err, BERTH_INVALID, "'%.*s' in attribute 'activations' is not one that is known",
                          (int)(length > 60 ? 60 : length), at);
@@ -98,7 +98,7 @@ static berth_status read_names(const char *names, uint32_t most, berth__activati
   return BERTH_OK;
 }
 
-static berth_status read_numbers(const berth_attr *attr, uint32_t count, berth_error *err) {
+static berth_status recurrent_read_numbers(const berth_attr *attr, uint32_t count, berth_error *err) {
   if (attr->count == 0 || attr->count == count) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "attribute '%s' has %u numbers for %u activations", attr->name, attr->count,
                      count);
@@ -116,8 +116,8 @@ berth_status berth__recurrent_activations(berth__op_code code, const berth_attr 
   if (count != each * directions)
     return berth__fail(err, BERTH_INVALID, "attribute 'activations' names %u, but %u are needed", count,
                        each * directions);
-  BERTH__TRY(read_numbers(alpha, count, err));
-  BERTH__TRY(read_numbers(beta, count, err));
+  BERTH__TRY(recurrent_read_numbers(alpha, count, err));
+  BERTH__TRY(recurrent_read_numbers(beta, count, err));
   for (uint32_t i = 0; i < count; i++) {
     if (alpha->count != 0) out[i].alpha = alpha->floats[i];
     if (beta->count != 0) out[i].beta = beta->floats[i];

@@ -174,13 +174,13 @@ static void free_attr(berth_context *ctx, berth_attr *attr) {
   berth__free(ctx, (void *)(uintptr_t)attr->dims);
 }
 
-static void *copy_list(berth_context *ctx, const void *list, uint32_t count, size_t element_size) {
+static void *registry_copy_list(berth_context *ctx, const void *list, uint32_t count, size_t element_size) {
   void *copy = berth__alloc_array(ctx, count, element_size);
   if (copy && count > 0) memcpy(copy, list, count * element_size);
   return copy;
 }
 
-static bool copy_dims(berth_context *ctx, const berth_attr *from, berth_attr *to) {
+static bool registry_copy_dims(berth_context *ctx, const berth_attr *from, berth_attr *to) {
   berth_dim *dims = berth__alloc_array_zero(ctx, from->count, sizeof *dims);
   to->dims = dims;
   if (!dims) return false;
@@ -203,9 +203,9 @@ static bool copy_attr(berth_context *ctx, const berth_attr *from, berth_attr *to
   if (!to->name) return false;
   switch (from->kind) {
     case BERTH_ATTR_STRING: return (to->s = berth__strdup(ctx, from->s)) != NULL;
-    case BERTH_ATTR_INTS: return (to->ints = copy_list(ctx, from->ints, from->count, sizeof *to->ints)) != NULL;
-    case BERTH_ATTR_FLOATS: return (to->floats = copy_list(ctx, from->floats, from->count, sizeof *to->floats)) != NULL;
-    case BERTH_ATTR_DIMS: return copy_dims(ctx, from, to);
+    case BERTH_ATTR_INTS: return (to->ints = registry_copy_list(ctx, from->ints, from->count, sizeof *to->ints)) != NULL;
+    case BERTH_ATTR_FLOATS: return (to->floats = registry_copy_list(ctx, from->floats, from->count, sizeof *to->floats)) != NULL;
+    case BERTH_ATTR_DIMS: return registry_copy_dims(ctx, from, to);
     default: return true;
   }
 }
@@ -250,7 +250,7 @@ static berth_status check_attr(const berth_op_desc *desc, uint32_t index, berth_
   return BERTH_OK;
 }
 
-static berth_status check_desc(const berth_op_desc *desc, berth_error *err) {
+static berth_status registry_check_desc(const berth_op_desc *desc, berth_error *err) {
   if (!desc->name || !desc->name[0]) return berth__fail(err, BERTH_INVALID, "an op needs a name");
   if (find_builtin(desc->name))
     return berth__fail(err, BERTH_INVALID,
@@ -341,7 +341,7 @@ berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, be
   berth_op_desc given = BERTH_OP_DESC_INIT;
   if (!ctx || !desc) return berth__fail(err, BERTH_INVALID, "registering an op needs a context and a descriptor");
   BERTH__TRY(BERTH__DESC_COPY(&given, desc, "berth_op_desc", err));
-  BERTH__TRY(check_desc(&given, err));
+  BERTH__TRY(registry_check_desc(&given, err));
   custom_op *entry = berth__alloc_zero(ctx, sizeof *entry);
   if (!entry) return berth__fail_nomem(err, "a registered op");
   entry->ctx = ctx;

@@ -16,7 +16,7 @@ uint32_t berth__name_index(const char *name, const char *const *names, uint32_t 
   return i;
 }
 
-static float position(const berth__resample_axis *axis, berth__coordinates coordinates, int64_t index) {
+static float resample_position(const berth__resample_axis *axis, berth__coordinates coordinates, int64_t index) {
   const float x = (float)index, in = (float)axis->in, out = (float)axis->out;
   switch (coordinates) {
     case BERTH__HALF_PIXEL_SYMMETRIC: {
@@ -35,7 +35,7 @@ static float position(const berth__resample_axis *axis, berth__coordinates coord
   }
 }
 
-static float nearest(berth__nearest mode, float at, float scale) {
+static float resample_nearest(berth__nearest mode, float at, float scale) {
   switch (mode) {
     case BERTH__ROUND_PREFER_CEIL: return roundf(at);
     case BERTH__NEAREST_FLOOR: return floorf(at);
@@ -45,7 +45,7 @@ static float nearest(berth__nearest mode, float at, float scale) {
   }
 }
 
-static int64_t clamped(double x, int64_t extent) {
+static int64_t resample_clamped(double x, int64_t extent) {
   return !(x > 0) ? 0 : x >= (double)(extent - 1) ? extent - 1 : (int64_t)x;
 }
 
@@ -59,7 +59,7 @@ void berth__cubic_weights(double a, double fraction, double weight[4]) {
   for (int k = 0; k < 4; k++) weight[k] = cubic(a, (double)(k - 1) - fraction);
 }
 
-static double filter(const berth__resample *how, double x) {
+static double resample_filter(const berth__resample *how, double x) {
   if (how->mode == BERTH__RESAMPLE_CUBIC) return cubic(how->cubic_a, x);
   return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
@@ -79,13 +79,13 @@ int64_t berth__resample_most(const berth__resample *how, int64_t in, int64_t out
 
 /* Neighbours [*first, *last] of a position that lie on the axis: at least one. */
 static void neighbours(double at, double reach, int64_t extent, int64_t *first, int64_t *last) {
-  *first = clamped(floor(at - reach) + 1, extent);
-  *last = clamped(ceil(at + reach) - 1, extent);
+  *first = resample_clamped(floor(at - reach) + 1, extent);
+  *last = resample_clamped(ceil(at + reach) - 1, extent);
   if (*last < *first) *last = *first;
 }
 
 /* Weights of the neighbours on the axis; what falls beyond an end counts there, or not at all. */
-static double weigh(const berth__resample *how, double at, double stretch, int64_t extent, berth__resample_taps *taps,
+static double resample_weigh(const berth__resample *how, double at, double stretch, int64_t extent, berth__resample_taps *taps,
                     double *weight) {
   const double reach = (double)radius(how) / stretch;
   int64_t last;
@@ -98,10 +98,10 @@ static double weigh(const berth__resample *how, double at, double stretch, int64
   for (int64_t k = 0; k < (int64_t)(2 * reach) + 2; k++) {
     const double i = lowest + (double)k;
     if (!(i <= ceil(at + reach))) break;
-    const double w = filter(how, (i - at) * stretch);
+    const double w = resample_filter(how, (i - at) * stretch);
     const bool outside = i < 0 || i > (double)(extent - 1);
     if (w == 0 || (outside && how->exclude_outside)) continue;
-    int64_t place = clamped(i, extent) - taps->first;
+    int64_t place = resample_clamped(i, extent) - taps->first;
     place = place < 0 ? 0 : place >= taps->count ? taps->count - 1 : place;
     weight[place] += w;
     sum += w;
@@ -110,7 +110,7 @@ static double weigh(const berth__resample *how, double at, double stretch, int64
 }
 
 /* Neighbours without weight are left out: an axis that keeps its extent has one neighbour an element. */
-static void trim(berth__resample_taps *taps, double *weight) {
+static void resample_trim(berth__resample_taps *taps, double *weight) {
   int64_t lead = 0;
   while (taps->count > 1 && weight[taps->count - 1] == 0) taps->count--;
   while (lead + 1 < taps->count && weight[lead] == 0) lead++;
@@ -126,17 +126,17 @@ berth__resample_taps berth__resample_at(const berth__resample *how, const berth_
   const bool crops = how->coordinates == BERTH__TF_CROP_AND_RESIZE;
   weight[0] = 1;
   if (axis->in == axis->out && axis->scale == 1 && !crops) return taps;
-  const float at = position(axis, how->coordinates, index);
+  const float at = resample_position(axis, how->coordinates, index);
   if (crops && !(at >= 0 && at <= (float)(axis->in - 1))) return (berth__resample_taps){0, 0};
   if (how->mode == BERTH__RESAMPLE_NEAREST) {
-    taps.first = clamped((double)nearest(how->nearest, at, axis->scale), axis->in);
+    taps.first = resample_clamped((double)resample_nearest(how->nearest, at, axis->scale), axis->in);
     return taps;
   }
   const double scale = fmax((double)axis->scale, least_scale(axis->in, axis->out));
   const double stretch = how->antialias && axis->out < axis->in && scale < 1 ? scale : 1;
-  const double sum = weigh(how, (double)at, stretch, axis->in, &taps, weight);
+  const double sum = resample_weigh(how, (double)at, stretch, axis->in, &taps, weight);
   const bool is_whole = stretch == 1 && !how->exclude_outside;
   for (int64_t k = 0; k < taps.count && !is_whole && sum != 0; k++) weight[k] /= sum;
-  trim(&taps, weight);
+  resample_trim(&taps, weight);
   return taps;
 }

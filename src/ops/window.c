@@ -35,7 +35,7 @@ berth_status berth__window_check(const berth__window_attrs *attrs, uint32_t spat
   return berth__window_check_list(attrs->pads, 2 * spatial, 0, err);
 }
 
-static int64_t entry(const berth_attr *list, uint32_t k, int64_t otherwise) {
+static int64_t window_entry(const berth_attr *list, uint32_t k, int64_t otherwise) {
   return list->count == 0 ? otherwise : list->ints[k];
 }
 
@@ -54,10 +54,10 @@ berth__window_axis berth__window_axis_of(const berth__window_attrs *attrs, uint3
   berth__window_axis w = {
       .in = in,
       .kernel = kernel,
-      .stride = entry(attrs->strides, axis, 1),
-      .begin = entry(attrs->pads, axis, 0),
-      .end = entry(attrs->pads, spatial + axis, 0),
-      .dilation = entry(attrs->dilations, axis, 1),
+      .stride = window_entry(attrs->strides, axis, 1),
+      .begin = window_entry(attrs->pads, axis, 0),
+      .end = window_entry(attrs->pads, spatial + axis, 0),
+      .dilation = window_entry(attrs->dilations, axis, 1),
   };
   if (berth__window_is_auto(attrs)) pad_same(attrs, &w);
   return w;
@@ -105,13 +105,13 @@ void berth__window_read(berth__window *window, const berth__window_attrs *attrs,
 }
 
 /* x / n rounded up, for n >= 1 and any x. */
-static int64_t ceil_div(int64_t x, int64_t n) { return x / n + (x % n > 0); }
+static int64_t window_ceil_div(int64_t x, int64_t n) { return x / n + (x % n > 0); }
 
 void berth__window_span(const berth__window_axis *w, int64_t tap, int64_t n, int64_t extent, int64_t *first,
                         int64_t *last) {
   const int64_t shift = w->begin - tap * w->dilation; /* 0 <= position * stride - shift < extent */
-  *first = ceil_div(shift, w->stride);
-  *last = ceil_div(shift + extent, w->stride);
+  *first = window_ceil_div(shift, w->stride);
+  *last = window_ceil_div(shift + extent, w->stride);
   if (*first < 0) *first = 0;
   if (*last > n) *last = n;
   if (*last < *first) *last = *first;

@@ -5,7 +5,7 @@
  * of its own. */
 #include "pass/pass.h"
 
-static bool is_computed(const berth_graph *graph, const berth__node *node) {
+static bool pass_fold_is_computed(const berth_graph *graph, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_out; i++)
     if (graph->values[node->out[i]].blob == NULL) return false;
   return true;
@@ -17,7 +17,7 @@ static void mark_staying(const berth_graph *graph, bool *stays) {
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) stays[berth__graph_kept(graph, i)] = true;
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
-    for (uint32_t i = 0; i < node->n_in && !is_computed(graph, node); i++)
+    for (uint32_t i = 0; i < node->n_in && !pass_fold_is_computed(graph, node); i++)
       if (node->in[i] != BERTH_VALUE_NONE) stays[node->in[i]] = true;
   }
 }
@@ -48,7 +48,7 @@ berth_status berth__pass_fold(berth_graph *graph, berth_error *err) {
     for (size_t n = 0; n < graph->n_nodes; n++) {
       const berth__node *node = &graph->nodes[n];
       const bool shows_what_stays = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE && stays[node->in[0]];
-      remove[n] = is_computed(graph, node) && !(shows_what_stays && is_plain_view(graph, node));
+      remove[n] = pass_fold_is_computed(graph, node) && !(shows_what_stays && is_plain_view(graph, node));
     }
     berth__graph_remove_nodes(graph, remove);
   }

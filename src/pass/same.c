@@ -38,7 +38,7 @@ static bool makes_output(const berth__node *node, const bool *is_output) {
 }
 
 /* The first node like this one, which may be itself. */
-static uint32_t find_first(const table *t, const berth_graph *graph, uint32_t index) {
+static uint32_t pass_same_find_first(const table *t, const berth_graph *graph, uint32_t index) {
   size_t at = hash_node(&graph->nodes[index]) & (t->size - 1);
   while (t->nodes[at] != 0) {
     uint32_t other = t->nodes[at] - 1;
@@ -49,14 +49,14 @@ static uint32_t find_first(const table *t, const berth_graph *graph, uint32_t in
   return index;
 }
 
-static void share(berth_graph *graph, const table *t, const berth__regions *regions, const bool *is_output,
+static void pass_same_share(berth_graph *graph, const table *t, const berth__regions *regions, const bool *is_output,
                   berth_value *stands_for) {
   for (size_t v = 0; v < graph->n_values; v++) stands_for[v] = (berth_value)v;
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     berth__node *node = &graph->nodes[n];
     for (uint32_t i = 0; i < node->n_in; i++)
       if (node->in[i] != BERTH_VALUE_NONE) node->in[i] = stands_for[node->in[i]];
-    uint32_t first = is_pure(node) ? find_first(t, graph, n) : n;
+    uint32_t first = is_pure(node) ? pass_same_find_first(t, graph, n) : n;
     if (first == n || makes_output(node, is_output)) continue;
     if (!berth__region_sees(regions, berth__region_of(regions, n), berth__region_of(regions, first))) continue;
     for (uint32_t i = 0; i < node->n_out; i++) stands_for[node->out[i]] = graph->nodes[first].out[i];
@@ -78,7 +78,7 @@ berth_status berth__pass_same(berth_graph *graph, berth_error *err) {
     status = berth__regions_create(graph, &regions, err);
   if (status == BERTH_OK) {
     for (size_t i = 0; i < berth__graph_n_kept(graph); i++) is_output[berth__graph_kept(graph, i)] = true;
-    share(graph, &t, &regions, is_output, stands_for);
+    pass_same_share(graph, &t, &regions, is_output, stands_for);
   }
   berth__regions_free(ctx, &regions);
   berth__free(ctx, t.nodes);

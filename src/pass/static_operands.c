@@ -16,7 +16,7 @@ static berth_status set_list(berth_graph *graph, const berth_tensor *from, int64
 }
 
 /* An integer that a double does not hold stays an operand. */
-static bool number_of(const berth_tensor *from, double *out) {
+static bool pass_static_operands_number_of(const berth_tensor *from, double *out) {
   if (berth__type_is_float(from->type)) return *out = berth__load_f64(from, 0), true;
   const int64_t i = berth__load_i64(from, 0);
   *out = (double)i;
@@ -33,7 +33,7 @@ static berth_status move_operand(berth_graph *graph, const berth__value *value, 
   if (value->blob == NULL || !berth__shape_count(&value->shape, &count) || count > MAX_ENTRIES) return BERTH_OK;
   switch (attr->kind) {
     case BERTH_ATTR_INT: *done = count == 1 && !is_float; break;
-    case BERTH_ATTR_FLOAT: *done = count == 1 && number_of(&from, &attr->f); break;
+    case BERTH_ATTR_FLOAT: *done = count == 1 && pass_static_operands_number_of(&from, &attr->f); break;
     case BERTH_ATTR_INTS:
     case BERTH_ATTR_DIMS: *done = !is_float; break;
     default: break;

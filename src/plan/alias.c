@@ -60,7 +60,7 @@ static berth__reach reach_needed(const berth_tensor *tensor) {
 
 /* A read by a step; in loops that the value comes from outside of, one at their ends as well. Graphs with loops keep
  * their order, so that nodes are steps there. */
-static void note_read(berth__alias *alias, berth_value value, uint32_t step) {
+static void plan_alias_note_read(berth__alias *alias, berth_value value, uint32_t step) {
   const berth__regions *regions = &alias->regions;
   uint32_t last = step + 1;
   if (regions->count > 1) {
@@ -72,10 +72,10 @@ static void note_read(berth__alias *alias, berth_value value, uint32_t step) {
 }
 
 /* A condition is read before every step that it guards. */
-static void note_conditions(berth__alias *alias, uint32_t step) {
+static void plan_alias_note_conditions(berth__alias *alias, uint32_t step) {
   const berth__condition *conditions = alias->conditions.items;
   for (uint32_t g = alias->conditions.of_step[step]; g != BERTH__NO_CONDITION; g = conditions[g].parent)
-    note_read(alias, conditions[g].condition, step);
+    plan_alias_note_read(alias, conditions[g].condition, step);
 }
 
 /* A loop_end names the places of what is carried; what they held at the start of the round it does not need. */
@@ -85,17 +85,17 @@ static bool is_place_only(const berth__node *node, uint32_t operand) {
 }
 
 /* Who reads what, and when for the last time. */
-static void note_readers(berth__alias *alias) {
+static void plan_alias_note_readers(berth__alias *alias) {
   const berth_graph *graph = alias->graph;
   for (size_t v = 0; v < graph->n_values; v++)
     alias->may_stride[v] = alias->flags & BERTH_PLAN_NO_STRIDED ? BERTH__REACH_CONTIGUOUS : BERTH__REACH_STRIDED;
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &graph->nodes[alias->order[step]];
     alias->step_of[alias->order[step]] = step;
-    note_conditions(alias, step);
+    plan_alias_note_conditions(alias, step);
     for (uint32_t i = 0; i < node->n_in; i++) {
       if (node->in[i] == BERTH_VALUE_NONE) continue;
-      if (!is_place_only(node, i)) note_read(alias, node->in[i], step);
+      if (!is_place_only(node, i)) plan_alias_note_read(alias, node->in[i], step);
       const berth__reach reach = reach_of(node->op, i);
       if (reach < alias->may_stride[node->in[i]]) alias->may_stride[node->in[i]] = reach;
     }
@@ -144,7 +144,7 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
 }
 
 /* A new member: the class lives at least as long as it. */
-static void join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset, uint32_t step) {
+static void plan_alias_join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset, uint32_t step) {
   uint64_t before;
   berth_value root = berth__alias_root(alias, parent, &before);
   berth__alias_class *class = &alias->classes[root];
@@ -217,7 +217,7 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     if (berth__count(&out) == 0) offset = 0; /* nothing to see: stay inside the root */
     view->is_view = true;
     view->storage = storage;
-    join(alias, node->out[i], node->in[0], berth__storage_size(storage, (uint64_t)offset), step);
+    plan_alias_join(alias, node->out[i], node->in[0], berth__storage_size(storage, (uint64_t)offset), step);
   }
   return true;
 }
@@ -264,7 +264,7 @@ bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *no
 }
 
 /* Whether an earlier result of the node has been written over these bytes. */
-static bool is_taken(const berth__alias *alias, const berth__node *node, uint32_t index, berth_value root) {
+static bool plan_alias_is_taken(const berth__alias *alias, const berth__node *node, uint32_t index, berth_value root) {
   for (uint32_t i = 0; i < index; i++)
     if (berth__alias_root(alias, node->out[i], NULL) == root) return true;
   return false;
@@ -274,14 +274,14 @@ static bool may_overwrite(const berth__alias *alias, const berth__node *node, ui
                           uint32_t step) {
   if (!berth__alias_may_overwrite(alias, node, operand, index)) return false;
   const berth_value root = berth__alias_root(alias, node->in[operand], NULL);
-  return alias->classes[root].death <= step + 1 && !is_taken(alias, node, index, root);
+  return alias->classes[root].death <= step + 1 && !plan_alias_is_taken(alias, node, index, root);
 }
 
 static void write_over(berth__alias *alias, berth_value operand, berth_value out, uint32_t step) {
   const berth__shape *shape = &alias->graph->values[out].shape;
   berth__contiguous_strides(shape->rank, shape->dim, alias->values[out].stride);
   alias->values[out].in_place = true;
-  join(alias, out, operand, 0, step);
+  plan_alias_join(alias, out, operand, 0, step);
   berth__alias_class *class = &alias->classes[berth__alias_root(alias, out, NULL)];
   if (class->first_write > step) class->first_write = step;
   class->last_write = step;
@@ -381,7 +381,7 @@ static berth_status check_total(const berth__alias *alias, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status allocate(berth__alias *alias, berth_error *err) {
+static berth_status plan_alias_allocate(berth__alias *alias, berth_error *err) {
   berth_context *ctx = alias->ctx;
   size_t n = alias->graph->n_values;
   alias->step_of = berth__alloc_array_zero(ctx, alias->graph->n_nodes, sizeof *alias->step_of);
@@ -414,14 +414,14 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
                           .n_prelude = n_prelude};
   berth_status status = berth__regions_create(graph, &alias->regions, err);
   if (status == BERTH_OK) status = berth__conditions_create(graph, order, &alias->conditions, err);
-  if (status == BERTH_OK) status = allocate(alias, err);
+  if (status == BERTH_OK) status = plan_alias_allocate(alias, err);
   if (status == BERTH_OK) set_storages(alias, storages);
   if (status == BERTH_OK) status = check_total(alias, err);
   if (status != BERTH_OK) {
     berth__alias_free(alias);
     return status;
   }
-  note_readers(alias);
+  plan_alias_note_readers(alias);
   for (size_t v = 0; v < graph->n_values; v++)
     if (graph->values[v].kind != BERTH_VALUE_NODE) make_root(alias, (berth_value)v, 0);
   for (uint32_t step = 0; step < alias->n_steps; step++) place_results(alias, step);

@@ -12,7 +12,7 @@ typedef struct bytes {
   uint64_t low, high; /* from the root's start */
 } bytes;
 
-static bytes bytes_of(const berth__alias *alias, berth_value value) {
+static bytes plan_branches_bytes_of(const berth__alias *alias, berth_value value) {
   bytes b;
   b.root = berth__alias_root(alias, value, &b.low);
   b.high = b.low + berth__alias_bytes(alias, value);
@@ -28,7 +28,7 @@ static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t s
     const berth__value *value = &alias->graph->values[v];
     if (alias->values[v].is_view || value->kind == BERTH_VALUE_DROPPED) continue;
     if (berth__alias_root(alias, (berth_value)v, NULL) != place->root) continue;
-    bytes member = bytes_of(alias, (berth_value)v);
+    bytes member = plan_branches_bytes_of(alias, (berth_value)v);
     if (member.low >= place->high || place->low >= member.high) continue;
     if (value->kind != BERTH_VALUE_NODE) return false;
     uint32_t made = alias->step_of[value->node], guard = alias->conditions.of_step[made];
@@ -42,7 +42,7 @@ static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t s
 
 /* Whether the value is the whole of a class that ends with this step. */
 static bool is_free_class(const berth__alias *alias, berth_value value, uint32_t step) {
-  bytes b = bytes_of(alias, value);
+  bytes b = plan_branches_bytes_of(alias, value);
   const berth__alias_class *class = &alias->classes[b.root];
   berth_tensor tensor = berth__plan_tensor(alias->graph, value, alias->values[value].stride);
   return alias->graph->values[b.root].kind == BERTH_VALUE_NODE && !class->has_output && !class->is_of_prelude &&
@@ -50,7 +50,7 @@ static bool is_free_class(const berth__alias *alias, berth_value value, uint32_t
          berth__is_contiguous(&tensor);
 }
 
-static void merge(berth__alias *alias, berth_value root, const bytes *place) {
+static void plan_branches_merge(berth__alias *alias, berth_value root, const bytes *place) {
   const berth__alias_class *from = &alias->classes[root];
   berth__alias_class *to = &alias->classes[place->root];
   alias->values[root].parent = place->root;
@@ -63,13 +63,13 @@ static void merge(berth__alias *alias, berth_value root, const bytes *place) {
 }
 
 static void share_place(berth__alias *alias, const berth__node *node, uint32_t step) {
-  bytes place = bytes_of(alias, node->out[0]);
+  bytes place = plan_branches_bytes_of(alias, node->out[0]);
   for (uint32_t i = 1; i <= 2; i++) {
-    bytes mine = bytes_of(alias, node->in[i]), other = bytes_of(alias, node->in[3 - i]);
+    bytes mine = plan_branches_bytes_of(alias, node->in[i]), other = plan_branches_bytes_of(alias, node->in[3 - i]);
     if (mine.root != place.root || other.root == place.root || !is_free_class(alias, node->in[3 - i], step)) continue;
     if (!is_guarded(alias, &place, step, node->in[0], i == 1) || !is_guarded(alias, &other, step, node->in[0], i != 1))
       continue;
-    merge(alias, other.root, &place);
+    plan_branches_merge(alias, other.root, &place);
     return;
   }
 }

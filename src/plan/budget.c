@@ -36,18 +36,18 @@ static berth_status reserve_load(budgeter *b, const berth_plan *plan, berth_erro
   return BERTH__RESERVE(plan->ctx, b->load, b->load_capacity, (size_t)berth__plan_end(plan->n_steps) + 1, err);
 }
 
-static bool is_weight(const berth__buffer *buffer) {
+static bool plan_budget_is_weight(const berth__buffer *buffer) {
   return buffer->kind == BERTH__BUFFER_PARAM || buffer->kind == BERTH__BUFFER_CONSTANT ||
          buffer->kind == BERTH__BUFFER_PRELUDE || buffer->kind == BERTH__BUFFER_STATE;
 }
 
-static berth_status measure(budgeter *b, const berth_plan *plan, berth_error *err) {
+static berth_status plan_budget_measure(budgeter *b, const berth_plan *plan, berth_error *err) {
   const uint32_t end = berth__plan_end(plan->n_steps);
   BERTH__TRY(reserve_load(b, plan, err));
   memset(b->load, 0, ((size_t)end + 1) * sizeof *b->load);
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (is_weight(buffer)) continue;
+    if (plan_budget_is_weight(buffer)) continue;
     b->load[buffer->birth] += berth__buffer_room(plan, buffer); /* differences: they wrap, and their sums are right */
     b->load[buffer->death] -= berth__buffer_room(plan, buffer);
   }
@@ -86,7 +86,7 @@ static berth_status try_graph(budgeter *b, berth_graph *graph, berth_value exit,
   *is_better = false;
   b->n_trials++;
   BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &next.plan, err));
-  berth_status status = measure(b, next.plan, err);
+  berth_status status = plan_budget_measure(b, next.plan, err);
   if (status == BERTH_OK) {
     next.here = fullest_here(b, next.plan, at, exit);
     *is_better = b->full <= full && next.here < full && (best->plan == NULL || next.here < best->here);
@@ -124,7 +124,7 @@ static berth_status try_recomputing(budgeter *b, trial *best, berth_error *err) 
 }
 
 /* More and more slices, as long as that helps and is needed. */
-static berth_status try_group(budgeter *b, const berth__split_group *group, trial *best, berth_error *err) {
+static berth_status plan_budget_try_group(budgeter *b, const berth__split_group *group, trial *best, berth_error *err) {
   const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
   const int64_t extent = b->plan->graph->values[exit].shape.dim[group->axis];
   for (uint32_t n = 2; n <= MOST_SLICES && n <= extent; n *= 2) {
@@ -147,16 +147,16 @@ static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   uint32_t n;
   BERTH__TRY(berth__split_candidates(b->plan, b->step, MOST_GROUPS, groups, &n, err));
   for (uint32_t i = 0; i < n; i++) {
-    BERTH__TRY(try_group(b, &groups[i], best, err));
+    BERTH__TRY(plan_budget_try_group(b, &groups[i], best, err));
     if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
   }
   return BERTH_OK;
 }
 
 /* Splitting first: it costs little time but for windows that overlap. */
-static berth_status improve(budgeter *b, bool *is_better, berth_error *err) {
+static berth_status plan_budget_improve(budgeter *b, bool *is_better, berth_error *err) {
   trial best = {0};
-  berth_status status = measure(b, b->plan, err);
+  berth_status status = plan_budget_measure(b, b->plan, err);
   if (status == BERTH_OK) status = try_splitting(b, &best, err);
   if (status == BERTH_OK && (best.plan == NULL || best.here > b->target)) status = try_recomputing(b, &best, err);
   *is_better = status == BERTH_OK && best.plan != NULL;
@@ -177,11 +177,11 @@ static bool may_be_rewritten(const berth_plan *plan) {
   return !(plan->flags & (BERTH_PLAN_NO_PASSES | BERTH_PLAN_NO_REUSE));
 }
 
-static berth_status search(budgeter *b, uint64_t budget, berth_error *err) {
+static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error *err) {
   bool is_better = true;
   for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && is_better; round++) {
     if (b->plan->info.arena_size <= budget) break;
-    BERTH__TRY(improve(b, &is_better, err));
+    BERTH__TRY(plan_budget_improve(b, &is_better, err));
     /* Less may be alive than the budget has, and still not fit: aim lower. */
     if (is_better && b->full <= b->target && b->plan->info.arena_size > budget) b->target -= b->target / 64;
   }
@@ -195,7 +195,7 @@ static const char *means_text(const berth_plan_info *info, char *text, size_t si
   return text;
 }
 
-static berth_status report(const berth_plan *plan, uint64_t budget, berth_error *err) {
+static berth_status plan_budget_report(const berth_plan *plan, uint64_t budget, berth_error *err) {
   const berth_plan_info *info = &plan->info;
   char means[128];
   if (info->arena_size <= budget) return BERTH_OK;
@@ -216,9 +216,9 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
     budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
     b.target = desc->budget > weights ? desc->budget - weights : 0; /* 0: to say how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
-    status = search(&b, desc->budget, err);
+    status = plan_budget_search(&b, desc->budget, err);
     berth__free(ctx, b.load);
     *plan = b.plan;
   }
-  return status == BERTH_OK ? report(*plan, desc->budget, err) : status;
+  return status == BERTH_OK ? plan_budget_report(*plan, desc->budget, err) : status;
 }

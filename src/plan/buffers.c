@@ -8,7 +8,7 @@ uint64_t berth__buffer_room(const berth_plan *plan, const berth__buffer *buffer)
   return (buffer->size + buffer->guard + plan->align - 1) & ~(plan->align - 1);
 }
 
-static berth__buffer_kind kind_of(const berth__alias *alias, berth_value root) {
+static berth__buffer_kind plan_buffers_kind_of(const berth__alias *alias, berth_value root) {
   switch (alias->graph->values[root].kind) {
     case BERTH_VALUE_INPUT: return BERTH__BUFFER_INPUT;
     case BERTH_VALUE_PARAM: return BERTH__BUFFER_PARAM;
@@ -27,7 +27,7 @@ static void add_roots(berth_plan *plan, const berth__alias *alias, uint64_t guar
     plan->places[v].buffer = BERTH__NO_BUFFER;
     if (alias->values[v].parent != root || !berth__alias_in_arena(alias, root)) continue;
     const berth__alias_class *class = &alias->classes[v];
-    berth__buffer_kind kind = kind_of(alias, root);
+    berth__buffer_kind kind = plan_buffers_kind_of(alias, root);
     bool is_guarded = class->size != 0 && (kind == BERTH__BUFFER_INPUT || kind == BERTH__BUFFER_OUTPUT);
     plan->places[v].buffer = (uint32_t)plan->n_buffers;
     plan->buffers[plan->n_buffers++] = (berth__buffer){.kind = kind,

@@ -129,7 +129,7 @@ static berth_status check_weights(const berth_plan_desc *desc, const berth__limi
   return BERTH_OK;
 }
 
-static berth_status check_desc(const berth_plan_desc *desc, berth_error *err) {
+static berth_status plan_build_check_desc(const berth_plan_desc *desc, berth_error *err) {
   if (desc->align != 0 && (!berth__is_power_of_two(desc->align) || desc->align > (uint64_t)1 << 40))
     return berth__fail(err, BERTH_INVALID, "an alignment of %llu is asked for; it must be a power of two up to 2^40",
                        (unsigned long long)desc->align);
@@ -156,7 +156,7 @@ static bool has_loops(const berth_graph *graph) {
 }
 
 /* The passes that every device likes, then the device's own. */
-static berth_status improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
+static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
   if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
   return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
@@ -211,7 +211,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   return BERTH_OK;
 }
 
-static berth_status build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+static berth_status plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                           berth_plan **out, berth_error *err) {
   berth_graph *bound;
   *out = NULL;
@@ -219,7 +219,7 @@ static berth_status build(const berth_graph *graph, const berth_plan_desc *desc,
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no output, so there is nothing to plan", graph->name);
   BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
   const uint32_t flags = desc->flags | limits->flags;
-  berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : improve(bound, flags, limits, err);
+  berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : plan_build_improve(bound, flags, limits, err);
   if (status == BERTH_OK) return berth__plan_bound(bound, desc, limits, out, err);
   berth_graph_destroy(bound);
   return status;
@@ -232,7 +232,7 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
   berth_plan_desc again = *desc;
   berth_plan *other;
   again.order = BERTH_ORDER_MEMORY;
-  BERTH__TRY(build(graph, &again, limits, &other, err));
+  BERTH__TRY(plan_build(graph, &again, limits, &other, err));
   bool is_smaller = other->info.arena_size < (*plan)->info.arena_size;
   berth_plan *kept = is_smaller ? other : *plan, *dropped = is_smaller ? *plan : other;
   kept->order_bound = other->order_bound;
@@ -253,10 +253,10 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   berth_plan *plan;
   *out = NULL;
   berth_plan_desc source = *desc;
-  BERTH__TRY(check_desc(desc, err));
+  BERTH__TRY(plan_build_check_desc(desc, err));
   BERTH__TRY(check_weights(desc, limits, err));
   source.order = BERTH_ORDER_SOURCE;
-  BERTH__TRY(build(graph, &source, limits, &plan, err));
+  BERTH__TRY(plan_build(graph, &source, limits, &plan, err));
   bool exceeds_budget = desc->budget != 0 && plan->info.arena_size > desc->budget;
   berth_status status = BERTH_OK;
   if (desc->order == BERTH_ORDER_MEMORY || exceeds_budget) status = reorder(graph, desc, limits, &plan, err);

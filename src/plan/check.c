@@ -19,9 +19,9 @@ enum {
   SHOWN_RUN = 2
 };
 
-static const char *name_of(const checker *c, berth_value value) { return c->plan->graph->values[value].name; }
+static const char *plan_check_name_of(const checker *c, berth_value value) { return c->plan->graph->values[value].name; }
 
-static bool inside(range a, range b) { return a.low >= b.low && a.high <= b.high; }
+static bool plan_check_inside(range a, range b) { return a.low >= b.low && a.high <= b.high; }
 
 static bool is_contiguous(const checker *c, berth_value value) {
   berth_tensor tensor = berth__plan_tensor(c->plan->graph, value, c->plan->places[value].stride);
@@ -29,7 +29,7 @@ static bool is_contiguous(const checker *c, berth_value value) {
 }
 
 /* The bytes from a value's first element to its last. */
-static range range_of(const berth_plan *plan, berth_value value) {
+static range plan_check_range_of(const berth_plan *plan, berth_value value) {
   const berth__place *place = &plan->places[value];
   const berth__value *v = &plan->graph->values[value];
   uint64_t last = 0;
@@ -57,9 +57,9 @@ static int by_birth(const void *a, const void *b) {
   return x->birth != y->birth ? (x->birth < y->birth ? -1 : 1) : (x < y ? -1 : x > y);
 }
 
-static berth_status check_buffer(const checker *c, const berth__buffer *buffer) {
+static berth_status plan_check_buffer(const checker *c, const berth__buffer *buffer) {
   const berth_plan *plan = c->plan;
-  const char *name = buffer->owner != BERTH_VALUE_NONE ? name_of(c, buffer->owner) : "scratch";
+  const char *name = buffer->owner != BERTH_VALUE_NONE ? plan_check_name_of(c, buffer->owner) : "scratch";
   if (buffer->birth >= buffer->death)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' never lives", name);
   if (buffer->offset % plan->align != 0)
@@ -83,7 +83,7 @@ static berth_status check_rectangles(const checker *c) {
     const berth__buffer *x = sorted[i];
     range mine = {x->offset, x->offset + x->size + x->guard};
     size_t kept = 0;
-    status = check_buffer(c, x);
+    status = plan_check_buffer(c, x);
     for (size_t k = 0; k < n_open && status == BERTH_OK; k++) {
       range other = {open[k]->offset, open[k]->offset + open[k]->size + open[k]->guard};
       if (open[k]->death <= x->birth) continue;
@@ -128,19 +128,19 @@ static berth_status check_place(const checker *c, berth_value value) {
   const berth__place *place = &c->plan->places[value];
   if (!is_chosen(c->plan, value))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' has another storage than the device chose for it",
-                       name_of(c, value));
+                       plan_check_name_of(c, value));
   if (place->root >= c->plan->graph->n_values)
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", name_of(c, value));
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", plan_check_name_of(c, value));
   if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c, place->root))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is on the wrong side of the arena's edge",
-                       name_of(c, value));
+                       plan_check_name_of(c, value));
   if (place->buffer == BERTH__NO_BUFFER) return BERTH_OK;
   if (place->buffer >= c->plan->n_buffers || c->plan->buffers[place->buffer].owner != place->root)
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is in the buffer of another value", name_of(c, value));
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is in the buffer of another value", plan_check_name_of(c, value));
   const berth__buffer *buffer = &c->plan->buffers[place->buffer];
   range whole = {buffer->offset, buffer->offset + buffer->size};
-  if (!inside(range_of(c->plan, value), whole))
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not lie inside its buffer", name_of(c, value));
+  if (!plan_check_inside(plan_check_range_of(c->plan, value), whole))
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not lie inside its buffer", plan_check_name_of(c, value));
   return BERTH_OK;
 }
 
@@ -155,7 +155,7 @@ static berth_status check_ends(const checker *c) {
     const bool is_state = plan->graph->values[v].kind == BERTH_VALUE_STATE;
     if (buffer->birth != 0 || ((is_state || stays(c, (berth_value)v)) && buffer->death != end))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not live throughout",
-                         name_of(c, (berth_value)v));
+                         plan_check_name_of(c, (berth_value)v));
   }
   for (size_t i = 0; i < plan->graph->n_outputs; i++) {
     const berth__place *place = &plan->places[plan->graph->outputs[i].value];
@@ -184,7 +184,7 @@ static berth_status check_places(checker *c) {
   note_shown(c);
   for (size_t v = 0; v < c->plan->graph->n_values; v++) {
     BERTH__TRY(check_place(c, (berth_value)v));
-    c->ranges[v] = range_of(c->plan, (berth_value)v);
+    c->ranges[v] = plan_check_range_of(c->plan, (berth_value)v);
   }
   BERTH__TRY(berth__check_state_places(c));
   return check_ends(c);
@@ -226,7 +226,7 @@ static void note_later_runs(checker *c) {
 }
 
 /* How often every value is read by the steps from here on. */
-static void count_reads(checker *c, uint32_t first) {
+static void plan_check_count_reads(checker *c, uint32_t first) {
   const berth_graph *graph = c->plan->graph;
   const berth__conditions *conditions = &c->plan->conditions;
   memset(c->total, 0, graph->n_values * sizeof *c->total);
@@ -243,9 +243,9 @@ static void count_reads(checker *c, uint32_t first) {
 }
 
 /* What is there before a run: all that no node makes, and what the prelude made before this run. */
-static void start(checker *c, uint32_t first) {
+static void plan_check_start(checker *c, uint32_t first) {
   const berth_graph *graph = c->plan->graph;
-  count_reads(c, first);
+  plan_check_count_reads(c, first);
   c->n_alive = c->n_kept = 0;
   for (size_t v = 0; v < graph->n_values; v++) {
     const bool is_made = graph->values[v].kind == BERTH_VALUE_NODE;
@@ -267,14 +267,14 @@ static berth_status check_read(const checker *c, const berth__node *node, uint32
   const berth_value root = c->plan->places[value].root;
   if (step < c->plan->n_prelude && c->plan->graph->values[root].kind == BERTH_VALUE_STATE)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads state '%s' and is run once", step,
-                       name_of(c, node->out[0]), name_of(c, root));
+                       plan_check_name_of(c, node->out[0]), plan_check_name_of(c, root));
   if (!c->intact[value])
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') reads '%s', which is not intact", step,
-                       name_of(c, node->out[0]), name_of(c, value));
+                       plan_check_name_of(c, node->out[0]), plan_check_name_of(c, value));
   const berth__place *place = &c->plan->places[value];
   if (!is_alive(c->plan, place->buffer, step) || step < place->birth || step >= place->death)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u reads '%s' outside its lifetime", step,
-                       name_of(c, value));
+                       plan_check_name_of(c, value));
   return BERTH_OK;
 }
 
@@ -286,7 +286,7 @@ static berth_status check_reads(checker *c, const berth__node *node, uint32_t st
     const berth_tensor seen = berth__plan_tensor(c->plan->graph, value, c->plan->places[value].stride);
     if (!berth__op_takes(node->op, i, &seen))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
-                         name_of(c, node->out[0]), name_of(c, value));
+                         plan_check_name_of(c, node->out[0]), plan_check_name_of(c, value));
     BERTH__TRY(check_read(c, node, step, value));
   }
   for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent) {
@@ -340,7 +340,7 @@ static bool is_part_in_place(const checker *c, const berth__node *node, berth_va
   uint64_t first = 0;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth_value part = node->in[i];
-    const bool is_or_shows_it = value == part || (is_contiguous(c, part) && inside(c->ranges[value], c->ranges[part]));
+    const bool is_or_shows_it = value == part || (is_contiguous(c, part) && plan_check_inside(c->ranges[value], c->ranges[part]));
     if (is_or_shows_it && lies_there(c, part, whole, c->ranges[whole].low + berth__place_bytes(place, first)))
       return true;
     first += (uint64_t)(c->plan->graph->values[part].shape.dim[axis] * place->stride[axis]);
@@ -376,7 +376,7 @@ static berth_status check_write(checker *c, const berth__node *node, uint32_t st
   if (hits_kept(c, bytes))
     return berth__fail(c->err, BERTH_INTERNAL,
                        "plan check: step %u ('%s') writes over an input, param, state or constant", step,
-                       name_of(c, node->out[0]));
+                       plan_check_name_of(c, node->out[0]));
   BERTH__TRY(berth__check_state_write(c, node, step, bytes, out));
   for (size_t i = 0; i < c->n_alive; i++) {
     berth_value other = c->alive[i];
@@ -387,10 +387,10 @@ static berth_status check_write(checker *c, const berth__node *node, uint32_t st
     for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other && berth__check_is_read(node, k);
     if (is_operand(node, other) && (out == UINT32_MAX || !may_write_over(c, node, out, other)))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') writes over its operand '%s'", step,
-                         name_of(c, node->out[0]), name_of(c, other));
+                         plan_check_name_of(c, node->out[0]), plan_check_name_of(c, other));
     if (c->reads[other] > reads_here)
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') destroys '%s', which is still needed",
-                         step, name_of(c, node->out[0]), name_of(c, other));
+                         step, plan_check_name_of(c, node->out[0]), plan_check_name_of(c, other));
     c->intact[other] = false;
   }
   return BERTH_OK;
@@ -409,16 +409,16 @@ static bool lies_over_operand(const checker *c, const berth__node *node, uint32_
 }
 
 /* The bytes are there, and the place says how they came to be its own. */
-static berth_status check_result(const checker *c, const berth__node *node, uint32_t step, uint32_t out) {
+static berth_status plan_check_result(const checker *c, const berth__node *node, uint32_t step, uint32_t out) {
   berth_value value = node->out[out];
   const berth__place *place = &c->plan->places[value];
   if (!is_alive(c->plan, place->buffer, step) || place->birth != step)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u makes '%s' outside its lifetime", step,
-                       name_of(c, value));
+                       plan_check_name_of(c, value));
   bool has_bytes = c->ranges[value].low != c->ranges[value].high && !node->op->family->is_loop;
   if (place->is_view || (has_bytes && place->in_place != lies_over_operand(c, node, out)))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' is not made as its place says", step,
-                       name_of(c, value));
+                       plan_check_name_of(c, value));
   return BERTH_OK;
 }
 
@@ -430,17 +430,17 @@ static berth_status check_writes(checker *c, const berth__node *node, uint32_t s
   BERTH__TRY(check_write(c, node, step, scratch, UINT32_MAX));
   for (uint32_t i = 0; i < node->n_out; i++) {
     range mine = c->ranges[node->out[i]];
-    BERTH__TRY(check_result(c, node, step, i));
+    BERTH__TRY(plan_check_result(c, node, step, i));
     if (!is_contiguous(c, node->out[i]))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is written through strides",
-                         name_of(c, node->out[i]));
+                         plan_check_name_of(c, node->out[i]));
     BERTH__TRY(check_write(c, node, step, mine, i));
     for (uint32_t k = 0; k < i; k++)
       if (berth__overlap(mine, c->ranges[node->out[k]]))
         return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: two results share bytes", step);
     if (berth__overlap(mine, scratch))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u: '%s' lies in the scratch", step,
-                         name_of(c, node->out[i]));
+                         plan_check_name_of(c, node->out[i]));
   }
   return BERTH_OK;
 }
@@ -469,7 +469,7 @@ static void finish_step(checker *c, const berth__node *node, uint32_t step) {
 
 static berth_status check_run(checker *c, uint32_t first) {
   const berth_plan *plan = c->plan;
-  start(c, first);
+  plan_check_start(c, first);
   for (uint32_t step = first, next; step < plan->n_steps; step = next) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
     next = step + 1;

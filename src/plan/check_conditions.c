@@ -18,7 +18,7 @@ static uint32_t condition_of(const berth_plan *plan, const uint32_t *step_of, be
 }
 
 /* The conditions themselves have been made when their turn comes. */
-static berth_status check_table(const berth_plan *plan, const uint32_t *step_of, berth_error *err) {
+static berth_status plan_conditions_check_table(const berth_plan *plan, const uint32_t *step_of, berth_error *err) {
   const berth__conditions *conditions = &plan->conditions;
   for (uint32_t g = 1; g < conditions->count; g++) {
     const berth__condition *item = &conditions->items[g];
@@ -44,8 +44,8 @@ static berth_status check_reader(const berth_plan *plan, const uint32_t *step_of
   return BERTH_OK;
 }
 
-static berth_status check_all(const berth_plan *plan, const uint32_t *step_of, berth_error *err) {
-  BERTH__TRY(check_table(plan, step_of, err));
+static berth_status plan_conditions_check_all(const berth_plan *plan, const uint32_t *step_of, berth_error *err) {
+  BERTH__TRY(plan_conditions_check_table(plan, step_of, err));
   for (uint32_t step = 0; step < plan->n_steps; step++) BERTH__TRY(check_reader(plan, step_of, step, err));
   for (size_t i = 0; i < plan->graph->n_outputs; i++)
     if (condition_of(plan, step_of, plan->graph->outputs[i].value) != BERTH__NO_CONDITION)
@@ -61,7 +61,7 @@ berth_status berth__check_conditions(const berth_plan *plan, berth_error *err) {
   uint32_t *step_of = berth__alloc_array(plan->ctx, plan->n_steps, sizeof *step_of);
   if (step_of == NULL) return berth__fail_nomem(err, "checking a plan");
   for (uint32_t step = 0; step < plan->n_steps; step++) step_of[plan->order[step]] = step;
-  berth_status status = check_all(plan, step_of, err);
+  berth_status status = plan_conditions_check_all(plan, step_of, err);
   berth__free(plan->ctx, step_of);
   return status;
 }

@@ -99,7 +99,7 @@ static void move_back(berth__alias *alias, const berth__node *node, berth_value 
 }
 
 /* True when a part was moved. */
-static bool move_parts(berth__alias *alias, const berth__node *node, uint32_t step) {
+static bool plan_concat_move_parts(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth_value whole = node->out[0];
   const uint32_t axis = joined_axis(alias->graph, node);
   const bool is_contiguous = parts_are_contiguous(alias->graph, node);
@@ -130,7 +130,7 @@ void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard) {
     if (!load_is_known) load = berth__alias_load(alias, align, guard);
     load_is_known = true;
     berth__alias_class before = alias->classes[node->out[0]];
-    if (!move_parts(alias, node, step)) continue;
+    if (!plan_concat_move_parts(alias, node, step)) continue;
     uint64_t after = berth__alias_load(alias, align, guard);
     if (after > load)
       move_back(alias, node, node->out[0], &before);

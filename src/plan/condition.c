@@ -50,7 +50,7 @@ static uint32_t known_part(const deriver *d, uint32_t under, uint32_t step) {
   return known;
 }
 
-static void note_use(const deriver *d, berth_value value, uint32_t under) {
+static void plan_condition_note_use(const deriver *d, berth_value value, uint32_t under) {
   if (d->graph->values[value].kind != BERTH_VALUE_NODE) return;
   uint32_t *common = &d->common[d->graph->values[value].node];
   *common = *common == NOT_USED ? under : common_condition(d->conditions, *common, under);
@@ -62,7 +62,7 @@ static void visit(const deriver *d, const berth__node *node, uint32_t index, uin
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     bool is_choice = node->op->code == BERTH__OP_choose && i != 0;
-    note_use(d, node->in[i], is_choice ? add_condition(d->conditions, node->in[0], i == 1, under) : under);
+    plan_condition_note_use(d, node->in[i], is_choice ? add_condition(d->conditions, node->in[0], i == 1, under) : under);
   }
 }
 
@@ -70,7 +70,7 @@ static void derive(const deriver *d, const uint32_t *order) {
   const berth_graph *graph = d->graph;
   for (size_t n = 0; n < graph->n_nodes; n++) d->common[n] = NOT_USED;
   for (uint32_t step = 0; step < graph->n_nodes; step++) d->step_of[order[step]] = step;
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) note_use(d, berth__graph_kept(graph, i), BERTH__NO_CONDITION);
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) plan_condition_note_use(d, berth__graph_kept(graph, i), BERTH__NO_CONDITION);
   for (uint32_t step = (uint32_t)graph->n_nodes; step-- > 0;) visit(d, &graph->nodes[order[step]], order[step], step);
 }
 

@@ -33,7 +33,7 @@ static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_er
 }
 
 /* Decides who lies in whose bytes and measures; d->order is there. */
-static berth_status measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard, const berth__limits *limits,
+static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard, const berth__limits *limits,
                             draft *d, berth_error *err) {
   BERTH__TRY(put_prelude_first(plan, d, err));
   BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->storages, plan->flags | extra_flags, d->order,
@@ -52,7 +52,7 @@ berth_status berth__draft_create(const berth_plan *plan, berth__schedule_rule ru
   d->order = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *d->order);
   berth_status status =
       d->order == NULL ? berth__fail_nomem(err, "a plan") : berth__schedule(plan->graph, rule, d->order, err);
-  if (status == BERTH_OK) status = measure(plan, extra_flags, guard, limits, d, err);
+  if (status == BERTH_OK) status = plan_draft_measure(plan, extra_flags, guard, limits, d, err);
   if (status != BERTH_OK) berth__draft_free(plan->ctx, d);
   return status;
 }
@@ -90,9 +90,9 @@ static berth_status try_rules(drafter *m, berth_order order, berth_error *err) {
 /* ---- The search ---- */
 
 /* Takes a draft's order with it, or frees it. */
-static berth_status try_order(drafter *m, uint32_t *order, size_t variant, berth_error *err) {
+static berth_status plan_draft_try_order(drafter *m, uint32_t *order, size_t variant, berth_error *err) {
   draft next = {.order = order, .alias = {.ctx = m->plan->ctx}};
-  berth_status status = measure(m->plan, variants[variant], m->guard, m->limits, &next, err);
+  berth_status status = plan_draft_measure(m->plan, variants[variant], m->guard, m->limits, &next, err);
   if (status == BERTH_OK)
     keep_better(m, variant, &next);
   else
@@ -110,7 +110,7 @@ static berth_status search_model(drafter *m, const berth__order_model *model, si
   berth_status status = berth__order_search(model, order, &found, err);
   *bound = model->is_exact ? found.bound : 0;
   if (status == BERTH_OK && memcmp(order, m->best[variant].order, n * sizeof *order) != 0)
-    return try_order(m, order, variant, err);
+    return plan_draft_try_order(m, order, variant, err);
   berth__free(m->plan->ctx, order);
   return status;
 }
@@ -171,7 +171,7 @@ static bool may_be_reordered(const berth_plan *plan) {
   return plan->graph->n_nodes > 2 && !(plan->flags & BERTH_PLAN_NO_REUSE);
 }
 
-static berth_status search(drafter *m, uint64_t *order_bound, berth_error *err) {
+static berth_status plan_draft_search(drafter *m, uint64_t *order_bound, berth_error *err) {
   uint32_t n_views = UINT32_MAX;
   uint64_t least = UINT64_MAX;
   if (!may_be_reordered(m->plan)) return BERTH_OK;
@@ -191,7 +191,7 @@ berth_status berth__draft_best(const berth_plan *plan, berth_order order, uint64
   uint64_t order_bound = 0;
   for (size_t i = 0; i < N_VARIANTS; i++) m.best[i].alias.ctx = plan->ctx;
   berth_status status = try_rules(&m, order, err);
-  if (status == BERTH_OK && order == BERTH_ORDER_MEMORY) status = search(&m, &order_bound, err);
+  if (status == BERTH_OK && order == BERTH_ORDER_MEMORY) status = plan_draft_search(&m, &order_bound, err);
   const size_t kept = m.has_best[1] && m.best[1].load < m.best[0].load ? 1 : 0;
   *best = m.best[kept];
   best->order_bound = order_bound;

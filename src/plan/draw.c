@@ -30,7 +30,7 @@ static bool rests_at_the_bottom(berth__draw_group group) {
   return group == BERTH__DRAW_WEIGHTS || group == BERTH__DRAW_CONSTANT || group == BERTH__DRAW_STATE;
 }
 
-static berth_status add_up(berth__draw_facts *facts, berth_error *err) {
+static berth_status plan_draw_add_up(berth__draw_facts *facts, berth_error *err) {
   const berth__drawing *d = facts->drawing;
   uint64_t all = 0;
   facts->floor = d->arena_size;
@@ -101,7 +101,7 @@ berth_status berth__draw(berth_context *ctx, const berth__drawing *drawing, bert
   }
   if (drawing->begin > drawing->end) return berth__fail(err, BERTH_INVALID, "the steps of a picture run backwards");
   if (drawing->n_rects > UINT32_MAX / 2) return berth__fail(err, BERTH_INVALID, "a picture has too many rectangles");
-  BERTH__TRY(add_up(&facts, err));
+  BERTH__TRY(plan_draw_add_up(&facts, err));
   berth_status status = find_load(ctx, &facts, err);
   if (status != BERTH_OK) goto fail;
   facts.lower_bound = drawing->lower_bound != 0 ? drawing->lower_bound : facts.peak;

@@ -38,7 +38,7 @@ static void put_steps(const berth__drawing *d, berth__text *out) {
   berth__draw_put(out, "]");
 }
 
-static void put_load(const berth__draw_facts *facts, berth__text *out) {
+static void plan_draw_html_put_load(const berth__draw_facts *facts, berth__text *out) {
   berth__draw_put(out, ",\n\"load\":[");
   for (size_t i = 0; i < facts->n_load; i++) {
     berth__text_printf(out, "%s[%" PRId64 ",%" PRIu64 "]", i > 0 ? "," : "", facts->load[i].at, facts->load[i].bytes);
@@ -60,7 +60,7 @@ static void put_data(const berth__draw_facts *facts, berth__text *out) {
   }
   berth__draw_put(out, "]");
   put_steps(d, out);
-  put_load(facts, out);
+  plan_draw_html_put_load(facts, out);
   put_rects(d, out);
   berth__draw_put(out, "}\n");
 }

@@ -332,7 +332,7 @@ static void put_buffers(berth__text *out, const frame *f, uint8_t *large) {
 /* ---- Curves ---------------------------------------------------------------------------------------------------- */
 
 /* A staircase. Points within half a pixel are one, at the highest of them. */
-static void put_load(berth__text *out, const frame *f) {
+static void plan_draw_svg_put_load(berth__text *out, const frame *f) {
   const berth__draw_facts *facts = f->facts;
   berth__draw_put(out, "<path class=\"ld\" d=\"");
   put_point(out, "M", LEFT, y_of(f, facts->n_load > 0 ? facts->load[0].bytes : 0));
@@ -381,7 +381,7 @@ berth_status berth__draw_svg(berth_context *ctx, const berth__draw_facts *facts,
   put_byte_axis(out, &f);
   put_buffers(out, &f, large);
   if (f.broken) put_break(out, &f);
-  put_load(out, &f);
+  plan_draw_svg_put_load(out, &f);
   put_lower_bound(out, &f);
   put_line(out, "ax", LEFT, TOP, LEFT, BOTTOM);
   put_line(out, "ax", LEFT, BOTTOM, WIDTH - RIGHT, BOTTOM);

@@ -20,7 +20,7 @@ struct berth_layout {
   size_t n_entries;
 };
 
-static const entry *find(const berth_layout *layout, const char *name) {
+static const entry *plan_layout_find(const berth_layout *layout, const char *name) {
   uint32_t index;
   return berth__map_get(&layout->names, name, &index) ? &layout->entries[index] : NULL;
 }
@@ -34,7 +34,7 @@ static bool is_shared(const berth__buffer *buffer) {
 static berth_status apply_state(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer,
                                 berth_error *err) {
   const char *name = plan->graph->values[buffer->owner].name;
-  const entry *at = find(layout, name);
+  const entry *at = plan_layout_find(layout, name);
   if (at == NULL)
     return berth__fail(err, BERTH_INVALID,
                        "state '%s' is not in the layout; take the layout from a plan of the graph that has all states",
@@ -53,7 +53,7 @@ static berth_status apply_one(const berth_plan *plan, const berth_layout *layout
                               berth_error *err) {
   if (buffer->kind == BERTH__BUFFER_STATE) return apply_state(plan, layout, buffer, err);
   const char *name = plan->graph->values[buffer->owner].name;
-  const entry *at = find(layout, name);
+  const entry *at = plan_layout_find(layout, name);
   *own = at == NULL ? buffer->kind == BERTH__BUFFER_PRELUDE : at->offset == BERTH_OFFSET_NONE;
   if (buffer->kind == BERTH__BUFFER_PRELUDE && at != NULL && at->size != buffer->size) *own = true;
   if (*own) return BERTH_OK;
@@ -68,7 +68,7 @@ static berth_status apply_one(const berth_plan *plan, const berth_layout *layout
   return BERTH_OK;
 }
 
-static berth_status put(const berth_plan *plan, berth__buffer *buffer, uint64_t *at, berth_error *err) {
+static berth_status plan_layout_put(const berth_plan *plan, berth__buffer *buffer, uint64_t *at, berth_error *err) {
   buffer->offset = *at;
   return berth__align_up(*at + buffer->size, plan->align, at)
              ? BERTH_OK
@@ -76,13 +76,13 @@ static berth_status put(const berth_plan *plan, berth__buffer *buffer, uint64_t 
 }
 
 /* One after the other from *at on. */
-static berth_status line_up(berth_plan *plan, berth__buffer_kind kind, uint64_t *at, berth_error *err) {
+static berth_status plan_layout_line_up(berth_plan *plan, berth__buffer_kind kind, uint64_t *at, berth_error *err) {
   for (size_t i = 0; i < plan->n_buffers; i++)
-    if (plan->buffers[i].kind == kind) BERTH__TRY(put(plan, &plan->buffers[i], at, err));
+    if (plan->buffers[i].kind == kind) BERTH__TRY(plan_layout_put(plan, &plan->buffers[i], at, err));
   return BERTH_OK;
 }
 
-static berth_status follow(berth_plan *plan, const berth_layout *layout, uint64_t *end, berth_error *err) {
+static berth_status plan_layout_follow(berth_plan *plan, const berth_layout *layout, uint64_t *end, berth_error *err) {
   if (layout->align % plan->align != 0)
     return berth__fail(err, BERTH_INVALID, "the layout is aligned to %llu, the plan asks for %llu",
                        (unsigned long long)layout->align, (unsigned long long)plan->align);
@@ -91,7 +91,7 @@ static berth_status follow(berth_plan *plan, const berth_layout *layout, uint64_
     bool own = false;
     if (!is_shared(&plan->buffers[i])) continue;
     BERTH__TRY(apply_one(plan, layout, &plan->buffers[i], &own, err));
-    if (own) BERTH__TRY(put(plan, &plan->buffers[i], end, err));
+    if (own) BERTH__TRY(plan_layout_put(plan, &plan->buffers[i], end, err));
   }
   return BERTH_OK;
 }
@@ -100,15 +100,15 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
                                  berth_error *err) {
   *end = 0;
   if (layout == NULL) {
-    BERTH__TRY(line_up(plan, BERTH__BUFFER_PARAM, end, err));
-    BERTH__TRY(line_up(plan, BERTH__BUFFER_PRELUDE, end, err));
-    BERTH__TRY(line_up(plan, BERTH__BUFFER_STATE, end, err));
+    BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_PARAM, end, err));
+    BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_PRELUDE, end, err));
+    BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_STATE, end, err));
     *shared = *end;
   } else {
-    BERTH__TRY(follow(plan, layout, end, err));
+    BERTH__TRY(plan_layout_follow(plan, layout, end, err));
     *shared = layout->size;
   }
-  return line_up(plan, BERTH__BUFFER_CONSTANT, end, err);
+  return plan_layout_line_up(plan, BERTH__BUFFER_CONSTANT, end, err);
 }
 
 /* Params that only the prelude reads are known to the layout, without bytes. */
@@ -170,6 +170,6 @@ void berth_layout_destroy(berth_layout *layout) {
 uint64_t berth_layout_size(const berth_layout *layout) { return layout->size; }
 
 uint64_t berth_layout_offset(const berth_layout *layout, const char *param) {
-  const entry *at = param != NULL ? find(layout, param) : NULL;
+  const entry *at = param != NULL ? plan_layout_find(layout, param) : NULL;
   return at != NULL ? at->offset : BERTH_OFFSET_NONE;
 }

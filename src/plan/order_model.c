@@ -22,7 +22,7 @@ typedef struct maker {
   uint32_t n_touches;
 } maker;
 
-static berth_value root_of(const maker *m, berth_value value) {
+static berth_value plan_order_model_root_of(const maker *m, berth_value value) {
   berth_value root = berth__alias_root(m->alias, value, NULL);
   while (m->joined[root] != root) root = m->joined[root];
   return root;
@@ -33,7 +33,7 @@ static bool is_moved(const maker *m, berth_value value) {
   return m->joined[root] != root;
 }
 
-static void add_parts(maker *m, uint32_t index) {
+static void plan_order_model_add_parts(maker *m, uint32_t index) {
   const berth__node *node = &m->alias->graph->nodes[index];
   const berth_value whole = node->out[0];
   for (uint32_t i = 0; i < node->n_in; i++) /* an input may lie inside in more ways than are modelled */
@@ -45,7 +45,7 @@ static void add_parts(maker *m, uint32_t index) {
     if (m->alias->graph->values[root].kind != BERTH_VALUE_NODE) continue;
     if (!berth__alias_may_join(m->alias, node->in[i], whole)) continue;
     m->model->has_parts = true;
-    if (m->rules->parts == BERTH__PARTS_INSIDE && m->joined[root] == root && root != root_of(m, whole))
+    if (m->rules->parts == BERTH__PARTS_INSIDE && m->joined[root] == root && root != plan_order_model_root_of(m, whole))
       m->joined[root] = whole;
     if (m->rules->parts == BERTH__PARTS_LEAST)
       m->concat_of[root] = m->concat_of[root] == NO_NODE || m->concat_of[root] == index ? index : SEVERAL;
@@ -59,7 +59,7 @@ static void find_parts(maker *m) {
     m->concat_of[v] = NO_NODE;
   }
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
-    if (graph->nodes[n].op->code == BERTH__OP_concat) add_parts(m, n);
+    if (graph->nodes[n].op->code == BERTH__OP_concat) plan_order_model_add_parts(m, n);
     if (graph->nodes[n].op->code == BERTH__OP_choose) m->model->is_exact = false;
   }
 }
@@ -87,7 +87,7 @@ static void add_class(maker *m, berth_value root) {
 }
 
 static uint32_t class_of(const maker *m, berth_value value) {
-  return value == BERTH_VALUE_NONE ? NO_CLASS : m->class_of[root_of(m, value)];
+  return value == BERTH_VALUE_NONE ? NO_CLASS : m->class_of[plan_order_model_root_of(m, value)];
 }
 
 static berth__order_touch *touch(maker *m, uint32_t node, uint32_t class) {
@@ -100,8 +100,8 @@ static berth__order_touch *touch(maker *m, uint32_t node, uint32_t class) {
 }
 
 /* Once the concat is there, a part of it may cost nothing: what else reads it does not count. */
-static bool in_place_over(const maker *m, berth_value part, uint32_t reader) {
-  const uint32_t concat = m->concat_of[root_of(m, part)];
+static bool plan_order_model_in_place_over(const maker *m, berth_value part, uint32_t reader) {
+  const uint32_t concat = m->concat_of[plan_order_model_root_of(m, part)];
   return concat != NO_NODE && concat != reader;
 }
 
@@ -111,16 +111,16 @@ static void touch_all(maker *m, uint32_t index) {
   const uint32_t in_place = m->rules->in_place && !is_view ? berth__op_in_place_at(node->op, node->attrs, 0) : 0;
   m->model->first_touch[index] = m->n_touches;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    if (class_of(m, node->in[i]) == NO_CLASS || in_place_over(m, node->in[i], index)) continue;
+    if (class_of(m, node->in[i]) == NO_CLASS || plan_order_model_in_place_over(m, node->in[i], index)) continue;
     berth__order_touch *read = touch(m, index, class_of(m, node->in[i]));
     const bool may = i < 32 && (in_place >> i & 1u) && !is_moved(m, node->in[i]);
     if (may && berth__alias_may_overwrite(m->alias, node, i, 0)) read->may_yield = true;
-    if (m->concat_of[root_of(m, node->in[i])] == index) read->is_part = true;
+    if (m->concat_of[plan_order_model_root_of(m, node->in[i])] == index) read->is_part = true;
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     const berth_value out = node->out[i];
     if (i != 0 && berth__op_in_place_at(node->op, node->attrs, i) != 0) m->model->is_exact = false; /* not modelled */
-    if (class_of(m, out) == NO_CLASS || (is_view && in_place_over(m, out, index))) continue;
+    if (class_of(m, out) == NO_CLASS || (is_view && plan_order_model_in_place_over(m, out, index))) continue;
     berth__order_touch *made = touch(m, index, class_of(m, out));
     made->is_result = i == 0 && !is_view && !is_moved(m, out);
   }
@@ -153,7 +153,7 @@ static void note_preds(berth__order_model *model, const berth_graph *graph, cons
   model->first_pred[graph->n_nodes] = at;
 }
 
-static berth_status allocate(berth__order_model *model, const berth_graph *graph, size_t n_edges, berth_error *err) {
+static berth_status plan_order_model_allocate(berth__order_model *model, const berth_graph *graph, size_t n_edges, berth_error *err) {
   size_t n_in = 0, n_out = 0, n = graph->n_nodes;
   for (size_t i = 0; i < n; i++) {
     n_in += graph->nodes[i].n_in;
@@ -180,7 +180,7 @@ static void note_moved_outputs(const maker *m) {
   }
 }
 
-static void fill(maker *m) {
+static void plan_order_model_fill(maker *m) {
   berth__order_model *model = m->model;
   const uint64_t align = m->rules->align;
   find_parts(m);
@@ -210,9 +210,9 @@ berth_status berth__order_model_create(berth__order_model *model, const berth__a
   berth__edge *edges = NULL;
   size_t n_edges = 0;
   berth_status status = ok ? berth__states_edges(graph, &edges, &n_edges, err) : berth__fail_nomem(err, "ordering");
-  if (status == BERTH_OK) status = allocate(model, graph, n_edges, err);
+  if (status == BERTH_OK) status = plan_order_model_allocate(model, graph, n_edges, err);
   if (status == BERTH_OK) {
-    fill(&m);
+    plan_order_model_fill(&m);
     note_preds(model, graph, edges, n_edges);
   }
   berth__free(alias->ctx, edges);
@@ -242,7 +242,7 @@ typedef struct sweep {
 } sweep;
 
 /* Runs a node and gives what its step needs. */
-static uint64_t run_node(sweep *s, uint32_t node) {
+static uint64_t plan_order_model_run_node(sweep *s, uint32_t node) {
   uint64_t fresh = 0, over = 0, result = 0;
   berth__order_yield yield = {0};
   for (uint32_t i = s->model->first_touch[node]; i < s->model->first_touch[node + 1]; i++) {
@@ -271,7 +271,7 @@ uint64_t berth__order_measure(const berth__order_model *model, const uint32_t *o
   }
   for (uint32_t step = 0; step < model->n_nodes; step++) {
     load.alive[step] = s.alive;
-    load.cost[step] = run_node(&s, order[step]);
+    load.cost[step] = plan_order_model_run_node(&s, order[step]);
     if (load.cost[step] > most) most = load.cost[step];
   }
   load.alive[model->n_nodes] = s.alive;

@@ -101,7 +101,7 @@ static berth_status cut_range(improver *m, uint32_t begin, uint32_t end, berth_e
   return status;
 }
 
-static berth_status cut(improver *m, berth_error *err) {
+static berth_status plan_order_search_cut(improver *m, berth_error *err) {
   uint32_t n_once = 0;
   while (n_once < m->model->n_nodes && m->model->in_prelude[m->order[n_once]]) n_once++;
   BERTH__TRY(cut_range(m, 0, n_once, err));
@@ -129,7 +129,7 @@ static void measure_piece(const improver *m, piece *p) {
     if (m->load.cost[step] > p->needs) p->needs = m->load.cost[step];
 }
 
-static void measure(improver *m) {
+static void plan_order_search_measure(improver *m) {
   berth__order_measure(m->model, m->order, m->left, m->load);
   for (uint32_t i = 0; i < m->n_pieces; i++) measure_piece(m, &m->pieces[i]);
 }
@@ -155,13 +155,13 @@ static piece *worst_piece(const improver *m) {
 
 /* ---- Making a piece better ---- */
 
-static berth_status solve(improver *m, berth__order_span span, uint64_t above, uint32_t tries,
+static berth_status plan_order_search_solve(improver *m, berth__order_span span, uint64_t above, uint32_t tries,
                           berth__order_answer *answer, berth_error *err) {
   BERTH__TRY(berth__check_cancel(m->model->cancel, "planning", err));
   const berth__order_goal goal = {.above = above, .enough = m->bound, .tries = tries < m->tries ? tries : m->tries};
   BERTH__TRY(berth__order_window(m->model, m->order, m->step_of, m->load.alive[span.begin], span, &goal, answer, err));
   m->tries -= answer->tried;
-  if (answer->is_found) measure(m);
+  if (answer->is_found) plan_order_search_measure(m);
   return BERTH_OK;
 }
 
@@ -169,7 +169,7 @@ static berth_status solve(improver *m, berth__order_span span, uint64_t above, u
 static berth_status solve_piece(improver *m, piece *p, berth_error *err) {
   berth__order_answer answer;
   if (p->span.end - p->span.begin > BERTH__ORDER_WINDOW) return BERTH_OK;
-  BERTH__TRY(solve(m, p->span, p->needs, m->tries / 2, &answer, err));
+  BERTH__TRY(plan_order_search_solve(m, p->span, p->needs, m->tries / 2, &answer, err));
   if (answer.bound > p->bound) p->bound = answer.bound;
   if (p->bound > m->bound) m->bound = p->bound;
   return BERTH_OK;
@@ -204,7 +204,7 @@ static berth_status solve_window(improver *m, const piece *p, bool *is_better, b
     for (uint32_t quarter = 1; quarter <= 3 && !*is_better && m->tries != 0; quarter++) {
       berth__order_answer answer;
       const berth__order_span span = span_around(p, step, width, width / 4 * quarter);
-      BERTH__TRY(solve(m, span, most_in(m, span), TRIES_A_WINDOW, &answer, err));
+      BERTH__TRY(plan_order_search_solve(m, span, most_in(m, span), TRIES_A_WINDOW, &answer, err));
       *is_better = answer.is_found;
     }
     if (width >= p->span.end - p->span.begin) break;
@@ -229,10 +229,10 @@ static berth_status improve_worst(improver *m, bool *goes_on, berth_error *err) 
   return BERTH_OK;
 }
 
-static berth_status improve(improver *m, berth__order_result *result, berth_error *err) {
+static berth_status plan_order_search_improve(improver *m, berth__order_result *result, berth_error *err) {
   for (uint32_t step = 0; step < m->model->n_nodes; step++) m->step_of[m->order[step]] = step;
-  BERTH__TRY(cut(m, err));
-  measure(m);
+  BERTH__TRY(plan_order_search_cut(m, err));
+  plan_order_search_measure(m);
   bound_pieces(m);
   for (bool goes_on = true; goes_on;) BERTH__TRY(improve_worst(m, &goes_on, err));
   result->needs = worst_piece(m)->needs;
@@ -257,7 +257,7 @@ berth_status berth__order_search(const berth__order_model *model, uint32_t *orde
                 .tries = tries};
   berth_status status = BERTH_OK;
   if (!m.step_of || !m.left || !m.load.cost || !m.load.alive || !m.pieces) status = berth__fail_nomem(err, "ordering");
-  if (status == BERTH_OK) status = improve(&m, result, err);
+  if (status == BERTH_OK) status = plan_order_search_improve(&m, result, err);
   berth__free(ctx, m.step_of);
   berth__free(ctx, m.left);
   berth__free(ctx, m.load.cost);

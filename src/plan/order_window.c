@@ -59,10 +59,10 @@ typedef struct searcher {
   open_entry *open; /* a heap */
 } searcher;
 
-static bool has_bit(const bits *b, uint32_t i) { return b->word[i / 64] >> (i % 64) & 1u; }
+static bool plan_order_window_has_bit(const bits *b, uint32_t i) { return b->word[i / 64] >> (i % 64) & 1u; }
 static void set_bit(bits *b, uint32_t i) { b->word[i / 64] |= (uint64_t)1 << (i % 64); }
 
-static bool is_inside(const searcher *s, const bits *a, const bits *b) {
+static bool plan_order_window_is_inside(const searcher *s, const bits *a, const bits *b) {
   for (uint32_t w = 0; w < s->words; w++)
     if (a->word[w] & ~b->word[w]) return false;
   return true;
@@ -95,7 +95,7 @@ static berth_status local_class_of(searcher *s, uint32_t class, const uint32_t *
 }
 
 /* map: one a class, UINT32_MAX where it has no local number yet. */
-static berth_status describe(searcher *s, const uint32_t *order, const uint32_t *step_of, berth__order_span span,
+static berth_status plan_order_window_describe(searcher *s, const uint32_t *order, const uint32_t *step_of, berth__order_span span,
                              uint32_t *map, berth_error *err) {
   const berth__order_model *model = s->model;
   for (uint32_t i = 0; i < s->n; i++) {
@@ -120,7 +120,7 @@ static berth_status describe(searcher *s, const uint32_t *order, const uint32_t 
 
 /* ---- The sets ---- */
 
-static uint64_t hash_of(const searcher *s, const bits *b) {
+static uint64_t plan_order_window_hash_of(const searcher *s, const bits *b) {
   uint64_t h = 0;
   for (uint32_t w = 0; w < s->words; w++) {
     h = (h ^ b->word[w]) * 0x9e3779b97f4a7c15u;
@@ -135,7 +135,7 @@ static bool comes_first(const open_entry *a, const open_entry *b) {
   return a->state < b->state;
 }
 
-static berth_status push(searcher *s, uint32_t index, berth_error *err) {
+static berth_status plan_order_window_push(searcher *s, uint32_t index, berth_error *err) {
   const open_entry entry = {.needs = s->states[index].needs, .state = index, .n_done = s->states[index].n_done};
   BERTH__TRY(BERTH__RESERVE(s->ctx, s->open, s->open_capacity, s->n_open + 1, err));
   size_t at = s->n_open++;
@@ -164,7 +164,7 @@ static berth_status grow_hash(searcher *s, berth_error *err) {
   if (hash == NULL) return berth__fail_nomem(err, "ordering");
   memset(hash, 0xff, n * sizeof *hash);
   for (uint32_t i = 0; i < s->n_states; i++) {
-    const size_t at = (size_t)hash_of(s, &s->states[i].done) & (n - 1);
+    const size_t at = (size_t)plan_order_window_hash_of(s, &s->states[i].done) & (n - 1);
     s->states[i].same_hash = hash[at];
     hash[at] = i;
   }
@@ -177,7 +177,7 @@ static berth_status grow_hash(searcher *s, berth_error *err) {
 /* Puts a set on the list, or a better way to it. */
 static berth_status reach(searcher *s, const state *next, berth_error *err) {
   BERTH__TRY(grow_hash(s, err));
-  const size_t at = (size_t)hash_of(s, &next->done) & (s->n_hash - 1);
+  const size_t at = (size_t)plan_order_window_hash_of(s, &next->done) & (s->n_hash - 1);
   for (uint32_t i = s->hash[at]; i != NO_STATE; i = s->states[i].same_hash) {
     state *known = &s->states[i];
     if (memcmp(&known->done, &next->done, sizeof known->done) != 0) continue;
@@ -185,18 +185,18 @@ static berth_status reach(searcher *s, const state *next, berth_error *err) {
     known->needs = next->needs;
     known->parent = next->parent;
     known->node = next->node;
-    return push(s, i, err);
+    return plan_order_window_push(s, i, err);
   }
   BERTH__TRY(BERTH__RESERVE(s->ctx, s->states, s->states_capacity, s->n_states + 1, err));
   const uint32_t index = (uint32_t)s->n_states++;
   s->states[index] = *next;
   s->states[index].same_hash = s->hash[at];
   s->hash[at] = index;
-  return push(s, index, err);
+  return plan_order_window_push(s, index, err);
 }
 
 /* The set behind one more node. */
-static state step(const searcher *s, const state *from, uint32_t node) {
+static state plan_order_window_step(const searcher *s, const state *from, uint32_t node) {
   state next = *from;
   uint64_t fresh = 0, over = 0, result = 0;
   berth__order_yield yield = {0};
@@ -208,7 +208,7 @@ static state step(const searcher *s, const state *from, uint32_t node) {
       fresh += class->size;
       if (t->is_result) result = class->size;
     }
-    if (class->stays || !is_inside(s, &class->touches, &next.done)) continue;
+    if (class->stays || !plan_order_window_is_inside(s, &class->touches, &next.done)) continue;
     over += class->size;
     berth__order_add_yield(&yield, t->may_yield, t->is_part, class->size);
   }
@@ -221,13 +221,13 @@ static state step(const searcher *s, const state *from, uint32_t node) {
   return next;
 }
 
-static berth_status expand(searcher *s, uint32_t index, berth_error *err) {
+static berth_status plan_order_window_expand(searcher *s, uint32_t index, berth_error *err) {
   const state from = s->states[index];
   state next[BERTH__ORDER_WINDOW];
   uint32_t n_next = 0;
   for (uint32_t i = 0; i < s->n; i++) {
-    if (has_bit(&from.done, i) || !is_inside(s, &s->preds[i], &from.done)) continue;
-    next[n_next] = step(s, &from, i);
+    if (plan_order_window_has_bit(&from.done, i) || !plan_order_window_is_inside(s, &s->preds[i], &from.done)) continue;
+    next[n_next] = plan_order_window_step(s, &from, i);
     next[n_next].parent = index;
     if (next[n_next].needs == from.needs && next[n_next].alive <= from.alive) return reach(s, &next[n_next], err);
     if (next[n_next].needs < s->goal->above) n_next++;
@@ -236,7 +236,7 @@ static berth_status expand(searcher *s, uint32_t index, berth_error *err) {
   return BERTH_OK;
 }
 
-static void keep(const searcher *s, uint32_t last, uint32_t *order, uint32_t *step_of, berth__order_span span) {
+static void plan_order_window_keep(const searcher *s, uint32_t last, uint32_t *order, uint32_t *step_of, berth__order_span span) {
   uint32_t at = span.end;
   for (uint32_t i = last; s->states[i].parent != NO_STATE; i = s->states[i].parent) {
     order[--at] = s->nodes[s->states[i].node];
@@ -244,7 +244,7 @@ static void keep(const searcher *s, uint32_t last, uint32_t *order, uint32_t *st
   }
 }
 
-static berth_status search(searcher *s, uint64_t alive, uint32_t *last, berth__order_answer *answer, berth_error *err) {
+static berth_status plan_order_window_search(searcher *s, uint64_t alive, uint32_t *last, berth__order_answer *answer, berth_error *err) {
   const state start = {.alive = alive, .needs = s->goal->enough, .parent = NO_STATE, .same_hash = NO_STATE};
   BERTH__TRY(reach(s, &start, err));
   while (s->n_open != 0) {
@@ -260,7 +260,7 @@ static berth_status search(searcher *s, uint64_t alive, uint32_t *last, berth__o
     if (answer->tried == s->goal->tries || s->n_states > MAX_STATES) return BERTH_OK;
     answer->tried++;
     s->states[top.state].is_closed = true;
-    BERTH__TRY(expand(s, top.state, err));
+    BERTH__TRY(plan_order_window_expand(s, top.state, err));
   }
   answer->bound = s->goal->above;
   return BERTH_OK;
@@ -283,9 +283,9 @@ berth_status berth__order_window(const berth__order_model *model, uint32_t *orde
     if (s->hash == NULL) status = berth__fail_nomem(err, "ordering");
   }
   if (status == BERTH_OK) memset(s->hash, 0xff, s->n_hash * sizeof *s->hash);
-  if (status == BERTH_OK) status = describe(s, order, step_of, span, map, err);
-  if (status == BERTH_OK) status = search(s, alive, &last, answer, err);
-  if (status == BERTH_OK && answer->is_found) keep(s, last, order, step_of, span);
+  if (status == BERTH_OK) status = plan_order_window_describe(s, order, step_of, span, map, err);
+  if (status == BERTH_OK) status = plan_order_window_search(s, alive, &last, answer, err);
+  if (status == BERTH_OK && answer->is_found) plan_order_window_keep(s, last, order, step_of, span);
   if (s != NULL) {
     berth__free(ctx, s->touches);
     berth__free(ctx, s->classes);

@@ -8,16 +8,16 @@
 
 #include "plan/buffers.h"
 
-static bool is_packed(const berth__buffer *buffer) {
+static bool plan_over_is_packed(const berth__buffer *buffer) {
   return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
          buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
 }
 
 /* One a step: what is alive there. */
-static void measure(const berth_plan *plan, int64_t *load) {
+static void plan_over_measure(const berth_plan *plan, int64_t *load) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!is_packed(buffer)) continue;
+    if (!plan_over_is_packed(buffer)) continue;
     load[buffer->birth] += (int64_t)berth__buffer_room(plan, buffer);
     load[buffer->death] -= (int64_t)berth__buffer_room(plan, buffer);
   }
@@ -32,7 +32,7 @@ static bool could_lie_over(const berth_plan *plan, uint32_t step) {
   const berth__place *in = &plan->places[node->in[0]], *out = &plan->places[node->out[0]];
   if (out->is_view || out->in_place || out->born_inside || in->buffer == BERTH__NO_BUFFER) return false;
   const berth__buffer *buffer = &plan->buffers[in->buffer];
-  if (!is_packed(buffer) || buffer->kind == BERTH__BUFFER_OUTPUT || buffer->death > step + 1) return false;
+  if (!plan_over_is_packed(buffer) || buffer->kind == BERTH__BUFFER_OUTPUT || buffer->death > step + 1) return false;
   const berth__value *values = plan->graph->values;
   return family->may_lie_over(node->attrs, &values[node->in[0]].shape, &values[node->out[0]].shape);
 }
@@ -42,7 +42,7 @@ berth_status berth__over_mark(berth_plan *plan, uint32_t *count, berth_error *er
   int64_t floor = 0;
   *count = 0;
   if (load == NULL) return berth__fail_nomem(err, "a plan");
-  measure(plan, load);
+  plan_over_measure(plan, load);
   for (uint32_t step = 0; step < plan->n_steps; step++)
     if (load[step] > floor && !could_lie_over(plan, step)) floor = load[step];
   for (uint32_t step = 0; step < plan->n_steps; step++) {

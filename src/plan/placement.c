@@ -16,15 +16,15 @@ typedef struct packing {
   berth_pack_result result;
 } packing;
 
-static bool is_packed(const berth__buffer *buffer) {
+static bool plan_placement_is_packed(const berth__buffer *buffer) {
   return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
          buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
 }
 
-static void collect(const berth_plan *plan, packing *p, bool scratch) {
+static void plan_placement_collect(const berth_plan *plan, packing *p, bool scratch) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!is_packed(buffer) || (buffer->kind == BERTH__BUFFER_SCRATCH) != scratch) continue;
+    if (!plan_placement_is_packed(buffer) || (buffer->kind == BERTH__BUFFER_SCRATCH) != scratch) continue;
     p->index[p->n] = (uint32_t)i;
     p->buffers[p->n++] = (berth_pack_buffer){.size = berth__buffer_room(plan, buffer),
                                              .align = plan->align,
@@ -39,7 +39,7 @@ static int is_stopped(void *user, const berth_pack_progress *progress) {
   return berth__is_cancelled(user);
 }
 
-static berth_status pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, berth_error *err) {
+static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, berth_error *err) {
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   desc.effort = effort;
   p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
@@ -51,16 +51,16 @@ static berth_status pack(const berth_plan *plan, packing *p, size_t n, uint64_t 
   return p->result.cancelled ? berth__check_cancel(plan->cancel, "planning", err) : BERTH_OK;
 }
 
-static uint64_t end_of(const packing *p, size_t first, size_t n) {
+static uint64_t plan_placement_end_of(const packing *p, size_t first, size_t n) {
   uint64_t end = 0;
   for (size_t i = first; i < n; i++)
     if (p->buffers[i].size != 0 && p->offsets[i] + p->buffers[i].size > end) end = p->offsets[i] + p->buffers[i].size;
   return end;
 }
 
-static void keep(berth_plan *plan, const packing *p, uint64_t base) {
+static void plan_placement_keep(berth_plan *plan, const packing *p, uint64_t base) {
   for (size_t i = 0; i < p->n; i++) plan->buffers[p->index[i]].offset = base + p->offsets[i];
-  uint64_t activations = end_of(p, 0, p->n_activations), all = end_of(p, 0, p->n);
+  uint64_t activations = plan_placement_end_of(p, 0, p->n_activations), all = plan_placement_end_of(p, 0, p->n);
   plan->info.activations_size = activations;
   plan->info.scratch_size = all - activations;
 }
@@ -86,37 +86,37 @@ static berth_status load_of_all(const berth_plan *plan, const packing *p, uint64
 /* Activations stay where they are; scratch goes around them. */
 static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t effort, berth_error *err) {
   for (size_t i = 0; i < p->n_activations; i++) p->buffers[i].offset = p->offsets[i];
-  berth_status status = pack(plan, p, p->n, effort, err);
+  berth_status status = plan_placement_pack(plan, p, p->n, effort, err);
   for (size_t i = 0; i < p->n_activations; i++) p->buffers[i].offset = BERTH_PACK_FREE;
   return status;
 }
 
-static berth_status place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort, berth_error *err) {
+static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort, berth_error *err) {
   berth_plan_info *info = &plan->info;
   uint64_t bound = 0;
-  collect(plan, p, false);
+  plan_placement_collect(plan, p, false);
   p->n_activations = p->n;
-  BERTH__TRY(pack(plan, p, p->n, effort, err));
+  BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, err));
   info->activations_lower_bound = p->result.lower_bound;
   info->optimal = p->result.optimal;
   info->pack_nodes = p->result.nodes;
   uint64_t activations = p->result.size;
-  collect(plan, p, true);
+  plan_placement_collect(plan, p, true);
   if (p->n == p->n_activations) {
-    keep(plan, p, base);
+    plan_placement_keep(plan, p, base);
     return BERTH_OK;
   }
   BERTH__TRY(load_of_all(plan, p, &bound, err));
   BERTH__TRY(pack_scratch_around(plan, p, effort, err));
   info->pack_nodes += p->result.nodes;
-  keep(plan, p, base);
+  plan_placement_keep(plan, p, base);
   uint64_t size = p->result.size;
   info->optimal = size == bound || (info->optimal && size == activations);
   if (info->optimal || size == activations) return BERTH_OK;
-  BERTH__TRY(pack(plan, p, p->n, effort, err));
+  BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, err));
   info->pack_nodes += p->result.nodes;
   info->optimal = p->result.optimal;
-  if (p->result.size < size) keep(plan, p, base);
+  if (p->result.size < size) plan_placement_keep(plan, p, base);
   return BERTH_OK;
 }
 
@@ -129,7 +129,7 @@ berth_status berth__placement(berth_plan *plan, uint64_t base, uint64_t effort, 
   if (p.buffers == NULL || p.offsets == NULL || p.index == NULL)
     status = berth__fail_nomem(err, "packing");
   else
-    status = place(plan, &p, base, effort, err);
+    status = plan_placement_place(plan, &p, base, effort, err);
   berth__free(ctx, p.buffers);
   berth__free(ctx, p.offsets);
   berth__free(ctx, p.index);

@@ -131,7 +131,7 @@ static berth_status emit_clones(const cloner *c, berth__rewrite *r, berth_error 
   return BERTH_OK;
 }
 
-static berth_status emit(const cloner *c, berth__rewrite *r, berth_error *err) {
+static berth_status plan_recompute_emit(const cloner *c, berth__rewrite *r, berth_error *err) {
   const berth_plan *plan = c->plan;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     if (step == c->first_late) BERTH__TRY(emit_clones(c, r, err));
@@ -143,12 +143,12 @@ static berth_status emit(const cloner *c, berth__rewrite *r, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status rewrite(const cloner *c, berth_graph **out, berth_error *err) {
+static berth_status plan_recompute_rewrite(const cloner *c, berth_graph **out, berth_error *err) {
   berth_graph *graph;
   berth__rewrite r;
   BERTH__TRY(berth__graph_duplicate(c->plan->graph, &graph, err));
   berth_status status = berth__rewrite_start(&r, graph, err);
-  if (status == BERTH_OK) status = emit(c, &r, err);
+  if (status == BERTH_OK) status = plan_recompute_emit(c, &r, err);
   berth__rewrite_finish(&r);
   if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* what had late readers alone has only moved */
   if (status != BERTH_OK)
@@ -178,7 +178,7 @@ berth_status berth__recompute(const berth_plan *plan, uint32_t step, berth_value
     for (uint32_t i = 0; i < plan->n_steps; i++) c.step_of[plan->order[i]] = i;
     for (size_t v = 0; v < plan->graph->n_values; v++) c.again[v] = (berth_value)v;
     mark_late_reads(&c);
-    if (c.n_cloned != 0 && !c.fails) status = rewrite(&c, out, err);
+    if (c.n_cloned != 0 && !c.fails) status = plan_recompute_rewrite(&c, out, err);
     if (*out != NULL && (*out)->n_nodes > plan->graph->n_nodes)
       *n_added = (uint32_t)((*out)->n_nodes - plan->graph->n_nodes);
   }

@@ -7,7 +7,7 @@
 #include "plan/draw.h"
 
 /* The name of a buffer: its owner's, or "<node>:scratch". Names in CSV lose what would break a line. */
-static void print_name(berth__text *text, const berth_plan *plan, const berth__buffer *buffer, bool for_csv) {
+static void plan_report_print_name(berth__text *text, const berth_plan *plan, const berth__buffer *buffer, bool for_csv) {
   bool is_scratch = buffer->owner == BERTH_VALUE_NONE;
   berth_value value = is_scratch ? plan->graph->nodes[plan->order[buffer->step]].out[0] : buffer->owner;
   const char *name = plan->graph->values[value].name;
@@ -27,7 +27,7 @@ static berth_status collect_strings(const berth_plan *plan, berth__text *text, b
   berth__text_init(text, plan->ctx, NULL, NULL);
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    print_name(text, plan, buffer, false);
+    plan_report_print_name(text, plan, buffer, false);
     berth__text_add(text, "", 1);
     if (buffer->owner != BERTH_VALUE_NONE) {
       const berth__value *value = &plan->graph->values[buffer->owner];
@@ -94,7 +94,7 @@ static void report_csv(const berth_plan *plan, berth__text *text) {
   berth__text_printf(text, "id,lower,upper,size,offset\n");
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    print_name(text, plan, buffer, true);
+    plan_report_print_name(text, plan, buffer, true);
     berth__text_printf(text, ",%u,%u,%llu,%llu\n", buffer->birth, buffer->death,
                        (unsigned long long)berth__buffer_room(plan, buffer), (unsigned long long)buffer->offset);
   }
@@ -136,7 +136,7 @@ static size_t fill_rects(const berth_plan *plan, const char *strings, berth__dra
   return n;
 }
 
-static berth_status draw(const berth_plan *plan, const berth__draw_rect *rects, size_t n_rects, const char **labels,
+static berth_status plan_report_draw(const berth_plan *plan, const berth__draw_rect *rects, size_t n_rects, const char **labels,
                          berth_report_kind kind, berth_write_fn write, void *user, berth_error *err) {
   for (uint32_t step = 0; step < plan->n_steps; step++)
     labels[step] = plan->graph->values[plan->graph->nodes[plan->order[step]].out[0]].name;
@@ -161,7 +161,7 @@ static berth_status report_picture(const berth_plan *plan, berth_report_kind kin
   if (status == BERTH_OK && (rects == NULL || labels == NULL)) status = berth__fail_nomem(err, "a picture");
   if (status == BERTH_OK) {
     size_t n = fill_rects(plan, strings.data, rects);
-    status = draw(plan, rects, n, labels, kind, write, user, err);
+    status = plan_report_draw(plan, rects, n, labels, kind, write, user, err);
   }
   berth__text_free(&strings);
   berth__free(plan->ctx, rects);

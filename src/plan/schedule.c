@@ -31,7 +31,7 @@ static void scheduler_free(scheduler *s) {
   berth__free(s->ctx, s->edges);
 }
 
-static void note_readers(scheduler *s) {
+static void plan_schedule_note_readers(scheduler *s) {
   const berth_graph *graph = s->graph;
   for (uint32_t n = 0; n < graph->n_nodes; n++)
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
@@ -66,7 +66,7 @@ static void note_bytes(scheduler *s) {
 }
 
 /* Conditions come as early as they can: what is made before them runs whether it is needed or not. */
-static void note_conditions(scheduler *s) {
+static void plan_schedule_note_conditions(scheduler *s) {
   const berth_graph *graph = s->graph;
   for (size_t n = graph->n_nodes; n-- > 0;) {
     const berth__node *node = &graph->nodes[n];
@@ -102,8 +102,8 @@ static berth_status scheduler_create(scheduler *s, const berth_graph *graph, ber
     return berth__fail_nomem(err, "scheduling");
   }
   note_bytes(s);
-  note_readers(s);
-  note_conditions(s);
+  plan_schedule_note_readers(s);
+  plan_schedule_note_conditions(s);
   return BERTH_OK;
 }
 
@@ -130,7 +130,7 @@ static int64_t growth(const scheduler *s, uint32_t node) {
   return total;
 }
 
-static void run_node(scheduler *s, uint32_t node) {
+static void plan_schedule_run_node(scheduler *s, uint32_t node) {
   const berth__node *n = &s->graph->nodes[node];
   for (uint32_t i = 0; i < n->n_in; i++)
     if (n->in[i] != BERTH_VALUE_NONE) s->unread[n->in[i]]--;
@@ -168,7 +168,7 @@ static void schedule_greedy(scheduler *s, uint32_t *order) {
     uint32_t at = pick_smallest_growth(s), node = s->ready[at];
     s->ready[at] = s->ready[--s->n_ready];
     order[step] = node;
-    run_node(s, node);
+    plan_schedule_run_node(s, node);
   }
 }
 

@@ -14,13 +14,13 @@ typedef struct finder {
   uint32_t n_groups, most;
 } finder;
 
-static uint64_t bytes_of(const finder *f, berth_value value) {
+static uint64_t plan_split_bytes_of(const finder *f, berth_value value) {
   uint64_t size = 0;
   berth__value_size(&f->plan->graph->values[value], &size);
   return size;
 }
 
-static bool has_node(const berth__split_group *group, uint32_t node) {
+static bool plan_split_has_node(const berth__split_group *group, uint32_t node) {
   for (uint32_t i = 0; i < group->n_nodes; i++)
     if (group->nodes[i] == node) return true;
   return false;
@@ -47,7 +47,7 @@ static bool may_come_inside(const finder *f, const berth__split_group *group, co
   berth__rows rows;
   if (value == BERTH_VALUE_NONE || graph->values[value].kind != BERTH_VALUE_NODE) return false;
   const uint32_t from = graph->values[value].node;
-  if (f->plan->in_prelude[from] || has_node(group, from)) return false;
+  if (f->plan->in_prelude[from] || plan_split_has_node(group, from)) return false;
   if (!berth__split_operand(graph, node, group->axis, k, all_rows(f, node, group->axis), &rows)) return false;
   if (berth__split_operand_axis(graph, node, group->axis, k) != group->axis) return false;
   return reads_inside(f, group, value) == f->uses.count[value] &&
@@ -62,7 +62,7 @@ static void insert(const finder *f, berth__split_group *group, uint32_t node) {
 }
 
 /* One level back: true when there is more in the group than before. */
-static bool grow(const finder *f, berth__split_group *group) {
+static bool plan_split_grow(const finder *f, berth__split_group *group) {
   const berth__split_group before = *group;
   for (uint32_t i = 0; i < before.n_nodes; i++) {
     const berth__node *node = &f->plan->graph->nodes[before.nodes[i]];
@@ -73,35 +73,35 @@ static bool grow(const finder *f, berth__split_group *group) {
 }
 
 /* Bytes that are there as a whole while the group runs, and the most that are cut. */
-static void measure(const finder *f, berth__split_group *group) {
+static void plan_split_measure(const finder *f, berth__split_group *group) {
   const berth_graph *graph = f->plan->graph;
   const berth_value result = graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
-  group->whole = bytes_of(f, result);
+  group->whole = plan_split_bytes_of(f, result);
   group->sliced = 0;
   for (uint32_t i = 0; i < group->n_nodes; i++) {
     const berth__node *node = &graph->nodes[group->nodes[i]];
-    uint64_t cut = node->out[0] != result ? bytes_of(f, node->out[0]) : 0;
+    uint64_t cut = node->out[0] != result ? plan_split_bytes_of(f, node->out[0]) : 0;
     for (uint32_t k = 0; k < node->n_in; k++) {
       berth__rows rows;
       if (node->in[k] == BERTH_VALUE_NONE) continue;
       const berth__value *value = &graph->values[node->in[k]];
-      if (value->kind == BERTH_VALUE_NODE && has_node(group, value->node))
-        cut += bytes_of(f, node->in[k]);
+      if (value->kind == BERTH_VALUE_NODE && plan_split_has_node(group, value->node))
+        cut += plan_split_bytes_of(f, node->in[k]);
       else if (berth__split_operand(graph, node, group->axis, k, all_rows(f, node, group->axis), &rows))
-        group->whole += bytes_of(f, node->in[k]);
+        group->whole += plan_split_bytes_of(f, node->in[k]);
     }
     if (cut > group->sliced) group->sliced = cut;
   }
 }
 
-static uint64_t score(const berth__split_group *group) { return group->whole + group->sliced / SUPPOSED_SLICES; }
+static uint64_t plan_split_score(const berth__split_group *group) { return group->whole + group->sliced / SUPPOSED_SLICES; }
 
 static void offer(finder *f, berth__split_group *group) {
-  if (!has_node(group, f->at)) return;
-  measure(f, group);
+  if (!plan_split_has_node(group, f->at)) return;
+  plan_split_measure(f, group);
   if (group->sliced == 0) return; /* nothing inside gets smaller */
   uint32_t at = f->n_groups < f->most ? f->n_groups++ : f->most;
-  for (; at > 0 && score(&f->groups[at - 1]) > score(group); at--)
+  for (; at > 0 && plan_split_score(&f->groups[at - 1]) > plan_split_score(group); at--)
     if (at < f->most) f->groups[at] = f->groups[at - 1];
   if (at < f->most) f->groups[at] = *group;
 }
@@ -112,14 +112,14 @@ static uint32_t reader_of(const finder *f, uint32_t node) {
   return f->uses.count[out] == 1 && !f->uses.is_output[out] ? f->uses.reader[out] : UINT32_MAX;
 }
 
-static void find(finder *f) {
+static void plan_split_find(finder *f) {
   const berth_graph *graph = f->plan->graph;
   uint32_t exit = f->at;
   for (uint32_t i = 0; i < MOST_EXITS && exit != UINT32_MAX; i++, exit = reader_of(f, exit)) {
     const berth__node *node = &graph->nodes[exit];
     berth__split_group group = {.nodes = {exit}, .n_nodes = 1, .axis = berth__split_axis(graph, node->out[0])};
     if (f->plan->in_prelude[exit] || !berth__split_may(graph, node, group.axis)) return;
-    for (uint32_t level = 0; level < MOST_LEVELS && grow(f, &group); level++) offer(f, &group);
+    for (uint32_t level = 0; level < MOST_LEVELS && plan_split_grow(f, &group); level++) offer(f, &group);
   }
 }
 
@@ -131,7 +131,7 @@ berth_status berth__split_candidates(const berth_plan *plan, uint32_t step, uint
   f.step_of = berth__alloc_array(ctx, plan->graph->n_nodes, sizeof *f.step_of);
   berth_status status = f.step_of != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
   for (uint32_t i = 0; i < plan->n_steps && status == BERTH_OK; i++) f.step_of[plan->order[i]] = i;
-  if (status == BERTH_OK) find(&f);
+  if (status == BERTH_OK) plan_split_find(&f);
   *n = f.n_groups;
   berth__free(ctx, f.step_of);
   berth__uses_free(&f.uses, ctx);

@@ -14,13 +14,13 @@ typedef struct emitter {
 static const berth__node *node_at(const emitter *e, uint32_t i) { return &e->plan->graph->nodes[e->group->nodes[i]]; }
 
 /* Where the operand is made inside the group; UINT32_MAX: outside. */
-static uint32_t inside(const emitter *e, berth_value value) {
+static uint32_t plan_split_emit_inside(const emitter *e, berth_value value) {
   const berth__value *v = &e->plan->graph->values[value];
   return v->kind == BERTH_VALUE_NODE ? e->place_in_group[v->node] : UINT32_MAX;
 }
 
 /* From the rows of the last result back to those of all. */
-static void find_rows(emitter *e, berth__rows rows) {
+static void plan_split_emit_find_rows(emitter *e, berth__rows rows) {
   const uint32_t n = e->group->n_nodes;
   for (uint32_t i = 0; i < n; i++) e->needed[i] = (berth__rows){INT64_MAX, INT64_MIN};
   e->needed[n - 1] = rows;
@@ -29,7 +29,7 @@ static void find_rows(emitter *e, berth__rows rows) {
     for (uint32_t k = 0; k < node->n_in; k++) {
       berth__rows want;
       if (!berth__split_operand(e->plan->graph, node, e->group->axis, k, e->needed[i], &want)) continue;
-      const uint32_t from = inside(e, node->in[k]);
+      const uint32_t from = plan_split_emit_inside(e, node->in[k]);
       if (from == UINT32_MAX) continue;
       if (want.begin < e->needed[from].begin) e->needed[from].begin = want.begin;
       if (want.end > e->needed[from].end) e->needed[from].end = want.end;
@@ -38,7 +38,7 @@ static void find_rows(emitter *e, berth__rows rows) {
 }
 
 /* Rows of a value; the value itself where that is all of it. */
-static berth_status narrow(const emitter *e, berth_value value, uint32_t axis, berth__rows rows, berth_value *out,
+static berth_status plan_split_emit_narrow(const emitter *e, berth_value value, uint32_t axis, berth__rows rows, berth_value *out,
                            berth_error *err) {
   const int64_t extent = e->r->graph->values[value].shape.dim[axis], along = axis;
   *out = value;
@@ -48,7 +48,7 @@ static berth_status narrow(const emitter *e, berth_value value, uint32_t axis, b
   return berth__rewrite_add(e->r, BERTH__OP_narrow, &value, 1, attrs, 3, value, "#rows", out, err);
 }
 
-static berth_status operand(const emitter *e, uint32_t i, uint32_t k, berth_value *out, berth_error *err) {
+static berth_status plan_split_emit_operand(const emitter *e, uint32_t i, uint32_t k, berth_value *out, berth_error *err) {
   const berth_graph *graph = e->plan->graph;
   const berth__node *node = node_at(e, i);
   const berth_value value = node->in[k];
@@ -56,10 +56,10 @@ static berth_status operand(const emitter *e, uint32_t i, uint32_t k, berth_valu
   *out = value;
   if (!berth__split_operand(graph, node, e->group->axis, k, e->needed[i], &want)) return BERTH_OK;
   const uint32_t axis = berth__split_operand_axis(graph, node, e->group->axis, k);
-  const uint32_t from = inside(e, value);
-  if (from == UINT32_MAX) return narrow(e, value, axis, want, out, err);
+  const uint32_t from = plan_split_emit_inside(e, value);
+  if (from == UINT32_MAX) return plan_split_emit_narrow(e, value, axis, want, out, err);
   const int64_t first = e->needed[from].begin;
-  return narrow(e, e->made[from], axis, (berth__rows){want.begin - first, want.end - first}, out, err);
+  return plan_split_emit_narrow(e, e->made[from], axis, (berth__rows){want.begin - first, want.end - first}, out, err);
 }
 
 static berth_status emit_node(emitter *e, uint32_t i, berth_error *err) {
@@ -69,7 +69,7 @@ static berth_status emit_node(emitter *e, uint32_t i, berth_error *err) {
   berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in);
   berth_attr *attrs = berth__alloc_array(ctx, node->op->family->n_attrs, sizeof *attrs);
   berth_status status = in != NULL && attrs != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
-  for (uint32_t k = 0; k < node->n_in && status == BERTH_OK; k++) status = operand(e, i, k, &in[k], err);
+  for (uint32_t k = 0; k < node->n_in && status == BERTH_OK; k++) status = plan_split_emit_operand(e, i, k, &in[k], err);
   if (status == BERTH_OK) {
     berth__split_attrs(e->plan->graph, node, e->group->axis, e->needed[i], attrs, pads);
     status = berth__budget_add_copy(e->r, node, in, attrs, "#slice", &e->made[i], err);
@@ -86,7 +86,7 @@ static berth_status emit_slices(emitter *e, uint32_t n_slices, berth_error *err)
   berth_value *parts = berth__alloc_array(e->plan->ctx, n_slices, sizeof *parts);
   berth_status status = parts != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
   for (uint32_t s = 0; s < n_slices && status == BERTH_OK; s++) {
-    find_rows(e, (berth__rows){extent * s / n_slices, extent * (s + 1) / n_slices});
+    plan_split_emit_find_rows(e, (berth__rows){extent * s / n_slices, extent * (s + 1) / n_slices});
     for (uint32_t i = 0; i <= last && status == BERTH_OK; i++) status = emit_node(e, i, err);
     if (status == BERTH_OK) parts[s] = e->made[last];
   }
@@ -96,7 +96,7 @@ static berth_status emit_slices(emitter *e, uint32_t n_slices, berth_error *err)
   return status;
 }
 
-static berth_status emit(emitter *e, uint32_t n_slices, berth_error *err) {
+static berth_status plan_split_emit(emitter *e, uint32_t n_slices, berth_error *err) {
   const berth_plan *plan = e->plan;
   const uint32_t last = e->group->nodes[e->group->n_nodes - 1];
   for (uint32_t step = 0; step < plan->n_steps; step++) {
@@ -109,13 +109,13 @@ static berth_status emit(emitter *e, uint32_t n_slices, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status rewrite(emitter *e, uint32_t n_slices, berth_graph **out, berth_error *err) {
+static berth_status plan_split_emit_rewrite(emitter *e, uint32_t n_slices, berth_graph **out, berth_error *err) {
   berth_graph *graph;
   berth__rewrite r;
   BERTH__TRY(berth__graph_duplicate(e->plan->graph, &graph, err));
   e->r = &r;
   berth_status status = berth__rewrite_start(&r, graph, err);
-  if (status == BERTH_OK) status = emit(e, n_slices, err);
+  if (status == BERTH_OK) status = plan_split_emit(e, n_slices, err);
   berth__rewrite_finish(&r);
   if (status != BERTH_OK)
     berth_graph_destroy(graph);
@@ -133,7 +133,7 @@ berth_status berth__split(const berth_plan *plan, const berth__split_group *grou
   if (e.place_in_group == NULL) return berth__fail_nomem(err, "a plan");
   for (size_t n = 0; n < plan->graph->n_nodes; n++) e.place_in_group[n] = UINT32_MAX;
   for (uint32_t i = 0; i < group->n_nodes; i++) e.place_in_group[group->nodes[i]] = i;
-  berth_status status = rewrite(&e, n_slices, out, err);
+  berth_status status = plan_split_emit_rewrite(&e, n_slices, out, err);
   berth__free(plan->ctx, e.place_in_group);
   return status;
 }

@@ -14,7 +14,7 @@ typedef enum kind {
   KIND_TRANSPOSE
 } kind;
 
-static kind kind_of(const berth__op *op) {
+static kind plan_split_rule_kind_of(const berth__op *op) {
   const berth__family *f = op->family;
   if (f == &berth__family_unary || f == &berth__family_clamp || f == &berth__family_cast ||
       f == &berth__family_binary || f == &berth__family_compare || f == &berth__family_where ||
@@ -47,26 +47,26 @@ static uint32_t first_extra(const berth__op *op) {
   return is_quantised ? 6 : 3;
 }
 
-static const berth_attr *find_attr(const berth__node *node, const char *name) {
+static const berth_attr *plan_split_rule_find_attr(const berth__node *node, const char *name) {
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
     if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
   return NULL;
 }
 
-static int64_t int_attr(const berth__node *node, const char *name, int64_t otherwise) {
-  const berth_attr *attr = find_attr(node, name);
+static int64_t plan_split_rule_int_attr(const berth__node *node, const char *name, int64_t otherwise) {
+  const berth_attr *attr = plan_split_rule_find_attr(node, name);
   return attr != NULL ? attr->i : otherwise;
 }
 
 static int64_t list_attr(const berth__node *node, const char *name, uint32_t at, int64_t otherwise) {
-  const berth_attr *attr = find_attr(node, name);
+  const berth_attr *attr = plan_split_rule_find_attr(node, name);
   return attr != NULL && at < attr->count ? attr->ints[at] : otherwise;
 }
 
-static const berth__shape *shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
+static const berth__shape *plan_split_rule_shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
 
 uint32_t berth__split_axis(const berth_graph *graph, berth_value value) {
-  const berth__shape *shape = shape_of(graph, value);
+  const berth__shape *shape = plan_split_rule_shape_of(graph, value);
   uint32_t axis = 0;
   while (axis < shape->rank && shape->dim[axis] == 1) axis++;
   return axis;
@@ -75,16 +75,16 @@ uint32_t berth__split_axis(const berth_graph *graph, berth_value value) {
 /* ---- Windows ---- */
 
 static bool is_window(const berth__node *node) {
-  return kind_of(node->op) == KIND_WINDOW || kind_of(node->op) == KIND_POOL;
+  return plan_split_rule_kind_of(node->op) == KIND_WINDOW || plan_split_rule_kind_of(node->op) == KIND_POOL;
 }
 
 static uint32_t first_spatial(const berth__node *node) {
-  return kind_of(node->op) == KIND_POOL && int_attr(node, "channels_last", 0) == 0 ? 2 : 1;
+  return plan_split_rule_kind_of(node->op) == KIND_POOL && plan_split_rule_int_attr(node, "channels_last", 0) == 0 ? 2 : 1;
 }
 
 /* The axis that is split as a spatial one; false: windows do not run along it. */
 static bool spatial_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t *spatial) {
-  const uint32_t first = first_spatial(node), n = shape_of(graph, node->out[0])->rank - 2;
+  const uint32_t first = first_spatial(node), n = plan_split_rule_shape_of(graph, node->out[0])->rank - 2;
   if (!is_window(node) || axis < first || axis >= first + n) return false;
   *spatial = axis - first;
   return true;
@@ -95,7 +95,7 @@ typedef struct window {
 } window;
 
 static window window_of(const berth_graph *graph, const berth__node *node, uint32_t spatial) {
-  const uint32_t n = shape_of(graph, node->out[0])->rank - 2;
+  const uint32_t n = plan_split_rule_shape_of(graph, node->out[0])->rank - 2;
   return (window){.kernel = list_attr(node, "kernel", spatial, 3), /* conv_winograd has none: it is 3 */
                   .stride = list_attr(node, "strides", spatial, 1),
                   .dilation = list_attr(node, "dilations", spatial, 1),
@@ -110,49 +110,49 @@ static berth__rows rows_under(const window *w, berth__rows rows) {
 }
 
 static bool has_plain_windows(const berth__node *node) {
-  const berth_attr *automatic = find_attr(node, "auto_pad");
-  return int_attr(node, "ceil_mode", 0) == 0 &&
+  const berth_attr *automatic = plan_split_rule_find_attr(node, "auto_pad");
+  return plan_split_rule_int_attr(node, "ceil_mode", 0) == 0 &&
          (automatic == NULL || automatic->s == NULL || strcmp(automatic->s, "none") == 0);
 }
 
 /* Every slice must have rows of x to read: windows that lie in the padding alone are left to the whole. */
 static bool reads_something(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t spatial) {
   const window w = window_of(graph, node, spatial);
-  const int64_t in = shape_of(graph, node->in[0])->dim[axis], reach = (w.kernel - 1) * w.dilation + 1;
+  const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis], reach = (w.kernel - 1) * w.dilation + 1;
   return w.begin < reach && w.end < reach && in > 0;
 }
 
 /* ---- All of them ---- */
 
 static bool lines_may(const berth__node *node, uint32_t axis, uint32_t rank) {
-  int64_t along = int_attr(node, "axis", -1);
+  int64_t along = plan_split_rule_int_attr(node, "axis", -1);
   if (along < 0) along += rank;
   const bool is_norm = node->op->code == BERTH__OP_layer_norm || node->op->code == BERTH__OP_rms_norm;
   return is_norm ? (int64_t)axis < along : (int64_t)axis != along;
 }
 
 static bool product_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
-  const berth__shape *out = shape_of(graph, node->out[0]), *weight = shape_of(graph, node->in[1]);
-  const bool is_packed = node->op->code != BERTH__OP_matmul && int_attr(node, "panel", 0) > 0;
-  return shape_of(graph, node->in[0])->rank == out->rank && axis + 2 <= out->rank && (is_packed || weight->rank == 2);
+  const berth__shape *out = plan_split_rule_shape_of(graph, node->out[0]), *weight = plan_split_rule_shape_of(graph, node->in[1]);
+  const bool is_packed = node->op->code != BERTH__OP_matmul && plan_split_rule_int_attr(node, "panel", 0) > 0;
+  return plan_split_rule_shape_of(graph, node->in[0])->rank == out->rank && axis + 2 <= out->rank && (is_packed || weight->rank == 2);
 }
 
 static bool window_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
-  const uint32_t rank = shape_of(graph, node->out[0])->rank;
+  const uint32_t rank = plan_split_rule_shape_of(graph, node->out[0])->rank;
   uint32_t spatial;
   if (axis == 0) return true;
   if (!has_plain_windows(node) || 2 * (rank - 2) > BERTH__SPLIT_PADS) return false;
   if (spatial_axis(graph, node, axis, &spatial)) return reads_something(graph, node, axis, spatial);
-  return kind_of(node->op) == KIND_POOL; /* channels */
+  return plan_split_rule_kind_of(node->op) == KIND_POOL; /* channels */
 }
 
 bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
-  const berth__shape *out = shape_of(graph, node->out[0]);
+  const berth__shape *out = plan_split_rule_shape_of(graph, node->out[0]);
   if (node->n_out != 1 || node->n_in == 0 || node->op->custom != NULL || axis >= out->rank) return false;
   if (out->dim[axis] < 2 || graph->values[node->out[0]].bounded != 0) return false;
   for (uint32_t i = 0; i < axis; i++)
     if (out->dim[i] != 1) return false;
-  switch (kind_of(node->op)) {
+  switch (plan_split_rule_kind_of(node->op)) {
     case KIND_ELEMENTS:
     case KIND_TRANSPOSE: return true;
     case KIND_LINES: return lines_may(node, axis, out->rank);
@@ -167,7 +167,7 @@ bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_
 /* An operand that broadcasts: its axes stand against the last ones of the result. */
 static bool broadcast_rows(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                            berth__rows rows, berth__rows *out) {
-  const berth__shape *whole = shape_of(graph, node->out[0]), *operand = shape_of(graph, node->in[k]);
+  const berth__shape *whole = plan_split_rule_shape_of(graph, node->out[0]), *operand = plan_split_rule_shape_of(graph, node->in[k]);
   *out = rows;
   return axis + operand->rank >= whole->rank && operand->dim[axis + operand->rank - whole->rank] != 1;
 }
@@ -175,7 +175,7 @@ static bool broadcast_rows(const berth_graph *graph, const berth__node *node, ui
 bool berth__split_operand(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                           berth__rows rows, berth__rows *out) {
   uint32_t spatial;
-  const kind what = kind_of(node->op);
+  const kind what = plan_split_rule_kind_of(node->op);
   if (node->in[k] == BERTH_VALUE_NONE) return false;
   if (what == KIND_ELEMENTS) return broadcast_rows(graph, node, axis, k, rows, out);
   if (what == KIND_TRANSPOSE) {
@@ -187,7 +187,7 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
   *out = rows;
   if (!spatial_axis(graph, node, axis, &spatial)) return true;
   const window w = window_of(graph, node, spatial);
-  const int64_t in = shape_of(graph, node->in[0])->dim[axis];
+  const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis];
   *out = rows_under(&w, rows);
   if (out->begin < 0) out->begin = 0;
   if (out->end > in) out->end = in;
@@ -195,20 +195,20 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
 }
 
 uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k) {
-  const uint32_t rank = shape_of(graph, node->out[0])->rank;
-  if (kind_of(node->op) == KIND_TRANSPOSE) return (uint32_t)list_attr(node, "perm", axis, (int64_t)(rank - 1 - axis));
-  return axis + shape_of(graph, node->in[k])->rank - rank;
+  const uint32_t rank = plan_split_rule_shape_of(graph, node->out[0])->rank;
+  if (plan_split_rule_kind_of(node->op) == KIND_TRANSPOSE) return (uint32_t)list_attr(node, "perm", axis, (int64_t)(rank - 1 - axis));
+  return axis + plan_split_rule_shape_of(graph, node->in[k])->rank - rank;
 }
 
 void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint32_t axis, berth__rows rows,
                         berth_attr *attrs, int64_t *pads) {
-  const uint32_t n_attrs = node->op->family->n_attrs, n = shape_of(graph, node->out[0])->rank - 2;
+  const uint32_t n_attrs = node->op->family->n_attrs, n = plan_split_rule_shape_of(graph, node->out[0])->rank - 2;
   uint32_t spatial;
   for (uint32_t i = 0; i < n_attrs; i++) attrs[i] = node->attrs[i];
   if (!is_window(node) || !spatial_axis(graph, node, axis, &spatial)) return;
   const window w = window_of(graph, node, spatial);
   const berth__rows under = rows_under(&w, rows);
-  const int64_t in = shape_of(graph, node->in[0])->dim[axis];
+  const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis];
   for (uint32_t i = 0; i < 2 * n; i++) pads[i] = list_attr(node, "pads", i, 0);
   pads[spatial] = under.begin < 0 ? -under.begin : 0;
   pads[spatial + n] = under.end > in ? under.end - in : 0;

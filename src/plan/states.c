@@ -109,7 +109,7 @@ static bool is_too_late(const settler *s, uint32_t reader, uint32_t writer) {
 }
 
 /* Whether two states are updated from this value: the second one is a copy. */
-static bool is_taken(const settler *s, size_t index) {
+static bool plan_states_is_taken(const settler *s, size_t index) {
   for (size_t i = 0; i < index; i++)
     if (s->is_direct[i] && s->graph->updates[i].next == s->graph->updates[index].next) return true;
   return false;
@@ -119,7 +119,7 @@ static berth_status try_direct(settler *s, size_t index, berth_error *err) {
   const berth_graph *graph = s->graph;
   const berth__update *update = &graph->updates[index];
   const uint32_t writer = writer_of(graph, update->next);
-  if (writer == NOT_A_NODE || is_taken(s, index) || !may_write(s, &graph->nodes[writer], update)) return BERTH_OK;
+  if (writer == NOT_A_NODE || plan_states_is_taken(s, index) || !may_write(s, &graph->nodes[writer], update)) return BERTH_OK;
   mark_behind(s, writer);
   for (uint32_t n = 0; n < graph->n_nodes; n++)
     if (n != writer && sight_of(&graph->nodes[n], s->shows, update->state) == SEES_STATE && is_too_late(s, n, writer))
@@ -185,7 +185,7 @@ static berth_status add_copies(settler *s, berth__rewrite *r, berth_error *err) 
   }
 }
 
-static berth_status rewrite(settler *s, berth_error *err) {
+static berth_status plan_states_rewrite(settler *s, berth_error *err) {
   berth__rewrite r = {0};
   BERTH__TRY(berth__rewrite_start(&r, s->graph, err));
   berth_status status = keep_states(s, &r, err);
@@ -195,7 +195,7 @@ static berth_status rewrite(settler *s, berth_error *err) {
   return status;
 }
 
-static berth_status settle(settler *s, berth_error *err) {
+static berth_status plan_states_settle(settler *s, berth_error *err) {
   berth_graph *graph = s->graph;
   bool is_settled = true;
   note_shows(graph, s->shows);
@@ -206,7 +206,7 @@ static berth_status settle(settler *s, berth_error *err) {
   }
   BERTH__TRY(order_nodes(s, err));
   for (uint32_t n = 0; n < graph->n_nodes; n++) is_settled = is_settled && s->order[n] == n;
-  return is_settled ? BERTH_OK : rewrite(s, err);
+  return is_settled ? BERTH_OK : plan_states_rewrite(s, err);
 }
 
 /* A state that is updated from itself stays as it is. */
@@ -231,7 +231,7 @@ berth_status berth__states_settle(berth_graph *graph, uint32_t flags, berth_erro
   if (s.shows == NULL || s.behind == NULL || s.is_direct == NULL || s.order == NULL)
     status = berth__fail_nomem(err, "planning states");
   else
-    status = settle(&s, err);
+    status = plan_states_settle(&s, err);
   berth__free(ctx, s.shows);
   berth__free(ctx, s.behind);
   berth__free(ctx, s.is_direct);
@@ -241,7 +241,7 @@ berth_status berth__states_settle(berth_graph *graph, uint32_t flags, berth_erro
 }
 
 /* writers: one a value, the node that writes a state. Counts where edges is NULL. */
-static size_t collect_edges(const berth_graph *graph, const berth_value *shows, const uint32_t *writers,
+static size_t plan_states_collect_edges(const berth_graph *graph, const berth_value *shows, const uint32_t *writers,
                             berth__edge *edges) {
   size_t n_edges = 0;
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
@@ -272,9 +272,9 @@ berth_status berth__states_edges(const berth_graph *graph, berth__edge **edges, 
   if (shows != NULL && writers != NULL) {
     note_shows(graph, shows);
     note_writers(graph, writers);
-    *n_edges = collect_edges(graph, shows, writers, NULL);
+    *n_edges = plan_states_collect_edges(graph, shows, writers, NULL);
     *edges = berth__alloc_array(ctx, *n_edges, sizeof **edges);
-    if (*edges != NULL) collect_edges(graph, shows, writers, *edges);
+    if (*edges != NULL) plan_states_collect_edges(graph, shows, writers, *edges);
   }
   berth__free(ctx, shows);
   berth__free(ctx, writers);

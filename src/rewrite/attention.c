@@ -20,7 +20,7 @@ typedef struct pass {
   uint32_t n_matches;
 } pass;
 
-static const berth__shape *shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
+static const berth__shape *rewrite_attention_shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
 
 /* Looks through products with numbers and divisions by them. */
 static berth_value unscaled(const berth_graph *graph, berth_value value, double *scale) {
@@ -32,7 +32,7 @@ static berth_value unscaled(const berth_graph *graph, berth_value value, double 
     if (node == NULL) return value;
     const uint32_t at = berth__is_f32_number(&graph->values[node->in[1]], &number) ? 1 : 0;
     if (at == 0 && (div != NULL || !berth__is_f32_number(&graph->values[node->in[0]], &number))) return value;
-    if (!berth__shape_equal(shape_of(graph, node->in[1 - at]), shape_of(graph, value))) return value;
+    if (!berth__shape_equal(rewrite_attention_shape_of(graph, node->in[1 - at]), rewrite_attention_shape_of(graph, value))) return value;
     *scale = div != NULL ? *scale / number : *scale * number;
     value = node->in[1 - at];
   }
@@ -45,8 +45,8 @@ static berth_value unrepeated(const berth_graph *graph, berth_value value) {
   const berth__node *expand = merge != NULL ? berth__maker(graph, merge->in[0], BERTH__OP_expand) : NULL;
   const berth__node *open = expand != NULL ? berth__maker(graph, expand->in[0], BERTH__OP_unsqueeze) : NULL;
   if (open == NULL) return value;
-  const berth__shape *x = shape_of(graph, open->in[0]), *opened = shape_of(graph, open->out[0]);
-  const berth__shape *wide = shape_of(graph, expand->out[0]), *out = shape_of(graph, value);
+  const berth__shape *x = rewrite_attention_shape_of(graph, open->in[0]), *opened = rewrite_attention_shape_of(graph, open->out[0]);
+  const berth__shape *wide = rewrite_attention_shape_of(graph, expand->out[0]), *out = rewrite_attention_shape_of(graph, value);
   if (x->rank != 4 || opened->rank != 5 || wide->rank != 5 || out->rank != 4) return value;
   const bool is_opened = opened->dim[1] == x->dim[1] && opened->dim[2] == 1 && opened->dim[3] == x->dim[2];
   const bool is_wide =
@@ -68,12 +68,12 @@ static bool match_scores(const pass *p, const berth_graph *graph, berth_value sc
   const berth__node *turn = berth__maker(graph, m->k, BERTH__OP_transpose);
   m->is_k_turned = turn == NULL || !berth__has_perm(turn, swap, 4);
   if (!m->is_k_turned) m->k = unrepeated(graph, unscaled(graph, turn->in[0], &m->scale));
-  return shape_of(graph, m->q)->rank == 4 && shape_of(graph, m->k)->rank == 4;
+  return rewrite_attention_shape_of(graph, m->q)->rank == 4 && rewrite_attention_shape_of(graph, m->k)->rank == 4;
 }
 
 /* A bias must broadcast to the scores and not beyond them. */
-static bool is_bias(const berth_graph *graph, berth_value value, const berth__shape *scores) {
-  const berth__shape *shape = shape_of(graph, value);
+static bool rewrite_attention_is_bias(const berth_graph *graph, berth_value value, const berth__shape *scores) {
+  const berth__shape *shape = rewrite_attention_shape_of(graph, value);
   if (shape->rank > 4 || graph->values[value].type != BERTH_F32) return false;
   for (uint32_t k = 0; k < shape->rank; k++)
     if (shape->dim[k] != 1 && shape->dim[k] != scores->dim[4 - shape->rank + k]) return false;
@@ -88,16 +88,16 @@ static bool match_weights(const pass *p, const berth_graph *graph, const berth__
   if (add == NULL) return match_scores(p, graph, x, m);
   for (uint32_t k = 0; k < 2; k++) {
     m->bias = add->in[1 - k];
-    if (is_bias(graph, m->bias, shape_of(graph, x)) &&
-        berth__shape_equal(shape_of(graph, add->in[k]), shape_of(graph, x)) && match_scores(p, graph, add->in[k], m))
+    if (rewrite_attention_is_bias(graph, m->bias, rewrite_attention_shape_of(graph, x)) &&
+        berth__shape_equal(rewrite_attention_shape_of(graph, add->in[k]), rewrite_attention_shape_of(graph, x)) && match_scores(p, graph, add->in[k], m))
       return true;
   }
   return false;
 }
 
 /* Heads of q are whole multiples of those of k and v, and all other extents are what attention wants. */
-static bool fits(const berth_graph *graph, const match *m) {
-  const berth__shape *q = shape_of(graph, m->q), *k = shape_of(graph, m->k), *v = shape_of(graph, m->v);
+static bool rewrite_attention_fits(const berth_graph *graph, const match *m) {
+  const berth__shape *q = rewrite_attention_shape_of(graph, m->q), *k = rewrite_attention_shape_of(graph, m->k), *v = rewrite_attention_shape_of(graph, m->v);
   const int64_t keys = k->dim[m->is_k_turned ? 3 : 2], size = k->dim[m->is_k_turned ? 2 : 3];
   const berth_value values[] = {m->q, m->k, m->v, m->bias, m->out};
   for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -109,12 +109,12 @@ static bool fits(const berth_graph *graph, const match *m) {
 /* The heads of the result beside each other again: a transpose and a reshape behind it. */
 static void match_merge(const pass *p, const berth_graph *graph, match *m, uint32_t *sink) {
   static const int64_t perm[4] = {0, 2, 1, 3};
-  const berth__shape *out = shape_of(graph, m->out);
+  const berth__shape *out = rewrite_attention_shape_of(graph, m->out);
   const berth__node *turn = berth__only_reader(graph, &p->uses, m->out, BERTH__OP_transpose);
   if (turn == NULL || !berth__has_perm(turn, perm, 4)) return;
   const berth__node *merge = berth__only_reader(graph, &p->uses, turn->out[0], BERTH__OP_reshape);
   if (merge == NULL || merge->in[0] != turn->out[0]) return;
-  const berth__shape *merged = shape_of(graph, merge->out[0]);
+  const berth__shape *merged = rewrite_attention_shape_of(graph, merge->out[0]);
   if (merged->rank != 3 || merged->dim[0] != out->dim[0] || merged->dim[1] != out->dim[2]) return;
   *sink = p->uses.reader[turn->out[0]];
   m->out = merge->out[0];
@@ -126,27 +126,27 @@ static bool match_at(const pass *p, const berth_graph *graph, const berth__node 
   *m = (match){0};
   if (softmax->op->code != BERTH__OP_softmax || graph->values[weights].type != BERTH_F32) return false;
   const int64_t axis = softmax->attrs[BERTH__SOFTMAX_AXIS].i;
-  if (shape_of(graph, weights)->rank != 4 || (axis != 3 && axis != -1)) return false;
+  if (rewrite_attention_shape_of(graph, weights)->rank != 4 || (axis != 3 && axis != -1)) return false;
   const berth__node *product = berth__only_reader(graph, &p->uses, weights, BERTH__OP_matmul);
   if (product == NULL || product->in[0] != weights || !match_weights(p, graph, softmax, m)) return false;
   m->v = product->in[1];
   const berth_value shared = unrepeated(graph, m->v);
-  if (shape_of(graph, shared)->dim[1] == shape_of(graph, m->k)->dim[1]) m->v = shared;
+  if (rewrite_attention_shape_of(graph, shared)->dim[1] == rewrite_attention_shape_of(graph, m->k)->dim[1]) m->v = shared;
   m->out = product->out[0];
   *sink = p->uses.reader[weights];
-  if (!fits(graph, m)) return false;
+  if (!rewrite_attention_fits(graph, m)) return false;
   match_merge(p, graph, m, sink);
   return true;
 }
 
-static void find(pass *p, const berth_graph *graph) {
+static void rewrite_attention_find(pass *p, const berth_graph *graph) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     uint32_t sink;
     if (match_at(p, graph, &graph->nodes[n], &p->matches[p->n_matches], &sink)) p->match_of[sink] = p->n_matches++;
   }
 }
 
-static berth_status emit(pass *p, const match *m, berth_error *err) {
+static berth_status rewrite_attention_emit(pass *p, const match *m, berth_error *err) {
   const int64_t swap[4] = {0, 1, 3, 2};
   const berth_attr perm = berth_attr_ints("perm", swap, 4);
   const berth_attr attrs[] = {berth_attr_float("scale", m->scale), berth_attr_int("merged", m->is_merged)};
@@ -157,7 +157,7 @@ static berth_status emit(pass *p, const match *m, berth_error *err) {
                              err);
 }
 
-static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
+static berth_status rewrite_attention_allocate(pass *p, const berth_graph *graph, berth_error *err) {
   uint32_t n_softmax = 1; /* one more, where a match is tried */
   for (size_t n = 0; n < graph->n_nodes; n++) n_softmax += graph->nodes[n].op->code == BERTH__OP_softmax;
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
@@ -168,21 +168,21 @@ static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err
   return BERTH_OK;
 }
 
-static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
-  BERTH__TRY(allocate(p, graph, err));
-  find(p, graph);
+static berth_status attention_rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  BERTH__TRY(rewrite_attention_allocate(p, graph, err));
+  rewrite_attention_find(p, graph);
   if (p->n_matches == 0) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const bool is_sink = p->match_of[n] != BERTH__NO_NODE;
-    BERTH__TRY(is_sink ? emit(p, &p->matches[p->match_of[n]], err) : berth__rewrite_keep(&p->r, n, err));
+    BERTH__TRY(is_sink ? rewrite_attention_emit(p, &p->matches[p->match_of[n]], err) : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }
 
 berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err) {
   pass p = {0};
-  berth_status status = rewrite(&p, graph, err);
+  berth_status status = attention_rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.matches);

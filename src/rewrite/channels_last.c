@@ -21,33 +21,33 @@ typedef struct pass {
   uint32_t *maker; /* one a value that was there before: the old node that makes it; UINT32_MAX: none */
 } pass;
 
-static const berth__shape *shape_of(const pass *p, berth_value value) { return &p->r.graph->values[value].shape; }
+static const berth__shape *rewrite_channels_last_shape_of(const pass *p, berth_value value) { return &p->r.graph->values[value].shape; }
 
 static bool has_twin(const pass *p, berth_value value) {
   return value != BERTH_VALUE_NONE && p->twins.twin[value] != BERTH_VALUE_NONE;
 }
 
-static int64_t last_axis(int64_t axis, uint32_t rank) { return berth__twins_axis(axis, rank); }
+static int64_t rewrite_channels_last_axis(int64_t axis, uint32_t rank) { return berth__twins_axis(axis, rank); }
 
 static berth_status to_last(pass *p, berth_value value, berth_value *out, berth_error *err) {
   return berth__twins_last(&p->twins, &p->r, value, out, err);
 }
 
-static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
+static berth_status rewrite_channels_last_to_plain(pass *p, berth_value value, berth_error *err) {
   return berth__twins_plain(&p->twins, &p->r, value, err);
 }
 
-static berth_status keep(pass *p, size_t n, berth_error *err) { return berth__twins_keep(&p->twins, &p->r, n, err); }
+static berth_status rewrite_channels_last_keep(pass *p, size_t n, berth_error *err) { return berth__twins_keep(&p->twins, &p->r, n, err); }
 
 /* ---- Convolutions ---- */
 
 static bool can_convolve(const pass *p, const berth__node *node) {
-  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > 4) return false;
   if (node->op->code == BERTH__OP_conv && berth__conv_has_epilogue(node->attrs)) return false;
   for (uint32_t i = 0; i < 2; i++) { /* what is empty is nobody's hurry */
     int64_t count = 0;
-    if (!berth__shape_count(shape_of(p, node->in[i]), &count) || count == 0) return false;
+    if (!berth__shape_count(rewrite_channels_last_shape_of(p, node->in[i]), &count) || count == 0) return false;
   }
   for (uint32_t i = 1; i < node->n_in; i++)
     if (node->in[i] != BERTH_VALUE_NONE && !p->is_static[node->in[i]]) return false;
@@ -71,7 +71,7 @@ static const berth__node *norm_behind(const pass *p, berth_value value) {
 static bool is_split(const pass *p, const berth__node *concat) {
   if (concat->op == NULL || concat->op->code != BERTH__OP_concat || concat->n_in > MAX_PARTS) return false;
   const berth_value whole = concat->out[0];
-  const uint32_t rank = shape_of(p, whole)->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, whole)->rank;
   if (rank < 3) return false;
   if (p->uses.count[whole] != 1 || p->uses.is_output[whole]) return false;
   const int64_t axis = concat->attrs[BERTH__CONCAT_AXIS].i < 0 ? concat->attrs[BERTH__CONCAT_AXIS].i + rank
@@ -81,8 +81,8 @@ static bool is_split(const pass *p, const berth__node *concat) {
       !can_convolve(p, reader))
     return false;
   for (uint32_t i = 0; i < concat->n_in; i++)
-    if (shape_of(p, concat->in[i])->dim[1] < MIN_CHANNELS) return false;
-  return reader->attrs[BERTH__CONV_GROUP].i == 1 && shape_of(p, reader->out[0])->dim[1] >= MIN_CHANNELS;
+    if (rewrite_channels_last_shape_of(p, concat->in[i])->dim[1] < MIN_CHANNELS) return false;
+  return reader->attrs[BERTH__CONV_GROUP].i == 1 && rewrite_channels_last_shape_of(p, reader->out[0])->dim[1] >= MIN_CHANNELS;
 }
 
 static berth_status rewrite_parts(pass *p, const berth__node *conv, const berth__node *concat, berth_error *err) {
@@ -103,7 +103,7 @@ static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_e
   return BERTH_OK;
 }
 
-static berth_status rewrite_conv(pass *p, const berth__node *node, berth_error *err) {
+static berth_status channels_last_rewrite_conv(pass *p, const berth__node *node, berth_error *err) {
   const berth__node *norm = norm_behind(p, node->out[0]);
   berth_value x, out;
   const uint32_t maker = p->maker[node->in[0]];
@@ -124,16 +124,16 @@ static bool is_elementwise(const berth__node *node) {
 /* An operand of fewer axes, or of axes of extent 1, seen from the twin of a result of `rank` axes. */
 static berth_status operand_last(pass *p, berth_value value, uint32_t rank, berth_value *out, berth_error *err) {
   berth_dim dims[BERTH_MAX_RANK];
-  const berth__shape *shape = shape_of(p, value);
+  const berth__shape *shape = rewrite_channels_last_shape_of(p, value);
   int64_t count;
   if (has_twin(p, value)) return to_last(p, value, out, err);
-  BERTH__TRY(to_plain(p, value, err));
+  BERTH__TRY(rewrite_channels_last_to_plain(p, value, err));
   *out = value;
   if (berth__shape_count(shape, &count) && count == 1) return BERTH_OK; /* broadcasts in every layout */
   if (shape->rank == rank) return to_last(p, value, out, err);
   for (uint32_t axis = 0; axis < rank; axis++) {
     const uint32_t missing = rank - shape->rank;
-    dims[last_axis(axis, rank)] = (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
+    dims[rewrite_channels_last_axis(axis, rank)] = (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
   }
   /* moving one axis over axes of extent 1 is a reshape */
   uint32_t wide = 0;
@@ -150,16 +150,16 @@ static berth_status operand_last(pass *p, berth_value value, uint32_t rank, bert
   berth_value full;
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_reshape, &value, 1, &attr, 1, value, "#full", &full, err));
   int64_t perm[BERTH_MAX_RANK];
-  for (uint32_t axis = 0; axis < rank; axis++) perm[last_axis(axis, rank)] = axis;
+  for (uint32_t axis = 0; axis < rank; axis++) perm[rewrite_channels_last_axis(axis, rank)] = axis;
   const berth_attr turn = berth_attr_ints("perm", perm, rank);
   return berth__rewrite_add(&p->r, BERTH__OP_transpose, &full, 1, &turn, 1, value, "#last", out, err);
 }
 
 /* The same node on twins, with these attributes. All operands become channels last. */
-static berth_status follow(pass *p, const berth__node *node, const berth_attr *attrs, uint32_t n_moved,
+static berth_status rewrite_channels_last_follow(pass *p, const berth__node *node, const berth_attr *attrs, uint32_t n_moved,
                            berth_error *err) {
   berth_context *ctx = p->r.graph->ctx;
-  const uint32_t rank = shape_of(p, node->out[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
   berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in), out = BERTH_VALUE_NONE;
   if (in == NULL) return berth__fail_nomem(err, "rewriting a graph");
   berth_status status = BERTH_OK;
@@ -169,7 +169,7 @@ static berth_status follow(pass *p, const berth__node *node, const berth_attr *a
     if (i < n_moved)
       status = operand_last(p, node->in[i], rank, &in[i], err);
     else
-      status = to_plain(p, node->in[i], err);
+      status = rewrite_channels_last_to_plain(p, node->in[i], err);
   }
   berth_attr given[MAX_ATTRS];
   uint32_t n_given = 0;
@@ -194,16 +194,16 @@ static berth_attr *attr_named(berth_attr *attrs, uint32_t n, const char *name) {
 static berth_status follow_axes(pass *p, const berth__node *node, uint32_t all, uint32_t n_moved, berth_error *err) {
   berth_attr attrs[MAX_ATTRS];
   int64_t axes[BERTH_MAX_RANK];
-  const uint32_t n = node->op->family->n_attrs, rank = shape_of(p, node->in[0])->rank;
+  const uint32_t n = node->op->family->n_attrs, rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   memcpy(attrs, node->attrs, n * sizeof *attrs);
   berth_attr *axis = attr_named(attrs, n, "axis"), *list = attr_named(attrs, n, "axes");
-  if (axis != NULL) axis->i = last_axis(axis->i, rank);
+  if (axis != NULL) axis->i = rewrite_channels_last_axis(axis->i, rank);
   if (list != NULL) {
     const uint32_t count = list->count != 0 ? list->count : all;
-    for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(list->count != 0 ? list->ints[k] : k, rank);
+    for (uint32_t k = 0; k < count; k++) axes[k] = rewrite_channels_last_axis(list->count != 0 ? list->ints[k] : k, rank);
     *list = berth_attr_ints("axes", axes, count);
   }
-  return follow(p, node, attrs, n_moved, err);
+  return rewrite_channels_last_follow(p, node, attrs, n_moved, err);
 }
 
 static bool all_have_twins(const pass *p, const berth__node *node) {
@@ -214,14 +214,14 @@ static bool all_have_twins(const pass *p, const berth__node *node) {
 
 /* A wide operand without a twin would have to be turned: only worth it where most of what is read has twins. */
 static bool is_worth_following(const pass *p, const berth__node *node) {
-  const uint32_t rank = shape_of(p, node->out[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
   uint32_t with = 0, without = 0;
   for (uint32_t i = 0; i < node->n_in; i++) {
     int64_t count = 0;
     if (node->in[i] == BERTH_VALUE_NONE) continue;
-    berth__shape_count(shape_of(p, node->in[i]), &count);
+    berth__shape_count(rewrite_channels_last_shape_of(p, node->in[i]), &count);
     if (has_twin(p, node->in[i]))
-      with += shape_of(p, node->in[i])->rank == rank;
+      with += rewrite_channels_last_shape_of(p, node->in[i])->rank == rank;
     else
       without += count > 4096 && !p->is_static[node->in[i]];
   }
@@ -235,9 +235,9 @@ static bool is_flat(const berth__shape *shape) {
   return true;
 }
 
-static berth_status reshape_to(pass *p, berth_value from, berth_value out, berth_error *err) {
+static berth_status rewrite_channels_last_reshape_to(pass *p, berth_value from, berth_value out, berth_error *err) {
   berth_dim dims[BERTH_MAX_RANK];
-  const berth__shape *shape = shape_of(p, out);
+  const berth__shape *shape = rewrite_channels_last_shape_of(p, out);
   for (uint32_t axis = 0; axis < shape->rank; axis++) dims[axis] = (berth_dim){.extent = shape->dim[axis]};
   const berth_attr attrs[] = {berth_attr_dims("shape", dims, shape->rank), berth_attr_int("allowzero", 1)};
   p->twins.has_plain[out] = true;
@@ -247,10 +247,10 @@ static berth_status reshape_to(pass *p, berth_value from, berth_value out, berth
 /* A transpose of what has a twin: made from the twin, where it may be nothing at all. */
 static berth_status rewrite_transpose(pass *p, const berth__node *node, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
-  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   const berth_attr *old = &node->attrs[BERTH__TRANSPOSE_PERM];
   for (uint32_t axis = 0; axis < rank; axis++)
-    perm[axis] = last_axis(old->count != 0 ? old->ints[axis] : (int64_t)(rank - 1 - axis), rank);
+    perm[axis] = rewrite_channels_last_axis(old->count != 0 ? old->ints[axis] : (int64_t)(rank - 1 - axis), rank);
   const berth_attr attr = berth_attr_ints("perm", perm, rank);
   p->twins.has_plain[node->out[0]] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twins.twin[node->in[0]], 1, &attr, 1, node->out[0], err);
@@ -267,17 +267,17 @@ static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker)
 }
 
 static bool turns_back(const pass *p, const berth__node *node) {
-  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   const berth__value *x = &p->r.graph->values[node->in[0]];
   if (rank < 3 || node->attrs[BERTH__TRANSPOSE_PERM].count != rank || x->kind != BERTH_VALUE_NODE) return false;
   for (uint32_t axis = 0; axis < rank; axis++)
-    if (node->attrs[BERTH__TRANSPOSE_PERM].ints[axis] != last_axis(axis, rank)) return false;
+    if (node->attrs[BERTH__TRANSPOSE_PERM].ints[axis] != rewrite_channels_last_axis(axis, rank)) return false;
   return is_of_bytes_last(p->r.graph, &p->r.graph->nodes[x->node]);
 }
 
 /* A reduction that takes all spatial axes away: what is left stands in the same order in both layouts. */
 static bool leaves_order(const pass *p, const berth__node *node) {
-  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   uint32_t gone = 0;
   const berth_attr *axes = &node->attrs[BERTH__REDUCE_AXES];
   for (uint32_t k = 0; k < axes->count; k++) gone |= 1u << (axes->ints[k] < 0 ? axes->ints[k] + rank : axes->ints[k]);
@@ -289,11 +289,11 @@ static bool leaves_order(const pass *p, const berth__node *node) {
 static berth_status rewrite_reduce(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   int64_t axes[BERTH_MAX_RANK];
-  const uint32_t rank = shape_of(p, node->in[0])->rank, count = node->attrs[BERTH__REDUCE_AXES].count;
-  if (!has_twin(p, node->in[0]) || node->n_in > 1 || count == 0) return keep(p, n, err);
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank, count = node->attrs[BERTH__REDUCE_AXES].count;
+  if (!has_twin(p, node->in[0]) || node->n_in > 1 || count == 0) return rewrite_channels_last_keep(p, n, err);
   if (node->attrs[BERTH__REDUCE_KEEPDIMS].i) return follow_axes(p, node, 0, 1, err);
-  if (!leaves_order(p, node)) return keep(p, n, err);
-  for (uint32_t k = 0; k < count; k++) axes[k] = last_axis(node->attrs[BERTH__REDUCE_AXES].ints[k], rank);
+  if (!leaves_order(p, node)) return rewrite_channels_last_keep(p, n, err);
+  for (uint32_t k = 0; k < count; k++) axes[k] = rewrite_channels_last_axis(node->attrs[BERTH__REDUCE_AXES].ints[k], rank);
   const berth_attr attrs[] = {berth_attr_ints("axes", axes, count), berth_attr_int("keepdims", 0)};
   p->twins.has_plain[node->out[0]] = true;
   return berth__rewrite_make(&p->r, node->op->code, &p->twins.twin[node->in[0]], 1, attrs, 2, node->out[0], err);
@@ -303,10 +303,10 @@ static berth_status rewrite_pool(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_attr attrs[MAX_ATTRS];
   const uint32_t n_attrs = node->op->family->n_attrs;
-  if (!has_twin(p, node->in[0]) || node->n_out != 1 || shape_of(p, node->in[0])->rank > 4) return keep(p, n, err);
+  if (!has_twin(p, node->in[0]) || node->n_out != 1 || rewrite_channels_last_shape_of(p, node->in[0])->rank > 4) return rewrite_channels_last_keep(p, n, err);
   memcpy(attrs, node->attrs, n_attrs * sizeof *attrs);
   attr_named(attrs, n_attrs, "channels_last")->i = 1;
-  return follow(p, node, attrs, 1, err);
+  return rewrite_channels_last_follow(p, node, attrs, 1, err);
 }
 
 /* A batch_norm that no convolution took: a scale and a shift. */
@@ -316,7 +316,7 @@ static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
   if (has_twin(p, node->out[0])) return BERTH_OK; /* part of the convolution before it */
   bool is_static = p->r.graph->values[node->in[0]].type == BERTH_F32;
   for (uint32_t i = 1; i < node->n_in; i++) is_static = is_static && p->is_static[node->in[i]];
-  if (!has_twin(p, node->in[0]) || !is_static) return keep(p, n, err);
+  if (!has_twin(p, node->in[0]) || !is_static) return rewrite_channels_last_keep(p, n, err);
   BERTH__TRY(berth__rewrite_norm(&p->r, node, BERTH_VALUE_NONE, &scale, &shift, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
   const berth_value of_product[] = {x, scale};
@@ -330,13 +330,13 @@ static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
 static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
   /* as narrows, one a part, which are views all the same */
   const berth__node *node = &p->r.old[n];
-  const uint32_t rank = shape_of(p, node->in[0])->rank;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   int64_t axis = node->attrs[BERTH__SPLIT_AXIS].i, at = 0;
   if (axis < 0) axis += rank;
-  if (!has_twin(p, node->in[0]) || node->n_in > 1) return keep(p, n, err);
-  const int64_t to = last_axis(axis, rank);
+  if (!has_twin(p, node->in[0]) || node->n_in > 1) return rewrite_channels_last_keep(p, n, err);
+  const int64_t to = rewrite_channels_last_axis(axis, rank);
   for (uint32_t i = 0; i < node->n_out; i++) {
-    const int64_t end = at + shape_of(p, node->out[i])->dim[axis];
+    const int64_t end = at + rewrite_channels_last_shape_of(p, node->out[i])->dim[axis];
     const berth_attr attrs[] = {berth_attr_ints("axes", &to, 1), berth_attr_ints("starts", &at, 1),
                                 berth_attr_ints("ends", &end, 1)};
     BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_narrow, &p->twins.twin[node->in[0]], 1, attrs, 3, node->out[i],
@@ -346,13 +346,13 @@ static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status rewrite_node(pass *p, size_t n, berth_error *err) {
+static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
-  const uint32_t rank = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? shape_of(p, node->in[0])->rank : 0;
-  if (berth__node_is_bounded(p->r.graph, node)) return keep(p, n, err);
+  const uint32_t rank = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? rewrite_channels_last_shape_of(p, node->in[0])->rank : 0;
+  if (berth__node_is_bounded(p->r.graph, node)) return rewrite_channels_last_keep(p, n, err);
   switch (node->op->code) {
-    case BERTH__OP_conv: return can_convolve(p, node) ? rewrite_conv(p, node, err) : keep(p, n, err);
+    case BERTH__OP_conv: return can_convolve(p, node) ? channels_last_rewrite_conv(p, node, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_batch_norm: return rewrite_norm(p, n, err);
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool:
@@ -366,33 +366,33 @@ static berth_status rewrite_node(pass *p, size_t n, berth_error *err) {
         p->twins.twin[node->out[0]] = node->in[0];
         return BERTH_OK;
       }
-      return has ? rewrite_transpose(p, node, err) : keep(p, n, err);
+      return has ? rewrite_transpose(p, node, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_split: return rewrite_split(p, n, err);
     case BERTH__OP_softmax:
-    case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : keep(p, n, err);
+    case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_conv_transpose:
       return can_convolve(p, node) && berth__rewrite_takes_transposed(node) ? rewrite_transposed(p, node, err)
-                                                                            : keep(p, n, err);
+                                                                            : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_concat:
       if (is_split(p, node)) return BERTH_OK; /* its reader takes the parts */
-      return all_have_twins(p, node) ? follow_axes(p, node, 0, node->n_in, err) : keep(p, n, err);
+      return all_have_twins(p, node) ? follow_axes(p, node, 0, node->n_in, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_narrow:
       return has && node->n_in == 1 ? follow_axes(p, node, node->attrs[BERTH__NARROW_STARTS].count, 1, err)
-                                    : keep(p, n, err);
-    case BERTH__OP_pad: return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : keep(p, n, err);
-    case BERTH__OP_resize: return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : keep(p, n, err);
+                                    : rewrite_channels_last_keep(p, n, err);
+    case BERTH__OP_pad: return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
+    case BERTH__OP_resize: return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_reshape:
     case BERTH__OP_flatten:
     case BERTH__OP_squeeze:
-      return has && is_flat(shape_of(p, node->in[0])) ? reshape_to(p, p->twins.twin[node->in[0]], node->out[0], err)
-                                                      : keep(p, n, err);
+      return has && is_flat(rewrite_channels_last_shape_of(p, node->in[0])) ? rewrite_channels_last_reshape_to(p, p->twins.twin[node->in[0]], node->out[0], err)
+                                                      : rewrite_channels_last_keep(p, n, err);
     default: break;
   }
   const bool follows = is_elementwise(node) && node->n_out == 1 && is_worth_following(p, node);
-  return follows ? follow(p, node, node->attrs, node->n_in, err) : keep(p, n, err);
+  return follows ? rewrite_channels_last_follow(p, node, node->attrs, node->n_in, err) : rewrite_channels_last_keep(p, n, err);
 }
 
-static berth_status allocate(pass *p, berth_graph *graph, berth_error *err) {
+static berth_status rewrite_channels_last_allocate(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   BERTH__TRY(berth__twins_create(&p->twins, graph, err));
@@ -403,10 +403,10 @@ static berth_status allocate(pass *p, berth_graph *graph, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+static berth_status channels_last_rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
-  for (size_t n = 0; n < p->r.n_old; n++) BERTH__TRY(rewrite_node(p, n, err));
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(to_plain(p, berth__graph_kept(graph, i), err));
+  for (size_t n = 0; n < p->r.n_old; n++) BERTH__TRY(channels_last_rewrite_node(p, n, err));
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(rewrite_channels_last_to_plain(p, berth__graph_kept(graph, i), err));
   return BERTH_OK;
 }
 
@@ -421,8 +421,8 @@ static bool has_convolution(const berth_graph *graph) {
 berth_status berth__rewrite_channels_last(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
   pass p = {.target = target};
   if (!has_convolution(graph)) return BERTH_OK;
-  berth_status status = allocate(&p, graph, err);
-  if (status == BERTH_OK) status = rewrite(&p, graph, err);
+  berth_status status = rewrite_channels_last_allocate(&p, graph, err);
+  if (status == BERTH_OK) status = channels_last_rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);

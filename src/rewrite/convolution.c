@@ -65,13 +65,13 @@ typedef struct form {
   int64_t group, tile; /* tile: of Winograd's; 0: it is none */
 } form;
 
-static int64_t outputs_of(const berth__rewrite *r, const form *f) { return r->graph->values[f->weight].shape.dim[0]; }
+static int64_t rewrite_convolution_outputs_of(const berth__rewrite *r, const form *f) { return r->graph->values[f->weight].shape.dim[0]; }
 
 static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   berth_value in[3] = {f->x, BERTH_VALUE_NONE, f->bias}, turned;
   berth_dim dims[BERTH_MAX_RANK];
   for (uint32_t k = 0; k < f->w.spatial; k++) dims[k] = (berth_dim){.extent = f->w.kernel[k]};
-  dims[f->w.spatial] = (berth_dim){.extent = outputs_of(r, f)};
+  dims[f->w.spatial] = (berth_dim){.extent = rewrite_convolution_outputs_of(r, f)};
   const berth_attr shape = berth_attr_dims("shape", dims, f->w.spatial + 1);
   BERTH__TRY(turn_weight(r, f->weight, &turned, err));
   BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, &turned, 1, &shape, 1, f->weight, "#taps", &in[1], err));
@@ -84,7 +84,7 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
   return berth__rewrite_add(r, BERTH__OP_depthwise, in, n_in, attrs, n_attrs, f->base, "#last", out, err);
 }
 
-static berth_status pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
+static berth_status rewrite_convolution_pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   const bool has_scale = f->scale != BERTH_VALUE_NONE;
   berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
   const berth_attr attrs[] = {berth_attr_int("panel", f->target->panel),
@@ -99,7 +99,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
   berth_value in[4] = {f->x, BERTH_VALUE_NONE, f->bias, f->sum};
   berth_attr attrs[9];
   uint32_t n_attrs = 0, n_in = f->sum != BERTH_VALUE_NONE ? 4 : f->bias != BERTH_VALUE_NONE ? 3 : 2;
-  BERTH__TRY(pack(r, f, &in[1], err));
+  BERTH__TRY(rewrite_convolution_pack(r, f, &in[1], err));
   if (f->tile != 0) {
     attrs[n_attrs++] = berth_attr_ints("pads", f->w.pads, 2 * f->w.spatial);
     attrs[n_attrs++] = berth_attr_int("tile", f->tile);
@@ -107,7 +107,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
     n_attrs = berth__windows_attrs(&f->w, attrs);
     attrs[n_attrs++] = berth_attr_int("group", f->group);
   }
-  attrs[n_attrs++] = berth_attr_int("channels", outputs_of(r, f));
+  attrs[n_attrs++] = berth_attr_int("channels", rewrite_convolution_outputs_of(r, f));
   attrs[n_attrs++] = berth_attr_int("panel", f->target->panel);
   attrs[n_attrs++] = berth_attr_int("adds", f->sum != BERTH_VALUE_NONE);
   return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_conv_winograd : BERTH__OP_conv_last, in, n_in, attrs, n_attrs,
@@ -132,7 +132,7 @@ static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth
 #define FEW_OUTPUTS 8
 
 static int64_t count_beside(const berth__rewrite *r, const form *f, const berth__shape *out) {
-  const int64_t line = out->dim[out->rank - 1], outputs = outputs_of(r, f), lanes = f->target->lanes;
+  const int64_t line = out->dim[out->rank - 1], outputs = rewrite_convolution_outputs_of(r, f), lanes = f->target->lanes;
   const uint32_t last = f->w.spatial - 1;
   if (f->group != 1 || outputs > FEW_OUTPUTS || f->w.dilations[last] != 1 || f->w.kernel[last] < 3) return 1;
   for (int64_t beside = lanes / outputs; beside > 1; beside /= 2)
@@ -140,7 +140,7 @@ static int64_t count_beside(const berth__rewrite *r, const form *f, const berth_
   return 1;
 }
 
-static berth_status repeat(berth__rewrite *r, berth_value *value, int64_t times, berth_error *err) {
+static berth_status rewrite_convolution_repeat(berth__rewrite *r, berth_value *value, int64_t times, berth_error *err) {
   if (*value == BERTH_VALUE_NONE) return BERTH_OK;
   const berth_attr attr = berth_attr_ints("repeats", &times, 1);
   return berth__rewrite_add(r, BERTH__OP_tile, value, 1, &attr, 1, *value, "#beside", value, err);
@@ -163,8 +163,8 @@ static berth_status spread_weight(berth__rewrite *r, form *f, int64_t beside, be
       berth__rewrite_add(r, BERTH__OP_concat, parts, (size_t)beside, &axis, 1, f->weight, "#beside", &f->weight, err));
   f->w.kernel[f->w.spatial - 1] += (beside - 1) * stride;
   f->w.strides[f->w.spatial - 1] *= beside;
-  BERTH__TRY(repeat(r, &f->scale, beside, err));
-  return repeat(r, &f->bias, beside, err);
+  BERTH__TRY(rewrite_convolution_repeat(r, &f->scale, beside, err));
+  return rewrite_convolution_repeat(r, &f->bias, beside, err);
 }
 
 static berth_status emit_beside(berth__rewrite *r, form *f, int64_t beside, const berth__shape *plain, berth_value *out,

@@ -35,11 +35,11 @@ typedef struct program {
   berth_value skipped[2], stands_for; /* sums that the anchor takes as its own; what they stand for */
 } program;
 
-static const berth__value *value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
+static const berth__value *rewrite_fuse_value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
 
 static const berth__node *nodes_of(const pass *p) { return p->r.old != NULL ? p->r.old : p->r.graph->nodes; }
 
-static bool is_number(const berth__value *value) {
+static bool rewrite_fuse_is_number(const berth__value *value) {
   double number;
   return value->blob != NULL && berth__is_f32_number(value, &number);
 }
@@ -48,11 +48,11 @@ static bool is_step(const pass *p, const berth__node *node) {
   const berth__chain_code code = berth__chain_code_of(node->op->code);
   if (node->n_out != 1 || node->op->custom != NULL || berth__node_is_bounded(p->r.graph, node)) return false;
   if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
-  const berth_type type = value_of(p, node->out[0])->type;
+  const berth_type type = rewrite_fuse_value_of(p, node->out[0])->type;
   if (type != BERTH_F32 && type != BERTH_BOOL) return false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) return false;
-    const berth_type in = value_of(p, node->in[i])->type;
+    const berth_type in = rewrite_fuse_value_of(p, node->in[i])->type;
     if (in != BERTH_F32 && in != BERTH_BOOL) return false;
   }
   return true;
@@ -70,7 +70,7 @@ static bool is_anchor(const pass *p, const berth__node *node) {
     case BERTH__OP_qdepthwise: break;
     default: return false;
   }
-  if (value_of(p, node->out[0])->type != BERTH_F32) return false;
+  if (rewrite_fuse_value_of(p, node->out[0])->type != BERTH_F32) return false;
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
     if (strcmp(node->attrs[i].name, "code") == 0) return node->attrs[i].count == 0;
   return false;
@@ -85,14 +85,14 @@ static uint32_t bias_operand(const berth__node *anchor) {
 
 /* ---- Growing groups ---- */
 
-static bool has_node(const group *g, uint32_t node) {
+static bool rewrite_fuse_has_node(const group *g, uint32_t node) {
   for (uint32_t i = 0; i < g->n; i++)
     if (g->node[i] == node) return true;
   return false;
 }
 
 /* Whether every reader of the value is in the group. */
-static bool is_inside(const pass *p, const group *g, berth_value value) {
+static bool rewrite_fuse_is_inside(const pass *p, const group *g, berth_value value) {
   uint32_t reads = 0;
   if (p->uses.is_output[value]) return false;
   for (uint32_t i = 0; i < g->n; i++) {
@@ -104,11 +104,11 @@ static bool is_inside(const pass *p, const group *g, berth_value value) {
 
 static bool has_shape_of_sink(const pass *p, const group *g, berth_value value) {
   const berth_value sink = nodes_of(p)[g->node[0]].out[0];
-  return berth__shape_equal(&value_of(p, value)->shape, &value_of(p, sink)->shape);
+  return berth__shape_equal(&rewrite_fuse_value_of(p, value)->shape, &rewrite_fuse_value_of(p, sink)->shape);
 }
 
 /* At most: operands that are there anyway are counted again. */
-static uint32_t count_operands(const pass *p, const group *g) {
+static uint32_t rewrite_fuse_count_operands(const pass *p, const group *g) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < g->n; i++) n += nodes_of(p)[g->node[i]].n_in;
   return n;
@@ -121,11 +121,11 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
   for (uint32_t i = 0; i < g->n; i++) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     for (uint32_t k = 0; k < node->n_in; k++) {
-      const berth__value *value = value_of(p, node->in[k]);
-      if (value->kind != BERTH_VALUE_NODE || value->node == BERTH__NO_NODE || has_node(g, value->node)) continue;
+      const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
+      if (value->kind != BERTH_VALUE_NODE || value->node == BERTH__NO_NODE || rewrite_fuse_has_node(g, value->node)) continue;
       const berth__node *maker = &nodes_of(p)[value->node];
       if (p->group_of[value->node] != BERTH__NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
-      if (!(anchor ? is_anchor(p, maker) : is_step(p, maker)) || !is_inside(p, g, node->in[k])) continue;
+      if (!(anchor ? is_anchor(p, maker) : is_step(p, maker)) || !rewrite_fuse_is_inside(p, g, node->in[k])) continue;
       if (best == BERTH__NO_NODE || value->node > best) best = value->node;
     }
   }
@@ -141,13 +141,13 @@ static void sort_nodes(group *g) {
     }
 }
 
-static void grow(const pass *p, uint32_t sink, group *g) {
+static void rewrite_fuse_grow(const pass *p, uint32_t sink, group *g) {
   *g = (group){.node = {sink}, .n = 1, .anchor = BERTH__NO_NODE};
   while (g->n < BERTH__CHAIN_STEPS) {
     const uint32_t next = find_joining(p, g, false);
     if (next == BERTH__NO_NODE) break;
     g->node[g->n++] = next;
-    if (count_operands(p, g) - (g->n - 1) > BERTH__CHAIN_OPERANDS) {
+    if (rewrite_fuse_count_operands(p, g) - (g->n - 1) > BERTH__CHAIN_OPERANDS) {
       g->n--;
       break;
     }
@@ -161,8 +161,8 @@ static void find_groups(pass *p) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     group g;
     if (p->group_of[n] != BERTH__NO_NODE || !is_step(p, &graph->nodes[n])) continue;
-    if (value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]]) continue;
-    grow(p, (uint32_t)n, &g);
+    if (rewrite_fuse_value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]]) continue;
+    rewrite_fuse_grow(p, (uint32_t)n, &g);
     if (g.n < 2 && g.anchor == BERTH__NO_NODE) continue;
     for (uint32_t i = 0; i < g.n; i++) p->group_of[g.node[i]] = (uint32_t)n;
     if (g.anchor != BERTH__NO_NODE) p->group_of[g.anchor] = (uint32_t)n;
@@ -171,7 +171,7 @@ static void find_groups(pass *p) {
 
 /* ---- Writing programs ---- */
 
-static bool add_operand(program *w, berth_value value) {
+static bool rewrite_fuse_add_operand(program *w, berth_value value) {
   for (uint32_t i = 0; i < w->n_operands; i++)
     if (w->operand[i] == value) return true;
   if (w->n_operands == BERTH__CHAIN_OPERANDS) return false;
@@ -187,7 +187,7 @@ static bool add_number(program *w, double number) {
   return true;
 }
 
-static double number_of(const berth__value *value) { return *(const float *)value->data; }
+static double rewrite_fuse_number_of(const berth__value *value) { return *(const float *)value->data; }
 
 static bool is_made_by(const pass *p, const group *g, berth_value value) {
   for (uint32_t i = 0; i < g->n; i++)
@@ -198,15 +198,15 @@ static bool is_made_by(const pass *p, const group *g, berth_value value) {
 static bool is_skipped(const program *w, berth_value value) { return value == w->skipped[0] || value == w->skipped[1]; }
 
 /* Operands and numbers first: steps count their registers from there. */
-static bool collect(const pass *p, const group *g, program *w) {
+static bool rewrite_fuse_collect(const pass *p, const group *g, program *w) {
   bool ok = true;
   for (uint32_t i = 0; i < g->n; i++) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     if (is_skipped(w, node->out[0])) continue;
     for (uint32_t k = 0; k < node->n_in; k++) {
       if (is_made_by(p, g, node->in[k])) continue;
-      const berth__value *value = value_of(p, node->in[k]);
-      ok = ok && (is_number(value) ? add_number(w, number_of(value)) : add_operand(w, node->in[k]));
+      const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
+      ok = ok && (rewrite_fuse_is_number(value) ? add_number(w, rewrite_fuse_number_of(value)) : rewrite_fuse_add_operand(w, node->in[k]));
     }
     if (node->op->code == BERTH__OP_clamp)
       for (uint32_t k = 0; k < 2; k++) ok = ok && add_number(w, node->attrs[k].f);
@@ -230,7 +230,7 @@ static int64_t register_of(const pass *p, const group *g, const program *w, bert
     if (nodes_of(p)[g->node[i]].out[0] == value) return w->n_operands + w->n_numbers + step;
     step++;
   }
-  return number_register(w, number_of(value_of(p, value)));
+  return number_register(w, rewrite_fuse_number_of(rewrite_fuse_value_of(p, value)));
 }
 
 static void write_steps(const pass *p, const group *g, program *w) {
@@ -252,15 +252,15 @@ static void write_steps(const pass *p, const group *g, program *w) {
 
 /* The axis of the result that a bias of the anchor runs along: the channels of a conv, otherwise the last. */
 static uint32_t bias_axis(const pass *p, const berth__node *anchor) {
-  return anchor->op->code == BERTH__OP_conv ? 1 : value_of(p, anchor->out[0])->shape.rank - 1;
+  return anchor->op->code == BERTH__OP_conv ? 1 : rewrite_fuse_value_of(p, anchor->out[0])->shape.rank - 1;
 }
 
 /* N elements along the axis of a bias, where the result has N too, and axes of extent 1 beside it. */
-static bool is_bias(const pass *p, const berth__node *anchor, berth_value value) {
-  const berth__shape *shape = &value_of(p, value)->shape, *out = &value_of(p, anchor->out[0])->shape;
+static bool rewrite_fuse_is_bias(const pass *p, const berth__node *anchor, berth_value value) {
+  const berth__shape *shape = &rewrite_fuse_value_of(p, value)->shape, *out = &rewrite_fuse_value_of(p, anchor->out[0])->shape;
   const uint32_t axis = bias_axis(p, anchor), missing = out->rank - shape->rank;
   int64_t count;
-  return p->is_static[value] && value_of(p, value)->type == BERTH_F32 && shape->rank <= out->rank && axis >= missing &&
+  return p->is_static[value] && rewrite_fuse_value_of(p, value)->type == BERTH_F32 && shape->rank <= out->rank && axis >= missing &&
          berth__shape_count(shape, &count) && count == out->dim[axis] && shape->dim[axis - missing] == count;
 }
 
@@ -274,7 +274,7 @@ static berth_value find_bias(const pass *p, const group *g, program *w) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     if (node->op->code != BERTH__OP_add) continue;
     for (uint32_t k = 0; k < 2; k++) {
-      if (node->in[k] != result || !is_bias(p, anchor, node->in[1 - k])) continue;
+      if (node->in[k] != result || !rewrite_fuse_is_bias(p, anchor, node->in[1 - k])) continue;
       w->skipped[0] = node->out[0];
       return node->in[1 - k];
     }
@@ -299,7 +299,7 @@ static berth_value find_sum(const pass *p, const group *g, program *w) {
     for (uint32_t k = 0; k < 2; k++) {
       const berth_value other = node->in[1 - k];
       if (node->in[k] != result || other == result || is_made_by(p, g, other)) continue;
-      if (value_of(p, other)->type != BERTH_F32 || !has_shape_of_sink(p, g, other)) continue;
+      if (rewrite_fuse_value_of(p, other)->type != BERTH_F32 || !has_shape_of_sink(p, g, other)) continue;
       w->skipped[1] = node->out[0];
       return other;
     }
@@ -308,7 +308,7 @@ static berth_value find_sum(const pass *p, const group *g, program *w) {
 }
 
 static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
-  const berth__value *value = value_of(p, *bias);
+  const berth__value *value = rewrite_fuse_value_of(p, *bias);
   if (value->shape.rank == 1) return BERTH_OK;
   const berth_dim dim = {.extent = berth__value_count(value)};
   const berth_attr attr = berth_attr_dims("shape", &dim, 1);
@@ -330,7 +330,7 @@ static void rebuild(const pass *p, uint32_t sink, group *g) {
 
 static berth_status emit_chain(pass *p, const group *g, berth_value out, berth_error *err) {
   program w = {.skipped = {BERTH_VALUE_NONE, BERTH_VALUE_NONE}, .stands_for = BERTH_VALUE_NONE};
-  if (!collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused group has too many operands");
+  if (!rewrite_fuse_collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused group has too many operands");
   write_steps(p, g, &w);
   const berth_attr attrs[] = {berth_attr_ints("code", w.code, 4 * w.n_steps),
                               berth_attr_floats("numbers", w.number, w.n_numbers)};
@@ -363,7 +363,7 @@ static berth_status emit_epilogue(pass *p, const group *g, berth_value out, bert
   }
   berth_value sum = find_sum(p, g, &w);
   if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had an epilogue */
-  if (!collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused tail has too many operands");
+  if (!rewrite_fuse_collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused tail has too many operands");
   write_steps(p, g, &w);
   memcpy(attrs, anchor->attrs, n_attrs * sizeof *attrs);
   for (uint32_t i = 0; i < n_attrs; i++) {
@@ -377,14 +377,14 @@ static berth_status emit_epilogue(pass *p, const group *g, berth_value out, bert
   return berth__rewrite_make(&p->r, anchor->op->code, in, n_in, attrs, n_attrs, out, err);
 }
 
-static berth_status emit(pass *p, uint32_t sink, berth_error *err) {
+static berth_status rewrite_fuse_emit(pass *p, uint32_t sink, berth_error *err) {
   group g;
   rebuild(p, sink, &g);
   const berth_value out = p->r.old[sink].out[0];
   return g.anchor != BERTH__NO_NODE ? emit_epilogue(p, &g, out, err) : emit_chain(p, &g, out, err);
 }
 
-static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+static berth_status fuse_rewrite(pass *p, berth_graph *graph, berth_error *err) {
   p->r.graph = graph;
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
@@ -398,14 +398,14 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
     if (p->group_of[n] == BERTH__NO_NODE)
       BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
     else if (p->group_of[n] == n)
-      BERTH__TRY(emit(p, n, err));
+      BERTH__TRY(rewrite_fuse_emit(p, n, err));
   }
   return BERTH_OK;
 }
 
 berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err) {
   pass p = {0};
-  berth_status status = rewrite(&p, graph, err);
+  berth_status status = fuse_rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);

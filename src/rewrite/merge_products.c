@@ -21,7 +21,7 @@ typedef struct pass {
   bool changes;
 } pass;
 
-static const berth__value *value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
+static const berth__value *rewrite_merge_products_value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
 
 /* ---- Who can be a part ---- */
 
@@ -67,7 +67,7 @@ static bool has_own_weight(const pass *p, const berth_graph *graph, const berth_
   const berth_value weight = node->in[BERTH__PRODUCT_WEIGHT];
   const int64_t panel = node->attrs[BERTH__PRODUCT_PANEL].i;
   if (p->uses.count[weight] != 1 || !p->is_static[weight]) return false;
-  if (panel == 0) return !p->target->keeps_params && value_of(p, weight)->shape.rank == 2;
+  if (panel == 0) return !p->target->keeps_params && rewrite_merge_products_value_of(p, weight)->shape.rank == 2;
   return berth__maker(graph, weight, BERTH__OP_pack_weights) != NULL &&
          node->attrs[BERTH__PRODUCT_COLUMNS].i % panel == 0;
 }
@@ -78,20 +78,20 @@ static bool can_be_part(const pass *p, const berth_graph *graph, const berth__no
   if (node->attrs[BERTH__PRODUCT_CODE].count != 0 || node->attrs[BERTH__PRODUCT_ADDS].i != 0) return false;
   const berth_value bias = bias_of(node);
   if (!has_own_weight(p, graph, node) || (bias != BERTH_VALUE_NONE && !p->is_static[bias])) return false;
-  berth_tensor lies = berth__value_tensor(value_of(p, node->out[0]), NULL);
+  berth_tensor lies = berth__value_tensor(rewrite_merge_products_value_of(p, node->out[0]), NULL);
   const int64_t columns = node->attrs[BERTH__PRODUCT_COLUMNS].i;
   if (columns == 0 || berth__count(&lies) / columns > p->target->most_merged_rows) return false;
   for (uint32_t axis = 0; axis + 1 < lies.rank; axis++) lies.stride[axis] *= 2; /* as for a part */
   return takes_strided(p, graph, node->out[0], &lies, 0);
 }
 
-static bool fits(const pass *p, const berth__node *a, const berth__node *b) {
+static bool rewrite_merge_products_fits(const pass *p, const berth__node *a, const berth__node *b) {
   return (bias_of(a) == BERTH_VALUE_NONE) == (bias_of(b) == BERTH_VALUE_NONE) &&
          a->attrs[BERTH__PRODUCT_PANEL].i == b->attrs[BERTH__PRODUCT_PANEL].i &&
-         value_of(p, a->in[BERTH__PRODUCT_WEIGHT])->type == value_of(p, b->in[BERTH__PRODUCT_WEIGHT])->type;
+         rewrite_merge_products_value_of(p, a->in[BERTH__PRODUCT_WEIGHT])->type == rewrite_merge_products_value_of(p, b->in[BERTH__PRODUCT_WEIGHT])->type;
 }
 
-static void find(pass *p, const berth_graph *graph) {
+static void rewrite_merge_products_find(pass *p, const berth_graph *graph) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
     uint32_t n_parts = 1;
@@ -100,7 +100,7 @@ static void find(pass *p, const berth_graph *graph) {
       const berth__node *other = &graph->nodes[k];
       if (p->first_of[k] != BERTH__NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
       if (berth__region_of(&p->regions, k) != berth__region_of(&p->regions, n)) continue;
-      if (!can_be_part(p, graph, other) || !fits(p, node, other)) continue;
+      if (!can_be_part(p, graph, other) || !rewrite_merge_products_fits(p, node, other)) continue;
       p->first_of[k] = n;
       n_parts++;
     }
@@ -118,7 +118,7 @@ typedef struct parts {
   int64_t columns[MAX_PARTS], all;
 } parts;
 
-static void collect(const pass *p, uint32_t first, parts *b) {
+static void rewrite_merge_products_collect(const pass *p, uint32_t first, parts *b) {
   *b = (parts){.n = 0};
   for (uint32_t n = first; n < p->r.n_old && b->n < MAX_PARTS; n++) {
     if (p->first_of[n] != first) continue;
@@ -131,7 +131,7 @@ static void collect(const pass *p, uint32_t first, parts *b) {
   }
 }
 
-static berth_status emit(pass *p, uint32_t first, berth_error *err) {
+static berth_status rewrite_merge_products_emit(pass *p, uint32_t first, berth_error *err) {
   const berth__node *node = &p->r.old[first];
   const bool is_packed = node->attrs[BERTH__PRODUCT_PANEL].i != 0;
   const berth_attr across = berth_attr_int("axis", is_packed ? 0 : 1), along = berth_attr_int("axis", 0);
@@ -141,7 +141,7 @@ static berth_status emit(pass *p, uint32_t first, berth_error *err) {
   berth_value whole;
   int64_t at = 0;
   parts b;
-  collect(p, first, &b);
+  rewrite_merge_products_collect(p, first, &b);
   const berth_attr attrs[] = {berth_attr_int("columns", b.all), node->attrs[BERTH__PRODUCT_PANEL],
                               node->attrs[BERTH__PRODUCT_ROUNDS]};
   const bool has_bias = b.bias[0] != BERTH_VALUE_NONE;
@@ -152,7 +152,7 @@ static berth_status emit(pass *p, uint32_t first, berth_error *err) {
                                   &in[BERTH__PRODUCT_BIAS], err));
   BERTH__TRY(
       berth__rewrite_add(&p->r, BERTH__OP_product, in, has_bias ? 3 : 2, attrs, 3, b.out[0], "#beside", &whole, err));
-  const int64_t axis = value_of(p, whole)->shape.rank - 1;
+  const int64_t axis = rewrite_merge_products_value_of(p, whole)->shape.rank - 1;
   for (uint32_t k = 0; k < b.n; k++) {
     const int64_t end = at + b.columns[k];
     const berth_attr range[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &at, 1),
@@ -165,7 +165,7 @@ static berth_status emit(pass *p, uint32_t first, berth_error *err) {
 
 /* ---- The pass ---- */
 
-static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
+static berth_status rewrite_merge_products_allocate(pass *p, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__regions_create(graph, &p->regions, err));
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
@@ -184,15 +184,15 @@ static berth_status emit_all(pass *p, berth_error *err) {
     if (p->first_of[n] == BERTH__NO_NODE)
       BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
     else if (p->first_of[n] == n)
-      BERTH__TRY(emit(p, n, err));
+      BERTH__TRY(rewrite_merge_products_emit(p, n, err));
   }
   return BERTH_OK;
 }
 
-static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+static berth_status merge_products_rewrite(pass *p, berth_graph *graph, berth_error *err) {
   p->r.graph = graph;
-  BERTH__TRY(allocate(p, graph, err));
-  find(p, graph);
+  BERTH__TRY(rewrite_merge_products_allocate(p, graph, err));
+  rewrite_merge_products_find(p, graph);
   p->r.graph = NULL; /* until there is something to finish */
   if (!p->changes) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
@@ -201,7 +201,7 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
 
 berth_status berth__rewrite_merge_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
   pass p = {.target = target};
-  berth_status status = rewrite(&p, graph, err);
+  berth_status status = merge_products_rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__regions_free(graph->ctx, &p.regions);

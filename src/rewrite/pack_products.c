@@ -48,7 +48,7 @@ static bool was_bf16(const berth_graph *graph, berth_value weight) {
   return false;
 }
 
-static berth_status pack(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
+static berth_status rewrite_products_pack(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
   const berth_graph *graph = p->r.graph;
   const int64_t panel = p->target->panel, columns = graph->values[node->in[1]].shape.dim[1];
   berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
@@ -92,7 +92,7 @@ static berth_status rewrite_pointwise(pass *p, const berth__node *node, berth_er
                              err);
 }
 
-static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
+static berth_status pack_products_rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
   p->is_bf16 = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->is_bf16);
@@ -112,14 +112,14 @@ static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
     if (packs) berth__value_size(&graph->values[node->in[1]], &size);
     if (packs && p->is_read_plain[node->in[1]] && size > MAX_TWICE) packs = false;
     const bool to_bf16 = packs && (p->target->rounds_to_bf16 || p->is_bf16[n]);
-    BERTH__TRY(packs ? pack(p, node, to_bf16, err) : berth__rewrite_keep(&p->r, n, err));
+    BERTH__TRY(packs ? rewrite_products_pack(p, node, to_bf16, err) : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }
 
 berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
   pass p = {.target = target};
-  berth_status status = rewrite(&p, graph, err);
+  berth_status status = pack_products_rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.is_read_plain);

@@ -6,7 +6,7 @@ static bool becomes_product(const berth_graph *graph, const berth__node *node) {
   return graph->values[node->in[0]].shape.rank >= 2 && graph->values[node->in[1]].shape.rank >= 2;
 }
 
-static berth_status rewrite(berth__rewrite *r, berth_graph *graph, berth_error *err) {
+static berth_status plain_products_rewrite(berth__rewrite *r, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(r, graph, err));
   for (size_t n = 0; n < r->n_old; n++) {
     const berth__node *node = &r->old[n];
@@ -23,7 +23,7 @@ static berth_status rewrite(berth__rewrite *r, berth_graph *graph, berth_error *
 
 berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err) {
   berth__rewrite r = {0};
-  const berth_status status = rewrite(&r, graph, err);
+  const berth_status status = plain_products_rewrite(&r, graph, err);
   berth__rewrite_finish(&r);
   return status;
 }

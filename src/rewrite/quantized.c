@@ -41,9 +41,9 @@ typedef struct pass {
 } pass;
 
 static berth_graph *graph_of(const pass *p) { return p->r.graph; }
-static const berth__value *value_of(const pass *p, berth_value value) { return &graph_of(p)->values[value]; }
+static const berth__value *rewrite_quantized_value_of(const pass *p, berth_value value) { return &graph_of(p)->values[value]; }
 
-static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
+static berth_status rewrite_quantized_to_plain(pass *p, berth_value value, berth_error *err) {
   return berth__twins_plain(&p->twins, &p->r, value, err);
 }
 
@@ -52,8 +52,8 @@ static berth_status to_plain(pass *p, berth_value value, berth_error *err) {
 /* As a list, or as a scalar. */
 static berth_status flat(pass *p, berth_value *value, berth_error *err) {
   int64_t count = 0;
-  if (*value == BERTH_VALUE_NONE || value_of(p, *value)->shape.rank <= 1) return BERTH_OK;
-  berth__shape_count(&value_of(p, *value)->shape, &count);
+  if (*value == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, *value)->shape.rank <= 1) return BERTH_OK;
+  berth__shape_count(&rewrite_quantized_value_of(p, *value)->shape, &count);
   const berth_dim dim = {.extent = count};
   const berth_attr attr = berth_attr_dims("shape", &dim, 1);
   return berth__rewrite_add(&p->r, BERTH__OP_reshape, value, 1, &attr, 1, *value, "#flat", value, err);
@@ -62,12 +62,12 @@ static berth_status flat(pass *p, berth_value *value, berth_error *err) {
 /* Zero points that were widened to i32 as bytes again. */
 static berth_status as_byte(pass *p, berth_value *zero, berth_type type, berth_error *err) {
   BERTH__TRY(flat(p, zero, err));
-  if (*zero == BERTH_VALUE_NONE || value_of(p, *zero)->type == type) return BERTH_OK;
+  if (*zero == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, *zero)->type == type) return BERTH_OK;
   const berth_attr attr = berth_attr_string("to", berth_type_name(type));
   return berth__rewrite_add(&p->r, BERTH__OP_cast, zero, 1, &attr, 1, *zero, "#byte", zero, err);
 }
 
-static berth_status scale_of(pass *p, const berth__quant_product *q, berth_value *out, berth_error *err) {
+static berth_status rewrite_quantized_scale_of(pass *p, const berth__quant_product *q, berth_value *out, berth_error *err) {
   berth_value both[2] = {q->x.scale, q->weight.scale};
   *out = q->scale;
   if (q->scale != BERTH_VALUE_NONE) return flat(p, out, err);
@@ -94,29 +94,29 @@ static berth_status scale_bias(pass *p, berth_value *in, berth_error *err) {
   return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, in[BIAS], "#scaled", &in[BIAS], err);
 }
 
-static berth_status operands_of(pass *p, const berth__quant_product *q, berth_value *in, berth_error *err) {
+static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_product *q, berth_value *in, berth_error *err) {
   in[X_ZERO] = q->x.zero;
   in[WEIGHT_ZERO] = q->weight.zero;
   in[BIAS] = q->bias;
-  BERTH__TRY(scale_of(p, q, &in[SCALE], err));
-  BERTH__TRY(as_byte(p, &in[X_ZERO], value_of(p, q->x.bytes)->type, err));
-  BERTH__TRY(as_byte(p, &in[WEIGHT_ZERO], value_of(p, q->weight.bytes)->type, err));
+  BERTH__TRY(rewrite_quantized_scale_of(p, q, &in[SCALE], err));
+  BERTH__TRY(as_byte(p, &in[X_ZERO], rewrite_quantized_value_of(p, q->x.bytes)->type, err));
+  BERTH__TRY(as_byte(p, &in[WEIGHT_ZERO], rewrite_quantized_value_of(p, q->weight.bytes)->type, err));
   BERTH__TRY(flat(p, &in[BIAS], err));
-  return in[BIAS] == BERTH_VALUE_NONE || value_of(p, in[BIAS])->type == BERTH_F32 ? BERTH_OK : scale_bias(p, in, err);
+  return in[BIAS] == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, in[BIAS])->type == BERTH_F32 ? BERTH_OK : scale_bias(p, in, err);
 }
 
-static uint32_t count_operands(const berth_value *in) {
+static uint32_t rewrite_quantized_count_operands(const berth_value *in) {
   uint32_t n = N_OPERANDS;
   while (n > SCALE + 1 && in[n - 1] == BERTH_VALUE_NONE) n--;
   return n;
 }
 
 static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth_attr *attrs) {
-  const berth_type to = value_of(p, q->out)->type;
+  const berth_type to = rewrite_quantized_value_of(p, q->out)->type;
   uint32_t n = 0;
   attrs[n++] = berth_attr_ints("code", q->code, 4 * q->n_steps);
   attrs[n++] = berth_attr_floats("numbers", q->numbers, q->n_numbers);
-  attrs[n++] = berth_attr_string("weights", berth_type_name(value_of(p, q->weight.bytes)->type));
+  attrs[n++] = berth_attr_string("weights", berth_type_name(rewrite_quantized_value_of(p, q->weight.bytes)->type));
   if (to == BERTH_F32) return n;
   attrs[n++] = berth_attr_string("to", berth_type_name(to));
   attrs[n++] = berth_attr_float("out_scale", q->out_scale);
@@ -131,15 +131,15 @@ static berth_status rewrite_matmul(pass *p, const berth__quant_product *q, berth
   const berth_attr pack = berth_attr_int("panel", panel), swap = berth_attr_ints("perm", perm, 2);
   berth_value in[N_OPERANDS] = {q->x.bytes}, weight = q->weight.bytes;
   berth_attr attrs[10] = {berth_attr_int("columns", q->columns), berth_attr_int("panel", panel)};
-  BERTH__TRY(to_plain(p, q->x.bytes, err));
+  BERTH__TRY(rewrite_quantized_to_plain(p, q->x.bytes, err));
   if (q->is_weight_turned)
     BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &weight, 1, &swap, 1, weight, "#turned", &weight, err));
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights_i8, &weight, 1, &pack, 1, q->weight.bytes, "#packed",
                                 &in[WEIGHT], err));
-  BERTH__TRY(operands_of(p, q, in, err));
+  BERTH__TRY(rewrite_quantized_operands_of(p, q, in, err));
   const uint32_t n_attrs = 2 + result_attrs(p, q, attrs + 2);
   p->twins.has_plain[q->out] = true;
-  return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, count_operands(in), attrs, n_attrs, q->out, err);
+  return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, rewrite_quantized_count_operands(in), attrs, n_attrs, q->out, err);
 }
 
 /* [O, C / group, kernel...] as [kernel..., C / group, O], packed; or as [kernel..., O] where every channel has a kernel
@@ -164,10 +164,10 @@ static berth_status weight_of(pass *p, const berth__quant_product *q, const bert
   return berth__rewrite_add(&p->r, BERTH__OP_pack_weights_i8, out, 1, pack, 2, weight, "#packed", out, err);
 }
 
-static berth_status rewrite_conv(pass *p, const berth__quant_product *q, berth_error *err) {
+static berth_status quantized_rewrite_conv(pass *p, const berth__quant_product *q, berth_error *err) {
   const berth__node *conv = &p->r.old[q->anchor];
   const int64_t group = conv->attrs[BERTH__CONV_GROUP].i;
-  const berth__shape *weight = &value_of(p, q->weight.bytes)->shape;
+  const berth__shape *weight = &rewrite_quantized_value_of(p, q->weight.bytes)->shape;
   const bool is_depthwise = weight->dim[1] == 1 && weight->dim[0] == group;
   berth_value in[N_OPERANDS];
   berth__windows w;
@@ -176,7 +176,7 @@ static berth_status rewrite_conv(pass *p, const berth__quant_product *q, berth_e
   berth__windows_of(p->r.graph, conv, &w);
   BERTH__TRY(berth__twins_last(&p->twins, &p->r, q->x.bytes, &in[X], err));
   BERTH__TRY(weight_of(p, q, &w, group, is_depthwise, &in[WEIGHT], err));
-  BERTH__TRY(operands_of(p, q, in, err));
+  BERTH__TRY(rewrite_quantized_operands_of(p, q, in, err));
   n += berth__windows_attrs(&w, attrs);
   if (!is_depthwise) {
     attrs[n++] = berth_attr_int("channels", q->columns);
@@ -184,7 +184,7 @@ static berth_status rewrite_conv(pass *p, const berth__quant_product *q, berth_e
     attrs[n++] = berth_attr_int("group", group);
   }
   n += result_attrs(p, q, attrs + n);
-  return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in, count_operands(in),
+  return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in, rewrite_quantized_count_operands(in),
                             attrs, n, q->out, "#last", &p->twins.twin[q->out], err);
 }
 
@@ -230,13 +230,13 @@ static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error 
                           0};
   const berth_attr attrs[] = {berth_attr_ints("code", code, sizeof code / sizeof *code),
                               berth_attr_floats("numbers", numbers, sizeof numbers / sizeof *numbers),
-                              berth_attr_string("type", berth_type_name(value_of(p, s->out)->type))};
+                              berth_attr_string("type", berth_type_name(rewrite_quantized_value_of(p, s->out)->type))};
   berth_value in[2] = {s->a, s->b};
   if (p->twins.twin[s->a] != BERTH_VALUE_NONE && p->twins.twin[s->b] != BERTH_VALUE_NONE) {
     const berth_value twins[2] = {p->twins.twin[s->a], p->twins.twin[s->b]};
     return berth__rewrite_add(&p->r, BERTH__OP_chain, twins, 2, attrs, 3, s->out, "#last", &p->twins.twin[s->out], err);
   }
-  for (uint32_t k = 0; k < 2; k++) BERTH__TRY(to_plain(p, in[k], err));
+  for (uint32_t k = 0; k < 2; k++) BERTH__TRY(rewrite_quantized_to_plain(p, in[k], err));
   p->twins.has_plain[s->out] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_chain, in, 2, attrs, 3, s->out, err);
 }
@@ -248,7 +248,7 @@ static berth_status rewrite_range(pass *p, const berth__quant_range *range, bert
   char names[2][64];
   const char *name[2] = {names[0], names[1]};
   for (uint32_t k = 0; k < 2; k++) snprintf(names[k], sizeof names[k], "#range.%zu.%u", graph->n_nodes, k);
-  BERTH__TRY(to_plain(p, range->x, err));
+  BERTH__TRY(rewrite_quantized_to_plain(p, range->x, err));
   BERTH__TRY(berth__graph_add_op(graph, berth__op_builtin(BERTH__OP_quantize_range), &range->x, 1, NULL, 0, name, made,
                                  2, err));
   berth__node *node = &graph->nodes[graph->n_nodes - 1];
@@ -275,7 +275,7 @@ static void leave_out_inside(pass *p, const berth_graph *graph, const berth__qua
   }
 }
 
-static void find(pass *p, const berth_graph *graph) {
+static void rewrite_quantized_find(pass *p, const berth_graph *graph) {
   const berth__quant_view view = {graph, &p->uses, p->is_static};
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     found f = {.what = PRODUCT};
@@ -300,8 +300,8 @@ static berth_status follow_dequantize(pass *p, const berth__node *node, berth_er
   berth_value in[3] = {p->twins.twin[node->in[0]], node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)},
               last;
   int64_t perm[BERTH_MAX_RANK];
-  const uint32_t rank = value_of(p, node->in[0])->shape.rank;
-  for (uint32_t i = 1; i < node->n_in; i++) BERTH__TRY(to_plain(p, node->in[i], err));
+  const uint32_t rank = rewrite_quantized_value_of(p, node->in[0])->shape.rank;
+  for (uint32_t i = 1; i < node->n_in; i++) BERTH__TRY(rewrite_quantized_to_plain(p, node->in[i], err));
   for (uint32_t axis = 0; axis < rank; axis++) perm[axis] = berth__twins_axis(axis, rank);
   const berth_attr attr = berth_attr_ints("perm", perm, rank);
   BERTH__TRY(
@@ -310,21 +310,21 @@ static berth_status follow_dequantize(pass *p, const berth__node *node, berth_er
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &last, 1, &attr, 1, node->out[0], err);
 }
 
-static bool is_one(const pass *p, berth_value value) {
+static bool rewrite_quantized_is_one(const pass *p, berth_value value) {
   int64_t count;
-  return value == BERTH_VALUE_NONE || (berth__shape_count(&value_of(p, value)->shape, &count) && count == 1);
+  return value == BERTH_VALUE_NONE || (berth__shape_count(&rewrite_quantized_value_of(p, value)->shape, &count) && count == 1);
 }
 
 static bool can_follow(const pass *p, const berth__node *node) {
-  return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] && is_one(p, node->in[1]) &&
-         (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || is_one(p, node->in[BERTH__QUANTIZE_ZERO_POINT]));
+  return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] && rewrite_quantized_is_one(p, node->in[1]) &&
+         (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || rewrite_quantized_is_one(p, node->in[BERTH__QUANTIZE_ZERO_POINT]));
 }
 
-static berth_status rewrite_node(pass *p, uint32_t n, berth_error *err) {
+static berth_status quantized_rewrite_node(pass *p, uint32_t n, berth_error *err) {
   const found *f = &p->found[n];
   switch (f->what) {
     case LEAVE_OUT: return BERTH_OK;
-    case PRODUCT: return f->product.is_conv ? rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
+    case PRODUCT: return f->product.is_conv ? quantized_rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
     case SUM: return rewrite_sum(p, &f->sum, err);
     case RANGE: return rewrite_range(p, &f->range, err);
     case KEEP: break;
@@ -333,7 +333,7 @@ static berth_status rewrite_node(pass *p, uint32_t n, berth_error *err) {
                                      : berth__twins_keep(&p->twins, &p->r, n, err);
 }
 
-static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err) {
+static berth_status rewrite_quantized_allocate(pass *p, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   BERTH__TRY(berth__twins_create(&p->twins, graph, err));
@@ -341,13 +341,13 @@ static berth_status allocate(pass *p, const berth_graph *graph, berth_error *err
   return p->found != NULL ? BERTH_OK : berth__fail_nomem(err, "rewriting a graph");
 }
 
-static berth_status rewrite(pass *p, berth_graph *graph, berth_error *err) {
-  BERTH__TRY(allocate(p, graph, err));
-  find(p, graph);
+static berth_status quantized_rewrite(pass *p, berth_graph *graph, berth_error *err) {
+  BERTH__TRY(rewrite_quantized_allocate(p, graph, err));
+  rewrite_quantized_find(p, graph);
   if (!p->changes) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
-  for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(rewrite_node(p, n, err));
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(to_plain(p, berth__graph_kept(graph, i), err));
+  for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(quantized_rewrite_node(p, n, err));
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(rewrite_quantized_to_plain(p, berth__graph_kept(graph, i), err));
   return BERTH_OK;
 }
 
@@ -360,7 +360,7 @@ static bool has_bytes(const berth_graph *graph) {
 berth_status berth__rewrite_quantized(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
   pass p = {.target = target};
   if (!has_bytes(graph)) return BERTH_OK;
-  berth_status status = rewrite(&p, graph, err);
+  berth_status status = quantized_rewrite(&p, graph, err);
   berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);

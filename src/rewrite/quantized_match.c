@@ -5,7 +5,7 @@
 #include "rewrite/pattern.h"
 #include "rewrite/quantized.h"
 
-static const berth__value *value_of(const berth__quant_view *view, berth_value value) {
+static const berth__value *rewrite_quantized_match_value_of(const berth__quant_view *view, berth_value value) {
   return &view->graph->values[value];
 }
 
@@ -17,60 +17,60 @@ static const berth__node *only_reader(const berth__quant_view *view, berth_value
   return berth__only_reader(view->graph, view->uses, value, op);
 }
 
-static int64_t count_of(const berth__quant_view *view, berth_value value) {
-  return berth__value_count(value_of(view, value));
+static int64_t rewrite_quantized_match_count_of(const berth__quant_view *view, berth_value value) {
+  return berth__value_count(rewrite_quantized_match_value_of(view, value));
 }
 
-static bool is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
+static bool rewrite_quantized_match_is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
 
-static bool number_of(const berth__quant_view *view, berth_value value, double *out) {
-  return berth__is_number(value_of(view, value), out);
+static bool rewrite_quantized_match_number_of(const berth__quant_view *view, berth_value value, double *out) {
+  return berth__is_number(rewrite_quantized_match_value_of(view, value), out);
 }
 
 /* A zero point that is known to be 0 is none. */
 static berth_value zero_or_none(const berth__quant_view *view, berth_value zero) {
-  if (zero == BERTH_VALUE_NONE || value_of(view, zero)->data == NULL) return zero;
-  const berth_tensor tensor = berth__value_tensor(value_of(view, zero), value_of(view, zero)->data);
-  for (int64_t i = 0; i < count_of(view, zero); i++)
+  if (zero == BERTH_VALUE_NONE || rewrite_quantized_match_value_of(view, zero)->data == NULL) return zero;
+  const berth_tensor tensor = berth__value_tensor(rewrite_quantized_match_value_of(view, zero), rewrite_quantized_match_value_of(view, zero)->data);
+  for (int64_t i = 0; i < rewrite_quantized_match_count_of(view, zero); i++)
     if (berth__load_i64(&tensor, i) != 0) return zero;
   return BERTH_VALUE_NONE;
 }
 
 static bool is_dequantized(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *node = maker(view, value, BERTH__OP_dequantize);
-  if (node == NULL || !is_byte(value_of(view, node->in[0])->type)) return false;
+  if (node == NULL || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->in[0])->type)) return false;
   *out = (berth__quantized){node->in[0], node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)};
-  return value_of(view, out->scale)->type == BERTH_F32;
+  return rewrite_quantized_match_value_of(view, out->scale)->type == BERTH_F32;
 }
 
 /* Bytes as i32, less a zero point or not. */
 static bool is_widened(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *sub = maker(view, value, BERTH__OP_sub);
   const berth__node *cast = maker(view, sub != NULL ? sub->in[0] : value, BERTH__OP_cast);
-  if (cast == NULL || !is_byte(value_of(view, cast->in[0])->type)) return false;
+  if (cast == NULL || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, cast->in[0])->type)) return false;
   *out = (berth__quantized){cast->in[0], BERTH_VALUE_NONE, sub != NULL ? sub->in[1] : BERTH_VALUE_NONE};
   const berth__node *zero = maker(view, out->zero, BERTH__OP_cast);
-  if (zero != NULL && value_of(view, zero->in[0])->type == value_of(view, out->bytes)->type) out->zero = zero->in[0];
+  if (zero != NULL && rewrite_quantized_match_value_of(view, zero->in[0])->type == rewrite_quantized_match_value_of(view, out->bytes)->type) out->zero = zero->in[0];
   return true;
 }
 
 /* One entry for all, or one for each of `columns` along an axis of something of `rank` axes. */
 static bool are_entries(const berth__quant_view *view, berth_value value, int64_t columns, uint32_t axis,
                         uint32_t rank) {
-  if (value == BERTH_VALUE_NONE || count_of(view, value) == 1) return true;
-  const berth__shape *shape = &value_of(view, value)->shape;
+  if (value == BERTH_VALUE_NONE || rewrite_quantized_match_count_of(view, value) == 1) return true;
+  const berth__shape *shape = &rewrite_quantized_match_value_of(view, value)->shape;
   const uint32_t missing = rank - shape->rank;
-  return shape->rank <= rank && axis >= missing && count_of(view, value) == columns &&
+  return shape->rank <= rank && axis >= missing && rewrite_quantized_match_count_of(view, value) == columns &&
          shape->dim[axis - missing] == columns;
 }
 
-static bool is_one(const berth__quant_view *view, berth_value value) {
-  return value == BERTH_VALUE_NONE || count_of(view, value) == 1;
+static bool rewrite_quantized_match_is_one(const berth__quant_view *view, berth_value value) {
+  return value == BERTH_VALUE_NONE || rewrite_quantized_match_count_of(view, value) == 1;
 }
 
 /* A weight of bytes [columns of `axis`] that is known before a run. */
 static bool fits_weight(const berth__quant_view *view, const berth__quantized *w, int64_t columns, uint32_t axis) {
-  const uint32_t rank = value_of(view, w->bytes)->shape.rank;
+  const uint32_t rank = rewrite_quantized_match_value_of(view, w->bytes)->shape.rank;
   return view->is_static[w->bytes] && are_entries(view, w->scale, columns, axis, rank) &&
          are_entries(view, w->zero, columns, axis, rank);
 }
@@ -82,10 +82,10 @@ static void take_bias(const berth__quant_view *view, berth__quant_product *p, ui
   const berth__node *add = only_reader(view, p->out, BERTH__OP_add);
   if (add == NULL || p->is_conv || p->bias != BERTH_VALUE_NONE) return; /* of a conv, columns are no last axis */
   const berth_value bias = add->in[add->in[0] == p->out ? 1 : 0];
-  const berth__shape *shape = &value_of(view, bias)->shape;
-  if (!view->is_static[bias] || value_of(view, bias)->type != BERTH_F32 || shape->rank == 0 ||
-      count_of(view, bias) != p->columns || shape->dim[shape->rank - 1] != p->columns ||
-      !berth__shape_equal(&value_of(view, add->out[0])->shape, &value_of(view, p->out)->shape))
+  const berth__shape *shape = &rewrite_quantized_match_value_of(view, bias)->shape;
+  if (!view->is_static[bias] || rewrite_quantized_match_value_of(view, bias)->type != BERTH_F32 || shape->rank == 0 ||
+      rewrite_quantized_match_count_of(view, bias) != p->columns || shape->dim[shape->rank - 1] != p->columns ||
+      !berth__shape_equal(&rewrite_quantized_match_value_of(view, add->out[0])->shape, &rewrite_quantized_match_value_of(view, p->out)->shape))
     return;
   *sink = view->uses->reader[p->out];
   p->bias = bias;
@@ -112,9 +112,9 @@ static void take_bounds(const berth__quant_view *view, berth__quant_product *p, 
 static void take_quantize(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
   const berth__node *node = only_reader(view, p->out, BERTH__OP_quantize);
   double scale, zero = 0;
-  if (node == NULL || node->in[0] != p->out || !is_byte(value_of(view, node->out[0])->type)) return;
-  if (!number_of(view, node->in[1], &scale) || !(scale > 0)) return;
-  if (node->n_in > BERTH__QUANTIZE_ZERO_POINT && !number_of(view, node->in[BERTH__QUANTIZE_ZERO_POINT], &zero)) return;
+  if (node == NULL || node->in[0] != p->out || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->out[0])->type)) return;
+  if (!rewrite_quantized_match_number_of(view, node->in[1], &scale) || !(scale > 0)) return;
+  if (node->n_in > BERTH__QUANTIZE_ZERO_POINT && !rewrite_quantized_match_number_of(view, node->in[BERTH__QUANTIZE_ZERO_POINT], &zero)) return;
   *sink = view->uses->reader[p->out];
   p->out = node->out[0];
   p->out_scale = scale;
@@ -127,18 +127,18 @@ typedef bool (*find_bytes)(const berth__quant_view *view, berth_value value, ber
 
 /* Sums of integers have integers before them. */
 static find_bytes finder_of(const berth__quant_view *view, const berth__node *node) {
-  return value_of(view, node->out[0])->type == BERTH_I32 ? is_widened : is_dequantized;
+  return rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32 ? is_widened : is_dequantized;
 }
 
 static bool match_conv(const berth__quant_view *view, const berth__node *node, berth__quant_product *p) {
-  const berth__shape *x = &value_of(view, node->in[0])->shape;
+  const berth__shape *x = &rewrite_quantized_match_value_of(view, node->in[0])->shape;
   const find_bytes is_bytes = finder_of(view, node);
   p->is_conv = true;
   p->bias = berth__operand_of(node, BERTH__CONV_BIAS);
   if (berth__conv_has_epilogue(node->attrs)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
-  p->columns = value_of(view, p->weight.bytes)->shape.dim[0];
-  return is_one(view, p->x.scale) && is_one(view, p->x.zero) && fits_weight(view, &p->weight, p->columns, 0) &&
+  p->columns = rewrite_quantized_match_value_of(view, p->weight.bytes)->shape.dim[0];
+  return rewrite_quantized_match_is_one(view, p->x.scale) && rewrite_quantized_match_is_one(view, p->x.zero) && fits_weight(view, &p->weight, p->columns, 0) &&
          (p->bias == BERTH_VALUE_NONE || view->is_static[p->bias]);
 }
 
@@ -147,23 +147,23 @@ static bool match_matmul(const berth__quant_view *view, const berth__node *node,
   const berth_value weight = turn != NULL ? turn->in[0] : node->in[1];
   const find_bytes is_bytes = finder_of(view, node);
   if (!is_bytes(view, node->in[0], &p->x) || !is_bytes(view, weight, &p->weight)) return false;
-  const berth__shape *w = &value_of(view, p->weight.bytes)->shape;
+  const berth__shape *w = &rewrite_quantized_match_value_of(view, p->weight.bytes)->shape;
   p->is_weight_turned = turn != NULL;
-  if (w->rank != 2 || value_of(view, p->x.bytes)->shape.rank < 2) return false;
+  if (w->rank != 2 || rewrite_quantized_match_value_of(view, p->x.bytes)->shape.rank < 2) return false;
   p->columns = w->dim[turn != NULL ? 0 : 1];
-  return is_one(view, p->x.scale) && is_one(view, p->x.zero) &&
+  return rewrite_quantized_match_is_one(view, p->x.scale) && rewrite_quantized_match_is_one(view, p->x.zero) &&
          fits_weight(view, &p->weight, p->columns, turn != NULL ? 0 : 1);
 }
 
 /* Sums of integers become numbers: cast, then times a scale. */
 static bool take_scale(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
   const berth__node *cast = only_reader(view, p->out, BERTH__OP_cast);
-  if (cast == NULL || value_of(view, cast->out[0])->type != BERTH_F32) return false;
+  if (cast == NULL || rewrite_quantized_match_value_of(view, cast->out[0])->type != BERTH_F32) return false;
   const berth__node *mul = only_reader(view, cast->out[0], BERTH__OP_mul);
-  if (mul == NULL || !berth__shape_equal(&value_of(view, mul->out[0])->shape, &value_of(view, p->out)->shape))
+  if (mul == NULL || !berth__shape_equal(&rewrite_quantized_match_value_of(view, mul->out[0])->shape, &rewrite_quantized_match_value_of(view, p->out)->shape))
     return false;
   p->scale = mul->in[mul->in[0] == cast->out[0] ? 1 : 0];
-  const uint32_t rank = value_of(view, p->out)->shape.rank;
+  const uint32_t rank = rewrite_quantized_match_value_of(view, p->out)->shape.rank;
   if (!are_entries(view, p->scale, p->columns, p->is_conv ? 1 : rank - 1, rank)) return false;
   *sink = view->uses->reader[cast->out[0]];
   p->out = mul->out[0];
@@ -183,7 +183,7 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
   } else if (node->op->code != BERTH__OP_matmul || !match_matmul(view, node, out)) {
     return false;
   }
-  if (value_of(view, node->out[0])->type == BERTH_I32 && !take_scale(view, out, sink)) return false;
+  if (rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32 && !take_scale(view, out, sink)) return false;
   out->weight.zero = zero_or_none(view, out->weight.zero);
   out->x.zero = zero_or_none(view, out->x.zero);
   take_bias(view, out, sink);
@@ -197,7 +197,7 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
 static bool known_numbers(const berth__quant_view *view, berth_value scale, berth_value zero, double *scale_out,
                           int64_t *zero_out) {
   double number = 0;
-  if (!number_of(view, scale, scale_out) || (zero != BERTH_VALUE_NONE && !number_of(view, zero, &number))) return false;
+  if (!rewrite_quantized_match_number_of(view, scale, scale_out) || (zero != BERTH_VALUE_NONE && !rewrite_quantized_match_number_of(view, zero, &number))) return false;
   *zero_out = (int64_t)number;
   return true;
 }
@@ -205,13 +205,13 @@ static bool known_numbers(const berth__quant_view *view, berth_value scale, bert
 bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__quant_sum *out) {
   const berth__node *node = &view->graph->nodes[n];
   berth__quantized a, b;
-  if (node->op->code != BERTH__OP_quantize || !is_byte(value_of(view, node->out[0])->type)) return false;
+  if (node->op->code != BERTH__OP_quantize || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->out[0])->type)) return false;
   if (berth__node_is_bounded(view->graph, node)) return false;
   const berth__node *add = maker(view, node->in[0], BERTH__OP_add);
   if (add == NULL || view->uses->count[node->in[0]] != 1) return false;
   if (!is_dequantized(view, add->in[0], &a) || !is_dequantized(view, add->in[1], &b)) return false;
   *out = (berth__quant_sum){.a = a.bytes, .b = b.bytes, .out = node->out[0]};
-  return berth__shape_equal(&value_of(view, a.bytes)->shape, &value_of(view, b.bytes)->shape) &&
+  return berth__shape_equal(&rewrite_quantized_match_value_of(view, a.bytes)->shape, &rewrite_quantized_match_value_of(view, b.bytes)->shape) &&
          known_numbers(view, a.scale, a.zero, &out->a_scale, &out->a_zero) &&
          known_numbers(view, b.scale, b.zero, &out->b_scale, &out->b_zero) &&
          known_numbers(view, node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT), &out->out_scale,
@@ -221,22 +221,22 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
 
 /* ---- Ranges ---- */
 
-static bool is_known(const berth__quant_view *view, berth_value value, double wanted) {
+static bool rewrite_quantized_match_is_known(const berth__quant_view *view, berth_value value, double wanted) {
   double number;
-  return number_of(view, value, &number) && number == wanted;
+  return rewrite_quantized_match_number_of(view, value, &number) && number == wanted;
 }
 
 /* pick(reduce(x), 0) over all elements. */
-static bool is_bound(const berth__quant_view *view, berth_value value, berth__op_code pick, berth__op_code reduce,
+static bool rewrite_quantized_match_is_bound(const berth__quant_view *view, berth_value value, berth__op_code pick, berth__op_code reduce,
                      berth_value *x) {
   const berth__node *node = maker(view, value, pick);
-  if (node == NULL || !is_known(view, node->in[1], 0)) return false;
+  if (node == NULL || !rewrite_quantized_match_is_known(view, node->in[1], 0)) return false;
   const berth__node *all = maker(view, node->in[0], reduce);
   if (all == NULL || all->n_in > 1 || all->attrs[BERTH__REDUCE_AXES].count != 0 ||
-      value_of(view, value)->shape.rank != 0)
+      rewrite_quantized_match_value_of(view, value)->shape.rank != 0)
     return false;
   *x = all->in[0];
-  return value_of(view, *x)->type == BERTH_F32 && value_of(view, *x)->bounded == 0;
+  return rewrite_quantized_match_value_of(view, *x)->type == BERTH_F32 && rewrite_quantized_match_value_of(view, *x)->bounded == 0;
 }
 
 /* The zero point that goes with a scale: quantize(neg(low), scale, 0). */
@@ -245,8 +245,8 @@ static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_
     const berth__node *node = &view->graph->nodes[n];
     if (node->op->code != BERTH__OP_quantize || node->in[1] != scale) continue;
     const berth__node *neg = maker(view, node->in[0], BERTH__OP_neg);
-    if (neg != NULL && neg->in[0] == low && value_of(view, node->out[0])->type == BERTH_U8 &&
-        (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || is_known(view, node->in[BERTH__QUANTIZE_ZERO_POINT], 0)))
+    if (neg != NULL && neg->in[0] == low && rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_U8 &&
+        (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || rewrite_quantized_match_is_known(view, node->in[BERTH__QUANTIZE_ZERO_POINT], 0)))
       return n;
   }
   return BERTH__NO_NODE;
@@ -255,15 +255,15 @@ static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_
 bool berth__quant_match_range(const berth__quant_view *view, uint32_t n, berth__quant_range *out) {
   const berth__node *node = &view->graph->nodes[n];
   berth_value other;
-  if (node->op->code != BERTH__OP_where || !is_known(view, node->in[BERTH__WHERE_A], 1)) return false;
+  if (node->op->code != BERTH__OP_where || !rewrite_quantized_match_is_known(view, node->in[BERTH__WHERE_A], 1)) return false;
   const berth__node *is_flat = maker(view, node->in[BERTH__WHERE_CONDITION], BERTH__OP_eq),
                     *div = maker(view, node->in[BERTH__WHERE_B], BERTH__OP_div);
-  if (is_flat == NULL || div == NULL || !is_known(view, is_flat->in[1], 0) || !is_known(view, div->in[1], 255))
+  if (is_flat == NULL || div == NULL || !rewrite_quantized_match_is_known(view, is_flat->in[1], 0) || !rewrite_quantized_match_is_known(view, div->in[1], 255))
     return false;
   const berth__node *range = maker(view, div->in[0], BERTH__OP_sub);
   if (range == NULL || is_flat->in[0] != div->in[0]) return false;
-  if (!is_bound(view, range->in[0], BERTH__OP_max, BERTH__OP_reduce_max, &out->x) ||
-      !is_bound(view, range->in[1], BERTH__OP_min, BERTH__OP_reduce_min, &other) || out->x != other)
+  if (!rewrite_quantized_match_is_bound(view, range->in[0], BERTH__OP_max, BERTH__OP_reduce_max, &out->x) ||
+      !rewrite_quantized_match_is_bound(view, range->in[1], BERTH__OP_min, BERTH__OP_reduce_min, &other) || out->x != other)
     return false;
   out->scale = node->out[0];
   out->zero_node = find_zero(view, range->in[1], out->scale);

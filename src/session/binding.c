@@ -59,7 +59,7 @@ berth_status berth_session_bind(berth_session *session, const berth_dim *dims, s
 /* ---- Dropping ---- */
 
 /* Not the current one. */
-static void drop(berth_session *session, size_t index) {
+static void session_binding_drop(berth_session *session, size_t index) {
   berth__session_free_binding(session, &session->bindings[index]);
   session->n_bindings--;
   memmove(&session->bindings[index], &session->bindings[index + 1],
@@ -73,11 +73,11 @@ void berth__session_trim(berth_session *session) {
     size_t oldest = session->current == 0 ? 1 : 0;
     for (size_t i = 0; i < session->n_bindings; i++)
       if (i != session->current && session->bindings[i].last_used < session->bindings[oldest].last_used) oldest = i;
-    drop(session, oldest);
+    session_binding_drop(session, oldest);
   }
 }
 
-static berth_status check_names(const berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
+static berth_status session_binding_check_names(const berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
   if (n_dims != session->graph->n_dims)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has %zu named dimensions, but %zu were given",
                        session->graph->name, session->graph->n_dims, n_dims);
@@ -94,12 +94,12 @@ berth_status berth_session_drop(berth_session *session, const berth_dim *dims, s
   if (session == NULL || (dims == NULL && n_dims != 0))
     return berth__fail(err, BERTH_INVALID, "berth_session_drop needs a session and dimensions");
   BERTH__TRY(berth__session_idle(session, err));
-  BERTH__TRY(check_names(session, dims, n_dims, err));
+  BERTH__TRY(session_binding_check_names(session, dims, n_dims, err));
   const size_t index = find_binding(session, dims, n_dims);
   if (index == session->n_bindings) return BERTH_OK; /* it may have gone already, to make room for another */
   if (index == session->current)
     return berth__fail(err, BERTH_INVALID, "the current binding cannot be dropped; bind another one first");
-  drop(session, index);
+  session_binding_drop(session, index);
   return BERTH_OK;
 }
 

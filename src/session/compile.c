@@ -91,7 +91,7 @@ static size_t count_prepared(const berth_plan *plan) {
 }
 
 /* A device that finds no extents while it runs must know them all before. */
-static berth_status check_extents(const berth_session *session, const berth_graph *graph, berth_error *err) {
+static berth_status session_compile_check_extents(const berth_session *session, const berth_graph *graph, berth_error *err) {
   for (size_t v = 0; v < graph->n_values && session->device->shapes == NULL; v++)
     if (graph->values[v].bounded != 0)
       return berth__fail(err, BERTH_UNSUPPORTED,
@@ -101,7 +101,7 @@ static berth_status check_extents(const berth_session *session, const berth_grap
   return BERTH_OK;
 }
 
-static berth_status compile(const berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
+static berth_status session_compile(const berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
                             berth_error *err) {
   berth_plan_desc desc = session->plan_desc;
   desc.dims = dims;
@@ -109,7 +109,7 @@ static berth_status compile(const berth_session *session, const berth_dim *dims,
   if (session->layout != NULL) desc.layout = session->layout;
   berth__progress(session->ctx, "planning", 0, 0);
   BERTH__TRY(berth__plan_create_on(session->graph, &desc, session->device, &session->profile, &binding->plan, err));
-  BERTH__TRY(check_extents(session, binding->plan->graph, err));
+  BERTH__TRY(session_compile_check_extents(session, binding->plan->graph, err));
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
   binding->has_own_weights = has_own_weights(binding->plan);
@@ -163,7 +163,7 @@ static berth_status stage_program(berth_session *session, staged *next, berth_er
 static berth_status stage(berth_session *session, const berth_dim *dims, size_t n_dims, staged *next,
                           berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(session->ctx, session->bindings, session->bindings_capacity, session->n_bindings + 1, err));
-  BERTH__TRY(compile(session, dims, n_dims, &next->binding, err));
+  BERTH__TRY(session_compile(session, dims, n_dims, &next->binding, err));
   if (session->layout == NULL) BERTH__TRY(berth_plan_layout(next->binding.plan, &next->layout, err));
   const uint64_t size = next->binding.plan->info.arena_size;
   const bool is_enough = session->arena != NULL && berth_arena_size(session->arena) >= size;

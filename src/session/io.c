@@ -20,7 +20,7 @@ static uint64_t true_size(const berth_session *session, berth_value value) {
   return size;
 }
 
-static berth_status check_size(const berth_session *session, const char *what, berth_value value, const void *data,
+static berth_status session_io_check_size(const berth_session *session, const char *what, berth_value value, const void *data,
                                size_t size, berth_error *err) {
   const berth__value *v = bound_value(session, value);
   char shape[BERTH__SHAPE_TEXT];
@@ -58,7 +58,7 @@ berth_status berth_session_set_param(berth_session *session, const char *name, c
                                      berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(find_value(session, name, BERTH_VALUE_PARAM, "param", &value, err));
-  BERTH__TRY(check_size(session, "param", value, data, size, err));
+  BERTH__TRY(session_io_check_size(session, "param", value, data, size, err));
   return berth__session_set_param(session, value, data, size, err);
 }
 
@@ -72,15 +72,15 @@ berth_status berth_session_use(berth_session *session, const char *name, const v
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no input or param '%s'", session->graph->name, name);
   if (berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "'%s' lies in the arena; write to it, or plan it outside", name);
-  BERTH__TRY(check_size(session, "value", value, data, size, err));
+  BERTH__TRY(session_io_check_size(session, "value", value, data, size, err));
   if ((uintptr_t)data % berth__type_align(bound_value(session, value)->type) != 0)
     return berth__fail(err, BERTH_INVALID, "the memory for '%s' is not aligned to its elements", name);
   return berth__session_use(session, value, data, size, err);
 }
 
-static berth_status write_input(berth_session *session, berth_value value, const void *src, size_t size,
+static berth_status session_io_write_input(berth_session *session, berth_value value, const void *src, size_t size,
                                 berth_error *err) {
-  BERTH__TRY(check_size(session, "input", value, src, size, err));
+  BERTH__TRY(session_io_check_size(session, "input", value, src, size, err));
   if (!berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID,
                        "input '%s' is planned outside the arena; name its memory with berth_session_use",
@@ -92,10 +92,10 @@ berth_status berth_session_write(berth_session *session, const char *input, cons
                                  berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
   BERTH__TRY(find_value(session, input, BERTH_VALUE_INPUT, "input", &value, err));
-  return write_input(session, value, src, size, err);
+  return session_io_write_input(session, value, src, size, err);
 }
 
-static berth_status input_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
+static berth_status session_io_input_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_input_at(session->graph, index);
@@ -107,11 +107,11 @@ static berth_status input_at(const berth_session *session, uint32_t index, berth
 berth_status berth_session_write_at(berth_session *session, uint32_t input, const void *src, size_t size,
                                     berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
-  BERTH__TRY(input_at(session, input, &value, err));
-  return write_input(session, value, src, size, err);
+  BERTH__TRY(session_io_input_at(session, input, &value, err));
+  return session_io_write_input(session, value, src, size, err);
 }
 
-static berth_status output_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
+static berth_status session_io_output_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_output_at(session->graph, index);
@@ -140,7 +140,7 @@ static berth_status check_room(const berth_session *session, berth_value value, 
   char shape[BERTH__SHAPE_TEXT];
   uint64_t planned = 0;
   berth__value_size(v, &planned);
-  if (v->bounded == 0) return check_size(session, "output", value, dst, *size, err);
+  if (v->bounded == 0) return session_io_check_size(session, "output", value, dst, *size, err);
   if (*size < needed || *size > planned)
     return berth__fail(err, BERTH_INVALID,
                        "output '%s' is %s%s in the last run and has %llu bytes (%llu are planned), but room for %zu was"
@@ -158,7 +158,7 @@ berth_status berth_session_output_shape(const berth_session *session, uint32_t o
   if (rank != NULL) *rank = 0;
   if (rank == NULL || dim == NULL)
     return berth__fail(err, BERTH_INVALID, "places for the rank and the extents are needed");
-  BERTH__TRY(output_at(session, output, &value, err));
+  BERTH__TRY(session_io_output_at(session, output, &value, err));
   const berth__shape *shape = true_shape(session, value);
   *rank = shape->rank;
   memcpy(dim, shape->dim, sizeof shape->dim);
@@ -167,7 +167,7 @@ berth_status berth_session_output_shape(const berth_session *session, uint32_t o
 
 berth_status berth_session_read_at(berth_session *session, uint32_t output, void *dst, size_t size, berth_error *err) {
   berth_value value = BERTH_VALUE_NONE;
-  BERTH__TRY(output_at(session, output, &value, err));
+  BERTH__TRY(session_io_output_at(session, output, &value, err));
   BERTH__TRY(check_room(session, value, dst, &size, err));
   if (berth__session_in_arena(session, value)) return berth__arena_get(session->arena, value, dst, size, err);
   const void *data = NULL;
@@ -201,7 +201,7 @@ berth_status berth_session_input_data(berth_session *session, uint32_t input, vo
   berth_value value = BERTH_VALUE_NONE;
   if (data != NULL) *data = NULL;
   BERTH__TRY(want_places(data != NULL, size, err));
-  BERTH__TRY(input_at(session, input, &value, err));
+  BERTH__TRY(session_io_input_at(session, input, &value, err));
   if (!berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID, "input '%s' is planned outside the arena",
                        session->graph->values[value].name);
@@ -214,7 +214,7 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
   void *at = NULL;
   if (data != NULL) *data = NULL;
   BERTH__TRY(want_places(data != NULL, size, err));
-  BERTH__TRY(output_at(session, output, &value, err));
+  BERTH__TRY(session_io_output_at(session, output, &value, err));
   if (berth__session_in_arena(session, value)) {
     BERTH__TRY(slot_data(session, value, &at, size, err));
     *data = at;

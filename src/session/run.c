@@ -14,7 +14,7 @@ void berth__session_finish(berth_session *session) {
 }
 
 /* Everything that a run reads must be there. */
-static berth_status check_ready(const berth_session *session, berth_error *err) {
+static berth_status session_run_check_ready(const berth_session *session, berth_error *err) {
   const berth_graph *graph = session->graph;
   for (size_t i = 0; i < graph->n_params; i++)
     if (!session->is_set[graph->params[i]])
@@ -31,7 +31,7 @@ static berth_status check_ready(const berth_session *session, berth_error *err) 
 berth_status berth_session_submit(berth_session *session, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
-  BERTH__TRY(check_ready(session, err));
+  BERTH__TRY(session_run_check_ready(session, err));
   BERTH__TRY(berth__check_cancel(session->cancel, "the run", err));
   BERTH__TRY(berth__session_settle(session, err));
   BERTH__TRY(berth__session_prepare(session, err));

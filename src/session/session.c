@@ -94,17 +94,17 @@ static berth_status read_desc(berth_session *session, const berth_graph *graph, 
 }
 
 /* A clone puts its weights where the other session has them, whichever bindings that still has. */
-static berth_status follow(berth_session *session, const berth_session *like, berth_error *err) {
+static berth_status session_follow(berth_session *session, const berth_session *like, berth_error *err) {
   session->layout = berth__layout_retain(like->layout);
   session->n_prepared = like->n_prepared;
   return berth__slots_clone(like->home, &session->home, err);
 }
 
-static berth_status build(berth_session *session, const berth_graph *graph, const berth__device *on,
+static berth_status session_build(berth_session *session, const berth_graph *graph, const berth__device *on,
                           const berth_session *like, const berth_session_desc *desc, berth_error *err) {
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   BERTH__TRY(read_desc(session, graph, on, desc, &plan, err));
-  if (like != NULL) BERTH__TRY(follow(session, like, err));
+  if (like != NULL) BERTH__TRY(session_follow(session, like, err));
   BERTH__TRY(compile_first(session, berth__device_which(session->device_name), &plan, err));
   session->plan_desc.dims = NULL;
   session->plan_desc.n_dims = 0;
@@ -118,7 +118,7 @@ static berth_status build(berth_session *session, const berth_graph *graph, cons
 }
 
 /* on, like: NULL where there is none. */
-static berth_status create(const berth_graph *graph, const berth__device *on, const berth_session *like,
+static berth_status session_create(const berth_graph *graph, const berth__device *on, const berth_session *like,
                            const berth_session_desc *desc, berth_session **out, berth_error *err) {
   berth_session_desc full = BERTH_SESSION_DESC_INIT;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a place for the session");
@@ -128,7 +128,7 @@ static berth_status create(const berth_graph *graph, const berth__device *on, co
   berth_session *session = berth__alloc_zero(graph->ctx, sizeof *session);
   if (session == NULL) return berth__fail_nomem(err, "a session");
   session->ctx = graph->ctx;
-  berth_status status = build(session, graph, on, like, &full, err);
+  berth_status status = session_build(session, graph, on, like, &full, err);
   if (status != BERTH_OK) {
     berth_session_destroy(session);
     return status;
@@ -139,12 +139,12 @@ static berth_status create(const berth_graph *graph, const berth__device *on, co
 
 berth_status berth__session_create_on(const berth_graph *graph, const berth__device *on, const berth_session_desc *desc,
                                       berth_session **out, berth_error *err) {
-  return create(graph, on, NULL, desc, out, err);
+  return session_create(graph, on, NULL, desc, out, err);
 }
 
 berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc, berth_session **out,
                                   berth_error *err) {
-  return create(graph, NULL, NULL, desc, out, err);
+  return session_create(graph, NULL, NULL, desc, out, err);
 }
 
 void berth_session_destroy(berth_session *session) {
@@ -166,7 +166,7 @@ void berth_session_destroy(berth_session *session) {
   berth__free(ctx, session);
 }
 
-static berth_status copy_outside(berth_session *to, const berth_session *from, berth_error *err) {
+static berth_status session_copy_outside(berth_session *to, const berth_session *from, berth_error *err) {
   for (size_t v = 0; v < from->graph->n_values; v++) {
     uint64_t size = 0;
     to->is_set[v] = from->is_set[v];
@@ -195,7 +195,7 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
   }
   berth__session_list_dims(from, berth__session_current(from), dims);
   BERTH__TRY(berth_session_bind(to, dims, from->graph->n_dims, err));
-  BERTH__TRY(copy_outside(to, from, err));
+  BERTH__TRY(session_copy_outside(to, from, err));
   copy_shapes(to, from);
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
   BERTH__TRY(
@@ -230,7 +230,7 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   if (session->threads.parallel_for != NULL) desc.threads = &session->threads;
   desc.max_bindings = (uint32_t)session->max_bindings;
   desc.flags = session->checked ? BERTH_SESSION_CHECKED : 0;
-  berth_status status = create(session->graph, session->device, session, &desc, &clone, err);
+  berth_status status = session_create(session->graph, session->device, session, &desc, &clone, err);
   if (status == BERTH_OK) status = copy_state(clone, session, dims, err);
   berth__free(session->ctx, dims);
   if (status != BERTH_OK) {

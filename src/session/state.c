@@ -11,11 +11,11 @@ typedef struct header {
 
 static const char mark[8] = {'b', 'e', 'r', 't', 'h', 's', 't', '1'};
 
-static const berth__value *state_at(const berth_session *session, size_t index) {
+static const berth__value *session_state_at(const berth_session *session, size_t index) {
   return &berth__session_current(session)->plan->graph->values[session->graph->states[index]];
 }
 
-static uint64_t size_of(const berth__value *value) {
+static uint64_t session_state_size_of(const berth__value *value) {
   uint64_t size = 0;
   berth__value_size(value, &size); /* it is bound */
   return size;
@@ -23,10 +23,10 @@ static uint64_t size_of(const berth__value *value) {
 
 static berth_status place_initial(berth_session *session, size_t index, berth_error *err) {
   const berth_value id = session->graph->states[index];
-  const berth__value *value = state_at(session, index);
+  const berth__value *value = session_state_at(session, index);
   if (value->initial == NULL)
     return berth_arena_fill(session->arena, id, 0, berth_arena_capacity(session->arena, id), 0, err);
-  return berth__arena_put(session->arena, id, 0, berth__blob_data(value->initial), size_of(value), err);
+  return berth__arena_put(session->arena, id, 0, berth__blob_data(value->initial), session_state_size_of(value), err);
 }
 
 berth_status berth__session_place_states(berth_session *session, berth_error *err) {
@@ -42,12 +42,12 @@ static berth_status find_state(const berth_session *session, const char *name, s
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no state '%s'", session->graph->name, name);
 }
 
-static berth_status check_size(const berth__value *value, const void *data, size_t size, berth_error *err) {
+static berth_status session_state_check_size(const berth__value *value, const void *data, size_t size, berth_error *err) {
   char shape[BERTH__SHAPE_TEXT];
-  if (size_of(value) != size)
+  if (session_state_size_of(value) != size)
     return berth__fail(err, BERTH_INVALID, "state '%s' is %s%s and has %llu bytes, but %zu were given", value->name,
                        berth_type_name(value->type), berth__shape_text(&value->shape, shape),
-                       (unsigned long long)size_of(value), size);
+                       (unsigned long long)session_state_size_of(value), size);
   if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "state '%s': the data is NULL", value->name);
   return BERTH_OK;
 }
@@ -56,7 +56,7 @@ berth_status berth_session_state_read(berth_session *session, const char *state,
                                       berth_error *err) {
   size_t index;
   BERTH__TRY(find_state(session, state, &index, err));
-  BERTH__TRY(check_size(state_at(session, index), dst, size, err));
+  BERTH__TRY(session_state_check_size(session_state_at(session, index), dst, size, err));
   return berth__arena_get(session->arena, session->graph->states[index], dst, size, err);
 }
 
@@ -64,7 +64,7 @@ berth_status berth_session_state_write(berth_session *session, const char *state
                                        berth_error *err) {
   size_t index;
   BERTH__TRY(find_state(session, state, &index, err));
-  BERTH__TRY(check_size(state_at(session, index), src, size, err));
+  BERTH__TRY(session_state_check_size(session_state_at(session, index), src, size, err));
   return berth__arena_put(session->arena, session->graph->states[index], 0, src, size, err);
 }
 
@@ -79,16 +79,16 @@ berth_status berth_session_state_reset(berth_session *session, const char *state
 
 /* ---- All of them ---- */
 
-static uint64_t padded(uint64_t size) { return (size + 7) & ~(uint64_t)7; } /* no sum of the planner overflows */
+static uint64_t session_state_padded(uint64_t size) { return (size + 7) & ~(uint64_t)7; } /* no sum of the planner overflows */
 
 uint64_t berth_session_state_size(const berth_session *session) {
   uint64_t total = sizeof(header);
   if (session == NULL || session->graph->n_states == 0) return 0;
-  for (size_t i = 0; i < session->graph->n_states; i++) total += padded(size_of(state_at(session, i)));
+  for (size_t i = 0; i < session->graph->n_states; i++) total += session_state_padded(session_state_size_of(session_state_at(session, i)));
   return total;
 }
 
-static uint64_t mix(uint64_t sum, const void *data, size_t size) {
+static uint64_t session_state_mix(uint64_t sum, const void *data, size_t size) {
   const unsigned char *bytes = data;
   for (size_t i = 0; i < size; i++) sum = (sum ^ bytes[i]) * 0x100000001b3u; /* FNV-1a */
   return sum;
@@ -98,11 +98,11 @@ static header header_of(const berth_session *session) {
   header h = {.fingerprint = 0xcbf29ce484222325u};
   memcpy(h.mark, mark, sizeof h.mark);
   for (size_t i = 0; i < session->graph->n_states; i++) {
-    const berth__value *value = state_at(session, i);
+    const berth__value *value = session_state_at(session, i);
     const uint32_t type = (uint32_t)value->type;
-    h.fingerprint = mix(h.fingerprint, value->name, strlen(value->name) + 1);
-    h.fingerprint = mix(h.fingerprint, &type, sizeof type);
-    h.fingerprint = mix(h.fingerprint, value->shape.dim, value->shape.rank * sizeof *value->shape.dim);
+    h.fingerprint = session_state_mix(h.fingerprint, value->name, strlen(value->name) + 1);
+    h.fingerprint = session_state_mix(h.fingerprint, &type, sizeof type);
+    h.fingerprint = session_state_mix(h.fingerprint, value->shape.dim, value->shape.rank * sizeof *value->shape.dim);
   }
   return h;
 }
@@ -126,9 +126,9 @@ berth_status berth_session_state_save(berth_session *session, void *dst, size_t 
   memcpy(at, &h, sizeof h);
   at += sizeof h;
   for (size_t i = 0; i < session->graph->n_states; i++) {
-    const uint64_t bytes = size_of(state_at(session, i));
+    const uint64_t bytes = session_state_size_of(session_state_at(session, i));
     BERTH__TRY(berth__arena_get(session->arena, session->graph->states[i], at, bytes, err));
-    at += padded(bytes);
+    at += session_state_padded(bytes);
   }
   return BERTH_OK;
 }
@@ -136,9 +136,9 @@ berth_status berth_session_state_save(berth_session *session, void *dst, size_t 
 static berth_status put_all(berth_session *session, const unsigned char *at, berth_error *err) {
   at += sizeof(header);
   for (size_t i = 0; i < session->graph->n_states; i++) {
-    const uint64_t bytes = size_of(state_at(session, i));
+    const uint64_t bytes = session_state_size_of(session_state_at(session, i));
     BERTH__TRY(berth__arena_put(session->arena, session->graph->states[i], 0, at, bytes, err));
-    at += padded(bytes);
+    at += session_state_padded(bytes);
   }
   return BERTH_OK;
 }

@@ -21,14 +21,14 @@ static bool is_own(const berth_plan *plan, berth_value param) {
   return buffer != BERTH__NO_BUFFER && plan->buffers[buffer].offset >= plan->params_size;
 }
 
-static bool is_outside(const berth__binding *binding, berth_value value) {
+static bool session_weights_is_outside(const berth__binding *binding, berth_value value) {
   return binding->plan->places[value].buffer == BERTH__NO_BUFFER;
 }
 
 /* Whether some binding reads it outside the arena. */
 static bool is_outside_somewhere(const berth_session *session, berth_value value) {
   for (size_t i = 0; i < session->n_bindings; i++)
-    if (is_outside(&session->bindings[i], value)) return true;
+    if (session_weights_is_outside(&session->bindings[i], value)) return true;
   return false;
 }
 
@@ -108,7 +108,7 @@ berth_status berth__session_bring_out(berth_session *session, const berth__bindi
   if (binding->plan->storages == NULL || session->home == NULL) return BERTH_OK;
   for (size_t i = 0; i < session->graph->n_params; i++) {
     const berth_value param = session->graph->params[i];
-    if (is_outside(binding, param) && session->outside[param] == NULL && session->is_set[param])
+    if (session_weights_is_outside(binding, param) && session->outside[param] == NULL && session->is_set[param])
       BERTH__TRY(bring_out(session, param, err));
   }
   return BERTH_OK;

@@ -28,7 +28,7 @@ int runner_session(runner *r, uint32_t session_flags, uint32_t plan_flags, berth
 
 static check_node compared(berth_type type, void *got, void *want, size_t count) {
   check_node node = {.name = "n", .op = "op", .compared = true};
-  compare(&node, &(record){type, count, got}, &(record){type, count, want});
+  tool_check_compare(&node, &(record){type, count, got}, &(record){type, count, want});
   return node;
 }
 
@@ -60,10 +60,10 @@ static void knows_what_is_not_finite(void **state) {
 static void refuses_another_type_or_count(void **state) {
   (void)state;
   check_node node = {0};
-  compare(&node, &(record){BERTH_F32, 1, (float[]){0}}, &(record){BERTH_I32, 1, (int32_t[]){0}});
+  tool_check_compare(&node, &(record){BERTH_F32, 1, (float[]){0}}, &(record){BERTH_I32, 1, (int32_t[]){0}});
   assert_true(isinf(node.excess));
   node = (check_node){0};
-  compare(&node, &(record){BERTH_F32, 1, (float[]){0}}, &(record){BERTH_F32, 2, (float[]){0, 0}});
+  tool_check_compare(&node, &(record){BERTH_F32, 1, (float[]){0}}, &(record){BERTH_F32, 2, (float[]){0, 0}});
   assert_true(isinf(node.excess));
 }
 
@@ -76,7 +76,7 @@ static void finds_the_worst_node(void **state) {
       {.name = "odd", .op = "d", .compared = true, .max_abs = (double)INFINITY, .excess = 1.5},
   };
   check_result result = {.nodes = nodes, .n = 4};
-  sum_up(&result);
+  tool_check_sum_up(&result);
   assert_false(result.ok);
   assert_int_equal(result.worst, 1);
   assert_true(isinf(result.max_abs) && result.max_rel == 3);
@@ -91,7 +91,7 @@ static void finds_the_worst_node(void **state) {
 static void an_empty_model_is_fine(void **state) {
   (void)state;
   check_result result = {.nodes = NULL, .n = 0};
-  sum_up(&result);
+  tool_check_sum_up(&result);
   assert_true(result.ok);
   assert_int_equal(result.worst, UINT32_MAX);
 }

@@ -116,7 +116,7 @@ static const arg_option *find_option(const arg_verb *verb, const char *argument)
   return NULL;
 }
 
-static int store_number(const arg_option *option, const char *value, uint64_t *out) {
+static int tool_args_store_number(const arg_option *option, const char *value, uint64_t *out) {
   uint64_t number;
   if (!args_parse_count(value, option->kind == ARG_BYTES, &number)) {
     return cli_usage("--%s takes a whole number%s, not '%s'", option->name,
@@ -131,7 +131,7 @@ static int store_number(const arg_option *option, const char *value, uint64_t *o
   return CLI_OK;
 }
 
-static int append(arg_list *list, const char *value) {
+static int tool_args_append(arg_list *list, const char *value) {
   const char **grown = realloc(list->items, (list->n + 1) * sizeof(*grown));
   if (!grown) return cli_no_memory();
   grown[list->n++] = value;
@@ -139,14 +139,14 @@ static int append(arg_list *list, const char *value) {
   return CLI_OK;
 }
 
-static int store(const arg_option *option, const char *value, void *fields) {
+static int tool_args_store(const arg_option *option, const char *value, void *fields) {
   void *field = field_at(fields, option->offset);
   switch (option->kind) {
     case ARG_FLAG: *(bool *)field = true; return CLI_OK;
     case ARG_TEXT: *(const char **)field = value; return CLI_OK;
-    case ARG_LIST: return append(field, value);
+    case ARG_LIST: return tool_args_append(field, value);
     case ARG_COUNT:
-    case ARG_BYTES: return store_number(option, value, field);
+    case ARG_BYTES: return tool_args_store_number(option, value, field);
   }
   return CLI_USAGE;
 }
@@ -172,11 +172,11 @@ static int parse_option(cursor *at, const char *argument) {
   if (option->kind == ARG_FLAG) {
     bool has_value = argument[1] == '-' ? strchr(argument, '=') != NULL : argument[2] != '\0';
     if (has_value) return cli_usage("--%s takes no value", option->name);
-    return store(option, NULL, at->fields);
+    return tool_args_store(option, NULL, at->fields);
   }
   const char *value = take_value(at, argument);
   if (!value) return cli_usage("--%s needs a value: --%s %s", option->name, option->name, option->value);
-  return store(option, value, at->fields);
+  return tool_args_store(option, value, at->fields);
 }
 
 static int parse_operand(cursor *at, const char *argument) {

@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "work.h"
 
-static double flops_of(const berth_plan *plan) {
+static double tool_budget_flops_of(const berth_plan *plan) {
   const berth_graph *graph = berth_plan_graph(plan);
   double total = 0;
   for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
@@ -16,8 +16,8 @@ static double flops_of(const berth_plan *plan) {
 }
 
 double budget_extra_flops(const berth_plan *plan, const berth_plan *without) {
-  const double before = flops_of(without);
-  return before > 0 ? flops_of(plan) / before - 1 : 0;
+  const double before = tool_budget_flops_of(without);
+  return before > 0 ? tool_budget_flops_of(plan) / before - 1 : 0;
 }
 
 static const char *plural(uint32_t n) { return n == 1 ? "" : "s"; }

@@ -33,7 +33,7 @@ static size_t element_count(const berth_tensor *tensor) {
 }
 
 /* Elements of any strides, in order. */
-static void gather(const berth_tensor *tensor, size_t count, char *out) {
+static void tool_check_gather(const berth_tensor *tensor, size_t count, char *out) {
   size_t width = berth_type_size(tensor->type);
   int64_t index[BERTH_MAX_RANK] = {0};
   int64_t at = 0;
@@ -51,7 +51,7 @@ static void gather(const berth_tensor *tensor, size_t count, char *out) {
 static record copy_tensor(const berth_tensor *tensor) {
   record copy = {tensor->type, element_count(tensor), NULL};
   copy.data = malloc(copy.count * berth_type_size(tensor->type) + 1);
-  if (copy.data) gather(tensor, copy.count, copy.data);
+  if (copy.data) tool_check_gather(tensor, copy.count, copy.data);
   return copy;
 }
 
@@ -67,7 +67,7 @@ static double difference(double got, double want) {
   return isfinite(gap) ? gap : (double)INFINITY;
 }
 
-static void compare(check_node *node, const record *got, const record *want) {
+static void tool_check_compare(check_node *node, const record *got, const record *want) {
   double absolute, relative;
   tolerance_of(want->type, &absolute, &relative);
   if (got->type != want->type || got->count != want->count) {
@@ -95,12 +95,12 @@ static void keep_or_compare(recorder *rec, uint32_t node, berth_value value, rec
   }
   if (kept->data) {
     rec->result->nodes[node].compared = true;
-    compare(&rec->result->nodes[node], kept, copy);
+    tool_check_compare(&rec->result->nodes[node], kept, copy);
   }
   free(copy->data);
 }
 
-static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+static void tool_check_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
   recorder *rec = user;
   berth_node_info info = BERTH_NODE_INFO_INIT;
   (void)ms;
@@ -126,14 +126,14 @@ static int watched_run(recorder *rec, berth_session *session) {
   rec->graph = berth_plan_graph(plan);
   rec->n_steps = cli_plan_info(plan).n_steps;
   progress_begin(&rec->bar, "checking");
-  berth_session_observe(session, observe, rec);
+  berth_session_observe(session, tool_check_observe, rec);
   int code = runner_run(session);
   berth_session_observe(session, NULL, NULL);
   progress_end(&rec->bar);
   return code == CLI_OK && rec->no_memory ? cli_no_memory() : code;
 }
 
-static void sum_up(check_result *result) {
+static void tool_check_sum_up(check_result *result) {
   result->worst = UINT32_MAX;
   result->ok = true;
   for (uint32_t i = 0; i < result->n; i++) {
@@ -146,7 +146,7 @@ static void sum_up(check_result *result) {
   }
 }
 
-static int name_nodes(const berth_plan *plan, check_result *out) {
+static int tool_check_name_nodes(const berth_plan *plan, check_result *out) {
   const berth_graph *graph = berth_plan_graph(plan);
   out->n = berth_graph_n_nodes(graph);
   out->nodes = calloc((size_t)out->n + 1, sizeof(*out->nodes));
@@ -190,7 +190,7 @@ static int compare_output(berth_session *session, check_result *out, uint32_t in
   if (code == CLI_OK) {
     const record a = record_of(&got.array), b = record_of(&want.array);
     out->nodes[node].compared = true;
-    compare(&out->nodes[node], &a, &b);
+    tool_check_compare(&out->nodes[node], &a, &b);
   }
   free(got.array.data);
   free(want.array.data);
@@ -213,10 +213,10 @@ static int compare_sessions(runner *r, recorder *rec, check_result *out) {
   if (code == CLI_OK) code = runner_session(r, BERTH_SESSION_REFERENCE, apart, &out->reference);
   if (code != CLI_OK) return code;
   rec->result = out;
-  code = name_nodes(berth_session_plan(out->reference), out);
+  code = tool_check_name_nodes(berth_session_plan(out->reference), out);
   if (code == CLI_OK) code = watched_run(rec, out->reference);
   if (code == CLI_OK) code = compare_outputs(r->session, out);
-  if (code == CLI_OK) sum_up(out);
+  if (code == CLI_OK) tool_check_sum_up(out);
   return code;
 }
 

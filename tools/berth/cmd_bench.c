@@ -47,7 +47,7 @@ const arg_verb cmd_bench_verb = {
         "  berth bench model.berth --weights model.safetensors --profile --trace trace.json\n",
 };
 
-static int check_options(const bench_options *wanted) {
+static int bench_check_options(const bench_options *wanted) {
   bool clash = wanted->json && wanted->trace && strcmp(wanted->trace, "-") == 0;
   return clash ? cli_usage("--json and --trace - both want standard output") : CLI_OK;
 }
@@ -73,14 +73,14 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void sum_up(double *times, size_t n, bench_result *result) {
+static void bench_sum_up(double *times, size_t n, bench_result *result) {
   qsort(times, n, sizeof(*times), compare_doubles);
   result->min_ms = times[0];
   result->median_ms = (times[(n - 1) / 2] + times[n / 2]) / 2;
   result->p90_ms = times[(n * 9 + 9) / 10 - 1];
 }
 
-static int measure(runner *r, const bench_options *wanted, double *times, bench_result *result) {
+static int bench_measure(runner *r, const bench_options *wanted, double *times, bench_result *result) {
   atomic_uint_fast64_t *allocations = &r->model.allocations.count;
   uint64_t total = wanted->warmup + wanted->runs, done = 0;
   double unused;
@@ -118,7 +118,7 @@ static uint64_t peak_rss(void) {
 #endif
 }
 
-static int print_json(const runner *r, const bench_options *wanted, const bench_result *result) {
+static int bench_print_json(const runner *r, const bench_options *wanted, const bench_result *result) {
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   json_double(&out, "median_ms", result->median_ms);
@@ -139,7 +139,7 @@ static int print_json(const runner *r, const bench_options *wanted, const bench_
   return json_print(&out);
 }
 
-static void print_text(const runner *r, const bench_options *wanted, const bench_result *result) {
+static void bench_print_text(const runner *r, const bench_options *wanted, const bench_result *result) {
   format_colours colours = format_stdout_colours();
   uint32_t threads = berth_session_n_threads(r->session);
   char text[FORMAT_SIZE];
@@ -169,20 +169,20 @@ static int observe_runs(runner *r, const bench_options *wanted, bench_result *re
 static int bench_model(runner *r, const bench_options *wanted, bench_result *result) {
   double *times = calloc((size_t)wanted->runs, sizeof(*times));
   if (!times) return cli_no_memory();
-  int code = measure(r, wanted, times, result);
-  if (code == CLI_OK) sum_up(times, (size_t)wanted->runs, result);
+  int code = bench_measure(r, wanted, times, result);
+  if (code == CLI_OK) bench_sum_up(times, (size_t)wanted->runs, result);
   free(times);
   result->peak_rss = peak_rss();
   if (code == CLI_OK) code = observe_runs(r, wanted, result);
-  if (code != CLI_OK || wanted->json) return code == CLI_OK ? print_json(r, wanted, result) : code;
-  print_text(r, wanted, result);
+  if (code != CLI_OK || wanted->json) return code == CLI_OK ? bench_print_json(r, wanted, result) : code;
+  bench_print_text(r, wanted, result);
   return CLI_OK;
 }
 
 int cmd_bench(int argc, char **argv) {
   bench_options wanted = {.warmup = 3, .runs = 20};
   int code;
-  if (args_parse(&cmd_bench_verb, argc, argv, &wanted, &code) && (code = check_options(&wanted)) == CLI_OK) {
+  if (args_parse(&cmd_bench_verb, argc, argv, &wanted, &code) && (code = bench_check_options(&wanted)) == CLI_OK) {
     runner r;
     bench_result result;
     memset(&result, 0, sizeof(result));

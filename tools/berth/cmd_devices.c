@@ -24,7 +24,7 @@ const arg_verb cmd_devices_verb = {
         "  berth devices --json\n",
 };
 
-static void print_text(const berth_device_info *info) {
+static void devices_print_text(const berth_device_info *info) {
   format_colours colours = format_stdout_colours();
   char memory[FORMAT_SIZE];
   printf("%s%-8s%s %s", colours.bold, info->name, colours.end, info->description);
@@ -43,7 +43,7 @@ static void write_json(const berth_device_info *info, json *out) {
   json_close_object(out);
 }
 
-static int list_devices(const berth_context *ctx, bool as_json) {
+static int devices_list_devices(const berth_context *ctx, bool as_json) {
   json out = JSON_INIT;
   if (as_json) {
     json_open_object(&out, NULL);
@@ -59,7 +59,7 @@ static int list_devices(const berth_context *ctx, bool as_json) {
     if (as_json) {
       write_json(&info, &out);
     } else {
-      print_text(&info);
+      devices_print_text(&info);
     }
   }
   if (!as_json) return CLI_OK;
@@ -74,7 +74,7 @@ int cmd_devices(int argc, char **argv) {
   if (!args_parse(&cmd_devices_verb, argc, argv, &wanted, &code)) return code;
   berth_context *ctx = NULL;
   code = cli_context(0, NULL, &ctx);
-  if (code == CLI_OK) code = list_devices(ctx, wanted.json);
+  if (code == CLI_OK) code = devices_list_devices(ctx, wanted.json);
   berth_context_destroy(ctx);
   return code;
 }

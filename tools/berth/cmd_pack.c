@@ -55,7 +55,7 @@ typedef struct packing {
   double ms;
 } packing;
 
-static int check_options(const pack_options *wanted) {
+static int pack_check_options(const pack_options *wanted) {
   berth_report_kind kind;
   if (wanted->picture && !out_picture_kind(wanted->picture, &kind)) return CLI_USAGE;
   if (wanted->json && wanted->output && strcmp(wanted->output, "-") == 0) {
@@ -111,7 +111,7 @@ static int show_progress(void *user, const berth_pack_progress *state) {
   return 0;
 }
 
-static int pack(berth_context *ctx, const pack_options *wanted, packing *p) {
+static int pack_pack(berth_context *ctx, const pack_options *wanted, packing *p) {
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
   progress bar;
@@ -147,7 +147,7 @@ static berth_status make_picture(const void *subject, berth_write_fn write, void
   return berth_pack_draw(d->ctx, p->buffers, p->table.n, p->offsets, p->table.ids, d->kind, write, user, err);
 }
 
-static int write_files(berth_context *ctx, const pack_options *wanted, const packing *p) {
+static int pack_write_files(berth_context *ctx, const pack_options *wanted, const packing *p) {
   int code = CLI_OK;
   if (wanted->output) code = out_make(wanted->output, make_csv, p);
   if (code == CLI_OK && wanted->picture) {
@@ -160,7 +160,7 @@ static int write_files(berth_context *ctx, const pack_options *wanted, const pac
 
 static bool has_capacity(const pack_options *wanted) { return wanted->capacity != UINT64_MAX; }
 
-static int print_json(const pack_options *wanted, const packing *p) {
+static int pack_print_json(const pack_options *wanted, const packing *p) {
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   if (p->result.size == UINT64_MAX) {
@@ -183,7 +183,7 @@ static int print_json(const pack_options *wanted, const packing *p) {
 }
 
 /* Next to a CSV on stdout the summary goes to stderr. */
-static void print_text(const pack_options *wanted, const packing *p) {
+static void pack_print_text(const pack_options *wanted, const packing *p) {
   FILE *stream = wanted->output && strcmp(wanted->output, "-") == 0 ? stderr : stdout;
   const berth_pack_result *result = &p->result;
   char size[FORMAT_SIZE], bound[FORMAT_SIZE], nodes[FORMAT_SIZE];
@@ -210,15 +210,15 @@ static void print_text(const pack_options *wanted, const packing *p) {
 
 static int pack_table(berth_context *ctx, const pack_options *wanted, packing *p) {
   int code = apply_options(wanted, p);
-  if (code == CLI_OK) code = pack(ctx, wanted, p);
+  if (code == CLI_OK) code = pack_pack(ctx, wanted, p);
   if (code != CLI_OK) return code;
   bool placed = p->result.fits || !has_capacity(wanted);
-  if (placed) code = write_files(ctx, wanted, p);
+  if (placed) code = pack_write_files(ctx, wanted, p);
   if (code != CLI_OK) return code;
   if (wanted->json) {
-    code = print_json(wanted, p);
+    code = pack_print_json(wanted, p);
   } else {
-    print_text(wanted, p);
+    pack_print_text(wanted, p);
   }
   if (placed || code != CLI_OK) return code;
   return cli_failed("no placement of these buffers in %" PRIu64 " bytes %s", wanted->capacity,
@@ -229,7 +229,7 @@ int cmd_pack(int argc, char **argv) {
   pack_options wanted = {.capacity = UINT64_MAX};
   int code;
   if (!args_parse(&cmd_pack_verb, argc, argv, &wanted, &code)) return code;
-  code = check_options(&wanted);
+  code = pack_check_options(&wanted);
   if (code != CLI_OK) return code;
   berth_context *ctx = NULL;
   packing p;

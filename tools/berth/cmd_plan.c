@@ -60,7 +60,7 @@ const arg_verb cmd_plan_verb = {
 
 static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
-static int check_options(const plan_options *wanted) {
+static int plan_check_options(const plan_options *wanted) {
   berth_report_kind kind;
   if (wanted->align & (wanted->align - 1)) {
     return cli_usage("--align takes a power of two, not %llu", (unsigned long long)wanted->align);
@@ -74,7 +74,7 @@ static int check_options(const plan_options *wanted) {
   return CLI_OK;
 }
 
-static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
+static berth_plan_desc plan_describe(const plan_options *wanted, const dims *bound) {
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
@@ -94,7 +94,7 @@ static berth_plan_desc describe(const plan_options *wanted, const dims *bound) {
 
 /* What the budget costs, against the same plan without one. */
 static int price_budget(const plan_options *wanted, const model *m, const berth_plan *plan, double *extra_flops) {
-  berth_plan_desc desc = describe(wanted, &m->dims);
+  berth_plan_desc desc = plan_describe(wanted, &m->dims);
   berth_error err = {BERTH_OK, ""};
   berth_plan *without = NULL;
   berth_plan_info info = cli_plan_info(plan);
@@ -125,7 +125,7 @@ static berth_status make_kernels(const void *subject, berth_write_fn write, void
   return berth_plan_kernels(subject, write, user, err);
 }
 
-static int write_files(const plan_options *wanted, const berth_plan *plan) {
+static int plan_write_files(const plan_options *wanted, const berth_plan *plan) {
   berth_report_kind picture = BERTH_REPORT_SVG;
   if (wanted->picture) out_picture_kind(wanted->picture, &picture);
   int code = write_report(wanted->report, plan, BERTH_REPORT_TEXT);
@@ -165,7 +165,7 @@ static void storages_write_json(const berth_plan *plan, json *out) {
   json_close_object(out);
 }
 
-static int print_json(const plan_options *wanted, const result *made, const dims *bound) {
+static int plan_print_json(const plan_options *wanted, const result *made, const dims *bound) {
   const berth_plan *plan = made->plan;
   berth_plan_info plan_info = cli_plan_info(plan), *info = &plan_info;
   json out = JSON_INIT;
@@ -198,7 +198,7 @@ static int print_json(const plan_options *wanted, const result *made, const dims
   return code;
 }
 
-static int print_text(const plan_options *wanted, const model *m, const result *made) {
+static int plan_print_text(const plan_options *wanted, const model *m, const result *made) {
   const berth_plan *plan = made->plan;
   berth_plan_info info = cli_plan_info(plan);
   printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
@@ -223,13 +223,13 @@ static int plan_model(const plan_options *wanted, model *m) {
   berth_plan *plan = NULL;
   berth_error err = {BERTH_OK, ""};
   dims_default(&m->dims);
-  berth_plan_desc desc = describe(wanted, &m->dims);
+  berth_plan_desc desc = plan_describe(wanted, &m->dims);
   double start = cli_now_ms();
   if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
   result made = {.plan = plan, .ms = cli_now_ms() - start};
   int code = price_budget(wanted, m, plan, &made.extra_flops);
-  if (code == CLI_OK) code = write_files(wanted, plan);
-  if (code == CLI_OK) code = wanted->json ? print_json(wanted, &made, &m->dims) : print_text(wanted, m, &made);
+  if (code == CLI_OK) code = plan_write_files(wanted, plan);
+  if (code == CLI_OK) code = wanted->json ? plan_print_json(wanted, &made, &m->dims) : plan_print_text(wanted, m, &made);
   if (code == CLI_OK && !wanted->json) print_written(wanted);
   berth_plan_destroy(plan);
   return code;
@@ -238,7 +238,7 @@ static int plan_model(const plan_options *wanted, model *m) {
 int cmd_plan(int argc, char **argv) {
   plan_options wanted = {0};
   int code;
-  if (args_parse(&cmd_plan_verb, argc, argv, &wanted, &code) && (code = check_options(&wanted)) == CLI_OK) {
+  if (args_parse(&cmd_plan_verb, argc, argv, &wanted, &code) && (code = plan_check_options(&wanted)) == CLI_OK) {
     model m;
     inputs given = {NULL, 0};
     code = model_open(&wanted.model, &m);

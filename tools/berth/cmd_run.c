@@ -50,7 +50,7 @@ typedef struct run_result {
   double ms; /* of the last run */
 } run_result;
 
-static int print_json(const runner *r, const run_options *wanted, const run_result *result) {
+static int run_print_json(const runner *r, const run_options *wanted, const run_result *result) {
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   outputs_write_json("outputs", &result->outputs, &out);
@@ -65,7 +65,7 @@ static int print_json(const runner *r, const run_options *wanted, const run_resu
   return json_print(&out);
 }
 
-static int print_text(const runner *r, const run_options *wanted, const run_result *result) {
+static int run_print_text(const runner *r, const run_options *wanted, const run_result *result) {
   berth_plan_info info = cli_plan_info(berth_session_plan(r->session));
   int code = r->model.built_in ? digits_print(r, &result->outputs) : CLI_OK;
   outputs_print("output", &result->outputs);
@@ -98,7 +98,7 @@ static int run_model(runner *r, const run_options *wanted, run_result *result) {
   if (code == CLI_OK && wanted->output_dir) code = outputs_save(r, wanted->output_dir, &result->outputs);
   if (code == CLI_OK && wanted->check) code = check_run(r, &result->check);
   if (code != CLI_OK) return code;
-  code = wanted->json ? print_json(r, wanted, result) : print_text(r, wanted, result);
+  code = wanted->json ? run_print_json(r, wanted, result) : run_print_text(r, wanted, result);
   if (code != CLI_OK || !wanted->check || result->check.ok) return code;
   return cli_failed("node '%s' differs from the reference by more than the tolerance",
                     result->check.nodes[result->check.worst].name);

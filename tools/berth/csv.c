@@ -28,7 +28,7 @@ typedef struct parser {
 __attribute__((format(printf, 4, 5)))
 #endif
 static berth_status
-fail_at(const parser *p, size_t line, berth_status status, const char *format, ...) {
+tool_csv_fail_at(const parser *p, size_t line, berth_status status, const char *format, ...) {
   if (!p->err) return status;
   p->err->status = status;
   int n = snprintf(p->err->message, sizeof(p->err->message), "%.200s line %zu: ", p->name, line);
@@ -39,14 +39,14 @@ fail_at(const parser *p, size_t line, berth_status status, const char *format, .
   return status;
 }
 
-#define FAIL(p, ...) fail_at(p, (p)->line, BERTH_MALFORMED, __VA_ARGS__)
+#define FAIL(p, ...) tool_csv_fail_at(p, (p)->line, BERTH_MALFORMED, __VA_ARGS__)
 
 static berth_status no_memory(const parser *p) {
-  return fail_at(p, p->line, BERTH_NOMEM, "out of host memory for the buffers");
+  return tool_csv_fail_at(p, p->line, BERTH_NOMEM, "out of host memory for the buffers");
 }
 
 /* The next line that is not blank, without its end; false at the end of the data. */
-static bool next_line(parser *p, field *line) {
+static bool tool_csv_next_line(parser *p, field *line) {
   while (p->at < p->end) {
     const char *newline = memchr(p->at, '\n', (size_t)(p->end - p->at));
     const char *stop = newline ? newline : p->end;
@@ -80,7 +80,7 @@ static bool field_length(const field *line, size_t *length) {
   return true;
 }
 
-static berth_status split(const parser *p, field line, field *fields, size_t most, size_t *n) {
+static berth_status tool_csv_split(const parser *p, field line, field *fields, size_t most, size_t *n) {
   *n = 0;
   for (;;) {
     size_t length;
@@ -93,7 +93,7 @@ static berth_status split(const parser *p, field line, field *fields, size_t mos
   }
 }
 
-static field trim(field f) {
+static field tool_csv_trim(field f) {
   while (f.size && (f.text[0] == ' ' || f.text[0] == '\t')) f.text++, f.size--;
   while (f.size && (f.text[f.size - 1] == ' ' || f.text[f.size - 1] == '\t')) f.size--;
   return f;
@@ -103,7 +103,7 @@ static int shown_size(field f) { return f.size > 60 ? 60 : (int)f.size; }
 
 static berth_status read_column_name(parser *p, field f) {
   csv_table *table = p->table;
-  f = trim(f);
+  f = tool_csv_trim(f);
   for (int c = 0; c < CSV_N_COLUMNS; c++) {
     if (strlen(column_names[c]) != f.size || memcmp(column_names[c], f.text, f.size) != 0) continue;
     for (size_t i = 0; i < table->n_columns; i++) {
@@ -112,7 +112,7 @@ static berth_status read_column_name(parser *p, field f) {
     table->columns[table->n_columns++] = (csv_column)c;
     return BERTH_OK;
   }
-  return fail_at(
+  return tool_csv_fail_at(
       p, p->line, BERTH_UNSUPPORTED,
       "the column '%.*s' is not supported; the header names id, lower, upper, size and, where wanted, offset "
       "and alignment",
@@ -126,14 +126,14 @@ static bool has_column(const csv_table *table, csv_column column) {
   return false;
 }
 
-static berth_status read_header(parser *p) {
+static berth_status tool_csv_read_header(parser *p) {
   field line, fields[16];
   size_t n;
-  if (!next_line(p, &line)) {
+  if (!tool_csv_next_line(p, &line)) {
     p->line = 1;
     return FAIL(p, "there is no header; it names id, lower, upper and size");
   }
-  berth_status status = split(p, line, fields, sizeof(fields) / sizeof(fields[0]), &n);
+  berth_status status = tool_csv_split(p, line, fields, sizeof(fields) / sizeof(fields[0]), &n);
   for (size_t i = 0; i < n && status == BERTH_OK; i++) status = read_column_name(p, fields[i]);
   if (status != BERTH_OK) return status;
   for (int c = CSV_ID; c <= CSV_SIZE; c++) {
@@ -144,7 +144,7 @@ static berth_status read_header(parser *p) {
 
 static berth_status read_unsigned(const parser *p, csv_column column, field f, uint64_t *out) {
   uint64_t number = 0;
-  f = trim(f);
+  f = tool_csv_trim(f);
   bool valid = f.size > 0;
   for (size_t i = 0; i < f.size && valid; i++) {
     uint64_t digit = (uint64_t)(unsigned char)f.text[i] - '0';
@@ -161,7 +161,7 @@ static berth_status read_unsigned(const parser *p, csv_column column, field f, u
 
 static berth_status read_signed(const parser *p, csv_column column, field f, int64_t *out) {
   uint64_t magnitude = 0;
-  f = trim(f);
+  f = tool_csv_trim(f);
   field digits = f;
   bool negative = f.size && f.text[0] == '-';
   if (negative) digits.text++, digits.size--;
@@ -189,8 +189,8 @@ static berth_status read_cell(parser *p, csv_column column, field f) {
     case CSV_LOWER: return read_signed(p, column, f, &buffer->lower);
     case CSV_UPPER: return read_signed(p, column, f, &buffer->upper);
     case CSV_SIZE: return read_unsigned(p, column, f, &buffer->size);
-    case CSV_OFFSET: return trim(f).size ? read_unsigned(p, column, f, &buffer->offset) : BERTH_OK;
-    case CSV_ALIGNMENT: return trim(f).size ? read_unsigned(p, column, f, &buffer->align) : BERTH_OK;
+    case CSV_OFFSET: return tool_csv_trim(f).size ? read_unsigned(p, column, f, &buffer->offset) : BERTH_OK;
+    case CSV_ALIGNMENT: return tool_csv_trim(f).size ? read_unsigned(p, column, f, &buffer->align) : BERTH_OK;
     case CSV_N_COLUMNS: break;
   }
   return BERTH_OK;
@@ -223,7 +223,7 @@ static berth_status read_row(parser *p, field line) {
   if (!reserve_row(p)) return no_memory(p);
   berth_pack_buffer *buffer = &table->buffers[table->n];
   *buffer = (berth_pack_buffer){.align = 1, .offset = BERTH_PACK_FREE};
-  berth_status status = split(p, line, fields, table->n_columns, &n);
+  berth_status status = tool_csv_split(p, line, fields, table->n_columns, &n);
   if (status != BERTH_OK) return status;
   if (n < table->n_columns) return FAIL(p, "%zu fields where the header has %zu", n, table->n_columns);
   for (size_t i = 0; i < n && status == BERTH_OK; i++) status = read_cell(p, table->columns[i], fields[i]);
@@ -253,7 +253,7 @@ static berth_status check_ids(const parser *p) {
     size_t slot = (size_t)hash_id(table->ids[row]) & (slots - 1);
     while (rows[slot] && strcmp(table->ids[rows[slot] - 1], table->ids[row]) != 0) slot = (slot + 1) & (slots - 1);
     if (rows[slot]) {
-      status = fail_at(p, p->lines[row], BERTH_MALFORMED, "the id '%.100s' stands in line %zu already", table->ids[row],
+      status = tool_csv_fail_at(p, p->lines[row], BERTH_MALFORMED, "the id '%.100s' stands in line %zu already", table->ids[row],
                        p->lines[rows[slot] - 1]);
     }
     rows[slot] = row + 1;
@@ -269,9 +269,9 @@ berth_status csv_parse(const char *data, size_t size, const char *name, csv_tabl
   if (size >= 3 && memcmp(data, mark, 3) == 0) p.at += 3;
   out->id_pool = p.pool_end = size < SIZE_MAX ? malloc(size + 1) : NULL;
   if (!out->id_pool) return no_memory(&p);
-  berth_status status = read_header(&p);
+  berth_status status = tool_csv_read_header(&p);
   field line;
-  while (status == BERTH_OK && next_line(&p, &line)) status = read_row(&p, line);
+  while (status == BERTH_OK && tool_csv_next_line(&p, &line)) status = read_row(&p, line);
   if (status == BERTH_OK) status = check_ids(&p);
   free(p.lines);
   if (status != BERTH_OK) csv_free(out);

@@ -13,7 +13,7 @@ enum {
   classes = 10
 };
 
-static void print_row(const float *row) {
+static void tool_digits_print_row(const float *row) {
   static const char shades[] = " .:-=+*#%@";
   for (int x = 0; x < side; x++) {
     float level = row[x] * 9.0f + 0.5f;
@@ -46,7 +46,7 @@ static void print_digit(const float *image, const float *scores, int64_t label, 
   int class = best_class(scores);
   for (int y = 0; y < side; y++) {
     printf("  |");
-    print_row(image + (ptrdiff_t)y * side);
+    tool_digits_print_row(image + (ptrdiff_t)y * side);
     printf("|");
     if (y == 1) printf("  %s", title);
     if (y == 3) printf("  recognised as %s%d%s", colours.bold, class, colours.end);
@@ -70,7 +70,7 @@ static const float *find_scores(const outputs *results, int64_t batch) {
   return NULL;
 }
 
-static void print_all(const berth_array *images, const float *scores, const berth_array *labels) {
+static void tool_digits_print_all(const berth_array *images, const float *scores, const berth_array *labels) {
   int64_t batch = images->dim[0], right = 0;
   for (int64_t i = 0; i < batch; i++) {
     char title[64];
@@ -91,7 +91,7 @@ int digits_print(const runner *r, const outputs *results) {
   const float *scores = is_images ? find_scores(results, images->dim[0]) : NULL;
   if (!scores) return cli_failed("the model in this binary does not take and give what its digits need");
   if (in->given) {
-    print_all(images, scores, NULL);
+    tool_digits_print_all(images, scores, NULL);
     return CLI_OK;
   }
   berth_array labels;
@@ -100,7 +100,7 @@ int digits_print(const runner *r, const outputs *results) {
     return cli_report(&err);
   }
   bool fit = labels.type == BERTH_I64 && labels.rank == 1 && labels.dim[0] > 0;
-  print_all(images, scores, fit ? &labels : NULL);
+  tool_digits_print_all(images, scores, fit ? &labels : NULL);
   berth_array_free(r->model.ctx, &labels);
   return CLI_OK;
 }

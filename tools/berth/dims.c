@@ -8,7 +8,7 @@
 
 static const char from_option[] = "--dim";
 
-static berth_dim *find(dims *set, const char *name, size_t length) {
+static berth_dim *tool_dims_find(dims *set, const char *name, size_t length) {
   for (size_t i = 0; i < set->n; i++) {
     if (strlen(set->items[i].name) == length && memcmp(set->items[i].name, name, length) == 0) return &set->items[i];
   }
@@ -31,7 +31,7 @@ static int unknown_name(const dims *set, const char *name, size_t length) {
   return CLI_USAGE;
 }
 
-static int read_option(dims *set, const char *text) {
+static int tool_dims_read_option(dims *set, const char *text) {
   size_t length;
   const char *value;
   uint64_t extent;
@@ -39,7 +39,7 @@ static int read_option(dims *set, const char *text) {
   if (!args_parse_count(value, false, &extent) || extent > INT64_MAX) {
     return cli_usage("--dim %.*s takes a whole number, not '%s'", (int)length, text, value);
   }
-  berth_dim *dim = find(set, text, length);
+  berth_dim *dim = tool_dims_find(set, text, length);
   if (!dim) return unknown_name(set, text, length);
   dim->extent = (int64_t)extent;
   set->origin[dim - set->items] = from_option;
@@ -55,7 +55,7 @@ int dims_open(const berth_graph *graph, const arg_list *options, dims *out) {
   }
   for (size_t i = 0; i < n; i++) out->items[i] = (berth_dim){berth_graph_dim_name(graph, (uint32_t)i), -1};
   int code = CLI_OK;
-  for (size_t i = 0; i < options->n && code == CLI_OK; i++) code = read_option(out, options->items[i]);
+  for (size_t i = 0; i < options->n && code == CLI_OK; i++) code = tool_dims_read_option(out, options->items[i]);
   return code;
 }
 
@@ -66,7 +66,7 @@ void dims_close(dims *set) {
 }
 
 int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
-  berth_dim *dim = find(set, name, strlen(name));
+  berth_dim *dim = tool_dims_find(set, name, strlen(name));
   if (!dim) return CLI_OK; /* follows from other dimensions: the library checks it */
   const char **origin = &set->origin[dim - set->items];
   if (dim->extent < 0) {

@@ -78,7 +78,7 @@ double element_at(berth_type type, const void *data, size_t index) {
   }
 }
 
-static void store(berth_type type, void *data, size_t index, double value) {
+static void tool_elements_store(berth_type type, void *data, size_t index, double value) {
   switch (type) {
 #define WRITE(name, ctype) \
   case name: ((ctype *)data)[index] = (ctype)value; break;
@@ -147,6 +147,6 @@ void element_fill(berth_type type, void *data, size_t count, const char *name, d
   }
   for (size_t i = 0; i < count; i++) {
     double value = random_value(type, next_random(&state));
-    store(type, data, i, element_is_float(type) ? value / divisor : value);
+    tool_elements_store(type, data, i, element_is_float(type) ? value / divisor : value);
   }
 }

@@ -9,7 +9,7 @@
 #include "embedded.h"
 #include "format.h"
 
-static int value_info(const berth_graph *graph, berth_value value, berth_value_info *out) {
+static int tool_inputs_value_info(const berth_graph *graph, berth_value value, berth_value_info *out) {
   berth_error err = {BERTH_OK, ""};
   return berth_graph_value(graph, value, out, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
 }
@@ -61,7 +61,7 @@ static int unknown_input(const berth_graph *graph, const char *name) {
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     char shape[FORMAT_SIZE];
-    if (value_info(graph, berth_graph_input_at(graph, i), &info) != CLI_OK) break;
+    if (tool_inputs_value_info(graph, berth_graph_input_at(graph, i), &info) != CLI_OK) break;
     cli_hint("it has '%s', %s%s", info.name, berth_type_name(info.type), format_shape(&info.shape, shape));
   }
   return CLI_USAGE;
@@ -77,7 +77,7 @@ static int find_input(const berth_graph *graph, const char *name, uint32_t *inde
   return unknown_input(graph, name);
 }
 
-static int read_file(model *m, const char *name, const char *path, inputs *set) {
+static int tool_inputs_read_file(model *m, const char *name, const char *path, inputs *set) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
   uint32_t index = 0;
@@ -85,7 +85,7 @@ static int read_file(model *m, const char *name, const char *path, inputs *set) 
   if (code != CLI_OK) return code;
   input *in = &set->items[index];
   if (in->given) return cli_usage("input '%s' is given twice", name);
-  code = value_info(m->graph, berth_graph_input_at(m->graph, index), &info);
+  code = tool_inputs_value_info(m->graph, berth_graph_input_at(m->graph, index), &info);
   if (code != CLI_OK) return code;
   if (berth_npy_load(m->ctx, path, &in->array, &err) != BERTH_OK) return cli_report(&err);
   in->given = true;
@@ -93,13 +93,13 @@ static int read_file(model *m, const char *name, const char *path, inputs *set) 
   return code == CLI_OK ? check_type(m, &info, path, in) : code;
 }
 
-static int read_option(model *m, const char *text, inputs *set) {
+static int tool_inputs_read_option(model *m, const char *text, inputs *set) {
   size_t length;
   const char *path;
   if (!args_split(text, &length, &path) || !*path) return cli_usage("--input takes NAME=FILE.npy, not '%s'", text);
   char *name = strndup(text, length);
   if (!name) return cli_no_memory();
-  int code = read_file(m, name, path, set);
+  int code = tool_inputs_read_file(m, name, path, set);
   free(name);
   return code;
 }
@@ -109,7 +109,7 @@ int inputs_read(model *m, const arg_list *options, inputs *out) {
   *out = (inputs){calloc(n + 1, sizeof(*out->items)), n};
   if (!out->items) return cli_no_memory();
   int code = CLI_OK;
-  for (size_t i = 0; i < options->n && code == CLI_OK; i++) code = read_option(m, options->items[i], out);
+  for (size_t i = 0; i < options->n && code == CLI_OK; i++) code = tool_inputs_read_option(m, options->items[i], out);
   return code;
 }
 
@@ -138,7 +138,7 @@ static int fix_those(model *m, inputs *set, berth_shapes depend) {
     input in = set->items[i];
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_value value = berth_graph_input_at(m->graph, kept);
-    int code = value_info(m->graph, value, &info);
+    int code = tool_inputs_value_info(m->graph, value, &info);
     if (code != CLI_OK) return code;
     if (in.given && berth_graph_shapes_depend(m->graph, value) == (int)depend) {
       code = fix_one(m, info.name, &in.array);
@@ -176,7 +176,7 @@ int inputs_explain(const berth_graph *graph, const berth_error *err) {
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     berth_value value = berth_graph_input_at(graph, i);
-    if (!berth_graph_shapes_depend(graph, value) || value_info(graph, value, &info) != CLI_OK) continue;
+    if (!berth_graph_shapes_depend(graph, value) || tool_inputs_value_info(graph, value, &info) != CLI_OK) continue;
     cli_hint("shapes depend on the values of input '%s', so it must be given: --input %s=FILE.npy", info.name,
              info.name);
   }
@@ -221,7 +221,7 @@ int inputs_fill(const model *m, const berth_graph *bound, inputs *set) {
   for (uint32_t i = 0; i < set->n && code == CLI_OK; i++) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     if (set->items[i].array.data) continue;
-    code = value_info(bound, berth_graph_input_at(bound, i), &info);
+    code = tool_inputs_value_info(bound, berth_graph_input_at(bound, i), &info);
     if (code == CLI_OK) code = fill_one(m, &info, &set->items[i]);
   }
   return code;

@@ -18,7 +18,7 @@ typedef struct summary {
   uint64_t param_bytes, constant_bytes, state_bytes;
 } summary;
 
-static int by_count(const void *a, const void *b) {
+static int tool_inspect_graph_by_count(const void *a, const void *b) {
   const op_count *x = a, *y = b;
   if (x->count != y->count) return x->count < y->count ? 1 : -1;
   return strcmp(x->op, y->op);
@@ -37,7 +37,7 @@ static int count_ops(summary *s) {
     if (at == s->n_ops) s->ops[s->n_ops++].op = info.op;
     s->ops[at].count++;
   }
-  qsort(s->ops, s->n_ops, sizeof(*s->ops), by_count);
+  qsort(s->ops, s->n_ops, sizeof(*s->ops), tool_inspect_graph_by_count);
   return CLI_OK;
 }
 
@@ -53,7 +53,7 @@ static int sum_bytes(summary *s) {
   return CLI_OK;
 }
 
-static void print_value(const berth_graph *graph, const char *label, const char *name, berth_value value) {
+static void tool_inspect_graph_print_value(const berth_graph *graph, const char *label, const char *name, berth_value value) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   char shape[FORMAT_SIZE];
   if (berth_graph_value(graph, value, &info, NULL) != BERTH_OK) return;
@@ -61,19 +61,19 @@ static void print_value(const berth_graph *graph, const char *label, const char 
          format_shape(&info.shape, shape));
 }
 
-static void print_text(const char *path, const summary *s) {
+static void tool_inspect_graph_print_text(const char *path, const summary *s) {
   const berth_graph *graph = s->graph;
   char bytes[FORMAT_SIZE];
   printf("%s: berth graph '%s', %u nodes, %u values\n", path, berth_graph_name(graph), berth_graph_n_nodes(graph),
          berth_graph_n_values(graph));
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
-    print_value(graph, "input", NULL, berth_graph_input_at(graph, i));
+    tool_inspect_graph_print_value(graph, "input", NULL, berth_graph_input_at(graph, i));
   }
   for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++) {
-    print_value(graph, "output", berth_graph_output_name(graph, i), berth_graph_output_at(graph, i));
+    tool_inspect_graph_print_value(graph, "output", berth_graph_output_name(graph, i), berth_graph_output_at(graph, i));
   }
   for (uint32_t i = 0; i < berth_graph_n_states(graph); i++) {
-    print_value(graph, "state", NULL, berth_graph_state_at(graph, i));
+    tool_inspect_graph_print_value(graph, "state", NULL, berth_graph_state_at(graph, i));
   }
   for (uint32_t i = 0; i < berth_graph_n_dims(graph); i++) printf("  dim      %s\n", berth_graph_dim_name(graph, i));
   printf("  params   %u, %s\n", berth_graph_n_params(graph), format_bytes(s->param_bytes, bytes));
@@ -101,7 +101,7 @@ static void write_value(json *out, const berth_graph *graph, const char *name, b
   json_close_object(out);
 }
 
-static int print_json(const char *path, const summary *s) {
+static int tool_inspect_graph_print_json(const char *path, const summary *s) {
   const berth_graph *graph = s->graph;
   json out = JSON_INIT;
   json_open_object(&out, NULL);
@@ -146,8 +146,8 @@ int inspect_graph(berth_context *ctx, const char *path, bool as_json) {
   summary s = {.graph = graph};
   int code = count_ops(&s);
   if (code == CLI_OK) code = sum_bytes(&s);
-  if (code == CLI_OK && as_json) code = print_json(path, &s);
-  if (code == CLI_OK && !as_json) print_text(path, &s);
+  if (code == CLI_OK && as_json) code = tool_inspect_graph_print_json(path, &s);
+  if (code == CLI_OK && !as_json) tool_inspect_graph_print_text(path, &s);
   free(s.ops);
   berth_graph_destroy(graph);
   return code;

@@ -6,7 +6,7 @@
 #include "inspect.h"
 #include "json.h"
 
-static int print_json(const char *path, const berth_array *array, const element_summary *summary) {
+static int tool_inspect_npy_print_json(const char *path, const berth_array *array, const element_summary *summary) {
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   json_string(&out, "format", "npy");
@@ -33,7 +33,7 @@ int inspect_npy(berth_context *ctx, const char *path, bool as_json) {
       element_summarise(array.type, array.data, (size_t)(array.size / berth_type_size(array.type)));
   int code = CLI_OK;
   if (as_json) {
-    code = print_json(path, &array, &summary);
+    code = tool_inspect_npy_print_json(path, &array, &summary);
   } else {
     printf("%s: npy array, %s%s, %s\n  %s\n", path, berth_type_name(array.type),
            format_extents(array.rank, array.dim, shape), format_bytes(array.size, bytes),

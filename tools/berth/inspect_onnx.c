@@ -31,13 +31,13 @@ static const char *needed_name(const onnx_file *f, uint32_t input) {
   return berth_graph_value(f->graph, value, &info, NULL) == BERTH_OK ? info.name : NULL;
 }
 
-static void print_value(const char *label, const berth_model_value *value) {
+static void tool_inspect_onnx_print_value(const char *label, const berth_model_value *value) {
   char shape[FORMAT_SIZE];
   printf("  %-8s %-24s %s%s\n", label, value->name, value->type,
          value->has_shape ? format_shape(&value->shape, shape) : "");
 }
 
-static void print_head(const onnx_file *f) {
+static void tool_inspect_onnx_print_head(const onnx_file *f) {
   const berth_model_info *info = f->info;
   printf("%s: ONNX model '%s', IR version %" PRId64 ", %" PRIu64 " nodes\n", f->path, info->name, info->ir_version,
          info->n_nodes);
@@ -60,12 +60,12 @@ static void print_verdict(const onnx_file *f) {
   }
 }
 
-static void print_text(const onnx_file *f) {
+static void tool_inspect_onnx_print_text(const onnx_file *f) {
   const berth_model_info *info = f->info;
   char count[FORMAT_SIZE], bytes[FORMAT_SIZE], name[FORMAT_SIZE];
-  print_head(f);
-  for (size_t i = 0; i < info->n_inputs; i++) print_value("input", &info->inputs[i]);
-  for (size_t i = 0; i < info->n_outputs; i++) print_value("output", &info->outputs[i]);
+  tool_inspect_onnx_print_head(f);
+  for (size_t i = 0; i < info->n_inputs; i++) tool_inspect_onnx_print_value("input", &info->inputs[i]);
+  for (size_t i = 0; i < info->n_outputs; i++) tool_inspect_onnx_print_value("output", &info->outputs[i]);
   for (uint32_t i = 0; f->graph && i < berth_graph_n_dims(f->graph); i++) {
     printf("  dim      %s\n", berth_graph_dim_name(f->graph, i));
   }
@@ -131,7 +131,7 @@ static void write_graph(json *out, const onnx_file *f) {
   json_string(out, "reason", f->graph ? NULL : f->why_not);
 }
 
-static int print_json(const onnx_file *f) {
+static int tool_inspect_onnx_print_json(const onnx_file *f) {
   const berth_model_info *info = f->info;
   json out = JSON_INIT;
   json_open_object(&out, NULL);
@@ -176,9 +176,9 @@ int inspect_onnx(berth_context *ctx, const char *path, bool as_json) {
   if (status == BERTH_NOMEM) {
     code = cli_report(&err);
   } else if (as_json) {
-    code = print_json(&file);
+    code = tool_inspect_onnx_print_json(&file);
   } else {
-    print_text(&file);
+    tool_inspect_onnx_print_text(&file);
   }
   berth_graph_destroy(bound);
   berth_graph_destroy(graph);

@@ -16,7 +16,7 @@ typedef struct totals {
   uint64_t n_metadata;
 } totals;
 
-static int read_metadata(berth_context *ctx, const char *path, totals *sums) {
+static int tool_inspect_weights_read_metadata(berth_context *ctx, const char *path, totals *sums) {
   berth_model_info *info = NULL;
   berth_error err = {BERTH_OK, ""};
   if (berth_model_inspect(ctx, path, &info, &err) != BERTH_OK) return cli_report(&err);
@@ -25,7 +25,7 @@ static int read_metadata(berth_context *ctx, const char *path, totals *sums) {
   return CLI_OK;
 }
 
-static int sum_up(const berth_weights *weights, totals *sums) {
+static int tool_inspect_weights_sum_up(const berth_weights *weights, totals *sums) {
   for (uint32_t i = 0; i < berth_weights_count(weights); i++) {
     berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
@@ -37,7 +37,7 @@ static int sum_up(const berth_weights *weights, totals *sums) {
   return CLI_OK;
 }
 
-static int print_json(const char *path, const berth_weights *weights, const totals *sums) {
+static int tool_inspect_weights_print_json(const char *path, const berth_weights *weights, const totals *sums) {
   json out = JSON_INIT;
   uint32_t n = berth_weights_count(weights);
   json_open_object(&out, NULL);
@@ -71,7 +71,7 @@ static int print_json(const char *path, const berth_weights *weights, const tota
   return json_print(&out);
 }
 
-static void print_text(const char *path, const berth_weights *weights, const totals *sums) {
+static void tool_inspect_weights_print_text(const char *path, const berth_weights *weights, const totals *sums) {
   char shape[FORMAT_SIZE], bytes[FORMAT_SIZE];
   uint32_t n = berth_weights_count(weights);
   printf("%s: safetensors, %u tensors, %s, %llu metadata entries\n", path, n, format_bytes(sums->all_bytes, bytes),
@@ -95,10 +95,10 @@ int inspect_weights(berth_context *ctx, const char *path, bool as_json) {
   totals sums;
   memset(&sums, 0, sizeof(sums));
   if (berth_weights_open(ctx, path, &weights, &err) != BERTH_OK) return cli_report(&err);
-  int code = sum_up(weights, &sums);
-  if (code == CLI_OK) code = read_metadata(ctx, path, &sums);
-  if (code == CLI_OK && as_json) code = print_json(path, weights, &sums);
-  if (code == CLI_OK && !as_json) print_text(path, weights, &sums);
+  int code = tool_inspect_weights_sum_up(weights, &sums);
+  if (code == CLI_OK) code = tool_inspect_weights_read_metadata(ctx, path, &sums);
+  if (code == CLI_OK && as_json) code = tool_inspect_weights_print_json(path, weights, &sums);
+  if (code == CLI_OK && !as_json) tool_inspect_weights_print_text(path, weights, &sums);
   berth_weights_destroy(weights);
   return code;
 }

@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "utf8.h"
 
-static void put(json *out, const char *text, size_t size) {
+static void tool_json_put(json *out, const char *text, size_t size) {
   if (out->failed) return;
   if (size > out->capacity - out->size) {
     size_t capacity = out->capacity ? out->capacity : 256;
@@ -26,7 +26,7 @@ static void put(json *out, const char *text, size_t size) {
   out->size += size;
 }
 
-static void put_text(json *out, const char *text) { put(out, text, strlen(text)); }
+static void put_text(json *out, const char *text) { tool_json_put(out, text, strlen(text)); }
 
 static void put_escaped(json *out, unsigned char c) {
   char escape[8];
@@ -43,7 +43,7 @@ static void put_escaped(json *out, unsigned char c) {
 }
 
 static void put_quoted(json *out, const char *text) {
-  put(out, "\"", 1);
+  tool_json_put(out, "\"", 1);
   while (*text) {
     unsigned char c = (unsigned char)*text;
     size_t length = utf8_length(text);
@@ -54,29 +54,29 @@ static void put_quoted(json *out, const char *text) {
       put_escaped(out, c);
       text++;
     } else {
-      put(out, text, length);
+      tool_json_put(out, text, length);
       text += length;
     }
   }
-  put(out, "\"", 1);
+  tool_json_put(out, "\"", 1);
 }
 
 static void begin_item(json *out, const char *key) {
-  if (out->comma) put(out, ",", 1);
+  if (out->comma) tool_json_put(out, ",", 1);
   out->comma = true;
   if (!key) return;
   put_quoted(out, key);
-  put(out, ":", 1);
+  tool_json_put(out, ":", 1);
 }
 
 static void open_group(json *out, const char *key, const char *bracket) {
   begin_item(out, key);
-  put(out, bracket, 1);
+  tool_json_put(out, bracket, 1);
   out->comma = false;
 }
 
 static void close_group(json *out, const char *bracket) {
-  put(out, bracket, 1);
+  tool_json_put(out, bracket, 1);
   out->comma = true;
 }
 
@@ -130,8 +130,8 @@ void json_ints(json *out, const char *key, uint32_t n, const int64_t *values) {
   json_close_array(out);
 }
 
-void json_raw(json *out, const char *text, size_t size) { put(out, text, size); }
-void json_end(json *out) { put(out, "", 1); }
+void json_raw(json *out, const char *text, size_t size) { tool_json_put(out, text, size); }
+void json_end(json *out) { tool_json_put(out, "", 1); }
 
 int json_print(json *out) {
   bool failed = out->failed;

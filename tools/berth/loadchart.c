@@ -19,7 +19,7 @@ typedef struct text_buffer {
   size_t size, capacity;
 } text_buffer;
 
-static berth_status append(void *user, const char *text, size_t size) {
+static berth_status tool_loadchart_append(void *user, const char *text, size_t size) {
   text_buffer *buffer = user;
   if (buffer->capacity - buffer->size < size) {
     size_t capacity = (buffer->size + size) * 2;
@@ -37,18 +37,18 @@ static berth_status append(void *user, const char *text, size_t size) {
 static int read_buffers(const berth_plan *plan, csv_table *out) {
   text_buffer buffer = {NULL, 0, 0};
   berth_error err = {BERTH_OK, ""};
-  berth_status status = berth_plan_report(plan, BERTH_REPORT_CSV, append, &buffer, &err);
+  berth_status status = berth_plan_report(plan, BERTH_REPORT_CSV, tool_loadchart_append, &buffer, &err);
   if (status == BERTH_OK) status = csv_parse(buffer.text ? buffer.text : "", buffer.size, "the plan's CSV", out, &err);
   free(buffer.text);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-static uint64_t clamp_step(int64_t step, uint64_t n_steps) {
+static uint64_t tool_loadchart_clamp_step(int64_t step, uint64_t n_steps) {
   return step < 0 ? 0 : (uint64_t)step > n_steps ? n_steps : (uint64_t)step;
 }
 
 /* Weights and states never go, so they would only push everything else up. */
-static bool is_weight(const berth_plan *plan, const berth_pack_buffer *buffer) {
+static bool tool_loadchart_is_weight(const berth_plan *plan, const berth_pack_buffer *buffer) {
   const berth_plan_info info = cli_plan_info(plan);
   return buffer->offset < info.weights_size + info.state_size;
 }
@@ -58,9 +58,9 @@ static uint64_t *load_per_step(const berth_plan *plan, const csv_table *table, u
   uint64_t *load = calloc((size_t)n_steps + 1, sizeof(*load));
   if (!load) return NULL;
   for (size_t i = 0; i < table->n; i++) {
-    if (is_weight(plan, &table->buffers[i])) continue;
-    load[clamp_step(table->buffers[i].lower, n_steps)] += table->buffers[i].size;
-    load[clamp_step(table->buffers[i].upper, n_steps)] -= table->buffers[i].size;
+    if (tool_loadchart_is_weight(plan, &table->buffers[i])) continue;
+    load[tool_loadchart_clamp_step(table->buffers[i].lower, n_steps)] += table->buffers[i].size;
+    load[tool_loadchart_clamp_step(table->buffers[i].upper, n_steps)] -= table->buffers[i].size;
   }
   for (uint64_t s = 1; s < n_steps; s++) load[s] += load[s - 1];
   return load;
@@ -76,7 +76,7 @@ static uint64_t column_load(const uint64_t *load, uint64_t n_steps, uint64_t col
 
 static char cell(double filled) { return filled >= 0.75 ? '#' : filled >= 0.4 ? '=' : filled > 0 ? '.' : ' '; }
 
-static void print_row(int row, const uint64_t *columns, uint64_t n_columns, uint64_t peak) {
+static void tool_loadchart_print_row(int row, const uint64_t *columns, uint64_t n_columns, uint64_t peak) {
   char label[FORMAT_SIZE] = "";
   if (row == rows - 1) format_short_bytes(peak, label);
   if (row == 0) snprintf(label, sizeof(label), "0");
@@ -85,7 +85,7 @@ static void print_row(int row, const uint64_t *columns, uint64_t n_columns, uint
   putchar('\n');
 }
 
-static void draw(const uint64_t *load, uint64_t n_steps) {
+static void tool_loadchart_draw(const uint64_t *load, uint64_t n_steps) {
   uint64_t columns[max_columns];
   int room = format_width() - label_width - 4;
   uint64_t n_columns = room < max_columns ? (room > 8 ? (uint64_t)room : 8) : max_columns, peak = 0;
@@ -96,7 +96,7 @@ static void draw(const uint64_t *load, uint64_t n_steps) {
   }
   if (peak == 0) return;
   printf("activations and scratch over time\n");
-  for (int row = rows - 1; row >= 0; row--) print_row(row, columns, n_columns, peak);
+  for (int row = rows - 1; row >= 0; row--) tool_loadchart_print_row(row, columns, n_columns, peak);
   printf("%*s +", label_width, "");
   for (uint64_t c = 0; c < n_columns; c++) putchar('-');
   printf("\n%*s  step 0%*s%llu\n", label_width, "", (int)n_columns - 6, "", (unsigned long long)n_steps);
@@ -111,7 +111,7 @@ int loadchart_print(const berth_plan *plan) {
   uint64_t *load = load_per_step(plan, &table, n_steps);
   csv_free(&table);
   if (!load) return cli_no_memory();
-  draw(load, n_steps);
+  tool_loadchart_draw(load, n_steps);
   free(load);
   return CLI_OK;
 }

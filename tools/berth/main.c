@@ -111,7 +111,7 @@ static bool is_pipe(int fd) {
 
 /* Output that did not arrive is a failure, on a full disk as on a closed pipe; only a reader that has seen enough
  * needs no message. */
-static int finish(int code) {
+static int tool_main_finish(int code) {
   bool failed = ferror(stdout) != 0;
   errno = 0;
   if (fflush(stdout) != 0) failed = true;
@@ -124,5 +124,5 @@ static int finish(int code) {
 int main(int argc, char **argv) {
   hold_standard_streams();
   signal(SIGPIPE, SIG_IGN);
-  return finish(dispatch(argc, argv));
+  return tool_main_finish(dispatch(argc, argv));
 }

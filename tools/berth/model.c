@@ -18,7 +18,7 @@ static berth_status load_built_in(berth_context *ctx, berth_graph **out, berth_e
   return status == BERTH_OK ? attach(*out, weights, err) : status;
 }
 
-static berth_status load(const model_options *options, model *m, berth_error *err) {
+static berth_status tool_model_load(const model_options *options, model *m, berth_error *err) {
   berth_load_desc desc = BERTH_LOAD_DESC_INIT;
   m->built_in = options->path == NULL;
   desc.weights = options->weights;
@@ -39,7 +39,7 @@ int model_open(const model_options *options, model *out) {
     code = cli_usage("--fallback takes 'cpu', not '%s'", options->fallback);
   if (code != CLI_OK) return code;
   double start = cli_now_ms();
-  if (load(options, out, &err) != BERTH_OK) return cli_report(&err);
+  if (tool_model_load(options, out, &err) != BERTH_OK) return cli_report(&err);
   out->load_ms = cli_now_ms() - start;
   return dims_open(out->graph, &options->dims, &out->dims);
 }

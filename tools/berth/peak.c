@@ -50,7 +50,7 @@ __attribute__((target("avx512f"))) static double multiply_avx512(volatile float 
 
 typedef double (*multiplier)(volatile float *start);
 
-static multiplier widest(void) {
+static multiplier tool_peak_widest(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx512f")) return multiply_avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_avx2;
@@ -90,7 +90,7 @@ static double best_copy(const worker *w, uint64_t bytes) {
   return best;
 }
 
-static void *measure(void *user) {
+static void *tool_peak_measure(void *user) {
   worker *w = user;
   w->gflops = best_multiply(w);
   for (int i = 0; i < PEAK_COPIES && w->from; i++) w->gb_per_s[i] = best_copy(w, peak_copy_bytes[i]);
@@ -99,8 +99,8 @@ static void *measure(void *user) {
 
 static void measure_all(worker *workers, uint32_t n, peak *total) {
   for (uint32_t i = 1; i < n; i++)
-    workers[i].started = pthread_create(&workers[i].thread, NULL, measure, &workers[i]) == 0;
-  measure(&workers[0]);
+    workers[i].started = pthread_create(&workers[i].thread, NULL, tool_peak_measure, &workers[i]) == 0;
+  tool_peak_measure(&workers[0]);
   for (uint32_t i = 0; i < n; i++) {
     if (workers[i].started) pthread_join(workers[i].thread, NULL);
     total->gflops += workers[i].gflops;
@@ -117,7 +117,7 @@ peak peak_measure(uint32_t n_threads) {
   memset(workers, 0, sizeof(workers));
   if (memory) memset(memory, 1, half); /* untouched pages would all be one page of zeros */
   for (uint32_t i = 0; i < n; i++) {
-    workers[i] = (worker){.multiply = widest(), .n_threads = n};
+    workers[i] = (worker){.multiply = tool_peak_widest(), .n_threads = n};
     if (!memory) continue;
     workers[i].from = memory + i * share;
     workers[i].to = memory + half + i * share;

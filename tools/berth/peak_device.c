@@ -50,7 +50,7 @@ static double best_run(berth_session *session) {
   return best;
 }
 
-static bool write_input(berth_session *session, const char *name, size_t count) {
+static bool tool_peak_device_write_input(berth_session *session, const char *name, size_t count) {
   float *values = malloc(count * sizeof(*values));
   if (!values) return false;
   for (size_t i = 0; i < count; i++) values[i] = (float)(i % 7) * 0.25f;
@@ -72,7 +72,7 @@ static double time_graph(const probe *p, const char *text, const char *const *in
   if (berth_graph_parse(p->ctx, text, strlen(text), &graph, NULL) == BERTH_OK &&
       berth_session_create(graph, &desc, &session, NULL) == BERTH_OK) {
     bool written = true;
-    for (size_t i = 0; i < n_inputs && written; i++) written = write_input(session, inputs[i], count);
+    for (size_t i = 0; i < n_inputs && written; i++) written = tool_peak_device_write_input(session, inputs[i], count);
     if (written) ms = best_run(session);
   }
   berth_session_destroy(session);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+static void tool_profile_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
   profile *p = user;
   (void)step;
   (void)out;
@@ -14,7 +14,7 @@ static void observe(void *user, uint32_t step, uint32_t node, const berth_tensor
 }
 
 /* A device's own clock says how long steps took, and not when: they stand one behind the other. */
-static void line_up(profile *p, const profile_run *run) {
+static void tool_profile_line_up(profile *p, const profile_run *run) {
   double at = run->start_ms;
   for (size_t i = run->first_event; i < run->end_event; i++) {
     p->events[i].start_ms = at;
@@ -24,7 +24,7 @@ static void line_up(profile *p, const profile_run *run) {
 
 static int observed_runs(runner *r, profile *p) {
   int code = CLI_OK;
-  berth_session_observe(r->session, observe, p);
+  berth_session_observe(r->session, tool_profile_observe, p);
   p->start_ms = cli_now_ms();
   for (uint32_t i = 0; i < p->n_runs && code == CLI_OK; i++) {
     profile_run *run = &p->runs[i];
@@ -34,14 +34,14 @@ static int observed_runs(runner *r, profile *p) {
     code = runner_run(r->session);
     run->ms = cli_now_ms() - p->start_ms - run->start_ms;
     run->end_event = p->n_events;
-    if (p->clock != BERTH_CLOCK_HOST) line_up(p, run);
+    if (p->clock != BERTH_CLOCK_HOST) tool_profile_line_up(p, run);
     p->run_ms += run->ms / p->n_runs;
   }
   berth_session_observe(r->session, NULL, NULL);
   return code;
 }
 
-static int name_nodes(const berth_graph *graph, profile *p) {
+static int tool_profile_name_nodes(const berth_graph *graph, profile *p) {
   for (uint32_t i = 0; i < p->n_nodes; i++) {
     berth_node_info info = BERTH_NODE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
@@ -103,7 +103,7 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   out->nodes = calloc((size_t)out->n_nodes + 1, sizeof(*out->nodes));
   out->ops = calloc((size_t)out->n_nodes + 1, sizeof(*out->ops));
   if (!out->events || !out->runs || !out->nodes || !out->ops) return cli_no_memory();
-  int code = name_nodes(graph, out);
+  int code = tool_profile_name_nodes(graph, out);
   if (code == CLI_OK) code = observed_runs(r, out);
   if (code != CLI_OK) return code;
   if (with_peak)

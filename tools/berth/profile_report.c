@@ -16,7 +16,7 @@ static const char *short_name(const char *name, char out[FORMAT_SIZE]) {
   return out;
 }
 
-static void print_row(const profile *p, const profile_row *row, const char *label) {
+static void tool_profile_report_print_row(const profile *p, const profile_row *row, const char *label) {
   char bytes[FORMAT_SIZE];
   printf("%10.4f %6.1f %% %10s %9.1f %8.1f %7.0f %%", row->ms, 100 * profile_share(p, row),
          format_short_bytes(row->work.bytes, bytes), profile_gb_per_s(row), profile_gflops(row),
@@ -24,7 +24,7 @@ static void print_row(const profile *p, const profile_row *row, const char *labe
   printf("  %s\n", label);
 }
 
-static void print_head(const char *label) {
+static void tool_profile_report_print_head(const char *label) {
   printf("%10s %8s %10s %9s %8s %9s  %s\n", "ms", "share", "moved", "GB/s", "GFLOP/s", "of peak", label);
 }
 
@@ -46,17 +46,17 @@ void profile_print(const profile *p) {
   uint32_t shown = p->n_nodes < shown_nodes ? p->n_nodes : shown_nodes;
   if (p->peak.gflops > 0) print_peak(&p->peak);
   printf("\nby op, mean of %u observed runs of %.4f ms, %s\n", p->n_runs, p->run_ms, clock_sentences[p->clock]);
-  print_head("op (nodes)");
+  tool_profile_report_print_head("op (nodes)");
   for (uint32_t i = 0; i < p->n_ops; i++) {
     snprintf(label, sizeof(label), "%s (%u)", p->ops[i].op, p->ops[i].n_nodes);
-    print_row(p, &p->ops[i], label);
+    tool_profile_report_print_row(p, &p->ops[i], label);
   }
-  print_row(p, &p->total, "all kernels");
+  tool_profile_report_print_row(p, &p->total, "all kernels");
   printf("\nslowest nodes, %u of %u\n", shown, p->n_nodes);
-  print_head("node (op)");
+  tool_profile_report_print_head("node (op)");
   for (uint32_t i = 0; i < shown; i++) {
     snprintf(label, sizeof(label), "%s (%s)", short_name(p->nodes[i].name, name), p->nodes[i].op);
-    print_row(p, &p->nodes[i], label);
+    tool_profile_report_print_row(p, &p->nodes[i], label);
   }
 }
 

@@ -23,13 +23,13 @@ static int read_segments(const berth_plan *plan, segment_list *out) {
 }
 
 /* A device that was asked for by its other name is printed by that one. */
-static const char *name_of(const berth_segment *s, const char *asked) {
+static const char *tool_segments_name_of(const berth_segment *s, const char *asked) {
   return strcmp(asked, "loops") == 0 && strcmp(s->device, "interp") == 0 ? asked : s->device;
 }
 
 static void print_one(const berth_segment *s, const char *asked) {
   char down[FORMAT_SIZE], up[FORMAT_SIZE];
-  printf("  steps %u to %u on %s", s->first_step, s->first_step + s->n_steps - 1, name_of(s, asked));
+  printf("  steps %u to %u on %s", s->first_step, s->first_step + s->n_steps - 1, tool_segments_name_of(s, asked));
   if (s->bytes_down + s->bytes_up != 0)
     printf(": %s down, %s up", format_short_bytes(s->bytes_down, down), format_short_bytes(s->bytes_up, up));
   putchar('\n');
@@ -52,7 +52,7 @@ int segments_write_json(const berth_plan *plan, const char *asked, json *out) {
   json_open_array(out, "segments");
   for (uint32_t i = 0; i < list.n && code == CLI_OK; i++) {
     json_open_object(out, NULL);
-    json_string(out, "device", name_of(&list.items[i], asked));
+    json_string(out, "device", tool_segments_name_of(&list.items[i], asked));
     json_uint(out, "first_step", list.items[i].first_step);
     json_uint(out, "n_steps", list.items[i].n_steps);
     json_uint(out, "bytes_down", list.items[i].bytes_down);

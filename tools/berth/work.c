@@ -12,13 +12,13 @@ typedef struct subject {
   double cost;   /* of its row in the table */
 } subject;
 
-static bool value_info(const berth_graph *graph, const berth_value *values, uint32_t n, uint32_t at,
+static bool tool_work_value_info(const berth_graph *graph, const berth_value *values, uint32_t n, uint32_t at,
                        berth_value_info *out) {
   return at < n && values[at] != BERTH_VALUE_NONE && berth_graph_value(graph, values[at], out, NULL) == BERTH_OK;
 }
 
-static bool operand(const subject *s, uint32_t at, berth_value_info *out) {
-  return value_info(s->graph, s->node->in, s->node->n_in, at, out);
+static bool tool_work_operand(const subject *s, uint32_t at, berth_value_info *out) {
+  return tool_work_value_info(s->graph, s->node->in, s->node->n_in, at, out);
 }
 
 static double elements(const berth_value_info *info) {
@@ -28,31 +28,31 @@ static double elements(const berth_value_info *info) {
 
 static double operand_elements(const subject *s, uint32_t at) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
-  return operand(s, at, &info) ? elements(&info) : 0;
+  return tool_work_operand(s, at, &info) ? elements(&info) : 0;
 }
 
 /* An axis of an operand; a negative one counts from the last. 1 where there is none. */
-static double extent(const subject *s, uint32_t at, int axis) {
+static double tool_work_extent(const subject *s, uint32_t at, int axis) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
-  if (!operand(s, at, &info)) return 1;
+  if (!tool_work_operand(s, at, &info)) return 1;
   int from_first = axis < 0 ? axis + (int)info.shape.rank : axis;
   if (from_first < 0 || from_first >= (int)info.shape.rank) return 1;
   return (double)info.shape.dim[from_first].extent;
 }
 
-static const berth_attr *find_attr(const subject *s, const char *name) {
+static const berth_attr *tool_work_find_attr(const subject *s, const char *name) {
   for (uint32_t i = 0; i < s->node->n_attrs; i++)
     if (strcmp(s->node->attrs[i].name, name) == 0) return &s->node->attrs[i];
   return NULL;
 }
 
-static double int_attr(const subject *s, const char *name, double otherwise) {
-  const berth_attr *attr = find_attr(s, name);
+static double tool_work_int_attr(const subject *s, const char *name, double otherwise) {
+  const berth_attr *attr = tool_work_find_attr(s, name);
   return attr ? (double)attr->i : otherwise;
 }
 
 static double taps(const subject *s) {
-  const berth_attr *kernel = find_attr(s, "kernel");
+  const berth_attr *kernel = tool_work_find_attr(s, "kernel");
   double count = 1;
   for (uint32_t i = 0; kernel && i < kernel->count; i++) count *= (double)kernel->ints[i];
   return count;
@@ -60,7 +60,7 @@ static double taps(const subject *s) {
 
 /* The element-wise program of a fused node has four numbers a step. */
 static double program_steps(const subject *s) {
-  const berth_attr *code = find_attr(s, "code");
+  const berth_attr *code = tool_work_find_attr(s, "code");
   return code ? code->count / 4 : 0;
 }
 
@@ -73,44 +73,44 @@ static double per_operand(const subject *s) { return s->cost * operand_elements(
 static double per_window(const subject *s) { return s->cost * s->result * taps(s); }
 static double program(const subject *s) { return s->result * program_steps(s); }
 
-static double matmul(const subject *s) { return 2 * s->result * extent(s, 0, -1); }
+static double matmul(const subject *s) { return 2 * s->result * tool_work_extent(s, 0, -1); }
 static double product(const subject *s) { return matmul(s) + program(s); }
 
 static double conv(const subject *s) {
-  double outputs = extent(s, 1, 0);
+  double outputs = tool_work_extent(s, 1, 0);
   return outputs > 0 ? 2 * s->result * operand_elements(s, 1) / outputs : 0;
 }
 
 static double conv_transpose(const subject *s) {
-  double inputs = extent(s, 1, 0);
+  double inputs = tool_work_extent(s, 1, 0);
   return inputs > 0 ? 2 * operand_elements(s, 0) * operand_elements(s, 1) / inputs : 0;
 }
 
 static double conv_last(const subject *s) {
-  return 2 * s->result * taps(s) * extent(s, 0, -1) / int_attr(s, "group", 1) + program(s);
+  return 2 * s->result * taps(s) * tool_work_extent(s, 0, -1) / tool_work_int_attr(s, "group", 1) + program(s);
 }
 
 static double conv_transpose_last(const subject *s) {
-  return 2 * operand_elements(s, 0) * taps(s) * int_attr(s, "channels", 1) + program(s);
+  return 2 * operand_elements(s, 0) * taps(s) * tool_work_int_attr(s, "channels", 1) + program(s);
 }
 
 static double depthwise(const subject *s) { return 2 * s->result * taps(s) + program(s); }
 
 /* What the direct form would do, so that forms compare; it may be above the machine's peak. */
-static double conv_winograd(const subject *s) { return 2 * s->result * 9 * extent(s, 0, -1) + program(s); }
+static double conv_winograd(const subject *s) { return 2 * s->result * 9 * tool_work_extent(s, 0, -1) + program(s); }
 
 /* Scores and sums over the keys that a query may see by its mode. */
 static double attention(const subject *s) {
-  const berth_attr *mode = find_attr(s, "mode");
-  double queries = extent(s, 0, -2), keys = extent(s, 1, -2), window = int_attr(s, "window", 0);
+  const berth_attr *mode = tool_work_find_attr(s, "mode");
+  double queries = tool_work_extent(s, 0, -2), keys = tool_work_extent(s, 1, -2), window = tool_work_int_attr(s, "window", 0);
   bool limited = mode && mode->s && strcmp(mode->s, "none") != 0;
   double seen = limited && queries <= keys ? keys - (queries - 1) / 2 : keys;
   if (limited && window > 0 && window < seen) seen = window;
-  return 2 * seen * (operand_elements(s, 0) + s->result) + 5 * seen * operand_elements(s, 0) / extent(s, 0, -1);
+  return 2 * seen * (operand_elements(s, 0) + s->result) + 5 * seen * operand_elements(s, 0) / tool_work_extent(s, 0, -1);
 }
 
 static double recurrent(const subject *s) {
-  return 2 * extent(s, 0, 0) * extent(s, 0, 1) * (operand_elements(s, 1) + operand_elements(s, 2));
+  return 2 * tool_work_extent(s, 0, 0) * tool_work_extent(s, 0, 1) * (operand_elements(s, 1) + operand_elements(s, 2));
 }
 
 typedef struct row {
@@ -172,14 +172,14 @@ static const char *const element_wise[] = {
 /* They read only as much of their first operand as they write. */
 static const char *const selective[] = {"gather", "gather_elements", "gather_nd", "embedding", "narrow", "diagonal"};
 
-static bool is_one_of(const char *op, const char *const *names, size_t n) {
+static bool tool_work_is_one_of(const char *op, const char *const *names, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (strcmp(op, names[i]) == 0) return true;
   return false;
 }
-#define IS_ONE_OF(op, names) is_one_of(op, names, sizeof(names) / sizeof((names)[0]))
+#define IS_ONE_OF(op, names) tool_work_is_one_of(op, names, sizeof(names) / sizeof((names)[0]))
 
-static double flops_of(subject *s) {
+static double tool_work_flops_of(subject *s) {
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     if (strcmp(s->node->op, rows[i].op) != 0) continue;
     s->cost = rows[i].cost;
@@ -194,12 +194,12 @@ static bool came_before(const berth_node_info *node, uint32_t at) {
   return false;
 }
 
-static uint64_t bytes_of(const subject *s, uint64_t written) {
+static uint64_t tool_work_bytes_of(const subject *s, uint64_t written) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t bytes = written;
-  if (strcmp(s->node->op, "write_rows") == 0 && operand(s, 1, &info)) return 2 * info.size; /* in place */
+  if (strcmp(s->node->op, "write_rows") == 0 && tool_work_operand(s, 1, &info)) return 2 * info.size; /* in place */
   for (uint32_t i = 0; i < s->node->n_in; i++) {
-    if (came_before(s->node, i) || !operand(s, i, &info)) continue;
+    if (came_before(s->node, i) || !tool_work_operand(s, i, &info)) continue;
     bool is_partly_read = i == 0 && info.size > written && IS_ONE_OF(s->node->op, selective);
     bytes += is_partly_read ? written : info.size;
   }
@@ -211,11 +211,11 @@ work work_of_node(const berth_graph *graph, const berth_node_info *node) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t written = 0;
   for (uint32_t i = 0; i < node->n_out; i++) {
-    if (!value_info(graph, node->out, node->n_out, i, &info)) continue;
+    if (!tool_work_value_info(graph, node->out, node->n_out, i, &info)) continue;
     if (i == 0) s.result = elements(&info);
     written += info.size;
   }
-  work done = {.bytes = bytes_of(&s, written)};
-  done.flops = flops_of(&s);
+  work done = {.bytes = tool_work_bytes_of(&s, written)};
+  done.flops = tool_work_flops_of(&s);
   return done;
 }

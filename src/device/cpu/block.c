@@ -38,7 +38,7 @@ static berth_status open_bytes(berth__block *block, uint64_t size, berth_error *
 }
 
 /* Addresses alone: they take no memory. Where a process may not have so many, the block stays as it is. */
-static void *reserve(uint64_t size, uint64_t align, uint64_t *total) {
+static void *cpu_block_reserve(uint64_t size, uint64_t align, uint64_t *total) {
   uint64_t wanted[2] = {0, 0};
   if (sizeof(void *) > 4 && berth__mul_u64(size, 4, &wanted[0]) && wanted[0] < MIN_RESERVE) wanted[0] = MIN_RESERVE;
   wanted[1] = size;
@@ -55,7 +55,7 @@ static void *reserve(uint64_t size, uint64_t align, uint64_t *total) {
 static berth_status map_block(berth__block *block, uint64_t align, berth_error *err) {
   uint64_t total;
   if (align < HUGE_PAGE) align = HUGE_PAGE;
-  void *mapped = reserve(block->size, align, &total);
+  void *mapped = cpu_block_reserve(block->size, align, &total);
   if (mapped == NULL) return fail_no_room(block->size, err);
   block->mapped = mapped;
   block->mapped_size = (size_t)total;
@@ -90,7 +90,7 @@ static berth_status allocate_block(berth__block *block, uint64_t align, berth_er
   return BERTH_OK;
 }
 
-static berth_status take_block(berth__block *block, uint64_t align, berth_error *err) {
+static berth_status cpu_take_block(berth__block *block, uint64_t align, berth_error *err) {
 #ifdef MADV_HUGEPAGE
   if (block->size >= HUGE_PAGE || align >= HUGE_PAGE) return map_block(block, align, err);
 #endif
@@ -110,7 +110,7 @@ berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint6
     block->data = host;
     memset(host, 0, (size_t)size);
   } else {
-    status = take_block(block, align, err);
+    status = cpu_take_block(block, align, err);
   }
   if (status != BERTH_OK) {
     berth__cpu_block_destroy(block);

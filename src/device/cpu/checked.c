@@ -148,7 +148,7 @@ static uint64_t add_bytes(uint64_t sum, const unsigned char *bytes, uint64_t siz
   return sum;
 }
 
-static uint64_t sum_of(const berth__watch *watch, const berth__buffer *buffer) {
+static uint64_t cpu_checked_sum_of(const berth__watch *watch, const berth__buffer *buffer) {
   return add_bytes(SUM_START, watch->base + buffer->offset, buffer->size);
 }
 
@@ -184,7 +184,7 @@ void berth__watch_before(berth__watch *watch, uint32_t step) {
   mark_written(watch, step, true);
   for_each_gap(watch, step, fill_gap, NULL);
   for (size_t i = 0; i < watch->plan->n_buffers; i++)
-    if (is_watched(watch, i, step)) watch->sums[i] = sum_of(watch, &watch->plan->buffers[i]);
+    if (is_watched(watch, i, step)) watch->sums[i] = cpu_checked_sum_of(watch, &watch->plan->buffers[i]);
   watch->shared = sum_of_shared(watch, step);
   for_each_gap(watch, step, poison_gap, NULL);
 }
@@ -227,7 +227,7 @@ static berth_status verify(berth__watch *watch, uint32_t step, berth_error *err)
                        "node '%s' (%s) wrote between the weights, where there is nothing or another shape's", name,
                        node->op->name);
   for (size_t i = 0; i < plan->n_buffers; i++)
-    if (is_watched(watch, i, step) && watch->sums[i] != sum_of(watch, &plan->buffers[i]))
+    if (is_watched(watch, i, step) && watch->sums[i] != cpu_checked_sum_of(watch, &plan->buffers[i]))
       return berth__fail(err, BERTH_INTERNAL, "node '%s' (%s) wrote into '%s', which is none of its results", name,
                          node->op->name, buffer_name(plan, (uint32_t)i));
   return BERTH_OK;

@@ -20,7 +20,7 @@ static int64_t grain_by_bytes(const berth__op *op, const berth_op_call *call, in
   return (int64_t)(wanted / each) + 1;
 }
 
-static bool is_empty(const berth_op_call *call) {
+static bool cpu_choose_is_empty(const berth_op_call *call) {
   for (uint32_t i = 0; i < call->n_out; i++)
     if (berth__count(&call->out[i]) != 0) return false;
   return true;
@@ -28,7 +28,7 @@ static bool is_empty(const berth_op_call *call) {
 
 static int64_t items_of(const berth__op *op, const berth__cpu_kernel *fast, const berth_op_call *call) {
   if (fast == NULL) return berth__op_items(op, call);
-  if (is_empty(call)) return 0;
+  if (cpu_choose_is_empty(call)) return 0;
   return fast->items != NULL ? fast->items(call) : 1;
 }
 

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #ifdef __wasm_simd128__
-static void read_model(char *model, size_t size) { snprintf(model, size, "WebAssembly, 128-bit SIMD"); }
+static void cpu_read_model(char *model, size_t size) { snprintf(model, size, "WebAssembly, 128-bit SIMD"); }
 #else
 /* The model's name from the system, where it says one. */
-static void read_model(char *model, size_t size) {
+static void cpu_read_model(char *model, size_t size) {
   char line[256];
   FILE *file = fopen("/proc/cpuinfo", "r");
   snprintf(model, size, "host processor");
@@ -24,11 +24,11 @@ static void read_model(char *model, size_t size) {
 }
 #endif
 
-static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
+static void cpu_describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   char model[96];
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   (void)index;
-  read_model(model, sizeof model);
+  cpu_read_model(model, sizeof model);
   snprintf(out->description, sizeof out->description, "%s, %u thread%s", model, ctx->n_threads,
            ctx->n_threads == 1 ? "" : "s");
   out->available = 1;
@@ -64,18 +64,18 @@ static void close_cpu(berth__engine *engine) {
   berth__free(engine->ctx, engine);
 }
 
-static uint64_t scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
+static uint64_t cpu_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
                         uint32_t flags) {
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(limits->ctx);
   const berth__cpu_choice choice = berth__cpu_choose(&kernels, op, call, flags);
   return berth__cpu_scratch(&choice, n_threads);
 }
 
-static berth__limits limits(void) {
+static berth__limits cpu_limits(void) {
   return (berth__limits){.device = "cpu",
                          .min_align = 16,
                          .max_block = 0,
-                         .scratch = scratch,
+                         .scratch = cpu_scratch,
                          .lies_over = true,
                          .has_prelude = true,
                          .rewrite = berth__cpu_rewrite};
@@ -83,8 +83,8 @@ static berth__limits limits(void) {
 
 const berth__device berth__cpu_device = {
     .name = "cpu",
-    .describe = describe,
-    .limits = limits,
+    .describe = cpu_describe,
+    .limits = cpu_limits,
     .open = open_cpu,
     .use_threads = use_threads,
     .close = close_cpu,

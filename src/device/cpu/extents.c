@@ -15,7 +15,7 @@ struct berth__extents {
   const void **in_data;
 };
 
-static berth_status reserve(berth__extents *e, berth_error *err) {
+static berth_status cpu_extents_reserve(berth__extents *e, berth_error *err) {
   const berth_graph *graph = e->plan->graph;
   size_t n_in = 0, n_out = 0;
   for (size_t n = 0; n < graph->n_nodes; n++) {
@@ -43,7 +43,7 @@ berth_status berth__extents_create(const berth_plan *plan, berth__extents **out,
   if (e == NULL) return berth__fail_nomem(err, "a program");
   e->ctx = plan->ctx;
   e->plan = plan;
-  berth_status status = reserve(e, err);
+  berth_status status = cpu_extents_reserve(e, err);
   if (status != BERTH_OK) {
     berth__extents_destroy(e);
     return status;
@@ -70,7 +70,7 @@ static void set_extents(berth_tensor *tensor, const berth__shape *shape) {
   berth__contiguous_strides(tensor->rank, tensor->dim, tensor->stride);
 }
 
-static void read_operands(berth__extents *e, const berth__node *node, berth_tensor *in) {
+static void cpu_extents_read_operands(berth__extents *e, const berth__node *node, berth_tensor *in) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     const bool is_valued = i < 32 && (node->op->family->valued >> i & 1u);
     e->in_type[i] = BERTH_TYPE_NONE;
@@ -89,7 +89,7 @@ static int64_t resolve(const berth__infer *infer, const berth_dim *dim) {
   return dim->name == NULL ? dim->extent : BERTH__DIM_UNKNOWN;
 }
 
-static berth_status check_result(const berth__value *planned, const berth__shape *found, berth_error *err) {
+static berth_status cpu_extents_check_result(const berth__value *planned, const berth__shape *found, berth_error *err) {
   char has[BERTH__SHAPE_TEXT], expected[BERTH__SHAPE_TEXT];
   bool fits = planned->shape.rank == found->rank;
   for (uint32_t d = 0; fits && d < found->rank; d++) {
@@ -105,7 +105,7 @@ static berth_status check_result(const berth__value *planned, const berth__shape
                      berth__shape_text(found, has), berth__shape_text(&planned->shape, expected));
 }
 
-static berth_status infer_results(berth__extents *e, const berth__node *node, const berth_op_call *call,
+static berth_status cpu_extents_infer_results(berth__extents *e, const berth__node *node, const berth_op_call *call,
                                   berth_error *err) {
   berth__infer infer = {.op = node->op,
                         .in_type = e->in_type,
@@ -120,14 +120,14 @@ static berth_status infer_results(berth__extents *e, const berth__node *node, co
   const berth__family *family = node->op->family;
   BERTH__TRY(family->find != NULL ? family->find(call, e->out_shape, err) : family->infer(&infer, err));
   for (uint32_t i = 0; i < node->n_out; i++)
-    BERTH__TRY(check_result(&e->plan->graph->values[node->out[i]], &e->out_shape[i], err));
+    BERTH__TRY(cpu_extents_check_result(&e->plan->graph->values[node->out[i]], &e->out_shape[i], err));
   return BERTH_OK;
 }
 
 berth_status berth__extents_find(berth__extents *e, const berth__node *node, berth_tensor *tensors,
                                  const berth_op_call *call, berth_error *err) {
-  read_operands(e, node, tensors);
-  berth_status status = infer_results(e, node, call, err);
+  cpu_extents_read_operands(e, node, tensors);
+  berth_status status = cpu_extents_infer_results(e, node, call, err);
   if (status != BERTH_OK)
     return berth__fail_within(err, status, "node '%s' (%s)", e->plan->graph->values[node->out[0]].name, node->op->name);
   for (uint32_t i = 0; i < node->n_out; i++) {

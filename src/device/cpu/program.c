@@ -65,7 +65,7 @@ static void link_loops(berth__program *program) {
   }
 }
 
-static berth_status build(berth__program *program, bool checked, berth_error *err) {
+static berth_status cpu_program_build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
   size_t n_tensors = 0;
   for (size_t n = 0; n < plan->graph->n_nodes; n++)
@@ -99,7 +99,7 @@ berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *
   program->engine = engine;
   program->plan = plan;
   program->kernels = berth__cpu_kernels_of(engine->ctx);
-  berth_status status = build(program, checked, err);
+  berth_status status = cpu_program_build(program, checked, err);
   if (status != BERTH_OK) {
     berth__cpu_program_destroy(program);
     return status;
@@ -149,7 +149,7 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
 }
 
 /* What was planned for the bounds, now for the true extents. */
-static berth_status settle(berth__program *program, call *c, berth_error *err) {
+static berth_status cpu_program_settle(berth__program *program, call *c, berth_error *err) {
   const berth__node *node = &program->plan->graph->nodes[c->node];
   berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
   berth_op_call args = c->args;
@@ -182,7 +182,7 @@ berth__shape *berth__cpu_shapes(berth__program *program) {
 
 static berth_status run_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
   double start = observer->call != NULL ? berth__now_ms() : 0;
-  if (c->has_bounds) BERTH__TRY(settle(program, c, err));
+  if (c->has_bounds) BERTH__TRY(cpu_program_settle(program, c, err));
   if (program->watch != NULL) berth__watch_before(program->watch, c->step);
   BERTH__TRY(share_out(program, c, 0, c->how.items, err));
   if (program->watch != NULL) BERTH__TRY(berth__watch_after(program->watch, c->step, err));
@@ -216,7 +216,7 @@ berth_status berth__cpu_prepare(berth__program *program, const berth__observer *
 }
 
 /* The outermost condition need not be asked first: what a step left undone leaves behind is not looked at otherwise. */
-static bool is_needed(const berth__program *program, uint32_t step) {
+static bool cpu_program_is_needed(const berth__program *program, uint32_t step) {
   const berth__conditions *conditions = &program->plan->conditions;
   for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent)
     if ((*program->conditions[g] != 0) != conditions->items[g].sense) return false;
@@ -243,7 +243,7 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
   berth__pool_begin(program->engine->pool);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
-    bool runs = is_needed(program, program->calls[i].step);
+    bool runs = cpu_program_is_needed(program, program->calls[i].step);
     if (berth__is_cancelled(program->observer.cancel)) {
       status = berth__check_cancel(program->observer.cancel, "the run", err);
       break;

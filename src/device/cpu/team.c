@@ -25,7 +25,7 @@ typedef struct running {
   int64_t first; /* item where the range begins that is shared out */
 } running;
 
-static void run_range(void *user, uint32_t number, int64_t begin, int64_t end) {
+static void cpu_team_run_range(void *user, uint32_t number, int64_t begin, int64_t end) {
   const running *r = user;
   berth__cpu_worker *self = &r->team->workers[number];
   berth_op_call args = *r->call;
@@ -64,7 +64,7 @@ berth_status berth__cpu_team_run(berth__cpu_team *team, const berth__cpu_choice 
   running r = {.team = team, .how = how, .call = call, .scratch = scratch, .first = first};
   if (n <= 0) return BERTH_OK;
   team->job++;
-  berth__pool_run_split(team->pool, n, how->grain, how->has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE, run_range,
+  berth__pool_run_split(team->pool, n, how->grain, how->has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE, cpu_team_run_range,
                         &r);
   return collect_failure(team, err);
 }

@@ -25,13 +25,13 @@ static double direct_cost(double channels, double outputs, double pixels) {
   return pixels * (9 * channels * outputs * MULTIPLICATION + PIXEL) + weight_cost(9, channels, outputs);
 }
 
-static double tiles_of(int64_t tile, int64_t height, int64_t width) {
+static double cpu_winograd_rule_tiles_of(int64_t tile, int64_t height, int64_t width) {
   const int64_t down = (height + tile - 1) / tile, across = (width + tile - 1) / tile;
   return (double)down * (double)across;
 }
 
 static double tiled_cost(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
-  const double tiles = tiles_of(tile, height, width);
+  const double tiles = cpu_winograd_rule_tiles_of(tile, height, width);
   const double values = (double)((tile + 2) * (tile + 2)), transform = tile == 4 ? TRANSFORM_4 : TRANSFORM_2;
   return tiles * (values * channels * outputs * MULTIPLICATION + transform * (channels + outputs)) +
          weight_cost(values, channels, outputs);
@@ -39,7 +39,7 @@ static double tiled_cost(int64_t tile, double channels, double outputs, int64_t 
 
 /* Larger weights, and the tiles in scratch. */
 static double bytes_added(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
-  const double tiles = tiles_of(tile, height, width);
+  const double tiles = cpu_winograd_rule_tiles_of(tile, height, width);
   const double values = (double)((tile + 2) * (tile + 2)), scratch = tiles * values * 4 * (channels + 2 * LANES);
   return (values - 9) * channels * outputs * 4 + (scratch < MOST_SCRATCH ? scratch : MOST_SCRATCH);
 }

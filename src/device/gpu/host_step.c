@@ -25,13 +25,13 @@ typedef struct needs {
   size_t tensors;
 } needs;
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t gpu_host_step_larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t padded(uint64_t size) { return (size + 63) & ~(uint64_t)63; }
+static uint64_t gpu_host_step_padded(uint64_t size) { return (size + 63) & ~(uint64_t)63; }
 
-static uint64_t size_of(const berth_tensor *tensor) { return berth__tensor_bytes(tensor); }
+static uint64_t gpu_host_step_size_of(const berth_tensor *tensor) { return berth__tensor_bytes(tensor); }
 
-static bool is_outside(const berth_plan *plan, berth_value value) {
+static bool gpu_host_step_is_outside(const berth_plan *plan, berth_value value) {
   return plan->places[value].buffer == BERTH__NO_BUFFER;
 }
 
@@ -47,7 +47,7 @@ static bool is_in_a_row(const berth_plan *plan, berth_value value) {
 
 /* Outside the arena and in a row: the op's kernel reads it there. */
 static bool is_used_there(const berth_plan *plan, berth_value value) {
-  return is_outside(plan, value) && is_in_a_row(plan, value);
+  return gpu_host_step_is_outside(plan, value) && is_in_a_row(plan, value);
 }
 
 /* As kernels of the CPU want them: contiguous, in their own types. */
@@ -61,17 +61,17 @@ static void make_contiguous(berth_op_call *call, berth_tensor *tensors) {
 static void measure_value(const berth_plan *plan, berth_value value, const berth_tensor *tensor, needs *most) {
   const uint64_t count = (uint64_t)berth__count(tensor);
   berth__span span = {0, 0};
-  if (is_outside(plan, value)) return;
+  if (gpu_host_step_is_outside(plan, value)) return;
   (void)berth__recipe_span(plan, value, &span, NULL);
   if (is_in_a_row(plan, value)) {
-    most->span = larger(most->span, berth__place_bytes(&plan->places[value], count < PIECE ? count : PIECE));
+    most->span = gpu_host_step_larger(most->span, berth__place_bytes(&plan->places[value], count < PIECE ? count : PIECE));
   } else {
-    most->span = larger(most->span, span.size);
-    most->count = larger(most->count, berth__place_bytes(&plan->places[value], count));
+    most->span = gpu_host_step_larger(most->span, span.size);
+    most->count = gpu_host_step_larger(most->count, berth__place_bytes(&plan->places[value], count));
   }
 }
 
-static void measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, berth_tensor *tensors, needs *most) {
+static void gpu_host_step_measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, berth_tensor *tensors, needs *most) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth_op_call call;
   uint64_t elements = 0;
@@ -80,22 +80,22 @@ static void measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, b
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
     if (value == BERTH_VALUE_NONE) continue;
     measure_value(plan, value, &tensors[i], most);
-    if (!is_used_there(plan, value)) elements += padded(size_of(&tensors[i]));
+    if (!is_used_there(plan, value)) elements += gpu_host_step_padded(gpu_host_step_size_of(&tensors[i]));
   }
   make_contiguous(&call, tensors);
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(plan->ctx);
   const berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, &call, plan->flags);
-  most->scratch = larger(most->scratch, berth__cpu_scratch(&how, n_threads));
-  most->elements = larger(most->elements, elements);
+  most->scratch = gpu_host_step_larger(most->scratch, berth__cpu_scratch(&how, n_threads));
+  most->elements = gpu_host_step_larger(most->elements, elements);
 }
 
-static berth_status allocate(berth__host_steps *steps, const berth__recipe *recipe, berth_error *err) {
+static berth_status gpu_host_step_allocate(berth__host_steps *steps, const berth__recipe *recipe, berth_error *err) {
   needs most = {.tensors = berth__plan_most_tensors(recipe->plan)};
   steps->tensors = berth__alloc_array_zero(steps->ctx, most.tensors, sizeof *steps->tensors);
   if (steps->tensors == NULL) return berth__fail_nomem(err, "steps on the host");
   for (size_t i = 0; i < recipe->n_dispatches; i++)
     if (recipe->dispatches[i].kernel == BERTH__ON_HOST)
-      measure(recipe->plan, recipe->dispatches[i].step, steps->team.n_threads, steps->tensors, &most);
+      gpu_host_step_measure(recipe->plan, recipe->dispatches[i].step, steps->team.n_threads, steps->tensors, &most);
   steps->spans = berth__alloc_u64(steps->ctx, most.span + 1);
   steps->gathered = berth__alloc_u64(steps->ctx, most.count + 1);
   steps->elements = berth__alloc_u64(steps->ctx, most.elements + 64);
@@ -126,7 +126,7 @@ berth_status berth__host_steps_create(const berth__recipe *recipe, berth__gpu_en
   steps->ctx = recipe->ctx;
   steps->plan = recipe->plan;
   berth_status status = start_team(steps, engine, err);
-  if (status == BERTH_OK) status = allocate(steps, recipe, err);
+  if (status == BERTH_OK) status = gpu_host_step_allocate(steps, recipe, err);
   if (status != BERTH_OK) {
     berth__host_steps_destroy(steps);
     return status;
@@ -171,7 +171,7 @@ static void move_elements(berth__host_steps *steps, berth_value value, bool gath
 }
 
 /* What only the prelude reads: it lies where it came from, in its own type. */
-static berth_status find_outside(const berth__host_steps *steps, berth_value value, const unsigned char **out,
+static berth_status gpu_host_step_find_outside(const berth__host_steps *steps, berth_value value, const unsigned char **out,
                                  berth_error *err) {
   const berth__place *at = &steps->plan->places[value];
   const berth_type type = steps->plan->graph->values[value].type;
@@ -182,11 +182,11 @@ static berth_status find_outside(const berth__host_steps *steps, berth_value val
   return BERTH_OK;
 }
 
-static berth_status copy_outside(const berth__host_steps *steps, berth_value value, void *to, berth_error *err) {
+static berth_status gpu_host_step_copy_outside(const berth__host_steps *steps, berth_value value, void *to, berth_error *err) {
   const berth_tensor there = tensor_there(steps->plan, value);
   berth__copy copy = {.rank = there.rank, .element = berth_type_size(there.type), .to = to};
   const unsigned char *from = NULL;
-  BERTH__TRY(find_outside(steps, value, &from, err));
+  BERTH__TRY(gpu_host_step_find_outside(steps, value, &from, err));
   copy.from = from;
   memcpy(copy.dim, there.dim, sizeof copy.dim);
   memcpy(copy.from_stride, there.stride, sizeof there.stride);
@@ -231,7 +231,7 @@ static berth_status fetch(berth__host_steps *steps, const place *p, berth_value 
   const berth__value *v = &steps->plan->graph->values[value];
   berth__span span = {0, 0};
   int64_t count = 0;
-  if (is_outside(steps->plan, value)) return copy_outside(steps, value, to, err);
+  if (gpu_host_step_is_outside(steps->plan, value)) return gpu_host_step_copy_outside(steps, value, to, err);
   BERTH__TRY(berth__recipe_span(steps->plan, value, &span, err));
   if (is_in_a_row(steps->plan, value)) return fetch_row(steps, p, value, span, to, err);
   berth__shape_count(&v->shape, &count);
@@ -257,7 +257,7 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
 }
 
 /* Whether the conditions of a step hold. */
-static berth_status is_needed(const berth__host_steps *steps, const place *p, uint32_t step, bool *out,
+static berth_status gpu_host_step_is_needed(const berth__host_steps *steps, const place *p, uint32_t step, bool *out,
                               berth_error *err) {
   const berth__conditions *conditions = &steps->plan->conditions;
   *out = true;
@@ -271,7 +271,7 @@ static berth_status is_needed(const berth__host_steps *steps, const place *p, ui
   return BERTH_OK;
 }
 
-static berth_status run_kernel(berth__host_steps *steps, const berth__node *node, const berth_op_call *call,
+static berth_status gpu_host_step_run_kernel(berth__host_steps *steps, const berth__node *node, const berth_op_call *call,
                                berth_error *err) {
   unsigned char *scratch = (unsigned char *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(steps->ctx);
@@ -290,15 +290,15 @@ static berth_status run_step(berth__host_steps *steps, const place *p, uint32_t 
     if (value == BERTH_VALUE_NONE) continue;
     if (is_used_there(steps->plan, value)) {
       const unsigned char *data = NULL;
-      BERTH__TRY(find_outside(steps, value, &data, err));
+      BERTH__TRY(gpu_host_step_find_outside(steps, value, &data, err));
       steps->tensors[i].data = (void *)(uintptr_t)data;
       continue;
     }
     steps->tensors[i].data = next;
-    next += padded(size_of(&steps->tensors[i]));
+    next += gpu_host_step_padded(gpu_host_step_size_of(&steps->tensors[i]));
     if (i < node->n_in) BERTH__TRY(fetch(steps, p, value, steps->tensors[i].data, err));
   }
-  BERTH__TRY(run_kernel(steps, node, &call, err));
+  BERTH__TRY(gpu_host_step_run_kernel(steps, node, &call, err));
   for (uint32_t i = 0; i < node->n_out; i++) BERTH__TRY(send(steps, p, node->out[i], call.out[i].data, err));
   return BERTH_OK;
 }
@@ -307,7 +307,7 @@ berth_status berth__host_steps_run(berth__host_steps *steps, uint32_t step, cons
                                    berth__block *block, berth_error *err) {
   const place p = {device, block};
   bool runs = true;
-  BERTH__TRY(is_needed(steps, &p, step, &runs, err));
+  BERTH__TRY(gpu_host_step_is_needed(steps, &p, step, &runs, err));
   if (!runs) return BERTH_OK;
   berth_status status = run_step(steps, &p, step, err);
   if (status == BERTH_OK) return status;

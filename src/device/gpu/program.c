@@ -61,7 +61,7 @@ static berth_status make_pipelines(berth__program *program, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status build(berth__program *program, bool checked, berth_error *err) {
+static berth_status gpu_program_build(berth__program *program, bool checked, berth_error *err) {
   BERTH__TRY(berth__recipe_create(program->plan, &program->recipe, err));
   BERTH__TRY(berth__host_steps_create(program->recipe, berth__gpu_core(program->engine), &program->host, err));
   if (checked) BERTH__TRY(berth__watch_create(program->plan, &program->watch, err));
@@ -90,7 +90,7 @@ berth_status berth__gpu_program_create(berth__engine *engine, const berth_plan *
   program->plan = plan;
   program->next = core->programs;
   core->programs = program;
-  berth_status status = build(program, checked, err);
+  berth_status status = gpu_program_build(program, checked, err);
   if (status != BERTH_OK) {
     berth__gpu_program_destroy(program);
     return status;
@@ -100,7 +100,7 @@ berth_status berth__gpu_program_create(berth__engine *engine, const berth_plan *
   return BERTH_OK;
 }
 
-static void drop(berth__program *program, berth__gpu_bound *bound) {
+static void gpu_program_drop(berth__program *program, berth__gpu_bound *bound) {
   if (program->is_under_way) (void)program->driver->wait(program->now.binding, NULL); /* nobody waits for it any more */
   program->is_under_way = false;
   if (bound->binding != NULL) program->driver->unbind(bound->binding);
@@ -112,8 +112,8 @@ void berth__gpu_program_destroy(berth__program *program) {
   berth__program **link = &berth__gpu_core(program->engine)->programs;
   while (*link != program) link = &(*link)->next;
   *link = program->next;
-  drop(program, &program->now);
-  drop(program, &program->before);
+  gpu_program_drop(program, &program->now);
+  gpu_program_drop(program, &program->before);
   if (program->code != NULL) program->driver->code_destroy(program->code);
   berth__watch_destroy(program->watch);
   berth__host_steps_destroy(program->host);
@@ -139,7 +139,7 @@ static berth_status bind_anew(berth__program *program, berth__block *block, bert
   BERTH__TRY(program->driver->alive(program->engine, err));
   BERTH__TRY(make_shadow(program, block, err));
   BERTH__TRY(program->driver->bind(program->code, block, program->parts, program->n_parts, &next.binding, err));
-  drop(program, &program->before);
+  gpu_program_drop(program, &program->before);
   program->before = program->now;
   program->now = next;
   return BERTH_OK;
@@ -159,7 +159,7 @@ berth_status berth__gpu_program_bind(berth__program *program, berth__block *bloc
 
 void berth__gpu_forget_block(berth__engine *engine, const berth__block *block) {
   for (berth__program *program = berth__gpu_core(engine)->programs; program != NULL; program = program->next) {
-    if (program->now.block == block) drop(program, &program->now);
-    if (program->before.block == block) drop(program, &program->before);
+    if (program->now.block == block) gpu_program_drop(program, &program->now);
+    if (program->before.block == block) gpu_program_drop(program, &program->before);
   }
 }

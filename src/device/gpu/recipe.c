@@ -61,7 +61,7 @@ static berth_status span_of_operand(const berth_plan *plan, uint32_t step, uint3
 
 /* ---- Barriers ---- */
 
-static bool overlap(const berth__span *a, const berth__span *b) {
+static bool gpu_recipe_overlap(const berth__span *a, const berth__span *b) {
   return a->at < b->at + b->size && b->at < a->at + a->size;
 }
 
@@ -70,7 +70,7 @@ static bool conflict(const berth__recipe *recipe, const berth__dispatch *first, 
   const berth__kernel *a = recipe->kernels[first->kernel], *b = recipe->kernels[second->kernel];
   for (uint32_t i = 0; i < a->n_buffers; i++)
     for (uint32_t k = 0; k < b->n_buffers; k++)
-      if ((a->buffers[i].is_written || b->buffers[k].is_written) && overlap(&first->spans[i], &second->spans[k]))
+      if ((a->buffers[i].is_written || b->buffers[k].is_written) && gpu_recipe_overlap(&first->spans[i], &second->spans[k]))
         return true;
   return false;
 }
@@ -141,7 +141,7 @@ static berth_status add_kernels(berth__recipe *recipe, uint32_t step, berth__low
 #define MAX_CONDITIONS 8u
 
 /* The byte of the arena where a value begins. */
-static uint64_t place_of(const berth_plan *plan, berth_value value, uint64_t outside) {
+static uint64_t gpu_recipe_place_of(const berth_plan *plan, berth_value value, uint64_t outside) {
   const berth__place *place = &plan->places[value];
   if (place->buffer == BERTH__NO_BUFFER) return outside;
   return plan->buffers[place->buffer].offset + place->root_offset;
@@ -156,7 +156,7 @@ static berth_status read_conditions(const berth_plan *plan, uint32_t step, berth
     const berth_value condition = plan->conditions.items[g].condition;
     conditions[(*n)++] = (berth__step_condition){.sense = plan->conditions.items[g].sense,
                                          .storage = plan->places[condition].storage.type,
-                                         .at = place_of(plan, condition, 0)};
+                                         .at = gpu_recipe_place_of(plan, condition, 0)};
   }
   return BERTH_OK;
 }
@@ -168,7 +168,7 @@ static void find_storage(const berth_plan *plan, const berth__node *node, berth_
   }
 }
 
-static bool is_empty(const berth_op_call *call) {
+static bool gpu_recipe_is_empty(const berth_op_call *call) {
   for (uint32_t i = 0; i < call->n_out; i++)
     if (berth__count(&call->out[i]) != 0) return false;
   return true;
@@ -179,7 +179,7 @@ static void find_places(const berth_plan *plan, const berth__node *node, uint64_
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
     const uint64_t nowhere = (UINT64_MAX - 8 * (uint64_t)i) & ~(uint64_t)3;
-    at[i] = value != BERTH_VALUE_NONE ? place_of(plan, value, nowhere) : nowhere;
+    at[i] = value != BERTH_VALUE_NONE ? gpu_recipe_place_of(plan, value, nowhere) : nowhere;
   }
 }
 
@@ -197,14 +197,14 @@ typedef struct call_room {
   uint64_t *at;
 } call_room;
 
-static berth_status add_step(berth__recipe *recipe, uint32_t step, const call_room *room, berth_error *err) {
+static berth_status gpu_recipe_add_step(berth__recipe *recipe, uint32_t step, const call_room *room, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth__step_condition conditions[MAX_CONDITIONS];
   berth_op_call call;
   if (!berth__plan_needs_kernel(plan, node)) return BERTH_OK;
   berth__plan_call(plan, node, room->tensors, &call);
-  if (is_empty(&call)) return BERTH_OK;
+  if (gpu_recipe_is_empty(&call)) return BERTH_OK;
   if (step < plan->n_prelude && reads_outside(plan, node)) return add_dispatch(recipe, step, BERTH__ON_HOST, NULL, err);
   find_storage(plan, node, room->storage);
   find_places(plan, node, room->at);
@@ -226,7 +226,7 @@ static berth_status add_step(berth__recipe *recipe, uint32_t step, const call_ro
                                                  node->op->name);
 }
 
-static berth_status build(berth__recipe *recipe, berth_error *err) {
+static berth_status gpu_recipe_build(berth__recipe *recipe, berth_error *err) {
   const berth_plan *plan = recipe->plan;
   const size_t most = berth__plan_most_tensors(plan);
   const call_room room = {berth__alloc_array(recipe->ctx, most, sizeof *room.tensors),
@@ -235,7 +235,7 @@ static berth_status build(berth__recipe *recipe, berth_error *err) {
   berth_status status = BERTH_OK;
   if (room.tensors == NULL || room.storage == NULL || room.at == NULL) status = berth__fail_nomem(err, "a program");
   for (uint32_t step = 0; step < plan->n_steps && status == BERTH_OK; step++) {
-    status = add_step(recipe, step, &room, err);
+    status = gpu_recipe_add_step(recipe, step, &room, err);
     if (step < plan->n_prelude) recipe->n_prelude = recipe->n_dispatches;
   }
   berth__free(recipe->ctx, room.tensors);
@@ -265,7 +265,7 @@ berth_status berth__recipe_create(const berth_plan *plan, berth__recipe **out, b
   if (recipe == NULL) return berth__fail_nomem(err, "a program");
   recipe->ctx = plan->ctx;
   recipe->plan = plan;
-  berth_status status = build(recipe, err);
+  berth_status status = gpu_recipe_build(recipe, err);
   if (status != BERTH_OK) {
     berth__recipe_destroy(recipe);
     return status;

@@ -10,7 +10,7 @@ static size_t end_of_step(const berth__program *program, size_t i, size_t end) {
   return i;
 }
 
-static void tell(const berth__program *program, const berth__observer *observer, size_t dispatch, double ms) {
+static void gpu_run_tell(const berth__program *program, const berth__observer *observer, size_t dispatch, double ms) {
   const uint32_t step = program->recipe->dispatches[dispatch].step;
   observer->call(observer->user, step, program->plan->order[step], NULL, 0, ms);
 }
@@ -29,7 +29,7 @@ static berth_status run_timed(berth__program *program, const berth__gpu_part *pa
   BERTH__TRY(submit_and_wait(program, part, true, err));
   BERTH__TRY(program->driver->times(program->now.binding, part, program->ms, err));
   for (size_t i = part->first; i < part->end; i = end_of_step(program, i, part->end))
-    tell(program, observer, i, program->ms[n++]);
+    gpu_run_tell(program, observer, i, program->ms[n++]);
   return BERTH_OK;
 }
 
@@ -38,7 +38,7 @@ static berth_status run_by_host_clock(berth__program *program, const berth__gpu_
                                       const berth__observer *observer, berth_error *err) {
   const double start = berth__now_ms();
   BERTH__TRY(submit_and_wait(program, part, false, err));
-  tell(program, observer, part->first, berth__now_ms() - start);
+  gpu_run_tell(program, observer, part->first, berth__now_ms() - start);
   return BERTH_OK;
 }
 
@@ -59,7 +59,7 @@ static berth_status run_on_host(berth__program *program, const berth__gpu_part *
   const uint32_t step = program->recipe->dispatches[part->first].step;
   const double start = berth__now_ms();
   BERTH__TRY(berth__host_steps_run(program->host, step, program->driver->device, program->now.block, err));
-  if (observer->call != NULL) tell(program, observer, part->first, berth__now_ms() - start);
+  if (observer->call != NULL) gpu_run_tell(program, observer, part->first, berth__now_ms() - start);
   return BERTH_OK;
 }
 
@@ -122,7 +122,7 @@ static berth_status run_parts(berth__program *program, size_t begin, size_t end,
   return BERTH_OK;
 }
 
-static berth_status check_ready(const berth__program *program, berth_error *err) {
+static berth_status gpu_run_check_ready(const berth__program *program, berth_error *err) {
   BERTH__TRY(program->driver->alive(program->engine, err));
   if (program->now.block != NULL) return BERTH_OK;
   return berth__fail(err, BERTH_INTERNAL,
@@ -130,7 +130,7 @@ static berth_status check_ready(const berth__program *program, berth_error *err)
 }
 
 berth_status berth__gpu_prepare(berth__program *program, const berth__observer *observer, berth_error *err) {
-  BERTH__TRY(check_ready(program, err));
+  BERTH__TRY(gpu_run_check_ready(program, err));
   return run_parts(program, 0, program->n_prelude, observer, err);
 }
 
@@ -142,7 +142,7 @@ static bool starts_at_once(const berth__program *program) {
 }
 
 berth_status berth__gpu_submit(berth__program *program, const berth__observer *observer, berth_error *err) {
-  BERTH__TRY(check_ready(program, err));
+  BERTH__TRY(gpu_run_check_ready(program, err));
   program->observer = *observer;
   program->is_under_way = false;
   if (!starts_at_once(program)) return BERTH_OK;

@@ -17,7 +17,7 @@ static void put_last(const list *l) {
   berth__result_write(to, &l->last, sizeof l->last, "berth_segment", NULL);
 }
 
-static void add(list *l, uint32_t step, const char *device, uint64_t down, uint64_t up) {
+static void gpu_segments_add(list *l, uint32_t step, const char *device, uint64_t down, uint64_t up) {
   if (l->n == 0 || strcmp(l->last.device, device) != 0) {
     put_last(l);
     l->last = (berth_segment)BERTH_SEGMENT_INIT;
@@ -30,7 +30,7 @@ static void add(list *l, uint32_t step, const char *device, uint64_t down, uint6
   l->last.bytes_up += up;
 }
 
-static uint64_t bytes_of(const berth_plan *plan, const berth_value *values, uint32_t n) {
+static uint64_t gpu_segments_bytes_of(const berth_plan *plan, const berth_value *values, uint32_t n) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < n; i++) {
     int64_t count = 0;
@@ -44,7 +44,7 @@ static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
   berth__recipe *recipe = NULL;
   berth_status status = berth__recipe_create(plan, &recipe, err);
   if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU)) { /* loops, or extents that a run finds */
-    for (uint32_t step = 0; step < plan->n_steps; step++) add(l, step, "cpu", 0, 0);
+    for (uint32_t step = 0; step < plan->n_steps; step++) gpu_segments_add(l, step, "cpu", 0, 0);
     return BERTH_OK;
   }
   BERTH__TRY(status);
@@ -52,8 +52,8 @@ static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
     const berth__dispatch *d = &recipe->dispatches[i];
     const berth__node *node = &plan->graph->nodes[plan->order[d->step]];
     const bool on_host = d->kernel == BERTH__ON_HOST;
-    add(l, d->step, on_host ? "cpu" : plan->device, on_host ? bytes_of(plan, node->in, node->n_in) : 0,
-        on_host ? bytes_of(plan, node->out, node->n_out) : 0);
+    gpu_segments_add(l, d->step, on_host ? "cpu" : plan->device, on_host ? gpu_segments_bytes_of(plan, node->in, node->n_in) : 0,
+        on_host ? gpu_segments_bytes_of(plan, node->out, node->n_out) : 0);
   }
   berth__recipe_destroy(recipe);
   return BERTH_OK;
@@ -69,7 +69,7 @@ berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uin
     l.stride = out->struct_size;
   }
   if (strcmp(plan->device, "cpu") == 0) {
-    for (uint32_t step = 0; step < plan->n_steps; step++) add(&l, step, "cpu", 0, 0);
+    for (uint32_t step = 0; step < plan->n_steps; step++) gpu_segments_add(&l, step, "cpu", 0, 0);
   } else {
     BERTH__TRY(walk(plan, &l, err));
   }

@@ -10,7 +10,7 @@
 #include "device/uniform.h"
 
 /* Whether a node reads operand i as a weight: through loads that unpack it. */
-static bool is_weight(const berth__node *node, uint32_t i) {
+static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
   switch (node->op->code) {
     case BERTH__OP_product:
     case BERTH__OP_matmul:
@@ -35,10 +35,10 @@ typedef struct finder {
   bool *is_lost; /* one a value: in another way */
 } finder;
 
-static void note_read(finder *f, const berth__node *node, uint32_t i) {
+static void gpu_storages_note_read(finder *f, const berth__node *node, uint32_t i) {
   const berth_value value = node->in[i];
   const berth__value *v = &f->graph->values[value];
-  if (is_weight(node, i) && (v->kind == BERTH_VALUE_PARAM || takes_strides(node)))
+  if (gpu_storages_is_weight(node, i) && (v->kind == BERTH_VALUE_PARAM || takes_strides(node)))
     f->is_read[value] = true;
   else if (shows(node) && v->kind == BERTH_VALUE_PARAM && f->is_read[node->out[0]] && !f->is_lost[node->out[0]])
     f->is_read[value] = true;
@@ -57,7 +57,7 @@ static void halve_weights(finder *f, berth_storage *out) {
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) f->is_lost[berth__graph_kept(graph, i)] = true;
   for (size_t n = graph->n_nodes; n-- > 0;)
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
-      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) note_read(f, &graph->nodes[n], i);
+      if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) gpu_storages_note_read(f, &graph->nodes[n], i);
   for (size_t i = 0; i < graph->n_params; i++)
     if (is_candidate(f, graph->params[i])) out[graph->params[i]] = berth_type_storage(BERTH_F16);
 }

@@ -53,12 +53,12 @@ static berth_status count_call(berth__engine *engine, berth_error *err) {
 
 /* ---- The engine ---- */
 
-static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
+static void interp_describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   berth__cpu_device.describe(ctx, index, out);
   memcpy(out->description, "the kernels of GPUs, interpreted: for tests", 44);
 }
 
-static berth__limits limits(void) { return berth__gpu_limits("interp"); }
+static berth__limits interp_limits(void) { return berth__gpu_limits("interp"); }
 
 static void close_interp(berth__engine *engine) {
   if (engine == NULL) return;
@@ -124,13 +124,13 @@ static berth_status read_block(const berth__block *block, uint64_t offset, void 
   return berth__cpu_device.read(block->host, offset, dst, size, err);
 }
 
-static berth_status copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
+static berth_status interp_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
                          uint64_t size, berth_error *err) {
   BERTH__TRY(count_call(dst->engine, err));
   return berth__cpu_device.copy(dst->host, dst_offset, src->host, src_offset, size, err);
 }
 
-static berth_status fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err) {
+static berth_status interp_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err) {
   BERTH__TRY(count_call(block->engine, err));
   return berth__cpu_device.fill(block->host, offset, size, byte, err);
 }
@@ -162,7 +162,7 @@ static berth_status code_create(berth__engine *engine, const berth__recipe *reci
   return BERTH_OK;
 }
 
-static berth_status make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {
+static berth_status interp_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {
   (void)dispatch;
   return count_call(code->engine, err);
 }
@@ -181,7 +181,7 @@ static berth_status bind(berth__gpu_code *code, berth__block *block, const berth
 
 static void unbind(berth__gpu_binding *binding) { berth__free(binding->code->engine->core.ctx, binding); }
 
-static berth_status submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
+static berth_status interp_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
   (void)timed;
   BERTH__TRY(count_call(binding->code->engine, err));
   binding->part = *part;
@@ -208,14 +208,14 @@ static berth_status run_dispatch(const berth__gpu_binding *binding, const berth_
   return berth__fail_within(err, status, "node '%s' (%s)", graph->values[node->out[0]].name, node->op->name);
 }
 
-static berth_status wait_for(berth__gpu_binding *binding, berth_error *err) {
+static berth_status interp_wait_for(berth__gpu_binding *binding, berth_error *err) {
   BERTH__TRY(count_call(binding->code->engine, err));
   for (size_t i = binding->part.first; i < binding->part.end; i++)
     BERTH__TRY(run_dispatch(binding, &binding->code->recipe->dispatches[i], err));
   return BERTH_OK;
 }
 
-static size_t timed_steps(const berth__engine *engine) {
+static size_t interp_timed_steps(const berth__engine *engine) {
   (void)engine;
   return 0;
 }
@@ -224,18 +224,18 @@ static const berth__gpu_driver driver = {.device = &berth__interp_device,
                                          .is_host = true,
                                          .alive = alive,
                                          .code_create = code_create,
-                                         .make_pipeline = make_pipeline,
+                                         .make_pipeline = interp_make_pipeline,
                                          .code_destroy = code_destroy,
                                          .bind = bind,
                                          .unbind = unbind,
-                                         .submit = submit,
-                                         .wait = wait_for,
-                                         .timed_steps = timed_steps};
+                                         .submit = interp_submit,
+                                         .wait = interp_wait_for,
+                                         .timed_steps = interp_timed_steps};
 
 const berth__device berth__interp_device = {
     .name = "interp",
-    .describe = describe,
-    .limits = limits,
+    .describe = interp_describe,
+    .limits = interp_limits,
     .open = open_interp,
     .use_threads = berth__gpu_use_threads,
     .close = close_interp,
@@ -243,8 +243,8 @@ const berth__device berth__interp_device = {
     .block_destroy = block_destroy,
     .write = write_block,
     .read = read_block,
-    .copy = copy,
-    .fill = fill,
+    .copy = interp_copy,
+    .fill = interp_fill,
     .host = host_of,
     .clock = berth__gpu_clock,
     BERTH__GPU_ROWS,

@@ -18,13 +18,13 @@ berth__vulkan_window berth__vulkan_window_of(const berth__engine *engine, const 
       .offset = offset, .range = at - offset + span.size, .word = (uint32_t)((at - offset) / 4)};
 }
 
-static berth__span whole_arena(const berth_plan *plan) {
+static berth__span vulkan_bindings_whole_arena(const berth_plan *plan) {
   return (berth__span){.at = 0, .size = (plan->info.arena_size + 3) & ~(uint64_t)3};
 }
 
 /* ---- Layouts ---- */
 
-static berth_status make_layout(berth__gpu_code *code, uint32_t n, berth_error *err) {
+static berth_status vulkan_bindings_make_layout(berth__gpu_code *code, uint32_t n, berth_error *err) {
   berth__engine *engine = code->engine;
   VkDescriptorSetLayoutBinding bindings[BERTH__KERNEL_BUFFERS];
   for (uint32_t i = 0; i < n; i++)
@@ -54,12 +54,12 @@ static berth_status make_all_layouts(berth__gpu_code *code, berth_error *err) {
       return berth__fail(err, BERTH_UNSUPPORTED, "the kernel '%s' needs %u buffers, and %s binds %u at once",
                          code->recipe->kernels[i]->name, n, code->engine->properties.deviceName,
                          limits->maxPerStageDescriptorStorageBuffers);
-    if (code->layouts[n] == VK_NULL_HANDLE) BERTH__TRY(make_layout(code, n, err));
+    if (code->layouts[n] == VK_NULL_HANDLE) BERTH__TRY(vulkan_bindings_make_layout(code, n, err));
   }
   return BERTH_OK;
 }
 
-static berth_status check_windows(const berth__gpu_code *code, berth_error *err) {
+static berth_status vulkan_bindings_check_windows(const berth__gpu_code *code, berth_error *err) {
   const berth__engine *engine = code->engine;
   const berth__recipe *recipe = code->recipe;
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
@@ -76,8 +76,8 @@ static berth_status check_windows(const berth__gpu_code *code, berth_error *err)
 }
 
 berth_status berth__vulkan_make_layouts(berth__gpu_code *code, berth_error *err) {
-  code->windows = whole_arena(code->recipe->plan).size + offset_align(code->engine) > code->engine->max_binding;
-  if (code->windows) BERTH__TRY(check_windows(code, err));
+  code->windows = vulkan_bindings_whole_arena(code->recipe->plan).size + offset_align(code->engine) > code->engine->max_binding;
+  if (code->windows) BERTH__TRY(vulkan_bindings_check_windows(code, err));
   return make_all_layouts(code, err);
 }
 
@@ -130,7 +130,7 @@ static berth_status make_set(berth__gpu_binding *binding, const berth__span *spa
 
 berth_status berth__vulkan_make_sets(berth__gpu_binding *binding, berth_error *err) {
   const berth__recipe *recipe = binding->code->recipe;
-  const berth__span whole = whole_arena(recipe->plan);
+  const berth__span whole = vulkan_bindings_whole_arena(recipe->plan);
   if (recipe->n_kernels == 0) return BERTH_OK;
   if (!binding->code->windows) {
     BERTH__TRY(make_pool(binding, 1, 1, err));

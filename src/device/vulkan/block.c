@@ -12,7 +12,7 @@ static berth_status fail_too_large(const berth__engine *engine, uint64_t size, c
 }
 
 /* Before anything is tried: drivers do not all refuse what they cannot give. */
-static berth_status check_size(const berth__engine *engine, uint64_t size, berth_error *err) {
+static berth_status vulkan_block_check_size(const berth__engine *engine, uint64_t size, berth_error *err) {
   uint64_t largest = 0;
   for (uint32_t i = 0; i < engine->memory.memoryHeapCount; i++)
     if (engine->memory.memoryHeaps[i].size > largest) largest = engine->memory.memoryHeaps[i].size;
@@ -38,7 +38,7 @@ static uint32_t list_types(const berth__engine *engine, const VkMemoryRequiremen
   return n;
 }
 
-static berth_status allocate(berth__block *block, uint64_t size, berth_error *err) {
+static berth_status vulkan_block_allocate(berth__block *block, uint64_t size, berth_error *err) {
   berth__engine *engine = block->engine;
   VkMemoryRequirements requirements;
   uint32_t types[2];
@@ -72,19 +72,19 @@ static berth_status map(berth__block *block, uint64_t align, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status build(berth__block *block, uint64_t align, berth_error *err) {
+static berth_status vulkan_block_build(berth__block *block, uint64_t align, berth_error *err) {
   berth__engine *engine = block->engine;
   /* What is mapped begins where the driver says: there must be room to move up to the alignment. */
   const uint64_t slack = align > engine->properties.limits.minMemoryMapAlignment ? align : 0;
   uint64_t size = 0;
   if (!berth__align_up(block->size != 0 ? block->size : 1, 4, &size) || !berth__add_u64(size, slack, &size))
     size = UINT64_MAX;
-  BERTH__TRY(check_size(engine, size, err));
+  BERTH__TRY(vulkan_block_check_size(engine, size, err));
   BERTH__TRY(berth__vulkan_make_buffer(
       engine, size,
       VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
       &block->buffer, err));
-  BERTH__TRY(allocate(block, size, err));
+  BERTH__TRY(vulkan_block_allocate(block, size, err));
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.BindBufferMemory(engine->device, block->buffer, block->memory, 0),
                                  "binding memory", err));
   if (block->is_mapped) BERTH__TRY(map(block, align, err));
@@ -101,7 +101,7 @@ berth_status berth__vulkan_block_create(berth__engine *engine, uint64_t size, ui
   berth__block *block = berth__alloc_zero(engine->core.ctx, sizeof *block);
   if (block == NULL) return berth__fail_nomem(err, "an arena");
   *block = (berth__block){.engine = engine, .size = size};
-  berth_status status = build(block, align, err);
+  berth_status status = vulkan_block_build(block, align, err);
   if (status != BERTH_OK) {
     berth__vulkan_block_destroy(block);
     return status;

@@ -29,17 +29,17 @@ typedef struct file_head {
 
 /* ---- Hashing: two lanes that differ in their constants, so that equal ends of one are not those of the other ---- */
 
-static uint64_t turn(uint64_t x, unsigned by) { return (x << by) | (x >> (64 - by)); }
+static uint64_t vulkan_cache_turn(uint64_t x, unsigned by) { return (x << by) | (x >> (64 - by)); }
 
-static uint64_t finish(uint64_t x) {
+static uint64_t vulkan_cache_finish(uint64_t x) {
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
   x = (x ^ (x >> 29)) * 0xa0761d6478bd642fu;
   return x ^ (x >> 32);
 }
 
 static hash hash_word(hash h, uint64_t word) {
-  h.a = turn((h.a ^ word) * 0x9e3779b97f4a7c15u, 29) + h.b;
-  h.b = turn((h.b + word) * 0xc2b2ae3d27d4eb4fu, 37) ^ h.a;
+  h.a = vulkan_cache_turn((h.a ^ word) * 0x9e3779b97f4a7c15u, 29) + h.b;
+  h.b = vulkan_cache_turn((h.b + word) * 0xc2b2ae3d27d4eb4fu, 37) ^ h.a;
   return h;
 }
 
@@ -51,7 +51,7 @@ static hash hash_bytes(hash h, const void *data, size_t size) {
     h = hash_word(h, word);
   }
   h = hash_word(h, size);
-  return (hash){finish(h.a + h.b), finish(h.b ^ turn(h.a, 31))};
+  return (hash){vulkan_cache_finish(h.a + h.b), vulkan_cache_finish(h.b ^ vulkan_cache_turn(h.a, 31))};
 }
 
 /* One seed for names, another for what stands in a file: sources that share a name by chance still differ there. */
@@ -64,11 +64,11 @@ static hash hash_words(const berth__spirv *spirv) {
   return hash_bytes((hash){3, VERSION}, spirv->words, spirv->n_words * sizeof *spirv->words);
 }
 
-static bool is_equal(hash a, hash b) { return a.a == b.a && a.b == b.b; }
+static bool vulkan_cache_is_equal(hash a, hash b) { return a.a == b.a && a.b == b.b; }
 
 /* ---- The folder ---- */
 
-static char *join(berth_context *ctx, const char *folder, const char *name) {
+static char *vulkan_cache_join(berth_context *ctx, const char *folder, const char *name) {
   const size_t size = strlen(folder) + strlen(name) + 2;
   char *path = berth__alloc(ctx, size);
   if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
@@ -102,7 +102,7 @@ static char *path_of(const berth__spirv_cache *cache, const berth__spirv_key *ke
   char name[NAME_TEXT];
   const hash h = hash_key(key, 1);
   snprintf(name, sizeof name, "%016llx%016llx.spv", (unsigned long long)h.a, (unsigned long long)h.b);
-  return join(cache->ctx, cache->folder, name);
+  return vulkan_cache_join(cache->ctx, cache->folder, name);
 }
 
 /* ---- Reading ---- */
@@ -121,11 +121,11 @@ static bool read_all(int file, void *data, size_t size) {
 
 static bool is_head_good(const file_head *head, const berth__spirv_key *key, uint64_t file_size) {
   return head->magic == MAGIC && head->version == VERSION && head->source_size == key->size &&
-         is_equal(head->source, hash_key(key, 2)) && head->n_words >= LEAST_WORDS && head->n_words <= MOST_WORDS &&
+         vulkan_cache_is_equal(head->source, hash_key(key, 2)) && head->n_words >= LEAST_WORDS && head->n_words <= MOST_WORDS &&
          file_size == sizeof *head + head->n_words * sizeof(uint32_t);
 }
 
-static bool read_file(const berth__spirv_cache *cache, int file, const berth__spirv_key *key, berth__spirv *out) {
+static bool vulkan_cache_read_file(const berth__spirv_cache *cache, int file, const berth__spirv_key *key, berth__spirv *out) {
   struct stat about;
   file_head head;
   /* Code from somebody else's file is nobody's but theirs. */
@@ -134,7 +134,7 @@ static bool read_file(const berth__spirv_cache *cache, int file, const berth__sp
   berth__spirv spirv = {.n_words = (size_t)head.n_words};
   spirv.words = berth__alloc_array(cache->ctx, spirv.n_words, sizeof *spirv.words);
   if (spirv.words == NULL) return false;
-  if (!read_all(file, spirv.words, spirv.n_words * sizeof *spirv.words) || !is_equal(hash_words(&spirv), head.words) ||
+  if (!read_all(file, spirv.words, spirv.n_words * sizeof *spirv.words) || !vulkan_cache_is_equal(hash_words(&spirv), head.words) ||
       spirv.words[0] != SPIRV_MAGIC) {
     berth__free(cache->ctx, spirv.words);
     return false;
@@ -150,14 +150,14 @@ bool berth__spirv_cache_read(const berth__spirv_cache *cache, const berth__spirv
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not hold us */
   berth__free(cache->ctx, path);
   if (file < 0) return false;
-  const bool is_there = read_file(cache, file, key, out);
+  const bool is_there = vulkan_cache_read_file(cache, file, key, out);
   close(file);
   return is_there;
 }
 
 /* ---- Writing: under another name first, so that nobody sees half a file ---- */
 
-static bool write_all(int file, const void *data, size_t size) {
+static bool vulkan_cache_write_all(int file, const void *data, size_t size) {
   const uint8_t *bytes = data;
   while (size != 0) {
     const ssize_t n = write(file, bytes, size);
@@ -176,7 +176,7 @@ static bool write_file(int file, const berth__spirv_key *key, const berth__spirv
                           .source = hash_key(key, 2),
                           .n_words = spirv->n_words,
                           .words = hash_words(spirv)};
-  return write_all(file, &head, sizeof head) && write_all(file, spirv->words, spirv->n_words * sizeof *spirv->words);
+  return vulkan_cache_write_all(file, &head, sizeof head) && vulkan_cache_write_all(file, spirv->words, spirv->n_words * sizeof *spirv->words);
 }
 
 static void write_and_rename(char *unfinished, const char *path, const berth__spirv_key *key,
@@ -191,7 +191,7 @@ static void write_and_rename(char *unfinished, const char *path, const berth__sp
 void berth__spirv_cache_write(const berth__spirv_cache *cache, const berth__spirv_key *key, const berth__spirv *spirv) {
   if (cache->folder == NULL || spirv->n_words > MOST_WORDS) return;
   make_folder(cache->ctx, cache->folder);
-  char *path = path_of(cache, key), *unfinished = join(cache->ctx, cache->folder, "unfinished.XXXXXX");
+  char *path = path_of(cache, key), *unfinished = vulkan_cache_join(cache->ctx, cache->folder, "unfinished.XXXXXX");
   if (path != NULL && unfinished != NULL) write_and_rename(unfinished, path, key, spirv);
   berth__free(cache->ctx, path);
   berth__free(cache->ctx, unfinished);

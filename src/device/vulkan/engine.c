@@ -6,7 +6,7 @@
 
 #define SECOND ((uint64_t)1000 * 1000 * 1000)
 
-static void read_options(berth__engine *engine) {
+static void vulkan_engine_read_options(berth__engine *engine) {
   const berth__options *options = &engine->core.ctx->options;
   /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
   const double usual = engine->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 600 : 60;
@@ -24,9 +24,9 @@ static void read_options(berth__engine *engine) {
 
 #define GROUP_SIZE 256u /* threads: more of them seldom help, and every driver that is used today takes as many */
 
-static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t vulkan_engine_lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static void read_properties(berth__engine *engine) {
+static void vulkan_engine_read_properties(berth__engine *engine) {
   const berth__vulkan_instance *instance = &engine->instance;
   VkPhysicalDeviceMaintenance4Properties buffers = {.sType =
                                                         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
@@ -48,17 +48,17 @@ static void read_properties(berth__engine *engine) {
   engine->max_buffer = buffers.maxBufferSize != 0 ? buffers.maxBufferSize : UINT64_MAX;
   engine->max_allocation = allocations.maxMemoryAllocationSize;
   engine->max_binding = limits->maxStorageBufferRange;
-  engine->core.max_threads = lesser(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]);
+  engine->core.max_threads = vulkan_engine_lesser(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]);
   engine->core.max_shared = limits->maxComputeSharedMemorySize;
-  engine->core.max_groups = lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
-  const berth__kernel_limits loops = {.group_size = lesser(GROUP_SIZE, engine->core.max_threads),
+  engine->core.max_groups = vulkan_engine_lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
+  const berth__kernel_limits loops = {.group_size = vulkan_engine_lesser(GROUP_SIZE, engine->core.max_threads),
                                     .lanes = subgroups.subgroupSize,
                                     .shared_bytes = engine->core.max_shared,
                                     .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
   berth__profile_set(&engine->core.profile, engine->properties.deviceName, &loops);
 }
 
-static void load_calls(berth__engine *engine) {
+static void vulkan_engine_load_calls(berth__engine *engine) {
   PFN_vkGetDeviceProcAddr load = engine->instance.vk.GetDeviceProcAddr;
 #define BERTH__VK_INSTANCE(name)
 #define BERTH__VK_OPTIONAL(name)
@@ -81,14 +81,14 @@ static berth_status make_device(berth__engine *engine, berth_error *err) {
   const VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   const VkResult result =
       engine->instance.vk.CreateDevice(engine->physical, &info, &engine->host.callbacks, &engine->device);
-  if (result == VK_SUCCESS) load_calls(engine);
+  if (result == VK_SUCCESS) vulkan_engine_load_calls(engine);
   BERTH__TRY(berth__vulkan_check(engine, result, "opening it", err));
   engine->vk.GetDeviceQueue(engine->device, engine->queue_family, 0, &engine->queue);
   return berth__vulkan_check(engine, BERTH__VK_CREATE(engine, PipelineCache, &cache, &engine->pipelines), "opening it",
                              err);
 }
 
-static berth_status open(berth__engine *engine, const char *which, berth_error *err) {
+static berth_status vulkan_engine_open(berth__engine *engine, const char *which, berth_error *err) {
   uint32_t index;
   const berth__vulkan_lack lack =
       berth__vulkan_instance_create(engine->core.ctx, &engine->host.callbacks, &engine->instance);
@@ -101,8 +101,8 @@ static berth_status open(berth__engine *engine, const char *which, berth_error *
                        "there is no device 'vulkan:%s'; give the number of one (there are %u) or a part of its name",
                        which, engine->instance.n_devices);
   engine->physical = engine->instance.devices[index];
-  read_properties(engine);
-  read_options(engine);
+  vulkan_engine_read_properties(engine);
+  vulkan_engine_read_options(engine);
   return make_device(engine, err);
 }
 
@@ -113,7 +113,7 @@ berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t 
   if (engine == NULL) return berth__fail_nomem(err, "the device 'vulkan'");
   berth__gpu_start(engine, ctx, &berth__vulkan_driver, n_threads);
   berth__vulkan_host_start(&engine->host, ctx);
-  berth_status status = open(engine, which, err);
+  berth_status status = vulkan_engine_open(engine, which, err);
   if (status != BERTH_OK) {
     berth__vulkan_close(engine);
     return status;

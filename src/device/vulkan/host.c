@@ -19,13 +19,13 @@ typedef struct header {
   uint32_t order;
 } header;
 
-static uint32_t order_of(uint64_t size) {
+static uint32_t vulkan_host_order_of(uint64_t size) {
   uint32_t order = 0;
   while (order < TOO_LARGE && ((uint64_t)64 << order) < size) order++;
   return order;
 }
 
-static void keep(berth__vulkan_host *host, struct berth__vulkan_spare *block, uint32_t order) {
+static void vulkan_host_keep(berth__vulkan_host *host, struct berth__vulkan_spare *block, uint32_t order) {
   pthread_mutex_lock(&host->lock);
   block->next = host->spare[order];
   host->spare[order] = block;
@@ -50,12 +50,12 @@ void berth__vulkan_host_stock(berth__vulkan_host *host) {
     for (uint32_t n = count_spare(host, order); n < STOCK; n++) {
       struct berth__vulkan_spare *block = berth__alloc(host->ctx, (size_t)64 << order);
       if (block == NULL) return; /* it is taken when it is needed */
-      keep(host, block, order);
+      vulkan_host_keep(host, block, order);
     }
   }
 }
 
-static void *take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
+static void *vulkan_host_take(berth__vulkan_host *host, uint64_t size, uint32_t order) {
   if (order == TOO_LARGE) return berth__alloc_u64(host->ctx, size);
   pthread_mutex_lock(&host->lock);
   struct berth__vulkan_spare *block = host->spare[order];
@@ -79,21 +79,21 @@ bool berth__vulkan_host_was_short(berth__vulkan_host *host) {
   return was_short;
 }
 
-static void count(berth__vulkan_host *host, uint64_t by) {
+static void vulkan_host_count(berth__vulkan_host *host, uint64_t by) {
   pthread_mutex_lock(&host->lock);
   host->n_live += by;
   pthread_mutex_unlock(&host->lock);
 }
 
-static void *VKAPI_CALL allocate(void *user, size_t size, size_t align, VkSystemAllocationScope scope) {
+static void *VKAPI_CALL vulkan_host_allocate(void *user, size_t size, size_t align, VkSystemAllocationScope scope) {
   berth__vulkan_host *host = user;
   uint64_t total;
   (void)scope;
   if (align < sizeof(void *)) align = sizeof(void *);
   if (!berth__add_u64(size, sizeof(header) + align, &total))
     return NULL; /* 0 bytes are a block too: lavapipe wants some */
-  uint32_t order = order_of(total);
-  unsigned char *start = take(host, total, order);
+  uint32_t order = vulkan_host_order_of(total);
+  unsigned char *start = vulkan_host_take(host, total, order);
   if (start == NULL) {
     start = take_from_libc(host, total);
     order = FROM_LIBC;
@@ -103,36 +103,36 @@ static void *VKAPI_CALL allocate(void *user, size_t size, size_t align, VkSystem
   unsigned char *data = start + (((first + align - 1) & ~(uintptr_t)(align - 1)) - (uintptr_t)start);
   const header h = {.start = start, .size = size, .order = order};
   memcpy(data - sizeof h, &h, sizeof h);
-  count(host, 1);
+  vulkan_host_count(host, 1);
   return data;
 }
 
-static void VKAPI_CALL release(void *user, void *data) {
+static void VKAPI_CALL vulkan_host_release(void *user, void *data) {
   berth__vulkan_host *host = user;
   header h;
   if (data == NULL) return;
   memcpy(&h, (unsigned char *)data - sizeof h, sizeof h);
-  count(host, UINT64_MAX);
+  vulkan_host_count(host, UINT64_MAX);
   if (h.order == FROM_LIBC)
     free(h.start);
   else if (h.order == TOO_LARGE)
     berth__free(host->ctx, h.start);
   else
-    keep(host, h.start, h.order);
+    vulkan_host_keep(host, h.start, h.order);
 }
 
 static void *VKAPI_CALL reallocate(void *user, void *data, size_t size, size_t align, VkSystemAllocationScope scope) {
   header h;
-  if (data == NULL) return allocate(user, size, align, scope);
+  if (data == NULL) return vulkan_host_allocate(user, size, align, scope);
   if (size == 0) {
-    release(user, data);
+    vulkan_host_release(user, data);
     return NULL;
   }
   memcpy(&h, (unsigned char *)data - sizeof h, sizeof h);
-  void *moved = allocate(user, size, align, scope);
+  void *moved = vulkan_host_allocate(user, size, align, scope);
   if (moved == NULL) return NULL;
   memcpy(moved, data, h.size < size ? h.size : size);
-  release(user, data);
+  vulkan_host_release(user, data);
   return moved;
 }
 
@@ -140,7 +140,7 @@ void berth__vulkan_host_start(berth__vulkan_host *host, berth_context *ctx) {
   *host = (berth__vulkan_host){.ctx = ctx};
   pthread_mutex_init(&host->lock, NULL);
   host->callbacks = (VkAllocationCallbacks){
-      .pUserData = host, .pfnAllocation = allocate, .pfnReallocation = reallocate, .pfnFree = release};
+      .pUserData = host, .pfnAllocation = vulkan_host_allocate, .pfnReallocation = reallocate, .pfnFree = vulkan_host_release};
 }
 
 void berth__vulkan_host_end(berth__vulkan_host *host) {

@@ -35,7 +35,7 @@ void berth__vulkan_last_message(const berth__vulkan_instance *instance, char tex
 /* ---- The validation layer ---- */
 
 /* Loader and drivers talk too, about things that are none of ours: those messages are not counted. */
-static VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
+static VkBool32 VKAPI_CALL vulkan_instance_hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
   const bool is_ours =
       (types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)) != 0;
@@ -58,7 +58,7 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(berth__vulkan_heard *he
                                               .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
                                                              VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
                                                              VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
-                                              .pfnUserCallback = hear,
+                                              .pfnUserCallback = vulkan_instance_hear,
                                               .pUserData = heard};
 }
 
@@ -123,7 +123,7 @@ static void keep_drivers(berth__vulkan_heard *heard, PFN_vkCreateInstance create
   pthread_mutex_unlock(&lock);
 }
 
-static void load_calls(berth__vulkan_instance *out, PFN_vkGetInstanceProcAddr load) {
+static void vulkan_instance_load_calls(berth__vulkan_instance *out, PFN_vkGetInstanceProcAddr load) {
 #define BERTH__VK_INSTANCE(name) out->vk.name = (PFN_vk##name)load(out->handle, "vk" #name);
 #define BERTH__VK_OPTIONAL(name) out->vk.name = (PFN_vk##name)load(out->handle, "vk" #name);
 #define BERTH__VK_DEVICE(name)
@@ -133,7 +133,7 @@ static void load_calls(berth__vulkan_instance *out, PFN_vkGetInstanceProcAddr lo
 #undef BERTH__VK_DEVICE
 }
 
-static berth__vulkan_lack list_devices(berth__vulkan_instance *out) {
+static berth__vulkan_lack vulkan_instance_list_devices(berth__vulkan_instance *out) {
   VkPhysicalDevice all[BERTH__VULKAN_MAX_DEVICES];
   uint32_t n = BERTH__VULKAN_MAX_DEVICES;
   const VkResult result = out->vk.EnumeratePhysicalDevices(out->handle, &n, all);
@@ -149,7 +149,7 @@ static berth__vulkan_lack list_devices(berth__vulkan_instance *out) {
   return out->n_devices != 0 ? BERTH__VULKAN_LACKS_NOTHING : BERTH__VULKAN_NO_COMPUTE;
 }
 
-static berth__vulkan_lack create(berth__vulkan_instance *out) {
+static berth__vulkan_lack vulkan_instance_create(berth__vulkan_instance *out) {
   const validation wanted = wanted_validation(out->ctx);
   PFN_vkGetInstanceProcAddr load = berth__vulkan_loader();
   if (load == NULL) return BERTH__VULKAN_NO_LOADER;
@@ -162,19 +162,19 @@ static berth__vulkan_lack create(berth__vulkan_instance *out) {
     return lack;
   }
   keep_drivers(&out->heard, create_instance, wanted);
-  load_calls(out, load);
+  vulkan_instance_load_calls(out, load);
   if (wanted.is_on) {
     const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(&out->heard);
     const VkResult result = out->vk.CreateDebugUtilsMessengerEXT(out->handle, &info, out->host, &out->messenger);
     if (result != VK_SUCCESS) return lack_of(result);
   }
-  return list_devices(out);
+  return vulkan_instance_list_devices(out);
 }
 
 berth__vulkan_lack berth__vulkan_instance_create(const berth_context *ctx, const VkAllocationCallbacks *host,
                                                  berth__vulkan_instance *out) {
   *out = (berth__vulkan_instance){.ctx = ctx, .host = host, .heard = {.ctx = ctx}};
-  const berth__vulkan_lack lack = create(out);
+  const berth__vulkan_lack lack = vulkan_instance_create(out);
   if (lack != BERTH__VULKAN_LACKS_NOTHING) berth__vulkan_instance_destroy(out);
   return lack;
 }
@@ -206,7 +206,7 @@ bool berth__vulkan_queue_family(const berth__vulkan_instance *instance, VkPhysic
   return found;
 }
 
-static uint32_t rank_of(VkPhysicalDeviceType type) {
+static uint32_t vulkan_instance_rank_of(VkPhysicalDeviceType type) {
   switch (type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 4;
     case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 3;
@@ -221,9 +221,9 @@ uint32_t berth__vulkan_best(const berth__vulkan_instance *instance) {
   for (uint32_t i = 0; i < instance->n_devices; i++) {
     VkPhysicalDeviceProperties properties;
     instance->vk.GetPhysicalDeviceProperties(instance->devices[i], &properties);
-    if (rank_of(properties.deviceType) <= best_rank) continue;
+    if (vulkan_instance_rank_of(properties.deviceType) <= best_rank) continue;
     best = i;
-    best_rank = rank_of(properties.deviceType);
+    best_rank = vulkan_instance_rank_of(properties.deviceType);
   }
   return best;
 }

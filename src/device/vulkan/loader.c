@@ -9,11 +9,11 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static PFN_vkGetInstanceProcAddr found; /* NULL: there is no loader */
 
-static void load(void) {
+static void vulkan_loader_load(void) {
   if (volkInitialize() == VK_SUCCESS) found = vkGetInstanceProcAddr;
 }
 
 PFN_vkGetInstanceProcAddr berth__vulkan_loader(void) {
-  pthread_once(&once, load);
+  pthread_once(&once, vulkan_loader_load);
   return found;
 }

@@ -2,7 +2,7 @@
 #include "device/vulkan/code.h"
 #include "kernel/render.h"
 
-static berth_status compile(berth__gpu_code *code, const berth__kernel *kernel, berth__spirv *out, berth_error *err) {
+static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__kernel *kernel, berth__spirv *out, berth_error *err) {
   const berth__engine *engine = code->engine;
   const berth__render_desc desc = {
       .windows = code->windows, .keeps_nan = engine->keeps_nan, .keeps_small = engine->keeps_small};
@@ -16,7 +16,7 @@ static berth_status compile(berth__gpu_code *code, const berth__kernel *kernel, 
   return status;
 }
 
-static berth_status make_pipeline(berth__gpu_code *code, const berth__kernel *kernel, const berth__spirv *spirv,
+static berth_status vulkan_make_pipeline(berth__gpu_code *code, const berth__kernel *kernel, const berth__spirv *spirv,
                                   VkPipeline *out, berth_error *err) {
   berth__engine *engine = code->engine;
   VkShaderModule module = VK_NULL_HANDLE;
@@ -49,13 +49,13 @@ berth_status berth__vulkan_make_pipeline(berth__gpu_code *code, size_t dispatch,
   const berth__kernel *kernel = code->recipe->kernels[index];
   berth__spirv spirv = {0};
   if (code->pipelines[index] != VK_NULL_HANDLE) return BERTH_OK;
-  BERTH__TRY(compile(code, kernel, &spirv, err));
-  berth_status status = make_pipeline(code, kernel, &spirv, &code->pipelines[index], err);
+  BERTH__TRY(vulkan_pipeline_compile(code, kernel, &spirv, err));
+  berth_status status = vulkan_make_pipeline(code, kernel, &spirv, &code->pipelines[index], err);
   berth__free(code->engine->core.ctx, spirv.words);
   return status;
 }
 
-static berth_status prepare(berth__gpu_code *code, berth_error *err) {
+static berth_status vulkan_pipeline_prepare(berth__gpu_code *code, berth_error *err) {
   berth__engine *engine = code->engine;
   code->pipelines = berth__alloc_array_zero(engine->core.ctx, code->recipe->n_kernels, sizeof *code->pipelines);
   if (code->pipelines == NULL) return berth__fail_nomem(err, "a program");
@@ -71,7 +71,7 @@ berth_status berth__vulkan_code_create(berth__engine *engine, const berth__recip
   if (code == NULL) return berth__fail_nomem(err, "a program");
   code->engine = engine;
   code->recipe = recipe;
-  const berth_status status = prepare(code, err);
+  const berth_status status = vulkan_pipeline_prepare(code, err);
   if (status != BERTH_OK) {
     berth__vulkan_code_destroy(code);
     return status;

@@ -6,7 +6,7 @@ static const char doing[] = "recording a program", running[] = "running a progra
 
 /* ---- Recording ---- */
 
-static void record_dispatch(const berth__gpu_binding *binding, VkCommandBuffer commands, size_t index) {
+static void vulkan_record_dispatch(const berth__gpu_binding *binding, VkCommandBuffer commands, size_t index) {
   const berth__engine *engine = binding->engine;
   const berth__gpu_code *code = binding->code;
   const berth__dispatch *d = &code->recipe->dispatches[index];
@@ -56,7 +56,7 @@ static void record_dispatches(const berth__gpu_binding *binding, VkCommandBuffer
                                      &binding->sets[0], 0, NULL);
   for (size_t i = part->first; i < part->end; i++) {
     if (i != part->first && (is_timed || d[i].waits)) wait_for_kernels(engine, commands);
-    record_dispatch(binding, commands, i);
+    vulkan_record_dispatch(binding, commands, i);
     if (is_timed && (i + 1 == part->end || d[i + 1].step != d[i].step)) stamp(binding, commands, ++n);
   }
 }
@@ -123,7 +123,7 @@ static berth_status make_queries(berth__gpu_binding *binding, const berth__gpu_p
   return berth__vulkan_check(engine, BERTH__VK_CREATE(engine, QueryPool, &info, &binding->queries), doing, err);
 }
 
-static berth_status build(berth__gpu_binding *binding, const berth__gpu_part *parts, berth_error *err) {
+static berth_status vulkan_record_build(berth__gpu_binding *binding, const berth__gpu_part *parts, berth_error *err) {
   BERTH__TRY(berth__vulkan_make_sets(binding, err));
   BERTH__TRY(make_commands(binding, err));
   BERTH__TRY(make_queries(binding, parts, err));
@@ -137,7 +137,7 @@ berth_status berth__vulkan_bind(berth__gpu_code *code, berth__block *block, cons
   berth__gpu_binding *binding = berth__alloc_zero(engine->core.ctx, sizeof *binding);
   if (binding == NULL) return berth__fail_nomem(err, "a program");
   *binding = (berth__gpu_binding){.code = code, .engine = engine, .block = block, .n_parts = n_parts};
-  const berth_status status = build(binding, parts, err);
+  const berth_status status = vulkan_record_build(binding, parts, err);
   if (status != BERTH_OK) {
     berth__vulkan_unbind(binding);
     return status;
@@ -163,7 +163,7 @@ void berth__vulkan_unbind(berth__gpu_binding *binding) {
 
 /* ---- Running ---- */
 
-static berth_status submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
+static berth_status vulkan_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
   const bool is_timed = timed && binding->queries != VK_NULL_HANDLE;
   BERTH__TRY(berth__vulkan_ring_flush(binding->engine, err));
   return berth__vulkan_submit(binding->engine, binding->commands[2 * part->index + is_timed], binding->fence, running,
@@ -171,7 +171,7 @@ static berth_status submit(berth__gpu_binding *binding, const berth__gpu_part *p
 }
 
 /* With the validation layer on, nothing that it has said since the last time is passed over. */
-static berth_status hear(berth__engine *engine, berth_error *err) {
+static berth_status vulkan_record_hear(berth__engine *engine, berth_error *err) {
   char text[BERTH__VULKAN_MESSAGE];
   const uint64_t now = berth__vulkan_messages(&engine->instance);
   if (now == engine->n_heard || engine->instance.messenger == VK_NULL_HANDLE) return BERTH_OK;
@@ -183,9 +183,9 @@ static berth_status hear(berth__engine *engine, berth_error *err) {
                      (unsigned long long)n, n == 1 ? "" : "s", text);
 }
 
-static berth_status wait_for(berth__gpu_binding *binding, berth_error *err) {
+static berth_status vulkan_record_wait_for(berth__gpu_binding *binding, berth_error *err) {
   BERTH__TRY(berth__vulkan_wait(binding->engine, binding->fence, running, err));
-  return hear(binding->engine, err);
+  return vulkan_record_hear(binding->engine, err);
 }
 
 static double ms_between(const berth__engine *engine, uint64_t from, uint64_t to) {
@@ -194,7 +194,7 @@ static double ms_between(const berth__engine *engine, uint64_t from, uint64_t to
 }
 
 /* Without timestamps every step takes no time, and the device's clock is none. */
-static berth_status times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err) {
+static berth_status vulkan_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err) {
   berth__engine *engine = binding->engine;
   const uint32_t n = count_steps(binding->code->recipe, part);
   uint64_t *ticks = binding->ticks;
@@ -209,7 +209,7 @@ static berth_status times(berth__gpu_binding *binding, const berth__gpu_part *pa
   return BERTH_OK;
 }
 
-static size_t timed_steps(const berth__engine *engine) {
+static size_t vulkan_record_timed_steps(const berth__engine *engine) {
   (void)engine;
   return SIZE_MAX;
 }
@@ -221,7 +221,7 @@ const berth__gpu_driver berth__vulkan_driver = {.device = &berth__vulkan_device,
                                                 .code_destroy = berth__vulkan_code_destroy,
                                                 .bind = berth__vulkan_bind,
                                                 .unbind = berth__vulkan_unbind,
-                                                .submit = submit,
-                                                .wait = wait_for,
-                                                .timed_steps = timed_steps,
-                                                .times = times};
+                                                .submit = vulkan_record_submit,
+                                                .wait = vulkan_record_wait_for,
+                                                .timed_steps = vulkan_record_timed_steps,
+                                                .times = vulkan_record_times};

@@ -86,7 +86,7 @@ berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *
   return berth__vulkan_wait(engine, lane->fence, doing, err);
 }
 
-static berth_status begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
+static berth_status vulkan_ring_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
   const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                          .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
   berth__vulkan_lane *lane = &engine->ring.lanes[engine->ring.next];
@@ -101,7 +101,7 @@ static berth_status begin(berth__engine *engine, berth__vulkan_lane **out, berth
 
 berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
   BERTH__TRY(berth__vulkan_ring_flush(engine, err));
-  return begin(engine, out, err);
+  return vulkan_ring_begin(engine, out, err);
 }
 
 berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err) {
@@ -110,7 +110,7 @@ berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err) {
   if (ring->open != NULL) return BERTH_OK;
   ring->used = 0;
   ring->target = NULL;
-  return begin(engine, &ring->open, err);
+  return vulkan_ring_begin(engine, &ring->open, err);
 }
 
 berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err) {

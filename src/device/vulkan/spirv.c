@@ -24,7 +24,7 @@ static void keep_tables(const berth__shaderc *call) {
 }
 
 /* With the first kernel that the cache does not have. */
-static berth_status start(berth__spirv_compiler *c, berth_error *err) {
+static berth_status vulkan_spirv_start(berth__spirv_compiler *c, berth_error *err) {
   const berth__shaderc *call = &c->library.call;
   if (c->compiler == NULL) c->compiler = call->compiler_initialize();
   if (c->options == NULL) c->options = call->compile_options_initialize();
@@ -69,7 +69,7 @@ static berth_status fail_compile(const berth__shaderc *call, shaderc_compilation
                      line != 0 ? message : "");
 }
 
-static berth_status take(const berth__shaderc *call, berth_context *ctx, shaderc_compilation_result_t result,
+static berth_status vulkan_spirv_take(const berth__shaderc *call, berth_context *ctx, shaderc_compilation_result_t result,
                          berth__spirv *out, berth_error *err) {
   const size_t n_words = call->result_get_length(result) / sizeof *out->words;
   out->words = berth__alloc_array(ctx, n_words, sizeof *out->words);
@@ -79,14 +79,14 @@ static berth_status take(const berth__shaderc *call, berth_context *ctx, shaderc
   return BERTH_OK;
 }
 
-static berth_status compile(const berth__spirv_compiler *c, const char *name, const berth__spirv_key *key,
+static berth_status vulkan_spirv_compile(const berth__spirv_compiler *c, const char *name, const berth__spirv_key *key,
                             berth__spirv *out, berth_error *err) {
   const berth__shaderc *call = &c->library.call;
   shaderc_compilation_result_t result =
       call->compile_into_spv(c->compiler, key->source, key->size, shaderc_compute_shader, "kernel", "main", c->options);
   if (result == NULL) return berth__fail_nomem(err, "compiling a kernel");
   const bool is_good = call->result_get_compilation_status(result) == shaderc_compilation_status_success;
-  const berth_status status = is_good ? take(call, c->ctx, result, out, err) : fail_compile(call, result, name, err);
+  const berth_status status = is_good ? vulkan_spirv_take(call, c->ctx, result, out, err) : fail_compile(call, result, name, err);
   call->result_release(result);
   return status;
 }
@@ -96,8 +96,8 @@ berth_status berth__spirv_compile(berth__spirv_compiler *compiler, const char *n
   const berth__spirv_key key = {.compiler = compiler->library.version, .source = source, .size = size};
   *out = (berth__spirv){0};
   if (berth__spirv_cache_read(&compiler->cache, &key, out)) return BERTH_OK;
-  BERTH__TRY(start(compiler, err));
-  BERTH__TRY(compile(compiler, name, &key, out, err));
+  BERTH__TRY(vulkan_spirv_start(compiler, err));
+  BERTH__TRY(vulkan_spirv_compile(compiler, name, &key, out, err));
   berth__spirv_cache_write(&compiler->cache, &key, out);
   return BERTH_OK;
 }

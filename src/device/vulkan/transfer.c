@@ -11,7 +11,7 @@ static bool host_reads(const berth__block *block, uint64_t size) {
   return block->data != NULL && (block->is_cached || size <= SLOW_READ);
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t vulkan_transfer_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static void record_copy(const berth__engine *engine, VkCommandBuffer commands, VkBuffer src, uint64_t src_offset,
                         VkBuffer dst, uint64_t dst_offset, uint64_t size) {
@@ -20,13 +20,13 @@ static void record_copy(const berth__engine *engine, VkCommandBuffer commands, V
 }
 
 /* What the host sees it may read and overwrite as soon as the call returns. */
-static berth_status submit(berth__engine *engine, berth__vulkan_lane *lane, bool host_sees, berth_error *err) {
+static berth_status vulkan_transfer_submit(berth__engine *engine, berth__vulkan_lane *lane, bool host_sees, berth_error *err) {
   BERTH__TRY(berth__vulkan_lane_submit(engine, lane, err));
   return host_sees ? berth__vulkan_lane_wait(engine, lane, err) : BERTH_OK;
 }
 
 /* Into the open lane, which has room. Copies of one lane may run in any order: those to the same bytes must not. */
-static void append(const berth__block *block, uint64_t offset, const void *src, uint64_t size) {
+static void vulkan_transfer_append(const berth__block *block, uint64_t offset, const void *src, uint64_t size) {
   berth__engine *engine = block->engine;
   berth__vulkan_ring *ring = &engine->ring;
   const bool is_first = ring->target == NULL, is_same = ring->target == block;
@@ -38,7 +38,7 @@ static void append(const berth__block *block, uint64_t offset, const void *src, 
   record_copy(engine, ring->open->commands, ring->buffer, ring->open->offset + ring->used, block->buffer,
               block->base + offset, size);
   ring->used += size;
-  ring->low = ring->target != NULL ? least(ring->low, offset) : offset;
+  ring->low = ring->target != NULL ? vulkan_transfer_least(ring->low, offset) : offset;
   ring->high = ring->target != NULL && ring->high > offset + size ? ring->high : offset + size;
   ring->target = block;
 }
@@ -53,8 +53,8 @@ berth_status berth__vulkan_write(berth__block *block, uint64_t offset, const voi
   }
   for (uint64_t at = 0; at < size;) {
     BERTH__TRY(berth__vulkan_lane_open(engine, err));
-    const uint64_t n = least(size - at, BERTH__VULKAN_LANE_SIZE - engine->ring.used);
-    append(block, offset + at, (const unsigned char *)src + at, n);
+    const uint64_t n = vulkan_transfer_least(size - at, BERTH__VULKAN_LANE_SIZE - engine->ring.used);
+    vulkan_transfer_append(block, offset + at, (const unsigned char *)src + at, n);
     at += n;
   }
   return BERTH_OK;
@@ -78,11 +78,11 @@ static berth_status read_staged(const berth__block *block, uint64_t offset, unsi
     for (; started < size && started < at + BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE;
          started += BERTH__VULKAN_LANE_SIZE) {
       berth__vulkan_lane **lane = &lanes[started / BERTH__VULKAN_LANE_SIZE % BERTH__VULKAN_LANES];
-      BERTH__TRY(start_read(block, offset + started, least(size - started, BERTH__VULKAN_LANE_SIZE), lane, err));
+      BERTH__TRY(start_read(block, offset + started, vulkan_transfer_least(size - started, BERTH__VULKAN_LANE_SIZE), lane, err));
     }
     berth__vulkan_lane *lane = lanes[at / BERTH__VULKAN_LANE_SIZE % BERTH__VULKAN_LANES];
     BERTH__TRY(berth__vulkan_lane_wait(block->engine, lane, err));
-    memcpy(dst + at, lane->data, (size_t)least(size - at, BERTH__VULKAN_LANE_SIZE));
+    memcpy(dst + at, lane->data, (size_t)vulkan_transfer_least(size - at, BERTH__VULKAN_LANE_SIZE));
   }
   return BERTH_OK;
 }
@@ -103,7 +103,7 @@ static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const be
   if (host_reads(src, size)) return berth__vulkan_write(dst, dst_offset, src->data + src_offset, size, err);
   if (dst->data != NULL) return berth__vulkan_read(src, src_offset, dst->data + dst_offset, size, err);
   for (uint64_t at = 0; at < size; at += BERTH__VULKAN_LANE_SIZE) {
-    const uint64_t n = least(size - at, BERTH__VULKAN_LANE_SIZE);
+    const uint64_t n = vulkan_transfer_least(size - at, BERTH__VULKAN_LANE_SIZE);
     berth__vulkan_lane *lane;
     BERTH__TRY(start_read(src, src_offset + at, n, &lane, err));
     BERTH__TRY(berth__vulkan_lane_wait(src->engine, lane, err));
@@ -116,13 +116,13 @@ static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const be
 static berth_status copy_overlapping(berth__block *block, uint64_t dst, uint64_t src, uint64_t size, berth_error *err) {
   berth__engine *engine = block->engine;
   for (uint64_t done = 0; done < size; done += BERTH__VULKAN_LANE_SIZE) {
-    const uint64_t n = least(size - done, BERTH__VULKAN_LANE_SIZE), at = dst < src ? done : size - done - n;
+    const uint64_t n = vulkan_transfer_least(size - done, BERTH__VULKAN_LANE_SIZE), at = dst < src ? done : size - done - n;
     berth__vulkan_lane *lane;
     BERTH__TRY(berth__vulkan_lane_begin(engine, &lane, err));
     record_copy(engine, lane->commands, block->buffer, block->base + src + at, engine->ring.buffer, lane->offset, n);
     berth__vulkan_barrier(engine, lane->commands);
     record_copy(engine, lane->commands, engine->ring.buffer, lane->offset, block->buffer, block->base + dst + at, n);
-    BERTH__TRY(submit(engine, lane, block->data != NULL, err));
+    BERTH__TRY(vulkan_transfer_submit(engine, lane, block->data != NULL, err));
   }
   return BERTH_OK;
 }
@@ -143,7 +143,7 @@ berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const be
   if (dst == src && apart < size) return copy_overlapping(dst, dst_offset, src_offset, size, err);
   BERTH__TRY(berth__vulkan_lane_begin(engine, &lane, err));
   record_copy(engine, lane->commands, src->buffer, src->base + src_offset, dst->buffer, dst->base + dst_offset, size);
-  return submit(engine, lane, dst->data != NULL || src->data != NULL, err);
+  return vulkan_transfer_submit(engine, lane, dst->data != NULL || src->data != NULL, err);
 }
 
 /* ---- Filling ---- */
@@ -159,7 +159,7 @@ berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t s
     return BERTH_OK;
   }
   const uint64_t first = block->base + offset;
-  const uint64_t head = least(size, (4 - first % 4) % 4), tail = (size - head) % 4, middle = size - head - tail;
+  const uint64_t head = vulkan_transfer_least(size, (4 - first % 4) % 4), tail = (size - head) % 4, middle = size - head - tail;
   BERTH__TRY(berth__vulkan_lane_begin(engine, &lane, err));
   memset(lane->data, byte, 4);
   if (head != 0) record_copy(engine, lane->commands, engine->ring.buffer, lane->offset, block->buffer, first, head);

@@ -6,7 +6,7 @@
 #include "device/gpu/recipe.h"
 
 /* Each physical device is listed; the first is the one that "vulkan" stands for. */
-static uint32_t count(const berth_context *ctx) {
+static uint32_t vulkan_count(const berth_context *ctx) {
   berth__vulkan_instance instance;
   if (berth__vulkan_instance_create(ctx, NULL, &instance) != BERTH__VULKAN_LACKS_NOTHING) return 1;
   const uint32_t n = instance.n_devices;
@@ -47,7 +47,7 @@ static bool has_compiler(const berth_context *ctx) {
   return found;
 }
 
-static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
+static void vulkan_describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   berth__vulkan_instance instance;
   berth__vulkan_lack lack = berth__vulkan_instance_create(ctx, NULL, &instance);
   out->name = berth__vulkan_device.name;
@@ -63,7 +63,7 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
   out->reason = berth__vulkan_reason(lack);
 }
 
-static berth__limits limits(void) { return berth__gpu_limits("vulkan"); }
+static berth__limits vulkan_limits(void) { return berth__gpu_limits("vulkan"); }
 
 static berth_clock step_clock(const berth__engine *engine) {
   return engine->timestamp_bits != 0 ? BERTH_CLOCK_DEVICE : BERTH_CLOCK_NONE;
@@ -71,9 +71,9 @@ static berth_clock step_clock(const berth__engine *engine) {
 
 const berth__device berth__vulkan_device = {
     .name = "vulkan",
-    .count = count,
-    .describe = describe,
-    .limits = limits,
+    .count = vulkan_count,
+    .describe = vulkan_describe,
+    .limits = vulkan_limits,
     .open = berth__vulkan_open,
     .use_threads = berth__gpu_use_threads,
     .close = berth__vulkan_close,

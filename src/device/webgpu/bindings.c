@@ -5,10 +5,10 @@ static const char doing[] = "making a program";
 
 /* ---- Windows ---- */
 
-static uint64_t end_of(berth__span span) { return span.at + span.size; }
+static uint64_t webgpu_bindings_end_of(berth__span span) { return span.at + span.size; }
 
-static berth__span join(berth__span a, berth__span b) {
-  const uint64_t at = a.at < b.at ? a.at : b.at, end = end_of(a) > end_of(b) ? end_of(a) : end_of(b);
+static berth__span webgpu_bindings_join(berth__span a, berth__span b) {
+  const uint64_t at = a.at < b.at ? a.at : b.at, end = webgpu_bindings_end_of(a) > webgpu_bindings_end_of(b) ? webgpu_bindings_end_of(a) : webgpu_bindings_end_of(b);
   return (berth__span){at, end - at};
 }
 
@@ -16,15 +16,15 @@ static berth__span join(berth__span a, berth__span b) {
 static berth__span aligned(const berth__engine *engine, berth__span span) {
   const uint64_t align = engine->limits.storage_align > 4 ? engine->limits.storage_align : 4,
                  at = span.at & ~(align - 1);
-  return (berth__span){at, end_of(span) - at};
+  return (berth__span){at, webgpu_bindings_end_of(span) - at};
 }
 
 /* Joins the first two windows that must be in one, or may be for all that the device binds. */
 static bool join_two(berth__webgpu_windows *w, uint64_t may_hold, uint32_t n_buffers) {
   for (uint32_t a = 0; a < w->count; a++) {
     for (uint32_t b = a + 1; b < w->count; b++) {
-      const berth__span both = join(w->spans[a], w->spans[b]);
-      const bool meet = w->spans[a].at < end_of(w->spans[b]) && w->spans[b].at < end_of(w->spans[a]);
+      const berth__span both = webgpu_bindings_join(w->spans[a], w->spans[b]);
+      const bool meet = w->spans[a].at < webgpu_bindings_end_of(w->spans[b]) && w->spans[b].at < webgpu_bindings_end_of(w->spans[a]);
       if (!meet && both.size > may_hold) continue;
       w->spans[a] = both;
       w->spans[b] = w->spans[--w->count];
@@ -39,7 +39,7 @@ static bool join_two(berth__webgpu_windows *w, uint64_t may_hold, uint32_t n_buf
 }
 
 /* Counted in the order of the buffers, so that equal kernels are more often equal in this too. */
-static void number(berth__webgpu_windows *w, uint32_t n_buffers) {
+static void webgpu_bindings_number(berth__webgpu_windows *w, uint32_t n_buffers) {
   const berth__webgpu_windows old = *w;
   uint32_t n = 0;
   uint8_t new_of[BERTH__KERNEL_BUFFERS];
@@ -54,7 +54,7 @@ static void number(berth__webgpu_windows *w, uint32_t n_buffers) {
   }
 }
 
-static berth_status check_windows(const berth__gpu_code *code, const berth__kernel *kernel,
+static berth_status webgpu_bindings_check_windows(const berth__gpu_code *code, const berth__kernel *kernel,
                                   const berth__webgpu_windows *w, berth_error *err) {
   const berth__engine *engine = code->engine;
   for (uint32_t i = 0; i < w->count; i++)
@@ -68,14 +68,14 @@ static berth_status check_windows(const berth__gpu_code *code, const berth__kern
   return BERTH_OK;
 }
 
-static berth__span whole_arena(const berth__gpu_code *code) {
+static berth__span webgpu_bindings_whole_arena(const berth__gpu_code *code) {
   return (berth__span){.at = 0, .size = (code->recipe->plan->info.arena_size + 3) & ~(uint64_t)3};
 }
 
 berth_status berth__webgpu_windows_of(const berth__gpu_code *code, const berth__dispatch *d, berth__webgpu_windows *out,
                                       berth_error *err) {
   const berth__kernel *kernel = code->recipe->kernels[d->kernel];
-  *out = (berth__webgpu_windows){.count = 1, .spans = {whole_arena(code)}};
+  *out = (berth__webgpu_windows){.count = 1, .spans = {webgpu_bindings_whole_arena(code)}};
   if (!code->windows) return BERTH_OK;
   out->count = kernel->n_buffers;
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
@@ -86,13 +86,13 @@ berth_status berth__webgpu_windows_of(const berth__gpu_code *code, const berth__
   }
   while (join_two(out, 0, kernel->n_buffers)) continue; /* first what must be */
   while (join_two(out, code->engine->max_binding, kernel->n_buffers)) continue;
-  number(out, kernel->n_buffers);
-  return check_windows(code, kernel, out, err);
+  webgpu_bindings_number(out, kernel->n_buffers);
+  return webgpu_bindings_check_windows(code, kernel, out, err);
 }
 
 /* ---- Layouts ---- */
 
-static berth_status make_layout(berth__gpu_code *code, uint32_t n, berth_error *err) {
+static berth_status webgpu_bindings_make_layout(berth__gpu_code *code, uint32_t n, berth_error *err) {
   berth__engine *engine = code->engine;
   berth__wgpu_layout_entry entries[BERTH__KERNEL_BUFFERS + 1];
   memset(entries, 0, sizeof entries);
@@ -127,7 +127,7 @@ static berth_status fill_begins(berth__gpu_code *code, unsigned char *bytes, ber
     berth__webgpu_windows windows;
     if (d->kernel == BERTH__ON_HOST) continue;
     BERTH__TRY(berth__webgpu_windows_of(code, d, &windows, err));
-    if (code->layouts[windows.count] == NULL) BERTH__TRY(make_layout(code, windows.count, err));
+    if (code->layouts[windows.count] == NULL) BERTH__TRY(webgpu_bindings_make_layout(code, windows.count, err));
     write_begins(d, &windows, recipe->kernels[d->kernel]->n_buffers, bytes + i * code->stride);
   }
   return BERTH_OK;
@@ -138,7 +138,7 @@ berth_status berth__webgpu_make_layouts(berth__gpu_code *code, berth_error *err)
   const berth__recipe *recipe = code->recipe;
   const uint32_t align = engine->limits.uniform_align > 16 ? engine->limits.uniform_align : 16;
   if (recipe->n_kernels == 0) return BERTH_OK;
-  code->windows = whole_arena(code).size > engine->max_binding;
+  code->windows = webgpu_bindings_whole_arena(code).size > engine->max_binding;
   code->stride = (BERTH__WEBGPU_BEGINS + align - 1) / align * align;
   code->n_groups = code->windows || engine->binds_each ? recipe->n_dispatches : 1;
   unsigned char *bytes = berth__alloc_array_zero(code->engine->core.ctx, recipe->n_dispatches, code->stride);

@@ -18,7 +18,7 @@ void berth__webgpu_free_buffer(berth__engine *engine, berth__wgpu *buffer) {
   BERTH__WEBGPU_RELEASE(engine, Buffer, *buffer);
 }
 
-static berth_status build(berth__block *block, berth_error *err) {
+static berth_status webgpu_block_build(berth__block *block, berth_error *err) {
   berth__engine *engine = block->engine;
   const uint64_t most = engine->limits.buffer;
   if (!berth__align_up(block->size != 0 ? block->size : 1, 4, &block->allocated) || block->allocated > most)
@@ -37,7 +37,7 @@ berth_status berth__webgpu_block_create(berth__engine *engine, uint64_t size, ui
   berth__block *block = berth__alloc_zero(engine->core.ctx, sizeof *block);
   if (block == NULL) return berth__fail_nomem(err, "an arena");
   *block = (berth__block){.engine = engine, .size = size};
-  berth_status status = build(block, err);
+  berth_status status = webgpu_block_build(block, err);
   if (status != BERTH_OK) {
     berth__webgpu_block_destroy(block);
     return status;

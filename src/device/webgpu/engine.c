@@ -7,7 +7,7 @@
 
 static const char doing[] = "opening it";
 
-static void read_options(berth__engine *engine, bool is_cpu) {
+static void webgpu_engine_read_options(berth__engine *engine, bool is_cpu) {
   const berth__options *options = &engine->core.ctx->options;
   /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
   const double usual = is_cpu ? 600 : 60;
@@ -19,7 +19,7 @@ static void read_options(berth__engine *engine, bool is_cpu) {
 
 /* ---- Finding one ---- */
 
-static berth_status find(berth__engine *engine, berth_error *err) {
+static berth_status webgpu_engine_find(berth__engine *engine, berth_error *err) {
   const berth__wgpu_adapter_options options = {.level = BERTH__WGPU_CORE, .power = BERTH__WGPU_HIGH_PERFORMANCE};
   const berth__wgpu_callback callback = {
       .mode = BERTH__WGPU_PROCESS_EVENTS, .call = (berth__wgpu_fn)berth__webgpu_on_object, .user1 = engine};
@@ -79,9 +79,9 @@ static berth_status request_device(berth__engine *engine, berth_error *err) {
 
 #define GROUP_SIZE 256u /* threads: more of them seldom help */
 
-static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t webgpu_engine_lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static berth_status read_properties(berth__engine *engine, bool *is_cpu, berth_error *err) {
+static berth_status webgpu_engine_read_properties(berth__engine *engine, bool *is_cpu, berth_error *err) {
   berth__wgpu_adapter_info info = {0};
   const berth__wgpu_limits *limits = &engine->limits;
   engine->gpu->AdapterGetInfo(engine->adapter, &info);
@@ -90,11 +90,11 @@ static berth_status read_properties(berth__engine *engine, bool *is_cpu, berth_e
     berth__webgpu_copy_text(engine->name, sizeof engine->name, info.device);
   engine->gpu->AdapterGetLimits(engine->adapter, &engine->limits);
   engine->max_binding = limits->storage_binding;
-  engine->core.max_threads = lesser(limits->group_threads, limits->group_size[0]);
+  engine->core.max_threads = webgpu_engine_lesser(limits->group_threads, limits->group_size[0]);
   engine->core.max_shared = limits->shared_bytes;
   engine->core.max_groups = limits->groups;
   const berth__kernel_limits loops = {
-      .group_size = lesser(GROUP_SIZE, engine->core.max_threads),
+      .group_size = webgpu_engine_lesser(GROUP_SIZE, engine->core.max_threads),
       .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
       .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */
       .shares_well = !*is_cpu};
@@ -105,11 +105,11 @@ static berth_status read_properties(berth__engine *engine, bool *is_cpu, berth_e
   return BERTH_OK;
 }
 
-static berth_status open(berth__engine *engine, berth_error *err) {
+static berth_status webgpu_engine_open(berth__engine *engine, berth_error *err) {
   bool is_cpu;
-  BERTH__TRY(find(engine, err));
-  BERTH__TRY(read_properties(engine, &is_cpu, err));
-  read_options(engine, is_cpu);
+  BERTH__TRY(webgpu_engine_find(engine, err));
+  BERTH__TRY(webgpu_engine_read_properties(engine, &is_cpu, err));
+  webgpu_engine_read_options(engine, is_cpu);
   BERTH__TRY(request_device(engine, err));
   return berth__webgpu_make_times(engine, err);
 }
@@ -119,7 +119,7 @@ berth_status berth__webgpu_try(berth_context *ctx, uint32_t n_threads, berth__en
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'webgpu'");
   berth__gpu_start(engine, ctx, &berth__webgpu_driver, n_threads);
-  berth_status status = open(engine, err);
+  berth_status status = webgpu_engine_open(engine, err);
   if (status != BERTH_OK) {
     berth__webgpu_close(engine);
     return status;

@@ -38,7 +38,7 @@ static void *open_usual(void) {
 }
 
 /* A function for a pointer to data: POSIX says that they have the same form, C does not. */
-static void find(void *library, const char *name, bool is_needed, void *out) {
+static void webgpu_library_find(void *library, const char *name, bool is_needed, void *out) {
   void *found = dlsym(library, name);
   if (found == NULL && is_needed && why[0] == '\0')
     snprintf(why, sizeof why, "the implementation of WebGPU lacks %s: it is older or newer than berth knows", name);
@@ -52,23 +52,23 @@ static bool read_mapped(berth__wgpu buffer, size_t offset, void *dst, size_t siz
   return true;
 }
 
-static void rest(uint32_t round, double left) {
+static void webgpu_library_rest(uint32_t round, double left) {
   (void)left;
   if (round < 16) return; /* short answers come at once */
   const struct timespec time = {.tv_nsec = round < 64 ? 20 * 1000 : 200 * 1000};
   nanosleep(&time, NULL);
 }
 
-static void load(const char *path) {
+static void webgpu_library_load(const char *path) {
   void *library = path != NULL ? open_named(path) : open_usual();
   if (library == NULL) return;
-#define BERTH__WGPU_CALL(result, name, ...) find(library, "wgpu" #name, true, &calls.name);
-#define BERTH__WGPU_OPTIONAL(result, name, ...) find(library, "wgpu" #name, false, &calls.name);
+#define BERTH__WGPU_CALL(result, name, ...) webgpu_library_find(library, "wgpu" #name, true, &calls.name);
+#define BERTH__WGPU_OPTIONAL(result, name, ...) webgpu_library_find(library, "wgpu" #name, false, &calls.name);
 #include "device/webgpu/calls.def"
 #undef BERTH__WGPU_CALL
-  find(library, "wgpuBufferGetConstMappedRange", true, &mapped_range);
+  webgpu_library_find(library, "wgpuBufferGetConstMappedRange", true, &mapped_range);
   calls.read_mapped = read_mapped;
-  calls.rest = rest;
+  calls.rest = webgpu_library_rest;
 }
 
 /* One for the whole process: two of them would share the driver and its global state. */
@@ -77,7 +77,7 @@ const berth__wgpu_calls *berth__wgpu_library(const char *path, const char **reas
   pthread_mutex_lock(&lock);
   if (!is_loaded) {
     why[0] = '\0';
-    load(path);
+    webgpu_library_load(path);
     is_loaded = why[0] == '\0';
     if (is_loaded) snprintf(loaded_path, sizeof loaded_path, "%s", path != NULL ? path : "");
     if (!is_loaded) *reason = why;

@@ -2,7 +2,7 @@
 #include "device/webgpu/code.h"
 #include "kernel/render.h"
 
-static berth_status compile(berth__gpu_code *code, berth__webgpu_pipeline *pipeline, const berth__text *source,
+static berth_status webgpu_pipeline_compile(berth__gpu_code *code, berth__webgpu_pipeline *pipeline, const berth__text *source,
                             berth_error *err) {
   berth__engine *engine = code->engine;
   berth__wgpu_wgsl wgsl = {.chain = {.kind = BERTH__WGPU_WGSL}, .code = {source->data, source->size}};
@@ -16,14 +16,14 @@ static berth_status compile(berth__gpu_code *code, berth__webgpu_pipeline *pipel
   return berth__webgpu_check_made(engine, pipeline->handle, "compiling a kernel", err);
 }
 
-static berth_status make_pipeline(berth__gpu_code *code, berth__webgpu_pipeline *pipeline, berth_error *err) {
+static berth_status webgpu_make_pipeline(berth__gpu_code *code, berth__webgpu_pipeline *pipeline, berth_error *err) {
   const berth__kernel *kernel = code->recipe->kernels[pipeline->kernel];
   const berth__render_desc desc = {.windows = code->windows, .window_of = code->windows ? pipeline->window_of : NULL};
   berth__text source;
   berth__text_init(&source, code->engine->core.ctx, NULL, NULL);
   berth_status status = berth__render_wgsl(kernel, &desc, &source, err);
   if (status == BERTH_OK) status = berth__text_finish(&source, err);
-  if (status == BERTH_OK) status = compile(code, pipeline, &source, err);
+  if (status == BERTH_OK) status = webgpu_pipeline_compile(code, pipeline, &source, err);
   berth__text_free(&source);
   return status;
 }
@@ -46,10 +46,10 @@ berth_status berth__webgpu_make_pipeline(berth__gpu_code *code, size_t dispatch,
   BERTH__TRY(berth__webgpu_windows_of(code, d, &windows, err));
   berth__webgpu_pipeline *pipeline = pipeline_for(code, d->kernel, &windows);
   code->pipeline_of[dispatch] = (uint32_t)(pipeline - code->pipelines);
-  return pipeline->handle == NULL ? make_pipeline(code, pipeline, err) : BERTH_OK;
+  return pipeline->handle == NULL ? webgpu_make_pipeline(code, pipeline, err) : BERTH_OK;
 }
 
-static berth_status prepare(berth__gpu_code *code, berth_error *err) {
+static berth_status webgpu_pipeline_prepare(berth__gpu_code *code, berth_error *err) {
   berth_context *ctx = code->engine->core.ctx;
   const size_t n = code->recipe->n_dispatches;
   code->pipelines = berth__alloc_array_zero(ctx, n, sizeof *code->pipelines);
@@ -66,7 +66,7 @@ berth_status berth__webgpu_code_create(berth__engine *engine, const berth__recip
   if (code == NULL) return berth__fail_nomem(err, "a program");
   code->engine = engine;
   code->recipe = recipe;
-  const berth_status status = prepare(code, err);
+  const berth_status status = webgpu_pipeline_prepare(code, err);
   if (status != BERTH_OK) {
     berth__webgpu_code_destroy(code);
     return status;

@@ -4,7 +4,7 @@
 
 static const char running[] = "running a program";
 
-static void record_dispatch(const berth__gpu_binding *binding, berth__wgpu pass, size_t i) {
+static void webgpu_record_dispatch(const berth__gpu_binding *binding, berth__wgpu pass, size_t i) {
   const berth__gpu_code *code = binding->code;
   const berth__wgpu_calls *gpu = binding->engine->gpu;
   const uint64_t n_groups = code->recipe->kernels[code->recipe->dispatches[i].kernel]->n_groups;
@@ -16,7 +16,7 @@ static void record_dispatch(const berth__gpu_binding *binding, berth__wgpu pass,
 }
 
 static void record_pass(const berth__gpu_binding *binding, berth__wgpu pass, size_t begin, size_t end) {
-  for (size_t i = begin; i < end; i++) record_dispatch(binding, pass, i);
+  for (size_t i = begin; i < end; i++) webgpu_record_dispatch(binding, pass, i);
   berth__webgpu_end_pass(binding->engine, pass);
 }
 
@@ -32,7 +32,7 @@ static uint64_t record_timed(const berth__gpu_binding *binding, berth__wgpu enco
 }
 
 /* The end is seen by a word that is copied behind it, or by the times. */
-static berth_status submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
+static berth_status webgpu_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
   berth__engine *engine = binding->engine;
   BERTH__TRY(berth__webgpu_alive(engine, err));
   const berth__wgpu encoder = berth__webgpu_record(engine);
@@ -47,18 +47,18 @@ static berth_status submit(berth__gpu_binding *binding, const berth__gpu_part *p
   return BERTH_OK;
 }
 
-static berth_status wait_for(berth__gpu_binding *binding, berth_error *err) {
+static berth_status webgpu_record_wait_for(berth__gpu_binding *binding, berth_error *err) {
   return berth__webgpu_fetch(binding->engine, 0, binding->ticks, binding->timed_bytes, running, err);
 }
 
-static berth_status times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err) {
+static berth_status webgpu_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err) {
   (void)part, (void)err;
   const uint32_t n = (uint32_t)(binding->timed_bytes / (2 * sizeof(uint64_t)));
   for (uint32_t i = 0; i < n; i++) ms[i] = berth__webgpu_time_of(binding->ticks, i);
   return BERTH_OK;
 }
 
-static size_t timed_steps(const berth__engine *engine) { return engine->times != NULL ? BERTH__WEBGPU_TIMED : 0; }
+static size_t webgpu_record_timed_steps(const berth__engine *engine) { return engine->times != NULL ? BERTH__WEBGPU_TIMED : 0; }
 
 const berth__gpu_driver berth__webgpu_driver = {.device = &berth__webgpu_device,
                                                 .alive = berth__webgpu_alive,
@@ -67,7 +67,7 @@ const berth__gpu_driver berth__webgpu_driver = {.device = &berth__webgpu_device,
                                                 .code_destroy = berth__webgpu_code_destroy,
                                                 .bind = berth__webgpu_bind,
                                                 .unbind = berth__webgpu_unbind,
-                                                .submit = submit,
-                                                .wait = wait_for,
-                                                .timed_steps = timed_steps,
-                                                .times = times};
+                                                .submit = webgpu_record_submit,
+                                                .wait = webgpu_record_wait_for,
+                                                .timed_steps = webgpu_record_timed_steps,
+                                                .times = webgpu_record_times};

@@ -5,7 +5,7 @@
 static const char reading[] = "copying from the device", copying[] = "copying on the device",
                   writing[] = "copying to the device";
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t webgpu_transfer_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* ---- Commands, and their end ---- */
 
@@ -74,7 +74,7 @@ berth_status berth__webgpu_read(const berth__block *block, uint64_t offset, void
                                 berth_error *err) {
   BERTH__TRY(berth__webgpu_alive(block->engine, err));
   for (uint64_t at = 0; at < size;) {
-    const uint64_t n = least(size - at, BERTH__WEBGPU_STAGING - 8);
+    const uint64_t n = webgpu_transfer_least(size - at, BERTH__WEBGPU_STAGING - 8);
     BERTH__TRY(read_some(block, offset + at, (unsigned char *)dst + at, n, err));
     at += n;
   }
@@ -98,7 +98,7 @@ berth_status berth__webgpu_write(berth__block *block, uint64_t offset, const voi
                                  berth_error *err) {
   berth__engine *engine = block->engine;
   const unsigned char *bytes = src;
-  const uint64_t head = least(size, (4 - offset % 4) % 4), tail = (size - head) % 4, middle = size - head - tail;
+  const uint64_t head = webgpu_transfer_least(size, (4 - offset % 4) % 4), tail = (size - head) % 4, middle = size - head - tail;
   BERTH__TRY(berth__webgpu_alive(engine, err));
   if (head != 0) BERTH__TRY(write_part(block, offset, bytes, head, err));
   if (middle != 0)
@@ -110,7 +110,7 @@ berth_status berth__webgpu_write(berth__block *block, uint64_t offset, const voi
 /* ---- Copies ---- */
 
 /* From the end that is not overwritten first, in pieces. */
-static uint64_t place_of(uint64_t done, uint64_t n, uint64_t size, bool forwards) {
+static uint64_t webgpu_transfer_place_of(uint64_t done, uint64_t n, uint64_t size, bool forwards) {
   return forwards ? done : size - done - n;
 }
 
@@ -118,7 +118,7 @@ static berth_status copy_by_host(berth__block *dst, uint64_t dst_offset, const b
                                  uint64_t size, berth_error *err) {
   unsigned char *piece = dst->engine->piece;
   for (uint64_t done = 0; done < size;) {
-    const uint64_t n = least(size - done, BERTH__WEBGPU_PIECE), at = place_of(done, n, size, dst_offset < src_offset);
+    const uint64_t n = webgpu_transfer_least(size - done, BERTH__WEBGPU_PIECE), at = webgpu_transfer_place_of(done, n, size, dst_offset < src_offset);
     BERTH__TRY(berth__webgpu_read(src, src_offset + at, piece, n, err));
     BERTH__TRY(berth__webgpu_write(dst, dst_offset + at, piece, n, err));
     done += n;
@@ -134,7 +134,7 @@ static berth_status copy_inside(berth__block *block, uint64_t dst, uint64_t src,
                                          &engine->moving, err));
   const berth__wgpu encoder = berth__webgpu_record(engine);
   for (uint64_t done = 0; done < size;) {
-    const uint64_t n = least(size - done, BERTH__WEBGPU_STAGING), at = place_of(done, n, size, dst < src);
+    const uint64_t n = webgpu_transfer_least(size - done, BERTH__WEBGPU_STAGING), at = webgpu_transfer_place_of(done, n, size, dst < src);
     engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, block->buffer, src + at, engine->moving, 0, n);
     engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, engine->moving, 0, block->buffer, dst + at, n);
     done += n;
@@ -160,7 +160,7 @@ berth_status berth__webgpu_copy(berth__block *dst, uint64_t dst_offset, const be
 
 /* ---- Filling ---- */
 
-static void clear(berth__block *block, uint64_t offset, uint64_t size) {
+static void webgpu_transfer_clear(berth__block *block, uint64_t offset, uint64_t size) {
   const berth__wgpu encoder = berth__webgpu_record(block->engine);
   block->engine->gpu->CommandEncoderClearBuffer(encoder, block->buffer, offset, size);
   berth__webgpu_submit(block->engine, encoder);
@@ -170,11 +170,11 @@ berth_status berth__webgpu_fill(berth__block *block, uint64_t offset, uint64_t s
   berth__engine *engine = block->engine;
   BERTH__TRY(berth__webgpu_alive(engine, err));
   if (size != 0 && byte == 0 && ((offset | size) & 3) == 0) {
-    clear(block, offset, size);
+    webgpu_transfer_clear(block, offset, size);
     return berth__webgpu_hear(engine, writing, err);
   }
   memset(engine->piece, byte, sizeof engine->piece);
   for (uint64_t at = 0; at < size; at += BERTH__WEBGPU_PIECE)
-    BERTH__TRY(berth__webgpu_write(block, offset + at, engine->piece, least(size - at, BERTH__WEBGPU_PIECE), err));
+    BERTH__TRY(berth__webgpu_write(block, offset + at, engine->piece, webgpu_transfer_least(size - at, BERTH__WEBGPU_PIECE), err));
   return BERTH_OK;
 }

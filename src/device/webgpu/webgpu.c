@@ -5,7 +5,7 @@
 
 #include "device/gpu/recipe.h"
 
-static void describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
+static void webgpu_describe(const berth_context *ctx, uint32_t index, berth_device_info *out) {
   static _Thread_local char reason[sizeof((berth_error *)NULL)->message];
   berth__engine *engine;
   berth_error err;
@@ -22,7 +22,7 @@ static void describe(const berth_context *ctx, uint32_t index, berth_device_info
 }
 
 /* A window begins where the standard lets one begin at worst; tensors that do so too never have to share one. */
-static berth__limits limits(void) {
+static berth__limits webgpu_limits(void) {
   berth__limits gpu = berth__gpu_limits("webgpu");
   gpu.min_align = 256;
   return gpu;
@@ -30,8 +30,8 @@ static berth__limits limits(void) {
 
 const berth__device berth__webgpu_device = {
     .name = "webgpu",
-    .describe = describe,
-    .limits = limits,
+    .describe = webgpu_describe,
+    .limits = webgpu_limits,
     .open = berth__webgpu_open,
     .use_threads = berth__gpu_use_threads,
     .close = berth__webgpu_close,

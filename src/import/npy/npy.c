@@ -47,25 +47,25 @@ typedef struct reader {
   const char *at, *end;
 } reader;
 
-static berth_status wrong(const char *what, berth_error *err) {
+static berth_status npy_wrong(const char *what, berth_error *err) {
   return berth__fail(err, BERTH_MALFORMED, "the npy header is wrong: %s", what);
 }
 
-static void skip_space(reader *r) {
+static void npy_skip_space(reader *r) {
   while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
 }
 
 /* Takes the character when it comes next. */
-static bool take(reader *r, char c) {
-  skip_space(r);
+static bool npy_take(reader *r, char c) {
+  npy_skip_space(r);
   if (r->at == r->end || *r->at != c) return false;
   r->at++;
   return true;
 }
 
-static bool take_word(reader *r, const char *word) {
+static bool npy_take_word(reader *r, const char *word) {
   size_t length = strlen(word);
-  skip_space(r);
+  npy_skip_space(r);
   if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0) return false;
   r->at += length;
   return true;
@@ -73,28 +73,28 @@ static bool take_word(reader *r, const char *word) {
 
 /* A string in single or double quotes; none that is valid here has an escape in it. */
 static berth_status take_string(reader *r, const char **text, size_t *size, berth_error *err) {
-  skip_space(r);
-  if (r->at == r->end || (*r->at != '\'' && *r->at != '"')) return wrong("a string in quotes is expected", err);
+  npy_skip_space(r);
+  if (r->at == r->end || (*r->at != '\'' && *r->at != '"')) return npy_wrong("a string in quotes is expected", err);
   char quote = *r->at++;
   const char *close = memchr(r->at, quote, (size_t)(r->end - r->at));
-  if (!close) return wrong("a string is not closed", err);
+  if (!close) return npy_wrong("a string is not closed", err);
   *text = r->at;
   *size = (size_t)(close - r->at);
   r->at = close + 1;
-  return memchr(*text, '\\', *size) ? wrong("a string has an escape in it", err) : BERTH_OK;
+  return memchr(*text, '\\', *size) ? npy_wrong("a string has an escape in it", err) : BERTH_OK;
 }
 
 static berth_status take_natural(reader *r, int64_t *out, berth_error *err) {
   int64_t value = 0;
-  skip_space(r);
+  npy_skip_space(r);
   const char *start = r->at;
   for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++) {
     int digit = *r->at - '0';
-    if (value > (INT64_MAX - digit) / 10) return wrong("an extent is too large", err);
+    if (value > (INT64_MAX - digit) / 10) return npy_wrong("an extent is too large", err);
     value = value * 10 + digit;
   }
-  if (r->at == start) return wrong("shape must hold whole numbers that are not negative", err);
-  if (*start == '0' && r->at - start > 1) return wrong("an extent begins with 0", err);
+  if (r->at == start) return npy_wrong("shape must hold whole numbers that are not negative", err);
+  if (*start == '0' && r->at - start > 1) return npy_wrong("an extent begins with 0", err);
   *out = value;
   return BERTH_OK;
 }
@@ -102,7 +102,7 @@ static berth_status take_natural(reader *r, int64_t *out, berth_error *err) {
 static berth_status read_descr(reader *r, header *h, berth_error *err) {
   const char *text;
   size_t size;
-  skip_space(r);
+  npy_skip_space(r);
   if (r->at < r->end && *r->at == '[') {
     return berth__fail(err, BERTH_UNSUPPORTED, "the npy file holds records; save each field as an array of its own");
   }
@@ -115,7 +115,7 @@ static berth_status read_descr(reader *r, header *h, berth_error *err) {
     if (size != 3 || memcmp(berth__npy_kinds[i].text, text + 1, 2) != 0) continue;
     h->type = berth__npy_kinds[i].type;
     bool one_byte = berth_type_size(h->type) == 1;
-    if (text[0] == '|' && !one_byte) return wrong("descr does not say the byte order", err);
+    if (text[0] == '|' && !one_byte) return npy_wrong("descr does not say the byte order", err);
     h->swapped = !one_byte && text[0] != '=' && text[0] != BERTH__NPY_NATIVE_ORDER;
     return BERTH_OK;
   }
@@ -125,26 +125,26 @@ static berth_status read_descr(reader *r, header *h, berth_error *err) {
 }
 
 static berth_status read_fortran(reader *r, header *h, berth_error *err) {
-  h->fortran = take_word(r, "True");
-  if (h->fortran || take_word(r, "False")) return BERTH_OK;
-  return wrong("fortran_order must be True or False", err);
+  h->fortran = npy_take_word(r, "True");
+  if (h->fortran || npy_take_word(r, "False")) return BERTH_OK;
+  return npy_wrong("fortran_order must be True or False", err);
 }
 
-static berth_status read_shape(reader *r, header *h, berth_error *err) {
+static berth_status npy_read_shape(reader *r, header *h, berth_error *err) {
   bool comma = true;
-  if (!take(r, '(')) return wrong("shape must be a tuple", err);
-  for (h->rank = 0; !take(r, ')'); h->rank++) {
+  if (!npy_take(r, '(')) return npy_wrong("shape must be a tuple", err);
+  for (h->rank = 0; !npy_take(r, ')'); h->rank++) {
     int64_t extent = 0;
-    if (!comma) return wrong("a comma is missing in shape", err);
+    if (!comma) return npy_wrong("a comma is missing in shape", err);
     BERTH__TRY(take_natural(r, &extent, err));
     if (h->rank == BERTH_MAX_RANK) {
       return berth__fail(err, BERTH_UNSUPPORTED, "the npy file has more than the %d dimensions that are supported",
                          BERTH_MAX_RANK);
     }
     h->dim[h->rank] = extent;
-    comma = take(r, ',');
+    comma = npy_take(r, ',');
   }
-  return h->rank == 1 && !comma ? wrong("shape must be a tuple; one extent needs its comma", err) : BERTH_OK;
+  return h->rank == 1 && !comma ? npy_wrong("shape must be a tuple; one extent needs its comma", err) : BERTH_OK;
 }
 
 enum {
@@ -176,29 +176,29 @@ static berth_status read_entry(reader *r, header *h, unsigned *seen, berth_error
                        key ? "comes twice" : "is unknown");
   }
   *seen |= key;
-  if (!take(r, ':')) return wrong("a colon is missing behind a key", err);
+  if (!npy_take(r, ':')) return npy_wrong("a colon is missing behind a key", err);
   if (key == KEY_DESCR) return read_descr(r, h, err);
   if (key == KEY_FORTRAN) return read_fortran(r, h, err);
-  return read_shape(r, h, err);
+  return npy_read_shape(r, h, err);
 }
 
 static berth_status read_dict(reader *r, header *h, berth_error *err) {
   unsigned seen = 0;
   bool comma = true;
-  if (!take(r, '{')) return wrong("it must be a dict", err);
-  while (!take(r, '}')) {
-    if (!comma) return wrong("a comma is missing in the dict, or the dict is not closed", err);
+  if (!npy_take(r, '{')) return npy_wrong("it must be a dict", err);
+  while (!npy_take(r, '}')) {
+    if (!comma) return npy_wrong("a comma is missing in the dict, or the dict is not closed", err);
     BERTH__TRY(read_entry(r, h, &seen, err));
-    comma = take(r, ',');
+    comma = npy_take(r, ',');
   }
   if (seen != KEY_ALL) {
-    return wrong(!(seen & KEY_DESCR)     ? "the key 'descr' is missing"
+    return npy_wrong(!(seen & KEY_DESCR)     ? "the key 'descr' is missing"
                  : !(seen & KEY_FORTRAN) ? "the key 'fortran_order' is missing"
                                          : "the key 'shape' is missing",
                  err);
   }
-  skip_space(r);
-  return r->at == r->end ? BERTH_OK : wrong("something follows the dict", err);
+  npy_skip_space(r);
+  return r->at == r->end ? BERTH_OK : npy_wrong("something follows the dict", err);
 }
 
 /* ---- The elements ---------------------------------------------------------------------------------------------- */
@@ -259,10 +259,10 @@ static berth_status split_file(const uint8_t *bytes, size_t size, reader *dict, 
                        minor);
   }
   size_t width = major == 1 ? 2 : 4, start = BERTH__NPY_MAGIC_SIZE + 2 + width, length = 0;
-  if (size < start) return wrong("the file ends inside its length", err);
+  if (size < start) return npy_wrong("the file ends inside its length", err);
   for (size_t i = width; i-- > 0;) length = length << 8 | bytes[BERTH__NPY_MAGIC_SIZE + 2 + i];
-  if (length > MAX_HEADER) return wrong("it is longer than 65,536 bytes", err);
-  if (length > size - start) return wrong("the file ends inside it", err);
+  if (length > MAX_HEADER) return npy_wrong("it is longer than 65,536 bytes", err);
+  if (length > size - start) return npy_wrong("the file ends inside it", err);
   dict->at = (const char *)bytes + start;
   dict->end = dict->at + length;
   *elements = bytes + start + length;

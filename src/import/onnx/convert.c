@@ -12,7 +12,7 @@
 
 /* ---- Names ---- */
 
-static berth_status name_of(berth__onnx_converter *c, berth__span span, char **out, berth_error *err) {
+static berth_status onnx_convert_name_of(berth__onnx_converter *c, berth__span span, char **out, berth_error *err) {
   *out = NULL;
   if (memchr(span.data != NULL ? (const char *)span.data : "", '\0', span.size) != NULL)
     return berth__fail(err, BERTH_MALFORMED, "a name holds a zero byte");
@@ -28,7 +28,7 @@ static berth_status define(berth__onnx_converter *c, const char *name, berth_val
 }
 
 /* Names of an outer graph are seen inside; those of a caller are not seen in a function. */
-static bool look_up(const berth__onnx_converter *c, const char *name, berth_value *out) {
+static bool onnx_convert_look_up(const berth__onnx_converter *c, const char *name, berth_value *out) {
   for (const berth__onnx_scope *scope = c->scope; scope != NULL; scope = scope->sees_outer ? scope->outer : NULL)
     if (berth__map_get(&scope->names, name, out)) return true;
   return false;
@@ -70,7 +70,7 @@ static berth_status add_input(berth__onnx_converter *c, const berth__onnx_value 
   berth_shape shape;
   berth_type type;
   berth_value input, other;
-  BERTH__TRY(name_of(c, value->name, &name, err));
+  BERTH__TRY(onnx_convert_name_of(c, value->name, &name, err));
   berth_status status = BERTH_OK;
   bool is_known = berth__map_get(&c->scope->names, name, &other) != 0;
   if (is_known && c->graph->values[other].kind != BERTH_VALUE_INPUT) goto done; /* old files list initializers too */
@@ -132,7 +132,7 @@ berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, 
   char *made = NULL;
   BERTH__TRY(berth__onnx_dense(c->graph->ctx, sparse, &shape, &type, &owned, &size, err));
   if (own_name != NULL) *own_name = shape.name;
-  berth_status status = name == NULL ? name_of(c, shape.name, &made, err) : BERTH_OK;
+  berth_status status = name == NULL ? onnx_convert_name_of(c, shape.name, &made, err) : BERTH_OK;
   berth_shape dims = berth_shape_fixed(shape.rank, shape.dim);
   if (status == BERTH_OK)
     status = berth_graph_constant(c->graph, name != NULL ? name : made, type, dims, owned, size, out, err);
@@ -154,9 +154,9 @@ static berth_status add_initializers(berth__onnx_converter *c, const berth__onnx
     berth_status status = BERTH_OK;
     if (i >= graph->n_initializers) {
       status = berth__onnx_add_sparse(c, NULL, graph->sparse[i - graph->n_initializers], &value, &own_name, err);
-      if (status == BERTH_OK) status = name_of(c, own_name, &name, err);
+      if (status == BERTH_OK) status = onnx_convert_name_of(c, own_name, &name, err);
     } else {
-      status = name_of(c, graph->initializers[i].name, &name, err);
+      status = onnx_convert_name_of(c, graph->initializers[i].name, &name, err);
       if (status == BERTH_OK)
         status = berth__onnx_add_tensor(c, free_name(c, name), &graph->initializers[i], &value, err);
     }
@@ -171,12 +171,12 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
   for (size_t i = 0; i < graph->n_outputs; i++) {
     char *name;
     berth_value value;
-    BERTH__TRY(name_of(c, graph->outputs[i].name, &name, err));
+    BERTH__TRY(onnx_convert_name_of(c, graph->outputs[i].name, &name, err));
     berth_status status = BERTH_OK;
     if (graph->outputs[i].other_type != NULL)
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is of the kind %s; only tensors are supported", name,
                            graph->outputs[i].other_type);
-    else if (!look_up(c, name, &value))
+    else if (!onnx_convert_look_up(c, name, &value))
       status = berth__fail(err, BERTH_MALFORMED, "output '%s' is made by nothing", name);
     else
       status = berth_graph_output(c->graph, name, value, err);
@@ -256,15 +256,15 @@ static const berth__onnx_function *find_function(const berth__onnx_converter *c,
   return NULL;
 }
 
-static berth_status read_operands(berth__onnx_converter *c, const berth__onnx_node *node, berth_value *in, size_t *n_in,
+static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const berth__onnx_node *node, berth_value *in, size_t *n_in,
                                   berth_error *err) {
   *n_in = 0;
   for (size_t i = 0; i < node->n_inputs; i++) {
     in[i] = BERTH_VALUE_NONE;
     if (node->inputs[i].size == 0) continue;
     char *name;
-    BERTH__TRY(name_of(c, node->inputs[i], &name, err));
-    bool found = look_up(c, name, &in[i]);
+    BERTH__TRY(onnx_convert_name_of(c, node->inputs[i], &name, err));
+    bool found = onnx_convert_look_up(c, name, &in[i]);
     berth_status status =
         found ? BERTH_OK
               : berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing before it", i, name);
@@ -276,14 +276,14 @@ static berth_status read_operands(berth__onnx_converter *c, const berth__onnx_no
 }
 
 /* The results get the names that they have in the file, where those are free. */
-static berth_status name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
+static berth_status onnx_convert_name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
                                  berth_error *err) {
   for (size_t i = 0; i < call->node->n_outputs; i++) {
     char *name;
     if (call->node->outputs[i].size == 0) continue;
     if (i >= call->n_out || call->out[i] == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_UNSUPPORTED, "its output %zu is asked for, which is not supported", i);
-    BERTH__TRY(name_of(c, call->node->outputs[i], &name, err));
+    BERTH__TRY(onnx_convert_name_of(c, call->node->outputs[i], &name, err));
     berth_status status = BERTH_OK;
     if (call->out[i] >= n_before && free_name(c, name) != NULL)
       status = berth_graph_rename(c->graph, call->out[i], name, err);
@@ -309,7 +309,7 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
     return berth__fail(err, BERTH_UNSUPPORTED, "the op %.*s%s%.*s is not supported", BERTH__SPAN_TEXT(node->domain),
                        node->domain.size != 0 ? "." : "", BERTH__SPAN_TEXT(node->op));
   }
-  return name_results(c, call, n_before, err);
+  return onnx_convert_name_results(c, call, n_before, err);
 }
 
 static berth_status convert_node(berth__onnx_converter *c, const berth__onnx_node *node, berth_error *err) {
@@ -324,7 +324,7 @@ static berth_status convert_node(berth__onnx_converter *c, const berth__onnx_nod
                            .in = values,
                            .out = values + node->n_inputs,
                            .n_out = node->n_outputs};
-  berth_status status = read_operands(c, node, values, &call.n_in, err);
+  berth_status status = onnx_convert_read_operands(c, node, values, &call.n_in, err);
   if (status == BERTH_OK) status = convert_with(c, &call, err);
   if (c->wrong_attr != NULL && status != BERTH_NOMEM)
     status = berth__fail(err, BERTH_MALFORMED, "the attribute '%.*s' %s", BERTH__SPAN_TEXT(c->wrong_attr->name),
@@ -367,7 +367,7 @@ void berth__onnx_scope_close(berth__onnx_converter *c, berth__onnx_scope *scope)
   c->scope = scope->outer;
 }
 
-static berth_status check_call(const berth__onnx_call *call, const berth__onnx_function *f, berth_error *err) {
+static berth_status onnx_convert_check_call(const berth__onnx_call *call, const berth__onnx_function *f, berth_error *err) {
   if (call->n_in > f->n_inputs || call->n_out > f->n_outputs)
     return berth__fail(err, BERTH_MALFORMED, "the function has %zu operands and %zu results, not %zu and %zu",
                        f->n_inputs, f->n_outputs, call->n_in, call->n_out);
@@ -379,7 +379,7 @@ static berth_status inline_body(berth__onnx_call *call, const berth__onnx_functi
   for (size_t i = 0; i < f->n_inputs && i < call->n_in; i++) {
     char *name;
     if (call->in[i] == BERTH_VALUE_NONE) continue;
-    BERTH__TRY(name_of(c, f->inputs[i], &name, err));
+    BERTH__TRY(onnx_convert_name_of(c, f->inputs[i], &name, err));
     berth_status status = define(c, name, call->in[i], err);
     berth__free(c->graph->ctx, name);
     BERTH__TRY(status);
@@ -387,8 +387,8 @@ static berth_status inline_body(berth__onnx_call *call, const berth__onnx_functi
   BERTH__TRY(berth__onnx_convert_nodes(c, f->nodes, f->n_nodes, err));
   for (size_t i = 0; i < f->n_outputs && i < call->n_out; i++) {
     char *name;
-    BERTH__TRY(name_of(c, f->outputs[i], &name, err));
-    bool found = look_up(c, name, &call->out[i]);
+    BERTH__TRY(onnx_convert_name_of(c, f->outputs[i], &name, err));
+    bool found = onnx_convert_look_up(c, name, &call->out[i]);
     berth_status status =
         found ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "the function's output '%s' is made by nothing", name);
     berth__free(c->graph->ctx, name);
@@ -400,7 +400,7 @@ static berth_status inline_body(berth__onnx_call *call, const berth__onnx_functi
 berth_status berth__onnx_inline(berth__onnx_call *call, const berth__onnx_function *function, berth_error *err) {
   berth__onnx_converter *c = call->converter;
   berth__onnx_scope scope = {.function = function, .caller = call};
-  BERTH__TRY(check_call(call, function, err));
+  BERTH__TRY(onnx_convert_check_call(call, function, err));
   BERTH__TRY(berth__onnx_scope_open(c, &scope, err));
   berth_status status = inline_body(call, function, err);
   berth__onnx_scope_close(c, &scope);
@@ -414,7 +414,7 @@ berth_status berth__onnx_convert_graph(berth__onnx_converter *c, const berth__on
 
 berth_status berth__onnx_define(berth__onnx_converter *c, berth__span name, berth_value value, berth_error *err) {
   char *text;
-  BERTH__TRY(name_of(c, name, &text, err));
+  BERTH__TRY(onnx_convert_name_of(c, name, &text, err));
   berth_status status = define(c, text, value, err);
   berth__free(c->graph->ctx, text);
   return status;
@@ -422,8 +422,8 @@ berth_status berth__onnx_define(berth__onnx_converter *c, berth__span name, bert
 
 berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, berth_value *out, berth_error *err) {
   char *text;
-  BERTH__TRY(name_of(c, name, &text, err));
-  bool found = look_up(c, text, out);
+  BERTH__TRY(onnx_convert_name_of(c, name, &text, err));
+  bool found = onnx_convert_look_up(c, text, out);
   berth_status status =
       found ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "output '%.100s' of its graph is made by nothing", text);
   berth__free(c->graph->ctx, text);

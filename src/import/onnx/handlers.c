@@ -21,7 +21,7 @@ static bool declares(const berth__onnx_function *function, berth__span attr) {
 
 /* A reference stands for the caller's attribute, or for the function's default. One that the caller leaves out is not
  * given; one that the function does not declare is wrong. */
-static const berth__onnx_attr *follow(const berth__onnx_scope *scope, const berth__onnx_attr *attr, bool *is_wrong) {
+static const berth__onnx_attr *onnx_handlers_follow(const berth__onnx_scope *scope, const berth__onnx_attr *attr, bool *is_wrong) {
   *is_wrong = false;
   while (attr != NULL && attr->ref_name.size != 0) {
     while (scope != NULL && scope->function == NULL) scope = scope->outer;
@@ -49,7 +49,7 @@ const berth__onnx_attr *berth__onnx_find(const berth__onnx_call *call, const cha
   berth__span span = {(const uint8_t *)name, strlen(name)};
   const berth__onnx_attr *attr = find_in(call->node->attrs, call->node->n_attrs, span);
   bool is_wrong;
-  const berth__onnx_attr *found = follow(call->converter->scope, attr, &is_wrong);
+  const berth__onnx_attr *found = onnx_handlers_follow(call->converter->scope, attr, &is_wrong);
   if (is_wrong) mark_wrong(call, attr, "refers to one that no function declares");
   return found;
 }

@@ -39,7 +39,7 @@ static berth_status count_op(berth__summary *s, const berth__onnx_model *model, 
 /* ---- Params ---- */
 
 /* Bits of one element of TensorProto.DataType; 0: not known, or of no fixed size. */
-static uint64_t bits_of(int32_t data_type) {
+static uint64_t onnx_inspect_bits_of(int32_t data_type) {
   static const uint8_t bits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4};
   return data_type > 0 && (size_t)data_type < sizeof bits ? bits[data_type] : 0;
 }
@@ -48,7 +48,7 @@ static berth_status count_tensor(berth__summary *s, const berth__onnx_tensor *te
   uint64_t elements = tensor->rank_is_too_large ? 0 : 1, bits;
   for (uint32_t i = 0; i < tensor->rank; i++)
     if (!berth__mul_u64(elements, (uint64_t)tensor->dim[i], &elements)) elements = 0;
-  if (!berth__mul_u64(elements, bits_of(tensor->data_type), &bits)) bits = 0;
+  if (!berth__mul_u64(elements, onnx_inspect_bits_of(tensor->data_type), &bits)) bits = 0;
   BERTH__TRY(berth__summary_param(s, elements, (bits + 7) / 8, err));
   if (!tensor->is_external) return BERTH_OK;
   return berth__summary_file(s, tensor->external_location.data, tensor->external_location.size, err);
@@ -79,7 +79,7 @@ static berth_status count_graph(berth__summary *s, const berth__onnx_model *mode
   return count_nodes(s, model, graph->nodes, graph->n_nodes, err);
 }
 
-static berth_status describe_value(berth__summary *s, const berth__onnx_value *value, berth_model_value *out,
+static berth_status onnx_inspect_describe_value(berth__summary *s, const berth__onnx_value *value, berth_model_value *out,
                                    berth_error *err) {
   BERTH__TRY(keep_text(s, value->name, &out->name, err));
   out->type = value->other_type != NULL ? value->other_type : berth__onnx_type_text(value->elem_type);
@@ -101,14 +101,14 @@ static bool is_initializer(const berth__onnx_graph *graph, berth__span name) {
   return false;
 }
 
-static berth_status describe_values(berth__summary *s, const berth__onnx_graph *graph, const berth__onnx_value *values,
+static berth_status onnx_inspect_describe_values(berth__summary *s, const berth__onnx_graph *graph, const berth__onnx_value *values,
                                     size_t n, const berth_model_value **out, size_t *n_out, berth_error *err) {
   void *list;
   BERTH__TRY(berth__summary_list(s, n, sizeof(berth_model_value), &list, err));
   *out = list;
   for (size_t i = 0; i < n; i++)
     if (values != graph->inputs || !is_initializer(graph, values[i].name))
-      BERTH__TRY(describe_value(s, &values[i], (berth_model_value *)list + (*n_out)++, err));
+      BERTH__TRY(onnx_inspect_describe_value(s, &values[i], (berth_model_value *)list + (*n_out)++, err));
   return BERTH_OK;
 }
 
@@ -125,7 +125,7 @@ static berth_status describe_opsets(berth__summary *s, const berth__onnx_model *
   return BERTH_OK;
 }
 
-static berth_status summarise(berth__summary *s, const berth__onnx_model *model, berth_error *err) {
+static berth_status onnx_inspect_summarise(berth__summary *s, const berth__onnx_model *model, berth_error *err) {
   const berth__onnx_graph *graph = &model->graph;
   berth_model_info *info = &s->info;
   info->ir_version = model->ir_version;
@@ -134,8 +134,8 @@ static berth_status summarise(berth__summary *s, const berth__onnx_model *model,
   BERTH__TRY(keep_text(s, model->producer, &info->producer, err));
   BERTH__TRY(keep_text(s, model->producer_version, &info->producer_version, err));
   BERTH__TRY(describe_opsets(s, model, err));
-  BERTH__TRY(describe_values(s, graph, graph->inputs, graph->n_inputs, &info->inputs, &info->n_inputs, err));
-  BERTH__TRY(describe_values(s, graph, graph->outputs, graph->n_outputs, &info->outputs, &info->n_outputs, err));
+  BERTH__TRY(onnx_inspect_describe_values(s, graph, graph->inputs, graph->n_inputs, &info->inputs, &info->n_inputs, err));
+  BERTH__TRY(onnx_inspect_describe_values(s, graph, graph->outputs, graph->n_outputs, &info->outputs, &info->n_outputs, err));
   BERTH__TRY(count_graph(s, model, graph, err));
   for (size_t i = 0; i < model->n_functions; i++)
     BERTH__TRY(count_nodes(s, model, model->functions[i].nodes, model->functions[i].n_nodes, err));
@@ -145,7 +145,7 @@ static berth_status summarise(berth__summary *s, const berth__onnx_model *model,
 berth_status berth__onnx_inspect(berth__summary *s, const berth__mapping *file, berth_error *err) {
   berth__onnx_model model;
   BERTH__TRY(berth__onnx_parse(s->ctx, file->data, file->size, &model, err));
-  const berth_status status = summarise(s, &model, err);
+  const berth_status status = onnx_inspect_summarise(s, &model, err);
   berth__onnx_free(&model);
   return status;
 }

@@ -18,7 +18,7 @@ static void retain(void *object) {
   atomic_fetch_add_explicit(&((source *)object)->references, 1, memory_order_relaxed);
 }
 
-static void release(void *object) {
+static void onnx_load_release(void *object) {
   source *s = object;
   if (atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
   berth__onnx_files_free(&s->files);
@@ -27,7 +27,7 @@ static void release(void *object) {
   berth__free(s->ctx, s);
 }
 
-static void rest(void *object, const void *data, size_t size) {
+static void onnx_load_rest(void *object, const void *data, size_t size) {
   source *s = object;
   berth__file_release_bytes(&s->file, data, size);
   berth__onnx_files_rest(&s->files, data, size);
@@ -54,14 +54,14 @@ static berth_status source_create(berth_context *ctx, const char *path, berth__m
   return BERTH_OK;
 }
 
-static berth_status build(source *s, berth_graph **out, berth_error *err) {
+static berth_status onnx_load_build(source *s, berth_graph **out, berth_error *err) {
   berth__onnx_model model;
   char name[128];
   BERTH__TRY(berth__onnx_parse(s->ctx, s->file.data, s->file.size, &model, err));
   snprintf(name, sizeof name, "%.*s", BERTH__SPAN_TEXT(model.graph.name));
   berth_graph *graph = NULL;
   berth_status status = berth_graph_create(s->ctx, name[0] != '\0' ? name : "onnx", &graph, err);
-  berth__keep keep = {.object = s, .retain = retain, .release = release, .rest = rest};
+  berth__keep keep = {.object = s, .retain = retain, .release = onnx_load_release, .rest = onnx_load_rest};
   if (status == BERTH_OK) status = berth__graph_keep(graph, &keep, err);
   if (status == BERTH_OK) status = berth__onnx_convert(&model, &s->files, graph, err);
   berth__onnx_free(&model);
@@ -77,9 +77,9 @@ berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_er
   source *s;
   *out = NULL;
   BERTH__TRY(source_create(in->ctx, in->path, in->file, &s, err));
-  berth_status status = build(s, out, err);
+  berth_status status = onnx_load_build(s, out, err);
   if (status != BERTH_OK && in->path != NULL) berth__fail_within(err, status, "%s", in->path);
-  release(s);
+  onnx_load_release(s);
   return status;
 }
 

@@ -232,7 +232,7 @@ static berth_status add_node(reader *r, berth__onnx_node **items, size_t *count,
 
 /* ---- Inputs and outputs ---- */
 
-static berth_status read_dim(berth__span message, berth__onnx_value *out, berth_error *err) {
+static berth_status onnx_model_read_dim(berth__span message, berth__onnx_value *out, berth_error *err) {
   berth__field field;
   berth_status status = BERTH_OK;
   if (out->rank == BERTH_MAX_RANK) {
@@ -249,7 +249,7 @@ static berth_status read_dim(berth__span message, berth__onnx_value *out, berth_
   return status;
 }
 
-static berth_status read_shape(berth__span message, berth__onnx_value *out, berth_error *err) {
+static berth_status onnx_model_read_shape(berth__span message, berth__onnx_value *out, berth_error *err) {
   berth__field field;
   berth__span dim;
   berth_status status = BERTH_OK;
@@ -257,7 +257,7 @@ static berth_status read_shape(berth__span message, berth__onnx_value *out, bert
   FOR_EACH_FIELD(message, field) {
     if (field.number != 1) continue;
     BERTH__TRY(berth__wire_want_bytes(&field, "a dimension", &dim, err));
-    BERTH__TRY(read_dim(dim, out, err));
+    BERTH__TRY(onnx_model_read_dim(dim, out, err));
   }
   return status;
 }
@@ -274,12 +274,12 @@ static berth_status read_tensor_type(berth__span message, berth__onnx_value *out
     }
     if (field.number != 2) continue;
     BERTH__TRY(berth__wire_want_bytes(&field, "a shape", &shape, err));
-    BERTH__TRY(read_shape(shape, out, err));
+    BERTH__TRY(onnx_model_read_shape(shape, out, err));
   }
   return status;
 }
 
-static berth_status read_type(berth__span message, berth__onnx_value *out, berth_error *err) {
+static berth_status onnx_model_read_type(berth__span message, berth__onnx_value *out, berth_error *err) {
   berth__field field;
   berth__span tensor;
   berth_status status = BERTH_OK;
@@ -308,7 +308,7 @@ berth_status berth__onnx_parse_value(berth__span message, berth__onnx_value *val
     if (inner.number == 1) BERTH__TRY(berth__wire_want_bytes(&inner, "a value's name", &value->name, err));
     if (inner.number != 2) continue;
     BERTH__TRY(berth__wire_want_bytes(&inner, "a value's type", &type, err));
-    BERTH__TRY(read_type(type, value, err));
+    BERTH__TRY(onnx_model_read_type(type, value, err));
   }
   return status;
 }
@@ -378,7 +378,7 @@ static berth_status read_function_field(reader *r, berth__onnx_function *out, co
   }
 }
 
-static berth_status add_function(reader *r, berth__onnx_model *out, const berth__field *field, berth_error *err) {
+static berth_status onnx_model_add_function(reader *r, berth__onnx_model *out, const berth__field *field, berth_error *err) {
   berth__span message;
   berth__field inner;
   berth_status status = BERTH_OK;
@@ -403,12 +403,12 @@ static berth_status read_model_field(reader *r, berth__onnx_model *out, const be
       BERTH__TRY(berth__wire_want_bytes(f, "the graph", &message, err));
       return read_graph(r, message, &out->graph, err);
     case 8: return add_opset(r, &out->opsets, &out->n_opsets, &out->opsets_capacity, f, err);
-    case 25: return add_function(r, out, f, err);
+    case 25: return onnx_model_add_function(r, out, f, err);
     default: return BERTH_OK;
   }
 }
 
-static berth_status read_model(reader *r, berth__span message, berth__onnx_model *out, berth_error *err) {
+static berth_status onnx_read_model(reader *r, berth__span message, berth__onnx_model *out, berth_error *err) {
   berth__field field;
   berth_status status = BERTH_OK;
   FOR_EACH_FIELD(message, field) BERTH__TRY(read_model_field(r, out, &field, err));
@@ -421,7 +421,7 @@ berth_status berth__onnx_parse(berth_context *ctx, const uint8_t *data, size_t s
                                berth_error *err) {
   reader r = {.ctx = ctx};
   *out = (berth__onnx_model){.ctx = ctx};
-  berth_status status = read_model(&r, (berth__span){data, size}, out, err);
+  berth_status status = onnx_read_model(&r, (berth__span){data, size}, out, err);
   if (status != BERTH_OK) berth__onnx_free(out);
   return status;
 }

@@ -27,7 +27,7 @@ static bool constant_of(const berth__onnx_call *call, berth_value value, int64_t
          *out < MAX_LENGTH;
 }
 
-static sum take_apart(const berth__onnx_call *call, berth_value value) {
+static sum onnx_moving_slice_take_apart(const berth__onnx_call *call, berth_value value) {
   sum s = {.value = value};
   for (int steps = 0; steps < MAX_STEPS && call->graph->values[s.value].kind == BERTH_VALUE_NODE; steps++) {
     const berth__node *node = &call->graph->nodes[call->graph->values[s.value].node];
@@ -55,12 +55,12 @@ static bool is_one_number(const berth__onnx_call *call, berth_value value) {
 }
 
 /* 0: not known. */
-static int64_t length_of(const berth__onnx_call *call, berth_value starts, berth_value ends) {
+static int64_t onnx_moving_slice_length_of(const berth__onnx_call *call, berth_value starts, berth_value ends) {
   int64_t ignored;
   uint32_t count;
   if (!is_one_number(call, starts) || !is_one_number(call, ends)) return 0;
   if (berth__onnx_constant_ints(call, starts, &ignored, 1, &count)) return 0;
-  sum from = take_apart(call, starts), to = take_apart(call, ends);
+  sum from = onnx_moving_slice_take_apart(call, starts), to = onnx_moving_slice_take_apart(call, ends);
   int64_t length = to.constant - from.constant;
   return from.value == to.value && length > 0 && length <= MAX_LENGTH ? length : 0;
 }
@@ -84,7 +84,7 @@ berth_status berth__onnx_moving_slice(berth__onnx_call *call, bool *done, berth_
     return BERTH_OK;
   if (steps != BERTH_VALUE_NONE && !(berth__onnx_constant_ints(call, steps, &step, 1, &count) && count == 1))
     return BERTH_OK;
-  int64_t length = step == 1 ? length_of(call, call->in[1], call->in[2]) : 0;
+  int64_t length = step == 1 ? onnx_moving_slice_length_of(call, call->in[1], call->in[2]) : 0;
   *done = length != 0;
   return *done ? gather_window(call, axis, length, err) : BERTH_OK;
 }

@@ -10,7 +10,7 @@ static berth_status replace_below(berth__onnx_call *call, berth_value x, double 
 }
 
 /* Products and quotients with 1 are left away. */
-static berth_status scale(berth__onnx_call *call, const char *op, berth_value x, double by, berth_value *out,
+static berth_status onnx_activation_scale(berth__onnx_call *call, const char *op, berth_value x, double by, berth_value *out,
                           berth_error *err) {
   *out = x;
   return by == 1.0 ? BERTH_OK : berth__onnx_with(call, op, x, by, out, err);
@@ -23,9 +23,9 @@ static berth_status bend(berth__onnx_call *call, double alpha, double width, ber
   berth_value x, bent;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   x = call->in[0];
-  BERTH__TRY(scale(call, "div", x, width, &bent, err));
+  BERTH__TRY(onnx_activation_scale(call, "div", x, width, &bent, err));
   BERTH__TRY(berth__onnx_unary(call, "expm1", bent, &bent, err));
-  BERTH__TRY(scale(call, "mul", bent, alpha, &bent, err));
+  BERTH__TRY(onnx_activation_scale(call, "mul", bent, alpha, &bent, err));
   return replace_below(call, x, 0, bent, out, err);
 }
 
@@ -48,7 +48,7 @@ static berth_status convert_celu(berth__onnx_call *call, berth_error *err) {
 static berth_status convert_selu(berth__onnx_call *call, berth_error *err) {
   berth_value result;
   BERTH__TRY(bend(call, berth__onnx_float(call, "alpha", 1.67326319217681884765625), 1, &result, err));
-  return scale(call, "mul", result, berth__onnx_float(call, "gamma", 1.05070102214813232421875), &call->out[0], err);
+  return onnx_activation_scale(call, "mul", result, berth__onnx_float(call, "gamma", 1.05070102214813232421875), &call->out[0], err);
 }
 
 /* x and alpha x cross at 0 alone, so one of them lies above on both sides. */
@@ -99,7 +99,7 @@ static berth_status convert_thresholded_relu(berth__onnx_call *call, berth_error
 }
 
 /* min(max(alpha x + beta, 0), 1) */
-static berth_status hard_sigmoid(berth__onnx_call *call, double alpha, double beta, berth_value *out,
+static berth_status onnx_activation_hard_sigmoid(berth__onnx_call *call, double alpha, double beta, berth_value *out,
                                  berth_error *err) {
   berth_attr bounds[] = {berth_attr_float("min", 0), berth_attr_float("max", 1)};
   berth_value line;
@@ -111,7 +111,7 @@ static berth_status hard_sigmoid(berth__onnx_call *call, double alpha, double be
 
 static berth_status convert_hard_sigmoid(berth__onnx_call *call, berth_error *err) {
   berth_value result;
-  BERTH__TRY(hard_sigmoid(call, berth__onnx_float(call, "alpha", (double)0.2f), berth__onnx_float(call, "beta", 0.5),
+  BERTH__TRY(onnx_activation_hard_sigmoid(call, berth__onnx_float(call, "alpha", (double)0.2f), berth__onnx_float(call, "beta", 0.5),
                           &result, err));
   call->out[0] = result;
   return BERTH_OK;
@@ -119,7 +119,7 @@ static berth_status convert_hard_sigmoid(berth__onnx_call *call, berth_error *er
 
 static berth_status convert_hard_swish(berth__onnx_call *call, berth_error *err) {
   berth_value gate;
-  BERTH__TRY(hard_sigmoid(call, 1.0 / 6.0, 0.5, &gate, err));
+  BERTH__TRY(onnx_activation_hard_sigmoid(call, 1.0 / 6.0, 0.5, &gate, err));
   return berth__onnx_binary(call, "mul", call->in[0], gate, &call->out[0], err);
 }
 

@@ -15,7 +15,7 @@ typedef struct attention {
 
 /* ---- Heads ---- */
 
-static uint32_t rank_of(const berth__onnx_chain *c, berth_value x) {
+static uint32_t onnx_attention_rank_of(const berth__onnx_chain *c, berth_value x) {
   return c->status == BERTH_OK ? berth__onnx_shape(c->call, x)->rank : 0;
 }
 
@@ -25,7 +25,7 @@ static berth_value swap_middle(berth__onnx_chain *c, berth_value x) {
 
 /* [B, S, H D] as [B, H, S, D]; what has four axes is so already. */
 static berth_value split_heads(berth__onnx_chain *c, berth_value x, int64_t heads) {
-  if (rank_of(c, x) != 3) return x;
+  if (onnx_attention_rank_of(c, x) != 3) return x;
   return swap_middle(c, berth__chain_reshape(c, x, (int64_t[]){0, 0, heads, -1}, 4));
 }
 
@@ -35,10 +35,10 @@ static berth_value merge_heads(berth__onnx_chain *c, berth_value x) {
 
 /* The extent of the axis of keys, as [1]. */
 static berth_value key_count(berth__onnx_chain *c, const attention *a) {
-  return berth__chain_extent(c, a->k, rank_of(c, a->k) == 4 ? 2 : 1);
+  return berth__chain_extent(c, a->k, onnx_attention_rank_of(c, a->k) == 4 ? 2 : 1);
 }
 
-static berth_value append(berth__onnx_chain *c, berth_value past, berth_value x) {
+static berth_value onnx_attention_append(berth__onnx_chain *c, berth_value past, berth_value x) {
   berth_attr axis = berth_attr_int("axis", 2);
   if (past == BERTH_VALUE_NONE) return x;
   return berth__chain_emit(c, "concat", (berth_value[]){past, x}, 2, &axis, 1);
@@ -47,13 +47,13 @@ static berth_value append(berth__onnx_chain *c, berth_value past, berth_value x)
 /* Keys and values with those of the past before them; they are also results where the node wants them. */
 static void with_past(berth__onnx_chain *c, attention *a, berth_value past_k, berth_value past_v, bool is_wanted) {
   if (past_k == BERTH_VALUE_NONE && !is_wanted) return;
-  a->k = append(c, past_k, split_heads(c, a->k, a->kv_heads));
-  a->v = append(c, past_v, split_heads(c, a->v, a->kv_heads));
+  a->k = onnx_attention_append(c, past_k, split_heads(c, a->k, a->kv_heads));
+  a->v = onnx_attention_append(c, past_v, split_heads(c, a->v, a->kv_heads));
 }
 
 /* The result is packed where the queries were. */
-static berth_value attend(berth__onnx_chain *c, const attention *a) {
-  const bool is_packed = rank_of(c, a->q) == 3, is_split = rank_of(c, a->k) == 4;
+static berth_value onnx_attention_attend(berth__onnx_chain *c, const attention *a) {
+  const bool is_packed = onnx_attention_rank_of(c, a->q) == 3, is_split = onnx_attention_rank_of(c, a->k) == 4;
   const berth_value k = is_packed ? a->k : split_heads(c, a->k, a->kv_heads);
   const berth_value v = is_packed && !is_split ? a->v : split_heads(c, a->v, a->kv_heads);
   const berth_value q = is_packed && is_split ? split_heads(c, a->q, a->heads) : a->q;
@@ -67,7 +67,7 @@ static berth_value attend(berth__onnx_chain *c, const attention *a) {
   return is_packed && is_split ? merge_heads(c, out) : out;
 }
 
-static berth_status check_heads(const berth__onnx_call *call, const attention *a, berth_error *err) {
+static berth_status onnx_attention_check_heads(const berth__onnx_call *call, const attention *a, berth_error *err) {
   uint32_t rank = berth__onnx_shape(call, a->q)->rank;
   if (rank != 3 && rank != 4) return berth__onnx_unsupported(call, err, "queries of rank %u are not supported", rank);
   for (int i = 0; i < 2; i++) {
@@ -85,7 +85,7 @@ static berth_status check_heads(const berth__onnx_call *call, const attention *a
 /* true where row >= column, for the queries and keys that there are */
 static berth_value lower_triangle(berth__onnx_chain *c, const attention *a) {
   const int64_t last = 1;
-  berth_value rows = berth__chain_count(c, berth__chain_extent(c, a->q, rank_of(c, a->q) == 4 ? 2 : 1));
+  berth_value rows = berth__chain_count(c, berth__chain_extent(c, a->q, onnx_attention_rank_of(c, a->q) == 4 ? 2 : 1));
   rows = berth__chain_listed(c, "unsqueeze", rows, "axes", &last, 1);
   return berth__chain_binary(c, "ge", rows, berth__chain_count(c, key_count(c, a)));
 }
@@ -118,7 +118,7 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
                  .kv_heads = berth__onnx_int(call, "kv_num_heads", 0),
                  .scale = berth__onnx_float(call, "scale", 0),
                  .mode = "none"};
-  BERTH__TRY(check_heads(call, &a, err));
+  BERTH__TRY(onnx_attention_check_heads(call, &a, err));
   if (berth__onnx_float(call, "softcap", 0) != 0)
     return berth__onnx_unsupported(call, err, "a soft cap on scores is not supported");
   if (a.length != BERTH_VALUE_NONE && past_k != BERTH_VALUE_NONE)
@@ -126,7 +126,7 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
   with_past(&c, &a, past_k, past_v, call->n_out > 1);
   if (c.status == BERTH_OK && berth__onnx_int(call, "is_causal", 0) != 0)
     set_causal(&c, &a, past_k != BERTH_VALUE_NONE);
-  call->out[0] = attend(&c, &a);
+  call->out[0] = onnx_attention_attend(&c, &a);
   berth__onnx_set(call, 1, a.k);
   berth__onnx_set(call, 2, a.v);
   return c.status;
@@ -167,8 +167,8 @@ static berth_status convert_rotary(berth__onnx_call *call, berth_error *err) {
 
 /* A single position is that of the first row. */
 static berth_value spread_positions(berth__onnx_chain *c, berth_value positions, berth_value x) {
-  if (rank_of(c, positions) > 1) return positions;
-  berth_value rows = berth__chain_count(c, berth__chain_extent(c, x, rank_of(c, x) == 4 ? 2 : 1));
+  if (onnx_attention_rank_of(c, positions) > 1) return positions;
+  berth_value rows = berth__chain_count(c, berth__chain_extent(c, x, onnx_attention_rank_of(c, x) == 4 ? 2 : 1));
   return berth__chain_binary(c, "add", rows, positions);
 }
 
@@ -255,7 +255,7 @@ static berth_value stack_halves(berth__onnx_chain *c, const attention *a) {
   return berth__chain_emit(c, "concat", parts, 2, &axis, 1);
 }
 
-static berth_status refuse(const berth__onnx_call *call, const char *const *names, size_t n, berth_error *err) {
+static berth_status onnx_attention_refuse(const berth__onnx_call *call, const char *const *names, size_t n, berth_error *err) {
   for (size_t i = 0; i < n; i++)
     if (berth__onnx_int(call, names[i], 0) > 0 || berth__onnx_float(call, names[i], 0) > 0)
       return berth__onnx_unsupported(call, err, "the attribute %s is not supported", names[i]);
@@ -275,7 +275,7 @@ static berth_status convert_ms_attention(berth__onnx_call *call, berth_error *er
   berth__onnx_chain c = {call, err, BERTH_OK};
   int64_t width[3], heads = berth__onnx_int(call, "num_heads", 0);
   BERTH__TRY(berth__onnx_begin(call, 2, err));
-  BERTH__TRY(refuse(call, refused, 2, err));
+  BERTH__TRY(onnx_attention_refuse(call, refused, 2, err));
   BERTH__TRY(packed_widths(call, call->in[WEIGHTS], width, err));
   berth_value all = berth__chain_binary(&c, "matmul", call->in[X], call->in[WEIGHTS]);
   if (berth__onnx_in(call, BIAS) != BERTH_VALUE_NONE) all = berth__chain_binary(&c, "add", all, call->in[BIAS]);
@@ -290,12 +290,12 @@ static berth_status convert_ms_attention(berth__onnx_call *call, berth_error *er
                  .scale = berth__onnx_float(call, "scale", 0),
                  .mode = berth__onnx_int(call, "unidirectional", 0) != 0 ? "causal" : "none"};
   BERTH__TRY(c.status);
-  BERTH__TRY(check_heads(call, &a, err));
+  BERTH__TRY(onnx_attention_check_heads(call, &a, err));
   berth_value past = berth__onnx_in(call, PAST);
   with_past(&c, &a, half_of(&c, past, 0), half_of(&c, past, 1), call->n_out > 1);
   BERTH__TRY(c.status);
   BERTH__TRY(add_padding(&c, &a, berth__onnx_in(call, MASK), err));
-  call->out[0] = attend(&c, &a);
+  call->out[0] = onnx_attention_attend(&c, &a);
   if (call->n_out > 1) call->out[1] = stack_halves(&c, &a);
   return c.status;
 }
@@ -304,10 +304,10 @@ static berth_status convert_ms_attention(berth__onnx_call *call, berth_error *er
 static berth_status add_biases(berth__onnx_chain *c, attention *a, berth_value bias, berth_error *err) {
   const int64_t width = berth__onnx_shape(c->call, a->q)->dim[2];
   if (bias == BERTH_VALUE_NONE) return BERTH_OK;
-  if (!berth__dim_is_fixed(width) || rank_of(c, a->q) != 3 || rank_of(c, a->k) != rank_of(c, a->v))
+  if (!berth__dim_is_fixed(width) || onnx_attention_rank_of(c, a->q) != 3 || onnx_attention_rank_of(c, a->k) != onnx_attention_rank_of(c, a->v))
     return berth__onnx_unsupported(c->call, err, "a bias needs queries of a fixed width");
   a->q = berth__chain_binary(c, "add", a->q, berth__chain_slice(c, bias, 0, 0, width));
-  if (rank_of(c, a->k) != 3) return BERTH_OK; /* keys of a cache have theirs */
+  if (onnx_attention_rank_of(c, a->k) != 3) return BERTH_OK; /* keys of a cache have theirs */
   a->k = berth__chain_binary(c, "add", a->k, berth__chain_slice(c, bias, 0, width, 2 * width));
   a->v = berth__chain_binary(c, "add", a->v, berth__chain_slice(c, bias, 0, 2 * width, INT64_MAX));
   return BERTH_OK;
@@ -342,12 +342,12 @@ static berth_status convert_multi_head(berth__onnx_call *call, berth_error *err)
                  .kv_heads = heads,
                  .scale = berth__onnx_float(call, "scale", 0),
                  .mode = berth__onnx_int(call, "unidirectional", 0) != 0 ? "causal" : "none"};
-  BERTH__TRY(check_heads(call, &a, err));
+  BERTH__TRY(onnx_attention_check_heads(call, &a, err));
   BERTH__TRY(add_biases(&c, &a, berth__onnx_in(call, BIAS), err));
   with_past(&c, &a, berth__onnx_in(call, PAST_K), berth__onnx_in(call, PAST_V), call->n_out > 1);
   BERTH__TRY(c.status);
   BERTH__TRY(add_padding(&c, &a, berth__onnx_in(call, PADDING), err));
-  call->out[0] = attend(&c, &a);
+  call->out[0] = onnx_attention_attend(&c, &a);
   berth__onnx_set(call, 1, a.k);
   berth__onnx_set(call, 2, a.v);
   return c.status;
@@ -410,7 +410,7 @@ static berth_status convert_grouped(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   const int64_t window = berth__onnx_int(call, "local_window_size", -1);
   BERTH__TRY(berth__onnx_begin(call, 1, err));
-  BERTH__TRY(refuse(call, refused, 3, err));
+  BERTH__TRY(onnx_attention_refuse(call, refused, 3, err));
   if (call->n_in <= GQ_LENGTHS || call->n_in > GQ_SINES + 1 || call->in[GQ_LENGTHS] == BERTH_VALUE_NONE)
     return berth__onnx_unsupported(call, err, "it has %zu operands, which is not a form that is supported", call->n_in);
   attention a = {.q = call->in[GQ_Q],
@@ -425,14 +425,14 @@ static berth_status convert_grouped(berth__onnx_call *call, berth_error *err) {
                  .mode = window > 0 ? "sliding_window" : "causal",
                  .window = window > 0 ? window : 0};
   BERTH__TRY(unpack_grouped(&c, &a, err));
-  BERTH__TRY(check_heads(call, &a, err));
+  BERTH__TRY(onnx_attention_check_heads(call, &a, err));
   if (berth__onnx_int(call, "do_rotary", 0) != 0) {
     if (call->n_in <= GQ_SINES) return berth__fail(err, BERTH_MALFORMED, "the tables to rotate with are missing");
     rotate_grouped(&c, &a);
   }
   with_past(&c, &a, call->in[GQ_PAST_K], call->in[GQ_PAST_V], call->n_out > 1);
   a.mask = within_lengths(&c, &a, berth__chain_with(&c, "add", call->in[GQ_LENGTHS], 1));
-  call->out[0] = attend(&c, &a);
+  call->out[0] = onnx_attention_attend(&c, &a);
   berth__onnx_set(call, 1, a.k);
   berth__onnx_set(call, 2, a.v);
   return c.status;

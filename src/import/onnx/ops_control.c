@@ -78,7 +78,7 @@ static void convert_branch(berth__onnx_call *call, branch *b) {
   b->status = berth__onnx_inner(call, b->graph, NULL, 0, b->out, call->n_out, &b->err);
 }
 
-static bool can_merge(const berth__onnx_call *call, berth_value a, berth_value b) {
+static bool onnx_control_can_merge(const berth__onnx_call *call, berth_value a, berth_value b) {
   return berth__onnx_value_type(call, a) == berth__onnx_value_type(call, b) &&
          berth__onnx_shape(call, a)->rank == berth__onnx_shape(call, b)->rank;
 }
@@ -87,13 +87,13 @@ static bool can_merge(const berth__onnx_call *call, berth_value a, berth_value b
  * dimension that is meant to be 1, and then it is the first branch. */
 static void settle_ranks(const berth__onnx_call *call, const branch *first, branch *second) {
   for (size_t i = 0; i < call->n_out && first->status == BERTH_OK && second->status == BERTH_OK; i++)
-    if (!can_merge(call, first->out[i], second->out[i]))
+    if (!onnx_control_can_merge(call, first->out[i], second->out[i]))
       second->status =
           berth__fail(&second->err, BERTH_UNSUPPORTED,
                       "its branches give results of different ranks or types, and it was taken to be true");
 }
 
-static berth_status merge(berth__onnx_call *call, berth_value condition, const branch *first, const branch *second,
+static berth_status onnx_control_merge(berth__onnx_call *call, berth_value condition, const branch *first, const branch *second,
                           berth_error *err) {
   char reason[400];
   const branch *missing = first->status != BERTH_OK ? first : second;
@@ -115,7 +115,7 @@ static berth_status convert_both(berth__onnx_call *call, branch *first, branch *
   if (first->status != BERTH_OK && second->status != BERTH_OK)
     return berth__fail(err, first->status, "%s", first->err.message);
   settle_ranks(call, first, second);
-  return merge(call, call->in[0], first, second, err);
+  return onnx_control_merge(call, call->in[0], first, second, err);
 }
 
 static berth_status convert_if(berth__onnx_call *call, berth_error *err) {
@@ -149,7 +149,7 @@ typedef struct rounds {
   berth_value *scanned;        /* [n_scanned][count] */
 } rounds;
 
-static berth_status allocate(berth__onnx_call *call, rounds *r, berth_error *err) {
+static berth_status onnx_control_allocate(berth__onnx_call *call, rounds *r, berth_error *err) {
   berth_context *ctx = call->graph->ctx;
   r->in = berth__alloc_array(ctx, r->body->n_inputs, sizeof *r->in);
   r->out = berth__alloc_array(ctx, r->body->n_outputs, sizeof *r->out);
@@ -157,13 +157,13 @@ static berth_status allocate(berth__onnx_call *call, rounds *r, berth_error *err
   return r->in != NULL && r->out != NULL && r->scanned != NULL ? BERTH_OK : berth__fail_nomem(err, "a loop");
 }
 
-static void release(berth__onnx_call *call, rounds *r) {
+static void onnx_control_release(berth__onnx_call *call, rounds *r) {
   berth__free(call->graph->ctx, r->in);
   berth__free(call->graph->ctx, r->out);
   berth__free(call->graph->ctx, r->scanned);
 }
 
-static berth_status check_size(const berth__onnx_call *call, int64_t count, berth_error *err) {
+static berth_status onnx_control_check_size(const berth__onnx_call *call, int64_t count, berth_error *err) {
   if (count > MAX_ROUNDS)
     return berth__onnx_unsupported(call, err, "it has %lld rounds; at most %d are unrolled", (long long)count,
                                    MAX_ROUNDS);
@@ -189,7 +189,7 @@ static berth_status stack(berth__onnx_call *call, berth_value *parts, int64_t co
 static berth_status loop_round(berth__onnx_call *call, rounds *r, int64_t round, bool *goes_on, berth_error *err) {
   bool is_known, is_list = r->body->inputs[0].has_shape && r->body->inputs[0].rank == 1;
   int64_t condition;
-  BERTH__TRY(check_size(call, r->count, err));
+  BERTH__TRY(onnx_control_check_size(call, r->count, err));
   BERTH__TRY(is_list ? berth__onnx_list(call, &round, 1, &r->in[0], err)
                      : berth__onnx_scalar(call, BERTH_I64, (double)round, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(call, BERTH_BOOL, 1, &r->in[1], err));
@@ -246,16 +246,16 @@ static bool has_open_shape(const berth_graph *graph, size_t n_before) {
 }
 
 /* Whether the loop that was just made is as good as unrolled: its shapes are known, and how many rows are filled. */
-static bool is_settled(const berth_graph *graph, size_t n_before, size_t n_carried) {
+static bool onnx_control_is_settled(const berth_graph *graph, size_t n_before, size_t n_carried) {
   const berth__node *end = &graph->nodes[graph->n_nodes - 1];
   bool ends_early = graph->values[end->in[BERTH__LOOP_END_CONDITION]].blob == NULL;
   return !has_open_shape(graph, n_before) && !(ends_early && end->n_out > BERTH__LOOP_LAST + n_carried);
 }
 
 static berth_status unroll(berth__onnx_call *call, rounds *r, berth_error *err) {
-  berth_status status = allocate(call, r, err);
+  berth_status status = onnx_control_allocate(call, r, err);
   if (status == BERTH_OK) status = unroll_loop(call, r, err);
-  release(call, r);
+  onnx_control_release(call, r);
   return status;
 }
 
@@ -368,7 +368,7 @@ static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
   berth_status status = berth__onnx_roll_loop(call, &loop, err);
   bool is_bounded = berth__onnx_in(call, 0) != BERTH_VALUE_NONE;
   if (!is_known || status == BERTH_NOMEM || (is_bounded && r.count > MAX_ROUNDS)) return status;
-  if (status == BERTH_OK && is_settled(call->graph, mark.n_values, r.n_carried)) return BERTH_OK;
+  if (status == BERTH_OK && onnx_control_is_settled(call->graph, mark.n_values, r.n_carried)) return BERTH_OK;
   return unroll_instead(call, &r, &loop, &mark, status, err);
 }
 
@@ -386,19 +386,19 @@ typedef struct scan {
   uint32_t n_in_axes, n_in_reversed, n_out_axes, n_out_reversed;
 } scan;
 
-static int64_t entry(const int64_t *list, uint32_t n, size_t index) { return index < n ? list[index] : 0; }
+static int64_t onnx_control_entry(const int64_t *list, uint32_t n, size_t index) { return index < n ? list[index] : 0; }
 
 static berth_status scan_axis(const berth__onnx_call *call, const scan *s, const berth_value *in, size_t index,
                               int64_t *axis, berth_error *err) {
   uint32_t rank = berth__onnx_shape(call, in[s->r.n_carried + index])->rank, checked;
-  BERTH__TRY(berth__want_axis(entry(s->in_axes, s->n_in_axes, index), rank, &checked, err));
+  BERTH__TRY(berth__want_axis(onnx_control_entry(s->in_axes, s->n_in_axes, index), rank, &checked, err));
   *axis = checked;
   return BERTH_OK;
 }
 
 static berth_status scan_slice(berth__onnx_call *call, const scan *s, const berth_value *in, size_t index,
                                int64_t round, berth_value *out, berth_error *err) {
-  int64_t axis, at = entry(s->in_reversed, s->n_in_reversed, index) != 0 ? s->r.count - 1 - round : round, end = at + 1;
+  int64_t axis, at = onnx_control_entry(s->in_reversed, s->n_in_reversed, index) != 0 ? s->r.count - 1 - round : round, end = at + 1;
   BERTH__TRY(scan_axis(call, s, in, index, &axis, err));
   berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &at, 1),
                         berth_attr_ints("ends", &end, 1)};
@@ -418,8 +418,8 @@ static berth_status scan_outputs(berth__onnx_call *call, const scan *s, berth_va
     berth_value *parts = r->scanned + index * (size_t)r->count;
     if (r->count == 0) return berth__onnx_unsupported(call, err, "it has no rounds, so its output %zu has no shape", i);
     uint32_t rank = berth__onnx_shape(call, parts[0])->rank + 1, axis;
-    BERTH__TRY(berth__want_axis(entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
-    BERTH__TRY(stack(call, parts, r->count, axis, entry(s->out_reversed, s->n_out_reversed, index) != 0, &out[i], err));
+    BERTH__TRY(berth__want_axis(onnx_control_entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
+    BERTH__TRY(stack(call, parts, r->count, axis, onnx_control_entry(s->out_reversed, s->n_out_reversed, index) != 0, &out[i], err));
   }
   return BERTH_OK;
 }
@@ -429,7 +429,7 @@ static berth_status scan_once(berth__onnx_call *call, scan *s, const berth_value
   rounds *r = &s->r;
   memcpy(r->in, in, r->n_carried * sizeof *in);
   for (int64_t round = 0; round < r->count; round++) {
-    BERTH__TRY(check_size(call, r->count, err));
+    BERTH__TRY(onnx_control_check_size(call, r->count, err));
     for (size_t i = 0; i < s->n_inputs; i++)
       BERTH__TRY(scan_slice(call, s, in, i, round, &r->in[r->n_carried + i], err));
     BERTH__TRY(berth__onnx_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
@@ -487,16 +487,16 @@ static berth_status scan_length(const berth__onnx_call *call, const scan *s, con
     return berth__onnx_unsupported(call, err, "before opset 9 the length that it scans must be a constant");
   if (*batch == 0 || *batch > MAX_ROUNDS)
     return berth__onnx_unsupported(call, err, "its batch is %lld", (long long)*batch);
-  return check_size(call, *count, err);
+  return onnx_control_check_size(call, *count, err);
 }
 
 static berth_status scan_unrolled(berth__onnx_call *call, scan *s, const berth_value *in, size_t n_in, bool is_old,
                                   int64_t batch, berth_error *err) {
-  BERTH__TRY(check_size(call, s->r.count, err));
-  berth_status status = allocate(call, &s->r, err);
+  BERTH__TRY(onnx_control_check_size(call, s->r.count, err));
+  berth_status status = onnx_control_allocate(call, &s->r, err);
   if (status == BERTH_OK)
     status = is_old ? scan_batch(call, s, in, n_in, batch, err) : scan_once(call, s, in, call->out, call->n_out, err);
-  release(call, &s->r);
+  onnx_control_release(call, &s->r);
   return status;
 }
 
@@ -507,8 +507,8 @@ static berth_status turn_stacked(berth__onnx_call *call, const scan *s, size_t i
   int64_t first = 0, start = -1, end = INT64_MIN, step = -1, perm[BERTH_MAX_RANK];
   const berth_attr backwards[] = {berth_attr_ints("axes", &first, 1), berth_attr_ints("starts", &start, 1),
                                   berth_attr_ints("ends", &end, 1), berth_attr_ints("steps", &step, 1)};
-  BERTH__TRY(berth__want_axis(entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
-  if (entry(s->out_reversed, s->n_out_reversed, index) != 0)
+  BERTH__TRY(berth__want_axis(onnx_control_entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
+  if (onnx_control_entry(s->out_reversed, s->n_out_reversed, index) != 0)
     BERTH__TRY(berth__onnx_emit(call, "narrow", out, 1, backwards, 4, out, 1, err));
   if (axis == 0) return BERTH_OK;
   for (uint32_t i = 0; i < rank; i++) perm[i] = i < axis ? (int64_t)i + 1 : i == axis ? 0 : (int64_t)i;
@@ -522,7 +522,7 @@ static berth_status make_slices(const berth__onnx_call *call, const scan *s, con
     int64_t length, axis;
     BERTH__TRY(scan_axis(call, s, in, i, &axis, err));
     slices[i] = (berth__onnx_slice){
-        .value = in[s->r.n_carried + i], .axis = axis, .is_reversed = entry(s->in_reversed, s->n_in_reversed, i) != 0};
+        .value = in[s->r.n_carried + i], .axis = axis, .is_reversed = onnx_control_entry(s->in_reversed, s->n_in_reversed, i) != 0};
     BERTH__TRY(berth__same_dim(s->r.count, berth__onnx_shape(call, slices[i].value)->dim[axis],
                                "the operands that are scanned", &length, err));
   }

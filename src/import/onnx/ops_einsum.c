@@ -34,7 +34,7 @@ static void skip_blanks(reader *r) {
   while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
 }
 
-static bool take(reader *r, const char *text) {
+static bool onnx_einsum_take(reader *r, const char *text) {
   size_t size = strlen(text);
   skip_blanks(r);
   if ((size_t)(r->end - r->at) < size || memcmp(r->at, text, size) != 0) return false;
@@ -69,13 +69,13 @@ static berth_status read_term(reader *r, uint32_t rank, uint32_t *hidden, term *
   uint32_t label, letters = 0;
   bool has_ellipsis = false;
   reader ahead = *r;
-  while (take_letter(&ahead, &label) || take(&ahead, "...")) letters += ahead.at[-1] != '.';
+  while (take_letter(&ahead, &label) || onnx_einsum_take(&ahead, "...")) letters += ahead.at[-1] != '.';
   if (rank != UINT32_MAX) *hidden = letters <= rank ? rank - letters : 0;
   t->n = 0;
   for (;;) {
     if (take_letter(r, &label)) {
       BERTH__TRY(add_label(t, label, err));
-    } else if (!has_ellipsis && take(r, "...")) {
+    } else if (!has_ellipsis && onnx_einsum_take(r, "...")) {
       has_ellipsis = true;
       for (uint32_t i = *hidden; i > 0; i--) BERTH__TRY(add_label(t, N_LABELS - i, err));
     } else {
@@ -99,7 +99,7 @@ static berth_status implied_result(const term *terms, size_t n_terms, uint32_t h
   return BERTH_OK;
 }
 
-static berth_status check_result(const term *terms, size_t n_terms, const term *out, berth_error *err) {
+static berth_status onnx_einsum_check_result(const term *terms, size_t n_terms, const term *out, berth_error *err) {
   label_set known = 0, seen = 0;
   for (size_t k = 0; k < n_terms; k++) known |= labels_of(&terms[k]);
   for (uint32_t i = 0; i < out->n; i++) {
@@ -118,18 +118,18 @@ static berth_status read_equation(const berth__onnx_call *call, term *terms, ter
   reader r = {(const char *)text.data, (const char *)text.data + text.size};
   uint32_t hidden = 0, most = 0;
   for (size_t k = 0; k < call->n_in; k++) {
-    if (k > 0 && !take(&r, ",")) return berth__fail(err, BERTH_MALFORMED, "the equation has too few terms");
+    if (k > 0 && !onnx_einsum_take(&r, ",")) return berth__fail(err, BERTH_MALFORMED, "the equation has too few terms");
     terms[k].value = call->in[k];
     BERTH__TRY(read_term(&r, berth__onnx_shape(call, call->in[k])->rank, &hidden, &terms[k], err));
     if (hidden > most) most = hidden;
   }
-  if (take(&r, "->"))
+  if (onnx_einsum_take(&r, "->"))
     BERTH__TRY(read_term(&r, UINT32_MAX, &most, out, err));
   else
     BERTH__TRY(implied_result(terms, call->n_in, most, out, err));
   skip_blanks(&r);
   if (r.at != r.end) return berth__fail(err, BERTH_MALFORMED, "the equation does not fit its operands");
-  return check_result(terms, call->n_in, out, err);
+  return onnx_einsum_check_result(terms, call->n_in, out, err);
 }
 
 /* ---- One term ---- */
@@ -205,7 +205,7 @@ static berth_status arrange(berth__onnx_call *call, term *t, const term *order, 
 /* ---- Two terms ---- */
 
 /* Labels of t that are in the set go to the end of `to`; as many as there is room for. */
-static uint32_t append(term *to, const term *t, label_set set) {
+static uint32_t onnx_einsum_append(term *to, const term *t, label_set set) {
   uint32_t added = 0;
   for (uint32_t i = 0; i < t->n && to->n < BERTH_MAX_RANK; i++)
     if (set & set_of(t->label[i])) {
@@ -220,17 +220,17 @@ static berth_status too_many_axes(const berth__onnx_call *call, berth_error *err
 }
 
 /* A product element by element: each side gets axes of extent 1 for the labels that only the other has. */
-static berth_status multiply(berth__onnx_call *call, term *a, term *b, berth_error *err) {
+static berth_status onnx_einsum_multiply(berth__onnx_call *call, term *a, term *b, berth_error *err) {
   label_set in_a = labels_of(a), in_b = labels_of(b);
   term result = {0}, order_b = {0};
   int64_t missing[BERTH_MAX_RANK];
   uint32_t n = 0;
-  uint32_t shared = append(&result, a, in_a & in_b);
-  append(&result, a, in_a & ~in_b);
+  uint32_t shared = onnx_einsum_append(&result, a, in_a & in_b);
+  onnx_einsum_append(&result, a, in_a & ~in_b);
   BERTH__TRY(arrange(call, a, &result, err));
   if (a->n + b->n - shared > BERTH_MAX_RANK) return too_many_axes(call, err);
-  append(&result, b, in_b & ~in_a);
-  append(&order_b, &result, in_b);
+  onnx_einsum_append(&result, b, in_b & ~in_a);
+  onnx_einsum_append(&order_b, &result, in_b);
   BERTH__TRY(arrange(call, b, &order_b, err));
   for (uint32_t i = a->n; i < result.n; i++) missing[n++] = i;
   if (n != 0) BERTH__TRY(berth__onnx_listed(call, "unsqueeze", a->value, "axes", missing, n, &a->value, err));
@@ -277,7 +277,7 @@ static berth_status extents_of(berth__onnx_call *call, const stretch *s, berth_v
 
 #define MAX_STRETCHES 3
 
-static berth_status reshape_to(berth__onnx_call *call, berth_value x, const stretch *s, size_t n, berth_value *out,
+static berth_status onnx_einsum_reshape_to(berth__onnx_call *call, berth_value x, const stretch *s, size_t n, berth_value *out,
                                berth_error *err) {
   berth_value in[2] = {x, BERTH_VALUE_NONE}, parts[MAX_STRETCHES];
   berth_dim dims[BERTH_MAX_RANK];
@@ -298,10 +298,10 @@ typedef struct roles {
 } roles;
 
 /* [batch..., rows..., columns...] becomes [batch..., R, C]. */
-static berth_status merge(berth__onnx_call *call, berth_value x, roles r, berth_value *out, berth_error *err) {
+static berth_status onnx_einsum_merge(berth__onnx_call *call, berth_value x, roles r, berth_value *out, berth_error *err) {
   stretch target[] = {{x, 0, r.batch, false}, {x, r.batch, r.rows, true}, {x, r.batch + r.rows, r.columns, true}};
   if (r.rows == 1 && r.columns == 1) return *out = x, BERTH_OK;
-  return reshape_to(call, x, target, 3, out, err);
+  return onnx_einsum_reshape_to(call, x, target, 3, out, err);
 }
 
 /* The way back for a product of a and b: rows are as in a, columns as in b. */
@@ -310,7 +310,7 @@ static berth_status part(berth__onnx_call *call, berth_value product, berth_valu
   stretch target[] = {
       {product, 0, ra.batch, false}, {a, ra.batch, ra.rows, false}, {b, rb.batch + rb.rows, rb.columns, false}};
   if (ra.rows == 1 && rb.columns == 1) return *out = product, BERTH_OK;
-  return reshape_to(call, product, target, 3, out, err);
+  return onnx_einsum_reshape_to(call, product, target, 3, out, err);
 }
 
 /* a [batch, rows, summed] times b [batch, summed, columns]. */
@@ -319,20 +319,20 @@ static berth_status contract(berth__onnx_call *call, term *a, term *b, label_set
   term order_a = {0}, order_b = {0}, result = {0};
   roles ra, rb;
   berth_value left, right, product;
-  ra.batch = rb.batch = append(&order_a, a, batch);
-  ra.rows = append(&order_a, a, in_a & ~in_b);
-  ra.columns = append(&order_a, a, summed);
-  append(&order_b, &order_a, batch);
-  rb.rows = append(&order_b, &order_a, summed);
-  rb.columns = append(&order_b, b, in_b & ~in_a);
+  ra.batch = rb.batch = onnx_einsum_append(&order_a, a, batch);
+  ra.rows = onnx_einsum_append(&order_a, a, in_a & ~in_b);
+  ra.columns = onnx_einsum_append(&order_a, a, summed);
+  onnx_einsum_append(&order_b, &order_a, batch);
+  rb.rows = onnx_einsum_append(&order_b, &order_a, summed);
+  rb.columns = onnx_einsum_append(&order_b, b, in_b & ~in_a);
   BERTH__TRY(arrange(call, a, &order_a, err));
   BERTH__TRY(arrange(call, b, &order_b, err));
-  BERTH__TRY(merge(call, a->value, ra, &left, err));
-  BERTH__TRY(merge(call, b->value, rb, &right, err));
+  BERTH__TRY(onnx_einsum_merge(call, a->value, ra, &left, err));
+  BERTH__TRY(onnx_einsum_merge(call, b->value, rb, &right, err));
   BERTH__TRY(berth__onnx_binary(call, "matmul", left, right, &product, err));
   if (ra.batch + ra.rows + rb.columns > BERTH_MAX_RANK) return too_many_axes(call, err);
-  append(&result, a, batch | (in_a & ~in_b));
-  append(&result, b, in_b & ~in_a);
+  onnx_einsum_append(&result, a, batch | (in_a & ~in_b));
+  onnx_einsum_append(&result, b, in_b & ~in_a);
   BERTH__TRY(part(call, product, a->value, b->value, ra, rb, &result.value, err));
   *a = result;
   return BERTH_OK;
@@ -340,7 +340,7 @@ static berth_status contract(berth__onnx_call *call, term *a, term *b, label_set
 
 /* ---- All of them ---- */
 
-static berth_status combine(berth__onnx_call *call, term *terms, const term *out, berth_error *err) {
+static berth_status onnx_einsum_combine(berth__onnx_call *call, term *terms, const term *out, berth_error *err) {
   term *a = &terms[0];
   for (size_t k = 1; k < call->n_in; k++) {
     label_set needed = labels_of(out);
@@ -349,7 +349,7 @@ static berth_status combine(berth__onnx_call *call, term *terms, const term *out
     BERTH__TRY(keep_only(call, a, needed | labels_of(b), err));
     BERTH__TRY(keep_only(call, b, needed | labels_of(a), err));
     label_set summed = labels_of(a) & labels_of(b) & ~needed;
-    BERTH__TRY(summed != 0 ? contract(call, a, b, summed, err) : multiply(call, a, b, err));
+    BERTH__TRY(summed != 0 ? contract(call, a, b, summed, err) : onnx_einsum_multiply(call, a, b, err));
   }
   BERTH__TRY(keep_only(call, a, labels_of(out), err));
   return arrange(call, a, out, err);
@@ -363,7 +363,7 @@ static berth_status convert_einsum(berth__onnx_call *call, berth_error *err) {
   berth_status status = read_equation(call, terms, &out, err);
   for (size_t k = 0; status == BERTH_OK && k < call->n_in; k++) status = take_diagonals(call, &terms[k], err);
   if (status == BERTH_OK) status = drop_stretched(call, terms, call->n_in, err);
-  if (status == BERTH_OK) status = combine(call, terms, &out, err);
+  if (status == BERTH_OK) status = onnx_einsum_combine(call, terms, &out, err);
   if (status == BERTH_OK) call->out[0] = terms[0].value;
   berth__free(call->graph->ctx, terms);
   return status;

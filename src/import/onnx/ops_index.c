@@ -2,7 +2,7 @@
 #include "import/onnx/compose.h"
 
 /* One berth op with the node's operands and one attribute. */
-static berth_status along_axis(berth__onnx_call *call, const char *op, size_t n_in, const char *attr, int64_t value,
+static berth_status onnx_index_along_axis(berth__onnx_call *call, const char *op, size_t n_in, const char *attr, int64_t value,
                                berth_error *err) {
   const berth_attr given = berth_attr_int(attr, value);
   BERTH__TRY(berth__onnx_begin(call, n_in, err));
@@ -10,11 +10,11 @@ static berth_status along_axis(berth__onnx_call *call, const char *op, size_t n_
 }
 
 static berth_status convert_gather(berth__onnx_call *call, berth_error *err) {
-  return along_axis(call, call->handler->berth_op, 2, "axis", berth__onnx_int(call, "axis", 0), err);
+  return onnx_index_along_axis(call, call->handler->berth_op, 2, "axis", berth__onnx_int(call, "axis", 0), err);
 }
 
 static berth_status convert_gather_nd(berth__onnx_call *call, berth_error *err) {
-  return along_axis(call, "gather_nd", 2, "batch_dims", berth__onnx_int(call, "batch_dims", 0), err);
+  return onnx_index_along_axis(call, "gather_nd", 2, "batch_dims", berth__onnx_int(call, "batch_dims", 0), err);
 }
 
 static berth_status take_reduction(const berth__onnx_call *call, berth_attr *out, berth_error *err) {

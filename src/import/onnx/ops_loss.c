@@ -9,7 +9,7 @@ typedef struct loss {
 } loss;
 
 /* Targets that are ignored may be no class at all; they are read as class 0 and left out later. */
-static berth_status read_target(berth__onnx_call *call, loss *l, berth_error *err) {
+static berth_status onnx_loss_read_target(berth__onnx_call *call, loss *l, berth_error *err) {
   const berth__onnx_attr *attr = berth__onnx_find(call, "ignore_index");
   l->ignored = BERTH_VALUE_NONE;
   if (attr == NULL) return BERTH_OK;
@@ -23,7 +23,7 @@ static berth_status read_target(berth__onnx_call *call, loss *l, berth_error *er
 }
 
 /* scores[n, target[n, ...], ...] */
-static berth_status pick(berth__onnx_call *call, const loss *l, berth_value *out, berth_error *err) {
+static berth_status onnx_loss_pick(berth__onnx_call *call, const loss *l, berth_value *out, berth_error *err) {
   int64_t classes = 1;
   berth_value in[2] = {l->scores, BERTH_VALUE_NONE};
   berth_attr axis = berth_attr_int("axis", 1);
@@ -39,7 +39,7 @@ static berth_status leave_out(berth__onnx_call *call, const loss *l, berth_value
 }
 
 /* `weight` is [C], or left out. */
-static berth_status read_weights(berth__onnx_call *call, berth_value weight, loss *l, berth_error *err) {
+static berth_status onnx_loss_read_weights(berth__onnx_call *call, berth_value weight, loss *l, berth_error *err) {
   berth_value in[2] = {weight, l->target};
   l->weights = BERTH_VALUE_NONE;
   if (weight != BERTH_VALUE_NONE) {
@@ -73,9 +73,9 @@ static berth_status likelihood_loss(berth__onnx_call *call, berth_value scores, 
   berth_value each;
   if (berth__onnx_shape(call, scores)->rank < 2)
     return berth__fail(err, BERTH_MALFORMED, "the scores need an axis of classes");
-  BERTH__TRY(read_target(call, &l, err));
-  BERTH__TRY(read_weights(call, berth__onnx_in(call, 2), &l, err));
-  BERTH__TRY(pick(call, &l, &each, err));
+  BERTH__TRY(onnx_loss_read_target(call, &l, err));
+  BERTH__TRY(onnx_loss_read_weights(call, berth__onnx_in(call, 2), &l, err));
+  BERTH__TRY(onnx_loss_pick(call, &l, &each, err));
   BERTH__TRY(berth__onnx_unary(call, "neg", each, &each, err));
   if (l.weights != BERTH_VALUE_NONE) BERTH__TRY(berth__onnx_binary(call, "mul", each, l.weights, &each, err));
   BERTH__TRY(leave_out(call, &l, each, &each, err));

@@ -21,7 +21,7 @@ static berth_status align_operand(berth__onnx_call *call, berth_value a, berth_v
   return n == 0 ? BERTH_OK : berth__onnx_listed(call, "unsqueeze", *b, "axes", axes, n, b, err);
 }
 
-static berth_status convert_binary(berth__onnx_call *call, berth_error *err) {
+static berth_status onnx_math_convert_binary(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 2, err));
   berth_value b = call->in[1];
   BERTH__TRY(align_operand(call, call->in[0], &b, err));
@@ -72,7 +72,7 @@ static berth_status convert_shift(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Any number of operands ---- */
 
-static berth_status combine(berth__onnx_call *call, const char *op, berth_value *out, berth_error *err) {
+static berth_status onnx_math_combine(berth__onnx_call *call, const char *op, berth_value *out, berth_error *err) {
   if (call->n_in == 0) return berth__fail(err, BERTH_MALFORMED, "it has no operands");
   BERTH__TRY(berth__onnx_begin(call, call->n_in, err));
   *out = call->in[0];
@@ -82,14 +82,14 @@ static berth_status combine(berth__onnx_call *call, const char *op, berth_value 
 
 static berth_status convert_variadic(berth__onnx_call *call, berth_error *err) {
   berth_value result;
-  BERTH__TRY(combine(call, call->handler->berth_op, &result, err));
+  BERTH__TRY(onnx_math_combine(call, call->handler->berth_op, &result, err));
   call->out[0] = result;
   return BERTH_OK;
 }
 
 static berth_status convert_mean(berth__onnx_call *call, berth_error *err) {
   berth_value sum;
-  BERTH__TRY(combine(call, "add", &sum, err));
+  BERTH__TRY(onnx_math_combine(call, "add", &sum, err));
   return berth__onnx_with(call, "div", sum, (double)call->n_in, &call->out[0], err);
 }
 
@@ -133,7 +133,7 @@ static bool is_plain_bound(const berth__onnx_call *call, berth_value bound, doub
                                        (berth__onnx_value_type(call, bound) != BERTH_I64 || fabs(*out) < 0x1p53));
 }
 
-static berth_status clamp(berth__onnx_call *call, double low, double high, berth_error *err) {
+static berth_status onnx_math_clamp(berth__onnx_call *call, double low, double high, berth_error *err) {
   berth_attr attrs[] = {berth_attr_float("min", low), berth_attr_float("max", high)};
   if (low == -INFINITY && high == INFINITY) {
     call->out[0] = call->in[0];
@@ -156,10 +156,10 @@ static berth_status bound_by(berth__onnx_call *call, const char *op, berth_value
 static berth_status convert_clip(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   if (call->opset < 11)
-    return clamp(call, berth__onnx_float(call, "min", -FLT_MAX), berth__onnx_float(call, "max", FLT_MAX), err);
+    return onnx_math_clamp(call, berth__onnx_float(call, "min", -FLT_MAX), berth__onnx_float(call, "max", FLT_MAX), err);
   berth_value x = call->in[0], low = berth__onnx_in(call, 1), high = berth__onnx_in(call, 2);
   double least = -INFINITY, most = INFINITY;
-  if (is_plain_bound(call, low, &least) && is_plain_bound(call, high, &most)) return clamp(call, least, most, err);
+  if (is_plain_bound(call, low, &least) && is_plain_bound(call, high, &most)) return onnx_math_clamp(call, least, most, err);
   BERTH__TRY(bound_by(call, "max", low, &x, err));
   BERTH__TRY(bound_by(call, "min", high, &x, err));
   call->out[0] = x;
@@ -222,25 +222,25 @@ const berth__onnx_handler berth__onnx_math[] = {
     {"Sinh", berth__onnx_same, "sinh"},
     {"Sqrt", berth__onnx_same, "sqrt"},
     {"Tan", berth__onnx_same, "tan"},
-    {"Add", convert_binary, "add"},
-    {"Sub", convert_binary, "sub"},
-    {"Mul", convert_binary, "mul"},
-    {"Div", convert_binary, "div"},
+    {"Add", onnx_math_convert_binary, "add"},
+    {"Sub", onnx_math_convert_binary, "sub"},
+    {"Mul", onnx_math_convert_binary, "mul"},
+    {"Div", onnx_math_convert_binary, "div"},
     {"Mod", convert_mod, NULL},
     {"Pow", convert_pow, NULL},
     {"BitShift", convert_shift, NULL},
-    {"And", convert_binary, "and"},
-    {"Or", convert_binary, "or"},
-    {"Xor", convert_binary, "xor"},
-    {"BitwiseAnd", convert_binary, "and"},
-    {"BitwiseOr", convert_binary, "or"},
-    {"BitwiseXor", convert_binary, "xor"},
+    {"And", onnx_math_convert_binary, "and"},
+    {"Or", onnx_math_convert_binary, "or"},
+    {"Xor", onnx_math_convert_binary, "xor"},
+    {"BitwiseAnd", onnx_math_convert_binary, "and"},
+    {"BitwiseOr", onnx_math_convert_binary, "or"},
+    {"BitwiseXor", onnx_math_convert_binary, "xor"},
     {"BitwiseNot", berth__onnx_same, "not"},
-    {"Equal", convert_binary, "eq"},
-    {"Less", convert_binary, "lt"},
-    {"LessOrEqual", convert_binary, "le"},
-    {"Greater", convert_binary, "gt"},
-    {"GreaterOrEqual", convert_binary, "ge"},
+    {"Equal", onnx_math_convert_binary, "eq"},
+    {"Less", onnx_math_convert_binary, "lt"},
+    {"LessOrEqual", onnx_math_convert_binary, "le"},
+    {"Greater", onnx_math_convert_binary, "gt"},
+    {"GreaterOrEqual", onnx_math_convert_binary, "ge"},
     {"Sum", convert_variadic, "add"},
     {"Max", convert_variadic, "max"},
     {"Min", convert_variadic, "min"},

@@ -54,7 +54,7 @@ static berth_status convert_fused_matmul(berth__onnx_call *call, berth_error *er
 }
 
 /* The activation that was fused behind a product, with its numbers. */
-static berth_status activate(berth__onnx_call *call, const char *attr, const float *numbers, size_t n,
+static berth_status onnx_microsoft_activate(berth__onnx_call *call, const char *attr, const float *numbers, size_t n,
                              berth_error *err) {
   static const char *const plain[][2] = {{"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}};
   berth__onnx_chain c = {call, err, BERTH_OK};
@@ -89,7 +89,7 @@ static berth_status convert_fused_conv(berth__onnx_call *call, berth_error *err)
   BERTH__TRY(
       berth__onnx_as(call, "Conv", STANDARD_OPSET, call->in, call->n_in > 3 ? 3 : call->n_in, call->out, 1, err));
   if (added != BERTH_VALUE_NONE) BERTH__TRY(berth__onnx_binary(call, "add", call->out[0], added, call->out, err));
-  return activate(call, "activation", params != NULL ? params->floats : NULL, params != NULL ? params->n_floats : 0,
+  return onnx_microsoft_activate(call, "activation", params != NULL ? params->floats : NULL, params != NULL ? params->n_floats : 0,
                   err);
 }
 
@@ -98,7 +98,7 @@ static berth_status convert_fused_gemm(berth__onnx_call *call, berth_error *err)
                            (float)berth__onnx_float(call, "activation_beta", 0)};
   BERTH__TRY(berth__onnx_begin(call, 2, err));
   BERTH__TRY(berth__onnx_as(call, "Gemm", STANDARD_OPSET, call->in, call->n_in, call->out, 1, err));
-  return activate(call, "activation", numbers, 2, err);
+  return onnx_microsoft_activate(call, "activation", numbers, 2, err);
 }
 
 /* ---- Norms ---- */
@@ -110,7 +110,7 @@ static berth_value norm(berth__onnx_chain *c, const char *op, berth_value x, ber
   return berth__chain_emit(c, op, in, bias != BERTH_VALUE_NONE ? 3 : 2, &attr, 1);
 }
 
-static berth_value plus(berth__onnx_chain *c, berth_value a, berth_value b) {
+static berth_value onnx_microsoft_plus(berth__onnx_chain *c, berth_value a, berth_value b) {
   return b == BERTH_VALUE_NONE ? a : berth__chain_binary(c, "add", a, b);
 }
 
@@ -121,7 +121,7 @@ static berth_status convert_skip_norm(berth__onnx_call *call, berth_error *err) 
   bool is_rms = strcmp(call->handler->berth_op, "rms_norm") == 0;
   berth_value beta = is_rms ? BERTH_VALUE_NONE : berth__onnx_in(call, 3);
   berth_value sum =
-      plus(&c, berth__chain_binary(&c, "add", call->in[0], call->in[1]), berth__onnx_in(call, is_rms ? 3 : 4));
+      onnx_microsoft_plus(&c, berth__chain_binary(&c, "add", call->in[0], call->in[1]), berth__onnx_in(call, is_rms ? 3 : 4));
   call->out[0] = norm(&c, call->handler->berth_op, sum, call->in[2], beta, berth__onnx_float(call, "epsilon", 1e-12));
   berth__onnx_set(call, 3, sum);
   return c.status;

@@ -27,7 +27,7 @@ static berth_value quantize(berth__onnx_chain *c, berth_value x, size_t first) {
 
 /* ---- Element by element and pools ---- */
 
-static berth_status convert_binary(berth__onnx_call *call, berth_error *err) {
+static berth_status onnx_microsoft_quant_convert_binary(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 2, err));
   BERTH__TRY(call->n_in >= 7 ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "it has %zu operands", call->n_in));
@@ -49,7 +49,7 @@ static berth_status convert_between(berth__onnx_call *call, berth_error *err) {
   return c.status;
 }
 
-static berth_status convert_concat(berth__onnx_call *call, berth_error *err) {
+static berth_status onnx_microsoft_quant_convert_concat(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 5, err));
   size_t n = (call->n_in - 2) / 3;
@@ -202,12 +202,12 @@ const berth__onnx_handler berth__onnx_microsoft_quant[] = {
     {"DynamicQuantizeMatMul", convert_dynamic_matmul, NULL},
     {"MatMulIntegerToFloat", convert_integer_matmul, NULL},
     {"MatMulNBits", convert_few_bits, NULL},
-    {"QLinearAdd", convert_binary, "add"},
+    {"QLinearAdd", onnx_microsoft_quant_convert_binary, "add"},
     {"QLinearAveragePool", convert_between, "AveragePool"},
-    {"QLinearConcat", convert_concat, NULL},
+    {"QLinearConcat", onnx_microsoft_quant_convert_concat, NULL},
     {"QLinearGlobalAveragePool", convert_between, "GlobalAveragePool"},
     {"QLinearLeakyRelu", convert_between, "LeakyRelu"},
-    {"QLinearMul", convert_binary, "mul"},
+    {"QLinearMul", onnx_microsoft_quant_convert_binary, "mul"},
     {"QLinearSigmoid", convert_between, "Sigmoid"},
     {"QLinearSoftmax", convert_between, "Softmax"},
     {NULL, NULL, NULL},

@@ -117,7 +117,7 @@ static berth_status convert_split(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_emit(call, "split", call->in, call->n_in, attrs, n, call->out, call->n_out, err);
 }
 
-static berth_status convert_concat(berth__onnx_call *call, berth_error *err) {
+static berth_status onnx_move_convert_concat(berth__onnx_call *call, berth_error *err) {
   if (call->opset >= 4 && berth__onnx_find(call, "axis") == NULL)
     return berth__fail(err, BERTH_MALFORMED, "it has no axis");
   const berth_attr axis = berth_attr_int("axis", berth__onnx_int(call, "axis", 1));
@@ -201,7 +201,7 @@ static berth_status convert_range(berth__onnx_call *call, berth_error *err) {
 
 const berth__onnx_handler berth__onnx_move[] = {
     {"CenterCropPad", convert_center_crop_pad, NULL},
-    {"Concat", convert_concat, NULL},
+    {"Concat", onnx_move_convert_concat, NULL},
     {"ConstantOfShape", convert_constant_of_shape, NULL},
     {"Expand", convert_expand, NULL},
     {"Flatten", convert_flatten, NULL},

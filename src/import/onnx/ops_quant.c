@@ -4,7 +4,7 @@
 /* ---- Scales and zero points ---- */
 
 /* A list of one entry stands for a scalar; a longer one lies along `axis` of something of rank `rank`. */
-static berth_status along_axis(berth__onnx_call *call, berth_value value, int64_t axis, uint32_t rank, berth_value *out,
+static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value value, int64_t axis, uint32_t rank, berth_value *out,
                                berth_error *err) {
   const berth__shape *shape = berth__onnx_shape(call, value);
   int64_t axes[BERTH_MAX_RANK];
@@ -26,7 +26,7 @@ static berth_status along_axis(berth__onnx_call *call, berth_value value, int64_
 }
 
 /* Entries for blocks of x along an axis: as many as it takes to cover it. */
-static berth_status check_blocks(const berth__onnx_call *call, const berth__shape *shape, const berth__shape *x,
+static berth_status onnx_quant_check_blocks(const berth__onnx_call *call, const berth__shape *shape, const berth__shape *x,
                                  uint32_t axis, int64_t block, berth_error *err) {
   int64_t count;
   if (shape->rank != x->rank || shape->rank == BERTH_MAX_RANK || !berth__shape_count(shape, &count) ||
@@ -40,12 +40,12 @@ static berth_status check_blocks(const berth__onnx_call *call, const berth__shap
 }
 
 /* Blocks along an axis: every entry is repeated, and the last block may be cut short. */
-static berth_status repeated(berth__onnx_call *call, berth_value value, uint32_t axis, int64_t block,
+static berth_status onnx_quant_repeated(berth__onnx_call *call, berth_value value, uint32_t axis, int64_t block,
                              const berth__shape *x, berth_value *out, berth_error *err) {
   const berth__shape shape = *berth__onnx_shape(call, value);
   const int64_t after = (int64_t)axis + 1, start = 0, axis_at = axis;
   berth_dim spread[BERTH_MAX_RANK], merged[BERTH_MAX_RANK];
-  BERTH__TRY(check_blocks(call, &shape, x, axis, block, err));
+  BERTH__TRY(onnx_quant_check_blocks(call, &shape, x, axis, block, err));
   if (block > x->dim[axis]) block = x->dim[axis];
   for (uint32_t k = 0; k < shape.rank; k++) spread[k + (k > axis)] = merged[k] = (berth_dim){.extent = shape.dim[k]};
   spread[axis + 1] = (berth_dim){.extent = block};
@@ -67,11 +67,11 @@ static berth_status fitted(berth__onnx_call *call, berth_value value, berth_valu
   const berth__shape x = *berth__onnx_shape(call, call->in[0]);
   const int64_t block = berth__onnx_int(call, "block_size", 0);
   int64_t axis = berth__onnx_int(call, "axis", 1);
-  if (block <= 0) return along_axis(call, value, axis, x.rank, out, err);
+  if (block <= 0) return onnx_quant_along_axis(call, value, axis, x.rank, out, err);
   if (axis < 0) axis += x.rank;
   if (axis < 0 || axis >= x.rank)
     return berth__fail(err, BERTH_MALFORMED, "axis %lld is none of an operand of rank %u", (long long)axis, x.rank);
-  return repeated(call, value, (uint32_t)axis, block, &x, out, err);
+  return onnx_quant_repeated(call, value, (uint32_t)axis, block, &x, out, err);
 }
 
 static berth_status quantized_type(berth__onnx_call *call, berth_type *out, berth_error *err) {
@@ -153,7 +153,7 @@ static berth_status centred(berth__onnx_call *call, berth_value x, berth_value z
   BERTH__TRY(berth__onnx_cast(call, x, BERTH_I32, out, err));
   if (is_zero(call, zero_point)) return BERTH_OK;
   BERTH__TRY(berth__onnx_cast(call, zero_point, BERTH_I32, &wide_zero, err));
-  BERTH__TRY(along_axis(call, wide_zero, axis, berth__onnx_shape(call, x)->rank, &wide_zero, err));
+  BERTH__TRY(onnx_quant_along_axis(call, wide_zero, axis, berth__onnx_shape(call, x)->rank, &wide_zero, err));
   return berth__onnx_binary(call, "sub", *out, wide_zero, out, err);
 }
 
@@ -185,9 +185,9 @@ static berth_status requantized(berth__onnx_call *call, berth_value sums, const 
   const int64_t axis[3] = {a_axis, b_axis, b_axis};
   for (int k = 0; k < 3; k++) {
     BERTH__TRY(berth__onnx_cast(call, scale[k], BERTH_F32, &wide[k], err));
-    BERTH__TRY(along_axis(call, wide[k], axis[k], rank, &wide[k], err));
+    BERTH__TRY(onnx_quant_along_axis(call, wide[k], axis[k], rank, &wide[k], err));
   }
-  BERTH__TRY(along_axis(call, zero_point, b_axis, rank, &zero_point, err));
+  BERTH__TRY(onnx_quant_along_axis(call, zero_point, b_axis, rank, &zero_point, err));
   BERTH__TRY(berth__onnx_scalar(call, BERTH_F32, 1, &one, err));
   BERTH__TRY(berth__onnx_binary(call, "mul", wide[0], wide[1], &factor, err));
   BERTH__TRY(berth__onnx_binary(call, "div", factor, wide[2], &factor, err));

@@ -35,7 +35,7 @@ static berth_status draw_shape(berth__onnx_call *call, const char *op, berth_val
 
 /* ---- RandomNormal, RandomUniform, and the same like another tensor ---- */
 
-static berth_status draw(berth__onnx_call *call, const char *op, bool is_like, berth_value *out, berth_error *err) {
+static berth_status onnx_random_draw(berth__onnx_call *call, const char *op, bool is_like, berth_value *out, berth_error *err) {
   berth_type type;
   BERTH__TRY(berth__onnx_begin(call, is_like ? 1 : 0, err));
   if (!is_like) return draw_shape(call, op, out, err);
@@ -47,7 +47,7 @@ static berth_status draw(berth__onnx_call *call, const char *op, bool is_like, b
 static berth_status draw_scaled(berth__onnx_call *call, const char *op, bool is_like, double scale, double shift,
                                 berth_error *err) {
   berth_value drawn;
-  BERTH__TRY(draw(call, op, is_like, &drawn, err));
+  BERTH__TRY(onnx_random_draw(call, op, is_like, &drawn, err));
   if (scale != 1) BERTH__TRY(berth__onnx_with(call, "mul", drawn, scale, &drawn, err));
   if (shift != 0) BERTH__TRY(berth__onnx_with(call, "add", drawn, shift, &drawn, err));
   call->out[0] = drawn;
@@ -158,7 +158,7 @@ static berth_status read_ratio(berth__onnx_call *call, berth_value training, ber
 }
 
 /* x / (1 - ratio) where a draw is at least the ratio, 0 elsewhere. A ratio of 0 keeps everything as it is. */
-static berth_status drop(berth__onnx_call *call, berth_value training, berth_error *err) {
+static berth_status onnx_random_drop(berth__onnx_call *call, berth_value training, berth_error *err) {
   berth_value ratio, one, drawn, dropped, kept, scale, x = call->in[0];
   BERTH__TRY(read_ratio(call, training, &ratio, err));
   BERTH__TRY(draw_like(call, "random_uniform", x, BERTH_F64, &drawn, err));
@@ -179,7 +179,7 @@ static berth_status convert_dropout(berth__onnx_call *call, berth_error *err) {
   berth_value training = berth__onnx_in(call, 2);
   bool is_plain = training == BERTH_VALUE_NONE ||
                   (berth__onnx_constant_ints(call, training, &is_training, 1, &count) && count == 1 && !is_training);
-  return is_plain ? keep_all(call, err) : drop(call, training, err);
+  return is_plain ? keep_all(call, err) : onnx_random_drop(call, training, err);
 }
 
 const berth__onnx_handler berth__onnx_random[] = {

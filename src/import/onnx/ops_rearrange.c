@@ -17,7 +17,7 @@ static berth_status make_extent(berth__onnx_call *call, berth_value x, const ext
 }
 
 /* x in a shape made from the extents of `like`, also where those are not known yet. */
-static berth_status reshape_to(berth__onnx_call *call, berth_value x, berth_value like, const extent *extents,
+static berth_status onnx_rearrange_reshape_to(berth__onnx_call *call, berth_value x, berth_value like, const extent *extents,
                                uint32_t n, berth_value *out, berth_error *err) {
   const berth_attr axis = berth_attr_int("axis", 0);
   berth_value parts[BERTH_MAX_RANK], in[2] = {x, BERTH_VALUE_NONE};
@@ -26,7 +26,7 @@ static berth_status reshape_to(berth__onnx_call *call, berth_value x, berth_valu
   return berth__onnx_emit(call, "reshape", in, 2, NULL, 0, out, 1, err);
 }
 
-static berth_status take_block(berth__onnx_call *call, int64_t *block, berth_error *err) {
+static berth_status onnx_rearrange_take_block(berth__onnx_call *call, int64_t *block, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   *block = berth__onnx_int(call, "blocksize", 0);
   if (*block < 1 || *block > 4096)
@@ -42,7 +42,7 @@ static berth_status convert_depth_to_space(berth__onnx_call *call, berth_error *
   const berth__span mode = berth__onnx_string(call, "mode", "DCR");
   berth_value x, result;
   int64_t b;
-  BERTH__TRY(take_block(call, &b, err));
+  BERTH__TRY(onnx_rearrange_take_block(call, &b, err));
   x = call->in[0];
   const bool is_depth_first = berth__span_is(mode, "DCR");
   if (!is_depth_first && !berth__span_is(mode, "CRD"))
@@ -51,23 +51,23 @@ static berth_status convert_depth_to_space(berth__onnx_call *call, berth_error *
   const extent apart[2][6] = {{{0, 1, 1}, block, block, channels, {2, 1, 1}, {3, 1, 1}},
                               {{0, 1, 1}, channels, block, block, {2, 1, 1}, {3, 1, 1}}};
   const extent together[4] = {{0, 1, 1}, channels, {2, b, 1}, {3, b, 1}};
-  BERTH__TRY(reshape_to(call, x, x, apart[!is_depth_first], 6, &result, err));
+  BERTH__TRY(onnx_rearrange_reshape_to(call, x, x, apart[!is_depth_first], 6, &result, err));
   BERTH__TRY(berth__onnx_listed(call, "transpose", result, "perm", is_depth_first ? depth_first : column_first, 6,
                                 &result, err));
-  return reshape_to(call, result, x, together, 4, call->out, err);
+  return onnx_rearrange_reshape_to(call, result, x, together, 4, call->out, err);
 }
 
 static berth_status convert_space_to_depth(berth__onnx_call *call, berth_error *err) {
   static const int64_t order[] = {0, 3, 5, 1, 2, 4};
   berth_value x, result;
   int64_t b;
-  BERTH__TRY(take_block(call, &b, err));
+  BERTH__TRY(onnx_rearrange_take_block(call, &b, err));
   x = call->in[0];
   const extent apart[6] = {{0, 1, 1}, {1, 1, 1}, {2, 1, b}, {-1, b, 1}, {3, 1, b}, {-1, b, 1}};
   const extent together[4] = {{0, 1, 1}, {1, b * b, 1}, {2, 1, b}, {3, 1, b}};
-  BERTH__TRY(reshape_to(call, x, x, apart, 6, &result, err));
+  BERTH__TRY(onnx_rearrange_reshape_to(call, x, x, apart, 6, &result, err));
   BERTH__TRY(berth__onnx_listed(call, "transpose", result, "perm", order, 6, &result, err));
-  return reshape_to(call, result, x, together, 4, call->out, err);
+  return onnx_rearrange_reshape_to(call, result, x, together, 4, call->out, err);
 }
 
 /* ---- Col2Im ---- */

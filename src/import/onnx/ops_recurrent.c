@@ -84,7 +84,7 @@ static berth_status with_batch_first(berth__onnx_call *call, berth_value *out, s
   return BERTH_OK;
 }
 
-static berth_status emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in, berth_value *out,
+static berth_status onnx_recurrent_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in, berth_value *out,
                          berth_error *err) {
   activations act;
   char direction[32];
@@ -112,7 +112,7 @@ berth_status berth__onnx_recurrent_layer(berth__onnx_call *call, const char *op,
     return berth__fail(err, BERTH_MALFORMED, "it has %zu operands and %zu outputs", n_in, call->n_out);
   memcpy(operands, in, n_in * sizeof *in);
   if (is_batch_first) BERTH__TRY(with_sequence_first(call, operands, n_in, err));
-  BERTH__TRY(emit(call, op, operands, n_in, out, err));
+  BERTH__TRY(onnx_recurrent_emit(call, op, operands, n_in, out, err));
   if (is_batch_first) BERTH__TRY(with_batch_first(call, out, call->n_out, err));
   memcpy(call->out, out, call->n_out * sizeof *out);
   return BERTH_OK;

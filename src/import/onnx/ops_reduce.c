@@ -24,7 +24,7 @@ static berth_status read_open_axes(const berth__onnx_call *call, berth_value ope
   return BERTH_OK;
 }
 
-static berth_status read_axes(const berth__onnx_call *call, reduction *r, berth_error *err) {
+static berth_status onnx_reduce_read_axes(const berth__onnx_call *call, reduction *r, berth_error *err) {
   berth_value operand = berth__onnx_in(call, 1);
   *r = (reduction){.axes_operand = BERTH_VALUE_NONE, .keepdims = berth__onnx_int(call, "keepdims", 1) != 0};
   if (operand == BERTH_VALUE_NONE) {
@@ -68,7 +68,7 @@ static berth_status convert_reduce(berth__onnx_call *call, berth_error *err) {
   reduction r;
   berth_value x;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
-  BERTH__TRY(read_axes(call, &r, err));
+  BERTH__TRY(onnx_reduce_read_axes(call, &r, err));
   berth_type type = berth__onnx_value_type(call, call->in[0]);
   BERTH__TRY(berth__onnx_cast(call, call->in[0], type == BERTH_BOOL ? BERTH_U8 : type, &x, err));
   BERTH__TRY(reduce(call, &r, call->handler->berth_op, x, r.keepdims, &x, err));
@@ -86,7 +86,7 @@ static berth_status sum_between(berth__onnx_call *call, bool squares, const char
   reduction r;
   berth_value x;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
-  BERTH__TRY(read_axes(call, &r, err));
+  BERTH__TRY(onnx_reduce_read_axes(call, &r, err));
   berth_type type = berth__onnx_value_type(call, call->in[0]);
   bool is_float = berth__type_is_float(type);
   BERTH__TRY(
@@ -126,7 +126,7 @@ static berth_status convert_log_sum_exp(berth__onnx_call *call, berth_error *err
   reduction r;
   berth_value x, most;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
-  BERTH__TRY(read_axes(call, &r, err));
+  BERTH__TRY(onnx_reduce_read_axes(call, &r, err));
   berth_type type = berth__onnx_value_type(call, call->in[0]);
   BERTH__TRY(
       berth__onnx_cast(call, call->in[0], berth__type_is_float(type) ? berth__onnx_wide(type) : BERTH_F64, &x, err));
@@ -162,7 +162,7 @@ static berth_status hardmax(berth__onnx_call *call, berth_value x, int64_t axis,
   return berth__onnx_cast(call, is_first, berth__onnx_value_type(call, x), out, err);
 }
 
-static berth_status along_axis(berth__onnx_call *call, berth_value x, int64_t axis, berth_value *out,
+static berth_status onnx_reduce_along_axis(berth__onnx_call *call, berth_value x, int64_t axis, berth_value *out,
                                berth_error *err) {
   const char *op = call->handler->berth_op;
   if (op == NULL) return hardmax(call, x, axis, out, err);
@@ -177,10 +177,10 @@ static berth_status convert_softmax(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_axis(call, berth__onnx_int(call, "axis", call->opset < 13 ? 1 : -1), shape->rank, &axis, err));
   bool is_line = true; /* the later axes add nothing */
   for (uint32_t i = axis + 1; i < shape->rank; i++) is_line = is_line && shape->dim[i] == 1;
-  if (call->opset >= 13 || is_line) return along_axis(call, call->in[0], axis, &call->out[0], err);
+  if (call->opset >= 13 || is_line) return onnx_reduce_along_axis(call, call->in[0], axis, &call->out[0], err);
   berth_value rows;
   BERTH__TRY(berth__onnx_along(call, "flatten", call->in[0], "axis", axis, &rows, err));
-  BERTH__TRY(along_axis(call, rows, 1, &rows, err));
+  BERTH__TRY(onnx_reduce_along_axis(call, rows, 1, &rows, err));
   return berth__onnx_reshape_like(call, rows, call->in[0], &call->out[0], err);
 }
 

@@ -13,7 +13,7 @@ static berth_status convert_suppression(berth__onnx_call *call, berth_error *err
   return berth__onnx_emit(call, "narrow", in, 3, attrs, 2, call->out, 1, err);
 }
 
-static const char *mode_of(berth__span mode) {
+static const char *onnx_sequence_mode_of(berth__span mode) {
   return berth__span_is(mode, "TF") ? "tf" : berth__span_is(mode, "IDF") ? "idf" : "tfidf";
 }
 
@@ -27,7 +27,7 @@ static berth_status emit_ngrams(berth__onnx_call *call, const double *weights, u
       berth_attr_ints("starts", counts, n_counts),
       berth_attr_ints("indexes", indexes, n_indexes),
       berth_attr_floats("weights", weights, n_weights),
-      berth_attr_string("mode", mode_of(berth__onnx_string(call, "mode", "TFIDF"))),
+      berth_attr_string("mode", onnx_sequence_mode_of(berth__onnx_string(call, "mode", "TFIDF"))),
       berth_attr_int("min_length", berth__onnx_int(call, "min_gram_length", 1)),
       berth_attr_int("max_length", berth__onnx_int(call, "max_gram_length", 1)),
       berth_attr_int("skip", berth__onnx_int(call, "max_skip_count", 0)),

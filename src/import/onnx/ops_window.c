@@ -15,7 +15,7 @@ static berth_status want_image(const berth__onnx_call *call, size_t n_in, uint32
 
 /* ---- Products ---- */
 
-static berth_status scaled(berth__onnx_call *call, berth_value x, double factor, berth_value *out, berth_error *err) {
+static berth_status onnx_window_scaled(berth__onnx_call *call, berth_value x, double factor, berth_value *out, berth_error *err) {
   const berth_type type = berth__onnx_value_type(call, x);
   berth_value scalar;
   *out = x;
@@ -43,9 +43,9 @@ static berth_status convert_gemm(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(transposed(call, call->in[0], "transA", &a, err));
   BERTH__TRY(transposed(call, call->in[1], "transB", &b, err));
   BERTH__TRY(berth__onnx_binary(call, "matmul", a, b, &product, err));
-  BERTH__TRY(scaled(call, product, alpha, &sum, err));
+  BERTH__TRY(onnx_window_scaled(call, product, alpha, &sum, err));
   if (bias != BERTH_VALUE_NONE && beta != 0) {
-    BERTH__TRY(scaled(call, bias, beta, &addend, err));
+    BERTH__TRY(onnx_window_scaled(call, bias, beta, &addend, err));
     BERTH__TRY(berth__onnx_binary(call, "add", sum, addend, &sum, err));
   }
   call->out[0] = sum;

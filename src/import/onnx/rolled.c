@@ -17,7 +17,7 @@ static bool is_asked_for(const rolling *r, size_t output) {
   return output < r->call->n_out && r->call->node->outputs[output].size != 0;
 }
 
-static berth_status allocate(rolling *r, berth_error *err) {
+static berth_status onnx_rolled_allocate(rolling *r, berth_error *err) {
   size_t k = r->loop->n_carried;
   for (size_t i = k; i < r->call->n_out; i++) r->n_scanned += is_asked_for(r, i);
   size_t n = (2 + k) + r->loop->body->n_inputs + r->loop->body->n_outputs + (4 + 2 * k + r->n_scanned) +
@@ -31,7 +31,7 @@ static berth_status allocate(rolling *r, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status begin(rolling *r, berth_error *err) {
+static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
   const int64_t no_bound = INT64_MAX;
   berth_value *in = r->end_in; /* not needed yet */
   r->trips = r->loop->trips;
@@ -84,7 +84,7 @@ static berth_status number_of_round(rolling *r, berth_value *out, berth_error *e
 
 /* A round runs only while the condition holds, so that it is true inside. */
 static berth_status roll_loop(rolling *r, berth_error *err) {
-  BERTH__TRY(begin(r, err));
+  BERTH__TRY(onnx_rolled_begin(r, err));
   BERTH__TRY(number_of_round(r, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &r->in[1], err));
   memcpy(r->in + 2, r->begin + BERTH__LOOP_CARRIED, r->loop->n_carried * sizeof *r->in);
@@ -94,7 +94,7 @@ static berth_status roll_loop(rolling *r, berth_error *err) {
 
 berth_status berth__onnx_roll_loop(berth__onnx_call *call, const berth__onnx_loop *loop, berth_error *err) {
   rolling r = {.call = call, .loop = loop, .n_leading = 1};
-  BERTH__TRY(allocate(&r, err));
+  BERTH__TRY(onnx_rolled_allocate(&r, err));
   berth_status status = roll_loop(&r, err);
   berth__free(call->graph->ctx, r.begin);
   return status;
@@ -116,7 +116,7 @@ static berth_status take_slice(rolling *r, const berth__onnx_slice *slice, berth
 static berth_status roll_scan(rolling *r, const berth__onnx_slice *slices, size_t n_slices, berth_error *err) {
   const size_t k = r->loop->n_carried;
   berth_value always;
-  BERTH__TRY(begin(r, err));
+  BERTH__TRY(onnx_rolled_begin(r, err));
   BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &always, err));
   memcpy(r->in, r->begin + BERTH__LOOP_CARRIED, k * sizeof *r->in);
   for (size_t i = 0; i < n_slices; i++) BERTH__TRY(take_slice(r, &slices[i], &r->in[k + i], err));
@@ -127,7 +127,7 @@ static berth_status roll_scan(rolling *r, const berth__onnx_slice *slices, size_
 berth_status berth__onnx_roll_scan(berth__onnx_call *call, const berth__onnx_loop *loop,
                                    const berth__onnx_slice *slices, size_t n_slices, berth_error *err) {
   rolling r = {.call = call, .loop = loop};
-  BERTH__TRY(allocate(&r, err));
+  BERTH__TRY(onnx_rolled_allocate(&r, err));
   berth_status status = roll_scan(&r, slices, n_slices, err);
   berth__free(call->graph->ctx, r.begin);
   return status;

@@ -147,7 +147,7 @@ typedef struct sink {
   berth_type type;
 } sink;
 
-static berth_status put(sink *s, uint64_t bits, berth_error *err) {
+static berth_status onnx_tensor_put(sink *s, uint64_t bits, berth_error *err) {
   if (s->used == s->count) return berth__fail(err, BERTH_MALFORMED, "there are more elements than the shape has");
   store_int(s->type, s->data + s->used * s->element, bits);
   s->used++;
@@ -161,7 +161,7 @@ static berth_status put_field(sink *s, const berth__field *field, berth_error *e
                              : field->type == BERTH__WIRE_VARINT;
     if (!is_right)
       return berth__fail(err, BERTH_MALFORMED, "the elements are stored as something else than their type");
-    return put(s, field->value, err);
+    return onnx_tensor_put(s, field->value, err);
   }
   berth__span packed = field->bytes;
   if (is_fixed) {
@@ -175,7 +175,7 @@ static berth_status put_field(sink *s, const berth__field *field, berth_error *e
   while (packed.size != 0) {
     uint64_t value;
     BERTH__TRY(berth__wire_varint(&packed, &value, err));
-    BERTH__TRY(put(s, value, err));
+    BERTH__TRY(onnx_tensor_put(s, value, err));
   }
   return BERTH_OK;
 }
@@ -194,7 +194,7 @@ static berth_status decode_fields(berth__span message, sink *s, berth_error *err
   return BERTH_OK;
 }
 
-static berth_status size_of(const berth__onnx_tensor *tensor, berth_type type, size_t *count, size_t *size,
+static berth_status onnx_tensor_size_of(const berth__onnx_tensor *tensor, berth_type type, size_t *count, size_t *size,
                             berth_error *err) {
   uint64_t n = 1, bytes;
   if (tensor->rank_is_too_large)
@@ -209,12 +209,12 @@ static berth_status size_of(const berth__onnx_tensor *tensor, berth_type type, s
   return BERTH_OK;
 }
 
-static berth_status find_elements(const berth__onnx_tensor *tensor, berth__onnx_files *files, berth_type *type,
+static berth_status onnx_tensor_find_elements(const berth__onnx_tensor *tensor, berth__onnx_files *files, berth_type *type,
                                   const void **data, size_t *size, void **owned, berth_error *err) {
   size_t count;
   berth__span raw = tensor->raw;
   BERTH__TRY(berth__onnx_type(tensor->data_type, type, err));
-  BERTH__TRY(size_of(tensor, *type, &count, size, err));
+  BERTH__TRY(onnx_tensor_size_of(tensor, *type, &count, size, err));
   if (tensor->is_external) BERTH__TRY(external_bytes(tensor, files, *size, &raw, err));
   if (raw.data != NULL) {
     if (raw.size != *size)
@@ -236,7 +236,7 @@ berth_status berth__onnx_elements(const berth__onnx_tensor *tensor, berth__onnx_
                                   const void **data, size_t *size, void **owned, berth_error *err) {
   *owned = NULL;
   *data = NULL;
-  berth_status status = find_elements(tensor, files, type, data, size, owned, err);
+  berth_status status = onnx_tensor_find_elements(tensor, files, type, data, size, owned, err);
   if (status != BERTH_OK) {
     berth__free(files->ctx, *owned);
     *owned = NULL;
@@ -281,7 +281,7 @@ static berth_status read_sparse(berth__span message, berth__onnx_tensor *values,
 }
 
 /* indices: [n], positions in the dense tensor, or [n, rank], coordinates. */
-static berth_status scatter(const berth__onnx_tensor *indices, const int64_t *at, const berth__onnx_tensor *shape,
+static berth_status onnx_tensor_scatter(const berth__onnx_tensor *indices, const int64_t *at, const berth__onnx_tensor *shape,
                             size_t count, const uint8_t *from, uint8_t *to, size_t element, size_t n,
                             berth_error *err) {
   for (size_t k = 0; k < n; k++) {
@@ -313,7 +313,7 @@ berth_status berth__onnx_dense(berth_context *ctx, berth__span sparse, berth__on
   shape->name = values.name;
   berth_status status = berth__onnx_elements(&values, &none, type, &data, &data_size, &own_data, err);
   if (status == BERTH_OK) status = berth__onnx_elements(&indices, &none, &at_type, &at, &at_size, &own_at, err);
-  if (status == BERTH_OK) status = size_of(shape, *type, &count, size, err);
+  if (status == BERTH_OK) status = onnx_tensor_size_of(shape, *type, &count, size, err);
   size_t n = status == BERTH_OK ? (size_t)berth__storage_count(berth_type_storage(*type), data_size) : 0;
   size_t each = indices.rank == 2 ? shape->rank : 1;
   if (status == BERTH_OK && (at_type != BERTH_I64 || values.rank != 1 || at_size / 8 != n * each))
@@ -323,7 +323,7 @@ berth_status berth__onnx_dense(berth_context *ctx, berth__span sparse, berth__on
   if (status == BERTH_OK && (aligned == NULL || *owned == NULL)) status = berth__fail_nomem(err, "a sparse tensor");
   if (status == BERTH_OK) {
     if (at_size != 0) memcpy(aligned, at, at_size);
-    status = scatter(&indices, aligned, shape, count, data, *owned, berth_type_size(*type), n, err);
+    status = onnx_tensor_scatter(&indices, aligned, shape, count, data, *owned, berth_type_size(*type), n, err);
   }
   berth__free(ctx, aligned);
   berth__free(ctx, own_data);

@@ -16,7 +16,7 @@ berth_status berth__wire_varint(berth__span *span, uint64_t *out, berth_error *e
   return berth__fail(err, BERTH_MALFORMED, "a number has more than ten bytes");
 }
 
-static berth_status take_fixed(berth__span *span, size_t size, uint64_t *out, berth_error *err) {
+static berth_status onnx_wire_take_fixed(berth__span *span, size_t size, uint64_t *out, berth_error *err) {
   if (span->size < size) return berth__fail(err, BERTH_MALFORMED, "a field runs past the end of its message");
   *out = 0;
   for (size_t i = 0; i < size; i++) *out |= (uint64_t)span->data[i] << (8 * i);
@@ -48,9 +48,9 @@ berth_status berth__wire_next(berth__span *message, berth__field *field, bool *m
     return berth__fail(err, BERTH_MALFORMED, "a field has an impossible number");
   switch (field->type) {
     case BERTH__WIRE_VARINT: return berth__wire_varint(message, &field->value, err);
-    case BERTH__WIRE_64: return take_fixed(message, 8, &field->value, err);
+    case BERTH__WIRE_64: return onnx_wire_take_fixed(message, 8, &field->value, err);
     case BERTH__WIRE_BYTES: return take_bytes(message, &field->bytes, err);
-    case BERTH__WIRE_32: return take_fixed(message, 4, &field->value, err);
+    case BERTH__WIRE_32: return onnx_wire_take_fixed(message, 4, &field->value, err);
     default: return berth__fail(err, BERTH_MALFORMED, "a field has the unknown wire type %d", field->type);
   }
 }

@@ -81,7 +81,7 @@ static berth_status read_naturals(berth__json *json, const char *what, uint32_t 
   }
 }
 
-static berth_status read_shape(berth__json *json, berth__weight *t, berth_error *err) {
+static berth_status safetensors_read_shape(berth__json *json, berth__weight *t, berth_error *err) {
   BERTH__TRY(read_naturals(json, "shape must be an array", BERTH_MAX_RANK, t->dim, &t->rank, err));
   if (t->rank > BERTH_MAX_RANK) {
     return berth__fail(err, BERTH_UNSUPPORTED, "the shape has %u dimensions, more than the %d that are supported",
@@ -118,7 +118,7 @@ static berth_status read_fields(berth__json *json, berth__weight *t, berth_error
     if (seen & field) return berth__fail(err, BERTH_MALFORMED, "the member %.*s comes twice", shown, token.text);
     seen |= field;
     if (field == FIELD_DTYPE) BERTH__TRY(read_dtype(json, t, err));
-    if (field == FIELD_SHAPE) BERTH__TRY(read_shape(json, t, err));
+    if (field == FIELD_SHAPE) BERTH__TRY(safetensors_read_shape(json, t, err));
     if (field == FIELD_OFFSETS) BERTH__TRY(read_offsets(json, t, err));
   }
   if (seen == FIELD_ALL) return BERTH_OK;
@@ -126,7 +126,7 @@ static berth_status read_fields(berth__json *json, berth__weight *t, berth_error
   return berth__fail(err, BERTH_MALFORMED, "the member %s is missing", missing);
 }
 
-static berth_status check_size(const berth__weight *t, uint64_t section, berth_error *err) {
+static berth_status safetensors_check_size(const berth__weight *t, uint64_t section, berth_error *err) {
   uint64_t size;
   if (t->begin > t->end) {
     return berth__fail(err, BERTH_MALFORMED, "its data begins at %lld, behind its end at %lld", (long long)t->begin,
@@ -178,11 +178,11 @@ static berth_status read_tensor(berth_weights *w, berth__json *json, const berth
   BERTH__TRY(decode_name(w->ctx, key, &name, err));
   BERTH__TRY(berth__weights_add(w, name, &t, err));
   berth_status status = read_fields(json, t, err);
-  if (status == BERTH_OK) status = check_size(t, section, err);
+  if (status == BERTH_OK) status = safetensors_check_size(t, section, err);
   return status == BERTH_OK ? BERTH_OK : berth__fail_within(err, status, "tensor \"%s\"", t->name);
 }
 
-static berth_status read_metadata(berth_context *ctx, berth__json *json, uint64_t *count, berth_error *err) {
+static berth_status safetensors_read_metadata(berth_context *ctx, berth__json *json, uint64_t *count, berth_error *err) {
   berth__map keys = {0};
   berth__json_token token;
   char *key = NULL;
@@ -204,7 +204,7 @@ fail:
   return status;
 }
 
-static berth_status read_header(berth_weights *w, const void *header, size_t size, uint64_t section, berth_error *err) {
+static berth_status safetensors_read_header(berth_weights *w, const void *header, size_t size, uint64_t section, berth_error *err) {
   berth__json json;
   berth__json_token token;
   bool metadata = false;
@@ -222,7 +222,7 @@ static berth_status read_header(berth_weights *w, const void *header, size_t siz
       return berth__fail(err, BERTH_MALFORMED, "the name \"__metadata__\" comes twice");
     } else {
       metadata = true;
-      BERTH__TRY(read_metadata(w->ctx, &json, &w->n_metadata, err));
+      BERTH__TRY(safetensors_read_metadata(w->ctx, &json, &w->n_metadata, err));
     }
   }
   return berth__json_next(&json, &token, err); /* fails unless only spaces follow */
@@ -234,7 +234,7 @@ static bool before(const berth__weight *a, const berth__weight *b) {
   return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
 }
 
-static void sift_down(const berth__weight *tensors, uint32_t *order, size_t root, size_t count) {
+static void safetensors_sift_down(const berth__weight *tensors, uint32_t *order, size_t root, size_t count) {
   for (size_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
     if (child + 1 < count && before(&tensors[order[child]], &tensors[order[child + 1]])) child++;
     if (!before(&tensors[order[root]], &tensors[order[child]])) return;
@@ -248,12 +248,12 @@ static void sift_down(const berth__weight *tensors, uint32_t *order, size_t root
 /* A heap sort: the C library's qsort may allocate behind the context's back. */
 static void sort_by_begin(const berth__weight *tensors, uint32_t *order, size_t count) {
   for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i;
-  for (size_t i = count / 2; i-- > 0;) sift_down(tensors, order, i, count);
+  for (size_t i = count / 2; i-- > 0;) safetensors_sift_down(tensors, order, i, count);
   for (size_t i = count; i-- > 1;) {
     uint32_t last = order[i];
     order[i] = order[0];
     order[0] = last;
-    sift_down(tensors, order, 0, i);
+    safetensors_sift_down(tensors, order, 0, i);
   }
 }
 
@@ -314,7 +314,7 @@ berth_status berth__safetensors_read(berth_weights *w, berth_error *err) {
                        (unsigned long long)header, size - PREFIX);
   }
   uint64_t section = size - PREFIX - header;
-  BERTH__TRY(read_header(w, bytes + PREFIX, (size_t)header, section, err));
+  BERTH__TRY(safetensors_read_header(w, bytes + PREFIX, (size_t)header, section, err));
   BERTH__TRY(check_layout(w, section, err));
   return berth__weights_place(w, bytes + PREFIX + header, err);
 }

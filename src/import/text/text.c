@@ -18,7 +18,7 @@ bool berth__text_probe(const uint8_t *data, size_t size) {
 }
 
 /* The weights file that a text graph names lies beside it, unless the name is absolute. */
-static berth_status beside(berth_context *ctx, const char *path, const char *name, char **out, berth_error *err) {
+static berth_status text_beside(berth_context *ctx, const char *path, const char *name, char **out, berth_error *err) {
   const char *slash = strrchr(path, '/');
   size_t folder = name[0] == '/' || slash == NULL ? 0 : (size_t)(slash - path) + 1;
   char *joined = berth__alloc(ctx, folder + strlen(name) + 1);
@@ -32,7 +32,7 @@ static berth_status beside(berth_context *ctx, const char *path, const char *nam
 static berth_status attach_named_weights(berth_graph *graph, const char *path, berth_error *err) {
   berth_weights *weights = NULL;
   char *file = NULL;
-  berth_status status = beside(graph->ctx, path, graph->weights_path, &file, err);
+  berth_status status = text_beside(graph->ctx, path, graph->weights_path, &file, err);
   if (status == BERTH_OK) status = berth_weights_open(graph->ctx, file, &weights, err);
   if (status == BERTH_OK) {
     status = berth_graph_attach(graph, weights, err);
@@ -58,7 +58,7 @@ berth_status berth__text_load(const berth__load *in, berth_graph **out, berth_er
 
 /* ---- Looking into one ---- */
 
-static berth_status describe_value(berth__summary *s, const char *name, const berth_graph *graph, berth_value value,
+static berth_status text_describe_value(berth__summary *s, const char *name, const berth_graph *graph, berth_value value,
                                    berth_model_value *out, berth_error *err) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   BERTH__TRY(berth_graph_value(graph, value, &info, err));
@@ -74,14 +74,14 @@ static berth_status describe_value(berth__summary *s, const char *name, const be
   return BERTH_OK;
 }
 
-static berth_status describe_values(berth__summary *s, const berth_graph *graph, berth_error *err) {
+static berth_status text_describe_values(berth__summary *s, const berth_graph *graph, berth_error *err) {
   void *inputs, *outputs;
   BERTH__TRY(berth__summary_list(s, graph->n_inputs, sizeof(berth_model_value), &inputs, err));
   BERTH__TRY(berth__summary_list(s, graph->n_outputs, sizeof(berth_model_value), &outputs, err));
   for (size_t i = 0; i < graph->n_inputs; i++)
-    BERTH__TRY(describe_value(s, NULL, graph, graph->inputs[i], (berth_model_value *)inputs + i, err));
+    BERTH__TRY(text_describe_value(s, NULL, graph, graph->inputs[i], (berth_model_value *)inputs + i, err));
   for (size_t i = 0; i < graph->n_outputs; i++)
-    BERTH__TRY(describe_value(s, graph->outputs[i].name, graph, graph->outputs[i].value,
+    BERTH__TRY(text_describe_value(s, graph->outputs[i].name, graph, graph->outputs[i].value,
                               (berth_model_value *)outputs + i, err));
   s->info.inputs = inputs;
   s->info.outputs = outputs;
@@ -90,9 +90,9 @@ static berth_status describe_values(berth__summary *s, const berth_graph *graph,
   return BERTH_OK;
 }
 
-static berth_status summarise(berth__summary *s, const berth_graph *graph, berth_error *err) {
+static berth_status text_summarise(berth__summary *s, const berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__summary_text(s, graph->name, strlen(graph->name), &s->info.name, err));
-  BERTH__TRY(describe_values(s, graph, err));
+  BERTH__TRY(text_describe_values(s, graph, err));
   for (size_t i = 0; i < graph->n_params; i++) {
     const berth__value *param = &graph->values[graph->params[i]];
     uint64_t bytes = 0, elements = 0;
@@ -115,7 +115,7 @@ static berth_status summarise(berth__summary *s, const berth_graph *graph, berth
 berth_status berth__text_inspect(berth__summary *s, const berth__mapping *file, berth_error *err) {
   berth_graph *graph;
   BERTH__TRY(berth_graph_parse(s->ctx, (const char *)file->data, file->size, &graph, err));
-  const berth_status status = summarise(s, graph, err);
+  const berth_status status = text_summarise(s, graph, err);
   berth_graph_destroy(graph);
   return status;
 }

@@ -17,19 +17,19 @@ typedef struct angle {
 } angle;
 
 static berth__x u32_of(berth__kernel *k, berth__x x) { return berth__x_convert(k, BERTH__NUM_U32, x); }
-static berth__x shl(berth__kernel *k, berth__x a, uint32_t by) {
+static berth__x lower_angle_shl(berth__kernel *k, berth__x a, uint32_t by) {
   return berth__x2(k, BERTH__INST_shl, a, berth__x_u32(k, by));
 }
-static berth__x shr(berth__kernel *k, berth__x a, uint32_t by) {
+static berth__x lower_angle_shr(berth__kernel *k, berth__x a, uint32_t by) {
   return berth__x2(k, BERTH__INST_shr, a, berth__x_u32(k, by));
 }
 
 /* `whole` / 2^32 turns and `part` / 2^64 more. */
 static angle angle_of_turns(berth__kernel *k, berth__x whole, berth__x part) {
-  const berth__x fraction = berth__x_or(k, shl(k, whole, 2), shr(k, part, 30));
-  const berth__x quarters = berth__x_add(k, shr(k, whole, 30), shr(k, fraction, 31)); /* to the nearest */
+  const berth__x fraction = berth__x_or(k, lower_angle_shl(k, whole, 2), lower_angle_shr(k, part, 30));
+  const berth__x quarters = berth__x_add(k, lower_angle_shr(k, whole, 30), lower_angle_shr(k, fraction, 31)); /* to the nearest */
   const berth__x high = berth__x_convert(k, BERTH__NUM_F32, berth__x_bits(k, BERTH__NUM_I32, fraction));
-  const berth__x low = berth__x_convert(k, BERTH__NUM_F32, shl(k, part, 2));
+  const berth__x low = berth__x_convert(k, BERTH__NUM_F32, lower_angle_shl(k, part, 2));
   const berth__x quarter = berth__m_fma(k, low, berth__x_f32(k, 0x1p-64f), berth__m_scale(k, high, 0x1p-32f));
   return (angle){.quarters = berth__x_bits(k, BERTH__NUM_I32, quarters), .rest = berth__m_scale(k, quarter, QUARTER)};
 }
@@ -52,11 +52,11 @@ static const uint32_t two_over_pi[PI_WORDS] = {0,           0xa2f9836eu, 0x4e441
 /* The upper half of a product of a number below 2^24 with one of 32 bits, by halves. */
 static berth__x product_high(berth__kernel *k, berth__x a, berth__x b) {
   const berth__x half = berth__x_u32(k, 0xffff);
-  const berth__x al = berth__x_and(k, a, half), ah = shr(k, a, 16), bl = berth__x_and(k, b, half), bh = shr(k, b, 16);
-  const berth__x low = shr(k, berth__x_mul(k, al, bl), 16);
+  const berth__x al = berth__x_and(k, a, half), ah = lower_angle_shr(k, a, 16), bl = berth__x_and(k, b, half), bh = lower_angle_shr(k, b, 16);
+  const berth__x low = lower_angle_shr(k, berth__x_mul(k, al, bl), 16);
   const berth__x one = berth__x_add(k, berth__x_mul(k, ah, bl), low);
   const berth__x other = berth__x_add(k, berth__x_mul(k, al, bh), berth__x_and(k, one, half));
-  return berth__x_add(k, berth__x_mul(k, ah, bh), berth__x_add(k, shr(k, one, 16), shr(k, other, 16)));
+  return berth__x_add(k, berth__x_mul(k, ah, bh), berth__x_add(k, lower_angle_shr(k, one, 16), lower_angle_shr(k, other, 16)));
 }
 
 /* Word `at` + `behind` of the digits; `at` is at most 4. */
@@ -71,7 +71,7 @@ static berth__x pi_word(berth__kernel *k, berth__x at, uint32_t behind) {
 static berth__x digits_across(berth__kernel *k, berth__x first, berth__x second, berth__x shift) {
   const berth__x back = berth__x_sub(k, berth__x_u32(k, 31), shift);
   return berth__x_or(k, berth__x2(k, BERTH__INST_shl, first, shift),
-                     berth__x2(k, BERTH__INST_shr, shr(k, second, 1), back));
+                     berth__x2(k, BERTH__INST_shr, lower_angle_shr(k, second, 1), back));
 }
 
 /* |x| = digits * 2^n. Digits of 2 / pi that stand so far to the left that their products are whole turns are left out;
@@ -80,8 +80,8 @@ static angle large_angle(berth__kernel *k, berth__x x) {
   const berth__x bits = berth__x_and(k, berth__x_bits(k, BERTH__NUM_U32, x), berth__x_u32(k, 0x7fffffff));
   const berth__x digits =
       berth__x_or(k, berth__x_and(k, bits, berth__x_u32(k, 0x007fffff)), berth__x_u32(k, 0x00800000));
-  const berth__x first = berth__x_sub(k, shr(k, bits, 23), berth__x_u32(k, 150 - 30)); /* n + 30 */
-  const berth__x at = shr(k, first, 5), shift = berth__x_and(k, first, berth__x_u32(k, 31));
+  const berth__x first = berth__x_sub(k, lower_angle_shr(k, bits, 23), berth__x_u32(k, 150 - 30)); /* n + 30 */
+  const berth__x at = lower_angle_shr(k, first, 5), shift = berth__x_and(k, first, berth__x_u32(k, 31));
   berth__x word[4], factor[3];
   for (uint32_t i = 0; i < 4; i++) word[i] = pi_word(k, at, i);
   for (uint32_t i = 0; i < 3; i++) factor[i] = digits_across(k, word[i], word[i + 1], shift);
@@ -121,13 +121,13 @@ static berth__x cos_near_0(berth__kernel *k, berth__x r) {
   return berth__m_plus(k, bend, 1);
 }
 
-static berth__x has_bit(berth__kernel *k, berth__x x, int64_t bit) {
+static berth__x lower_angle_has_bit(berth__kernel *k, berth__x x, int64_t bit) {
   return berth__x_ne(k, berth__x_and(k, x, berth__x_i32(k, bit)), berth__x_i32(k, 0));
 }
 
-static berth__x sin_of(berth__kernel *k, berth__x quarters, berth__x sine, berth__x cosine) {
-  const berth__x y = berth__x_select(k, has_bit(k, quarters, 1), cosine, sine);
-  return berth__x_select(k, has_bit(k, quarters, 2), berth__x1(k, BERTH__INST_neg, y), y);
+static berth__x lower_angle_sin_of(berth__kernel *k, berth__x quarters, berth__x sine, berth__x cosine) {
+  const berth__x y = berth__x_select(k, lower_angle_has_bit(k, quarters, 1), cosine, sine);
+  return berth__x_select(k, lower_angle_has_bit(k, quarters, 2), berth__x1(k, BERTH__INST_neg, y), y);
 }
 
 /* There is no angle where x is infinite. */
@@ -139,18 +139,18 @@ static berth__x where_finite(berth__kernel *k, berth__x x, berth__x y) {
 
 berth__x berth__m_sin(berth__kernel *k, berth__x x) {
   const angle a = angle_of(k, x);
-  return where_finite(k, x, sin_of(k, a.quarters, sin_near_0(k, a.rest), cos_near_0(k, a.rest)));
+  return where_finite(k, x, lower_angle_sin_of(k, a.quarters, sin_near_0(k, a.rest), cos_near_0(k, a.rest)));
 }
 
 berth__x berth__m_cos(berth__kernel *k, berth__x x) {
   const angle a = angle_of(k, x);
   const berth__x next = berth__x_affine(k, berth__x_and(k, a.quarters, berth__x_i32(k, 3)), 1, 1);
-  return where_finite(k, x, sin_of(k, next, sin_near_0(k, a.rest), cos_near_0(k, a.rest)));
+  return where_finite(k, x, lower_angle_sin_of(k, next, sin_near_0(k, a.rest), cos_near_0(k, a.rest)));
 }
 
 berth__x berth__m_tan(berth__kernel *k, berth__x x) {
   const angle a = angle_of(k, x);
-  const berth__x sine = sin_near_0(k, a.rest), cosine = cos_near_0(k, a.rest), is_odd = has_bit(k, a.quarters, 1);
+  const berth__x sine = sin_near_0(k, a.rest), cosine = cos_near_0(k, a.rest), is_odd = lower_angle_has_bit(k, a.quarters, 1);
   const berth__x above = berth__x_select(k, is_odd, berth__x1(k, BERTH__INST_neg, cosine), sine);
   return where_finite(k, x, berth__x_div(k, above, berth__x_select(k, is_odd, sine, cosine)));
 }
@@ -159,8 +159,8 @@ void berth__m_sin_cos_of_turns(berth__kernel *k, berth__x turns, berth__x *sine,
   const angle a = angle_of_turns(k, turns, berth__x_u32(k, 0));
   const berth__x s = sin_near_0(k, a.rest), c = cos_near_0(k, a.rest);
   const berth__x next = berth__x_affine(k, berth__x_and(k, a.quarters, berth__x_i32(k, 3)), 1, 1);
-  *sine = sin_of(k, a.quarters, s, c);
-  *cosine = sin_of(k, next, s, c);
+  *sine = lower_angle_sin_of(k, a.quarters, s, c);
+  *cosine = lower_angle_sin_of(k, next, s, c);
 }
 
 /* ---- Inverses ---- */

@@ -14,14 +14,14 @@ enum {
   INDEX
 };
 
-static void load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
+static void lower_arg_load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const search *s = state;
   const berth__x place = berth__x_add(k, s->start, berth__x_affine(k, i, s->lines.inner, 0));
   values[KEY] = berth__l_key(k, berth__l_load(s->l, k, 0, place), s->smallest, true);
   values[INDEX] = i;
 }
 
-static void join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
+static void lower_arg_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
   const search *s = state;
   const berth__x is_better = berth__x_lt(k, a[KEY], b[KEY]), is_equal = berth__x_eq(k, a[KEY], b[KEY]);
   const berth__x comes = s->last ? berth__x_lt(k, a[INDEX], b[INDEX]) : berth__x_lt(k, b[INDEX], a[INDEX]);
@@ -43,7 +43,7 @@ berth_status berth__lower_arg(berth__lowering *l, berth_error *err) {
   s.start = berth__l_line_start(k, &s.lines, rows.row);
   const berth__x none = berth__x_i32(k, s.last ? -1 : INT32_MAX); /* that every element comes before */
   const berth__l_fold fold = {
-      .n = 2, .start = {berth__x_i32(k, INT32_MIN), none}, .element = load_element, .join = join, .state = &s};
+      .n = 2, .start = {berth__x_i32(k, INT32_MIN), none}, .element = lower_arg_load_element, .join = lower_arg_join, .state = &s};
   berth__x best[BERTH__FOLD_VALUES];
   berth__l_rows_fold(k, &rows, &fold, best);
   berth__l_rows_once(k, &rows);

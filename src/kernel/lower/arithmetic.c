@@ -11,7 +11,7 @@ static berth__x constant(berth__kernel *k, berth__number type, int32_t value) {
 }
 
 /* The one quotient that does not fit wraps: dividing by -1 is negation. */
-static berth__x divided(berth__kernel *k, berth__x a, berth__x b, berth__number type) {
+static berth__x lower_arithmetic_divided(berth__kernel *k, berth__x a, berth__x b, berth__number type) {
   const berth__x quotient = berth__x_div(k, a, b);
   if (type == BERTH__NUM_U32) return quotient;
   return berth__x_select(k, berth__x_eq(k, b, berth__x_i32(k, -1)), berth__x1(k, BERTH__INST_neg, a), quotient);
@@ -65,7 +65,7 @@ static berth__x integer_power(berth__kernel *k, berth__x a, berth__x n, berth__n
 
 static berth__x integers(berth__kernel *k, berth__op_code op, berth__x a, berth__x b, berth__number type) {
   switch (op) {
-    case BERTH__OP_div: return divided(k, a, b, type);
+    case BERTH__OP_div: return lower_arithmetic_divided(k, a, b, type);
     case BERTH__OP_mod: return modulo(k, a, b, type);
     case BERTH__OP_pow: return integer_power(k, a, b, type);
     case BERTH__OP_min: return berth__x_min(k, a, b);

@@ -25,7 +25,7 @@ berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x b
   return berth__x_add(k, at, berth__x_affine(k, row, h->row_stride, 0));
 }
 
-static berth__x beside(berth__kernel *k, const int64_t *stride, const berth__attention_row *row) {
+static berth__x lower_attention_beside(berth__kernel *k, const int64_t *stride, const berth__attention_row *row) {
   const berth__x at =
       berth__x_add(k, berth__x_affine(k, row->batch, stride[0], 0), berth__x_affine(k, row->head, stride[1], 0));
   return berth__x_add(k, at, berth__x_affine(k, row->row, stride[2], 0));
@@ -35,8 +35,8 @@ berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__atte
                                              berth__x head, berth__x row) {
   berth__attention_row out = {.batch = batch, .head = head, .row = row, .mask = BERTH__X_NONE, .bias = BERTH__X_NONE};
   berth__attention_range_of(k, a, keys, row, &out.first, &out.last);
-  if (a->mask != NULL) out.mask = beside(k, a->mask_stride, &out);
-  if (a->bias != NULL) out.bias = beside(k, a->bias_stride, &out);
+  if (a->mask != NULL) out.mask = lower_attention_beside(k, a->mask_stride, &out);
+  if (a->bias != NULL) out.bias = lower_attention_beside(k, a->bias_stride, &out);
   return out;
 }
 
@@ -90,7 +90,7 @@ typedef struct work {
   berth__x largest, total; /* variables */
 } work;
 
-static berth__x dot(const work *w, berth__x key) {
+static berth__x lower_attention_dot(const work *w, berth__x key) {
   berth__kernel *k = w->k;
   const berth__x keys = berth__attention_at(k, &w->a->k, w->row.batch, w->kv_head, key);
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
@@ -112,7 +112,7 @@ static void fade_all(const work *w, berth__x factor) {
   berth__x_end(k);
 }
 
-static void add_values(const work *w, berth__x key, berth__x weight) {
+static void lower_attention_add_values(const work *w, berth__x key, berth__x weight) {
   berth__kernel *k = w->k;
   const berth__x values = berth__attention_at(k, &w->a->v, w->row.batch, w->kv_head, key);
   berth__x_set(k, w->total, berth__x_add(k, berth__x_get(k, w->total), weight));
@@ -123,10 +123,10 @@ static void add_values(const work *w, berth__x key, berth__x weight) {
   berth__x_end(k);
 }
 
-static void see_keys(const work *w) {
+static void lower_attention_see_keys(const work *w) {
   berth__kernel *k = w->k;
   const berth__x key = berth__x_loop(k, w->row.first, w->row.last, 1);
-  const berth__x score = berth__attention_score(w->l, k, w->a, &w->row, key, dot(w, key));
+  const berth__x score = berth__attention_score(w->l, k, w->a, &w->row, key, lower_attention_dot(w, key));
   const berth__x before = berth__x_get(k, w->largest), after = berth__attention_larger(k, before, score);
   const berth__x changes = berth__x_or(k, berth__x_lt(k, before, score), berth__x_is_nan(k, score));
   berth__x_if(k, changes);
@@ -135,12 +135,12 @@ static void see_keys(const work *w) {
   berth__x_end(k);
   const berth__x weight = berth__attention_weight(k, score, after);
   berth__x_if(k, berth__x_ne(k, weight, berth__x_f32(k, 0)));
-  add_values(w, key, weight);
+  lower_attention_add_values(w, key, weight);
   berth__x_end(k);
   berth__x_end(k);
 }
 
-static void store_row(const work *w) {
+static void lower_attention_store_row(const work *w) {
   berth__kernel *k = w->k;
   const berth__x to = berth__attention_at(k, &w->a->out, w->row.batch, w->row.head, w->row.row);
   const berth__x total = berth__x_get(k, w->total), zero = berth__x_f32(k, 0);
@@ -168,8 +168,8 @@ static berth_status lower_simple(berth__lowering *l, const berth__attention *a, 
   const berth__x i = berth__x_loop_n(k, a->v.size);
   berth__x_local_store(k, w.sums, i, berth__x_f32(k, 0));
   berth__x_end(k);
-  if (a->k.length > 0) see_keys(&w);
-  store_row(&w);
+  if (a->k.length > 0) lower_attention_see_keys(&w);
+  lower_attention_store_row(&w);
   return berth__l_end(l, k, err);
 }
 

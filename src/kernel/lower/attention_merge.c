@@ -20,7 +20,7 @@ typedef struct work {
   berth__x chunks;    /* that have keys in this run */
 } work;
 
-static berth__x entry_of(const work *w, berth__x chunk, int64_t entry) {
+static berth__x lower_attention_merge_entry_of(const work *w, berth__x chunk, int64_t entry) {
   const berth__x record = berth__attention_record(w->k, w->a, w->form, w->at[0], w->at[1], w->at[2], chunk);
   return berth__x_affine(w->k, record, 1, entry);
 }
@@ -29,7 +29,7 @@ static berth__x largest_of(const work *w) {
   berth__kernel *k = w->k;
   const berth__x largest = berth__x_variable(k, berth__x_f32(k, -INFINITY));
   const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
-  const berth__x of_chunk = berth__x_load(k, w->scratch, entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
+  const berth__x of_chunk = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
   berth__x_set(k, largest, berth__attention_larger(k, berth__x_get(k, largest), of_chunk));
   berth__x_end(k);
   return berth__x_get(k, largest);
@@ -40,10 +40,10 @@ static berth__x merged(const work *w) {
   const berth__x largest = largest_of(w), zero = berth__x_f32(k, 0);
   const berth__x sum = berth__x_variable(k, zero), total = berth__x_variable(k, zero);
   const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
-  const berth__x of_chunk = berth__x_load(k, w->scratch, entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
+  const berth__x of_chunk = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
   const berth__x fade = berth__attention_weight(k, of_chunk, largest);
-  const berth__x more = berth__x_load(k, w->scratch, entry_of(w, chunk, BERTH__ATTENTION_TOTAL));
-  const berth__x at = berth__x_add(k, entry_of(w, chunk, BERTH__ATTENTION_SUMS), w->at[3]);
+  const berth__x more = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_TOTAL));
+  const berth__x at = berth__x_add(k, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_SUMS), w->at[3]);
   const berth__x values = berth__x_load(k, w->scratch, at);
   berth__x_set(k, total, berth__x_add(k, berth__x_get(k, total), berth__attention_fade(k, more, fade)));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__attention_fade(k, values, fade)));

@@ -141,14 +141,14 @@ static void make_scores(const work *w, berth__x from) {
 
 static berth__x part_row(const work *w) { return berth__x_div(w->k, w->thread, berth__x_i32(w->k, PARTS)); }
 
-static berth__x part_of(const work *w) { return berth__x_rem(w->k, w->thread, berth__x_i32(w->k, PARTS)); }
+static berth__x lower_attention_tiled_part_of(const work *w) { return berth__x_rem(w->k, w->thread, berth__x_i32(w->k, PARTS)); }
 
 static berth__x part_slot(const work *w, berth__x row, berth__x part) {
   return berth__x_add(w->k, berth__x_affine(w->k, row, PARTS, 0), part);
 }
 
 static berth__x part_score(const work *w, uint32_t i) {
-  return score_at(w, part_row(w), berth__x_affine(w->k, part_of(w), 1, (int64_t)i * PARTS));
+  return score_at(w, part_row(w), berth__x_affine(w->k, lower_attention_tiled_part_of(w), 1, (int64_t)i * PARTS));
 }
 
 static void open_parts(const work *w) {
@@ -161,7 +161,7 @@ static void find_largest(const work *w) {
   open_parts(w);
   for (uint32_t i = 0; i < w->f.keys / PARTS; i++)
     largest = berth__attention_larger(k, largest, berth__x_shared_load(k, w->score_array, part_score(w, i)));
-  berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), part_of(w)), largest);
+  berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), lower_attention_tiled_part_of(w)), largest);
   berth__x_end(k);
 }
 
@@ -182,7 +182,7 @@ static void make_weights(const work *w) {
   }
   berth__x_set(k, w->total, berth__x_add(k, berth__attention_fade(k, berth__x_get(k, w->total), fade), sum));
   berth__x_set(k, w->largest, after);
-  berth__x_if(k, berth__x_eq(k, part_of(w), berth__x_i32(k, 0)));
+  berth__x_if(k, berth__x_eq(k, lower_attention_tiled_part_of(w), berth__x_i32(k, 0)));
   berth__x_shared_store(k, w->fade_array, row, fade);
   berth__x_end(k);
   berth__x_end(k);
@@ -200,7 +200,7 @@ static void fade_sums(const work *w) {
   }
 }
 
-static void add_values(const work *w, berth__x from, berth__x until) {
+static void lower_attention_tiled_add_values(const work *w, berth__x from, berth__x until) {
   berth__kernel *k = w->k;
   const berth__x zero = berth__x_f32(k, 0), end = berth__x_i32(k, w->a->v.size - 1);
   const berth__x last = berth__x_i32(k, w->f.queries - 1);
@@ -227,7 +227,7 @@ static void add_values(const work *w, berth__x from, berth__x until) {
   berth__x_end(k);
 }
 
-static void see_keys(const work *w) {
+static void lower_attention_tiled_see_keys(const work *w) {
   berth__kernel *k = w->k;
   berth__x first, last;
   block_range(w, &first, &last);
@@ -240,7 +240,7 @@ static void see_keys(const work *w) {
   berth__x_barrier(k);
   make_weights(w);
   berth__x_barrier(k);
-  add_values(w, from, w->keys);
+  lower_attention_tiled_add_values(w, from, w->keys);
   berth__x_end(k);
 }
 
@@ -249,8 +249,8 @@ static void share_totals(const work *w) {
   berth__kernel *k = w->k;
   berth__x_barrier(k);
   open_parts(w);
-  berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), part_of(w)), berth__x_get(k, w->total));
-  berth__x_if(k, berth__x_eq(k, part_of(w), berth__x_i32(k, 0)));
+  berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), lower_attention_tiled_part_of(w)), berth__x_get(k, w->total));
+  berth__x_if(k, berth__x_eq(k, lower_attention_tiled_part_of(w), berth__x_i32(k, 0)));
   berth__x_shared_store(k, w->fade_array, part_row(w), berth__x_get(k, w->largest));
   berth__x_end(k);
   berth__x_end(k);
@@ -288,7 +288,7 @@ static void store_head(const work *w, const berth__attention_row *row, berth__x 
   berth__x_end(k);
 }
 
-static void store_row(const work *w, uint32_t r) {
+static void lower_attention_tiled_store_row(const work *w, uint32_t r) {
   berth__kernel *k = w->k;
   const berth__x in_block = own_row(w, r);
   berth__x total = berth__x_f32(k, 0);
@@ -346,9 +346,9 @@ berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *
   place_thread(&w);
   open_arrays(&w);
   take_queries(&w);
-  see_keys(&w);
+  lower_attention_tiled_see_keys(&w);
   share_totals(&w);
-  for (uint32_t r = 0; r < w.rows; r++) store_row(&w, r);
+  for (uint32_t r = 0; r < w.rows; r++) lower_attention_tiled_store_row(&w, r);
   BERTH__TRY(berth__l_end(l, w.k, err));
   return form->chunks > 1 ? berth__attention_merge(l, a, form, err) : BERTH_OK;
 }

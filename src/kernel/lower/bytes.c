@@ -22,7 +22,7 @@ static berth__x to_byte(berth__kernel *k, const berth_attr *own, berth_type type
   return berth__x_select(k, is_nan, berth__x_f32(k, 0), value);
 }
 
-static void finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
+static void lower_bytes_finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
   const bytes_end *end = tile->user;
   const berth_type type = tile->l->call->out[0].type;
   const berth__x scale = berth__l_load(tile->l, k, BERTH__BYTES_SCALE, place[end->scale_view]);
@@ -53,7 +53,7 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
   BERTH__TRY(berth__tile_epilogue_read(tile, &end.epilogue, BERTH__BYTES_BIAS, axis, &attrs.own[BERTH__BYTES_ADDS],
                                    berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, err));
   end.scale_view = berth__tile_view_axis(tile, axis, entry_stride(&call->in[BERTH__BYTES_SCALE]));
-  tile->finish = finish;
+  tile->finish = lower_bytes_finish;
   tile->user = &end;
   return berth__tile_has_channel_words(tile) ? berth__tile_channel_words(tile, err) : berth__tile_lower(tile, err);
 }

@@ -55,7 +55,7 @@ berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
 }
 
 /* Of the operands and results that it reads and writes, each once. */
-static double bytes_of(const berth__lowering *l, const berth__kernel *k) {
+static double lower_common_bytes_of(const berth__lowering *l, const berth__kernel *k) {
   const berth_op_call *call = l->call;
   double bytes = 0;
   for (uint32_t i = 0; i < k->n_buffers; i++) {
@@ -78,7 +78,7 @@ berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err
     berth__kernel_destroy(k);
     return status;
   }
-  if (k->bytes <= 0) k->bytes = bytes_of(l, k);
+  if (k->bytes <= 0) k->bytes = lower_common_bytes_of(l, k);
   l->kernels[l->n_kernels++] = k;
   return BERTH_OK;
 }

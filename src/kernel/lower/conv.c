@@ -34,7 +34,7 @@ static void describe_depth(berth__tile *tile, const berth__conv *c, int64_t chan
   tile->right.depth[channel] = x->stride[1];
 }
 
-static void describe(berth__tile *tile, const berth__conv *c, int64_t channels, int64_t outputs) {
+static void lower_conv_describe(berth__tile *tile, const berth__conv *c, int64_t channels, int64_t outputs) {
   const berth_tensor *x = &tile->l->call->in[0];
   berth__tile_axis(&tile->batch, x->dim[0], 0, 1);
   berth__tile_axis(&tile->batch, tile->l->call->attrs[BERTH__CONV_GROUP].i, 1, outputs);
@@ -55,7 +55,7 @@ berth_status berth__lower_convolution(berth__lowering *l, berth_error *err) {
   berth__conv conv;
   berth__conv_read(l->call, &conv);
   berth__tile_init(&tile, l, berth__l_number(l->call->in[0].type));
-  describe(&tile, &conv, channels, outputs);
+  lower_conv_describe(&tile, &conv, channels, outputs);
   describe_depth(&tile, &conv, channels, conv.taps);
   tile.left.batch[1] = outputs * channels * conv.taps;
   tile.left.line[0] = channels * conv.taps;
@@ -74,7 +74,7 @@ berth_status berth__lower_transposed_convolution(berth__lowering *l, berth_error
   berth__conv conv;
   berth__conv_read_transposed(l->call, &conv);
   berth__tile_init(&tile, l, berth__l_number(l->call->in[0].type));
-  describe(&tile, &conv, channels, outputs);
+  lower_conv_describe(&tile, &conv, channels, outputs);
   describe_depth(&tile, &conv, channels, outputs * conv.taps);
   tile.right.is_transposed = true;
   tile.left.batch[1] = channels * outputs * conv.taps;

@@ -3,7 +3,7 @@
 #include "base/storage.h"
 
 /* Bits of the width that elements of a storage have. */
-static berth__storage bits_of(berth__storage storage) {
+static berth__storage lower_copy_bits_of(berth__storage storage) {
   static const berth__storage bits[] = {[1] = BERTH_U32, [2] = BERTH_U16, [4] = BERTH_U8};
   return bits[berth__storage_per_word(storage)];
 }
@@ -13,12 +13,12 @@ berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t 
   const berth__storage storage = berth__l_storage_of(l, i);
   if (storage == BERTH_F16 && l->call->in[i].type != BERTH_F16)
     return berth__x_bits(k, BERTH__NUM_U32, berth__x_load(k, berth__l_in(l, k, i), place));
-  return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), bits_of(storage)), place);
+  return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), lower_copy_bits_of(storage)), place);
 }
 
 void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
   const uint32_t operand = berth__operand_out(l->call, i);
-  berth__l_store_bits(l, k, operand, bits_of(berth__l_storage_of(l, operand)), place, value);
+  berth__l_store_bits(l, k, operand, lower_copy_bits_of(berth__l_storage_of(l, operand)), place, value);
 }
 
 bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first) {
@@ -139,7 +139,7 @@ static void move_element(const berth__lowering *l, berth__kernel *k, const parts
 
 /* The parts `first` .. `last` - 1, of which the first stands at `start`: a thread an element of theirs, which asks for
  * one part after the other whether the element is in it. */
-static berth_status move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last, int64_t start,
+static berth_status lower_copy_move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last, int64_t start,
                                berth_error *err) {
   int64_t dim[BERTH_MAX_RANK], extent = 0, count = 1;
   berth__x at[BERTH_MAX_RANK];
@@ -182,12 +182,12 @@ static berth_status move_all(berth__lowering *l, const parts *p, berth_error *er
     if (last == first)
       next += p->part[last++].dim[p->axis];
     else
-      BERTH__TRY(move_parts(l, p, first, last, start, err));
+      BERTH__TRY(lower_copy_move_parts(l, p, first, last, start, err));
   }
   return BERTH_OK;
 }
 
-static uint32_t axis_of(const berth_attr *attr, uint32_t rank) {
+static uint32_t lower_copy_axis_of(const berth_attr *attr, uint32_t rank) {
   return (uint32_t)(attr->i < 0 ? attr->i + rank : attr->i);
 }
 
@@ -196,7 +196,7 @@ berth_status berth__lower_concat(berth__lowering *l, berth_error *err) {
   const parts p = {.whole = &call->out[0],
                    .part = call->in,
                    .n = call->n_in,
-                   .axis = axis_of(&call->attrs[BERTH__CONCAT_AXIS], call->out[0].rank),
+                   .axis = lower_copy_axis_of(&call->attrs[BERTH__CONCAT_AXIS], call->out[0].rank),
                    .joins = true};
   return move_all(l, &p, err);
 }
@@ -206,6 +206,6 @@ berth_status berth__lower_split(berth__lowering *l, berth_error *err) {
   const parts p = {.whole = &call->in[0],
                    .part = call->out,
                    .n = call->n_out,
-                   .axis = axis_of(&call->attrs[BERTH__SPLIT_AXIS], call->in[0].rank)};
+                   .axis = lower_copy_axis_of(&call->attrs[BERTH__SPLIT_AXIS], call->in[0].rank)};
   return move_all(l, &p, err);
 }

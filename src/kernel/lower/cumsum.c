@@ -8,27 +8,27 @@ typedef struct scan {
   berth__x from, to;            /* the piece of this thread */
 } scan;
 
-static berth__x zero_of(berth__kernel *k, const scan *s) {
+static berth__x lower_cumsum_zero_of(berth__kernel *k, const scan *s) {
   const berth__x zero = berth__x_i32(k, 0);
   return berth__x_convert(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), zero);
 }
 
-static berth__x place_of(berth__kernel *k, const scan *s, berth__x i) {
+static berth__x lower_cumsum_place_of(berth__kernel *k, const scan *s, berth__x i) {
   if (s->l->call->attrs[BERTH__CUMSUM_REVERSE].i != 0) i = berth__x_sub(k, berth__x_affine(k, s->length, 1, -1), i);
   return berth__x_add(k, s->start, berth__x_mul(k, i, s->step));
 }
 
-static berth__x add_up(berth__kernel *k, const scan *s) {
-  const berth__x sum = berth__x_variable(k, zero_of(k, s));
+static berth__x lower_cumsum_add_up(berth__kernel *k, const scan *s) {
+  const berth__x sum = berth__x_variable(k, lower_cumsum_zero_of(k, s));
   const berth__x i = berth__x_loop(k, s->from, s->to, 1);
-  const berth__x x = berth__l_load(s->l, k, BERTH__CUMSUM_X, place_of(k, s, i));
+  const berth__x x = berth__l_load(s->l, k, BERTH__CUMSUM_X, lower_cumsum_place_of(k, s, i));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), x));
   berth__x_end(k);
   return berth__x_get(k, sum);
 }
 
 static void write_sums(berth__kernel *k, const scan *s, berth__x before) {
-  const berth__x sum = berth__x_variable(k, before), i = berth__x_loop(k, s->from, s->to, 1), place = place_of(k, s, i);
+  const berth__x sum = berth__x_variable(k, before), i = berth__x_loop(k, s->from, s->to, 1), place = lower_cumsum_place_of(k, s, i);
   const berth__x held = berth__x_get(k, sum),
                  next = berth__x_add(k, held, berth__l_load(s->l, k, BERTH__CUMSUM_X, place));
   berth__x_set(k, sum, next);
@@ -48,7 +48,7 @@ static void show(berth__kernel *k, uint32_t array, berth__x value, bool is_first
 static berth__x sum_before(berth__kernel *k, const scan *s, const berth__l_rows *rows, berth__x mine) {
   const uint32_t array = berth__kernel_shared(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), k->group_size);
   const berth__x thread = berth__x_thread(k), sum = berth__x_variable(k, mine);
-  const berth__x before = berth__x_variable(k, zero_of(k, s));
+  const berth__x before = berth__x_variable(k, lower_cumsum_zero_of(k, s));
   for (uint32_t back = 1; back < rows->lanes; back *= 2) {
     show(k, array, berth__x_get(k, sum), back == 1);
     berth__x_if(k, berth__x_le(k, berth__x_i32(k, back), rows->lane));
@@ -63,7 +63,7 @@ static berth__x sum_before(berth__kernel *k, const scan *s, const berth__l_rows 
   return berth__x_get(k, before);
 }
 
-static berth_status add_kernel(berth__lowering *l, const berth__lines *lines, berth_error *err) {
+static berth_status lower_cumsum_add_kernel(berth__lowering *l, const berth__lines *lines, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   const berth__l_rows rows = berth__l_rows_of(l, k, lines->outer * lines->inner, lines->length, lines->inner == 1);
@@ -72,7 +72,7 @@ static berth_status add_kernel(berth__lowering *l, const berth__lines *lines, be
   s.start = berth__l_line_start(k, lines, rows.row);
   s.from = berth__x_affine(k, rows.lane, piece, 0);
   s.to = berth__x_min(k, berth__x_affine(k, s.from, 1, piece), rows.end);
-  write_sums(k, &s, rows.lanes == 1 ? zero_of(k, &s) : sum_before(k, &s, &rows, add_up(k, &s)));
+  write_sums(k, &s, rows.lanes == 1 ? lower_cumsum_zero_of(k, &s) : sum_before(k, &s, &rows, lower_cumsum_add_up(k, &s)));
   return berth__l_end(l, k, err);
 }
 
@@ -102,7 +102,7 @@ static berth_status add_kernel_for_any_axis(berth__lowering *l, berth_error *err
   scan s = {.l = l, .length = length, .step = inner, .from = berth__x_i32(k, 0), .to = length};
   s.start = berth__x_add(k, berth__x_mul(k, berth__x_div(k, line, inner), berth__x_mul(k, length, inner)),
                          berth__x_rem(k, line, inner));
-  write_sums(k, &s, zero_of(k, &s));
+  write_sums(k, &s, lower_cumsum_zero_of(k, &s));
   return berth__l_end(l, k, err);
 }
 
@@ -110,5 +110,5 @@ berth_status berth__lower_cumsum(berth__lowering *l, berth_error *err) {
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   if (berth__l_has(l, BERTH__CUMSUM_AXIS_OPERAND)) return add_kernel_for_any_axis(l, err);
   const berth__lines lines = berth__lines_of(&l->call->in[BERTH__CUMSUM_X], l->call->attrs[BERTH__CUMSUM_AXIS].i);
-  return add_kernel(l, &lines, err);
+  return lower_cumsum_add_kernel(l, &lines, err);
 }

@@ -51,7 +51,7 @@ static berth__x tap_place(const deforming *d, uint32_t axis, berth__x at, berth_
   return berth__x_convert(d->k, BERTH__NUM_F32, place);
 }
 
-static berth__x element_or_0(const deforming *d, const berth__x *at, berth__x row, berth__x column) {
+static berth__x lower_deform_conv_element_or_0(const deforming *d, const berth__x *at, berth__x row, berth__x column) {
   berth__kernel *k = d->k;
   const berth__x zero = berth__x_i32(k, 0), last_row = berth__x_i32(k, d->w[0].in - 1),
                  last_column = berth__x_i32(k, d->w[1].in - 1);
@@ -76,8 +76,8 @@ static berth__x between(const deforming *d, const berth__x *at, berth__x y, bert
   const berth__x row = berth__x_convert(k, BERTH__NUM_I32, top), column = berth__x_convert(k, BERTH__NUM_I32, left);
   const berth__x down = berth__x_sub(k, y, top), right = berth__x_sub(k, z, left);
   const berth__x row_below = berth__x_affine(k, row, 1, 1), next = berth__x_affine(k, column, 1, 1);
-  const berth__x upper = mixed(k, right, element_or_0(d, at, row, column), element_or_0(d, at, row, next));
-  const berth__x lower = mixed(k, right, element_or_0(d, at, row_below, column), element_or_0(d, at, row_below, next));
+  const berth__x upper = mixed(k, right, lower_deform_conv_element_or_0(d, at, row, column), lower_deform_conv_element_or_0(d, at, row, next));
+  const berth__x lower = mixed(k, right, lower_deform_conv_element_or_0(d, at, row_below, column), lower_deform_conv_element_or_0(d, at, row_below, next));
   return mixed(k, down, upper, lower);
 }
 
@@ -85,7 +85,7 @@ static berth__x is_near(berth__kernel *k, berth__x x, int64_t extent) {
   return berth__x_and(k, berth__m_above(k, x, -1.0f), berth__m_below(k, x, (float)extent));
 }
 
-static berth_status look(deforming *d, berth_error *err) {
+static berth_status lower_deform_conv_look(deforming *d, berth_error *err) {
   const int64_t dim[AT_RANK] = {d->images, d->channels, d->taps, d->w[0].out, d->w[1].out};
   berth__x at[AT_RANK];
   berth__kernel *k = d->k = berth__l_begin(d->l, "look");
@@ -108,7 +108,7 @@ static berth_status look(deforming *d, berth_error *err) {
 
 /* ---- Weighing ---- */
 
-static berth_status weigh(deforming *d, berth_error *err) {
+static berth_status lower_deform_conv_weigh(deforming *d, berth_error *err) {
   const berth_tensor *weight = &d->l->call->in[BERTH__DEFORM_WEIGHT], *out = &d->l->call->out[0];
   const int64_t outputs_each = weight->dim[0] / d->l->call->attrs[BERTH__CONV_GROUP].i;
   const int64_t each = weight->dim[1] * d->taps; /* taps of all channels of a group */
@@ -148,6 +148,6 @@ berth_status berth__lower_deform_conv(berth__lowering *l, berth_error *err) {
                  .area = out->dim[2] * out->dim[3]};
   if (seen_count(call) > INT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "its taps see more elements than the 2^31 that kernels count");
-  if (seen_count(call) != 0) BERTH__TRY(look(&d, err));
-  return weigh(&d, err);
+  if (seen_count(call) != 0) BERTH__TRY(lower_deform_conv_look(&d, err));
+  return lower_deform_conv_weigh(&d, err);
 }

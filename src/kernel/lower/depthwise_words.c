@@ -5,7 +5,7 @@
 
 #define LANES 4u
 
-static bool is_byte(const berth__lowering *l, uint32_t operand) {
+static bool lower_depthwise_words_is_byte(const berth__lowering *l, uint32_t operand) {
   const berth__storage storage = berth__l_storage_of(l, operand);
   return (storage == BERTH_I8 || storage == BERTH_U8) && berth__l_begins_with_word(l, operand);
 }
@@ -15,7 +15,7 @@ bool berth__tile_has_channel_words(const berth__tile *tile) {
   const berth__tile_side *x = &tile->left, *w = &tile->right;
   const berth_tensor *out = &tile->l->call->out[0];
   if (tile->batch.rank != 1 || tile->batch.dim[0] % LANES != 0 || x->batch[0] != 1 || w->batch[0] != 1) return false;
-  if (!is_byte(tile->l, x->operand) || !is_byte(tile->l, w->operand) || !is_byte(tile->l, tile->l->call->n_in))
+  if (!lower_depthwise_words_is_byte(tile->l, x->operand) || !lower_depthwise_words_is_byte(tile->l, w->operand) || !lower_depthwise_words_is_byte(tile->l, tile->l->call->n_in))
     return false;
   for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
     if (x->window_stride[i] % LANES != 0 || w->depth[i] % LANES != 0) return false;
@@ -51,7 +51,7 @@ static void multiply_tap(const work *w, const berth__tile_at *x, const berth__ti
 }
 
 /* Short axes are gone through step by step, so that their conditions are simple ones. */
-static void descend(const work *w, berth__tile_at x, berth__tile_at weight, uint32_t axis) {
+static void lower_depthwise_words_descend(const work *w, berth__tile_at x, berth__tile_at weight, uint32_t axis) {
   const berth__tile *t = w->tile;
   if (axis == t->depth.rank) {
     multiply_tap(w, &x, &weight);
@@ -62,7 +62,7 @@ static void descend(const work *w, berth__tile_at x, berth__tile_at weight, uint
   const berth__x counted = rounds == 1 ? berth__x_loop_n(w->k, n) : BERTH__X_NONE;
   for (int64_t i = 0; i < rounds; i++) {
     const berth__x tap = rounds == 1 ? counted : berth__x_i32(w->k, i);
-    descend(w, berth__tile_step(w->k, &t->left, x, axis, tap), berth__tile_step(w->k, &t->right, weight, axis, tap),
+    lower_depthwise_words_descend(w, berth__tile_step(w->k, &t->left, x, axis, tap), berth__tile_step(w->k, &t->right, weight, axis, tap),
             axis + 1);
   }
   if (rounds == 1) berth__x_end(w->k);
@@ -107,7 +107,7 @@ berth_status berth__tile_channel_words(berth__tile *tile, berth_error *err) {
     w.zero[i] = berth__tile_start(tile, k, &tile->right, &tile->columns, other, zero).zero;
     w.sum[i] = berth__x_variable(k, berth__tile_zero(tile, k));
   }
-  descend(&w, w.x, w.w, 0);
+  lower_depthwise_words_descend(&w, w.x, w.w, 0);
   finish_lanes(&w, at[0], channel);
   return berth__l_end(tile->l, k, err);
 }

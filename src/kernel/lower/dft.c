@@ -55,7 +55,7 @@ static void load_product(berth__kernel *k, const void *state, berth__x i, berth_
   values[IMAGINARY] = berth__x_add(k, values[IMAGINARY], berth__x_mul(k, im, cosine));
 }
 
-static transform describe(const berth__lowering *l) {
+static transform lower_dft_describe(const berth__lowering *l) {
   const berth_op_call *call = l->call;
   const berth_tensor *x = &call->in[BERTH__DFT_X];
   const uint32_t axis = (uint32_t)(call->attrs[BERTH__DFT_AXIS].i < 0 ? call->attrs[BERTH__DFT_AXIS].i + x->rank
@@ -71,7 +71,7 @@ static transform describe(const berth__lowering *l) {
   return t;
 }
 
-static void store_number(berth__kernel *k, const transform *t, berth__x row, const berth__x *sums) {
+static void lower_dft_store_number(berth__kernel *k, const transform *t, berth__x row, const berth__x *sums) {
   for (int64_t part = REAL; part <= IMAGINARY; part++) {
     const berth__x value = t->is_inverse ? berth__m_scale(k, sums[part], 1.0f / (float)t->length) : sums[part];
     const berth__x index = berth__x_affine(k, row, 2, part);
@@ -84,7 +84,7 @@ berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "its length is an operand, and kernels are made for a length that is "
                        "known");
-  transform t = describe(l);
+  transform t = lower_dft_describe(l);
   const int64_t count = berth__count(&l->call->out[0]) / 2;
   if (count == 0) return BERTH_OK;
   if (t.length > LONGEST) return berth__fail(err, BERTH_UNSUPPORTED, "lines of more than 2^21 numbers have no kernel");
@@ -103,6 +103,6 @@ berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
   berth__x sums[BERTH__FOLD_VALUES];
   berth__l_rows_fold(k, &rows, &fold, sums);
   berth__l_rows_once(k, &rows);
-  store_number(k, &t, rows.row, sums);
+  lower_dft_store_number(k, &t, rows.row, sums);
   return berth__l_end(l, k, err);
 }

@@ -23,22 +23,22 @@ berth__x berth__m_with_sign(berth__kernel *k, berth__x a, berth__x sign) {
   return berth__x_bits(k, BERTH__NUM_F32, berth__x_or(k, magnitude, bit));
 }
 
-static berth__x shl(berth__kernel *k, berth__x a, int64_t by) {
+static berth__x lower_exponent_shl(berth__kernel *k, berth__x a, int64_t by) {
   return berth__x2(k, BERTH__INST_shl, a, berth__x_i32(k, by));
 }
 
-static berth__x shr(berth__kernel *k, berth__x a, int64_t by) {
+static berth__x lower_exponent_shr(berth__kernel *k, berth__x a, int64_t by) {
   return berth__x2(k, BERTH__INST_shr, a, berth__x_i32(k, by));
 }
 
 /* 2^n, for n within the exponents of normal numbers. */
 static berth__x power_of_two(berth__kernel *k, berth__x n) {
-  return berth__x_bits(k, BERTH__NUM_F32, shl(k, berth__x_affine(k, n, 1, 127), 23));
+  return berth__x_bits(k, BERTH__NUM_F32, lower_exponent_shl(k, berth__x_affine(k, n, 1, 127), 23));
 }
 
 /* In two steps: 2^n by itself may be too large or too small where x * 2^n is neither. */
 berth__x berth__m_times_power(berth__kernel *k, berth__x x, berth__x n) {
-  const berth__x half = shr(k, n, 1), rest = berth__x_sub(k, n, half);
+  const berth__x half = lower_exponent_shr(k, n, 1), rest = berth__x_sub(k, n, half);
   return berth__x_mul(k, berth__x_mul(k, x, power_of_two(k, half)), power_of_two(k, rest));
 }
 
@@ -80,15 +80,15 @@ typedef struct parts {
   berth__x rest, exponent; /* f32 */
 } parts;
 
-static parts take_apart(berth__kernel *k, berth__x x) {
+static parts lower_exponent_take_apart(berth__kernel *k, berth__x x) {
   berth__x bits = berth__x_bits(k, BERTH__NUM_I32, x);
   /* A subnormal's fraction is an integer that f32 holds: x = fraction * 2^-149, whatever the device makes of x. */
   const berth__x is_tiny = berth__x_lt(k, bits, berth__x_i32(k, 0x00800000));
   const berth__x fraction = berth__x_convert(k, BERTH__NUM_F32, bits);
   bits = berth__x_select(k, is_tiny, berth__x_bits(k, BERTH__NUM_I32, fraction), bits);
   const berth__x less = berth__x_select(k, is_tiny, berth__x_i32(k, 149), berth__x_i32(k, 0));
-  const berth__x n = shr(k, berth__x_sub(k, bits, berth__x_i32(k, 0x3f3504f3)), 23); /* sqrt(1/2) */
-  const berth__x m = berth__x_bits(k, BERTH__NUM_F32, berth__x_sub(k, bits, shl(k, n, 23)));
+  const berth__x n = lower_exponent_shr(k, berth__x_sub(k, bits, berth__x_i32(k, 0x3f3504f3)), 23); /* sqrt(1/2) */
+  const berth__x m = berth__x_bits(k, BERTH__NUM_F32, berth__x_sub(k, bits, lower_exponent_shl(k, n, 23)));
   return (parts){.rest = berth__m_plus(k, m, -1),
                  .exponent = berth__x_convert(k, BERTH__NUM_F32, berth__x_sub(k, n, less))};
 }
@@ -109,18 +109,18 @@ static berth__x log_of_parts(berth__kernel *k, parts p) {
 static berth__x log_at_edges(berth__kernel *k, berth__x x, berth__x inside) {
   const berth__x bits = berth__x_bits(k, BERTH__NUM_I32, x);
   const berth__x is_huge = berth__x_le(k, berth__x_i32(k, 0x7f800000), bits); /* infinity, NaN */
-  const berth__x is_zero = berth__x_eq(k, shl(k, bits, 1), berth__x_i32(k, 0));
+  const berth__x is_zero = berth__x_eq(k, lower_exponent_shl(k, bits, 1), berth__x_i32(k, 0));
   const berth__x is_negative = berth__x_lt(k, bits, berth__x_i32(k, 0));
   berth__x y = berth__x_select(k, is_huge, x, inside);
   y = berth__x_select(k, is_negative, berth__x_f32(k, NAN), y);
   return berth__x_select(k, is_zero, berth__x_f32(k, -INFINITY), y);
 }
 
-berth__x berth__m_log(berth__kernel *k, berth__x x) { return log_at_edges(k, x, log_of_parts(k, take_apart(k, x))); }
+berth__x berth__m_log(berth__kernel *k, berth__x x) { return log_at_edges(k, x, log_of_parts(k, lower_exponent_take_apart(k, x))); }
 
 berth__x berth__m_log1p(berth__kernel *k, berth__x x) {
   const berth__x sum = berth__m_plus(k, x, 1);
-  parts p = take_apart(k, sum);
+  parts p = lower_exponent_take_apart(k, sum);
   const berth__x is_near = berth__x_and(k, berth__m_above(k, x, -0.29f), berth__m_below(k, x, 0.41f));
   p.rest = berth__x_select(k, is_near, x, p.rest); /* without what the sum rounded away */
   p.exponent = berth__x_select(k, is_near, berth__x_f32(k, 0), p.exponent);
@@ -137,7 +137,7 @@ static berth__x leading_digits(berth__kernel *k, berth__x y) {
 
 /* a^y for a positive, finite a: 2 to the y log2 a, where whole powers are kept apart from what is left. */
 static berth__x pow_inside(berth__kernel *k, berth__x a, berth__x y) {
-  const parts p = take_apart(k, a);
+  const parts p = lower_exponent_take_apart(k, a);
   const berth__x fraction = berth__m_scale(k, berth__x_add(k, p.rest, log_bend(k, p.rest)), LOG2_E);
   const berth__x high = leading_digits(k, y), low = berth__x_sub(k, y, high);
   const berth__x exact = berth__x_mul(k, high, p.exponent), whole = berth__x1(k, BERTH__INST_round, exact);
@@ -154,7 +154,7 @@ static berth__x pow_inside(berth__kernel *k, berth__x a, berth__x y) {
   return berth__x_select(k, berth__m_above(k, rough, 130), berth__x_f32(k, INFINITY), value);
 }
 
-static berth__x is_whole(berth__kernel *k, berth__x x) { return berth__x_eq(k, x, berth__x1(k, BERTH__INST_floor, x)); }
+static berth__x lower_exponent_is_whole(berth__kernel *k, berth__x x) { return berth__x_eq(k, x, berth__x1(k, BERTH__INST_floor, x)); }
 
 static berth__x not(berth__kernel * k, berth__x truth) { return berth__x1(k, BERTH__INST_not, truth); }
 
@@ -174,10 +174,10 @@ static berth__x pow_of_any(berth__kernel *k, berth__x x, berth__x y) {
   /* Beyond 2^24 every number is even. */
   const berth__x is_odd =
       berth__x_and(k, berth__m_below(k, berth__x1(k, BERTH__INST_abs, y), 0x1p24f),
-                   berth__x_and(k, is_whole(k, y), not(k, is_whole(k, berth__m_scale(k, y, 0.5f)))));
+                   berth__x_and(k, lower_exponent_is_whole(k, y), not(k, lower_exponent_is_whole(k, berth__m_scale(k, y, 0.5f)))));
   value = berth__x_select(k, is_odd, berth__m_with_sign(k, value, x), value);
   const berth__x is_finite_negative = berth__x_and(k, berth__m_below(k, x, 0), berth__m_above(k, x, -INFINITY));
-  const berth__x is_none = berth__x_and(k, is_finite_negative, not(k, is_whole(k, y)));
+  const berth__x is_none = berth__x_and(k, is_finite_negative, not(k, lower_exponent_is_whole(k, y)));
   value = berth__x_select(k, is_none, berth__x_f32(k, NAN), value);
   value = berth__x_select(k, berth__x_is_nan(k, x), x, value);
   value = berth__x_select(k, berth__x_is_nan(k, y), y, value);
@@ -216,7 +216,7 @@ static binary read_binary(berth__kernel *k, berth__x x) {
   const berth__x fraction = berth__x_and(k, bits, berth__x_i32(k, 0x007fffff));
   const berth__x digits = berth__x_select(k, is_tiny, fraction, berth__x_or(k, fraction, berth__x_i32(k, 0x00800000)));
   return (binary){.digits = berth__x_convert(k, BERTH__NUM_U32, digits),
-                  .exponent = berth__x_select(k, is_tiny, berth__x_i32(k, 1), shr(k, bits, 23))};
+                  .exponent = berth__x_select(k, is_tiny, berth__x_i32(k, 1), lower_exponent_shr(k, bits, 23))};
 }
 
 #define DIGITS_AT_ONCE 8 /* 24 and 8 are 32 */

@@ -2,7 +2,7 @@
 #include "kernel/lower/elements.h"
 
 /* shape and size: numbers that are known now. */
-static int64_t entry_of(const berth__lowering *l, int64_t i) {
+static int64_t lower_fill_entry_of(const berth__lowering *l, int64_t i) {
   const berth_tensor *in = &l->call->in[0];
   if (l->op->code == BERTH__OP_size) return berth__count(in);
   const int64_t start = l->call->attrs[BERTH__SHAPE_START].i < 0 ? l->call->attrs[BERTH__SHAPE_START].i + in->rank
@@ -15,9 +15,9 @@ berth_status berth__lower_shape(berth__lowering *l, berth_error *err) {
   if (count == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   const berth__x index = berth__l_each(l, k, count);
-  berth__x value = berth__x_i32(k, entry_of(l, 0));
+  berth__x value = berth__x_i32(k, lower_fill_entry_of(l, 0));
   for (int64_t i = 1; i < count; i++)
-    value = berth__x_select(k, berth__x_eq(k, index, berth__x_i32(k, i)), berth__x_i32(k, entry_of(l, i)), value);
+    value = berth__x_select(k, berth__x_eq(k, index, berth__x_i32(k, i)), berth__x_i32(k, lower_fill_entry_of(l, i)), value);
   berth__l_store(l, k, 0, berth__l_place_flat(k, &l->call->out[0], index), value);
   return berth__l_end(l, k, err);
 }

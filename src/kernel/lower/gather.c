@@ -18,7 +18,7 @@ typedef struct picking {
   int64_t step;      /* between the indices of a tuple */
 } picking;
 
-static berth_status pick(berth__lowering *l, const picking *p, berth_error *err) {
+static berth_status lower_gather_pick(berth__lowering *l, const picking *p, berth_error *err) {
   const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *out = &l->call->out[0];
   berth__l_space space;
   berth__x at[BERTH_MAX_RANK];
@@ -43,7 +43,7 @@ static berth_status pick(berth__lowering *l, const picking *p, berth_error *err)
   return berth__l_end(l, k, err);
 }
 
-static uint32_t axis_of(const berth_op_call *call, int64_t axis) {
+static uint32_t lower_gather_axis_of(const berth_op_call *call, int64_t axis) {
   return (uint32_t)(axis < 0 ? axis + call->in[BERTH__GATHER_X].rank : axis);
 }
 
@@ -51,22 +51,22 @@ static uint32_t axis_of(const berth_op_call *call, int64_t axis) {
 berth_status berth__lower_gather(berth__lowering *l, berth_error *err) {
   const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *indices = &l->call->in[BERTH__GATHER_INDICES];
   const bool is_embedding = l->op->code == BERTH__OP_embedding; /* always along axis 0 */
-  const uint32_t axis = axis_of(l->call, is_embedding ? 0 : l->call->attrs[BERTH__GATHER_AXIS].i);
+  const uint32_t axis = lower_gather_axis_of(l->call, is_embedding ? 0 : l->call->attrs[BERTH__GATHER_AXIS].i);
   picking p = {.first = axis, .n = 1};
   for (uint32_t i = 0; i < data->rank; i++)
     if (i != axis) p.data_stride[i < axis ? i : i - 1 + indices->rank] = data->stride[i];
   for (uint32_t i = 0; i < indices->rank; i++) p.index_stride[axis + i] = indices->stride[i];
-  return pick(l, &p, err);
+  return lower_gather_pick(l, &p, err);
 }
 
 berth_status berth__lower_gather_elements(berth__lowering *l, berth_error *err) {
   const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *indices = &l->call->in[BERTH__GATHER_INDICES];
-  picking p = {.first = axis_of(l->call, l->call->attrs[BERTH__GATHER_ELEMENTS_AXIS].i), .n = 1};
+  picking p = {.first = lower_gather_axis_of(l->call, l->call->attrs[BERTH__GATHER_ELEMENTS_AXIS].i), .n = 1};
   for (uint32_t i = 0; i < data->rank; i++) {
     p.data_stride[i] = i == p.first ? 0 : data->stride[i];
     p.index_stride[i] = indices->stride[i];
   }
-  return pick(l, &p, err);
+  return lower_gather_pick(l, &p, err);
 }
 
 berth_status berth__lower_gather_nd(berth__lowering *l, berth_error *err) {
@@ -76,5 +76,5 @@ berth_status berth__lower_gather_nd(berth__lowering *l, berth_error *err) {
   for (uint32_t i = 0; i < outer; i++) p.index_stride[i] = indices->stride[i];
   for (uint32_t i = 0; i < batch; i++) p.data_stride[i] = data->stride[i];
   for (uint32_t i = batch + p.n; i < data->rank; i++) p.data_stride[outer + i - batch - p.n] = data->stride[i];
-  return pick(l, &p, err);
+  return lower_gather_pick(l, &p, err);
 }

@@ -28,16 +28,16 @@ typedef struct axis {
   berth__x is_there;      /* bool: it is an element of x */
 } axis;
 
-static berth__x floor_of(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_floor, x); }
+static berth__x lower_grid_sample_floor_of(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_floor, x); }
 
 /* Back and forth between the ends. */
-static berth__x reflect(const sampling *s, const axis *a, berth__x x) {
+static berth__x lower_grid_sample_reflect(const sampling *s, const axis *a, berth__x x) {
   berth__kernel *k = s->k;
   const float range = a->high - a->low;
   if (range <= 0) return berth__x_f32(k, a->low);
   const berth__x period = berth__x_f32(k, 2 * range);
   const berth__x far = berth__x1(k, BERTH__INST_abs, berth__m_plus(k, x, -a->low));
-  const berth__x rounds = floor_of(k, berth__x_div(k, far, period));
+  const berth__x rounds = lower_grid_sample_floor_of(k, berth__x_div(k, far, period));
   const berth__x rest = berth__x_sub(k, far, berth__x_mul(k, rounds, period));
   return berth__m_plus(k, berth__x_min(k, rest, berth__x_sub(k, period, rest)), a->low);
 }
@@ -48,7 +48,7 @@ static berth__x is_between(berth__kernel *k, berth__x x, float low, float high) 
 
 /* A coordinate of -1 to 1 as a position, brought back inside where padding says so; cubic neighbours are brought back
  * one by one, which for the border is not the same. */
-static berth__x position(const sampling *s, const axis *a, berth__x coordinate) {
+static berth__x lower_grid_sample_position(const sampling *s, const axis *a, berth__x coordinate) {
   berth__kernel *k = s->k;
   const berth__x from_0 = berth__m_plus(k, coordinate, 1.0f);
   berth__x at = s->align
@@ -61,7 +61,7 @@ static berth__x position(const sampling *s, const axis *a, berth__x coordinate) 
     back = berth__x_select(k, berth__x_lt(k, last, at), last, at);
     back = berth__x_select(k, berth__x_lt(k, at, zero), zero, back);
   } else if (s->padding == REFLECTION) {
-    back = berth__x_select(k, berth__l_is_finite(k, at), reflect(s, a, at), at);
+    back = berth__x_select(k, berth__l_is_finite(k, at), lower_grid_sample_reflect(s, a, at), at);
   }
   return berth__x_select(k, is_between(k, at, a->low, a->high), at, back);
 }
@@ -70,18 +70,18 @@ static void place_neighbour(const sampling *s, axis *a, berth__x at) {
   berth__kernel *k = s->k;
   const berth__x is_inside = is_between(k, at, 0.0f, a->last);
   a->is_there = s->padding == ZEROS ? is_inside : berth__l_is_finite(k, at);
-  if (s->padding == REFLECTION) at = berth__x_select(k, is_inside, at, reflect(s, a, at));
+  if (s->padding == REFLECTION) at = berth__x_select(k, is_inside, at, lower_grid_sample_reflect(s, a, at));
   a->place = berth__l_clamped_index(k, at, a->extent);
 }
 
-static int64_t taps_of(const sampling *s) {
+static int64_t lower_grid_sample_taps_of(const sampling *s) {
   return s->mode == BERTH__RESAMPLE_NEAREST ? 1 : s->mode == BERTH__RESAMPLE_CUBIC ? 4 : 2;
 }
 
-static void open_taps(const sampling *s, axis *a) {
+static void lower_grid_sample_open_taps(const sampling *s, axis *a) {
   berth__kernel *k = s->k;
   const berth__x one = berth__x_f32(k, 1.0f);
-  const berth__x tap = berth__x_loop_n(k, taps_of(s));
+  const berth__x tap = berth__x_loop_n(k, lower_grid_sample_taps_of(s));
   const berth__x at = berth__x_add(k, a->first, berth__x_convert(k, BERTH__NUM_F32, tap));
   const berth__x distance = berth__x_sub(k, at, a->at);
   switch (s->mode) {
@@ -92,10 +92,10 @@ static void open_taps(const sampling *s, axis *a) {
   place_neighbour(s, a, at);
 }
 
-static void find_first(const sampling *s, axis *a, berth__x coordinate) {
+static void lower_grid_sample_find_first(const sampling *s, axis *a, berth__x coordinate) {
   berth__kernel *k = s->k;
-  a->at = position(s, a, coordinate);
-  a->first = s->mode == BERTH__RESAMPLE_NEAREST ? berth__x1(k, BERTH__INST_round, a->at) : floor_of(k, a->at);
+  a->at = lower_grid_sample_position(s, a, coordinate);
+  a->first = s->mode == BERTH__RESAMPLE_NEAREST ? berth__x1(k, BERTH__INST_round, a->at) : lower_grid_sample_floor_of(k, a->at);
   if (s->mode == BERTH__RESAMPLE_CUBIC) a->first = berth__m_plus(k, a->first, -1.0f);
 }
 
@@ -112,16 +112,16 @@ static void find_point(const sampling *s, const berth__x *at, axis *axes) {
   for (uint32_t i = 0; i < s->spatial; i++) {
     axes[i] = read_axis(s, x->dim[2 + i]);
     point[1 + s->spatial] = berth__x_i32(s->k, s->spatial - 1 - i);
-    find_first(s, &axes[i], berth__l_load(s->l, s->k, 1, berth__l_place(s->k, grid, point)));
+    lower_grid_sample_find_first(s, &axes[i], berth__l_load(s->l, s->k, 1, berth__l_place(s->k, grid, point)));
   }
 }
 
-static berth__x look_up(const sampling *s, const berth__x *at, axis *axes) {
+static berth__x lower_grid_sample_look_up(const sampling *s, const berth__x *at, axis *axes) {
   berth__kernel *k = s->k;
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0.0f));
   berth__x from[BERTH_MAX_RANK] = {at[0], at[1]}, weight = berth__x_f32(k, 1.0f), is_there = berth__x_bool(k, true);
   for (uint32_t i = 0; i < s->spatial; i++) {
-    open_taps(s, &axes[i]);
+    lower_grid_sample_open_taps(s, &axes[i]);
     from[2 + i] = axes[i].place;
     weight = berth__x_mul(k, weight, axes[i].weight);
     is_there = berth__x_and(k, is_there, axes[i].is_there);
@@ -151,7 +151,7 @@ berth_status berth__lower_grid_sample(berth__lowering *l, berth_error *err) {
   berth__kernel *k = s.k = berth__l_begin(l, call->attrs[BERTH__GRID_SAMPLE_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
   find_point(&s, at, axes);
-  const berth__x value = berth__l_cast(k, look_up(&s, at, axes), BERTH_F32, out->type);
+  const berth__x value = berth__l_cast(k, lower_grid_sample_look_up(&s, at, axes), BERTH_F32, out->type);
   berth__l_store(l, k, 0, berth__l_place(k, out, at), value);
   return berth__l_end(l, k, err);
 }

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static berth__x absolute(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_abs, x); }
+static berth__x lower_math_absolute(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_abs, x); }
 
 static berth__x or_nan(berth__kernel *k, berth__x x, berth__x y) {
   return berth__x_select(k, berth__x_is_nan(k, x), x, y);
@@ -12,8 +12,8 @@ static berth__x or_nan(berth__kernel *k, berth__x x, berth__x y) {
 /* ---- Hyperbolic functions ---- */
 
 /* |x| < 0.625 by itself, beyond it by e^2a; in both a sign comes last, so that -0 stays. */
-static berth__x tanh_of(berth__kernel *k, berth__x x) {
-  const berth__x a = absolute(k, x), z = berth__x_mul(k, a, a), one = berth__x_f32(k, 1);
+static berth__x lower_math_tanh_of(berth__kernel *k, berth__x x) {
+  const berth__x a = lower_math_absolute(k, x), z = berth__x_mul(k, a, a), one = berth__x_f32(k, 1);
   const berth__x p = BERTH__M_POLY(k, z, -0.33333284f, 0.13331492f, -0.053743534f, 0.020650716f, -0.005717196f);
   const berth__x near_0 = berth__m_fma(k, berth__x_mul(k, a, z), p, a);
   const berth__x power = berth__x1(k, BERTH__INST_exp, berth__m_scale(k, a, 2));
@@ -29,7 +29,7 @@ static berth__x half_exp(berth__kernel *k, berth__x a) {
 }
 
 static berth__x sinh_of(berth__kernel *k, berth__x x) {
-  const berth__x a = absolute(k, x), z = berth__x_mul(k, a, a), half = half_exp(k, a);
+  const berth__x a = lower_math_absolute(k, x), z = berth__x_mul(k, a, a), half = half_exp(k, a);
   const berth__x p = BERTH__M_POLY(k, z, 0.16666667f, 0.0083333505f, 0.00019836066f, 2.8174395e-06f);
   const berth__x near_0 = berth__m_fma(k, berth__x_mul(k, a, z), p, a);
   const berth__x far = berth__x_sub(k, half, berth__x_div(k, berth__x_f32(k, 0.25f), half));
@@ -37,7 +37,7 @@ static berth__x sinh_of(berth__kernel *k, berth__x x) {
 }
 
 static berth__x cosh_of(berth__kernel *k, berth__x x) {
-  const berth__x half = half_exp(k, absolute(k, x));
+  const berth__x half = half_exp(k, lower_math_absolute(k, x));
   return berth__x_add(k, half, berth__x_div(k, berth__x_f32(k, 0.25f), half));
 }
 
@@ -50,7 +50,7 @@ static berth__x log_of_twice(berth__kernel *k, berth__x a) {
 
 /* log(a + sqrt(a^2 + 1)) */
 static berth__x asinh_of(berth__kernel *k, berth__x x) {
-  const berth__x a = absolute(k, x), z = berth__x_mul(k, a, a), one = berth__x_f32(k, 1);
+  const berth__x a = lower_math_absolute(k, x), z = berth__x_mul(k, a, a), one = berth__x_f32(k, 1);
   const berth__x root = berth__x1(k, BERTH__INST_sqrt, berth__x_add(k, z, one));
   const berth__x over_1 = berth__x_add(k, a, berth__x_div(k, z, berth__x_add(k, one, root)));
   const berth__x y =
@@ -69,7 +69,7 @@ static berth__x acosh_of(berth__kernel *k, berth__x x) {
 
 /* log((1 + a) / (1 - a)) / 2 */
 static berth__x atanh_of(berth__kernel *k, berth__x x) {
-  const berth__x a = absolute(k, x), one = berth__x_f32(k, 1);
+  const berth__x a = lower_math_absolute(k, x), one = berth__x_f32(k, 1);
   const berth__x over_1 = berth__x_div(k, berth__m_scale(k, a, 2), berth__x_sub(k, one, a));
   berth__x y = berth__m_scale(k, berth__m_log1p(k, over_1), 0.5f);
   y = berth__x_select(k, berth__x_eq(k, a, one), berth__x_f32(k, INFINITY), y);
@@ -81,16 +81,16 @@ static berth__x atanh_of(berth__kernel *k, berth__x x) {
 
 static berth__x device_exp(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_exp, x); }
 
-static berth__x sigmoid(berth__kernel *k, berth__x x) {
+static berth__x lower_math_sigmoid(berth__kernel *k, berth__x x) {
   const berth__x one = berth__x_f32(k, 1);
-  const berth__x e = device_exp(k, berth__x1(k, BERTH__INST_neg, absolute(k, x))); /* never too large */
+  const berth__x e = device_exp(k, berth__x1(k, BERTH__INST_neg, lower_math_absolute(k, x))); /* never too large */
   const berth__x above = berth__x_select(k, berth__m_below(k, x, 0), e, one);
   return or_nan(k, x, berth__x_div(k, above, berth__x_add(k, one, e)));
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
-static berth__x softplus(berth__kernel *k, berth__x x) {
-  const berth__x e = berth__m_exp(k, berth__x1(k, BERTH__INST_neg, absolute(k, x)));
+static berth__x lower_math_softplus(berth__kernel *k, berth__x x) {
+  const berth__x e = berth__m_exp(k, berth__x1(k, BERTH__INST_neg, lower_math_absolute(k, x)));
   const berth__x positive = berth__x_select(k, berth__m_below(k, x, 0), berth__x_f32(k, 0), x);
   return berth__x_add(k, positive, berth__m_log1p(k, e));
 }
@@ -104,7 +104,7 @@ static berth__x weighed(berth__kernel *k, berth__x x, berth__x factor) {
 static berth__x gelu_tanh(berth__kernel *k, berth__x x) {
   const berth__x cube = berth__x_mul(k, berth__x_mul(k, x, x), x);
   const berth__x inner = berth__m_fma(k, cube, berth__x_f32(k, 0.044715f), x);
-  return weighed(k, x, sigmoid(k, berth__m_scale(k, inner, 1.59576912f)));
+  return weighed(k, x, lower_math_sigmoid(k, berth__m_scale(k, inner, 1.59576912f)));
 }
 
 #define LAST_ERFC 10.1f /* beyond it 1 - erf is nothing that f32 holds */
@@ -120,8 +120,8 @@ static berth__x erfc_of(berth__kernel *k, berth__x a) {
   return berth__x_mul(k, berth__x_mul(k, u, p), decay);
 }
 
-static berth__x erf_of(berth__kernel *k, berth__x x) {
-  const berth__x a = absolute(k, x), z = berth__x_mul(k, a, a);
+static berth__x lower_math_erf_of(berth__kernel *k, berth__x x) {
+  const berth__x a = lower_math_absolute(k, x), z = berth__x_mul(k, a, a);
   /* a <= sqrt(3/4) */
   const berth__x p =
       BERTH__M_POLY(k, z, 1.1283791f, -0.37612557f, 0.11282555f, -0.026795605f, 0.005039119f, -0.00062435394f);
@@ -132,23 +132,23 @@ static berth__x erf_of(berth__kernel *k, berth__x x) {
 
 /* x (1 + erf(x / sqrt 2)) / 2: a sum that would cancel below 0 is never taken. */
 static berth__x gelu(berth__kernel *k, berth__x x) {
-  const berth__x tail = berth__m_scale(k, erfc_of(k, berth__m_scale(k, absolute(k, x), 0.707106781f)), 0.5f);
+  const berth__x tail = berth__m_scale(k, erfc_of(k, berth__m_scale(k, lower_math_absolute(k, x), 0.707106781f)), 0.5f);
   const berth__x rest = berth__x_sub(k, berth__x_f32(k, 1), tail);
   return weighed(k, x, berth__x_select(k, berth__m_below(k, x, 0), tail, rest));
 }
 
 /* ---- All of them ---- */
 
-static berth__x sign_of(berth__kernel *k, berth__x x) {
+static berth__x lower_math_sign_of(berth__kernel *k, berth__x x) {
   const berth__x below = berth__x_select(k, berth__m_below(k, x, 0), berth__x_f32(k, -1), x);
   return berth__x_select(k, berth__m_above(k, x, 0), berth__x_f32(k, 1), below);
 }
 
-static berth__x relu(berth__kernel *k, berth__x x) {
+static berth__x lower_math_relu(berth__kernel *k, berth__x x) {
   return berth__x_select(k, berth__m_below(k, x, 0), berth__x_f32(k, 0), x);
 }
 
-static berth__x inverse(berth__kernel *k, berth__x x) { return berth__x_div(k, berth__x_f32(k, 1), x); }
+static berth__x lower_math_inverse(berth__kernel *k, berth__x x) { return berth__x_div(k, berth__x_f32(k, 1), x); }
 
 static berth__x angles(berth__kernel *k, berth__op_code op, berth__x x) {
   switch (op) {
@@ -166,18 +166,18 @@ static berth__x angles(berth__kernel *k, berth__op_code op, berth__x x) {
   }
 }
 
-static berth__x smooth(berth__kernel *k, berth__op_code op, berth__x x) {
+static berth__x lower_math_smooth(berth__kernel *k, berth__op_code op, berth__x x) {
   switch (op) {
     case BERTH__OP_exp: return berth__m_exp(k, x);
     case BERTH__OP_expm1: return berth__m_expm1(k, x);
     case BERTH__OP_log: return berth__m_log(k, x);
-    case BERTH__OP_tanh: return tanh_of(k, x);
-    case BERTH__OP_sigmoid: return sigmoid(k, x);
-    case BERTH__OP_softplus: return softplus(k, x);
-    case BERTH__OP_erf: return erf_of(k, x);
+    case BERTH__OP_tanh: return lower_math_tanh_of(k, x);
+    case BERTH__OP_sigmoid: return lower_math_sigmoid(k, x);
+    case BERTH__OP_softplus: return lower_math_softplus(k, x);
+    case BERTH__OP_erf: return lower_math_erf_of(k, x);
     case BERTH__OP_gelu: return gelu(k, x);
     case BERTH__OP_gelu_tanh: return gelu_tanh(k, x);
-    case BERTH__OP_silu: return weighed(k, x, sigmoid(k, x));
+    case BERTH__OP_silu: return weighed(k, x, lower_math_sigmoid(k, x));
     default: return angles(k, op, x);
   }
 }
@@ -186,15 +186,15 @@ berth__x berth__l_unary(berth__kernel *k, berth__op_code op, berth__x a) {
   switch (op) {
     case BERTH__OP_identity: return a;
     case BERTH__OP_neg: return berth__x1(k, BERTH__INST_neg, a);
-    case BERTH__OP_abs: return absolute(k, a);
+    case BERTH__OP_abs: return lower_math_absolute(k, a);
     case BERTH__OP_sqrt: return berth__x1(k, BERTH__INST_sqrt, a);
-    case BERTH__OP_rsqrt: return inverse(k, berth__x1(k, BERTH__INST_sqrt, a));
-    case BERTH__OP_reciprocal: return inverse(k, a);
-    case BERTH__OP_relu: return relu(k, a);
-    case BERTH__OP_sign: return sign_of(k, a);
+    case BERTH__OP_rsqrt: return lower_math_inverse(k, berth__x1(k, BERTH__INST_sqrt, a));
+    case BERTH__OP_reciprocal: return lower_math_inverse(k, a);
+    case BERTH__OP_relu: return lower_math_relu(k, a);
+    case BERTH__OP_sign: return lower_math_sign_of(k, a);
     case BERTH__OP_round: return berth__x1(k, BERTH__INST_round, a);
     case BERTH__OP_floor: return berth__x1(k, BERTH__INST_floor, a);
     case BERTH__OP_ceil: return berth__x1(k, BERTH__INST_ceil, a);
-    default: return smooth(k, op, a);
+    default: return lower_math_smooth(k, op, a);
   }
 }

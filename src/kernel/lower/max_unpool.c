@@ -4,7 +4,7 @@
 #include "kernel/lower/copy.h"
 
 /* The shape that was pooled, in which the places count. */
-static void pooled_shape(const berth_op_call *call, int64_t *dim) {
+static void lower_max_unpool_pooled_shape(const berth_op_call *call, int64_t *dim) {
   const berth_tensor *x = &call->in[0];
   const berth_attr *attr = call->attrs;
   const uint32_t spatial = x->rank - 2;
@@ -18,7 +18,7 @@ static void pooled_shape(const berth_op_call *call, int64_t *dim) {
   }
 }
 
-static berth_status clear(berth__lowering *l, berth_error *err) {
+static berth_status lower_max_unpool_clear(berth__lowering *l, berth_error *err) {
   const berth_tensor *out = &l->call->out[0];
   berth__kernel *k = berth__l_begin(l, "clear");
   const berth__x i = berth__l_each(l, k, berth__count(out));
@@ -28,7 +28,7 @@ static berth_status clear(berth__lowering *l, berth_error *err) {
 }
 
 /* Places outside the result, which the reference refuses, are left out. */
-static berth_status put(berth__lowering *l, const int64_t *pooled, berth_error *err) {
+static berth_status lower_max_unpool_put(berth__lowering *l, const int64_t *pooled, berth_error *err) {
   const berth_tensor *x = &l->call->in[0], *places = &l->call->in[1], *out = &l->call->out[0];
   berth__kernel *k = berth__l_begin(l, "put");
   const berth__x i = berth__l_each(l, k, berth__count(x)), zero = berth__x_i32(k, 0);
@@ -47,11 +47,11 @@ static berth_status put(berth__lowering *l, const int64_t *pooled, berth_error *
 
 berth_status berth__lower_max_unpool(berth__lowering *l, berth_error *err) {
   int64_t pooled[BERTH_MAX_RANK], total = 1;
-  pooled_shape(l->call, pooled);
+  lower_max_unpool_pooled_shape(l->call, pooled);
   for (uint32_t axis = 0; axis < l->call->in[0].rank; axis++)
     if (!berth__mul_extent(total, pooled[axis], &total)) total = INT64_MAX;
   if (total > INT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "its places count further than the 2^31 of kernels");
-  BERTH__TRY(clear(l, err));
-  return berth__count(&l->call->in[0]) != 0 && total > 0 ? put(l, pooled, err) : BERTH_OK;
+  BERTH__TRY(lower_max_unpool_clear(l, err));
+  return berth__count(&l->call->in[0]) != 0 && total > 0 ? lower_max_unpool_put(l, pooled, err) : BERTH_OK;
 }

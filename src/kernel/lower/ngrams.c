@@ -12,7 +12,7 @@ typedef struct counting {
 } counting;
 
 /* Where the n-grams of length n begin and end in the pool. */
-static void part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {
+static void lower_ngrams_part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {
   *first = attr[BERTH__NGRAMS_STARTS].ints[n - 1];
   *last = n < attr[BERTH__NGRAMS_STARTS].count ? attr[BERTH__NGRAMS_STARTS].ints[n] : attr[BERTH__NGRAMS_POOL].count;
 }
@@ -22,7 +22,7 @@ static int64_t number_of_shorter(const berth_attr *attr, int64_t n) {
   int64_t number = 0;
   for (int64_t shorter = 1; shorter < n; shorter++) {
     int64_t first, last;
-    part_of(attr, shorter, &first, &last);
+    lower_ngrams_part_of(attr, shorter, &first, &last);
     number += (last - first) / shorter;
   }
   return number;
@@ -38,7 +38,7 @@ static bool is_repeated(const berth_attr *attr, int64_t n, int64_t first, int64_
 }
 
 /* Whether an element is this number, which may be none that fits. */
-static berth__x is_number(const counting *c, berth__x element, int64_t number) {
+static berth__x lower_ngrams_is_number(const counting *c, berth__x element, int64_t number) {
   const bool has_sign = berth__l_number(c->l->call->in[0].type) == BERTH__NUM_I32;
   if (number < (has_sign ? INT32_MIN : 0) || number > (has_sign ? INT32_MAX : (int64_t)UINT32_MAX))
     return berth__x_bool(c->k, false);
@@ -55,7 +55,7 @@ static void count_gram(const counting *c, const berth__x *items, int64_t n, int6
   berth__x is_found = berth__x_eq(k, c->column, berth__x_i32(k, attr[BERTH__NGRAMS_INDEXES].ints[number])),
            value = weight;
   for (int64_t i = 0; i < n; i++)
-    is_found = berth__x_and(k, is_found, is_number(c, items[i], attr[BERTH__NGRAMS_POOL].ints[gram + i]));
+    is_found = berth__x_and(k, is_found, lower_ngrams_is_number(c, items[i], attr[BERTH__NGRAMS_POOL].ints[gram + i]));
   if (strcmp(attr[BERTH__NGRAMS_MODE].s, "tf") == 0) value = berth__m_plus(k, old, 1.0f);
   if (strcmp(attr[BERTH__NGRAMS_MODE].s, "tfidf") == 0) value = berth__x_add(k, old, weight);
   berth__x_set(k, c->result, berth__x_select(k, is_found, value, old));
@@ -74,7 +74,7 @@ static berth_status count_length(const counting *c, int64_t n, int64_t step, ber
   int64_t first, last, number = number_of_shorter(attr, n);
   berth__x *items = berth__alloc_array(c->l->ctx, (size_t)n, sizeof *items);
   if (items == NULL) return berth__fail_nomem(err, "the items of an n-gram");
-  part_of(attr, n, &first, &last);
+  lower_ngrams_part_of(attr, n, &first, &last);
   const berth__x at = berth__x_loop_n(c->k, x->dim[x->rank - 1] - (n - 1) * step);
   for (int64_t i = 0; i < n; i++) items[i] = item(c, berth__x_affine(c->k, at, 1, i * step));
   for (int64_t gram = first; gram < last; gram += n, number++)

@@ -76,7 +76,7 @@ static box read_box(const selecting *s, berth__x i) {
   return b;
 }
 
-static berth__x overlaps(const selecting *s, const box *a, const box *b) {
+static berth__x lower_non_max_suppression_overlaps(const selecting *s, const box *a, const box *b) {
   berth__kernel *k = s->k;
   const berth__x zero = berth__x_f32(k, 0.0f);
   berth__x shared = berth__x_f32(k, 1.0f);
@@ -162,7 +162,7 @@ static void strike_out(const selecting *s, berth__x taken) {
   const box best = read_box(s, taken);
   const berth__x i = own_boxes(s), place = gone_place(s, i), one = berth__x_u32(k, 1);
   const box other = read_box(s, i);
-  const berth__x goes = berth__x_or(k, berth__x_eq(k, i, taken), overlaps(s, &best, &other));
+  const berth__x goes = berth__x_or(k, berth__x_eq(k, i, taken), lower_non_max_suppression_overlaps(s, &best, &other));
   berth__x_store(k, s->scratch, place, berth__x_select(k, goes, one, berth__x_load(k, s->scratch, place)));
   berth__x_end(k);
 }
@@ -183,12 +183,12 @@ static void play_round(const selecting *s, berth__x round, berth__x count) {
   berth__x_end(k);
 }
 
-static berth__x limit(const selecting *s, uint32_t operand, float otherwise) {
+static berth__x lower_non_max_suppression_limit(const selecting *s, uint32_t operand, float otherwise) {
   if (!berth__l_has(s->l, operand)) return berth__x_f32(s->k, otherwise);
   return berth__l_load(s->l, s->k, operand, berth__x_i32(s->k, 0));
 }
 
-static void start(selecting *s) {
+static void lower_non_max_suppression_start(selecting *s) {
   berth__kernel *k = s->k;
   if (k != NULL) {
     k->group_size = s->threads;
@@ -197,8 +197,8 @@ static void start(selecting *s) {
   s->class = berth__x_group(k);
   s->thread = berth__x_thread(k);
   s->image = berth__x_div(k, s->class, berth__x_i32(k, s->l->call->in[BERTH__NMS_SCORES].dim[1]));
-  s->overlap = limit(s, BERTH__NMS_OVERLAP, 0.0f);
-  s->score = limit(s, BERTH__NMS_SCORE, -INFINITY);
+  s->overlap = lower_non_max_suppression_limit(s, BERTH__NMS_OVERLAP, 0.0f);
+  s->score = lower_non_max_suppression_limit(s, BERTH__NMS_SCORE, -INFINITY);
   s->scratch = berth__l_scratch(k, BERTH_U32);
   s->shared_score = berth__kernel_shared(k, BERTH__NUM_F32, s->threads);
   s->shared_box = berth__kernel_shared(k, BERTH__NUM_I32, s->threads);
@@ -208,7 +208,7 @@ static berth_status select_boxes(berth__lowering *l, berth_error *err) {
   selecting s = {.l = l, .size = sizes_of(l->call)};
   s.threads = l->limits->group_size < GROUP ? l->limits->group_size : GROUP;
   berth__kernel *k = s.k = berth__l_begin(l, "select");
-  start(&s);
+  lower_non_max_suppression_start(&s);
   mark_unfit(&s);
   s.best = berth__x_variable(k, berth__x_i32(k, -1));
   s.best_score = berth__x_variable(k, berth__x_f32(k, 0.0f));
@@ -224,7 +224,7 @@ static berth_status select_boxes(berth__lowering *l, berth_error *err) {
 
 /* ---- Rows of the result ---- */
 
-static void store_row(berth__lowering *l, berth__kernel *k, berth__x row, const berth__x *numbers) {
+static void lower_non_max_suppression_store_row(berth__lowering *l, berth__kernel *k, berth__x row, const berth__x *numbers) {
   const berth_tensor *out = &l->call->out[0];
   berth__x_if(k, berth__x_lt(k, row, berth__x_i32(k, out->dim[0])));
   for (int64_t i = 0; i < 3; i++) {
@@ -263,7 +263,7 @@ static berth_status gather_rows(berth__lowering *l, berth_error *err) {
   for (int i = 0; i < 3; i++) numbers[i] = berth__x_variable(k, berth__x_i32(k, 0));
   const berth__x total = find_row(l, k, row, numbers);
   for (int i = 0; i < 3; i++) numbers[i] = berth__x_get(k, numbers[i]);
-  if (rows > 0) store_row(l, k, row, numbers);
+  if (rows > 0) lower_non_max_suppression_store_row(l, k, row, numbers);
   berth__x_if(k, berth__x_eq(k, row, berth__x_i32(k, 0)));
   berth__l_store(l, k, 1, berth__x_i32(k, 0), total);
   return berth__l_end(l, k, err);

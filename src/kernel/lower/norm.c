@@ -14,17 +14,17 @@ typedef struct norm {
   berth__x (*value_place)(berth__kernel *k, const struct norm *n, uint32_t operand, berth__x row, berth__x i);
 } norm;
 
-static berth__x element_at(berth__kernel *k, const norm *n, berth__x i) {
+static berth__x lower_norm_element_at(berth__kernel *k, const norm *n, berth__x i) {
   return berth__l_load(n->l, k, BERTH__NORM_X, berth__x_add(k, n->first, i));
 }
 
-static void load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
-  values[0] = element_at(k, state, i);
+static void lower_norm_load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
+  values[0] = lower_norm_element_at(k, state, i);
 }
 
 static void load_squares(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const norm *n = state;
-  const berth__x x = element_at(k, n, i), rest = n->is_centred ? berth__x_sub(k, x, n->mean) : x;
+  const berth__x x = lower_norm_element_at(k, n, i), rest = n->is_centred ? berth__x_sub(k, x, n->mean) : x;
   values[0] = berth__x_mul(k, rest, rest);
   if (n->is_centred) values[1] = rest;
 }
@@ -47,7 +47,7 @@ static moments find_moments(berth__kernel *k, norm *n, berth__l_rows *rows, doub
   const berth__x zero = berth__x_f32(k, 0);
   moments m = {.mean = BERTH__X_NONE, .rest = BERTH__X_NONE};
   berth__l_fold fold = {
-      .n = 1, .start = {zero, zero}, .is_sum = true, .element = load_element, .join = berth__l_join_sums, .state = n};
+      .n = 1, .start = {zero, zero}, .is_sum = true, .element = lower_norm_load_element, .join = berth__l_join_sums, .state = n};
   berth__x sums[BERTH__FOLD_VALUES];
   if (n->is_centred) {
     berth__l_rows_fold(k, rows, &fold, sums);
@@ -65,7 +65,7 @@ static moments find_moments(berth__kernel *k, norm *n, berth__l_rows *rows, doub
   return m;
 }
 
-static void store_element(berth__kernel *k, const norm *n, const moments *m, berth__x row, berth__x i) {
+static void lower_norm_store_element(berth__kernel *k, const norm *n, const moments *m, berth__x row, berth__x i) {
   const berth__x index = berth__x_add(k, n->first, i);
   berth__x y = berth__l_load(n->l, k, BERTH__NORM_X, index);
   if (n->is_centred) y = berth__x_sub(k, berth__x_sub(k, y, m->mean), m->rest);
@@ -77,7 +77,7 @@ static void store_element(berth__kernel *k, const norm *n, const moments *m, ber
   berth__l_store(n->l, k, 0, berth__l_place_flat(k, &n->l->call->out[0], index), y);
 }
 
-static berth_status add_kernel(berth__lowering *l, norm *n, double epsilon, berth_error *err) {
+static berth_status lower_norm_add_kernel(berth__lowering *l, norm *n, double epsilon, berth_error *err) {
   if (n->count == 0 || n->length == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
@@ -85,20 +85,20 @@ static berth_status add_kernel(berth__lowering *l, norm *n, double epsilon, bert
   n->first = berth__x_affine(k, rows.row, n->length, 0);
   const moments m = find_moments(k, n, &rows, epsilon);
   const berth__x i = berth__l_rows_each(k, &rows);
-  store_element(k, n, &m, rows.row, i);
+  lower_norm_store_element(k, n, &m, rows.row, i);
   return berth__l_end(l, k, err);
 }
 
 /* ---- layer_norm and rms_norm: over the axes from `axis` on; scale and bias broadcast to these ---- */
 
-static uint32_t first_axis(const berth_op_call *call) {
+static uint32_t lower_norm_first_axis(const berth_op_call *call) {
   const int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
   return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[BERTH__NORM_X].rank : axis);
 }
 
 static berth__x place_in_row(berth__kernel *k, const norm *n, uint32_t operand, berth__x row, berth__x i) {
   const berth_op_call *call = n->l->call;
-  const uint32_t axis = first_axis(call), rank = call->in[BERTH__NORM_X].rank - axis;
+  const uint32_t axis = lower_norm_first_axis(call), rank = call->in[BERTH__NORM_X].rank - axis;
   berth__x at[BERTH_MAX_RANK];
   (void)row;
   berth__l_unravel(k, i, rank, call->in[BERTH__NORM_X].dim + axis, at);
@@ -109,8 +109,8 @@ berth_status berth__lower_layer_norm(berth__lowering *l, berth_error *err) {
   const berth_tensor *x = &l->call->in[BERTH__NORM_X];
   norm n = {
       .l = l, .count = 1, .length = 1, .is_centred = l->op->code == BERTH__OP_layer_norm, .value_place = place_in_row};
-  for (uint32_t axis = 0; axis < x->rank; axis++) *(axis < first_axis(l->call) ? &n.count : &n.length) *= x->dim[axis];
-  return add_kernel(l, &n, l->call->attrs[BERTH__LAYER_NORM_EPSILON].f, err);
+  for (uint32_t axis = 0; axis < x->rank; axis++) *(axis < lower_norm_first_axis(l->call) ? &n.count : &n.length) *= x->dim[axis];
+  return lower_norm_add_kernel(l, &n, l->call->attrs[BERTH__LAYER_NORM_EPSILON].f, err);
 }
 
 /* ---- group_norm: of x [N, C, ...], over a group of channels; scale and bias are [C] ---- */
@@ -130,7 +130,7 @@ berth_status berth__lower_group_norm(berth__lowering *l, berth_error *err) {
   if (berth__count(x) == 0) return BERTH_OK;
   norm n = {.l = l, .count = x->dim[0] * groups, .is_centred = true, .value_place = place_of_channel};
   n.length = berth__count(x) / n.count;
-  return add_kernel(l, &n, l->call->attrs[BERTH__GROUP_NORM_EPSILON].f, err);
+  return lower_norm_add_kernel(l, &n, l->call->attrs[BERTH__GROUP_NORM_EPSILON].f, err);
 }
 
 /* ---- batch_norm: with given statistics, element by element ---- */

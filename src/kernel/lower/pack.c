@@ -15,13 +15,13 @@ static berth__x column_at(const berth__lowering *l, berth__kernel *k, berth__x p
   return berth__x_add(k, first, berth__x_min(k, in_group, berth__x_i32(k, each - 1)));
 }
 
-static int64_t rows_of(const berth_tensor *w) {
+static int64_t lower_pack_rows_of(const berth_tensor *w) {
   int64_t rows = 1;
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
   return rows;
 }
 
-static berth__x element_at(berth__kernel *k, const berth_tensor *w, berth__x row, berth__x column) {
+static berth__x lower_pack_element_at(berth__kernel *k, const berth_tensor *w, berth__x row, berth__x column) {
   berth_tensor rows = *w;
   rows.rank -= 1;
   return berth__x_add(k, berth__l_place_flat(k, &rows, row), berth__x_affine(k, column, w->stride[w->rank - 1], 0));
@@ -29,14 +29,14 @@ static berth__x element_at(berth__kernel *k, const berth_tensor *w, berth__x row
 
 static berth__x byte_at(const berth__lowering *l, berth__kernel *k, berth__x row, berth__x column) {
   const berth_tensor *w = &l->call->in[0];
-  const berth__x loaded = berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, 0, element_at(k, w, row, column)));
+  const berth__x loaded = berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, 0, lower_pack_element_at(k, w, row, column)));
   return berth__x_affine(k, loaded, 1, w->type == BERTH_U8 ? -BERTH__BYTES_SHIFT : 0);
 }
 
 /* One byte of the sum of a column's rows. */
 static berth__x byte_of_sum(const berth__lowering *l, berth__kernel *k, berth__x column, berth__x byte) {
   const berth__x sum = berth__x_variable(k, berth__x_i32(k, 0));
-  const berth__x row = berth__x_loop_n(k, rows_of(&l->call->in[0]));
+  const berth__x row = berth__x_loop_n(k, lower_pack_rows_of(&l->call->in[0]));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), byte_at(l, k, row, column)));
   berth__x_end(k);
   return berth__x2(k, BERTH__INST_shr, berth__x_get(k, sum), berth__x_affine(k, byte, 8, 0));
@@ -44,7 +44,7 @@ static berth__x byte_of_sum(const berth__lowering *l, berth__kernel *k, berth__x
 
 /* The element of the result at [panel, group of rows, column of the panel, row of the group]. */
 static berth__x packed_byte(const berth__lowering *l, berth__kernel *k, const berth__x *at) {
-  const int64_t rows = rows_of(&l->call->in[0]), groups = berth__bytes_groups(rows);
+  const int64_t rows = lower_pack_rows_of(&l->call->in[0]), groups = berth__bytes_groups(rows);
   const berth__x zero = berth__x_i32(k, 0), value = berth__x_variable(k, zero);
   berth__x is_there;
   const berth__x column = column_at(l, k, at[0], at[2], &is_there);

@@ -7,7 +7,7 @@ typedef struct margin {
   int64_t crop, kept, before;
 } margin;
 
-static margin margin_of(int64_t extent, int64_t begin, int64_t end) {
+static margin lower_pad_margin_of(int64_t extent, int64_t begin, int64_t end) {
   margin m = {.crop = begin < 0 ? -begin : 0, .before = begin > 0 ? begin : 0};
   m.kept = extent - m.crop + (end < 0 ? end : 0);
   return m;
@@ -18,11 +18,11 @@ static void read_margins(const berth_op_call *call, margin *margins) {
   berth__list pads, axes;
   berth__attr_list(&call->attrs[BERTH__PAD_PADS], &pads);
   berth__attr_list(&call->attrs[BERTH__PAD_AXES], &axes);
-  for (uint32_t axis = 0; axis < in->rank; axis++) margins[axis] = margin_of(in->dim[axis], 0, 0);
+  for (uint32_t axis = 0; axis < in->rank; axis++) margins[axis] = lower_pad_margin_of(in->dim[axis], 0, 0);
   for (uint32_t i = 0, n = pads.count / 2; i < n; i++) {
     const int64_t given = axes.given ? axes.at[i] : i;
     const uint32_t axis = (uint32_t)(given < 0 ? given + in->rank : given);
-    margins[axis] = margin_of(in->dim[axis], pads.at[i], pads.at[n + i]);
+    margins[axis] = lower_pad_margin_of(in->dim[axis], pads.at[i], pads.at[n + i]);
   }
 }
 
@@ -50,7 +50,7 @@ static berth__x pad_value(const berth__lowering *l, berth__kernel *k) {
 }
 
 /* Elements of the operand, and `value` where an axis says that there are none. */
-static berth__x padded(const berth__lowering *l, berth__kernel *k, const margin *margins, const berth__x *at) {
+static berth__x lower_pad_padded(const berth__lowering *l, berth__kernel *k, const margin *margins, const berth__x *at) {
   const berth_tensor *in = &l->call->in[0];
   berth__x from[BERTH_MAX_RANK], inside = berth__x_bool(k, true);
   for (uint32_t axis = 0; axis < in->rank; axis++) {
@@ -67,7 +67,7 @@ static berth__x padded(const berth__lowering *l, berth__kernel *k, const margin 
   return berth__x_get(k, value);
 }
 
-static berth__x repeated(const berth__lowering *l, berth__kernel *k, const margin *margins, const berth__x *at) {
+static berth__x lower_pad_repeated(const berth__lowering *l, berth__kernel *k, const margin *margins, const berth__x *at) {
   const berth_tensor *in = &l->call->in[0];
   berth__x from[BERTH_MAX_RANK];
   for (uint32_t axis = 0; axis < in->rank; axis++) {
@@ -89,7 +89,7 @@ berth_status berth__lower_pad(berth__lowering *l, berth_error *err) {
   read_margins(l->call, margins);
   berth__kernel *k = berth__l_begin(l, l->call->attrs[BERTH__PAD_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
-  const berth__x value = is_constant ? padded(l, k, margins, at) : repeated(l, k, margins, at);
+  const berth__x value = is_constant ? lower_pad_padded(l, k, margins, at) : lower_pad_repeated(l, k, margins, at);
   berth__l_store(l, k, 0, berth__l_place(k, out, at), value);
   return berth__l_end(l, k, err);
 }

@@ -4,7 +4,7 @@
 #include "ops/epilogue.h"
 
 /* The strides of a stack of matrices over the batch axes of the result. */
-static void batch_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim, int64_t *stride) {
+static void lower_product_batch_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim, int64_t *stride) {
   berth_tensor stack = *tensor;
   stack.rank = tensor->rank > 2 ? tensor->rank - 2 : 0;
   berth__broadcast_strides(&stack, rank, dim, stride);
@@ -22,8 +22,8 @@ static void describe_batch(berth__tile *tile, uint32_t rank, bool is_packed) {
   const berth_op_call *call = tile->l->call;
   const int64_t *dim = call->out[0].dim;
   int64_t left[BERTH_MAX_RANK], right[BERTH_MAX_RANK] = {0};
-  batch_strides(&call->in[0], rank, dim, left);
-  if (!is_packed) batch_strides(&call->in[1], rank, dim, right);
+  lower_product_batch_strides(&call->in[0], rank, dim, left);
+  if (!is_packed) lower_product_batch_strides(&call->in[1], rank, dim, right);
   const bool is_one = are_zero(right, rank);
   for (uint32_t axis = 0; axis < rank; axis++) {
     berth__tile_axis(is_one ? &tile->rows : &tile->batch, dim[axis], axis, 1);

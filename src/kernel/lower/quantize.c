@@ -81,7 +81,7 @@ static void join_pairs(berth__kernel *k, const void *state, const berth__x *a, c
     out[v] = berth__x_select(k, berth__x_or(k, wins[v], berth__x_is_nan(k, b[v])), b[v], a[v]);
 }
 
-static void store_result(const berth__lowering *l, berth__kernel *k, const berth__x *e) {
+static void lower_quantize_store_result(const berth__lowering *l, berth__kernel *k, const berth__x *e) {
   const berth__x zero = berth__x_f32(k, 0), first = berth__x_i32(k, 0);
   const berth__x range = berth__x_sub(k, e[HIGH], e[LOW]);
   const berth__x step = berth__x_div(k, range, berth__x_f32(k, 255));
@@ -107,7 +107,7 @@ static berth_status add_pass(berth__lowering *l, int64_t groups, bool is_second,
   const uint32_t scratch = count > 1 ? berth__l_scratch(k, BERTH_F32) : 0;
   for (int v = LOW; v <= HIGH && count > 1; v++)
     berth__x_store(k, scratch, berth__x_affine(k, rows.row, 2, v), found[v]);
-  if (count == 1) store_result(l, k, found);
+  if (count == 1) lower_quantize_store_result(l, k, found);
   return berth__l_end(l, k, err);
 }
 

@@ -16,10 +16,10 @@ typedef struct wide {
   berth__x high, low;
 } wide;
 
-static berth__x shl(berth__kernel *k, berth__x a, uint32_t by) {
+static berth__x lower_random_shl(berth__kernel *k, berth__x a, uint32_t by) {
   return berth__x2(k, BERTH__INST_shl, a, berth__x_u32(k, by));
 }
-static berth__x shr(berth__kernel *k, berth__x a, uint32_t by) {
+static berth__x lower_random_shr(berth__kernel *k, berth__x a, uint32_t by) {
   return berth__x2(k, BERTH__INST_shr, a, berth__x_u32(k, by));
 }
 static berth__x mixed_with(berth__kernel *k, berth__x a, berth__x b) { return berth__x2(k, BERTH__INST_xor, a, b); }
@@ -30,13 +30,13 @@ static berth__x truth_as_u32(berth__kernel *k, berth__x truth) { return berth__x
 
 /* ---- The generator ---- */
 
-static generator plant(berth__kernel *k, uint32_t seed) {
+static generator lower_random_plant(berth__kernel *k, uint32_t seed) {
   const generator g = {.words = berth__kernel_local(k, BERTH__NUM_U32, WORDS),
                        .at = berth__x_variable(k, berth__x_i32(k, WORDS))};
   const berth__x word = berth__x_variable(k, berth__x_u32(k, seed)), i = berth__x_loop_n(k, WORDS);
   const berth__x last = berth__x_get(k, word);
   berth__x_local_store(k, g.words, i, last);
-  const berth__x mixed = berth__x_mul(k, mixed_with(k, last, shr(k, last, 30)), berth__x_u32(k, 1812433253u));
+  const berth__x mixed = berth__x_mul(k, mixed_with(k, last, lower_random_shr(k, last, 30)), berth__x_u32(k, 1812433253u));
   const berth__x next = berth__x_convert(k, BERTH__NUM_U32, berth__x_affine(k, i, 1, 1));
   berth__x_set(k, word, berth__x_add(k, mixed, next));
   berth__x_end(k);
@@ -48,35 +48,35 @@ static berth__x word_behind(berth__kernel *k, const generator *g, berth__x i, in
   return berth__x_local_load(k, g->words, at);
 }
 
-static void refill(berth__kernel *k, const generator *g) {
+static void lower_random_refill(berth__kernel *k, const generator *g) {
   const berth__x i = berth__x_loop_n(k, WORDS);
   const berth__x sign = masked(k, word_behind(k, g, i, 0), 0x80000000u);
   const berth__x joined = berth__x_or(k, sign, masked(k, word_behind(k, g, i, 1), 0x7fffffffu));
   const berth__x is_odd = berth__x_ne(k, masked(k, joined, 1), berth__x_u32(k, 0));
   const berth__x factor = berth__x_select(k, is_odd, berth__x_u32(k, 0x9908b0dfu), berth__x_u32(k, 0));
   berth__x_local_store(k, g->words, i,
-                       mixed_with(k, word_behind(k, g, i, MIDDLE), mixed_with(k, shr(k, joined, 1), factor)));
+                       mixed_with(k, word_behind(k, g, i, MIDDLE), mixed_with(k, lower_random_shr(k, joined, 1), factor)));
   berth__x_end(k);
   berth__x_set(k, g->at, berth__x_i32(k, 0));
 }
 
 static berth__x tempered(berth__kernel *k, berth__x x) {
-  x = mixed_with(k, x, shr(k, x, 11));
-  x = mixed_with(k, x, masked(k, shl(k, x, 7), 0x9d2c5680u));
-  x = mixed_with(k, x, masked(k, shl(k, x, 15), 0xefc60000u));
-  return mixed_with(k, x, shr(k, x, 18));
+  x = mixed_with(k, x, lower_random_shr(k, x, 11));
+  x = mixed_with(k, x, masked(k, lower_random_shl(k, x, 7), 0x9d2c5680u));
+  x = mixed_with(k, x, masked(k, lower_random_shl(k, x, 15), 0xefc60000u));
+  return mixed_with(k, x, lower_random_shr(k, x, 18));
 }
 
 /* 53 bits of two words. They are asked for two at a time, and there are an even number of them. */
 static wide next_bits(berth__kernel *k, const generator *g) {
   berth__x_if(k, berth__x_eq(k, berth__x_get(k, g->at), berth__x_i32(k, WORDS)));
-  refill(k, g);
+  lower_random_refill(k, g);
   berth__x_end(k);
   const berth__x at = berth__x_get(k, g->at);
-  const berth__x first = shr(k, tempered(k, berth__x_local_load(k, g->words, at)), 5);
-  const berth__x second = shr(k, tempered(k, berth__x_local_load(k, g->words, berth__x_affine(k, at, 1, 1))), 6);
+  const berth__x first = lower_random_shr(k, tempered(k, berth__x_local_load(k, g->words, at)), 5);
+  const berth__x second = lower_random_shr(k, tempered(k, berth__x_local_load(k, g->words, berth__x_affine(k, at, 1, 1))), 6);
   berth__x_set(k, g->at, berth__x_affine(k, at, 1, 2));
-  return (wide){.high = shr(k, first, 6), .low = berth__x_or(k, shl(k, first, 26), second)};
+  return (wide){.high = lower_random_shr(k, first, 6), .low = berth__x_or(k, lower_random_shl(k, first, 26), second)};
 }
 
 /* ---- Numbers ---- */
@@ -86,10 +86,10 @@ static wide next_bits(berth__kernel *k, const generator *g) {
 static berth__x bits_from(berth__kernel *k, wide v, uint32_t from) {
   const berth__x cut = masked(k, v.low, (1u << from) - 1);
   const berth__x any = truth_as_u32(k, berth__x_ne(k, cut, berth__x_u32(k, 0)));
-  return berth__x_or(k, berth__x_or(k, shl(k, v.high, 32 - from), shr(k, v.low, from)), any);
+  return berth__x_or(k, berth__x_or(k, lower_random_shl(k, v.high, 32 - from), lower_random_shr(k, v.low, from)), any);
 }
 
-static berth__x scaled(berth__kernel *k, berth__x bits, float by) {
+static berth__x lower_random_scaled(berth__kernel *k, berth__x bits, float by) {
   return berth__m_scale(k, berth__x_convert(k, BERTH__NUM_F32, bits), by);
 }
 
@@ -97,10 +97,10 @@ static berth__x scaled(berth__kernel *k, berth__x bits, float by) {
 static berth__x uniform_of(berth__kernel *k, wide v) {
   const berth__x many = berth__x_u32(k, 1u << 25); /* enough bits for the rounding to be seen */
   const berth__x top = bits_from(k, v, 21), middle = bits_from(k, v, 14), low = bits_from(k, v, 7);
-  berth__x y = scaled(k, v.low, 0x1p-53f);
-  y = berth__x_select(k, berth__x_ne(k, v.high, berth__x_u32(k, 0)), scaled(k, low, 0x1p-46f), y);
-  y = berth__x_select(k, berth__x_le(k, berth__x_u32(k, 1u << 7), v.high), scaled(k, middle, 0x1p-39f), y);
-  return berth__x_select(k, berth__x_le(k, many, top), scaled(k, top, 0x1p-32f), y);
+  berth__x y = lower_random_scaled(k, v.low, 0x1p-53f);
+  y = berth__x_select(k, berth__x_ne(k, v.high, berth__x_u32(k, 0)), lower_random_scaled(k, low, 0x1p-46f), y);
+  y = berth__x_select(k, berth__x_le(k, berth__x_u32(k, 1u << 7), v.high), lower_random_scaled(k, middle, 0x1p-39f), y);
+  return berth__x_select(k, berth__x_le(k, many, top), lower_random_scaled(k, top, 0x1p-32f), y);
 }
 
 /* 2 v / 2^53 - 1: its sign, and its magnitude in parts of 2^32. */
@@ -115,21 +115,21 @@ static coordinate coordinate_of(berth__kernel *k, wide v) {
   const berth__x low = berth__x_select(k, is_negative, berth__x_sub(k, zero, v.low), v.low);
   const berth__x below = berth__x_sub(k, berth__x_sub(k, half, v.high), borrow);
   const berth__x high = berth__x_select(k, is_negative, below, berth__x_sub(k, v.high, half));
-  const berth__x size = berth__x_or(k, shl(k, high, 12), shr(k, low, 20));
+  const berth__x size = berth__x_or(k, lower_random_shl(k, high, 12), lower_random_shr(k, low, 20));
   return (coordinate){.is_negative = is_negative,
                       .size = berth__x_select(k, berth__x_eq(k, high, half), berth__x_u32(k, UINT32_MAX), size)};
 }
 
-static wide square_of(berth__kernel *k, berth__x a) {
-  const berth__x low = masked(k, a, 0xffff), high = shr(k, a, 16), middle = berth__x_mul(k, low, high);
-  const berth__x least = berth__x_mul(k, low, low), sum = berth__x_add(k, least, shl(k, middle, 17));
+static wide lower_random_square_of(berth__kernel *k, berth__x a) {
+  const berth__x low = masked(k, a, 0xffff), high = lower_random_shr(k, a, 16), middle = berth__x_mul(k, low, high);
+  const berth__x least = berth__x_mul(k, low, low), sum = berth__x_add(k, least, lower_random_shl(k, middle, 17));
   const berth__x carry = truth_as_u32(k, berth__x_lt(k, sum, least));
-  const berth__x most = berth__x_add(k, berth__x_mul(k, high, high), shr(k, middle, 15));
+  const berth__x most = berth__x_add(k, berth__x_mul(k, high, high), lower_random_shr(k, middle, 15));
   return (wide){.high = berth__x_add(k, most, carry), .low = sum};
 }
 
 static berth__x parts_as_f32(berth__kernel *k, wide v) {
-  return berth__x_add(k, scaled(k, v.high, 0x1p-32f), scaled(k, v.low, 0x1p-64f));
+  return berth__x_add(k, lower_random_scaled(k, v.high, 0x1p-32f), lower_random_scaled(k, v.low, 0x1p-64f));
 }
 
 /* The square of the distance from 0, in parts of 2^64; is_in: it is below 1. */
@@ -139,7 +139,7 @@ typedef struct distance {
 } distance;
 
 static distance distance_of(berth__kernel *k, coordinate x, coordinate y) {
-  const wide a = square_of(k, x.size), b = square_of(k, y.size);
+  const wide a = lower_random_square_of(k, x.size), b = lower_random_square_of(k, y.size);
   const berth__x low = berth__x_add(k, a.low, b.low), carry = truth_as_u32(k, berth__x_lt(k, low, a.low));
   const berth__x sum = berth__x_add(k, a.high, b.high), high = berth__x_add(k, sum, carry);
   const berth__x is_over = berth__x_or(k, berth__x_lt(k, sum, a.high), berth__x_lt(k, high, sum));
@@ -162,19 +162,19 @@ static berth__x factor_of(berth__kernel *k, wide square) {
 }
 
 static berth__x signed_as_f32(berth__kernel *k, coordinate x) {
-  const berth__x size = scaled(k, x.size, 0x1p-32f);
+  const berth__x size = lower_random_scaled(k, x.size, 0x1p-32f);
   return berth__x_select(k, x.is_negative, berth__x1(k, BERTH__INST_neg, size), size);
 }
 
 /* ---- Draws ---- */
 
-static void store(const berth__lowering *l, berth__kernel *k, berth__x index, berth__x value) {
+static void lower_random_store(const berth__lowering *l, berth__kernel *k, berth__x index, berth__x value) {
   berth__l_store(l, k, 0, berth__l_place_flat(k, &l->call->out[0], index), value);
 }
 
 static void draw_uniform(const berth__lowering *l, berth__kernel *k, const generator *g, int64_t count) {
   const berth__x i = berth__x_loop_n(k, count);
-  store(l, k, i, uniform_of(k, next_bits(k, g)));
+  lower_random_store(l, k, i, uniform_of(k, next_bits(k, g)));
   berth__x_end(k);
 }
 
@@ -187,9 +187,9 @@ static void draw_normal(const berth__lowering *l, berth__kernel *k, const genera
   const distance d = distance_of(k, x, y);
   berth__x_if(k, d.is_in);
   const berth__x factor = factor_of(k, d.square);
-  store(l, k, pair, berth__x_mul(k, factor, signed_as_f32(k, y)));
+  lower_random_store(l, k, pair, berth__x_mul(k, factor, signed_as_f32(k, y)));
   berth__x_if(k, berth__x_lt(k, second, berth__x_i32(k, count)));
-  store(l, k, second, berth__x_mul(k, factor, signed_as_f32(k, x)));
+  lower_random_store(l, k, second, berth__x_mul(k, factor, signed_as_f32(k, x)));
   berth__x_end(k);
   berth__x_break(k);
   berth__x_end(k);
@@ -204,7 +204,7 @@ berth_status berth__lower_random(berth__lowering *l, berth_error *err) {
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "draws without a seed come from the clock, which kernels do not have; give attribute 'seed'");
   berth__kernel *k = berth__l_begin(l, NULL);
-  const generator g = plant(k, (uint32_t)seed);
+  const generator g = lower_random_plant(k, (uint32_t)seed);
   if (l->op->code == BERTH__OP_random_normal)
     draw_normal(l, k, &g, count);
   else

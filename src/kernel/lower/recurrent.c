@@ -17,10 +17,10 @@ void berth__recurrent_sizes_of(const berth_op_call *call, berth__op_code code, b
 }
 
 /* The state of a row: the last h twice, c (lstm) or the h that the reset gate lets through (gru). */
-static int64_t state_of(const berth__recurrent_sizes *s) { return 3 * s->hidden; }
+static int64_t lower_recurrent_state_of(const berth__recurrent_sizes *s) { return 3 * s->hidden; }
 
 bool berth__recurrent_is_shared(const berth__recurrent_sizes *s, const berth__kernel_limits *limits) {
-  return state_of(s) <= (int64_t)(limits->shared_bytes / 4);
+  return lower_recurrent_state_of(s) <= (int64_t)(limits->shared_bytes / 4);
 }
 
 int64_t berth__recurrent_state_at(const berth__recurrent_sizes *s) {
@@ -30,7 +30,7 @@ int64_t berth__recurrent_state_at(const berth__recurrent_sizes *s) {
 uint64_t berth__scratch_of_recurrent(const berth_op_call *call, const berth__kernel_limits *limits) {
   berth__recurrent_sizes s;
   berth__recurrent_sizes_of(call, berth__call_code(call), &s);
-  const int64_t states = berth__recurrent_is_shared(&s, limits) ? 0 : s.directions * s.batch * state_of(&s);
+  const int64_t states = berth__recurrent_is_shared(&s, limits) ? 0 : s.directions * s.batch * lower_recurrent_state_of(&s);
   return 4 * (uint64_t)(berth__recurrent_state_at(&s) + states);
 }
 

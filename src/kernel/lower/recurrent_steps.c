@@ -70,7 +70,7 @@ static berth__x sum_over(const work *w, const gate_sum *g, berth__x unit, berth_
   return berth__x_get(k, sum);
 }
 
-static berth__x part_at(const work *w, uint32_t gate, berth__x unit, berth__x lane) {
+static berth__x lower_recurrent_steps_part_at(const work *w, uint32_t gate, berth__x unit, berth__x lane) {
   const berth__x first = berth__x_affine(w->k, unit, LANES + 1, (int64_t)gate * w->units * (LANES + 1));
   return berth__x_add(w->k, first, lane);
 }
@@ -85,15 +85,15 @@ static void sum_parts(const work *w, const gate_sum *gates, uint32_t n_gates, be
   const berth__x last = berth__x_i32(k, w->s->hidden - 1);
   const berth__x unit = berth__x_min(k, berth__x_add(k, first_unit, in_round), last);
   for (uint32_t g = 0; g < n_gates; g++)
-    berth__x_shared_store(k, w->parts, part_at(w, g, in_round, lane), sum_over(w, &gates[g], unit, lane));
+    berth__x_shared_store(k, w->parts, lower_recurrent_steps_part_at(w, g, in_round, lane), sum_over(w, &gates[g], unit, lane));
   berth__x_end(k);
 }
 
-static berth__x add_parts(const work *w, uint32_t gate, berth__x in_round) {
+static berth__x lower_recurrent_steps_add_parts(const work *w, uint32_t gate, berth__x in_round) {
   berth__kernel *k = w->k;
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
   const berth__x lane = berth__x_loop_n(k, LANES);
-  const berth__x part = berth__x_shared_load(k, w->parts, part_at(w, gate, in_round, lane));
+  const berth__x part = berth__x_shared_load(k, w->parts, lower_recurrent_steps_part_at(w, gate, in_round, lane));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), part));
   berth__x_end(k);
   return berth__x_get(k, sum);
@@ -113,7 +113,7 @@ static berth__x activate_one(const work *w, uint32_t which, berth__x x) {
   return berth__activation_of(w->k, &w->activations[which], x);
 }
 
-static berth__x activate(const work *w, uint32_t which, berth__x x) {
+static berth__x lower_recurrent_steps_activate(const work *w, uint32_t which, berth__x x) {
   const uint32_t each = berth__recurrent_functions(w->l->op->code);
   const berth__x one = activate_one(w, which, x);
   if (w->s->directions == 1 || berth__activation_equal(&w->activations[which], &w->activations[each + which]))
@@ -131,7 +131,7 @@ static berth__x clipped(const work *w, berth__x x) {
 }
 
 /* An entry of an operand [directions, width], 0 where there is none. */
-static berth__x entry_of(const work *w, uint32_t operand, int64_t width, int64_t first, berth__x unit) {
+static berth__x lower_recurrent_steps_entry_of(const work *w, uint32_t operand, int64_t width, int64_t first, berth__x unit) {
   if (!berth__l_has(w->l, operand)) return berth__x_f32(w->k, 0);
   const berth__x at = berth__x_add(w->k, berth__x_affine(w->k, w->direction, width, first), unit);
   return berth__l_load(w->l, w->k, operand, at);
@@ -145,7 +145,7 @@ static berth__x from_inputs(const work *w, const step *t, int64_t gate) {
 /* A sum of h with the bias of its gate. */
 static berth__x from_state(const work *w, const step *t, uint32_t sum, int64_t gate) {
   const int64_t hidden = w->s->hidden, width = 2 * w->s->gates * hidden;
-  const berth__x bias = entry_of(w, BERTH__RECURRENT_BIAS, width, (w->s->gates + gate) * hidden, t->unit);
+  const berth__x bias = lower_recurrent_steps_entry_of(w, BERTH__RECURRENT_BIAS, width, (w->s->gates + gate) * hidden, t->unit);
   return berth__x_add(w->k, t->sum[sum], bias);
 }
 
@@ -166,45 +166,45 @@ static void set_h(const work *w, const step *t, berth__x h) {
 static berth__x peep(const work *w, const step *t, int64_t which, berth__x x, berth__x c) {
   const int64_t hidden = w->s->hidden;
   if (!berth__l_has(w->l, BERTH__RECURRENT_PEEPHOLES)) return x;
-  const berth__x factor = entry_of(w, BERTH__RECURRENT_PEEPHOLES, 3 * hidden, which * hidden, t->unit);
+  const berth__x factor = lower_recurrent_steps_entry_of(w, BERTH__RECURRENT_PEEPHOLES, 3 * hidden, which * hidden, t->unit);
   return berth__x_add(w->k, x, berth__x_mul(w->k, factor, c));
 }
 
-static void step_lstm(const work *w, const step *t) {
+static void lower_recurrent_step_lstm(const work *w, const step *t) {
   berth__kernel *k = w->k;
   const berth__x at = berth__x_affine(k, t->unit, 1, third(w)), old = load_state(w, at);
-  const berth__x i = activate(w, 0, clipped(w, peep(w, t, 0, gate_of(w, t, 0, 0), old)));
+  const berth__x i = lower_recurrent_steps_activate(w, 0, clipped(w, peep(w, t, 0, gate_of(w, t, 0, 0), old)));
   const berth__x f = w->l->call->attrs[BERTH__RECURRENT_INPUT_FORGET].i != 0
                          ? berth__x_sub(k, berth__x_f32(k, 1), i)
-                         : activate(w, 0, clipped(w, peep(w, t, 2, gate_of(w, t, 2, 2), old)));
-  const berth__x cell = activate(w, 1, clipped(w, gate_of(w, t, 3, 3)));
+                         : lower_recurrent_steps_activate(w, 0, clipped(w, peep(w, t, 2, gate_of(w, t, 2, 2), old)));
+  const berth__x cell = lower_recurrent_steps_activate(w, 1, clipped(w, gate_of(w, t, 3, 3)));
   const berth__x c = berth__x_add(k, berth__x_mul(k, f, old), berth__x_mul(k, i, cell));
-  const berth__x o = activate(w, 0, clipped(w, peep(w, t, 1, gate_of(w, t, 1, 1), c)));
+  const berth__x o = lower_recurrent_steps_activate(w, 0, clipped(w, peep(w, t, 1, gate_of(w, t, 1, 1), c)));
   store_state(w, at, berth__x_select(k, t->is_on, c, old));
-  set_h(w, t, berth__x_mul(k, o, activate(w, 2, c)));
+  set_h(w, t, berth__x_mul(k, o, lower_recurrent_steps_activate(w, 2, c)));
 }
 
-static void step_rnn(const work *w, const step *t) { set_h(w, t, activate(w, 0, clipped(w, gate_of(w, t, 0, 0)))); }
+static void lower_recurrent_step_rnn(const work *w, const step *t) { set_h(w, t, lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 0, 0)))); }
 
 static bool is_linear_first(const work *w) { return w->l->call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0; }
 
 /* The first half of a gru's step, where the reset gate comes before the product: what it lets through of h. */
 static void step_reset(const work *w, const step *t) {
-  const berth__x r = activate(w, 0, clipped(w, gate_of(w, t, 0, 1)));
+  const berth__x r = lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 0, 1)));
   store_state(w, berth__x_affine(w->k, t->unit, 1, third(w)), berth__x_mul(w->k, r, old_h(w, t)));
 }
 
-static void step_gru(const work *w, const step *t) {
+static void lower_recurrent_step_gru(const work *w, const step *t) {
   berth__kernel *k = w->k;
-  const berth__x z = activate(w, 0, clipped(w, gate_of(w, t, 0, 0)));
+  const berth__x z = lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 0, 0)));
   berth__x hidden;
   if (is_linear_first(w)) {
-    const berth__x r = activate(w, 0, clipped(w, gate_of(w, t, 1, 1)));
+    const berth__x r = lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 1, 1)));
     hidden = berth__x_add(k, from_inputs(w, t, 2), berth__x_mul(k, r, from_state(w, t, 2, 2)));
   } else {
     hidden = gate_of(w, t, 1, 2);
   }
-  const berth__x fresh = berth__x_mul(k, berth__x_sub(k, berth__x_f32(k, 1), z), activate(w, 1, clipped(w, hidden)));
+  const berth__x fresh = berth__x_mul(k, berth__x_sub(k, berth__x_f32(k, 1), z), lower_recurrent_steps_activate(w, 1, clipped(w, hidden)));
   set_h(w, t, berth__x_add(k, fresh, berth__x_mul(k, z, old_h(w, t))));
 }
 
@@ -223,7 +223,7 @@ static void each_unit(const work *w, step *t, const gate_sum *gates, uint32_t n_
                                      berth__x_lt(k, t->unit, berth__x_i32(k, hidden)));
   berth__x_if(k, owns);
   for (uint32_t g = 0; g < n_gates; g++)
-    t->sum[g] = w->lanes > 1 ? add_parts(w, g, w->thread) : sum_over(w, &gates[g], t->unit, berth__x_i32(k, 0));
+    t->sum[g] = w->lanes > 1 ? lower_recurrent_steps_add_parts(w, g, w->thread) : sum_over(w, &gates[g], t->unit, berth__x_i32(k, 0));
   finish(w, t);
   berth__x_end(k);
   if (w->lanes > 1) wait(w); /* before the parts are written again */
@@ -235,15 +235,15 @@ static void take_step(const work *w, step *t) {
   const gate_sum all[MOST_GATES] = {{0, w->now}, {1, w->now}, {2, w->now}, {3, w->now}};
   const gate_sum reset = {1, w->now}, rest[2] = {{0, w->now}, {2, turned}};
   switch (w->l->op->code) {
-    case BERTH__OP_lstm: each_unit(w, t, all, 4, step_lstm); break;
-    case BERTH__OP_rnn: each_unit(w, t, all, 1, step_rnn); break;
+    case BERTH__OP_lstm: each_unit(w, t, all, 4, lower_recurrent_step_lstm); break;
+    case BERTH__OP_rnn: each_unit(w, t, all, 1, lower_recurrent_step_rnn); break;
     default:
       if (is_linear_first(w)) {
-        each_unit(w, t, all, 3, step_gru);
+        each_unit(w, t, all, 3, lower_recurrent_step_gru);
       } else {
         each_unit(w, t, &reset, 1, step_reset);
         wait(w);
-        each_unit(w, t, rest, 2, step_gru);
+        each_unit(w, t, rest, 2, lower_recurrent_step_gru);
       }
   }
   wait(w);
@@ -252,7 +252,7 @@ static void take_step(const work *w, step *t) {
 /* ---- The ends ---- */
 
 /* Where unit 0 of the row is in [directions, batch, hidden]. */
-static berth__x state_of(const work *w, const berth_tensor *tensor) {
+static berth__x lower_recurrent_steps_state_of(const work *w, const berth_tensor *tensor) {
   return berth__x_add(w->k, berth__x_affine(w->k, w->direction, tensor->stride[0], 0),
                       berth__x_affine(w->k, w->row, tensor->stride[1], 0));
 }
@@ -263,7 +263,7 @@ static void start_state(const work *w, uint32_t operand, int64_t at) {
   berth__x value = berth__x_f32(k, 0);
   if (berth__l_has(w->l, operand)) {
     const berth_tensor *tensor = &w->l->call->in[operand];
-    const berth__x from = berth__x_add(k, state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0));
+    const berth__x from = berth__x_add(k, lower_recurrent_steps_state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0));
     value = berth__l_load(w->l, k, operand, from);
   }
   store_state(w, berth__x_affine(k, unit, 1, at), value);
@@ -277,7 +277,7 @@ static void end_state(const work *w, uint32_t out, int64_t at) {
   const berth__x unit = berth__x_loop(k, w->thread, berth__x_i32(k, w->s->hidden), w->threads);
   const berth__x is_none = berth__x_eq(k, w->length, berth__x_i32(k, 0));
   const berth__x value = load_state(w, berth__x_affine(k, unit, 1, at));
-  berth__l_store(w->l, k, out, berth__x_add(k, state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0)),
+  berth__l_store(w->l, k, out, berth__x_add(k, lower_recurrent_steps_state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0)),
                  berth__x_select(k, is_none, berth__x_f32(k, 0), value));
   berth__x_end(k);
 }
@@ -307,7 +307,7 @@ static void go_through(work *w) {
   berth__x_end(k);
 }
 
-static berth__x length_of(const work *w) {
+static berth__x lower_recurrent_steps_length_of(const work *w) {
   berth__kernel *k = w->k;
   const berth__x all = berth__x_i32(k, w->s->steps);
   if (!berth__l_has(w->l, BERTH__RECURRENT_LENGTHS)) return all;
@@ -318,7 +318,7 @@ static berth__x length_of(const work *w) {
 }
 
 /* As many units a round as there is room for the parts of their sums. */
-static void choose(work *w) {
+static void lower_recurrent_steps_choose(work *w) {
   const berth__kernel_limits *limits = w->l->limits;
   const uint32_t most = limits->group_size < MOST_THREADS ? limits->group_size : MOST_THREADS;
   w->is_shared = berth__recurrent_is_shared(w->s, limits);
@@ -338,7 +338,7 @@ static void choose(work *w) {
 berth_status berth__recurrent_steps(berth__lowering *l, const berth__recurrent_sizes *s, berth_error *err) {
   work w = {.l = l, .s = s, .state_at = berth__recurrent_state_at(s)};
   BERTH__TRY(berth__recurrent_activations(l->op->code, l->call->attrs, w.activations, err));
-  choose(&w);
+  lower_recurrent_steps_choose(&w);
   berth__kernel *k = w.k = berth__l_begin(l, "steps");
   if (k == NULL) return berth__l_end(l, k, err);
   berth__x group[2];
@@ -352,7 +352,7 @@ berth_status berth__recurrent_steps(berth__lowering *l, const berth__recurrent_s
   w.thread = berth__x_thread(k);
   if (w.is_shared) w.state = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)(3 * s->hidden));
   if (w.lanes > 1) w.parts = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)s->gates * w.units * (LANES + 1));
-  w.length = length_of(&w);
+  w.length = lower_recurrent_steps_length_of(&w);
   start_state(&w, BERTH__RECURRENT_INITIAL_H, 0);
   start_state(&w, BERTH__RECURRENT_INITIAL_C, third(&w));
   wait(&w);

@@ -19,7 +19,7 @@ typedef struct reduction {
   int64_t pieces; /* of a row */
 } reduction;
 
-static int64_t pieces_of(int64_t count, int64_t length) {
+static int64_t lower_reduce_pieces_of(int64_t count, int64_t length) {
   const int64_t wanted = count > 0 ? WANTED_GROUPS / count : 1, useful = length / LEAST_PIECE;
   const int64_t pieces = wanted < useful ? wanted : useful;
   return pieces > 1 ? pieces : 1;
@@ -34,7 +34,7 @@ static uint32_t axes_of(const berth_op_call *call) {
 }
 
 /* Parts the operand's axes into those that stay and those that go. */
-static reduction describe(const berth_op_call *call) {
+static reduction lower_reduce_describe(const berth_op_call *call) {
   const berth_tensor *in = &call->in[BERTH__REDUCE_X], *out = &call->out[0];
   const uint32_t axes = axes_of(call);
   int64_t dim[2][BERTH_MAX_RANK], stride[2][BERTH_MAX_RANK], to[BERTH_MAX_RANK];
@@ -56,14 +56,14 @@ static reduction describe(const berth_op_call *call) {
   berth__l_space_join(&r.gone);
   r.count = berth__l_space_count(&r.kept);
   r.length = berth__l_space_count(&r.gone);
-  r.pieces = pieces_of(r.count, r.length);
+  r.pieces = lower_reduce_pieces_of(r.count, r.length);
   return r;
 }
 
 uint64_t berth__scratch_of_reduce(const berth_op_call *call, const berth__kernel_limits *limits) {
   (void)limits;
   if (berth__call_has(call, BERTH__REDUCE_AXES_OPERAND)) return 0;
-  const reduction r = describe(call);
+  const reduction r = lower_reduce_describe(call);
   return r.pieces > 1 ? (uint64_t)(r.count * r.pieces) * sizeof(uint32_t) : 0;
 }
 
@@ -98,7 +98,7 @@ typedef struct source {
   berth__x start;
 } source;
 
-static void load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
+static void lower_reduce_load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const source *s = state;
   const reduction *r = s->r;
   if (s->is_second) {
@@ -113,7 +113,7 @@ static void load_element(berth__kernel *k, const void *state, berth__x i, berth_
   values[0] = berth__x_select(k, is_there, berth__l_load(r->l, k, BERTH__REDUCE_X, place), s->start);
 }
 
-static void join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
+static void lower_reduce_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
   const reduction *r = ((const source *)state)->r;
   const bool is_float = berth__l_number(r->type) == BERTH__NUM_F32;
   switch (r->code) {
@@ -124,7 +124,7 @@ static void join(berth__kernel *k, const void *state, const berth__x *a, const b
   }
 }
 
-static berth__x divided(berth__kernel *k, const reduction *r, berth__x sum) {
+static berth__x lower_reduce_divided(berth__kernel *k, const reduction *r, berth__x sum) {
   switch (berth__l_number(r->type)) {
     case BERTH__NUM_F32: return berth__x_div(k, sum, berth__x_f32(k, (float)r->length));
     case BERTH__NUM_I32: return berth__x_div(k, sum, berth__x_i32(k, r->length));
@@ -132,10 +132,10 @@ static berth__x divided(berth__kernel *k, const reduction *r, berth__x sum) {
   }
 }
 
-static void store_result(berth__kernel *k, const reduction *r, berth__x row, berth__x value) {
+static void lower_reduce_store_result(berth__kernel *k, const reduction *r, berth__x row, berth__x value) {
   berth__x at[BERTH_MAX_RANK];
   berth__l_unravel(k, row, r->kept.rank, r->kept.dim, at);
-  if (r->code == BERTH__OP_reduce_mean) value = divided(k, r, value);
+  if (r->code == BERTH__OP_reduce_mean) value = lower_reduce_divided(k, r, value);
   berth__l_store(r->l, k, 0, berth__l_space_place(k, &r->kept, 1, at), value);
 }
 
@@ -146,7 +146,7 @@ static bool is_along_rows(const reduction *r) {
   return r->gone.stride[0][r->gone.rank - 1] <= r->kept.stride[0][r->kept.rank - 1];
 }
 
-static source source_of(berth__kernel *k, const reduction *r, const berth__l_rows *rows, bool is_second) {
+static source lower_reduce_source_of(berth__kernel *k, const reduction *r, const berth__l_rows *rows, bool is_second) {
   source s = {.r = r, .is_second = is_second, .start = start_of(k, r)};
   s.scratch = r->pieces > 1 ? berth__l_scratch(k, berth__l_storage(r->type)) : 0;
   if (is_second) {
@@ -161,20 +161,20 @@ static source source_of(berth__kernel *k, const reduction *r, const berth__l_row
   return s;
 }
 
-static berth_status add_kernel(berth__lowering *l, const reduction *r, bool is_second, berth_error *err) {
+static berth_status lower_reduce_add_kernel(berth__lowering *l, const reduction *r, bool is_second, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, is_second ? "of pieces" : r->pieces > 1 ? "by pieces" : NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   const bool is_first = !is_second && r->pieces > 1;
   const int64_t count = is_first ? r->count * r->pieces : r->count;
   const int64_t length = is_first ? (r->length + r->pieces - 1) / r->pieces : is_second ? r->pieces : r->length;
   berth__l_rows rows = berth__l_rows_of(l, k, count, length, is_second || is_along_rows(r));
-  const source s = source_of(k, r, &rows, is_second);
+  const source s = lower_reduce_source_of(k, r, &rows, is_second);
   const bool is_sum = r->code == BERTH__OP_reduce_sum || r->code == BERTH__OP_reduce_mean;
   const berth__l_fold fold = {.n = 1,
                               .start = {s.start},
                               .is_sum = is_sum && berth__l_number(r->type) == BERTH__NUM_F32,
-                              .element = load_element,
-                              .join = join,
+                              .element = lower_reduce_load_element,
+                              .join = lower_reduce_join,
                               .state = &s};
   berth__x value;
   berth__l_rows_fold(k, &rows, &fold, &value);
@@ -182,16 +182,16 @@ static berth_status add_kernel(berth__lowering *l, const reduction *r, bool is_s
   if (is_first)
     berth__x_store(k, s.scratch, rows.row, value);
   else
-    store_result(k, r, rows.row, value);
+    lower_reduce_store_result(k, r, rows.row, value);
   return berth__l_end(l, k, err);
 }
 
 berth_status berth__lower_reduce(berth__lowering *l, berth_error *err) {
   if (berth__l_has(l, BERTH__REDUCE_AXES_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED, "its axes are an operand, and kernels are made for axes that are known");
-  reduction r = describe(l->call);
+  reduction r = lower_reduce_describe(l->call);
   r.l = l;
   if (r.count == 0) return BERTH_OK;
-  BERTH__TRY(add_kernel(l, &r, false, err));
-  return r.pieces > 1 ? add_kernel(l, &r, true, err) : BERTH_OK;
+  BERTH__TRY(lower_reduce_add_kernel(l, &r, false, err));
+  return r.pieces > 1 ? lower_reduce_add_kernel(l, &r, true, err) : BERTH_OK;
 }

@@ -30,7 +30,7 @@ typedef struct resizing {
   axis axes[BERTH_MAX_RANK];
 } resizing;
 
-static berth__x number(const resizing *r, int64_t value) { return berth__x_f32(r->k, (float)value); }
+static berth__x lower_resize_number(const resizing *r, int64_t value) { return berth__x_f32(r->k, (float)value); }
 
 static bool crops(const resizing *r) { return r->how.coordinates == BERTH__TF_CROP_AND_RESIZE; }
 
@@ -38,11 +38,11 @@ static bool crops(const resizing *r) { return r->how.coordinates == BERTH__TF_CR
 
 static berth__x ratio(const resizing *r, uint32_t entry, int64_t extent) {
   const berth__x asked = berth__l_load(r->l, r->k, BERTH__RESIZE_TARGET, berth__x_i32(r->k, entry));
-  return berth__x_div(r->k, berth__x_convert(r->k, BERTH__NUM_F32, asked), number(r, extent));
+  return berth__x_div(r->k, berth__x_convert(r->k, BERTH__NUM_F32, asked), lower_resize_number(r, extent));
 }
 
 /* One for all axes, so that nothing is distorted. */
-static berth__x common_scale(const resizing *r) {
+static berth__x lower_resize_common_scale(const resizing *r) {
   const bool largest = strcmp(r->l->call->attrs[BERTH__RESIZE_ASPECT].s, "not_smaller") == 0;
   berth__x best = BERTH__X_NONE;
   for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
@@ -58,7 +58,7 @@ static void find_scales(resizing *r) {
   const berth_tensor *target = &r->l->call->in[BERTH__RESIZE_TARGET];
   const bool stretches = strcmp(r->l->call->attrs[BERTH__RESIZE_ASPECT].s, "stretch") == 0;
   const bool has_scales = berth__type_is_float(target->type);
-  const berth__x common = has_scales || stretches ? BERTH__X_NONE : common_scale(r);
+  const berth__x common = has_scales || stretches ? BERTH__X_NONE : lower_resize_common_scale(r);
   for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     axis *a = &r->axes[i];
     if (!has_scales && stretches && a->in == a->out && !crops(r)) a->is_sampled = false;
@@ -78,22 +78,22 @@ static berth__x region(const resizing *r, const axis *a, bool end) {
 
 static berth__x crop_position(const resizing *r, const axis *a, berth__x x) {
   berth__kernel *k = r->k;
-  const berth__x begin = region(r, a, false), end = region(r, a, true), last = number(r, a->in - 1);
+  const berth__x begin = region(r, a, false), end = region(r, a, true), last = lower_resize_number(r, a->in - 1);
   if (a->out <= 1) return berth__x_mul(k, berth__m_scale(k, berth__x_add(k, begin, end), 0.5f), last);
   const berth__x step = berth__x_mul(k, berth__x_mul(k, x, berth__x_sub(k, end, begin)), last);
-  return berth__x_add(k, berth__x_mul(k, begin, last), berth__x_div(k, step, number(r, a->out - 1)));
+  return berth__x_add(k, berth__x_mul(k, begin, last), berth__x_div(k, step, lower_resize_number(r, a->out - 1)));
 }
 
 static berth__x symmetric_position(const resizing *r, const axis *a, berth__x half_pixel) {
   berth__kernel *k = r->k;
-  const berth__x in = number(r, a->in);
-  const berth__x adjustment = berth__x_div(k, number(r, a->out), berth__x_mul(k, a->scale, in));
+  const berth__x in = lower_resize_number(r, a->in);
+  const berth__x adjustment = berth__x_div(k, lower_resize_number(r, a->out), berth__x_mul(k, a->scale, in));
   const berth__x rest = berth__x_sub(k, berth__x_f32(k, 1.0f), adjustment);
   const berth__x moved = berth__x_mul(k, berth__x_f32(k, (float)a->in / 2), rest);
   return berth__m_plus(k, berth__x_add(k, moved, half_pixel), -0.5f);
 }
 
-static berth__x position(const resizing *r, const axis *a) {
+static berth__x lower_resize_position(const resizing *r, const axis *a) {
   berth__kernel *k = r->k;
   const berth__x x = berth__x_convert(k, BERTH__NUM_F32, a->index);
   const berth__x half_pixel = berth__x_div(k, berth__m_plus(k, x, 0.5f), a->scale);
@@ -102,7 +102,7 @@ static berth__x position(const resizing *r, const axis *a) {
     case BERTH__PYTORCH_HALF_PIXEL: return a->out > 1 ? berth__m_plus(k, half_pixel, -0.5f) : berth__x_f32(k, 0.0f);
     case BERTH__ALIGN_CORNERS:
       if (a->out <= 1) return berth__x_f32(k, 0.0f);
-      return berth__x_div(k, berth__x_mul(k, x, number(r, a->in - 1)), number(r, a->out - 1));
+      return berth__x_div(k, berth__x_mul(k, x, lower_resize_number(r, a->in - 1)), lower_resize_number(r, a->out - 1));
     case BERTH__ASYMMETRIC: return berth__x_div(k, x, a->scale);
     case BERTH__TF_HALF_PIXEL_FOR_NN: return half_pixel;
     case BERTH__TF_CROP_AND_RESIZE: return crop_position(r, a, x);
@@ -114,28 +114,28 @@ static void find_positions(resizing *r) {
   for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     axis *a = &r->axes[i];
     if (!a->is_sampled) continue;
-    a->at = position(r, a);
+    a->at = lower_resize_position(r, a);
     a->is_same = berth__x_bool(r->k, false);
     if (a->in == a->out && !crops(r)) a->is_same = berth__x_eq(r->k, a->scale, berth__x_f32(r->k, 1.0f));
   }
 }
 
 /* Whether the element lies in the region that is cropped. */
-static berth__x is_inside(const resizing *r) {
+static berth__x lower_resize_is_inside(const resizing *r) {
   berth__kernel *k = r->k;
   berth__x inside = berth__x_bool(k, true);
   for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     const axis *a = &r->axes[i];
     if (!a->is_sampled) continue;
     inside = berth__x_and(k, inside, berth__x_le(k, berth__x_f32(k, 0.0f), a->at));
-    inside = berth__x_and(k, inside, berth__x_le(k, a->at, number(r, a->in - 1)));
+    inside = berth__x_and(k, inside, berth__x_le(k, a->at, lower_resize_number(r, a->in - 1)));
   }
   return inside;
 }
 
 /* ---- The nearest element ---- */
 
-static berth__x nearest(const resizing *r, const axis *a) {
+static berth__x lower_resize_nearest(const resizing *r, const axis *a) {
   berth__kernel *k = r->k;
   const berth__x down = berth__x1(k, BERTH__INST_floor, a->at), up = berth__x1(k, BERTH__INST_ceil, a->at);
   const berth__x away = berth__l_round_away(k, a->at);
@@ -149,14 +149,14 @@ static berth__x nearest(const resizing *r, const axis *a) {
   }
 }
 
-static void copy_nearest(resizing *r, berth__x to) {
+static void lower_resize_copy_nearest(resizing *r, berth__x to) {
   const berth_tensor *x = &r->l->call->in[BERTH__RESIZE_X];
   berth__x from[BERTH_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) {
     const axis *a = &r->axes[i];
     from[i] = a->index;
     if (!a->is_sampled) continue;
-    const berth__x found = berth__l_clamped_index(r->k, nearest(r, a), a->in);
+    const berth__x found = berth__l_clamped_index(r->k, lower_resize_nearest(r, a), a->in);
     from[i] = a->in == a->out ? berth__x_select(r->k, a->is_same, a->index, found) : found;
   }
   berth__l_store_raw(r->l, r->k, 0, to, berth__l_load_raw(r->l, r->k, BERTH__RESIZE_X, berth__l_place(r->k, x, from)));
@@ -164,7 +164,7 @@ static void copy_nearest(resizing *r, berth__x to) {
 
 /* ---- Weighted neighbours ---- */
 
-static berth__x filter(const resizing *r, berth__x distance) {
+static berth__x lower_resize_filter(const resizing *r, berth__x distance) {
   berth__kernel *k = r->k;
   if (r->how.mode == BERTH__RESAMPLE_CUBIC) return berth__l_cubic(k, (float)r->how.cubic_a, distance);
   const berth__x near = berth__x_sub(k, berth__x_f32(k, 1.0f), berth__x1(k, BERTH__INST_abs, distance));
@@ -172,13 +172,13 @@ static berth__x filter(const resizing *r, berth__x distance) {
 }
 
 /* Tap number `tap`: where it stands, and its weight before all are made to add up to 1. */
-static berth__x weigh(const resizing *r, const axis *a, berth__x tap, berth__x *place) {
+static berth__x lower_resize_weigh(const resizing *r, const axis *a, berth__x tap, berth__x *place) {
   berth__kernel *k = r->k;
   const berth__x zero = berth__x_f32(k, 0.0f);
   *place = berth__x_add(k, a->lowest, berth__x_convert(k, BERTH__NUM_F32, tap));
-  berth__x weight = filter(r, berth__x_mul(k, berth__x_sub(k, *place, a->at), a->stretch));
+  berth__x weight = lower_resize_filter(r, berth__x_mul(k, berth__x_sub(k, *place, a->at), a->stretch));
   if (r->how.exclude_outside) {
-    const berth__x before = berth__x_lt(k, *place, zero), behind = berth__x_lt(k, number(r, a->in - 1), *place);
+    const berth__x before = berth__x_lt(k, *place, zero), behind = berth__x_lt(k, lower_resize_number(r, a->in - 1), *place);
     weight = berth__x_select(k, berth__x_or(k, before, behind), zero, weight);
   }
   return weight;
@@ -214,7 +214,7 @@ static void find_factor(const resizing *r, axis *a) {
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0.0f));
   berth__x place;
   const berth__x tap = berth__x_loop(k, berth__x_i32(k, 0), a->count, 1);
-  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), weigh(r, a, tap, &place)));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), lower_resize_weigh(r, a, tap, &place)));
   berth__x_end(k);
   const berth__x total = berth__x_get(k, sum), one = berth__x_f32(k, 1.0f);
   const berth__x is_none = berth__x_eq(k, total, berth__x_f32(k, 0.0f));
@@ -222,13 +222,13 @@ static void find_factor(const resizing *r, axis *a) {
 }
 
 /* Opens the loop over the taps of an axis. An axis whose scale turns out to be 1 has one tap. */
-static void open_taps(const resizing *r, axis *a) {
+static void lower_resize_open_taps(const resizing *r, axis *a) {
   berth__kernel *k = r->k;
   const berth__x one = berth__x_f32(k, 1.0f);
   berth__x count = a->count, place;
   if (a->in == a->out) count = berth__x_select(k, a->is_same, berth__x_i32(k, 1), count);
   const berth__x tap = berth__x_loop(k, berth__x_i32(k, 0), count, 1);
-  a->weight = weigh(r, a, tap, &place);
+  a->weight = lower_resize_weigh(r, a, tap, &place);
   if (a->factor != BERTH__X_NONE) a->weight = berth__x_mul(k, a->weight, a->factor);
   a->from = berth__l_clamped_index(k, place, a->in);
   if (a->in != a->out) return;
@@ -236,7 +236,7 @@ static void open_taps(const resizing *r, axis *a) {
   a->from = berth__x_select(k, a->is_same, a->index, a->from);
 }
 
-static void blend(resizing *r, berth__x to) {
+static void lower_resize_blend(resizing *r, berth__x to) {
   berth__kernel *k = r->k;
   const berth_tensor *x = &r->l->call->in[BERTH__RESIZE_X];
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0.0f));
@@ -251,7 +251,7 @@ static void blend(resizing *r, berth__x to) {
     axis *a = &r->axes[i];
     from[i] = a->index;
     if (!a->is_sampled) continue;
-    open_taps(r, a);
+    lower_resize_open_taps(r, a);
     n_open++;
     from[i] = a->from;
     weight = berth__x_mul(k, weight, a->weight);
@@ -278,7 +278,7 @@ static void read_attributes(resizing *r) {
                              .antialias = attr[BERTH__RESIZE_ANTIALIAS].i != 0};
 }
 
-static void read_axes(resizing *r, const berth__x *at) {
+static void lower_resize_read_axes(resizing *r, const berth__x *at) {
   const berth_tensor *x = &r->l->call->in[BERTH__RESIZE_X], *out = &r->l->call->out[0];
   const berth_attr *list = &r->l->call->attrs[BERTH__RESIZE_AXES];
   r->n_entries = list->count != 0 ? list->count : x->rank;
@@ -299,20 +299,20 @@ berth_status berth__lower_resize(berth__lowering *l, berth_error *err) {
   berth__kernel *k = r.k = berth__l_begin(l, l->call->attrs[BERTH__RESIZE_MODE].s);
   berth__l_unravel(k, berth__l_each(l, k, berth__count(out)), out->rank, out->dim, at);
   const berth__x to = berth__l_place(k, out, at);
-  read_axes(&r, at);
+  lower_resize_read_axes(&r, at);
   find_scales(&r);
   find_positions(&r);
   if (crops(&r)) {
-    const berth__x outside = berth__x1(k, BERTH__INST_not, is_inside(&r));
+    const berth__x outside = berth__x1(k, BERTH__INST_not, lower_resize_is_inside(&r));
     const berth__x value = berth__x_f32(k, (float)l->call->attrs[BERTH__RESIZE_EXTRAPOLATION].f);
     berth__x_if(k, outside);
     berth__l_store(l, k, 0, to, berth__l_cast(k, value, BERTH_F32, out->type));
     berth__x_else(k);
   }
   if (r.how.mode == BERTH__RESAMPLE_NEAREST) {
-    copy_nearest(&r, to);
+    lower_resize_copy_nearest(&r, to);
   } else {
-    blend(&r, to);
+    lower_resize_blend(&r, to);
   }
   return berth__l_end(l, k, err);
 }

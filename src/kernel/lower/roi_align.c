@@ -23,7 +23,7 @@ typedef struct between {
   berth__x is_inside, low, high, fraction;
 } between;
 
-static berth__x corner(const pooling *p, int64_t entry) {
+static berth__x lower_roi_align_corner(const pooling *p, int64_t entry) {
   const berth__x at[2] = {p->at[0], berth__x_i32(p->k, entry)};
   const berth__x value =
       berth__l_load(p->l, p->k, 1, berth__l_place(p->k, &p->l->call->in[BERTH__ROI_ALIGN_REGIONS], at));
@@ -39,10 +39,10 @@ static berth__x samples_of(const pooling *p, berth__x length) {
 }
 
 /* first: 0 for columns, 1 for rows. */
-static bins bins_of(const pooling *p, int64_t first, berth__x bin, int64_t count, int64_t extent) {
+static bins lower_roi_align_bins_of(const pooling *p, int64_t first, berth__x bin, int64_t count, int64_t extent) {
   berth__kernel *k = p->k;
-  const berth__x start = corner(p, first), one = berth__x_f32(k, 1.0f);
-  berth__x length = berth__x_sub(k, corner(p, first + 2), start);
+  const berth__x start = lower_roi_align_corner(p, first), one = berth__x_f32(k, 1.0f);
+  berth__x length = berth__x_sub(k, lower_roi_align_corner(p, first + 2), start);
   if (!p->l->call->attrs[BERTH__ROI_ALIGN_HALF_PIXEL].i)
     length = berth__x_select(k, berth__x_lt(k, one, length), length, one);
   const berth__x each = berth__x_div(k, length, berth__x_f32(k, (float)count));
@@ -53,7 +53,7 @@ static bins bins_of(const pooling *p, int64_t first, berth__x bin, int64_t count
   return b;
 }
 
-static between place(const pooling *p, const bins *b, berth__x sample) {
+static between lower_roi_align_place(const pooling *p, const bins *b, berth__x sample) {
   berth__kernel *k = p->k;
   const berth__x zero = berth__x_f32(k, 0.0f), last = berth__x_i32(k, b->extent - 1);
   const berth__x middle = berth__m_plus(k, berth__x_convert(k, BERTH__NUM_F32, sample), 0.5f);
@@ -74,7 +74,7 @@ static berth__x element(const pooling *p, berth__x image, berth__x row, berth__x
 }
 
 /* The four elements around a sample times their weights: added, or the largest of them. */
-static berth__x blend(const pooling *p, berth__x image, const between *y, const between *z) {
+static berth__x lower_roi_align_blend(const pooling *p, berth__x image, const between *y, const between *z) {
   berth__kernel *k = p->k;
   const berth__x one = berth__x_f32(k, 1.0f);
   berth__x result = BERTH__X_NONE;
@@ -88,16 +88,16 @@ static berth__x blend(const pooling *p, berth__x image, const between *y, const 
   return result;
 }
 
-static berth__x pool_bin(const pooling *p, berth__x image, const bins *rows, const bins *columns) {
+static berth__x lower_roi_align_pool_bin(const pooling *p, berth__x image, const bins *rows, const bins *columns) {
   berth__kernel *k = p->k;
   const berth__x zero = berth__x_f32(k, 0.0f), none = berth__x_i32(k, 0);
   const berth__x result = berth__x_variable(k, zero), any = berth__x_variable(k, berth__x_bool(k, false));
   const berth__x i = berth__x_loop(k, none, rows->samples, 1);
-  const between y = place(p, rows, i);
+  const between y = lower_roi_align_place(p, rows, i);
   const berth__x j = berth__x_loop(k, none, columns->samples, 1);
-  const between z = place(p, columns, j);
+  const between z = lower_roi_align_place(p, columns, j);
   const berth__x is_inside = berth__x_and(k, y.is_inside, z.is_inside);
-  const berth__x value = berth__x_select(k, is_inside, blend(p, image, &y, &z), zero), old = berth__x_get(k, result);
+  const berth__x value = berth__x_select(k, is_inside, lower_roi_align_blend(p, image, &y, &z), zero), old = berth__x_get(k, result);
   if (p->is_max) {
     berth__x_set(k, result, berth__x_select(k, berth__x_get(k, any), berth__l_fmax(k, old, value), value));
     berth__x_set(k, any, berth__x_bool(k, true));
@@ -121,8 +121,8 @@ berth_status berth__lower_roi_align(berth__lowering *l, berth_error *err) {
   const berth__x given = berth__l_load(l, k, 2, berth__l_place(k, images, p.at));
   const berth__x last = berth__x_i32(k, x->dim[0] - 1);
   const berth__x image = berth__x_max(k, berth__x_min(k, given, last), berth__x_i32(k, 0));
-  const bins columns = bins_of(&p, 0, p.at[3], out->dim[3], x->dim[3]);
-  const bins rows = bins_of(&p, 1, p.at[2], out->dim[2], x->dim[2]);
-  berth__l_store(l, k, 0, berth__l_place(k, out, p.at), pool_bin(&p, image, &rows, &columns));
+  const bins columns = lower_roi_align_bins_of(&p, 0, p.at[3], out->dim[3], x->dim[3]);
+  const bins rows = lower_roi_align_bins_of(&p, 1, p.at[2], out->dim[2], x->dim[2]);
+  berth__l_store(l, k, 0, berth__l_place(k, out, p.at), lower_roi_align_pool_bin(&p, image, &rows, &columns));
   return berth__l_end(l, k, err);
 }

@@ -16,7 +16,7 @@ typedef struct spot {
   berth__x batch, head, row, item; /* item: a pair, or behind those an element that stays */
 } spot;
 
-static job describe(const berth__lowering *l) {
+static job lower_rope_describe(const berth__lowering *l) {
   const berth_op_call *call = l->call;
   job j = {.l = l,
            .x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i),
@@ -81,7 +81,7 @@ static void find_angle(const job *j, berth__kernel *k, const spot *s, berth__x *
 
 /* ---- Elements ---- */
 
-static berth__x place(berth__kernel *k, const berth__heads *h, const spot *s, berth__x element) {
+static berth__x lower_rope_place(berth__kernel *k, const berth__heads *h, const spot *s, berth__x element) {
   const berth__x outer =
       berth__x_add(k, berth__x_affine(k, s->batch, h->batch_stride, 0), berth__x_affine(k, s->head, h->head_stride, 0));
   const berth__x inner =
@@ -92,20 +92,20 @@ static berth__x place(berth__kernel *k, const berth__heads *h, const spot *s, be
 static void turn_pair(const job *j, berth__kernel *k, const spot *s) {
   const berth__x i = j->is_interleaved ? berth__x_affine(k, s->item, 2, 0) : s->item;
   const berth__x other = berth__x_affine(k, i, 1, j->is_interleaved ? 1 : j->pairs);
-  const berth__x a = berth__l_load(j->l, k, BERTH__ROPE_X, place(k, &j->x, s, i));
-  const berth__x b = berth__l_load(j->l, k, BERTH__ROPE_X, place(k, &j->x, s, other));
+  const berth__x a = berth__l_load(j->l, k, BERTH__ROPE_X, lower_rope_place(k, &j->x, s, i));
+  const berth__x b = berth__l_load(j->l, k, BERTH__ROPE_X, lower_rope_place(k, &j->x, s, other));
   berth__x sine, cosine;
   find_angle(j, k, s, &sine, &cosine);
   const berth__x first = berth__x_sub(k, berth__x_mul(k, a, cosine), berth__x_mul(k, b, sine));
   const berth__x second = berth__x_add(k, berth__x_mul(k, a, sine), berth__x_mul(k, b, cosine));
-  berth__l_store(j->l, k, 0, place(k, &j->out, s, i), first);
-  berth__l_store(j->l, k, 0, place(k, &j->out, s, other), second);
+  berth__l_store(j->l, k, 0, lower_rope_place(k, &j->out, s, i), first);
+  berth__l_store(j->l, k, 0, lower_rope_place(k, &j->out, s, other), second);
 }
 
 static void keep_element(const job *j, berth__kernel *k, const spot *s) {
   const berth__x element = berth__x_affine(k, s->item, 1, j->pairs); /* 2 pairs, less the items of theirs */
-  berth__l_store(j->l, k, 0, place(k, &j->out, s, element),
-                 berth__l_load(j->l, k, BERTH__ROPE_X, place(k, &j->x, s, element)));
+  berth__l_store(j->l, k, 0, lower_rope_place(k, &j->out, s, element),
+                 berth__l_load(j->l, k, BERTH__ROPE_X, lower_rope_place(k, &j->x, s, element)));
 }
 
 /* In the order in which the elements lie. */
@@ -118,7 +118,7 @@ static spot spot_of(const job *j, berth__kernel *k, berth__x index, int64_t item
 }
 
 berth_status berth__lower_rope(berth__lowering *l, berth_error *err) {
-  const job j = describe(l);
+  const job j = lower_rope_describe(l);
   const int64_t items = j.x.size - j.pairs, count = j.x.batch * j.x.heads * j.x.length * items;
   if (count == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);

@@ -107,13 +107,13 @@ static void fold_pieces(berth__kernel *k, const berth__l_rows *rows, const berth
 
 /* ---- What the threads of a row fold together ---- */
 
-static void load_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
+static void lower_rows_load_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
                         berth__x *values) {
   for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = BERTH__X_NONE;
   for (uint32_t v = 0; v < fold->n; v++) values[v] = berth__x_shared_load(k, rows->array[v], at);
 }
 
-static void store_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
+static void lower_rows_store_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
                          const berth__x *values) {
   for (uint32_t v = 0; v < fold->n; v++) berth__x_shared_store(k, rows->array[v], at, values[v]);
 }
@@ -132,18 +132,18 @@ static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fol
   berth__x mine[BERTH__FOLD_VALUES], others[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
   if (rows->n_joins > 0) berth__x_barrier(k); /* the last result has been read */
   make_arrays(k, rows, fold, values);
-  store_shared(k, rows, fold, thread, values);
+  lower_rows_store_shared(k, rows, fold, thread, values);
   berth__x_barrier(k);
   for (uint32_t half = rows->lanes / 2; half > 0; half /= 2) {
     berth__x_if(k, berth__x_lt(k, rows->lane, berth__x_i32(k, half)));
-    load_shared(k, rows, fold, thread, mine);
-    load_shared(k, rows, fold, berth__x_affine(k, thread, 1, (int64_t)half * rows->step), others);
+    lower_rows_load_shared(k, rows, fold, thread, mine);
+    lower_rows_load_shared(k, rows, fold, berth__x_affine(k, thread, 1, (int64_t)half * rows->step), others);
     fold->join(k, fold->state, mine, others, joined);
-    store_shared(k, rows, fold, thread, joined);
+    lower_rows_store_shared(k, rows, fold, thread, joined);
     berth__x_end(k);
     berth__x_barrier(k);
   }
-  load_shared(k, rows, fold, berth__x_sub(k, thread, berth__x_affine(k, rows->lane, rows->step, 0)), values);
+  lower_rows_load_shared(k, rows, fold, berth__x_sub(k, thread, berth__x_affine(k, rows->lane, rows->step, 0)), values);
 }
 
 void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out) {

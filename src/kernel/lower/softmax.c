@@ -12,18 +12,18 @@ typedef struct line {
   berth__x most;
 } line;
 
-static berth__x place_of(berth__kernel *k, const line *s, berth__x i) {
+static berth__x lower_softmax_place_of(berth__kernel *k, const line *s, berth__x i) {
   return berth__x_add(k, s->start, berth__x_affine(k, i, s->lines.inner, 0));
 }
 
-static void load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
+static void lower_softmax_load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const line *s = state;
-  values[0] = berth__l_load(s->l, k, 0, place_of(k, s, i));
+  values[0] = berth__l_load(s->l, k, 0, lower_softmax_place_of(k, s, i));
 }
 
 static void load_power(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const line *s = state;
-  load_element(k, state, i, values);
+  lower_softmax_load_element(k, state, i, values);
   values[0] = berth__m_exp(k, berth__x_sub(k, values[0], s->most));
 }
 
@@ -32,8 +32,8 @@ static void join_largest(berth__kernel *k, const void *state, const berth__x *a,
   out[0] = berth__x_select(k, berth__x_lt(k, a[0], b[0]), b[0], a[0]);
 }
 
-static void store_element(berth__kernel *k, const line *s, berth__x i, berth__x sum, bool is_log) {
-  const berth__x place = place_of(k, s, i);
+static void lower_softmax_store_element(berth__kernel *k, const line *s, berth__x i, berth__x sum, bool is_log) {
+  const berth__x place = lower_softmax_place_of(k, s, i);
   const berth__x below = berth__x_sub(k, berth__l_load(s->l, k, 0, place), s->most);
   const berth__x y = is_log ? berth__x_sub(k, below, sum) : berth__x_mul(k, berth__m_exp(k, below), sum);
   berth__l_store(s->l, k, 0, berth__l_place_flat(k, &s->l->call->out[0], place), y);
@@ -48,7 +48,7 @@ berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
   berth__l_rows rows = berth__l_rows_of(l, k, s.lines.outer * s.lines.inner, s.lines.length, s.lines.inner == 1);
   s.start = berth__l_line_start(k, &s.lines, rows.row);
   berth__l_fold fold = {
-      .n = 1, .start = {berth__x_f32(k, -INFINITY)}, .element = load_element, .join = join_largest, .state = &s};
+      .n = 1, .start = {berth__x_f32(k, -INFINITY)}, .element = lower_softmax_load_element, .join = join_largest, .state = &s};
   berth__l_rows_fold(k, &rows, &fold, &s.most);
   berth__x sum;
   fold = (berth__l_fold){.n = 1,
@@ -60,6 +60,6 @@ berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
   berth__l_rows_fold(k, &rows, &fold, &sum);
   sum = is_log ? berth__m_log(k, sum) : berth__x_div(k, berth__x_f32(k, 1), sum);
   const berth__x i = berth__l_rows_each(k, &rows);
-  store_element(k, &s, i, sum, is_log);
+  lower_softmax_store_element(k, &s, i, sum, is_log);
   return berth__l_end(l, k, err);
 }

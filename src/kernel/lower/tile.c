@@ -85,7 +85,7 @@ void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__
 
 /* ---- What the forms have in common ---- */
 
-static double bytes_of(const berth__lowering *l, uint32_t operand, const berth_tensor *tensor) {
+static double lower_tile_bytes_of(const berth__lowering *l, uint32_t operand, const berth_tensor *tensor) {
   if (tensor->type == BERTH_TYPE_NONE) return 0;
   const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
   return (double)berth__storage_size(storage, (uint64_t)berth__count(tensor));
@@ -94,8 +94,8 @@ static double bytes_of(const berth__lowering *l, uint32_t operand, const berth_t
 static double count_bytes(const berth__lowering *l) {
   const berth_op_call *call = l->call;
   double bytes = 0;
-  for (uint32_t i = 0; i < call->n_in; i++) bytes += bytes_of(l, i, &call->in[i]);
-  for (uint32_t i = 0; i < call->n_out; i++) bytes += bytes_of(l, call->n_in + i, &call->out[i]);
+  for (uint32_t i = 0; i < call->n_in; i++) bytes += lower_tile_bytes_of(l, i, &call->in[i]);
+  for (uint32_t i = 0; i < call->n_out; i++) bytes += lower_tile_bytes_of(l, call->n_in + i, &call->out[i]);
   return bytes;
 }
 
@@ -115,21 +115,21 @@ berth__kernel *berth__tile_begin(berth__tile *tile, const char *what, uint64_t g
 }
 
 /* The last axis that has more than one element; rank: there is none. */
-static uint32_t last_axis(const berth__tile_space *space) {
+static uint32_t lower_tile_last_axis(const berth__tile_space *space) {
   for (uint32_t axis = space->rank; axis-- > 0;)
     if (space->dim[axis] != 1) return axis;
   return space->rank;
 }
 
 static int64_t last_stride(const berth__tile_space *space, const int64_t *stride) {
-  const uint32_t axis = last_axis(space);
+  const uint32_t axis = lower_tile_last_axis(space);
   if (axis == space->rank) return INT64_MAX;
   return stride[axis] < 0 ? -stride[axis] : stride[axis];
 }
 
 /* Neighbouring places of a window beat neighbouring taps, which are soon at an end. */
 bool berth__tile_is_deep(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
-  const uint32_t deepest = last_axis(&tile->depth);
+  const uint32_t deepest = lower_tile_last_axis(&tile->depth);
   if (side->window != NULL && deepest >= side->taps && deepest < side->taps + BERTH__WINDOW_AXES) return false;
   const int64_t deep = side->fours > 0 ? 1 : last_stride(&tile->depth, side->depth);
   const int64_t across = side->window != NULL
@@ -140,7 +140,7 @@ bool berth__tile_is_deep(const berth__tile *tile, const berth__tile_side *side, 
 
 /* ---- Choosing ---- */
 
-static int64_t ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t lower_tile_ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 static void swap_sides(berth__tile *tile) {
   const berth__tile_space rows = tile->rows;
@@ -168,22 +168,22 @@ static const struct choice {
     {{2, 2, 16, 16, 32}, 40},  {{1, 1, 16, 16, 32}, 0},  {{4, 4, 8, 8, 16}, 128},  {{2, 2, 8, 8, 16}, 0},
 };
 
-static bool fits(const berth__tile_form *f, const berth__kernel_limits *limits) {
+static bool lower_tile_fits(const berth__tile_form *f, const berth__kernel_limits *limits) {
   const uint32_t rows = f->group_rows * f->thread_rows, columns = f->group_columns * f->thread_columns;
   return f->group_rows * f->group_columns <= limits->group_size &&
          (rows + columns + 2) * f->depth * 4 <= limits->shared_bytes;
 }
 
-static int64_t groups_of(const berth__tile *tile, const berth__tile_form *f) {
+static int64_t lower_tile_groups_of(const berth__tile *tile, const berth__tile_form *f) {
   return berth__tile_count(&tile->batch) *
-         ceil_of(berth__tile_count(&tile->rows), (int64_t)f->group_rows * f->thread_rows) *
-         ceil_of(berth__tile_count(&tile->columns), (int64_t)f->group_columns * f->thread_columns);
+         lower_tile_ceil_of(berth__tile_count(&tile->rows), (int64_t)f->group_rows * f->thread_rows) *
+         lower_tile_ceil_of(berth__tile_count(&tile->columns), (int64_t)f->group_columns * f->thread_columns);
 }
 
 /* The share of a tile's results that are there, and not over the edge. */
 static double use_of(const berth__tile *tile, const berth__tile_form *f) {
   return results_of(tile) /
-         ((double)groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns * f->thread_columns);
+         ((double)lower_tile_groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns * f->thread_columns);
 }
 
 /* The first tile with workgroups enough that is not mostly over the edge; otherwise the last one that fits. */
@@ -191,9 +191,9 @@ static const berth__tile_form *choose_shared(const berth__tile *tile) {
   const berth__tile_form *chosen = NULL;
   for (size_t i = 0; i < sizeof shared_forms / sizeof *shared_forms; i++) {
     const struct choice *choice = &shared_forms[i];
-    if (!fits(&choice->form, tile->l->limits)) continue;
+    if (!lower_tile_fits(&choice->form, tile->l->limits)) continue;
     chosen = &choice->form;
-    if (groups_of(tile, chosen) >= choice->groups && use_of(tile, chosen) > 0.6) break;
+    if (lower_tile_groups_of(tile, chosen) >= choice->groups && use_of(tile, chosen) > 0.6) break;
     if (choice->groups == 0) break;
   }
   return chosen;

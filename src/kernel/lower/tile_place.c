@@ -38,7 +38,7 @@ berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, bert
 /* ---- One side ---- */
 
 /* The zero point of a line, less what stored weights are short of. */
-static berth__x zero_of(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side, berth__x batch,
+static berth__x lower_tile_place_zero_of(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side, berth__x batch,
                         berth__x line) {
   if (side->zero == BERTH__TILE_NONE) return side->shift == 0 ? BERTH__X_NONE : berth__x_i32(k, -side->shift);
   const berth__x of_batch = berth__x_affine(k, batch, side->zero_batch, 0);
@@ -63,7 +63,7 @@ static void start_window(berth__kernel *k, const berth__tile_side *side, const b
 
 berth__tile_at berth__tile_start(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                                  const berth__tile_space *lines, berth__x batch, berth__x line) {
-  berth__tile_at at = {.inside = BERTH__X_NONE, .row = berth__x_i32(k, 0), .zero = zero_of(tile, k, side, batch, line)};
+  berth__tile_at at = {.inside = BERTH__X_NONE, .row = berth__x_i32(k, 0), .zero = lower_tile_place_zero_of(tile, k, side, batch, line)};
   at.index = berth__tile_place(k, batch, tile->batch.rank, tile->batch.dim, side->batch);
   if (side->window != NULL) {
     start_window(k, side, lines, line, &at);
@@ -128,12 +128,12 @@ static bool are_multiples(const int64_t *stride, const int64_t *dim, uint32_t ra
   return true;
 }
 
-static bool is_byte(berth__storage storage) { return storage == BERTH_I8 || storage == BERTH_U8; }
+static bool lower_tile_place_is_byte(berth__storage storage) { return storage == BERTH_I8 || storage == BERTH_U8; }
 
 bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
   const uint32_t last = tile->depth.rank - 1;
   if (tile->type != BERTH__NUM_I32 || tile->depth.rank == 0 || tile->depth.dim[last] % 4 != 0) return false;
-  if (!is_byte(berth__l_storage_of(tile->l, side->operand)) || !berth__l_begins_with_word(tile->l, side->operand))
+  if (!lower_tile_place_is_byte(berth__l_storage_of(tile->l, side->operand)) || !berth__l_begins_with_word(tile->l, side->operand))
     return false;
   if (!are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, 4) || side->depth[last] != 1 ||
       !are_multiples(side->depth, tile->depth.dim, tile->depth.rank, last, 4))
@@ -191,7 +191,7 @@ void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x
 }
 
 /* Where each view has the line: its share of the place. */
-static void share(const berth__tile *tile, berth__kernel *k, const berth__tile_space *space, berth__x flat,
+static void lower_tile_place_share(const berth__tile *tile, berth__kernel *k, const berth__tile_space *space, berth__x flat,
                   berth__x *places) {
   for (uint32_t v = 0; v < tile->n_views; v++) {
     int64_t stride[BERTH__TILE_AXES];
@@ -259,11 +259,11 @@ static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth_
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together) {
   const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
   shares s;
-  share(tile, k, &tile->batch, cells->batch, s.batch);
+  lower_tile_place_share(tile, k, &tile->batch, cells->batch, s.batch);
   for (uint32_t j = 0; j < cells->columns; j++)
-    share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), s.column[j]);
+    lower_tile_place_share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), s.column[j]);
   for (uint32_t i = 0; i < cells->rows; i++) {
-    share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s.row);
+    lower_tile_place_share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s.row);
     for (uint32_t j = 0; j < cells->columns; j += together) finish_cells(tile, k, cells, &s, i, j, together);
   }
 }

@@ -24,7 +24,7 @@ static void step_all(const work *w, places *p, uint32_t axis, berth__x x) {
   for (uint32_t j = 0; j < w->columns; j++) p->right[j] = berth__tile_step(w->k, &w->tile->right, p->right[j], axis, x);
 }
 
-static void multiply(const work *w, const places *p) {
+static void lower_tile_registers_multiply(const work *w, const places *p) {
   berth__kernel *k = w->k;
   berth__x left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
   for (uint32_t i = 0; i < w->rows; i++) left[i] = berth__tile_load(w->tile, k, &w->tile->left, &p->left[i]);
@@ -59,7 +59,7 @@ static void last_axis_by_fours(const work *w, const places *p, uint32_t axis) {
   berth__x_end(k);
 }
 
-static void last_axis(const work *w, const places *p, uint32_t axis) {
+static void lower_tile_registers_last_axis(const work *w, const places *p, uint32_t axis) {
   if (w->has_fours) {
     last_axis_by_fours(w, p, axis);
     return;
@@ -70,28 +70,28 @@ static void last_axis(const work *w, const places *p, uint32_t axis) {
   for (int64_t i = 0; i < steps && whole > 0; i++) {
     places at = *p;
     step_all(w, &at, axis, berth__x_affine(k, x, 1, i));
-    multiply(w, &at);
+    lower_tile_registers_multiply(w, &at);
   }
   berth__x_end(k);
   for (int64_t i = whole; i < n; i++) {
     places at = *p;
     step_all(w, &at, axis, berth__x_i32(k, i));
-    multiply(w, &at);
+    lower_tile_registers_multiply(w, &at);
   }
 }
 
-static void descend(const work *w, const places *p, uint32_t axis) {
+static void lower_tile_registers_descend(const work *w, const places *p, uint32_t axis) {
   if (axis + 1 == w->tile->depth.rank) {
-    last_axis(w, p, axis);
+    lower_tile_registers_last_axis(w, p, axis);
     return;
   }
   places at = *p;
   step_all(w, &at, axis, berth__x_loop_n(w->k, w->tile->depth.dim[axis]));
-  descend(w, &at, axis + 1);
+  lower_tile_registers_descend(w, &at, axis + 1);
   berth__x_end(w->k);
 }
 
-static void start(work *w, const berth__tile_cells *cells, places *p) {
+static void lower_tile_registers_start(work *w, const berth__tile_cells *cells, places *p) {
   const berth__tile *t = w->tile;
   for (uint32_t i = 0; i < w->rows; i++) {
     const berth__x row = berth__tile_clamp(w->k, cells->row[i], berth__tile_count(&t->rows));
@@ -108,8 +108,8 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
     for (uint32_t j = 0; j < w->columns; j++) w->sum[i][j] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
   if (berth__tile_count(&w->tile->depth) != 0) {
     places p;
-    start(w, cells, &p);
-    descend(w, &p, 0);
+    lower_tile_registers_start(w, cells, &p);
+    lower_tile_registers_descend(w, &p, 0);
   }
   for (uint32_t i = 0; i < w->rows; i++)
     for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_get(w->k, w->sum[i][j]);
@@ -117,14 +117,14 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
 
 #define LANES 64 /* neighbouring threads whose columns of one number lie beside each other */
 
-static int64_t ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t lower_tile_registers_ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
   const uint32_t word = berth__tile_word(tile), together = form->thread_columns % word == 0 ? word : 1;
   const int64_t columns = berth__tile_count(&tile->columns),
-                bands = ceil_of(berth__tile_count(&tile->rows), form->thread_rows);
-  const int64_t blocks = ceil_of(columns, (int64_t)LANES * form->thread_columns);
-  const int64_t lanes = ceil_of(columns, blocks * form->thread_columns);
+                bands = lower_tile_registers_ceil_of(berth__tile_count(&tile->rows), form->thread_rows);
+  const int64_t blocks = lower_tile_registers_ceil_of(columns, (int64_t)LANES * form->thread_columns);
+  const int64_t lanes = lower_tile_registers_ceil_of(columns, blocks * form->thread_columns);
   const int64_t n_together =
       together; /* columns of a word lie beside each other, those of others so many lanes apart */
   const int64_t dims[4] = {berth__tile_count(&tile->batch), bands, blocks, lanes};

@@ -48,7 +48,7 @@ static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__
   return berth__x_lt(k, n, berth__x_i32(k, (int64_t)p->width * w->form->depth));
 }
 
-static berth__x load_element(const work *w, const piece *p, berth__x line, berth__x depth) {
+static berth__x lower_tile_shared_load_element(const work *w, const piece *p, berth__x line, berth__x depth) {
   berth__kernel *k = w->k;
   const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&w->tile->depth);
   const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
@@ -65,7 +65,7 @@ static void fetch_piece(const work *w, const piece *p, berth__x from) {
   for (uint32_t i = 0; i < p->n_elements; i++) {
     berth__x line, depth;
     berth__x_if(w->k, place_element(w, p, i, &line, &depth));
-    berth__x_set(w->k, p->elements[i], load_element(w, p, line, berth__x_add(w->k, from, depth)));
+    berth__x_set(w->k, p->elements[i], lower_tile_shared_load_element(w, p, line, berth__x_add(w->k, from, depth)));
     berth__x_end(w->k);
   }
 }

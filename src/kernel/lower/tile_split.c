@@ -40,7 +40,7 @@ static berth__x slot_of(const work *w, uint32_t row, berth__x part) {
 }
 
 /* Halves the parts until one is left. A number of parts that is no power of two folds its epilogue first. */
-static void add_parts(const work *w, uint32_t rows) {
+static void lower_tile_split_add_parts(const work *w, uint32_t rows) {
   berth__kernel *k = w->k;
   uint32_t left = w->form->group_rows;
   berth__x_barrier(k);
@@ -60,7 +60,7 @@ static void add_parts(const work *w, uint32_t rows) {
 }
 
 /* The threads of the first parts finish a row each. */
-static void store_rows(const work *w, const berth__tile_cells *cells) {
+static void lower_tile_split_store_rows(const work *w, const berth__tile_cells *cells) {
   berth__kernel *k = w->k;
   for (uint32_t i = 0; i < cells->rows; i++) {
     const int64_t owner = i % w->form->group_rows;
@@ -94,7 +94,7 @@ berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, 
   sum_part(&w, &cells, sums);
   for (uint32_t i = 0; i < cells.rows; i++)
     berth__x_shared_store(k, w.parts, slot_of(&w, i, w.part), berth__x_get(k, sums[i]));
-  add_parts(&w, cells.rows);
-  store_rows(&w, &cells);
+  lower_tile_split_add_parts(&w, cells.rows);
+  lower_tile_split_store_rows(&w, &cells);
   return berth__l_end(tile->l, k, err);
 }

@@ -25,12 +25,12 @@ enum {
   INDEX
 };
 
-static berth__x place_of(berth__kernel *k, const search *s, berth__x i) {
+static berth__x lower_top_k_place_of(berth__kernel *k, const search *s, berth__x i) {
   return berth__x_add(k, s->start, berth__x_affine(k, i, s->from.inner, 0));
 }
 
 static berth__x key_of(berth__kernel *k, const search *s, berth__x i) {
-  return berth__l_key(k, berth__l_load(s->l, k, BERTH__TOP_K_X, place_of(k, s, i)), s->smallest, false);
+  return berth__l_key(k, berth__l_load(s->l, k, BERTH__TOP_K_X, lower_top_k_place_of(k, s, i)), s->smallest, false);
 }
 
 /* b stands behind a: of equal ones, the first is better. */
@@ -40,10 +40,10 @@ static berth__x is_behind(berth__kernel *k, const berth__x *a, const berth__x *b
 }
 
 /* Result `place` of a line is the element `index`. */
-static void store_result(berth__kernel *k, const search *s, berth__x line, berth__x place, berth__x index) {
+static void lower_top_k_store_result(berth__kernel *k, const search *s, berth__x line, berth__x place, berth__x index) {
   const berth_op_call *call = s->l->call;
   const berth__x to = berth__x_add(k, berth__l_line_start(k, &s->to, line), berth__x_affine(k, place, s->to.inner, 0));
-  const berth__x value = berth__l_load(s->l, k, BERTH__TOP_K_X, place_of(k, s, index));
+  const berth__x value = berth__l_load(s->l, k, BERTH__TOP_K_X, lower_top_k_place_of(k, s, index));
   berth__l_store(s->l, k, VALUES, berth__l_place_flat(k, &call->out[VALUES], to), value);
   berth__l_store(s->l, k, INDICES, berth__l_place_flat(k, &call->out[INDICES], to), index);
 }
@@ -85,7 +85,7 @@ static berth_status add_one_by_one(berth__lowering *l, search *s, berth_error *e
   berth__x_set(k, key, best[KEY]);
   berth__x_set(k, index, best[INDEX]);
   berth__l_rows_once(k, &rows);
-  store_result(k, s, rows.row, place, best[INDEX]);
+  lower_top_k_store_result(k, s, rows.row, place, best[INDEX]);
   berth__x_end(k);
   if (rows.lanes > 1) berth__x_barrier(k); /* the result has been read before the next one is looked for */
   return berth__l_end(l, k, err);
@@ -106,7 +106,7 @@ static berth_status add_all_at_once(berth__lowering *l, search *s, berth_error *
   berth__x_end(k);
   const berth__x to = berth__x_get(k, place);
   berth__x_if(k, berth__x_lt(k, to, berth__x_i32(k, s->to.length)));
-  store_result(k, s, line, to, index);
+  lower_top_k_store_result(k, s, line, to, index);
   return berth__l_end(l, k, err);
 }
 

@@ -54,12 +54,12 @@ static tile tile_of_group(berth__kernel *k, const berth__l_space *space, berth__
   return t;
 }
 
-static berth__x is_inside(berth__kernel *k, const berth__l_space *space, const tile *t, berth__x last, berth__x other) {
+static berth__x lower_transpose_is_inside(berth__kernel *k, const berth__l_space *space, const tile *t, berth__x last, berth__x other) {
   return berth__x_and(k, berth__x_lt(k, last, berth__x_i32(k, space->dim[t->last])),
                       berth__x_lt(k, other, berth__x_i32(k, space->dim[t->other])));
 }
 
-static berth__x place(berth__kernel *k, const berth__l_space *space, const tile *t, uint32_t tensor, berth__x last,
+static berth__x lower_transpose_place(berth__kernel *k, const berth__l_space *space, const tile *t, uint32_t tensor, berth__x last,
                       berth__x other) {
   const berth__x start = tensor == IN ? t->from : t->to;
   const berth__x along = berth__x_affine(k, last, space->stride[tensor][t->last], 0);
@@ -83,8 +83,8 @@ berth_status berth__l_transpose(berth__lowering *l, const berth__l_copy *copy, c
   for (uint32_t done = 0; done < TILE; done += ROWS) {
     const berth__x line = berth__x_affine(k, row, 1, done);
     const berth__x last = berth__x_add(k, t.first_last, line), other = berth__x_add(k, t.first_other, column);
-    berth__x_if(k, is_inside(k, space, &t, last, other));
-    const berth__x source = berth__x_affine(k, place(k, space, &t, IN, last, other), 1, copy->from);
+    berth__x_if(k, lower_transpose_is_inside(k, space, &t, last, other));
+    const berth__x source = berth__x_affine(k, lower_transpose_place(k, space, &t, IN, last, other), 1, copy->from);
     berth__x_shared_store(k, shared, berth__x_add(k, berth__x_affine(k, line, PITCH, 0), column),
                           berth__l_load_raw(l, k, copy->operand, source));
     berth__x_end(k);
@@ -93,8 +93,8 @@ berth_status berth__l_transpose(berth__lowering *l, const berth__l_copy *copy, c
   for (uint32_t done = 0; done < TILE; done += ROWS) {
     const berth__x line = berth__x_affine(k, row, 1, done);
     const berth__x last = berth__x_add(k, t.first_last, column), other = berth__x_add(k, t.first_other, line);
-    berth__x_if(k, is_inside(k, space, &t, last, other));
-    const berth__x target = berth__x_affine(k, place(k, space, &t, OUT, last, other), 1, copy->to);
+    berth__x_if(k, lower_transpose_is_inside(k, space, &t, last, other));
+    const berth__x target = berth__x_affine(k, lower_transpose_place(k, space, &t, OUT, last, other), 1, copy->to);
     const berth__x held = berth__x_shared_load(k, shared, berth__x_add(k, berth__x_affine(k, column, PITCH, 0), line));
     berth__l_store_raw(l, k, copy->result, target, held);
     berth__x_end(k);

@@ -118,7 +118,7 @@ static int64_t set_above(const rank_set *set, size_t rank) {
   return NO_RANK;
 }
 
-static void report(berth__pack_verdict *verdict, uint32_t a, uint32_t b) {
+static void pack_check_report(berth__pack_verdict *verdict, uint32_t a, uint32_t b) {
   verdict->clash = 1;
   verdict->first = a < b ? a : b;
   verdict->second = a < b ? b : a;
@@ -132,7 +132,7 @@ static void look_at_each(sweep *s, const uint32_t *index, size_t n_index, berth_
     const berth_pack_buffer *b = &s->buffers[i];
     uint64_t offset = s->offsets[i];
     int moved = b->offset != BERTH_PACK_FREE && b->offset != offset;
-    if (moved || (b->align > 1 && offset % b->align != 0)) report(verdict, i, i);
+    if (moved || (b->align > 1 && offset % b->align != 0)) pack_check_report(verdict, i, i);
     if (b->size == 0) continue;
     if (offset + b->size > verdict->size) verdict->size = offset + b->size;
     if (b->lower < b->upper) s->live[s->n++] = i;
@@ -154,7 +154,7 @@ static void sort_all(sweep *s) {
   berth__pack_sort(s->by_death, n, s->key, s->scratch);
 }
 
-static int overlap(const sweep *s, uint32_t a, uint32_t b) {
+static int pack_check_overlap(const sweep *s, uint32_t a, uint32_t b) {
   uint64_t x = s->offsets[a], y = s->offsets[b];
   return x < y + s->buffers[b].size && y < x + s->buffers[a].size;
 }
@@ -169,7 +169,7 @@ static void sweep_time(sweep *s, berth__pack_verdict *verdict) {
     for (int side = 0; side < 2; side++) {
       if (neighbour[side] == NO_RANK) continue;
       uint32_t other = s->live[s->by_offset[neighbour[side]]];
-      if (overlap(s, i, other)) report(verdict, i, other);
+      if (pack_check_overlap(s, i, other)) pack_check_report(verdict, i, other);
     }
     set_insert(&s->set, s->rank[pos]);
   }

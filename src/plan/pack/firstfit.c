@@ -258,7 +258,7 @@ static int64_t best_gap(cursor *c, uint32_t n, int64_t size, int64_t align, uint
   }
 }
 
-static berth_status take(berth__pack_skyline *sky, const path *p, int64_t lo, int64_t hi, uint64_t *ticks,
+static berth_status pack_firstfit_take(berth__pack_skyline *sky, const path *p, int64_t lo, int64_t hi, uint64_t *ticks,
                          berth_error *err) {
   for (uint32_t k = 0; k < p->n_pieces; k++) {
     BERTH__TRY(list_add(sky, &sky->nodes[p->piece[k]].own, lo, hi, ticks, err));
@@ -272,7 +272,7 @@ berth_status berth__pack_skyline_take(berth__pack_skyline *sky, const berth__pac
                                       uint64_t *ticks, berth_error *err) {
   path p;
   find_path(sky, item->lo, item->hi, &p);
-  return take(sky, &p, offset, offset + item->size, ticks, err);
+  return pack_firstfit_take(sky, &p, offset, offset + item->size, ticks, err);
 }
 
 berth_status berth__pack_skyline_place(berth__pack_skyline *sky, const berth__pack_item *item, berth__pack_rule rule,
@@ -284,7 +284,7 @@ berth_status berth__pack_skyline_place(berth__pack_skyline *sky, const berth__pa
   *ticks += 40;
   *offset = rule == BERTH__PACK_BEST_FIT ? best_gap(c, n, item->size, item->align, ticks)
                                          : first_gap(c, n, 0, item->size, item->align, ticks);
-  return take(sky, &p, *offset, *offset + item->size, ticks, err);
+  return pack_firstfit_take(sky, &p, *offset, *offset + item->size, ticks, err);
 }
 
 void berth__pack_skyline_find(const berth__pack_skyline *sky, const berth__pack_item *item, int64_t *offset,

@@ -87,7 +87,7 @@ static berth_status place_item(spread *s, uint32_t i, size_t *heap, berth_error 
 }
 
 /* True when the pass that just ended leaves more in the first heaps than the best so far. */
-static int better(const spread *s) {
+static int pack_heaps_better(const spread *s) {
   if (!s->found) return 1;
   for (size_t h = 0; h < s->n_heaps; h++)
     if (s->filled[h] != s->best_filled[h]) return s->filled[h] > s->best_filled[h];
@@ -95,7 +95,7 @@ static int better(const spread *s) {
 }
 
 /* Fixed items first, then the others as ordered. Those without room get heavier. */
-static berth_status run_pass(spread *s, uint32_t *homeless, berth_error *err) {
+static berth_status pack_heaps_run_pass(spread *s, uint32_t *homeless, berth_error *err) {
   const berth__pack_problem *p = &s->problem;
   *homeless = 0;
   memset(s->filled, 0, sizeof s->filled);
@@ -119,25 +119,25 @@ static berth_status run_pass(spread *s, uint32_t *homeless, berth_error *err) {
 }
 
 /* Heaviest first; PASSES bounds the weights. */
-static void sort_by_weight(spread *s) {
+static void pack_heaps_sort_by_weight(spread *s) {
   uint32_t n = s->problem.n, at = 0;
   for (uint32_t w = PASSES + 1; w-- > 0;)
     for (uint32_t k = 0; k < n; k++)
       if (s->weight[s->base[k]] == w) s->order[at++] = s->base[k];
 }
 
-static berth_status try_order(spread *s, berth__pack_order order, berth__pack_budget *budget, berth_error *err) {
+static berth_status pack_heaps_try_order(spread *s, berth__pack_order order, berth__pack_budget *budget, berth_error *err) {
   const berth__pack_problem *p = &s->problem;
   berth__pack_sort_items(&s->sorter, p->items, p->n, p->n_sections, order, s->base);
   memset(s->weight, 0, p->n * sizeof *s->weight);
   for (int pass = 0; pass < PASSES && !berth__pack_budget_over(budget); pass++) {
     uint32_t homeless;
-    sort_by_weight(s);
-    BERTH__TRY(run_pass(s, &homeless, err));
+    pack_heaps_sort_by_weight(s);
+    BERTH__TRY(pack_heaps_run_pass(s, &homeless, err));
     budget->spent += s->ticks;
     s->ticks = 0;
     if (homeless > 0) continue;
-    if (better(s)) {
+    if (pack_heaps_better(s)) {
       memcpy(s->best_heap, s->heap, p->n * sizeof *s->heap);
       memcpy(s->best_offsets, s->offsets, p->n * sizeof *s->offsets);
       memcpy(s->best_filled, s->filled, sizeof s->filled);
@@ -262,7 +262,7 @@ berth_status berth__pack_heaps(berth_context *ctx, const berth_pack_buffer *buff
   result->lower_bound = (uint64_t)least_sum(&s) * s.problem.unit;
   if (result->lower_bound < s.problem.least_size) result->lower_bound = s.problem.least_size;
   for (size_t k = 0; k < sizeof orders / sizeof *orders && !result->infeasible; k++)
-    BERTH__TRY_OR_FAIL(try_order(&s, orders[k], budget, err));
+    BERTH__TRY_OR_FAIL(pack_heaps_try_order(&s, orders[k], budget, err));
   if (s.found) {
     write_placement(&s, buffers, n, offsets);
     BERTH__TRY_OR_FAIL(polish_all(&s, buffers, n, budget, offsets, result, err));

@@ -76,7 +76,7 @@ static uint32_t last_section(const berth__pack_item *items, uint32_t n) {
 }
 
 /* Moves the items that live as long as the range to its front and gives them their place. Returns how many. */
-static uint32_t settle(splitter *s, range *r) {
+static uint32_t pack_parts_settle(splitter *s, range *r) {
   berth__pack_item *items = s->p->items + r->first;
   uint32_t lo = items[0].lo, hi = last_section(items, r->n), count = 0;
   for (uint32_t i = 0; i < r->n && items[i].lo == lo; i++) {
@@ -94,7 +94,7 @@ static uint32_t settle(splitter *s, range *r) {
   return count;
 }
 
-static berth_status add_part(splitter *s, const range *r, berth_error *err) {
+static berth_status pack_add_part(splitter *s, const range *r, berth_error *err) {
   berth__pack_problem *p = s->p;
   BERTH__TRY(BERTH__RESERVE(p->ctx, p->parts, s->parts_capacity, (size_t)p->n_parts + 1, err));
   berth__pack_part *part = &p->parts[p->n_parts];
@@ -111,7 +111,7 @@ static berth_status add_part(splitter *s, const range *r, berth_error *err) {
 }
 
 /* Cuts the range where nothing is alive across; the pieces go on the stack. One piece only: nothing is pushed. */
-static berth_status cut(splitter *s, const range *r, uint32_t *pieces, berth_error *err) {
+static berth_status pack_parts_cut(splitter *s, const range *r, uint32_t *pieces, berth_error *err) {
   const berth__pack_item *items = s->p->items + r->first;
   uint32_t start = 0, hi = items[0].hi;
   *pieces = 0;
@@ -130,12 +130,12 @@ static berth_status split_range(splitter *s, range r, berth_error *err) {
   uint64_t allowed = (uint64_t)s->p->n * LOOKS_PER_ITEM;
   for (;;) {
     uint32_t pieces = 0, settled = 0;
-    BERTH__TRY(cut(s, &r, &pieces, err));
+    BERTH__TRY(pack_parts_cut(s, &r, &pieces, err));
     if (pieces > 0) return BERTH_OK;
     s->looks += r.n;
-    if (s->may_settle && s->looks < allowed) settled = settle(s, &r);
+    if (s->may_settle && s->looks < allowed) settled = pack_parts_settle(s, &r);
     if (r.n == 0) return BERTH_OK;
-    if (settled == 0) return add_part(s, &r, err);
+    if (settled == 0) return pack_add_part(s, &r, err);
   }
 }
 

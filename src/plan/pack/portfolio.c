@@ -33,39 +33,39 @@ typedef struct builder {
   uint64_t stop; /* spent ticks at which construction ends */
 } builder;
 
-static int64_t top_of(const berth__pack_item *item, int64_t offset) { return offset + item->size - item->tail; }
+static int64_t pack_portfolio_top_of(const berth__pack_item *item, int64_t offset) { return offset + item->size - item->tail; }
 
 /* True when there is nothing more to do here. */
-static int finished(const builder *b) {
+static int pack_portfolio_finished(const builder *b) {
   if (b->part->height == INT64_MAX) return 0;
   return b->part->height <= b->enough || b->budget->cancelled || b->budget->spent >= b->stop;
 }
 
-static berth_status take_fixed(builder *b, int64_t *height, uint64_t *ticks, berth_error *err) {
+static berth_status pack_portfolio_take_fixed(builder *b, int64_t *height, uint64_t *ticks, berth_error *err) {
   const berth__pack_part *part = b->part;
   for (uint32_t i = 0; i < part->n; i++) {
     const berth__pack_item *item = &part->items[i];
     if (item->fixed < 0) continue;
     BERTH__TRY(berth__pack_skyline_take(b->sky, item, item->fixed, ticks, err));
     b->offsets[i] = item->fixed;
-    if (top_of(item, item->fixed) > *height) *height = top_of(item, item->fixed);
+    if (pack_portfolio_top_of(item, item->fixed) > *height) *height = pack_portfolio_top_of(item, item->fixed);
   }
   return BERTH_OK;
 }
 
 /* Places everything in b->order and keeps the placement when it is the best so far. */
-static berth_status run_pass(builder *b, berth__pack_rule rule, int64_t *height, berth_error *err) {
+static berth_status pack_portfolio_run_pass(builder *b, berth__pack_rule rule, int64_t *height, berth_error *err) {
   berth__pack_part *part = b->part;
   uint64_t ticks = part->n_sections;
   *height = 0;
   berth__pack_skyline_clear(b->sky);
-  BERTH__TRY(take_fixed(b, height, &ticks, err));
+  BERTH__TRY(pack_portfolio_take_fixed(b, height, &ticks, err));
   for (uint32_t k = 0; k < part->n; k++) {
     uint32_t i = b->order[k];
     const berth__pack_item *item = &part->items[i];
     if (item->fixed >= 0) continue;
     BERTH__TRY(berth__pack_skyline_place(b->sky, item, rule, &b->offsets[i], &ticks, err));
-    if (top_of(item, b->offsets[i]) > *height) *height = top_of(item, b->offsets[i]);
+    if (pack_portfolio_top_of(item, b->offsets[i]) > *height) *height = pack_portfolio_top_of(item, b->offsets[i]);
   }
   b->budget->spent += ticks;
   if (*height < part->height) {
@@ -77,7 +77,7 @@ static berth_status run_pass(builder *b, berth__pack_rule rule, int64_t *height,
 }
 
 /* b->order: the base order, heaviest items first. Weights are small, so this is a counting sort. */
-static void sort_by_weight(builder *b) {
+static void pack_portfolio_sort_by_weight(builder *b) {
   uint32_t start[MOST_PASSES + 2] = {0};
   uint32_t n = b->part->n;
   for (uint32_t i = 0; i < n; i++) start[MOST_PASSES - b->weight[i] + 1]++;
@@ -91,17 +91,17 @@ static void sort_by_weight(builder *b) {
 static void grease(builder *b) {
   const berth__pack_part *part = b->part;
   for (uint32_t i = 0; i < part->n; i++)
-    if (top_of(&part->items[i], b->offsets[i]) > b->enough) b->weight[i]++;
+    if (pack_portfolio_top_of(&part->items[i], b->offsets[i]) > b->enough) b->weight[i]++;
 }
 
 static berth_status squeak(builder *b, berth__pack_order order, int passes, berth_error *err) {
   berth__pack_part *part = b->part;
   berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, b->base);
   memset(b->weight, 0, part->n * sizeof *b->weight);
-  for (int pass = 0; pass < passes && !finished(b); pass++) {
+  for (int pass = 0; pass < passes && !pack_portfolio_finished(b); pass++) {
     int64_t height;
-    sort_by_weight(b);
-    BERTH__TRY(run_pass(b, BERTH__PACK_FIRST_FIT, &height, err));
+    pack_portfolio_sort_by_weight(b);
+    BERTH__TRY(pack_portfolio_run_pass(b, BERTH__PACK_FIRST_FIT, &height, err));
     grease(b);
   }
   return BERTH_OK;
@@ -111,7 +111,7 @@ static berth_status best_fit(builder *b, berth__pack_order order, berth_error *e
   berth__pack_part *part = b->part;
   int64_t height;
   berth__pack_sort_items(&b->sorter, part->items, part->n, part->n_sections, order, b->order);
-  return run_pass(b, BERTH__PACK_BEST_FIT, &height, err);
+  return pack_portfolio_run_pass(b, BERTH__PACK_BEST_FIT, &height, err);
 }
 
 static berth_status run_all(builder *b, berth_error *err) {
@@ -123,10 +123,10 @@ static berth_status run_all(builder *b, berth_error *err) {
   } plan[] = {{BERTH__PACK_BY_SIZE, 2},  {BERTH__PACK_BY_BREADTH, 4}, {BERTH__PACK_BY_LIFETIME, 2},
               {BERTH__PACK_BY_START, 6}, {BERTH__PACK_BY_AREA, 4},    {BERTH__PACK_BY_SIZE_LIFETIME, 2}};
   static const berth__pack_order tight[] = {BERTH__PACK_BY_START, BERTH__PACK_BY_BREADTH, BERTH__PACK_BY_SIZE};
-  for (size_t k = 0; k < sizeof plan / sizeof *plan && !finished(b); k++)
+  for (size_t k = 0; k < sizeof plan / sizeof *plan && !pack_portfolio_finished(b); k++)
     BERTH__TRY(squeak(b, plan[k].order, plan[k].passes, err));
   if (b->part->n > BEST_FIT_MAX) return BERTH_OK;
-  for (size_t k = 0; k < sizeof tight / sizeof *tight && !finished(b); k++) BERTH__TRY(best_fit(b, tight[k], err));
+  for (size_t k = 0; k < sizeof tight / sizeof *tight && !pack_portfolio_finished(b); k++) BERTH__TRY(best_fit(b, tight[k], err));
   return BERTH_OK;
 }
 

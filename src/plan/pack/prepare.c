@@ -29,7 +29,7 @@ static uint64_t gcd(uint64_t a, uint64_t b) {
 }
 
 /* What may be wrong with one buffer. */
-static berth_status check_buffer(const berth_pack_buffer *b, size_t i, berth_error *err) {
+static berth_status pack_prepare_check_buffer(const berth_pack_buffer *b, size_t i, berth_error *err) {
   if (b->lower > b->upper)
     return berth__fail(err, BERTH_INVALID, "pack: buffer %zu ends at %lld, before it starts at %lld", i,
                        (long long)b->upper, (long long)b->lower);
@@ -45,7 +45,7 @@ static berth_status check_sums(const berth_pack_buffer *buffers, size_t n, berth
   uint64_t sum = 0, top = 0;
   for (size_t i = 0; i < n; i++) {
     const berth_pack_buffer *b = &buffers[i];
-    BERTH__TRY(check_buffer(b, i, err));
+    BERTH__TRY(pack_prepare_check_buffer(b, i, err));
     uint64_t need = b->size, end = 0;
     int fits = 1;
     if (b->offset != BERTH_PACK_FREE)
@@ -89,7 +89,7 @@ fail:
 }
 
 /* The items, not yet scaled, and what the others need. */
-static void collect(berth__pack_problem *p, const berth_pack_buffer *buffers, size_t n) {
+static void pack_prepare_collect(berth__pack_problem *p, const berth_pack_buffer *buffers, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const berth_pack_buffer *b = &buffers[i];
     if (b->size == 0) continue;
@@ -151,7 +151,7 @@ static berth_status compress_time(berth__pack_problem *p, const berth_pack_buffe
   return BERTH_OK;
 }
 
-static void scale(berth__pack_problem *p) {
+static void pack_prepare_scale(berth__pack_problem *p) {
   uint64_t unit = 0, common = 0;
   for (uint32_t i = 0; i < p->n; i++) {
     const berth__pack_item *item = &p->items[i];
@@ -207,9 +207,9 @@ berth_status berth__pack_prepare(berth_context *ctx, const berth_pack_buffer *bu
     status = berth__fail_nomem(err, "packing");
     goto fail;
   }
-  collect(&p, buffers, n);
+  pack_prepare_collect(&p, buffers, n);
   BERTH__TRY_OR_FAIL(compress_time(&p, buffers, err));
-  scale(&p);
+  pack_prepare_scale(&p);
   *problem = p;
   return BERTH_OK;
 fail:

@@ -57,11 +57,11 @@ static void mender_destroy(mender *m) {
 
 static uint32_t below(mender *m, uint32_t n) { return (uint32_t)((berth__pack_random(&m->random) >> 32) * n >> 32); }
 
-static int64_t top_of(const mender *m, uint32_t i) {
+static int64_t pack_repair_top_of(const mender *m, uint32_t i) {
   return m->offsets[i] + m->part->items[i].size - m->part->items[i].tail;
 }
 
-static void take(mender *m, uint32_t i) {
+static void pack_repair_take(mender *m, uint32_t i) {
   if (m->taken[i] || m->part->items[i].fixed >= 0) return;
   m->taken[i] = 1;
   m->group[m->n_group++] = i;
@@ -71,7 +71,7 @@ static void take(mender *m, uint32_t i) {
 static uint32_t pick_culprit(mender *m) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < m->part->n; i++)
-    if (top_of(m, i) > m->target && m->part->items[i].fixed < 0) m->pick[n++] = i;
+    if (pack_repair_top_of(m, i) > m->target && m->part->items[i].fixed < 0) m->pick[n++] = i;
   m->budget->spent += m->part->n;
   return n == 0 ? UINT32_MAX : m->pick[below(m, n)];
 }
@@ -87,7 +87,7 @@ static void take_some(mender *m, uint32_t first, uint32_t last, int64_t low, int
   }
   for (; n > 0 && m->n_group < room; n--) {
     uint32_t k = below(m, n);
-    take(m, m->pick[k]);
+    pack_repair_take(m, m->pick[k]);
     m->pick[k] = m->pick[n - 1];
   }
   m->budget->spent += m->part->n;
@@ -102,7 +102,7 @@ static void choose_group(mender *m, uint32_t culprit) {
   uint32_t first = item->lo > margin ? item->lo - margin : 0;
   uint32_t last = m->part->n_sections - item->hi > margin ? item->hi + margin : m->part->n_sections;
   m->n_group = 0;
-  take(m, culprit);
+  pack_repair_take(m, culprit);
   int64_t height = m->part->height;
   switch (below(m, 3)) {
     case 0: take_some(m, first, last, 0, height + 1, room); break;
@@ -114,17 +114,17 @@ static void choose_group(mender *m, uint32_t culprit) {
     }
   }
   for (uint32_t i = 0; i < n; i++) { /* what sticks out cannot be left standing beside the free ones */
-    if (top_of(m, i) <= m->target || m->taken[i]) continue;
+    if (pack_repair_top_of(m, i) <= m->target || m->taken[i]) continue;
     for (uint32_t k = 0; k < m->n_group; k++) {
       if (!berth__pack_conflict(&m->part->items[i], &m->part->items[m->group[k]])) continue;
-      take(m, i);
+      pack_repair_take(m, i);
       break;
     }
   }
 }
 
 /* The free items first, then those that are alive with them, where they are. */
-static uint32_t build_items(mender *m, uint32_t *first, uint32_t *last) {
+static uint32_t pack_repair_build_items(mender *m, uint32_t *first, uint32_t *last) {
   uint32_t n = 0;
   *first = UINT32_MAX;
   *last = 0;
@@ -136,7 +136,7 @@ static uint32_t build_items(mender *m, uint32_t *first, uint32_t *last) {
   }
   for (uint32_t i = 0; i < m->part->n; i++) {
     berth__pack_item item = m->part->items[i];
-    if (m->taken[i] || item.lo >= *last || item.hi <= *first || top_of(m, i) > m->target) continue;
+    if (m->taken[i] || item.lo >= *last || item.hi <= *first || pack_repair_top_of(m, i) > m->target) continue;
     item.fixed = m->offsets[i];
     if (item.lo < *first) item.lo = *first;
     if (item.hi > *last) item.hi = *last;
@@ -149,8 +149,8 @@ static uint32_t build_items(mender *m, uint32_t *first, uint32_t *last) {
   return n;
 }
 
-static berth_status try_group(mender *m, berth__pack_answer *answer, berth_error *err) {
-  uint32_t first, last, n = build_items(m, &first, &last);
+static berth_status pack_repair_try_group(mender *m, berth__pack_answer *answer, berth_error *err) {
+  uint32_t first, last, n = pack_repair_build_items(m, &first, &last);
   berth__pack_searcher *searcher;
   BERTH__TRY(
       berth__pack_searcher_create(m->ctx, m->items, n, last - first, berth__pack_random(&m->random), &searcher, err));
@@ -169,15 +169,15 @@ static void set_target(mender *m, int64_t goal) {
 }
 
 /* Nothing sticks out: a new best placement. */
-static void keep(mender *m) {
+static void pack_repair_keep(mender *m) {
   int64_t height = 0;
   for (uint32_t i = 0; i < m->part->n; i++)
-    if (top_of(m, i) > height) height = top_of(m, i);
+    if (pack_repair_top_of(m, i) > height) height = pack_repair_top_of(m, i);
   m->part->height = height;
   memcpy(m->part->offsets, m->offsets, m->part->n * sizeof *m->offsets);
 }
 
-static berth_status mend(mender *m, int64_t goal, uint64_t ticks, berth_error *err) {
+static berth_status pack_repair_mend(mender *m, int64_t goal, uint64_t ticks, berth_error *err) {
   uint64_t stop = m->budget->spent + ticks;
   set_target(m, goal);
   while (m->part->height > goal && m->budget->spent < stop && !berth__pack_budget_over(m->budget)) {
@@ -185,17 +185,17 @@ static berth_status mend(mender *m, int64_t goal, uint64_t ticks, berth_error *e
     uint32_t culprit = pick_culprit(m);
     if (culprit == UINT32_MAX) {
       int64_t before = m->part->height;
-      keep(m);
+      pack_repair_keep(m);
       if (m->part->height == before) return BERTH_OK; /* only fixed items are left up there */
       set_target(m, goal);
       continue;
     }
     choose_group(m, culprit);
-    berth_status status = try_group(m, &answer, err);
+    berth_status status = pack_repair_try_group(m, &answer, err);
     if (status == BERTH_OK && answer != BERTH__PACK_FOUND && below(m, 2) == 0) {
       int64_t target = m->target;
       m->target = m->part->height;
-      status = try_group(m, &answer, err);
+      status = pack_repair_try_group(m, &answer, err);
       m->target = target;
     }
     for (uint32_t k = 0; k < m->n_group; k++) m->taken[m->group[k]] = 0;
@@ -209,7 +209,7 @@ berth_status berth__pack_repair(berth_context *ctx, berth__pack_part *part, int6
   mender m = {.ctx = ctx, .part = part, .budget = budget};
   m.random = (seed + UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x94D049BB133111EB) | 1;
   berth_status status = mender_create(&m, err);
-  if (status == BERTH_OK) status = mend(&m, goal, ticks, err);
+  if (status == BERTH_OK) status = pack_repair_mend(&m, goal, ticks, err);
   mender_destroy(&m);
   return status;
 }

@@ -132,7 +132,7 @@ static uint64_t luby(uint32_t round) {
 /* ---- The tree -------------------------------------------------------------------------------------------------- */
 
 /* An item that may come next: not skipped, and nothing says that it lies higher than where it rests. */
-static uint32_t choose(berth__pack_searcher *s) {
+static uint32_t pack_search_choose(berth__pack_searcher *s) {
   const berth__pack_state *state = &s->state;
   uint32_t best = UINT32_MAX;
   int64_t lowest = INT64_MAX;
@@ -157,7 +157,7 @@ static void blame_all(berth__pack_state *state) {
   }
 }
 
-static berth_status push(berth__pack_searcher *s, uint32_t item, berth_error *err) {
+static berth_status pack_search_push(berth__pack_searcher *s, uint32_t item, berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(s->ctx, s->stack, s->stack_capacity, s->n_stack + 1, err));
   s->stack[s->n_stack++] = (frame){item, 0, berth__pack_state_mark(&s->state)};
   return BERTH_OK;
@@ -190,7 +190,7 @@ static int out_of_effort(berth__pack_searcher *s, uint64_t nodes, uint64_t stop,
 }
 
 /* One run from the root, for at most `allowance` nodes. */
-static berth_status run(berth__pack_searcher *s, int64_t capacity, uint64_t allowance, uint64_t stop,
+static berth_status pack_search_run(berth__pack_searcher *s, int64_t capacity, uint64_t allowance, uint64_t stop,
                         berth__pack_budget *budget, berth__pack_answer *answer, berth_error *err) {
   berth__pack_state *state = &s->state;
   int possible;
@@ -203,9 +203,9 @@ static berth_status run(berth__pack_searcher *s, int64_t capacity, uint64_t allo
       return BERTH_OK;
     }
     if (nodes > allowance || out_of_effort(s, nodes, stop, budget)) return BERTH_OK;
-    uint32_t k = choose(s);
+    uint32_t k = pack_search_choose(s);
     if (k != UINT32_MAX) {
-      BERTH__TRY(push(s, k, err));
+      BERTH__TRY(pack_search_push(s, k, err));
       BERTH__TRY(berth__pack_state_place(state, k, &possible, err));
     } else {
       blame_all(state);
@@ -225,7 +225,7 @@ berth_status berth__pack_search(berth__pack_searcher *s, int64_t capacity, uint6
   for (uint32_t round = 0;; round++) {
     if (berth__pack_budget_over(budget) || budget->spent >= stop) return BERTH_OK;
     make_order(s, round);
-    BERTH__TRY(run(s, capacity, allowance * luby(round), stop, budget, answer, err));
+    BERTH__TRY(pack_search_run(s, capacity, allowance * luby(round), stop, budget, answer, err));
     budget->spent += state->ticks;
     state->ticks = 0;
     if (*answer != BERTH__PACK_UNDECIDED) break;

@@ -52,7 +52,7 @@ static int64_t enough_for(const berth__pack_problem *p, const berth__pack_goal *
   return enough;
 }
 
-static void tell(const berth__pack_problem *p, berth__pack_budget *budget) {
+static void pack_solve_tell(const berth__pack_problem *p, berth__pack_budget *budget) {
   int64_t height = berth__pack_height(p);
   budget->size = height == INT64_MAX ? UINT64_MAX : (uint64_t)height * p->unit;
   budget->lower_bound = (uint64_t)p->lower_bound * p->unit;
@@ -69,12 +69,12 @@ static berth_status construct_parts(berth__pack_problem *p, const berth__pack_go
     share *= part->n <= SEARCH_MAX ? 2 : 3;
     BERTH__TRY(berth__pack_construct(p->ctx, part, enough - part->base, share, budget, err));
   }
-  tell(p, budget);
+  pack_solve_tell(p, budget);
   return BERTH_OK;
 }
 
 /* Keeps what a search has found. */
-static void keep(berth__pack_part *part, const int64_t *offsets) {
+static void pack_solve_keep(berth__pack_part *part, const int64_t *offsets) {
   int64_t height = 0;
   for (uint32_t i = 0; i < part->n; i++) {
     int64_t top = offsets[i] + part->items[i].size - part->items[i].tail;
@@ -89,19 +89,19 @@ static berth_status try_capacity(berth__pack_part *part, berth__pack_searcher *s
                                  uint64_t ticks, int64_t *offsets, berth__pack_budget *budget,
                                  berth__pack_answer *answer, berth_error *err) {
   BERTH__TRY(berth__pack_search(searcher, capacity, ticks, budget, offsets, answer, err));
-  if (*answer == BERTH__PACK_FOUND) keep(part, offsets);
+  if (*answer == BERTH__PACK_FOUND) pack_solve_keep(part, offsets);
   if (*answer == BERTH__PACK_IMPOSSIBLE && capacity >= part->lower_bound) part->lower_bound = capacity + 1;
   return BERTH_OK;
 }
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t pack_solve_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The lowest height that is not refuted yet, again after each refutation, until the answer is not known. */
 static berth_status climb(berth__pack_part *part, berth__pack_searcher *searcher, int64_t enough, uint64_t ticks,
                           int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
   berth__pack_answer answer = BERTH__PACK_IMPOSSIBLE;
-  while (answer == BERTH__PACK_IMPOSSIBLE && part->height > larger(enough, part->lower_bound))
-    BERTH__TRY(try_capacity(part, searcher, larger(enough, part->lower_bound), ticks, offsets, budget, &answer, err));
+  while (answer == BERTH__PACK_IMPOSSIBLE && part->height > pack_solve_larger(enough, part->lower_bound))
+    BERTH__TRY(try_capacity(part, searcher, pack_solve_larger(enough, part->lower_bound), ticks, offsets, budget, &answer, err));
   return BERTH_OK;
 }
 
@@ -127,8 +127,8 @@ static berth_status search_part(berth_context *ctx, berth__pack_part *part, bert
                                 berth_error *err) {
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, slice = left / FIRST_SLICE;
   BERTH__TRY(climb(part, searcher, enough, left - left / GOAL_SHARE, offsets, budget, err));
-  while (part->height > larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
-    int64_t goal = larger(enough, part->lower_bound);
+  while (part->height > pack_solve_larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
+    int64_t goal = pack_solve_larger(enough, part->lower_bound);
     BERTH__TRY(bisect(part, searcher, goal, slice, offsets, budget, err));
     BERTH__TRY(berth__pack_repair(ctx, part, goal, seed + slice, slice * REPAIR_SLICES, budget, err));
     BERTH__TRY(climb(part, searcher, enough, slice, offsets, budget, err));
@@ -154,7 +154,7 @@ static berth_status improve_part(berth__pack_problem *p, berth__pack_part *part,
   if (status == BERTH_OK)
     status = search_part(p->ctx, part, searcher, enough_for(p, goal) - part->base, goal->seed, offsets, budget, err);
   raise_bound(p);
-  tell(p, budget);
+  pack_solve_tell(p, budget);
   berth__pack_searcher_destroy(searcher);
   berth__free(p->ctx, offsets);
   return status;
@@ -167,13 +167,13 @@ static berth_status improve_windows(berth__pack_problem *p, berth__pack_part *pa
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0;
   if (part->n <= SEARCH_MAX) left /= WINDOWS_SHARE;
   BERTH__TRY(berth__pack_improve(p->ctx, part, enough, goal->seed, left, budget, err));
-  tell(p, budget);
+  pack_solve_tell(p, budget);
   return BERTH_OK;
 }
 
 berth_status berth__pack_solve(berth__pack_problem *problem, const berth__pack_goal *goal, berth__pack_budget *budget,
                                berth_error *err) {
-  tell(problem, budget);
+  pack_solve_tell(problem, budget);
   BERTH__TRY(construct_parts(problem, goal, budget, err));
   if (goal->construct_only) return BERTH_OK;
   for (uint32_t i = 0; i < problem->n_parts; i++) {

@@ -24,7 +24,7 @@ static void insertion_sort(uint32_t *index, size_t n, const uint64_t *key) {
 }
 
 /* One stable pass by the byte at `shift`. */
-static void scatter(const uint32_t *from, uint32_t *to, size_t n, const uint64_t *key, unsigned shift) {
+static void pack_sort_scatter(const uint32_t *from, uint32_t *to, size_t n, const uint64_t *key, unsigned shift) {
   size_t start[RADIX] = {0};
   for (size_t i = 0; i < n; i++) start[(key[from[i]] >> shift) & 0xff]++;
   size_t sum = 0;
@@ -47,7 +47,7 @@ void berth__pack_sort(uint32_t *index, size_t n, const uint64_t *key, uint32_t *
   for (unsigned digit = 0; digit < DIGITS; digit++) {
     unsigned shift = digit * 8;
     if (((differ >> shift) & 0xff) == 0) continue;
-    scatter(from, to, n, key, shift);
+    pack_sort_scatter(from, to, n, key, shift);
     uint32_t *swap = from;
     from = to;
     to = swap;

@@ -71,14 +71,14 @@ static void improver_destroy(improver *m) {
   berth__free(m->ctx, m->free_item);
 }
 
-static int64_t top_of(const berth__pack_part *part, uint32_t i) {
+static int64_t pack_windows_top_of(const berth__pack_part *part, uint32_t i) {
   return part->offsets[i] + part->items[i].size - part->items[i].tail;
 }
 
 static uint32_t highest_item(const berth__pack_part *part) {
   uint32_t best = 0;
   for (uint32_t i = 1; i < part->n; i++)
-    if (top_of(part, i) > top_of(part, best)) best = i;
+    if (pack_windows_top_of(part, i) > pack_windows_top_of(part, best)) best = i;
   return best;
 }
 
@@ -153,7 +153,7 @@ static int advance(improver *m, uint32_t section) {
 }
 
 /* The items of the search. False when they are too many. */
-static int build_items(improver *m) {
+static int pack_windows_build_items(improver *m) {
   const berth__pack_part *part = m->part;
   m->n_items = 0;
   for (uint32_t k = 0; k < m->n_free; k++) {
@@ -196,13 +196,13 @@ static berth_status lower_item(improver *m, uint32_t i, int64_t goal, uint64_t t
     if (m->last - m->first > MOST_SECTIONS || !fill_window(m)) return BERTH_OK;
     if (m->n_free == before) continue;
     before = m->n_free;
-    if (!build_items(m)) return BERTH_OK;
+    if (!pack_windows_build_items(m)) return BERTH_OK;
     BERTH__TRY(search_window(m, goal, ticks, lowered, err));
   }
   return BERTH_OK;
 }
 
-static void measure(berth__pack_part *part) { part->height = top_of(part, highest_item(part)); }
+static void pack_windows_measure(berth__pack_part *part) { part->height = pack_windows_top_of(part, highest_item(part)); }
 
 static berth_status lower_all(improver *m, int64_t goal, uint64_t ticks, berth_error *err) {
   uint64_t stop = m->budget->spent + ticks;
@@ -216,7 +216,7 @@ static berth_status lower_all(improver *m, int64_t goal, uint64_t ticks, berth_e
       BERTH__TRY(lower_item(m, i, halfway, ticks / ATTEMPT_SHARE, &lowered, err));
     }
     if (!lowered) return BERTH_OK;
-    measure(m->part);
+    pack_windows_measure(m->part);
   }
   return BERTH_OK;
 }

@@ -7,12 +7,12 @@
 #define COLUMNS (4 * VF_LANES)
 #define LONGEST (1 << 24) /* places are counted in f32 */
 
-static berth__lines lines_of(const berth_op_call *call) {
+static berth__lines arg_kernel_lines_of(const berth_op_call *call) {
   return berth__lines_of(&call->in[0], call->attrs[BERTH__ARG_AXIS].i);
 }
 
-static bool takes(const berth_op_call *call) {
-  return call->in[0].type == BERTH_F32 && call->attrs[BERTH__ARG_SELECT_LAST].i == 0 && lines_of(call).length < LONGEST;
+static bool arg_kernel_takes(const berth_op_call *call) {
+  return call->in[0].type == BERTH_F32 && call->attrs[BERTH__ARG_SELECT_LAST].i == 0 && arg_kernel_lines_of(call).length < LONGEST;
 }
 
 /* Of the largest: smallest ones are the largest of what is negated. */
@@ -23,7 +23,7 @@ static inline vf turned(vf x, bool smallest) {
 /* ---- Along the last axis -------------------------------------------------------------------------------------- */
 
 /* The first of the largest, or the first NaN. */
-static int64_t find(const float *x, int64_t n, bool smallest) {
+static int64_t arg_kernel_find(const float *x, int64_t n, bool smallest) {
   vf most = vf_set1(-INFINITY), not_a_number = vf_zero();
   for (int64_t i = 0; i < n; i += VF_LANES) {
     const vf value = turned(vf_load_else(x + i, vf_tail(n - i), vf_set1(x[0])), smallest);
@@ -58,17 +58,17 @@ static void find_lanes(int64_t *out, const float *x, int64_t length, int64_t ste
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
 
-static int64_t lines_each(const berth__lines *lines) { return lines->length < ITEM ? ITEM / lines->length : 1; }
-static int64_t pieces_across(const berth__lines *lines) { return (lines->inner + COLUMNS - 1) / COLUMNS; }
+static int64_t arg_kernel_lines_each(const berth__lines *lines) { return lines->length < ITEM ? ITEM / lines->length : 1; }
+static int64_t arg_kernel_pieces_across(const berth__lines *lines) { return (lines->inner + COLUMNS - 1) / COLUMNS; }
 
-static int64_t items(const berth_op_call *call) {
-  const berth__lines lines = lines_of(call);
-  if (lines.inner > 1) return lines.outer * pieces_across(&lines);
-  return (lines.outer + lines_each(&lines) - 1) / lines_each(&lines);
+static int64_t arg_kernel_items(const berth_op_call *call) {
+  const berth__lines lines = arg_kernel_lines_of(call);
+  if (lines.inner > 1) return lines.outer * arg_kernel_pieces_across(&lines);
+  return (lines.outer + arg_kernel_lines_each(&lines) - 1) / arg_kernel_lines_each(&lines);
 }
 
 static void run_columns(const berth_op_call *call, const berth__lines *lines, int64_t item, bool smallest) {
-  const int64_t across = pieces_across(lines), outer = item / across;
+  const int64_t across = arg_kernel_pieces_across(lines), outer = item / across;
   const float *x = (const float *)call->in[0].data + outer * lines->length * lines->inner;
   int64_t *out = (int64_t *)call->out[0].data + outer * lines->inner, column = item % across * COLUMNS;
   const int64_t end = column + COLUMNS < lines->inner ? column + COLUMNS : lines->inner;
@@ -76,10 +76,10 @@ static void run_columns(const berth_op_call *call, const berth__lines *lines, in
     find_lanes(out + column, x + column, lines->length, lines->inner, vf_tail(end - column), smallest);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
-  const berth__lines lines = lines_of(call);
+static berth_status arg_kernel_run(const berth_op_call *call, berth_error *err) {
+  const berth__lines lines = arg_kernel_lines_of(call);
   const bool smallest = berth__call_code(call) == BERTH__OP_arg_min;
-  const int64_t each = lines_each(&lines);
+  const int64_t each = arg_kernel_lines_each(&lines);
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
     if (lines.inner > 1) {
@@ -88,13 +88,13 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
     }
     for (int64_t line = item * each; line < lines.outer && line < (item + 1) * each; line++)
       ((int64_t *)call->out[0].data)[line] =
-          find((const float *)call->in[0].data + line * lines.length, lines.length, smallest);
+          arg_kernel_find((const float *)call->in[0].data + line * lines.length, lines.length, smallest);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_arg)[] = {
-    {.name = "arg_max", .code = BERTH__OP_arg_max, .takes = takes, .items = items, .run = run},
-    {.name = "arg_min", .code = BERTH__OP_arg_min, .takes = takes, .items = items, .run = run},
+    {.name = "arg_max", .code = BERTH__OP_arg_max, .takes = arg_kernel_takes, .items = arg_kernel_items, .run = arg_kernel_run},
+    {.name = "arg_min", .code = BERTH__OP_arg_min, .takes = arg_kernel_takes, .items = arg_kernel_items, .run = arg_kernel_run},
     {0},
 };

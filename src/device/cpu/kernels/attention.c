@@ -41,7 +41,7 @@ typedef struct block {
   int vectors;        /* of the tile that are in use */
 } block;
 
-static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t attention_kernel_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* exp(x) for x <= 0, NaN for NaN; 0 where that is below the normal numbers. */
 static inline vf exp_down(vf x) {
@@ -62,7 +62,7 @@ static inline vf exp_down(vf x) {
 /* ---- Products ---- */
 
 /* out[r] (+)= sum over i < n of a[r * a_row + i * a_step] * b[i], where out and b have rows of WIDTH. */
-static inline __attribute__((always_inline)) void multiply_tile(const float *a, int64_t a_row, int64_t a_step,
+static inline __attribute__((always_inline)) void attention_kernel_multiply_tile(const float *a, int64_t a_row, int64_t a_step,
                                                                 const float *b, int64_t n, float *out, bool adds,
                                                                 const int rows, const int vectors) {
   vf sum[ROWS][2];
@@ -88,13 +88,13 @@ static inline __attribute__((always_inline)) void multiply_rows(const float *a, 
                                                                 int64_t n_rows, const int vectors) {
   int64_t r = 0;
   for (; r + ROWS <= n_rows; r += ROWS)
-    multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS, vectors);
+    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS, vectors);
   for (; r + ROWS / 2 <= n_rows; r += ROWS / 2)
-    multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS / 2, vectors);
-  for (; r < n_rows; r++) multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
+    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS / 2, vectors);
+  for (; r < n_rows; r++) attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
 }
 
-static void multiply(const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t n, float *out, bool adds,
+static void attention_kernel_multiply(const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t n, float *out, bool adds,
                      int64_t n_rows, int vectors) {
   if (vectors == 2 && a_step == 1)
     multiply_rows(a, a_row, 1, b, n, out, adds, n_rows, 2);
@@ -163,7 +163,7 @@ static bool is_finite(const job *j, const block *b) {
 
 /* ---- Masks and biases ---- */
 
-static float beside_at(const berth__attention *a, int64_t batch, int64_t head, int64_t row, int64_t key) {
+static float attention_kernel_beside_at(const berth__attention *a, int64_t batch, int64_t head, int64_t row, int64_t key) {
   const int64_t *m = a->mask_stride, *s = a->bias_stride;
   if (a->mask != NULL && !((const uint8_t *)a->mask->data)[batch * m[0] + head * m[1] + row * m[2] + key * m[3]])
     return -INFINITY;
@@ -192,16 +192,16 @@ static void load_beside(const job *j, const block *b, int64_t key, int64_t n) {
     return;
   }
   for (int64_t i = 0; i < n && !j->has_beside_rows; i++)
-    j->beside[i] = beside_at(&j->a, b->batch, b->head, b->row, key + i);
+    j->beside[i] = attention_kernel_beside_at(&j->a, b->batch, b->head, b->row, key + i);
   for (int64_t lane = 0; lane < b->n_rows && j->has_beside_rows; lane++)
     for (int64_t i = 0; i < n; i++)
-      j->beside[i * WIDTH + lane] = beside_at(&j->a, b->batch, b->head, b->row + lane, key + i);
+      j->beside[i * WIDTH + lane] = attention_kernel_beside_at(&j->a, b->batch, b->head, b->row + lane, key + i);
 }
 
 /* ---- Softmax ---- */
 
 /* Adds what stands beside the scores of keys [key, key + n) and hides those past the edges; gives the largest. */
-static vf mend(const job *j, const block *b, int64_t key, int64_t n, int64_t lane) {
+static vf attention_kernel_mend(const job *j, const block *b, int64_t key, int64_t n, int64_t lane) {
   const vf first = vf_load(j->first + lane), last = vf_load(j->last + lane), hidden = vf_set1(-INFINITY);
   const bool is_edge = (float)key < j->first[b->n_rows - 1] || (float)(key + n) > j->last[0];
   vf most = vf_load(j->most + lane);
@@ -220,9 +220,9 @@ static vf mend(const job *j, const block *b, int64_t key, int64_t n, int64_t lan
 }
 
 /* Scores become weights; sums that were taken with another maximum are brought to this one. */
-static void weigh(const job *j, const block *b, int64_t key, int64_t n) {
+static void attention_kernel_weigh(const job *j, const block *b, int64_t key, int64_t n) {
   for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
-    const vf before = vf_load(j->most + lane), most = mend(j, b, key, n, lane);
+    const vf before = vf_load(j->most + lane), most = attention_kernel_mend(j, b, key, n, lane);
     const vf factor = exp_down(before - most);
     vf total = vf_load(j->total + lane) * factor;
     for (int64_t i = 0; i < n; i++) {
@@ -242,7 +242,7 @@ static void weigh(const job *j, const block *b, int64_t key, int64_t n) {
 static void start_block(const job *j, block *b) {
   int64_t first, last;
   for (int64_t lane = 0; lane < WIDTH; lane++) {
-    berth__attention_range(&j->a, b->keys, b->row + smaller(lane, b->n_rows - 1), &first, &last);
+    berth__attention_range(&j->a, b->keys, b->row + attention_kernel_smaller(lane, b->n_rows - 1), &first, &last);
     j->first[lane] = (float)first;
     j->last[lane] = (float)last;
     j->most[lane] = -FLT_MAX;
@@ -255,7 +255,7 @@ static void start_block(const job *j, block *b) {
 }
 
 /* The same queries with the reference kernel, whose items are queries. */
-static berth_status leave(const job *j, const block *b, berth_error *err) {
+static berth_status attention_kernel_leave(const job *j, const block *b, berth_error *err) {
   berth_op_call call = *j->a.call;
   call.begin = (b->batch * j->a.q.heads + b->head) * j->a.q.length + b->row;
   call.end = call.begin + b->n_rows;
@@ -266,15 +266,15 @@ static berth_status attend_tile(const job *j, block *b, berth_error *err) {
   start_block(j, b);
   load_queries(j, b);
   for (int64_t key = b->first; key < b->last; key += KEYS) {
-    const int64_t n = smaller(KEYS, b->last - key);
+    const int64_t n = attention_kernel_smaller(KEYS, b->last - key);
     load_beside(j, b, key, n);
-    multiply(b->k + key * j->a.k.row_stride, j->a.k.row_stride, j->a.k.stride, j->query, j->a.q.size, j->score, false,
+    attention_kernel_multiply(b->k + key * j->a.k.row_stride, j->a.k.row_stride, j->a.k.stride, j->query, j->a.q.size, j->score, false,
              n, b->vectors);
-    weigh(j, b, key, n);
-    multiply(b->v + key * j->a.v.row_stride, j->a.v.stride, j->a.v.row_stride, j->score, n, j->sum, true, j->a.v.size,
+    attention_kernel_weigh(j, b, key, n);
+    attention_kernel_multiply(b->v + key * j->a.v.row_stride, j->a.v.stride, j->a.v.row_stride, j->score, n, j->sum, true, j->a.v.size,
              b->vectors);
   }
-  if (!is_finite(j, b)) return leave(j, b, err);
+  if (!is_finite(j, b)) return attention_kernel_leave(j, b, err);
   store_results(j, b);
   return BERTH_OK;
 }
@@ -308,7 +308,7 @@ static void score_row(const job *j, const block *b) {
     j->score[key - b->first] = vf_sum(sum);
   }
   for (key = b->first; key < b->last && j->has_beside; key++)
-    j->score[key - b->first] += beside_at(&j->a, b->batch, b->head, b->row, key);
+    j->score[key - b->first] += attention_kernel_beside_at(&j->a, b->batch, b->head, b->row, key);
 }
 
 /* Scores of n keys become weights; gives their sum. */
@@ -352,7 +352,7 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
   const float total = weigh_row(j->score, b->last - b->first), factor = total != 0 ? 1 / total : 0;
   vf probe = vf_set1(total * 0);
   for (int64_t d = 0; d < j->a.v.size; d += AT_ONCE * VF_LANES) {
-    const int64_t columns = smaller(j->a.v.size - d, AT_ONCE * VF_LANES);
+    const int64_t columns = attention_kernel_smaller(j->a.v.size - d, AT_ONCE * VF_LANES);
     switch ((columns + VF_LANES - 1) / VF_LANES) {
       case 1: probe = probe + sum_columns(j, b, d, columns, factor, out, 1); break;
       case 2: probe = probe + sum_columns(j, b, d, columns, factor, out, 2); break;
@@ -360,33 +360,33 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
       default: probe = probe + sum_columns(j, b, d, columns, factor, out, 4); break;
     }
   }
-  return vf_sum(probe) == 0 ? BERTH_OK : leave(j, b, err);
+  return vf_sum(probe) == 0 ? BERTH_OK : attention_kernel_leave(j, b, err);
 }
 
 /* ---- The calls ---- */
 
 static bool does_rows(const berth__attention *a) { return a->q.length <= FEW && a->k.stride == 1 && a->v.stride == 1; }
 
-static bool takes(const berth_op_call *call) { return call->out[0].type == BERTH_F32; }
+static bool attention_kernel_takes(const berth_op_call *call) { return call->out[0].type == BERTH_F32; }
 
 /* Items are tiles of queries, or heads where there are few queries. */
-static int64_t tiles_of(const berth__attention *a) {
+static int64_t attention_kernel_tiles_of(const berth__attention *a) {
   return does_rows(a) ? 1 : a->q.length / WIDTH + (a->q.length % WIDTH != 0);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t attention_kernel_items(const berth_op_call *call) {
   berth__attention a;
   berth__attention_of(call, &a);
-  return a.q.batch * a.q.heads * tiles_of(&a);
+  return a.q.batch * a.q.heads * attention_kernel_tiles_of(&a);
 }
 
 /* Multiplications that are worth a thread. */
 #define WORTH 400000
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t attention_kernel_grain(const berth_op_call *call) {
   berth__attention a;
   berth__attention_of(call, &a);
-  const int64_t rows = smaller(a.q.length, does_rows(&a) ? FEW : WIDTH);
+  const int64_t rows = attention_kernel_smaller(a.q.length, does_rows(&a) ? FEW : WIDTH);
   return WORTH / (rows * a.k.length * (a.q.size + a.v.size + 16) + 1) + 1;
 }
 
@@ -395,7 +395,7 @@ static uint64_t floats_of(const berth__attention *a) {
   return (uint64_t)(does_rows(a) ? rows : (size + a->v.size + 2 * KEYS) * WIDTH + edges);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t attention_kernel_scratch(const berth_op_call *call) {
   berth__attention a;
   berth__attention_of(call, &a);
   const uint64_t own = floats_of(&a) * sizeof(float);
@@ -403,7 +403,7 @@ static uint64_t scratch(const berth_op_call *call) {
   return own > left ? own : left;
 }
 
-static void describe(const berth_op_call *call, job *j) {
+static void attention_kernel_describe(const berth_op_call *call, job *j) {
   berth__attention_of(call, &j->a);
   const berth__attention *a = &j->a;
   j->q = call->in[BERTH__ATTENTION_Q].data;
@@ -423,13 +423,13 @@ static void describe(const berth_op_call *call, job *j) {
   j->sum = j->last + WIDTH;
 }
 
-static berth_status run_item(const job *j, int64_t item, berth_error *err) {
+static berth_status attention_kernel_run_item(const job *j, int64_t item, berth_error *err) {
   const berth__attention *a = &j->a;
-  const int64_t tiles = tiles_of(a), tile = item % tiles, head = item / tiles % a->q.heads;
+  const int64_t tiles = attention_kernel_tiles_of(a), tile = item % tiles, head = item / tiles % a->q.heads;
   const int64_t kv_head = berth__attention_kv_head(a, head);
   block b = {.batch = item / tiles / a->q.heads, .head = head, .row = tile * WIDTH};
   b.keys = berth__attention_keys(a, b.batch);
-  b.n_rows = smaller(WIDTH, a->q.length - b.row);
+  b.n_rows = attention_kernel_smaller(WIDTH, a->q.length - b.row);
   b.vectors = b.n_rows > VF_LANES ? 2 : 1;
   b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0);
   b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0);
@@ -439,15 +439,15 @@ static berth_status run_item(const job *j, int64_t item, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status attention_kernel_run(const berth_op_call *call, berth_error *err) {
   job j = {0};
-  describe(call, &j);
+  attention_kernel_describe(call, &j);
   BERTH__TRY(berth__attention_check(&j.a, err));
-  for (int64_t item = call->begin; item < call->end; item++) BERTH__TRY(run_item(&j, item, err));
+  for (int64_t item = call->begin; item < call->end; item++) BERTH__TRY(attention_kernel_run_item(&j, item, err));
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_attention)[] = {
-    {"attention blocked", BERTH__OP_attention, takes, items, grain, scratch, run, NULL, false},
+    {"attention blocked", BERTH__OP_attention, attention_kernel_takes, attention_kernel_items, attention_kernel_grain, attention_kernel_scratch, attention_kernel_run, NULL, false},
     {0},
 };

@@ -52,7 +52,7 @@ static uint32_t uses_of(const berth__chain *c, int64_t reg) {
   return uses;
 }
 
-static bool is_number(const berth__chain *c, int64_t reg) {
+static bool chain_run_kernel_is_number(const berth__chain *c, int64_t reg) {
   return reg >= c->n_operands && reg < (int64_t)first_result(c);
 }
 
@@ -62,7 +62,7 @@ static int place_in_next(const berth__chain *c, uint32_t i) {
   if (i + 1 >= c->n_steps || uses_of(c, reg) != 1 || chain_pair(code_at(c, i), code_at(c, i + 1)) == NULL) return -1;
   if (next[1] == reg) {
     if (next[0] != BERTH__CHAIN_div) return 0;
-    return is_number(c, next[2]) && chain_divides_fast((float)c->numbers[next[2] - c->n_operands]) ? 0 : -1;
+    return chain_run_kernel_is_number(c, next[2]) && chain_divides_fast((float)c->numbers[next[2] - c->n_operands]) ? 0 : -1;
   }
   const bool swaps = next[0] == BERTH__CHAIN_add || next[0] == BERTH__CHAIN_mul;
   return swaps && next[2] == reg ? 1 : -1;
@@ -131,7 +131,7 @@ static bool has_turned(const chain_run *run) {
   return false;
 }
 
-static void prepare(chain_run *run, const berth_tensor *const *in, const berth_tensor *out, bool keep_last) {
+static void chain_run_kernel_prepare(chain_run *run, const berth_tensor *const *in, const berth_tensor *out, bool keep_last) {
   int64_t stride[BERTH__CHAIN_OPERANDS][BERTH_MAX_RANK];
   for (uint32_t k = 0; k < run->chain.n_operands; k++) {
     run->operand[k].data = in[k]->data;
@@ -155,7 +155,7 @@ bool chain_prepare(chain_run *run, const berth_tensor *in, uint32_t n_in, const 
   const berth_tensor *operands[BERTH__CHAIN_OPERANDS];
   if (berth__chain_read(code, numbers, n_in, &run->chain, NULL) != BERTH_OK || run->chain.n_steps == 0) return false;
   for (uint32_t k = 0; k < n_in; k++) operands[k] = &in[k];
-  prepare(run, operands, out, false);
+  chain_run_kernel_prepare(run, operands, out, false);
   return true;
 }
 
@@ -165,7 +165,7 @@ bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extr
   if (code->count == 0) return false;
   if (berth__chain_read(code, numbers, n_extra + 1, &run->chain, NULL) != BERTH_OK) return false;
   for (uint32_t k = 0; k < n_extra; k++) operands[k + 1] = &extra[k];
-  prepare(run, operands, out, true);
+  chain_run_kernel_prepare(run, operands, out, true);
   return true;
 }
 
@@ -193,7 +193,7 @@ typedef struct buffers {
 } buffers;
 
 /* Lines are short here, and a call would take longer than the copy. */
-static inline void copy_line(float *to, const float *from, int64_t n) {
+static inline void chain_run_kernel_copy_line(float *to, const float *from, int64_t n) {
   int64_t i = 0;
   for (; i + VF_LANES <= n; i += VF_LANES) vf_store(to + i, vf_load(from + i));
   if (i < n) vf_store_n(to + i, vf_load_n(from + i, n - i), n - i);
@@ -222,14 +222,14 @@ static void load_block(float *to, const source *s, int64_t row, int64_t n_rows, 
     load_turned(to, (const float *)(const void *)from, s->column_stride, n_rows, n_columns);
   else if (s->type == BERTH_F32 && s->column_stride == 1)
     for (int64_t i = 0; i < n_rows; i++)
-      copy_line(to + i * n_columns, (const float *)(const void *)from + i * s->row_stride, n_columns);
+      chain_run_kernel_copy_line(to + i * n_columns, (const float *)(const void *)from + i * s->row_stride, n_columns);
   else
     for (int64_t i = 0; i < n_rows; i++)
       chain_load(to + i * n_columns, s->type, from + i * s->row_stride * s->element, s->column_stride, n_columns);
 }
 
 /* Operand k of a block: where it lies, repeated, or loaded. */
-static chain_register operand_of(const rectangle *r, uint32_t k, buffers *b, int64_t row, int64_t n_rows,
+static chain_register chain_run_kernel_operand_of(const rectangle *r, uint32_t k, buffers *b, int64_t row, int64_t n_rows,
                                  int64_t column, int64_t n_columns) {
   const source *s = &r->operand[k];
   const bool one_row = n_rows == 1 || s->row_stride == n_columns * s->column_stride;
@@ -252,7 +252,7 @@ static void store_block(const rectangle *r, const float *from, int64_t row, int6
   char *to = r->out + (row * r->out_stride + column) * r->out_element;
   if (r->run->type == BERTH_F32)
     for (int64_t i = 0; i < n_rows; i++)
-      copy_line((float *)(void *)to + i * r->out_stride, from + i * n_columns, n_columns);
+      chain_run_kernel_copy_line((float *)(void *)to + i * r->out_stride, from + i * n_columns, n_columns);
   else
     for (int64_t i = 0; i < n_rows; i++)
       chain_store(to + i * r->out_stride * r->out_element, r->run->type, from + i * n_columns, n_columns);
@@ -260,7 +260,7 @@ static void store_block(const rectangle *r, const float *from, int64_t row, int6
 
 static const float nothing[VF_LANES];
 
-static void run_block(const rectangle *r, buffers *b, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
+static void chain_kernel_run_block(const rectangle *r, buffers *b, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
   const chain_run *run = r->run;
   const berth__chain *c = &run->chain;
   const int64_t count = n_rows * n_columns;
@@ -268,7 +268,7 @@ static void run_block(const rectangle *r, buffers *b, int64_t row, int64_t n_row
   chain_register at[N_REGISTERS];
   float *slots = b->block + c->n_operands * run->width, *result = NULL;
   uint32_t n = 0;
-  for (uint32_t k = 0; k < c->n_operands; k++) at[n++] = operand_of(r, k, b, row, n_rows, column, n_columns);
+  for (uint32_t k = 0; k < c->n_operands; k++) at[n++] = chain_run_kernel_operand_of(r, k, b, row, n_rows, column, n_columns);
   for (uint32_t k = 0; k < c->n_numbers; k++) at[n++] = (chain_register){run->number[k], 0};
   for (uint32_t k = 0; k < c->n_numbers; k++) at[first_reciprocal(c) + k] = (chain_register){run->reciprocal[k], 0};
   at[NOTHING] = (chain_register){nothing, 0};
@@ -316,7 +316,7 @@ static void run_rectangle(rectangle *r) {
     const int64_t rows = r->n_rows - row;
     for (int64_t column = 0; column < r->n_columns; column += each.columns) {
       const int64_t columns = r->n_columns - column;
-      run_block(r, &b, row, rows < each.rows ? rows : each.rows, column,
+      chain_kernel_run_block(r, &b, row, rows < each.rows ? rows : each.rows, column,
                 columns < each.columns ? columns : each.columns);
     }
   }

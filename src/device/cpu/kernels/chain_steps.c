@@ -13,10 +13,10 @@ typedef struct operand {
   bool is_fixed;
 } operand;
 
-ALWAYS_INLINE operand operand_of(const chain_register *r, bool is_fixed) {
+ALWAYS_INLINE operand chain_steps_kernel_operand_of(const chain_register *r, bool is_fixed) {
   return (operand){r->at, is_fixed ? vf_load(r->at) : vf_zero(), is_fixed};
 }
-ALWAYS_INLINE vf value_at(const operand *o, int64_t i) { return o->is_fixed ? o->value : vf_load(o->at + i); }
+ALWAYS_INLINE vf chain_steps_kernel_value_at(const operand *o, int64_t i) { return o->is_fixed ? o->value : vf_load(o->at + i); }
 ALWAYS_INLINE vf value_at_n(const operand *o, int64_t i, int64_t n) {
   return o->is_fixed ? o->value : vf_load_n(o->at + i, n);
 }
@@ -42,9 +42,9 @@ ALWAYS_INLINE vf value_at_n(const operand *o, int64_t i, int64_t n) {
     return (expression);                                                                                        \
   }                                                                                                             \
   ALWAYS_INLINE void name##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a, bool fixed_b) { \
-    const operand a = operand_of(&in[0], fixed_a), b = operand_of(&in[1], fixed_b);                             \
+    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a), b = chain_steps_kernel_operand_of(&in[1], fixed_b);                             \
     int64_t i = 0;                                                                                              \
-    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(out + i, name##_of(value_at(&a, i), value_at(&b, i)));    \
+    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(out + i, name##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i)));    \
     if (i < n) vf_store_n(out + i, name##_of(value_at_n(&a, i, n - i), value_at_n(&b, i, n - i)), n - i);       \
   }                                                                                                             \
   static void name##_step(float *out, const chain_register *in, int64_t n) {                                    \
@@ -58,11 +58,11 @@ ALWAYS_INLINE vf value_at_n(const operand *o, int64_t i, int64_t n) {
   ALWAYS_INLINE vf name##_of(vf x, vf y, vf z) { return (expression); }                                              \
   ALWAYS_INLINE void name##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a, bool fixed_b,        \
                                  bool fixed_c) {                                                                     \
-    const operand a = operand_of(&in[0], fixed_a), b = operand_of(&in[1], fixed_b);                                  \
-    const operand c = operand_of(&in[2], fixed_c);                                                                   \
+    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a), b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                  \
+    const operand c = chain_steps_kernel_operand_of(&in[2], fixed_c);                                                                   \
     int64_t i = 0;                                                                                                   \
     for (; i + VF_LANES <= n; i += VF_LANES)                                                                         \
-      vf_store(out + i, name##_of(value_at(&a, i), value_at(&b, i), value_at(&c, i)));                               \
+      vf_store(out + i, name##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i), chain_steps_kernel_value_at(&c, i)));                               \
     if (i == n) return;                                                                                              \
     const int64_t left = n - i;                                                                                      \
     vf_store_n(out + i, name##_of(value_at_n(&a, i, left), value_at_n(&b, i, left), value_at_n(&c, i, left)), left); \
@@ -195,11 +195,11 @@ const chain_step chain_steps[] = {
   }                                                                                                                 \
   ALWAYS_INLINE void first##_##second##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a,         \
                                              bool fixed_b, bool fixed_c, bool fixed_d) {                            \
-    const operand a = operand_of(&in[0], fixed_a), b = operand_of(&in[1], fixed_b);                                 \
-    const operand c = operand_of(&in[2], fixed_c), d = operand_of(&in[3], fixed_d);                                 \
+    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a), b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                 \
+    const operand c = chain_steps_kernel_operand_of(&in[2], fixed_c), d = chain_steps_kernel_operand_of(&in[3], fixed_d);                                 \
     int64_t i = 0;                                                                                                  \
     for (; i + VF_LANES <= n; i += VF_LANES)                                                                        \
-      vf_store(out + i, first##_##second##_of(value_at(&a, i), value_at(&b, i), value_at(&c, i), value_at(&d, i))); \
+      vf_store(out + i, first##_##second##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i), chain_steps_kernel_value_at(&c, i), chain_steps_kernel_value_at(&d, i))); \
     if (i == n) return;                                                                                             \
     const int64_t left = n - i;                                                                                     \
     vf_store_n(out + i,                                                                                             \
@@ -271,7 +271,7 @@ chain_step chain_pair(berth__chain_code first, berth__chain_code second) {
   } while (0);                            \
   break
 
-static void repeat(float *to, float value, int64_t n) {
+static void chain_steps_kernel_repeat(float *to, float value, int64_t n) {
   const vf all = vf_set1(value);
   for (int64_t i = 0; i < n; i += VF_LANES) vf_store_n(to + i, all, vf_tail(n - i));
 }
@@ -280,7 +280,7 @@ void chain_load(float *to, berth_type type, const void *from, int64_t stride, in
   if (stride == 0 && n > 1) {
     float value;
     chain_load(&value, type, from, 0, 1);
-    repeat(to, value, n);
+    chain_steps_kernel_repeat(to, value, n);
     return;
   }
   switch (type) {

@@ -29,7 +29,7 @@ typedef struct conv {
   conv_epilogue epilogue;
 } conv;
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t conv_last_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Every window is one pixel, and pixels lie one after the other. */
 static bool windows_are_pixels(const berth__last *last) {
@@ -43,7 +43,7 @@ static bool windows_are_pixels(const berth__last *last) {
   return last->images == 1 || last->image_stride == expected;
 }
 
-static void read_shape(const berth_op_call *call, conv *c) {
+static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   berth__last_read(call, &c->last);
   const berth__window_axis *w = c->last.window.axis;
   c->group = call->attrs[BERTH__LAST_GROUP].i;
@@ -58,11 +58,11 @@ static void read_shape(const berth_op_call *call, conv *c) {
   c->is_plain = windows_are_pixels(&c->last);
   c->in_place_over = call->attrs[BERTH__LAST_OVER].i != 0;
   c->outputs = c->last.outputs / c->group;
-  c->panels = ceil_div(c->outputs, VF_PANEL);
+  c->panels = conv_last_kernel_ceil_div(c->outputs, VF_PANEL);
   c->pixels = taps_pixels(&c->last);
   c->height = gemm_tile_height(c->pixels, w[2].stride * c->last.axis_stride[2]);
   const int64_t room = BLOCK_BYTES / (4 * c->last.channels * w[2].stride * w[1].stride * c->height + 1) + 1;
-  const int64_t tiles = ceil_div(c->pixels, c->height), all = c->group * c->panels;
+  const int64_t tiles = conv_last_kernel_ceil_div(c->pixels, c->height), all = c->group * c->panels;
   const int64_t share = tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
   int64_t most = room < BLOCK_TILES ? room : BLOCK_TILES;
   if (share < most) most = share < 1 ? 1 : share;
@@ -70,45 +70,45 @@ static void read_shape(const berth_op_call *call, conv *c) {
     const int64_t fits = (c->in_place_over ? OVER_BYTES : COPY_BYTES) / (4 * c->height * c->taps * c->depth);
     most = fits < 1 ? 1 : fits < most ? fits : most;
   }
-  c->block = ceil_div(tiles, ceil_div(tiles, most)) * c->height;
-  c->blocks = ceil_div(c->pixels, c->block);
-  const int64_t wanted = c->in_place_over ? 1 : ceil_div(ITEMS_WANTED, c->blocks);
-  c->chunk = ceil_div(all, wanted < all ? wanted : all);
-  c->chunks = ceil_div(all, c->chunk);
+  c->block = conv_last_kernel_ceil_div(tiles, conv_last_kernel_ceil_div(tiles, most)) * c->height;
+  c->blocks = conv_last_kernel_ceil_div(c->pixels, c->block);
+  const int64_t wanted = c->in_place_over ? 1 : conv_last_kernel_ceil_div(ITEMS_WANTED, c->blocks);
+  c->chunk = conv_last_kernel_ceil_div(all, wanted < all ? wanted : all);
+  c->chunks = conv_last_kernel_ceil_div(all, c->chunk);
 }
 
-static bool takes(const berth_op_call *call) {
+static bool conv_last_kernel_takes(const berth_op_call *call) {
   berth__last last;
   if (!conv_takes(call) || call->attrs[BERTH__LAST_PANEL].i != VF_PANEL) return false;
   berth__last_read(call, &last);
   return berth__window_taps(&last.window) <= MOST_TAPS;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t conv_last_kernel_items(const berth_op_call *call) {
   conv c;
-  read_shape(call, &c);
+  conv_last_kernel_read_shape(call, &c);
   return c.blocks * c.chunks;
 }
 
 /* About 12 microseconds. */
-static int64_t grain(const berth_op_call *call) {
+static int64_t conv_last_kernel_grain(const berth_op_call *call) {
   conv c;
-  read_shape(call, &c);
+  conv_last_kernel_read_shape(call, &c);
   return 1 + 600000 / (c.block * c.taps * c.depth * c.chunk * VF_PANEL + 1);
 }
 
 /* Scratch: a row of zeros; the table; copies of runs across borders. */
-static uint64_t zeros_size(const conv *c) {
+static uint64_t conv_last_kernel_zeros_size(const conv *c) {
   const int64_t most = c->depth > c->last.channels ? c->depth : c->last.channels;
   return ((uint64_t)most * sizeof(float) + 63) / 64 * 64;
 }
 static uint64_t table_size(const conv *c) { return ((uint64_t)(c->block * c->taps) * sizeof(float *) + 63) / 64 * 64; }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t conv_last_kernel_scratch(const berth_op_call *call) {
   conv c;
-  read_shape(call, &c);
+  conv_last_kernel_read_shape(call, &c);
   const bool copies = c.merges || c.in_place_over;
-  return zeros_size(&c) + table_size(&c) + (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
+  return conv_last_kernel_zeros_size(&c) + table_size(&c) + (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
 }
 
 typedef struct worker {
@@ -128,7 +128,7 @@ static void copy_run(const conv *c, const float *line, int64_t begin, float *to)
 
 /* One line of the kernel for a run of pixels, from column `begin` of a line of x on. Gives the place for the next
  * copies. */
-static float *fill_line(const conv *c, const worker *w, float *copies, const float *line, int64_t begin, int64_t run,
+static float *conv_last_kernel_fill_line(const conv *c, const worker *w, float *copies, const float *line, int64_t begin, int64_t run,
                         const float **to) {
   const berth__window_axis *axis = &c->last.window.axis[2];
   const bool is_inside = line != NULL && begin >= 0 && begin + (run - 1) * axis->stride + axis->kernel <= axis->in;
@@ -157,7 +157,7 @@ static float *fill_lines(const conv *c, const worker *w, float *copies, int64_t 
     run = taps_run(&c->last, &pixel, n - r);
     for (int64_t k0 = 0; k0 < axis[0].kernel; k0++)
       for (int64_t k1 = 0; k1 < axis[1].kernel; k1++, to += n)
-        copies = fill_line(c, w, copies, taps_line(&c->last, c->x, &pixel, k0, k1),
+        copies = conv_last_kernel_fill_line(c, w, copies, taps_line(&c->last, c->x, &pixel, k0, k1),
                            berth__window_input(&axis[2], pixel.at[2], 0), run, to);
   }
   return copies;
@@ -196,7 +196,7 @@ static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
 }
 
 /* Pixels [first, last) of one panel of a group. */
-static void run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, int64_t first, int64_t last) {
+static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, int64_t first, int64_t last) {
   const int64_t column = group * c->outputs + panel * VF_PANEL, left = c->outputs - panel * VF_PANEL;
   gemm_tile tile = {
       .taps = c->taps,
@@ -221,7 +221,7 @@ static int64_t column_of(const conv *c, int64_t panel) {
   return panel / c->panels * c->outputs + (inside < c->outputs ? inside : c->outputs);
 }
 
-static void run_item(const conv *c, const worker *w, int64_t item) {
+static void conv_last_kernel_run_item(const conv *c, const worker *w, int64_t item) {
   const int64_t first = item % c->blocks * c->block, all = c->group * c->panels;
   const int64_t last = first + c->block < c->pixels ? first + c->block : c->pixels;
   const int64_t begin = item / c->blocks * c->chunk, end = begin + c->chunk < all ? begin + c->chunk : all;
@@ -230,16 +230,16 @@ static void run_item(const conv *c, const worker *w, int64_t item) {
       fill_tables(c, w, panel / c->panels, first, last);
     else if (panel % c->panels == 0)
       move_tables(c, w, last - first);
-    run_panel(c, w, panel / c->panels, panel % c->panels, first, last);
+    conv_last_kernel_run_panel(c, w, panel / c->panels, panel % c->panels, first, last);
   }
   const int64_t column = column_of(c, begin);
   conv_epilogue_run(&c->epilogue, first, last - first, column, column_of(c, end) - column);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error *err) {
   conv c;
   (void)err;
-  read_shape(call, &c);
+  conv_last_kernel_read_shape(call, &c);
   c.x = call->in[0].data;
   c.weight = call->in[1].data;
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
@@ -249,14 +249,14 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
                  &call->attrs[BERTH__LAST_NUMBERS]);
   char *scratch = call->scratch;
   const worker w = {.zeros = (float *)(void *)scratch,
-                    .rows = (const float **)(void *)(scratch + zeros_size(&c)),
-                    .copies = (float *)(void *)(scratch + zeros_size(&c) + table_size(&c))};
-  memset(w.zeros, 0, (size_t)zeros_size(&c));
-  for (int64_t item = call->begin; item < call->end; item++) run_item(&c, &w, item);
+                    .rows = (const float **)(void *)(scratch + conv_last_kernel_zeros_size(&c)),
+                    .copies = (float *)(void *)(scratch + conv_last_kernel_zeros_size(&c) + table_size(&c))};
+  memset(w.zeros, 0, (size_t)conv_last_kernel_zeros_size(&c));
+  for (int64_t item = call->begin; item < call->end; item++) conv_last_kernel_run_item(&c, &w, item);
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_last)[] = {
-    {"conv_last", BERTH__OP_conv_last, takes, items, grain, scratch, run, NULL, false},
+    {"conv_last", BERTH__OP_conv_last, conv_last_kernel_takes, conv_last_kernel_items, conv_last_kernel_grain, conv_last_kernel_scratch, conv_last_kernel_run, NULL, false},
     {0},
 };

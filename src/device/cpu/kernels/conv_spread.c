@@ -16,7 +16,7 @@ typedef struct worker {
   float *panel, *bias, *results;
 } worker;
 
-static bool takes(const berth_op_call *call) {
+static bool conv_spread_kernel_takes(const berth_op_call *call) {
   berth__last last;
   if (!conv_takes(call) || call->attrs[BERTH__LAST_PANEL].i != VF_PANEL || call->in[0].rank > 4) return false;
   berth__last_read(call, &last);
@@ -28,19 +28,19 @@ static bool takes(const berth_op_call *call) {
 }
 
 /* Lines of x. */
-static int64_t items(const berth_op_call *call) {
+static int64_t conv_spread_kernel_items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   return last.images * last.window.axis[1].in;
 }
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t conv_spread_kernel_grain(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   return 1 + 400000 / (last.window.axis[2].in * (last.channels + VF_PANEL) * VF_LANES + 1);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t conv_spread_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   return (uint64_t)((last.channels + 1 + GEMM_ROWS) * VF_PANEL) * sizeof(float);
@@ -77,7 +77,7 @@ static void spread_results(const spread *s, const worker *w, int64_t line, int64
     copy_runs(s->out + (line * axis[1].stride + k) * width + column * run, w->results + k * run, run, n);
 }
 
-static void run_line(const spread *s, const worker *w, int64_t line) {
+static void conv_spread_kernel_run_line(const spread *s, const worker *w, int64_t line) {
   const berth__window_axis *axis = s->last.window.axis;
   const float *x = s->x + line / axis[1].in * s->last.image_stride + line % axis[1].in * s->last.axis_stride[1];
   const int64_t height = gemm_tile_height(axis[2].in, s->last.axis_stride[2]);
@@ -102,7 +102,7 @@ static void run_line(const spread *s, const worker *w, int64_t line) {
   conv_epilogue_run(&s->epilogue, line * pixels, pixels, 0, s->last.outputs);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status conv_spread_kernel_run(const berth_op_call *call, berth_error *err) {
   spread s;
   (void)err;
   berth__last_read(call, &s.last);
@@ -115,11 +115,11 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
                     .bias = memory + s.last.channels * VF_PANEL,
                     .results = memory + (s.last.channels + 1) * VF_PANEL};
   fill_panel(&s, call, &w);
-  for (int64_t item = call->begin; item < call->end; item++) run_line(&s, &w, item);
+  for (int64_t item = call->begin; item < call->end; item++) conv_spread_kernel_run_line(&s, &w, item);
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_spread)[] = {
-    {"conv_transpose_spread", BERTH__OP_conv_transpose_last, takes, items, grain, scratch, run, NULL, false},
+    {"conv_transpose_spread", BERTH__OP_conv_transpose_last, conv_spread_kernel_takes, conv_spread_kernel_items, conv_spread_kernel_grain, conv_spread_kernel_scratch, conv_spread_kernel_run, NULL, false},
     {0},
 };

@@ -19,49 +19,49 @@ typedef struct transposed {
   conv_epilogue epilogue;
 } transposed;
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t conv_transpose_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static void read_shape(const berth_op_call *call, transposed *t) {
+static void conv_transpose_kernel_read_shape(const berth_op_call *call, transposed *t) {
   berth__last_read(call, &t->last);
   const berth__window_axis *w = t->last.window.axis;
-  t->panels = ceil_div(t->last.outputs, VF_PANEL);
+  t->panels = conv_transpose_kernel_ceil_div(t->last.outputs, VF_PANEL);
   t->phases = w[1].stride < w[1].out ? w[1].stride : w[1].out;
-  t->lines = ceil_div(w[1].out, w[1].stride);
-  t->steps = ceil_div(BLOCK_PIXELS, w[2].in);
+  t->lines = conv_transpose_kernel_ceil_div(w[1].out, w[1].stride);
+  t->steps = conv_transpose_kernel_ceil_div(BLOCK_PIXELS, w[2].in);
   if (t->steps > t->lines) t->steps = t->lines;
-  t->blocks = ceil_div(t->lines, t->steps);
+  t->blocks = conv_transpose_kernel_ceil_div(t->lines, t->steps);
 }
 
-static bool takes(const berth_op_call *call) {
+static bool conv_transpose_kernel_takes(const berth_op_call *call) {
   berth__last last;
   if (!conv_takes(call) || call->attrs[BERTH__LAST_PANEL].i != VF_PANEL || call->in[0].rank > 4) return false;
   berth__last_read(call, &last);
   return last.window.axis[1].kernel <= MOST_TAPS && last.window.axis[2].kernel <= MOST_TAPS;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t conv_transpose_kernel_items(const berth_op_call *call) {
   transposed t;
-  read_shape(call, &t);
+  conv_transpose_kernel_read_shape(call, &t);
   return t.last.images * t.phases * t.blocks;
 }
 
 /* About 12 microseconds. */
-static int64_t grain(const berth_op_call *call) {
+static int64_t conv_transpose_kernel_grain(const berth_op_call *call) {
   transposed t;
-  read_shape(call, &t);
+  conv_transpose_kernel_read_shape(call, &t);
   const berth__window_axis *w = t.last.window.axis;
-  const int64_t taps = ceil_div(w[1].kernel, w[1].stride) * w[2].kernel;
+  const int64_t taps = conv_transpose_kernel_ceil_div(w[1].kernel, w[1].stride) * w[2].kernel;
   return 1 + 600000 / (t.steps * w[2].in * taps * t.last.channels * t.panels * VF_PANEL + 1);
 }
 
-static uint64_t zeros_size(const berth__last *last) {
+static uint64_t conv_transpose_kernel_zeros_size(const berth__last *last) {
   return ((uint64_t)last->channels * sizeof(float) + 63) / 64 * 64;
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t conv_transpose_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return zeros_size(&last);
+  return conv_transpose_kernel_zeros_size(&last);
 }
 
 /* The taps of an axis that fall on the elements `at`, at + stride ... of the result. */
@@ -73,7 +73,7 @@ static int64_t taps_on(const berth__window_axis *w, int64_t at, int64_t *taps) {
 }
 
 /* The element of x on an axis; outside it where there is none. */
-static int64_t source(const berth__window_axis *w, int64_t at, int64_t tap) {
+static int64_t conv_transpose_kernel_source(const berth__window_axis *w, int64_t at, int64_t tap) {
   return (at + w->begin - tap * w->dilation) / w->stride;
 }
 
@@ -88,7 +88,7 @@ typedef struct phase_line {
 static bool fill_rows(const transposed *t, const phase_line *p, int64_t down, int64_t across, int64_t column, int64_t n,
                       const float **rows) {
   const berth__window_axis *w = t->last.window.axis;
-  const int64_t i1 = source(&w[1], p->row, down), i2 = source(&w[2], column, across);
+  const int64_t i1 = conv_transpose_kernel_source(&w[1], p->row, down), i2 = conv_transpose_kernel_source(&w[2], column, across);
   if (i1 < 0 || i1 >= w[1].in || i2 + n <= 0 || i2 >= w[2].in) return false;
   const float *line = t->x + p->image * t->last.image_stride + i1 * t->last.axis_stride[1];
   for (int64_t r = 0; r < n; r++)
@@ -97,7 +97,7 @@ static bool fill_rows(const transposed *t, const phase_line *p, int64_t down, in
 }
 
 /* n pixels of the line from `column` on. The bounds come with the last tap, so that sums are whole before. */
-static void run_tile(const transposed *t, const phase_line *p, gemm_tile *tile, const float *weight, int64_t column,
+static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line *p, gemm_tile *tile, const float *weight, int64_t column,
                      int64_t n) {
   const float *rows[2][GEMM_ROWS];
   const float *waiting = NULL; /* the weights of the tap before, whose rows are in rows[which] */
@@ -129,10 +129,10 @@ static void run_tile(const transposed *t, const phase_line *p, gemm_tile *tile, 
   tile->bias = bias;
 }
 
-static void run_panel(const transposed *t, const phase_line *p, int64_t panel) {
+static void conv_transpose_kernel_run_panel(const transposed *t, const phase_line *p, int64_t panel) {
   const berth__window_axis *w = t->last.window.axis;
   const int64_t left = t->last.outputs - panel * VF_PANEL, outputs = t->last.outputs;
-  const int64_t pixels = ceil_div(w[2].out - p->column, w[2].stride);
+  const int64_t pixels = conv_transpose_kernel_ceil_div(w[2].out - p->column, w[2].stride);
   const int64_t height = gemm_tile_height(pixels, t->last.axis_stride[2]);
   gemm_tile tile = {.taps = 1,
                     .depth = t->last.channels,
@@ -144,11 +144,11 @@ static void run_panel(const transposed *t, const phase_line *p, int64_t panel) {
   for (int64_t pixel = 0; pixel < pixels; pixel += height) {
     const int64_t column = p->column + pixel * w[2].stride;
     tile.out = out + column * outputs;
-    run_tile(t, p, &tile, weight, column, pixels - pixel < height ? pixels - pixel : height);
+    conv_transpose_kernel_run_tile(t, p, &tile, weight, column, pixels - pixel < height ? pixels - pixel : height);
   }
 }
 
-static void run_item(const transposed *t, int64_t item) {
+static void conv_transpose_kernel_run_item(const transposed *t, int64_t item) {
   const berth__window_axis *w = t->last.window.axis;
   const int64_t phase = item / t->blocks % t->phases, first = item % t->blocks * t->steps;
   phase_line p = {.image = item / t->blocks / t->phases};
@@ -158,7 +158,7 @@ static void run_item(const transposed *t, int64_t item) {
     for (int64_t panel = 0; panel < t->panels; panel++)
       for (int64_t line = first; line < first + t->steps; line++) {
         p.row = phase + line * w[1].stride;
-        if (p.row < w[1].out) run_panel(t, &p, panel);
+        if (p.row < w[1].out) conv_transpose_kernel_run_panel(t, &p, panel);
       }
   }
   for (int64_t line = first; line < first + t->steps; line++) {
@@ -167,22 +167,22 @@ static void run_item(const transposed *t, int64_t item) {
   }
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status conv_transpose_kernel_run(const berth_op_call *call, berth_error *err) {
   transposed t;
   (void)err;
-  read_shape(call, &t);
+  conv_transpose_kernel_read_shape(call, &t);
   t.x = call->in[0].data;
   t.weight = call->in[1].data;
   t.bias = t.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   t.out = call->out[0].data;
   t.zeros = call->scratch;
-  memset(call->scratch, 0, (size_t)zeros_size(&t.last));
+  memset(call->scratch, 0, (size_t)conv_transpose_kernel_zeros_size(&t.last));
   conv_epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
-  for (int64_t item = call->begin; item < call->end; item++) run_item(&t, item);
+  for (int64_t item = call->begin; item < call->end; item++) conv_transpose_kernel_run_item(&t, item);
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_transpose)[] = {
-    {"conv_transpose_last", BERTH__OP_conv_transpose_last, takes, items, grain, scratch, run, NULL, false},
+    {"conv_transpose_last", BERTH__OP_conv_transpose_last, conv_transpose_kernel_takes, conv_transpose_kernel_items, conv_transpose_kernel_grain, conv_transpose_kernel_scratch, conv_transpose_kernel_run, NULL, false},
     {0},
 };

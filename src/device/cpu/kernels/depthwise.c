@@ -34,7 +34,7 @@ typedef struct depthwise {
   conv_epilogue epilogue;
 } depthwise;
 
-static bool takes(const berth_op_call *call) {
+static bool depthwise_kernel_takes(const berth_op_call *call) {
   berth__last last;
   if (!conv_takes(call)) return false;
   berth__last_read(call, &last);
@@ -42,7 +42,7 @@ static bool takes(const berth_op_call *call) {
 }
 
 /* Two lines together, more where lines are short; long lines in pieces. */
-static void read_shape(const berth_op_call *call, depthwise *d) {
+static void depthwise_kernel_read_shape(const berth_op_call *call, depthwise *d) {
   berth__last_read(call, &d->last);
   const berth__window_axis *w = d->last.window.axis;
   const int64_t most = 64;
@@ -56,7 +56,7 @@ static void read_shape(const berth_op_call *call, depthwise *d) {
   d->width = d->last.channels;
 }
 
-static bool in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+static bool depthwise_kernel_in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
 
 static int64_t channel_blocks(const depthwise *d) { return (d->last.channels + OVER_CHANNELS - 1) / OVER_CHANNELS; }
 
@@ -73,22 +73,22 @@ static int64_t band_of(const depthwise *d) {
   return d->last.window.axis[1].out < OVER_BAND ? d->last.window.axis[1].out : OVER_BAND;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t depthwise_kernel_items(const berth_op_call *call) {
   depthwise d;
-  read_shape(call, &d);
-  if (in_place_over(call)) return d.last.images * channel_blocks(&d);
+  depthwise_kernel_read_shape(call, &d);
+  if (depthwise_kernel_in_place_over(call)) return d.last.images * channel_blocks(&d);
   return d.last.images * d.last.window.axis[0].out * d.bands * d.blocks;
 }
 
 /* About 12 microseconds. */
-static int64_t grain(const berth_op_call *call) {
+static int64_t depthwise_kernel_grain(const berth_op_call *call) {
   depthwise d;
-  read_shape(call, &d);
-  if (in_place_over(call)) return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
+  depthwise_kernel_read_shape(call, &d);
+  if (depthwise_kernel_in_place_over(call)) return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
   return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
 }
 
-static uint64_t zeros_size(const berth__last *last) {
+static uint64_t depthwise_kernel_zeros_size(const berth__last *last) {
   return ((uint64_t)last->channels * sizeof(float) + 127) / 64 * 64;
 }
 
@@ -97,11 +97,11 @@ static uint64_t band_size(const depthwise *d) {
   return (uint64_t)(band_lines(d, band_of(d)) * band_columns(d)) * OVER_CHANNELS * sizeof(float);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t depthwise_kernel_scratch(const berth_op_call *call) {
   depthwise d;
-  read_shape(call, &d);
+  depthwise_kernel_read_shape(call, &d);
   const uint64_t table = (uint64_t)d.taps * TILE * sizeof(float *);
-  return zeros_size(&d.last) + table + (in_place_over(call) ? band_size(&d) : 0);
+  return depthwise_kernel_zeros_size(&d.last) + table + (depthwise_kernel_in_place_over(call) ? band_size(&d) : 0);
 }
 
 /* `whole` is a constant where these are inlined; without it, `left` channels are left. */
@@ -198,7 +198,7 @@ typedef struct block_kind {
 } block_kind;
 
 /* The blocks of a kernel; NULL: there are none. */
-static const block_kind *kind_of(const depthwise *d) {
+static const block_kind *depthwise_kernel_kind_of(const depthwise *d) {
   static const block_kind kinds[] = {EACH_BLOCK(BLOCK_KIND)};
   const berth__window_axis *w = d->last.window.axis;
   if (w[0].kernel != 1 || w[0].in != 1 || w[1].dilation != 1 || w[2].dilation != 1) return NULL;
@@ -216,7 +216,7 @@ typedef struct worker {
 } worker;
 
 /* Columns [begin, end) of one line of the result. */
-static void run_line(const depthwise *d, const worker *w, int64_t line, int64_t begin, int64_t end) {
+static void depthwise_kernel_run_line(const depthwise *d, const worker *w, int64_t line, int64_t begin, int64_t end) {
   const int64_t first = line * d->last.window.axis[2].out;
   while (begin < end) {
     const int64_t left = end - begin;
@@ -228,7 +228,7 @@ static void run_line(const depthwise *d, const worker *w, int64_t line, int64_t 
 }
 
 /* Two lines whose windows are inside x: blocks as far as they go. */
-static int64_t run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row, int64_t begin, int64_t end) {
+static int64_t depthwise_kernel_run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row, int64_t begin, int64_t end) {
   const berth__window_axis *axis = d->last.window.axis;
   const int64_t pixel = (image * axis[1].out + row) * axis[2].out;
   const float *line =
@@ -239,7 +239,7 @@ static int64_t run_blocks(const depthwise *d, const worker *w, int64_t image, in
   return begin;
 }
 
-static void run_item(const depthwise *d, const worker *w, int64_t item) {
+static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64_t item) {
   const berth__window_axis *axis = d->last.window.axis;
   const int64_t plane = item / d->blocks / d->bands, rows = axis[1].out;
   const int64_t from = item % d->blocks * d->block, to = from + d->block < axis[2].out ? from + d->block : axis[2].out;
@@ -249,14 +249,14 @@ static void run_item(const depthwise *d, const worker *w, int64_t item) {
   for (int64_t row = first; row < last;) {
     const int64_t line = plane * rows + row;
     if (w->kind == NULL || row < d->top || row + BLOCK_ROWS > d->bottom || row + BLOCK_ROWS > last || begin >= end) {
-      run_line(d, w, line, from, to);
+      depthwise_kernel_run_line(d, w, line, from, to);
       row++;
       continue;
     }
-    const int64_t rest = run_blocks(d, w, plane, row, begin, end);
+    const int64_t rest = depthwise_kernel_run_blocks(d, w, plane, row, begin, end);
     for (int64_t k = 0; k < BLOCK_ROWS; k++, row++) {
-      run_line(d, w, line + k, from, begin);
-      run_line(d, w, line + k, rest, to);
+      depthwise_kernel_run_line(d, w, line + k, from, begin);
+      depthwise_kernel_run_line(d, w, line + k, rest, to);
     }
   }
   for (int64_t row = first; row < last && d->epilogue.is_chain; row++)
@@ -330,36 +330,36 @@ static void run_channels(const depthwise *d, const worker *w, int64_t item, floa
     keep_band(&part, d->x + image * d->last.image_stride + first, row, lines, band);
     depthwise inner = call_of_band(&part, band, lines);
     inner.out = d->out + pixel * d->last.channels + first;
-    run_item(&inner, w, 0);
+    depthwise_kernel_run_item(&inner, w, 0);
     conv_epilogue_run(&d->epilogue, pixel, lines * axis[2].out, first, part.width);
   }
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error *err) {
   depthwise d;
   (void)err;
-  read_shape(call, &d);
+  depthwise_kernel_read_shape(call, &d);
   d.x = call->in[0].data;
   d.weight = call->in[1].data;
   d.bias = d.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   d.out = call->out[0].data;
   conv_epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
   const worker w = {.zeros = call->scratch,
-                    .rows = (const float **)(void *)((char *)call->scratch + zeros_size(&d.last)),
-                    .kind = kind_of(&d)};
-  memset(call->scratch, 0, (size_t)zeros_size(&d.last));
+                    .rows = (const float **)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last)),
+                    .kind = depthwise_kernel_kind_of(&d)};
+  memset(call->scratch, 0, (size_t)depthwise_kernel_zeros_size(&d.last));
   float *band =
-      (float *)(void *)((char *)call->scratch + zeros_size(&d.last) + (uint64_t)d.taps * TILE * sizeof(float *));
+      (float *)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last) + (uint64_t)d.taps * TILE * sizeof(float *));
   for (int64_t item = call->begin; item < call->end; item++) {
-    if (in_place_over(call))
+    if (depthwise_kernel_in_place_over(call))
       run_channels(&d, &w, item, band);
     else
-      run_item(&d, &w, item);
+      depthwise_kernel_run_item(&d, &w, item);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_depthwise)[] = {
-    {"depthwise", BERTH__OP_depthwise, takes, items, grain, scratch, run, NULL, false},
+    {"depthwise", BERTH__OP_depthwise, depthwise_kernel_takes, depthwise_kernel_items, depthwise_kernel_grain, depthwise_kernel_scratch, depthwise_kernel_run, NULL, false},
     {0},
 };

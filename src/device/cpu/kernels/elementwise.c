@@ -39,7 +39,7 @@ typedef struct pieces {
   int64_t count;
 } pieces;
 
-static pieces pieces_of(const chain_run *run) {
+static pieces elementwise_kernel_pieces_of(const chain_run *run) {
   pieces p = {.rows_each = 1, .columns_each = ITEM};
   if (run->columns == 0) return p;
   if (run->is_turned && run->columns > TURNED_COLUMNS) {
@@ -54,7 +54,7 @@ static pieces pieces_of(const chain_run *run) {
   return p;
 }
 
-static bool prepare(chain_run *run, const berth_op_call *call, program *p) {
+static bool elementwise_kernel_prepare(chain_run *run, const berth_op_call *call, program *p) {
   read_program(p, call);
   return chain_prepare(run, call->in, call->n_in, call->out, &p->code, &p->numbers);
 }
@@ -62,20 +62,20 @@ static bool prepare(chain_run *run, const berth_op_call *call, program *p) {
 static int64_t chain_items(const berth_op_call *call) {
   program p;
   chain_run run;
-  return prepare(&run, call, &p) ? pieces_of(&run).count : 0;
+  return elementwise_kernel_prepare(&run, call, &p) ? elementwise_kernel_pieces_of(&run).count : 0;
 }
 
 static int64_t chain_grain(const berth_op_call *call) {
   program p;
   chain_run run;
-  if (!prepare(&run, call, &p)) return 1;
-  const pieces each = pieces_of(&run);
+  if (!elementwise_kernel_prepare(&run, call, &p)) return 1;
+  const pieces each = elementwise_kernel_pieces_of(&run);
   return WORTH / (each.rows_each * each.columns_each * (run.n_loops + 2)) + 1;
 }
 
 /* Items that lie beside each other go together. */
 static void run_pieces(const chain_run *run, int64_t begin, int64_t end) {
-  const pieces p = pieces_of(run);
+  const pieces p = elementwise_kernel_pieces_of(run);
   for (int64_t i = begin, n; i < end; i += n) {
     const int64_t row = i / p.across * p.rows_each, column = i % p.across * p.columns_each;
     const int64_t beside = p.across - i % p.across;
@@ -91,7 +91,7 @@ static berth_status run_chain(const berth_op_call *call, berth_error *err) {
   program p;
   chain_run run;
   (void)err;
-  if (prepare(&run, call, &p)) run_pieces(&run, call->begin, call->end);
+  if (elementwise_kernel_prepare(&run, call, &p)) run_pieces(&run, call->begin, call->end);
   return BERTH_OK;
 }
 
@@ -124,13 +124,13 @@ static bool takes_compared(const berth_op_call *call) {
 
 static bool takes_where(const berth_op_call *call) { return berth_type_size(call->out[0].type) == sizeof(float); }
 
-static bool is_small(berth_type type) {
+static bool elementwise_kernel_is_small(berth_type type) {
   return type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8 || type == BERTH_I32;
 }
 
 static bool takes_cast(const berth_op_call *call) {
   const berth_type from = call->in[0].type, to = call->out[0].type;
-  return (from == BERTH_F32 && is_small(to)) || (is_small(from) && to == BERTH_F32);
+  return (from == BERTH_F32 && elementwise_kernel_is_small(to)) || (elementwise_kernel_is_small(from) && to == BERTH_F32);
 }
 
 #define ROW(op, which, function)                                                                       \

@@ -15,16 +15,16 @@
 #define EPILOGUE_PANELS 4              /* epilogues run better over rows that are not too short */
 #define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
+static int64_t gemm_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t gemm_kernel_most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t gemm_kernel_pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
 /* n in equal pieces, none above `limit`: how large they are. */
-static int64_t even_piece(int64_t n, int64_t limit) { return n > 0 ? pieces(n, pieces(n, limit)) : limit; }
+static int64_t even_piece(int64_t n, int64_t limit) { return n > 0 ? gemm_kernel_pieces(n, gemm_kernel_pieces(n, limit)) : limit; }
 
 /* ---- How the work is cut ---- */
 
 /* An axis outside those that are there; it joins the first of them where both are one run. */
-static void add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int64_t *b, int64_t extent, int64_t a_stride,
+static void gemm_kernel_add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int64_t *b, int64_t extent, int64_t a_stride,
                      int64_t b_stride) {
   const uint32_t at = *n_axes;
   if (extent == 1) return;
@@ -43,13 +43,13 @@ static void sort_axes(const gemm_shape *s, gemm *g) {
   uint32_t axis = s->batch_rank;
   g->rows = s->m;
   g->matrices = 1;
-  add_axis(&g->n_row_axes, g->row_dim, g->a_row, NULL, s->m, s->a_row, 0);
+  gemm_kernel_add_axis(&g->n_row_axes, g->row_dim, g->a_row, NULL, s->m, s->a_row, 0);
   for (; axis > 0 && (s->b_batch == NULL || s->b_batch[axis - 1] == 0); axis--) {
-    add_axis(&g->n_row_axes, g->row_dim, g->a_row, NULL, s->batch[axis - 1], s->a_batch[axis - 1], 0);
+    gemm_kernel_add_axis(&g->n_row_axes, g->row_dim, g->a_row, NULL, s->batch[axis - 1], s->a_batch[axis - 1], 0);
     g->rows *= s->batch[axis - 1];
   }
   for (; axis > 0; axis--) {
-    add_axis(&g->n_matrix_axes, g->matrix_dim, g->a_matrix, g->b_matrix, s->batch[axis - 1], s->a_batch[axis - 1],
+    gemm_kernel_add_axis(&g->n_matrix_axes, g->matrix_dim, g->a_matrix, g->b_matrix, s->batch[axis - 1], s->a_batch[axis - 1],
              s->b_batch[axis - 1]);
     g->matrices *= s->batch[axis - 1];
   }
@@ -66,18 +66,18 @@ static double panel_us(const gemm *g, int64_t rows) {
 static int64_t panels_of_item(const gemm *g, int64_t fitting) {
   const int64_t panels = (int64_t)(ITEM_US / panel_us(g, g->item_rows));
   if (g->packs_b) return fitting / VF_PANEL;
-  if (g->packs_a) return most(panels, SHARED_PANELS);
-  return g->has_epilogue ? most(panels, EPILOGUE_PANELS) : panels;
+  if (g->packs_a) return gemm_kernel_most(panels, SHARED_PANELS);
+  return g->has_epilogue ? gemm_kernel_most(panels, EPILOGUE_PANELS) : panels;
 }
 
-static void cut(gemm *g) {
-  const int64_t fitting = BLOCK_BYTES / 4 / most(g->depth, 1);
-  g->panels = pieces(g->columns, VF_PANEL);
-  const int64_t work = g->matrices * pieces(g->rows, PACK_ROWS) * pieces(g->panels, most(1, fitting / VF_PANEL));
+static void gemm_kernel_cut(gemm *g) {
+  const int64_t fitting = BLOCK_BYTES / 4 / gemm_kernel_most(g->depth, 1);
+  g->panels = gemm_kernel_pieces(g->columns, VF_PANEL);
+  const int64_t work = g->matrices * gemm_kernel_pieces(g->rows, PACK_ROWS) * gemm_kernel_pieces(g->panels, gemm_kernel_most(1, fitting / VF_PANEL));
   g->item_rows = g->packs_b ? even_piece(g->rows, work < MANY ? PACK_ROWS / 2 : PACK_ROWS) : g->rows;
-  g->block_rows = even_piece(g->item_rows, most(2 * GEMM_ROWS, least(BLOCK_ROWS, fitting)));
+  g->block_rows = even_piece(g->item_rows, gemm_kernel_most(2 * GEMM_ROWS, gemm_kernel_least(BLOCK_ROWS, fitting)));
   if (!g->packs_b) g->item_rows = g->block_rows;
-  g->item_panels = even_piece(g->panels, most(panels_of_item(g, fitting), 1));
+  g->item_panels = even_piece(g->panels, gemm_kernel_most(panels_of_item(g, fitting), 1));
 }
 
 void gemm_plan(const gemm_shape *shape, gemm *g) {
@@ -93,16 +93,16 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
   /* A step of 0 (one row for all of K) means packed panels to the tile. */
   g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0);
   g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
-  cut(g);
+  gemm_kernel_cut(g);
 }
 
-static int64_t row_items(const gemm *g) { return pieces(g->rows, g->item_rows); }
-static int64_t column_items(const gemm *g) { return pieces(g->panels, g->item_panels); }
+static int64_t gemm_kernel_row_items(const gemm *g) { return gemm_kernel_pieces(g->rows, g->item_rows); }
+static int64_t column_items(const gemm *g) { return gemm_kernel_pieces(g->panels, g->item_panels); }
 
-int64_t gemm_items(const gemm *g) { return g->matrices * row_items(g) * column_items(g); }
+int64_t gemm_items(const gemm *g) { return g->matrices * gemm_kernel_row_items(g) * column_items(g); }
 
 int64_t gemm_grain(const gemm *g) {
-  return most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
+  return gemm_kernel_most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
 }
 
 /* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel). */
@@ -129,10 +129,10 @@ typedef struct block {
 } block;
 
 /* All rows of the block times one panel, the part [from, from + depth) of K. */
-static void run_panel(const block *b, int64_t panel, int64_t from, int64_t depth) {
+static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, int64_t depth) {
   const gemm *g = b->g;
   const int64_t column = b->column + panel * VF_PANEL;
-  const bool is_last = panel == pieces(b->n_columns, VF_PANEL) - 1 && b->last != NULL;
+  const bool is_last = panel == gemm_kernel_pieces(b->n_columns, VF_PANEL) - 1 && b->last != NULL;
   const int64_t step = is_last ? VF_PANEL : b->panel_step;
   const bool is_end = from + depth == g->depth;
   gemm_tile tile = {.taps = 1,
@@ -141,12 +141,12 @@ static void run_panel(const block *b, int64_t panel, int64_t from, int64_t depth
                     .panel_step = step,
                     .bias = from == 0 && b->data->bias != NULL ? b->data->bias + column : NULL,
                     .out_stride = g->columns,
-                    .columns = least(VF_PANEL, b->column + b->n_columns - column),
+                    .columns = gemm_kernel_least(VF_PANEL, b->column + b->n_columns - column),
                     .low = is_end ? b->data->low : -INFINITY,
                     .high = is_end ? b->data->high : INFINITY,
                     .is_far = g->depth * g->columns >= FAR_ELEMENTS};
   for (int64_t at = 0; at < b->n_rows; at += b->height) {
-    const int64_t n = least(b->height, b->n_rows - at);
+    const int64_t n = gemm_kernel_least(b->height, b->n_rows - at);
     const float *rows[GEMM_ROWS];
     for (int64_t r = 0; r < n; r++) rows[r] = b->rows[at + r] + from;
     tile.rows = rows;
@@ -156,19 +156,19 @@ static void run_panel(const block *b, int64_t panel, int64_t from, int64_t depth
   }
 }
 
-static void run_block(const block *b) {
+static void gemm_kernel_run_block(const block *b) {
   const int64_t step = even_piece(b->g->depth, DEPTH_MOST);
   for (int64_t panel = 0; panel * VF_PANEL < b->n_columns; panel++) {
     int64_t from = 0;
     do {
-      run_panel(b, panel, from, least(step, b->g->depth - from));
+      gemm_kernel_run_panel(b, panel, from, gemm_kernel_least(step, b->g->depth - from));
       from += step;
     } while (from < b->g->depth);
   }
   if (b->data->epilogue != NULL) epilogue_rows(b->data->epilogue, b->first_row, b->n_rows, b->column, b->n_columns);
 }
 
-static int64_t offset_of(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {
+static int64_t gemm_kernel_offset_of(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {
   int64_t offset = 0;
   if (n_axes == 1) return index * stride[0];
   for (uint32_t axis = 0; axis < n_axes; axis++, index /= dim[axis - 1]) offset += index % dim[axis] * stride[axis];
@@ -176,10 +176,10 @@ static int64_t offset_of(int64_t index, uint32_t n_axes, const int64_t *dim, con
 }
 
 /* Pointers to rows of A whose elements lie one after the other. */
-static void find_rows(const gemm *g, const gemm_data *data, const float *a, int64_t first, int64_t n,
+static void gemm_kernel_find_rows(const gemm *g, const gemm_data *data, const float *a, int64_t first, int64_t n,
                       const float **rows) {
   const bool is_linear = g->n_row_axes <= 1;
-  for (int64_t r = 0; r < n; r++) rows[r] = a + offset_of(first + r, g->n_row_axes, g->row_dim, g->a_row);
+  for (int64_t r = 0; r < n; r++) rows[r] = a + gemm_kernel_offset_of(first + r, g->n_row_axes, g->row_dim, g->a_row);
   if (!g->packs_a) return;
   gemm_pack_rows(data->scratch, packed_row(g), rows, n, is_linear && g->n_row_axes > 0 ? g->a_row[0] : 0, g->depth,
                  g->a_step);
@@ -214,31 +214,31 @@ static void find_panels(const gemm *g, const gemm_data *data, const float *from,
   }
   b->panels = packed;
   for (int64_t at = 0; at < b->n_columns; at += VF_PANEL, packed += b->panel_stride)
-    gemm_pack_panel(packed, from + at * g->b_column, g->depth, least(VF_PANEL, b->n_columns - at), g->b_step,
+    gemm_pack_panel(packed, from + at * g->b_column, g->depth, gemm_kernel_least(VF_PANEL, b->n_columns - at), g->b_step,
                     g->b_column);
 }
 
-static void run_item(const gemm *g, const gemm_data *data, int64_t item) {
-  const int64_t across = column_items(g), down = row_items(g), matrix = item / (across * down);
+static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t item) {
+  const int64_t across = column_items(g), down = gemm_kernel_row_items(g), matrix = item / (across * down);
   const int64_t column_item = g->goes_down ? item / down % across : item % across;
   const int64_t first = (g->goes_down ? item % down : item / across % down) * g->item_rows;
-  const int64_t end = least(g->rows, first + g->item_rows), column = column_item * g->item_panels * VF_PANEL;
-  const float *a = data->a + offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
+  const int64_t end = gemm_kernel_least(g->rows, first + g->item_rows), column = column_item * g->item_panels * VF_PANEL;
+  const float *a = data->a + gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
   const float *rows[BLOCK_ROWS];
-  block b = {.column = column, .n_columns = least(g->item_panels * VF_PANEL, g->columns - column)};
-  find_panels(g, data, data->b + offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
+  block b = {.column = column, .n_columns = gemm_kernel_least(g->item_panels * VF_PANEL, g->columns - column)};
+  find_panels(g, data, data->b + gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
   b.g = g;
   b.data = data;
   b.rows = rows;
   for (int64_t at = first; at < end; at += g->block_rows) {
-    b.n_rows = least(g->block_rows, end - at);
+    b.n_rows = gemm_kernel_least(g->block_rows, end - at);
     b.first_row = matrix * g->rows + at;
     b.height = gemm_tile_height(b.n_rows, row_stride(g));
-    find_rows(g, data, a, at, b.n_rows, rows);
-    run_block(&b);
+    gemm_kernel_find_rows(g, data, a, at, b.n_rows, rows);
+    gemm_kernel_run_block(&b);
   }
 }
 
 void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end) {
-  for (int64_t item = begin; item < end; item++) run_item(g, data, item);
+  for (int64_t item = begin; item < end; item++) gemm_kernel_run_item(g, data, item);
 }

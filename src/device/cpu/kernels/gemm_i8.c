@@ -163,7 +163,7 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   }
 }
 
-static inline __attribute__((always_inline)) void multiply_tile(const finish *f, const uint8_t *x, int64_t stride,
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(const finish *f, const uint8_t *x, int64_t stride,
                                                                 const int8_t *w, const int rows) {
   vi sum[ROWS][2];
   UNROLL for (int r = 0; r < rows; r++) {
@@ -184,25 +184,25 @@ static inline __attribute__((always_inline)) void multiply_tile(const finish *f,
   if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
 }
 
-static inline __attribute__((always_inline)) void multiply_tiles(finish f, const uint8_t *x, int64_t stride,
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tiles(finish f, const uint8_t *x, int64_t stride,
                                                                  const int8_t *w, int64_t count, const int rows) {
   for (; count > 0; count--, x += rows * stride, f.row += rows, f.row_sum += rows)
-    multiply_tile(&f, x, stride, w, rows);
+    gemm_i8_kernel_multiply_tile(&f, x, stride, w, rows);
 }
 
-static void multiply_all(const finish *f, const uint8_t *x, int64_t stride, const int8_t *w, int64_t count,
+static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64_t stride, const int8_t *w, int64_t count,
                          int64_t rows) {
   switch (rows) {
 #if ROWS == 8
-    case 8: multiply_tiles(*f, x, stride, w, count, 8); return;
-    case 7: multiply_tiles(*f, x, stride, w, count, 7); return;
-    case 6: multiply_tiles(*f, x, stride, w, count, 6); return;
-    case 5: multiply_tiles(*f, x, stride, w, count, 5); return;
+    case 8: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 8); return;
+    case 7: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 7); return;
+    case 6: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 6); return;
+    case 5: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 5); return;
 #endif
-    case 4: multiply_tiles(*f, x, stride, w, count, 4); return;
-    case 3: multiply_tiles(*f, x, stride, w, count, 3); return;
-    case 2: multiply_tiles(*f, x, stride, w, count, 2); return;
-    default: multiply_tiles(*f, x, stride, w, count, 1);
+    case 4: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 4); return;
+    case 3: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 3); return;
+    case 2: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 2); return;
+    default: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 1);
   }
 }
 
@@ -213,8 +213,8 @@ void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int
   const int64_t tiles = (n + ROWS - 1) / ROWS, rows = n / tiles, more = n % tiles, first = more * (rows + 1);
   for (int64_t at = 0; at < block->n; at += VF_PANEL, w += (job->groups + 1) * VF_PANEL * 4) {
     const finish front = {job, block, at, row_sum, row}, back = {job, block, at, row_sum + first, row + first};
-    if (more > 0) multiply_all(&front, x, stride, w, more, rows + 1);
-    multiply_all(&back, x + first * stride, stride, w, tiles - more, rows);
+    if (more > 0) gemm_i8_kernel_multiply_all(&front, x, stride, w, more, rows + 1);
+    gemm_i8_kernel_multiply_all(&back, x + first * stride, stride, w, tiles - more, rows);
   }
   if (job->has_epilogue) epilogue_rows(&job->epilogue, row, n, block->first, block->n);
 }

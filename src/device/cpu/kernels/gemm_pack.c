@@ -1,10 +1,10 @@
 /* Packing the operands of products. */
 #include "device/cpu/kernels/gemm.h"
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t gemm_pack_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Lines of `from`, n elements of each, become columns of `to`: n rows of VF_LANES, zeros behind the lines. */
-static void turn(float *to, int64_t to_stride, int64_t to_rows, const float *from, int64_t line_stride, int64_t lines,
+static void gemm_pack_kernel_turn(float *to, int64_t to_stride, int64_t to_rows, const float *from, int64_t line_stride, int64_t lines,
                  int64_t n) {
   vf x[VF_LANES];
   for (int64_t i = 0; i < VF_LANES; i++) {
@@ -15,7 +15,7 @@ static void turn(float *to, int64_t to_stride, int64_t to_rows, const float *fro
   for (int64_t i = 0; i < to_rows; i++) vf_store(to + i * to_stride, x[i]);
 }
 
-static void pack_row(float *panel, const float *from, int64_t columns) {
+static void gemm_kernel_pack_row(float *panel, const float *from, int64_t columns) {
   for (int64_t at = 0; at < VF_PANEL; at += VF_LANES) {
     const int64_t left = columns - at;
     vf_store(panel + at, left >= VF_LANES ? vf_load(from + at) : left > 0 ? vf_load_n(from + at, left) : vf_zero());
@@ -25,8 +25,8 @@ static void pack_row(float *panel, const float *from, int64_t columns) {
 static void pack_turned(float *panel, const float *from, int64_t rows, int64_t columns, int64_t column_stride) {
   for (int64_t r = 0; r < rows; r += VF_LANES)
     for (int64_t at = 0; at < VF_PANEL; at += VF_LANES) {
-      const int64_t n = least(VF_LANES, rows - r), lines = least(VF_LANES, columns - at);
-      turn(panel + r * VF_PANEL + at, VF_PANEL, n, from + r + (lines > 0 ? at * column_stride : 0), column_stride,
+      const int64_t n = gemm_pack_kernel_least(VF_LANES, rows - r), lines = gemm_pack_kernel_least(VF_LANES, columns - at);
+      gemm_pack_kernel_turn(panel + r * VF_PANEL + at, VF_PANEL, n, from + r + (lines > 0 ? at * column_stride : 0), column_stride,
            lines, n);
     }
 }
@@ -34,7 +34,7 @@ static void pack_turned(float *panel, const float *from, int64_t rows, int64_t c
 void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t columns, int64_t row_stride,
                      int64_t column_stride) {
   if (column_stride == 1) {
-    for (int64_t r = 0; r < rows; r++) pack_row(panel + r * VF_PANEL, from + r * row_stride, columns);
+    for (int64_t r = 0; r < rows; r++) gemm_kernel_pack_row(panel + r * VF_PANEL, from + r * row_stride, columns);
     return;
   }
   if (row_stride == 1) {
@@ -42,7 +42,7 @@ void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t colu
     return;
   }
   for (int64_t first = 0; first < rows; first += VF_PANEL) { /* a square after the other stays in the first cache */
-    const int64_t end = least(rows, first + VF_PANEL);
+    const int64_t end = gemm_pack_kernel_least(rows, first + VF_PANEL);
     for (int64_t c = 0; c < VF_PANEL; c++)
       for (int64_t r = first; r < end; r++)
         panel[r * VF_PANEL + c] = c < columns ? vf_read(from + r * row_stride + c * column_stride) : 0.0f;
@@ -58,7 +58,7 @@ void gemm_pack_rows(float *to, int64_t to_stride, const float *const *rows, int6
   }
   for (int64_t r = 0; r < n; r += VF_LANES)
     for (int64_t k = 0; k < depth; k += VF_LANES) {
-      const int64_t height = least(VF_LANES, n - r), lines = least(VF_LANES, depth - k);
-      turn(to + r * to_stride + k, to_stride, height, rows[r] + k * step, step, lines, height);
+      const int64_t height = gemm_pack_kernel_least(VF_LANES, n - r), lines = gemm_pack_kernel_least(VF_LANES, depth - k);
+      gemm_pack_kernel_turn(to + r * to_stride + k, to_stride, height, rows[r] + k * step, step, lines, height);
     }
 }

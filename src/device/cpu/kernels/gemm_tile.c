@@ -17,26 +17,26 @@
 #define INLINED static inline __attribute__((always_inline))
 
 /* Vector v of the `columns` at p. */
-INLINED vf load_columns(const float *p, int v, int64_t columns) {
+INLINED vf gemm_tile_kernel_load_columns(const float *p, int v, int64_t columns) {
   const int64_t left = columns - v * VF_LANES;
   return left >= VF_LANES ? vf_load(p + v * VF_LANES) : vf_load_n(p + v * VF_LANES, left);
 }
 
 /* In what follows n_rows, n_vectors and is_half are constants where it is inlined: the sums live in registers. With
  * is_half, the first half of the last vector is all that is asked for. */
-INLINED void start(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
+INLINED void gemm_tile_kernel_start(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
   UNROLLED for (int v = 0; v < n_vectors; v++) {
-    const vf first = t->bias != NULL ? load_columns(t->bias, v, t->columns) : vf_zero();
+    const vf first = t->bias != NULL ? gemm_tile_kernel_load_columns(t->bias, v, t->columns) : vf_zero();
     UNROLLED for (int r = 0; r < n_rows; r++) sum[r][v] = first;
   }
 }
 
 INLINED void add_result(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
   UNROLLED for (int v = 0; v < n_vectors; v++) UNROLLED for (int r = 0; r < n_rows; r++) sum[r][v] +=
-      load_columns(t->also + r * t->out_stride, v, t->columns);
+      gemm_tile_kernel_load_columns(t->also + r * t->out_stride, v, t->columns);
 }
 
-INLINED void multiply(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half, vf sum[][2]) {
+INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half, vf sum[][2]) {
   const int64_t step = t->panel_step != 0 ? t->panel_step : VF_PANEL;
   const float *b = t->panel;
   const bool asks_ahead = n_rows <= 2 && t->is_far;
@@ -57,7 +57,7 @@ INLINED void multiply(const gemm_tile *t, const int n_rows, const int n_vectors,
   }
 }
 
-INLINED void finish(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
+INLINED void gemm_tile_kernel_finish(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
   const vf low = vf_set1(t->low), high = vf_set1(t->high);
   const int64_t last = t->columns - (n_vectors - 1) * VF_LANES;
   float *out = t->out;
@@ -71,19 +71,19 @@ INLINED void finish(const gemm_tile *t, const int n_rows, const int n_vectors, v
   }
 }
 
-INLINED void run_tile(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half) {
+INLINED void gemm_kernel_run_tile(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half) {
   vf sum[GEMM_ROWS][2];
-  start(t, n_rows, n_vectors, sum);
-  multiply(t, n_rows, n_vectors, is_half, sum);
+  gemm_tile_kernel_start(t, n_rows, n_vectors, sum);
+  gemm_tile_kernel_multiply(t, n_rows, n_vectors, is_half, sum);
   if (t->also != NULL) add_result(t, n_rows, n_vectors, sum);
-  finish(t, n_rows, n_vectors, sum);
+  gemm_tile_kernel_finish(t, n_rows, n_vectors, sum);
 }
 
 /* One vector, one and a half, two: half a vector alone would wait for A as long as a whole one does. */
 #define INSTANCE(n)                                                         \
-  static void run_##n##_0(const gemm_tile *t) { run_tile(t, n, 1, false); } \
-  static void run_##n##_1(const gemm_tile *t) { run_tile(t, n, 2, true); }  \
-  static void run_##n##_2(const gemm_tile *t) { run_tile(t, n, 2, false); }
+  static void run_##n##_0(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 1, false); } \
+  static void run_##n##_1(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, true); }  \
+  static void run_##n##_2(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, false); }
 #define ENTRY(n) {run_##n##_0, run_##n##_1, run_##n##_2},
 #if GEMM_ROWS == 14
 #define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)

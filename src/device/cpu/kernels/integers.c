@@ -54,18 +54,18 @@ static const loop loops[BERTH__OP_COUNT][2] = {ROW(add), ROW(sub), ROW(mul), ROW
                                                ROW(ne),  ROW(lt),  ROW(le),  ROW(gt),  ROW(ge)};
 #undef ROW
 
-static bool takes(const berth_op_call *call) {
+static bool integers_kernel_takes(const berth_op_call *call) {
   const berth_type type = call->in[0].type;
   return type == BERTH_I32 || type == BERTH_I64;
 }
 
-static int64_t items(const berth_op_call *call) { return (berth__count(&call->out[0]) + ITEM - 1) / ITEM; }
+static int64_t integers_kernel_items(const berth_op_call *call) { return (berth__count(&call->out[0]) + ITEM - 1) / ITEM; }
 
 static char *at(const berth_tensor *tensor, int64_t index) {
   return (char *)tensor->data + index * (int64_t)berth_type_size(tensor->type);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status integers_kernel_run(const berth_op_call *call, berth_error *err) {
   const loop each = loops[berth__call_code(call)][call->in[0].type == BERTH_I64];
   const int64_t count = berth__count(&call->out[0]);
   berth_op_call elements = *call;
@@ -81,7 +81,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 #define ROW(op) \
-  { .name = #op, .code = BERTH__OP_##op, .takes = takes, .items = items, .run = run }
+  { .name = #op, .code = BERTH__OP_##op, .takes = integers_kernel_takes, .items = integers_kernel_items, .run = integers_kernel_run }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_integers)[] = {
     ROW(add), ROW(sub), ROW(mul), ROW(min), ROW(max), ROW(eq), ROW(ne), ROW(lt), ROW(le), ROW(gt), ROW(ge), {0},

@@ -22,8 +22,8 @@ typedef struct mover {
   int64_t items;
 } mover;
 
-static int64_t pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t move_kernel_pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
+static int64_t move_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The axis whose elements are neighbours in the source; the last one where there is none, or where the result's are no
  * neighbours. */
@@ -37,11 +37,11 @@ static uint32_t turned_axis(const berth__copy *c) {
 
 static void choose_pieces(mover *m) {
   m->width_each = m->length < TILE * 4 ? ITEM / m->length : TILE;
-  m->width_each = least(m->width, pieces(m->width_each, TILE) * TILE);
-  m->length_each = least(m->length, pieces(ITEM / m->width_each, TILE) * TILE);
+  m->width_each = move_kernel_least(m->width, move_kernel_pieces(m->width_each, TILE) * TILE);
+  m->length_each = move_kernel_least(m->length, move_kernel_pieces(ITEM / m->width_each, TILE) * TILE);
   const int64_t each = m->width_each * m->length_each;
   m->outer_each = m->width_each == m->width && m->length_each == m->length && each < ITEM ? ITEM / each : 1;
-  m->items = pieces(m->n_outer, m->outer_each) * pieces(m->width, m->width_each) * pieces(m->length, m->length_each);
+  m->items = move_kernel_pieces(m->n_outer, m->outer_each) * move_kernel_pieces(m->width, m->width_each) * move_kernel_pieces(m->length, m->length_each);
 }
 
 static void mover_prepare(mover *m, const berth__copy *copy) {
@@ -125,7 +125,7 @@ typedef struct place {
   int64_t from, to; /* elements */
 } place;
 
-static void seek(const mover *m, place *p, int64_t outer) {
+static void move_kernel_seek(const mover *m, place *p, int64_t outer) {
   p->from = p->to = 0;
   for (uint32_t axis = m->rank; axis-- > 0; outer /= m->dim[axis]) {
     p->at[axis] = outer % m->dim[axis];
@@ -148,7 +148,7 @@ static void next(const mover *m, place *p) {
 /* Short lines are copied here, because a call would take longer than the copy. */
 #define SHORT_LINE 256 /* elements */
 
-static void copy_line(const mover *m, char *to, const char *from, int64_t length) {
+static void move_kernel_copy_line(const mover *m, char *to, const char *from, int64_t length) {
   if (m->length_from != 1 || m->length_to != 1 || m->c.element != sizeof(float) || length > SHORT_LINE) {
     berth__copy_line(to, m->length_to, from, m->length_from, length, m->c.element);
     return;
@@ -161,19 +161,19 @@ static void copy_line(const mover *m, char *to, const char *from, int64_t length
 }
 
 static void move_item(const mover *m, int64_t item) {
-  const int64_t lengths = pieces(m->length, m->length_each), widths = pieces(m->width, m->width_each);
+  const int64_t lengths = move_kernel_pieces(m->length, m->length_each), widths = move_kernel_pieces(m->width, m->width_each);
   const int64_t k = item % lengths * m->length_each, w = item / lengths % widths * m->width_each;
-  const int64_t length = least(m->length - k, m->length_each), width = least(m->width - w, m->width_each);
+  const int64_t length = move_kernel_least(m->length - k, m->length_each), width = move_kernel_least(m->width - w, m->width_each);
   const int64_t outer = item / lengths / widths * m->outer_each, size = (int64_t)m->c.element;
   place p;
-  seek(m, &p, outer);
-  for (int64_t i = outer; i < least(m->n_outer, outer + m->outer_each); i++, next(m, &p)) {
+  move_kernel_seek(m, &p, outer);
+  for (int64_t i = outer; i < move_kernel_least(m->n_outer, outer + m->outer_each); i++, next(m, &p)) {
     char *to = (char *)m->c.to + (p.to + w * m->width_to + k * m->length_to) * size;
     const char *from = (const char *)m->c.from + (p.from + w * m->width_from + k * m->length_from) * size;
     if (m->in_tiles)
       turn_block(m, to, from, width, length);
     else
-      copy_line(m, to, from, length);
+      move_kernel_copy_line(m, to, from, length);
   }
 }
 
@@ -208,7 +208,7 @@ static bool keeps_order(const berth_op_call *call) {
   return (op == BERTH__OP_reshape || op == BERTH__OP_flatten) && berth__is_contiguous(&call->out[0]);
 }
 
-static bool copy_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
+static bool move_kernel_copy_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
   if (view_of(call, k, c)) return true;
   if (!keeps_order(call)) return false;
   in_order(call, c);
@@ -220,7 +220,7 @@ static bool takes_view(const berth_op_call *call) {
   for (uint32_t i = 1; i < call->n_in; i++)
     if (berth__call_has(call, i)) return false; /* constant lists have become attributes */
   for (uint32_t k = 0; k < call->n_out; k++)
-    if (call->in[0].type != call->out[k].type || !copy_of(call, k, &c)) return false;
+    if (call->in[0].type != call->out[k].type || !move_kernel_copy_of(call, k, &c)) return false;
   return true;
 }
 
@@ -230,7 +230,7 @@ static int64_t view_items(const berth_op_call *call) {
   for (uint32_t k = 0; k < call->n_out; k++) {
     berth__copy c;
     mover m;
-    copy_of(call, k, &c);
+    move_kernel_copy_of(call, k, &c);
     mover_prepare(&m, &c);
     items += m.items;
   }
@@ -239,7 +239,7 @@ static int64_t view_items(const berth_op_call *call) {
 
 /* Those of the call's items that are the mover's, which begin at `first`. */
 static void move_share(const mover *m, const berth_op_call *call, int64_t first) {
-  const int64_t begin = call->begin > first ? call->begin - first : 0, end = least(call->end - first, m->items);
+  const int64_t begin = call->begin > first ? call->begin - first : 0, end = move_kernel_least(call->end - first, m->items);
   if (m->c.from == m->c.to) return; /* already in its place */
   for (int64_t item = begin; item < end; item++) move_item(m, item);
 }
@@ -250,7 +250,7 @@ static berth_status run_view(const berth_op_call *call, berth_error *err) {
   for (uint32_t k = 0; k < call->n_out && first < call->end; k++) {
     berth__copy c;
     mover m;
-    copy_of(call, k, &c);
+    move_kernel_copy_of(call, k, &c);
     mover_prepare(&m, &c);
     move_share(&m, call, first);
     first += m.items;
@@ -261,7 +261,7 @@ static berth_status run_view(const berth_op_call *call, berth_error *err) {
 /* ---- concat --------------------------------------------------------------------------------------------------- */
 
 /* Operand k, which goes to `start` on the axis; returns where the next one goes. */
-static int64_t part_of(const berth_op_call *call, uint32_t k, int64_t start, mover *m) {
+static int64_t move_kernel_part_of(const berth_op_call *call, uint32_t k, int64_t start, mover *m) {
   const berth_tensor *in = &call->in[k], *out = &call->out[0];
   const int64_t given = call->attrs[BERTH__CONCAT_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + out->rank : given);
@@ -278,7 +278,7 @@ static int64_t concat_items(const berth_op_call *call) {
   int64_t items = 0, start = 0;
   for (uint32_t k = 0; k < call->n_in; k++) {
     mover m;
-    start = part_of(call, k, start, &m);
+    start = move_kernel_part_of(call, k, start, &m);
     items += m.items;
   }
   return items;
@@ -289,7 +289,7 @@ static berth_status run_concat(const berth_op_call *call, berth_error *err) {
   (void)err;
   for (uint32_t k = 0; k < call->n_in && first < call->end; k++) {
     mover m;
-    start = part_of(call, k, start, &m);
+    start = move_kernel_part_of(call, k, start, &m);
     move_share(&m, call, first);
     first += m.items;
   }

@@ -91,7 +91,7 @@ static void scale_row(float *y, const float *x, int64_t n, const moments *m, con
 
 /* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------- */
 
-static int64_t row_length(const berth_op_call *call) {
+static int64_t norm_kernel_row_length(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__NORM_X];
   const int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
   int64_t length = 1;
@@ -106,22 +106,22 @@ static bool is_row(const berth_op_call *call, uint32_t operand, int64_t length) 
 }
 
 static bool takes_rows(const berth_op_call *call) {
-  const int64_t length = row_length(call);
+  const int64_t length = norm_kernel_row_length(call);
   return call->in[BERTH__NORM_X].type == BERTH_F32 && length > 0 && is_row(call, BERTH__NORM_SCALE, length) &&
          is_row(call, BERTH__NORM_BIAS, length);
 }
 
-static int64_t rows_each(int64_t length) { return length < ITEM ? ITEM / length : 1; }
+static int64_t norm_kernel_rows_each(int64_t length) { return length < ITEM ? ITEM / length : 1; }
 
-static int64_t row_items(const berth_op_call *call) {
-  const int64_t length = row_length(call), each = rows_each(length);
+static int64_t norm_kernel_row_items(const berth_op_call *call) {
+  const int64_t length = norm_kernel_row_length(call), each = norm_kernel_rows_each(length);
   return (berth__count(&call->in[BERTH__NORM_X]) / length + each - 1) / each;
 }
 
 static berth_status run_rows(const berth_op_call *call, berth_error *err) {
   const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
   const bool centred = berth__call_code(call) == BERTH__OP_layer_norm;
-  const int64_t length = row_length(call), each = rows_each(length),
+  const int64_t length = norm_kernel_row_length(call), each = norm_kernel_rows_each(length),
                 rows = berth__count(&call->in[BERTH__NORM_X]) / length;
   const int64_t end = call->end * each < rows ? call->end * each : rows;
   (void)err;
@@ -142,11 +142,11 @@ static int64_t group_items(const berth_op_call *call) {
   return call->in[BERTH__NORM_X].dim[0] * call->attrs[BERTH__GROUP_NORM_GROUPS].i;
 }
 
-static float value_at(const berth_tensor *tensor, int64_t index, float otherwise) {
+static float norm_kernel_value_at(const berth_tensor *tensor, int64_t index, float otherwise) {
   return tensor != NULL ? ((const float *)tensor->data)[index] : otherwise;
 }
 
-static berth_status run_groups(const berth_op_call *call, berth_error *err) {
+static berth_status norm_kernel_run_groups(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[BERTH__NORM_X];
   const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
   const int64_t groups = call->attrs[BERTH__GROUP_NORM_GROUPS].i, channels = x->dim[1] / groups;
@@ -158,8 +158,8 @@ static berth_status run_groups(const berth_op_call *call, berth_error *err) {
     float *to = (float *)call->out[0].data + start;
     const moments m = moments_of(from, channels * plane, call->attrs[BERTH__GROUP_NORM_EPSILON].f, true);
     for (int64_t c = 0; c < channels; c++)
-      scale_run(to + c * plane, from + c * plane, plane, &m, value_at(scale, channel + c, 1),
-                value_at(bias, channel + c, 0));
+      scale_run(to + c * plane, from + c * plane, plane, &m, norm_kernel_value_at(scale, channel + c, 1),
+                norm_kernel_value_at(bias, channel + c, 0));
   }
   return BERTH_OK;
 }
@@ -182,23 +182,23 @@ static berth_status run_batch(const berth_op_call *call, berth_error *err) {
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t channel = item % in[BERTH__NORM_X].dim[1];
-    const double variance = (double)value_at(&in[BERTH__NORM_VARIANCE], channel, 0);
-    const moments m = {value_at(&in[BERTH__NORM_MEAN], channel, 0), 0,
+    const double variance = (double)norm_kernel_value_at(&in[BERTH__NORM_VARIANCE], channel, 0);
+    const moments m = {norm_kernel_value_at(&in[BERTH__NORM_MEAN], channel, 0), 0,
                        (float)(1.0 / sqrt(variance + call->attrs[BERTH__BATCH_NORM_EPSILON].f))};
     scale_run((float *)call->out[0].data + item * plane, (const float *)in[BERTH__NORM_X].data + item * plane, plane,
-              &m, value_at(&in[BERTH__NORM_SCALE], channel, 1), value_at(&in[BERTH__NORM_BIAS], channel, 0));
+              &m, norm_kernel_value_at(&in[BERTH__NORM_SCALE], channel, 1), norm_kernel_value_at(&in[BERTH__NORM_BIAS], channel, 0));
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_norm)[] = {
-    {.name = "layer_norm", .code = BERTH__OP_layer_norm, .takes = takes_rows, .items = row_items, .run = run_rows},
-    {.name = "rms_norm", .code = BERTH__OP_rms_norm, .takes = takes_rows, .items = row_items, .run = run_rows},
+    {.name = "layer_norm", .code = BERTH__OP_layer_norm, .takes = takes_rows, .items = norm_kernel_row_items, .run = run_rows},
+    {.name = "rms_norm", .code = BERTH__OP_rms_norm, .takes = takes_rows, .items = norm_kernel_row_items, .run = run_rows},
     {.name = "group_norm",
      .code = BERTH__OP_group_norm,
      .takes = takes_groups,
      .items = group_items,
-     .run = run_groups},
+     .run = norm_kernel_run_groups},
     {.name = "batch_norm", .code = BERTH__OP_batch_norm, .takes = takes_batch, .items = batch_items, .run = run_batch},
     {0},
 };

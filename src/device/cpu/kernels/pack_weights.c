@@ -7,7 +7,7 @@
 #define BLOCK_ROWS 64 /* of each */
 #define ITEM_ROWS 4   /* at least */
 
-static bool takes(const berth_op_call *call) {
+static bool pack_weights_kernel_takes(const berth_op_call *call) {
   return call->attrs[BERTH__PACK_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
          (!berth__call_has(call, 1) || call->in[1].type == BERTH_F32);
 }
@@ -19,7 +19,7 @@ static bool follows_rows(const berth_op_call *call) {
   return w->stride[w->rank - 1] <= w->stride[w->rank - 2];
 }
 
-static int64_t rows_of(const berth_op_call *call) {
+static int64_t pack_weights_kernel_rows_of(const berth_op_call *call) {
   const berth_tensor *w = &call->in[0];
   int64_t rows = 1;
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
@@ -27,16 +27,16 @@ static int64_t rows_of(const berth_op_call *call) {
 }
 
 static int64_t item_rows(const berth_op_call *call) {
-  const int64_t rows = rows_of(call), each = (rows / 16 + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS;
+  const int64_t rows = pack_weights_kernel_rows_of(call), each = (rows / 16 + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS;
   return follows_rows(call) && each > 0 && each < rows ? each : rows;
 }
 
 static int64_t row_blocks(const berth_op_call *call) {
   const int64_t each = item_rows(call);
-  return each > 0 ? (rows_of(call) + each - 1) / each : 1;
+  return each > 0 ? (pack_weights_kernel_rows_of(call) + each - 1) / each : 1;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t pack_weights_kernel_items(const berth_op_call *call) {
   return row_blocks(call) * ((call->out[0].dim[0] + BESIDE - 1) / BESIDE);
 }
 
@@ -72,7 +72,7 @@ static void pair_rows(const float *from, int64_t rows, uint16_t *to) {
 }
 
 /* Rows [first, end) of the panel `item`, of which `first` is even. */
-static void pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
+static void weights_kernel_pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1], *out = &call->out[0];
   const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const int64_t panels = out->dim[0] / groups;
@@ -88,18 +88,18 @@ static void pack(const berth_op_call *call, int64_t item, int64_t first, int64_t
 }
 
 /* Some panels beside each other, so that memory is read in longer runs. */
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status pack_weights_kernel_run(const berth_op_call *call, berth_error *err) {
   const int64_t panels = call->out[0].dim[0], across = (panels + BESIDE - 1) / BESIDE;
-  const int64_t all_rows = rows_of(call), each = item_rows(call);
+  const int64_t all_rows = pack_weights_kernel_rows_of(call), each = item_rows(call);
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t first = item % across * BESIDE, last = first + BESIDE < panels ? first + BESIDE : panels;
     const int64_t top = item / across * each, end = top + each < all_rows ? top + each : all_rows;
     for (int64_t row = top; row < end; row += BLOCK_ROWS)
-      for (int64_t k = first; k < last; k++) pack(call, k, row, row + BLOCK_ROWS < end ? row + BLOCK_ROWS : end);
+      for (int64_t k = first; k < last; k++) weights_kernel_pack(call, k, row, row + BLOCK_ROWS < end ? row + BLOCK_ROWS : end);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pack_weights)[] = {
-    {.name = "pack_weights", .code = BERTH__OP_pack_weights, .takes = takes, .items = items, .run = run}, {0}};
+    {.name = "pack_weights", .code = BERTH__OP_pack_weights, .takes = pack_weights_kernel_takes, .items = pack_weights_kernel_items, .run = pack_weights_kernel_run}, {0}};

@@ -18,11 +18,11 @@ typedef struct padding {
   unsigned char value[8];
 } padding;
 
-static bool is_whole(const axis *a) { return a->kept == a->in && a->kept == a->out; }
+static bool pad_kernel_is_whole(const axis *a) { return a->kept == a->in && a->kept == a->out; }
 
-static void add_axis(padding *p, axis next) {
+static void pad_kernel_add_axis(padding *p, axis next) {
   axis *last = p->rank > 0 ? &p->axis[p->rank - 1] : NULL;
-  if (last == NULL || !is_whole(&next)) {
+  if (last == NULL || !pad_kernel_is_whole(&next)) {
     p->axis[p->rank++] = next;
     return;
   }
@@ -31,7 +31,7 @@ static void add_axis(padding *p, axis next) {
 }
 
 /* Negative pads crop, before the others are added. */
-static axis axis_of(const berth_op_call *call, uint32_t k, int64_t begin, int64_t end) {
+static axis pad_kernel_axis_of(const berth_op_call *call, uint32_t k, int64_t begin, int64_t end) {
   const int64_t in = call->in[BERTH__PAD_X].dim[k], crop = begin < 0 ? -begin : 0;
   return (axis){in, call->out[0].dim[k], crop, begin > 0 ? begin : 0, in - crop + (end < 0 ? end : 0)};
 }
@@ -46,7 +46,7 @@ static void read_padding(padding *p, const berth_op_call *call) {
     end[given < 0 ? given + rank : given] = pads->ints[n + k];
   }
   p->rank = 0;
-  for (uint32_t k = 0; k < rank; k++) add_axis(p, axis_of(call, k, begin[k], end[k]));
+  for (uint32_t k = 0; k < rank; k++) pad_kernel_add_axis(p, pad_kernel_axis_of(call, k, begin[k], end[k]));
   p->element = berth_type_size(call->in[BERTH__PAD_X].type);
   p->length = p->axis[p->rank - 1].out;
   p->lines = 1;
@@ -54,19 +54,19 @@ static void read_padding(padding *p, const berth_op_call *call) {
   p->lines_each = p->length < ITEM ? ITEM / p->length : 1;
 }
 
-static bool takes(const berth_op_call *call) {
+static bool pad_kernel_takes(const berth_op_call *call) {
   if (strcmp(call->attrs[BERTH__PAD_MODE].s, "constant") != 0 || call->in[BERTH__PAD_X].rank == 0) return false;
   return !berth__call_has(call, BERTH__PAD_PADS_OPERAND) && !berth__call_has(call, BERTH__PAD_AXES_OPERAND) &&
          berth__count(&call->out[0]) > 0;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t pad_kernel_items(const berth_op_call *call) {
   padding p;
   read_padding(&p, call);
   return (p.lines + p.lines_each - 1) / p.lines_each;
 }
 
-static void fill(const padding *p, char *to, int64_t n) {
+static void pad_kernel_fill(const padding *p, char *to, int64_t n) {
   float value;
   if (p->element == sizeof value) {
     memcpy(&value, p->value, sizeof value);
@@ -77,7 +77,7 @@ static void fill(const padding *p, char *to, int64_t n) {
 }
 
 /* Where the line comes from; -1: from nowhere. */
-static int64_t source_of(const padding *p, int64_t line) {
+static int64_t pad_kernel_source_of(const padding *p, int64_t line) {
   int64_t from = 0, stride = p->axis[p->rank - 1].in;
   for (uint32_t k = p->rank - 1; k-- > 0; line /= p->axis[k].out) {
     const int64_t at = line % p->axis[k].out - p->axis[k].before;
@@ -88,20 +88,20 @@ static int64_t source_of(const padding *p, int64_t line) {
   return from;
 }
 
-static void pad_line(const padding *p, char *to, const char *x, int64_t line) {
+static void kernel_pad_line(const padding *p, char *to, const char *x, int64_t line) {
   const axis *last = &p->axis[p->rank - 1];
-  const int64_t from = source_of(p, line);
+  const int64_t from = pad_kernel_source_of(p, line);
   if (from < 0) {
-    fill(p, to, p->length);
+    pad_kernel_fill(p, to, p->length);
     return;
   }
-  fill(p, to, last->before);
+  pad_kernel_fill(p, to, last->before);
   memcpy(to + (size_t)last->before * p->element, x + (size_t)(from + last->crop) * p->element,
          (size_t)last->kept * p->element);
-  fill(p, to + (size_t)(last->before + last->kept) * p->element, p->length - last->before - last->kept);
+  pad_kernel_fill(p, to + (size_t)(last->before + last->kept) * p->element, p->length - last->before - last->kept);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status pad_kernel_run(const berth_op_call *call, berth_error *err) {
   padding p;
   (void)err;
   read_padding(&p, call);
@@ -112,11 +112,11 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
                      call->attrs[BERTH__PAD_VALUE].f);
   const int64_t end = call->end * p.lines_each < p.lines ? call->end * p.lines_each : p.lines;
   for (int64_t line = call->begin * p.lines_each; line < end; line++)
-    pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[BERTH__PAD_X].data, line);
+    kernel_pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[BERTH__PAD_X].data, line);
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pad)[] = {
-    {.name = "pad", .code = BERTH__OP_pad, .takes = takes, .items = items, .run = run},
+    {.name = "pad", .code = BERTH__OP_pad, .takes = pad_kernel_takes, .items = pad_kernel_items, .run = pad_kernel_run},
     {0},
 };

@@ -16,7 +16,7 @@ typedef struct pool {
   float *out;
 } pool;
 
-static void read_call(const berth_op_call *call, pool *p) {
+static void pool_kernel_read_call(const berth_op_call *call, pool *p) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const berth__window_attrs window = berth__pool_window(call->attrs);
   p->is_last = call->attrs[BERTH__POOL_CHANNELS_LAST].i != 0;
@@ -32,46 +32,46 @@ static void read_call(const berth_op_call *call, pool *p) {
   p->out = out->data;
 }
 
-static bool takes(const berth_op_call *call) {
+static bool pool_kernel_takes(const berth_op_call *call) {
   pool p;
   if (call->n_out > 1 || call->in[0].type != BERTH_F32) return false;
   if (!berth__is_contiguous(&call->in[0]) || berth__count(&call->out[0]) == 0) return false;
-  read_call(call, &p);
+  pool_kernel_read_call(call, &p);
   return berth__window_taps(&p.window) <= MOST_TAPS;
 }
 
 /* Lines of the result with the channels last; its planes otherwise. */
-static int64_t items(const berth_op_call *call) {
+static int64_t pool_kernel_items(const berth_op_call *call) {
   pool p;
-  read_call(call, &p);
+  pool_kernel_read_call(call, &p);
   const int64_t planes = p.images * p.window.axis[0].out;
   return p.is_last ? planes * p.window.axis[1].out : planes * p.channels;
 }
 
 /* A line of x with its padding, which windows beyond the end may exceed. */
-static int64_t line_length(const berth__window_axis *w) {
+static int64_t pool_kernel_line_length(const berth__window_axis *w) {
   const int64_t reach = (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
   return w->begin + w->in > reach ? w->begin + w->in : reach;
 }
 
 /* The offsets of a line's windows and of one window at a border; or a joined line. */
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t pool_kernel_scratch(const berth_op_call *call) {
   pool p;
-  read_call(call, &p);
+  pool_kernel_read_call(call, &p);
   if (p.is_last) return (uint64_t)berth__window_taps(&p.window) * 2 * sizeof(int64_t);
-  return (uint64_t)(line_length(&p.window.axis[2]) + VF_LANES) * sizeof(float);
+  return (uint64_t)(pool_kernel_line_length(&p.window.axis[2]) + VF_LANES) * sizeof(float);
 }
 
 /* NaN stays, whichever operand it is. */
-INLINED vf larger(vf a, vf b) { return vf_pick_nan(a, a, vf_max(a, b)); }
-INLINED vf join(const bool is_max, vf a, vf b) {
-  if (is_max) return larger(a, b);
+INLINED vf pool_kernel_larger(vf a, vf b) { return vf_pick_nan(a, a, vf_max(a, b)); }
+INLINED vf pool_kernel_join(const bool is_max, vf a, vf b) {
+  if (is_max) return pool_kernel_larger(a, b);
   return a + b;
 }
 INLINED float larger_one(float a, float b) { return b > a || isnan(b) ? b : a; }
 
 /* The taps of a window on one axis that count in an average. */
-static int64_t taps_of(const berth__window_axis *w, int64_t window, bool with_padding) {
+static int64_t pool_kernel_taps_of(const berth__window_axis *w, int64_t window, bool with_padding) {
   const int64_t low = with_padding ? -w->begin : 0, high = with_padding ? w->in + w->end : w->in;
   int64_t count = 0;
   for (int64_t tap = 0; tap < w->kernel; tap++) {
@@ -98,7 +98,7 @@ INLINED void pool_channels(const pool *p, const windows *w, const int n_pixels, 
   for (int64_t k = 0; k < w->n_offsets; k++)
     for (int r = 0; r < n_pixels; r++) {
       const float *from = x + w->offsets[k] + r * w->step;
-      result[r] = join(is_max, result[r], whole ? vf_load(from) : vf_load_n(from, left));
+      result[r] = pool_kernel_join(is_max, result[r], whole ? vf_load(from) : vf_load_n(from, left));
     }
   for (int r = 0; r < n_pixels; r++, out += p->channels) {
     if (!is_max) result[r] = result[r] / vf_set1(w->count);
@@ -156,17 +156,17 @@ static void pool_border(const pool *p, const windows *line, int64_t lines, int64
     const int64_t at = begin + k % w->kernel * w->dilation;
     if (at >= 0 && at < w->in) offsets[n++] = line->offsets[k] + begin * p->channels;
   }
-  const int64_t count = lines * taps_of(w, column, p->with_padding);
+  const int64_t count = lines * pool_kernel_taps_of(w, column, p->with_padding);
   const windows one = {.offsets = offsets, .n_offsets = n, .count = (float)(count > 0 ? count : 1)};
   pool_one(p, &one, x, out);
 }
 
-static void pool_line(const pool *p, int64_t *offsets, int64_t item) {
+static void kernel_pool_line(const pool *p, int64_t *offsets, int64_t item) {
   const berth__window_axis *w = p->window.axis;
   const int64_t row = item % w[1].out, plane = item / w[1].out % w[0].out, image = item / w[1].out / w[0].out;
   const float *x = p->x + image * w[0].in * w[1].in * w[2].in * p->channels;
   float *out = p->out + item * w[2].out * p->channels;
-  const int64_t lines = taps_of(&w[0], plane, p->with_padding) * taps_of(&w[1], row, p->with_padding);
+  const int64_t lines = pool_kernel_taps_of(&w[0], plane, p->with_padding) * pool_kernel_taps_of(&w[1], row, p->with_padding);
   const int64_t n = fill_offsets(p, plane, row, offsets), step = w[2].stride * p->channels;
   const int64_t count = lines * w[2].kernel;
   const windows line = {.offsets = offsets, .n_offsets = n, .step = step, .count = (float)(count > 0 ? count : 1)};
@@ -184,8 +184,8 @@ static void pool_line(const pool *p, int64_t *offsets, int64_t item) {
 /* line[i] joined with x[i]; is_max is a constant where this is inlined. */
 INLINED void join_line(const bool is_max, float *line, const float *x, int64_t n) {
   int64_t i = 0;
-  for (; i + VF_LANES <= n; i += VF_LANES) vf_store(line + i, join(is_max, vf_load(line + i), vf_load(x + i)));
-  if (i < n) vf_store_n(line + i, join(is_max, vf_load_n(line + i, n - i), vf_load_n(x + i, n - i)), n - i);
+  for (; i + VF_LANES <= n; i += VF_LANES) vf_store(line + i, pool_kernel_join(is_max, vf_load(line + i), vf_load(x + i)));
+  if (i < n) vf_store_n(line + i, pool_kernel_join(is_max, vf_load_n(line + i, n - i), vf_load_n(x + i, n - i)), n - i);
 }
 
 static void join_max(float *line, const float *x, int64_t stride, int64_t n) {
@@ -203,13 +203,13 @@ static void join_sum(float *line, const float *x, int64_t stride, int64_t n) {
 }
 
 /* Sums into averages; `lines` lines of each window count. */
-static void divide(const pool *p, int64_t lines, float *out) {
+static void pool_kernel_divide(const pool *p, int64_t lines, float *out) {
   const berth__window_axis *w = &p->window.axis[2];
   const float inside = (float)(lines > 0 ? lines * w->kernel : 1);
   for (int64_t i = 0; i < w->out; i++) {
     if (i == p->begin)
       for (; i < p->end; i++) out[i] /= inside;
-    const int64_t count = i < w->out ? lines * taps_of(w, i, p->with_padding) : 0;
+    const int64_t count = i < w->out ? lines * pool_kernel_taps_of(w, i, p->with_padding) : 0;
     if (count > 0) out[i] /= (float)count;
   }
 }
@@ -217,7 +217,7 @@ static void divide(const pool *p, int64_t lines, float *out) {
 static void pool_plane(const pool *p, float *line, int64_t item) {
   void (*const join_with)(float *, const float *, int64_t, int64_t) = p->is_max ? join_max : join_sum;
   const berth__window_axis *w = p->window.axis;
-  const int64_t plane = item % w[0].out, length = line_length(&w[2]);
+  const int64_t plane = item % w[0].out, length = pool_kernel_line_length(&w[2]);
   const float *x = p->x + item / w[0].out * w[0].in * w[1].in * w[2].in, nothing = p->is_max ? -INFINITY : 0;
   for (int64_t row = 0; row < w[1].out; row++) {
     float *out = p->out + (item * w[1].out + row) * w[2].out;
@@ -230,17 +230,17 @@ static void pool_plane(const pool *p, float *line, int64_t item) {
         join_with(line + w[2].begin, x + (i0 * w[1].in + i1) * w[2].in, 1, w[2].in);
       }
     for (int64_t tap = 0; tap < w[2].kernel; tap++) join_with(out, line + tap * w[2].dilation, w[2].stride, w[2].out);
-    if (!p->is_max) divide(p, taps_of(&w[0], plane, p->with_padding) * taps_of(&w[1], row, p->with_padding), out);
+    if (!p->is_max) pool_kernel_divide(p, pool_kernel_taps_of(&w[0], plane, p->with_padding) * pool_kernel_taps_of(&w[1], row, p->with_padding), out);
   }
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status pool_kernel_run(const berth_op_call *call, berth_error *err) {
   pool p;
   (void)err;
-  read_call(call, &p);
+  pool_kernel_read_call(call, &p);
   for (int64_t item = call->begin; item < call->end; item++) {
     if (p.is_last)
-      pool_line(&p, call->scratch, item);
+      kernel_pool_line(&p, call->scratch, item);
     else
       pool_plane(&p, call->scratch, item);
   }
@@ -248,7 +248,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pool)[] = {
-    {"max_pool", BERTH__OP_max_pool, takes, items, NULL, scratch, run, NULL, false},
-    {"avg_pool", BERTH__OP_avg_pool, takes, items, NULL, scratch, run, NULL, false},
+    {"max_pool", BERTH__OP_max_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run, NULL, false},
+    {"avg_pool", BERTH__OP_avg_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run, NULL, false},
     {0},
 };

@@ -5,13 +5,13 @@
 #include "device/cpu/kernels/gemm.h"
 #include "ops/operand.h"
 
-static bool is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
+static bool product_kernel_is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
 
-static bool takes(const berth_op_call *call) {
+static bool product_kernel_takes(const berth_op_call *call) {
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i;
   if (call->in[1].type != BERTH_F32) return false;
   if (panel != 0 && (panel != VF_PANEL || !berth__is_contiguous(&call->in[1]))) return false;
-  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
   for (uint32_t k = BERTH__EPILOGUE_SUM; k < call->n_in; k++) {
     const berth_type type = call->in[k].type;
     if (type != BERTH_F32 && type != BERTH_BOOL && type != BERTH_U8 && type != BERTH_I8 && type != BERTH_I32)
@@ -23,7 +23,7 @@ static bool takes(const berth_op_call *call) {
 static bool takes_matmul(const berth_op_call *call) { return call->in[0].type == BERTH_F32; }
 
 /* The strides of a stack of matrices over the batch axes of the result. */
-static void batch_strides(const berth_tensor *tensor, const berth_tensor *out, uint32_t batch_rank, int64_t *stride) {
+static void product_kernel_batch_strides(const berth_tensor *tensor, const berth_tensor *out, uint32_t batch_rank, int64_t *stride) {
   berth_tensor stack = *tensor;
   stack.rank = tensor->rank > 2 ? tensor->rank - 2 : 0;
   berth__broadcast_strides(&stack, batch_rank, out->dim, stride);
@@ -43,8 +43,8 @@ static void plan(const berth_op_call *call, gemm *g) {
   const bool is_packed = is_product && call->attrs[BERTH__PRODUCT_PANEL].i != 0;
   const uint32_t batch_rank = out->rank - (a->rank > 1 ? 1u : 0u) - (b->rank > 1 ? 1u : 0u);
   int64_t a_batch[BERTH_MAX_RANK], b_batch[BERTH_MAX_RANK];
-  batch_strides(a, out, batch_rank, a_batch);
-  if (!is_packed) batch_strides(b, out, batch_rank, b_batch);
+  product_kernel_batch_strides(a, out, batch_rank, a_batch);
+  if (!is_packed) product_kernel_batch_strides(b, out, batch_rank, b_batch);
   gemm_plan(
       &(gemm_shape){
           .batch_rank = batch_rank,
@@ -65,25 +65,25 @@ static void plan(const berth_op_call *call, gemm *g) {
       g);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t product_kernel_items(const berth_op_call *call) {
   gemm g;
   plan(call, &g);
   return gemm_items(&g);
 }
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t product_kernel_grain(const berth_op_call *call) {
   gemm g;
   plan(call, &g);
   return gemm_grain(&g);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t product_kernel_scratch(const berth_op_call *call) {
   gemm g;
   plan(call, &g);
   return gemm_scratch(&g);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status product_kernel_run(const berth_op_call *call, berth_error *err) {
   const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
   const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
   const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
@@ -122,7 +122,7 @@ static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
-    {"product", BERTH__OP_product, takes, items, grain, scratch, run, NULL, false},
-    {"matmul", BERTH__OP_matmul, takes_matmul, items, grain, scratch, run_matmul, NULL, false},
+    {"product", BERTH__OP_product, product_kernel_takes, product_kernel_items, product_kernel_grain, product_kernel_scratch, product_kernel_run, NULL, false},
+    {"matmul", BERTH__OP_matmul, takes_matmul, product_kernel_items, product_kernel_grain, product_kernel_scratch, run_matmul, NULL, false},
     {0},
 };

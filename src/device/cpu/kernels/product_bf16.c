@@ -34,11 +34,11 @@ typedef struct job {
   chain_run epilogue;
 } job;
 
-static bool is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
+static bool product_bf16_kernel_is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
 
-static bool takes(const berth_op_call *call) {
+static bool product_bf16_kernel_takes(const berth_op_call *call) {
   if (call->in[1].type != BERTH_BF16 || call->attrs[BERTH__PRODUCT_PANEL].i != VF_PANEL) return false;
-  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_bf16_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
   return berth__is_contiguous(&call->in[1]);
 }
 
@@ -51,49 +51,49 @@ static bool has_dot16(const berth_op_call *call) {
 #endif
 }
 
-static int64_t rows_of(const berth_op_call *call) {
+static int64_t product_bf16_kernel_rows_of(const berth_op_call *call) {
   const berth_tensor *out = &call->out[0];
   int64_t rows = 1;
   for (uint32_t axis = 0; axis + 1 < out->rank; axis++) rows *= out->dim[axis];
   return rows;
 }
 
-static int64_t block_columns(const berth_op_call *call) { return (rows_of(call) <= FEW_ROWS ? 1 : PANELS) * VF_PANEL; }
+static int64_t block_columns(const berth_op_call *call) { return (product_bf16_kernel_rows_of(call) <= FEW_ROWS ? 1 : PANELS) * VF_PANEL; }
 
-static int64_t pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
+static int64_t product_bf16_kernel_pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
 
-static int64_t items(const berth_op_call *call) {
-  return pieces(rows_of(call), CHUNK) * pieces(call->attrs[BERTH__PRODUCT_COLUMNS].i, block_columns(call));
+static int64_t product_bf16_kernel_items(const berth_op_call *call) {
+  return product_bf16_kernel_pieces(product_bf16_kernel_rows_of(call), CHUNK) * product_bf16_kernel_pieces(call->attrs[BERTH__PRODUCT_COLUMNS].i, block_columns(call));
 }
 
-static int64_t grain(const berth_op_call *call) {
-  const int64_t rows = rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
+static int64_t product_bf16_kernel_grain(const berth_op_call *call) {
+  const int64_t rows = product_bf16_kernel_rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
   const int64_t depth = call->in[0].dim[call->in[0].rank - 1];
   return (rows <= FEW_ROWS ? FEW_WORTH : WORTH) / (chunk * depth * block_columns(call) + 1) + 1;
 }
 
-static int64_t padded(const berth_op_call *call) {
+static int64_t product_bf16_kernel_padded(const berth_op_call *call) {
   return 2 * berth__bf16_pairs(call->in[0].dim[call->in[0].rank - 1]);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
-  const int64_t rows = rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
-  return (uint64_t)(chunk * padded(call)) * (has_dot16(call) ? sizeof(uint16_t) : sizeof(float));
+static uint64_t product_bf16_kernel_scratch(const berth_op_call *call) {
+  const int64_t rows = product_bf16_kernel_rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
+  return (uint64_t)(chunk * product_bf16_kernel_padded(call)) * (has_dot16(call) ? sizeof(uint16_t) : sizeof(float));
 }
 
-static int64_t row_at(const berth_tensor *x, int64_t row) {
+static int64_t product_bf16_kernel_row_at(const berth_tensor *x, int64_t row) {
   int64_t at = 0;
   for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
   return at;
 }
 
 /* Rows of x where tiles want them: one after the other, rounded where that is asked for. */
-static void copy_rows(const job *j, int64_t first, int64_t n, void *to) {
+static void product_bf16_kernel_copy_rows(const job *j, int64_t first, int64_t n, void *to) {
   const berth_tensor *x = &j->call->in[0];
   const int64_t step = x->stride[x->rank - 1], width = 2 * j->pairs;
   const bool rounds = j->call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
   for (int64_t r = 0; r < n; r++) {
-    const float *from = (const float *)x->data + row_at(x, first + r);
+    const float *from = (const float *)x->data + product_bf16_kernel_row_at(x, first + r);
     uint16_t *halves = (uint16_t *)to + r * width;
     float *whole = (float *)to + r * width;
     if (j->is_dot) {
@@ -118,20 +118,20 @@ typedef struct tile {
   int64_t row, column, columns;
 } tile;
 
-INLINED vf load_columns(const float *p, int v, int64_t columns) {
+INLINED vf product_bf16_kernel_load_columns(const float *p, int v, int64_t columns) {
   const int64_t left = columns - v * VF_LANES;
   return left <= 0 ? vf_zero() : vf_load_n(p + v * VF_LANES, vf_tail(left));
 }
 
-INLINED void start(const tile *t, vf sum[ROWS][2], const int rows) {
+INLINED void product_bf16_kernel_start(const tile *t, vf sum[ROWS][2], const int rows) {
   const float *bias = t->job->bias != NULL ? t->job->bias + t->column : NULL;
   UNROLL for (int v = 0; v < 2; v++) {
-    const vf first = bias != NULL ? load_columns(bias, v, t->columns) : vf_zero();
+    const vf first = bias != NULL ? product_bf16_kernel_load_columns(bias, v, t->columns) : vf_zero();
     UNROLL for (int r = 0; r < rows; r++) sum[r][v] = first;
   }
 }
 
-INLINED void finish(const tile *t, vf sum[ROWS][2], const int rows) {
+INLINED void product_bf16_kernel_finish(const tile *t, vf sum[ROWS][2], const int rows) {
   const vf low = vf_set1(t->job->low), high = vf_set1(t->job->high);
   UNROLL for (int r = 0; r < rows; r++) {
     const int64_t at = (t->row + r) * t->job->columns + t->column;
@@ -139,7 +139,7 @@ INLINED void finish(const tile *t, vf sum[ROWS][2], const int rows) {
     UNROLL for (int v = 0; v < 2; v++) {
       const int64_t left = t->columns - v * VF_LANES;
       if (left <= 0) break;
-      if (t->job->sum != NULL) sum[r][v] += load_columns(t->job->sum + at, v, t->columns);
+      if (t->job->sum != NULL) sum[r][v] += product_bf16_kernel_load_columns(t->job->sum + at, v, t->columns);
       vf_store_n(out + v * VF_LANES, vf_clamp(sum[r][v], low, high), vf_tail(left));
     }
   }
@@ -172,9 +172,9 @@ INLINED void multiply_halves(const tile *t, vf sum[ROWS][2], const int rows) {
 
 INLINED void run_halves(const tile *t, const int rows) {
   vf sum[ROWS][2];
-  start(t, sum, rows);
+  product_bf16_kernel_start(t, sum, rows);
   multiply_halves(t, sum, rows);
-  finish(t, sum, rows);
+  product_bf16_kernel_finish(t, sum, rows);
 }
 
 #if HAS_DOT16
@@ -182,7 +182,7 @@ DOT16 INLINED void run_dot(const tile *t, const int rows) {
   const uint16_t *x = t->x, *w = t->panel;
   const int64_t width = 2 * t->job->pairs;
   vf sum[ROWS][2];
-  start(t, sum, rows);
+  product_bf16_kernel_start(t, sum, rows);
   for (int64_t k = 0; k < t->job->pairs; k++, w += 2 * VF_PANEL) {
     const __m512bh w0 = (__m512bh)vi_load(w), w1 = (__m512bh)vi_load(w + 2 * VF_LANES);
     ask_ahead(w, rows);
@@ -194,7 +194,7 @@ DOT16 INLINED void run_dot(const tile *t, const int rows) {
       sum[r][1] = _mm512_dpbf16_ps(sum[r][1], w1, all);
     }
   }
-  finish(t, sum, rows);
+  product_bf16_kernel_finish(t, sum, rows);
 }
 DOT16 static void dot_full(const tile *t) { run_dot(t, ROWS); }
 DOT16 static void dot_4(const tile *t) { run_dot(t, 4); }
@@ -209,7 +209,7 @@ typedef struct tiles {
   void (*full)(const tile *), (*four)(const tile *), (*one)(const tile *);
 } tiles;
 
-static tiles tiles_of(bool is_dot) {
+static tiles product_bf16_kernel_tiles_of(bool is_dot) {
 #if HAS_DOT16
   if (is_dot) return (tiles){dot_full, dot_4, dot_1};
 #endif
@@ -220,8 +220,8 @@ static tiles tiles_of(bool is_dot) {
 /* ---- The call ---- */
 
 /* Rows [row, row + n) of a block of columns; x has them in scratch. */
-static void run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column, int64_t end) {
-  const tiles run = tiles_of(j->is_dot);
+static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column, int64_t end) {
+  const tiles run = product_bf16_kernel_tiles_of(j->is_dot);
   const int64_t row_bytes = 2 * j->pairs * (int64_t)(j->is_dot ? sizeof(uint16_t) : sizeof(float));
   for (int64_t at = column; at < end; at += VF_PANEL) {
     tile t = {.job = j,
@@ -238,12 +238,12 @@ static void run_block(const job *j, const void *x, int64_t row, int64_t n, int64
   if (j->has_epilogue) epilogue_rows(&j->epilogue, row, n, column, end - column);
 }
 
-static void prepare(job *j, const berth_op_call *call) {
+static void product_bf16_kernel_prepare(job *j, const berth_op_call *call) {
   const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
   const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
                  n_extra = call->n_in > first ? call->n_in - first : 0;
   j->call = call;
-  j->rows = rows_of(call);
+  j->rows = product_bf16_kernel_rows_of(call);
   j->depth = call->in[0].dim[call->in[0].rank - 1];
   j->pairs = berth__bf16_pairs(j->depth);
   j->columns = call->attrs[BERTH__PRODUCT_COLUMNS].i;
@@ -257,22 +257,22 @@ static void prepare(job *j, const berth_op_call *call) {
   j->has_epilogue = epilogue_prepare(&j->epilogue, call->in + first, n_extra, &call->out[0], code, numbers);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status product_bf16_kernel_run(const berth_op_call *call, berth_error *err) {
   job j;
   int64_t copied = -1;
   (void)err;
-  prepare(&j, call);
-  const int64_t width = block_columns(call), across = pieces(j.columns, width);
+  product_bf16_kernel_prepare(&j, call);
+  const int64_t width = block_columns(call), across = product_bf16_kernel_pieces(j.columns, width);
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t row = item / across * CHUNK, n = j.rows - row < CHUNK ? j.rows - row : CHUNK;
     const int64_t column = item % across * width, end = column + width < j.columns ? column + width : j.columns;
-    if (row != copied) copy_rows(&j, copied = row, n, call->scratch);
-    run_block(&j, call->scratch, row, n, column, end);
+    if (row != copied) product_bf16_kernel_copy_rows(&j, copied = row, n, call->scratch);
+    product_bf16_kernel_run_block(&j, call->scratch, row, n, column, end);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_bf16)[] = {
-    {"product bf16", BERTH__OP_product, takes, items, grain, scratch, run, NULL, false},
+    {"product bf16", BERTH__OP_product, product_bf16_kernel_takes, product_bf16_kernel_items, product_bf16_kernel_grain, product_bf16_kernel_scratch, product_bf16_kernel_run, NULL, false},
     {0},
 };

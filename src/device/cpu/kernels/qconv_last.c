@@ -37,7 +37,7 @@ static bool pixels_are_rows(const berth_op_call *call, const berth__last *last) 
   return last->images == 1 || last->image_stride == reach;
 }
 
-static bool takes(const berth_op_call *call) {
+static bool qconv_last_kernel_takes(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   const int64_t depth = depth_of(call, &last);
@@ -67,23 +67,23 @@ static cut cut_of(const berth_op_call *call, const berth__last *last) {
   return c;
 }
 
-static int64_t first_row(const cut *c, int64_t chunk) { return chunk * c->rows / c->chunks; }
+static int64_t qconv_last_kernel_first_row(const cut *c, int64_t chunk) { return chunk * c->rows / c->chunks; }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t qconv_last_kernel_items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   const cut c = cut_of(call, &last);
   return c.chunks * c.blocks;
 }
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t qconv_last_kernel_grain(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   const cut c = cut_of(call, &last);
   return WORTH / (c.rows * depth_of(call, &last) * last.outputs / (c.chunks * c.blocks) + 1) + 1;
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t qconv_last_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   const uint64_t sums = I8_CHUNK * sizeof(int32_t);
@@ -100,7 +100,7 @@ static inline void copy_bytes(const source *s, uint8_t *to, const uint8_t *from,
 }
 
 /* The taps of one line of a window; `from` is where its first tap would be. */
-static void copy_line(const source *s, int64_t from, int64_t at, int zero, uint8_t *to) {
+static void qconv_last_kernel_copy_line(const source *s, int64_t from, int64_t at, int zero, uint8_t *to) {
   const berth__window_axis *w = &s->last.window.axis[BERTH__WINDOW_AXES - 1];
   const int64_t step = s->last.axis_stride[BERTH__WINDOW_AXES - 1];
   if (s->is_run) {
@@ -134,7 +134,7 @@ static void copy_window(const source *s, berth__last_pixel p, int zero, uint8_t 
       if (z < 0 || z >= w[0].in || y < 0 || y >= w[1].in)
         memset(to, zero, (size_t)line);
       else
-        copy_line(s, from + s->group * s->each, x, zero, to);
+        qconv_last_kernel_copy_line(s, from + s->group * s->each, x, zero, to);
     }
 }
 
@@ -156,7 +156,7 @@ static void copy_windows(const i8_job *job, const source *s, int64_t row, int64_
   }
 }
 
-static void describe(const berth_op_call *call, source *s, i8_job *job) {
+static void qconv_last_kernel_describe(const berth_op_call *call, source *s, i8_job *job) {
   const int64_t group = call->attrs[BERTH__LAST_GROUP].i;
   berth__last_read(call, &s->last);
   const berth__window_axis *w = &s->last.window.axis[BERTH__WINDOW_AXES - 1];
@@ -190,7 +190,7 @@ static void multiply_block(const i8_job *job, const source *s, const i8_block *b
   }
 }
 
-static void multiply(const i8_job *job, source *s, columns *at, int64_t row, int64_t n, int64_t block, int64_t end) {
+static void qconv_last_kernel_multiply(const i8_job *job, source *s, columns *at, int64_t row, int64_t n, int64_t block, int64_t end) {
   for (s->group = -1; block < end; block++) {
     const int64_t group = block / i8_blocks_each(job->column_each);
     if (group != s->group) {
@@ -202,26 +202,26 @@ static void multiply(const i8_job *job, source *s, columns *at, int64_t row, int
   }
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status qconv_last_kernel_run(const berth_op_call *call, berth_error *err) {
   source s;
   i8_job job;
   columns at;
   (void)err;
   at.index = -1;
-  describe(call, &s, &job);
+  qconv_last_kernel_describe(call, &s, &job);
   const cut c = cut_of(call, &s.last);
   const int64_t most = s.is_direct ? I8_CHUNK + FEW_BYTES / job.depth : I8_CHUNK;
   for (int64_t item = call->begin, next; item < call->end; item = next) {
-    const int64_t chunk = item / c.blocks, block = item % c.blocks, row = first_row(&c, chunk);
+    const int64_t chunk = item / c.blocks, block = item % c.blocks, row = qconv_last_kernel_first_row(&c, chunk);
     int64_t after = chunk + 1; /* whole chunks go together */
-    while (block == 0 && (after + 1) * c.blocks <= call->end && first_row(&c, after + 1) - row <= most) after++;
+    while (block == 0 && (after + 1) * c.blocks <= call->end && qconv_last_kernel_first_row(&c, after + 1) - row <= most) after++;
     next = after * c.blocks < call->end ? after * c.blocks : call->end;
-    multiply(&job, &s, &at, row, first_row(&c, after) - row, block, next - (after - 1) * c.blocks);
+    qconv_last_kernel_multiply(&job, &s, &at, row, qconv_last_kernel_first_row(&c, after) - row, block, next - (after - 1) * c.blocks);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qconv_last)[] = {
-    {"qconv_last packed", BERTH__OP_qconv_last, takes, items, grain, scratch, run, NULL, true},
+    {"qconv_last packed", BERTH__OP_qconv_last, qconv_last_kernel_takes, qconv_last_kernel_items, qconv_last_kernel_grain, qconv_last_kernel_scratch, qconv_last_kernel_run, NULL, true},
     {0},
 };

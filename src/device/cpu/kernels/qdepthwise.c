@@ -45,27 +45,27 @@ typedef struct job {
 static int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BLOCK; }
 static int64_t sets_of(int64_t count) { return (blocks_of(count) + MOST_BLOCKS - 1) / MOST_BLOCKS; }
 
-static bool takes(const berth_op_call *call) {
+static bool qdepthwise_kernel_takes(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   return call->in[BERTH__BYTES_WEIGHT].type == BERTH_I8 && !berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO) &&
          berth__window_taps(&last.window) <= MOST_TAPS && i8_takes(call);
 }
 
-static int64_t lines_of(const berth__last *last) {
+static int64_t qdepthwise_kernel_lines_of(const berth__last *last) {
   return last->images * last->window.axis[0].out * last->window.axis[1].out;
 }
 
 /* Items are lines of the result, a set of blocks of channels each; those of a line are neighbours. */
-static int64_t items(const berth_op_call *call) {
+static int64_t qdepthwise_kernel_items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return lines_of(&last) * sets_of(last.channels);
+  return qdepthwise_kernel_lines_of(&last) * sets_of(last.channels);
 }
 
 #define WORTH 50000 /* multiplications that are worth a thread */
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t qdepthwise_kernel_grain(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   const int64_t line = last.window.axis[2].out * last.channels * berth__window_taps(&last.window);
@@ -83,15 +83,15 @@ static bool is_paired(const berth__last *last) {
   return w->kernel == 3 && w->stride == 1 && w->dilation == 1 && pixels_beside(last) == 1;
 }
 
-static int64_t groups_of(const berth__last *last) {
+static int64_t qdepthwise_kernel_groups_of(const berth__last *last) {
   const int64_t taps = berth__window_taps(&last->window);
   return is_paired(last) ? taps / 3 : berth__bytes_groups(taps);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t qdepthwise_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  const int64_t weights = groups_of(&last) * (is_paired(&last) ? 2 : 1) * BLOCK * 4;
+  const int64_t weights = qdepthwise_kernel_groups_of(&last) * (is_paired(&last) ? 2 : 1) * BLOCK * 4;
   return (uint64_t)blocks_of(last.channels) * (sizeof(channels) + (uint64_t)weights + BLOCK);
 }
 
@@ -164,14 +164,14 @@ static void prepare_scales(const job *j, int64_t block) {
     memset(to->bias, 0, sizeof to->bias);
 }
 
-static void describe(job *j, const berth_op_call *call) {
+static void qdepthwise_kernel_describe(job *j, const berth_op_call *call) {
   j->call = call;
   j->attrs = berth__bytes_attrs_of(call->user, call->attrs);
   berth__last_read(call, &j->last);
   j->taps = berth__window_taps(&j->last.window);
   j->beside = pixels_beside(&j->last);
   j->is_paired = is_paired(&j->last);
-  j->groups = groups_of(&j->last);
+  j->groups = qdepthwise_kernel_groups_of(&j->last);
   j->pixels = j->is_paired ? 2 : 1;
   j->blocks = blocks_of(j->last.channels);
   j->sets = sets_of(j->last.channels);
@@ -187,9 +187,9 @@ static void describe(job *j, const berth_op_call *call) {
   j->padding = (uint8_t *)j->weights + j->blocks * j->groups * j->pixels * BLOCK * 4;
 }
 
-static void prepare(const berth_op_call *call) {
+static void qdepthwise_kernel_prepare(const berth_op_call *call) {
   job j;
-  describe(&j, call);
+  qdepthwise_kernel_describe(&j, call);
   memset(j.padding, j.x_zero ^ j.flip, (size_t)(j.blocks * BLOCK));
   for (int64_t block = 0; block < j.blocks; block++) {
     prepare_weights(&j, block);
@@ -211,7 +211,7 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   }
 }
 
-static inline __attribute__((always_inline)) void store(const job *j, const channels *c, const vi *sum, int64_t index,
+static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c, const vi *sum, int64_t index,
                                                         int64_t n) {
   const vi zero = vi_set1((int32_t)j->attrs.own[BERTH__BYTES_OUT_ZERO].i);
   const vf low = vf_set1(j->low), high = vf_set1(j->high);
@@ -250,7 +250,7 @@ static inline __attribute__((always_inline)) void do_pixels(const job *j, span b
           sum[pixel][part] = vi_dot(sum[pixel][part], x[part], vi_load(w + part * VF_LANES * 4));
     }
     for (int pixel = 0; pixel < (pixels == 1 ? 1 : n_out); pixel++)
-      store(j, &j->channels[block], sum[pixel], (item + pixel) * j->last.channels + first, n);
+      qdepthwise_kernel_store(j, &j->channels[block], sum[pixel], (item + pixel) * j->last.channels + first, n);
   }
 }
 
@@ -300,10 +300,10 @@ static void do_line(const job *j, int64_t item, span blocks) {
   if (j->has_epilogue) epilogue_rows(&j->epilogue, item * w->out, w->out, first, end - first);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status qdepthwise_kernel_run(const berth_op_call *call, berth_error *err) {
   job j;
   (void)err;
-  describe(&j, call);
+  qdepthwise_kernel_describe(&j, call);
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t set = item % j.sets;
     do_line(&j, item / j.sets, (span){set * j.blocks / j.sets, (set + 1) * j.blocks / j.sets});
@@ -312,6 +312,6 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qdepthwise)[] = {
-    {"qdepthwise", BERTH__OP_qdepthwise, takes, items, grain, scratch, run, prepare, true},
+    {"qdepthwise", BERTH__OP_qdepthwise, qdepthwise_kernel_takes, qdepthwise_kernel_items, qdepthwise_kernel_grain, qdepthwise_kernel_scratch, qdepthwise_kernel_run, qdepthwise_kernel_prepare, true},
     {0},
 };

@@ -15,7 +15,7 @@ typedef struct rows {
 
 /* The one axis along which an operand has more than one entry: its index in x, or -1 where it has one; -2: none such.
  */
-static int axis_of(const berth_tensor *x, const berth_tensor *entries) {
+static int quant_kernel_axis_of(const berth_tensor *x, const berth_tensor *entries) {
   int found = -1;
   for (uint32_t k = 0; k < entries->rank; k++) {
     if (entries->dim[k] == 1) continue;
@@ -25,11 +25,11 @@ static int axis_of(const berth_tensor *x, const berth_tensor *entries) {
   return found;
 }
 
-static bool rows_of(const berth_op_call *call, rows *out) {
+static bool quant_kernel_rows_of(const berth_op_call *call, rows *out) {
   const berth_tensor *x = &call->in[BERTH__QUANTIZE_X];
   const bool has_zero = berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
-  const int axis = axis_of(x, &call->in[BERTH__QUANTIZE_SCALE]),
-            zero_axis = has_zero ? axis_of(x, &call->in[BERTH__QUANTIZE_ZERO_POINT]) : axis;
+  const int axis = quant_kernel_axis_of(x, &call->in[BERTH__QUANTIZE_SCALE]),
+            zero_axis = has_zero ? quant_kernel_axis_of(x, &call->in[BERTH__QUANTIZE_ZERO_POINT]) : axis;
   *out = (rows){.all = berth__count(x), .length = PIECE, .entries = 1};
   out->count = (out->all + PIECE - 1) / PIECE;
   if (!berth__is_contiguous(x) || axis == -2 || axis != zero_axis) return false;
@@ -45,32 +45,32 @@ static bool rows_of(const berth_op_call *call, rows *out) {
   return out->is_along || out->length >= SHORT;
 }
 
-static bool is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
+static bool quant_kernel_is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
 
 static bool takes_quantize(const berth_op_call *call) {
   rows r;
   return call->in[BERTH__QUANTIZE_X].type == BERTH_F32 && call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
-         is_byte(call->out[0].type) && rows_of(call, &r);
+         quant_kernel_is_byte(call->out[0].type) && quant_kernel_rows_of(call, &r);
 }
 
 static bool takes_dequantize(const berth_op_call *call) {
   const berth_type x = call->in[BERTH__QUANTIZE_X].type;
   rows r;
   return call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
-         (is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) && rows_of(call, &r);
+         (quant_kernel_is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) && quant_kernel_rows_of(call, &r);
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t quant_kernel_items(const berth_op_call *call) {
   rows r;
-  rows_of(call, &r);
+  quant_kernel_rows_of(call, &r);
   return r.count;
 }
 
 #define WORTH 32768 /* elements that are worth a thread */
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t quant_kernel_grain(const berth_op_call *call) {
   rows r;
-  rows_of(call, &r);
+  quant_kernel_rows_of(call, &r);
   return WORTH / (r.length + 1) + 1;
 }
 
@@ -80,11 +80,11 @@ static inline vi load_bytes(const berth_tensor *tensor, int64_t index, int64_t n
 }
 
 /* Scale and zero point of the n elements of row `row` from `at` on. */
-static inline vf scale_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
+static inline vf quant_kernel_scale_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
   const float *scale = call->in[BERTH__QUANTIZE_SCALE].data;
   return r->is_along ? vf_load_n(scale + at, n) : vf_set1(scale[row % r->entries]);
 }
-static inline vi zero_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
+static inline vi quant_kernel_zero_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
   if (!berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT)) return vi_set1(0);
   return r->is_along ? load_bytes(&call->in[BERTH__QUANTIZE_ZERO_POINT], at, n)
                      : vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], row % r->entries));
@@ -100,13 +100,13 @@ static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) 
   const bool is_signed = call->out[0].type == BERTH_I8;
   const vf least = vf_set1(is_signed ? -128.0f : 0.0f), most = vf_set1(is_signed ? 127.0f : 255.0f);
   const int64_t end = row_end(r, row);
-  vf scale = scale_of(call, r, row, 0, 0);
-  vi zero = zero_of(call, r, row, 0, 0);
+  vf scale = quant_kernel_scale_of(call, r, row, 0, 0);
+  vi zero = quant_kernel_zero_of(call, r, row, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {
     const int64_t n = vf_tail(end - at);
     if (r->is_along) {
-      scale = scale_of(call, r, row, at, n);
-      zero = zero_of(call, r, row, at, n);
+      scale = quant_kernel_scale_of(call, r, row, at, n);
+      zero = quant_kernel_zero_of(call, r, row, at, n);
     }
     const vf shift = vf_from_int(zero);
     vf y = vf_load_n(x + at, n) / scale;
@@ -120,13 +120,13 @@ static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row
   float *out = (float *)call->out[0].data + row * r->length;
   const bool is_i32 = call->in[BERTH__QUANTIZE_X].type == BERTH_I32;
   const int64_t first = row * r->length, end = row_end(r, row);
-  vf scale = scale_of(call, r, row, 0, 0);
-  vi zero = zero_of(call, r, row, 0, 0);
+  vf scale = quant_kernel_scale_of(call, r, row, 0, 0);
+  vi zero = quant_kernel_zero_of(call, r, row, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {
     const int64_t n = vf_tail(end - at);
     if (r->is_along) {
-      scale = scale_of(call, r, row, at, n);
-      zero = zero_of(call, r, row, at, n);
+      scale = quant_kernel_scale_of(call, r, row, at, n);
+      zero = quant_kernel_zero_of(call, r, row, at, n);
     }
     vi x;
     if (is_i32 && n == VF_LANES) {
@@ -145,7 +145,7 @@ static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row
 static berth_status run_quantize(const berth_op_call *call, berth_error *err) {
   rows r;
   (void)err;
-  rows_of(call, &r);
+  quant_kernel_rows_of(call, &r);
   for (int64_t row = call->begin; row < call->end; row++) quantize_row(call, &r, row);
   return BERTH_OK;
 }
@@ -153,14 +153,14 @@ static berth_status run_quantize(const berth_op_call *call, berth_error *err) {
 static berth_status run_dequantize(const berth_op_call *call, berth_error *err) {
   rows r;
   (void)err;
-  rows_of(call, &r);
+  quant_kernel_rows_of(call, &r);
   for (int64_t row = call->begin; row < call->end; row++) dequantize_row(call, &r, row);
   return BERTH_OK;
 }
 
 /* ---- quantize_range ---- */
 
-static berth_status run_range(const berth_op_call *call, berth_error *err) {
+static berth_status quant_kernel_run_range(const berth_op_call *call, berth_error *err) {
   const float *x = call->in[0].data;
   const int64_t count = berth__count(&call->in[0]);
   vf low[2] = {vf_zero(), vf_zero()}, high[2] = {vf_zero(), vf_zero()}, probe = vf_zero();
@@ -180,8 +180,8 @@ static berth_status run_range(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
-    {"quantize", BERTH__OP_quantize, takes_quantize, items, grain, NULL, run_quantize, NULL, false},
-    {"dequantize", BERTH__OP_dequantize, takes_dequantize, items, grain, NULL, run_dequantize, NULL, false},
-    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, run_range, NULL, false},
+    {"quantize", BERTH__OP_quantize, takes_quantize, quant_kernel_items, quant_kernel_grain, NULL, run_quantize, NULL, false},
+    {"dequantize", BERTH__OP_dequantize, takes_dequantize, quant_kernel_items, quant_kernel_grain, NULL, run_dequantize, NULL, false},
+    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, quant_kernel_run_range, NULL, false},
     {0},
 };

@@ -44,7 +44,7 @@ INLINED void dot_tile(const float *const *rows, const float *const *vectors, int
   vf_store(sums, vf_sums(sum));
 }
 
-INLINED void multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
+INLINED void recurrent_kernel_multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
                             const int n_vectors, const float *add, float *out, int64_t stride) {
   enum {
     MOST = VF_LANES
@@ -65,27 +65,27 @@ INLINED void multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns
 }
 
 /* out = add + matrix vector; they may be one. */
-static void multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector, const float *add,
+static void recurrent_kernel_multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector, const float *add,
                      float *out) {
-  multiply_tiles(matrix, n_rows, columns, &vector, 1, add, out, 0);
+  recurrent_kernel_multiply_tiles(matrix, n_rows, columns, &vector, 1, add, out, 0);
 }
 
 /* The same for several vectors, added to lines of n_rows. */
-static void multiply_all(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
+static void recurrent_kernel_multiply_all(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
                          int64_t n_vectors, float *sums) {
   int64_t at = 0;
   for (; at + TOGETHER <= n_vectors; at += TOGETHER) {
     float *to = sums + at * n_rows;
-    multiply_tiles(matrix, n_rows, columns, vectors + at, TOGETHER, to, to, n_rows);
+    recurrent_kernel_multiply_tiles(matrix, n_rows, columns, vectors + at, TOGETHER, to, to, n_rows);
   }
-  for (; at < n_vectors; at++) multiply(matrix, n_rows, columns, vectors[at], sums + at * n_rows, sums + at * n_rows);
+  for (; at < n_vectors; at++) recurrent_kernel_multiply(matrix, n_rows, columns, vectors[at], sums + at * n_rows, sums + at * n_rows);
 }
 
 /* ---- Steps: from h and `g`, the share of the inputs, to the next h; the gates are made in `g` ---- */
 
-static void step_lstm(const layer *l, float *g, const float *h, float *next) {
+static void recurrent_kernel_step_lstm(const layer *l, float *g, const float *h, float *next) {
   const int64_t n = l->hidden;
-  multiply(l->recurrence, l->rows, n, h, g, g);
+  recurrent_kernel_multiply(l->recurrence, l->rows, n, h, g, g);
   for (int64_t k = 0; k < n; k += VF_LANES) {
     const int64_t left = vf_tail(n - k);
     const vf i = vf_sigmoid(vf_load_n(g + k, left)), o = vf_sigmoid(vf_load_n(g + n + k, left));
@@ -110,17 +110,17 @@ static float *last_gate(const layer *l, float *g, const float *h) {
   const int64_t n = l->hidden;
   const float *last = l->recurrence + 2 * n * n;
   if (l->is_linear_first) {
-    multiply(last, n, n, h, l->own_bias, l->turned);
+    recurrent_kernel_multiply(last, n, n, h, l->own_bias, l->turned);
     return l->turned;
   }
   turn_back(l, g, h);
-  multiply(last, n, n, l->turned, g + 2 * n, g + 2 * n);
+  recurrent_kernel_multiply(last, n, n, l->turned, g + 2 * n, g + 2 * n);
   return g + 2 * n;
 }
 
-static void step_gru(const layer *l, float *g, const float *h, float *next) {
+static void recurrent_kernel_step_gru(const layer *l, float *g, const float *h, float *next) {
   const int64_t n = l->hidden;
-  multiply(l->recurrence, 2 * n, n, h, g, g);
+  recurrent_kernel_multiply(l->recurrence, 2 * n, n, h, g, g);
   const float *last = last_gate(l, g, h);
   for (int64_t k = 0; k < n; k += VF_LANES) {
     const int64_t left = vf_tail(n - k);
@@ -132,8 +132,8 @@ static void step_gru(const layer *l, float *g, const float *h, float *next) {
   }
 }
 
-static void step_rnn(const layer *l, float *g, const float *h, float *next) {
-  multiply(l->recurrence, l->hidden, l->hidden, h, g, g);
+static void recurrent_kernel_step_rnn(const layer *l, float *g, const float *h, float *next) {
+  recurrent_kernel_multiply(l->recurrence, l->hidden, l->hidden, h, g, g);
   for (int64_t k = 0; k < l->hidden; k += VF_LANES) {
     const int64_t left = vf_tail(l->hidden - k);
     vf_store_n(next + k, vf_tanh(vf_load_n(g + k, left)), left);
@@ -169,15 +169,15 @@ static void look_ahead(const layer *l, int64_t first, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     vectors[i] = (const float *)x->data + time_of(l, first + i) * x->stride[0] + l->row * x->stride[1];
   start_with_biases(l, n);
-  multiply_all(l->weight, l->rows, l->inputs, vectors, n, l->ahead);
+  recurrent_kernel_multiply_all(l->weight, l->rows, l->inputs, vectors, n, l->ahead);
 }
 
-static float *state_at(const layer *l, uint32_t out) {
+static float *recurrent_kernel_state_at(const layer *l, uint32_t out) {
   return (float *)l->call->out[out].data + (l->direction * l->batch + l->row) * l->hidden;
 }
 
 /* The states that the first step reads. */
-static const float *start_row(layer *l) {
+static const float *recurrent_kernel_start_row(layer *l) {
   const int64_t state = (l->direction * l->batch + l->row) * l->hidden;
   const size_t size = (size_t)l->hidden * sizeof(float);
   const float *h = operand_at(l, BERTH__RECURRENT_INITIAL_H, state),
@@ -185,17 +185,17 @@ static const float *start_row(layer *l) {
   const float *bias = operand_at(l, BERTH__RECURRENT_BIAS, l->direction * 2 * l->rows);
   if (l->zeros != NULL) memset(l->zeros, 0, size);
   l->own_bias = bias != NULL ? bias + l->rows + 2 * l->hidden : l->zeros;
-  if (l->call->n_out > 2) l->c = state_at(l, 2);
+  if (l->call->n_out > 2) l->c = recurrent_kernel_state_at(l, 2);
   if (l->c != NULL && c != NULL) memcpy(l->c, c, size);
   if (l->c != NULL && c == NULL) memset(l->c, 0, size);
   return h != NULL ? h : l->zeros;
 }
 
-static void run_row(layer *l) {
-  void (*const step)(const layer *, float *, const float *, float *) = l->code == BERTH__OP_lstm  ? step_lstm
-                                                                       : l->code == BERTH__OP_gru ? step_gru
-                                                                                                  : step_rnn;
-  const float *h = start_row(l);
+static void recurrent_kernel_run_row(layer *l) {
+  void (*const step)(const layer *, float *, const float *, float *) = l->code == BERTH__OP_lstm  ? recurrent_kernel_step_lstm
+                                                                       : l->code == BERTH__OP_gru ? recurrent_kernel_step_gru
+                                                                                                  : recurrent_kernel_step_rnn;
+  const float *h = recurrent_kernel_start_row(l);
   for (int64_t first = 0; first < l->steps; first += AHEAD) {
     const int64_t n = l->steps - first < AHEAD ? l->steps - first : AHEAD;
     look_ahead(l, first, n);
@@ -205,12 +205,12 @@ static void run_row(layer *l) {
       h = next;
     }
   }
-  if (l->call->n_out > 1) memcpy(state_at(l, 1), h, (size_t)l->hidden * sizeof *h);
+  if (l->call->n_out > 1) memcpy(recurrent_kernel_state_at(l, 1), h, (size_t)l->hidden * sizeof *h);
 }
 
 /* ---- The call ---- */
 
-static void measure(const berth_op_call *call, layer *l) {
+static void recurrent_kernel_measure(const berth_op_call *call, layer *l) {
   *l = (layer){.call = call,
                .code = berth__call_code(call),
                .steps = call->in[BERTH__RECURRENT_X].dim[0],
@@ -228,14 +228,14 @@ static void measure(const berth_op_call *call, layer *l) {
 
 static int64_t steps_ahead(const layer *l) { return l->steps < AHEAD ? l->steps : AHEAD; }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t recurrent_kernel_scratch(const berth_op_call *call) {
   layer l;
-  measure(call, &l);
+  recurrent_kernel_measure(call, &l);
   const int64_t lines = (l.needs_c ? 1 : 0) + (l.needs_turned ? 1 : 0) + (l.needs_zeros ? 1 : 0);
   return (uint64_t)(steps_ahead(&l) * l.rows + lines * l.hidden) * sizeof(float);
 }
 
-static void place_scratch(layer *l) {
+static void recurrent_kernel_place_scratch(layer *l) {
   float *at = (float *)l->call->scratch + steps_ahead(l) * l->rows;
   l->ahead = l->call->scratch;
   if (l->needs_c) l->c = at;
@@ -245,13 +245,13 @@ static void place_scratch(layer *l) {
   if (l->needs_zeros) l->zeros = at;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t recurrent_kernel_items(const berth_op_call *call) {
   return call->in[BERTH__RECURRENT_RECURRENCE].dim[0] * call->in[BERTH__RECURRENT_X].dim[1];
 }
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t recurrent_kernel_grain(const berth_op_call *call) {
   layer l;
-  measure(call, &l);
+  recurrent_kernel_measure(call, &l);
   const double us = 4.0 * (double)(l.rows * (l.hidden + l.inputs)) * (double)l.steps / BYTES_PER_US;
   return us < 20 ? (int64_t)(20 / (us + 0.01)) : 1;
 }
@@ -271,7 +271,7 @@ static bool has_usual_activations(const berth_op_call *call) {
   return true;
 }
 
-static bool takes(const berth_op_call *call) {
+static bool recurrent_kernel_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__RECURRENT_X];
   return x->type == BERTH_F32 && (x->stride[2] == 1 || x->dim[2] <= 1) && x->dim[0] > 0 &&
          !berth__call_has(call, BERTH__RECURRENT_LENGTHS) && !berth__call_has(call, BERTH__RECURRENT_PEEPHOLES) &&
@@ -279,25 +279,25 @@ static bool takes(const berth_op_call *call) {
          has_usual_activations(call);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status recurrent_kernel_run(const berth_op_call *call, berth_error *err) {
   layer l;
   (void)err;
-  measure(call, &l);
-  place_scratch(&l);
+  recurrent_kernel_measure(call, &l);
+  recurrent_kernel_place_scratch(&l);
   for (int64_t item = call->begin; item < call->end; item++) {
     l.direction = item / l.batch;
     l.row = item % l.batch;
     l.is_reversed = l.direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
     l.weight = (const float *)call->in[BERTH__RECURRENT_WEIGHT].data + l.direction * l.rows * l.inputs;
     l.recurrence = (const float *)call->in[BERTH__RECURRENT_RECURRENCE].data + l.direction * l.rows * l.hidden;
-    run_row(&l);
+    recurrent_kernel_run_row(&l);
   }
   return BERTH_OK;
 }
 
 #define KERNEL(op)                                                                                           \
   {                                                                                                          \
-    .name = #op, .code = BERTH__OP_##op, .takes = takes, .items = items, .grain = grain, .scratch = scratch, \
-    .run = run                                                                                               \
+    .name = #op, .code = BERTH__OP_##op, .takes = recurrent_kernel_takes, .items = recurrent_kernel_items, .grain = recurrent_kernel_grain, .scratch = recurrent_kernel_scratch, \
+    .run = recurrent_kernel_run                                                                                               \
   }
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_recurrent)[] = {KERNEL(lstm), KERNEL(gru), KERNEL(rnn), {0}};

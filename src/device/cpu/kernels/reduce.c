@@ -25,7 +25,7 @@ typedef struct reduction {
   int64_t per_item; /* outer results in runs, columns otherwise */
 } reduction;
 
-static void add_axis(axes *a, int64_t dim, int64_t stride) {
+static void reduce_kernel_add_axis(axes *a, int64_t dim, int64_t stride) {
   a->count *= dim;
   if (dim == 1) return;
   if (a->rank > 0 && a->stride[a->rank - 1] == stride * dim) {
@@ -62,7 +62,7 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
   if (berth__list_axes(&list, in->rank, &mask, NULL) != BERTH_OK) return false;
   if (list.count == 0) mask = (1u << in->rank) - 1;
   r->kept = r->gone = (axes){.count = 1};
-  for (uint32_t i = 0; i < in->rank; i++) add_axis(mask >> i & 1u ? &r->gone : &r->kept, in->dim[i], in->stride[i]);
+  for (uint32_t i = 0; i < in->rank; i++) reduce_kernel_add_axis(mask >> i & 1u ? &r->gone : &r->kept, in->dim[i], in->stride[i]);
   if (r->gone.rank == 0 || r->gone.count == 0 || r->kept.count == 0) return false;
   put_fastest_last(&r->gone);
   r->in_runs = last_of(&r->gone, r->gone.stride, 0) == 1;
@@ -74,21 +74,21 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
   return true;
 }
 
-static bool takes(const berth_op_call *call) {
+static bool reduce_kernel_takes(const berth_op_call *call) {
   reduction r;
   return call->in[BERTH__REDUCE_X].type == BERTH_F32 && read_reduction(&r, call);
 }
 
-static int64_t pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
+static int64_t reduce_kernel_pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t reduce_kernel_items(const berth_op_call *call) {
   reduction r;
   if (!read_reduction(&r, call)) return 0;
-  return r.in_runs ? pieces(r.n_outer, r.per_item) : r.n_outer * pieces(r.n_inner, r.per_item);
+  return r.in_runs ? reduce_kernel_pieces(r.n_outer, r.per_item) : r.n_outer * reduce_kernel_pieces(r.n_inner, r.per_item);
 }
 
 /* Where index `at` of the first n axes lies. */
-static int64_t offset_of(const axes *a, uint32_t n, int64_t at) {
+static int64_t reduce_kernel_offset_of(const axes *a, uint32_t n, int64_t at) {
   int64_t offset = 0;
   for (uint32_t i = n; i-- > 0; at /= a->dim[i]) offset += at % a->dim[i] * a->stride[i];
   return offset;
@@ -97,9 +97,9 @@ static int64_t offset_of(const axes *a, uint32_t n, int64_t at) {
 /* ---- Folding -------------------------------------------------------------------------------------------------- */
 
 /* NaN stays. */
-static inline vf larger(vf x, vf most) { return vf_pick_nan(x, x, vf_max(x, most)); }
-static inline vf smaller(vf x, vf least) { return vf_pick_nan(x, x, vf_min(x, least)); }
-static inline vf plus(vf x, vf sum) { return x + sum; }
+static inline vf reduce_kernel_larger(vf x, vf most) { return vf_pick_nan(x, x, vf_max(x, most)); }
+static inline vf reduce_kernel_smaller(vf x, vf least) { return vf_pick_nan(x, x, vf_min(x, least)); }
+static inline vf reduce_kernel_plus(vf x, vf sum) { return x + sum; }
 
 static inline float fold_lanes(vf x, vf (*join)(vf, vf), float start) {
   float lane[VF_LANES];
@@ -113,7 +113,7 @@ static inline float fold_lanes(vf x, vf (*join)(vf, vf), float start) {
   return start;
 }
 
-static inline float fold_run(const float *x, int64_t n, float start, vf (*join)(vf, vf)) {
+static inline float reduce_kernel_fold_run(const float *x, int64_t n, float start, vf (*join)(vf, vf)) {
   const vf nothing = vf_set1(start);
   vf state[4] = {nothing, nothing, nothing, nothing};
   int64_t i = 0;
@@ -121,7 +121,7 @@ static inline float fold_run(const float *x, int64_t n, float start, vf (*join)(
     for (int k = 0; k < 4; k++) state[k] = join(vf_load(x + i + k * VF_LANES), state[k]);
   for (; i < n; i += VF_LANES) state[0] = join(vf_load_else(x + i, vf_tail(n - i), nothing), state[0]);
   const vf all = join(join(state[0], state[1]), join(state[2], state[3]));
-  return join == plus ? vf_sum(all) : fold_lanes(all, join, start);
+  return join == reduce_kernel_plus ? vf_sum(all) : fold_lanes(all, join, start);
 }
 
 /* Two vectors of columns, `rows` of them. */
@@ -138,17 +138,17 @@ static inline void fold_rows(const float *x, int64_t step, int64_t rows, int64_t
     }
 }
 
-static float largest_run(const float *x, int64_t n) { return fold_run(x, n, -INFINITY, larger); }
-static float smallest_run(const float *x, int64_t n) { return fold_run(x, n, INFINITY, smaller); }
-static float sum_run(const float *x, int64_t n) { return fold_run(x, n, 0, plus); }
+static float largest_run(const float *x, int64_t n) { return reduce_kernel_fold_run(x, n, -INFINITY, reduce_kernel_larger); }
+static float smallest_run(const float *x, int64_t n) { return reduce_kernel_fold_run(x, n, INFINITY, reduce_kernel_smaller); }
+static float sum_run(const float *x, int64_t n) { return reduce_kernel_fold_run(x, n, 0, reduce_kernel_plus); }
 static void largest_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
-  fold_rows(x, step, rows, columns, state, larger);
+  fold_rows(x, step, rows, columns, state, reduce_kernel_larger);
 }
 static void smallest_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
-  fold_rows(x, step, rows, columns, state, smaller);
+  fold_rows(x, step, rows, columns, state, reduce_kernel_smaller);
 }
 static void sum_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
-  fold_rows(x, step, rows, columns, state, plus);
+  fold_rows(x, step, rows, columns, state, reduce_kernel_plus);
 }
 
 typedef struct way {
@@ -160,9 +160,9 @@ typedef struct way {
 } way;
 
 static way way_of(berth__op_code code) {
-  if (code == BERTH__OP_reduce_max) return (way){largest_run, largest_rows, larger, -INFINITY, false};
-  if (code == BERTH__OP_reduce_min) return (way){smallest_run, smallest_rows, smaller, INFINITY, false};
-  return (way){sum_run, sum_rows, plus, 0, true};
+  if (code == BERTH__OP_reduce_max) return (way){largest_run, largest_rows, reduce_kernel_larger, -INFINITY, false};
+  if (code == BERTH__OP_reduce_min) return (way){smallest_run, smallest_rows, reduce_kernel_smaller, INFINITY, false};
+  return (way){sum_run, sum_rows, reduce_kernel_plus, 0, true};
 }
 
 /* ---- Results -------------------------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static float reduce_runs(const reduction *r, const way *w, const float *x) {
   double sum = 0;
   float state = w->start;
   for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const float *run = x + offset_of(&r->gone, r->gone.rank - 1, k);
+    const float *run = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
     for (int64_t at = 0; at < r->run; at += BLOCK) {
       const float part = w->run(run + at, r->run - at < BLOCK ? r->run - at : BLOCK);
       if (w->is_sum)
@@ -189,7 +189,7 @@ static void reduce_columns(const reduction *r, const way *w, const float *x, int
   const int64_t step = last_of(&r->gone, r->gone.stride, 0);
   state[0] = state[1] = vf_set1(w->start);
   for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const float *rows = x + offset_of(&r->gone, r->gone.rank - 1, k);
+    const float *rows = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
     for (int64_t at = 0; at < r->run; at += ROWS) {
       vf part[2] = {vf_set1(w->start), vf_set1(w->start)};
       w->rows(rows + at * step, step, r->run - at < ROWS ? r->run - at : ROWS, columns, part);
@@ -226,17 +226,17 @@ static void run_item_of_runs(const reduction *r, const way *w, const berth_op_ca
     return;
   }
   for (int64_t i = begin; i < begin + (left < r->per_item ? left : r->per_item); i++) {
-    const float *x = (const float *)call->in[BERTH__REDUCE_X].data + offset_of(&r->kept, r->kept.rank, i);
+    const float *x = (const float *)call->in[BERTH__REDUCE_X].data + reduce_kernel_offset_of(&r->kept, r->kept.rank, i);
     const float value = reduce_runs(r, w, x);
     ((float *)call->out[0].data)[i] = is_mean ? value / (float)r->gone.count : value;
   }
 }
 
 static void run_item_of_columns(const reduction *r, const way *w, const berth_op_call *call, int64_t item) {
-  const int64_t across = pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS;
+  const int64_t across = reduce_kernel_pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS;
   const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
   const float *x =
-      (const float *)call->in[BERTH__REDUCE_X].data + offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+      (const float *)call->in[BERTH__REDUCE_X].data + reduce_kernel_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
   float *y = (float *)call->out[0].data + outer * r->n_inner + column;
   vf state[2];
   reduce_columns(r, w, x, n, state);
@@ -246,7 +246,7 @@ static void run_item_of_columns(const reduction *r, const way *w, const berth_op
   if (n > VF_LANES) vf_store_n(y + VF_LANES, state[1], n - VF_LANES);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *err) {
   reduction r;
   const way w = way_of(berth__call_code(call));
   (void)err;
@@ -257,7 +257,7 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 #define ROW(op) \
-  { .name = #op, .code = BERTH__OP_##op, .takes = takes, .items = items, .run = run }
+  { .name = #op, .code = BERTH__OP_##op, .takes = reduce_kernel_takes, .items = reduce_kernel_items, .run = reduce_kernel_run }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce)[] = {
     ROW(reduce_sum), ROW(reduce_mean), ROW(reduce_max), ROW(reduce_min), {0},

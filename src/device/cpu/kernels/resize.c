@@ -38,7 +38,7 @@ static bool read_grid(grid *g, const berth_op_call *call) {
   return true;
 }
 
-static bool takes(const berth_op_call *call) {
+static bool resize_kernel_takes(const berth_op_call *call) {
   const bool is_nearest = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   const char *coordinates = call->attrs[BERTH__RESIZE_COORDINATES].s;
   grid g;
@@ -47,18 +47,18 @@ static bool takes(const berth_op_call *call) {
   return read_grid(&g, call) && berth__count(&call->out[0]) > 0;
 }
 
-static int64_t lines_each(const grid *g) {
+static int64_t resize_kernel_lines_each(const grid *g) {
   const int64_t line = g->out[1] * g->inner;
   return line < ITEM ? ITEM / line : 1;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t resize_kernel_items(const berth_op_call *call) {
   grid g;
   if (!read_grid(&g, call)) return 0;
-  return (g.outer * g.out[0] + lines_each(&g) - 1) / lines_each(&g);
+  return (g.outer * g.out[0] + resize_kernel_lines_each(&g) - 1) / resize_kernel_lines_each(&g);
 }
 
-static int64_t grain(const berth_op_call *call) {
+static int64_t resize_kernel_grain(const berth_op_call *call) {
   (void)call;
   return 1;
 }
@@ -83,7 +83,7 @@ static int64_t weights_of(const berth_op_call *call, const grid *g, int k) {
 }
 
 /* Two tables, the weights of one element in f64, and a line; or what the reference kernel needs. */
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t resize_kernel_scratch(const berth_op_call *call) {
   const uint64_t reference = berth__family_resize.scratch(call);
   grid g;
   uint64_t bytes = 0, most = 0;
@@ -119,7 +119,7 @@ typedef struct resizing {
   bool is_nearest;
 } resizing;
 
-static void prepare(resizing *r, const berth_op_call *call) {
+static void resize_kernel_prepare(resizing *r, const berth_op_call *call) {
   char *at = call->scratch;
   r->is_nearest = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   double *room = (double *)(void *)at;
@@ -139,7 +139,7 @@ static void prepare(resizing *r, const berth_op_call *call) {
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
 
 /* to = (or +=) from * weight */
-static void mix(float *to, const float *from, float weight, int64_t n, bool is_first) {
+static void resize_kernel_mix(float *to, const float *from, float weight, int64_t n, bool is_first) {
   const vf by = vf_set1(weight);
   int64_t i = 0;
   if (is_first)
@@ -166,7 +166,7 @@ static void mix_places(float *to, const float *from, int64_t step, const taps *t
     mix_pair(to, from, weight[0], from + step, weight[1], n);
     return;
   }
-  for (int32_t k = 0; k < t->count; k++) mix(to, from + k * step, weight[k], n, k == 0);
+  for (int32_t k = 0; k < t->count; k++) resize_kernel_mix(to, from + k * step, weight[k], n, k == 0);
 }
 
 /* The line of x, or a mix of lines, that line `down` of a plane of the result is made from. */
@@ -236,14 +236,14 @@ static berth_status run_reference(const berth_op_call *call, int64_t begin, int6
   return berth__family_resize.kernel(&lines, err);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status resize_kernel_run(const berth_op_call *call, berth_error *err) {
   resizing r;
   const grid *g = &r.g;
   (void)read_grid(&r.g, call);
-  const int64_t each = lines_each(g), n = g->out[1] * g->inner, all = g->outer * g->out[0];
+  const int64_t each = resize_kernel_lines_each(g), n = g->out[1] * g->inner, all = g->outer * g->out[0];
   const int64_t end = call->end * each < all ? call->end * each : all;
   if (!others_stay(call, g)) return run_reference(call, call->begin * each * n, end * n, err);
-  prepare(&r, call);
+  resize_kernel_prepare(&r, call);
   const float *last = NULL;
   for (int64_t line = call->begin * each; line < end; line++) {
     const float *plane = (const float *)call->in[0].data + line / g->out[0] * g->in[0] * g->in[1] * g->inner;
@@ -261,10 +261,10 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_resize)[] = {
     {.name = "resize",
      .code = BERTH__OP_resize,
-     .takes = takes,
-     .items = items,
-     .grain = grain,
-     .scratch = scratch,
-     .run = run},
+     .takes = resize_kernel_takes,
+     .items = resize_kernel_items,
+     .grain = resize_kernel_grain,
+     .scratch = resize_kernel_scratch,
+     .run = resize_kernel_run},
     {0},
 };

@@ -7,15 +7,15 @@
 #define BLOCK 2048 /* elements whose sum is taken in f32 */
 #define COLUMNS (4 * VF_LANES)
 
-static berth__lines lines_of(const berth_op_call *call) {
+static berth__lines softmax_kernel_lines_of(const berth_op_call *call) {
   return berth__lines_of(&call->in[0], call->attrs[BERTH__SOFTMAX_AXIS].i);
 }
 
-static bool takes(const berth_op_call *call) { return call->in[0].type == BERTH_F32 && lines_of(call).length > 0; }
+static bool softmax_kernel_takes(const berth_op_call *call) { return call->in[0].type == BERTH_F32 && softmax_kernel_lines_of(call).length > 0; }
 
 /* ---- Along the last axis -------------------------------------------------------------------------------------- */
 
-static float largest(const float *x, int64_t n) {
+static float softmax_kernel_largest(const float *x, int64_t n) {
   vf most[2] = {vf_set1(-INFINITY), vf_set1(-INFINITY)};
   int64_t i = 0;
   for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
@@ -74,7 +74,7 @@ static void lower_line(float *y, const float *x, int64_t n, float most, float lo
 
 static void softmax_group(float *y, const float *x, int64_t length, int64_t n_lines, bool logs) {
   float most[TOGETHER], of_sum[TOGETHER];
-  for (int64_t k = 0; k < n_lines; k++) most[k] = largest(x + k * length, length);
+  for (int64_t k = 0; k < n_lines; k++) most[k] = softmax_kernel_largest(x + k * length, length);
   for (int64_t k = 0; k < n_lines; k++) {
     const double sum = exp_line(logs ? NULL : y + k * length, x + k * length, length, most[k]);
     of_sum[k] = (float)(logs ? log(sum) : 1.0 / sum);
@@ -141,25 +141,25 @@ static void softmax_columns(float *y, const float *x, const berth__lines *lines,
     softmax_lanes(y + column, x + column, lines->length, lines->inner, vf_tail(end - column), logs, block);
 }
 
-static uint64_t scratch(const berth_op_call *call) {
-  const berth__lines lines = lines_of(call);
+static uint64_t softmax_kernel_scratch(const berth_op_call *call) {
+  const berth__lines lines = softmax_kernel_lines_of(call);
   return lines.inner > 1 ? (uint64_t)lines.length * VF_LANES * sizeof(float) : 0;
 }
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
 
-static int64_t lines_each(const berth__lines *lines) { return lines->length < ITEM ? ITEM / lines->length : 1; }
-static int64_t pieces_across(const berth__lines *lines) { return (lines->inner + COLUMNS - 1) / COLUMNS; }
+static int64_t softmax_kernel_lines_each(const berth__lines *lines) { return lines->length < ITEM ? ITEM / lines->length : 1; }
+static int64_t softmax_kernel_pieces_across(const berth__lines *lines) { return (lines->inner + COLUMNS - 1) / COLUMNS; }
 
 /* Several lines, or a stretch of neighbouring ones. */
-static int64_t items(const berth_op_call *call) {
-  const berth__lines lines = lines_of(call);
-  if (lines.inner > 1) return lines.outer * pieces_across(&lines);
-  return (lines.outer + lines_each(&lines) - 1) / lines_each(&lines);
+static int64_t softmax_kernel_items(const berth_op_call *call) {
+  const berth__lines lines = softmax_kernel_lines_of(call);
+  if (lines.inner > 1) return lines.outer * softmax_kernel_pieces_across(&lines);
+  return (lines.outer + softmax_kernel_lines_each(&lines) - 1) / softmax_kernel_lines_each(&lines);
 }
 
 static void run_lines(float *y, const float *x, const berth__lines *lines, int64_t item, bool logs) {
-  const int64_t each = lines_each(lines), left = lines->outer - item * each, n = left < each ? left : each;
+  const int64_t each = softmax_kernel_lines_each(lines), left = lines->outer - item * each, n = left < each ? left : each;
   const bool are_short = lines->length <= VF_LANES;
   const int64_t together = are_short ? VF_LANES : TOGETHER;
   for (int64_t k = 0; k < n; k += together) {
@@ -168,10 +168,10 @@ static void run_lines(float *y, const float *x, const berth__lines *lines, int64
   }
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
-  const berth__lines lines = lines_of(call);
+static berth_status softmax_kernel_run(const berth_op_call *call, berth_error *err) {
+  const berth__lines lines = softmax_kernel_lines_of(call);
   const bool logs = berth__call_code(call) == BERTH__OP_log_softmax;
-  const int64_t across = pieces_across(&lines), plane = lines.length * lines.inner;
+  const int64_t across = softmax_kernel_pieces_across(&lines), plane = lines.length * lines.inner;
   const float *x = call->in[0].data;
   float *y = call->out[0].data;
   (void)err;
@@ -186,12 +186,12 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_softmax)[] = {
-    {.name = "softmax", .code = BERTH__OP_softmax, .takes = takes, .items = items, .scratch = scratch, .run = run},
+    {.name = "softmax", .code = BERTH__OP_softmax, .takes = softmax_kernel_takes, .items = softmax_kernel_items, .scratch = softmax_kernel_scratch, .run = softmax_kernel_run},
     {.name = "log_softmax",
      .code = BERTH__OP_log_softmax,
-     .takes = takes,
-     .items = items,
-     .scratch = scratch,
-     .run = run},
+     .takes = softmax_kernel_takes,
+     .items = softmax_kernel_items,
+     .scratch = softmax_kernel_scratch,
+     .run = softmax_kernel_run},
     {0},
 };

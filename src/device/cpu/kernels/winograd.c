@@ -23,56 +23,56 @@ typedef struct winograd {
   conv_epilogue epilogue;
 } winograd;
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t winograd_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static void read_shape(const berth_op_call *call, winograd *c) {
+static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   berth__winograd_read(call, &c->last);
   const berth__window_axis *w = c->last.window.axis;
   c->tile = call->attrs[BERTH__WINOGRAD_TILE].i;
   c->size = c->tile + 2;
   c->values = c->size * c->size;
-  c->down = ceil_div(w[1].out, c->tile);
-  c->across = ceil_div(w[2].out, c->tile);
+  c->down = winograd_kernel_ceil_div(w[1].out, c->tile);
+  c->across = winograd_kernel_ceil_div(w[2].out, c->tile);
   c->tiles = c->last.images * c->down * c->across;
-  c->row = ceil_div(c->last.channels, 16) * 16;
+  c->row = winograd_kernel_ceil_div(c->last.channels, 16) * 16;
   if (c->row % 512 == 0) c->row += 16; /* rows must not share a set of the first cache */
   const int64_t room = BLOCK_BYTES / (4 * c->values * (c->row + VF_PANEL));
   const int64_t most = room < 1 ? 1 : room > 4 * GEMM_ROWS ? 4 * GEMM_ROWS : room;
-  c->blocks = ceil_div(c->tiles, most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most);
-  c->block = ceil_div(c->tiles, c->blocks);
+  c->blocks = winograd_kernel_ceil_div(c->tiles, most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most);
+  c->block = winograd_kernel_ceil_div(c->tiles, c->blocks);
   c->value = c->block * c->row + 16;
   c->product_value = c->block * VF_PANEL + 16;
-  c->panels = ceil_div(c->last.outputs, VF_PANEL);
-  const int64_t wanted = ceil_div(ITEMS_WANTED, c->blocks), least = ceil_div(c->panels, wanted);
+  c->panels = winograd_kernel_ceil_div(c->last.outputs, VF_PANEL);
+  const int64_t wanted = winograd_kernel_ceil_div(ITEMS_WANTED, c->blocks), least = winograd_kernel_ceil_div(c->panels, wanted);
   c->chunk = least < LEAST_CHUNK ? (c->panels < LEAST_CHUNK ? c->panels : LEAST_CHUNK) : least;
-  c->chunks = ceil_div(c->panels, c->chunk);
+  c->chunks = winograd_kernel_ceil_div(c->panels, c->chunk);
 }
 
-static bool takes(const berth_op_call *call) {
+static bool winograd_kernel_takes(const berth_op_call *call) {
   return conv_takes(call) && call->attrs[BERTH__WINOGRAD_PANEL].i == VF_PANEL;
 }
 
-static int64_t items(const berth_op_call *call) {
+static int64_t winograd_kernel_items(const berth_op_call *call) {
   winograd c;
-  read_shape(call, &c);
+  winograd_kernel_read_shape(call, &c);
   return c.blocks * c.chunks;
 }
 
 /* About 12 microseconds. */
-static int64_t grain(const berth_op_call *call) {
+static int64_t winograd_kernel_grain(const berth_op_call *call) {
   winograd c;
-  read_shape(call, &c);
+  winograd_kernel_read_shape(call, &c);
   return 1 + 600000 / (c.block * c.values * c.last.channels * c.chunk * VF_PANEL + 1);
 }
 
-static uint64_t zeros_size(const winograd *c) { return (uint64_t)c->row * sizeof(float); }
+static uint64_t winograd_kernel_zeros_size(const winograd *c) { return (uint64_t)c->row * sizeof(float); }
 static uint64_t inputs_size(const winograd *c) { return (uint64_t)(c->values * c->value) * sizeof(float); }
 static uint64_t products_size(const winograd *c) { return (uint64_t)(c->values * c->product_value) * sizeof(float); }
 
-static uint64_t scratch(const berth_op_call *call) {
+static uint64_t winograd_kernel_scratch(const berth_op_call *call) {
   winograd c;
-  read_shape(call, &c);
-  return zeros_size(&c) + inputs_size(&c) + products_size(&c);
+  winograd_kernel_read_shape(call, &c);
+  return winograd_kernel_zeros_size(&c) + inputs_size(&c) + products_size(&c);
 }
 
 /* The transforms of one line of a tile; the points are 0, +-a and +-1/a with a = sqrt(1/2) for tiles of 4, and 0 and
@@ -120,7 +120,7 @@ INLINED void inputs_of(const int tile, const vf *d, vf *t) {
   else
     inputs_2(d, t);
 }
-INLINED void outputs_of(const int tile, const vf *m, vf *y) {
+INLINED void winograd_kernel_outputs_of(const int tile, const vf *m, vf *y) {
   if (tile == 4)
     outputs_4(m, y);
   else
@@ -164,13 +164,13 @@ typedef struct place {
   int64_t image, row, column; /* the first pixel of a tile in the result */
 } place;
 
-static place place_of(const winograd *c, int64_t tile) {
+static place winograd_kernel_place_of(const winograd *c, int64_t tile) {
   return (place){tile / c->across / c->down, tile / c->across % c->down * c->tile, tile % c->across * c->tile};
 }
 
 static void transform_tile(const winograd *c, const float *zeros, int64_t tile, float *to) {
   const berth__window_axis *w = c->last.window.axis;
-  const place at = place_of(c, tile);
+  const place at = winograd_kernel_place_of(c, tile);
   const float *from[SIZE * SIZE];
   for (int64_t i = 0; i < c->size; i++)
     for (int64_t k = 0; k < c->size; k++) {
@@ -187,7 +187,7 @@ static void transform_tile(const winograd *c, const float *zeros, int64_t tile, 
 }
 
 /* All values of a block for one panel. */
-static void multiply(const winograd *c, const float *inputs, float *products, int64_t n_tiles, int64_t panel) {
+static void winograd_kernel_multiply(const winograd *c, const float *inputs, float *products, int64_t n_tiles, int64_t panel) {
   const int64_t height = gemm_tile_height(n_tiles, c->row), left = c->last.outputs - panel * VF_PANEL;
   const float *rows[GEMM_ROWS];
   gemm_tile tile = {.rows = rows,
@@ -217,12 +217,12 @@ INLINED void restore_channels(const int tile, const winograd *c, const float *pr
   vf half_way[SIZE][SIZE], line[SIZE], done[SIZE];
   for (int k = 0; k < size; k++) {
     for (int i = 0; i < size; i++) line[i] = vf_load(products + (i * size + k) * c->product_value);
-    outputs_of(tile, line, done);
+    winograd_kernel_outputs_of(tile, line, done);
     for (int i = 0; i < tile; i++) half_way[i][k] = done[i];
   }
   for (int i = 0; i < tile; i++) {
     if (i >= n_rows) break;
-    outputs_of(tile, half_way[i], done);
+    winograd_kernel_outputs_of(tile, half_way[i], done);
     int64_t to = at + i * c->last.window.axis[2].out * c->last.outputs;
     for (int k = 0; k < tile; k++, to += c->last.outputs) {
       if (k >= n_columns) break;
@@ -239,7 +239,7 @@ INLINED void restore_channels(const int tile, const winograd *c, const float *pr
 
 INLINED void restore_tile(const int tile, const winograd *c, const float *products, int64_t index, int64_t panel) {
   const berth__window_axis *w = c->last.window.axis;
-  const place at = place_of(c, index);
+  const place at = winograd_kernel_place_of(c, index);
   const int64_t n_rows = w[1].out - at.row, n_columns = w[2].out - at.column;
   const int64_t pixel = (at.image * w[1].out + at.row) * w[2].out + at.column;
   for (int64_t v = 0; v < VF_PANEL; v += VF_LANES) {
@@ -261,7 +261,7 @@ static void restore_2(const winograd *c, const float *products, int64_t index, i
 static void run_epilogue(const winograd *c, int64_t first, int64_t last, int64_t column, int64_t n_columns) {
   const berth__window_axis *w = c->last.window.axis;
   while (first < last) {
-    const place at = place_of(c, first);
+    const place at = winograd_kernel_place_of(c, first);
     const int64_t rest = c->across - first % c->across, n = last - first < rest ? last - first : rest;
     const int64_t end = at.column + n * c->tile < w[2].out ? at.column + n * c->tile : w[2].out;
     for (int64_t row = at.row; row < at.row + c->tile && row < w[1].out; row++)
@@ -270,16 +270,16 @@ static void run_epilogue(const winograd *c, int64_t first, int64_t last, int64_t
   }
 }
 
-static void run_item(const winograd *c, char *memory, int64_t item) {
+static void winograd_kernel_run_item(const winograd *c, char *memory, int64_t item) {
   const float *zeros = (const float *)(void *)memory;
-  float *inputs = (float *)(void *)(memory + zeros_size(c));
-  float *products = (float *)(void *)(memory + zeros_size(c) + inputs_size(c));
+  float *inputs = (float *)(void *)(memory + winograd_kernel_zeros_size(c));
+  float *products = (float *)(void *)(memory + winograd_kernel_zeros_size(c) + inputs_size(c));
   const int64_t first = item % c->blocks * c->block;
   const int64_t last = first + c->block < c->tiles ? first + c->block : c->tiles;
   const int64_t begin = item / c->blocks * c->chunk, end = begin + c->chunk < c->panels ? begin + c->chunk : c->panels;
   for (int64_t tile = first; tile < last; tile++) transform_tile(c, zeros, tile, inputs + (tile - first) * c->row);
   for (int64_t panel = begin; panel < end; panel++) {
-    multiply(c, inputs, products, last - first, panel);
+    winograd_kernel_multiply(c, inputs, products, last - first, panel);
     for (int64_t tile = first; tile < last; tile++)
       (c->tile == 4 ? restore_4 : restore_2)(c, products + (tile - first) * VF_PANEL, tile, panel);
   }
@@ -287,10 +287,10 @@ static void run_item(const winograd *c, char *memory, int64_t item) {
   if (c->epilogue.is_chain) run_epilogue(c, first, last, column, stop - column);
 }
 
-static berth_status run(const berth_op_call *call, berth_error *err) {
+static berth_status winograd_kernel_run(const berth_op_call *call, berth_error *err) {
   winograd c;
   (void)err;
-  read_shape(call, &c);
+  winograd_kernel_read_shape(call, &c);
   c.x = call->in[0].data;
   c.weight = call->in[1].data;
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
@@ -298,8 +298,8 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
   c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
   conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
                  &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
-  memset(call->scratch, 0, (size_t)zeros_size(&c));
-  for (int64_t item = call->begin; item < call->end; item++) run_item(&c, call->scratch, item);
+  memset(call->scratch, 0, (size_t)winograd_kernel_zeros_size(&c));
+  for (int64_t item = call->begin; item < call->end; item++) winograd_kernel_run_item(&c, call->scratch, item);
   return BERTH_OK;
 }
 
@@ -307,10 +307,10 @@ static berth_status run(const berth_op_call *call, berth_error *err) {
 
 static bool pack_takes(const berth_op_call *call) { return call->out[0].dim[3] <= VF_PANEL; }
 
-static int64_t pack_items(const berth_op_call *call) { return call->out[0].dim[1]; }
+static int64_t winograd_kernel_pack_items(const berth_op_call *call) { return call->out[0].dim[1]; }
 
 /* The kernels of one channel and the outputs of a panel, a tap after the other. */
-static void gather(const berth_op_call *call, int64_t channel, int64_t first, int64_t n, float kernel[9][VF_PANEL]) {
+static void winograd_kernel_gather(const berth_op_call *call, int64_t channel, int64_t first, int64_t n, float kernel[9][VF_PANEL]) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1];
   const float *from = (const float *)w->data + channel * w->stride[2] + first * w->stride[3];
   const bool scales = berth__call_has(call, 1);
@@ -322,7 +322,7 @@ static void gather(const berth_op_call *call, int64_t channel, int64_t first, in
   }
 }
 
-static void pack_row(const berth__winograd *m, const float kernel[9][VF_PANEL], int64_t n, float *to, int64_t value) {
+static void winograd_kernel_pack_row(const berth__winograd *m, const float kernel[9][VF_PANEL], int64_t n, float *to, int64_t value) {
   double half_way[SIZE][3][VF_PANEL];
   for (int64_t i = 0; i < m->size; i++)
     for (int64_t k = 0; k < 3; k++)
@@ -348,15 +348,15 @@ static berth_status pack_run(const berth_op_call *call, berth_error *err) {
   for (int64_t item = call->begin; item < call->end; item++)
     for (int64_t channel = 0; channel < channels; channel++) {
       const int64_t first = item * panel, left = outputs - first;
-      gather(call, channel, first, left < panel ? left : panel, kernel);
-      pack_row(&m, (const float(*)[VF_PANEL])kernel, panel, (float *)out->data + (item * channels + channel) * panel,
+      winograd_kernel_gather(call, channel, first, left < panel ? left : panel, kernel);
+      winograd_kernel_pack_row(&m, (const float(*)[VF_PANEL])kernel, panel, (float *)out->data + (item * channels + channel) * panel,
                out->dim[1] * channels * panel);
     }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_winograd)[] = {
-    {"conv_winograd", BERTH__OP_conv_winograd, takes, items, grain, scratch, run, NULL, false},
-    {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, pack_items, NULL, NULL, pack_run, NULL, false},
+    {"conv_winograd", BERTH__OP_conv_winograd, winograd_kernel_takes, winograd_kernel_items, winograd_kernel_grain, winograd_kernel_scratch, winograd_kernel_run, NULL, false},
+    {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, winograd_kernel_pack_items, NULL, NULL, pack_run, NULL, false},
     {0},
 };
