@@ -14,7 +14,7 @@ enum {
   LEAST_SAMPLES = 6,
   SAMPLES_A_TURN = 3,
   PEAK_ROUNDS = 12,
-  BYTES_A_FLOAT = 4 /* products of bytes that one instruction does in the place of one of floats */
+  BYTES_A_FLOAT = 4 /* int8 products that one instruction does in the place of one of floats */
 };
 
 typedef struct options {

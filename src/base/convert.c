@@ -101,7 +101,7 @@ void berth__convert_to_f32(berth_type type, float *dst, const void *src, uint64_
 }
 
 static berth_status base_convert_check_elements(berth_type type, const void *src, uint64_t count, const void *dst,
-                                   berth_error *err) {
+                                                berth_error *err) {
   const berth_storage storage = berth_type_storage(type);
   uint64_t bytes;
   if (storage.bytes == 0) return berth__fail(err, BERTH_INVALID, "there is no type %d", (int)type);

@@ -7,7 +7,8 @@ typedef struct berth__map_entry {
   uint32_t value;
 } berth__map_entry;
 
-static uint32_t base_map_hash_of(const char *key) { /* FNV-1a, with the high bits mixed into the low ones that are used */
+static uint32_t base_map_hash_of(
+    const char *key) { /* FNV-1a, with the high bits mixed into the low ones that are used */
   uint32_t hash = UINT32_C(2166136261);
   for (const unsigned char *c = (const unsigned char *)key; *c != '\0'; c++) {
     hash = (hash ^ *c) * UINT32_C(16777619);

@@ -34,12 +34,14 @@ static berth_status read_text(berth_context *ctx, const setting *s, const char *
                               char **out, berth_error *err) {
   const char *over = variable(s->variable), *value = over != NULL ? over : field;
   if (value == NULL || value[0] == '\0') return BERTH_OK;
-  if (choices != NULL && !base_options_is_one_of(value, choices)) return base_options_refuse(s, value, over != NULL, err);
+  if (choices != NULL && !base_options_is_one_of(value, choices))
+    return base_options_refuse(s, value, over != NULL, err);
   *out = berth__strdup(ctx, value);
   return *out != NULL ? BERTH_OK : berth__fail_nomem(err, "the context");
 }
 
-static berth_status base_options_read_number(const setting *s, double field, double most, double *out, berth_error *err) {
+static berth_status base_options_read_number(const setting *s, double field, double most, double *out,
+                                             berth_error *err) {
   const char *over = variable(s->variable);
   char text[32], *end;
   *out = field;
@@ -60,7 +62,8 @@ static berth_status base_options_read_bytes(const setting *s, uint64_t field, ui
   return BERTH_OK;
 }
 
-static berth_status base_options_join(berth_context *ctx, const char *folder, const char *name, char **out, berth_error *err) {
+static berth_status base_options_join(berth_context *ctx, const char *folder, const char *name, char **out,
+                                      berth_error *err) {
   const size_t size = strlen(folder) + strlen(name) + 2;
   *out = berth__alloc(ctx, size);
   if (*out == NULL) return berth__fail_nomem(err, "the context");

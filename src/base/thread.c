@@ -103,7 +103,7 @@ static int64_t begin_of(const pool_job *job, int64_t piece) {
 
 static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number) {
   int64_t first, end;
-  for (uint32_t i = 0; i < job->n_shares; i++) { /* its own, then those of the workers behind it */
+  for (uint32_t i = 0; i < job->n_shares; i++) { /* its own, then those of the workers after it */
     const uint32_t owner = (number + i) % job->n_shares;
     const bool from_front = owner == number || job->n_shares == 1;
     while (take_from(&pool->workers[owner], from_front, job->n_shares == 1, &first, &end))

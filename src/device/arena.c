@@ -18,7 +18,7 @@ typedef struct slot {
 struct berth__slots {
   berth_context *ctx;
   size_t count;
-  slot items[]; /* one a value */
+  slot items[]; /* one per value */
 };
 
 struct berth_arena {
@@ -215,8 +215,8 @@ static berth_status write_bytes(berth_arena *arena, const slot *s, uint64_t offs
   return BERTH_OK;
 }
 
-static berth_status device_arena_read_bytes(const berth_arena *arena, const slot *s, uint64_t offset, void *dst, uint64_t size,
-                               berth_error *err) {
+static berth_status device_arena_read_bytes(const berth_arena *arena, const slot *s, uint64_t offset, void *dst,
+                                            uint64_t size, berth_error *err) {
   unsigned char *to = dst;
   uint64_t count;
   do {
@@ -272,8 +272,8 @@ berth_status berth_arena_fill(berth_arena *arena, berth_value value, uint64_t of
 
 /* ---- Elements ---- */
 
-static berth_status device_arena_find_elements(const berth_arena *arena, berth_value value, uint64_t first, uint64_t count,
-                                  const slot **out, berth_error *err) {
+static berth_status device_arena_find_elements(const berth_arena *arena, berth_value value, uint64_t first,
+                                               uint64_t count, const slot **out, berth_error *err) {
   BERTH__TRY(find_slot(arena, value, out, err));
   const berth_storage storage = (*out)->storage;
   BERTH__TRY(check_range(first, count, berth__storage_count(storage, (*out)->size), "elements", value, err));
@@ -309,7 +309,7 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     BERTH__TRY(device_arena_read_bytes(arena, s, berth__storage_size(s->storage, first + done), room,
-                          berth__storage_size(s->storage, n), err));
+                                       berth__storage_size(s->storage, n), err));
     berth__convert_to_f32(s->storage.type, dst + done, room, n);
   }
   return BERTH_OK;
@@ -357,8 +357,8 @@ berth_status berth__arena_get(const berth_arena *arena, berth_value value, void 
   BERTH__TRY(device_arena_find_elements(arena, value, 0, count, &s, err));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
-    BERTH__TRY(
-        device_arena_read_bytes(arena, s, berth__storage_size(s->storage, done), room, berth__storage_size(s->storage, n), err));
+    BERTH__TRY(device_arena_read_bytes(arena, s, berth__storage_size(s->storage, done), room,
+                                       berth__storage_size(s->storage, n), err));
     berth__uniform_unpack(s->type, s->storage.type, (unsigned char *)dst + berth__storage_size(own, done), room, n);
   }
   return BERTH_OK;

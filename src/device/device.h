@@ -55,9 +55,9 @@ typedef struct berth__device {
   berth_status (*program_create)(berth__engine *engine, const berth_plan *plan, bool checked, berth__program **out,
                                  berth_error *err);
   void (*program_destroy)(berth__program *program); /* NULL is fine */
-  /* Binds a program to a block, and to the memory of values outside the arena (one pointer a value, NULL where it lies
-   * inside; the list itself stays the caller's and is read at runs). Called before the first run and whenever either
-   * changes.
+  /* Binds a program to a block, and to the memory of values outside the arena (one pointer per value, NULL where it
+   * lies inside; the list itself stays the caller's and is read at runs). Called before the first run and whenever
+   * either changes.
    *
    * All or nothing: where it fails, the program is bound to what it was bound to before and runs there as if nothing
    * had been tried, as long as that block lives. So a caller that moves to a new block makes it, binds every program to
@@ -69,13 +69,13 @@ typedef struct berth__device {
   /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has none.
    */
   berth_status (*prepare)(berth__program *program, const berth__observer *observer, berth_error *err);
-  /* Optional: the shapes as the last run found them, one a value; NULL: every shape is as planned. Where a device does
-   * not have this, it runs no plan with extents that are bounds. */
+  /* Optional: the shapes as the last run found them, one per value; NULL: every shape is as planned. Where a device
+   * does not have this, it runs no plan with extents that are bounds. */
   berth__shape *(*shapes)(berth__program *program);
   berth_clock (*clock)(const berth__engine *engine); /* optional: whose times observers get; NULL: the host's */
-  /* A run, the steps behind the prelude, in two halves; neither allocates. submit starts what can be started without
+  /* A run, the steps after the prelude, in two halves; neither allocates. submit starts what can be started without
    * waiting (on the CPU: nothing) and returns; wait returns when the run is over, and does whatever the host must do on
-   * the way: steps that it runs itself, submissions behind them, calls of the observer, which was copied by submit. A
+   * the way: steps that it runs itself, submissions after them, calls of the observer, which was copied by submit. A
    * submit that fails leaves nothing to wait for. Between the two, nothing else is called with the program, its block,
    * or another program of the same engine; wait without submit is not called. */
   berth_status (*submit)(berth__program *program, const berth__observer *observer, berth_error *err);

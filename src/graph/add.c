@@ -17,8 +17,8 @@ static berth_status check_arity(const berth__op *op, size_t n_in, size_t n_out, 
   return BERTH_OK;
 }
 
-static berth_status graph_add_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
-                                   berth_error *err) {
+static berth_status graph_add_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in,
+                                             size_t n_in, berth_error *err) {
   for (size_t i = 0; i < n_in; i++) {
     if (in[i] == BERTH_VALUE_NONE) {
       const bool may_lack = op->max_in != BERTH__ANY || (i < 32 && (op->family->may_lack >> i & 1u));
@@ -74,8 +74,8 @@ static berth_status add_results(berth_graph *graph, const berth__op *op, const c
 }
 
 static berth_status graph_add_build_node(berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
-                               const berth_attr *attrs, size_t n_attrs, const char *const *names, size_t n_out,
-                               berth__node *node, berth_error *err) {
+                                         const berth_attr *attrs, size_t n_attrs, const char *const *names,
+                                         size_t n_out, berth__node *node, berth_error *err) {
   berth_context *ctx = graph->ctx;
   char label[80];
   const char *name;

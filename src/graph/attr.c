@@ -70,7 +70,8 @@ static bool copy_payload(berth_context *ctx, const berth_attr *from, berth_attr 
     case BERTH_ATTR_INT: to->i = from->i; return true;
     case BERTH_ATTR_FLOAT: to->f = from->kind == BERTH_ATTR_INT ? (double)from->i : from->f; return true;
     case BERTH_ATTR_STRING: to->s = berth__strdup(ctx, from->s); return from->s == NULL || to->s != NULL;
-    case BERTH_ATTR_INTS: return (to->ints = graph_attr_copy_list(ctx, from->ints, from->count, sizeof(int64_t))) != NULL;
+    case BERTH_ATTR_INTS:
+      return (to->ints = graph_attr_copy_list(ctx, from->ints, from->count, sizeof(int64_t))) != NULL;
     case BERTH_ATTR_FLOATS:
       if (from->kind == BERTH_ATTR_INTS) return copy_ints_as_floats(ctx, from, to);
       return (to->floats = graph_attr_copy_list(ctx, from->floats, from->count, sizeof(double))) != NULL;

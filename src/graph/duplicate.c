@@ -29,8 +29,8 @@ static berth_status copy_node(berth_graph *to, const berth__node *from, berth_er
   return BERTH_OK;
 }
 
-static berth_status graph_duplicate_copy_list(berth_context *ctx, const berth_value *from, size_t n, berth_value **to, size_t *n_to,
-                              size_t *capacity, berth_error *err) {
+static berth_status graph_duplicate_copy_list(berth_context *ctx, const berth_value *from, size_t n, berth_value **to,
+                                              size_t *n_to, size_t *capacity, berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(ctx, *to, *capacity, n, err));
   if (n != 0) memcpy(*to, from, n * sizeof **to);
   *n_to = n;
@@ -46,9 +46,12 @@ static berth_status copy_all(berth_graph *to, const berth_graph *from, berth_err
   for (size_t i = 0; i < from->n_nodes; i++) BERTH__TRY(copy_node(to, &from->nodes[i], err));
   for (size_t i = 0; i < from->n_outputs; i++)
     BERTH__TRY(berth_graph_output(to, from->outputs[i].name, from->outputs[i].value, err));
-  BERTH__TRY(graph_duplicate_copy_list(to->ctx, from->inputs, from->n_inputs, &to->inputs, &to->n_inputs, &to->inputs_capacity, err));
-  BERTH__TRY(graph_duplicate_copy_list(to->ctx, from->params, from->n_params, &to->params, &to->n_params, &to->params_capacity, err));
-  BERTH__TRY(graph_duplicate_copy_list(to->ctx, from->states, from->n_states, &to->states, &to->n_states, &to->states_capacity, err));
+  BERTH__TRY(graph_duplicate_copy_list(to->ctx, from->inputs, from->n_inputs, &to->inputs, &to->n_inputs,
+                                       &to->inputs_capacity, err));
+  BERTH__TRY(graph_duplicate_copy_list(to->ctx, from->params, from->n_params, &to->params, &to->n_params,
+                                       &to->params_capacity, err));
+  BERTH__TRY(graph_duplicate_copy_list(to->ctx, from->states, from->n_states, &to->states, &to->n_states,
+                                       &to->states_capacity, err));
   BERTH__TRY(BERTH__RESERVE(to->ctx, to->updates, to->updates_capacity, from->n_updates, err));
   if (from->n_updates != 0) memcpy(to->updates, from->updates, from->n_updates * sizeof *to->updates);
   to->n_updates = from->n_updates;

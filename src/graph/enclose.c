@@ -228,7 +228,8 @@ berth_status berth__graph_enclose(berth_graph *graph, uint32_t index, berth_erro
   const berth__node *node = &graph->nodes[index];
   const trend t = trend_of(node->op);
   bool done = false;
-  if (is_enclosed(&graph->values[node->out[0]]) || !is_of_interest(graph, node, t) || !graph_enclose_is_small(graph, node))
+  if (is_enclosed(&graph->values[node->out[0]]) || !is_of_interest(graph, node, t) ||
+      !graph_enclose_is_small(graph, node))
     return BERTH_OK;
   berth__blob **ends = berth__alloc_array_zero(graph->ctx, 2 * (size_t)node->n_out, sizeof *ends);
   berth_tensor *in = berth__alloc_array_zero(graph->ctx, node->n_in, sizeof *in);

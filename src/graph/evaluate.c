@@ -30,7 +30,7 @@ static bool graph_evaluate_is_known(const berth_graph *graph, const berth__node 
 }
 
 static berth_status graph_evaluate_run_kernel(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
-                               const berth_tensor *out, berth_error *err) {
+                                              const berth_tensor *out, berth_error *err) {
   const berth__family *family = node->op->family;
   berth_op_call call = {.struct_size = (uint32_t)sizeof call,
                         .in = in,

@@ -55,7 +55,8 @@ static void graph_infer_release(berth_context *ctx, workspace *w) {
   berth__free(ctx, w->in_most);
 }
 
-static void graph_infer_read_operands(const berth_graph *graph, const berth_value *in, size_t n_in, bool as_bounds, workspace *w) {
+static void graph_infer_read_operands(const berth_graph *graph, const berth_value *in, size_t n_in, bool as_bounds,
+                                      workspace *w) {
   for (size_t i = 0; i < n_in; i++) {
     if (in[i] == BERTH_VALUE_NONE) continue;
     const berth__value *value = &graph->values[in[i]];
@@ -118,8 +119,8 @@ static berth_status check_block_operands(const berth_graph *graph, const berth__
 }
 
 /* A registered op's inference allocates, and a run must not. What a loop carries has one shape. */
-static berth_status graph_infer_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in, size_t n_in,
-                                   berth_error *err) {
+static berth_status graph_infer_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in,
+                                               size_t n_in, berth_error *err) {
   if (op->code != BERTH__OP_CUSTOM && !op->family->is_loop) return BERTH_OK;
   for (size_t i = 0; i < n_in; i++)
     if (in[i] != BERTH_VALUE_NONE && graph->values[in[i]].bounded != 0)
@@ -129,8 +130,8 @@ static berth_status graph_infer_check_operands(const berth_graph *graph, const b
   return BERTH_OK;
 }
 
-static berth_status graph_infer_results(const berth_graph *graph, const berth_value *in, berth__infer *infer, workspace *w,
-                                  berth__value *results, berth_error *err) {
+static berth_status graph_infer_results(const berth_graph *graph, const berth_value *in, berth__infer *infer,
+                                        workspace *w, berth__value *results, berth_error *err) {
   bool has_open = false;
   BERTH__TRY(check_block_operands(graph, infer->op, in, infer->n_in, err));
   BERTH__TRY(graph_infer_check_operands(graph, infer->op, in, infer->n_in, err));

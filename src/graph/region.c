@@ -18,7 +18,8 @@ static berth_status find_begin(const berth_graph *graph, uint32_t end, uint32_t 
               begin->out[BERTH__LOOP_STARTS] == node->in[BERTH__LOOP_STARTS];
   for (uint32_t i = 0; fits && i < n_carried; i++)
     fits = begin->out[BERTH__LOOP_CARRIED + i] == node->in[BERTH__LOOP_END_CARRIED + i];
-  if (!fits) return graph_region_fail_at(graph, end, "its operands are not the results of its loop_begin, in their order", err);
+  if (!fits)
+    return graph_region_fail_at(graph, end, "its operands are not the results of its loop_begin, in their order", err);
   *out = round->node;
   return BERTH_OK;
 }
@@ -85,7 +86,8 @@ static berth_status check_uses(const berth_graph *graph, const berth__regions *r
   return BERTH_OK;
 }
 
-static berth_status graph_region_fill(const berth_graph *graph, berth__regions *regions, uint32_t n_loops, berth_error *err) {
+static berth_status graph_region_fill(const berth_graph *graph, berth__regions *regions, uint32_t n_loops,
+                                      berth_error *err) {
   berth_context *ctx = graph->ctx;
   uint32_t *end_of = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *end_of);
   regions->items = berth__alloc_array_zero(ctx, (size_t)n_loops + 1, sizeof *regions->items);

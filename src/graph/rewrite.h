@@ -1,11 +1,11 @@
 /* Rewriting the nodes of a bound graph, from the first to the last: each old node is kept, or left out and replaced by
- * others. Values keep their numbers; new ones come behind them.
+ * others. Values keep their numbers; new ones come after them.
  *
  *   berth__rewrite_start(&r, graph, err);
  *   for (size_t n = 0; n < r.n_old; n++) ... berth__rewrite_keep(&r, n, err), or berth__rewrite_add and _make ...
  *   berth__rewrite_finish(&r);         also when something failed
  *
- * A node is added behind those that make what it reads. Values that no node makes any more are dropped. */
+ * A node is added after those that make what it reads. Values that no node makes any more are dropped. */
 #ifndef BERTH_GRAPH_REWRITE_H
 #define BERTH_GRAPH_REWRITE_H
 
@@ -22,9 +22,9 @@ berth_status berth__rewrite_start(berth__rewrite *r, berth_graph *graph, berth_e
 void berth__rewrite_finish(berth__rewrite *r);
 
 berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err);
-/* A name that is not taken: that of `base` with `suffix` behind it, and a number where need be. */
+/* A name that is not taken: that of `base` with `suffix` after it, and a number where need be. */
 void berth__rewrite_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size);
-/* A new node with one result, which is a new value. Its name is `base` with `suffix` behind it, and a number where that
+/* A new node with one result, which is a new value. Its name is `base` with `suffix` after it, and a number where that
  * is taken. */
 berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
                                 const berth_attr *attrs, size_t n_attrs, berth_value base, const char *suffix,
@@ -40,9 +40,9 @@ bool berth__node_is_bounded(const berth_graph *graph, const berth__node *node);
  * twice, as does whoever reads one with extents that only a run knows: what has a single reader may become part of it.
  */
 typedef struct berth__uses {
-  uint32_t *count;  /* one a value: reads by nodes, by outputs, and by the updates of states */
-  uint32_t *reader; /* one a value: the last node that reads it; UINT32_MAX: none */
-  bool *is_output;  /* one a value: an output, or the next value of a state */
+  uint32_t *count;  /* one per value: reads by nodes, by outputs, and by the updates of states */
+  uint32_t *reader; /* one per value: the last node that reads it; UINT32_MAX: none */
+  bool *is_output;  /* one per value: an output, or the next value of a state */
 } berth__uses;
 berth_status berth__uses_create(berth__uses *uses, const berth_graph *graph, berth_error *err);
 void berth__uses_free(berth__uses *uses, berth_context *ctx);

@@ -2,7 +2,7 @@
  *
  *   graph "name" {
  *     weights "file.safetensors"              optional: where the params' data is, beside this file
- *     input %x : f32[batch, 64]               a name or a number a dimension
+ *     input %x : f32[batch, 64]               a name or a number per dimension
  *     param %fc.weight : f32[64, 10]
  *     const %c : f32[2] = [1, 2.5]            or: = hex "..." (bytes as they lie in memory)
  *     state %s : f32[2] = zeros               outlives a run; or what a const has: = [1, 2.5]

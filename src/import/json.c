@@ -57,7 +57,7 @@ static int32_t hex4(const char *text, size_t size) {
   return value;
 }
 
-/* The character behind the escape at text[0] == '\\', and how many bytes the escape takes; 0 when it is wrong. */
+/* The character after the escape at text[0] == '\\', and how many bytes the escape takes; 0 when it is wrong. */
 static size_t import_json_read_escape(const char *text, size_t size, uint32_t *character) {
   static const char letters[] = "\"\\/bfnrt";
   static const char meaning[] = "\"\\/\b\f\n\r\t";
@@ -78,7 +78,7 @@ static size_t import_json_read_escape(const char *text, size_t size, uint32_t *c
 }
 
 static berth_status import_json_read_string(berth__json *json, berth__json_token *token, berth_error *err) {
-  size_t start = ++json->at; /* behind the quote */
+  size_t start = ++json->at; /* after the quote */
   for (;;) {
     int c = peek(json);
     size_t left = json->size - json->at, step;

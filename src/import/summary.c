@@ -41,7 +41,8 @@ berth_status berth__summary_list(berth__summary *s, size_t count, size_t element
 
 /* ---- Ops ---- */
 
-static berth_status import_summary_join(berth__summary *s, const char *domain, const char *name, char **out, berth_error *err) {
+static berth_status import_summary_join(berth__summary *s, const char *domain, const char *name, char **out,
+                                        berth_error *err) {
   const size_t n = strlen(domain), m = strlen(name);
   char *key = berth__alloc(s->ctx, n + m + 2);
   *out = key;

@@ -1,8 +1,8 @@
 /* Making instructions that read and write: buffers, arrays, variables. None of them is ever shared. */
 #include "kernel/maker.h"
 
-static berth__x kernel_access_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits, berth__x a,
-                    berth__x b) {
+static berth__x kernel_access_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits,
+                                  berth__x a, berth__x b) {
   berth__inst inst = {.code = (uint8_t)code, .type = (uint8_t)type, .bits = bits, .in = {a, b, BERTH__X_NONE}};
   berth__range_of_type(type, &inst.low, &inst.high);
   return berth__maker_put(k, &inst);

@@ -108,7 +108,8 @@ static berth__x kernel_build_make(berth__kernel *k, berth__inst_code code, uint3
   if (n == 2 && is_shift && berth__maker_is_integer(type) && berth__maker_is_integer(berth__maker_type(k, in[1])))
     in[1] = berth__x_convert(k, type, in[1]);
   if (k->status != BERTH_OK) return BERTH__X_NONE;
-  if (!kernel_build_is_taken(taken_by(code), type)) return berth__maker_mistake(k, code, "an operand's type does not go there");
+  if (!kernel_build_is_taken(taken_by(code), type))
+    return berth__maker_mistake(k, code, "an operand's type does not go there");
   for (uint32_t i = 1; i < n; ++i) {
     if (berth__maker_type(k, in[i]) != type)
       return berth__maker_mistake(k, code, "its operands are of different types");
@@ -117,7 +118,9 @@ static berth__x kernel_build_make(berth__kernel *k, berth__inst_code code, uint3
   return berth__simplify(k, code, kernel_build_is_comparison(code) ? BERTH__NUM_BOOL : type, n, in);
 }
 
-berth__x berth__x1(berth__kernel *k, berth__inst_code code, berth__x a) { return kernel_build_make(k, code, 1, (berth__x[]){a}); }
+berth__x berth__x1(berth__kernel *k, berth__inst_code code, berth__x a) {
+  return kernel_build_make(k, code, 1, (berth__x[]){a});
+}
 
 berth__x berth__x2(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b) {
   return kernel_build_make(k, code, 2, (berth__x[]){a, b});

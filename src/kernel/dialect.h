@@ -5,7 +5,7 @@
  *   #a #b #c   the same without them
  *   $m         operand b, a number, with the other sign
  *   $i         operand a, which is an index, as an unsigned number
- *   $p         the place of element a of a buffer: where the buffer begins, and $i behind that
+ *   $p         the place of element a of a buffer: where the buffer begins, and $i after that
  *   $w $n      the array that a buffer lies in; the number of the buffer or array
  *   $[ $]      around a place: the word there, read as the array wants it
  *   $o         the number of the binding that a buffer lies in, where there are windows
@@ -55,7 +55,7 @@ typedef struct berth__dialect {
   const char *convert[BERTH__NUMBERS][BERTH__NUMBERS], *bits[BERTH__NUMBERS][BERTH__NUMBERS]; /* from, to */
   const char *load[BERTH__STORAGES], *store[BERTH__STORAGES];
   /* Where an array whose words several threads write is of another type: reading a word of it, the parts before and
-   * behind its place; and storing whole words. NULL: it is not. */
+   * after its place; and storing whole words. NULL: it is not. */
   const char *atomic_open, *atomic_close, *atomic_store[BERTH__STORAGES];
   berth__dialect_words words;
 } berth__dialect;

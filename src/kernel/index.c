@@ -135,7 +135,8 @@ static bool rejoin_remainders(berth__kernel *k, sum *s) {
     if (!is_remainder(k, s->terms[i].x, &y, &by)) continue;
     for (uint32_t j = 0; j < s->n; ++j) {
       if (s->terms[j].factor != s->terms[i].factor * by || !is_remainder(k, s->terms[j].x, &quotient, &outer)) continue;
-      if (!is_quotient(k, quotient, &of, &divisor) || of != y || divisor != by || !kernel_index_fits(by * outer)) continue;
+      if (!is_quotient(k, quotient, &of, &divisor) || of != y || divisor != by || !kernel_index_fits(by * outer))
+        continue;
       int64_t factor = s->terms[i].factor;
       remove_term(s, i > j ? i : j);
       remove_term(s, i > j ? j : i);

@@ -85,7 +85,7 @@ typedef struct berth__kernel_word {
   bool is_open;
   bool is_whole;          /* all its elements are stored, always */
   uint32_t operand;       /* the result */
-  uint16_t depth;         /* of blocks, behind the loop over the word's elements */
+  uint16_t depth;         /* of blocks, after the loop over the word's elements */
   berth__x word;          /* which one */
   berth__x lane;          /* the element of the word that the loop is at */
   berth__x index;         /* the element of the result */

@@ -1,7 +1,7 @@
 /* From a call of an op to kernels. One file of lower/ a group of ops; ops.def says which function lowers which op.
  *
  * A lowering sees a call as a kernel of src/ops does, but without data: shapes, strides, types, attributes. It makes
- * one kernel or a few; they run one after the other, each behind the writes of those before it. Numbers are 32 bits
+ * one kernel or a few; they run one after the other, each after the writes of those before it. Numbers are 32 bits
  * wide whatever their type is; how elements lie in memory is their storage (kernel.h), which loads and stores see to:
  *
  *   f32 f64 f16 bf16     as f32
@@ -17,8 +17,8 @@
 #include "ops/op.h"
 
 /* Which bytes a kernel's buffer stands for (berth__kernel_buffer.operand). */
-#define BERTH__OPERAND_SCRATCH 0x10000u /* the step's scratch */
-#define BERTH__OPERAND_CONDITION 0x20000u   /* + g: the condition of condition g */
+#define BERTH__OPERAND_SCRATCH 0x10000u   /* the step's scratch */
+#define BERTH__OPERAND_CONDITION 0x20000u /* + g: the condition of condition g */
 static inline uint32_t berth__operand_in(uint32_t i) { return i; }
 static inline uint32_t berth__operand_out(const berth_op_call *call, uint32_t i) { return call->n_in + i; }
 
@@ -34,7 +34,7 @@ typedef struct berth__lowering {
   const berth__kernel_limits *limits;
   const berth__op *op;
   const berth_op_call *call;
-  const berth__storage *storage; /* one an operand and then one a result; NULL: by their types */
+  const berth__storage *storage; /* one per operand and then one per result; NULL: by their types */
   const uint64_t *at;            /* where operands and then results begin, in bytes; NULL: that is not known */
   const berth__step_condition *conditions;
   uint32_t n_conditions;
@@ -43,7 +43,7 @@ typedef struct berth__lowering {
 } berth__lowering;
 
 typedef struct berth__lower_row {
-  berth_status (*lower)(berth__lowering *l, berth_error *err);                      /* NULL: this op has no kernels */
+  berth_status (*lower)(berth__lowering *l, berth_error *err);                        /* NULL: this op has no kernels */
   uint64_t (*scratch)(const berth_op_call *call, const berth__kernel_limits *limits); /* bytes */
 } berth__lower_row;
 
@@ -56,13 +56,13 @@ uint64_t berth__lower_scratch(const berth__op *op, const berth_op_call *call, co
 
 /* ---- For lowerings (lower/common.c) ---- */
 
-/* A new kernel, named after the op; conditions are its first instructions. NULL when memory ran out: everything below takes
- * NULL and does nothing, and berth__l_end reports it. */
+/* A new kernel, named after the op; conditions are its first instructions. NULL when memory ran out: everything below
+ * takes NULL and does nothing, and berth__l_end reports it. */
 berth__kernel *berth__l_begin(berth__lowering *l, const char *what);
 /* Closes what berth__l_begin and berth__l_each opened, and adds the kernel to the list. */
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err);
 /* One thread for each of `count` elements, in flat order: group_size and n_groups are set, and what follows up to
- * berth__l_end is inside `if (index < count)`. No barriers behind it.
+ * berth__l_end is inside `if (index < count)`. No barriers after it.
  *
  * Where these are the elements of result 0, without gaps, and several of them share a word, a thread has a word: what
  * follows is inside a loop over its elements as well, and berth__l_store of element `index` keeps the bits until the

@@ -28,7 +28,8 @@ static uint32_t find_outside_of(const berth__machine *m, const berth__lane *inde
   return j;
 }
 
-static uint32_t kernel_machine_memory_find_outside(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint64_t count) {
+static uint32_t kernel_machine_memory_find_outside(const berth__machine *m, const berth__lane *index,
+                                                   const uint32_t *mask, uint64_t count) {
   return find_outside_of(m, index, mask, 0, count);
 }
 
@@ -184,7 +185,8 @@ static berth_status fail_race(const berth__machine *m, berth__x x, uint32_t lane
 }
 
 /* Notes the use; false where another thread used the element in a way that needs a barrier between. */
-static bool kernel_machine_memory_note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store, uint32_t *other) {
+static bool kernel_machine_memory_note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store,
+                                           uint32_t *other) {
   *other = u->writer;
   if (u->write_time == time && u->writer != lane) return false;
   if (is_store) {
@@ -208,7 +210,8 @@ static berth_status kernel_machine_memory_store_shared(berth__machine *m, berth_
   m->write_time[inst->bits] = m->time;
   for (uint32_t j = lane; j < lane + m->threads; ++j) {
     if (mask[j] == 0) continue;
-    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, true, &other)) return fail_race(m, x, j, other);
+    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, true, &other))
+      return fail_race(m, x, j, other);
     m->shared[first + index[j].u] = value[j];
   }
   return BERTH_OK;
@@ -227,7 +230,8 @@ static berth_status kernel_machine_memory_load_shared(berth__machine *m, berth__
   }
   for (uint32_t j = lane; j < end; ++j) {
     if (mask[j] == 0) continue;
-    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, false, &other)) return fail_race(m, x, j, other);
+    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, false, &other))
+      return fail_race(m, x, j, other);
     out[j] = array[index[j].u];
   }
   return BERTH_OK;

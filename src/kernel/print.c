@@ -23,9 +23,13 @@ typedef struct printer {
 
 static const char *const type_names[] = {"f32", "i32", "u32", "bool"};
 
-static berth__inst_kind kernel_print_kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
+static berth__inst_kind kernel_print_kind_of(const berth__inst *inst) {
+  return berth__inst_kind_of((berth__inst_code)inst->code);
+}
 
-static uint32_t kernel_print_operands_of(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
+static uint32_t kernel_print_operands_of(const berth__inst *inst) {
+  return berth__inst_operands((berth__inst_code)inst->code);
+}
 
 static bool stands_alone(const berth__inst *inst) {
   berth__inst_kind kind = kernel_print_kind_of(inst);
@@ -42,7 +46,7 @@ static void kernel_print_count_uses(printer *p) {
   }
 }
 
-/* The statement of what uses a result comes behind it: it is known when the list is gone through backwards. */
+/* The statement of what uses a result comes after it: it is known when the list is gone through backwards. */
 static void find_statements(printer *p) {
   for (berth__x user = (berth__x)p->k->n_insts; user-- > 0;) {
     const berth__inst *inst = &p->k->insts[user];

@@ -26,9 +26,11 @@ static int64_t ones_over(int64_t x) {
 
 /* Products of u32 may not fit 64 bits with a sign: such a range is given up by the caller's check. */
 static range kernel_range_multiply(range a, range b) {
-  if (kernel_range_most(a.high, b.high) > INT32_MAX && (double)a.high * (double)b.high > 9e18) return (range){0, INT64_MAX};
+  if (kernel_range_most(a.high, b.high) > INT32_MAX && (double)a.high * (double)b.high > 9e18)
+    return (range){0, INT64_MAX};
   int64_t p = a.low * b.low, q = a.low * b.high, r = a.high * b.low, s = a.high * b.high;
-  return (range){kernel_range_least(kernel_range_least(p, q), kernel_range_least(r, s)), kernel_range_most(kernel_range_most(p, q), kernel_range_most(r, s))};
+  return (range){kernel_range_least(kernel_range_least(p, q), kernel_range_least(r, s)),
+                 kernel_range_most(kernel_range_most(p, q), kernel_range_most(r, s))};
 }
 
 static range kernel_range_divide(range a, range b) {
@@ -52,7 +54,8 @@ static range bitwise(berth__inst_code code, range a, range b, range any) {
     return (range){0, b.low < 0 ? a.high : kernel_range_least(a.high, b.high)};
   }
   if (a.low < 0 || b.low < 0) return any;
-  return (range){code == BERTH__INST_or ? kernel_range_most(a.low, b.low) : 0, ones_over(kernel_range_most(a.high, b.high))};
+  return (range){code == BERTH__INST_or ? kernel_range_most(a.low, b.low) : 0,
+                 ones_over(kernel_range_most(a.high, b.high))};
 }
 
 static range shift(berth__inst_code code, range a, range b, range any) {
@@ -86,8 +89,8 @@ static range kernel_range_absolute(range a) {
   return (range){a.high < 0 ? -a.high : 0, kernel_range_most(-a.low, a.high)};
 }
 
-static range kernel_range_compute(berth__inst_code code, berth__number type, const berth__inst *first, range a, range b, range c,
-                     range any) {
+static range kernel_range_compute(berth__inst_code code, berth__number type, const berth__inst *first, range a, range b,
+                                  range c, range any) {
   switch (code) {
     case BERTH__INST_add: return (range){a.low + b.low, a.high + b.high};
     case BERTH__INST_sub: return (range){a.low - b.high, a.high - b.low};

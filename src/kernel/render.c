@@ -25,7 +25,9 @@ typedef struct render {
 
 /* ---- What gets a name ---- */
 
-static berth__inst_kind kernel_render_kind_of(const berth__inst *inst) { return berth__inst_kind_of((berth__inst_code)inst->code); }
+static berth__inst_kind kernel_render_kind_of(const berth__inst *inst) {
+  return berth__inst_kind_of((berth__inst_code)inst->code);
+}
 
 static uint32_t n_operands(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
 
@@ -49,8 +51,8 @@ static void kernel_render_count_uses(render *r) {
 }
 
 static bool is_arithmetic(const berth__inst *inst) {
-  return inst->type == BERTH__NUM_F32 && kernel_render_kind_of(inst) == BERTH__INST_PURE && inst->code != BERTH__INST_select &&
-         inst->code != BERTH__INST_bits;
+  return inst->type == BERTH__NUM_F32 && kernel_render_kind_of(inst) == BERTH__INST_PURE &&
+         inst->code != BERTH__INST_select && inst->code != BERTH__INST_bits;
 }
 
 /* A place inside a word is written several times: it gets a name. */
@@ -190,7 +192,10 @@ static const char *rule_of(const render *r, const berth__inst *inst) {
     default: break;
   }
   const uint8_t type = kernel_render_is_comparison(inst->code) ? r->k->insts[inst->in[0]].type : inst->type;
-  return r->d->rule[inst->code][kernel_render_kind_of(inst) == BERTH__INST_PURE || kernel_render_kind_of(inst) == BERTH__INST_READ ? type : 0];
+  return r->d
+      ->rule[inst->code]
+            [kernel_render_kind_of(inst) == BERTH__INST_PURE || kernel_render_kind_of(inst) == BERTH__INST_READ ? type
+                                                                                                                : 0];
 }
 
 static void kernel_render_expand(render *r, const char *rule, berth__x x);

@@ -32,7 +32,7 @@ static inline uint32_t berth__grid_rows(uint64_t n_groups) {
 berth_status berth__render_glsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err);
 
-/* WGSL: the words of a buffer begin at bN of a uniform struct of one u32 a buffer, which is the binding behind the
+/* WGSL: the words of a buffer begin at bN of a uniform struct of one u32 a buffer, which is the binding after the
  * storage ones. Group 0; the entry point is main. */
 berth_status berth__render_wgsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err);

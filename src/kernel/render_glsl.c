@@ -22,7 +22,8 @@ static void kernel_render_glsl_literal(berth__text *out, berth__number type, uin
   }
 }
 
-static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const berth__render_desc *desc,
+                                            berth__text *out) {
   const uint32_t n = desc->windows ? kernel->n_buffers : 1;
   for (uint32_t i = 0; i < n; i++) {
     char number[12] = "";
@@ -59,7 +60,8 @@ static void kernel_render_glsl_head(const berth__kernel *kernel, const berth__re
     berth__text_printf(out, "shared %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
 }
 
-static void kernel_render_glsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_glsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc,
+                                         berth__text *out) {
   (void)desc;
   const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
   berth__text_printf(out, "void main() {\n");

@@ -34,7 +34,8 @@ static uint32_t n_windows(const berth__kernel *kernel, const berth__render_desc 
   return n;
 }
 
-static void kernel_render_wgsl_add_bindings(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_wgsl_add_bindings(const berth__kernel *kernel, const berth__render_desc *desc,
+                                            berth__text *out) {
   const uint32_t n = desc->windows ? n_windows(kernel, desc) : 1;
   for (uint32_t i = 0; i < n; i++) {
     char number[12] = "";
@@ -74,7 +75,8 @@ static void kernel_render_wgsl_head(const berth__kernel *kernel, const berth__re
   if (berth__dialect_uses(kernel, BERTH__INST_to_half)) berth__text_printf(out, TO_HALF);
 }
 
-static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc,
+                                         berth__text *out) {
   (void)desc;
   const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
   berth__text_printf(out,

@@ -22,7 +22,8 @@ bool berth__maker_known(const berth__kernel *k, berth__x x, uint32_t *bits) {
   return true;
 }
 
-static berth__x kernel_simplify_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t n, const berth__x *in) {
+static berth__x kernel_simplify_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t n,
+                                    const berth__x *in) {
   berth__inst inst = {
       .code = (uint8_t)code, .type = (uint8_t)type, .in = {BERTH__X_NONE, BERTH__X_NONE, BERTH__X_NONE}};
   for (uint32_t i = 0; i < n; ++i) inst.in[i] = in[i];

@@ -63,8 +63,8 @@ berth_status berth__bytes_check(berth__infer *infer, int64_t columns, berth_type
                                &same, err));
   }
   BERTH__TRY(bytes_check_result(infer, attrs.own, err));
-  return berth__epilogue_check(infer, berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, &infer->out_shape[0],
-                           err);
+  return berth__epilogue_check(infer, berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers,
+                               &infer->out_shape[0], err);
 }
 
 berth_status berth__bytes_check_packed(const berth__infer *infer, int64_t panels, int64_t rows, int64_t panel,
@@ -84,8 +84,8 @@ berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, ber
   out->call = call;
   out->attrs = berth__bytes_attrs_of(op, call->attrs);
   out->is_shifted = strcmp(out->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0;
-  return berth__epilogue_read(&out->epilogue, call, berth__bytes_epilogue_first(&out->attrs), out->attrs.code, out->attrs.numbers,
-                          err);
+  return berth__epilogue_read(&out->epilogue, call, berth__bytes_epilogue_first(&out->attrs), out->attrs.code,
+                              out->attrs.numbers, err);
 }
 
 int64_t berth__bytes_x(const berth__bytes *b, int64_t index) {

@@ -1,8 +1,8 @@
-/* What the products of bytes have in common: qproduct, qconv_last and qdepthwise. The sums of
+/* What the int8 products have in common: qproduct, qconv_last and qdepthwise. The sums of
  * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, with `adds`
- * what is added to that, the epilogue, and, where the result is u8 or i8, result / out_scale rounded to the nearest, ties
- * to even, plus out_zero, held in range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry,
- * or one a column of the result.
+ * what is added to that, the epilogue, and, where the result is u8 or i8, result / out_scale rounded to the nearest,
+ * ties to even, plus out_zero, held in range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one
+ * entry, or one a column of the result.
  */
 #ifndef BERTH_OPS_BYTES_H
 #define BERTH_OPS_BYTES_H

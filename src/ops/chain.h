@@ -1,9 +1,9 @@
 /* A chain: a small straight-line program over f32 that is run for every element of a result. It is how element-wise
- * nodes that were fused are written, alone (op `chain`) or behind a product or a convolution (`product`, `conv_last`,
+ * nodes that were fused are written, alone (op `chain`) or after a product or a convolution (`product`, `conv_last`,
  * `depthwise`: their `code` and `numbers`).
  *
  * Registers come in this order: the operands; the entries of the attribute `numbers`; the results of the steps. The
- * attribute `code` has four entries a step: what it does (berth__chain_code) and the registers that it reads (0 where
+ * attribute `code` has four entries per step: what it does (berth__chain_code) and the registers that it reads (0 where
  * it reads fewer than three). The last step's result is the element. */
 #ifndef BERTH_OPS_CHAIN_H
 #define BERTH_OPS_CHAIN_H

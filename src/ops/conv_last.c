@@ -88,7 +88,7 @@ berth_status berth__last_check_over(const berth_attr *over, bool may, const char
 }
 
 static void conv_last_read_call(const berth_op_call *call, const berth__window_attrs *window, const int64_t *kernel,
-                      berth__last *last) {
+                                berth__last *last) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const uint32_t spatial = x->rank - 2, missing = BERTH__WINDOW_AXES - spatial;
   berth__window_read(&last->window, window, spatial, x->dim + 1, kernel, out->dim + 1);

@@ -1,5 +1,5 @@
 /* What the convolutions with channels last have in common: conv_last, depthwise, conv_winograd and conv_transpose_last.
- * x is [N, spatial..., C], the result is [N, out..., O]; behind it comes an epilogue (ops/epilogue.h). */
+ * x is [N, spatial..., C], the result is [N, out..., O]; after it comes an epilogue (ops/epilogue.h). */
 #ifndef BERTH_OPS_CONV_LAST_H
 #define BERTH_OPS_CONV_LAST_H
 

@@ -229,7 +229,7 @@ void berth__store_i64(const berth_tensor *tensor, int64_t element_index, int64_t
 
 /* Whether axis `outer` continues axis `inner` for every tensor. */
 static bool elementwise_can_merge(const berth__runs *runs, uint32_t kept, const int64_t *const *stride, uint32_t axis,
-                      int64_t extent) {
+                                  int64_t extent) {
   for (uint32_t k = 0; k < runs->n; k++)
     if (runs->stride[k][kept] != stride[k][axis] * extent) return false;
   return true;

@@ -5,7 +5,7 @@
 static uint32_t extras(uint32_t n_in, uint32_t first) { return n_in > first ? n_in - first : 0; }
 
 berth_status berth__epilogue_check(const berth__infer *infer, uint32_t first, const berth_attr *code,
-                               const berth_attr *numbers, const berth__shape *out, berth_error *err) {
+                                   const berth_attr *numbers, const berth__shape *out, berth_error *err) {
   const uint32_t n_extra = extras(infer->n_in, first);
   berth__chain chain;
   berth__shape both;
@@ -29,8 +29,8 @@ berth_status berth__epilogue_check(const berth__infer *infer, uint32_t first, co
   return berth__chain_read(code, numbers, 1 + n_extra, &chain, err);
 }
 
-berth_status berth__epilogue_read(berth__epilogue *epilogue, const berth_op_call *call, uint32_t first, const berth_attr *code,
-                              const berth_attr *numbers, berth_error *err) {
+berth_status berth__epilogue_read(berth__epilogue *epilogue, const berth_op_call *call, uint32_t first,
+                                  const berth_attr *code, const berth_attr *numbers, berth_error *err) {
   const uint32_t n_extra = extras(call->n_in, first);
   epilogue->chain = (berth__chain){.n_steps = 0};
   epilogue->out = &call->out[0];
@@ -56,7 +56,7 @@ double berth__epilogue_value(const berth__epilogue *epilogue, int64_t index, dou
 }
 
 berth_status berth__epilogue_check_added(const berth__infer *infer, uint32_t sum, const berth__shape *out,
-                                     berth_error *err) {
+                                         berth_error *err) {
   int64_t same;
   if (infer->n_in <= sum)
     return berth__fail(err, BERTH_INVALID, "`adds` is set, but operand %" PRIu32 " is not there", sum);
@@ -70,6 +70,6 @@ berth_status berth__epilogue_check_added(const berth__infer *infer, uint32_t sum
 }
 
 berth_status berth__epilogue_check_sum(const berth__infer *infer, const berth_attr *adds, const berth__shape *out,
-                                   berth_error *err) {
+                                       berth_error *err) {
   return adds->i == 0 ? BERTH_OK : berth__epilogue_check_added(infer, BERTH__EPILOGUE_SUM, out, err);
 }

@@ -44,7 +44,8 @@ static berth_status attention_check_attributes(const berth_attr *attr, berth_err
   return BERTH_OK;
 }
 
-static berth_status attention_check_heads(const berth__heads *q, const berth__heads *k, const berth__heads *v, berth_error *err) {
+static berth_status attention_check_heads(const berth__heads *q, const berth__heads *k, const berth__heads *v,
+                                          berth_error *err) {
   int64_t same;
   BERTH__TRY(berth__same_dim(q->batch, k->batch, "batch of q and k", &same, err));
   BERTH__TRY(berth__same_dim(q->batch, v->batch, "batch of q and v", &same, err));
@@ -202,7 +203,8 @@ static int64_t attention_beside_at(const int64_t *stride, int64_t batch, int64_t
 static double attention_score(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first, int64_t last) {
   const berth__attention *a = &j->a;
   const int64_t kv_head = berth__attention_kv_head(a, head);
-  const int64_t mask = attention_beside_at(a->mask_stride, batch, head, row), bias = attention_beside_at(a->bias_stride, batch, head, row);
+  const int64_t mask = attention_beside_at(a->mask_stride, batch, head, row),
+                bias = attention_beside_at(a->bias_stride, batch, head, row);
   double largest = -(double)INFINITY;
   berth__line_load(&a->call->in[BERTH__ATTENTION_Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size,
                    j->query);

@@ -38,7 +38,7 @@ static berth_status cast_kernel(const berth_op_call *call, berth_error *err) {
 }
 
 static bool cast_view(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                      uint32_t out, int64_t *offset, int64_t *stride) {
   return in->type == type && berth__family_identity.view(in, attrs, shape, type, out, offset, stride);
 }
 

@@ -27,7 +27,8 @@ static berth_status concat_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__CONCAT_AXIS].i, infer->in_shape[0].rank, &axis, err));
   infer->out_type[0] = infer->in_type[0];
   infer->out_shape[0] = infer->in_shape[0];
-  for (uint32_t operand = 1; operand < infer->n_in; operand++) BERTH__TRY(concat_add_operand(infer, operand, axis, err));
+  for (uint32_t operand = 1; operand < infer->n_in; operand++)
+    BERTH__TRY(concat_add_operand(infer, operand, axis, err));
   return BERTH_OK;
 }
 

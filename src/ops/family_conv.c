@@ -1,8 +1,8 @@
 /* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?, then what is added and the operands of a
  * epilogue (epilogue.h), for f32 alone; one to three spatial axes. */
 #include "ops/conv.h"
-#include "ops/registry.h"
 #include "ops/epilogue.h"
+#include "ops/registry.h"
 
 static const berth_attr attrs[] = {
     BERTH__CONV_ATTR_LIST,
@@ -17,7 +17,7 @@ static berth_status check_epilogue(const berth__infer *infer, berth_error *err) 
   if (berth__conv_has_epilogue(attr)) BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
   BERTH__TRY(berth__epilogue_check_sum(infer, &attr[BERTH__CONV_ADDS], out, err));
   return berth__epilogue_check(infer, berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
-                           &attr[BERTH__CONV_NUMBERS], out, err);
+                               &attr[BERTH__CONV_NUMBERS], out, err);
 }
 
 static berth_status conv_family_infer(berth__infer *infer, berth_error *err) {
@@ -48,7 +48,8 @@ static void conv_finish(const berth_op_call *call, const berth__epilogue *epilog
 }
 
 /* One output line: every tap adds its weights times the input lines of all channels of the group. */
-static void conv_convolve(const berth_op_call *call, const berth__conv *c, const berth__epilogue *epilogue, int64_t item) {
+static void conv_convolve(const berth_op_call *call, const berth__conv *c, const berth__epilogue *epilogue,
+                          int64_t item) {
   const berth_tensor *x = &call->in[0], *weight = &call->in[1];
   const berth__window_axis *w = c->window.axis;
   const int64_t outputs = weight->dim[0], channels = weight->dim[1];
@@ -76,7 +77,7 @@ static berth_status conv_family_kernel(const berth_op_call *call, berth_error *e
   berth__epilogue epilogue;
   berth__conv_read(call, &conv);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__CONV_ADDS]),
-                              &call->attrs[BERTH__CONV_CODE], &call->attrs[BERTH__CONV_NUMBERS], err));
+                                  &call->attrs[BERTH__CONV_CODE], &call->attrs[BERTH__CONV_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) conv_convolve(call, &conv, &epilogue, item);
   return BERTH_OK;
 }

@@ -56,7 +56,7 @@ static berth_status conv_last_infer(berth__infer *infer, berth_error *err) {
 }
 
 static double conv_last_convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
-                       int64_t output) {
+                                 int64_t output) {
   const int64_t group = call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
   const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
   double sum = berth__last_bias(call, last, output);
@@ -81,13 +81,14 @@ static berth_status conv_last_kernel(const berth_op_call *call, berth_error *err
   berth__last_read(call, &last);
   const bool adds = call->attrs[BERTH__LAST_ADDS].i != 0;
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]),
-                              &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS], err));
+                                  &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
     const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
       const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], to) : 0;
-      const double value = berth__epilogue_value(&epilogue, to, conv_last_convolve(call, &last, &pixel, output) + added);
+      const double value =
+          berth__epilogue_value(&epilogue, to, conv_last_convolve(call, &last, &pixel, output) + added);
       if (kept != NULL)
         kept[output] = value;
       else

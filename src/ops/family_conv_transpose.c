@@ -82,7 +82,8 @@ static berth_status conv_transpose_infer(berth__infer *infer, berth_error *err) 
   BERTH__TRY(berth__conv_check_bias(infer, 2, outputs, err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){.rank = x->rank, .dim = {x->dim[0], outputs}};
-  for (uint32_t axis = 0; axis + 2 < x->rank; axis++) BERTH__TRY(conv_transpose_extent(infer, axis, &out->dim[2 + axis], err));
+  for (uint32_t axis = 0; axis + 2 < x->rank; axis++)
+    BERTH__TRY(conv_transpose_extent(infer, axis, &out->dim[2 + axis], err));
   infer->out_type[0] = infer->in_type[0];
   return BERTH_OK;
 }

@@ -1,6 +1,6 @@
 /* conv_transpose_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C, O], bias [O]?, then
- * the operands of the epilogue. Every pixel of x puts its window of weights into the result; here every pixel of the result
- * collects what falls on it. */
+ * the operands of the epilogue. Every pixel of x puts its window of weights into the result; here every pixel of the
+ * result collects what falls on it. */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -14,7 +14,8 @@ static const berth_attr attrs[] = {
 };
 
 /* (in - 1) * stride + reach + output pad - pads. */
-static berth_status conv_transpose_last_extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
+static berth_status conv_transpose_last_extent(const berth__infer *infer, uint32_t axis, int64_t *out,
+                                               berth_error *err) {
   const berth__window_attrs window = berth__last_window(infer->attrs);
   const berth_attr *extra = &infer->attrs[BERTH__LAST_OUTPUT_PADS];
   const berth__window_axis w =
@@ -78,8 +79,8 @@ static int64_t conv_transpose_last_source(const berth__last *last, const berth__
   return index;
 }
 
-static double conv_transpose_last_collect(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
-                      int64_t output) {
+static double conv_transpose_last_collect(const berth_op_call *call, const berth__last *last,
+                                          const berth__last_pixel *pixel, int64_t output) {
   const int64_t taps = berth__window_taps(&last->window);
   double sum = berth__last_bias(call, last, output);
   for (int64_t tap = 0; tap < taps; tap++) {
@@ -96,12 +97,13 @@ static berth_status conv_transpose_last_kernel(const berth_op_call *call, berth_
   berth__epilogue epilogue;
   berth__last_read(call, &last);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
-                              &call->attrs[BERTH__LAST_NUMBERS], err));
+                                  &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
     const berth__last_pixel pixel = berth__last_pixel_of(&last, item);
     for (int64_t output = 0; output < last.outputs; output++) {
       const int64_t to = item * last.outputs + output;
-      berth__store_f64(&call->out[0], to, berth__epilogue_value(&epilogue, to, conv_transpose_last_collect(call, &last, &pixel, output)));
+      berth__store_f64(&call->out[0], to,
+                       berth__epilogue_value(&epilogue, to, conv_transpose_last_collect(call, &last, &pixel, output)));
     }
   }
   return BERTH_OK;

@@ -73,8 +73,8 @@ static double deform_conv_look(const berth_tensor *x, int64_t plane, double y, d
   if (!(y > -1 && y < (double)x->dim[2] && z > -1 && z < (double)x->dim[3])) return 0;
   const double top = floor(y), left = floor(z), down = y - top, right = z - left;
   const int64_t row = (int64_t)top, column = (int64_t)left;
-  return (1 - down) *
-             ((1 - right) * deform_conv_element_or_0(x, plane, row, column) + right * deform_conv_element_or_0(x, plane, row, column + 1)) +
+  return (1 - down) * ((1 - right) * deform_conv_element_or_0(x, plane, row, column) +
+                       right * deform_conv_element_or_0(x, plane, row, column + 1)) +
          down * ((1 - right) * deform_conv_element_or_0(x, plane, row + 1, column) +
                  right * deform_conv_element_or_0(x, plane, row + 1, column + 1));
 }

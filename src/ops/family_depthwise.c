@@ -1,5 +1,5 @@
-/* depthwise: x [N, spatial..., C], weight [kernel..., C], bias [C]?, then the operands of the epilogue: every channel is
- * convolved with its own kernel. One to three spatial axes. */
+/* depthwise: x [N, spatial..., C], weight [kernel..., C], bias [C]?, then the operands of the epilogue: every channel
+ * is convolved with its own kernel. One to three spatial axes. */
 #include "ops/conv_last.h"
 #include "ops/registry.h"
 
@@ -45,7 +45,7 @@ static int64_t weight_index(const berth_tensor *weight, const berth__window *win
 }
 
 static double depthwise_convolve(const berth_op_call *call, const berth__last *last, const berth__last_pixel *pixel,
-                       int64_t channel) {
+                                 int64_t channel) {
   const berth_tensor *weight = &call->in[1];
   const int64_t taps = berth__window_taps(&last->window);
   double sum = berth__last_bias(call, last, channel);
@@ -78,13 +78,15 @@ static uint64_t depthwise_scratch(const berth_op_call *call) {
   return depthwise_in_place_over(call) ? (uint64_t)pixels_of_image(call) * sizeof(double) : 0;
 }
 
-static double depthwise_finished(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item,
-                       int64_t channel) {
+static double depthwise_finished(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue,
+                                 int64_t item, int64_t channel) {
   const berth__last_pixel pixel = berth__last_pixel_of(last, item);
-  return berth__epilogue_value(epilogue, item * last->channels + channel, depthwise_convolve(call, last, &pixel, channel));
+  return berth__epilogue_value(epilogue, item * last->channels + channel,
+                               depthwise_convolve(call, last, &pixel, channel));
 }
 
-static void run_channel(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue, int64_t item) {
+static void run_channel(const berth_op_call *call, const berth__last *last, const berth__epilogue *epilogue,
+                        int64_t item) {
   const int64_t pixels = pixels_of_image(call), first = item / last->channels * pixels, channel = item % last->channels;
   double *kept = call->scratch;
   for (int64_t p = 0; p < pixels; p++) kept[p] = depthwise_finished(call, last, epilogue, first + p, channel);
@@ -96,11 +98,12 @@ static berth_status depthwise_kernel(const berth_op_call *call, berth_error *err
   berth__epilogue epilogue;
   berth__last_read(call, &last);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
-                              &call->attrs[BERTH__LAST_NUMBERS], err));
+                                  &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {
     if (depthwise_in_place_over(call)) run_channel(call, &last, &epilogue, item);
     for (int64_t channel = 0; channel < last.channels && !depthwise_in_place_over(call); channel++)
-      berth__store_f64(&call->out[0], item * last.channels + channel, depthwise_finished(call, &last, &epilogue, item, channel));
+      berth__store_f64(&call->out[0], item * last.channels + channel,
+                       depthwise_finished(call, &last, &epilogue, item, channel));
   }
   return BERTH_OK;
 }

@@ -89,7 +89,9 @@ static int64_t dft_items(const berth_op_call *call) {
   return lines;
 }
 
-static uint64_t dft_scratch(const berth_op_call *call) { return 6 * (uint64_t)dft_describe(call).length * sizeof(double); }
+static uint64_t dft_scratch(const berth_op_call *call) {
+  return 6 * (uint64_t)dft_describe(call).length * sizeof(double);
+}
 
 static void make_table(const job *j) {
   const double sign = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 : -1, turn = 2 * acos(-1.0);

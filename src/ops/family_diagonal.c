@@ -28,7 +28,7 @@ static berth_status diagonal_infer(berth__infer *infer, berth_error *err) {
 }
 
 static bool diagonal_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                          uint32_t out, int64_t *offset, int64_t *stride) {
   uint32_t first = diagonal_axis_at(&attr[BERTH__DIAGONAL_FIRST], in->rank),
            second = diagonal_axis_at(&attr[BERTH__DIAGONAL_SECOND], in->rank), n = 0;
   (void)shape;
@@ -49,5 +49,9 @@ static berth_status diagonal_kernel(const berth_op_call *call, berth_error *err)
   return BERTH_OK;
 }
 
-const berth__family berth__family_diagonal = {
-    .attrs = attrs, .n_attrs = 2, .infer = diagonal_infer, .items = berth__copy_items, .kernel = diagonal_kernel, .view = diagonal_view};
+const berth__family berth__family_diagonal = {.attrs = attrs,
+                                              .n_attrs = 2,
+                                              .infer = diagonal_infer,
+                                              .items = berth__copy_items,
+                                              .kernel = diagonal_kernel,
+                                              .view = diagonal_view};

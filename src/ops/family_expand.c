@@ -30,7 +30,7 @@ static berth_status expand_infer(berth__infer *infer, berth_error *err) {
 }
 
 static bool expand_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                        uint32_t out, int64_t *offset, int64_t *stride) {
   (void)attr;
   (void)type;
   (void)out;

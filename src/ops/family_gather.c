@@ -78,7 +78,9 @@ static berth_status gather_infer(berth__infer *infer, berth_error *err) {
   return berth__gather_infer(infer, infer->attrs[BERTH__GATHER_AXIS].i, err);
 }
 
-static int64_t gather_items(const berth_op_call *call) { return berth__gather_items(call, call->attrs[BERTH__GATHER_AXIS].i); }
+static int64_t gather_items(const berth_op_call *call) {
+  return berth__gather_items(call, call->attrs[BERTH__GATHER_AXIS].i);
+}
 
 static berth_status gather_kernel(const berth_op_call *call, berth_error *err) {
   return berth__gather_kernel(call, call->attrs[BERTH__GATHER_AXIS].i, err);

@@ -15,7 +15,7 @@ static berth_status identity_kernel(const berth_op_call *call, berth_error *err)
 }
 
 static bool identity_view(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                          uint32_t out, int64_t *offset, int64_t *stride) {
   (void)attrs, (void)type, (void)out;
   *offset = 0;
   for (uint32_t i = 0; i < shape->rank; i++) stride[i] = in->stride[i];

@@ -43,7 +43,8 @@ static uint32_t layer_norm_first_axis(const berth_op_call *call) {
 
 static int64_t layer_norm_row_length(const berth_op_call *call) {
   int64_t length = 1;
-  for (uint32_t i = layer_norm_first_axis(call); i < call->in[BERTH__NORM_X].rank; i++) length *= call->in[BERTH__NORM_X].dim[i];
+  for (uint32_t i = layer_norm_first_axis(call); i < call->in[BERTH__NORM_X].rank; i++)
+    length *= call->in[BERTH__NORM_X].dim[i];
   return length;
 }
 

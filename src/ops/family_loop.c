@@ -1,4 +1,4 @@
-/* The two ends of a loop. The nodes between them are its body and run once a round; whoever runs them goes back behind
+/* The two ends of a loop. The nodes between them are its body and run once per round; whoever runs them goes back after
  * loop_begin as long as loop_end says so, and straight to loop_end where loop_begin says that there is no first round.
  *
  *   round, starts, carried... = loop_begin(trips, condition, first...)

@@ -104,4 +104,5 @@ static berth_status matmul_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__family berth__family_matmul = {.infer = matmul_infer, .items = matmul_items, .scratch = matmul_scratch, .kernel = matmul_kernel};
+const berth__family berth__family_matmul = {
+    .infer = matmul_infer, .items = matmul_items, .scratch = matmul_scratch, .kernel = matmul_kernel};

@@ -38,7 +38,9 @@ static bins max_roi_pool_bins_of(const berth_op_call *call, double low, double h
   return (bins){.start = start, .length = length / (double)count, .extent = extent};
 }
 
-static int64_t max_roi_pool_clamped(double x, int64_t extent) { return !(x > 0) ? 0 : x < (double)extent ? (int64_t)x : extent; }
+static int64_t max_roi_pool_clamped(double x, int64_t extent) {
+  return !(x > 0) ? 0 : x < (double)extent ? (int64_t)x : extent;
+}
 
 /* The elements [*first, *last) of a bin that are on the axis. */
 static void span(const bins *b, int64_t bin, int64_t *first, int64_t *last) {
@@ -46,8 +48,8 @@ static void span(const bins *b, int64_t bin, int64_t *first, int64_t *last) {
   *last = max_roi_pool_clamped(b->start + ceil((double)(bin + 1) * b->length), b->extent);
 }
 
-static double max_roi_pool_largest(const berth_tensor *x, int64_t plane, const bins *rows, const bins *columns, int64_t row,
-                      int64_t column) {
+static double max_roi_pool_largest(const berth_tensor *x, int64_t plane, const bins *rows, const bins *columns,
+                                   int64_t row, int64_t column) {
   int64_t top, bottom, left, right;
   span(rows, row, &top, &bottom);
   span(columns, column, &left, &right);
@@ -76,9 +78,9 @@ static berth_status max_roi_pool_region(const berth_op_call *call, int64_t regio
   const bins rows = max_roi_pool_bins_of(call, entry[2], entry[4], height, x->dim[2]);
   for (int64_t c = 0; c < x->dim[1]; c++)
     for (int64_t at = 0; at < height * width; at++)
-      berth__store_f64(
-          out, (region * x->dim[1] + c) * height * width + at,
-          max_roi_pool_largest(x, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
+      berth__store_f64(out, (region * x->dim[1] + c) * height * width + at,
+                       max_roi_pool_largest(x, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns,
+                                            at / width, at % width));
   return BERTH_OK;
 }
 

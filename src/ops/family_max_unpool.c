@@ -34,7 +34,8 @@ static berth_status pooled_extent(const berth_attr *attr, uint32_t spatial, uint
   return BERTH_OK;
 }
 
-static berth_status max_unpool_pooled_shape(const berth_attr *attr, const berth__shape *x, berth__shape *out, berth_error *err) {
+static berth_status max_unpool_pooled_shape(const berth_attr *attr, const berth__shape *x, berth__shape *out,
+                                            berth_error *err) {
   *out = *x;
   for (uint32_t axis = 0; axis + 2 < x->rank; axis++)
     BERTH__TRY(pooled_extent(attr, x->rank - 2, axis, x->dim[2 + axis], &out->dim[2 + axis], err));

@@ -56,7 +56,8 @@ static uint32_t narrow_axis_of(const slices *s, uint32_t rank, uint32_t k) {
 }
 
 static slice narrow_slice_of(const slices *s, uint32_t k, int64_t extent) {
-  return narrow_cut(extent, s->list[BERTH__NARROW_STARTS].at[k], s->list[BERTH__NARROW_ENDS].at[k], narrow_step_of(s, k));
+  return narrow_cut(extent, s->list[BERTH__NARROW_STARTS].at[k], s->list[BERTH__NARROW_ENDS].at[k],
+                    narrow_step_of(s, k));
 }
 
 static berth_status check_lists(const slices *s, uint32_t rank, berth_error *err) {
@@ -137,7 +138,7 @@ static void narrow_place(const berth_tensor *in, const slices *lists, int64_t *o
 }
 
 static bool narrow_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                        uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
   (void)out;
   slices s;

@@ -15,7 +15,9 @@ static const berth_attr attrs[] = {[BERTH__NGRAMS_POOL] = {.name = "pool", .kind
                                    [BERTH__NGRAMS_MAX_LENGTH] = {.name = "max_length", .kind = BERTH_ATTR_INT, .i = 1},
                                    [BERTH__NGRAMS_SKIP] = {.name = "skip", .kind = BERTH_ATTR_INT}};
 
-static bool ngrams_is_mode(const berth_attr *attr, const char *name) { return strcmp(attr[BERTH__NGRAMS_MODE].s, name) == 0; }
+static bool ngrams_is_mode(const berth_attr *attr, const char *name) {
+  return strcmp(attr[BERTH__NGRAMS_MODE].s, name) == 0;
+}
 
 /* Where the n-grams of length n begin and end in the pool. */
 static void ngrams_part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {

@@ -65,7 +65,9 @@ typedef struct job {
   unsigned char *gone; /* in scratch: one flag a box */
 } job;
 
-static uint64_t non_max_suppression_scratch(const berth_op_call *call) { return (uint64_t)call->in[BERTH__NMS_BOXES].dim[1]; }
+static uint64_t non_max_suppression_scratch(const berth_op_call *call) {
+  return (uint64_t)call->in[BERTH__NMS_BOXES].dim[1];
+}
 
 static double non_max_suppression_limit(const berth_op_call *call, uint32_t operand, double otherwise) {
   return berth__call_has(call, operand) ? berth__load_f64(&call->in[operand], 0) : otherwise;
@@ -117,7 +119,8 @@ static int64_t select_class(const job *j, int64_t batch, int64_t class, int64_t 
     out[row * 3 + 1] = class;
     out[row * 3 + 2] = best;
     j->gone[best] = 1;
-    for (int64_t i = 0; i < j->boxes; i++) j->gone[i] = j->gone[i] || non_max_suppression_overlaps(j, first + best, first + i);
+    for (int64_t i = 0; i < j->boxes; i++)
+      j->gone[i] = j->gone[i] || non_max_suppression_overlaps(j, first + best, first + i);
   }
   return row;
 }

@@ -34,4 +34,5 @@ static berth_status non_zero_kernel(const berth_op_call *call, berth_error *err)
   return BERTH_OK;
 }
 
-const berth__family berth__family_non_zero = {.infer = non_zero_infer, .kernel = non_zero_kernel, .valued = 1u, .bounded = 1u};
+const berth__family berth__family_non_zero = {
+    .infer = non_zero_infer, .kernel = non_zero_kernel, .valued = 1u, .bounded = 1u};

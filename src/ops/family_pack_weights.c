@@ -70,7 +70,8 @@ static double weight(const berth_op_call *call, int64_t row, int64_t column) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1];
   int64_t at = column * w->stride[w->rank - 1];
   for (uint32_t axis = w->rank - 1; axis-- > 0; row /= w->dim[axis]) at += row % w->dim[axis] * w->stride[axis];
-  return pack_weights_load(w, at) * (berth__call_has(call, 1) ? pack_weights_load(scale, column * scale->stride[0]) : 1);
+  return pack_weights_load(w, at) *
+         (berth__call_has(call, 1) ? pack_weights_load(scale, column * scale->stride[0]) : 1);
 }
 
 static berth_status pack_weights_kernel(const berth_op_call *call, berth_error *err) {

@@ -202,7 +202,7 @@ static berth_status pad_kernel(const berth_op_call *call, berth_error *err) {
       from += at * in->stride[axis];
     }
     pad_pad_line(&p, berth__element(out->data, item * out->dim[inner], p.size),
-             inside ? berth__element(in->data, from, p.size) : NULL, out->dim[inner], inner);
+                 inside ? berth__element(in->data, from, p.size) : NULL, out->dim[inner], inner);
   }
   return BERTH_OK;
 }

@@ -60,7 +60,8 @@ static berth_status pool_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__window_check(&window, spatial, err));
   infer->out_shape[0] = *x;
   for (uint32_t axis = 0; axis < spatial; axis++)
-    BERTH__TRY(count_windows(infer, spatial, axis, &infer->out_shape[0].dim[pool_first_axis(infer->attrs) + axis], err));
+    BERTH__TRY(
+        count_windows(infer, spatial, axis, &infer->out_shape[0].dim[pool_first_axis(infer->attrs) + axis], err));
   infer->out_type[0] = infer->in_type[0];
   if (infer->n_out > 1) {
     infer->out_type[1] = BERTH_I64;
@@ -130,7 +131,8 @@ static void add_powers(double *sum, const double *x, int64_t p, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum[i] += pow(fabs(x[i]), (double)p);
 }
 
-static void pool_max_i64(int64_t *best, int64_t *from, const berth_tensor *x, int64_t index, int64_t stride, int64_t n) {
+static void pool_max_i64(int64_t *best, int64_t *from, const berth_tensor *x, int64_t index, int64_t stride,
+                         int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t value = berth__load_i64(x, index + i * stride);
     if (from && (value > best[i] || from[i] < 0)) from[i] = index + i * stride;
@@ -217,7 +219,8 @@ static void pool_finish(const berth_op_call *call, const berth__window *window, 
 static int64_t line_start(const berth_op_call *call, berth__window_line at, int64_t plane, int64_t row, int64_t rows,
                           int64_t planes, int64_t length) {
   const int64_t channels = channels_of(call);
-  if (pool_first_axis(call->attrs) == 1) return ((at.image * planes + plane) * rows + row) * length * channels + at.channel;
+  if (pool_first_axis(call->attrs) == 1)
+    return ((at.image * planes + plane) * rows + row) * length * channels + at.channel;
   return (((at.image * channels + at.channel) * planes + plane) * rows + row) * length;
 }
 

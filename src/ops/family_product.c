@@ -1,4 +1,4 @@
-/* product: x [..., M, K] times a weight, with a bias and an epilogue behind it (epilogue.h).
+/* product: x [..., M, K] times a weight, with a bias and an epilogue after it (epilogue.h).
  *   w      with panel > 0 what pack_weights made of [K, N]: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
  *          batch axes broadcast with those of x, as in matmul
  *          packed as bf16 it is [panels, ceil(K / 2), panel, 2]; with the attribute `rounds` x is rounded to bf16 too
@@ -9,10 +9,10 @@
 #include <inttypes.h>
 
 #include "base/half.h"
+#include "ops/epilogue.h"
 #include "ops/operand.h"
 #include "ops/product.h"
 #include "ops/registry.h"
-#include "ops/epilogue.h"
 
 static const berth_attr attrs[BERTH__PRODUCT_ATTRS] = {
     [BERTH__PRODUCT_COLUMNS] = {.name = "columns", .kind = BERTH_ATTR_INT},
@@ -77,7 +77,7 @@ static berth_status product_infer(berth__infer *infer, berth_error *err) {
   }
   BERTH__TRY(berth__epilogue_check_sum(infer, &infer->attrs[BERTH__PRODUCT_ADDS], out, err));
   return berth__epilogue_check(infer, berth__epilogue_first(&infer->attrs[BERTH__PRODUCT_ADDS]),
-                           &infer->attrs[BERTH__PRODUCT_CODE], &infer->attrs[BERTH__PRODUCT_NUMBERS], out, err);
+                               &infer->attrs[BERTH__PRODUCT_CODE], &infer->attrs[BERTH__PRODUCT_NUMBERS], out, err);
 }
 
 static int64_t product_items(const berth_op_call *call) {
@@ -119,20 +119,23 @@ static berth_status product_kernel(const berth_op_call *call, berth_error *err) 
   berth__epilogue epilogue;
   const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
-                              &call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], err));
+                                  &call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], err));
   for (int64_t row = call->begin; row < call->end; row++) {
     const int64_t x_at = matrix_at(x, out, row / m) + row % m * x->stride[x->rank - 2];
     const int64_t w_at = is_packed ? 0 : matrix_at(&call->in[1], out, row / m);
     for (int64_t column = 0; column < n; column++) {
       const double added = adds ? berth__load_f64(&call->in[BERTH__EPILOGUE_SUM], row * n + column) : 0;
-      const double value = berth__epilogue_value(&epilogue, row * n + column, product_sum_of(call, x_at, w_at, column) + added);
+      const double value =
+          berth__epilogue_value(&epilogue, row * n + column, product_sum_of(call, x_at, w_at, column) + added);
       berth__store_f64(out, row * n + column, value);
     }
   }
   return BERTH_OK;
 }
 
-static uint32_t product_in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__PRODUCT_ADDS]); }
+static uint32_t product_in_place_of(const berth_attr *attr) {
+  return berth__epilogue_in_place(&attr[BERTH__PRODUCT_ADDS]);
+}
 
 const berth__family berth__family_product = {
     .attrs = attrs,

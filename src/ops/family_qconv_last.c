@@ -49,7 +49,7 @@ static berth_status qconv_last_infer(berth__infer *infer, berth_error *err) {
 }
 
 static int64_t qconv_last_convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
-                        int64_t output) {
+                                   int64_t output) {
   const int64_t group = b->call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
   const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
   int64_t sum = 0;

@@ -26,7 +26,7 @@ static berth_status qdepthwise_infer(berth__infer *infer, berth_error *err) {
 }
 
 static int64_t qdepthwise_convolve(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
-                        int64_t channel) {
+                                   int64_t channel) {
   const berth_tensor *weight = &b->call->in[1];
   const int64_t taps = berth__window_taps(&last->window), zero = berth__bytes_weight_zero(b, channel);
   int64_t sum = 0;

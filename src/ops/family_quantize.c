@@ -55,7 +55,7 @@ static void dequantize_block(blocks *b, int64_t n) {
 }
 
 static void quantize_load(const berth_op_call *call, const berth__runs *runs, uint32_t operand, int64_t at, int64_t n,
-                 double *out) {
+                          double *out) {
   const int64_t step = runs->step[operand + 1];
   berth__gather_f64(out, call->in[operand].type, call->in[operand].data, runs->index[operand + 1] + at * step, step, n);
 }

@@ -110,8 +110,8 @@ static int64_t recurrent_widest(const job *j) { return j->inputs > j->hidden ? j
 static void recurrent_place_scratch(job *j) {
   double *at = j->call->scratch;
   double **const places[] = {&j->x, &j->gate, &j->recurrent, &j->h, &j->c, &j->turned, &j->weights, &j->bias};
-  const int64_t sizes[] = {j->inputs, j->gates * j->hidden,    j->gates * j->hidden, j->hidden, j->hidden, j->hidden,
-                           recurrent_widest(j), 2 * j->gates * j->hidden};
+  const int64_t sizes[] = {j->inputs, j->gates * j->hidden, j->gates * j->hidden,    j->hidden, j->hidden,
+                           j->hidden, recurrent_widest(j),  2 * j->gates * j->hidden};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     *places[i] = at;
     at += sizes[i];
@@ -141,7 +141,7 @@ static double recurrent_dot(const double *a, const double *b, int64_t n) {
 
 /* out[r] = bias[r] + matrix[direction][r] . vector for the rows [first, first + count) */
 static void recurrent_multiply(const job *j, uint32_t matrix, const double *vector, const double *bias, int64_t first,
-                     int64_t count, double *out) {
+                               int64_t count, double *out) {
   const berth_tensor *m = &j->call->in[matrix];
   int64_t columns = m->dim[2], start = (j->direction * j->gates * j->hidden + first) * columns;
   for (int64_t r = 0; r < count; r++) {

@@ -61,7 +61,7 @@ static berth_status read_extent(const berth__infer *infer, const berth_dim *dim,
 
 /* The target as it is written: *inferred is the axis of the -1, or -1. */
 static berth_status reshape_read_target(const berth__infer *infer, const berth_dim *target, berth__shape *out,
-                                int64_t *inferred, berth_error *err) {
+                                        int64_t *inferred, berth_error *err) {
   *inferred = -1;
   for (uint32_t axis = 0; axis < out->rank; axis++) {
     BERTH__TRY(read_extent(infer, &target[axis], axis, &out->dim[axis], err));

@@ -99,7 +99,7 @@ static float resize_common_scale(const berth_attr *attr, const berth_tensor *tar
 
 /* What becomes of entry k's axis of `in` elements: its scale and, where that can be said, its extent. */
 static berth_status resize_measure(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in,
-                            uint32_t k, float *scale, int64_t *out, berth_error *err) {
+                                   uint32_t k, float *scale, int64_t *out, berth_error *err) {
   const int64_t extent = in[resize_axis_at(attr, rank, k)];
   double length;
   *out = BERTH__DIM_UNKNOWN;
@@ -133,7 +133,8 @@ static berth_status resize_infer(berth__infer *infer, berth_error *err) {
     const uint32_t axis = resize_axis_at(infer->attrs, x->rank, k);
     float scale;
     out->dim[axis] = BERTH__DIM_UNKNOWN;
-    if (target.data) BERTH__TRY(resize_measure(infer->attrs, &target, x->rank, x->dim, k, &scale, &out->dim[axis], err));
+    if (target.data)
+      BERTH__TRY(resize_measure(infer->attrs, &target, x->rank, x->dim, k, &scale, &out->dim[axis], err));
     if (x->dim[axis] == 0 && out->dim[axis] > 0)
       return berth__fail(err, BERTH_INVALID, "axis %" PRIu32 " is empty and cannot grow", axis);
   }
@@ -222,7 +223,8 @@ static void resize_fill_line(const berth_op_call *call, const resizing *r, int64
   berth__scatter(BERTH__CLASS_F64, r->result, call->out[0].type, call->out[0].data, to, 1, n);
 }
 
-static void resize_copy_nearest(const berth_op_call *call, const resizing *r, const int64_t *at, int64_t to, int64_t n) {
+static void resize_copy_nearest(const berth_op_call *call, const resizing *r, const int64_t *at, int64_t to,
+                                int64_t n) {
   const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   const uint32_t last = x->rank - 1;
   const size_t size = berth_type_size(x->type);

@@ -102,16 +102,16 @@ static double roi_align_blend(const berth_tensor *x, int64_t plane, const betwee
   return largest ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
-static double roi_align_pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns, int64_t row,
-                       int64_t column) {
+static double roi_align_pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns,
+                                 int64_t row, int64_t column) {
   const bool largest = strcmp(call->attrs[BERTH__ROI_ALIGN_MODE].s, "max") == 0;
   double result = 0;
   bool any = false;
   for (int64_t i = 0; i < rows->samples; i++)
     for (int64_t j = 0; j < columns->samples; j++) {
       between y, z;
-      const bool inside =
-          roi_align_place(sample_at(rows, row, i), rows->extent, &y) && roi_align_place(sample_at(columns, column, j), columns->extent, &z);
+      const bool inside = roi_align_place(sample_at(rows, row, i), rows->extent, &y) &&
+                          roi_align_place(sample_at(columns, column, j), columns->extent, &z);
       const double value = inside ? roi_align_blend(&call->in[BERTH__ROI_ALIGN_X], plane, &y, &z, largest) : 0;
       result = !largest ? result + value : any ? fmax(result, value) : value;
       any = true;
@@ -131,15 +131,15 @@ static berth_status roi_align_pool_region(const berth_op_call *call, int64_t reg
   if (image < 0 || image >= x->dim[0])
     return berth__fail(err, BERTH_INVALID, "region %" PRId64 " is of image %" PRId64 ", and there are %" PRId64, region,
                        image, x->dim[0]);
-  const bins columns =
-      roi_align_bins_of(call, berth__load_f64(corners, region * 4), berth__load_f64(corners, region * 4 + 2), width, x->dim[3]);
-  const bins rows = roi_align_bins_of(call, berth__load_f64(corners, region * 4 + 1), berth__load_f64(corners, region * 4 + 3),
-                            height, x->dim[2]);
+  const bins columns = roi_align_bins_of(call, berth__load_f64(corners, region * 4),
+                                         berth__load_f64(corners, region * 4 + 2), width, x->dim[3]);
+  const bins rows = roi_align_bins_of(call, berth__load_f64(corners, region * 4 + 1),
+                                      berth__load_f64(corners, region * 4 + 3), height, x->dim[2]);
   for (int64_t c = 0; c < x->dim[1]; c++)
     for (int64_t at = 0; at < height * width; at++)
-      berth__store_f64(
-          out, (region * x->dim[1] + c) * height * width + at,
-          roi_align_pool_bin(call, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns, at / width, at % width));
+      berth__store_f64(out, (region * x->dim[1] + c) * height * width + at,
+                       roi_align_pool_bin(call, (image * x->dim[1] + c) * x->dim[2] * x->dim[3], &rows, &columns,
+                                          at / width, at % width));
   return BERTH_OK;
 }
 

@@ -45,7 +45,8 @@ static berth_status check_rows(const berth__infer *infer, uint32_t operand, cons
   return berth__same_dim(x->length, shape->dim[rows], "rows of x and of its positions", &same, err);
 }
 
-static berth_status rope_check_table(const berth__infer *infer, uint32_t operand, const berth__heads *x, berth_error *err) {
+static berth_status rope_check_table(const berth__infer *infer, uint32_t operand, const berth__heads *x,
+                                     berth_error *err) {
   const berth__shape *shape = &infer->in_shape[operand];
   const int64_t dims = rotated(infer->attrs, x->size);
   int64_t same;

@@ -18,7 +18,7 @@ static uint32_t split_axis_of(const berth_attr *attr, uint32_t rank) {
 /* Divides by n >= 1 and rounds up. */
 static int64_t split_ceil_div(int64_t x, int64_t n) { return x / n + (x % n != 0); }
 
-/* The parts, one an output, as an attribute or as an operand; neither: equal ones. */
+/* The parts, one per output, as an attribute or as an operand; neither: equal ones. */
 typedef struct parts {
   bool given, known;
   uint32_t count;
@@ -42,7 +42,9 @@ static berth_status split_parts_of(const berth__infer *infer, parts *out, berth_
   return BERTH_OK;
 }
 
-static int64_t split_part_at(const parts *p, uint32_t k) { return p->ints ? p->ints[k] : berth__load_i64(&p->tensor, k); }
+static int64_t split_part_at(const parts *p, uint32_t k) {
+  return p->ints ? p->ints[k] : berth__load_i64(&p->tensor, k);
+}
 
 static berth_status check_parts(const berth__infer *infer, const parts *p, int64_t extent, berth_error *err) {
   int64_t sum = 0;
@@ -110,7 +112,7 @@ static bool part_start(const berth_attr *list, int64_t extent, int64_t part, uin
 }
 
 static bool split_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                       uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
   const uint32_t axis = split_axis_of(attr, in->rank);
   if (!part_start(&attr[BERTH__SPLIT_SIZES], in->dim[axis], shape->dim[axis], out, offset)) return false;

@@ -28,7 +28,7 @@ static berth_status transpose_infer(berth__infer *infer, berth_error *err) {
 }
 
 static bool transpose_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
-                 uint32_t out, int64_t *offset, int64_t *stride) {
+                           uint32_t out, int64_t *offset, int64_t *stride) {
   (void)shape;
   (void)type;
   (void)out;

@@ -98,7 +98,9 @@ static berth_status unique_infer(berth__infer *infer, berth_error *err) {
 }
 
 /* For every slice its place in order, and for every different one where it comes first. */
-static uint64_t unique_scratch(const berth_op_call *call) { return (uint64_t)call->out[INVERSE].dim[0] * 2 * sizeof(int64_t); }
+static uint64_t unique_scratch(const berth_op_call *call) {
+  return (uint64_t)call->out[INVERSE].dim[0] * 2 * sizeof(int64_t);
+}
 
 static bool is_before(const slices *s, int64_t a, int64_t b) {
   const int order = unique_compare(s, a, b);

@@ -1,5 +1,5 @@
 /* pack_winograd and conv_winograd: 3x3 convolutions with stride 1 as products over transformed tiles. A tile of the
- * result, `tile` pixels high and wide, comes from a tile of x of tile + 2, so that size = tile + 2 values an axis are
+ * result, `tile` pixels high and wide, comes from a tile of x of tile + 2, so that size = tile + 2 values per axis are
  * multiplied where a plain convolution does 3 times `tile`.
  *   pack_winograd: w [3, 3, C, O] (any strides), scale [O]? -> [size * size, panels of O, C, panel]
  *   conv_winograd: x [N, H, W, C], that weight, bias [O]?, the operands of the epilogue -> [N, out H, out W, O] */
@@ -125,7 +125,7 @@ static int64_t conv_items(const berth_op_call *call) {
   return dim[0] * winograd_tiles_of(dim[1], tile) * winograd_tiles_of(dim[2], tile);
 }
 
-/* The transformed tile of x: size * size values a channel. */
+/* The transformed tile of x: size * size values per channel. */
 static uint64_t conv_scratch(const berth_op_call *call) {
   const int64_t size = call->attrs[BERTH__WINOGRAD_TILE].i + 2;
   return (uint64_t)(size * size * call->in[0].dim[3]) * sizeof(double);
@@ -135,8 +135,8 @@ typedef struct place {
   int64_t image, row, column; /* of the tile's first pixel in the result */
 } place;
 
-static double winograd_input_at(const berth_op_call *call, const berth__last *last, const place *at, int64_t i, int64_t k,
-                       int64_t channel) {
+static double winograd_input_at(const berth_op_call *call, const berth__last *last, const place *at, int64_t i,
+                                int64_t k, int64_t channel) {
   const berth__window_axis *w = last->window.axis;
   const int64_t row = at->row - w[1].begin + i, column = at->column - w[2].begin + k;
   if (row < 0 || row >= w[1].in || column < 0 || column >= w[2].in) return 0;
@@ -174,7 +174,8 @@ static void store_tile(const berth_op_call *call, const berth__last *last, const
                        const berth__epilogue *epilogue, const place *at, int64_t output) {
   const berth__window_axis *w = last->window.axis;
   double product[36];
-  for (int64_t value = 0; value < m->size * m->size; value++) product[value] = winograd_multiply(call, last, value, output);
+  for (int64_t value = 0; value < m->size * m->size; value++)
+    product[value] = winograd_multiply(call, last, value, output);
   for (int64_t row = 0; row < m->tile && at->row + row < w[1].out; row++)
     for (int64_t column = 0; column < m->tile && at->column + column < w[2].out; column++) {
       const int64_t pixel = (at->image * w[1].out + at->row + row) * w[2].out + at->column + column;
@@ -196,8 +197,9 @@ static berth_status conv_kernel(const berth_op_call *call, berth_error *err) {
   berth__winograd_read(call, &last);
   berth__winograd_matrices(call->attrs[BERTH__WINOGRAD_TILE].i, &m);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
-                              &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS], err));
-  const int64_t across = winograd_tiles_of(last.window.axis[2].out, m.tile), down = winograd_tiles_of(last.window.axis[1].out, m.tile);
+                                  &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS], err));
+  const int64_t across = winograd_tiles_of(last.window.axis[2].out, m.tile),
+                down = winograd_tiles_of(last.window.axis[1].out, m.tile);
   for (int64_t item = call->begin; item < call->end; item++) {
     const place at = {item / across / down, item / across % down * m.tile, item % across * m.tile};
     transform_input(call, &last, &m, &at);
@@ -206,7 +208,9 @@ static berth_status conv_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-static uint32_t winograd_in_place_of(const berth_attr *attr) { return berth__epilogue_in_place(&attr[BERTH__WINOGRAD_ADDS]); }
+static uint32_t winograd_in_place_of(const berth_attr *attr) {
+  return berth__epilogue_in_place(&attr[BERTH__WINOGRAD_ADDS]);
+}
 
 const berth__family berth__family_conv_winograd = {
     .attrs = conv_attrs,

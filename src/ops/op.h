@@ -1,7 +1,7 @@
 /* What an op is. An op knows nothing of graphs, plans or devices: it infers types and shapes, says how its work can
  * be split and what scratch it needs, and has a plain reference kernel.
  *
- * ops.def has one row an op; a family (one file) holds what its ops have in common. */
+ * ops.def has one row per op; a family (one file) holds what its ops have in common. */
 #ifndef BERTH_OPS_OP_H
 #define BERTH_OPS_OP_H
 
@@ -75,8 +75,8 @@ typedef struct berth__family {
   uint8_t over_attr;
   /* Whether that may be set for operand 0 and a result of these shapes, which are fixed. */
   bool (*may_lie_over)(const berth_attr *attrs, const berth__shape *x, const berth__shape *out);
-  uint32_t may_lack;    /* bit k: operand k may be left out, in an op that takes any number */
-  uint32_t unit_last;   /* bit k: of strided operands k, those alone whose last axis has stride 1 */
+  uint32_t may_lack;     /* bit k: operand k may be left out, in an op that takes any number */
+  uint32_t unit_last;    /* bit k: of strided operands k, those alone whose last axis has stride 1 */
   uint32_t takes_blocks; /* bit k: operand k may have a block type; other ops never see one */
   bool takes_unaligned;  /* its kernels read operands at any address: weights as they lie in a file */
   bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
@@ -166,11 +166,10 @@ enum {
   BERTH__LOOP_CARRIED = 2, /* results of loop_begin from here on */
   BERTH__LOOP_END_TRIPS = 2,
   BERTH__LOOP_END_CONDITION = 3,
-  BERTH__LOOP_END_CARRIED =
-      4,                  /* operands of loop_end from here on; behind them the next values, behind those scanned */
-  BERTH__LOOP_ROUNDS = 0, /* results of loop_end */
+  BERTH__LOOP_END_CARRIED = 4, /* operands of loop_end from here on; after them the next values, after those scanned */
+  BERTH__LOOP_ROUNDS = 0,      /* results of loop_end */
   BERTH__LOOP_AGAIN = 1,
-  BERTH__LOOP_LAST = 2 /* and from here on; behind them the stacked ones */
+  BERTH__LOOP_LAST = 2 /* and from here on; after them the stacked ones */
 };
 
 /* How many values a loop_end with this many operands and results carries. */

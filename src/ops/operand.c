@@ -51,7 +51,7 @@ static berth_status operand_list(const berth__infer *infer, uint32_t attr, uint3
 }
 
 static berth_status operand_read_list(const berth__infer *infer, uint32_t attr, uint32_t operand, bool as_most,
-                              berth__list *out, berth_error *err) {
+                                      berth__list *out, berth_error *err) {
   if (berth__infer_has(infer, operand))
     return operand_list(infer, attr, operand,
                         as_most ? berth__infer_most(infer, operand) : berth__infer_tensor(infer, operand),

@@ -34,10 +34,14 @@ static double recurrent_leaky_relu(double x, double alpha, double beta) { return
 static double recurrent_thresholded_relu(double x, double alpha, double beta) { return (void)beta, x < alpha ? 0 : x; }
 static double recurrent_hyperbolic(double x, double alpha, double beta) { return (void)alpha, (void)beta, tanh(x); }
 static double recurrent_scaled_tanh(double x, double alpha, double beta) { return alpha * tanh(beta * x); }
-static double recurrent_sigmoid(double x, double alpha, double beta) { return (void)alpha, (void)beta, 1 / (1 + exp(-x)); }
+static double recurrent_sigmoid(double x, double alpha, double beta) {
+  return (void)alpha, (void)beta, 1 / (1 + exp(-x));
+}
 static double recurrent_hard_sigmoid(double x, double alpha, double beta) { return fmin(fmax(alpha * x + beta, 0), 1); }
 static double recurrent_elu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * expm1(x) : x; }
-static double recurrent_softsign(double x, double alpha, double beta) { return (void)alpha, (void)beta, x / (1 + fabs(x)); }
+static double recurrent_softsign(double x, double alpha, double beta) {
+  return (void)alpha, (void)beta, x / (1 + fabs(x));
+}
 static double recurrent_softplus(double x, double alpha, double beta) {
   return (void)alpha, (void)beta, fmax(x, 0) + log1p(exp(-fabs(x)));
 }

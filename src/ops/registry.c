@@ -203,8 +203,10 @@ static bool copy_attr(berth_context *ctx, const berth_attr *from, berth_attr *to
   if (!to->name) return false;
   switch (from->kind) {
     case BERTH_ATTR_STRING: return (to->s = berth__strdup(ctx, from->s)) != NULL;
-    case BERTH_ATTR_INTS: return (to->ints = registry_copy_list(ctx, from->ints, from->count, sizeof *to->ints)) != NULL;
-    case BERTH_ATTR_FLOATS: return (to->floats = registry_copy_list(ctx, from->floats, from->count, sizeof *to->floats)) != NULL;
+    case BERTH_ATTR_INTS:
+      return (to->ints = registry_copy_list(ctx, from->ints, from->count, sizeof *to->ints)) != NULL;
+    case BERTH_ATTR_FLOATS:
+      return (to->floats = registry_copy_list(ctx, from->floats, from->count, sizeof *to->floats)) != NULL;
     case BERTH_ATTR_DIMS: return registry_copy_dims(ctx, from, to);
     default: return true;
   }

@@ -85,8 +85,8 @@ static void neighbours(double at, double reach, int64_t extent, int64_t *first, 
 }
 
 /* Weights of the neighbours on the axis; what falls beyond an end counts there, or not at all. */
-static double resample_weigh(const berth__resample *how, double at, double stretch, int64_t extent, berth__resample_taps *taps,
-                    double *weight) {
+static double resample_weigh(const berth__resample *how, double at, double stretch, int64_t extent,
+                             berth__resample_taps *taps, double *weight) {
   const double reach = (double)radius(how) / stretch;
   int64_t last;
   double sum = 0;

@@ -1,5 +1,5 @@
 /* Constant folding. Binding has computed what follows from constants alone, because shapes may depend on it; here the
- * nodes behind those results go away.
+ * nodes after those results go away.
  *
  * But a node that only shows a part of a constant that stays anyway is better left as a view of it, which has no bytes
  * of its own. */

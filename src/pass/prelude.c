@@ -48,7 +48,7 @@ void berth__prelude_mark(const berth_graph *graph, bool *in_prelude) {
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
     in_prelude[n] = node->op->custom == NULL && !node->op->family->is_random && !node->op->family->is_loop &&
-              reads_weights_alone(graph, node, in_prelude) && is_worth_keeping(graph, node);
+                    reads_weights_alone(graph, node, in_prelude) && is_worth_keeping(graph, node);
   }
 }
 

@@ -12,7 +12,7 @@ berth_status berth__prelude_values(const berth_graph *graph, bool **out, berth_e
 /* Moves the nodes that are marked to the front of the graph, out of loops as well; marks move with them. */
 berth_status berth__prelude_hoist(berth_graph *graph, bool *in_prelude, berth_error *err);
 /* Moves the nodes that are marked to the front of an order; each half keeps its order. Returns how many there are.
- * `room` has an entry a node. */
+ * `room` has an entry per node. */
 uint32_t berth__prelude_first(const berth_graph *graph, const bool *in_prelude, uint32_t *order, uint32_t *room);
 
 #endif

@@ -50,7 +50,7 @@ static uint32_t pass_same_find_first(const table *t, const berth_graph *graph, u
 }
 
 static void pass_same_share(berth_graph *graph, const table *t, const berth__regions *regions, const bool *is_output,
-                  berth_value *stands_for) {
+                            berth_value *stands_for) {
   for (size_t v = 0; v < graph->n_values; v++) stands_for[v] = (berth_value)v;
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     berth__node *node = &graph->nodes[n];

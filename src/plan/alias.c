@@ -3,7 +3,7 @@
  * Walking the steps in order, every result becomes one of three things:
  *   a view      its op only shows the bytes of operand 0 in another way (reshape, slice, transpose, same-type cast);
  *               strided views only where every reader takes strides
- *   in place    its op may write over an operand of the same size whose class is dead behind this step
+ *   in place    its op may write over an operand of the same size whose class is dead after this step
  *   a new root  with bytes of its own
  *
  * The next value of a state lies in the state's bytes; states.c has seen to it that whoever reads the state itself
@@ -144,7 +144,8 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
 }
 
 /* A new member: the class lives at least as long as it. */
-static void plan_alias_join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset, uint32_t step) {
+static void plan_alias_join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset,
+                            uint32_t step) {
   uint64_t before;
   berth_value root = berth__alias_root(alias, parent, &before);
   berth__alias_class *class = &alias->classes[root];

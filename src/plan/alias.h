@@ -20,11 +20,11 @@ typedef struct berth__alias_value {
 typedef struct berth__alias_class {
   uint64_t size;        /* bytes of the root */
   uint32_t birth;       /* first step at which a member is made */
-  uint32_t death;       /* behind the last step at which one is read; the end when one is an output */
+  uint32_t death;       /* after the last step at which one is read; the end when one is an output */
   uint32_t first_write; /* first and last step at which a kernel wrote over a member; UINT32_MAX / 0: never */
   uint32_t last_write;
   bool has_output;
-  bool is_of_prelude;    /* made by the prelude and read by a run: stays as it is */
+  bool is_of_prelude;  /* made by the prelude and read by a run: stays as it is */
   bool is_read_in_run; /* a run reads a member, or one is an output */
 } berth__alias_class;
 
@@ -41,21 +41,21 @@ typedef struct berth__alias {
   uint32_t flags;
   const uint32_t *order;
   uint32_t n_steps, n_prelude;
-  uint32_t *step_of; /* one a node */
+  uint32_t *step_of; /* one per node */
   berth__conditions conditions;
   berth__regions regions;
-  uint32_t *last_use;       /* one a value: behind its last reader or the last step that it guards; 0: never read */
-  bool *is_output;          /* one a value: an output, or the next value of a state */
-  berth_value *state_of;    /* one a value: the state whose next value it is; BERTH_VALUE_NONE */
-  berth__reach *may_stride; /* one a value: what every reader takes */
-  int64_t *delta;           /* one a step and one more: room for berth__alias_load */
-  uint64_t *scratch;        /* one a node: what its kernel asks for (berth__alias_scratch); NULL: it is not counted */
+  uint32_t *last_use;       /* one per value: after its last reader or the last step that it guards; 0: never read */
+  bool *is_output;          /* one per value: an output, or the next value of a state */
+  berth_value *state_of;    /* one per value: the state whose next value it is; BERTH_VALUE_NONE */
+  berth__reach *may_stride; /* one per value: what every reader takes */
+  int64_t *delta;           /* one per step and one more: room for berth__alias_load */
+  uint64_t *scratch;        /* one per node: what its kernel asks for (berth__alias_scratch); NULL: it is not counted */
   berth__alias_value *values;
   berth__alias_class *classes;
 } berth__alias;
 
-/* storages: one a value; NULL: by their types. order: a valid order of the graph's nodes, kept by the caller; its first
- * n_prelude steps run once. */
+/* storages: one per value; NULL: by their types. order: a valid order of the graph's nodes, kept by the caller; its
+ * first n_prelude steps run once. */
 berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, const berth_storage *storages,
                                  uint32_t flags, const uint32_t *order, uint32_t n_prelude, berth_error *err);
 void berth__alias_free(berth__alias *alias);
@@ -65,7 +65,7 @@ uint64_t berth__alias_bytes(const berth__alias *alias, berth_value value);
 berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset);
 /* Whether a value has bytes in the arena by the flags (its root decides). */
 bool berth__alias_in_arena(const berth__alias *alias, berth_value root);
-/* Whether a result (by its index) may be written over this operand, if that has no readers behind the node. */
+/* Whether a result (by its index) may be written over this operand, if that has no readers after the node. */
 bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t out);
 /* buffers.c: fills alias->scratch. */
 berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limits, uint32_t n_threads,

@@ -1,8 +1,8 @@
 /* The two sides of a choose in one place.
  *
  * A choose lies over one of its operands where that dies there. Where the other one is made only when the first is not
- * (their conditions exclude each other), both are made in the same bytes: only one of them ever is, and nothing is copied.
- * Both live at the choose, so that the load never rises. */
+ * (their conditions exclude each other), both are made in the same bytes: only one of them ever is, and nothing is
+ * copied. Both live at the choose, so that the load never rises. */
 #include "plan/alias.h"
 
 #define MAX_CHOICES 4096 /* each looks at every value */

@@ -17,7 +17,7 @@ typedef struct budgeter {
   const berth__limits *limits;
   berth_plan *plan;
   uint64_t target; /* bytes beside the weights */
-  uint64_t *load;  /* one a step of the plan */
+  uint64_t *load;  /* one per step of the plan */
   size_t load_capacity;
   uint64_t full; /* the largest of them */
   uint32_t step; /* where */

@@ -27,7 +27,7 @@ berth_status berth__budget_add_copy(berth__rewrite *r, const berth__node *node, 
 /* Fills `roots` with up to `most` values whose bytes are kept over the step though nobody touches them there, the
  * largest first. */
 uint32_t berth__recompute_candidates(const berth_plan *plan, uint32_t step, berth_value *roots, uint32_t most);
-/* A graph in which what lies in the root's bytes is made again for its readers behind the step. deep: with whatever
+/* A graph in which what lies in the root's bytes is made again for its readers after the step. deep: with whatever
  * else is not there any more by then; otherwise operands are kept longer. *out is NULL where it cannot be done;
  * *n_added: nodes that run again. */
 berth_status berth__recompute(const berth_plan *plan, uint32_t step, berth_value root, bool deep, berth_graph **out,

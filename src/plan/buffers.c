@@ -62,7 +62,7 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
   }
 }
 
-/* A view extends the life of what it shows. It comes behind its operand, so that chains are walked from their ends. */
+/* A view extends the life of what it shows. It comes after its operand, so that chains are walked from their ends. */
 static void extend_shown(berth_plan *plan) {
   for (size_t v = plan->graph->n_values; v-- > 0;) {
     if (!plan->places[v].is_view) continue;

@@ -156,7 +156,8 @@ static bool has_loops(const berth_graph *graph) {
 }
 
 /* The passes that every device likes, then the device's own. */
-static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const berth__limits *limits, berth_error *err) {
+static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const berth__limits *limits,
+                                       berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
   if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
   return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
@@ -212,7 +213,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
 }
 
 static berth_status plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
-                          berth_plan **out, berth_error *err) {
+                               berth_plan **out, berth_error *err) {
   berth_graph *bound;
   *out = NULL;
   if (berth__graph_n_kept(graph) == 0)

@@ -19,7 +19,9 @@ enum {
   SHOWN_RUN = 2
 };
 
-static const char *plan_check_name_of(const checker *c, berth_value value) { return c->plan->graph->values[value].name; }
+static const char *plan_check_name_of(const checker *c, berth_value value) {
+  return c->plan->graph->values[value].name;
+}
 
 static bool plan_check_inside(range a, range b) { return a.low >= b.low && a.high <= b.high; }
 
@@ -130,21 +132,24 @@ static berth_status check_place(const checker *c, berth_value value) {
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' has another storage than the device chose for it",
                        plan_check_name_of(c, value));
   if (place->root >= c->plan->graph->n_values)
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not", plan_check_name_of(c, value));
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not",
+                       plan_check_name_of(c, value));
   if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c, place->root))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is on the wrong side of the arena's edge",
                        plan_check_name_of(c, value));
   if (place->buffer == BERTH__NO_BUFFER) return BERTH_OK;
   if (place->buffer >= c->plan->n_buffers || c->plan->buffers[place->buffer].owner != place->root)
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is in the buffer of another value", plan_check_name_of(c, value));
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is in the buffer of another value",
+                       plan_check_name_of(c, value));
   const berth__buffer *buffer = &c->plan->buffers[place->buffer];
   range whole = {buffer->offset, buffer->offset + buffer->size};
   if (!plan_check_inside(plan_check_range_of(c->plan, value), whole))
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not lie inside its buffer", plan_check_name_of(c, value));
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' does not lie inside its buffer",
+                       plan_check_name_of(c, value));
   return BERTH_OK;
 }
 
-/* What comes from outside is there before the first step; what stays, and what goes out, is there behind the last. */
+/* What comes from outside is there before the first step; what stays, and what goes out, is there after the last. */
 static berth_status check_ends(const checker *c) {
   const berth_plan *plan = c->plan;
   uint32_t end = berth__plan_end(plan->n_steps);
@@ -340,7 +345,8 @@ static bool is_part_in_place(const checker *c, const berth__node *node, berth_va
   uint64_t first = 0;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth_value part = node->in[i];
-    const bool is_or_shows_it = value == part || (is_contiguous(c, part) && plan_check_inside(c->ranges[value], c->ranges[part]));
+    const bool is_or_shows_it =
+        value == part || (is_contiguous(c, part) && plan_check_inside(c->ranges[value], c->ranges[part]));
     if (is_or_shows_it && lies_there(c, part, whole, c->ranges[whole].low + berth__place_bytes(place, first)))
       return true;
     first += (uint64_t)(c->plan->graph->values[part].shape.dim[axis] * place->stride[axis]);

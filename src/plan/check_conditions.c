@@ -1,8 +1,9 @@
-/* Conditions, checked from the other end: for every step that may be left out, whoever reads its results must be left out
- * with it, or be a choose that then takes the other side. */
+/* Conditions, checked from the other end: for every step that may be left out, whoever reads its results must be left
+ * out with it, or be a choose that then takes the other side. */
 #include "plan/checker.h"
 
-/* Whether the chain of `condition`, with one more condition on top where there is one, begins with the chain `start`. */
+/* Whether the chain of `condition`, with one more condition on top where there is one, begins with the chain `start`.
+ */
 static bool begins_with(const berth_plan *plan, uint32_t under, berth_value condition, bool sense, uint32_t start) {
   const berth__condition *items = plan->conditions.items;
   if (condition != BERTH_VALUE_NONE && items[start].condition == condition && items[start].sense == sense &&
@@ -33,7 +34,8 @@ static berth_status plan_conditions_check_table(const berth_plan *plan, const ui
 static berth_status check_reader(const berth_plan *plan, const uint32_t *step_of, uint32_t step, berth_error *err) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   uint32_t mine = plan->conditions.of_step[step];
-  if (mine >= plan->conditions.count) return berth__fail(err, BERTH_INTERNAL, "plan check: step %u has no condition", step);
+  if (mine >= plan->conditions.count)
+    return berth__fail(err, BERTH_INTERNAL, "plan check: step %u has no condition", step);
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     berth_value condition = node->op->code == BERTH__OP_choose && i != 0 ? node->in[0] : BERTH_VALUE_NONE;

@@ -17,16 +17,16 @@ static inline bool berth__overlap(berth__range a, berth__range b) {
 typedef struct berth__checker {
   const berth_plan *plan;
   berth_error *err;
-  berth__range *ranges; /* one a value */
-  bool *intact;         /* one a value */
-  uint32_t *condition_of;   /* one a value: the guard of the step that made it */
-  uint32_t *total;      /* one a value: how often it is read once it is made; outputs have one that never comes */
-  uint32_t *reads;      /* one a value: reads to come */
-  berth_value *alive;   /* values that are intact, still to be read, and may be destroyed */
+  berth__range *ranges;   /* one per value */
+  bool *intact;           /* one per value */
+  uint32_t *condition_of; /* one per value: the guard of the step that made it */
+  uint32_t *total;        /* one per value: how often it is read once it is made; outputs have one that never comes */
+  uint32_t *reads;        /* one per value: reads to come */
+  berth_value *alive;     /* values that are intact, still to be read, and may be destroyed */
   size_t n_alive;
   berth__range *kept; /* what is never written: sorted */
   size_t n_kept;
-  uint8_t *shown; /* one a value: who reads its bytes, itself or through others that lie in them */
+  uint8_t *shown; /* one per value: who reads its bytes, itself or through others that lie in them */
   berth__regions regions;
   bool *goes_back; /* one a region: its end has still to go back once */
 } berth__checker;

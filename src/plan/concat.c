@@ -51,7 +51,7 @@ bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_va
 }
 
 /* A part moves into the result when it is the whole of a root that nothing else claims, when nothing writes over it
- * behind the concat, and when it is read for the last time before anything writes over the result. */
+ * after the concat, and when it is read for the last time before anything writes over the result. */
 static bool may_be_born_inside(const berth__alias *alias, berth_value part, berth_value whole, uint32_t step) {
   const berth__alias_class *from = &alias->classes[berth__alias_root(alias, part, NULL)], *to = &alias->classes[whole];
   return berth__alias_may_join(alias, part, whole) && from->last_write <= step && from->death <= to->first_write;

@@ -1,7 +1,7 @@
-/* Conditions. What a choose takes where its condition is true is needed only then, and so is whatever only that was made
- * from. Walking the steps backwards, every use of a value has a condition: that of its reader, and the condition on top
- * where the reader is a choose that takes the value. What all uses have in common is the condition of the step that makes
- * it, as far as the conditions are known by then. Nothing of this is stored in a graph. */
+/* Conditions. What a choose takes where its condition is true is needed only then, and so is whatever only that was
+ * made from. Walking the steps backwards, every use of a value has a condition: that of its reader, and the condition
+ * on top where the reader is a choose that takes the value. What all uses have in common is the condition of the step
+ * that makes it, as far as the conditions are known by then. Nothing of this is stored in a graph. */
 #include "plan/condition.h"
 
 #define NOT_USED UINT32_MAX
@@ -11,8 +11,8 @@
 typedef struct deriver {
   const berth_graph *graph;
   berth__conditions *conditions;
-  uint32_t *step_of; /* one a node */
-  uint32_t *common;  /* one a node: what the uses so far have in common */
+  uint32_t *step_of; /* one per node */
+  uint32_t *common;  /* one per node: what the uses so far have in common */
 } deriver;
 
 static uint32_t add_condition(berth__conditions *conditions, berth_value condition, bool sense, uint32_t parent) {
@@ -62,7 +62,8 @@ static void visit(const deriver *d, const berth__node *node, uint32_t index, uin
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
     bool is_choice = node->op->code == BERTH__OP_choose && i != 0;
-    plan_condition_note_use(d, node->in[i], is_choice ? add_condition(d->conditions, node->in[0], i == 1, under) : under);
+    plan_condition_note_use(d, node->in[i],
+                            is_choice ? add_condition(d->conditions, node->in[0], i == 1, under) : under);
   }
 }
 
@@ -70,7 +71,8 @@ static void derive(const deriver *d, const uint32_t *order) {
   const berth_graph *graph = d->graph;
   for (size_t n = 0; n < graph->n_nodes; n++) d->common[n] = NOT_USED;
   for (uint32_t step = 0; step < graph->n_nodes; step++) d->step_of[order[step]] = step;
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) plan_condition_note_use(d, berth__graph_kept(graph, i), BERTH__NO_CONDITION);
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++)
+    plan_condition_note_use(d, berth__graph_kept(graph, i), BERTH__NO_CONDITION);
   for (uint32_t step = (uint32_t)graph->n_nodes; step-- > 0;) visit(d, &graph->nodes[order[step]], order[step], step);
 }
 
@@ -81,12 +83,12 @@ static size_t most_conditions(const berth_graph *graph) {
 }
 
 berth_status berth__conditions_create(const berth_graph *graph, const uint32_t *order, berth__conditions *out,
-                                  berth_error *err) {
+                                      berth_error *err) {
   berth_context *ctx = graph->ctx;
   size_t most = most_conditions(graph);
   *out = (berth__conditions){.items = berth__alloc_array_zero(ctx, most, sizeof *out->items),
-                         .count = 1,
-                         .of_step = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *out->of_step)};
+                             .count = 1,
+                             .of_step = berth__alloc_array_zero(ctx, graph->n_nodes, sizeof *out->of_step)};
   deriver d = {.graph = graph,
                .conditions = out,
                .step_of = berth__alloc_array(ctx, graph->n_nodes, sizeof *d.step_of),

@@ -17,12 +17,12 @@ typedef struct berth__condition {
 typedef struct berth__conditions {
   berth__condition *items;
   uint32_t count;
-  uint32_t *of_step; /* one a step: its condition */
+  uint32_t *of_step; /* one per step: its condition */
 } berth__conditions;
 
 /* order: a valid order of the graph's nodes. On failure there is nothing to free. */
 berth_status berth__conditions_create(const berth_graph *graph, const uint32_t *order, berth__conditions *out,
-                                  berth_error *err);
+                                      berth_error *err);
 void berth__conditions_free(berth_context *ctx, berth__conditions *conditions);
 /* Whether a step with this condition runs only when the condition has this truth. */
 bool berth__condition_implies(const berth__conditions *conditions, uint32_t under, berth_value condition, bool sense);

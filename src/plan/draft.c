@@ -33,8 +33,8 @@ static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_er
 }
 
 /* Decides who lies in whose bytes and measures; d->order is there. */
-static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard, const berth__limits *limits,
-                            draft *d, berth_error *err) {
+static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard,
+                                       const berth__limits *limits, draft *d, berth_error *err) {
   BERTH__TRY(put_prelude_first(plan, d, err));
   BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->storages, plan->flags | extra_flags, d->order,
                                  d->n_prelude, err));

@@ -39,7 +39,7 @@ void berth__draw_html(const berth__draw_facts *facts, berth__text *out);
 static inline void berth__draw_put(berth__text *out, const char *text) { berth__text_add(out, text, strlen(text)); }
 
 /* draw_text.c. The strings come from files: bytes that are not UTF-8, and characters that XML does not allow, become
- * U+FFFD. Of more than `most` characters the last are put behind an ellipsis: names differ at their ends. */
+ * U+FFFD. Of more than `most` characters the last are put after an ellipsis: names differ at their ends. */
 void berth__draw_xml(berth__text *out, const char *string, size_t most);
 void berth__draw_json(berth__text *out, const char *string); /* with its quotes; safe inside <script> too */
 void berth__draw_name(const berth__draw_rect *rect, size_t index, char scratch[24], const char **name);

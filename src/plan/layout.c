@@ -1,4 +1,4 @@
-/* Where weights lie, by name: params, and what the prelude makes of them; behind them states. Constants follow and
+/* Where weights lie, by name: params, and what the prelude makes of them; after them states. Constants follow and
  * belong to one plan, since what folding makes differs from shape to shape; so do weights that another plan of the same
  * layout did not need. */
 #include "plan/layout.h"

@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 /* Gives every weight of the plan (params, and what the prelude makes) its offset, from the layout when there is one and
- * otherwise one after the other, and lines up the constants behind them. *shared is where the weights end that other
+ * otherwise one after the other, and lines up the constants after them. *shared is where the weights end that other
  * plans of the layout may use, *end where the activations may begin. */
 berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *shared, uint64_t *end,
                                  berth_error *err);

@@ -13,7 +13,7 @@ typedef struct berth__order_class {
   uint64_t size;
   uint32_t first_touch, n_touches; /* in class_touches */
   bool is_there;                   /* before the first step */
-  bool stays;                      /* behind the last */
+  bool stays;                      /* after the last */
 } berth__order_class;
 
 /* A node and a class: one entry, however often the node names the class. */
@@ -31,13 +31,13 @@ typedef struct berth__order_model {
   bool has_parts; /* there are some that may be made inside a concat */
   bool is_exact;  /* the planner finds nothing better for an order than the model says, but for such parts */
   berth__order_class *classes;
-  uint32_t *first_touch; /* one a node and one more, in touches */
+  uint32_t *first_touch; /* one per node and one more, in touches */
   berth__order_touch *touches, *class_touches;
-  uint64_t *scratch;          /* one a node, rounded up */
-  uint32_t *first_pred;       /* one a node and one more */
+  uint64_t *scratch;          /* one per node, rounded up */
+  uint32_t *first_pred;       /* one per node and one more */
   uint32_t *preds;            /* nodes that must come before */
   const berth_cancel *cancel; /* the plan's */
-  const bool *in_prelude;           /* the plan's: nodes of the prelude, which all come first */
+  const bool *in_prelude;     /* the plan's: nodes of the prelude, which all come first */
 } berth__order_model;
 
 /* What the first result of a step need not take, since operands that end there leave their bytes to it. */
@@ -66,12 +66,12 @@ typedef struct berth__order_rules {
   berth__order_parts parts;
 } berth__order_rules;
 
-/* From aliases without in-place results and embedded parts. once: one a node, kept by the caller. */
+/* From aliases without in-place results and embedded parts. once: one per node, kept by the caller. */
 berth_status berth__order_model_create(berth__order_model *model, const berth__alias *alias, const bool *in_prelude,
                                        const berth__order_rules *rules, berth_error *err);
 void berth__order_model_free(berth__order_model *model);
 
-/* What an order needs at every step, and what is alive before it (one a step and one more). */
+/* What an order needs at every step, and what is alive before it (one per step and one more). */
 typedef struct berth__order_load {
   uint64_t *cost, *alive;
 } berth__order_load;
@@ -98,7 +98,7 @@ typedef struct berth__order_answer {
   uint32_t tried;
 } berth__order_answer;
 
-/* Puts the steps into the best order there is, or the best that was found in so many tries. step_of: one a node, kept
+/* Puts the steps into the best order there is, or the best that was found in so many tries. step_of: one per node, kept
  * up to date. */
 berth_status berth__order_window(const berth__order_model *model, uint32_t *order, uint32_t *step_of, uint64_t alive,
                                  berth__order_span span, const berth__order_goal *goal, berth__order_answer *answer,

@@ -16,9 +16,9 @@ typedef struct maker {
   berth__order_model *model;
   const berth__alias *alias;
   const berth__order_rules *rules;
-  uint32_t *class_of;  /* one a value: of its root; NO_CLASS: it costs nothing */
-  berth_value *joined; /* one a value: the root that a root was moved into, or itself */
-  uint32_t *concat_of; /* one a value, with PARTS_LEAST: the node that may have it inside; NO_NODE, SEVERAL */
+  uint32_t *class_of;  /* one per value: of its root; NO_CLASS: it costs nothing */
+  berth_value *joined; /* one per value: the root that a root was moved into, or itself */
+  uint32_t *concat_of; /* one per value, with PARTS_LEAST: the node that may have it inside; NO_NODE, SEVERAL */
   uint32_t n_touches;
 } maker;
 
@@ -153,7 +153,8 @@ static void note_preds(berth__order_model *model, const berth_graph *graph, cons
   model->first_pred[graph->n_nodes] = at;
 }
 
-static berth_status plan_order_model_allocate(berth__order_model *model, const berth_graph *graph, size_t n_edges, berth_error *err) {
+static berth_status plan_order_model_allocate(berth__order_model *model, const berth_graph *graph, size_t n_edges,
+                                              berth_error *err) {
   size_t n_in = 0, n_out = 0, n = graph->n_nodes;
   for (size_t i = 0; i < n; i++) {
     n_in += graph->nodes[i].n_in;

@@ -1,6 +1,6 @@
 /* A whole graph, piece by piece.
  *
- * A node that every other one comes before or behind stands at the same place in all orders, and what lies between two
+ * A node that every other one comes before or after stands at the same place in all orders, and what lies between two
  * such nodes is ordered by itself: the pieces are independent, and what the graph needs is what the worst of them
  * needs. So the worst piece is improved until another one is worse, or until it is proven that it can be no better.
  * Pieces that are too large for that are improved around their worst step, a window at a time. */
@@ -31,7 +31,7 @@ typedef struct improver {
 
 /* ---- Pieces ---- */
 
-/* ends: one a step. True where the nodes of [begin, step] all come before the one at `step`, or are it. */
+/* ends: one per step. True where the nodes of [begin, step] all come before the one at `step`, or are it. */
 static void mark_collectors(const improver *m, uint32_t begin, uint32_t end, uint8_t *ends, uint8_t *is_read) {
   uint32_t unread = 0;
   for (uint32_t step = begin; step < end; step++) {
@@ -46,7 +46,7 @@ static void mark_collectors(const improver *m, uint32_t begin, uint32_t end, uin
   }
 }
 
-/* The same from the other side: takes the mark off steps that not all of [step, end) come behind. */
+/* The same from the other side: takes the mark off steps that not all of [step, end) come after. */
 static void unmark_non_sources(uint32_t begin, uint32_t end, const uint32_t *waiting, uint8_t *ends) {
   uint32_t sources = 0; /* of [step, end): those that read nothing of it */
   for (uint32_t step = end; step-- > begin;) {
@@ -156,7 +156,7 @@ static piece *worst_piece(const improver *m) {
 /* ---- Making a piece better ---- */
 
 static berth_status plan_order_search_solve(improver *m, berth__order_span span, uint64_t above, uint32_t tries,
-                          berth__order_answer *answer, berth_error *err) {
+                                            berth__order_answer *answer, berth_error *err) {
   BERTH__TRY(berth__check_cancel(m->model->cancel, "planning", err));
   const berth__order_goal goal = {.above = above, .enough = m->bound, .tries = tries < m->tries ? tries : m->tries};
   BERTH__TRY(berth__order_window(m->model, m->order, m->step_of, m->load.alive[span.begin], span, &goal, answer, err));

@@ -1,6 +1,6 @@
 /* The best order of a few steps.
  *
- * A set of nodes that may be done together, with all that they read, says what is alive behind them, whatever the order
+ * A set of nodes that may be done together, with all that they read, says what is alive after them, whatever the order
  * was in which they were done. So an order is a path through such sets, and the best one is the path whose worst step
  * needs least: Dijkstra's algorithm with the largest in place of the sum. Two rules keep the sets few:
  *   - a node that leaves no more alive than before, and whose own step needs no more than the path already did (or
@@ -20,7 +20,7 @@ typedef struct local_class {
   uint64_t size;
   bits touches;
   bool is_there; /* before the window */
-  bool stays;    /* behind it */
+  bool stays;    /* after it */
 } local_class;
 
 typedef struct local_touch {
@@ -95,8 +95,8 @@ static berth_status local_class_of(searcher *s, uint32_t class, const uint32_t *
 }
 
 /* map: one a class, UINT32_MAX where it has no local number yet. */
-static berth_status plan_order_window_describe(searcher *s, const uint32_t *order, const uint32_t *step_of, berth__order_span span,
-                             uint32_t *map, berth_error *err) {
+static berth_status plan_order_window_describe(searcher *s, const uint32_t *order, const uint32_t *step_of,
+                                               berth__order_span span, uint32_t *map, berth_error *err) {
   const berth__order_model *model = s->model;
   for (uint32_t i = 0; i < s->n; i++) {
     const uint32_t node = order[span.begin + i];
@@ -195,7 +195,7 @@ static berth_status reach(searcher *s, const state *next, berth_error *err) {
   return plan_order_window_push(s, index, err);
 }
 
-/* The set behind one more node. */
+/* The set after one more node. */
 static state plan_order_window_step(const searcher *s, const state *from, uint32_t node) {
   state next = *from;
   uint64_t fresh = 0, over = 0, result = 0;
@@ -236,7 +236,8 @@ static berth_status plan_order_window_expand(searcher *s, uint32_t index, berth_
   return BERTH_OK;
 }
 
-static void plan_order_window_keep(const searcher *s, uint32_t last, uint32_t *order, uint32_t *step_of, berth__order_span span) {
+static void plan_order_window_keep(const searcher *s, uint32_t last, uint32_t *order, uint32_t *step_of,
+                                   berth__order_span span) {
   uint32_t at = span.end;
   for (uint32_t i = last; s->states[i].parent != NO_STATE; i = s->states[i].parent) {
     order[--at] = s->nodes[s->states[i].node];
@@ -244,7 +245,8 @@ static void plan_order_window_keep(const searcher *s, uint32_t last, uint32_t *o
   }
 }
 
-static berth_status plan_order_window_search(searcher *s, uint64_t alive, uint32_t *last, berth__order_answer *answer, berth_error *err) {
+static berth_status plan_order_window_search(searcher *s, uint64_t alive, uint32_t *last, berth__order_answer *answer,
+                                             berth_error *err) {
   const state start = {.alive = alive, .needs = s->goal->enough, .parent = NO_STATE, .same_hash = NO_STATE};
   BERTH__TRY(reach(s, &start, err));
   while (s->n_open != 0) {

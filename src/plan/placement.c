@@ -39,7 +39,8 @@ static int is_stopped(void *user, const berth_pack_progress *progress) {
   return berth__is_cancelled(user);
 }
 
-static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, berth_error *err) {
+static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort,
+                                        berth_error *err) {
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   desc.effort = effort;
   p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
@@ -91,7 +92,8 @@ static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t e
   return status;
 }
 
-static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort, berth_error *err) {
+static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort,
+                                         berth_error *err) {
   berth_plan_info *info = &plan->info;
   uint64_t bound = 0;
   plan_placement_collect(plan, p, false);

@@ -22,7 +22,7 @@ typedef enum berth__buffer_kind {
   BERTH__BUFFER_PARAM,
   BERTH__BUFFER_CONSTANT,
   BERTH__BUFFER_PRELUDE, /* made by the prelude, read by every run */
-  BERTH__BUFFER_STATE,    /* left by one run, read by the next */
+  BERTH__BUFFER_STATE,   /* left by one run, read by the next */
   BERTH__BUFFER_INPUT,
   BERTH__BUFFER_OUTPUT,
   BERTH__BUFFER_SCRATCH
@@ -33,7 +33,7 @@ typedef struct berth__buffer {
   berth_value owner; /* NONE for scratch */
   uint32_t step;     /* scratch: whose */
   uint64_t size;     /* what its values need */
-  uint64_t guard;    /* kept free behind it */
+  uint64_t guard;    /* kept free after it */
   uint64_t offset;   /* in the arena */
   uint32_t birth, death;
 } berth__buffer;
@@ -61,17 +61,17 @@ struct berth_plan {
   uint32_t n_threads;
   uint32_t n_steps;
   uint32_t n_prelude; /* of them: steps that run once */
-  bool *in_prelude;         /* one a node: it is one of them */
+  bool *in_prelude;   /* one per node: it is one of them */
   uint32_t *order;
-  uint64_t order_bound;    /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
-  bool in_place_over;            /* results lie over operands where it is fullest: other orders were not measured so */
-  berth__conditions conditions;    /* steps that are not always needed */
-  berth_storage *storages; /* one a value: what the device chose; NULL: by their types */
-  berth__place *places;    /* one a value */
+  uint64_t order_bound;         /* no order of these nodes has a smaller load, scratch included; 0: that is not known */
+  bool in_place_over;           /* results lie over operands where it is fullest: other orders were not measured so */
+  berth__conditions conditions; /* steps that are not always needed */
+  berth_storage *storages;      /* one per value: what the device chose; NULL: by their types */
+  berth__place *places;         /* one per value */
   berth__buffer *buffers;
   size_t n_buffers;
-  uint32_t *scratch;    /* one a step: its buffer, or BERTH__NO_BUFFER */
-  uint64_t params_size; /* where weights and states end that plans of one layout share; behind is this plan's own */
+  uint32_t *scratch;    /* one per step: its buffer, or BERTH__NO_BUFFER */
+  uint64_t params_size; /* where weights and states end that plans of one layout share; after is this plan's own */
   berth_plan_info info;
   const berth_cancel *cancel; /* while it is made */
 };

@@ -7,12 +7,12 @@
 typedef struct cloner {
   const berth_plan *plan;
   uint32_t step;       /* the fullest one */
-  uint32_t first_late; /* of the readers behind it */
+  uint32_t first_late; /* of the readers after it */
   uint32_t root_buffer;
   bool deep;
-  bool *is_cloned;    /* one a node of the plan's graph */
-  berth_value *again; /* one a value: its second form */
-  uint32_t *step_of;  /* one a node */
+  bool *is_cloned;    /* one per node of the plan's graph */
+  berth_value *again; /* one per value: its second form */
+  uint32_t *step_of;  /* one per node */
   uint32_t n_cloned;
   bool fails;
 } cloner;
@@ -75,7 +75,7 @@ static bool lies_in_root(const cloner *c, berth_value value) {
   return value != BERTH_VALUE_NONE && c->plan->places[value].buffer == c->root_buffer;
 }
 
-/* Made before the step, read behind it. */
+/* Made before the step, read after it. */
 static void mark_late_reads(cloner *c) {
   const berth_plan *plan = c->plan;
   for (uint32_t step = c->step + 1; step < plan->n_steps; step++) {

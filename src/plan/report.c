@@ -7,7 +7,8 @@
 #include "plan/draw.h"
 
 /* The name of a buffer: its owner's, or "<node>:scratch". Names in CSV lose what would break a line. */
-static void plan_report_print_name(berth__text *text, const berth_plan *plan, const berth__buffer *buffer, bool for_csv) {
+static void plan_report_print_name(berth__text *text, const berth_plan *plan, const berth__buffer *buffer,
+                                   bool for_csv) {
   bool is_scratch = buffer->owner == BERTH_VALUE_NONE;
   berth_value value = is_scratch ? plan->graph->nodes[plan->order[buffer->step]].out[0] : buffer->owner;
   const char *name = plan->graph->values[value].name;
@@ -136,8 +137,9 @@ static size_t fill_rects(const berth_plan *plan, const char *strings, berth__dra
   return n;
 }
 
-static berth_status plan_report_draw(const berth_plan *plan, const berth__draw_rect *rects, size_t n_rects, const char **labels,
-                         berth_report_kind kind, berth_write_fn write, void *user, berth_error *err) {
+static berth_status plan_report_draw(const berth_plan *plan, const berth__draw_rect *rects, size_t n_rects,
+                                     const char **labels, berth_report_kind kind, berth_write_fn write, void *user,
+                                     berth_error *err) {
   for (uint32_t step = 0; step < plan->n_steps; step++)
     labels[step] = plan->graph->values[plan->graph->nodes[plan->order[step]].out[0]].name;
   berth__drawing drawing = {.title = plan->graph->name,

@@ -6,16 +6,16 @@
 typedef struct scheduler {
   berth_context *ctx;
   const berth_graph *graph;
-  uint64_t *bytes;       /* one a value: 0 for inputs, params and constants, which live throughout, and their views */
-  uint32_t *unread;      /* one a value: reads that are still to come */
-  uint32_t *waiting;     /* one a node: operands that are not made yet */
-  uint32_t *reads_first; /* one a value and one more: where its readers begin in `reads` */
+  uint64_t *bytes;       /* one per value: 0 for inputs, params and constants, which live throughout, and their views */
+  uint32_t *unread;      /* one per value: reads that are still to come */
+  uint32_t *waiting;     /* one per node: operands that are not made yet */
+  uint32_t *reads_first; /* one per value and one more: where its readers begin in `reads` */
   uint32_t *reads;
   uint32_t *ready;
   uint32_t n_ready;
-  uint64_t *need;     /* one a node: bytes that its branch needs at most */
-  bool *decides;      /* one a node: the condition of a choose is made from it */
-  berth__edge *edges; /* readers of states, and those who write them behind */
+  uint64_t *need;     /* one per node: bytes that its branch needs at most */
+  bool *decides;      /* one per node: the condition of a choose is made from it */
+  berth__edge *edges; /* readers of states, and those who write them after */
   size_t n_edges;
 } scheduler;
 

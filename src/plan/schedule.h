@@ -11,7 +11,7 @@ typedef enum berth__schedule_rule {
   BERTH__SCHEDULE_RULES
 } berth__schedule_rule;
 
-/* Writes graph->n_nodes numbers: an order in which every node comes behind what it reads. The graph is bound. */
+/* Writes graph->n_nodes numbers: an order in which every node comes after what it reads. The graph is bound. */
 berth_status berth__schedule(const berth_graph *graph, berth__schedule_rule rule, uint32_t *order, berth_error *err);
 
 #endif

@@ -94,7 +94,9 @@ static void plan_split_measure(const finder *f, berth__split_group *group) {
   }
 }
 
-static uint64_t plan_split_score(const berth__split_group *group) { return group->whole + group->sliced / SUPPOSED_SLICES; }
+static uint64_t plan_split_score(const berth__split_group *group) {
+  return group->whole + group->sliced / SUPPOSED_SLICES;
+}
 
 static void offer(finder *f, berth__split_group *group) {
   if (!plan_split_has_node(group, f->at)) return;

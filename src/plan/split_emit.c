@@ -6,7 +6,7 @@ typedef struct emitter {
   const berth_plan *plan;
   const berth__split_group *group;
   berth__rewrite *r;
-  uint32_t *place_in_group;               /* one a node; UINT32_MAX: it is not in the group */
+  uint32_t *place_in_group;               /* one per node; UINT32_MAX: it is not in the group */
   berth__rows needed[BERTH__SPLIT_NODES]; /* of the results, for the slice at hand */
   berth_value made[BERTH__SPLIT_NODES];
 } emitter;
@@ -38,8 +38,8 @@ static void plan_split_emit_find_rows(emitter *e, berth__rows rows) {
 }
 
 /* Rows of a value; the value itself where that is all of it. */
-static berth_status plan_split_emit_narrow(const emitter *e, berth_value value, uint32_t axis, berth__rows rows, berth_value *out,
-                           berth_error *err) {
+static berth_status plan_split_emit_narrow(const emitter *e, berth_value value, uint32_t axis, berth__rows rows,
+                                           berth_value *out, berth_error *err) {
   const int64_t extent = e->r->graph->values[value].shape.dim[axis], along = axis;
   *out = value;
   if (rows.begin == 0 && rows.end == extent) return BERTH_OK;
@@ -48,7 +48,8 @@ static berth_status plan_split_emit_narrow(const emitter *e, berth_value value, 
   return berth__rewrite_add(e->r, BERTH__OP_narrow, &value, 1, attrs, 3, value, "#rows", out, err);
 }
 
-static berth_status plan_split_emit_operand(const emitter *e, uint32_t i, uint32_t k, berth_value *out, berth_error *err) {
+static berth_status plan_split_emit_operand(const emitter *e, uint32_t i, uint32_t k, berth_value *out,
+                                            berth_error *err) {
   const berth_graph *graph = e->plan->graph;
   const berth__node *node = node_at(e, i);
   const berth_value value = node->in[k];
@@ -69,7 +70,8 @@ static berth_status emit_node(emitter *e, uint32_t i, berth_error *err) {
   berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in);
   berth_attr *attrs = berth__alloc_array(ctx, node->op->family->n_attrs, sizeof *attrs);
   berth_status status = in != NULL && attrs != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
-  for (uint32_t k = 0; k < node->n_in && status == BERTH_OK; k++) status = plan_split_emit_operand(e, i, k, &in[k], err);
+  for (uint32_t k = 0; k < node->n_in && status == BERTH_OK; k++)
+    status = plan_split_emit_operand(e, i, k, &in[k], err);
   if (status == BERTH_OK) {
     berth__split_attrs(e->plan->graph, node, e->group->axis, e->needed[i], attrs, pads);
     status = berth__budget_add_copy(e->r, node, in, attrs, "#slice", &e->made[i], err);

@@ -40,7 +40,7 @@ static kind plan_split_rule_kind_of(const berth__op *op) {
   }
 }
 
-/* The first operand behind the weights: it and what follows broadcast. */
+/* The first operand after the weights: it and what follows broadcast. */
 static uint32_t first_extra(const berth__op *op) {
   const bool is_quantised =
       op->code == BERTH__OP_qproduct || op->code == BERTH__OP_qconv_last || op->code == BERTH__OP_qdepthwise;
@@ -63,7 +63,9 @@ static int64_t list_attr(const berth__node *node, const char *name, uint32_t at,
   return attr != NULL && at < attr->count ? attr->ints[at] : otherwise;
 }
 
-static const berth__shape *plan_split_rule_shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
+static const berth__shape *plan_split_rule_shape_of(const berth_graph *graph, berth_value value) {
+  return &graph->values[value].shape;
+}
 
 uint32_t berth__split_axis(const berth_graph *graph, berth_value value) {
   const berth__shape *shape = plan_split_rule_shape_of(graph, value);
@@ -79,7 +81,8 @@ static bool is_window(const berth__node *node) {
 }
 
 static uint32_t first_spatial(const berth__node *node) {
-  return plan_split_rule_kind_of(node->op) == KIND_POOL && plan_split_rule_int_attr(node, "channels_last", 0) == 0 ? 2 : 1;
+  return plan_split_rule_kind_of(node->op) == KIND_POOL && plan_split_rule_int_attr(node, "channels_last", 0) == 0 ? 2
+                                                                                                                   : 1;
 }
 
 /* The axis that is split as a spatial one; false: windows do not run along it. */
@@ -103,7 +106,7 @@ static window window_of(const berth_graph *graph, const berth__node *node, uint3
                   .end = list_attr(node, "pads", spatial + n, 0)};
 }
 
-/* The rows under the windows of these rows, padding included: they may begin before 0 and end behind the last. */
+/* The rows under the windows of these rows, padding included: they may begin before 0 and end after the last. */
 static berth__rows rows_under(const window *w, berth__rows rows) {
   const int64_t begin = rows.begin * w->stride - w->begin;
   return (berth__rows){begin, (rows.end - 1) * w->stride - w->begin + (w->kernel - 1) * w->dilation + 1};
@@ -132,9 +135,11 @@ static bool lines_may(const berth__node *node, uint32_t axis, uint32_t rank) {
 }
 
 static bool product_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
-  const berth__shape *out = plan_split_rule_shape_of(graph, node->out[0]), *weight = plan_split_rule_shape_of(graph, node->in[1]);
+  const berth__shape *out = plan_split_rule_shape_of(graph, node->out[0]),
+                     *weight = plan_split_rule_shape_of(graph, node->in[1]);
   const bool is_packed = node->op->code != BERTH__OP_matmul && plan_split_rule_int_attr(node, "panel", 0) > 0;
-  return plan_split_rule_shape_of(graph, node->in[0])->rank == out->rank && axis + 2 <= out->rank && (is_packed || weight->rank == 2);
+  return plan_split_rule_shape_of(graph, node->in[0])->rank == out->rank && axis + 2 <= out->rank &&
+         (is_packed || weight->rank == 2);
 }
 
 static bool window_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
@@ -167,7 +172,8 @@ bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_
 /* An operand that broadcasts: its axes stand against the last ones of the result. */
 static bool broadcast_rows(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                            berth__rows rows, berth__rows *out) {
-  const berth__shape *whole = plan_split_rule_shape_of(graph, node->out[0]), *operand = plan_split_rule_shape_of(graph, node->in[k]);
+  const berth__shape *whole = plan_split_rule_shape_of(graph, node->out[0]),
+                     *operand = plan_split_rule_shape_of(graph, node->in[k]);
   *out = rows;
   return axis + operand->rank >= whole->rank && operand->dim[axis + operand->rank - whole->rank] != 1;
 }
@@ -196,7 +202,8 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
 
 uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k) {
   const uint32_t rank = plan_split_rule_shape_of(graph, node->out[0])->rank;
-  if (plan_split_rule_kind_of(node->op) == KIND_TRANSPOSE) return (uint32_t)list_attr(node, "perm", axis, (int64_t)(rank - 1 - axis));
+  if (plan_split_rule_kind_of(node->op) == KIND_TRANSPOSE)
+    return (uint32_t)list_attr(node, "perm", axis, (int64_t)(rank - 1 - axis));
   return axis + plan_split_rule_shape_of(graph, node->in[k])->rank - rank;
 }
 

@@ -1,4 +1,4 @@
-/* States: who makes the next value of each, where, and behind whom.
+/* States: who makes the next value of each, where, and after whom.
  *
  * The next value of a state lies in the state's bytes, which hold the old value until then. So whoever reads the old
  * value must come before the node that makes the next one, but for that node itself where its op may write over the
@@ -20,10 +20,10 @@ typedef struct settler {
   berth_graph *graph;
   bool in_place;      /* results may be written over operands */
   bool keeps_order;   /* the graph has loops */
-  berth_value *shows; /* one a value: the state that it is or may show; BERTH_VALUE_NONE */
-  bool *behind;       /* one a node: it comes behind the writer that is looked at */
+  berth_value *shows; /* one per value: the state that it is or may show; BERTH_VALUE_NONE */
+  bool *behind;       /* one per node: it comes after the writer that is looked at */
   bool *is_direct;    /* one an update */
-  berth__edge *edges; /* readers, and writers behind them */
+  berth__edge *edges; /* readers, and writers after them */
   size_t n_edges, edges_capacity;
   uint32_t *order;
 } settler;
@@ -76,7 +76,7 @@ static bool may_write(const settler *s, const berth__node *node, const berth__up
   return true;
 }
 
-/* Everything that depends on the writer, by operands or because it must write behind such a reader. */
+/* Everything that depends on the writer, by operands or because it must write after such a reader. */
 static void mark_behind(const settler *s, uint32_t writer) {
   const berth_graph *graph = s->graph;
   bool changed = true;
@@ -119,7 +119,8 @@ static berth_status try_direct(settler *s, size_t index, berth_error *err) {
   const berth_graph *graph = s->graph;
   const berth__update *update = &graph->updates[index];
   const uint32_t writer = writer_of(graph, update->next);
-  if (writer == NOT_A_NODE || plan_states_is_taken(s, index) || !may_write(s, &graph->nodes[writer], update)) return BERTH_OK;
+  if (writer == NOT_A_NODE || plan_states_is_taken(s, index) || !may_write(s, &graph->nodes[writer], update))
+    return BERTH_OK;
   mark_behind(s, writer);
   for (uint32_t n = 0; n < graph->n_nodes; n++)
     if (n != writer && sight_of(&graph->nodes[n], s->shows, update->state) == SEES_STATE && is_too_late(s, n, writer))
@@ -169,7 +170,7 @@ static bool is_awaited(const settler *s, const bool *is_done, size_t index) {
   return false;
 }
 
-/* Copies stand behind everything else; one that another one waits for comes later, where it can. */
+/* Copies stand after everything else; one that another one waits for comes later, where it can. */
 static berth_status add_copies(settler *s, berth__rewrite *r, berth_error *err) {
   bool *is_done = s->is_direct;
   for (;;) {
@@ -240,9 +241,9 @@ berth_status berth__states_settle(berth_graph *graph, uint32_t flags, berth_erro
   return status;
 }
 
-/* writers: one a value, the node that writes a state. Counts where edges is NULL. */
+/* writers: one per value, the node that writes a state. Counts where edges is NULL. */
 static size_t plan_states_collect_edges(const berth_graph *graph, const berth_value *shows, const uint32_t *writers,
-                            berth__edge *edges) {
+                                        berth__edge *edges) {
   size_t n_edges = 0;
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];

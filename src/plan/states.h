@@ -1,4 +1,4 @@
-/* States: who makes the next value of each, where, and behind whom. */
+/* States: who makes the next value of each, where, and after whom. */
 #ifndef BERTH_PLAN_STATES_H
 #define BERTH_PLAN_STATES_H
 
@@ -6,7 +6,7 @@
 #include "graph/topo.h"
 
 /* Settles a bound graph so that the next value of every state is made by a node that can write it straight into the
- * state's bytes: the node stands behind every reader of the state, or is the last reader and may write over it. Nodes
+ * state's bytes: the node stands after every reader of the state, or is the last reader and may write over it. Nodes
  * are reordered for that where it helps; where it cannot be, a copy at the end does it. flags: of the plan. */
 berth_status berth__states_settle(berth_graph *graph, uint32_t flags, berth_error *err);
 

@@ -16,11 +16,13 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   match *matches;
-  uint32_t *match_of; /* one a node: the match that it is the sink of; BERTH__NO_NODE: none */
+  uint32_t *match_of; /* one per node: the match that it is the sink of; BERTH__NO_NODE: none */
   uint32_t n_matches;
 } pass;
 
-static const berth__shape *rewrite_attention_shape_of(const berth_graph *graph, berth_value value) { return &graph->values[value].shape; }
+static const berth__shape *rewrite_attention_shape_of(const berth_graph *graph, berth_value value) {
+  return &graph->values[value].shape;
+}
 
 /* Looks through products with numbers and divisions by them. */
 static berth_value unscaled(const berth_graph *graph, berth_value value, double *scale) {
@@ -32,7 +34,9 @@ static berth_value unscaled(const berth_graph *graph, berth_value value, double 
     if (node == NULL) return value;
     const uint32_t at = berth__is_f32_number(&graph->values[node->in[1]], &number) ? 1 : 0;
     if (at == 0 && (div != NULL || !berth__is_f32_number(&graph->values[node->in[0]], &number))) return value;
-    if (!berth__shape_equal(rewrite_attention_shape_of(graph, node->in[1 - at]), rewrite_attention_shape_of(graph, value))) return value;
+    if (!berth__shape_equal(rewrite_attention_shape_of(graph, node->in[1 - at]),
+                            rewrite_attention_shape_of(graph, value)))
+      return value;
     *scale = div != NULL ? *scale / number : *scale * number;
     value = node->in[1 - at];
   }
@@ -45,8 +49,10 @@ static berth_value unrepeated(const berth_graph *graph, berth_value value) {
   const berth__node *expand = merge != NULL ? berth__maker(graph, merge->in[0], BERTH__OP_expand) : NULL;
   const berth__node *open = expand != NULL ? berth__maker(graph, expand->in[0], BERTH__OP_unsqueeze) : NULL;
   if (open == NULL) return value;
-  const berth__shape *x = rewrite_attention_shape_of(graph, open->in[0]), *opened = rewrite_attention_shape_of(graph, open->out[0]);
-  const berth__shape *wide = rewrite_attention_shape_of(graph, expand->out[0]), *out = rewrite_attention_shape_of(graph, value);
+  const berth__shape *x = rewrite_attention_shape_of(graph, open->in[0]),
+                     *opened = rewrite_attention_shape_of(graph, open->out[0]);
+  const berth__shape *wide = rewrite_attention_shape_of(graph, expand->out[0]),
+                     *out = rewrite_attention_shape_of(graph, value);
   if (x->rank != 4 || opened->rank != 5 || wide->rank != 5 || out->rank != 4) return value;
   const bool is_opened = opened->dim[1] == x->dim[1] && opened->dim[2] == 1 && opened->dim[3] == x->dim[2];
   const bool is_wide =
@@ -89,7 +95,8 @@ static bool match_weights(const pass *p, const berth_graph *graph, const berth__
   for (uint32_t k = 0; k < 2; k++) {
     m->bias = add->in[1 - k];
     if (rewrite_attention_is_bias(graph, m->bias, rewrite_attention_shape_of(graph, x)) &&
-        berth__shape_equal(rewrite_attention_shape_of(graph, add->in[k]), rewrite_attention_shape_of(graph, x)) && match_scores(p, graph, add->in[k], m))
+        berth__shape_equal(rewrite_attention_shape_of(graph, add->in[k]), rewrite_attention_shape_of(graph, x)) &&
+        match_scores(p, graph, add->in[k], m))
       return true;
   }
   return false;
@@ -97,7 +104,8 @@ static bool match_weights(const pass *p, const berth_graph *graph, const berth__
 
 /* Heads of q are whole multiples of those of k and v, and all other extents are what attention wants. */
 static bool rewrite_attention_fits(const berth_graph *graph, const match *m) {
-  const berth__shape *q = rewrite_attention_shape_of(graph, m->q), *k = rewrite_attention_shape_of(graph, m->k), *v = rewrite_attention_shape_of(graph, m->v);
+  const berth__shape *q = rewrite_attention_shape_of(graph, m->q), *k = rewrite_attention_shape_of(graph, m->k),
+                     *v = rewrite_attention_shape_of(graph, m->v);
   const int64_t keys = k->dim[m->is_k_turned ? 3 : 2], size = k->dim[m->is_k_turned ? 2 : 3];
   const berth_value values[] = {m->q, m->k, m->v, m->bias, m->out};
   for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -106,7 +114,7 @@ static bool rewrite_attention_fits(const berth_graph *graph, const match *m) {
          k->dim[1] > 0 && q->dim[1] % k->dim[1] == 0 && keys == v->dim[2] && size == q->dim[3];
 }
 
-/* The heads of the result beside each other again: a transpose and a reshape behind it. */
+/* The heads of the result beside each other again: a transpose and a reshape after it. */
 static void match_merge(const pass *p, const berth_graph *graph, match *m, uint32_t *sink) {
   static const int64_t perm[4] = {0, 2, 1, 3};
   const berth__shape *out = rewrite_attention_shape_of(graph, m->out);
@@ -131,7 +139,8 @@ static bool match_at(const pass *p, const berth_graph *graph, const berth__node 
   if (product == NULL || product->in[0] != weights || !match_weights(p, graph, softmax, m)) return false;
   m->v = product->in[1];
   const berth_value shared = unrepeated(graph, m->v);
-  if (rewrite_attention_shape_of(graph, shared)->dim[1] == rewrite_attention_shape_of(graph, m->k)->dim[1]) m->v = shared;
+  if (rewrite_attention_shape_of(graph, shared)->dim[1] == rewrite_attention_shape_of(graph, m->k)->dim[1])
+    m->v = shared;
   m->out = product->out[0];
   *sink = p->uses.reader[weights];
   if (!rewrite_attention_fits(graph, m)) return false;
@@ -175,7 +184,8 @@ static berth_status attention_rewrite(pass *p, berth_graph *graph, berth_error *
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const bool is_sink = p->match_of[n] != BERTH__NO_NODE;
-    BERTH__TRY(is_sink ? rewrite_attention_emit(p, &p->matches[p->match_of[n]], err) : berth__rewrite_keep(&p->r, n, err));
+    BERTH__TRY(is_sink ? rewrite_attention_emit(p, &p->matches[p->match_of[n]], err)
+                       : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }

@@ -17,11 +17,13 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   berth__twins twins;
-  bool *is_static; /* one a value that was there before */
-  uint32_t *maker; /* one a value that was there before: the old node that makes it; UINT32_MAX: none */
+  bool *is_static; /* one per value that was there before */
+  uint32_t *maker; /* one per value that was there before: the old node that makes it; UINT32_MAX: none */
 } pass;
 
-static const berth__shape *rewrite_channels_last_shape_of(const pass *p, berth_value value) { return &p->r.graph->values[value].shape; }
+static const berth__shape *rewrite_channels_last_shape_of(const pass *p, berth_value value) {
+  return &p->r.graph->values[value].shape;
+}
 
 static bool has_twin(const pass *p, berth_value value) {
   return value != BERTH_VALUE_NONE && p->twins.twin[value] != BERTH_VALUE_NONE;
@@ -37,7 +39,9 @@ static berth_status rewrite_channels_last_to_plain(pass *p, berth_value value, b
   return berth__twins_plain(&p->twins, &p->r, value, err);
 }
 
-static berth_status rewrite_channels_last_keep(pass *p, size_t n, berth_error *err) { return berth__twins_keep(&p->twins, &p->r, n, err); }
+static berth_status rewrite_channels_last_keep(pass *p, size_t n, berth_error *err) {
+  return berth__twins_keep(&p->twins, &p->r, n, err);
+}
 
 /* ---- Convolutions ---- */
 
@@ -82,7 +86,8 @@ static bool is_split(const pass *p, const berth__node *concat) {
     return false;
   for (uint32_t i = 0; i < concat->n_in; i++)
     if (rewrite_channels_last_shape_of(p, concat->in[i])->dim[1] < MIN_CHANNELS) return false;
-  return reader->attrs[BERTH__CONV_GROUP].i == 1 && rewrite_channels_last_shape_of(p, reader->out[0])->dim[1] >= MIN_CHANNELS;
+  return reader->attrs[BERTH__CONV_GROUP].i == 1 &&
+         rewrite_channels_last_shape_of(p, reader->out[0])->dim[1] >= MIN_CHANNELS;
 }
 
 static berth_status rewrite_parts(pass *p, const berth__node *conv, const berth__node *concat, berth_error *err) {
@@ -133,7 +138,8 @@ static berth_status operand_last(pass *p, berth_value value, uint32_t rank, bert
   if (shape->rank == rank) return to_last(p, value, out, err);
   for (uint32_t axis = 0; axis < rank; axis++) {
     const uint32_t missing = rank - shape->rank;
-    dims[rewrite_channels_last_axis(axis, rank)] = (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
+    dims[rewrite_channels_last_axis(axis, rank)] =
+        (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
   }
   /* moving one axis over axes of extent 1 is a reshape */
   uint32_t wide = 0;
@@ -156,8 +162,8 @@ static berth_status operand_last(pass *p, berth_value value, uint32_t rank, bert
 }
 
 /* The same node on twins, with these attributes. All operands become channels last. */
-static berth_status rewrite_channels_last_follow(pass *p, const berth__node *node, const berth_attr *attrs, uint32_t n_moved,
-                           berth_error *err) {
+static berth_status rewrite_channels_last_follow(pass *p, const berth__node *node, const berth_attr *attrs,
+                                                 uint32_t n_moved, berth_error *err) {
   berth_context *ctx = p->r.graph->ctx;
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
   berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in), out = BERTH_VALUE_NONE;
@@ -200,7 +206,8 @@ static berth_status follow_axes(pass *p, const berth__node *node, uint32_t all, 
   if (axis != NULL) axis->i = rewrite_channels_last_axis(axis->i, rank);
   if (list != NULL) {
     const uint32_t count = list->count != 0 ? list->count : all;
-    for (uint32_t k = 0; k < count; k++) axes[k] = rewrite_channels_last_axis(list->count != 0 ? list->ints[k] : k, rank);
+    for (uint32_t k = 0; k < count; k++)
+      axes[k] = rewrite_channels_last_axis(list->count != 0 ? list->ints[k] : k, rank);
     *list = berth_attr_ints("axes", axes, count);
   }
   return rewrite_channels_last_follow(p, node, attrs, n_moved, err);
@@ -256,7 +263,7 @@ static berth_status rewrite_transpose(pass *p, const berth__node *node, berth_er
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twins.twin[node->in[0]], 1, &attr, 1, node->out[0], err);
 }
 
-/* What quantized.c left channels last, and turned for those behind it: they get a twin again. */
+/* What quantized.c left channels last, and turned for those after it: they get a twin again. */
 static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker) {
   switch (maker->op != NULL ? maker->op->code : BERTH__OP_CUSTOM) {
     case BERTH__OP_qconv_last:
@@ -289,11 +296,13 @@ static bool leaves_order(const pass *p, const berth__node *node) {
 static berth_status rewrite_reduce(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   int64_t axes[BERTH_MAX_RANK];
-  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank, count = node->attrs[BERTH__REDUCE_AXES].count;
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank,
+                 count = node->attrs[BERTH__REDUCE_AXES].count;
   if (!has_twin(p, node->in[0]) || node->n_in > 1 || count == 0) return rewrite_channels_last_keep(p, n, err);
   if (node->attrs[BERTH__REDUCE_KEEPDIMS].i) return follow_axes(p, node, 0, 1, err);
   if (!leaves_order(p, node)) return rewrite_channels_last_keep(p, n, err);
-  for (uint32_t k = 0; k < count; k++) axes[k] = rewrite_channels_last_axis(node->attrs[BERTH__REDUCE_AXES].ints[k], rank);
+  for (uint32_t k = 0; k < count; k++)
+    axes[k] = rewrite_channels_last_axis(node->attrs[BERTH__REDUCE_AXES].ints[k], rank);
   const berth_attr attrs[] = {berth_attr_ints("axes", axes, count), berth_attr_int("keepdims", 0)};
   p->twins.has_plain[node->out[0]] = true;
   return berth__rewrite_make(&p->r, node->op->code, &p->twins.twin[node->in[0]], 1, attrs, 2, node->out[0], err);
@@ -303,7 +312,8 @@ static berth_status rewrite_pool(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_attr attrs[MAX_ATTRS];
   const uint32_t n_attrs = node->op->family->n_attrs;
-  if (!has_twin(p, node->in[0]) || node->n_out != 1 || rewrite_channels_last_shape_of(p, node->in[0])->rank > 4) return rewrite_channels_last_keep(p, n, err);
+  if (!has_twin(p, node->in[0]) || node->n_out != 1 || rewrite_channels_last_shape_of(p, node->in[0])->rank > 4)
+    return rewrite_channels_last_keep(p, n, err);
   memcpy(attrs, node->attrs, n_attrs * sizeof *attrs);
   attr_named(attrs, n_attrs, "channels_last")->i = 1;
   return rewrite_channels_last_follow(p, node, attrs, 1, err);
@@ -349,10 +359,12 @@ static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
 static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
-  const uint32_t rank = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? rewrite_channels_last_shape_of(p, node->in[0])->rank : 0;
+  const uint32_t rank =
+      node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? rewrite_channels_last_shape_of(p, node->in[0])->rank : 0;
   if (berth__node_is_bounded(p->r.graph, node)) return rewrite_channels_last_keep(p, n, err);
   switch (node->op->code) {
-    case BERTH__OP_conv: return can_convolve(p, node) ? channels_last_rewrite_conv(p, node, err) : rewrite_channels_last_keep(p, n, err);
+    case BERTH__OP_conv:
+      return can_convolve(p, node) ? channels_last_rewrite_conv(p, node, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_batch_norm: return rewrite_norm(p, n, err);
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool:
@@ -379,17 +391,21 @@ static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *e
     case BERTH__OP_narrow:
       return has && node->n_in == 1 ? follow_axes(p, node, node->attrs[BERTH__NARROW_STARTS].count, 1, err)
                                     : rewrite_channels_last_keep(p, n, err);
-    case BERTH__OP_pad: return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
-    case BERTH__OP_resize: return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
+    case BERTH__OP_pad:
+      return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
+    case BERTH__OP_resize:
+      return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_reshape:
     case BERTH__OP_flatten:
     case BERTH__OP_squeeze:
-      return has && is_flat(rewrite_channels_last_shape_of(p, node->in[0])) ? rewrite_channels_last_reshape_to(p, p->twins.twin[node->in[0]], node->out[0], err)
-                                                      : rewrite_channels_last_keep(p, n, err);
+      return has && is_flat(rewrite_channels_last_shape_of(p, node->in[0]))
+                 ? rewrite_channels_last_reshape_to(p, p->twins.twin[node->in[0]], node->out[0], err)
+                 : rewrite_channels_last_keep(p, n, err);
     default: break;
   }
   const bool follows = is_elementwise(node) && node->n_out == 1 && is_worth_following(p, node);
-  return follows ? rewrite_channels_last_follow(p, node, node->attrs, node->n_in, err) : rewrite_channels_last_keep(p, n, err);
+  return follows ? rewrite_channels_last_follow(p, node, node->attrs, node->n_in, err)
+                 : rewrite_channels_last_keep(p, n, err);
 }
 
 static berth_status rewrite_channels_last_allocate(pass *p, berth_graph *graph, berth_error *err) {
@@ -406,7 +422,8 @@ static berth_status rewrite_channels_last_allocate(pass *p, berth_graph *graph, 
 static berth_status channels_last_rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) BERTH__TRY(channels_last_rewrite_node(p, n, err));
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(rewrite_channels_last_to_plain(p, berth__graph_kept(graph, i), err));
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++)
+    BERTH__TRY(rewrite_channels_last_to_plain(p, berth__graph_kept(graph, i), err));
   return BERTH_OK;
 }
 

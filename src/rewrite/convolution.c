@@ -65,7 +65,9 @@ typedef struct form {
   int64_t group, tile; /* tile: of Winograd's; 0: it is none */
 } form;
 
-static int64_t rewrite_convolution_outputs_of(const berth__rewrite *r, const form *f) { return r->graph->values[f->weight].shape.dim[0]; }
+static int64_t rewrite_convolution_outputs_of(const berth__rewrite *r, const form *f) {
+  return r->graph->values[f->weight].shape.dim[0];
+}
 
 static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   berth_value in[3] = {f->x, BERTH_VALUE_NONE, f->bias}, turned;
@@ -132,7 +134,8 @@ static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth
 #define FEW_OUTPUTS 8
 
 static int64_t count_beside(const berth__rewrite *r, const form *f, const berth__shape *out) {
-  const int64_t line = out->dim[out->rank - 1], outputs = rewrite_convolution_outputs_of(r, f), lanes = f->target->lanes;
+  const int64_t line = out->dim[out->rank - 1], outputs = rewrite_convolution_outputs_of(r, f),
+                lanes = f->target->lanes;
   const uint32_t last = f->w.spatial - 1;
   if (f->group != 1 || outputs > FEW_OUTPUTS || f->w.dilations[last] != 1 || f->w.kernel[last] < 3) return 1;
   for (int64_t beside = lanes / outputs; beside > 1; beside /= 2)

@@ -2,8 +2,8 @@
  *
  * A group is a set of element-wise nodes of one shape with a single result, its sink: every other node of it is read
  * inside the group alone. Groups are grown from their sinks, the last sink first. Where a product or a convolution is
- * read by the group alone, the group becomes its epilogue; otherwise a group of two or more becomes one `chain`. What lies
- * between the nodes of a group has no bytes. */
+ * read by the group alone, the group becomes its epilogue; otherwise a group of two or more becomes one `chain`. What
+ * lies between the nodes of a group has no bytes. */
 #include "ops/bytes.h"
 #include "ops/chain.h"
 #include "ops/conv_last.h"
@@ -20,7 +20,7 @@ typedef struct group {
 typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
-  uint32_t *group_of; /* one a node: the sink of its group; BERTH__NO_NODE: it is in none */
+  uint32_t *group_of; /* one per node: the sink of its group; BERTH__NO_NODE: it is in none */
   bool *is_static;
 } pass;
 
@@ -35,7 +35,9 @@ typedef struct program {
   berth_value skipped[2], stands_for; /* sums that the anchor takes as its own; what they stand for */
 } program;
 
-static const berth__value *rewrite_fuse_value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
+static const berth__value *rewrite_fuse_value_of(const pass *p, berth_value value) {
+  return &p->r.graph->values[value];
+}
 
 static const berth__node *nodes_of(const pass *p) { return p->r.old != NULL ? p->r.old : p->r.graph->nodes; }
 
@@ -76,7 +78,7 @@ static bool is_anchor(const pass *p, const berth__node *node) {
   return false;
 }
 
-/* The operand of an anchor that is its bias; those of the epilogue come behind it. */
+/* The operand of an anchor that is its bias; those of the epilogue come after it. */
 static uint32_t bias_operand(const berth__node *anchor) {
   const berth__op_code code = anchor->op->code;
   const bool is_of_bytes = code == BERTH__OP_qproduct || code == BERTH__OP_qconv_last || code == BERTH__OP_qdepthwise;
@@ -122,7 +124,8 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
     const berth__node *node = &nodes_of(p)[g->node[i]];
     for (uint32_t k = 0; k < node->n_in; k++) {
       const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
-      if (value->kind != BERTH_VALUE_NODE || value->node == BERTH__NO_NODE || rewrite_fuse_has_node(g, value->node)) continue;
+      if (value->kind != BERTH_VALUE_NODE || value->node == BERTH__NO_NODE || rewrite_fuse_has_node(g, value->node))
+        continue;
       const berth__node *maker = &nodes_of(p)[value->node];
       if (p->group_of[value->node] != BERTH__NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
       if (!(anchor ? is_anchor(p, maker) : is_step(p, maker)) || !rewrite_fuse_is_inside(p, g, node->in[k])) continue;
@@ -161,7 +164,8 @@ static void find_groups(pass *p) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     group g;
     if (p->group_of[n] != BERTH__NO_NODE || !is_step(p, &graph->nodes[n])) continue;
-    if (rewrite_fuse_value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]]) continue;
+    if (rewrite_fuse_value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]])
+      continue;
     rewrite_fuse_grow(p, (uint32_t)n, &g);
     if (g.n < 2 && g.anchor == BERTH__NO_NODE) continue;
     for (uint32_t i = 0; i < g.n; i++) p->group_of[g.node[i]] = (uint32_t)n;
@@ -206,7 +210,8 @@ static bool rewrite_fuse_collect(const pass *p, const group *g, program *w) {
     for (uint32_t k = 0; k < node->n_in; k++) {
       if (is_made_by(p, g, node->in[k])) continue;
       const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
-      ok = ok && (rewrite_fuse_is_number(value) ? add_number(w, rewrite_fuse_number_of(value)) : rewrite_fuse_add_operand(w, node->in[k]));
+      ok = ok && (rewrite_fuse_is_number(value) ? add_number(w, rewrite_fuse_number_of(value))
+                                                : rewrite_fuse_add_operand(w, node->in[k]));
     }
     if (node->op->code == BERTH__OP_clamp)
       for (uint32_t k = 0; k < 2; k++) ok = ok && add_number(w, node->attrs[k].f);
@@ -257,11 +262,13 @@ static uint32_t bias_axis(const pass *p, const berth__node *anchor) {
 
 /* N elements along the axis of a bias, where the result has N too, and axes of extent 1 beside it. */
 static bool rewrite_fuse_is_bias(const pass *p, const berth__node *anchor, berth_value value) {
-  const berth__shape *shape = &rewrite_fuse_value_of(p, value)->shape, *out = &rewrite_fuse_value_of(p, anchor->out[0])->shape;
+  const berth__shape *shape = &rewrite_fuse_value_of(p, value)->shape,
+                     *out = &rewrite_fuse_value_of(p, anchor->out[0])->shape;
   const uint32_t axis = bias_axis(p, anchor), missing = out->rank - shape->rank;
   int64_t count;
-  return p->is_static[value] && rewrite_fuse_value_of(p, value)->type == BERTH_F32 && shape->rank <= out->rank && axis >= missing &&
-         berth__shape_count(shape, &count) && count == out->dim[axis] && shape->dim[axis - missing] == count;
+  return p->is_static[value] && rewrite_fuse_value_of(p, value)->type == BERTH_F32 && shape->rank <= out->rank &&
+         axis >= missing && berth__shape_count(shape, &count) && count == out->dim[axis] &&
+         shape->dim[axis - missing] == count;
 }
 
 /* Finds the sum of the anchor's result with a bias; the operand that is the bias, or BERTH_VALUE_NONE. */

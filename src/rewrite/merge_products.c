@@ -9,7 +9,7 @@
 #include "rewrite/rewrite.h"
 
 #define MAX_PARTS 4
-#define MAX_VIEWS 8 /* behind each other */
+#define MAX_VIEWS 8 /* after each other */
 
 typedef struct pass {
   const berth__rewrite_target *target;
@@ -17,11 +17,14 @@ typedef struct pass {
   berth__uses uses;
   berth__regions regions;
   bool *is_static;
-  uint32_t *first_of; /* one a node: the first part of the product that it becomes part of; BERTH__NO_NODE: it stays */
+  uint32_t
+      *first_of; /* one per node: the first part of the product that it becomes part of; BERTH__NO_NODE: it stays */
   bool changes;
 } pass;
 
-static const berth__value *rewrite_merge_products_value_of(const pass *p, berth_value value) { return &p->r.graph->values[value]; }
+static const berth__value *rewrite_merge_products_value_of(const pass *p, berth_value value) {
+  return &p->r.graph->values[value];
+}
 
 /* ---- Who can be a part ---- */
 
@@ -88,7 +91,8 @@ static bool can_be_part(const pass *p, const berth_graph *graph, const berth__no
 static bool rewrite_merge_products_fits(const pass *p, const berth__node *a, const berth__node *b) {
   return (bias_of(a) == BERTH_VALUE_NONE) == (bias_of(b) == BERTH_VALUE_NONE) &&
          a->attrs[BERTH__PRODUCT_PANEL].i == b->attrs[BERTH__PRODUCT_PANEL].i &&
-         rewrite_merge_products_value_of(p, a->in[BERTH__PRODUCT_WEIGHT])->type == rewrite_merge_products_value_of(p, b->in[BERTH__PRODUCT_WEIGHT])->type;
+         rewrite_merge_products_value_of(p, a->in[BERTH__PRODUCT_WEIGHT])->type ==
+             rewrite_merge_products_value_of(p, b->in[BERTH__PRODUCT_WEIGHT])->type;
 }
 
 static void rewrite_merge_products_find(pass *p, const berth_graph *graph) {

@@ -11,8 +11,8 @@ typedef struct pass {
   const berth__rewrite_target *target;
   berth__rewrite r;
   bool *is_static;
-  bool *is_read_plain; /* one a value: by another node than a product that packs it */
-  bool *is_bf16;       /* one a node: a product whose weight is bf16 that was made f32 */
+  bool *is_read_plain; /* one per value: by another node than a product that packs it */
+  bool *is_bf16;       /* one per node: a product whose weight is bf16 that was made f32 */
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {

@@ -1,4 +1,4 @@
-/* Quantised models: convolutions and products of bytes stay products of bytes, with weights that are packed once.
+/* Quantised models: convolutions and int8 products stay int8 products, with weights that are packed once.
  *
  * Convolutions have their channels last: as in channels_last.c a value of bytes may have a twin. */
 #include "rewrite/quantized.h"
@@ -36,12 +36,14 @@ typedef struct pass {
   berth__uses uses;
   bool *is_static;
   berth__twins twins;
-  found *found; /* one a node */
+  found *found; /* one per node */
   bool changes;
 } pass;
 
 static berth_graph *graph_of(const pass *p) { return p->r.graph; }
-static const berth__value *rewrite_quantized_value_of(const pass *p, berth_value value) { return &graph_of(p)->values[value]; }
+static const berth__value *rewrite_quantized_value_of(const pass *p, berth_value value) {
+  return &graph_of(p)->values[value];
+}
 
 static berth_status rewrite_quantized_to_plain(pass *p, berth_value value, berth_error *err) {
   return berth__twins_plain(&p->twins, &p->r, value, err);
@@ -67,7 +69,8 @@ static berth_status as_byte(pass *p, berth_value *zero, berth_type type, berth_e
   return berth__rewrite_add(&p->r, BERTH__OP_cast, zero, 1, &attr, 1, *zero, "#byte", zero, err);
 }
 
-static berth_status rewrite_quantized_scale_of(pass *p, const berth__quant_product *q, berth_value *out, berth_error *err) {
+static berth_status rewrite_quantized_scale_of(pass *p, const berth__quant_product *q, berth_value *out,
+                                               berth_error *err) {
   berth_value both[2] = {q->x.scale, q->weight.scale};
   *out = q->scale;
   if (q->scale != BERTH_VALUE_NONE) return flat(p, out, err);
@@ -94,7 +97,8 @@ static berth_status scale_bias(pass *p, berth_value *in, berth_error *err) {
   return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, in[BIAS], "#scaled", &in[BIAS], err);
 }
 
-static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_product *q, berth_value *in, berth_error *err) {
+static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_product *q, berth_value *in,
+                                                  berth_error *err) {
   in[X_ZERO] = q->x.zero;
   in[WEIGHT_ZERO] = q->weight.zero;
   in[BIAS] = q->bias;
@@ -102,7 +106,9 @@ static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_pr
   BERTH__TRY(as_byte(p, &in[X_ZERO], rewrite_quantized_value_of(p, q->x.bytes)->type, err));
   BERTH__TRY(as_byte(p, &in[WEIGHT_ZERO], rewrite_quantized_value_of(p, q->weight.bytes)->type, err));
   BERTH__TRY(flat(p, &in[BIAS], err));
-  return in[BIAS] == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, in[BIAS])->type == BERTH_F32 ? BERTH_OK : scale_bias(p, in, err);
+  return in[BIAS] == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, in[BIAS])->type == BERTH_F32
+             ? BERTH_OK
+             : scale_bias(p, in, err);
 }
 
 static uint32_t rewrite_quantized_count_operands(const berth_value *in) {
@@ -139,7 +145,8 @@ static berth_status rewrite_matmul(pass *p, const berth__quant_product *q, berth
   BERTH__TRY(rewrite_quantized_operands_of(p, q, in, err));
   const uint32_t n_attrs = 2 + result_attrs(p, q, attrs + 2);
   p->twins.has_plain[q->out] = true;
-  return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, rewrite_quantized_count_operands(in), attrs, n_attrs, q->out, err);
+  return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, rewrite_quantized_count_operands(in), attrs, n_attrs,
+                             q->out, err);
 }
 
 /* [O, C / group, kernel...] as [kernel..., C / group, O], packed; or as [kernel..., O] where every channel has a kernel
@@ -184,8 +191,9 @@ static berth_status quantized_rewrite_conv(pass *p, const berth__quant_product *
     attrs[n++] = berth_attr_int("group", group);
   }
   n += result_attrs(p, q, attrs + n);
-  return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in, rewrite_quantized_count_operands(in),
-                            attrs, n, q->out, "#last", &p->twins.twin[q->out], err);
+  return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in,
+                            rewrite_quantized_count_operands(in), attrs, n, q->out, "#last", &p->twins.twin[q->out],
+                            err);
 }
 
 /* ---- Sums and ranges ---- */
@@ -312,19 +320,23 @@ static berth_status follow_dequantize(pass *p, const berth__node *node, berth_er
 
 static bool rewrite_quantized_is_one(const pass *p, berth_value value) {
   int64_t count;
-  return value == BERTH_VALUE_NONE || (berth__shape_count(&rewrite_quantized_value_of(p, value)->shape, &count) && count == 1);
+  return value == BERTH_VALUE_NONE ||
+         (berth__shape_count(&rewrite_quantized_value_of(p, value)->shape, &count) && count == 1);
 }
 
 static bool can_follow(const pass *p, const berth__node *node) {
-  return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] && rewrite_quantized_is_one(p, node->in[1]) &&
-         (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || rewrite_quantized_is_one(p, node->in[BERTH__QUANTIZE_ZERO_POINT]));
+  return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] &&
+         rewrite_quantized_is_one(p, node->in[1]) &&
+         (node->n_in <= BERTH__QUANTIZE_ZERO_POINT ||
+          rewrite_quantized_is_one(p, node->in[BERTH__QUANTIZE_ZERO_POINT]));
 }
 
 static berth_status quantized_rewrite_node(pass *p, uint32_t n, berth_error *err) {
   const found *f = &p->found[n];
   switch (f->what) {
     case LEAVE_OUT: return BERTH_OK;
-    case PRODUCT: return f->product.is_conv ? quantized_rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
+    case PRODUCT:
+      return f->product.is_conv ? quantized_rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
     case SUM: return rewrite_sum(p, &f->sum, err);
     case RANGE: return rewrite_range(p, &f->range, err);
     case KEEP: break;
@@ -347,7 +359,8 @@ static berth_status quantized_rewrite(pass *p, berth_graph *graph, berth_error *
   if (!p->changes) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (uint32_t n = 0; n < p->r.n_old; n++) BERTH__TRY(quantized_rewrite_node(p, n, err));
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) BERTH__TRY(rewrite_quantized_to_plain(p, berth__graph_kept(graph, i), err));
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++)
+    BERTH__TRY(rewrite_quantized_to_plain(p, berth__graph_kept(graph, i), err));
   return BERTH_OK;
 }
 

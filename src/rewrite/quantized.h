@@ -9,7 +9,7 @@ typedef struct berth__quantized {
   berth_value bytes, scale, zero;
 } berth__quantized;
 
-/* A convolution or a product of bytes, with what is done to its result. */
+/* A convolution or a int8 product, with what is done to its result. */
 typedef struct berth__quant_product {
   bool is_conv, is_weight_turned; /* turned: [N, K] */
   uint32_t anchor;                /* the conv or the matmul */

@@ -30,7 +30,8 @@ static bool rewrite_quantized_match_number_of(const berth__quant_view *view, ber
 /* A zero point that is known to be 0 is none. */
 static berth_value zero_or_none(const berth__quant_view *view, berth_value zero) {
   if (zero == BERTH_VALUE_NONE || rewrite_quantized_match_value_of(view, zero)->data == NULL) return zero;
-  const berth_tensor tensor = berth__value_tensor(rewrite_quantized_match_value_of(view, zero), rewrite_quantized_match_value_of(view, zero)->data);
+  const berth_tensor tensor = berth__value_tensor(rewrite_quantized_match_value_of(view, zero),
+                                                  rewrite_quantized_match_value_of(view, zero)->data);
   for (int64_t i = 0; i < rewrite_quantized_match_count_of(view, zero); i++)
     if (berth__load_i64(&tensor, i) != 0) return zero;
   return BERTH_VALUE_NONE;
@@ -38,7 +39,8 @@ static berth_value zero_or_none(const berth__quant_view *view, berth_value zero)
 
 static bool is_dequantized(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *node = maker(view, value, BERTH__OP_dequantize);
-  if (node == NULL || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->in[0])->type)) return false;
+  if (node == NULL || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->in[0])->type))
+    return false;
   *out = (berth__quantized){node->in[0], node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)};
   return rewrite_quantized_match_value_of(view, out->scale)->type == BERTH_F32;
 }
@@ -47,10 +49,13 @@ static bool is_dequantized(const berth__quant_view *view, berth_value value, ber
 static bool is_widened(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *sub = maker(view, value, BERTH__OP_sub);
   const berth__node *cast = maker(view, sub != NULL ? sub->in[0] : value, BERTH__OP_cast);
-  if (cast == NULL || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, cast->in[0])->type)) return false;
+  if (cast == NULL || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, cast->in[0])->type))
+    return false;
   *out = (berth__quantized){cast->in[0], BERTH_VALUE_NONE, sub != NULL ? sub->in[1] : BERTH_VALUE_NONE};
   const berth__node *zero = maker(view, out->zero, BERTH__OP_cast);
-  if (zero != NULL && rewrite_quantized_match_value_of(view, zero->in[0])->type == rewrite_quantized_match_value_of(view, out->bytes)->type) out->zero = zero->in[0];
+  if (zero != NULL && rewrite_quantized_match_value_of(view, zero->in[0])->type ==
+                          rewrite_quantized_match_value_of(view, out->bytes)->type)
+    out->zero = zero->in[0];
   return true;
 }
 
@@ -85,7 +90,8 @@ static void take_bias(const berth__quant_view *view, berth__quant_product *p, ui
   const berth__shape *shape = &rewrite_quantized_match_value_of(view, bias)->shape;
   if (!view->is_static[bias] || rewrite_quantized_match_value_of(view, bias)->type != BERTH_F32 || shape->rank == 0 ||
       rewrite_quantized_match_count_of(view, bias) != p->columns || shape->dim[shape->rank - 1] != p->columns ||
-      !berth__shape_equal(&rewrite_quantized_match_value_of(view, add->out[0])->shape, &rewrite_quantized_match_value_of(view, p->out)->shape))
+      !berth__shape_equal(&rewrite_quantized_match_value_of(view, add->out[0])->shape,
+                          &rewrite_quantized_match_value_of(view, p->out)->shape))
     return;
   *sink = view->uses->reader[p->out];
   p->bias = bias;
@@ -105,16 +111,20 @@ static void take_bounds(const berth__quant_view *view, berth__quant_product *p, 
   p->n_numbers = 2;
   for (uint32_t k = 0; k < 2; k++) {
     p->numbers[k] = clamp->attrs[BERTH__CLAMP_MIN + k].f;
-    p->code[2 + k] = 1 + k; /* behind register 0, the result */
+    p->code[2 + k] = 1 + k; /* after register 0, the result */
   }
 }
 
 static void take_quantize(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
   const berth__node *node = only_reader(view, p->out, BERTH__OP_quantize);
   double scale, zero = 0;
-  if (node == NULL || node->in[0] != p->out || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->out[0])->type)) return;
+  if (node == NULL || node->in[0] != p->out ||
+      !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->out[0])->type))
+    return;
   if (!rewrite_quantized_match_number_of(view, node->in[1], &scale) || !(scale > 0)) return;
-  if (node->n_in > BERTH__QUANTIZE_ZERO_POINT && !rewrite_quantized_match_number_of(view, node->in[BERTH__QUANTIZE_ZERO_POINT], &zero)) return;
+  if (node->n_in > BERTH__QUANTIZE_ZERO_POINT &&
+      !rewrite_quantized_match_number_of(view, node->in[BERTH__QUANTIZE_ZERO_POINT], &zero))
+    return;
   *sink = view->uses->reader[p->out];
   p->out = node->out[0];
   p->out_scale = scale;
@@ -138,8 +148,8 @@ static bool match_conv(const berth__quant_view *view, const berth__node *node, b
   if (berth__conv_has_epilogue(node->attrs)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
   p->columns = rewrite_quantized_match_value_of(view, p->weight.bytes)->shape.dim[0];
-  return rewrite_quantized_match_is_one(view, p->x.scale) && rewrite_quantized_match_is_one(view, p->x.zero) && fits_weight(view, &p->weight, p->columns, 0) &&
-         (p->bias == BERTH_VALUE_NONE || view->is_static[p->bias]);
+  return rewrite_quantized_match_is_one(view, p->x.scale) && rewrite_quantized_match_is_one(view, p->x.zero) &&
+         fits_weight(view, &p->weight, p->columns, 0) && (p->bias == BERTH_VALUE_NONE || view->is_static[p->bias]);
 }
 
 static bool match_matmul(const berth__quant_view *view, const berth__node *node, berth__quant_product *p) {
@@ -160,7 +170,8 @@ static bool take_scale(const berth__quant_view *view, berth__quant_product *p, u
   const berth__node *cast = only_reader(view, p->out, BERTH__OP_cast);
   if (cast == NULL || rewrite_quantized_match_value_of(view, cast->out[0])->type != BERTH_F32) return false;
   const berth__node *mul = only_reader(view, cast->out[0], BERTH__OP_mul);
-  if (mul == NULL || !berth__shape_equal(&rewrite_quantized_match_value_of(view, mul->out[0])->shape, &rewrite_quantized_match_value_of(view, p->out)->shape))
+  if (mul == NULL || !berth__shape_equal(&rewrite_quantized_match_value_of(view, mul->out[0])->shape,
+                                         &rewrite_quantized_match_value_of(view, p->out)->shape))
     return false;
   p->scale = mul->in[mul->in[0] == cast->out[0] ? 1 : 0];
   const uint32_t rank = rewrite_quantized_match_value_of(view, p->out)->shape.rank;
@@ -183,7 +194,8 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
   } else if (node->op->code != BERTH__OP_matmul || !match_matmul(view, node, out)) {
     return false;
   }
-  if (rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32 && !take_scale(view, out, sink)) return false;
+  if (rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32 && !take_scale(view, out, sink))
+    return false;
   out->weight.zero = zero_or_none(view, out->weight.zero);
   out->x.zero = zero_or_none(view, out->x.zero);
   take_bias(view, out, sink);
@@ -197,7 +209,9 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
 static bool known_numbers(const berth__quant_view *view, berth_value scale, berth_value zero, double *scale_out,
                           int64_t *zero_out) {
   double number = 0;
-  if (!rewrite_quantized_match_number_of(view, scale, scale_out) || (zero != BERTH_VALUE_NONE && !rewrite_quantized_match_number_of(view, zero, &number))) return false;
+  if (!rewrite_quantized_match_number_of(view, scale, scale_out) ||
+      (zero != BERTH_VALUE_NONE && !rewrite_quantized_match_number_of(view, zero, &number)))
+    return false;
   *zero_out = (int64_t)number;
   return true;
 }
@@ -205,13 +219,16 @@ static bool known_numbers(const berth__quant_view *view, berth_value scale, bert
 bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__quant_sum *out) {
   const berth__node *node = &view->graph->nodes[n];
   berth__quantized a, b;
-  if (node->op->code != BERTH__OP_quantize || !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->out[0])->type)) return false;
+  if (node->op->code != BERTH__OP_quantize ||
+      !rewrite_quantized_match_is_byte(rewrite_quantized_match_value_of(view, node->out[0])->type))
+    return false;
   if (berth__node_is_bounded(view->graph, node)) return false;
   const berth__node *add = maker(view, node->in[0], BERTH__OP_add);
   if (add == NULL || view->uses->count[node->in[0]] != 1) return false;
   if (!is_dequantized(view, add->in[0], &a) || !is_dequantized(view, add->in[1], &b)) return false;
   *out = (berth__quant_sum){.a = a.bytes, .b = b.bytes, .out = node->out[0]};
-  return berth__shape_equal(&rewrite_quantized_match_value_of(view, a.bytes)->shape, &rewrite_quantized_match_value_of(view, b.bytes)->shape) &&
+  return berth__shape_equal(&rewrite_quantized_match_value_of(view, a.bytes)->shape,
+                            &rewrite_quantized_match_value_of(view, b.bytes)->shape) &&
          known_numbers(view, a.scale, a.zero, &out->a_scale, &out->a_zero) &&
          known_numbers(view, b.scale, b.zero, &out->b_scale, &out->b_zero) &&
          known_numbers(view, node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT), &out->out_scale,
@@ -227,8 +244,8 @@ static bool rewrite_quantized_match_is_known(const berth__quant_view *view, bert
 }
 
 /* pick(reduce(x), 0) over all elements. */
-static bool rewrite_quantized_match_is_bound(const berth__quant_view *view, berth_value value, berth__op_code pick, berth__op_code reduce,
-                     berth_value *x) {
+static bool rewrite_quantized_match_is_bound(const berth__quant_view *view, berth_value value, berth__op_code pick,
+                                             berth__op_code reduce, berth_value *x) {
   const berth__node *node = maker(view, value, pick);
   if (node == NULL || !rewrite_quantized_match_is_known(view, node->in[1], 0)) return false;
   const berth__node *all = maker(view, node->in[0], reduce);
@@ -236,7 +253,8 @@ static bool rewrite_quantized_match_is_bound(const berth__quant_view *view, bert
       rewrite_quantized_match_value_of(view, value)->shape.rank != 0)
     return false;
   *x = all->in[0];
-  return rewrite_quantized_match_value_of(view, *x)->type == BERTH_F32 && rewrite_quantized_match_value_of(view, *x)->bounded == 0;
+  return rewrite_quantized_match_value_of(view, *x)->type == BERTH_F32 &&
+         rewrite_quantized_match_value_of(view, *x)->bounded == 0;
 }
 
 /* The zero point that goes with a scale: quantize(neg(low), scale, 0). */
@@ -246,7 +264,8 @@ static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_
     if (node->op->code != BERTH__OP_quantize || node->in[1] != scale) continue;
     const berth__node *neg = maker(view, node->in[0], BERTH__OP_neg);
     if (neg != NULL && neg->in[0] == low && rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_U8 &&
-        (node->n_in <= BERTH__QUANTIZE_ZERO_POINT || rewrite_quantized_match_is_known(view, node->in[BERTH__QUANTIZE_ZERO_POINT], 0)))
+        (node->n_in <= BERTH__QUANTIZE_ZERO_POINT ||
+         rewrite_quantized_match_is_known(view, node->in[BERTH__QUANTIZE_ZERO_POINT], 0)))
       return n;
   }
   return BERTH__NO_NODE;
@@ -255,15 +274,18 @@ static uint32_t find_zero(const berth__quant_view *view, berth_value low, berth_
 bool berth__quant_match_range(const berth__quant_view *view, uint32_t n, berth__quant_range *out) {
   const berth__node *node = &view->graph->nodes[n];
   berth_value other;
-  if (node->op->code != BERTH__OP_where || !rewrite_quantized_match_is_known(view, node->in[BERTH__WHERE_A], 1)) return false;
+  if (node->op->code != BERTH__OP_where || !rewrite_quantized_match_is_known(view, node->in[BERTH__WHERE_A], 1))
+    return false;
   const berth__node *is_flat = maker(view, node->in[BERTH__WHERE_CONDITION], BERTH__OP_eq),
                     *div = maker(view, node->in[BERTH__WHERE_B], BERTH__OP_div);
-  if (is_flat == NULL || div == NULL || !rewrite_quantized_match_is_known(view, is_flat->in[1], 0) || !rewrite_quantized_match_is_known(view, div->in[1], 255))
+  if (is_flat == NULL || div == NULL || !rewrite_quantized_match_is_known(view, is_flat->in[1], 0) ||
+      !rewrite_quantized_match_is_known(view, div->in[1], 255))
     return false;
   const berth__node *range = maker(view, div->in[0], BERTH__OP_sub);
   if (range == NULL || is_flat->in[0] != div->in[0]) return false;
   if (!rewrite_quantized_match_is_bound(view, range->in[0], BERTH__OP_max, BERTH__OP_reduce_max, &out->x) ||
-      !rewrite_quantized_match_is_bound(view, range->in[1], BERTH__OP_min, BERTH__OP_reduce_min, &other) || out->x != other)
+      !rewrite_quantized_match_is_bound(view, range->in[1], BERTH__OP_min, BERTH__OP_reduce_min, &other) ||
+      out->x != other)
     return false;
   out->scale = node->out[0];
   out->zero_node = find_zero(view, range->in[1], out->scale);

@@ -7,8 +7,8 @@
 #include "graph/rewrite.h"
 
 typedef struct berth__twins {
-  berth_value *twin; /* one a value that was there before; BERTH_VALUE_NONE: it has none */
-  bool *has_plain;   /* one a value that was there before: its plain layout is there */
+  berth_value *twin; /* one per value that was there before; BERTH_VALUE_NONE: it has none */
+  bool *has_plain;   /* one per value that was there before: its plain layout is there */
 } berth__twins;
 
 berth_status berth__twins_create(berth__twins *t, const berth_graph *graph, berth_error *err);

@@ -77,7 +77,8 @@ void berth__session_trim(berth_session *session) {
   }
 }
 
-static berth_status session_binding_check_names(const berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
+static berth_status session_binding_check_names(const berth_session *session, const berth_dim *dims, size_t n_dims,
+                                                berth_error *err) {
   if (n_dims != session->graph->n_dims)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has %zu named dimensions, but %zu were given",
                        session->graph->name, session->graph->n_dims, n_dims);

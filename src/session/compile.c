@@ -91,7 +91,8 @@ static size_t count_prepared(const berth_plan *plan) {
 }
 
 /* A device that finds no extents while it runs must know them all before. */
-static berth_status session_compile_check_extents(const berth_session *session, const berth_graph *graph, berth_error *err) {
+static berth_status session_compile_check_extents(const berth_session *session, const berth_graph *graph,
+                                                  berth_error *err) {
   for (size_t v = 0; v < graph->n_values && session->device->shapes == NULL; v++)
     if (graph->values[v].bounded != 0)
       return berth__fail(err, BERTH_UNSUPPORTED,
@@ -101,8 +102,8 @@ static berth_status session_compile_check_extents(const berth_session *session, 
   return BERTH_OK;
 }
 
-static berth_status session_compile(const berth_session *session, const berth_dim *dims, size_t n_dims, berth__binding *binding,
-                            berth_error *err) {
+static berth_status session_compile(const berth_session *session, const berth_dim *dims, size_t n_dims,
+                                    berth__binding *binding, berth_error *err) {
   berth_plan_desc desc = session->plan_desc;
   desc.dims = dims;
   desc.n_dims = n_dims;
@@ -159,7 +160,7 @@ static berth_status stage_program(berth_session *session, staged *next, berth_er
                                      err);
 }
 
-/* An arena that can grow where it lies does so behind all that can fail: it stays grown. */
+/* An arena that can grow where it lies does so after all that can fail: it stays grown. */
 static berth_status stage(berth_session *session, const berth_dim *dims, size_t n_dims, staged *next,
                           berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(session->ctx, session->bindings, session->bindings_capacity, session->n_bindings + 1, err));

@@ -20,8 +20,8 @@ static uint64_t true_size(const berth_session *session, berth_value value) {
   return size;
 }
 
-static berth_status session_io_check_size(const berth_session *session, const char *what, berth_value value, const void *data,
-                               size_t size, berth_error *err) {
+static berth_status session_io_check_size(const berth_session *session, const char *what, berth_value value,
+                                          const void *data, size_t size, berth_error *err) {
   const berth__value *v = bound_value(session, value);
   char shape[BERTH__SHAPE_TEXT];
   uint64_t expected = 0;
@@ -79,7 +79,7 @@ berth_status berth_session_use(berth_session *session, const char *name, const v
 }
 
 static berth_status session_io_write_input(berth_session *session, berth_value value, const void *src, size_t size,
-                                berth_error *err) {
+                                           berth_error *err) {
   BERTH__TRY(session_io_check_size(session, "input", value, src, size, err));
   if (!berth__session_in_arena(session, value))
     return berth__fail(err, BERTH_INVALID,
@@ -95,7 +95,8 @@ berth_status berth_session_write(berth_session *session, const char *input, cons
   return session_io_write_input(session, value, src, size, err);
 }
 
-static berth_status session_io_input_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
+static berth_status session_io_input_at(const berth_session *session, uint32_t index, berth_value *out,
+                                        berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_input_at(session->graph, index);
@@ -111,7 +112,8 @@ berth_status berth_session_write_at(berth_session *session, uint32_t input, cons
   return session_io_write_input(session, value, src, size, err);
 }
 
-static berth_status session_io_output_at(const berth_session *session, uint32_t index, berth_value *out, berth_error *err) {
+static berth_status session_io_output_at(const berth_session *session, uint32_t index, berth_value *out,
+                                         berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
   *out = berth_graph_output_at(session->graph, index);

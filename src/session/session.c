@@ -101,7 +101,7 @@ static berth_status session_follow(berth_session *session, const berth_session *
 }
 
 static berth_status session_build(berth_session *session, const berth_graph *graph, const berth__device *on,
-                          const berth_session *like, const berth_session_desc *desc, berth_error *err) {
+                                  const berth_session *like, const berth_session_desc *desc, berth_error *err) {
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   BERTH__TRY(read_desc(session, graph, on, desc, &plan, err));
   if (like != NULL) BERTH__TRY(session_follow(session, like, err));
@@ -119,7 +119,7 @@ static berth_status session_build(berth_session *session, const berth_graph *gra
 
 /* on, like: NULL where there is none. */
 static berth_status session_create(const berth_graph *graph, const berth__device *on, const berth_session *like,
-                           const berth_session_desc *desc, berth_session **out, berth_error *err) {
+                                   const berth_session_desc *desc, berth_session **out, berth_error *err) {
   berth_session_desc full = BERTH_SESSION_DESC_INIT;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a place for the session");
   *out = NULL;

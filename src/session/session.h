@@ -3,7 +3,7 @@
  * Where weights lie. The first plan's layout gives places in the arena to the weights that it needs there: the home of
  * those, for as long as the session lives and whichever bindings come and go. A param that has no home has a copy in
  * the host's memory (`outside`: the session's own, the graph's, or the caller's); one that some binding reads outside
- * the arena has that copy too. Bindings may hold further weights of their own behind the shared ones, filled from those
+ * the arena has that copy too. Bindings may hold further weights of their own after the shared ones, filled from those
  * copies when the binding next runs. So whatever is dropped, every weight is still where it can be found. */
 #ifndef BERTH_SESSION_SESSION_H
 #define BERTH_SESSION_SESSION_H
@@ -16,10 +16,10 @@ typedef struct berth__binding {
   berth_plan *plan;
   berth__slots *slots;
   berth__program *program;
-  const void **outside; /* one a value: where it lies when it is not in the arena */
+  const void **outside; /* one per value: where it lies when it is not in the arena */
   uint64_t bound;       /* the number of the arena that its program is bound to, with what lies outside; 0: none */
   uint64_t last_used;   /* by the session's clock */
-  bool has_own_weights; /* some lie behind those that bindings share: they are there while this one is current */
+  bool has_own_weights; /* some lie after those that bindings share: they are there while this one is current */
   bool makes_all;       /* its prelude makes all that bindings share */
   bool is_settled;      /* what it alone has in the arena is there: its constants, and its own weights */
   bool is_prepared;     /* its prelude has run on the weights that there are */
@@ -47,9 +47,9 @@ struct berth_session {
   uint64_t arena_number; /* counts arenas */
   void *memory;          /* the caller's own */
   uint64_t memory_size;
-  const void **outside; /* one a value: inputs and params outside the arena; every binding adds its constants */
-  void **owned;         /* one a value: copies of params outside the arena that the session made */
-  bool *is_set;         /* one a value: params that have their weights */
+  const void **outside; /* one per value: inputs and params outside the arena; every binding adds its constants */
+  void **owned;         /* one per value: copies of params outside the arena that the session made */
+  bool *is_set;         /* one per value: params that have their weights */
   berth__observer observer;
   berth_thread_pool threads; /* the caller's; without parallel_for: none */
   const berth_cancel *cancel;

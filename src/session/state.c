@@ -42,7 +42,8 @@ static berth_status find_state(const berth_session *session, const char *name, s
   return berth__fail(err, BERTH_INVALID, "graph '%s' has no state '%s'", session->graph->name, name);
 }
 
-static berth_status session_state_check_size(const berth__value *value, const void *data, size_t size, berth_error *err) {
+static berth_status session_state_check_size(const berth__value *value, const void *data, size_t size,
+                                             berth_error *err) {
   char shape[BERTH__SHAPE_TEXT];
   if (session_state_size_of(value) != size)
     return berth__fail(err, BERTH_INVALID, "state '%s' is %s%s and has %llu bytes, but %zu were given", value->name,
@@ -79,12 +80,15 @@ berth_status berth_session_state_reset(berth_session *session, const char *state
 
 /* ---- All of them ---- */
 
-static uint64_t session_state_padded(uint64_t size) { return (size + 7) & ~(uint64_t)7; } /* no sum of the planner overflows */
+static uint64_t session_state_padded(uint64_t size) {
+  return (size + 7) & ~(uint64_t)7;
+} /* no sum of the planner overflows */
 
 uint64_t berth_session_state_size(const berth_session *session) {
   uint64_t total = sizeof(header);
   if (session == NULL || session->graph->n_states == 0) return 0;
-  for (size_t i = 0; i < session->graph->n_states; i++) total += session_state_padded(session_state_size_of(session_state_at(session, i)));
+  for (size_t i = 0; i < session->graph->n_states; i++)
+    total += session_state_padded(session_state_size_of(session_state_at(session, i)));
   return total;
 }
 

@@ -134,7 +134,7 @@ static void threads_that_are_awake_get_smaller_pieces(void **state) {
 }
 
 static void add_up(void *user, uint32_t worker, int64_t begin, int64_t end) {
-  int64_t *sums = user; /* one a worker, a cache line apart; no atomics: the pool itself must order the runs */
+  int64_t *sums = user; /* one per worker, a cache line apart; no atomics: the pool itself must order the runs */
   for (int64_t i = begin; i < end; i++) sums[worker * 8] += i;
 }
 

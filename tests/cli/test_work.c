@@ -65,7 +65,7 @@ static void counts_attention(void **state) {
   CHECK(cases);
 }
 
-/* A step of the epilogue is one operation an element: step 1 adds two registers. */
+/* A step of the epilogue is one operation per element: step 1 adds two registers. */
 static void counts_fused_ops(void **state) {
   (void)state;
 #define X "input %x : f32[1, 5, 5, 4]\n"

@@ -83,7 +83,7 @@ static void tells_where_values_lie(void **state) {
     assert_int_equal(slot.offset % 64, 0);
   }
   for (int k = 0; k < 2; k++) {
-    berth_value none = k == 0 ? N_TYPES + 1 : BERTH_VALUE_NONE; /* behind the last input */
+    berth_value none = k == 0 ? N_TYPES + 1 : BERTH_VALUE_NONE; /* after the last input */
     assert_false(berth_arena_has(f.arena, none));
     assert_true(berth_arena_offset(f.arena, none) == BERTH_OFFSET_NONE);
     assert_int_equal(berth_arena_capacity(f.arena, none), 0);
@@ -586,7 +586,7 @@ static void reads_contiguous_views(void **state) {
   finish(&f);
 }
 
-/* Four bytes an element whatever the type: floats as f32, integers as integers. */
+/* Four bytes per element whatever the type: floats as f32, integers as integers. */
 static void uniform_slots_hold_four_bytes(void **state) {
   fixture f;
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;

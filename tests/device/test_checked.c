@@ -6,7 +6,7 @@
 /* Where the op of these tests writes besides its result. */
 typedef enum mischief {
   NONE,
-  BEHIND,  /* just behind its result */
+  BEHIND,  /* just after its result */
   FAR,     /* at `target`, wherever that is */
   OPERAND, /* into its operand */
   FAILS    /* not at all: it returns an error */
@@ -25,7 +25,7 @@ static berth_status infer_same(const berth_op_infer *call, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The sanitizer would stop the program at the stray write; here the check behind the step must find it. A loop over
+/* The sanitizer would stop the program at the stray write; here the check after the step must find it. A loop over
  * volatile bytes, since memcpy and memset are watched as well. */
 __attribute__((no_sanitize("address"))) static void scribble(volatile unsigned char *at) {
   for (int i = 0; i < 4; i++) at[i] = (unsigned char)(at[i] ^ 0x5a);
@@ -143,7 +143,7 @@ static void finds_a_write_behind_the_result(void **state) {
   finish(&f);
 }
 
-/* An input, the last buffer or an output: whatever lies behind it, there is a guard between. */
+/* An input, the last buffer or an output: whatever lies after it, there is a guard between. */
 static void finds_a_write_into_a_dead_region(void **state) {
   fixture f;
   (void)state;

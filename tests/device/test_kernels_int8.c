@@ -1,4 +1,4 @@
-/* The fast kernels of the products of bytes, and of quantize, dequantize and quantize_range. */
+/* The fast kernels of the int8 products, and of quantize, dequantize and quantize_range. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -152,7 +152,7 @@ static void product_tails(void **state) {
     residual.in[BERTH__BYTES_EXTRA + 1] = (fast_operand)TENSOR(BERTH_F32, 90);
     residual.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0);
     fast_check_on(&residual, isa);
-    declined = clamp; /* bytes behind an epilogue that registers do not do */
+    declined = clamp; /* bytes after an epilogue that registers do not do */
     declined.attrs[3] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_gelu, 0, 0, 0);
     declined.attrs[4] = (berth_attr)FAST_STRING("to", "u8");
     if (i == 0) assert_false(fast_is_taken(&declined));

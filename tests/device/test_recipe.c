@@ -58,7 +58,7 @@ static void equal_layers_share_a_kernel(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* Element-wise nodes behind a product and behind a convolution are part of it. */
+/* Element-wise nodes after a product and after a convolution are part of it. */
 static void tails_are_fused(void **state) {
   (void)state;
   berth_context *ctx = test_context();

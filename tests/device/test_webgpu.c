@@ -167,7 +167,7 @@ static void blocks_that_cannot_be(void **state) {
   test_context_done(ctx, &alloc);
 }
 
-/* A weight of 21 halves takes 42 bytes, whatever lies behind it; its last one shares a word with nobody's bytes, and
+/* A weight of 21 halves takes 42 bytes, whatever lies after it; its last one shares a word with nobody's bytes, and
  * the words around it stay as they are. */
 static void lengths_are_true(void **state) {
   static const char text[] =

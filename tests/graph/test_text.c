@@ -468,7 +468,7 @@ static void refuses_malformed_text(void **state) {
     graph_parse_fails(*state, malformed[i].text, malformed[i].status, malformed[i].part);
 }
 
-/* q is behind the cycle, not on it. */
+/* q is after the cycle, not on it. */
 static void names_a_node_on_the_cycle(void **state) {
   berth_graph *g;
   berth_error err;

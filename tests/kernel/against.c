@@ -21,7 +21,7 @@ typedef struct call {
   const berth__node *node;
   berth_op_call op;
   berth_tensor tensors[MAX_TENSORS];
-  uint32_t *words[MAX_TENSORS]; /* as they lie in an arena of 32 bits an element */
+  uint32_t *words[MAX_TENSORS]; /* as they lie in an arena of 32 bits per element */
 } call;
 
 static berth_tensor tensor_of(const berth__value *value) {

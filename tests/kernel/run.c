@@ -18,7 +18,8 @@ berth__x flat_index(berth__kernel *k) {
 
 berth_status run_kernel(const berth__kernel *k, uint32_t **words, const uint64_t *counts, berth_error *err) {
   berth__kernel_memory buffers[BERTH__KERNEL_BUFFERS];
-  for (uint32_t i = 0; i < k->n_buffers; ++i) buffers[i] = (berth__kernel_memory){.words = words[i], .count = counts[i]};
+  for (uint32_t i = 0; i < k->n_buffers; ++i)
+    buffers[i] = (berth__kernel_memory){.words = words[i], .count = counts[i]};
   uint64_t size = berth__kernel_room(k);
   void *room = malloc(size); /* exactly: the sanitizer sees what goes past it */
   assert_non_null(room);

@@ -131,7 +131,7 @@ static void random_expressions_keep_their_values(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* What a condition says about ranges holds in its block, and is forgotten behind it. */
+/* What a condition says about ranges holds in its block, and is forgotten after it. */
 static void conditions_narrow_ranges_inside_their_blocks_alone(void **state) {
   (void)state;
   berth_context *ctx = test_context();

@@ -9,7 +9,8 @@
 #define COLUMNS 139
 #define DEPTH 50
 
-static const berth__kernel_limits limits = {.group_size = 1024, .lanes = 32, .shared_bytes = 49152, .shares_well = true};
+static const berth__kernel_limits limits = {
+    .group_size = 1024, .lanes = 32, .shared_bytes = 49152, .shares_well = true};
 static float left[ROWS * DEPTH], right[DEPTH * COLUMNS], result[ROWS * COLUMNS];
 
 static void fill(void) {

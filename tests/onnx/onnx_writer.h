@@ -70,7 +70,7 @@ void onnx_attr_graph(pb *node, const char *name, pb *graph);
 void onnx_attr_ref(pb *node, const char *name, int type, const char *of);    /* inside a function */
 pb onnx_function(const char *name, const char *inputs, const char *outputs); /* of the domain "local" */
 pb onnx_opset(const char *domain, int64_t version);
-/* IR version 8, opset 17; the graph is freed. More may be added behind. */
+/* IR version 8, opset 17; the graph is freed. More may be added after. */
 pb onnx_model(pb *graph);
 
 /* Parts of a graph. */

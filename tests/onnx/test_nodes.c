@@ -1,5 +1,5 @@
 /* ONNX's own node tests (Debian: libonnx-testdata). Every test that does not pass stands in known.txt with its reason;
- * one that changes sides fails here, whichever way. A name behind ~ may go either way: its result is random. With
+ * one that changes sides fails here, whichever way. A name after ~ may go either way: its result is random. With
  * BERTH_TEST_DEVICE they run on that device, and known_gpu.txt lists what it does not do.
  *   test_nodes [-v] [NAME-PART]...   runs those whose name contains a part; -v shows what is wrong with each */
 #include <dirent.h>

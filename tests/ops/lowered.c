@@ -11,7 +11,7 @@
 #define PLAIN UINT32_MAX
 
 typedef enum layout {
-  PADDED,   /* gaps behind every element and line */
+  PADDED,   /* gaps after every element and line */
   REVERSED, /* the first axis is the innermost one */
   WIDER,    /* lines are parts of longer ones, as those of a part of a concat are */
   LAYOUTS
@@ -27,7 +27,7 @@ typedef struct held {
   uint32_t skip;  /* elements before them in their first word */
 } held;
 
-/* How tensors lie in memory: four bytes an element, each in its own width, or that from inside a word on. */
+/* How tensors lie in memory: four bytes per element, each in its own width, or that from inside a word on. */
 typedef enum width {
   UNIFORM,
   OWN,

@@ -269,7 +269,7 @@ static void a_fix_that_fails_changes_nothing(void **state) {
   test_expect_error(berth_graph_fix(f->graph, "target", BERTH_I64, 1, &extent, wrong, sizeof wrong, &err),
                     BERTH_INVALID, &err, "6 elements cannot take a shape of 8");
   test_expect_error(berth_graph_fix(f->graph, "target", BERTH_I64, 1, &extent, other, sizeof other, &err),
-                    BERTH_INVALID, &err, "do not broadcast"); /* fails behind a node that went well */
+                    BERTH_INVALID, &err, "do not broadcast"); /* fails after a node that went well */
   test_expect_error(berth_graph_fix(f->graph, "target", BERTH_I32, 1, &extent, wrong, 8, &err), BERTH_INVALID, &err,
                     "does not fit");
   test_expect_error(berth_graph_fix(f->graph, "target", BERTH_I64, 1, &long_extent, wrong, 24, &err), BERTH_INVALID,

@@ -127,8 +127,8 @@ uint64_t activations_size(const berth_plan *plan) { return test_plan_info(plan).
 /* Numbers for every input and param, and what came out. */
 typedef struct numbers {
   const berth_graph *graph; /* bound */
-  void **data;              /* one a value; NULL for what nodes make and for constants */
-  void **expected;          /* one an output */
+  void **data;              /* one per value; NULL for what nodes make and for constants */
+  void **expected;          /* one per output */
 } numbers;
 
 static char difference[512];

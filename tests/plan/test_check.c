@@ -173,16 +173,16 @@ static void test_a_state_that_is_read_behind_its_update(void **state) {
 /* Each of these is right within one run. */
 static void test_a_state_that_something_else_writes(void **state) {
   broken b = good_states(state);
-  move_into(b.plan, "k", "b"); /* b is not read, and k is read for the last time behind m */
+  move_into(b.plan, "k", "b"); /* b is not read, and k is read for the last time after m */
   expect_rejected(b.plan, "writes over state 'b'");
   b = good_states(state);
   move_into(b.plan, "p", "b"); /* before its update, and dead by then? no: m reads it */
   expect_rejected(b.plan, "state 'b'");
   b = good_states(state);
-  move_into(b.plan, "y", "d"); /* behind the last reader of d, which is never updated */
+  move_into(b.plan, "y", "d"); /* after the last reader of d, which is never updated */
   expect_rejected(b.plan, "writes over an input, param, state or constant");
   b = good_states(state);
-  move_into(b.plan, "y", "a"); /* behind its update */
+  move_into(b.plan, "y", "a"); /* after its update */
   expect_rejected(b.plan, "writes over state 'a'");
 }
 
@@ -233,7 +233,7 @@ static void test_a_prelude_and_a_second_run(void **state) {
   TEST_OK(berth_plan_create(f->graph, &desc, &f->plan, &err)); /* with its prelude */
   assert_int_equal(f->plan->n_prelude, 1);
   TEST_OK(berth_plan_check(f->plan, &err));
-  move_into(f->plan, "k", "v"); /* behind its last reader of this run, but not of the next */
+  move_into(f->plan, "k", "v"); /* after its last reader of this run, but not of the next */
   expect_rejected(f->plan, "'v'");
 }
 

@@ -141,7 +141,7 @@ static void test_a_whole_that_is_written_over(void **state) {
   assert_alike(*state);
 }
 
-/* A part dies behind the concat and its last reader would write in place: over the result. */
+/* A part dies after the concat and its last reader would write in place: over the result. */
 static void test_a_part_that_is_written_over(void **state) {
   plan_text(*state,
             PARTS
@@ -246,7 +246,7 @@ static void test_inputs_that_must_be_whole(void **state) {
   }
 }
 
-/* A reader that takes strides sees it where it lies, before the concat and behind it. */
+/* A reader that takes strides sees it where it lies, before the concat and after it. */
 static void test_other_readers_of_an_input_with_gaps(void **state) {
   const berth_plan *plan =
       plan_text(*state,

@@ -93,7 +93,8 @@ static void orders_keep_conditions_first(void **state) {
     TEST_OK(berth__schedule(f->graph, (berth__schedule_rule)rule, order, &err));
     TEST_OK(berth__conditions_create(f->graph, order, &conditions, &err));
     uint32_t guarded = 0;
-    for (uint32_t step = 0; step < f->graph->n_nodes; step++) guarded += conditions.of_step[step] != BERTH__NO_CONDITION;
+    for (uint32_t step = 0; step < f->graph->n_nodes; step++)
+      guarded += conditions.of_step[step] != BERTH__NO_CONDITION;
     assert_int_equal(guarded, 5);
     berth__conditions_free(f->ctx, &conditions);
   }
@@ -144,7 +145,7 @@ static void sides_that_are_both_made_do_not_share(void **state) {
                                      INPUTS
                                      "%a = neg(%x)\n%b = exp(%x)\n%n = not(%c)\n%y = choose(%n, %a, %b)\n"
                                      "output \"y\" = %y",
-                                     0); /* the condition comes behind both */
+                                     0); /* the condition comes after both */
   assert_condition(plan, "a", "");
   assert_false(share_bytes(plan, "a", "b"));
 }

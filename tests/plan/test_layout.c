@@ -39,7 +39,7 @@ static void test_queries(void **state) {
   assert_int_equal(berth_layout_offset(l.layout, "x"), BERTH_OFFSET_NONE);
   assert_int_equal(berth_layout_offset(l.layout, "nothing"), BERTH_OFFSET_NONE);
   assert_int_equal(berth_layout_offset(l.layout, NULL), BERTH_OFFSET_NONE);
-  assert_int_equal(berth_layout_size(l.layout), slot_of(l.forward, "k").offset); /* constants lie behind the params */
+  assert_int_equal(berth_layout_size(l.layout), slot_of(l.forward, "k").offset); /* constants lie after the params */
   free_layout(&l);
 }
 

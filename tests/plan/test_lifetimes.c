@@ -1,4 +1,4 @@
-/* A value lives from the step that makes it until behind its last reader, and nothing is pinned. */
+/* A value lives from the step that makes it until after its last reader, and nothing is pinned. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -228,7 +228,7 @@ static const berth_plan *plan_with_passes(fixture *f, const char *text) {
   return f->plan;
 }
 
-/* An equal node behind a loop may not be served by the one inside, which may never run; the other way round it may. */
+/* An equal node after a loop may not be served by the one inside, which may never run; the other way round it may. */
 static void equal_nodes_inside_and_outside(void **state) {
   const berth_plan *plan =
       plan_with_passes(*state, INPUTS

@@ -62,7 +62,7 @@ static void test_not_when_it_is_read_later(void **state) {
   assert_alike(*state, 0);
 }
 
-/* The epilogue reads x again, behind the place where it was written over. */
+/* The epilogue reads x again, after the place where it was written over. */
 static void test_not_when_the_tail_reads_it(void **state) {
   const berth_plan *plan =
       plan_text(*state,

@@ -110,7 +110,8 @@ static void test_everything_happens(void **state) {
       born_inside += place->born_inside;
     }
     for (uint32_t step = 0; step < plan->n_steps; step++) scratch += plan->scratch[step] != BERTH__NO_BUFFER;
-    for (uint32_t step = 0; step < plan->n_steps; step++) guarded += plan->conditions.of_step[step] != BERTH__NO_CONDITION;
+    for (uint32_t step = 0; step < plan->n_steps; step++)
+      guarded += plan->conditions.of_step[step] != BERTH__NO_CONDITION;
     berth_plan_destroy(plan);
     berth_graph_destroy(graph);
   }

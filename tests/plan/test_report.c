@@ -17,7 +17,7 @@ static test_buffer report(const berth_plan *plan, berth_report_kind kind) {
   return text;
 }
 
-/* No two activations live at once, so that every one lies right behind the weights whatever the packer does. */
+/* No two activations live at once, so that every one lies right after the weights whatever the packer does. */
 static void test_text(void **state) {
   const berth_plan *plan = plan_text(*state,
                                      "input %in : f32[20]\nparam %w : f32[20]\nconst %k : f32[] = [2]\n"

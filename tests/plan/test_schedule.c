@@ -34,7 +34,7 @@ static uint32_t step_of(const berth_graph *graph, const uint32_t *order, const c
   return 0;
 }
 
-/* Every node once, behind all that it reads. */
+/* Every node once, after all that it reads. */
 static void assert_valid(const berth_graph *graph, const uint32_t *order) {
   bool *made = calloc(graph->n_values + 1, sizeof *made);
   assert_non_null(made);

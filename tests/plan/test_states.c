@@ -364,7 +364,7 @@ static void every_order_keeps_readers_before_writers(void **state) {
   }
 }
 
-/* A budget clones and splits nodes; those that read the state may come to stand behind its writer. */
+/* A budget clones and splits nodes; those that read the state may come to stand after its writer. */
 static void a_budget_keeps_states_right(void **state) {
   fixture *f = *state;
   berth_plan_desc desc = desc_with(BERTH_PLAN_REFERENCE);

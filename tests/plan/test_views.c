@@ -170,7 +170,7 @@ static void test_a_view_keeps_its_root_alive(void **state) {
                                      "output \"q\" = %q\noutput \"r\" = %r",
                                      BERTH_PLAN_NO_INPLACE);
   assert_view(plan, "w", "x", 24);
-  assert_int_equal(buffer_of(plan, "x")->death, 6); /* behind the reader of the view's view */
+  assert_int_equal(buffer_of(plan, "x")->death, 6); /* after the reader of the view's view */
   assert_int_equal(slot_of(plan, "x").death, 6);
   assert_int_equal(slot_of(plan, "v").death, 6);
   assert_int_equal(slot_of(plan, "w").birth, 2);

@@ -68,7 +68,7 @@ static void batch_norms(void **state) {
 
 #define CONV IMAGE("16") "param %w : f32[16, 16, 1, 1] %c = conv(%x, %w)\n"
 
-/* Nodes behind a convolution follow its layout; what needs the plain one gets it. */
+/* Nodes after a convolution follow its layout; what needs the plain one gets it. */
 static void layouts(void **state) {
   static const pattern patterns[] = {
       {CONV "%p = max_pool(%c) {kernel = [2, 2], strides = [2, 2]} output \"p\" = %p }", "transpose", 3, "conv", 1e-4},
@@ -298,7 +298,7 @@ static void loops(void **state) {
        1e-4},
       /* the product before the loop is no part of what reads it inside */
       {LOOP("%t = add(%acc, %c) %next = tanh(%t)\n") "output \"y\" = %last }", "conv_last", 1, "tanh", 1e-4},
-      /* convolutions inside and outside; a layout that is made inside is not there behind the loop */
+      /* convolutions inside and outside; a layout that is made inside is not there after the loop */
       {LOOP("%d = conv(%acc, %w) {pads = [1, 1, 1, 1]} %e = add(%d, %c) %next = tanh(%e)\n") "%f = mul(%x, %s) %g = "
                                                                                              "conv(%f, %w) {pads = [1, "
                                                                                              "1, 1, 1]} %h = add(%g, "

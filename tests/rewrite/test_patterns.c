@@ -1,4 +1,4 @@
-/* Patterns of exported models that the CPU rewrites: attention, and products of bytes. Each graph runs as it is, on the
+/* Patterns of exported models that the CPU rewrites: attention, and int8 products. Each graph runs as it is, on the
  * reference kernels, and rewritten. */
 #include "patterns.h"
 
@@ -107,7 +107,7 @@ static void no_attention(void **state) {
   CHECK_ALL(patterns);
 }
 
-/* ---- Products of bytes ---- */
+/* ---- int8 products ---- */
 
 #define NUMBERS                                                                                                        \
   "const %xs : f32[] = [0.02] const %xz : u8[] = [120] const %ws : f32[] = [0.01] const %wz : i8[] = [0]\n"            \
@@ -182,7 +182,7 @@ static void products_of_bytes(void **state) {
   CHECK_ALL(patterns);
 }
 
-/* Element-wise nodes behind products of bytes become their epilogues, as behind other products. */
+/* Element-wise nodes after int8 products become their epilogues, as after other products. */
 static void tails_of_bytes(void **state) {
   static const pattern patterns[] = {
       {"graph \"p\" { input %x : f32[70, 12] input %r : f32[70, 9] param %w : i8[12, 9] param %b : f32[1, 9]\n" NUMBERS

@@ -9,7 +9,7 @@ find_bare() { # root
   (cd "$1" && {
     grep -rnE '(->|\.|\b)attrs?\[[0-9]+\]' src --include='*.c' --include='*.h' | grep -vE 'berth_attr (attrs?|\w+)\['
     grep -rnE '((->|\.)in|in_shape|in_type|in_data)\[[2-9]\]|_has\((call|infer|l), [2-9]\)' src --include='*.c' \
-      --include='*.h' | grep -vE '^src/(import/|loop/[a-z_]+\.c|device/cpu/kernels/chain_run\.c)'
+      --include='*.h' | grep -vE '^src/(import/|kernel/[a-z_]+\.c|device/cpu/kernels/chain_run\.c)'
   })
 }
 

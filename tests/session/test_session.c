@@ -523,7 +523,7 @@ static void options_do_not_change_the_result(void **state) {
   }
 }
 
-/* Four bytes an element, whatever the type; the host sees every value in its own. */
+/* Four bytes per element, whatever the type; the host sees every value in its own. */
 static void uniform_plans_take_every_type(void **state) {
   const uint16_t x[4] = {0xbc00, 0x3c00, 0x4000, 0xc200}, want[4] = {0, 0x3c00, 0x4000, 0}; /* -1 1 2 -3 */
   uint16_t y[4];

@@ -373,7 +373,7 @@ static void a_state_is_no_weight(void **state) {
 
 /* ---- Graphs that devices rewrite ---- */
 
-/* Reads every state of the session into room, one behind the other. */
+/* Reads every state of the session into room, one after the other. */
 static size_t read_all(berth_session *session, float *room) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(session));
   berth_error err;

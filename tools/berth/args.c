@@ -151,7 +151,7 @@ static int tool_args_store(const arg_option *option, const char *value, void *fi
   return CLI_USAGE;
 }
 
-/* The value stands behind '=', behind the letter, or is the next argument. */
+/* The value stands after '=', after the letter, or is the next argument. */
 static const char *take_value(cursor *at, const char *argument) {
   if (argument[1] == '-') {
     const char *equals = strchr(argument, '=');

@@ -12,7 +12,7 @@ typedef enum arg_kind {
   ARG_TEXT,  /* const char * */
   ARG_LIST,  /* arg_list; may be repeated */
   ARG_COUNT, /* uint64_t */
-  ARG_BYTES  /* uint64_t, with K, M or G behind it for powers of 1024 */
+  ARG_BYTES  /* uint64_t, with K, M or G after it for powers of 1024 */
 } arg_kind;
 
 typedef struct arg_list {
@@ -39,7 +39,7 @@ typedef struct arg_verb {
   const arg_option *options;
   size_t n_options;
   const char *details;  /* lines below the options; may be NULL */
-  const char *examples; /* one a line */
+  const char *examples; /* one per line */
 } arg_verb;
 
 /* Fills the struct behind `fields`, which holds the defaults. Returns true to go on; otherwise *exit_code is what to

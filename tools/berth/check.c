@@ -100,7 +100,8 @@ static void keep_or_compare(recorder *rec, uint32_t node, berth_value value, rec
   free(copy->data);
 }
 
-static void tool_check_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+static void tool_check_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
+                               double ms) {
   recorder *rec = user;
   berth_node_info info = BERTH_NODE_INFO_INIT;
   (void)ms;

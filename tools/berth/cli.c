@@ -115,7 +115,7 @@ int cli_check_device(const berth_context *ctx, const char *name) {
     berth_device_info info = BERTH_DEVICE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_device_at(ctx, i, &info, &err) != BERTH_OK) return cli_report(&err);
-    const size_t length = strcspn(name, ":"); /* behind it: which of several */
+    const size_t length = strcspn(name, ":"); /* after it: which of several */
     if (strncmp(info.name, name, length) != 0 || (info.name[length] != '\0' && info.name[length] != ':')) continue;
     if (info.available) return CLI_OK;
     return cli_unsupported("the device '%s' cannot be used here: %s", name,

@@ -38,7 +38,7 @@ typedef struct cli_allocations {
   atomic_uint_fast64_t count; /* blocks asked for or resized so far */
 } cli_allocations;
 
-/* n_threads 0: one a core. counter may be NULL; otherwise it must outlive the context. */
+/* n_threads 0: one per core. counter may be NULL; otherwise it must outlive the context. */
 int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **out);
 /* The device must be there and available; NULL is the default one. */
 int cli_check_device(const berth_context *ctx, const char *name);

@@ -229,7 +229,8 @@ static int plan_model(const plan_options *wanted, model *m) {
   result made = {.plan = plan, .ms = cli_now_ms() - start};
   int code = price_budget(wanted, m, plan, &made.extra_flops);
   if (code == CLI_OK) code = plan_write_files(wanted, plan);
-  if (code == CLI_OK) code = wanted->json ? plan_print_json(wanted, &made, &m->dims) : plan_print_text(wanted, m, &made);
+  if (code == CLI_OK)
+    code = wanted->json ? plan_print_json(wanted, &made, &m->dims) : plan_print_text(wanted, m, &made);
   if (code == CLI_OK && !wanted->json) print_written(wanted);
   berth_plan_destroy(plan);
   return code;

@@ -253,8 +253,8 @@ static berth_status check_ids(const parser *p) {
     size_t slot = (size_t)hash_id(table->ids[row]) & (slots - 1);
     while (rows[slot] && strcmp(table->ids[rows[slot] - 1], table->ids[row]) != 0) slot = (slot + 1) & (slots - 1);
     if (rows[slot]) {
-      status = tool_csv_fail_at(p, p->lines[row], BERTH_MALFORMED, "the id '%.100s' stands in line %zu already", table->ids[row],
-                       p->lines[rows[slot] - 1]);
+      status = tool_csv_fail_at(p, p->lines[row], BERTH_MALFORMED, "the id '%.100s' stands in line %zu already",
+                                table->ids[row], p->lines[rows[slot] - 1]);
     }
     rows[slot] = row + 1;
   }

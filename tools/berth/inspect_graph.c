@@ -53,7 +53,8 @@ static int sum_bytes(summary *s) {
   return CLI_OK;
 }
 
-static void tool_inspect_graph_print_value(const berth_graph *graph, const char *label, const char *name, berth_value value) {
+static void tool_inspect_graph_print_value(const berth_graph *graph, const char *label, const char *name,
+                                           berth_value value) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   char shape[FORMAT_SIZE];
   if (berth_graph_value(graph, value, &info, NULL) != BERTH_OK) return;

@@ -38,7 +38,7 @@ static double one_run(berth_session *session) {
   return berth_session_clock(session) == BERTH_CLOCK_DEVICE && steps_ms > 0 ? steps_ms : ms;
 }
 
-/* The best of a few runs behind a first one; 0: it cannot be had. */
+/* The best of a few runs after a first one; 0: it cannot be had. */
 static double best_run(berth_session *session) {
   double best = one_run(session), sum = 0;
   for (int i = 0; i < most_rounds && (i < least_rounds || sum < long_ms) && best > 0; i++) {

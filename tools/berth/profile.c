@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void tool_profile_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+static void tool_profile_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
+                                 double ms) {
   profile *p = user;
   (void)step;
   (void)out;
@@ -13,7 +14,7 @@ static void tool_profile_observe(void *user, uint32_t step, uint32_t node, const
   p->events[p->n_events++] = (profile_event){node, cli_now_ms() - p->start_ms - ms, ms};
 }
 
-/* A device's own clock says how long steps took, and not when: they stand one behind the other. */
+/* A device's own clock says how long steps took, and not when: they stand one after the other. */
 static void tool_profile_line_up(profile *p, const profile_run *run) {
   double at = run->start_ms;
   for (size_t i = run->first_event; i < run->end_event; i++) {

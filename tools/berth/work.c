@@ -13,7 +13,7 @@ typedef struct subject {
 } subject;
 
 static bool tool_work_value_info(const berth_graph *graph, const berth_value *values, uint32_t n, uint32_t at,
-                       berth_value_info *out) {
+                                 berth_value_info *out) {
   return at < n && values[at] != BERTH_VALUE_NONE && berth_graph_value(graph, values[at], out, NULL) == BERTH_OK;
 }
 
@@ -58,7 +58,7 @@ static double taps(const subject *s) {
   return count;
 }
 
-/* The element-wise program of a fused node has four numbers a step. */
+/* The element-wise program of a fused node has four numbers per step. */
 static double program_steps(const subject *s) {
   const berth_attr *code = tool_work_find_attr(s, "code");
   return code ? code->count / 4 : 0;
@@ -102,11 +102,13 @@ static double conv_winograd(const subject *s) { return 2 * s->result * 9 * tool_
 /* Scores and sums over the keys that a query may see by its mode. */
 static double attention(const subject *s) {
   const berth_attr *mode = tool_work_find_attr(s, "mode");
-  double queries = tool_work_extent(s, 0, -2), keys = tool_work_extent(s, 1, -2), window = tool_work_int_attr(s, "window", 0);
+  double queries = tool_work_extent(s, 0, -2), keys = tool_work_extent(s, 1, -2),
+         window = tool_work_int_attr(s, "window", 0);
   bool limited = mode && mode->s && strcmp(mode->s, "none") != 0;
   double seen = limited && queries <= keys ? keys - (queries - 1) / 2 : keys;
   if (limited && window > 0 && window < seen) seen = window;
-  return 2 * seen * (operand_elements(s, 0) + s->result) + 5 * seen * operand_elements(s, 0) / tool_work_extent(s, 0, -1);
+  return 2 * seen * (operand_elements(s, 0) + s->result) +
+         5 * seen * operand_elements(s, 0) / tool_work_extent(s, 0, -1);
 }
 
 static double recurrent(const subject *s) {
@@ -161,7 +163,7 @@ static const row rows[] = {
     {"cumsum", per_result, 1},
 };
 
-/* One operation an element, however hard it is. */
+/* One operation per element, however hard it is. */
 static const char *const element_wise[] = {
     "neg",     "abs",  "exp",      "log",   "sqrt",  "rsqrt",     "sin",        "cos", "tan",   "asin",  "acos", "atan",
     "sinh",    "cosh", "tanh",     "asinh", "acosh", "atanh",     "expm1",      "erf", "round", "floor", "ceil", "sign",

@@ -32,8 +32,8 @@ struct berth__watch {
   const berth_plan *plan;
   unsigned char *base;
   uint32_t *sorted; /* buffers in order of their offsets */
-  uint64_t *sums;   /* one a buffer: what it held before the step */
-  bool *is_written; /* one a buffer: the step may write it */
+  uint64_t *sums;   /* one per buffer: what it held before the step */
+  bool *is_written; /* one per buffer: the step may write it */
   uint64_t shared;  /* the same for what is nobody's among the shared weights */
 };
 
@@ -106,7 +106,7 @@ static void for_each_gap(berth__watch *watch, uint32_t step, gap_fn visit, void 
   if (plan->info.arena_size > at) visit(watch, at, plan->info.arena_size, after, user);
 }
 
-/* What of a gap is behind the weights that plans share. */
+/* What of a gap is after the weights that plans share. */
 static uint64_t behind_shared(const berth__watch *watch, uint64_t begin, uint64_t end) {
   const uint64_t shared = watch->plan->params_size;
   if (begin >= shared) return begin;

@@ -64,8 +64,8 @@ static void close_cpu(berth__engine *engine) {
   berth__free(engine->ctx, engine);
 }
 
-static uint64_t cpu_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
-                        uint32_t flags) {
+static uint64_t cpu_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call,
+                            uint32_t n_threads, uint32_t flags) {
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(limits->ctx);
   const berth__cpu_choice choice = berth__cpu_choose(&kernels, op, call, flags);
   return berth__cpu_scratch(&choice, n_threads);

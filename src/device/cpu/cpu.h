@@ -45,7 +45,7 @@ typedef struct berth__extents berth__extents;
 /* *out is NULL where the plan has no extents that are bounds. */
 berth_status berth__extents_create(const berth_plan *plan, berth__extents **out, berth_error *err);
 void berth__extents_destroy(berth__extents *extents);         /* NULL is fine */
-berth__shape *berth__extents_shapes(berth__extents *extents); /* one a value */
+berth__shape *berth__extents_shapes(berth__extents *extents); /* one per value */
 /* Finds the shapes of the node's results from its operands as they are now, and gives the tensors of its call
  * (operands, then results) the true extents. Allocates nothing. INFEASIBLE when a result would need more than was
  * planned. */

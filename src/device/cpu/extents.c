@@ -8,7 +8,7 @@
 struct berth__extents {
   berth_context *ctx;
   const berth_plan *plan;
-  berth__shape *shapes; /* one a value */
+  berth__shape *shapes; /* one per value */
   /* room for the inference of any node */
   berth_type *in_type, *out_type;
   berth__shape *in_shape, *out_shape;
@@ -106,7 +106,7 @@ static berth_status cpu_extents_check_result(const berth__value *planned, const 
 }
 
 static berth_status cpu_extents_infer_results(berth__extents *e, const berth__node *node, const berth_op_call *call,
-                                  berth_error *err) {
+                                              berth_error *err) {
   berth__infer infer = {.op = node->op,
                         .in_type = e->in_type,
                         .in_shape = e->in_shape,

@@ -24,7 +24,7 @@ typedef struct berth__cpu_isa {
   const char *name;                       /* "avx512" */
   uint32_t lanes;                         /* f32 in a vector */
   uint32_t panel;                         /* columns of a panel of packed weights */
-  bool has_dot8;                          /* sums of four products of bytes in one instruction */
+  bool has_dot8;                          /* sums of four int8 products in one instruction */
   const berth__cpu_kernel *const *tables; /* NULL-terminated; each ends with a kernel without a name */
 } berth__cpu_isa;
 

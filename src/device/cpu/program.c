@@ -1,6 +1,6 @@
 /* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
- * was decided before. Calls whose condition does not hold are passed over, and the ends of a loop may go elsewhere than to
- * the next call. */
+ * was decided before. Calls whose condition does not hold are passed over, and the ends of a loop may go elsewhere than
+ * to the next call. */
 #include "base/cancel.h"
 #include "base/math.h"
 #include "device/cpu/cpu.h"
@@ -15,7 +15,7 @@ typedef struct call {
   unsigned char *scratch;
   bool has_bounds;   /* extents, items and grain are found when it runs */
   bool is_one_piece; /* as planned: there is scratch for one worker */
-  size_t jump;       /* loop_begin: its loop_end; loop_end: the call behind its loop_begin */
+  size_t jump;       /* loop_begin: its loop_end; loop_end: the call after its loop_begin */
 } call;
 
 struct berth__program {
@@ -26,7 +26,7 @@ struct berth__program {
   size_t n_calls, n_prelude; /* the first ones run once */
   berth_tensor *tensors;     /* of all calls, one after the other: operands, results */
   berth__cpu_team team;
-  const uint8_t **conditions; /* one a condition: where its condition lies */
+  const uint8_t **conditions; /* one per condition: where its condition lies */
   berth__watch *watch;        /* checked mode */
   berth__extents *extents;    /* NULL: all are as planned */
   unsigned char *base;

@@ -64,7 +64,7 @@ berth_status berth__cpu_team_run(berth__cpu_team *team, const berth__cpu_choice 
   running r = {.team = team, .how = how, .call = call, .scratch = scratch, .first = first};
   if (n <= 0) return BERTH_OK;
   team->job++;
-  berth__pool_run_split(team->pool, n, how->grain, how->has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE, cpu_team_run_range,
-                        &r);
+  berth__pool_run_split(team->pool, n, how->grain, how->has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE,
+                        cpu_team_run_range, &r);
   return collect_failure(team, err);
 }

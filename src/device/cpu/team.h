@@ -32,7 +32,7 @@ typedef struct berth__cpu_worker {
 typedef struct berth__cpu_team {
   berth__pool *pool; /* NULL: the caller's thread alone; it stays the caller's */
   uint32_t n_threads;
-  berth__cpu_worker *workers; /* one a thread */
+  berth__cpu_worker *workers; /* one per thread */
   uint64_t job;               /* counts what is shared out */
 } berth__cpu_team;
 

@@ -29,7 +29,7 @@ typedef struct berth__gpu_driver {
   berth_status (*code_create)(berth__engine *engine, const berth__recipe *recipe, berth__gpu_code **out,
                               berth_error *err);
   berth_status (*make_pipeline)(berth__gpu_code *code, size_t dispatch, berth_error *err);
-  void (*code_destroy)(berth__gpu_code *code); /* never NULL; behind its bindings */
+  void (*code_destroy)(berth__gpu_code *code); /* never NULL; after its bindings */
 
   /* All that a run on this block needs, so that a run allocates nothing: descriptors, recordings of every part. It
    * changes no binding that is there. The parts outlive it. */
@@ -37,14 +37,14 @@ typedef struct berth__gpu_driver {
                        berth__gpu_binding **out, berth_error *err);
   void (*unbind)(berth__gpu_binding *binding); /* never NULL */
 
-  /* Starts a part behind all that was written before, and returns; wait returns when it is over. One is under way at a
+  /* Starts a part after all that was written before, and returns; wait returns when it is over. One is under way at a
    * time. timed: whole steps of a part, at most timed_steps of them, with the device's clock around each. */
   berth_status (*submit)(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err);
   berth_status (*wait)(berth__gpu_binding *binding, berth_error *err);
   /* How many steps a submission can time; 0: the device has no clock that can be read, and any part of whole steps can
    * be submitted by itself, for the host's clock. SIZE_MAX: as many as there are. */
   size_t (*timed_steps)(const berth__engine *engine);
-  /* The times of the timed part that ended last, in ms, one a step. */
+  /* The times of the timed part that ended last, in ms, one per step. */
   berth_status (*times)(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err);
 } berth__gpu_driver;
 

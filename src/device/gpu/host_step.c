@@ -64,14 +64,16 @@ static void measure_value(const berth_plan *plan, berth_value value, const berth
   if (gpu_host_step_is_outside(plan, value)) return;
   (void)berth__recipe_span(plan, value, &span, NULL);
   if (is_in_a_row(plan, value)) {
-    most->span = gpu_host_step_larger(most->span, berth__place_bytes(&plan->places[value], count < PIECE ? count : PIECE));
+    most->span =
+        gpu_host_step_larger(most->span, berth__place_bytes(&plan->places[value], count < PIECE ? count : PIECE));
   } else {
     most->span = gpu_host_step_larger(most->span, span.size);
     most->count = gpu_host_step_larger(most->count, berth__place_bytes(&plan->places[value], count));
   }
 }
 
-static void gpu_host_step_measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, berth_tensor *tensors, needs *most) {
+static void gpu_host_step_measure(const berth_plan *plan, uint32_t step, uint32_t n_threads, berth_tensor *tensors,
+                                  needs *most) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   berth_op_call call;
   uint64_t elements = 0;
@@ -171,8 +173,8 @@ static void move_elements(berth__host_steps *steps, berth_value value, bool gath
 }
 
 /* What only the prelude reads: it lies where it came from, in its own type. */
-static berth_status gpu_host_step_find_outside(const berth__host_steps *steps, berth_value value, const unsigned char **out,
-                                 berth_error *err) {
+static berth_status gpu_host_step_find_outside(const berth__host_steps *steps, berth_value value,
+                                               const unsigned char **out, berth_error *err) {
   const berth__place *at = &steps->plan->places[value];
   const berth_type type = steps->plan->graph->values[value].type;
   const unsigned char *root = steps->outside != NULL ? steps->outside[at->root] : NULL;
@@ -182,7 +184,8 @@ static berth_status gpu_host_step_find_outside(const berth__host_steps *steps, b
   return BERTH_OK;
 }
 
-static berth_status gpu_host_step_copy_outside(const berth__host_steps *steps, berth_value value, void *to, berth_error *err) {
+static berth_status gpu_host_step_copy_outside(const berth__host_steps *steps, berth_value value, void *to,
+                                               berth_error *err) {
   const berth_tensor there = tensor_there(steps->plan, value);
   berth__copy copy = {.rank = there.rank, .element = berth_type_size(there.type), .to = to};
   const unsigned char *from = NULL;
@@ -258,7 +261,7 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
 
 /* Whether the conditions of a step hold. */
 static berth_status gpu_host_step_is_needed(const berth__host_steps *steps, const place *p, uint32_t step, bool *out,
-                              berth_error *err) {
+                                            berth_error *err) {
   const berth__conditions *conditions = &steps->plan->conditions;
   *out = true;
   for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION && *out; g = conditions->items[g].parent) {
@@ -271,8 +274,8 @@ static berth_status gpu_host_step_is_needed(const berth__host_steps *steps, cons
   return BERTH_OK;
 }
 
-static berth_status gpu_host_step_run_kernel(berth__host_steps *steps, const berth__node *node, const berth_op_call *call,
-                               berth_error *err) {
+static berth_status gpu_host_step_run_kernel(berth__host_steps *steps, const berth__node *node,
+                                             const berth_op_call *call, berth_error *err) {
   unsigned char *scratch = (unsigned char *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(steps->ctx);
   const berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, call, steps->plan->flags);

@@ -13,7 +13,7 @@ typedef struct berth__host_steps berth__host_steps;
 berth_status berth__host_steps_create(const berth__recipe *recipe, berth__gpu_engine *engine, berth__host_steps **out,
                                       berth_error *err);
 void berth__host_steps_destroy(berth__host_steps *steps); /* NULL is fine */
-/* Where values lie that are not in the arena, one a value; kept by the caller. */
+/* Where values lie that are not in the arena, one per value; kept by the caller. */
 void berth__host_steps_bind(berth__host_steps *steps, const void *const *outside); /* steps NULL is fine */
 /* One step, on the bytes of a block of the device. Allocates nothing. */
 berth_status berth__host_steps_run(berth__host_steps *steps, uint32_t step, const berth__device *device,

@@ -1,7 +1,8 @@
 /* The kernels of a plan, for people. */
 #include "device/gpu/recipe.h"
 
-static berth_status gpu_kernels_print_all(const berth__recipe *recipe, berth_write_fn write, void *user, berth_error *err) {
+static berth_status gpu_kernels_print_all(const berth__recipe *recipe, berth_write_fn write, void *user,
+                                          berth_error *err) {
   for (size_t i = 0; i < recipe->n_kernels; i++) {
     const berth_status status = i != 0 ? write(user, "\n", 1) : BERTH_OK;
     if (status != BERTH_OK) return berth__fail(err, status, "writing the kernels was stopped");

@@ -2,8 +2,8 @@
  * profile, which the caller adds. */
 #include "device/gpu/recipe.h"
 
-static uint64_t gpu_limits_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call, uint32_t n_threads,
-                        uint32_t flags) {
+static uint64_t gpu_limits_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call,
+                                   uint32_t n_threads, uint32_t flags) {
   (void)n_threads, (void)flags;
   return berth__lower_scratch(op, call, &limits->profile.loops);
 }

@@ -3,7 +3,7 @@
 
 /* ---- Parts ---- */
 
-/* A new submission is needed behind the prelude and around steps on the host; checked, around every step. */
+/* A new submission is needed after the prelude and around steps on the host; checked, around every step. */
 static bool starts_part(const berth__program *program, size_t i) {
   const berth__dispatch *d = program->recipe->dispatches;
   if (i == 0 || i == program->recipe->n_prelude) return true;

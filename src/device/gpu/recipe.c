@@ -70,7 +70,8 @@ static bool conflict(const berth__recipe *recipe, const berth__dispatch *first, 
   const berth__kernel *a = recipe->kernels[first->kernel], *b = recipe->kernels[second->kernel];
   for (uint32_t i = 0; i < a->n_buffers; i++)
     for (uint32_t k = 0; k < b->n_buffers; k++)
-      if ((a->buffers[i].is_written || b->buffers[k].is_written) && gpu_recipe_overlap(&first->spans[i], &second->spans[k]))
+      if ((a->buffers[i].is_written || b->buffers[k].is_written) &&
+          gpu_recipe_overlap(&first->spans[i], &second->spans[k]))
         return true;
   return false;
 }
@@ -147,16 +148,16 @@ static uint64_t gpu_recipe_place_of(const berth_plan *plan, berth_value value, u
   return plan->buffers[place->buffer].offset + place->root_offset;
 }
 
-static berth_status read_conditions(const berth_plan *plan, uint32_t step, berth__step_condition *conditions, uint32_t *n,
-                                berth_error *err) {
+static berth_status read_conditions(const berth_plan *plan, uint32_t step, berth__step_condition *conditions,
+                                    uint32_t *n, berth_error *err) {
   *n = 0;
   for (uint32_t g = plan->conditions.of_step[step]; g != BERTH__NO_CONDITION; g = plan->conditions.items[g].parent) {
     if (*n == MAX_CONDITIONS)
       return berth__fail(err, BERTH_UNSUPPORTED, "it stands inside more than %u conditions", MAX_CONDITIONS);
     const berth_value condition = plan->conditions.items[g].condition;
     conditions[(*n)++] = (berth__step_condition){.sense = plan->conditions.items[g].sense,
-                                         .storage = plan->places[condition].storage.type,
-                                         .at = gpu_recipe_place_of(plan, condition, 0)};
+                                                 .storage = plan->places[condition].storage.type,
+                                                 .at = gpu_recipe_place_of(plan, condition, 0)};
   }
   return BERTH_OK;
 }
@@ -248,7 +249,8 @@ static berth_status gpu_recipe_build(berth__recipe *recipe, berth_error *err) {
 
 static berth_status check_plan(const berth_plan *plan, berth_error *err) {
   if (plan->storages == NULL)
-    return berth__fail(err, BERTH_INVALID, "kernels of a GPU take elements of at most four bytes: plan for that device");
+    return berth__fail(err, BERTH_INVALID,
+                       "kernels of a GPU take elements of at most four bytes: plan for that device");
   for (size_t v = 0; v < plan->graph->n_values; v++)
     if (plan->graph->values[v].bounded != 0)
       return berth__fail(

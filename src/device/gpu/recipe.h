@@ -18,7 +18,7 @@ typedef struct berth__dispatch {
   uint32_t step;
   bool waits;               /* a barrier stands before it: it reads or writes what others since the last one wrote, or
                              * writes what they read */
-  const berth__span *spans; /* one a buffer of the kernel: the kernel's offset of it is at / 4 words */
+  const berth__span *spans; /* one per buffer of the kernel: the kernel's offset of it is at / 4 words */
   const berth__span *exact; /* the same to the byte: elements of one or two bytes may begin and end inside a word */
 } berth__dispatch;
 
@@ -42,7 +42,8 @@ void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
 /* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 
-/* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the kernel language wants them.
+/* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the kernel language wants
+ * them.
  */
 berth__limits berth__gpu_limits(const char *device);
 /* storages.c */

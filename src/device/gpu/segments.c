@@ -52,8 +52,9 @@ static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
     const berth__dispatch *d = &recipe->dispatches[i];
     const berth__node *node = &plan->graph->nodes[plan->order[d->step]];
     const bool on_host = d->kernel == BERTH__ON_HOST;
-    gpu_segments_add(l, d->step, on_host ? "cpu" : plan->device, on_host ? gpu_segments_bytes_of(plan, node->in, node->n_in) : 0,
-        on_host ? gpu_segments_bytes_of(plan, node->out, node->n_out) : 0);
+    gpu_segments_add(l, d->step, on_host ? "cpu" : plan->device,
+                     on_host ? gpu_segments_bytes_of(plan, node->in, node->n_in) : 0,
+                     on_host ? gpu_segments_bytes_of(plan, node->out, node->n_out) : 0);
   }
   berth__recipe_destroy(recipe);
   return BERTH_OK;

@@ -31,8 +31,8 @@ static bool takes_strides(const berth__node *node) {
 
 typedef struct finder {
   const berth_graph *graph;
-  bool *is_read; /* one a value: as a weight, somewhere */
-  bool *is_lost; /* one a value: in another way */
+  bool *is_read; /* one per value: as a weight, somewhere */
+  bool *is_lost; /* one per value: in another way */
 } finder;
 
 static void gpu_storages_note_read(finder *f, const berth__node *node, uint32_t i) {
@@ -51,7 +51,7 @@ static bool is_candidate(const finder *f, berth_value value) {
   return v->type == BERTH_F32 && v->shape.rank >= 2 && f->is_read[value] && !f->is_lost[value];
 }
 
-/* Readers come behind what they read: from the last node to the first, a view's readers are known before the view. */
+/* Readers come after what they read: from the last node to the first, a view's readers are known before the view. */
 static void halve_weights(finder *f, berth_storage *out) {
   const berth_graph *graph = f->graph;
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) f->is_lost[berth__graph_kept(graph, i)] = true;

@@ -71,7 +71,7 @@ static const berth__gpu_driver driver;
 
 /* Without shared memory: kernels as for devices that gain nothing from it. */
 static berth_status open_interp(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
-                               berth_error *err) {
+                                berth_error *err) {
   *out = NULL;
   berth__engine *engine = berth__alloc_zero(ctx, sizeof *engine);
   if (engine == NULL) return berth__fail_nomem(err, "the device 'interp'");
@@ -125,7 +125,7 @@ static berth_status read_block(const berth__block *block, uint64_t offset, void 
 }
 
 static berth_status interp_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
-                         uint64_t size, berth_error *err) {
+                                uint64_t size, berth_error *err) {
   BERTH__TRY(count_call(dst->engine, err));
   return berth__cpu_device.copy(dst->host, dst_offset, src->host, src_offset, size, err);
 }
@@ -181,7 +181,8 @@ static berth_status bind(berth__gpu_code *code, berth__block *block, const berth
 
 static void unbind(berth__gpu_binding *binding) { berth__free(binding->code->engine->core.ctx, binding); }
 
-static berth_status interp_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
+static berth_status interp_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed,
+                                  berth_error *err) {
   (void)timed;
   BERTH__TRY(count_call(binding->code->engine, err));
   binding->part = *part;

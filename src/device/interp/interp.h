@@ -6,8 +6,8 @@
 
 /* How many calls an engine has had so far: of the driver's table, and of the device's memory. */
 uint64_t berth__interp_calls(const berth__engine *engine);
-/* The next n calls do as they should, and the one behind them fails with this status, once. With BERTH_DEVICE_LOST
- * every call behind it does too. */
+/* The next n calls do as they should, and the one after them fails with this status, once. With BERTH_DEVICE_LOST
+ * every call after it does too. */
 void berth__interp_fail_after(berth__engine *engine, uint64_t n, berth_status status);
 
 #endif

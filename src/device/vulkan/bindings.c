@@ -76,7 +76,8 @@ static berth_status vulkan_bindings_check_windows(const berth__gpu_code *code, b
 }
 
 berth_status berth__vulkan_make_layouts(berth__gpu_code *code, berth_error *err) {
-  code->windows = vulkan_bindings_whole_arena(code->recipe->plan).size + offset_align(code->engine) > code->engine->max_binding;
+  code->windows =
+      vulkan_bindings_whole_arena(code->recipe->plan).size + offset_align(code->engine) > code->engine->max_binding;
   if (code->windows) BERTH__TRY(vulkan_bindings_check_windows(code, err));
   return make_all_layouts(code, err);
 }

@@ -121,11 +121,12 @@ static bool read_all(int file, void *data, size_t size) {
 
 static bool is_head_good(const file_head *head, const berth__spirv_key *key, uint64_t file_size) {
   return head->magic == MAGIC && head->version == VERSION && head->source_size == key->size &&
-         vulkan_cache_is_equal(head->source, hash_key(key, 2)) && head->n_words >= LEAST_WORDS && head->n_words <= MOST_WORDS &&
-         file_size == sizeof *head + head->n_words * sizeof(uint32_t);
+         vulkan_cache_is_equal(head->source, hash_key(key, 2)) && head->n_words >= LEAST_WORDS &&
+         head->n_words <= MOST_WORDS && file_size == sizeof *head + head->n_words * sizeof(uint32_t);
 }
 
-static bool vulkan_cache_read_file(const berth__spirv_cache *cache, int file, const berth__spirv_key *key, berth__spirv *out) {
+static bool vulkan_cache_read_file(const berth__spirv_cache *cache, int file, const berth__spirv_key *key,
+                                   berth__spirv *out) {
   struct stat about;
   file_head head;
   /* Code from somebody else's file is nobody's but theirs. */
@@ -134,8 +135,8 @@ static bool vulkan_cache_read_file(const berth__spirv_cache *cache, int file, co
   berth__spirv spirv = {.n_words = (size_t)head.n_words};
   spirv.words = berth__alloc_array(cache->ctx, spirv.n_words, sizeof *spirv.words);
   if (spirv.words == NULL) return false;
-  if (!read_all(file, spirv.words, spirv.n_words * sizeof *spirv.words) || !vulkan_cache_is_equal(hash_words(&spirv), head.words) ||
-      spirv.words[0] != SPIRV_MAGIC) {
+  if (!read_all(file, spirv.words, spirv.n_words * sizeof *spirv.words) ||
+      !vulkan_cache_is_equal(hash_words(&spirv), head.words) || spirv.words[0] != SPIRV_MAGIC) {
     berth__free(cache->ctx, spirv.words);
     return false;
   }
@@ -176,7 +177,8 @@ static bool write_file(int file, const berth__spirv_key *key, const berth__spirv
                           .source = hash_key(key, 2),
                           .n_words = spirv->n_words,
                           .words = hash_words(spirv)};
-  return vulkan_cache_write_all(file, &head, sizeof head) && vulkan_cache_write_all(file, spirv->words, spirv->n_words * sizeof *spirv->words);
+  return vulkan_cache_write_all(file, &head, sizeof head) &&
+         vulkan_cache_write_all(file, spirv->words, spirv->n_words * sizeof *spirv->words);
 }
 
 static void write_and_rename(char *unfinished, const char *path, const berth__spirv_key *key,

@@ -12,7 +12,7 @@ struct berth__gpu_code {
   bool windows;
   VkDescriptorSetLayout set_layouts[BERTH__KERNEL_BUFFERS + 1];
   VkPipelineLayout layouts[BERTH__KERNEL_BUFFERS + 1];
-  VkPipeline *pipelines; /* one a kernel */
+  VkPipeline *pipelines; /* one per kernel */
 };
 
 struct berth__gpu_binding {
@@ -21,9 +21,9 @@ struct berth__gpu_binding {
   berth__block *block;
   size_t n_parts;
   VkDescriptorPool descriptors;
-  VkDescriptorSet *sets; /* one; with windows one a dispatch */
+  VkDescriptorSet *sets; /* one; with windows one per dispatch */
   VkCommandPool pool;
-  VkCommandBuffer *commands; /* two a part: plain, and with a timestamp behind every step, for observers */
+  VkCommandBuffer *commands; /* two a part: plain, and with a timestamp after every step, for observers */
   VkFence fence;
   VkQueryPool queries; /* NULL: the device has no timestamps */
   uint64_t *ticks;     /* of one part */

@@ -48,13 +48,15 @@ static void vulkan_engine_read_properties(berth__engine *engine) {
   engine->max_buffer = buffers.maxBufferSize != 0 ? buffers.maxBufferSize : UINT64_MAX;
   engine->max_allocation = allocations.maxMemoryAllocationSize;
   engine->max_binding = limits->maxStorageBufferRange;
-  engine->core.max_threads = vulkan_engine_lesser(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]);
+  engine->core.max_threads =
+      vulkan_engine_lesser(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]);
   engine->core.max_shared = limits->maxComputeSharedMemorySize;
-  engine->core.max_groups = vulkan_engine_lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
+  engine->core.max_groups =
+      vulkan_engine_lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
   const berth__kernel_limits loops = {.group_size = vulkan_engine_lesser(GROUP_SIZE, engine->core.max_threads),
-                                    .lanes = subgroups.subgroupSize,
-                                    .shared_bytes = engine->core.max_shared,
-                                    .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
+                                      .lanes = subgroups.subgroupSize,
+                                      .shared_bytes = engine->core.max_shared,
+                                      .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
   berth__profile_set(&engine->core.profile, engine->properties.deviceName, &loops);
 }
 

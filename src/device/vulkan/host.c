@@ -139,8 +139,10 @@ static void *VKAPI_CALL reallocate(void *user, void *data, size_t size, size_t a
 void berth__vulkan_host_start(berth__vulkan_host *host, berth_context *ctx) {
   *host = (berth__vulkan_host){.ctx = ctx};
   pthread_mutex_init(&host->lock, NULL);
-  host->callbacks = (VkAllocationCallbacks){
-      .pUserData = host, .pfnAllocation = vulkan_host_allocate, .pfnReallocation = reallocate, .pfnFree = vulkan_host_release};
+  host->callbacks = (VkAllocationCallbacks){.pUserData = host,
+                                            .pfnAllocation = vulkan_host_allocate,
+                                            .pfnReallocation = reallocate,
+                                            .pfnFree = vulkan_host_release};
 }
 
 void berth__vulkan_host_end(berth__vulkan_host *host) {

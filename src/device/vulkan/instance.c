@@ -35,8 +35,9 @@ void berth__vulkan_last_message(const berth__vulkan_instance *instance, char tex
 /* ---- The validation layer ---- */
 
 /* Loader and drivers talk too, about things that are none of ours: those messages are not counted. */
-static VkBool32 VKAPI_CALL vulkan_instance_hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
-                                const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
+static VkBool32 VKAPI_CALL vulkan_instance_hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                                VkDebugUtilsMessageTypeFlagsEXT types,
+                                                const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
   const bool is_ours =
       (types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)) != 0;
   berth__vulkan_heard *heard = user;

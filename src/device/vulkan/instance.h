@@ -20,7 +20,7 @@ typedef enum berth__vulkan_lack {
 } berth__vulkan_lack;
 const char *berth__vulkan_reason(berth__vulkan_lack lack); /* for people; NULL where nothing is lacking */
 
-#define BERTH__VULKAN_MAX_DEVICES 16u /* those behind are not looked at */
+#define BERTH__VULKAN_MAX_DEVICES 16u /* those after are not looked at */
 
 /* What the validation layer has said of one instance so far, and the beginning of the last. */
 #define BERTH__VULKAN_MESSAGE 240u

@@ -2,7 +2,8 @@
 #include "device/vulkan/code.h"
 #include "kernel/render.h"
 
-static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__kernel *kernel, berth__spirv *out, berth_error *err) {
+static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__kernel *kernel, berth__spirv *out,
+                                            berth_error *err) {
   const berth__engine *engine = code->engine;
   const berth__render_desc desc = {
       .windows = code->windows, .keeps_nan = engine->keeps_nan, .keeps_small = engine->keeps_small};
@@ -17,12 +18,12 @@ static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__
 }
 
 static berth_status vulkan_make_pipeline(berth__gpu_code *code, const berth__kernel *kernel, const berth__spirv *spirv,
-                                  VkPipeline *out, berth_error *err) {
+                                         VkPipeline *out, berth_error *err) {
   berth__engine *engine = code->engine;
   VkShaderModule module = VK_NULL_HANDLE;
   const VkShaderModuleCreateInfo words = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                         .codeSize = spirv->n_words * sizeof(uint32_t),
-                                         .pCode = spirv->words};
+                                          .codeSize = spirv->n_words * sizeof(uint32_t),
+                                          .pCode = spirv->words};
   const berth_status status =
       berth__vulkan_check(engine, BERTH__VK_CREATE(engine, ShaderModule, &words, &module), "loading a kernel", err);
   if (status != BERTH_OK) {

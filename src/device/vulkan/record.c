@@ -163,7 +163,8 @@ void berth__vulkan_unbind(berth__gpu_binding *binding) {
 
 /* ---- Running ---- */
 
-static berth_status vulkan_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
+static berth_status vulkan_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed,
+                                         berth_error *err) {
   const bool is_timed = timed && binding->queries != VK_NULL_HANDLE;
   BERTH__TRY(berth__vulkan_ring_flush(binding->engine, err));
   return berth__vulkan_submit(binding->engine, binding->commands[2 * part->index + is_timed], binding->fence, running,
@@ -194,7 +195,8 @@ static double ms_between(const berth__engine *engine, uint64_t from, uint64_t to
 }
 
 /* Without timestamps every step takes no time, and the device's clock is none. */
-static berth_status vulkan_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err) {
+static berth_status vulkan_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms,
+                                        berth_error *err) {
   berth__engine *engine = binding->engine;
   const uint32_t n = count_steps(binding->code->recipe, part);
   uint64_t *ticks = binding->ticks;

@@ -69,8 +69,8 @@ static berth_status fail_compile(const berth__shaderc *call, shaderc_compilation
                      line != 0 ? message : "");
 }
 
-static berth_status vulkan_spirv_take(const berth__shaderc *call, berth_context *ctx, shaderc_compilation_result_t result,
-                         berth__spirv *out, berth_error *err) {
+static berth_status vulkan_spirv_take(const berth__shaderc *call, berth_context *ctx,
+                                      shaderc_compilation_result_t result, berth__spirv *out, berth_error *err) {
   const size_t n_words = call->result_get_length(result) / sizeof *out->words;
   out->words = berth__alloc_array(ctx, n_words, sizeof *out->words);
   if (out->words == NULL) return berth__fail_nomem(err, "a compiled kernel");
@@ -80,13 +80,14 @@ static berth_status vulkan_spirv_take(const berth__shaderc *call, berth_context 
 }
 
 static berth_status vulkan_spirv_compile(const berth__spirv_compiler *c, const char *name, const berth__spirv_key *key,
-                            berth__spirv *out, berth_error *err) {
+                                         berth__spirv *out, berth_error *err) {
   const berth__shaderc *call = &c->library.call;
   shaderc_compilation_result_t result =
       call->compile_into_spv(c->compiler, key->source, key->size, shaderc_compute_shader, "kernel", "main", c->options);
   if (result == NULL) return berth__fail_nomem(err, "compiling a kernel");
   const bool is_good = call->result_get_compilation_status(result) == shaderc_compilation_status_success;
-  const berth_status status = is_good ? vulkan_spirv_take(call, c->ctx, result, out, err) : fail_compile(call, result, name, err);
+  const berth_status status =
+      is_good ? vulkan_spirv_take(call, c->ctx, result, out, err) : fail_compile(call, result, name, err);
   call->result_release(result);
   return status;
 }

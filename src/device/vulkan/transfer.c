@@ -20,7 +20,8 @@ static void record_copy(const berth__engine *engine, VkCommandBuffer commands, V
 }
 
 /* What the host sees it may read and overwrite as soon as the call returns. */
-static berth_status vulkan_transfer_submit(berth__engine *engine, berth__vulkan_lane *lane, bool host_sees, berth_error *err) {
+static berth_status vulkan_transfer_submit(berth__engine *engine, berth__vulkan_lane *lane, bool host_sees,
+                                           berth_error *err) {
   BERTH__TRY(berth__vulkan_lane_submit(engine, lane, err));
   return host_sees ? berth__vulkan_lane_wait(engine, lane, err) : BERTH_OK;
 }
@@ -78,7 +79,8 @@ static berth_status read_staged(const berth__block *block, uint64_t offset, unsi
     for (; started < size && started < at + BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE;
          started += BERTH__VULKAN_LANE_SIZE) {
       berth__vulkan_lane **lane = &lanes[started / BERTH__VULKAN_LANE_SIZE % BERTH__VULKAN_LANES];
-      BERTH__TRY(start_read(block, offset + started, vulkan_transfer_least(size - started, BERTH__VULKAN_LANE_SIZE), lane, err));
+      BERTH__TRY(start_read(block, offset + started, vulkan_transfer_least(size - started, BERTH__VULKAN_LANE_SIZE),
+                            lane, err));
     }
     berth__vulkan_lane *lane = lanes[at / BERTH__VULKAN_LANE_SIZE % BERTH__VULKAN_LANES];
     BERTH__TRY(berth__vulkan_lane_wait(block->engine, lane, err));
@@ -116,7 +118,8 @@ static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const be
 static berth_status copy_overlapping(berth__block *block, uint64_t dst, uint64_t src, uint64_t size, berth_error *err) {
   berth__engine *engine = block->engine;
   for (uint64_t done = 0; done < size; done += BERTH__VULKAN_LANE_SIZE) {
-    const uint64_t n = vulkan_transfer_least(size - done, BERTH__VULKAN_LANE_SIZE), at = dst < src ? done : size - done - n;
+    const uint64_t n = vulkan_transfer_least(size - done, BERTH__VULKAN_LANE_SIZE),
+                   at = dst < src ? done : size - done - n;
     berth__vulkan_lane *lane;
     BERTH__TRY(berth__vulkan_lane_begin(engine, &lane, err));
     record_copy(engine, lane->commands, block->buffer, block->base + src + at, engine->ring.buffer, lane->offset, n);
@@ -148,7 +151,7 @@ berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const be
 
 /* ---- Filling ---- */
 
-/* The driver fills whole words; what stands before and behind them is copied from the lane. */
+/* The driver fills whole words; what stands before and after them is copied from the lane. */
 berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err) {
   berth__engine *engine = block->engine;
   berth__vulkan_lane *lane;
@@ -159,7 +162,8 @@ berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t s
     return BERTH_OK;
   }
   const uint64_t first = block->base + offset;
-  const uint64_t head = vulkan_transfer_least(size, (4 - first % 4) % 4), tail = (size - head) % 4, middle = size - head - tail;
+  const uint64_t head = vulkan_transfer_least(size, (4 - first % 4) % 4), tail = (size - head) % 4,
+                 middle = size - head - tail;
   BERTH__TRY(berth__vulkan_lane_begin(engine, &lane, err));
   memset(lane->data, byte, 4);
   if (head != 0) record_copy(engine, lane->commands, engine->ring.buffer, lane->offset, block->buffer, first, head);

@@ -18,7 +18,7 @@ static const char *const names[BERTH__VULKAN_MAX_DEVICES] = {
     "vulkan:0", "vulkan:1", "vulkan:2",  "vulkan:3",  "vulkan:4",  "vulkan:5",  "vulkan:6",  "vulkan:7",
     "vulkan:8", "vulkan:9", "vulkan:10", "vulkan:11", "vulkan:12", "vulkan:13", "vulkan:14", "vulkan:15"};
 
-/* The best comes first, the others behind it in their order. */
+/* The best comes first, the others after it in their order. */
 static uint32_t listed_at(const berth__vulkan_instance *instance, uint32_t index) {
   const uint32_t best = berth__vulkan_best(instance);
   if (index == 0) return best;

@@ -147,7 +147,7 @@ berth_status berth__vulkan_make_buffer(berth__engine *engine, uint64_t size, VkB
 
 berth_status berth__vulkan_ring_need(berth__engine *engine, berth_error *err); /* makes it the first time */
 void berth__vulkan_ring_destroy(berth__engine *engine);
-/* The next lane, free and recording; what it records comes behind all that was submitted. */
+/* The next lane, free and recording; what it records comes after all that was submitted. */
 berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err);
 berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err); /* one with room, for writes */
 berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err);

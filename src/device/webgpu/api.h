@@ -26,7 +26,7 @@ typedef struct berth__wgpu_future {
 } berth__wgpu_future;
 
 /* What is called when a call ends that takes its time: (status, message, user1, user2), with what it gives, a handle or
- * a number, behind the status where it gives something. */
+ * a number, after the status where it gives something. */
 typedef void (*berth__wgpu_fn)(void);
 typedef struct berth__wgpu_callback {
   berth__wgpu_chain *next;

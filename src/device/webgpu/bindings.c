@@ -8,7 +8,9 @@ static const char doing[] = "making a program";
 static uint64_t webgpu_bindings_end_of(berth__span span) { return span.at + span.size; }
 
 static berth__span webgpu_bindings_join(berth__span a, berth__span b) {
-  const uint64_t at = a.at < b.at ? a.at : b.at, end = webgpu_bindings_end_of(a) > webgpu_bindings_end_of(b) ? webgpu_bindings_end_of(a) : webgpu_bindings_end_of(b);
+  const uint64_t at = a.at < b.at ? a.at : b.at, end = webgpu_bindings_end_of(a) > webgpu_bindings_end_of(b)
+                                                           ? webgpu_bindings_end_of(a)
+                                                           : webgpu_bindings_end_of(b);
   return (berth__span){at, end - at};
 }
 
@@ -24,7 +26,8 @@ static bool join_two(berth__webgpu_windows *w, uint64_t may_hold, uint32_t n_buf
   for (uint32_t a = 0; a < w->count; a++) {
     for (uint32_t b = a + 1; b < w->count; b++) {
       const berth__span both = webgpu_bindings_join(w->spans[a], w->spans[b]);
-      const bool meet = w->spans[a].at < webgpu_bindings_end_of(w->spans[b]) && w->spans[b].at < webgpu_bindings_end_of(w->spans[a]);
+      const bool meet =
+          w->spans[a].at < webgpu_bindings_end_of(w->spans[b]) && w->spans[b].at < webgpu_bindings_end_of(w->spans[a]);
       if (!meet && both.size > may_hold) continue;
       w->spans[a] = both;
       w->spans[b] = w->spans[--w->count];
@@ -55,7 +58,7 @@ static void webgpu_bindings_number(berth__webgpu_windows *w, uint32_t n_buffers)
 }
 
 static berth_status webgpu_bindings_check_windows(const berth__gpu_code *code, const berth__kernel *kernel,
-                                  const berth__webgpu_windows *w, berth_error *err) {
+                                                  const berth__webgpu_windows *w, berth_error *err) {
   const berth__engine *engine = code->engine;
   for (uint32_t i = 0; i < w->count; i++)
     if (w->spans[i].size > engine->max_binding)

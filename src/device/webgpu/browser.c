@@ -70,7 +70,7 @@ enum {
   ANSWER_LOST,
   ANSWER_ERROR
 };
-typedef struct answer { /* webgpu.js fills it: 32-bit words, and text behind them */
+typedef struct answer { /* webgpu.js fills it: 32-bit words, and text after them */
   uint32_t kind, status, value;
   berth__wgpu_fn call;
   void *user1, *user2;

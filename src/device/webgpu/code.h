@@ -28,14 +28,14 @@ struct berth__gpu_code {
   bool windows;
   berth__wgpu group_layouts[BERTH__KERNEL_BUFFERS + 1];
   berth__wgpu layouts[BERTH__KERNEL_BUFFERS + 1];
-  size_t n_groups;    /* one; with windows, or without dynamic offsets, one a dispatch */
-  berth__wgpu begins; /* where the buffers of each dispatch begin in their bindings, `stride` bytes a dispatch */
+  size_t n_groups;    /* one; with windows, or without dynamic offsets, one per dispatch */
+  berth__wgpu begins; /* where the buffers of each dispatch begin in their bindings, `stride` bytes per dispatch */
   uint32_t stride;
 
   /* pipeline.c */
   berth__webgpu_pipeline *pipelines;
   size_t n_pipelines;
-  uint32_t *pipeline_of; /* one a dispatch */
+  uint32_t *pipeline_of; /* one per dispatch */
 };
 
 struct berth__gpu_binding {

@@ -2,8 +2,8 @@
 #include "device/webgpu/code.h"
 #include "kernel/render.h"
 
-static berth_status webgpu_pipeline_compile(berth__gpu_code *code, berth__webgpu_pipeline *pipeline, const berth__text *source,
-                            berth_error *err) {
+static berth_status webgpu_pipeline_compile(berth__gpu_code *code, berth__webgpu_pipeline *pipeline,
+                                            const berth__text *source, berth_error *err) {
   berth__engine *engine = code->engine;
   berth__wgpu_wgsl wgsl = {.chain = {.kind = BERTH__WGPU_WGSL}, .code = {source->data, source->size}};
   const berth__wgpu_named desc = {.next = &wgsl.chain};

@@ -31,8 +31,9 @@ static uint64_t record_timed(const berth__gpu_binding *binding, berth__wgpu enco
   return berth__webgpu_fetch_times(binding->engine, encoder, n);
 }
 
-/* The end is seen by a word that is copied behind it, or by the times. */
-static berth_status webgpu_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed, berth_error *err) {
+/* The end is seen by a word that is copied after it, or by the times. */
+static berth_status webgpu_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed,
+                                         berth_error *err) {
   berth__engine *engine = binding->engine;
   BERTH__TRY(berth__webgpu_alive(engine, err));
   const berth__wgpu encoder = berth__webgpu_record(engine);
@@ -51,14 +52,17 @@ static berth_status webgpu_record_wait_for(berth__gpu_binding *binding, berth_er
   return berth__webgpu_fetch(binding->engine, 0, binding->ticks, binding->timed_bytes, running, err);
 }
 
-static berth_status webgpu_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms, berth_error *err) {
+static berth_status webgpu_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms,
+                                        berth_error *err) {
   (void)part, (void)err;
   const uint32_t n = (uint32_t)(binding->timed_bytes / (2 * sizeof(uint64_t)));
   for (uint32_t i = 0; i < n; i++) ms[i] = berth__webgpu_time_of(binding->ticks, i);
   return BERTH_OK;
 }
 
-static size_t webgpu_record_timed_steps(const berth__engine *engine) { return engine->times != NULL ? BERTH__WEBGPU_TIMED : 0; }
+static size_t webgpu_record_timed_steps(const berth__engine *engine) {
+  return engine->times != NULL ? BERTH__WEBGPU_TIMED : 0;
+}
 
 const berth__gpu_driver berth__webgpu_driver = {.device = &berth__webgpu_device,
                                                 .alive = berth__webgpu_alive,

@@ -98,7 +98,8 @@ berth_status berth__webgpu_write(berth__block *block, uint64_t offset, const voi
                                  berth_error *err) {
   berth__engine *engine = block->engine;
   const unsigned char *bytes = src;
-  const uint64_t head = webgpu_transfer_least(size, (4 - offset % 4) % 4), tail = (size - head) % 4, middle = size - head - tail;
+  const uint64_t head = webgpu_transfer_least(size, (4 - offset % 4) % 4), tail = (size - head) % 4,
+                 middle = size - head - tail;
   BERTH__TRY(berth__webgpu_alive(engine, err));
   if (head != 0) BERTH__TRY(write_part(block, offset, bytes, head, err));
   if (middle != 0)
@@ -118,7 +119,8 @@ static berth_status copy_by_host(berth__block *dst, uint64_t dst_offset, const b
                                  uint64_t size, berth_error *err) {
   unsigned char *piece = dst->engine->piece;
   for (uint64_t done = 0; done < size;) {
-    const uint64_t n = webgpu_transfer_least(size - done, BERTH__WEBGPU_PIECE), at = webgpu_transfer_place_of(done, n, size, dst_offset < src_offset);
+    const uint64_t n = webgpu_transfer_least(size - done, BERTH__WEBGPU_PIECE),
+                   at = webgpu_transfer_place_of(done, n, size, dst_offset < src_offset);
     BERTH__TRY(berth__webgpu_read(src, src_offset + at, piece, n, err));
     BERTH__TRY(berth__webgpu_write(dst, dst_offset + at, piece, n, err));
     done += n;
@@ -134,7 +136,8 @@ static berth_status copy_inside(berth__block *block, uint64_t dst, uint64_t src,
                                          &engine->moving, err));
   const berth__wgpu encoder = berth__webgpu_record(engine);
   for (uint64_t done = 0; done < size;) {
-    const uint64_t n = webgpu_transfer_least(size - done, BERTH__WEBGPU_STAGING), at = webgpu_transfer_place_of(done, n, size, dst < src);
+    const uint64_t n = webgpu_transfer_least(size - done, BERTH__WEBGPU_STAGING),
+                   at = webgpu_transfer_place_of(done, n, size, dst < src);
     engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, block->buffer, src + at, engine->moving, 0, n);
     engine->gpu->CommandEncoderCopyBufferToBuffer(encoder, engine->moving, 0, block->buffer, dst + at, n);
     done += n;
@@ -175,6 +178,7 @@ berth_status berth__webgpu_fill(berth__block *block, uint64_t offset, uint64_t s
   }
   memset(engine->piece, byte, sizeof engine->piece);
   for (uint64_t at = 0; at < size; at += BERTH__WEBGPU_PIECE)
-    BERTH__TRY(berth__webgpu_write(block, offset + at, engine->piece, webgpu_transfer_least(size - at, BERTH__WEBGPU_PIECE), err));
+    BERTH__TRY(berth__webgpu_write(block, offset + at, engine->piece,
+                                   webgpu_transfer_least(size - at, BERTH__WEBGPU_PIECE), err));
   return BERTH_OK;
 }

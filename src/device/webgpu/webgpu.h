@@ -36,7 +36,7 @@ struct berth__engine {
 
   berth__wgpu staging; /* the host reads it; NULL: not needed so far */
   berth__wgpu moving;  /* copies inside one block go through it; NULL: likewise */
-  berth__wgpu times;   /* a query set: two entries a step; NULL: the device has no clock that can be read */
+  berth__wgpu times;   /* a query set: two entries per step; NULL: the device has no clock that can be read */
   berth__wgpu ticks;   /* what was in it, as a buffer */
   unsigned char piece[BERTH__WEBGPU_PIECE];
   berth__webgpu_answer answer;
@@ -107,7 +107,7 @@ static inline berth__wgpu berth__webgpu_counted(berth__engine *engine, berth__wg
 size_t berth__webgpu_times_features(const berth__engine *engine, uint32_t features[2]);
 berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err); /* where they can be had */
 void berth__webgpu_free_times(berth__engine *engine);
-/* Passes are counted from 0 in what is recorded; behind them their times go to the staging buffer. */
+/* Passes are counted from 0 in what is recorded; after them their times go to the staging buffer. */
 berth__wgpu berth__webgpu_begin_timed(berth__engine *engine, berth__wgpu encoder, uint32_t pass);
 uint64_t berth__webgpu_fetch_times(berth__engine *engine, berth__wgpu encoder, uint32_t n_passes); /* their bytes */
 double berth__webgpu_time_of(const uint64_t *ticks, uint32_t pass);                                /* in ms */

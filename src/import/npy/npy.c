@@ -1,4 +1,4 @@
-/* .npy: one array behind a header that is a Python literal.
+/* .npy: one array after a header that is a Python literal.
  *
  *   offset 0   6 bytes   "\x93NUMPY"
  *   offset 6   2 bytes   the version: 1.0, 2.0 or 3.0
@@ -193,9 +193,9 @@ static berth_status read_dict(reader *r, header *h, berth_error *err) {
   }
   if (seen != KEY_ALL) {
     return npy_wrong(!(seen & KEY_DESCR)     ? "the key 'descr' is missing"
-                 : !(seen & KEY_FORTRAN) ? "the key 'fortran_order' is missing"
-                                         : "the key 'shape' is missing",
-                 err);
+                     : !(seen & KEY_FORTRAN) ? "the key 'fortran_order' is missing"
+                                             : "the key 'shape' is missing",
+                     err);
   }
   npy_skip_space(r);
   return r->at == r->end ? BERTH_OK : npy_wrong("something follows the dict", err);
@@ -247,7 +247,7 @@ static void copy_elements(const header *h, uint8_t *dst, const uint8_t *src, uin
 
 /* ---- The file -------------------------------------------------------------------------------------------------- */
 
-/* Finds the header's dict and the elements behind it. */
+/* Finds the header's dict and the elements after it. */
 static berth_status split_file(const uint8_t *bytes, size_t size, reader *dict, const uint8_t **elements,
                                berth_error *err) {
   if (size < BERTH__NPY_MAGIC_SIZE + 2 || memcmp(bytes, BERTH__NPY_MAGIC, BERTH__NPY_MAGIC_SIZE) != 0) {

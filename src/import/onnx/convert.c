@@ -256,8 +256,8 @@ static const berth__onnx_function *find_function(const berth__onnx_converter *c,
   return NULL;
 }
 
-static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const berth__onnx_node *node, berth_value *in, size_t *n_in,
-                                  berth_error *err) {
+static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const berth__onnx_node *node, berth_value *in,
+                                               size_t *n_in, berth_error *err) {
   *n_in = 0;
   for (size_t i = 0; i < node->n_inputs; i++) {
     in[i] = BERTH_VALUE_NONE;
@@ -277,7 +277,7 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
 
 /* The results get the names that they have in the file, where those are free. */
 static berth_status onnx_convert_name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
-                                 berth_error *err) {
+                                              berth_error *err) {
   for (size_t i = 0; i < call->node->n_outputs; i++) {
     char *name;
     if (call->node->outputs[i].size == 0) continue;
@@ -367,7 +367,8 @@ void berth__onnx_scope_close(berth__onnx_converter *c, berth__onnx_scope *scope)
   c->scope = scope->outer;
 }
 
-static berth_status onnx_convert_check_call(const berth__onnx_call *call, const berth__onnx_function *f, berth_error *err) {
+static berth_status onnx_convert_check_call(const berth__onnx_call *call, const berth__onnx_function *f,
+                                            berth_error *err) {
   if (call->n_in > f->n_inputs || call->n_out > f->n_outputs)
     return berth__fail(err, BERTH_MALFORMED, "the function has %zu operands and %zu results, not %zu and %zu",
                        f->n_inputs, f->n_outputs, call->n_in, call->n_out);

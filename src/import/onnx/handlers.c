@@ -21,7 +21,8 @@ static bool declares(const berth__onnx_function *function, berth__span attr) {
 
 /* A reference stands for the caller's attribute, or for the function's default. One that the caller leaves out is not
  * given; one that the function does not declare is wrong. */
-static const berth__onnx_attr *onnx_handlers_follow(const berth__onnx_scope *scope, const berth__onnx_attr *attr, bool *is_wrong) {
+static const berth__onnx_attr *onnx_handlers_follow(const berth__onnx_scope *scope, const berth__onnx_attr *attr,
+                                                    bool *is_wrong) {
   *is_wrong = false;
   while (attr != NULL && attr->ref_name.size != 0) {
     while (scope != NULL && scope->function == NULL) scope = scope->outer;

@@ -79,8 +79,8 @@ static berth_status count_graph(berth__summary *s, const berth__onnx_model *mode
   return count_nodes(s, model, graph->nodes, graph->n_nodes, err);
 }
 
-static berth_status onnx_inspect_describe_value(berth__summary *s, const berth__onnx_value *value, berth_model_value *out,
-                                   berth_error *err) {
+static berth_status onnx_inspect_describe_value(berth__summary *s, const berth__onnx_value *value,
+                                                berth_model_value *out, berth_error *err) {
   BERTH__TRY(keep_text(s, value->name, &out->name, err));
   out->type = value->other_type != NULL ? value->other_type : berth__onnx_type_text(value->elem_type);
   out->has_shape = value->has_shape && value->other_type == NULL;
@@ -101,8 +101,9 @@ static bool is_initializer(const berth__onnx_graph *graph, berth__span name) {
   return false;
 }
 
-static berth_status onnx_inspect_describe_values(berth__summary *s, const berth__onnx_graph *graph, const berth__onnx_value *values,
-                                    size_t n, const berth_model_value **out, size_t *n_out, berth_error *err) {
+static berth_status onnx_inspect_describe_values(berth__summary *s, const berth__onnx_graph *graph,
+                                                 const berth__onnx_value *values, size_t n,
+                                                 const berth_model_value **out, size_t *n_out, berth_error *err) {
   void *list;
   BERTH__TRY(berth__summary_list(s, n, sizeof(berth_model_value), &list, err));
   *out = list;
@@ -134,8 +135,10 @@ static berth_status onnx_inspect_summarise(berth__summary *s, const berth__onnx_
   BERTH__TRY(keep_text(s, model->producer, &info->producer, err));
   BERTH__TRY(keep_text(s, model->producer_version, &info->producer_version, err));
   BERTH__TRY(describe_opsets(s, model, err));
-  BERTH__TRY(onnx_inspect_describe_values(s, graph, graph->inputs, graph->n_inputs, &info->inputs, &info->n_inputs, err));
-  BERTH__TRY(onnx_inspect_describe_values(s, graph, graph->outputs, graph->n_outputs, &info->outputs, &info->n_outputs, err));
+  BERTH__TRY(
+      onnx_inspect_describe_values(s, graph, graph->inputs, graph->n_inputs, &info->inputs, &info->n_inputs, err));
+  BERTH__TRY(
+      onnx_inspect_describe_values(s, graph, graph->outputs, graph->n_outputs, &info->outputs, &info->n_outputs, err));
   BERTH__TRY(count_graph(s, model, graph, err));
   for (size_t i = 0; i < model->n_functions; i++)
     BERTH__TRY(count_nodes(s, model, model->functions[i].nodes, model->functions[i].n_nodes, err));

@@ -378,7 +378,8 @@ static berth_status read_function_field(reader *r, berth__onnx_function *out, co
   }
 }
 
-static berth_status onnx_model_add_function(reader *r, berth__onnx_model *out, const berth__field *field, berth_error *err) {
+static berth_status onnx_model_add_function(reader *r, berth__onnx_model *out, const berth__field *field,
+                                            berth_error *err) {
   berth__span message;
   berth__field inner;
   berth_status status = BERTH_OK;

@@ -10,8 +10,8 @@ static berth_status replace_below(berth__onnx_call *call, berth_value x, double 
 }
 
 /* Products and quotients with 1 are left away. */
-static berth_status onnx_activation_scale(berth__onnx_call *call, const char *op, berth_value x, double by, berth_value *out,
-                          berth_error *err) {
+static berth_status onnx_activation_scale(berth__onnx_call *call, const char *op, berth_value x, double by,
+                                          berth_value *out, berth_error *err) {
   *out = x;
   return by == 1.0 ? BERTH_OK : berth__onnx_with(call, op, x, by, out, err);
 }
@@ -48,7 +48,8 @@ static berth_status convert_celu(berth__onnx_call *call, berth_error *err) {
 static berth_status convert_selu(berth__onnx_call *call, berth_error *err) {
   berth_value result;
   BERTH__TRY(bend(call, berth__onnx_float(call, "alpha", 1.67326319217681884765625), 1, &result, err));
-  return onnx_activation_scale(call, "mul", result, berth__onnx_float(call, "gamma", 1.05070102214813232421875), &call->out[0], err);
+  return onnx_activation_scale(call, "mul", result, berth__onnx_float(call, "gamma", 1.05070102214813232421875),
+                               &call->out[0], err);
 }
 
 /* x and alpha x cross at 0 alone, so one of them lies above on both sides. */
@@ -100,7 +101,7 @@ static berth_status convert_thresholded_relu(berth__onnx_call *call, berth_error
 
 /* min(max(alpha x + beta, 0), 1) */
 static berth_status onnx_activation_hard_sigmoid(berth__onnx_call *call, double alpha, double beta, berth_value *out,
-                                 berth_error *err) {
+                                                 berth_error *err) {
   berth_attr bounds[] = {berth_attr_float("min", 0), berth_attr_float("max", 1)};
   berth_value line;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
@@ -111,8 +112,8 @@ static berth_status onnx_activation_hard_sigmoid(berth__onnx_call *call, double 
 
 static berth_status convert_hard_sigmoid(berth__onnx_call *call, berth_error *err) {
   berth_value result;
-  BERTH__TRY(onnx_activation_hard_sigmoid(call, berth__onnx_float(call, "alpha", (double)0.2f), berth__onnx_float(call, "beta", 0.5),
-                          &result, err));
+  BERTH__TRY(onnx_activation_hard_sigmoid(call, berth__onnx_float(call, "alpha", (double)0.2f),
+                                          berth__onnx_float(call, "beta", 0.5), &result, err));
   call->out[0] = result;
   return BERTH_OK;
 }

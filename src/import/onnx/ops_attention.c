@@ -255,7 +255,8 @@ static berth_value stack_halves(berth__onnx_chain *c, const attention *a) {
   return berth__chain_emit(c, "concat", parts, 2, &axis, 1);
 }
 
-static berth_status onnx_attention_refuse(const berth__onnx_call *call, const char *const *names, size_t n, berth_error *err) {
+static berth_status onnx_attention_refuse(const berth__onnx_call *call, const char *const *names, size_t n,
+                                          berth_error *err) {
   for (size_t i = 0; i < n; i++)
     if (berth__onnx_int(call, names[i], 0) > 0 || berth__onnx_float(call, names[i], 0) > 0)
       return berth__onnx_unsupported(call, err, "the attribute %s is not supported", names[i]);
@@ -304,7 +305,8 @@ static berth_status convert_ms_attention(berth__onnx_call *call, berth_error *er
 static berth_status add_biases(berth__onnx_chain *c, attention *a, berth_value bias, berth_error *err) {
   const int64_t width = berth__onnx_shape(c->call, a->q)->dim[2];
   if (bias == BERTH_VALUE_NONE) return BERTH_OK;
-  if (!berth__dim_is_fixed(width) || onnx_attention_rank_of(c, a->q) != 3 || onnx_attention_rank_of(c, a->k) != onnx_attention_rank_of(c, a->v))
+  if (!berth__dim_is_fixed(width) || onnx_attention_rank_of(c, a->q) != 3 ||
+      onnx_attention_rank_of(c, a->k) != onnx_attention_rank_of(c, a->v))
     return berth__onnx_unsupported(c->call, err, "a bias needs queries of a fixed width");
   a->q = berth__chain_binary(c, "add", a->q, berth__chain_slice(c, bias, 0, 0, width));
   if (onnx_attention_rank_of(c, a->k) != 3) return BERTH_OK; /* keys of a cache have theirs */

@@ -93,8 +93,8 @@ static void settle_ranks(const berth__onnx_call *call, const branch *first, bran
                       "its branches give results of different ranks or types, and it was taken to be true");
 }
 
-static berth_status onnx_control_merge(berth__onnx_call *call, berth_value condition, const branch *first, const branch *second,
-                          berth_error *err) {
+static berth_status onnx_control_merge(berth__onnx_call *call, berth_value condition, const branch *first,
+                                       const branch *second, berth_error *err) {
   char reason[400];
   const branch *missing = first->status != BERTH_OK ? first : second;
   snprintf(reason, sizeof reason, "the other branch is not there: %.340s",
@@ -398,7 +398,8 @@ static berth_status scan_axis(const berth__onnx_call *call, const scan *s, const
 
 static berth_status scan_slice(berth__onnx_call *call, const scan *s, const berth_value *in, size_t index,
                                int64_t round, berth_value *out, berth_error *err) {
-  int64_t axis, at = onnx_control_entry(s->in_reversed, s->n_in_reversed, index) != 0 ? s->r.count - 1 - round : round, end = at + 1;
+  int64_t axis, at = onnx_control_entry(s->in_reversed, s->n_in_reversed, index) != 0 ? s->r.count - 1 - round : round,
+                end = at + 1;
   BERTH__TRY(scan_axis(call, s, in, index, &axis, err));
   berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &at, 1),
                         berth_attr_ints("ends", &end, 1)};
@@ -419,7 +420,8 @@ static berth_status scan_outputs(berth__onnx_call *call, const scan *s, berth_va
     if (r->count == 0) return berth__onnx_unsupported(call, err, "it has no rounds, so its output %zu has no shape", i);
     uint32_t rank = berth__onnx_shape(call, parts[0])->rank + 1, axis;
     BERTH__TRY(berth__want_axis(onnx_control_entry(s->out_axes, s->n_out_axes, index), rank, &axis, err));
-    BERTH__TRY(stack(call, parts, r->count, axis, onnx_control_entry(s->out_reversed, s->n_out_reversed, index) != 0, &out[i], err));
+    BERTH__TRY(stack(call, parts, r->count, axis, onnx_control_entry(s->out_reversed, s->n_out_reversed, index) != 0,
+                     &out[i], err));
   }
   return BERTH_OK;
 }
@@ -521,8 +523,9 @@ static berth_status make_slices(const berth__onnx_call *call, const scan *s, con
   for (size_t i = 0; i < s->n_inputs; i++) {
     int64_t length, axis;
     BERTH__TRY(scan_axis(call, s, in, i, &axis, err));
-    slices[i] = (berth__onnx_slice){
-        .value = in[s->r.n_carried + i], .axis = axis, .is_reversed = onnx_control_entry(s->in_reversed, s->n_in_reversed, i) != 0};
+    slices[i] = (berth__onnx_slice){.value = in[s->r.n_carried + i],
+                                    .axis = axis,
+                                    .is_reversed = onnx_control_entry(s->in_reversed, s->n_in_reversed, i) != 0};
     BERTH__TRY(berth__same_dim(s->r.count, berth__onnx_shape(call, slices[i].value)->dim[axis],
                                "the operands that are scanned", &length, err));
   }

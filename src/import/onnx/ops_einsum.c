@@ -277,8 +277,8 @@ static berth_status extents_of(berth__onnx_call *call, const stretch *s, berth_v
 
 #define MAX_STRETCHES 3
 
-static berth_status onnx_einsum_reshape_to(berth__onnx_call *call, berth_value x, const stretch *s, size_t n, berth_value *out,
-                               berth_error *err) {
+static berth_status onnx_einsum_reshape_to(berth__onnx_call *call, berth_value x, const stretch *s, size_t n,
+                                           berth_value *out, berth_error *err) {
   berth_value in[2] = {x, BERTH_VALUE_NONE}, parts[MAX_STRETCHES];
   berth_dim dims[BERTH_MAX_RANK];
   uint32_t rank;
@@ -298,7 +298,8 @@ typedef struct roles {
 } roles;
 
 /* [batch..., rows..., columns...] becomes [batch..., R, C]. */
-static berth_status onnx_einsum_merge(berth__onnx_call *call, berth_value x, roles r, berth_value *out, berth_error *err) {
+static berth_status onnx_einsum_merge(berth__onnx_call *call, berth_value x, roles r, berth_value *out,
+                                      berth_error *err) {
   stretch target[] = {{x, 0, r.batch, false}, {x, r.batch, r.rows, true}, {x, r.batch + r.rows, r.columns, true}};
   if (r.rows == 1 && r.columns == 1) return *out = x, BERTH_OK;
   return onnx_einsum_reshape_to(call, x, target, 3, out, err);

@@ -2,8 +2,8 @@
 #include "import/onnx/compose.h"
 
 /* One berth op with the node's operands and one attribute. */
-static berth_status onnx_index_along_axis(berth__onnx_call *call, const char *op, size_t n_in, const char *attr, int64_t value,
-                               berth_error *err) {
+static berth_status onnx_index_along_axis(berth__onnx_call *call, const char *op, size_t n_in, const char *attr,
+                                          int64_t value, berth_error *err) {
   const berth_attr given = berth_attr_int(attr, value);
   BERTH__TRY(berth__onnx_begin(call, n_in, err));
   return berth__onnx_emit(call, op, call->in, n_in, &given, 1, call->out, 1, err);
@@ -152,7 +152,7 @@ static berth_status convert_tensor_scatter(berth__onnx_call *call, berth_error *
   return berth__onnx_emit(call, "write_rows", in, 3, attrs, 2, call->out, 1, err);
 }
 
-/* Element t of a sequence of length n comes from n - 1 - t, those behind it stay: [batch, time] of indices. */
+/* Element t of a sequence of length n comes from n - 1 - t, those after it stay: [batch, time] of indices. */
 static berth_status reversed_times(berth__onnx_call *call, berth_value x, berth_value lengths, berth_value *out,
                                    berth_error *err) {
   const int64_t last = 1;

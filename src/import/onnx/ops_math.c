@@ -156,10 +156,12 @@ static berth_status bound_by(berth__onnx_call *call, const char *op, berth_value
 static berth_status convert_clip(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   if (call->opset < 11)
-    return onnx_math_clamp(call, berth__onnx_float(call, "min", -FLT_MAX), berth__onnx_float(call, "max", FLT_MAX), err);
+    return onnx_math_clamp(call, berth__onnx_float(call, "min", -FLT_MAX), berth__onnx_float(call, "max", FLT_MAX),
+                           err);
   berth_value x = call->in[0], low = berth__onnx_in(call, 1), high = berth__onnx_in(call, 2);
   double least = -INFINITY, most = INFINITY;
-  if (is_plain_bound(call, low, &least) && is_plain_bound(call, high, &most)) return onnx_math_clamp(call, least, most, err);
+  if (is_plain_bound(call, low, &least) && is_plain_bound(call, high, &most))
+    return onnx_math_clamp(call, least, most, err);
   BERTH__TRY(bound_by(call, "max", low, &x, err));
   BERTH__TRY(bound_by(call, "min", high, &x, err));
   call->out[0] = x;

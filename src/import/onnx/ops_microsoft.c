@@ -53,9 +53,9 @@ static berth_status convert_fused_matmul(berth__onnx_call *call, berth_error *er
   return c.status;
 }
 
-/* The activation that was fused behind a product, with its numbers. */
+/* The activation that was fused after a product, with its numbers. */
 static berth_status onnx_microsoft_activate(berth__onnx_call *call, const char *attr, const float *numbers, size_t n,
-                             berth_error *err) {
+                                            berth_error *err) {
   static const char *const plain[][2] = {{"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}};
   berth__onnx_chain c = {call, err, BERTH_OK};
   berth__span name = berth__onnx_string(call, attr, "");
@@ -89,8 +89,8 @@ static berth_status convert_fused_conv(berth__onnx_call *call, berth_error *err)
   BERTH__TRY(
       berth__onnx_as(call, "Conv", STANDARD_OPSET, call->in, call->n_in > 3 ? 3 : call->n_in, call->out, 1, err));
   if (added != BERTH_VALUE_NONE) BERTH__TRY(berth__onnx_binary(call, "add", call->out[0], added, call->out, err));
-  return onnx_microsoft_activate(call, "activation", params != NULL ? params->floats : NULL, params != NULL ? params->n_floats : 0,
-                  err);
+  return onnx_microsoft_activate(call, "activation", params != NULL ? params->floats : NULL,
+                                 params != NULL ? params->n_floats : 0, err);
 }
 
 static berth_status convert_fused_gemm(berth__onnx_call *call, berth_error *err) {
@@ -120,8 +120,8 @@ static berth_status convert_skip_norm(berth__onnx_call *call, berth_error *err) 
   BERTH__TRY(berth__onnx_begin(call, 3, err));
   bool is_rms = strcmp(call->handler->berth_op, "rms_norm") == 0;
   berth_value beta = is_rms ? BERTH_VALUE_NONE : berth__onnx_in(call, 3);
-  berth_value sum =
-      onnx_microsoft_plus(&c, berth__chain_binary(&c, "add", call->in[0], call->in[1]), berth__onnx_in(call, is_rms ? 3 : 4));
+  berth_value sum = onnx_microsoft_plus(&c, berth__chain_binary(&c, "add", call->in[0], call->in[1]),
+                                        berth__onnx_in(call, is_rms ? 3 : 4));
   call->out[0] = norm(&c, call->handler->berth_op, sum, call->in[2], beta, berth__onnx_float(call, "epsilon", 1e-12));
   berth__onnx_set(call, 3, sum);
   return c.status;

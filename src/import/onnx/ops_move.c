@@ -153,7 +153,7 @@ static berth_status convert_pad(berth__onnx_call *call, berth_error *err) {
   return forward(call, "pad", attrs, n, err);
 }
 
-/* Pads or crops to a shape, the same on both ends; the odd element is added behind and cropped in front of the middle.
+/* Pads or crops to a shape, the same on both ends; the odd element is added after and cropped in front of the middle.
  */
 static berth_status convert_center_crop_pad(berth__onnx_call *call, berth_error *err) {
   berth_value axes = BERTH_VALUE_NONE, sizes, more, before, pads[2], lists[4], x;

@@ -113,7 +113,7 @@ static berth_status repeat_in_group(berth__onnx_call *call, berth_value x, int64
   return berth__onnx_emit(call, "reshape", out, 1, &shape, 1, out, 1, err);
 }
 
-/* Scale and bias have one value a group before opset 21, one a channel since. */
+/* Scale and bias have one value a group before opset 21, one per channel since. */
 static berth_status convert_group_norm(berth__onnx_call *call, berth_error *err) {
   int64_t groups = berth__onnx_int(call, "num_groups", 0), channels = 0;
   BERTH__TRY(berth__onnx_begin(call, 3, err));

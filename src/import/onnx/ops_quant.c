@@ -4,8 +4,8 @@
 /* ---- Scales and zero points ---- */
 
 /* A list of one entry stands for a scalar; a longer one lies along `axis` of something of rank `rank`. */
-static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value value, int64_t axis, uint32_t rank, berth_value *out,
-                               berth_error *err) {
+static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value value, int64_t axis, uint32_t rank,
+                                          berth_value *out, berth_error *err) {
   const berth__shape *shape = berth__onnx_shape(call, value);
   int64_t axes[BERTH_MAX_RANK];
   uint32_t count = 0;
@@ -26,8 +26,8 @@ static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value va
 }
 
 /* Entries for blocks of x along an axis: as many as it takes to cover it. */
-static berth_status onnx_quant_check_blocks(const berth__onnx_call *call, const berth__shape *shape, const berth__shape *x,
-                                 uint32_t axis, int64_t block, berth_error *err) {
+static berth_status onnx_quant_check_blocks(const berth__onnx_call *call, const berth__shape *shape,
+                                            const berth__shape *x, uint32_t axis, int64_t block, berth_error *err) {
   int64_t count;
   if (shape->rank != x->rank || shape->rank == BERTH_MAX_RANK || !berth__shape_count(shape, &count) ||
       !berth__dim_is_fixed(x->dim[axis]))
@@ -41,7 +41,7 @@ static berth_status onnx_quant_check_blocks(const berth__onnx_call *call, const 
 
 /* Blocks along an axis: every entry is repeated, and the last block may be cut short. */
 static berth_status onnx_quant_repeated(berth__onnx_call *call, berth_value value, uint32_t axis, int64_t block,
-                             const berth__shape *x, berth_value *out, berth_error *err) {
+                                        const berth__shape *x, berth_value *out, berth_error *err) {
   const berth__shape shape = *berth__onnx_shape(call, value);
   const int64_t after = (int64_t)axis + 1, start = 0, axis_at = axis;
   berth_dim spread[BERTH_MAX_RANK], merged[BERTH_MAX_RANK];

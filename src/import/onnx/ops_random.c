@@ -35,7 +35,8 @@ static berth_status draw_shape(berth__onnx_call *call, const char *op, berth_val
 
 /* ---- RandomNormal, RandomUniform, and the same like another tensor ---- */
 
-static berth_status onnx_random_draw(berth__onnx_call *call, const char *op, bool is_like, berth_value *out, berth_error *err) {
+static berth_status onnx_random_draw(berth__onnx_call *call, const char *op, bool is_like, berth_value *out,
+                                     berth_error *err) {
   berth_type type;
   BERTH__TRY(berth__onnx_begin(call, is_like ? 1 : 0, err));
   if (!is_like) return draw_shape(call, op, out, err);

@@ -17,8 +17,8 @@ static berth_status make_extent(berth__onnx_call *call, berth_value x, const ext
 }
 
 /* x in a shape made from the extents of `like`, also where those are not known yet. */
-static berth_status onnx_rearrange_reshape_to(berth__onnx_call *call, berth_value x, berth_value like, const extent *extents,
-                               uint32_t n, berth_value *out, berth_error *err) {
+static berth_status onnx_rearrange_reshape_to(berth__onnx_call *call, berth_value x, berth_value like,
+                                              const extent *extents, uint32_t n, berth_value *out, berth_error *err) {
   const berth_attr axis = berth_attr_int("axis", 0);
   berth_value parts[BERTH_MAX_RANK], in[2] = {x, BERTH_VALUE_NONE};
   for (uint32_t i = 0; i < n; i++) BERTH__TRY(make_extent(call, like, &extents[i], &parts[i], err));
@@ -77,7 +77,7 @@ static berth_status convert_space_to_depth(berth__onnx_call *call, berth_error *
 typedef struct columns {
   uint32_t n; /* spatial axes */
   int64_t image[MAX_SPATIAL], block[MAX_SPATIAL], stride[MAX_SPATIAL], dilation[MAX_SPATIAL], pad[2 * MAX_SPATIAL];
-  int64_t steps[MAX_SPATIAL], left_over[MAX_SPATIAL]; /* blocks along an axis, and what is behind the last one */
+  int64_t steps[MAX_SPATIAL], left_over[MAX_SPATIAL]; /* blocks along an axis, and what is after the last one */
   int64_t taps;                                       /* elements of a block */
 } columns;
 

@@ -84,8 +84,8 @@ static berth_status with_batch_first(berth__onnx_call *call, berth_value *out, s
   return BERTH_OK;
 }
 
-static berth_status onnx_recurrent_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in, berth_value *out,
-                         berth_error *err) {
+static berth_status onnx_recurrent_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in,
+                                        berth_value *out, berth_error *err) {
   activations act;
   char direction[32];
   berth__span given = berth__onnx_string(call, "direction", "forward");

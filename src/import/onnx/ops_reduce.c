@@ -163,7 +163,7 @@ static berth_status hardmax(berth__onnx_call *call, berth_value x, int64_t axis,
 }
 
 static berth_status onnx_reduce_along_axis(berth__onnx_call *call, berth_value x, int64_t axis, berth_value *out,
-                               berth_error *err) {
+                                           berth_error *err) {
   const char *op = call->handler->berth_op;
   if (op == NULL) return hardmax(call, x, axis, out, err);
   return berth__onnx_along(call, op, x, "axis", axis, out, err);

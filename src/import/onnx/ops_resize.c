@@ -77,7 +77,7 @@ static berth_status convert_grid_sample(berth__onnx_call *call, berth_error *err
   return berth__onnx_emit(call, "grid_sample", call->in, 2, attrs.at, attrs.count, call->out, 1, err);
 }
 
-/* The points of a grid of `spatial` axes from -1 to 1, the last axis first, each with a 1 behind it. An
+/* The points of a grid of `spatial` axes from -1 to 1, the last axis first, each with a 1 after it. An
  * axis of one point has it at the end, as ONNX Runtime does. */
 static void fill_grid(float *to, const int64_t *extent, uint32_t spatial, int64_t points, bool align) {
   for (int64_t point = 0; point < points; point++) {

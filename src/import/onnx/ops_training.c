@@ -52,7 +52,8 @@ static berth_value gradient(optimizer *o, size_t index) {
 }
 
 /* x - rate * step / (sqrt(squares) + epsilon) */
-static berth_value onnx_training_descend(optimizer *o, berth_value x, berth_value rate, berth_value step, berth_value squares) {
+static berth_value onnx_training_descend(optimizer *o, berth_value x, berth_value rate, berth_value step,
+                                         berth_value squares) {
   const double epsilon = berth__onnx_float(o->c.call, "epsilon", 1e-6);
   berth_value below = berth__chain_with(&o->c, "add", berth__chain_unary(&o->c, "sqrt", squares), epsilon);
   berth_value scaled_step = berth__chain_binary(&o->c, "mul", in_type_of(o, rate, x), step);
@@ -63,7 +64,8 @@ static berth_status convert_adagrad(berth__onnx_call *call, berth_error *err) {
   optimizer o;
   BERTH__TRY(onnx_training_begin(call, 3, &o, err));
   berth_value steps = in_type_of(&o, call->in[STEP], call->in[RATE]);
-  berth_value decay = berth__chain_with(&o.c, "add", onnx_training_scaled(&o, steps, berth__onnx_float(call, "decay_factor", 0)), 1);
+  berth_value decay =
+      berth__chain_with(&o.c, "add", onnx_training_scaled(&o, steps, berth__onnx_float(call, "decay_factor", 0)), 1);
   berth_value rate = berth__chain_binary(&o.c, "div", call->in[RATE], decay);
   for (size_t i = 0; i < o.tensors && o.c.status == BERTH_OK; i++) {
     berth_value g = gradient(&o, i);
@@ -98,8 +100,10 @@ static berth_status convert_adam(berth__onnx_call *call, berth_error *err) {
   berth_value rate = adam_rate(&o, alpha, beta);
   for (size_t i = 0; i < o.tensors && o.c.status == BERTH_OK; i++) {
     berth_value g = gradient(&o, i), square = berth__chain_binary(&o.c, "mul", g, g);
-    berth_value mean = sum(&o, onnx_training_scaled(&o, tensor(&o, 2, i), alpha), onnx_training_scaled(&o, g, 1 - alpha));
-    berth_value squares = sum(&o, onnx_training_scaled(&o, tensor(&o, 3, i), beta), onnx_training_scaled(&o, square, 1 - beta));
+    berth_value mean =
+        sum(&o, onnx_training_scaled(&o, tensor(&o, 2, i), alpha), onnx_training_scaled(&o, g, 1 - alpha));
+    berth_value squares =
+        sum(&o, onnx_training_scaled(&o, tensor(&o, 3, i), beta), onnx_training_scaled(&o, square, 1 - beta));
     set(&o, 0, i, onnx_training_scaled(&o, onnx_training_descend(&o, tensor(&o, 0, i), rate, mean, squares), kept));
     set(&o, 1, i, mean);
     set(&o, 2, i, squares);

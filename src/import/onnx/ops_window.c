@@ -15,7 +15,8 @@ static berth_status want_image(const berth__onnx_call *call, size_t n_in, uint32
 
 /* ---- Products ---- */
 
-static berth_status onnx_window_scaled(berth__onnx_call *call, berth_value x, double factor, berth_value *out, berth_error *err) {
+static berth_status onnx_window_scaled(berth__onnx_call *call, berth_value x, double factor, berth_value *out,
+                                       berth_error *err) {
   const berth_type type = berth__onnx_value_type(call, x);
   berth_value scalar;
   *out = x;

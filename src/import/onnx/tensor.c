@@ -195,7 +195,7 @@ static berth_status decode_fields(berth__span message, sink *s, berth_error *err
 }
 
 static berth_status onnx_tensor_size_of(const berth__onnx_tensor *tensor, berth_type type, size_t *count, size_t *size,
-                            berth_error *err) {
+                                        berth_error *err) {
   uint64_t n = 1, bytes;
   if (tensor->rank_is_too_large)
     return berth__fail(err, BERTH_UNSUPPORTED, "it has more than %d dimensions", BERTH_MAX_RANK);
@@ -209,8 +209,9 @@ static berth_status onnx_tensor_size_of(const berth__onnx_tensor *tensor, berth_
   return BERTH_OK;
 }
 
-static berth_status onnx_tensor_find_elements(const berth__onnx_tensor *tensor, berth__onnx_files *files, berth_type *type,
-                                  const void **data, size_t *size, void **owned, berth_error *err) {
+static berth_status onnx_tensor_find_elements(const berth__onnx_tensor *tensor, berth__onnx_files *files,
+                                              berth_type *type, const void **data, size_t *size, void **owned,
+                                              berth_error *err) {
   size_t count;
   berth__span raw = tensor->raw;
   BERTH__TRY(berth__onnx_type(tensor->data_type, type, err));
@@ -281,9 +282,9 @@ static berth_status read_sparse(berth__span message, berth__onnx_tensor *values,
 }
 
 /* indices: [n], positions in the dense tensor, or [n, rank], coordinates. */
-static berth_status onnx_tensor_scatter(const berth__onnx_tensor *indices, const int64_t *at, const berth__onnx_tensor *shape,
-                            size_t count, const uint8_t *from, uint8_t *to, size_t element, size_t n,
-                            berth_error *err) {
+static berth_status onnx_tensor_scatter(const berth__onnx_tensor *indices, const int64_t *at,
+                                        const berth__onnx_tensor *shape, size_t count, const uint8_t *from, uint8_t *to,
+                                        size_t element, size_t n, berth_error *err) {
   for (size_t k = 0; k < n; k++) {
     uint64_t position = 0;
     for (uint32_t d = 0; indices->rank == 2 && d < shape->rank; d++) {

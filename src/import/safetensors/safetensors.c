@@ -182,7 +182,8 @@ static berth_status read_tensor(berth_weights *w, berth__json *json, const berth
   return status == BERTH_OK ? BERTH_OK : berth__fail_within(err, status, "tensor \"%s\"", t->name);
 }
 
-static berth_status safetensors_read_metadata(berth_context *ctx, berth__json *json, uint64_t *count, berth_error *err) {
+static berth_status safetensors_read_metadata(berth_context *ctx, berth__json *json, uint64_t *count,
+                                              berth_error *err) {
   berth__map keys = {0};
   berth__json_token token;
   char *key = NULL;
@@ -204,7 +205,8 @@ fail:
   return status;
 }
 
-static berth_status safetensors_read_header(berth_weights *w, const void *header, size_t size, uint64_t section, berth_error *err) {
+static berth_status safetensors_read_header(berth_weights *w, const void *header, size_t size, uint64_t section,
+                                            berth_error *err) {
   berth__json json;
   berth__json_token token;
   bool metadata = false;

@@ -2,7 +2,7 @@
 #include "graph/graph.h"
 #include "import/format.h"
 
-/* The word that a graph begins with, behind white space and comments. */
+/* The word that a graph begins with, after white space and comments. */
 bool berth__text_probe(const uint8_t *data, size_t size) {
   static const char word[] = "graph";
   size_t i = 0;
@@ -58,8 +58,8 @@ berth_status berth__text_load(const berth__load *in, berth_graph **out, berth_er
 
 /* ---- Looking into one ---- */
 
-static berth_status text_describe_value(berth__summary *s, const char *name, const berth_graph *graph, berth_value value,
-                                   berth_model_value *out, berth_error *err) {
+static berth_status text_describe_value(berth__summary *s, const char *name, const berth_graph *graph,
+                                        berth_value value, berth_model_value *out, berth_error *err) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   BERTH__TRY(berth_graph_value(graph, value, &info, err));
   if (name == NULL) name = info.name;
@@ -82,7 +82,7 @@ static berth_status text_describe_values(berth__summary *s, const berth_graph *g
     BERTH__TRY(text_describe_value(s, NULL, graph, graph->inputs[i], (berth_model_value *)inputs + i, err));
   for (size_t i = 0; i < graph->n_outputs; i++)
     BERTH__TRY(text_describe_value(s, graph->outputs[i].name, graph, graph->outputs[i].value,
-                              (berth_model_value *)outputs + i, err));
+                                   (berth_model_value *)outputs + i, err));
   s->info.inputs = inputs;
   s->info.outputs = outputs;
   s->info.n_inputs = graph->n_inputs;

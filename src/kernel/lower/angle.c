@@ -27,7 +27,8 @@ static berth__x lower_angle_shr(berth__kernel *k, berth__x a, uint32_t by) {
 /* `whole` / 2^32 turns and `part` / 2^64 more. */
 static angle angle_of_turns(berth__kernel *k, berth__x whole, berth__x part) {
   const berth__x fraction = berth__x_or(k, lower_angle_shl(k, whole, 2), lower_angle_shr(k, part, 30));
-  const berth__x quarters = berth__x_add(k, lower_angle_shr(k, whole, 30), lower_angle_shr(k, fraction, 31)); /* to the nearest */
+  const berth__x quarters =
+      berth__x_add(k, lower_angle_shr(k, whole, 30), lower_angle_shr(k, fraction, 31)); /* to the nearest */
   const berth__x high = berth__x_convert(k, BERTH__NUM_F32, berth__x_bits(k, BERTH__NUM_I32, fraction));
   const berth__x low = berth__x_convert(k, BERTH__NUM_F32, lower_angle_shl(k, part, 2));
   const berth__x quarter = berth__m_fma(k, low, berth__x_f32(k, 0x1p-64f), berth__m_scale(k, high, 0x1p-32f));
@@ -45,21 +46,23 @@ static angle small_angle(berth__kernel *k, berth__x x) {
 /* ---- Large angles: the product with as many digits of 2 / pi as it takes ---- */
 
 #define PI_WORDS 8
-/* The digits of 2 / pi behind the point, with 32 zeros before them. */
+/* The digits of 2 / pi after the point, with 32 zeros before them. */
 static const uint32_t two_over_pi[PI_WORDS] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                                0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
 
 /* The upper half of a product of a number below 2^24 with one of 32 bits, by halves. */
 static berth__x product_high(berth__kernel *k, berth__x a, berth__x b) {
   const berth__x half = berth__x_u32(k, 0xffff);
-  const berth__x al = berth__x_and(k, a, half), ah = lower_angle_shr(k, a, 16), bl = berth__x_and(k, b, half), bh = lower_angle_shr(k, b, 16);
+  const berth__x al = berth__x_and(k, a, half), ah = lower_angle_shr(k, a, 16), bl = berth__x_and(k, b, half),
+                 bh = lower_angle_shr(k, b, 16);
   const berth__x low = lower_angle_shr(k, berth__x_mul(k, al, bl), 16);
   const berth__x one = berth__x_add(k, berth__x_mul(k, ah, bl), low);
   const berth__x other = berth__x_add(k, berth__x_mul(k, al, bh), berth__x_and(k, one, half));
-  return berth__x_add(k, berth__x_mul(k, ah, bh), berth__x_add(k, lower_angle_shr(k, one, 16), lower_angle_shr(k, other, 16)));
+  return berth__x_add(k, berth__x_mul(k, ah, bh),
+                      berth__x_add(k, lower_angle_shr(k, one, 16), lower_angle_shr(k, other, 16)));
 }
 
-/* Word `at` + `behind` of the digits; `at` is at most 4. */
+/* Word `at` + `after` of the digits; `at` is at most 4. */
 static berth__x pi_word(berth__kernel *k, berth__x at, uint32_t behind) {
   berth__x word = berth__x_u32(k, two_over_pi[4 + behind]);
   for (uint32_t i = 4; i-- > 0;)
@@ -75,7 +78,7 @@ static berth__x digits_across(berth__kernel *k, berth__x first, berth__x second,
 }
 
 /* |x| = digits * 2^n. Digits of 2 / pi that stand so far to the left that their products are whole turns are left out;
- * 96 behind them leave more than 32 good ones, however close to a whole number of quarters the angle is. */
+ * 96 after them leave more than 32 good ones, however close to a whole number of quarters the angle is. */
 static angle large_angle(berth__kernel *k, berth__x x) {
   const berth__x bits = berth__x_and(k, berth__x_bits(k, BERTH__NUM_U32, x), berth__x_u32(k, 0x7fffffff));
   const berth__x digits =
@@ -150,7 +153,8 @@ berth__x berth__m_cos(berth__kernel *k, berth__x x) {
 
 berth__x berth__m_tan(berth__kernel *k, berth__x x) {
   const angle a = angle_of(k, x);
-  const berth__x sine = sin_near_0(k, a.rest), cosine = cos_near_0(k, a.rest), is_odd = lower_angle_has_bit(k, a.quarters, 1);
+  const berth__x sine = sin_near_0(k, a.rest), cosine = cos_near_0(k, a.rest),
+                 is_odd = lower_angle_has_bit(k, a.quarters, 1);
   const berth__x above = berth__x_select(k, is_odd, berth__x1(k, BERTH__INST_neg, cosine), sine);
   return where_finite(k, x, berth__x_div(k, above, berth__x_select(k, is_odd, sine, cosine)));
 }

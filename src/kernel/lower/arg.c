@@ -42,8 +42,11 @@ berth_status berth__lower_arg(berth__lowering *l, berth_error *err) {
   berth__l_rows rows = berth__l_rows_of(l, k, count, s.lines.length, s.lines.inner == 1);
   s.start = berth__l_line_start(k, &s.lines, rows.row);
   const berth__x none = berth__x_i32(k, s.last ? -1 : INT32_MAX); /* that every element comes before */
-  const berth__l_fold fold = {
-      .n = 2, .start = {berth__x_i32(k, INT32_MIN), none}, .element = lower_arg_load_element, .join = lower_arg_join, .state = &s};
+  const berth__l_fold fold = {.n = 2,
+                              .start = {berth__x_i32(k, INT32_MIN), none},
+                              .element = lower_arg_load_element,
+                              .join = lower_arg_join,
+                              .state = &s};
   berth__x best[BERTH__FOLD_VALUES];
   berth__l_rows_fold(k, &rows, &fold, best);
   berth__l_rows_once(k, &rows);

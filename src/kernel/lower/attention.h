@@ -42,7 +42,8 @@ typedef struct berth__attention_form {
   int64_t chunks, chunk_keys;   /* workgroups that share the keys of a block of queries; keys of each */
 } berth__attention_form;
 /* False where the limits have no room for it, or threads do better alone. */
-bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out);
+bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
+                              berth__attention_form *out);
 
 /* attention_tiled.c */
 berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,

@@ -24,7 +24,8 @@ static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
 
 /* 32 keys are a block: each thread of a row of 32 has one. As many queries as there are registers for, fewer where
  * there are no more or shared memory ends. */
-bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out) {
+bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
+                              berth__attention_form *out) {
   const int64_t most = (int64_t)BERTH__ATTENTION_SPANS * BERTH__ATTENTION_LANES;
   if (!limits->shares_well || a->k.length == 0 || a->k.heads == 0 || a->q.batch * a->q.heads * a->q.length == 0 ||
       a->q.size == 0 || a->q.size > most || a->v.size == 0 || a->v.size > most)

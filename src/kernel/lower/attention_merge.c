@@ -29,7 +29,8 @@ static berth__x largest_of(const work *w) {
   berth__kernel *k = w->k;
   const berth__x largest = berth__x_variable(k, berth__x_f32(k, -INFINITY));
   const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
-  const berth__x of_chunk = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
+  const berth__x of_chunk =
+      berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
   berth__x_set(k, largest, berth__attention_larger(k, berth__x_get(k, largest), of_chunk));
   berth__x_end(k);
   return berth__x_get(k, largest);
@@ -40,7 +41,8 @@ static berth__x merged(const work *w) {
   const berth__x largest = largest_of(w), zero = berth__x_f32(k, 0);
   const berth__x sum = berth__x_variable(k, zero), total = berth__x_variable(k, zero);
   const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
-  const berth__x of_chunk = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
+  const berth__x of_chunk =
+      berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
   const berth__x fade = berth__attention_weight(k, of_chunk, largest);
   const berth__x more = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_TOTAL));
   const berth__x at = berth__x_add(k, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_SUMS), w->at[3]);

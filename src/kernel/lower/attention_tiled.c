@@ -141,7 +141,9 @@ static void make_scores(const work *w, berth__x from) {
 
 static berth__x part_row(const work *w) { return berth__x_div(w->k, w->thread, berth__x_i32(w->k, PARTS)); }
 
-static berth__x lower_attention_tiled_part_of(const work *w) { return berth__x_rem(w->k, w->thread, berth__x_i32(w->k, PARTS)); }
+static berth__x lower_attention_tiled_part_of(const work *w) {
+  return berth__x_rem(w->k, w->thread, berth__x_i32(w->k, PARTS));
+}
 
 static berth__x part_slot(const work *w, berth__x row, berth__x part) {
   return berth__x_add(w->k, berth__x_affine(w->k, row, PARTS, 0), part);
@@ -249,7 +251,8 @@ static void share_totals(const work *w) {
   berth__kernel *k = w->k;
   berth__x_barrier(k);
   open_parts(w);
-  berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), lower_attention_tiled_part_of(w)), berth__x_get(k, w->total));
+  berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), lower_attention_tiled_part_of(w)),
+                        berth__x_get(k, w->total));
   berth__x_if(k, berth__x_eq(k, lower_attention_tiled_part_of(w), berth__x_i32(k, 0)));
   berth__x_shared_store(k, w->fade_array, part_row(w), berth__x_get(k, w->largest));
   berth__x_end(k);

@@ -1,4 +1,4 @@
-/* qproduct, and what all products of bytes have in common. */
+/* qproduct, and what all int8 products have in common. */
 #include "ops/bytes.h"
 
 #include "kernel/lower/bytes.h"
@@ -51,7 +51,7 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
   }
   if (is_packed && strcmp(attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0) tile->right.shift = BERTH__BYTES_SHIFT;
   BERTH__TRY(berth__tile_epilogue_read(tile, &end.epilogue, BERTH__BYTES_BIAS, axis, &attrs.own[BERTH__BYTES_ADDS],
-                                   berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, err));
+                                       berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, err));
   end.scale_view = berth__tile_view_axis(tile, axis, entry_stride(&call->in[BERTH__BYTES_SCALE]));
   tile->finish = lower_bytes_finish;
   tile->user = &end;

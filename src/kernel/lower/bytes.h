@@ -1,4 +1,4 @@
-/* Products of bytes (ops/bytes.h) as tiles: sums on integers, then a scale, the epilogue, and bytes again. */
+/* int8 products (ops/bytes.h) as tiles: sums on integers, then a scale, the epilogue, and bytes again. */
 #ifndef BERTH_KERNEL_LOWER_BYTES_H
 #define BERTH_KERNEL_LOWER_BYTES_H
 

@@ -1,4 +1,4 @@
-/* Chains (ops/chain.h): alone, and behind a product or a convolution. */
+/* Chains (ops/chain.h): alone, and after a product or a convolution. */
 #include "ops/chain.h"
 
 #include "kernel/lower/elements.h"
@@ -50,7 +50,8 @@ static value lower_chain_step_of(berth__kernel *k, const int64_t *step, const va
   if (code == BERTH__CHAIN_not) return truth(k, berth__x1(k, BERTH__INST_not, truth_of(k, a)));
   if (code == BERTH__CHAIN_where)
     return lower_chain_number(berth__x_select(k, truth_of(k, a), at[step[2]].number, at[step[3]].number));
-  if (code == BERTH__CHAIN_clamp) return lower_chain_number(berth__l_clamp(k, a.number, at[step[2]].number, at[step[3]].number));
+  if (code == BERTH__CHAIN_clamp)
+    return lower_chain_number(berth__l_clamp(k, a.number, at[step[2]].number, at[step[3]].number));
   if (berth__chain_arity(code) == 2) return lower_chain_with_two(k, lower_chain_op_of(code), a, at[step[2]]);
   return code == BERTH__CHAIN_identity ? a : lower_chain_number(berth__l_unary(k, lower_chain_op_of(code), a.number));
 }
@@ -59,7 +60,8 @@ berth__x berth__l_chain(berth__kernel *k, const berth__chain *chain, const berth
   value at[BERTH__CHAIN_OPERANDS + BERTH__CHAIN_NUMBERS + BERTH__CHAIN_STEPS];
   uint32_t n = 0;
   for (uint32_t i = 0; i < chain->n_operands; i++) at[n++] = lower_chain_number(operands[i]);
-  for (uint32_t i = 0; i < chain->n_numbers; i++) at[n++] = lower_chain_number(berth__x_f32(k, (float)chain->numbers[i]));
+  for (uint32_t i = 0; i < chain->n_numbers; i++)
+    at[n++] = lower_chain_number(berth__x_f32(k, (float)chain->numbers[i]));
   for (uint32_t i = 0; i < chain->n_steps; i++, n++) at[n] = lower_chain_step_of(k, chain->code + (size_t)4 * i, at);
   return n > 0 ? at[n - 1].number : berth__x_f32(k, 0);
 }

@@ -34,10 +34,13 @@ berth__storage berth__l_storage(berth_type type) {
 
 /* ---- Kernels ---- */
 
-uint32_t berth__l_skip(uint64_t at, berth__storage storage) { return (uint32_t)(at % 4) / berth_type_storage(storage).bytes; }
+uint32_t berth__l_skip(uint64_t at, berth__storage storage) {
+  return (uint32_t)(at % 4) / berth_type_storage(storage).bytes;
+}
 
 static berth__x load_condition(const berth__lowering *l, berth__kernel *k, uint32_t condition) {
-  const uint32_t buffer = berth__kernel_buffer_of(k, BERTH__OPERAND_CONDITION + condition, l->conditions[condition].storage);
+  const uint32_t buffer =
+      berth__kernel_buffer_of(k, BERTH__OPERAND_CONDITION + condition, l->conditions[condition].storage);
   k->buffers[buffer].skip = berth__l_skip(l->conditions[condition].at, l->conditions[condition].storage);
   return berth__x_load(k, buffer, berth__x_i32(k, 0));
 }
@@ -141,7 +144,7 @@ void berth__l_unravel(berth__kernel *k, berth__x index, uint32_t rank, const int
   }
 }
 
-/* Where axes behind one another lie without a gap, the flat index of all of them is as good, and shorter. */
+/* Where axes after one another lie without a gap, the flat index of all of them is as good, and shorter. */
 berth__x berth__l_place_flat(berth__kernel *k, const berth_tensor *tensor, berth__x index) {
   if (berth__is_contiguous(tensor)) return index;
   berth__x at[BERTH_MAX_RANK];

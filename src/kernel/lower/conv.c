@@ -60,8 +60,8 @@ berth_status berth__lower_convolution(berth__lowering *l, berth_error *err) {
   tile.left.batch[1] = outputs * channels * conv.taps;
   tile.left.line[0] = channels * conv.taps;
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, 2, 1, &attr[BERTH__CONV_ADDS],
-                                   berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
-                                   &attr[BERTH__CONV_NUMBERS], err));
+                                       berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
+                                       &attr[BERTH__CONV_NUMBERS], err));
   return berth__tile_lower(&tile, err);
 }
 

@@ -121,7 +121,7 @@ berth_status berth__lower_tile(berth__lowering *l, berth_error *err) {
 
 #define PARTS_AT_ONCE 12u /* of a kernel: their buffers must fit beside those of the conditions */
 
-/* concat and split: tensors one behind the other along an axis, and one that has all of them. */
+/* concat and split: tensors one after the other along an axis, and one that has all of them. */
 typedef struct parts {
   const berth_tensor *whole, *part;
   uint32_t n, axis;
@@ -139,8 +139,8 @@ static void move_element(const berth__lowering *l, berth__kernel *k, const parts
 
 /* The parts `first` .. `last` - 1, of which the first stands at `start`: a thread an element of theirs, which asks for
  * one part after the other whether the element is in it. */
-static berth_status lower_copy_move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last, int64_t start,
-                               berth_error *err) {
+static berth_status lower_copy_move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last,
+                                          int64_t start, berth_error *err) {
   int64_t dim[BERTH_MAX_RANK], extent = 0, count = 1;
   berth__x at[BERTH_MAX_RANK];
   for (uint32_t i = first; i < last; i++) extent += p->part[i].dim[p->axis];

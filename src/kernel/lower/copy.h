@@ -19,7 +19,7 @@ berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, be
 berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place);
 void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value);
 
-/* Whether the elements of an operand lie where element `first` of result 0 and those behind it do, strides and all. */
+/* Whether the elements of an operand lie where element `first` of result 0 and those after it do, strides and all. */
 bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first);
 
 /* transpose.c: whether neighbours in the result lie apart in the operand, so that a tile in shared memory pays; and the

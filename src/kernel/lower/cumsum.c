@@ -28,7 +28,8 @@ static berth__x lower_cumsum_add_up(berth__kernel *k, const scan *s) {
 }
 
 static void write_sums(berth__kernel *k, const scan *s, berth__x before) {
-  const berth__x sum = berth__x_variable(k, before), i = berth__x_loop(k, s->from, s->to, 1), place = lower_cumsum_place_of(k, s, i);
+  const berth__x sum = berth__x_variable(k, before), i = berth__x_loop(k, s->from, s->to, 1),
+                 place = lower_cumsum_place_of(k, s, i);
   const berth__x held = berth__x_get(k, sum),
                  next = berth__x_add(k, held, berth__l_load(s->l, k, BERTH__CUMSUM_X, place));
   berth__x_set(k, sum, next);
@@ -72,7 +73,8 @@ static berth_status lower_cumsum_add_kernel(berth__lowering *l, const berth__lin
   s.start = berth__l_line_start(k, lines, rows.row);
   s.from = berth__x_affine(k, rows.lane, piece, 0);
   s.to = berth__x_min(k, berth__x_affine(k, s.from, 1, piece), rows.end);
-  write_sums(k, &s, rows.lanes == 1 ? lower_cumsum_zero_of(k, &s) : sum_before(k, &s, &rows, lower_cumsum_add_up(k, &s)));
+  write_sums(k, &s,
+             rows.lanes == 1 ? lower_cumsum_zero_of(k, &s) : sum_before(k, &s, &rows, lower_cumsum_add_up(k, &s)));
   return berth__l_end(l, k, err);
 }
 

@@ -76,8 +76,10 @@ static berth__x between(const deforming *d, const berth__x *at, berth__x y, bert
   const berth__x row = berth__x_convert(k, BERTH__NUM_I32, top), column = berth__x_convert(k, BERTH__NUM_I32, left);
   const berth__x down = berth__x_sub(k, y, top), right = berth__x_sub(k, z, left);
   const berth__x row_below = berth__x_affine(k, row, 1, 1), next = berth__x_affine(k, column, 1, 1);
-  const berth__x upper = mixed(k, right, lower_deform_conv_element_or_0(d, at, row, column), lower_deform_conv_element_or_0(d, at, row, next));
-  const berth__x lower = mixed(k, right, lower_deform_conv_element_or_0(d, at, row_below, column), lower_deform_conv_element_or_0(d, at, row_below, next));
+  const berth__x upper = mixed(k, right, lower_deform_conv_element_or_0(d, at, row, column),
+                               lower_deform_conv_element_or_0(d, at, row, next));
+  const berth__x lower = mixed(k, right, lower_deform_conv_element_or_0(d, at, row_below, column),
+                               lower_deform_conv_element_or_0(d, at, row_below, next));
   return mixed(k, down, upper, lower);
 }
 

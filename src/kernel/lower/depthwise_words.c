@@ -15,7 +15,8 @@ bool berth__tile_has_channel_words(const berth__tile *tile) {
   const berth__tile_side *x = &tile->left, *w = &tile->right;
   const berth_tensor *out = &tile->l->call->out[0];
   if (tile->batch.rank != 1 || tile->batch.dim[0] % LANES != 0 || x->batch[0] != 1 || w->batch[0] != 1) return false;
-  if (!lower_depthwise_words_is_byte(tile->l, x->operand) || !lower_depthwise_words_is_byte(tile->l, w->operand) || !lower_depthwise_words_is_byte(tile->l, tile->l->call->n_in))
+  if (!lower_depthwise_words_is_byte(tile->l, x->operand) || !lower_depthwise_words_is_byte(tile->l, w->operand) ||
+      !lower_depthwise_words_is_byte(tile->l, tile->l->call->n_in))
     return false;
   for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
     if (x->window_stride[i] % LANES != 0 || w->depth[i] % LANES != 0) return false;
@@ -62,8 +63,8 @@ static void lower_depthwise_words_descend(const work *w, berth__tile_at x, berth
   const berth__x counted = rounds == 1 ? berth__x_loop_n(w->k, n) : BERTH__X_NONE;
   for (int64_t i = 0; i < rounds; i++) {
     const berth__x tap = rounds == 1 ? counted : berth__x_i32(w->k, i);
-    lower_depthwise_words_descend(w, berth__tile_step(w->k, &t->left, x, axis, tap), berth__tile_step(w->k, &t->right, weight, axis, tap),
-            axis + 1);
+    lower_depthwise_words_descend(w, berth__tile_step(w->k, &t->left, x, axis, tap),
+                                  berth__tile_step(w->k, &t->right, weight, axis, tap), axis + 1);
   }
   if (rounds == 1) berth__x_end(w->k);
 }

@@ -90,7 +90,7 @@ berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
   if (t.length > LONGEST) return berth__fail(err, BERTH_UNSUPPORTED, "lines of more than 2^21 numbers have no kernel");
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
-  const int64_t filled = t.length < t.extent ? t.length : t.extent; /* behind that are zeros */
+  const int64_t filled = t.length < t.extent ? t.length : t.extent; /* after that are zeros */
   berth__l_rows rows = berth__l_rows_of(l, k, count, filled, false);
   const berth__x inner = berth__x_i32(k, t.inner), line = berth__x_div(k, rows.row, inner);
   const berth__x kept = berth__x_i32(k, t.kept), outer = berth__x_div(k, line, kept);

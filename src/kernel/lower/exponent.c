@@ -116,7 +116,9 @@ static berth__x log_at_edges(berth__kernel *k, berth__x x, berth__x inside) {
   return berth__x_select(k, is_zero, berth__x_f32(k, -INFINITY), y);
 }
 
-berth__x berth__m_log(berth__kernel *k, berth__x x) { return log_at_edges(k, x, log_of_parts(k, lower_exponent_take_apart(k, x))); }
+berth__x berth__m_log(berth__kernel *k, berth__x x) {
+  return log_at_edges(k, x, log_of_parts(k, lower_exponent_take_apart(k, x)));
+}
 
 berth__x berth__m_log1p(berth__kernel *k, berth__x x) {
   const berth__x sum = berth__m_plus(k, x, 1);
@@ -154,7 +156,9 @@ static berth__x pow_inside(berth__kernel *k, berth__x a, berth__x y) {
   return berth__x_select(k, berth__m_above(k, rough, 130), berth__x_f32(k, INFINITY), value);
 }
 
-static berth__x lower_exponent_is_whole(berth__kernel *k, berth__x x) { return berth__x_eq(k, x, berth__x1(k, BERTH__INST_floor, x)); }
+static berth__x lower_exponent_is_whole(berth__kernel *k, berth__x x) {
+  return berth__x_eq(k, x, berth__x1(k, BERTH__INST_floor, x));
+}
 
 static berth__x not(berth__kernel * k, berth__x truth) { return berth__x1(k, BERTH__INST_not, truth); }
 
@@ -172,9 +176,9 @@ static berth__x pow_of_any(berth__kernel *k, berth__x x, berth__x y) {
   berth__x value = pow_magnitude(k, a, y);
   value = berth__x_select(k, berth__x_eq(k, a, one), one, value);
   /* Beyond 2^24 every number is even. */
-  const berth__x is_odd =
-      berth__x_and(k, berth__m_below(k, berth__x1(k, BERTH__INST_abs, y), 0x1p24f),
-                   berth__x_and(k, lower_exponent_is_whole(k, y), not(k, lower_exponent_is_whole(k, berth__m_scale(k, y, 0.5f)))));
+  const berth__x is_odd = berth__x_and(
+      k, berth__m_below(k, berth__x1(k, BERTH__INST_abs, y), 0x1p24f),
+      berth__x_and(k, lower_exponent_is_whole(k, y), not(k, lower_exponent_is_whole(k, berth__m_scale(k, y, 0.5f)))));
   value = berth__x_select(k, is_odd, berth__m_with_sign(k, value, x), value);
   const berth__x is_finite_negative = berth__x_and(k, berth__m_below(k, x, 0), berth__m_above(k, x, -INFINITY));
   const berth__x is_none = berth__x_and(k, is_finite_negative, not(k, lower_exponent_is_whole(k, y)));

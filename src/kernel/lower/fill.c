@@ -17,7 +17,8 @@ berth_status berth__lower_shape(berth__lowering *l, berth_error *err) {
   const berth__x index = berth__l_each(l, k, count);
   berth__x value = berth__x_i32(k, lower_fill_entry_of(l, 0));
   for (int64_t i = 1; i < count; i++)
-    value = berth__x_select(k, berth__x_eq(k, index, berth__x_i32(k, i)), berth__x_i32(k, lower_fill_entry_of(l, i)), value);
+    value = berth__x_select(k, berth__x_eq(k, index, berth__x_i32(k, i)), berth__x_i32(k, lower_fill_entry_of(l, i)),
+                            value);
   berth__l_store(l, k, 0, berth__l_place_flat(k, &l->call->out[0], index), value);
   return berth__l_end(l, k, err);
 }

@@ -95,7 +95,8 @@ static void lower_grid_sample_open_taps(const sampling *s, axis *a) {
 static void lower_grid_sample_find_first(const sampling *s, axis *a, berth__x coordinate) {
   berth__kernel *k = s->k;
   a->at = lower_grid_sample_position(s, a, coordinate);
-  a->first = s->mode == BERTH__RESAMPLE_NEAREST ? berth__x1(k, BERTH__INST_round, a->at) : lower_grid_sample_floor_of(k, a->at);
+  a->first = s->mode == BERTH__RESAMPLE_NEAREST ? berth__x1(k, BERTH__INST_round, a->at)
+                                                : lower_grid_sample_floor_of(k, a->at);
   if (s->mode == BERTH__RESAMPLE_CUBIC) a->first = berth__m_plus(k, a->first, -1.0f);
 }
 

@@ -26,7 +26,8 @@ static berth__x lower_max_roi_pool_entry(const pooling *p, int64_t i) {
 /* A corner, in whole elements. */
 static berth__x lower_max_roi_pool_corner(const pooling *p, int64_t i) {
   berth__kernel *k = p->k;
-  const berth__x scaled = berth__m_scale(k, lower_max_roi_pool_entry(p, i), (float)p->l->call->attrs[BERTH__MAX_ROI_POOL_SPATIAL_SCALE].f);
+  const berth__x scaled =
+      berth__m_scale(k, lower_max_roi_pool_entry(p, i), (float)p->l->call->attrs[BERTH__MAX_ROI_POOL_SPATIAL_SCALE].f);
   const berth__x low = berth__x_f32(k, -FARTHEST), high = berth__x_f32(k, FARTHEST);
   const berth__x above = berth__x_select(k, berth__x_lt(k, low, scaled), scaled, low);
   return berth__x_convert(k, BERTH__NUM_I32, berth__l_round_away(k, berth__x_min(k, above, high)));
@@ -40,11 +41,13 @@ static berth__x lower_max_roi_pool_clamped(berth__kernel *k, berth__x x, int64_t
 static span span_of(const pooling *p, int64_t first, berth__x bin, int64_t count, int64_t extent) {
   berth__kernel *k = p->k;
   const berth__x start = lower_max_roi_pool_corner(p, first), one = berth__x_i32(k, 1), n = berth__x_i32(k, count);
-  const berth__x length = berth__x_max(k, berth__x_affine(k, berth__x_sub(k, lower_max_roi_pool_corner(p, first + 2), start), 1, 1), one);
+  const berth__x length =
+      berth__x_max(k, berth__x_affine(k, berth__x_sub(k, lower_max_roi_pool_corner(p, first + 2), start), 1, 1), one);
   const berth__x low = berth__x_div(k, berth__x_mul(k, bin, length), n);
   const berth__x end = berth__x_mul(k, berth__x_affine(k, bin, 1, 1), length);
   const berth__x high = berth__x_div(k, berth__x_affine(k, end, 1, count - 1), n);
-  return (span){lower_max_roi_pool_clamped(k, berth__x_add(k, start, low), extent), lower_max_roi_pool_clamped(k, berth__x_add(k, start, high), extent)};
+  return (span){lower_max_roi_pool_clamped(k, berth__x_add(k, start, low), extent),
+                lower_max_roi_pool_clamped(k, berth__x_add(k, start, high), extent)};
 }
 
 static berth__x lower_max_roi_pool_largest(const pooling *p, berth__x image, const span *rows, const span *columns) {

@@ -224,7 +224,8 @@ static berth_status select_boxes(berth__lowering *l, berth_error *err) {
 
 /* ---- Rows of the result ---- */
 
-static void lower_non_max_suppression_store_row(berth__lowering *l, berth__kernel *k, berth__x row, const berth__x *numbers) {
+static void lower_non_max_suppression_store_row(berth__lowering *l, berth__kernel *k, berth__x row,
+                                                const berth__x *numbers) {
   const berth_tensor *out = &l->call->out[0];
   berth__x_if(k, berth__x_lt(k, row, berth__x_i32(k, out->dim[0])));
   for (int64_t i = 0; i < 3; i++) {

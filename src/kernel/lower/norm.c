@@ -46,8 +46,12 @@ typedef struct moments {
 static moments find_moments(berth__kernel *k, norm *n, berth__l_rows *rows, double epsilon) {
   const berth__x zero = berth__x_f32(k, 0);
   moments m = {.mean = BERTH__X_NONE, .rest = BERTH__X_NONE};
-  berth__l_fold fold = {
-      .n = 1, .start = {zero, zero}, .is_sum = true, .element = lower_norm_load_element, .join = berth__l_join_sums, .state = n};
+  berth__l_fold fold = {.n = 1,
+                        .start = {zero, zero},
+                        .is_sum = true,
+                        .element = lower_norm_load_element,
+                        .join = berth__l_join_sums,
+                        .state = n};
   berth__x sums[BERTH__FOLD_VALUES];
   if (n->is_centred) {
     berth__l_rows_fold(k, rows, &fold, sums);
@@ -109,7 +113,8 @@ berth_status berth__lower_layer_norm(berth__lowering *l, berth_error *err) {
   const berth_tensor *x = &l->call->in[BERTH__NORM_X];
   norm n = {
       .l = l, .count = 1, .length = 1, .is_centred = l->op->code == BERTH__OP_layer_norm, .value_place = place_in_row};
-  for (uint32_t axis = 0; axis < x->rank; axis++) *(axis < lower_norm_first_axis(l->call) ? &n.count : &n.length) *= x->dim[axis];
+  for (uint32_t axis = 0; axis < x->rank; axis++)
+    *(axis < lower_norm_first_axis(l->call) ? &n.count : &n.length) *= x->dim[axis];
   return lower_norm_add_kernel(l, &n, l->call->attrs[BERTH__LAYER_NORM_EPSILON].f, err);
 }
 

@@ -29,7 +29,8 @@ static berth__x lower_pack_element_at(berth__kernel *k, const berth_tensor *w, b
 
 static berth__x byte_at(const berth__lowering *l, berth__kernel *k, berth__x row, berth__x column) {
   const berth_tensor *w = &l->call->in[0];
-  const berth__x loaded = berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, 0, lower_pack_element_at(k, w, row, column)));
+  const berth__x loaded =
+      berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, 0, lower_pack_element_at(k, w, row, column)));
   return berth__x_affine(k, loaded, 1, w->type == BERTH_U8 ? -BERTH__BYTES_SHIFT : 0);
 }
 

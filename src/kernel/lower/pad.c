@@ -50,7 +50,8 @@ static berth__x pad_value(const berth__lowering *l, berth__kernel *k) {
 }
 
 /* Elements of the operand, and `value` where an axis says that there are none. */
-static berth__x lower_pad_padded(const berth__lowering *l, berth__kernel *k, const margin *margins, const berth__x *at) {
+static berth__x lower_pad_padded(const berth__lowering *l, berth__kernel *k, const margin *margins,
+                                 const berth__x *at) {
   const berth_tensor *in = &l->call->in[0];
   berth__x from[BERTH_MAX_RANK], inside = berth__x_bool(k, true);
   for (uint32_t axis = 0; axis < in->rank; axis++) {
@@ -67,7 +68,8 @@ static berth__x lower_pad_padded(const berth__lowering *l, berth__kernel *k, con
   return berth__x_get(k, value);
 }
 
-static berth__x lower_pad_repeated(const berth__lowering *l, berth__kernel *k, const margin *margins, const berth__x *at) {
+static berth__x lower_pad_repeated(const berth__lowering *l, berth__kernel *k, const margin *margins,
+                                   const berth__x *at) {
   const berth_tensor *in = &l->call->in[0];
   berth__x from[BERTH_MAX_RANK];
   for (uint32_t axis = 0; axis < in->rank; axis++) {

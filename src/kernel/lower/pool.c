@@ -121,8 +121,8 @@ static berth__x average(const pooling *p, berth__x sum) {
   berth__x count = berth__x_i32(p->k, 1);
   for (uint32_t axis = 0; axis < BERTH__WINDOW_AXES; axis++) {
     const berth__window_axis *w = &p->window.axis[axis];
-    const taps t =
-        taps_in(p->k, w, lower_pool_output_at(p, axis), with_padding ? -w->begin : 0, with_padding ? w->in + w->end : w->in);
+    const taps t = taps_in(p->k, w, lower_pool_output_at(p, axis), with_padding ? -w->begin : 0,
+                           with_padding ? w->in + w->end : w->in);
     count = berth__x_mul(p->k, count, berth__x_max(p->k, berth__x_sub(p->k, t.last, t.first), zero));
   }
   const berth__x at_least_1 = berth__x_max(p->k, count, berth__x_i32(p->k, 1));
@@ -154,7 +154,8 @@ static berth__x lower_pool_column_major(const pooling *p, berth__x place) {
 
 static void lower_pool_store(const pooling *p) {
   const berth_op_call *call = p->l->call;
-  berth__l_store(p->l, p->k, 0, berth__l_place(p->k, &call->out[0], p->at), lower_pool_finish(p, berth__x_get(p->k, p->best)));
+  berth__l_store(p->l, p->k, 0, berth__l_place(p->k, &call->out[0], p->at),
+                 lower_pool_finish(p, berth__x_get(p->k, p->best)));
   if (!has_places(p)) return;
   berth__x place = berth__x_get(p->k, p->place);
   if (call->attrs[BERTH__POOL_STORAGE_ORDER].i != 0) place = lower_pool_column_major(p, place);

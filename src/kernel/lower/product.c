@@ -4,7 +4,8 @@
 #include "ops/epilogue.h"
 
 /* The strides of a stack of matrices over the batch axes of the result. */
-static void lower_product_batch_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim, int64_t *stride) {
+static void lower_product_batch_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim,
+                                        int64_t *stride) {
   berth_tensor stack = *tensor;
   stack.rank = tensor->rank > 2 ? tensor->rank - 2 : 0;
   berth__broadcast_strides(&stack, rank, dim, stride);
@@ -76,7 +77,7 @@ berth_status berth__lower_fused_product(berth__lowering *l, berth_error *err) {
   tile.right.panel_stride = is_packed ? w->stride[0] : 0;
   berth__tile_axis(&tile.columns, out->dim[out->rank - 1], out->rank - 1, 1);
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, BERTH__PRODUCT_BIAS, out->rank - 1, &attr[BERTH__PRODUCT_ADDS],
-                                   berth__epilogue_first(&attr[BERTH__PRODUCT_ADDS]), &attr[BERTH__PRODUCT_CODE],
-                                   &attr[BERTH__PRODUCT_NUMBERS], err));
+                                       berth__epilogue_first(&attr[BERTH__PRODUCT_ADDS]), &attr[BERTH__PRODUCT_CODE],
+                                       &attr[BERTH__PRODUCT_NUMBERS], err));
   return berth__tile_lower(&tile, err);
 }

@@ -36,7 +36,8 @@ static generator lower_random_plant(berth__kernel *k, uint32_t seed) {
   const berth__x word = berth__x_variable(k, berth__x_u32(k, seed)), i = berth__x_loop_n(k, WORDS);
   const berth__x last = berth__x_get(k, word);
   berth__x_local_store(k, g.words, i, last);
-  const berth__x mixed = berth__x_mul(k, mixed_with(k, last, lower_random_shr(k, last, 30)), berth__x_u32(k, 1812433253u));
+  const berth__x mixed =
+      berth__x_mul(k, mixed_with(k, last, lower_random_shr(k, last, 30)), berth__x_u32(k, 1812433253u));
   const berth__x next = berth__x_convert(k, BERTH__NUM_U32, berth__x_affine(k, i, 1, 1));
   berth__x_set(k, word, berth__x_add(k, mixed, next));
   berth__x_end(k);
@@ -54,8 +55,9 @@ static void lower_random_refill(berth__kernel *k, const generator *g) {
   const berth__x joined = berth__x_or(k, sign, masked(k, word_behind(k, g, i, 1), 0x7fffffffu));
   const berth__x is_odd = berth__x_ne(k, masked(k, joined, 1), berth__x_u32(k, 0));
   const berth__x factor = berth__x_select(k, is_odd, berth__x_u32(k, 0x9908b0dfu), berth__x_u32(k, 0));
-  berth__x_local_store(k, g->words, i,
-                       mixed_with(k, word_behind(k, g, i, MIDDLE), mixed_with(k, lower_random_shr(k, joined, 1), factor)));
+  berth__x_local_store(
+      k, g->words, i,
+      mixed_with(k, word_behind(k, g, i, MIDDLE), mixed_with(k, lower_random_shr(k, joined, 1), factor)));
   berth__x_end(k);
   berth__x_set(k, g->at, berth__x_i32(k, 0));
 }
@@ -74,7 +76,8 @@ static wide next_bits(berth__kernel *k, const generator *g) {
   berth__x_end(k);
   const berth__x at = berth__x_get(k, g->at);
   const berth__x first = lower_random_shr(k, tempered(k, berth__x_local_load(k, g->words, at)), 5);
-  const berth__x second = lower_random_shr(k, tempered(k, berth__x_local_load(k, g->words, berth__x_affine(k, at, 1, 1))), 6);
+  const berth__x second =
+      lower_random_shr(k, tempered(k, berth__x_local_load(k, g->words, berth__x_affine(k, at, 1, 1))), 6);
   berth__x_set(k, g->at, berth__x_affine(k, at, 1, 2));
   return (wide){.high = lower_random_shr(k, first, 6), .low = berth__x_or(k, lower_random_shl(k, first, 26), second)};
 }

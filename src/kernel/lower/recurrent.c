@@ -30,7 +30,8 @@ int64_t berth__recurrent_state_at(const berth__recurrent_sizes *s) {
 uint64_t berth__scratch_of_recurrent(const berth_op_call *call, const berth__kernel_limits *limits) {
   berth__recurrent_sizes s;
   berth__recurrent_sizes_of(call, berth__call_code(call), &s);
-  const int64_t states = berth__recurrent_is_shared(&s, limits) ? 0 : s.directions * s.batch * lower_recurrent_state_of(&s);
+  const int64_t states =
+      berth__recurrent_is_shared(&s, limits) ? 0 : s.directions * s.batch * lower_recurrent_state_of(&s);
   return 4 * (uint64_t)(berth__recurrent_state_at(&s) + states);
 }
 

@@ -85,7 +85,8 @@ static void sum_parts(const work *w, const gate_sum *gates, uint32_t n_gates, be
   const berth__x last = berth__x_i32(k, w->s->hidden - 1);
   const berth__x unit = berth__x_min(k, berth__x_add(k, first_unit, in_round), last);
   for (uint32_t g = 0; g < n_gates; g++)
-    berth__x_shared_store(k, w->parts, lower_recurrent_steps_part_at(w, g, in_round, lane), sum_over(w, &gates[g], unit, lane));
+    berth__x_shared_store(k, w->parts, lower_recurrent_steps_part_at(w, g, in_round, lane),
+                          sum_over(w, &gates[g], unit, lane));
   berth__x_end(k);
 }
 
@@ -131,7 +132,8 @@ static berth__x clipped(const work *w, berth__x x) {
 }
 
 /* An entry of an operand [directions, width], 0 where there is none. */
-static berth__x lower_recurrent_steps_entry_of(const work *w, uint32_t operand, int64_t width, int64_t first, berth__x unit) {
+static berth__x lower_recurrent_steps_entry_of(const work *w, uint32_t operand, int64_t width, int64_t first,
+                                               berth__x unit) {
   if (!berth__l_has(w->l, operand)) return berth__x_f32(w->k, 0);
   const berth__x at = berth__x_add(w->k, berth__x_affine(w->k, w->direction, width, first), unit);
   return berth__l_load(w->l, w->k, operand, at);
@@ -145,7 +147,8 @@ static berth__x from_inputs(const work *w, const step *t, int64_t gate) {
 /* A sum of h with the bias of its gate. */
 static berth__x from_state(const work *w, const step *t, uint32_t sum, int64_t gate) {
   const int64_t hidden = w->s->hidden, width = 2 * w->s->gates * hidden;
-  const berth__x bias = lower_recurrent_steps_entry_of(w, BERTH__RECURRENT_BIAS, width, (w->s->gates + gate) * hidden, t->unit);
+  const berth__x bias =
+      lower_recurrent_steps_entry_of(w, BERTH__RECURRENT_BIAS, width, (w->s->gates + gate) * hidden, t->unit);
   return berth__x_add(w->k, t->sum[sum], bias);
 }
 
@@ -166,7 +169,8 @@ static void set_h(const work *w, const step *t, berth__x h) {
 static berth__x peep(const work *w, const step *t, int64_t which, berth__x x, berth__x c) {
   const int64_t hidden = w->s->hidden;
   if (!berth__l_has(w->l, BERTH__RECURRENT_PEEPHOLES)) return x;
-  const berth__x factor = lower_recurrent_steps_entry_of(w, BERTH__RECURRENT_PEEPHOLES, 3 * hidden, which * hidden, t->unit);
+  const berth__x factor =
+      lower_recurrent_steps_entry_of(w, BERTH__RECURRENT_PEEPHOLES, 3 * hidden, which * hidden, t->unit);
   return berth__x_add(w->k, x, berth__x_mul(w->k, factor, c));
 }
 
@@ -184,7 +188,9 @@ static void lower_recurrent_step_lstm(const work *w, const step *t) {
   set_h(w, t, berth__x_mul(k, o, lower_recurrent_steps_activate(w, 2, c)));
 }
 
-static void lower_recurrent_step_rnn(const work *w, const step *t) { set_h(w, t, lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 0, 0)))); }
+static void lower_recurrent_step_rnn(const work *w, const step *t) {
+  set_h(w, t, lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 0, 0))));
+}
 
 static bool is_linear_first(const work *w) { return w->l->call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0; }
 
@@ -204,7 +210,8 @@ static void lower_recurrent_step_gru(const work *w, const step *t) {
   } else {
     hidden = gate_of(w, t, 1, 2);
   }
-  const berth__x fresh = berth__x_mul(k, berth__x_sub(k, berth__x_f32(k, 1), z), lower_recurrent_steps_activate(w, 1, clipped(w, hidden)));
+  const berth__x fresh =
+      berth__x_mul(k, berth__x_sub(k, berth__x_f32(k, 1), z), lower_recurrent_steps_activate(w, 1, clipped(w, hidden)));
   set_h(w, t, berth__x_add(k, fresh, berth__x_mul(k, z, old_h(w, t))));
 }
 
@@ -223,7 +230,8 @@ static void each_unit(const work *w, step *t, const gate_sum *gates, uint32_t n_
                                      berth__x_lt(k, t->unit, berth__x_i32(k, hidden)));
   berth__x_if(k, owns);
   for (uint32_t g = 0; g < n_gates; g++)
-    t->sum[g] = w->lanes > 1 ? lower_recurrent_steps_add_parts(w, g, w->thread) : sum_over(w, &gates[g], t->unit, berth__x_i32(k, 0));
+    t->sum[g] = w->lanes > 1 ? lower_recurrent_steps_add_parts(w, g, w->thread)
+                             : sum_over(w, &gates[g], t->unit, berth__x_i32(k, 0));
   finish(w, t);
   berth__x_end(k);
   if (w->lanes > 1) wait(w); /* before the parts are written again */
@@ -263,7 +271,8 @@ static void start_state(const work *w, uint32_t operand, int64_t at) {
   berth__x value = berth__x_f32(k, 0);
   if (berth__l_has(w->l, operand)) {
     const berth_tensor *tensor = &w->l->call->in[operand];
-    const berth__x from = berth__x_add(k, lower_recurrent_steps_state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0));
+    const berth__x from =
+        berth__x_add(k, lower_recurrent_steps_state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0));
     value = berth__l_load(w->l, k, operand, from);
   }
   store_state(w, berth__x_affine(k, unit, 1, at), value);
@@ -277,8 +286,10 @@ static void end_state(const work *w, uint32_t out, int64_t at) {
   const berth__x unit = berth__x_loop(k, w->thread, berth__x_i32(k, w->s->hidden), w->threads);
   const berth__x is_none = berth__x_eq(k, w->length, berth__x_i32(k, 0));
   const berth__x value = load_state(w, berth__x_affine(k, unit, 1, at));
-  berth__l_store(w->l, k, out, berth__x_add(k, lower_recurrent_steps_state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0)),
-                 berth__x_select(k, is_none, berth__x_f32(k, 0), value));
+  berth__l_store(
+      w->l, k, out,
+      berth__x_add(k, lower_recurrent_steps_state_of(w, tensor), berth__x_affine(k, unit, tensor->stride[2], 0)),
+      berth__x_select(k, is_none, berth__x_f32(k, 0), value));
   berth__x_end(k);
 }
 

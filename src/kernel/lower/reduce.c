@@ -113,7 +113,8 @@ static void lower_reduce_load_element(berth__kernel *k, const void *state, berth
   values[0] = berth__x_select(k, is_there, berth__l_load(r->l, k, BERTH__REDUCE_X, place), s->start);
 }
 
-static void lower_reduce_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
+static void lower_reduce_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b,
+                              berth__x *out) {
   const reduction *r = ((const source *)state)->r;
   const bool is_float = berth__l_number(r->type) == BERTH__NUM_F32;
   switch (r->code) {

@@ -178,7 +178,8 @@ static berth__x lower_resize_weigh(const resizing *r, const axis *a, berth__x ta
   *place = berth__x_add(k, a->lowest, berth__x_convert(k, BERTH__NUM_F32, tap));
   berth__x weight = lower_resize_filter(r, berth__x_mul(k, berth__x_sub(k, *place, a->at), a->stretch));
   if (r->how.exclude_outside) {
-    const berth__x before = berth__x_lt(k, *place, zero), behind = berth__x_lt(k, lower_resize_number(r, a->in - 1), *place);
+    const berth__x before = berth__x_lt(k, *place, zero),
+                   behind = berth__x_lt(k, lower_resize_number(r, a->in - 1), *place);
     weight = berth__x_select(k, berth__x_or(k, before, behind), zero, weight);
   }
   return weight;

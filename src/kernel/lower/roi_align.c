@@ -97,7 +97,8 @@ static berth__x lower_roi_align_pool_bin(const pooling *p, berth__x image, const
   const berth__x j = berth__x_loop(k, none, columns->samples, 1);
   const between z = lower_roi_align_place(p, columns, j);
   const berth__x is_inside = berth__x_and(k, y.is_inside, z.is_inside);
-  const berth__x value = berth__x_select(k, is_inside, lower_roi_align_blend(p, image, &y, &z), zero), old = berth__x_get(k, result);
+  const berth__x value = berth__x_select(k, is_inside, lower_roi_align_blend(p, image, &y, &z), zero),
+                 old = berth__x_get(k, result);
   if (p->is_max) {
     berth__x_set(k, result, berth__x_select(k, berth__x_get(k, any), berth__l_fmax(k, old, value), value));
     berth__x_set(k, any, berth__x_bool(k, true));

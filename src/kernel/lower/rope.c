@@ -13,7 +13,7 @@ typedef struct job {
 
 /* Where a thread is. */
 typedef struct spot {
-  berth__x batch, head, row, item; /* item: a pair, or behind those an element that stays */
+  berth__x batch, head, row, item; /* item: a pair, or after those an element that stays */
 } spot;
 
 static job lower_rope_describe(const berth__lowering *l) {
@@ -34,7 +34,7 @@ static job lower_rope_describe(const berth__lowering *l) {
 #define PI 3.14159265358979323846
 #define LOW_BITS 16u
 
-/* How far a step of the position turns pair i, as a fraction of a whole turn: 32 binary digits, or the 16 behind them.
+/* How far a step of the position turns pair i, as a fraction of a whole turn: 32 binary digits, or the 16 after them.
  * An f32 would do for the first few hundred positions. */
 static uint32_t turn_of_step(const job *j, int64_t pair, bool low) {
   const double turn = pow(j->l->call->attrs[BERTH__ROPE_THETA].f, -2.0 * (double)pair / (double)j->dims) / (2 * PI);

@@ -108,13 +108,13 @@ static void fold_pieces(berth__kernel *k, const berth__l_rows *rows, const berth
 /* ---- What the threads of a row fold together ---- */
 
 static void lower_rows_load_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
-                        berth__x *values) {
+                                   berth__x *values) {
   for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = BERTH__X_NONE;
   for (uint32_t v = 0; v < fold->n; v++) values[v] = berth__x_shared_load(k, rows->array[v], at);
 }
 
 static void lower_rows_store_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
-                         const berth__x *values) {
+                                    const berth__x *values) {
   for (uint32_t v = 0; v < fold->n; v++) berth__x_shared_store(k, rows->array[v], at, values[v]);
 }
 

@@ -47,7 +47,8 @@ static berth_status copy_operand(berth__lowering *l, berth_error *err) {
 }
 
 /* Puts an update where the index says, which is in range. */
-static void lower_scatter_put(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x place, berth__x from) {
+static void lower_scatter_put(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x place,
+                              berth__x from) {
   const berth__x held = berth__x_load(k, berth__l_out(l, k, 0), place);
   const berth__x old = berth__x_convert(k, berth__l_number(l->call->out[0].type), held);
   berth__l_store(l, k, 0, place, combined(l, k, r, old, berth__l_load(l, k, BERTH__SCATTER_UPDATES, from)));
@@ -115,7 +116,7 @@ static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t 
   const berth__x index = from_front(k, given, out->dim[s->axis]);
   berth__x_if(k, is_in_range(k, index, out->dim[s->axis]));
   lower_scatter_put(l, k, s->reduction, on_line(k, out, at, s->axis, index),
-      on_line(k, &call->in[BERTH__SCATTER_UPDATES], at, s->axis, j));
+                    on_line(k, &call->in[BERTH__SCATTER_UPDATES], at, s->axis, j));
   berth__x_end(k);
   berth__x_end(k);
   return berth__l_end(l, k, err);

@@ -47,8 +47,11 @@ berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
   if (k == NULL) return berth__l_end(l, k, err);
   berth__l_rows rows = berth__l_rows_of(l, k, s.lines.outer * s.lines.inner, s.lines.length, s.lines.inner == 1);
   s.start = berth__l_line_start(k, &s.lines, rows.row);
-  berth__l_fold fold = {
-      .n = 1, .start = {berth__x_f32(k, -INFINITY)}, .element = lower_softmax_load_element, .join = join_largest, .state = &s};
+  berth__l_fold fold = {.n = 1,
+                        .start = {berth__x_f32(k, -INFINITY)},
+                        .element = lower_softmax_load_element,
+                        .join = join_largest,
+                        .state = &s};
   berth__l_rows_fold(k, &rows, &fold, &s.most);
   berth__x sum;
   fold = (berth__l_fold){.n = 1,

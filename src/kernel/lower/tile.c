@@ -41,12 +41,13 @@ uint32_t berth__tile_view_axis(berth__tile *tile, uint32_t axis, int64_t stride)
 /* ---- The usual end ---- */
 
 berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *epilogue, uint32_t bias, uint32_t axis,
-                                   const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
-                                   const berth_attr *numbers, berth_error *err) {
+                                       const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
+                                       const berth_attr *numbers, berth_error *err) {
   const berth_op_call *call = tile->l->call;
   const bool has_bias = berth__l_has(tile->l, bias), has_sum = adds != NULL && adds->i != 0;
-  *epilogue = (berth__tile_epilogue){.bias = has_bias ? bias : BERTH__TILE_NONE,
-                             .sum = has_sum ? first_extra - 1 : BERTH__TILE_NONE, /* the epilogue's own come behind it */
+  *epilogue =
+      (berth__tile_epilogue){.bias = has_bias ? bias : BERTH__TILE_NONE,
+                             .sum = has_sum ? first_extra - 1 : BERTH__TILE_NONE, /* the epilogue's own come after it */
                              .first_extra = first_extra};
   if (has_bias) epilogue->bias_view = berth__tile_view_axis(tile, axis, call->in[bias].stride[0]);
   if (has_sum) epilogue->sum_view = berth__tile_view_operand(tile, epilogue->sum);
@@ -60,7 +61,7 @@ berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *
 }
 
 berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
-                                const berth__x *place, berth__x value) {
+                                    const berth__x *place, berth__x value) {
   berth__lowering *l = tile->l;
   berth__x operands[BERTH__CHAIN_OPERANDS];
   if (epilogue->bias != BERTH__TILE_NONE) {
@@ -182,8 +183,8 @@ static int64_t lower_tile_groups_of(const berth__tile *tile, const berth__tile_f
 
 /* The share of a tile's results that are there, and not over the edge. */
 static double use_of(const berth__tile *tile, const berth__tile_form *f) {
-  return results_of(tile) /
-         ((double)lower_tile_groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns * f->thread_columns);
+  return results_of(tile) / ((double)lower_tile_groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns *
+                             f->thread_columns);
 }
 
 /* The first tile with workgroups enough that is not mostly over the edge; otherwise the last one that fits. */

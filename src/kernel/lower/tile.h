@@ -82,10 +82,10 @@ typedef struct berth__tile_epilogue {
 } berth__tile_epilogue;
 /* `axis` of the result is that of the bias. adds: NULL where the op has none. */
 berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *epilogue, uint32_t bias, uint32_t axis,
-                                   const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
-                                   const berth_attr *numbers, berth_error *err);
+                                       const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
+                                       const berth_attr *numbers, berth_error *err);
 berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
-                                const berth__x *place, berth__x value);
+                                    const berth__x *place, berth__x value);
 void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
 /* Where every view has the element at these coordinates of the result. */
 void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x *at, berth__x *place);

@@ -38,8 +38,8 @@ berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, bert
 /* ---- One side ---- */
 
 /* The zero point of a line, less what stored weights are short of. */
-static berth__x lower_tile_place_zero_of(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side, berth__x batch,
-                        berth__x line) {
+static berth__x lower_tile_place_zero_of(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                                         berth__x batch, berth__x line) {
   if (side->zero == BERTH__TILE_NONE) return side->shift == 0 ? BERTH__X_NONE : berth__x_i32(k, -side->shift);
   const berth__x of_batch = berth__x_affine(k, batch, side->zero_batch, 0);
   const berth__x at = berth__x_add(k, of_batch, berth__x_affine(k, line, side->zero_line, 0));
@@ -63,7 +63,8 @@ static void start_window(berth__kernel *k, const berth__tile_side *side, const b
 
 berth__tile_at berth__tile_start(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                                  const berth__tile_space *lines, berth__x batch, berth__x line) {
-  berth__tile_at at = {.inside = BERTH__X_NONE, .row = berth__x_i32(k, 0), .zero = lower_tile_place_zero_of(tile, k, side, batch, line)};
+  berth__tile_at at = {
+      .inside = BERTH__X_NONE, .row = berth__x_i32(k, 0), .zero = lower_tile_place_zero_of(tile, k, side, batch, line)};
   at.index = berth__tile_place(k, batch, tile->batch.rank, tile->batch.dim, side->batch);
   if (side->window != NULL) {
     start_window(k, side, lines, line, &at);
@@ -133,7 +134,8 @@ static bool lower_tile_place_is_byte(berth__storage storage) { return storage ==
 bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
   const uint32_t last = tile->depth.rank - 1;
   if (tile->type != BERTH__NUM_I32 || tile->depth.rank == 0 || tile->depth.dim[last] % 4 != 0) return false;
-  if (!lower_tile_place_is_byte(berth__l_storage_of(tile->l, side->operand)) || !berth__l_begins_with_word(tile->l, side->operand))
+  if (!lower_tile_place_is_byte(berth__l_storage_of(tile->l, side->operand)) ||
+      !berth__l_begins_with_word(tile->l, side->operand))
     return false;
   if (!are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, 4) || side->depth[last] != 1 ||
       !are_multiples(side->depth, tile->depth.dim, tile->depth.rank, last, 4))
@@ -191,8 +193,8 @@ void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x
 }
 
 /* Where each view has the line: its share of the place. */
-static void lower_tile_place_share(const berth__tile *tile, berth__kernel *k, const berth__tile_space *space, berth__x flat,
-                  berth__x *places) {
+static void lower_tile_place_share(const berth__tile *tile, berth__kernel *k, const berth__tile_space *space,
+                                   berth__x flat, berth__x *places) {
   for (uint32_t v = 0; v < tile->n_views; v++) {
     int64_t stride[BERTH__TILE_AXES];
     for (uint32_t axis = 0; axis < space->rank; axis++)

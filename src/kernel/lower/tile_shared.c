@@ -9,7 +9,7 @@ typedef struct piece {
   const berth__tile_space *lines;
   uint32_t array, width;            /* width: lines of the piece, which lie beside each other */
   berth__x first;                   /* line of the workgroup */
-  uint32_t n_elements;              /* that a thread fetches: itself and those so many threads behind it */
+  uint32_t n_elements;              /* that a thread fetches: itself and those so many threads after it */
   berth__x elements[MOST_ELEMENTS]; /* variables */
 } piece;
 

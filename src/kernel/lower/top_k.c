@@ -1,4 +1,4 @@
-/* top_k. A few of many are found one after the other, each as the best of those behind the one before it, by all
+/* top_k. A few of many are found one after the other, each as the best of those after the one before it, by all
  * threads of a line together. Many of a line are found at once: an element's place is the number of elements that are
  * better, which a thread counts for each. */
 #include "kernel/lower/order.h"
@@ -33,7 +33,7 @@ static berth__x key_of(berth__kernel *k, const search *s, berth__x i) {
   return berth__l_key(k, berth__l_load(s->l, k, BERTH__TOP_K_X, lower_top_k_place_of(k, s, i)), s->smallest, false);
 }
 
-/* b stands behind a: of equal ones, the first is better. */
+/* b stands after a: of equal ones, the first is better. */
 static berth__x is_behind(berth__kernel *k, const berth__x *a, const berth__x *b) {
   const berth__x later = berth__x_and(k, berth__x_eq(k, a[KEY], b[KEY]), berth__x_lt(k, a[INDEX], b[INDEX]));
   return berth__x_or(k, berth__x_lt(k, b[KEY], a[KEY]), later);

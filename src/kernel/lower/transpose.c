@@ -54,13 +54,14 @@ static tile tile_of_group(berth__kernel *k, const berth__l_space *space, berth__
   return t;
 }
 
-static berth__x lower_transpose_is_inside(berth__kernel *k, const berth__l_space *space, const tile *t, berth__x last, berth__x other) {
+static berth__x lower_transpose_is_inside(berth__kernel *k, const berth__l_space *space, const tile *t, berth__x last,
+                                          berth__x other) {
   return berth__x_and(k, berth__x_lt(k, last, berth__x_i32(k, space->dim[t->last])),
                       berth__x_lt(k, other, berth__x_i32(k, space->dim[t->other])));
 }
 
-static berth__x lower_transpose_place(berth__kernel *k, const berth__l_space *space, const tile *t, uint32_t tensor, berth__x last,
-                      berth__x other) {
+static berth__x lower_transpose_place(berth__kernel *k, const berth__l_space *space, const tile *t, uint32_t tensor,
+                                      berth__x last, berth__x other) {
   const berth__x start = tensor == IN ? t->from : t->to;
   const berth__x along = berth__x_affine(k, last, space->stride[tensor][t->last], 0);
   return berth__x_add(k, start, berth__x_add(k, along, berth__x_affine(k, other, space->stride[tensor][t->other], 0)));

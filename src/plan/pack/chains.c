@@ -1,7 +1,7 @@
 /* Chains: the unplaced items of a section, stacked in the order of their bounds.
  *
  * Each item of the chain starts at its bound or on top of the one before, whichever is higher. Where the chain ends is
- * a lower bound for every real stacking, whatever its order. If that is above the capacity, the decisions behind the
+ * a lower bound for every real stacking, whatever its order. If that is above the capacity, the decisions after the
  * bounds contradict each other.
  *
  *        capacity ------------------------

@@ -259,7 +259,7 @@ static int64_t best_gap(cursor *c, uint32_t n, int64_t size, int64_t align, uint
 }
 
 static berth_status pack_firstfit_take(berth__pack_skyline *sky, const path *p, int64_t lo, int64_t hi, uint64_t *ticks,
-                         berth_error *err) {
+                                       berth_error *err) {
   for (uint32_t k = 0; k < p->n_pieces; k++) {
     BERTH__TRY(list_add(sky, &sky->nodes[p->piece[k]].own, lo, hi, ticks, err));
     BERTH__TRY(list_add(sky, &sky->nodes[p->piece[k]].all, lo, hi, ticks, err));

@@ -126,7 +126,8 @@ static void pack_heaps_sort_by_weight(spread *s) {
       if (s->weight[s->base[k]] == w) s->order[at++] = s->base[k];
 }
 
-static berth_status pack_heaps_try_order(spread *s, berth__pack_order order, berth__pack_budget *budget, berth_error *err) {
+static berth_status pack_heaps_try_order(spread *s, berth__pack_order order, berth__pack_budget *budget,
+                                         berth_error *err) {
   const berth__pack_problem *p = &s->problem;
   berth__pack_sort_items(&s->sorter, p->items, p->n, p->n_sections, order, s->base);
   memset(s->weight, 0, p->n * sizeof *s->weight);

@@ -33,7 +33,9 @@ typedef struct builder {
   uint64_t stop; /* spent ticks at which construction ends */
 } builder;
 
-static int64_t pack_portfolio_top_of(const berth__pack_item *item, int64_t offset) { return offset + item->size - item->tail; }
+static int64_t pack_portfolio_top_of(const berth__pack_item *item, int64_t offset) {
+  return offset + item->size - item->tail;
+}
 
 /* True when there is nothing more to do here. */
 static int pack_portfolio_finished(const builder *b) {
@@ -126,7 +128,8 @@ static berth_status run_all(builder *b, berth_error *err) {
   for (size_t k = 0; k < sizeof plan / sizeof *plan && !pack_portfolio_finished(b); k++)
     BERTH__TRY(squeak(b, plan[k].order, plan[k].passes, err));
   if (b->part->n > BEST_FIT_MAX) return BERTH_OK;
-  for (size_t k = 0; k < sizeof tight / sizeof *tight && !pack_portfolio_finished(b); k++) BERTH__TRY(best_fit(b, tight[k], err));
+  for (size_t k = 0; k < sizeof tight / sizeof *tight && !pack_portfolio_finished(b); k++)
+    BERTH__TRY(best_fit(b, tight[k], err));
   return BERTH_OK;
 }
 

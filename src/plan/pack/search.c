@@ -191,7 +191,7 @@ static int out_of_effort(berth__pack_searcher *s, uint64_t nodes, uint64_t stop,
 
 /* One run from the root, for at most `allowance` nodes. */
 static berth_status pack_search_run(berth__pack_searcher *s, int64_t capacity, uint64_t allowance, uint64_t stop,
-                        berth__pack_budget *budget, berth__pack_answer *answer, berth_error *err) {
+                                    berth__pack_budget *budget, berth__pack_answer *answer, berth_error *err) {
   berth__pack_state *state = &s->state;
   int possible;
   *answer = BERTH__PACK_UNDECIDED;

@@ -101,7 +101,8 @@ static berth_status climb(berth__pack_part *part, berth__pack_searcher *searcher
                           int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
   berth__pack_answer answer = BERTH__PACK_IMPOSSIBLE;
   while (answer == BERTH__PACK_IMPOSSIBLE && part->height > pack_solve_larger(enough, part->lower_bound))
-    BERTH__TRY(try_capacity(part, searcher, pack_solve_larger(enough, part->lower_bound), ticks, offsets, budget, &answer, err));
+    BERTH__TRY(try_capacity(part, searcher, pack_solve_larger(enough, part->lower_bound), ticks, offsets, budget,
+                            &answer, err));
   return BERTH_OK;
 }
 

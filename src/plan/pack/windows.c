@@ -202,7 +202,9 @@ static berth_status lower_item(improver *m, uint32_t i, int64_t goal, uint64_t t
   return BERTH_OK;
 }
 
-static void pack_windows_measure(berth__pack_part *part) { part->height = pack_windows_top_of(part, highest_item(part)); }
+static void pack_windows_measure(berth__pack_part *part) {
+  part->height = pack_windows_top_of(part, highest_item(part));
+}
 
 static berth_status lower_all(improver *m, int64_t goal, uint64_t ticks, berth_error *err) {
   uint64_t stop = m->budget->spent + ticks;

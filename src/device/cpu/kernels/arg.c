@@ -12,7 +12,8 @@ static berth__lines arg_kernel_lines_of(const berth_op_call *call) {
 }
 
 static bool arg_kernel_takes(const berth_op_call *call) {
-  return call->in[0].type == BERTH_F32 && call->attrs[BERTH__ARG_SELECT_LAST].i == 0 && arg_kernel_lines_of(call).length < LONGEST;
+  return call->in[0].type == BERTH_F32 && call->attrs[BERTH__ARG_SELECT_LAST].i == 0 &&
+         arg_kernel_lines_of(call).length < LONGEST;
 }
 
 /* Of the largest: smallest ones are the largest of what is negated. */
@@ -58,7 +59,9 @@ static void find_lanes(int64_t *out, const float *x, int64_t length, int64_t ste
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
 
-static int64_t arg_kernel_lines_each(const berth__lines *lines) { return lines->length < ITEM ? ITEM / lines->length : 1; }
+static int64_t arg_kernel_lines_each(const berth__lines *lines) {
+  return lines->length < ITEM ? ITEM / lines->length : 1;
+}
 static int64_t arg_kernel_pieces_across(const berth__lines *lines) { return (lines->inner + COLUMNS - 1) / COLUMNS; }
 
 static int64_t arg_kernel_items(const berth_op_call *call) {
@@ -94,7 +97,15 @@ static berth_status arg_kernel_run(const berth_op_call *call, berth_error *err) 
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_arg)[] = {
-    {.name = "arg_max", .code = BERTH__OP_arg_max, .takes = arg_kernel_takes, .items = arg_kernel_items, .run = arg_kernel_run},
-    {.name = "arg_min", .code = BERTH__OP_arg_min, .takes = arg_kernel_takes, .items = arg_kernel_items, .run = arg_kernel_run},
+    {.name = "arg_max",
+     .code = BERTH__OP_arg_max,
+     .takes = arg_kernel_takes,
+     .items = arg_kernel_items,
+     .run = arg_kernel_run},
+    {.name = "arg_min",
+     .code = BERTH__OP_arg_min,
+     .takes = arg_kernel_takes,
+     .items = arg_kernel_items,
+     .run = arg_kernel_run},
     {0},
 };

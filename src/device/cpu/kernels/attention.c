@@ -62,9 +62,10 @@ static inline vf exp_down(vf x) {
 /* ---- Products ---- */
 
 /* out[r] (+)= sum over i < n of a[r * a_row + i * a_step] * b[i], where out and b have rows of WIDTH. */
-static inline __attribute__((always_inline)) void attention_kernel_multiply_tile(const float *a, int64_t a_row, int64_t a_step,
-                                                                const float *b, int64_t n, float *out, bool adds,
-                                                                const int rows, const int vectors) {
+static inline __attribute__((always_inline)) void attention_kernel_multiply_tile(const float *a, int64_t a_row,
+                                                                                 int64_t a_step, const float *b,
+                                                                                 int64_t n, float *out, bool adds,
+                                                                                 const int rows, const int vectors) {
   vf sum[ROWS][2];
   const float *at[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
@@ -91,11 +92,12 @@ static inline __attribute__((always_inline)) void multiply_rows(const float *a, 
     attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS, vectors);
   for (; r + ROWS / 2 <= n_rows; r += ROWS / 2)
     attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS / 2, vectors);
-  for (; r < n_rows; r++) attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
+  for (; r < n_rows; r++)
+    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
 }
 
-static void attention_kernel_multiply(const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t n, float *out, bool adds,
-                     int64_t n_rows, int vectors) {
+static void attention_kernel_multiply(const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t n,
+                                      float *out, bool adds, int64_t n_rows, int vectors) {
   if (vectors == 2 && a_step == 1)
     multiply_rows(a, a_row, 1, b, n, out, adds, n_rows, 2);
   else if (vectors == 2 && a_row == 1)
@@ -163,7 +165,8 @@ static bool is_finite(const job *j, const block *b) {
 
 /* ---- Masks and biases ---- */
 
-static float attention_kernel_beside_at(const berth__attention *a, int64_t batch, int64_t head, int64_t row, int64_t key) {
+static float attention_kernel_beside_at(const berth__attention *a, int64_t batch, int64_t head, int64_t row,
+                                        int64_t key) {
   const int64_t *m = a->mask_stride, *s = a->bias_stride;
   if (a->mask != NULL && !((const uint8_t *)a->mask->data)[batch * m[0] + head * m[1] + row * m[2] + key * m[3]])
     return -INFINITY;
@@ -268,11 +271,11 @@ static berth_status attend_tile(const job *j, block *b, berth_error *err) {
   for (int64_t key = b->first; key < b->last; key += KEYS) {
     const int64_t n = attention_kernel_smaller(KEYS, b->last - key);
     load_beside(j, b, key, n);
-    attention_kernel_multiply(b->k + key * j->a.k.row_stride, j->a.k.row_stride, j->a.k.stride, j->query, j->a.q.size, j->score, false,
-             n, b->vectors);
+    attention_kernel_multiply(b->k + key * j->a.k.row_stride, j->a.k.row_stride, j->a.k.stride, j->query, j->a.q.size,
+                              j->score, false, n, b->vectors);
     attention_kernel_weigh(j, b, key, n);
-    attention_kernel_multiply(b->v + key * j->a.v.row_stride, j->a.v.stride, j->a.v.row_stride, j->score, n, j->sum, true, j->a.v.size,
-             b->vectors);
+    attention_kernel_multiply(b->v + key * j->a.v.row_stride, j->a.v.stride, j->a.v.row_stride, j->score, n, j->sum,
+                              true, j->a.v.size, b->vectors);
   }
   if (!is_finite(j, b)) return attention_kernel_leave(j, b, err);
   store_results(j, b);
@@ -448,6 +451,7 @@ static berth_status attention_kernel_run(const berth_op_call *call, berth_error 
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_attention)[] = {
-    {"attention blocked", BERTH__OP_attention, attention_kernel_takes, attention_kernel_items, attention_kernel_grain, attention_kernel_scratch, attention_kernel_run, NULL, false},
+    {"attention blocked", BERTH__OP_attention, attention_kernel_takes, attention_kernel_items, attention_kernel_grain,
+     attention_kernel_scratch, attention_kernel_run, NULL, false},
     {0},
 };

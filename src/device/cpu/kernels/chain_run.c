@@ -62,7 +62,9 @@ static int place_in_next(const berth__chain *c, uint32_t i) {
   if (i + 1 >= c->n_steps || uses_of(c, reg) != 1 || chain_pair(code_at(c, i), code_at(c, i + 1)) == NULL) return -1;
   if (next[1] == reg) {
     if (next[0] != BERTH__CHAIN_div) return 0;
-    return chain_run_kernel_is_number(c, next[2]) && chain_divides_fast((float)c->numbers[next[2] - c->n_operands]) ? 0 : -1;
+    return chain_run_kernel_is_number(c, next[2]) && chain_divides_fast((float)c->numbers[next[2] - c->n_operands])
+               ? 0
+               : -1;
   }
   const bool swaps = next[0] == BERTH__CHAIN_add || next[0] == BERTH__CHAIN_mul;
   return swaps && next[2] == reg ? 1 : -1;
@@ -131,7 +133,8 @@ static bool has_turned(const chain_run *run) {
   return false;
 }
 
-static void chain_run_kernel_prepare(chain_run *run, const berth_tensor *const *in, const berth_tensor *out, bool keep_last) {
+static void chain_run_kernel_prepare(chain_run *run, const berth_tensor *const *in, const berth_tensor *out,
+                                     bool keep_last) {
   int64_t stride[BERTH__CHAIN_OPERANDS][BERTH_MAX_RANK];
   for (uint32_t k = 0; k < run->chain.n_operands; k++) {
     run->operand[k].data = in[k]->data;
@@ -160,7 +163,7 @@ bool chain_prepare(chain_run *run, const berth_tensor *in, uint32_t n_in, const 
 }
 
 bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
-                  const berth_attr *code, const berth_attr *numbers) {
+                      const berth_attr *code, const berth_attr *numbers) {
   const berth_tensor *operands[BERTH__CHAIN_OPERANDS] = {out};
   if (code->count == 0) return false;
   if (berth__chain_read(code, numbers, n_extra + 1, &run->chain, NULL) != BERTH_OK) return false;
@@ -229,8 +232,8 @@ static void load_block(float *to, const source *s, int64_t row, int64_t n_rows, 
 }
 
 /* Operand k of a block: where it lies, repeated, or loaded. */
-static chain_register chain_run_kernel_operand_of(const rectangle *r, uint32_t k, buffers *b, int64_t row, int64_t n_rows,
-                                 int64_t column, int64_t n_columns) {
+static chain_register chain_run_kernel_operand_of(const rectangle *r, uint32_t k, buffers *b, int64_t row,
+                                                  int64_t n_rows, int64_t column, int64_t n_columns) {
   const source *s = &r->operand[k];
   const bool one_row = n_rows == 1 || s->row_stride == n_columns * s->column_stride;
   const char *at = s->data + (row * s->row_stride + column * s->column_stride) * s->element;
@@ -260,7 +263,8 @@ static void store_block(const rectangle *r, const float *from, int64_t row, int6
 
 static const float nothing[VF_LANES];
 
-static void chain_kernel_run_block(const rectangle *r, buffers *b, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
+static void chain_kernel_run_block(const rectangle *r, buffers *b, int64_t row, int64_t n_rows, int64_t column,
+                                   int64_t n_columns) {
   const chain_run *run = r->run;
   const berth__chain *c = &run->chain;
   const int64_t count = n_rows * n_columns;
@@ -268,7 +272,8 @@ static void chain_kernel_run_block(const rectangle *r, buffers *b, int64_t row, 
   chain_register at[N_REGISTERS];
   float *slots = b->block + c->n_operands * run->width, *result = NULL;
   uint32_t n = 0;
-  for (uint32_t k = 0; k < c->n_operands; k++) at[n++] = chain_run_kernel_operand_of(r, k, b, row, n_rows, column, n_columns);
+  for (uint32_t k = 0; k < c->n_operands; k++)
+    at[n++] = chain_run_kernel_operand_of(r, k, b, row, n_rows, column, n_columns);
   for (uint32_t k = 0; k < c->n_numbers; k++) at[n++] = (chain_register){run->number[k], 0};
   for (uint32_t k = 0; k < c->n_numbers; k++) at[first_reciprocal(c) + k] = (chain_register){run->reciprocal[k], 0};
   at[NOTHING] = (chain_register){nothing, 0};
@@ -317,7 +322,7 @@ static void run_rectangle(rectangle *r) {
     for (int64_t column = 0; column < r->n_columns; column += each.columns) {
       const int64_t columns = r->n_columns - column;
       chain_kernel_run_block(r, &b, row, rows < each.rows ? rows : each.rows, column,
-                columns < each.columns ? columns : each.columns);
+                             columns < each.columns ? columns : each.columns);
     }
   }
 }

@@ -52,14 +52,15 @@ bool chain_prepare(chain_run *run, const berth_tensor *in, uint32_t n_in, const 
 /* Rows [row, row + n_rows), columns [column, column + n_columns) of run->rows and run->columns. */
 void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
 
-/* An epilogue: the chain behind a product or a convolution. Operand 0 is the result itself, already computed in its place
- * (f32, contiguous); `extra` are the others. With an empty code there is nothing to do (false). Here the columns are
- * the result's last axis, and the rows all its other axes. */
+/* An epilogue: the chain after a product or a convolution. Operand 0 is the result itself, already computed in its
+ * place (f32, contiguous); `extra` are the others. With an empty code there is nothing to do (false). Here the columns
+ * are the result's last axis, and the rows all its other axes. */
 bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
-                  const berth_attr *code, const berth_attr *numbers);
+                      const berth_attr *code, const berth_attr *numbers);
 void epilogue_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
-/* For epilogues without extra operands. True when the whole epilogue is made of relu, clamp, min and max with numbers, which
- * kernels do in registers: min(*high, max(*low, x)), NaN stays. An empty code counts as such, with infinite bounds. */
+/* For epilogues without extra operands. True when the whole epilogue is made of relu, clamp, min and max with numbers,
+ * which kernels do in registers: min(*high, max(*low, x)), NaN stays. An empty code counts as such, with infinite
+ * bounds. */
 bool epilogue_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high);
 
 #endif

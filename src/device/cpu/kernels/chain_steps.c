@@ -16,7 +16,9 @@ typedef struct operand {
 ALWAYS_INLINE operand chain_steps_kernel_operand_of(const chain_register *r, bool is_fixed) {
   return (operand){r->at, is_fixed ? vf_load(r->at) : vf_zero(), is_fixed};
 }
-ALWAYS_INLINE vf chain_steps_kernel_value_at(const operand *o, int64_t i) { return o->is_fixed ? o->value : vf_load(o->at + i); }
+ALWAYS_INLINE vf chain_steps_kernel_value_at(const operand *o, int64_t i) {
+  return o->is_fixed ? o->value : vf_load(o->at + i);
+}
 ALWAYS_INLINE vf value_at_n(const operand *o, int64_t i, int64_t n) {
   return o->is_fixed ? o->value : vf_load_n(o->at + i, n);
 }
@@ -42,9 +44,11 @@ ALWAYS_INLINE vf value_at_n(const operand *o, int64_t i, int64_t n) {
     return (expression);                                                                                        \
   }                                                                                                             \
   ALWAYS_INLINE void name##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a, bool fixed_b) { \
-    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a), b = chain_steps_kernel_operand_of(&in[1], fixed_b);                             \
+    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a),                                           \
+                  b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                           \
     int64_t i = 0;                                                                                              \
-    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(out + i, name##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i)));    \
+    for (; i + VF_LANES <= n; i += VF_LANES)                                                                    \
+      vf_store(out + i, name##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i)));     \
     if (i < n) vf_store_n(out + i, name##_of(value_at_n(&a, i, n - i), value_at_n(&b, i, n - i)), n - i);       \
   }                                                                                                             \
   static void name##_step(float *out, const chain_register *in, int64_t n) {                                    \
@@ -58,11 +62,13 @@ ALWAYS_INLINE vf value_at_n(const operand *o, int64_t i, int64_t n) {
   ALWAYS_INLINE vf name##_of(vf x, vf y, vf z) { return (expression); }                                              \
   ALWAYS_INLINE void name##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a, bool fixed_b,        \
                                  bool fixed_c) {                                                                     \
-    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a), b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                  \
-    const operand c = chain_steps_kernel_operand_of(&in[2], fixed_c);                                                                   \
+    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a),                                                \
+                  b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                                \
+    const operand c = chain_steps_kernel_operand_of(&in[2], fixed_c);                                                \
     int64_t i = 0;                                                                                                   \
     for (; i + VF_LANES <= n; i += VF_LANES)                                                                         \
-      vf_store(out + i, name##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i), chain_steps_kernel_value_at(&c, i)));                               \
+      vf_store(out + i, name##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i),            \
+                                  chain_steps_kernel_value_at(&c, i)));                                              \
     if (i == n) return;                                                                                              \
     const int64_t left = n - i;                                                                                      \
     vf_store_n(out + i, name##_of(value_at_n(&a, i, left), value_at_n(&b, i, left), value_at_n(&c, i, left)), left); \
@@ -187,36 +193,40 @@ const chain_step chain_steps[] = {
 /* ---- Two steps as one ----------------------------------------------------------------------------------------- */
 
 /* The second of the first of x and y, and z and w: of what they have in common, the store and the load between them. */
-#define PAIR(first, second, expression)                                                                             \
-  ALWAYS_INLINE vf first##_##second##_of(vf x, vf y, vf z, vf w) {                                                  \
-    const vf t = first##_of(x, y);                                                                                  \
-    (void)z, (void)w;                                                                                               \
-    return (expression);                                                                                            \
-  }                                                                                                                 \
-  ALWAYS_INLINE void first##_##second##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a,         \
-                                             bool fixed_b, bool fixed_c, bool fixed_d) {                            \
-    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a), b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                 \
-    const operand c = chain_steps_kernel_operand_of(&in[2], fixed_c), d = chain_steps_kernel_operand_of(&in[3], fixed_d);                                 \
-    int64_t i = 0;                                                                                                  \
-    for (; i + VF_LANES <= n; i += VF_LANES)                                                                        \
-      vf_store(out + i, first##_##second##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i), chain_steps_kernel_value_at(&c, i), chain_steps_kernel_value_at(&d, i))); \
-    if (i == n) return;                                                                                             \
-    const int64_t left = n - i;                                                                                     \
-    vf_store_n(out + i,                                                                                             \
-               first##_##second##_of(value_at_n(&a, i, left), value_at_n(&b, i, left), value_at_n(&c, i, left),     \
-                                     value_at_n(&d, i, left)),                                                      \
-               left);                                                                                               \
-  }                                                                                                                 \
-  static void first##_##second##_pair(float *out, const chain_register *in, int64_t n) {                            \
-    const bool a = in[0].step == 0, b = in[1].step == 0, c = in[2].step == 0, d = in[3].step == 0;                  \
-    if (a || !d)                                                                                                    \
-      first##_##second##_loop(out, in, n, a, b, c, d);                                                              \
-    else if (b)                                                                                                     \
-      c ? first##_##second##_loop(out, in, n, false, true, true, true)                                              \
-        : first##_##second##_loop(out, in, n, false, true, false, true);                                            \
-    else                                                                                                            \
-      c ? first##_##second##_loop(out, in, n, false, false, true, true)                                             \
-        : first##_##second##_loop(out, in, n, false, false, false, true);                                           \
+#define PAIR(first, second, expression)                                                                         \
+  ALWAYS_INLINE vf first##_##second##_of(vf x, vf y, vf z, vf w) {                                              \
+    const vf t = first##_of(x, y);                                                                              \
+    (void)z, (void)w;                                                                                           \
+    return (expression);                                                                                        \
+  }                                                                                                             \
+  ALWAYS_INLINE void first##_##second##_loop(float *out, const chain_register *in, int64_t n, bool fixed_a,     \
+                                             bool fixed_b, bool fixed_c, bool fixed_d) {                        \
+    const operand a = chain_steps_kernel_operand_of(&in[0], fixed_a),                                           \
+                  b = chain_steps_kernel_operand_of(&in[1], fixed_b);                                           \
+    const operand c = chain_steps_kernel_operand_of(&in[2], fixed_c),                                           \
+                  d = chain_steps_kernel_operand_of(&in[3], fixed_d);                                           \
+    int64_t i = 0;                                                                                              \
+    for (; i + VF_LANES <= n; i += VF_LANES)                                                                    \
+      vf_store(out + i,                                                                                         \
+               first##_##second##_of(chain_steps_kernel_value_at(&a, i), chain_steps_kernel_value_at(&b, i),    \
+                                     chain_steps_kernel_value_at(&c, i), chain_steps_kernel_value_at(&d, i)));  \
+    if (i == n) return;                                                                                         \
+    const int64_t left = n - i;                                                                                 \
+    vf_store_n(out + i,                                                                                         \
+               first##_##second##_of(value_at_n(&a, i, left), value_at_n(&b, i, left), value_at_n(&c, i, left), \
+                                     value_at_n(&d, i, left)),                                                  \
+               left);                                                                                           \
+  }                                                                                                             \
+  static void first##_##second##_pair(float *out, const chain_register *in, int64_t n) {                        \
+    const bool a = in[0].step == 0, b = in[1].step == 0, c = in[2].step == 0, d = in[3].step == 0;              \
+    if (a || !d)                                                                                                \
+      first##_##second##_loop(out, in, n, a, b, c, d);                                                          \
+    else if (b)                                                                                                 \
+      c ? first##_##second##_loop(out, in, n, false, true, true, true)                                          \
+        : first##_##second##_loop(out, in, n, false, true, false, true);                                        \
+    else                                                                                                        \
+      c ? first##_##second##_loop(out, in, n, false, false, true, true)                                         \
+        : first##_##second##_loop(out, in, n, false, false, false, true);                                       \
   }
 
 #define PAIRS(first)                          \

@@ -24,8 +24,8 @@ typedef struct conv_epilogue {
 } conv_epilogue;
 
 /* first: of the epilogue's own operands. */
-static inline void conv_epilogue_read(conv_epilogue *epilogue, const berth_op_call *call, uint32_t first, const berth_attr *code,
-                                  const berth_attr *numbers) {
+static inline void conv_epilogue_read(conv_epilogue *epilogue, const berth_op_call *call, uint32_t first,
+                                      const berth_attr *code, const berth_attr *numbers) {
   const uint32_t n_extra = call->n_in > first ? call->n_in - first : 0;
   epilogue->is_chain = false;
   if (n_extra == 0 && epilogue_clamp(code, numbers, &epilogue->low, &epilogue->high)) return;
@@ -36,7 +36,7 @@ static inline void conv_epilogue_read(conv_epilogue *epilogue, const berth_op_ca
 
 /* On pixels whose channels [column, column + n_columns) are computed. */
 static inline void conv_epilogue_run(const conv_epilogue *epilogue, int64_t pixel, int64_t n_pixels, int64_t column,
-                                 int64_t n_columns) {
+                                     int64_t n_columns) {
   if (epilogue->is_chain) epilogue_rows(&epilogue->chain, pixel, n_pixels, column, n_columns);
 }
 

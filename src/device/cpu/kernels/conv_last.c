@@ -20,7 +20,7 @@ typedef struct conv {
   int64_t group, depth, taps;           /* a row of the product: `taps` runs of `depth` elements */
   bool merges;                          /* a run is a line of the kernel, not one tap */
   bool is_plain;                        /* runs are pixels of x, one after the other */
-  bool in_place_over;                         /* they are written over: a block is copied first */
+  bool in_place_over;                   /* they are written over: a block is copied first */
   int64_t outputs, panels;              /* of a group */
   int64_t pixels, height, block;        /* of a tile; of an item */
   int64_t blocks, chunk, chunks;        /* panels of an item */
@@ -63,7 +63,8 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   c->height = gemm_tile_height(c->pixels, w[2].stride * c->last.axis_stride[2]);
   const int64_t room = BLOCK_BYTES / (4 * c->last.channels * w[2].stride * w[1].stride * c->height + 1) + 1;
   const int64_t tiles = conv_last_kernel_ceil_div(c->pixels, c->height), all = c->group * c->panels;
-  const int64_t share = tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
+  const int64_t share =
+      tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
   int64_t most = room < BLOCK_TILES ? room : BLOCK_TILES;
   if (share < most) most = share < 1 ? 1 : share;
   if (c->merges || c->in_place_over) { /* copies are scratch: not much of it */
@@ -108,7 +109,8 @@ static uint64_t conv_last_kernel_scratch(const berth_op_call *call) {
   conv c;
   conv_last_kernel_read_shape(call, &c);
   const bool copies = c.merges || c.in_place_over;
-  return conv_last_kernel_zeros_size(&c) + table_size(&c) + (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
+  return conv_last_kernel_zeros_size(&c) + table_size(&c) +
+         (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
 }
 
 typedef struct worker {
@@ -128,8 +130,8 @@ static void copy_run(const conv *c, const float *line, int64_t begin, float *to)
 
 /* One line of the kernel for a run of pixels, from column `begin` of a line of x on. Gives the place for the next
  * copies. */
-static float *conv_last_kernel_fill_line(const conv *c, const worker *w, float *copies, const float *line, int64_t begin, int64_t run,
-                        const float **to) {
+static float *conv_last_kernel_fill_line(const conv *c, const worker *w, float *copies, const float *line,
+                                         int64_t begin, int64_t run, const float **to) {
   const berth__window_axis *axis = &c->last.window.axis[2];
   const bool is_inside = line != NULL && begin >= 0 && begin + (run - 1) * axis->stride + axis->kernel <= axis->in;
   const int64_t step = is_inside ? axis->stride * c->last.channels : 0;
@@ -158,7 +160,7 @@ static float *fill_lines(const conv *c, const worker *w, float *copies, int64_t 
     for (int64_t k0 = 0; k0 < axis[0].kernel; k0++)
       for (int64_t k1 = 0; k1 < axis[1].kernel; k1++, to += n)
         copies = conv_last_kernel_fill_line(c, w, copies, taps_line(&c->last, c->x, &pixel, k0, k1),
-                           berth__window_input(&axis[2], pixel.at[2], 0), run, to);
+                                            berth__window_input(&axis[2], pixel.at[2], 0), run, to);
   }
   return copies;
 }
@@ -190,13 +192,14 @@ static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t f
   }
 }
 
-/* The tables of the next group: its channels come behind, in x as among the zeros. */
+/* The tables of the next group: its channels come after, in x as among the zeros. */
 static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
   for (int64_t k = 0; k < n_pixels * c->taps; k++) w->rows[k] += c->depth;
 }
 
 /* Pixels [first, last) of one panel of a group. */
-static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, int64_t first, int64_t last) {
+static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, int64_t first,
+                                       int64_t last) {
   const int64_t column = group * c->outputs + panel * VF_PANEL, left = c->outputs - panel * VF_PANEL;
   gemm_tile tile = {
       .taps = c->taps,
@@ -245,8 +248,8 @@ static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error 
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   c.out = call->out[0].data;
   c.sum = call->attrs[BERTH__LAST_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
-  conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]), &call->attrs[BERTH__LAST_CODE],
-                 &call->attrs[BERTH__LAST_NUMBERS]);
+  conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]),
+                     &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
   char *scratch = call->scratch;
   const worker w = {.zeros = (float *)(void *)scratch,
                     .rows = (const float **)(void *)(scratch + conv_last_kernel_zeros_size(&c)),
@@ -257,6 +260,7 @@ static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error 
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_last)[] = {
-    {"conv_last", BERTH__OP_conv_last, conv_last_kernel_takes, conv_last_kernel_items, conv_last_kernel_grain, conv_last_kernel_scratch, conv_last_kernel_run, NULL, false},
+    {"conv_last", BERTH__OP_conv_last, conv_last_kernel_takes, conv_last_kernel_items, conv_last_kernel_grain,
+     conv_last_kernel_scratch, conv_last_kernel_run, NULL, false},
     {0},
 };

@@ -109,7 +109,8 @@ static berth_status conv_spread_kernel_run(const berth_op_call *call, berth_erro
   s.columns = berth__window_taps(&s.last.window) * s.last.outputs;
   s.x = call->in[0].data;
   s.out = call->out[0].data;
-  conv_epilogue_read(&s.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  conv_epilogue_read(&s.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                     &call->attrs[BERTH__LAST_NUMBERS]);
   float *memory = call->scratch;
   const worker w = {.panel = memory,
                     .bias = memory + s.last.channels * VF_PANEL,
@@ -120,6 +121,7 @@ static berth_status conv_spread_kernel_run(const berth_op_call *call, berth_erro
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_spread)[] = {
-    {"conv_transpose_spread", BERTH__OP_conv_transpose_last, conv_spread_kernel_takes, conv_spread_kernel_items, conv_spread_kernel_grain, conv_spread_kernel_scratch, conv_spread_kernel_run, NULL, false},
+    {"conv_transpose_spread", BERTH__OP_conv_transpose_last, conv_spread_kernel_takes, conv_spread_kernel_items,
+     conv_spread_kernel_grain, conv_spread_kernel_scratch, conv_spread_kernel_run, NULL, false},
     {0},
 };

@@ -88,7 +88,8 @@ typedef struct phase_line {
 static bool fill_rows(const transposed *t, const phase_line *p, int64_t down, int64_t across, int64_t column, int64_t n,
                       const float **rows) {
   const berth__window_axis *w = t->last.window.axis;
-  const int64_t i1 = conv_transpose_kernel_source(&w[1], p->row, down), i2 = conv_transpose_kernel_source(&w[2], column, across);
+  const int64_t i1 = conv_transpose_kernel_source(&w[1], p->row, down),
+                i2 = conv_transpose_kernel_source(&w[2], column, across);
   if (i1 < 0 || i1 >= w[1].in || i2 + n <= 0 || i2 >= w[2].in) return false;
   const float *line = t->x + p->image * t->last.image_stride + i1 * t->last.axis_stride[1];
   for (int64_t r = 0; r < n; r++)
@@ -97,8 +98,8 @@ static bool fill_rows(const transposed *t, const phase_line *p, int64_t down, in
 }
 
 /* n pixels of the line from `column` on. The bounds come with the last tap, so that sums are whole before. */
-static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line *p, gemm_tile *tile, const float *weight, int64_t column,
-                     int64_t n) {
+static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line *p, gemm_tile *tile,
+                                           const float *weight, int64_t column, int64_t n) {
   const float *rows[2][GEMM_ROWS];
   const float *waiting = NULL; /* the weights of the tap before, whose rows are in rows[which] */
   int which = 0;
@@ -163,7 +164,8 @@ static void conv_transpose_kernel_run_item(const transposed *t, int64_t item) {
   }
   for (int64_t line = first; line < first + t->steps; line++) {
     const int64_t row = phase + line * w[1].stride;
-    if (row < w[1].out) conv_epilogue_run(&t->epilogue, (p.image * w[1].out + row) * w[2].out, w[2].out, 0, t->last.outputs);
+    if (row < w[1].out)
+      conv_epilogue_run(&t->epilogue, (p.image * w[1].out + row) * w[2].out, w[2].out, 0, t->last.outputs);
   }
 }
 
@@ -177,12 +179,14 @@ static berth_status conv_transpose_kernel_run(const berth_op_call *call, berth_e
   t.out = call->out[0].data;
   t.zeros = call->scratch;
   memset(call->scratch, 0, (size_t)conv_transpose_kernel_zeros_size(&t.last));
-  conv_epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  conv_epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                     &call->attrs[BERTH__LAST_NUMBERS]);
   for (int64_t item = call->begin; item < call->end; item++) conv_transpose_kernel_run_item(&t, item);
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_transpose)[] = {
-    {"conv_transpose_last", BERTH__OP_conv_transpose_last, conv_transpose_kernel_takes, conv_transpose_kernel_items, conv_transpose_kernel_grain, conv_transpose_kernel_scratch, conv_transpose_kernel_run, NULL, false},
+    {"conv_transpose_last", BERTH__OP_conv_transpose_last, conv_transpose_kernel_takes, conv_transpose_kernel_items,
+     conv_transpose_kernel_grain, conv_transpose_kernel_scratch, conv_transpose_kernel_run, NULL, false},
     {0},
 };

@@ -56,7 +56,9 @@ static void depthwise_kernel_read_shape(const berth_op_call *call, depthwise *d)
   d->width = d->last.channels;
 }
 
-static bool depthwise_kernel_in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
+static bool depthwise_kernel_in_place_over(const berth_op_call *call) {
+  return call->attrs[BERTH__DEPTHWISE_OVER].i != 0;
+}
 
 static int64_t channel_blocks(const depthwise *d) { return (d->last.channels + OVER_CHANNELS - 1) / OVER_CHANNELS; }
 
@@ -84,7 +86,8 @@ static int64_t depthwise_kernel_items(const berth_op_call *call) {
 static int64_t depthwise_kernel_grain(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
-  if (depthwise_kernel_in_place_over(call)) return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
+  if (depthwise_kernel_in_place_over(call))
+    return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
   return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
 }
 
@@ -228,7 +231,8 @@ static void depthwise_kernel_run_line(const depthwise *d, const worker *w, int64
 }
 
 /* Two lines whose windows are inside x: blocks as far as they go. */
-static int64_t depthwise_kernel_run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row, int64_t begin, int64_t end) {
+static int64_t depthwise_kernel_run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row,
+                                           int64_t begin, int64_t end) {
   const berth__window_axis *axis = d->last.window.axis;
   const int64_t pixel = (image * axis[1].out + row) * axis[2].out;
   const float *line =
@@ -343,13 +347,14 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
   d.weight = call->in[1].data;
   d.bias = d.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   d.out = call->out[0].data;
-  conv_epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  conv_epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                     &call->attrs[BERTH__LAST_NUMBERS]);
   const worker w = {.zeros = call->scratch,
                     .rows = (const float **)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last)),
                     .kind = depthwise_kernel_kind_of(&d)};
   memset(call->scratch, 0, (size_t)depthwise_kernel_zeros_size(&d.last));
-  float *band =
-      (float *)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last) + (uint64_t)d.taps * TILE * sizeof(float *));
+  float *band = (float *)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last) +
+                                  (uint64_t)d.taps * TILE * sizeof(float *));
   for (int64_t item = call->begin; item < call->end; item++) {
     if (depthwise_kernel_in_place_over(call))
       run_channels(&d, &w, item, band);
@@ -360,6 +365,7 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_depthwise)[] = {
-    {"depthwise", BERTH__OP_depthwise, depthwise_kernel_takes, depthwise_kernel_items, depthwise_kernel_grain, depthwise_kernel_scratch, depthwise_kernel_run, NULL, false},
+    {"depthwise", BERTH__OP_depthwise, depthwise_kernel_takes, depthwise_kernel_items, depthwise_kernel_grain,
+     depthwise_kernel_scratch, depthwise_kernel_run, NULL, false},
     {0},
 };

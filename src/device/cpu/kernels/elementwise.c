@@ -130,7 +130,8 @@ static bool elementwise_kernel_is_small(berth_type type) {
 
 static bool takes_cast(const berth_op_call *call) {
   const berth_type from = call->in[0].type, to = call->out[0].type;
-  return (from == BERTH_F32 && elementwise_kernel_is_small(to)) || (elementwise_kernel_is_small(from) && to == BERTH_F32);
+  return (from == BERTH_F32 && elementwise_kernel_is_small(to)) ||
+         (elementwise_kernel_is_small(from) && to == BERTH_F32);
 }
 
 #define ROW(op, which, function)                                                                       \

@@ -12,20 +12,22 @@
 #define MANY 16                    /* items that balance */
 #define PACK_ROWS 256              /* rows that share a packed block of B */
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
-#define EPILOGUE_PANELS 4              /* epilogues run better over rows that are not too short */
+#define EPILOGUE_PANELS 4          /* epilogues run better over rows that are not too short */
 #define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
 
 static int64_t gemm_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t gemm_kernel_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t gemm_kernel_pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
 /* n in equal pieces, none above `limit`: how large they are. */
-static int64_t even_piece(int64_t n, int64_t limit) { return n > 0 ? gemm_kernel_pieces(n, gemm_kernel_pieces(n, limit)) : limit; }
+static int64_t even_piece(int64_t n, int64_t limit) {
+  return n > 0 ? gemm_kernel_pieces(n, gemm_kernel_pieces(n, limit)) : limit;
+}
 
 /* ---- How the work is cut ---- */
 
 /* An axis outside those that are there; it joins the first of them where both are one run. */
-static void gemm_kernel_add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int64_t *b, int64_t extent, int64_t a_stride,
-                     int64_t b_stride) {
+static void gemm_kernel_add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int64_t *b, int64_t extent,
+                                 int64_t a_stride, int64_t b_stride) {
   const uint32_t at = *n_axes;
   if (extent == 1) return;
   if (at > 0 && a_stride == dim[at - 1] * a[at - 1] && (b == NULL || b_stride == dim[at - 1] * b[at - 1])) {
@@ -49,8 +51,8 @@ static void sort_axes(const gemm_shape *s, gemm *g) {
     g->rows *= s->batch[axis - 1];
   }
   for (; axis > 0; axis--) {
-    gemm_kernel_add_axis(&g->n_matrix_axes, g->matrix_dim, g->a_matrix, g->b_matrix, s->batch[axis - 1], s->a_batch[axis - 1],
-             s->b_batch[axis - 1]);
+    gemm_kernel_add_axis(&g->n_matrix_axes, g->matrix_dim, g->a_matrix, g->b_matrix, s->batch[axis - 1],
+                         s->a_batch[axis - 1], s->b_batch[axis - 1]);
     g->matrices *= s->batch[axis - 1];
   }
 }
@@ -73,7 +75,8 @@ static int64_t panels_of_item(const gemm *g, int64_t fitting) {
 static void gemm_kernel_cut(gemm *g) {
   const int64_t fitting = BLOCK_BYTES / 4 / gemm_kernel_most(g->depth, 1);
   g->panels = gemm_kernel_pieces(g->columns, VF_PANEL);
-  const int64_t work = g->matrices * gemm_kernel_pieces(g->rows, PACK_ROWS) * gemm_kernel_pieces(g->panels, gemm_kernel_most(1, fitting / VF_PANEL));
+  const int64_t work = g->matrices * gemm_kernel_pieces(g->rows, PACK_ROWS) *
+                       gemm_kernel_pieces(g->panels, gemm_kernel_most(1, fitting / VF_PANEL));
   g->item_rows = g->packs_b ? even_piece(g->rows, work < MANY ? PACK_ROWS / 2 : PACK_ROWS) : g->rows;
   g->block_rows = even_piece(g->item_rows, gemm_kernel_most(2 * GEMM_ROWS, gemm_kernel_least(BLOCK_ROWS, fitting)));
   if (!g->packs_b) g->item_rows = g->block_rows;
@@ -123,7 +126,7 @@ typedef struct block {
   const float *const *rows;
   int64_t first_row, n_rows; /* of the result, counted over all matrices */
   int64_t height;
-  const float *panels, *last; /* the item's; where its last panel is when that one is not behind the others */
+  const float *panels, *last; /* the item's; where its last panel is when that one is not after the others */
   int64_t panel_stride, panel_step;
   int64_t column, n_columns;
 } block;
@@ -177,7 +180,7 @@ static int64_t gemm_kernel_offset_of(int64_t index, uint32_t n_axes, const int64
 
 /* Pointers to rows of A whose elements lie one after the other. */
 static void gemm_kernel_find_rows(const gemm *g, const gemm_data *data, const float *a, int64_t first, int64_t n,
-                      const float **rows) {
+                                  const float **rows) {
   const bool is_linear = g->n_row_axes <= 1;
   for (int64_t r = 0; r < n; r++) rows[r] = a + gemm_kernel_offset_of(first + r, g->n_row_axes, g->row_dim, g->a_row);
   if (!g->packs_a) return;
@@ -214,15 +217,16 @@ static void find_panels(const gemm *g, const gemm_data *data, const float *from,
   }
   b->panels = packed;
   for (int64_t at = 0; at < b->n_columns; at += VF_PANEL, packed += b->panel_stride)
-    gemm_pack_panel(packed, from + at * g->b_column, g->depth, gemm_kernel_least(VF_PANEL, b->n_columns - at), g->b_step,
-                    g->b_column);
+    gemm_pack_panel(packed, from + at * g->b_column, g->depth, gemm_kernel_least(VF_PANEL, b->n_columns - at),
+                    g->b_step, g->b_column);
 }
 
 static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t item) {
   const int64_t across = column_items(g), down = gemm_kernel_row_items(g), matrix = item / (across * down);
   const int64_t column_item = g->goes_down ? item / down % across : item % across;
   const int64_t first = (g->goes_down ? item % down : item / across % down) * g->item_rows;
-  const int64_t end = gemm_kernel_least(g->rows, first + g->item_rows), column = column_item * g->item_panels * VF_PANEL;
+  const int64_t end = gemm_kernel_least(g->rows, first + g->item_rows),
+                column = column_item * g->item_panels * VF_PANEL;
   const float *a = data->a + gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
   const float *rows[BLOCK_ROWS];
   block b = {.column = column, .n_columns = gemm_kernel_least(g->item_panels * VF_PANEL, g->columns - column)};

@@ -17,7 +17,7 @@ typedef struct gemm {
   int64_t matrices, rows, depth, columns;
   int64_t a_step, b_step, b_column; /* strides: a along K, b along K and along N */
   bool is_packed;                   /* b are panels; its strides say nothing */
-  bool has_epilogue;                    /* more than a clamp */
+  bool has_epilogue;                /* more than a clamp */
   /* How it is cut. */
   int64_t panels, block_rows, item_rows, item_panels;
   bool goes_down; /* neighbouring items share columns, so that weights are read once; otherwise they share rows */
@@ -57,7 +57,7 @@ int64_t gemm_grain(const gemm *g);
 uint64_t gemm_scratch(const gemm *g); /* bytes */
 void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end);
 
-/* One panel: `rows` rows of `columns` <= VF_PANEL columns from any strides, zeros behind them. */
+/* One panel: `rows` rows of `columns` <= VF_PANEL columns from any strides, zeros after them. */
 void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t columns, int64_t row_stride,
                      int64_t column_stride);
 /* n rows whose elements are `step` apart, each into a run of to_stride >= depth + VF_LANES elements, of which those

@@ -24,8 +24,8 @@ bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, cha
   const uint32_t first = berth__bytes_epilogue_first(attrs);
   float low, high;
   if (is_clamp(call, attrs, &low, &high)) return false;
-  return epilogue_prepare(epilogue, call->in + first, call->n_in > first ? call->n_in - first : 0, &call->out[0], attrs->code,
-                      attrs->numbers);
+  return epilogue_prepare(epilogue, call->in + first, call->n_in > first ? call->n_in - first : 0, &call->out[0],
+                          attrs->code, attrs->numbers);
 }
 
 void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
@@ -61,7 +61,7 @@ void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t c
   job->has_epilogue = i8_epilogue(call, &job->attrs, &job->epilogue);
 }
 
-/* n entries from `column` on; zeros behind them. */
+/* n entries from `column` on; zeros after them. */
 static vf floats_at(const berth_tensor *tensor, int64_t column, int64_t n) {
   const int64_t stride = berth__bytes_entry(tensor, 1);
   const float *from = (const float *)tensor->data + column * stride;
@@ -163,8 +163,9 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   }
 }
 
-static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(const finish *f, const uint8_t *x, int64_t stride,
-                                                                const int8_t *w, const int rows) {
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(const finish *f, const uint8_t *x,
+                                                                               int64_t stride, const int8_t *w,
+                                                                               const int rows) {
   vi sum[ROWS][2];
   UNROLL for (int r = 0; r < rows; r++) {
     sum[r][0] = vi_load(f->block->start + f->at);
@@ -184,14 +185,15 @@ static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(c
   if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
 }
 
-static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tiles(finish f, const uint8_t *x, int64_t stride,
-                                                                 const int8_t *w, int64_t count, const int rows) {
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tiles(finish f, const uint8_t *x,
+                                                                                int64_t stride, const int8_t *w,
+                                                                                int64_t count, const int rows) {
   for (; count > 0; count--, x += rows * stride, f.row += rows, f.row_sum += rows)
     gemm_i8_kernel_multiply_tile(&f, x, stride, w, rows);
 }
 
-static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64_t stride, const int8_t *w, int64_t count,
-                         int64_t rows) {
+static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64_t stride, const int8_t *w,
+                                        int64_t count, int64_t rows) {
   switch (rows) {
 #if ROWS == 8
     case 8: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 8); return;

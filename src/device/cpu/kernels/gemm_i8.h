@@ -1,4 +1,4 @@
-/* Products of bytes with packed weights (ops/bytes.h): what qproduct and qconv_last have in common. Rows of x are given
+/* int8 products with packed weights (ops/bytes.h): what qproduct and qconv_last have in common. Rows of x are given
  * as unsigned bytes, in chunks; i8 comes with its top bit turned, which adds 128 to it and to its zero point. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
 #define BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
@@ -19,8 +19,8 @@ typedef struct i8_job {
   int32_t weight_shift;         /* what stored weights are less than they should be */
   uint8_t flip;                 /* turns x into unsigned bytes */
   bool needs_row_sums;
-  const float *sum; /* what is added before the epilogue, of the result's layout; NULL: nothing */
-  bool has_epilogue;    /* one that registers do not do */
+  const float *sum;  /* what is added before the epilogue, of the result's layout; NULL: nothing */
+  bool has_epilogue; /* one that registers do not do */
   chain_run epilogue;
 } i8_job;
 

@@ -3,9 +3,9 @@
 
 static int64_t gemm_pack_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Lines of `from`, n elements of each, become columns of `to`: n rows of VF_LANES, zeros behind the lines. */
-static void gemm_pack_kernel_turn(float *to, int64_t to_stride, int64_t to_rows, const float *from, int64_t line_stride, int64_t lines,
-                 int64_t n) {
+/* Lines of `from`, n elements of each, become columns of `to`: n rows of VF_LANES, zeros after the lines. */
+static void gemm_pack_kernel_turn(float *to, int64_t to_stride, int64_t to_rows, const float *from, int64_t line_stride,
+                                  int64_t lines, int64_t n) {
   vf x[VF_LANES];
   for (int64_t i = 0; i < VF_LANES; i++) {
     const float *line = from + (i < lines ? i * line_stride : 0);
@@ -25,9 +25,10 @@ static void gemm_kernel_pack_row(float *panel, const float *from, int64_t column
 static void pack_turned(float *panel, const float *from, int64_t rows, int64_t columns, int64_t column_stride) {
   for (int64_t r = 0; r < rows; r += VF_LANES)
     for (int64_t at = 0; at < VF_PANEL; at += VF_LANES) {
-      const int64_t n = gemm_pack_kernel_least(VF_LANES, rows - r), lines = gemm_pack_kernel_least(VF_LANES, columns - at);
-      gemm_pack_kernel_turn(panel + r * VF_PANEL + at, VF_PANEL, n, from + r + (lines > 0 ? at * column_stride : 0), column_stride,
-           lines, n);
+      const int64_t n = gemm_pack_kernel_least(VF_LANES, rows - r),
+                    lines = gemm_pack_kernel_least(VF_LANES, columns - at);
+      gemm_pack_kernel_turn(panel + r * VF_PANEL + at, VF_PANEL, n, from + r + (lines > 0 ? at * column_stride : 0),
+                            column_stride, lines, n);
     }
 }
 
@@ -58,7 +59,8 @@ void gemm_pack_rows(float *to, int64_t to_stride, const float *const *rows, int6
   }
   for (int64_t r = 0; r < n; r += VF_LANES)
     for (int64_t k = 0; k < depth; k += VF_LANES) {
-      const int64_t height = gemm_pack_kernel_least(VF_LANES, n - r), lines = gemm_pack_kernel_least(VF_LANES, depth - k);
+      const int64_t height = gemm_pack_kernel_least(VF_LANES, n - r),
+                    lines = gemm_pack_kernel_least(VF_LANES, depth - k);
       gemm_pack_kernel_turn(to + r * to_stride + k, to_stride, height, rows[r] + k * step, step, lines, height);
     }
 }

@@ -36,7 +36,8 @@ INLINED void add_result(const gemm_tile *t, const int n_rows, const int n_vector
       gemm_tile_kernel_load_columns(t->also + r * t->out_stride, v, t->columns);
 }
 
-INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half, vf sum[][2]) {
+INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half,
+                                       vf sum[][2]) {
   const int64_t step = t->panel_step != 0 ? t->panel_step : VF_PANEL;
   const float *b = t->panel;
   const bool asks_ahead = n_rows <= 2 && t->is_far;
@@ -80,7 +81,7 @@ INLINED void gemm_kernel_run_tile(const gemm_tile *t, const int n_rows, const in
 }
 
 /* One vector, one and a half, two: half a vector alone would wait for A as long as a whole one does. */
-#define INSTANCE(n)                                                         \
+#define INSTANCE(n)                                                                     \
   static void run_##n##_0(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 1, false); } \
   static void run_##n##_1(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, true); }  \
   static void run_##n##_2(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, false); }

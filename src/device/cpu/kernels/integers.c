@@ -59,7 +59,9 @@ static bool integers_kernel_takes(const berth_op_call *call) {
   return type == BERTH_I32 || type == BERTH_I64;
 }
 
-static int64_t integers_kernel_items(const berth_op_call *call) { return (berth__count(&call->out[0]) + ITEM - 1) / ITEM; }
+static int64_t integers_kernel_items(const berth_op_call *call) {
+  return (berth__count(&call->out[0]) + ITEM - 1) / ITEM;
+}
 
 static char *at(const berth_tensor *tensor, int64_t index) {
   return (char *)tensor->data + index * (int64_t)berth_type_size(tensor->type);
@@ -80,8 +82,11 @@ static berth_status integers_kernel_run(const berth_op_call *call, berth_error *
   return BERTH_OK;
 }
 
-#define ROW(op) \
-  { .name = #op, .code = BERTH__OP_##op, .takes = integers_kernel_takes, .items = integers_kernel_items, .run = integers_kernel_run }
+#define ROW(op)                                                                                          \
+  {                                                                                                      \
+    .name = #op, .code = BERTH__OP_##op, .takes = integers_kernel_takes, .items = integers_kernel_items, \
+    .run = integers_kernel_run                                                                           \
+  }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_integers)[] = {
     ROW(add), ROW(sub), ROW(mul), ROW(min), ROW(max), ROW(eq), ROW(ne), ROW(lt), ROW(le), ROW(gt), ROW(ge), {0},

@@ -1,4 +1,4 @@
-/* Moving elements: what transpose, concat, split, narrow, expand and their kin do when they are no views. Where the
+/* Moving elements: what transpose, concat, split, narrow, expand and the like do when they are no views. Where the
  * last axis lies in the source as it must lie in the result, lines are copied; where another axis has the source's
  * neighbouring elements, the two change places in tiles that are turned in registers. */
 #include "device/cpu/kernels/vec.h"
@@ -41,7 +41,8 @@ static void choose_pieces(mover *m) {
   m->length_each = move_kernel_least(m->length, move_kernel_pieces(ITEM / m->width_each, TILE) * TILE);
   const int64_t each = m->width_each * m->length_each;
   m->outer_each = m->width_each == m->width && m->length_each == m->length && each < ITEM ? ITEM / each : 1;
-  m->items = move_kernel_pieces(m->n_outer, m->outer_each) * move_kernel_pieces(m->width, m->width_each) * move_kernel_pieces(m->length, m->length_each);
+  m->items = move_kernel_pieces(m->n_outer, m->outer_each) * move_kernel_pieces(m->width, m->width_each) *
+             move_kernel_pieces(m->length, m->length_each);
 }
 
 static void mover_prepare(mover *m, const berth__copy *copy) {
@@ -161,9 +162,11 @@ static void move_kernel_copy_line(const mover *m, char *to, const char *from, in
 }
 
 static void move_item(const mover *m, int64_t item) {
-  const int64_t lengths = move_kernel_pieces(m->length, m->length_each), widths = move_kernel_pieces(m->width, m->width_each);
+  const int64_t lengths = move_kernel_pieces(m->length, m->length_each),
+                widths = move_kernel_pieces(m->width, m->width_each);
   const int64_t k = item % lengths * m->length_each, w = item / lengths % widths * m->width_each;
-  const int64_t length = move_kernel_least(m->length - k, m->length_each), width = move_kernel_least(m->width - w, m->width_each);
+  const int64_t length = move_kernel_least(m->length - k, m->length_each),
+                width = move_kernel_least(m->width - w, m->width_each);
   const int64_t outer = item / lengths / widths * m->outer_each, size = (int64_t)m->c.element;
   place p;
   move_kernel_seek(m, &p, outer);
@@ -239,7 +242,8 @@ static int64_t view_items(const berth_op_call *call) {
 
 /* Those of the call's items that are the mover's, which begin at `first`. */
 static void move_share(const mover *m, const berth_op_call *call, int64_t first) {
-  const int64_t begin = call->begin > first ? call->begin - first : 0, end = move_kernel_least(call->end - first, m->items);
+  const int64_t begin = call->begin > first ? call->begin - first : 0,
+                end = move_kernel_least(call->end - first, m->items);
   if (m->c.from == m->c.to) return; /* already in its place */
   for (int64_t item = begin; item < end; item++) move_item(m, item);
 }

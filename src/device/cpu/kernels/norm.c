@@ -186,14 +186,23 @@ static berth_status run_batch(const berth_op_call *call, berth_error *err) {
     const moments m = {norm_kernel_value_at(&in[BERTH__NORM_MEAN], channel, 0), 0,
                        (float)(1.0 / sqrt(variance + call->attrs[BERTH__BATCH_NORM_EPSILON].f))};
     scale_run((float *)call->out[0].data + item * plane, (const float *)in[BERTH__NORM_X].data + item * plane, plane,
-              &m, norm_kernel_value_at(&in[BERTH__NORM_SCALE], channel, 1), norm_kernel_value_at(&in[BERTH__NORM_BIAS], channel, 0));
+              &m, norm_kernel_value_at(&in[BERTH__NORM_SCALE], channel, 1),
+              norm_kernel_value_at(&in[BERTH__NORM_BIAS], channel, 0));
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_norm)[] = {
-    {.name = "layer_norm", .code = BERTH__OP_layer_norm, .takes = takes_rows, .items = norm_kernel_row_items, .run = run_rows},
-    {.name = "rms_norm", .code = BERTH__OP_rms_norm, .takes = takes_rows, .items = norm_kernel_row_items, .run = run_rows},
+    {.name = "layer_norm",
+     .code = BERTH__OP_layer_norm,
+     .takes = takes_rows,
+     .items = norm_kernel_row_items,
+     .run = run_rows},
+    {.name = "rms_norm",
+     .code = BERTH__OP_rms_norm,
+     .takes = takes_rows,
+     .items = norm_kernel_row_items,
+     .run = run_rows},
     {.name = "group_norm",
      .code = BERTH__OP_group_norm,
      .takes = takes_groups,

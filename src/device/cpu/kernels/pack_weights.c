@@ -96,10 +96,15 @@ static berth_status pack_weights_kernel_run(const berth_op_call *call, berth_err
     const int64_t first = item % across * BESIDE, last = first + BESIDE < panels ? first + BESIDE : panels;
     const int64_t top = item / across * each, end = top + each < all_rows ? top + each : all_rows;
     for (int64_t row = top; row < end; row += BLOCK_ROWS)
-      for (int64_t k = first; k < last; k++) weights_kernel_pack(call, k, row, row + BLOCK_ROWS < end ? row + BLOCK_ROWS : end);
+      for (int64_t k = first; k < last; k++)
+        weights_kernel_pack(call, k, row, row + BLOCK_ROWS < end ? row + BLOCK_ROWS : end);
   }
   return BERTH_OK;
 }
 
-const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pack_weights)[] = {
-    {.name = "pack_weights", .code = BERTH__OP_pack_weights, .takes = pack_weights_kernel_takes, .items = pack_weights_kernel_items, .run = pack_weights_kernel_run}, {0}};
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pack_weights)[] = {{.name = "pack_weights",
+                                                                          .code = BERTH__OP_pack_weights,
+                                                                          .takes = pack_weights_kernel_takes,
+                                                                          .items = pack_weights_kernel_items,
+                                                                          .run = pack_weights_kernel_run},
+                                                                         {0}};

@@ -112,7 +112,8 @@ static berth_status pad_kernel_run(const berth_op_call *call, berth_error *err) 
                      call->attrs[BERTH__PAD_VALUE].f);
   const int64_t end = call->end * p.lines_each < p.lines ? call->end * p.lines_each : p.lines;
   for (int64_t line = call->begin * p.lines_each; line < end; line++)
-    kernel_pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[BERTH__PAD_X].data, line);
+    kernel_pad_line(&p, (char *)call->out[0].data + (size_t)(line * p.length) * p.element, call->in[BERTH__PAD_X].data,
+                    line);
   return BERTH_OK;
 }
 

@@ -166,7 +166,8 @@ static void kernel_pool_line(const pool *p, int64_t *offsets, int64_t item) {
   const int64_t row = item % w[1].out, plane = item / w[1].out % w[0].out, image = item / w[1].out / w[0].out;
   const float *x = p->x + image * w[0].in * w[1].in * w[2].in * p->channels;
   float *out = p->out + item * w[2].out * p->channels;
-  const int64_t lines = pool_kernel_taps_of(&w[0], plane, p->with_padding) * pool_kernel_taps_of(&w[1], row, p->with_padding);
+  const int64_t lines =
+      pool_kernel_taps_of(&w[0], plane, p->with_padding) * pool_kernel_taps_of(&w[1], row, p->with_padding);
   const int64_t n = fill_offsets(p, plane, row, offsets), step = w[2].stride * p->channels;
   const int64_t count = lines * w[2].kernel;
   const windows line = {.offsets = offsets, .n_offsets = n, .step = step, .count = (float)(count > 0 ? count : 1)};
@@ -184,7 +185,8 @@ static void kernel_pool_line(const pool *p, int64_t *offsets, int64_t item) {
 /* line[i] joined with x[i]; is_max is a constant where this is inlined. */
 INLINED void join_line(const bool is_max, float *line, const float *x, int64_t n) {
   int64_t i = 0;
-  for (; i + VF_LANES <= n; i += VF_LANES) vf_store(line + i, pool_kernel_join(is_max, vf_load(line + i), vf_load(x + i)));
+  for (; i + VF_LANES <= n; i += VF_LANES)
+    vf_store(line + i, pool_kernel_join(is_max, vf_load(line + i), vf_load(x + i)));
   if (i < n) vf_store_n(line + i, pool_kernel_join(is_max, vf_load_n(line + i, n - i), vf_load_n(x + i, n - i)), n - i);
 }
 
@@ -230,7 +232,10 @@ static void pool_plane(const pool *p, float *line, int64_t item) {
         join_with(line + w[2].begin, x + (i0 * w[1].in + i1) * w[2].in, 1, w[2].in);
       }
     for (int64_t tap = 0; tap < w[2].kernel; tap++) join_with(out, line + tap * w[2].dilation, w[2].stride, w[2].out);
-    if (!p->is_max) pool_kernel_divide(p, pool_kernel_taps_of(&w[0], plane, p->with_padding) * pool_kernel_taps_of(&w[1], row, p->with_padding), out);
+    if (!p->is_max)
+      pool_kernel_divide(
+          p, pool_kernel_taps_of(&w[0], plane, p->with_padding) * pool_kernel_taps_of(&w[1], row, p->with_padding),
+          out);
   }
 }
 
@@ -248,7 +253,9 @@ static berth_status pool_kernel_run(const berth_op_call *call, berth_error *err)
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pool)[] = {
-    {"max_pool", BERTH__OP_max_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run, NULL, false},
-    {"avg_pool", BERTH__OP_avg_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run, NULL, false},
+    {"max_pool", BERTH__OP_max_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run,
+     NULL, false},
+    {"avg_pool", BERTH__OP_avg_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run,
+     NULL, false},
     {0},
 };

@@ -11,7 +11,8 @@ static bool product_kernel_takes(const berth_op_call *call) {
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i;
   if (call->in[1].type != BERTH_F32) return false;
   if (panel != 0 && (panel != VF_PANEL || !berth__is_contiguous(&call->in[1]))) return false;
-  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS]))
+    return false;
   for (uint32_t k = BERTH__EPILOGUE_SUM; k < call->n_in; k++) {
     const berth_type type = call->in[k].type;
     if (type != BERTH_F32 && type != BERTH_BOOL && type != BERTH_U8 && type != BERTH_I8 && type != BERTH_I32)
@@ -23,7 +24,8 @@ static bool product_kernel_takes(const berth_op_call *call) {
 static bool takes_matmul(const berth_op_call *call) { return call->in[0].type == BERTH_F32; }
 
 /* The strides of a stack of matrices over the batch axes of the result. */
-static void product_kernel_batch_strides(const berth_tensor *tensor, const berth_tensor *out, uint32_t batch_rank, int64_t *stride) {
+static void product_kernel_batch_strides(const berth_tensor *tensor, const berth_tensor *out, uint32_t batch_rank,
+                                         int64_t *stride) {
   berth_tensor stack = *tensor;
   stack.rank = tensor->rank > 2 ? tensor->rank - 2 : 0;
   berth__broadcast_strides(&stack, batch_rank, out->dim, stride);
@@ -122,7 +124,9 @@ static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
-    {"product", BERTH__OP_product, product_kernel_takes, product_kernel_items, product_kernel_grain, product_kernel_scratch, product_kernel_run, NULL, false},
-    {"matmul", BERTH__OP_matmul, takes_matmul, product_kernel_items, product_kernel_grain, product_kernel_scratch, run_matmul, NULL, false},
+    {"product", BERTH__OP_product, product_kernel_takes, product_kernel_items, product_kernel_grain,
+     product_kernel_scratch, product_kernel_run, NULL, false},
+    {"matmul", BERTH__OP_matmul, takes_matmul, product_kernel_items, product_kernel_grain, product_kernel_scratch,
+     run_matmul, NULL, false},
     {0},
 };

@@ -3,9 +3,9 @@
  * each half becomes an f32, which takes one instruction. */
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/chain_run.h"
+#include "ops/epilogue.h"
 #include "ops/operand.h"
 #include "ops/product.h"
-#include "ops/epilogue.h"
 
 #if VF_LANES == 16
 #define ROWS 12 /* 24 sums, 4 halves of weights */
@@ -34,11 +34,14 @@ typedef struct job {
   chain_run epilogue;
 } job;
 
-static bool product_bf16_kernel_is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
+static bool product_bf16_kernel_is_run(const berth_tensor *tensor) {
+  return tensor->dim[0] <= 1 || tensor->stride[0] == 1;
+}
 
 static bool product_bf16_kernel_takes(const berth_op_call *call) {
   if (call->in[1].type != BERTH_BF16 || call->attrs[BERTH__PRODUCT_PANEL].i != VF_PANEL) return false;
-  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_bf16_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS])) return false;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_bf16_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS]))
+    return false;
   return berth__is_contiguous(&call->in[1]);
 }
 
@@ -58,12 +61,15 @@ static int64_t product_bf16_kernel_rows_of(const berth_op_call *call) {
   return rows;
 }
 
-static int64_t block_columns(const berth_op_call *call) { return (product_bf16_kernel_rows_of(call) <= FEW_ROWS ? 1 : PANELS) * VF_PANEL; }
+static int64_t block_columns(const berth_op_call *call) {
+  return (product_bf16_kernel_rows_of(call) <= FEW_ROWS ? 1 : PANELS) * VF_PANEL;
+}
 
 static int64_t product_bf16_kernel_pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
 
 static int64_t product_bf16_kernel_items(const berth_op_call *call) {
-  return product_bf16_kernel_pieces(product_bf16_kernel_rows_of(call), CHUNK) * product_bf16_kernel_pieces(call->attrs[BERTH__PRODUCT_COLUMNS].i, block_columns(call));
+  return product_bf16_kernel_pieces(product_bf16_kernel_rows_of(call), CHUNK) *
+         product_bf16_kernel_pieces(call->attrs[BERTH__PRODUCT_COLUMNS].i, block_columns(call));
 }
 
 static int64_t product_bf16_kernel_grain(const berth_op_call *call) {
@@ -220,7 +226,8 @@ static tiles product_bf16_kernel_tiles_of(bool is_dot) {
 /* ---- The call ---- */
 
 /* Rows [row, row + n) of a block of columns; x has them in scratch. */
-static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column, int64_t end) {
+static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column,
+                                          int64_t end) {
   const tiles run = product_bf16_kernel_tiles_of(j->is_dot);
   const int64_t row_bytes = 2 * j->pairs * (int64_t)(j->is_dot ? sizeof(uint16_t) : sizeof(float));
   for (int64_t at = column; at < end; at += VF_PANEL) {
@@ -273,6 +280,7 @@ static berth_status product_bf16_kernel_run(const berth_op_call *call, berth_err
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_bf16)[] = {
-    {"product bf16", BERTH__OP_product, product_bf16_kernel_takes, product_bf16_kernel_items, product_bf16_kernel_grain, product_bf16_kernel_scratch, product_bf16_kernel_run, NULL, false},
+    {"product bf16", BERTH__OP_product, product_bf16_kernel_takes, product_bf16_kernel_items, product_bf16_kernel_grain,
+     product_bf16_kernel_scratch, product_bf16_kernel_run, NULL, false},
     {0},
 };

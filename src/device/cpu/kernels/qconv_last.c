@@ -1,5 +1,5 @@
 /* qconv_last: the windows of a chunk of pixels are laid out as rows (for 1 x 1 they lie so already), then it is a
- * product of bytes. */
+ * int8 product. */
 #include "device/cpu/kernels/gemm_i8.h"
 #include "ops/conv_last.h"
 
@@ -51,7 +51,7 @@ static bool qconv_last_kernel_takes(const berth_op_call *call) {
 #define WORTH 500000    /* multiplications that are worth a thread */
 
 /* Items are chunks of pixels of blocks of columns. Those of a chunk are neighbours: the pixels of a thread lie
- * together, as they do in what comes before and behind. */
+ * together, as they do in what comes before and after. */
 typedef struct cut {
   int64_t rows, blocks;
   int64_t chunks; /* of rows, of about equal size */
@@ -190,7 +190,8 @@ static void multiply_block(const i8_job *job, const source *s, const i8_block *b
   }
 }
 
-static void qconv_last_kernel_multiply(const i8_job *job, source *s, columns *at, int64_t row, int64_t n, int64_t block, int64_t end) {
+static void qconv_last_kernel_multiply(const i8_job *job, source *s, columns *at, int64_t row, int64_t n, int64_t block,
+                                       int64_t end) {
   for (s->group = -1; block < end; block++) {
     const int64_t group = block / i8_blocks_each(job->column_each);
     if (group != s->group) {
@@ -214,14 +215,18 @@ static berth_status qconv_last_kernel_run(const berth_op_call *call, berth_error
   for (int64_t item = call->begin, next; item < call->end; item = next) {
     const int64_t chunk = item / c.blocks, block = item % c.blocks, row = qconv_last_kernel_first_row(&c, chunk);
     int64_t after = chunk + 1; /* whole chunks go together */
-    while (block == 0 && (after + 1) * c.blocks <= call->end && qconv_last_kernel_first_row(&c, after + 1) - row <= most) after++;
+    while (block == 0 && (after + 1) * c.blocks <= call->end &&
+           qconv_last_kernel_first_row(&c, after + 1) - row <= most)
+      after++;
     next = after * c.blocks < call->end ? after * c.blocks : call->end;
-    qconv_last_kernel_multiply(&job, &s, &at, row, qconv_last_kernel_first_row(&c, after) - row, block, next - (after - 1) * c.blocks);
+    qconv_last_kernel_multiply(&job, &s, &at, row, qconv_last_kernel_first_row(&c, after) - row, block,
+                               next - (after - 1) * c.blocks);
   }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qconv_last)[] = {
-    {"qconv_last packed", BERTH__OP_qconv_last, qconv_last_kernel_takes, qconv_last_kernel_items, qconv_last_kernel_grain, qconv_last_kernel_scratch, qconv_last_kernel_run, NULL, true},
+    {"qconv_last packed", BERTH__OP_qconv_last, qconv_last_kernel_takes, qconv_last_kernel_items,
+     qconv_last_kernel_grain, qconv_last_kernel_scratch, qconv_last_kernel_run, NULL, true},
     {0},
 };

@@ -11,7 +11,7 @@
 #define UNROLL _Pragma("GCC unroll 16")
 
 /* What a block of channels needs, in the order in which vi_mix_n leaves them. The bytes of all groups of taps stand
- * behind it. */
+ * after it. */
 typedef struct channels {
   float scale[BLOCK], bias[BLOCK];
   int32_t start[BLOCK]; /* of the sums: what takes the zero point off */
@@ -140,7 +140,7 @@ static void prepare_weights(const job *j, int64_t block) {
   for (int part = 0; part < 4; part++) vi_store(start + part * VF_LANES, vi_mul(sum[part], vi_set1(-j->x_zero)));
 }
 
-/* What a block has of one number a channel, in units, in the order of vi_mix_n. */
+/* What a block has of one number per channel, in units, in the order of vi_mix_n. */
 static void prepare_numbers(const job *j, int64_t block, const float *from, int64_t stride, float *to) {
   const float unit = j->call->out[0].type == BERTH_F32 ? 1 : (float)j->attrs.own[BERTH__BYTES_OUT_SCALE].f;
   const int64_t n = width_of(j, block);
@@ -211,8 +211,8 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   }
 }
 
-static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c, const vi *sum, int64_t index,
-                                                        int64_t n) {
+static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c,
+                                                                          const vi *sum, int64_t index, int64_t n) {
   const vi zero = vi_set1((int32_t)j->attrs.own[BERTH__BYTES_OUT_ZERO].i);
   const vf low = vf_set1(j->low), high = vf_set1(j->high);
   vf x[4];
@@ -312,6 +312,7 @@ static berth_status qdepthwise_kernel_run(const berth_op_call *call, berth_error
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qdepthwise)[] = {
-    {"qdepthwise", BERTH__OP_qdepthwise, qdepthwise_kernel_takes, qdepthwise_kernel_items, qdepthwise_kernel_grain, qdepthwise_kernel_scratch, qdepthwise_kernel_run, qdepthwise_kernel_prepare, true},
+    {"qdepthwise", BERTH__OP_qdepthwise, qdepthwise_kernel_takes, qdepthwise_kernel_items, qdepthwise_kernel_grain,
+     qdepthwise_kernel_scratch, qdepthwise_kernel_run, qdepthwise_kernel_prepare, true},
     {0},
 };

@@ -21,8 +21,8 @@ static bool qproduct_kernel_rows_of(const berth_tensor *x, int64_t *count, int64
 static bool qproduct_kernel_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   int64_t count, stride;
-  return qproduct_kernel_rows_of(x, &count, &stride) && x->dim[x->rank - 1] >= 1 && x->dim[x->rank - 1] <= I8_MOST_ROWS &&
-         call->attrs[BERTH__PRODUCT_PANEL].i == VF_PANEL && i8_takes(call);
+  return qproduct_kernel_rows_of(x, &count, &stride) && x->dim[x->rank - 1] >= 1 &&
+         x->dim[x->rank - 1] <= I8_MOST_ROWS && call->attrs[BERTH__PRODUCT_PANEL].i == VF_PANEL && i8_takes(call);
 }
 
 /* Items are blocks of rows of blocks of columns. */
@@ -95,6 +95,7 @@ static berth_status qproduct_kernel_run(const berth_op_call *call, berth_error *
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qproduct)[] = {
-    {"qproduct packed", BERTH__OP_qproduct, qproduct_kernel_takes, qproduct_kernel_items, qproduct_kernel_grain, qproduct_kernel_scratch, qproduct_kernel_run, NULL, false},
+    {"qproduct packed", BERTH__OP_qproduct, qproduct_kernel_takes, qproduct_kernel_items, qproduct_kernel_grain,
+     qproduct_kernel_scratch, qproduct_kernel_run, NULL, false},
     {0},
 };

@@ -57,7 +57,8 @@ static bool takes_dequantize(const berth_op_call *call) {
   const berth_type x = call->in[BERTH__QUANTIZE_X].type;
   rows r;
   return call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
-         (quant_kernel_is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) && quant_kernel_rows_of(call, &r);
+         (quant_kernel_is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) &&
+         quant_kernel_rows_of(call, &r);
 }
 
 static int64_t quant_kernel_items(const berth_op_call *call) {
@@ -180,8 +181,10 @@ static berth_status quant_kernel_run_range(const berth_op_call *call, berth_erro
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
-    {"quantize", BERTH__OP_quantize, takes_quantize, quant_kernel_items, quant_kernel_grain, NULL, run_quantize, NULL, false},
-    {"dequantize", BERTH__OP_dequantize, takes_dequantize, quant_kernel_items, quant_kernel_grain, NULL, run_dequantize, NULL, false},
+    {"quantize", BERTH__OP_quantize, takes_quantize, quant_kernel_items, quant_kernel_grain, NULL, run_quantize, NULL,
+     false},
+    {"dequantize", BERTH__OP_dequantize, takes_dequantize, quant_kernel_items, quant_kernel_grain, NULL, run_dequantize,
+     NULL, false},
     {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, quant_kernel_run_range, NULL, false},
     {0},
 };

@@ -44,8 +44,9 @@ INLINED void dot_tile(const float *const *rows, const float *const *vectors, int
   vf_store(sums, vf_sums(sum));
 }
 
-INLINED void recurrent_kernel_multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
-                            const int n_vectors, const float *add, float *out, int64_t stride) {
+INLINED void recurrent_kernel_multiply_tiles(const float *matrix, int64_t n_rows, int64_t columns,
+                                             const float *const *vectors, const int n_vectors, const float *add,
+                                             float *out, int64_t stride) {
   enum {
     MOST = VF_LANES
   };
@@ -65,20 +66,21 @@ INLINED void recurrent_kernel_multiply_tiles(const float *matrix, int64_t n_rows
 }
 
 /* out = add + matrix vector; they may be one. */
-static void recurrent_kernel_multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector, const float *add,
-                     float *out) {
+static void recurrent_kernel_multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector,
+                                      const float *add, float *out) {
   recurrent_kernel_multiply_tiles(matrix, n_rows, columns, &vector, 1, add, out, 0);
 }
 
 /* The same for several vectors, added to lines of n_rows. */
-static void recurrent_kernel_multiply_all(const float *matrix, int64_t n_rows, int64_t columns, const float *const *vectors,
-                         int64_t n_vectors, float *sums) {
+static void recurrent_kernel_multiply_all(const float *matrix, int64_t n_rows, int64_t columns,
+                                          const float *const *vectors, int64_t n_vectors, float *sums) {
   int64_t at = 0;
   for (; at + TOGETHER <= n_vectors; at += TOGETHER) {
     float *to = sums + at * n_rows;
     recurrent_kernel_multiply_tiles(matrix, n_rows, columns, vectors + at, TOGETHER, to, to, n_rows);
   }
-  for (; at < n_vectors; at++) recurrent_kernel_multiply(matrix, n_rows, columns, vectors[at], sums + at * n_rows, sums + at * n_rows);
+  for (; at < n_vectors; at++)
+    recurrent_kernel_multiply(matrix, n_rows, columns, vectors[at], sums + at * n_rows, sums + at * n_rows);
 }
 
 /* ---- Steps: from h and `g`, the share of the inputs, to the next h; the gates are made in `g` ---- */
@@ -192,9 +194,10 @@ static const float *recurrent_kernel_start_row(layer *l) {
 }
 
 static void recurrent_kernel_run_row(layer *l) {
-  void (*const step)(const layer *, float *, const float *, float *) = l->code == BERTH__OP_lstm  ? recurrent_kernel_step_lstm
-                                                                       : l->code == BERTH__OP_gru ? recurrent_kernel_step_gru
-                                                                                                  : recurrent_kernel_step_rnn;
+  void (*const step)(const layer *, float *, const float *, float *) =
+      l->code == BERTH__OP_lstm  ? recurrent_kernel_step_lstm
+      : l->code == BERTH__OP_gru ? recurrent_kernel_step_gru
+                                 : recurrent_kernel_step_rnn;
   const float *h = recurrent_kernel_start_row(l);
   for (int64_t first = 0; first < l->steps; first += AHEAD) {
     const int64_t n = l->steps - first < AHEAD ? l->steps - first : AHEAD;
@@ -295,9 +298,9 @@ static berth_status recurrent_kernel_run(const berth_op_call *call, berth_error 
   return BERTH_OK;
 }
 
-#define KERNEL(op)                                                                                           \
-  {                                                                                                          \
-    .name = #op, .code = BERTH__OP_##op, .takes = recurrent_kernel_takes, .items = recurrent_kernel_items, .grain = recurrent_kernel_grain, .scratch = recurrent_kernel_scratch, \
-    .run = recurrent_kernel_run                                                                                               \
+#define KERNEL(op)                                                                                         \
+  {                                                                                                        \
+    .name = #op, .code = BERTH__OP_##op, .takes = recurrent_kernel_takes, .items = recurrent_kernel_items, \
+    .grain = recurrent_kernel_grain, .scratch = recurrent_kernel_scratch, .run = recurrent_kernel_run      \
   }
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_recurrent)[] = {KERNEL(lstm), KERNEL(gru), KERNEL(rnn), {0}};

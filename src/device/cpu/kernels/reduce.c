@@ -62,7 +62,8 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
   if (berth__list_axes(&list, in->rank, &mask, NULL) != BERTH_OK) return false;
   if (list.count == 0) mask = (1u << in->rank) - 1;
   r->kept = r->gone = (axes){.count = 1};
-  for (uint32_t i = 0; i < in->rank; i++) reduce_kernel_add_axis(mask >> i & 1u ? &r->gone : &r->kept, in->dim[i], in->stride[i]);
+  for (uint32_t i = 0; i < in->rank; i++)
+    reduce_kernel_add_axis(mask >> i & 1u ? &r->gone : &r->kept, in->dim[i], in->stride[i]);
   if (r->gone.rank == 0 || r->gone.count == 0 || r->kept.count == 0) return false;
   put_fastest_last(&r->gone);
   r->in_runs = last_of(&r->gone, r->gone.stride, 0) == 1;
@@ -84,7 +85,8 @@ static int64_t reduce_kernel_pieces(int64_t count, int64_t each) { return (count
 static int64_t reduce_kernel_items(const berth_op_call *call) {
   reduction r;
   if (!read_reduction(&r, call)) return 0;
-  return r.in_runs ? reduce_kernel_pieces(r.n_outer, r.per_item) : r.n_outer * reduce_kernel_pieces(r.n_inner, r.per_item);
+  return r.in_runs ? reduce_kernel_pieces(r.n_outer, r.per_item)
+                   : r.n_outer * reduce_kernel_pieces(r.n_inner, r.per_item);
 }
 
 /* Where index `at` of the first n axes lies. */
@@ -138,8 +140,12 @@ static inline void fold_rows(const float *x, int64_t step, int64_t rows, int64_t
     }
 }
 
-static float largest_run(const float *x, int64_t n) { return reduce_kernel_fold_run(x, n, -INFINITY, reduce_kernel_larger); }
-static float smallest_run(const float *x, int64_t n) { return reduce_kernel_fold_run(x, n, INFINITY, reduce_kernel_smaller); }
+static float largest_run(const float *x, int64_t n) {
+  return reduce_kernel_fold_run(x, n, -INFINITY, reduce_kernel_larger);
+}
+static float smallest_run(const float *x, int64_t n) {
+  return reduce_kernel_fold_run(x, n, INFINITY, reduce_kernel_smaller);
+}
 static float sum_run(const float *x, int64_t n) { return reduce_kernel_fold_run(x, n, 0, reduce_kernel_plus); }
 static void largest_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2]) {
   fold_rows(x, step, rows, columns, state, reduce_kernel_larger);
@@ -233,10 +239,11 @@ static void run_item_of_runs(const reduction *r, const way *w, const berth_op_ca
 }
 
 static void run_item_of_columns(const reduction *r, const way *w, const berth_op_call *call, int64_t item) {
-  const int64_t across = reduce_kernel_pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS;
+  const int64_t across = reduce_kernel_pieces(r->n_inner, COLUMNS), outer = item / across,
+                column = item % across * COLUMNS;
   const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
-  const float *x =
-      (const float *)call->in[BERTH__REDUCE_X].data + reduce_kernel_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+  const float *x = (const float *)call->in[BERTH__REDUCE_X].data +
+                   reduce_kernel_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
   float *y = (float *)call->out[0].data + outer * r->n_inner + column;
   vf state[2];
   reduce_columns(r, w, x, n, state);
@@ -256,8 +263,11 @@ static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *er
   return BERTH_OK;
 }
 
-#define ROW(op) \
-  { .name = #op, .code = BERTH__OP_##op, .takes = reduce_kernel_takes, .items = reduce_kernel_items, .run = reduce_kernel_run }
+#define ROW(op)                                                                                      \
+  {                                                                                                  \
+    .name = #op, .code = BERTH__OP_##op, .takes = reduce_kernel_takes, .items = reduce_kernel_items, \
+    .run = reduce_kernel_run                                                                         \
+  }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce)[] = {
     ROW(reduce_sum), ROW(reduce_mean), ROW(reduce_max), ROW(reduce_min), {0},

@@ -11,7 +11,9 @@ static berth__lines softmax_kernel_lines_of(const berth_op_call *call) {
   return berth__lines_of(&call->in[0], call->attrs[BERTH__SOFTMAX_AXIS].i);
 }
 
-static bool softmax_kernel_takes(const berth_op_call *call) { return call->in[0].type == BERTH_F32 && softmax_kernel_lines_of(call).length > 0; }
+static bool softmax_kernel_takes(const berth_op_call *call) {
+  return call->in[0].type == BERTH_F32 && softmax_kernel_lines_of(call).length > 0;
+}
 
 /* ---- Along the last axis -------------------------------------------------------------------------------------- */
 
@@ -148,8 +150,12 @@ static uint64_t softmax_kernel_scratch(const berth_op_call *call) {
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
 
-static int64_t softmax_kernel_lines_each(const berth__lines *lines) { return lines->length < ITEM ? ITEM / lines->length : 1; }
-static int64_t softmax_kernel_pieces_across(const berth__lines *lines) { return (lines->inner + COLUMNS - 1) / COLUMNS; }
+static int64_t softmax_kernel_lines_each(const berth__lines *lines) {
+  return lines->length < ITEM ? ITEM / lines->length : 1;
+}
+static int64_t softmax_kernel_pieces_across(const berth__lines *lines) {
+  return (lines->inner + COLUMNS - 1) / COLUMNS;
+}
 
 /* Several lines, or a stretch of neighbouring ones. */
 static int64_t softmax_kernel_items(const berth_op_call *call) {
@@ -159,7 +165,8 @@ static int64_t softmax_kernel_items(const berth_op_call *call) {
 }
 
 static void run_lines(float *y, const float *x, const berth__lines *lines, int64_t item, bool logs) {
-  const int64_t each = softmax_kernel_lines_each(lines), left = lines->outer - item * each, n = left < each ? left : each;
+  const int64_t each = softmax_kernel_lines_each(lines), left = lines->outer - item * each,
+                n = left < each ? left : each;
   const bool are_short = lines->length <= VF_LANES;
   const int64_t together = are_short ? VF_LANES : TOGETHER;
   for (int64_t k = 0; k < n; k += together) {
@@ -186,7 +193,12 @@ static berth_status softmax_kernel_run(const berth_op_call *call, berth_error *e
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_softmax)[] = {
-    {.name = "softmax", .code = BERTH__OP_softmax, .takes = softmax_kernel_takes, .items = softmax_kernel_items, .scratch = softmax_kernel_scratch, .run = softmax_kernel_run},
+    {.name = "softmax",
+     .code = BERTH__OP_softmax,
+     .takes = softmax_kernel_takes,
+     .items = softmax_kernel_items,
+     .scratch = softmax_kernel_scratch,
+     .run = softmax_kernel_run},
     {.name = "log_softmax",
      .code = BERTH__OP_log_softmax,
      .takes = softmax_kernel_takes,

@@ -43,7 +43,8 @@ static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   c->value = c->block * c->row + 16;
   c->product_value = c->block * VF_PANEL + 16;
   c->panels = winograd_kernel_ceil_div(c->last.outputs, VF_PANEL);
-  const int64_t wanted = winograd_kernel_ceil_div(ITEMS_WANTED, c->blocks), least = winograd_kernel_ceil_div(c->panels, wanted);
+  const int64_t wanted = winograd_kernel_ceil_div(ITEMS_WANTED, c->blocks),
+                least = winograd_kernel_ceil_div(c->panels, wanted);
   c->chunk = least < LEAST_CHUNK ? (c->panels < LEAST_CHUNK ? c->panels : LEAST_CHUNK) : least;
   c->chunks = winograd_kernel_ceil_div(c->panels, c->chunk);
 }
@@ -187,7 +188,8 @@ static void transform_tile(const winograd *c, const float *zeros, int64_t tile, 
 }
 
 /* All values of a block for one panel. */
-static void winograd_kernel_multiply(const winograd *c, const float *inputs, float *products, int64_t n_tiles, int64_t panel) {
+static void winograd_kernel_multiply(const winograd *c, const float *inputs, float *products, int64_t n_tiles,
+                                     int64_t panel) {
   const int64_t height = gemm_tile_height(n_tiles, c->row), left = c->last.outputs - panel * VF_PANEL;
   const float *rows[GEMM_ROWS];
   gemm_tile tile = {.rows = rows,
@@ -265,7 +267,8 @@ static void run_epilogue(const winograd *c, int64_t first, int64_t last, int64_t
     const int64_t rest = c->across - first % c->across, n = last - first < rest ? last - first : rest;
     const int64_t end = at.column + n * c->tile < w[2].out ? at.column + n * c->tile : w[2].out;
     for (int64_t row = at.row; row < at.row + c->tile && row < w[1].out; row++)
-      conv_epilogue_run(&c->epilogue, (at.image * w[1].out + row) * w[2].out + at.column, end - at.column, column, n_columns);
+      conv_epilogue_run(&c->epilogue, (at.image * w[1].out + row) * w[2].out + at.column, end - at.column, column,
+                        n_columns);
     first += n;
   }
 }
@@ -297,7 +300,7 @@ static berth_status winograd_kernel_run(const berth_op_call *call, berth_error *
   c.out = call->out[0].data;
   c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
   conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
-                 &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
+                     &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
   memset(call->scratch, 0, (size_t)winograd_kernel_zeros_size(&c));
   for (int64_t item = call->begin; item < call->end; item++) winograd_kernel_run_item(&c, call->scratch, item);
   return BERTH_OK;
@@ -310,7 +313,8 @@ static bool pack_takes(const berth_op_call *call) { return call->out[0].dim[3] <
 static int64_t winograd_kernel_pack_items(const berth_op_call *call) { return call->out[0].dim[1]; }
 
 /* The kernels of one channel and the outputs of a panel, a tap after the other. */
-static void winograd_kernel_gather(const berth_op_call *call, int64_t channel, int64_t first, int64_t n, float kernel[9][VF_PANEL]) {
+static void winograd_kernel_gather(const berth_op_call *call, int64_t channel, int64_t first, int64_t n,
+                                   float kernel[9][VF_PANEL]) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1];
   const float *from = (const float *)w->data + channel * w->stride[2] + first * w->stride[3];
   const bool scales = berth__call_has(call, 1);
@@ -322,7 +326,8 @@ static void winograd_kernel_gather(const berth_op_call *call, int64_t channel, i
   }
 }
 
-static void winograd_kernel_pack_row(const berth__winograd *m, const float kernel[9][VF_PANEL], int64_t n, float *to, int64_t value) {
+static void winograd_kernel_pack_row(const berth__winograd *m, const float kernel[9][VF_PANEL], int64_t n, float *to,
+                                     int64_t value) {
   double half_way[SIZE][3][VF_PANEL];
   for (int64_t i = 0; i < m->size; i++)
     for (int64_t k = 0; k < 3; k++)
@@ -349,14 +354,17 @@ static berth_status pack_run(const berth_op_call *call, berth_error *err) {
     for (int64_t channel = 0; channel < channels; channel++) {
       const int64_t first = item * panel, left = outputs - first;
       winograd_kernel_gather(call, channel, first, left < panel ? left : panel, kernel);
-      winograd_kernel_pack_row(&m, (const float(*)[VF_PANEL])kernel, panel, (float *)out->data + (item * channels + channel) * panel,
-               out->dim[1] * channels * panel);
+      winograd_kernel_pack_row(&m, (const float(*)[VF_PANEL])kernel, panel,
+                               (float *)out->data + (item * channels + channel) * panel,
+                               out->dim[1] * channels * panel);
     }
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_winograd)[] = {
-    {"conv_winograd", BERTH__OP_conv_winograd, winograd_kernel_takes, winograd_kernel_items, winograd_kernel_grain, winograd_kernel_scratch, winograd_kernel_run, NULL, false},
-    {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, winograd_kernel_pack_items, NULL, NULL, pack_run, NULL, false},
+    {"conv_winograd", BERTH__OP_conv_winograd, winograd_kernel_takes, winograd_kernel_items, winograd_kernel_grain,
+     winograd_kernel_scratch, winograd_kernel_run, NULL, false},
+    {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, winograd_kernel_pack_items, NULL, NULL, pack_run, NULL,
+     false},
     {0},
 };
