@@ -1,5 +1,6 @@
 #include "base/context.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,15 @@ typedef union block_header {
   size_t size;
   unsigned char room[16];
 } block_header;
+
+/* The lock stands here and not in context.h, which everything includes: the WebAssembly build has a pthread.h of its
+ * own, which does not go together with every header of its C library. */
+typedef struct locked_context {
+  berth_context base; /* first: a context is one of these */
+  pthread_mutex_t lock;
+} locked_context;
+
+static pthread_mutex_t *lock_of(berth_context *ctx) { return &((locked_context *)ctx)->lock; }
 
 static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
   (void)user;
@@ -33,14 +43,14 @@ berth_status berth_context_create(const berth_context_desc *desc, berth_context 
                        (unsigned)d.n_threads, (unsigned)BERTH__MAX_THREADS);
   }
   berth_context first = {.alloc = d.alloc != NULL ? d.alloc : libc_alloc, .user = d.user};
-  berth_context *ctx = berth__alloc_zero(&first, sizeof *ctx);
+  berth_context *ctx = berth__alloc_zero(&first, sizeof(locked_context));
   if (ctx == NULL) return berth__fail_nomem(err, "the context");
   ctx->alloc = first.alloc;
   ctx->log = d.log;
   ctx->progress = d.progress;
   ctx->user = d.user;
   ctx->n_threads = d.n_threads != 0 ? d.n_threads : berth__cpu_count();
-  const int code = pthread_mutex_init(&ctx->lock, NULL);
+  const int code = pthread_mutex_init(lock_of(ctx), NULL);
   if (code != 0) {
     berth__free(&first, ctx);
     return berth__fail(err, BERTH_NOMEM, "cannot make the lock of the context: %s", strerror(code));
@@ -58,14 +68,14 @@ void berth_context_destroy(berth_context *ctx) {
   if (ctx == NULL) return;
   if (ctx->free_custom_ops != NULL) ctx->free_custom_ops(ctx);
   berth__options_free(ctx, &ctx->options);
-  pthread_mutex_destroy(&ctx->lock);
+  pthread_mutex_destroy(lock_of(ctx));
   berth_context last = {.alloc = ctx->alloc, .user = ctx->user};
   berth__free(&last, ctx);
 }
 
-void berth__context_lock(berth_context *ctx) { pthread_mutex_lock(&ctx->lock); }
+void berth__context_lock(berth_context *ctx) { pthread_mutex_lock(lock_of(ctx)); }
 
-void berth__context_unlock(berth_context *ctx) { pthread_mutex_unlock(&ctx->lock); }
+void berth__context_unlock(berth_context *ctx) { pthread_mutex_unlock(lock_of(ctx)); }
 
 void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size) {
   if (new_size > SIZE_MAX - sizeof(block_header)) return NULL;

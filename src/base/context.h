@@ -2,7 +2,6 @@
 #ifndef BERTH_BASE_CONTEXT_H
 #define BERTH_BASE_CONTEXT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/options.h"
@@ -17,11 +16,11 @@ struct berth_context {
   void *user;
   uint32_t n_threads;                          /* never 0: resolved when the context is made */
   berth__options options;                      /* never changed after the context is made */
-  pthread_mutex_t lock;                        /* for the parts that change after: registering ops */
   _Atomic(struct berth__op_list *) custom_ops; /* see ops/registry.c; freed by free_custom_ops */
   void (*free_custom_ops)(berth_context *ctx);
 };
 
+/* For the parts that change after the context is made: registering ops. */
 void berth__context_lock(berth_context *ctx);
 void berth__context_unlock(berth_context *ctx);
 

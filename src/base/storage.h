@@ -2,7 +2,7 @@
  * one block; most types have one element a block. It belongs to the place where a value lives, not to the value: a
  * device may keep the elements of f16 as f32, or those of f32 as f16.
  *
- * All bytes are computed by berth__storage_bytes. Nothing else multiplies a count by a size. */
+ * The bytes of values are computed by berth__storage_bytes. Nothing else multiplies their count by a size. */
 #ifndef BERTH_BASE_STORAGE_H
 #define BERTH_BASE_STORAGE_H
 

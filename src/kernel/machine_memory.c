@@ -95,8 +95,8 @@ static bool ascend(const berth__machine *m, const berth__lane *index, const uint
 /* The first lane that stores another value into a word than a lane before it does; n: none. */
 static uint32_t find_race(const berth__machine *m, const berth__lane *index, const berth__lane *value,
                           const uint32_t *mask) {
-  uint16_t table[PLACES] = {0}; /* lane + 1; 0: free */
   if (m->n >= PLACES / 2 || ascend(m, index, mask)) return m->n;
+  uint16_t table[PLACES] = {0}; /* lane + 1; 0: free */
   for (uint32_t j = 0; j < m->n; ++j) {
     if (mask[j] == 0) continue;
     uint32_t at = index[j].u * 0x9e3779b1u >> 20;

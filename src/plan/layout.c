@@ -9,6 +9,8 @@
 
 typedef struct entry {
   uint64_t offset, size;
+  uint64_t made_from; /* by the prelude: its fingerprint; otherwise 0 */
+  berth__shape shape; /* of a state */
 } entry;
 
 struct berth_layout {
@@ -19,6 +21,62 @@ struct berth_layout {
   entry *entries;
   size_t n_entries;
 };
+
+/* ---- What the prelude makes: the same name may stand for other elements where they follow from the shapes ---- */
+
+static uint64_t layout_mix(uint64_t hash, const void *data, size_t size) {
+  const unsigned char *bytes = data;
+  for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+static uint64_t layout_mix_number(uint64_t hash, uint64_t number) { return layout_mix(hash, &number, sizeof number); }
+
+static uint64_t layout_mix_text(uint64_t hash, const char *text) {
+  return layout_mix(hash, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
+}
+
+static uint64_t layout_mix_attr(uint64_t hash, const berth_attr *attr) {
+  hash = layout_mix_number(hash, (uint64_t)attr->kind);
+  hash = layout_mix_number(hash, (uint64_t)attr->i);
+  hash = layout_mix(hash, &attr->f, sizeof attr->f);
+  hash = layout_mix_text(hash, attr->s);
+  for (uint32_t i = 0; i < attr->count; i++) {
+    if (attr->ints != NULL) hash = layout_mix_number(hash, (uint64_t)attr->ints[i]);
+    if (attr->floats != NULL) hash = layout_mix(hash, &attr->floats[i], sizeof attr->floats[i]);
+    if (attr->dims != NULL) hash = layout_mix_number(hash, (uint64_t)attr->dims[i].extent);
+  }
+  return layout_mix_number(hash, attr->count);
+}
+
+static uint64_t layout_mix_operand(uint64_t hash, const berth_graph *graph, const uint64_t *prints, berth_value value) {
+  if (value == BERTH_VALUE_NONE) return layout_mix_number(hash, 0);
+  const berth__value *v = &graph->values[value];
+  uint64_t size = 0;
+  hash = layout_mix_number(hash, (uint64_t)v->type);
+  for (uint32_t axis = 0; axis < v->shape.rank; axis++) hash = layout_mix_number(hash, (uint64_t)v->shape.dim[axis]);
+  if (v->kind == BERTH_VALUE_NODE) return layout_mix_number(hash, prints[value]);
+  if (v->kind != BERTH_VALUE_CONSTANT || v->data == NULL || !berth__value_size(v, &size))
+    return layout_mix_text(hash, v->name);
+  return layout_mix(hash, v->data, (size_t)size);
+}
+
+/* One per value: of what the prelude makes, from params by name, constants by their elements, ops and attributes. */
+static berth_status layout_prints(const berth_plan *plan, uint64_t **out, berth_error *err) {
+  const berth_graph *graph = plan->graph;
+  uint64_t *prints = berth__alloc_array_zero(plan->ctx, graph->n_values, sizeof *prints);
+  *out = prints;
+  if (prints == NULL) return berth__fail_nomem(err, "a layout");
+  for (uint32_t step = 0; step < plan->n_prelude; step++) {
+    const berth__node *node = &graph->nodes[plan->order[step]];
+    uint64_t hash = layout_mix_text(UINT64_C(0xcbf29ce484222325), node->op->name);
+    for (uint32_t i = 0; i < node->op->family->n_attrs; i++) hash = layout_mix_attr(hash, &node->attrs[i]);
+    for (uint32_t i = 0; i < node->n_in; i++) hash = layout_mix_operand(hash, graph, prints, node->in[i]);
+    for (uint32_t i = 0; i < node->n_out; i++)
+      if (node->out[i] != BERTH_VALUE_NONE) prints[node->out[i]] = layout_mix_number(hash, i);
+  }
+  return BERTH_OK;
+}
 
 static const entry *plan_layout_find(const berth_layout *layout, const char *name) {
   uint32_t index;
@@ -44,18 +102,25 @@ static berth_status apply_state(const berth_plan *plan, const berth_layout *layo
                        "state '%s' needs %llu bytes but has %llu in the layout; a state is in one place for all "
                        "bindings, so that its dimensions must have the same extents in all of them",
                        name, (unsigned long long)buffer->size, (unsigned long long)at->size);
+  if (!berth__shape_equal(&at->shape, &plan->graph->values[buffer->owner].shape))
+    return berth__fail(err, BERTH_INVALID,
+                       "state '%s' has other extents in the layout; its dimensions must have the same ones in all "
+                       "bindings",
+                       name);
   buffer->offset = at->offset;
   return BERTH_OK;
 }
 
 /* *own: the layout has no bytes for it. */
-static berth_status apply_one(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer, bool *own,
-                              berth_error *err) {
+static berth_status apply_one(const berth_plan *plan, const berth_layout *layout, const uint64_t *prints,
+                              berth__buffer *buffer, bool *own, berth_error *err) {
   if (buffer->kind == BERTH__BUFFER_STATE) return apply_state(plan, layout, buffer, err);
   const char *name = plan->graph->values[buffer->owner].name;
   const entry *at = plan_layout_find(layout, name);
   *own = at == NULL ? buffer->kind == BERTH__BUFFER_PRELUDE : at->offset == BERTH_OFFSET_NONE;
-  if (buffer->kind == BERTH__BUFFER_PRELUDE && at != NULL && at->size != buffer->size) *own = true;
+  if (buffer->kind == BERTH__BUFFER_PRELUDE && at != NULL &&
+      (at->size != buffer->size || at->made_from != prints[buffer->owner]))
+    *own = true;
   if (*own) return BERTH_OK;
   if (at == NULL)
     return berth__fail(
@@ -87,13 +152,16 @@ static berth_status plan_layout_follow(berth_plan *plan, const berth_layout *lay
     return berth__fail(err, BERTH_INVALID, "the layout is aligned to %llu, the plan asks for %llu",
                        (unsigned long long)layout->align, (unsigned long long)plan->align);
   *end = layout->size;
-  for (size_t i = 0; i < plan->n_buffers; i++) {
+  uint64_t *prints;
+  berth_status status = layout_prints(plan, &prints, err);
+  for (size_t i = 0; i < plan->n_buffers && status == BERTH_OK; i++) {
     bool own = false;
     if (!is_shared(&plan->buffers[i])) continue;
-    BERTH__TRY(apply_one(plan, layout, &plan->buffers[i], &own, err));
-    if (own) BERTH__TRY(plan_layout_put(plan, &plan->buffers[i], end, err));
+    status = apply_one(plan, layout, prints, &plan->buffers[i], &own, err);
+    if (status == BERTH_OK && own) status = plan_layout_put(plan, &plan->buffers[i], end, err);
   }
-  return BERTH_OK;
+  berth__free(plan->ctx, prints);
+  return status;
 }
 
 berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, uint64_t *shared, uint64_t *end,
@@ -111,12 +179,20 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
   return plan_layout_line_up(plan, BERTH__BUFFER_CONSTANT, end, err);
 }
 
-/* Params that only the prelude reads are known to the layout, without bytes. */
+/* Whether other plans find it where this one has it. What has no bytes may lie at the end. */
+static bool lies_shared(const berth_plan *plan, const berth__buffer *buffer) {
+  return buffer->offset < plan->params_size || (buffer->offset == plan->params_size && buffer->size == 0);
+}
+
+/* Params that only the prelude reads, and those that this plan alone has in the arena, are known to the layout without
+ * bytes. */
 static berth_status add_outside(berth_layout *layout, const berth_plan *plan, berth_error *err) {
   for (size_t i = 0; i < plan->graph->n_params; i++) {
     const berth_value param = plan->graph->params[i];
     entry added = {.offset = BERTH_OFFSET_NONE};
-    if (plan->places[param].buffer != BERTH__NO_BUFFER || (plan->flags & BERTH_PLAN_PARAMS_OUTSIDE)) continue;
+    const uint32_t buffer = plan->places[param].buffer;
+    if (plan->flags & BERTH_PLAN_PARAMS_OUTSIDE) continue;
+    if (buffer != BERTH__NO_BUFFER && lies_shared(plan, &plan->buffers[buffer])) continue;
     berth__value_size(&plan->graph->values[param], &added.size);
     BERTH__TRY(
         berth__map_put(layout->ctx, &layout->names, plan->graph->values[param].name, (uint32_t)layout->n_entries, err));
@@ -125,13 +201,17 @@ static berth_status add_outside(berth_layout *layout, const berth_plan *plan, be
   return BERTH_OK;
 }
 
-static berth_status add_entries(berth_layout *layout, const berth_plan *plan, berth_error *err) {
+static berth_status add_entries(berth_layout *layout, const berth_plan *plan, const uint64_t *prints,
+                                berth_error *err) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!is_shared(buffer) || buffer->offset >= plan->params_size) continue;
+    if (!is_shared(buffer) || !lies_shared(plan, buffer)) continue;
     BERTH__TRY(berth__map_put(layout->ctx, &layout->names, plan->graph->values[buffer->owner].name,
                               (uint32_t)layout->n_entries, err));
-    layout->entries[layout->n_entries++] = (entry){.offset = buffer->offset, .size = buffer->size};
+    layout->entries[layout->n_entries++] = (entry){.offset = buffer->offset,
+                                                   .size = buffer->size,
+                                                   .made_from = prints[buffer->owner],
+                                                   .shape = plan->graph->values[buffer->owner].shape};
   }
   return add_outside(layout, plan, err);
 }
@@ -146,7 +226,11 @@ berth_status berth_plan_layout(const berth_plan *plan, berth_layout **out, berth
   layout->size = plan->params_size;
   layout->align = plan->align;
   layout->entries = berth__alloc_array(plan->ctx, plan->n_buffers + plan->graph->n_params, sizeof *layout->entries);
-  berth_status status = layout->entries == NULL ? berth__fail_nomem(err, "a layout") : add_entries(layout, plan, err);
+  uint64_t *prints = NULL;
+  berth_status status =
+      layout->entries == NULL ? berth__fail_nomem(err, "a layout") : layout_prints(plan, &prints, err);
+  if (status == BERTH_OK) status = add_entries(layout, plan, prints, err);
+  berth__free(plan->ctx, prints);
   if (status != BERTH_OK) {
     berth_layout_destroy(layout);
     return status;

@@ -49,7 +49,7 @@ static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size
     desc.user = (void *)(uintptr_t)plan->cancel;
   }
   BERTH__TRY(berth_pack(plan->ctx, p->buffers, n, &desc, p->offsets, &p->result, err));
-  return p->result.cancelled ? berth__check_cancel(plan->cancel, "planning", err) : BERTH_OK;
+  return p->result.cancelled ? berth__fail(err, BERTH_CANCELLED, "planning was cancelled") : BERTH_OK;
 }
 
 static uint64_t plan_placement_end_of(const packing *p, size_t first, size_t n) {

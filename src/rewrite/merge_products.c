@@ -95,16 +95,25 @@ static bool rewrite_merge_products_fits(const pass *p, const berth__node *a, con
              rewrite_merge_products_value_of(p, b->in[BERTH__PRODUCT_WEIGHT])->type;
 }
 
+static uint64_t weight_bytes(const pass *p, const berth__node *node) {
+  uint64_t bytes = 0;
+  berth__value_size(rewrite_merge_products_value_of(p, node->in[BERTH__PRODUCT_WEIGHT]), &bytes);
+  return bytes;
+}
+
 static void rewrite_merge_products_find(pass *p, const berth_graph *graph) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
     uint32_t n_parts = 1;
     if (p->first_of[n] != BERTH__NO_NODE || !can_be_part(p, graph, node)) continue;
+    uint64_t bytes = weight_bytes(p, node);
     for (uint32_t k = n + 1; k <= p->uses.reader[node->in[0]] && n_parts < MAX_PARTS; k++) {
       const berth__node *other = &graph->nodes[k];
       if (p->first_of[k] != BERTH__NO_NODE || other->n_in == 0 || other->in[0] != node->in[0]) continue;
       if (berth__region_of(&p->regions, k) != berth__region_of(&p->regions, n)) continue;
       if (!can_be_part(p, graph, other) || !rewrite_merge_products_fits(p, node, other)) continue;
+      if (bytes + weight_bytes(p, other) > p->target->most_merged_bytes) continue;
+      bytes += weight_bytes(p, other);
       p->first_of[k] = n;
       n_parts++;
     }

@@ -12,9 +12,10 @@ typedef struct berth__rewrite_target {
   /* The tile (2 or 4) with which a 3x3 convolution with stride 1 is faster by Winograd's algorithm; 0: none is. NULL:
    * never. */
   int64_t (*winograd_tile)(int64_t channels, int64_t outputs, int64_t height, int64_t width);
-  bool rounds_to_bf16;      /* weights of products, and x where it meets them */
-  bool keeps_params;        /* weights must stay the params that they are: they lie in their own way, or elsewhere */
-  int64_t most_merged_rows; /* products of the same x with more rows than this gain nothing by being one */
+  bool rounds_to_bf16;        /* weights of products, and x where it meets them */
+  bool keeps_params;          /* weights must stay the params that they are: they lie in their own way, or elsewhere */
+  int64_t most_merged_rows;   /* products of the same x with more rows than this gain nothing by being one */
+  uint64_t most_merged_bytes; /* of their weights together: a device must be able to bind them in one piece */
 } berth__rewrite_target;
 
 /* attention.c: attention that was written as products and a softmax. */

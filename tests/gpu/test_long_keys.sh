@@ -18,7 +18,7 @@ same_arena() { # device profile
   [ -n "$planned" ] && [ "$planned" = "$taken" ]
 }
 
-for device in loops vulkan; do
+for device in interp vulkan; do
   if ! "$BERTH_BIN" devices 2>/dev/null | grep "^$device " | grep -qv "not available"; then
     skip_test "$device" "the device is not here"
     continue

@@ -20,12 +20,12 @@ fits() { # device
 }
 is_larger() {
   local there
-  there=$(arena_of loops --f32-uniform)
+  there=$(arena_of interp --f32-uniform)
   [ -n "$there" ] && [ "$there" -gt $((cpu * 3)) ]
 }
 
 cpu=$(arena_of cpu)
-for device in loops vulkan webgpu; do
+for device in interp vulkan webgpu; do
   if ! "$BERTH_BIN" devices 2>/dev/null | grep "^$device " | grep -qv "not available"; then
     skip_test "$device: at most 1.1 times the arena of the cpu" "the device is not here"
     continue

@@ -17,7 +17,7 @@ sys.exit(not eval(sys.argv[2]))
 END
 }
 
-for device in loops vulkan webgpu; do
+for device in interp vulkan webgpu; do
   line=$("$BERTH_BIN" devices 2>/dev/null | grep "^$device ")
   if [ -z "$line" ] || [[ $line == *"not available"* ]] || ! command -v python3 >/dev/null; then
     skip_test "profiles on $device" "there is no python3, or no such device: $line"
@@ -26,7 +26,7 @@ for device in loops vulkan webgpu; do
   check "a profile on $device" bash -c "'$BERTH_BIN' bench --device $device --runs 5 --profile --json \
     --trace '$work/$device.trace' >'$work/$device.json'"
   case $device in
-    loops) check "on $device it is the host's clock" holds $device 'p["clock"] == "host"' ;;
+    interp) check "on $device it is the host's clock" holds $device 'p["clock"] == "host"' ;;
     *) check "on $device the clock is told" holds $device 'p["clock"] in ("host", "device")' ;;
   esac
   check "on $device kernels take time, and less than a run" holds $device '0 < p["kernels_ms"] <= p["run_ms"]'

@@ -355,7 +355,7 @@ static void every_order_keeps_readers_before_writers(void **state) {
     berth_plan *plan = make_plan(f->graph, &desc);
     assert_lies_in(plan, "n", "s");
     for (int i = 0; i < 8; i++) {
-      char name[8];
+      char name[16];
       snprintf(name, sizeof name, "p%d", i);
       if (plan->graph->values[find(plan, name)].kind == BERTH_VALUE_NODE)
         assert_true(step_of(plan, name) < step_of(plan, "n"));

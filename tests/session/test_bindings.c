@@ -183,6 +183,37 @@ static void named_memory_is_for_all(void **state) {
 }
 
 /* Many shapes take what a few do, and the last bind asks for no more than the first ones: nothing is done for all. */
+/* What the prelude makes has the same name and size in every binding here, and other elements. */
+static void what_the_prelude_makes_from_extents_is_the_bindings_own(void **state) {
+  static const char text[] =
+      "graph \"s\" { input %x : f32[n, 4] param %t : f32[8, 4] %i = shape(%x) {end = 1} "
+      "%e = gather(%t, %i) {axis = 0} %y = add(%x, %e) output \"y\" = %y }";
+  float t[32], x[16] = {0}, y[16];
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_error err;
+  fixture f = {0};
+  (void)state;
+  for (int i = 0; i < 32; i++) t[i] = (float)i;
+  f.ctx = test_context_counting(&f.alloc);
+  f.graph = session_parse(f.ctx, text);
+  plan.dims = (const berth_dim[]){{"n", 2}};
+  plan.n_dims = 1;
+  desc.plan = &plan;
+  OK(berth_session_create(f.graph, &desc, &f.session, &err));
+  OK(berth_session_set_param(f.session, "t", t, sizeof t, &err));
+  for (int round = 0; round < 3; round++)
+    for (int64_t n = 2; n <= 4; n++) {
+      const size_t size = (size_t)n * 4 * sizeof *x;
+      session_bind(f.session, n);
+      OK(berth_session_write(f.session, "x", x, size, &err));
+      OK(berth_session_run(f.session, &err));
+      OK(berth_session_read(f.session, "y", y, size, &err));
+      for (int64_t i = 0; i < n * 4; i++) assert_true(y[i] == (float)(n * 4 + i % 4));
+    }
+  session_finish(&f);
+}
+
 static void memory_is_level(void **state) {
   fixture f;
   uint64_t bytes = 0, calls = 0, first_calls = 0;
@@ -239,6 +270,7 @@ int main(void) {
       cmocka_unit_test(dropping),
       cmocka_unit_test(weights_stay_right),
       cmocka_unit_test(named_memory_is_for_all),
+      cmocka_unit_test(what_the_prelude_makes_from_extents_is_the_bindings_own),
       cmocka_unit_test(memory_is_level),
       cmocka_unit_test(large_arenas_grow_in_place),
   };

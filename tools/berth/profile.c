@@ -89,7 +89,8 @@ static int by_time(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-static bool on_cpu(const runner *r) { return !r->device || strcmp(r->device, "cpu") == 0; }
+/* A plan for a GPU has a profile; one that fell back as a whole has none. */
+static bool on_cpu(const berth_plan *plan) { return berth_plan_gpu_profile(plan) == NULL; }
 
 int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   const berth_plan *plan = berth_session_plan(r->session);
@@ -108,8 +109,8 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   if (code == CLI_OK) code = observed_runs(r, out);
   if (code != CLI_OK) return code;
   if (with_peak)
-    out->peak = on_cpu(r) ? peak_measure(berth_session_n_threads(r->session))
-                          : peak_measure_on(r->model.ctx, r->device, r->gpu_profile);
+    out->peak = on_cpu(plan) ? peak_measure(berth_session_n_threads(r->session))
+                             : peak_measure_on(r->model.ctx, r->device, r->gpu_profile);
   add_events(graph, out);
   sum_by_op(out);
   qsort(out->nodes, out->n_nodes, sizeof(*out->nodes), by_time);

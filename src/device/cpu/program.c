@@ -244,10 +244,8 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth__pool_begin(program->engine->pool);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = cpu_program_is_needed(program, program->calls[i].step);
-    if (berth__is_cancelled(program->observer.cancel)) {
-      status = berth__check_cancel(program->observer.cancel, "the run", err);
-      break;
-    }
+    status = berth__check_cancel(program->observer.cancel, "the run", err); /* asked once: it may be taken back */
+    if (status != BERTH_OK) break;
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }

@@ -16,7 +16,8 @@ berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
                                         .lanes = kernels.isa->lanes,
                                         .winograd_tile = berth__cpu_winograd_tile,
                                         .rounds_to_bf16 = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0,
-                                        .most_merged_rows = MOST_MERGED_ROWS};
+                                        .most_merged_rows = MOST_MERGED_ROWS,
+                                        .most_merged_bytes = UINT64_MAX};
   BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes its scale and bias */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* what comes after leaves its convolutions alone */
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */

@@ -42,7 +42,7 @@ void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
 /* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 
-/* limits.c: the planner's limits of every GPU: uniform elements, scratch and rewriting as the kernel language wants
+/* limits.c: the planner's limits of every GPU: storages, scratch and rewriting as the kernel language wants
  * them.
  */
 berth__limits berth__gpu_limits(const char *device);

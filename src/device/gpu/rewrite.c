@@ -6,11 +6,15 @@
 #include "pass/pass.h"
 
 #define PANEL 32 /* columns of a panel of packed bytes, the same on every GPU */
+/* What Vulkan and WebGPU promise to bind in one piece, whatever the device is: a plan must not follow the driver. */
+#define MOST_MERGED_BYTES ((uint64_t)1 << 27)
 
 berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err) {
   const uint32_t keep = BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE;
-  const berth__rewrite_target target = {
-      .panel = PANEL, .keeps_params = (flags & keep) != 0, .most_merged_rows = INT64_MAX};
+  const berth__rewrite_target target = {.panel = PANEL,
+                                        .keeps_params = (flags & keep) != 0,
+                                        .most_merged_rows = INT64_MAX,
+                                        .most_merged_bytes = MOST_MERGED_BYTES};
   BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));  /* sums of bytes are exact, as on the CPU */
   BERTH__TRY(berth__rewrite_fold_norms(graph, &target, err)); /* before fusion: what is left of a norm is fused */
