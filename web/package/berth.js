@@ -18,7 +18,7 @@ class Berth {
   async devices() {
     const program = this.#program;
     const list = await program.queue(async () => program.json(await program.call('devices')));
-    return list.filter(({ name }) => name !== 'loops'); // the interpreter of kernels, for tests
+    return list.filter(({ name }) => name !== 'interp'); // the interpreter of kernels, for tests
   }
 
   async model(source, { name, weights, onProgress } = {}) {
