@@ -23,7 +23,8 @@ static bool tool_work_operand(const subject *s, uint32_t at, berth_value_info *o
 
 static double elements(const berth_value_info *info) {
   berth_storage storage = berth_type_storage(info->type);
-  return storage.bytes ? (double)(info->size / storage.bytes * storage.elements) : 0;
+  const uint64_t blocks = storage.bytes ? info->size / storage.bytes : 0;
+  return (double)blocks * (double)storage.elements;
 }
 
 static double operand_elements(const subject *s, uint32_t at) {
