@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 root=$PWD
 jobs=${JOBS:-2}
-limit=${BERTH_TEST_TIMEOUT:-300} # seconds for one test program
+limit=${BERTH_TEST_TIMEOUT:-900} # seconds for one test program: a hang, not a slow machine
 wanted=("$@")
 . scripts/webgpu-deps.sh
 . scripts/web-deps.sh
