@@ -159,7 +159,7 @@ typedef struct berth_context berth_context;
 typedef enum berth_option_flag {
   BERTH_OPTION_NO_REUSE = 1 << 0, /* BERTH_PLAN_NO_REUSE in every plan (BERTH_ARENA_NO_REUSE=1; 0: not) */
   BERTH_OPTION_LOOPS_UNSHARED =
-      1 << 1 /* the device "loops" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
+      1 << 1 /* the device "interp" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
 } berth_option_flag;
 
 /* Device settings. The environment variable named beside a field overrides it. Fields and variables are read once, by
@@ -550,6 +550,7 @@ typedef struct berth_op_desc {
 /* May be called at any time, on any thread: graphs that other threads build meanwhile see the op or do not. An op stays
  * until the context goes. */
 BERTH_API berth_status berth_op_register(berth_context *ctx, const berth_op_desc *desc, berth_error *err);
+/* The ops that berth_graph_add takes: the built-in ones, and those of the context. */
 BERTH_API uint32_t berth_op_count(const berth_context *ctx);
 BERTH_API const char *berth_op_name(const berth_context *ctx, uint32_t index);
 
@@ -853,7 +854,8 @@ BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_
                                                  size_t *size, berth_error *err);
 /* States (berth_graph_state), by name, as the last run left them. They stay as they are when another binding becomes
  * current, when the arena grows and when params are set; a clone of the session starts with them. Each has the same
- * bytes in every binding. reset gives a state its initial value; NULL: all of them. */
+ * bytes in every binding. An output that is the next value of a state lies in its bytes: read it before the state is
+ * written, reset or restored. reset gives a state its initial value; NULL: all of them. */
 BERTH_API berth_status berth_session_state_read(berth_session *session, const char *state, void *dst, size_t size,
                                                 berth_error *err);
 BERTH_API berth_status berth_session_state_write(berth_session *session, const char *state, const void *src,
@@ -872,7 +874,8 @@ BERTH_API berth_status berth_session_run(berth_session *session, berth_error *er
  * its own and returns: a GPU runs up to the first step that the host must do. The CPU starts nothing: wait runs
  * everything on the calling thread and the session's threads. wait returns when the run is over, with its status. In
  * between, every other function of the session fails (but the queries that return no status), its arena must not be
- * touched, and berth_session_destroy waits. A submit that fails leaves nothing to wait for.
+ * touched, and berth_session_destroy waits (on the CPU, it runs the model). A submit that fails leaves nothing to wait
+ * for.
  *
  * A run that fails or is cancelled leaves the session usable. Params and constants are intact. Outputs, and inputs that
  * may die, hold anything. A state that the run updates holds its old value, its next one, or a part of each: reset or

@@ -1,5 +1,6 @@
-/* max_unpool: zeros everywhere, and then every element at its place. Two elements of one place are equal where max_pool
- * gave the places. */
+/* max_unpool: zeros everywhere, and then every element at its place. Two elements of one place are equal where x is
+ * what max_pool gave with the places. Otherwise two threads store different values into it: one of them is lost and,
+ * where elements share a word, bits of both may stay; the interpreter says so. */
 #include "base/math.h"
 #include "kernel/lower/copy.h"
 
