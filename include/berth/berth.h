@@ -587,7 +587,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: slices, transposes and inputs are copied */
   BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes per element, whatever the type */
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
-  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
+  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device, but quantised
+                                            products are products of integers, as everywhere */
   BERTH_PLAN_BF16_WEIGHTS = 1 << 11,     /* weights of products are kept as bf16, and x is rounded to it: less exact */
   BERTH_PLAN_FALLBACK_CPU = 1 << 12, /* nodes that the device has no kernels for run on the CPU, between transfers */
   BERTH_PLAN_F16_WEIGHTS = 1 << 13   /* on GPUs, weights of products and tables are kept as f16: less exact */
