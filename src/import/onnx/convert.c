@@ -20,6 +20,18 @@ static berth_status onnx_convert_name_of(berth__onnx_converter *c, berth__span s
   return *out != NULL ? BERTH_OK : berth__fail_nomem(err, "a name");
 }
 
+/* The same for a moment: the text stays the converter's and goes with the next name. */
+static berth_status onnx_convert_text_of(berth__onnx_converter *c, berth__span span, const char **out,
+                                         berth_error *err) {
+  if (span.size != 0 && memchr(span.data, '\0', span.size) != NULL)
+    return berth__fail(err, BERTH_MALFORMED, "a name holds a zero byte");
+  BERTH__TRY(BERTH__RESERVE(c->graph->ctx, c->text, c->text_capacity, span.size + 1, err));
+  if (span.size != 0) memcpy(c->text, span.data, span.size);
+  c->text[span.size] = '\0';
+  *out = c->text;
+  return BERTH_OK;
+}
+
 static berth_status define(berth__onnx_converter *c, const char *name, berth_value value, berth_error *err) {
   uint32_t other;
   if (berth__map_get(&c->scope->names, name, &other))
@@ -262,14 +274,10 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
   for (size_t i = 0; i < node->n_inputs; i++) {
     in[i] = BERTH_VALUE_NONE;
     if (node->inputs[i].size == 0) continue;
-    char *name;
-    BERTH__TRY(onnx_convert_name_of(c, node->inputs[i], &name, err));
-    bool found = onnx_convert_look_up(c, name, &in[i]);
-    berth_status status =
-        found ? BERTH_OK
-              : berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing before it", i, name);
-    berth__free(c->graph->ctx, name);
-    BERTH__TRY(status);
+    const char *name;
+    BERTH__TRY(onnx_convert_text_of(c, node->inputs[i], &name, err));
+    if (!onnx_convert_look_up(c, name, &in[i]))
+      return berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing", i, name);
     *n_in = i + 1;
   }
   return BERTH_OK;
@@ -279,17 +287,14 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
 static berth_status onnx_convert_name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
                                               berth_error *err) {
   for (size_t i = 0; i < call->node->n_outputs; i++) {
-    char *name;
+    const char *name;
     if (call->node->outputs[i].size == 0) continue;
     if (i >= call->n_out || call->out[i] == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_UNSUPPORTED, "its output %zu is asked for, which is not supported", i);
-    BERTH__TRY(onnx_convert_name_of(c, call->node->outputs[i], &name, err));
-    berth_status status = BERTH_OK;
+    BERTH__TRY(onnx_convert_text_of(c, call->node->outputs[i], &name, err));
     if (call->out[i] >= n_before && free_name(c, name) != NULL)
-      status = berth_graph_rename(c->graph, call->out[i], name, err);
-    if (status == BERTH_OK) status = define(c, name, call->out[i], err);
-    berth__free(c->graph->ctx, name);
-    BERTH__TRY(status);
+      BERTH__TRY(berth_graph_rename(c->graph, call->out[i], name, err));
+    BERTH__TRY(define(c, name, call->out[i], err));
   }
   return BERTH_OK;
 }
@@ -440,13 +445,15 @@ static berth_status convert_model(berth__onnx_converter *c, berth_error *err) {
   return berth_graph_verify(c->graph, err);
 }
 
-berth_status berth__onnx_convert(const berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
                                  berth_error *err) {
   berth__onnx_converter converter = {.model = model, .files = files, .graph = graph};
   berth__onnx_scope scope = {.outer = NULL};
+  BERTH__TRY(berth__onnx_sort(model, err));
   BERTH__TRY(berth__onnx_scope_open(&converter, &scope, err));
   berth_status status = convert_model(&converter, err);
   berth__onnx_scope_close(&converter, &scope);
+  berth__free(graph->ctx, converter.text);
   if (status == BERTH_INVALID) { /* what the graph refuses is wrong in the file */
     status = BERTH_MALFORMED;
     if (err != NULL) err->status = status;

@@ -58,8 +58,9 @@ extern const berth__onnx_handler berth__onnx_microsoft[];           /* fused ops
 extern const berth__onnx_handler berth__onnx_microsoft_quant[];     /* quantised */
 extern const berth__onnx_handler berth__onnx_microsoft_attention[]; /* attention */
 
-/* The model becomes a graph. files stays the caller's until the graph is gone (weights point into it). */
-berth_status berth__onnx_convert(const berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+/* The model becomes a graph; its nodes are put in order first. files stays the caller's until the graph is gone
+ * (weights point into it). */
+berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
                                  berth_error *err);
 
 /* ---- For handlers ---- */
