@@ -26,6 +26,7 @@ struct berth__onnx_converter {
   /* Handlers read attributes without a status; the first that is not what it must be is kept here. */
   const berth__onnx_attr *wrong_attr;
   const char *wrong_attr_why;
+  char absent_why[256]; /* the first value of strings, and why it is one */
 };
 
 extern const berth__onnx_handler berth__onnx_core[]; /* Constant, If with a known condition */

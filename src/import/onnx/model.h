@@ -51,6 +51,8 @@ enum { /* AttributeProto.AttributeType */
   BERTH__ONNX_STRINGS = 8
 };
 
+#define BERTH__ONNX_OF_STRINGS 8 /* TensorProto.DataType */
+
 typedef struct berth__onnx_node {
   berth__span name, op, domain;
   berth__span *inputs, *outputs;
