@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run web serve check check-ort check-webgpu install bench bench-ort format lint deps clean help
+.PHONY: all build run web serve check check-ort check-slow install bench bench-ort format lint deps clean help
 
 all: build
 
@@ -32,9 +32,9 @@ check:
 check-ort: build
 	@scripts/check-ort.sh
 
-check-webgpu:
+check-slow:
 	@scripts/install-deps.sh check
-	@JOBS=$(JOBS) scripts/check-webgpu.sh
+	@JOBS=$(JOBS) scripts/check-slow.sh $(TESTS)
 
 install: build
 	cmake --install build --prefix "$(PREFIX)"
@@ -69,7 +69,7 @@ help:
 	@echo "make serve      the same, and a server for it; PORT=8080"
 	@echo "make check      install what is missing, build with gcc (sanitizers) and clang, run every test and clang-tidy"
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
-	@echo "make check-webgpu  test the device webgpu, on Dawn (it comes from npm, into build/webgpu)"
+	@echo "make check-slow the tests of GPUs in full: what takes minutes where a CPU plays the GPU; TESTS='webgpu' restricts it"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"

@@ -1,5 +1,5 @@
 # Every tests/<area>/test_<name>.c is a program of its own, and a test for ctest. They may look inside the library.
-# Other C files of an area are part of each of its tests; tests/support is part of all.
+# Other C files of an area are a library of its tests; tests/support is one of all.
 find_path(CMOCKA_INCLUDE cmocka.h)
 find_library(CMOCKA_LIBRARY cmocka)
 mark_as_advanced(CMOCKA_INCLUDE CMOCKA_LIBRARY)
@@ -14,10 +14,27 @@ target_link_libraries(berth_test_support PUBLIC berth_static berth_options Threa
 if(BERTH_LIBM)
   target_link_libraries(berth_test_support PUBLIC m)
 endif()
+find_program(BERTH_GOLD ld.gold) # part of binutils; links in a third of the time, and there are many test programs
+mark_as_advanced(BERTH_GOLD)
+if(BERTH_GOLD)
+  target_link_options(berth_test_support PUBLIC -fuse-ld=gold)
+endif()
 if(TARGET berth_shaderc) # opened at run time; a sanitizer stands between, and looks along the old kind of path alone
   target_link_options(berth_test_support PUBLIC -Wl,--disable-new-dtags,-rpath,$<TARGET_FILE_DIR:berth_shaderc>)
   add_dependencies(berth_test_support berth_shaderc)
 endif()
+
+file(GLOB area_sources CONFIGURE_DEPENDS tests/*/*.c)
+list(FILTER area_sources EXCLUDE REGEX "/(support/[^/]*|fuzz/[^/]*|test_[^/]*)$")
+foreach(source ${area_sources})
+  cmake_path(GET source PARENT_PATH folder)
+  cmake_path(GET folder FILENAME area)
+  if(NOT TARGET berth_test_${area})
+    add_library(berth_test_${area} STATIC)
+    target_link_libraries(berth_test_${area} PUBLIC berth_test_support)
+  endif()
+  target_sources(berth_test_${area} PRIVATE ${source})
+endforeach()
 
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
 foreach(source ${test_sources})
@@ -25,11 +42,12 @@ foreach(source ${test_sources})
   cmake_path(GET source PARENT_PATH folder)
   cmake_path(GET folder FILENAME area)
   set(target ${area}_${name})
-  file(GLOB area_sources CONFIGURE_DEPENDS ${folder}/*.c)
-  list(FILTER area_sources EXCLUDE REGEX "/test_[^/]*$")
-  add_executable(${target} ${source} ${area_sources})
+  add_executable(${target} ${source})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${area})
+  if(TARGET berth_test_${area})
+    target_link_libraries(${target} PRIVATE berth_test_${area})
+  endif()
   target_link_libraries(${target} PRIVATE berth_test_support)
   add_test(NAME ${area}/${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${area}/${name} PROPERTIES TIMEOUT 300

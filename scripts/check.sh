@@ -129,13 +129,14 @@ run_test() { # build name command
       [ -z "$webgpu_driver" ] || export VK_ICD_FILENAMES=$webgpu_driver
       ;;
   esac
-  BERTH_SRC=$root BERTH_BUILD=$root/build/$1 BERTH_BIN=$root/build/$1/berth \
-    BERTH_WEB=$root/build/web BERTH_WEB_TESTS=$root/$web_tests \
-    BERTH_WEB_REASON=$web_reason BERTH_PACKAGES_REASON=$packages_reason \
-    CMOCKA_MESSAGE_OUTPUT=TAP \
-    ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1 \
-    UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=0 \
-    timeout -k 10 "$seconds" "${runner[@]}" "$3" >"$log" 2>&1 </dev/null
+  export BERTH_SRC=$root BERTH_BUILD=$root/build/$1 BERTH_BIN=$root/build/$1/berth
+  export BERTH_WEB=$root/build/web BERTH_WEB_TESTS=$root/$web_tests
+  export BERTH_WEB_REASON=$web_reason BERTH_PACKAGES_REASON=$packages_reason
+  export CMOCKA_MESSAGE_OUTPUT=TAP
+  export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1
+  export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=0
+  local TIMEFORMAT='%R %U %S'
+  { time timeout -k 10 "$seconds" "${runner[@]}" "$3" >"$log" 2>&1 </dev/null; } 2>"$log.time"
   echo $? >"$log.status"
 }
 
@@ -187,6 +188,7 @@ if [ -n "$npm_wrong" ]; then
 fi
 export root limit tsan_runner webgpu_library webgpu_driver web_tests web_reason packages_reason
 echo "== testing"
+tests_began=$SECONDS
 echo "$tests" | xargs -r -P "$jobs" -L 1 bash -c 'run_test "$@"' run_test
 
 while read -r b name _; do
@@ -204,5 +206,8 @@ while read -r b name _; do
 done <<<"$tests"
 
 for s in "${skips[@]}"; do echo "skipped: $s"; done
+echo "== $SECONDS seconds, $((SECONDS - tests_began)) of them testing; the longest tests, in seconds of a core:"
+find build -path '*/logs/*.time' -exec awk 'NF == 3 { n = FILENAME; sub(/^build\//, "", n); sub(/\.log\.time$/, "", n)
+  sub(/logs\//, "", n); printf "%7.1f  %s\n", $2 + $3, n }' {} + | sort -rn | head -n 12
 echo "$passed passed, $failed failed, ${#skips[@]} skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

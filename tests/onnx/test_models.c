@@ -22,7 +22,7 @@ typedef struct expectation {
   const char *name;
   double cosine;   /* not 0: only this cosine, and the largest element at the same place */
   bool is_slow;    /* left out under the sanitizers */
-  bool is_nightly; /* on WebGPU, which a CPU plays where tests run: with BERTH_TEST_NIGHTLY alone */
+  bool is_nightly; /* on GPUs, which a CPU plays where tests run: with BERTH_TEST_NIGHTLY alone */
   run_dims other;  /* extents to run with as well */
 } expectation;
 
@@ -269,8 +269,7 @@ static void report(bool is_right, const char *name, const char *note) {
 
 static bool is_left_to_the_night(const expectation *expected) {
   const char *device = getenv("BERTH_TEST_DEVICE");
-  return expected->is_nightly && device != NULL && strcmp(device, "webgpu") == 0 &&
-         getenv("BERTH_TEST_NIGHTLY") == NULL;
+  return expected->is_nightly && device != NULL && getenv("BERTH_TEST_NIGHTLY") == NULL;
 }
 
 static void test_case(const char *root, const char *name, bool is_verbose) {
@@ -286,7 +285,7 @@ static void test_case(const char *root, const char *name, bool is_verbose) {
   } else if (TEST_IS_SANITIZED && t->expected->is_slow) {
     report(true, name, " # SKIP too slow under the sanitizers");
   } else if (is_left_to_the_night(t->expected)) {
-    report(true, name, " # SKIP too slow on this device: `make check-webgpu` runs it");
+    report(true, name, " # SKIP too slow on this device: `make check-slow` runs it");
   } else {
     clock_gettime(CLOCK_MONOTONIC, &start);
     berth_status status = run_case(t, folder, model);

@@ -239,7 +239,7 @@ static void cycles_name_their_nodes(void **state) {
   static const listed_node three[] = {
       {"Neg", "x", "a"}, {"Add", "a,e", "b"}, {"Abs", "b", "d"}, {"Relu", "d", "e"}, {"Mul", "a,e", "y"}};
   listed_node many[20];
-  char names[20][8];
+  char names[20][16];
   (void)state;
   expect_list_cycles(own, 1, "the ONNX node 'y' (Add) waits for its own result");
   expect_list_cycles(three, 5, "the ONNX nodes 'b' (Add), 'e' (Relu), 'd' (Abs) wait for each other's results");

@@ -104,7 +104,7 @@ async function checkTheme(browser, url) {
     const light = async () => (await lookAt(own, await own.page.screenshot())).light;
     expect(await light() > 0.65, 'it does not begin light');
     await own.test('theme').click();
-    await own.page.waitForTimeout(400);
+    for (let tries = 0; tries < 100 && await light() >= 0.35; tries++) await own.page.waitForTimeout(100); // it fades
     expect(await light() < 0.35, 'it did not become dark');
     await own.page.reload();
     await own.ready();

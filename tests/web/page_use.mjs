@@ -26,8 +26,11 @@ async function checkCancel(own) {
     await own.sample('unet');
     await own.page.locator('#repeats').fill('10000');
     await own.page.locator('#go').click();
-    await own.page.locator('#busy').waitFor({ state: 'visible' });
-    await own.page.waitForTimeout(1500);
+    await own.page.waitForFunction(() => {
+      const bar = document.getElementById('busy-bar');
+      return bar.max === 10000 && bar.value > 1;
+    });
+    await own.page.waitForTimeout(1000); // before that, runs are called off as one that takes long is
     await own.page.locator('#cancel').click();
     await idle(own);
     const runs = Number(/Ran (\d+) times/.exec(await own.text('run-live'))?.[1]);

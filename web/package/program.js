@@ -75,10 +75,14 @@ export class Program {
     return turn;
   }
 
+  get hasDeadThread() {
+    return this.#exports.thread_dead() !== 0;
+  }
+
   /* A module that has stopped in the middle of something is in no state to go on. */
   #stopped(error) {
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) return error;
-    const what = this.#exports.thread_dead() !== 0 ? 'one of its threads stopped' : error.message;
+    const what = this.hasDeadThread ? 'one of its threads stopped' : error.message;
     this.#ended = `berth stopped at an error of its own (${what}); load it again`;
     return new BerthError('INTERNAL', this.#ended);
   }

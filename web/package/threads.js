@@ -74,8 +74,11 @@ export class Threads {
     this.#workers[number] = worker;
     await new Promise((resolve, reject) => {
       listen(worker, 'message', resolve);
-      listen(worker, 'error', (error) =>
-        reject(new BerthError('NOMEM', `a thread cannot be started: ${error.message ?? 'thread.js was not found'}`)));
+      listen(worker, 'error', (error) => {
+        // The news that a thread has died may overtake the one that it had begun: then it is for who waits for it.
+        if (program.hasDeadThread) resolve();
+        else reject(new BerthError('NOMEM', `a thread cannot be started: ${error.message ?? 'thread.js was not found'}`));
+      });
       worker.postMessage({ module: this.#module, memory: program.memory, number, stack, tls });
     });
     worker.unref?.(); // Node does not stay for it
