@@ -207,7 +207,7 @@ static uint64_t sweep(const setting *how, operation prepare, operation fn, bool 
   set_up(&s, how);
   if (prepare != NULL) TEST_OK(prepare(&s, &err));
   expect_runs(s.session, s.n, s.seed);
-  for (uint64_t k = 1; try_once(&s, fn, fail_device, k); k += fail_device ? 1 : how->stride) n++;
+  for (uint64_t k = 1; try_once(&s, fn, fail_device, k); k += fail_device ? 1 : how->stride * test_step()) n++;
   expect_runs(s.session, s.n, s.seed);
   for (int round = 0; round < 2; round++) {
     const int64_t shapes[] = {how->second, how->first, 5};

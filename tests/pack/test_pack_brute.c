@@ -1,19 +1,13 @@
-/* berth_pack() against brute force on 100,000 small random instances: the size is the smallest there is, "optimal" and
+/* berth_pack() against brute force on 100,000 small random instances (20,000 under the sanitizers): the size is the smallest there is, "optimal" and
  * "infeasible" are said when and only when they are true, and no placement overlaps. Covers alignment, fixed offsets,
  * capacities, empty sizes and lifetimes. Seeded; BERTH_BRUTE_CASES and BERTH_BRUTE_SEED override the defaults.
  *
  * The truth comes from trying every order of the buffers and putting each on top of the earlier ones it conflicts with
  * (some order of offsets is the order of a best placement), skipping over fixed buffers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
-#include "berth/berth.h"
+#include "support.h"
 
 enum {
   MAX_N = 7
@@ -162,7 +156,7 @@ static void agrees_with_brute_force(void **state) {
   berth_context *ctx;
   assert_int_equal(berth_context_create(NULL, &ctx, NULL), BERTH_OK);
   random_state = setting("BERTH_BRUTE_SEED", 1);
-  uint64_t cases = setting("BERTH_BRUTE_CASES", 100000);
+  uint64_t cases = setting("BERTH_BRUTE_CASES", test_share(100000));
   for (uint64_t k = 0; k < cases; k++) one_case(ctx, k);
   berth_context_destroy(ctx);
 }

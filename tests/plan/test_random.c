@@ -88,7 +88,7 @@ static void shrink_and_fail(uint64_t seed, uint32_t n_nodes) {
 
 static void test_random_graphs(void **state) {
   (void)state;
-  for (uint64_t seed = first_seed; seed < first_seed + n_seeds; seed++) {
+  for (uint64_t seed = first_seed; seed < first_seed + test_share(n_seeds); seed++) {
     uint32_t n_nodes = 5 + (uint32_t)(seed * 31 % 56);
     if (!try_one(seed, n_nodes, 0)) shrink_and_fail(seed, n_nodes);
   }

@@ -64,6 +64,12 @@ berth_plan_info test_plan_info(const berth_plan *plan);
 #define TEST_IS_SANITIZED 0
 #endif
 
+/* How many of `all` cases of a sweep to do: all, or a fifth under the sanitizers, where the other builds do the rest;
+ * all there too with BERTH_TEST_NIGHTLY (`make check-slow`). */
+uint64_t test_share(uint64_t all);
+/* The step of a sweep in the same way: 1, or 5. */
+uint64_t test_step(void);
+
 /* For a main that runs nothing: says so as one skipped test. Returns 0, for main to return. */
 int test_skip_all(const char *what, const char *reason);
 
