@@ -1,15 +1,16 @@
 /* What the int8 products have in common: qproduct, qconv_last and qdepthwise. The sums of
  * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, with `adds`
  * what is added to that, the epilogue, and, where the result is u8 or i8, result / out_scale rounded to the nearest,
- * ties to even, plus out_zero, held in range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one
- * entry, or one a column of the result.
+ * ties to even, plus out_zero, held in range. A result of i32 is the sum itself, without a scale. x is u8 or i8.
+ * Padding counts as x_zero. scale and weight_zero have one entry, or one a column of the result.
  */
 #ifndef BERTH_OPS_BYTES_H
 #define BERTH_OPS_BYTES_H
 
 #include "ops/epilogue.h"
 
-#define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
+#define BERTH__BYTES_MAY_LACK \
+  (1u << BERTH__BYTES_SCALE | 1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
 
 /* What these ops declare last, from position `first` on. `weights` is the type of the weight before it was packed;
  * `adds` is for results of f32, which may lie over what is added. */

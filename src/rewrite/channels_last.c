@@ -77,7 +77,7 @@ static bool is_split(const pass *p, const berth__node *concat) {
   const berth_value whole = concat->out[0];
   const uint32_t rank = rewrite_channels_last_shape_of(p, whole)->rank;
   if (rank < 3) return false;
-  if (p->uses.count[whole] != 1 || p->uses.is_output[whole]) return false;
+  if (p->uses.count[whole] != 1 || p->uses.is_output[whole] || p->r.graph->values[whole].bounded != 0) return false;
   const int64_t axis = concat->attrs[BERTH__CONCAT_AXIS].i < 0 ? concat->attrs[BERTH__CONCAT_AXIS].i + rank
                                                                : concat->attrs[BERTH__CONCAT_AXIS].i;
   const berth__node *reader = &p->r.old[p->uses.reader[whole]];
@@ -356,12 +356,57 @@ static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
   return BERTH_OK;
 }
 
+/* ---- Extents that only a run knows ---- */
+
+static uint32_t channels_last_bounds_of(const pass *p, berth_value value) {
+  return value != BERTH_VALUE_NONE ? p->r.graph->values[value].bounded : 0;
+}
+
+/* Operands of fewer axes would be given their bounds as extents. */
+static bool has_full_ranks(const pass *p, const berth__node *node) {
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (channels_last_bounds_of(p, node->in[i]) != 0 && rewrite_channels_last_shape_of(p, node->in[i])->rank != rank)
+      return false;
+  return true;
+}
+
+/* Whether a node with such extents may be rewritten: nothing of what is made may have a bound where the extent goes. */
+static bool may_be_bounded(const pass *p, const berth__node *node) {
+  const uint32_t x = node->n_in != 0 ? channels_last_bounds_of(p, node->in[0]) : 0;
+  switch (node->op->code) {
+    case BERTH__OP_conv: return berth__windows_are_known(p->r.graph, node);
+    case BERTH__OP_conv_transpose:
+    case BERTH__OP_batch_norm: return (x >> 1 & 1u) == 0;
+    case BERTH__OP_split: {
+      const int64_t axis = node->attrs[BERTH__SPLIT_AXIS].i;
+      return (x >> (axis < 0 ? axis + rewrite_channels_last_shape_of(p, node->in[0])->rank : axis) & 1u) == 0;
+    }
+    case BERTH__OP_max_pool:
+    case BERTH__OP_avg_pool:
+    case BERTH__OP_lp_pool:
+    case BERTH__OP_reduce_mean:
+    case BERTH__OP_reduce_sum:
+    case BERTH__OP_reduce_max:
+    case BERTH__OP_reduce_min:
+    case BERTH__OP_transpose:
+    case BERTH__OP_softmax:
+    case BERTH__OP_log_softmax:
+    case BERTH__OP_narrow:
+    case BERTH__OP_pad:
+    case BERTH__OP_resize: return true;
+    case BERTH__OP_concat: return !is_split(p, node);
+    default: return is_elementwise(node) && has_full_ranks(p, node);
+  }
+}
+
 static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
   const uint32_t rank =
       node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? rewrite_channels_last_shape_of(p, node->in[0])->rank : 0;
-  if (berth__node_is_bounded(p->r.graph, node)) return rewrite_channels_last_keep(p, n, err);
+  if (berth__node_is_bounded(p->r.graph, node) && !may_be_bounded(p, node))
+    return rewrite_channels_last_keep(p, n, err);
   switch (node->op->code) {
     case BERTH__OP_conv:
       return can_convolve(p, node) ? channels_last_rewrite_conv(p, node, err) : rewrite_channels_last_keep(p, n, err);

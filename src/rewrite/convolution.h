@@ -13,6 +13,8 @@ typedef struct berth__windows {
   int64_t pads[2 * BERTH__WINDOW_AXES];
 } berth__windows;
 void berth__windows_of(const berth_graph *graph, const berth__node *conv, berth__windows *w);
+/* Whether they are the same for all extents that x can have, as far as these are known as bounds. */
+bool berth__windows_are_known(const berth_graph *graph, const berth__node *conv);
 uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs);
 
 /* A convolution whose x lies channels last already; norm: the batch_norm after it that becomes part of it, or NULL.
