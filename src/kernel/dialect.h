@@ -79,8 +79,7 @@ berth_status berth__render(const berth__kernel *kernel, const berth__dialect *di
 bool berth__dialect_has_digits(uint32_t bits);
 void berth__dialect_digits(berth__text *out, uint32_t bits);
 bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code);
-/* Whether elements that share words with others' are stored through a binding, so that its words are written by parts.
- */
+/* Whether several threads write to one word of a binding: elements that share words with others', or store_max. */
 bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding);
 uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer);
 void berth__dialect_name(berth__text *out, const berth__kernel *kernel); /* as a comment, on a line of its own */

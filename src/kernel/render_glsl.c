@@ -111,6 +111,7 @@ static const berth__dialect glsl = {
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
             [BERTH__INST_variable] = BERTH__RULE_ALL("$t $v = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (int $v = #a; $v < $b; $v += #c) {"),
+            [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax($w[$p], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("barrier();"),
         },
     .convert =

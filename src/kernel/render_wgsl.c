@@ -141,6 +141,7 @@ static const berth__dialect wgsl = {
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
             [BERTH__INST_variable] = BERTH__RULE_ALL("var $v: $t = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (var $v = #a; $v < $b; $v += #c) {"),
+            [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&$w[$p], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("workgroupBarrier();"),
         },
     .convert =

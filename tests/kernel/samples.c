@@ -224,5 +224,13 @@ void sample_storages(berth__kernel *k) {
   }
 }
 
-const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums, sample_windows, sample_guarded, sample_literals,
-                                    sample_everything, sample_blocks,   sample_counted, sample_storages};
+/* Beside a plain load through the same array. */
+void sample_contended(berth__kernel *k) {
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_I32), out = berth__kernel_buffer_of(k, 1, BERTH_U32);
+  const berth__x i = flat_index(k, 64, 2);
+  berth__x_store_max(k, out, berth__x_load(k, in, i), berth__x_convert(k, BERTH__NUM_U32, i));
+}
+
+const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums,   sample_windows, sample_guarded,
+                                    sample_literals,   sample_everything, sample_blocks,  sample_counted,
+                                    sample_storages,   sample_contended};
