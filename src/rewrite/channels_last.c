@@ -47,15 +47,25 @@ static berth_status rewrite_channels_last_keep(pass *p, size_t n, berth_error *e
 
 static bool can_convolve(const pass *p, const berth__node *node) {
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
-  if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > 4) return false;
+  const bool is_plain = node->op->code == BERTH__OP_conv && node->attrs[BERTH__CONV_GROUP].i == 1;
+  if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > (is_plain ? 5u : 4u)) return false;
   if (node->op->code == BERTH__OP_conv && berth__conv_has_epilogue(node->attrs)) return false;
   for (uint32_t i = 0; i < 2; i++) { /* what is empty is nobody's hurry */
     int64_t count = 0;
     if (!berth__shape_count(rewrite_channels_last_shape_of(p, node->in[i]), &count) || count == 0) return false;
   }
-  for (uint32_t i = 1; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE && !p->is_static[node->in[i]]) return false;
   return true;
+}
+
+/* A weight that a run computes is packed in every run, and as it is: nothing that pays in the prelude alone. */
+static bool has_static_weight(const pass *p, const berth__node *node) {
+  return p->is_static[node->in[BERTH__CONV_WEIGHT]];
+}
+
+static berth_status weights_to_plain(pass *p, const berth__node *node, berth_error *err) {
+  for (uint32_t i = 1; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE) BERTH__TRY(rewrite_channels_last_to_plain(p, node->in[i], err));
+  return BERTH_OK;
 }
 
 /* The batch_norm that alone reads this value; NULL: there is none. */
@@ -82,7 +92,7 @@ static bool is_split(const pass *p, const berth__node *concat) {
                                                                : concat->attrs[BERTH__CONCAT_AXIS].i;
   const berth__node *reader = &p->r.old[p->uses.reader[whole]];
   if (axis != 1 || reader->op == NULL || reader->op->code != BERTH__OP_conv || reader->in[0] != whole ||
-      !can_convolve(p, reader))
+      !can_convolve(p, reader) || !has_static_weight(p, reader))
     return false;
   for (uint32_t i = 0; i < concat->n_in; i++)
     if (rewrite_channels_last_shape_of(p, concat->in[i])->dim[1] < MIN_CHANNELS) return false;
@@ -102,6 +112,7 @@ static berth_status rewrite_parts(pass *p, const berth__node *conv, const berth_
 static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_error *err) {
   const berth__node *norm = norm_behind(p, node->out[0]);
   berth_value x, out;
+  BERTH__TRY(weights_to_plain(p, node, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
   BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
@@ -113,8 +124,9 @@ static berth_status channels_last_rewrite_conv(pass *p, const berth__node *node,
   berth_value x, out;
   const uint32_t maker = p->maker[node->in[0]];
   if (maker != UINT32_MAX && is_split(p, &p->r.old[maker])) return rewrite_parts(p, node, &p->r.old[maker], err);
+  BERTH__TRY(weights_to_plain(p, node, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
-  BERTH__TRY(berth__rewrite_conv(&p->r, p->target, node, norm, x, &out, err));
+  BERTH__TRY(berth__rewrite_conv(&p->r, p->target, node, norm, x, has_static_weight(p, node), &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
 }

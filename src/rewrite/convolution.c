@@ -276,15 +276,16 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
 }
 
 berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
-                                 const berth__node *norm, berth_value x_last, berth_value *out_last, berth_error *err) {
+                                 const berth__node *norm, berth_value x_last, bool is_static, berth_value *out_last,
+                                 berth_error *err) {
   const berth__shape weight = r->graph->values[conv->in[BERTH__CONV_WEIGHT]].shape,
                      out = r->graph->values[conv->out[0]].shape;
   form f = form_of(r, target, conv);
   f.x = x_last;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   if (weight.dim[1] == 1 && weight.dim[0] == f.group && f.group > 1) return emit_depthwise(r, &f, out_last, err);
-  const int64_t beside = count_beside(r, &f, &out);
+  const int64_t beside = is_static ? count_beside(r, &f, &out) : 1;
   if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);
-  f.tile = winograd_tile(r, &f, &out);
+  f.tile = is_static ? winograd_tile(r, &f, &out) : 0;
   return emit_packed(r, &f, out_last, err);
 }
