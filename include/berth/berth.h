@@ -637,7 +637,7 @@ BERTH_API const char *berth_plan_gpu_profile(const berth_plan *plan);
 
 typedef struct berth_plan_info {
   uint32_t struct_size;
-  uint64_t arena_size;              /* the block: weights, states, then activations and scratch */
+  uint64_t arena_size;              /* the block: weights, states, activations, scratch; and for preparation */
   uint64_t weights_size;            /* params and constants */
   uint64_t activations_size;        /* everything else but scratch */
   uint64_t activations_lower_bound; /* no packing of these buffers is smaller */
@@ -653,9 +653,12 @@ typedef struct berth_plan_info {
   uint32_t n_split;      /* groups of nodes that run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
   uint64_t state_size;   /* what lives from run to run */
+  /* Preparing the weights, once: what it adds to the arena on top of what a run needs, and the most that its
+   * temporaries and scratch take at once, wherever they lie. */
+  uint64_t preparation_size, preparation_peak;
 } berth_plan_info;
 #define BERTH_PLAN_INFO_INIT \
-  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 
