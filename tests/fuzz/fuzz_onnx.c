@@ -73,7 +73,7 @@ static void check_plan(const berth_graph *graph) {
   berth_plan_destroy(plan);
 }
 
-static void check_model(berth_context *ctx, const berth__onnx_model *model) {
+static void check_model(berth_context *ctx, berth__onnx_model *model) {
   berth__onnx_files files = {.ctx = ctx};
   berth_graph *graph;
   berth_error err = {BERTH_OK, ""};

@@ -548,7 +548,7 @@ static const wrong_file wrong_files[] = {
     {"result twice", result_twice, M, "ONNX node 'y' (Neg): 'y' is defined twice"},
     {"result named as an input", result_named_as_input, M, "'x' is defined twice"},
     {"operand made by nothing", undefined_operand, M, "ONNX node 'y' (Add): operand 1, 'nothing', is made by nothing"},
-    {"cycle", cycle, M, "ONNX node 'z' (Add): operand 1, 'y', is made by nothing before it"},
+    {"cycle", cycle, M, "the ONNX nodes 'z' (Add), 'y' (Relu) wait for each other's results"},
     {"zero byte in a result", zero_in_result, M, "a name holds a zero byte"},
     {"zero byte in an operand", zero_in_operand, M, "a name holds a zero byte"},
     {"zero byte in a weight", zero_in_weight, M, "a name holds a zero byte"},

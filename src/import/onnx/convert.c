@@ -20,6 +20,18 @@ static berth_status onnx_convert_name_of(berth__onnx_converter *c, berth__span s
   return *out != NULL ? BERTH_OK : berth__fail_nomem(err, "a name");
 }
 
+/* The same for a moment: the text stays the converter's and goes with the next name. */
+static berth_status onnx_convert_text_of(berth__onnx_converter *c, berth__span span, const char **out,
+                                         berth_error *err) {
+  if (span.size != 0 && memchr(span.data, '\0', span.size) != NULL)
+    return berth__fail(err, BERTH_MALFORMED, "a name holds a zero byte");
+  BERTH__TRY(BERTH__RESERVE(c->graph->ctx, c->text, c->text_capacity, span.size + 1, err));
+  if (span.size != 0) memcpy(c->text, span.data, span.size);
+  c->text[span.size] = '\0';
+  *out = c->text;
+  return BERTH_OK;
+}
+
 static berth_status define(berth__onnx_converter *c, const char *name, berth_value value, berth_error *err) {
   uint32_t other;
   if (berth__map_get(&c->scope->names, name, &other))
@@ -73,7 +85,8 @@ static berth_status add_input(berth__onnx_converter *c, const berth__onnx_value 
   BERTH__TRY(onnx_convert_name_of(c, value->name, &name, err));
   berth_status status = BERTH_OK;
   bool is_known = berth__map_get(&c->scope->names, name, &other) != 0;
-  if (is_known && c->graph->values[other].kind != BERTH_VALUE_INPUT) goto done; /* old files list initializers too */
+  if (is_known && (other == BERTH__ONNX_ABSENT || c->graph->values[other].kind != BERTH_VALUE_INPUT))
+    goto done; /* old files list initializers too */
   if (name[0] == '\0') status = berth__fail(err, BERTH_MALFORMED, "an input has no name");
   if (is_known) status = berth__fail(err, BERTH_MALFORMED, "input '%s' is defined twice", name);
   if (status == BERTH_OK) status = input_shape(value, name, &shape, names, err);
@@ -103,6 +116,33 @@ static berth_status add_weight(berth__onnx_converter *c, const char *name, berth
   c->graph->values[*out].data = data;
   if (owned != NULL) c->files->decoded[c->files->n_decoded++] = owned;
   return BERTH_OK;
+}
+
+static void note_absent(berth__onnx_converter *c, berth__span name, const char *why) {
+  if (c->absent_why[0] == '\0')
+    snprintf(c->absent_why, sizeof c->absent_why, "'%.*s': %s", BERTH__SPAN_TEXT(name), why);
+}
+
+void berth__onnx_set_absent(berth__onnx_call *call, size_t k, const char *why) {
+  if (k >= call->n_out) return;
+  call->out[k] = BERTH__ONNX_ABSENT;
+  note_absent(call->converter, k < call->node->n_outputs ? call->node->outputs[k] : call->node->name, why);
+}
+
+berth_status berth__onnx_add_made(berth__onnx_call *call, berth_type type, uint32_t rank, const int64_t *dim,
+                                  void *owned, berth_value *out, berth_error *err) {
+  berth__onnx_converter *c = call->converter;
+  berth_shape shape = berth_shape_fixed(rank, dim);
+  size_t size = berth_type_size(type);
+  for (uint32_t i = 0; i < rank; i++) size *= (size_t)dim[i]; /* as many as there are in `owned` */
+  if (!is_constant(type, size)) {
+    berth_status status = add_weight(c, NULL, type, &shape, owned, owned, out, err);
+    if (status != BERTH_OK) berth__free(c->graph->ctx, owned);
+    return status;
+  }
+  berth_status status = berth_graph_constant(c->graph, NULL, type, shape, owned, size, out, err);
+  berth__free(c->graph->ctx, owned);
+  return status;
 }
 
 berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, const berth__onnx_tensor *tensor,
@@ -156,9 +196,14 @@ static berth_status add_initializers(berth__onnx_converter *c, const berth__onnx
       status = berth__onnx_add_sparse(c, NULL, graph->sparse[i - graph->n_initializers], &value, &own_name, err);
       if (status == BERTH_OK) status = onnx_convert_name_of(c, own_name, &name, err);
     } else {
-      status = onnx_convert_name_of(c, graph->initializers[i].name, &name, err);
-      if (status == BERTH_OK)
-        status = berth__onnx_add_tensor(c, free_name(c, name), &graph->initializers[i], &value, err);
+      const berth__onnx_tensor *tensor = &graph->initializers[i];
+      status = onnx_convert_name_of(c, tensor->name, &name, err);
+      if (status == BERTH_OK && tensor->data_type == BERTH__ONNX_OF_STRINGS) {
+        value = BERTH__ONNX_ABSENT;
+        note_absent(c, tensor->name, "elements of type string are not supported");
+      } else if (status == BERTH_OK) {
+        status = berth__onnx_add_tensor(c, free_name(c, name), tensor, &value, err);
+      }
     }
     if (status == BERTH_OK) status = define(c, name, value, err);
     berth__free(c->graph->ctx, name);
@@ -167,22 +212,36 @@ static berth_status add_initializers(berth__onnx_converter *c, const berth__onnx
   return BERTH_OK;
 }
 
+/* Whether a name is that of a sequence of maps whose tensor is there: ZipMap gives it. */
+static bool is_zipped(const berth__onnx_graph *graph, berth__span name) {
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    const berth__onnx_node *node = &graph->nodes[i];
+    if (berth__span_is(node->op, "ZipMap") && node->n_outputs == 1 && berth__span_equal(node->outputs[0], name))
+      return berth__span_is(node->domain, "ai.onnx.ml");
+  }
+  return false;
+}
+
 static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_graph *graph, berth_error *err) {
   for (size_t i = 0; i < graph->n_outputs; i++) {
     char *name;
     berth_value value;
     BERTH__TRY(onnx_convert_name_of(c, graph->outputs[i].name, &name, err));
     berth_status status = BERTH_OK;
-    if (graph->outputs[i].other_type != NULL)
+    if (graph->outputs[i].other_type != NULL && !is_zipped(graph, graph->outputs[i].name))
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is of the kind %s; only tensors are supported", name,
                            graph->outputs[i].other_type);
     else if (!onnx_convert_look_up(c, name, &value))
       status = berth__fail(err, BERTH_MALFORMED, "output '%s' is made by nothing", name);
+    else if (value == BERTH__ONNX_ABSENT)
+      berth__log(c->graph->ctx, 2, "output '%s' is left out: it follows from strings (%s)", name, c->absent_why);
     else
       status = berth_graph_output(c->graph, name, value, err);
     berth__free(c->graph->ctx, name);
     BERTH__TRY(status);
   }
+  if (graph->n_outputs != 0 && berth_graph_n_outputs(c->graph) == 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "every output follows from strings: tensor %s", c->absent_why);
   return BERTH_OK;
 }
 
@@ -218,12 +277,15 @@ static const berth__onnx_handler *const standard_tables[] = {
 static const berth__onnx_handler *const microsoft_tables[] = {berth__onnx_microsoft, berth__onnx_microsoft_quant,
                                                               berth__onnx_microsoft_attention, NULL};
 static const berth__onnx_handler *const training_tables[] = {berth__onnx_training, NULL};
+static const berth__onnx_handler *const ml_tables[] = {berth__onnx_ml, berth__onnx_ml_labels, berth__onnx_ml_linear,
+                                                       NULL};
 
 static const berth__onnx_handler *find_handler(berth__span op, berth__span domain) {
   const berth__onnx_handler *const *tables = NULL;
   if (is_default_domain(domain)) tables = standard_tables;
   if (berth__span_is(domain, "com.microsoft")) tables = microsoft_tables;
   if (berth__span_is(domain, "ai.onnx.preview.training")) tables = training_tables;
+  if (berth__span_is(domain, "ai.onnx.ml")) tables = ml_tables;
   for (; tables != NULL && *tables != NULL; tables++)
     for (const berth__onnx_handler *h = *tables; h->op != NULL; h++)
       if (berth__span_is(op, h->op)) return h;
@@ -262,14 +324,10 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
   for (size_t i = 0; i < node->n_inputs; i++) {
     in[i] = BERTH_VALUE_NONE;
     if (node->inputs[i].size == 0) continue;
-    char *name;
-    BERTH__TRY(onnx_convert_name_of(c, node->inputs[i], &name, err));
-    bool found = onnx_convert_look_up(c, name, &in[i]);
-    berth_status status =
-        found ? BERTH_OK
-              : berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing before it", i, name);
-    berth__free(c->graph->ctx, name);
-    BERTH__TRY(status);
+    const char *name;
+    BERTH__TRY(onnx_convert_text_of(c, node->inputs[i], &name, err));
+    if (!onnx_convert_look_up(c, name, &in[i]))
+      return berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing", i, name);
     *n_in = i + 1;
   }
   return BERTH_OK;
@@ -279,17 +337,14 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
 static berth_status onnx_convert_name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
                                               berth_error *err) {
   for (size_t i = 0; i < call->node->n_outputs; i++) {
-    char *name;
+    const char *name;
     if (call->node->outputs[i].size == 0) continue;
     if (i >= call->n_out || call->out[i] == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_UNSUPPORTED, "its output %zu is asked for, which is not supported", i);
-    BERTH__TRY(onnx_convert_name_of(c, call->node->outputs[i], &name, err));
-    berth_status status = BERTH_OK;
-    if (call->out[i] >= n_before && free_name(c, name) != NULL)
-      status = berth_graph_rename(c->graph, call->out[i], name, err);
-    if (status == BERTH_OK) status = define(c, name, call->out[i], err);
-    berth__free(c->graph->ctx, name);
-    BERTH__TRY(status);
+    BERTH__TRY(onnx_convert_text_of(c, call->node->outputs[i], &name, err));
+    if (call->out[i] >= n_before && call->out[i] != BERTH__ONNX_ABSENT && free_name(c, name) != NULL)
+      BERTH__TRY(berth_graph_rename(c->graph, call->out[i], name, err));
+    BERTH__TRY(define(c, name, call->out[i], err));
   }
   return BERTH_OK;
 }
@@ -299,7 +354,10 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
   const berth__onnx_node *node = call->node;
   const berth__onnx_handler *handler = find_handler(node->op, node->domain);
   const berth__onnx_function *function = find_function(c, node);
-  for (size_t i = 0; i < call->n_out; i++) call->out[i] = BERTH_VALUE_NONE;
+  bool reads_absent = false;
+  for (size_t i = 0; i < call->n_in; i++) reads_absent = reads_absent || call->in[i] == BERTH__ONNX_ABSENT;
+  for (size_t i = 0; i < call->n_out; i++) call->out[i] = reads_absent ? BERTH__ONNX_ABSENT : BERTH_VALUE_NONE;
+  if (reads_absent) return onnx_convert_name_results(c, call, n_before, err);
   if (function != NULL) {
     BERTH__TRY(berth__onnx_inline(call, function, err));
   } else if (handler != NULL) {
@@ -427,6 +485,9 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
   bool found = onnx_convert_look_up(c, text, out);
   berth_status status =
       found ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "output '%.100s' of its graph is made by nothing", text);
+  if (found && *out == BERTH__ONNX_ABSENT)
+    status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph follows from strings (%.100s)", text,
+                         c->absent_why);
   berth__free(c->graph->ctx, text);
   return status;
 }
@@ -440,13 +501,15 @@ static berth_status convert_model(berth__onnx_converter *c, berth_error *err) {
   return berth_graph_verify(c->graph, err);
 }
 
-berth_status berth__onnx_convert(const berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
                                  berth_error *err) {
   berth__onnx_converter converter = {.model = model, .files = files, .graph = graph};
   berth__onnx_scope scope = {.outer = NULL};
+  BERTH__TRY(berth__onnx_sort(model, err));
   BERTH__TRY(berth__onnx_scope_open(&converter, &scope, err));
   berth_status status = convert_model(&converter, err);
   berth__onnx_scope_close(&converter, &scope);
+  berth__free(graph->ctx, converter.text);
   if (status == BERTH_INVALID) { /* what the graph refuses is wrong in the file */
     status = BERTH_MALFORMED;
     if (err != NULL) err->status = status;

@@ -8,6 +8,11 @@
 #include "import/onnx/tensor.h"
 
 typedef struct berth__onnx_converter berth__onnx_converter;
+
+/* Stands for a value of strings, which cannot be made. A node that reads one gives nothing but such values, and an
+ * output that is one is left out of the graph: the others can still run. */
+#define BERTH__ONNX_ABSENT (BERTH_VALUE_NONE - 1)
+
 typedef struct berth__onnx_handler berth__onnx_handler;
 
 /* One ONNX node while it is converted. The handler sets out[k] for every output that is asked for. */
@@ -53,13 +58,18 @@ extern const berth__onnx_handler berth__onnx_attention[];  /* Attention, RotaryE
 extern const berth__onnx_handler berth__onnx_unofficial[]; /* what others put into this domain */
 /* Domain ai.onnx.preview.training. */
 extern const berth__onnx_handler berth__onnx_training[]; /* steps of optimisers */
+/* Domain ai.onnx.ml. */
+extern const berth__onnx_handler berth__onnx_ml[];        /* scalers, encoders */
+extern const berth__onnx_handler berth__onnx_ml_labels[]; /* label maps */
+extern const berth__onnx_handler berth__onnx_ml_linear[]; /* linear models */
 /* Domain com.microsoft. */
 extern const berth__onnx_handler berth__onnx_microsoft[];           /* fused ops, norms */
 extern const berth__onnx_handler berth__onnx_microsoft_quant[];     /* quantised */
 extern const berth__onnx_handler berth__onnx_microsoft_attention[]; /* attention */
 
-/* The model becomes a graph. files stays the caller's until the graph is gone (weights point into it). */
-berth_status berth__onnx_convert(const berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+/* The model becomes a graph; its nodes are put in order first. files stays the caller's until the graph is gone
+ * (weights point into it). */
+berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
                                  berth_error *err);
 
 /* ---- For handlers ---- */
@@ -78,6 +88,8 @@ double berth__onnx_float(const berth__onnx_call *call, const char *name, double 
 berth__span berth__onnx_string(const berth__onnx_call *call, const char *name, const char *otherwise);
 /* The list, or NULL and 0. It lives as long as the model. */
 const int64_t *berth__onnx_ints(const berth__onnx_call *call, const char *name, uint32_t *count);
+const float *berth__onnx_floats(const berth__onnx_call *call, const char *name, uint32_t *count);
+const berth__span *berth__onnx_strings(const berth__onnx_call *call, const char *name, uint32_t *count);
 
 /* Emits one berth op. Names are made up; the driver renames what becomes an ONNX output. */
 berth_status berth__onnx_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in,
@@ -99,6 +111,12 @@ berth_value berth__onnx_in(const berth__onnx_call *call, size_t index); /* BERTH
 berth_status berth__onnx_want_in(const berth__onnx_call *call, size_t count, berth_error *err);
 berth_type berth__onnx_value_type(const berth__onnx_call *call, berth_value value);
 const berth__shape *berth__onnx_shape(const berth__onnx_call *call, berth_value value);
+/* Output k would hold strings: it becomes BERTH__ONNX_ABSENT. `why` is kept for the error that comes if nothing is
+ * left. */
+void berth__onnx_set_absent(berth__onnx_call *call, size_t k, const char *why);
+/* A tensor made by a handler: a constant if it is small, otherwise a weight. Takes `owned`, also when it fails. */
+berth_status berth__onnx_add_made(berth__onnx_call *call, berth_type type, uint32_t rank, const int64_t *dim,
+                                  void *owned, berth_value *out, berth_error *err);
 /* An operand that is a constant, as integers or numbers: at most `most` of them. False when it is not constant. */
 bool berth__onnx_constant_ints(const berth__onnx_call *call, berth_value value, int64_t *out, uint32_t most,
                                uint32_t *count);

@@ -20,10 +20,13 @@ struct berth__onnx_converter {
   berth__onnx_files *files;
   berth_graph *graph;
   berth__onnx_scope *scope;
+  char *text; /* a name of the file as text, until the next one is asked for */
+  size_t text_capacity;
   size_t n_converted; /* nodes so far; functions that call others twice could go on for ever */
   /* Handlers read attributes without a status; the first that is not what it must be is kept here. */
   const berth__onnx_attr *wrong_attr;
   const char *wrong_attr_why;
+  char absent_why[256]; /* the first value of strings, and why it is one */
 };
 
 extern const berth__onnx_handler berth__onnx_core[]; /* Constant, If with a known condition */

@@ -86,6 +86,20 @@ const int64_t *berth__onnx_ints(const berth__onnx_call *call, const char *name, 
   return is_list ? attr->ints : NULL;
 }
 
+const float *berth__onnx_floats(const berth__onnx_call *call, const char *name, uint32_t *count) {
+  const berth__onnx_attr *attr = berth__onnx_find(call, name);
+  bool is_list = is_of(call, attr, BERTH__ONNX_FLOATS, "must be a list of numbers") && attr->n_floats <= UINT32_MAX;
+  *count = is_list ? (uint32_t)attr->n_floats : 0;
+  return is_list ? attr->floats : NULL;
+}
+
+const berth__span *berth__onnx_strings(const berth__onnx_call *call, const char *name, uint32_t *count) {
+  const berth__onnx_attr *attr = berth__onnx_find(call, name);
+  bool is_list = is_of(call, attr, BERTH__ONNX_STRINGS, "must be a list of strings") && attr->n_strings <= UINT32_MAX;
+  *count = is_list ? (uint32_t)attr->n_strings : 0;
+  return is_list ? attr->strings : NULL;
+}
+
 /* ---- Emitting ---- */
 
 berth_status berth__onnx_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in,

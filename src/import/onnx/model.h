@@ -51,6 +51,8 @@ enum { /* AttributeProto.AttributeType */
   BERTH__ONNX_STRINGS = 8
 };
 
+#define BERTH__ONNX_OF_STRINGS 8 /* TensorProto.DataType */
+
 typedef struct berth__onnx_node {
   berth__span name, op, domain;
   berth__span *inputs, *outputs;
@@ -118,6 +120,9 @@ typedef struct berth__onnx_model {
 berth_status berth__onnx_parse(berth_context *ctx, const uint8_t *data, size_t size, berth__onnx_model *out,
                                berth_error *err);
 void berth__onnx_free(berth__onnx_model *model);
+/* sort.c: nodes of every graph and function in an order in which each comes after those that it reads from. Lists that
+ * are in order stay as they are. MALFORMED where nodes wait for each other. */
+berth_status berth__onnx_sort(berth__onnx_model *model, berth_error *err);
 /* One ValueInfoProto. */
 berth_status berth__onnx_parse_value(berth__span message, berth__onnx_value *value, berth_error *err);
 /* One TensorProto, such as the .pb files of ONNX's own tests. */

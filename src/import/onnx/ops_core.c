@@ -24,7 +24,8 @@ static berth_status constant_ints(berth__onnx_call *call, const berth__onnx_attr
 static berth_status convert_constant(berth__onnx_call *call, berth_error *err) {
   const berth__onnx_attr *attr;
   if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "a Constant has one output");
-  if ((attr = berth__onnx_find(call, "value")) != NULL && attr->tensor != NULL)
+  if ((attr = berth__onnx_find(call, "value")) != NULL && attr->tensor != NULL &&
+      attr->tensor->data_type != BERTH__ONNX_OF_STRINGS)
     return berth__onnx_add_tensor(call->converter, NULL, attr->tensor, &call->out[0], err);
   if ((attr = berth__onnx_find(call, "sparse_value")) != NULL && attr->is_sparse) {
     char name[64];
@@ -35,7 +36,8 @@ static berth_status convert_constant(berth__onnx_call *call, berth_error *err) {
   if ((attr = berth__onnx_find(call, "value_floats")) != NULL) return constant_floats(call, attr, true, err);
   if ((attr = berth__onnx_find(call, "value_int")) != NULL) return constant_ints(call, attr, false, err);
   if ((attr = berth__onnx_find(call, "value_ints")) != NULL) return constant_ints(call, attr, true, err);
-  return berth__onnx_unsupported(call, err, "constants of strings are not supported");
+  berth__onnx_set_absent(call, 0, "constants of strings are not supported");
+  return BERTH_OK;
 }
 
 static berth_status convert_identity(berth__onnx_call *call, berth_error *err) {
