@@ -11,6 +11,7 @@
 #include "plan/placement.h"
 #include "plan/preparation.h"
 #include "plan/states.h"
+#include "rewrite/rewrite.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -157,11 +158,21 @@ static bool has_loops(const berth_graph *graph) {
   return false;
 }
 
+#define REFERENCE_PANEL 16 /* columns of packed bytes; any would do */
+
+/* Quantised products are products of integers, on whatever they run: with numbers in their place, bytes would be other
+ * ones. */
+static berth_status plan_build_reference(berth_graph *graph, berth_error *err) {
+  const berth__rewrite_target target = {.panel = REFERENCE_PANEL};
+  return berth__rewrite_quantized(graph, &target, err);
+}
+
 /* The passes that every device likes, then the device's own. */
 static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const berth__limits *limits,
                                        berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
-  if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
+  if (flags & BERTH_PLAN_REFERENCE) return plan_build_reference(graph, err);
+  if (limits->rewrite == NULL) return BERTH_OK;
   return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
