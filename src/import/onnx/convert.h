@@ -12,6 +12,8 @@ typedef struct berth__onnx_converter berth__onnx_converter;
 /* Stands for a value of strings, which cannot be made. A node that reads one gives nothing but such values, and an
  * output that is one is left out of the graph: the others can still run. */
 #define BERTH__ONNX_ABSENT (BERTH_VALUE_NONE - 1)
+/* Stands for an optional that holds nothing; only the ops of optionals may read it. */
+#define BERTH__ONNX_EMPTY (BERTH_VALUE_NONE - 2)
 
 typedef struct berth__onnx_handler berth__onnx_handler;
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define FEW_STEPS 4 /* so many are written out; more are a loop */
+#define FEW_STEPS 16 /* so many are written out; more are a loop */
 
 /* ---- LinearAttention ---- */
 

@@ -8,6 +8,10 @@ static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear", "b
 static const char *const mode_of[] = {"nearest", "linear", "cubic", "linear", "cubic", NULL};
 static const char *const coordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                                           "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
+/* By scales: an extent that is no whole number counts as it is where an axis shrinks, as in ONNX's own tests. */
+static const char *const scaled_coordinates[] = {
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners_scaled",
+    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
 static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const aspects[] = {"stretch", "not_larger", "not_smaller", NULL};
 
@@ -28,7 +32,7 @@ static berth_status convert_resize(berth__onnx_call *call, berth_error *err) {
   const berth_value in[3] = {call->in[0], call->in[target], has_roi ? call->in[1] : BERTH_VALUE_NONE};
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "mode", "mode", modes, mode_of, err));
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "coordinate_transformation_mode", "coordinates", coordinates,
-                                  coordinates, err));
+                                  target == 2 ? scaled_coordinates : coordinates, err));
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "nearest_mode", "nearest", nearest, nearest, err));
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "keep_aspect_ratio_policy", "aspect", aspects, aspects, err));
   berth__onnx_put_float(call, &attrs, "cubic_coeff_a", "cubic_a");
