@@ -291,7 +291,7 @@ static void weights_are_packed_from_bytes(void **state) {
 /* A change of shape between the bytes and the product does not hide them. */
 static void views_go_before_the_dequantize(void **state) {
   static const pattern flat = {
-      "graph \"p\" { input %x : u8[2, 4, 3, 4] param %w : i8[5, 48] const %s : f32[] = 0.25 const %z : u8[] = 7\n"
+      "graph \"p\" { input %x : u8[2, 4, 3, 4] param %w : i8[5, 48] const %s : f32[] = [0.25] const %z : u8[] = [7]\n"
       "param %t : f32[5, 1] %d = dequantize(%x, %s, %z) %f = flatten(%d) %e = dequantize(%w, %t) %v = transpose(%e)\n"
       "%m = matmul(%f, %v) output \"m\" = %m }",
       "qproduct", 1, "matmul", 1e-2};
