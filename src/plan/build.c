@@ -9,6 +9,7 @@
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
+#include "plan/preparation.h"
 #include "plan/states.h"
 #include "rewrite/rewrite.h"
 
@@ -81,9 +82,10 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
       plan->info.state_size += berth__buffer_room(plan, &plan->buffers[i]);
   plan->info.weights_size = base - plan->info.state_size;
   BERTH__TRY(berth__placement(plan, base, desc->effort, err));
+  BERTH__TRY(berth__preparation_place(plan, base, desc->effort, err));
   BERTH__TRY(total_unshared(plan, guard, &plan->info.total_unshared, err));
   berth_plan_info *info = &plan->info;
-  info->arena_size = base + info->activations_size + info->scratch_size;
+  info->arena_size = base + info->activations_size + info->scratch_size + info->preparation_size;
   info->saved = info->total_unshared > info->arena_size ? info->total_unshared - info->arena_size : 0;
   info->n_values = (uint32_t)plan->graph->n_values;
   info->n_buffers = (uint32_t)plan->n_buffers;

@@ -13,6 +13,7 @@ typedef struct berth__rewrite_target {
    * never. */
   int64_t (*winograd_tile)(int64_t channels, int64_t outputs, int64_t height, int64_t width);
   bool rounds_to_bf16;        /* weights of products, and x where it meets them */
+  bool takes_sums;            /* products of bytes may have results of i32 */
   bool keeps_params;          /* weights must stay the params that they are: they lie in their own way, or elsewhere */
   int64_t most_merged_rows;   /* products of the same x with more rows than this gain nothing by being one */
   uint64_t most_merged_bytes; /* of their weights together: a device must be able to bind them in one piece */
@@ -20,6 +21,8 @@ typedef struct berth__rewrite_target {
 
 /* attention.c: attention that was written as products and a softmax. */
 berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err);
+/* raise_views.c: changes of shape before the dequantize that they show. */
+berth_status berth__rewrite_raise_views(berth_graph *graph, berth_error *err);
 /* quantized.c: int8 products. */
 berth_status berth__rewrite_quantized(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 /* channels_last.c: convolutions and what is around them with their channels last. */
@@ -30,6 +33,8 @@ berth_status berth__rewrite_fold_norms(berth_graph *graph, const berth__rewrite_
 berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err);
 /* pack_products.c: products with weights that are packed once. */
 berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* pack_raw.c: packed weights from the bytes or halves that they are in the model. */
+berth_status berth__rewrite_pack_raw(berth_graph *graph, berth_error *err);
 /* fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
 berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
 /* merge_products.c: products of the same x as one. */
