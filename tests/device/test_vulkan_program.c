@@ -76,7 +76,7 @@ static void bindings_follow_the_arena(void **state) {
 /* ---- What a run costs ---- */
 
 static void runs_leave_nothing_behind(void **state) {
-  const int n = 10000;
+  const int n = (int)test_share(2000);
   vulkan_fixture f;
   berth_error err;
   (void)state;

@@ -260,7 +260,7 @@ static void runs_take_nothing(void **state) {
   compute(session, out);
   const uint64_t n_alloc = alloc.calls;
   const berth__webgpu_counts before = session->engine->counts;
-  for (uint64_t i = 1; i <= 1000; i++) {
+  for (uint64_t i = 1; i <= test_share(1000); i++) {
     TEST_OK(berth_session_run(session, &err));
     assert_int_equal(session->engine->counts.submissions, before.submissions + i);
     assert_int_equal(session->engine->counts.objects, before.objects);
