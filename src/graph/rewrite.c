@@ -59,11 +59,17 @@ berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err
   return BERTH_OK;
 }
 
-void berth__rewrite_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
+/* Many nodes may ask for the same name, each for a number higher: the last one is remembered, where there is memory. */
+void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
+  char stem[256];
   uint32_t other, number = 1;
-  snprintf(name, size, "%.180s%s", graph->values[base].name, suffix);
-  while (berth__map_get(&graph->value_names, name, &other))
-    snprintf(name, size, "%.180s%s.%u", graph->values[base].name, suffix, ++number);
+  snprintf(stem, sizeof stem, "%.180s%s", graph->values[base].name, suffix);
+  snprintf(name, size, "%s", stem);
+  if (!berth__map_get(&graph->value_names, name, &other)) return;
+  if (!berth__map_get(&graph->last_numbers, stem, &number)) number = 2;
+  snprintf(name, size, "%s.%u", stem, number);
+  while (berth__map_get(&graph->value_names, name, &other)) snprintf(name, size, "%s.%u", stem, ++number);
+  (void)berth__map_put(graph->ctx, &graph->last_numbers, stem, number, NULL);
 }
 
 berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
