@@ -72,11 +72,26 @@ void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffi
   (void)berth__map_put(graph->ctx, &graph->last_numbers, stem, number, NULL);
 }
 
+/* Rewriting names extents, never "as before", which a 0 in the shape of a reshape stands for otherwise. */
+static bool rewrite_has_zero(berth__op_code op, const berth_attr *attrs, size_t n_attrs) {
+  if (op != BERTH__OP_reshape || n_attrs != 1 || attrs[0].kind != BERTH_ATTR_DIMS) return false;
+  for (uint32_t i = 0; i < attrs[0].count; i++)
+    if (attrs[0].dims[i].name == NULL && attrs[0].dims[i].extent == 0) return true;
+  return false;
+}
+
 berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
                                 const berth_attr *attrs, size_t n_attrs, berth_value base, const char *suffix,
                                 berth_value *out, berth_error *err) {
   char name[256];
   const char *names[] = {name};
+  berth_attr exact[2];
+  if (rewrite_has_zero(op, attrs, n_attrs)) {
+    exact[0] = attrs[0];
+    exact[1] = berth_attr_int("allowzero", 1);
+    attrs = exact;
+    n_attrs = 2;
+  }
   berth__rewrite_name(r->graph, base, suffix, name, sizeof name);
   return berth__graph_add_op(r->graph, berth__op_builtin(op), in, n_in, attrs, n_attrs, names, out, 1, err);
 }
