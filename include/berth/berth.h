@@ -596,7 +596,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: slices, transposes and inputs are copied */
   BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes per element, whatever the type */
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
-  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
+  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device, but quantised
+                                            products are products of integers, as everywhere */
   BERTH_PLAN_BF16_WEIGHTS = 1 << 11,     /* weights of products are kept as bf16, and x is rounded to it: less exact */
   BERTH_PLAN_FALLBACK_CPU = 1 << 12, /* nodes that the device has no kernels for run on the CPU, between transfers */
   BERTH_PLAN_F16_WEIGHTS = 1 << 13   /* on GPUs, weights of products and tables are kept as f16: less exact */
@@ -646,7 +647,7 @@ BERTH_API const char *berth_plan_gpu_profile(const berth_plan *plan);
 
 typedef struct berth_plan_info {
   uint32_t struct_size;
-  uint64_t arena_size;              /* the block: weights, states, then activations and scratch */
+  uint64_t arena_size;              /* the block: weights, states, activations, scratch; and for preparation */
   uint64_t weights_size;            /* params and constants */
   uint64_t activations_size;        /* everything else but scratch */
   uint64_t activations_lower_bound; /* no packing of these buffers is smaller */
@@ -662,9 +663,12 @@ typedef struct berth_plan_info {
   uint32_t n_split;      /* groups of nodes that run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
   uint64_t state_size;   /* what lives from run to run */
+  /* Preparing the weights, once: what it adds to the arena on top of what a run needs, and the most that its
+   * temporaries and scratch take at once, wherever they lie. */
+  uint64_t preparation_size, preparation_peak;
 } berth_plan_info;
 #define BERTH_PLAN_INFO_INIT \
-  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 

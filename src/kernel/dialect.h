@@ -23,14 +23,16 @@ typedef enum berth__function_shape {
   BERTH__FN_I32,
   BERTH__FN_U32,
   BERTH__FN_PACK,
+  BERTH__FN_F32_F32,
   BERTH__FN_SHAPES
 } berth__function_shape;
 typedef struct berth__dialect_words {
-  const char *open[BERTH__FN_SHAPES]; /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b; u32 of f32 x */
-  const char *f32, *i32, *u32;        /* @f @i @u: what a new name of this type begins with */
-  const char *f32_bits, *u32_bits;    /* @asf( @asu( */
-  const char *select;                 /* @select(no, yes, condition) */
-  const char *round, *to_u32;         /* @round( to nearest even; @tou( of f32 */
+  /* The head of a function $v: of f32 x; of i32 a, b; of u32 a, b; u32 of f32 x; of f32 x, y. */
+  const char *open[BERTH__FN_SHAPES];
+  const char *f32, *i32, *u32;     /* @f @i @u: what a new name of this type begins with */
+  const char *f32_bits, *u32_bits; /* @asf( @asu( */
+  const char *select;              /* @select(no, yes, condition) */
+  const char *round, *to_u32;      /* @round( to nearest even; @tou( of f32 */
 } berth__dialect_words;
 
 typedef struct berth__dialect {

@@ -282,8 +282,12 @@ berth_status berth__session_prepare(berth_session *session, berth_error *err) {
   if (session->device->prepare != NULL && binding->plan->n_prelude != 0) {
     berth__progress(session->ctx, "preparing weights", 0, 0);
     BERTH__TRY(berth__graph_check_files(session->graph, err));
-    BERTH__TRY(session->device->prepare(binding->program, &observer, err));
-    BERTH__TRY(berth__graph_check_files(session->graph, err));
+    berth_status status = session->device->prepare(binding->program, &observer, err);
+    if (status == BERTH_OK) status = berth__graph_check_files(session->graph, err);
+    if (status != BERTH_OK) { /* temporaries may lie where weights were that other bindings read */
+      berth__session_forget_prepared(session);
+      return status;
+    }
   }
   binding->is_prepared = true;
   session->is_prepared = session->is_prepared || binding->makes_all;

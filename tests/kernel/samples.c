@@ -153,6 +153,8 @@ static uint32_t types_of(berth__inst_code code) {
     case BERTH__INST_abs: return F | I;
     case BERTH__INST_eq:
     case BERTH__INST_ne: return F | I | U | B;
+    case BERTH__INST_quotient:
+    case BERTH__INST_rounded:
     case BERTH__INST_fma:
     case BERTH__INST_sqrt:
     case BERTH__INST_exp:
