@@ -74,9 +74,9 @@ void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffi
 
 /* Rewriting names extents, never "as before", which a 0 in the shape of a reshape stands for otherwise. */
 static bool rewrite_has_zero(berth__op_code op, const berth_attr *attrs, size_t n_attrs) {
-  if (op != BERTH__OP_reshape || n_attrs != 1 || attrs[0].kind != BERTH_ATTR_DIMS) return false;
-  for (uint32_t i = 0; i < attrs[0].count; i++)
-    if (attrs[0].dims[i].name == NULL && attrs[0].dims[i].extent == 0) return true;
+  if (op != BERTH__OP_reshape || n_attrs != 1 || attrs->kind != BERTH_ATTR_DIMS) return false;
+  for (uint32_t i = 0; i < attrs->count; i++)
+    if (attrs->dims[i].name == NULL && attrs->dims[i].extent == 0) return true;
   return false;
 }
 
@@ -87,8 +87,8 @@ berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const bert
   const char *names[] = {name};
   berth_attr exact[2];
   if (rewrite_has_zero(op, attrs, n_attrs)) {
-    exact[0] = attrs[0];
-    exact[1] = berth_attr_int("allowzero", 1);
+    exact[BERTH__RESHAPE_SHAPE] = *attrs;
+    exact[BERTH__RESHAPE_ALLOW_ZERO] = berth_attr_int("allowzero", 1);
     attrs = exact;
     n_attrs = 2;
   }
