@@ -38,8 +38,10 @@ function valueInfo(name, type, dims) {
   return [text(1, name), message(2, [message(1, [int(1, TYPES[type]), shape])])];
 }
 
-// An integer, a list of integers, a string, or {float: x}.
+// An integer, a list of integers, a string, {float: x}, or a list as {floats: [...]} or {strings: [...]}.
 function attribute(name, value) {
+  if (value.floats) return [text(1, name), ...value.floats.map((v) => float(7, v)), int(20, 6)];
+  if (value.strings) return [text(1, name), ...value.strings.map((v) => text(9, v)), int(20, 8)];
   if (Array.isArray(value)) return [text(1, name), ...value.map((v) => int(8, v)), int(20, 7)];
   if (typeof value === 'string') return [text(1, name), text(4, value), int(20, 3)];
   if (typeof value === 'object') return [text(1, name), float(2, value.float), int(20, 1)];
@@ -114,16 +116,18 @@ class Graph {
   ints(...values) { return this.constant('int64', [values.length], values); }
   index(value) { return this.constant('int64', [], [value]); }
 
-  add(op, inputs, attributes = {}) {
+  add(op, inputs, attributes = {}, domain = '') {
     const out = `${op.toLowerCase()}_${this.nodes.length}`;
     const attrs = Object.entries(attributes).map(([name, value]) => message(5, attribute(name, value)));
-    this.nodes.push(message(1, [...inputs.map((v) => text(1, v)), text(2, out), text(3, out), text(4, op), ...attrs]));
+    const names = [...inputs.map((v) => text(1, v)), text(2, out), text(3, out), text(4, op)];
+    this.nodes.push(message(1, [...names, ...attrs, ...(domain ? [text(7, domain)] : [])]));
     return out;
   }
 
   write(path, opset) {
     const graph = [...this.nodes, text(2, this.name), ...this.initializers, ...this.inputs, ...this.outputs];
-    const model = [int(1, 8), text(2, 'berth bench'), message(7, graph), message(8, [text(1, ''), int(2, opset)])];
+    const model = [int(1, 8), text(2, 'berth bench'), message(7, graph), message(8, [text(1, ''), int(2, opset)]),
+      message(8, [text(1, 'ai.onnx.ml'), int(2, 3)])];
     fs.writeFileSync(path, Buffer.concat(model));
   }
 }
