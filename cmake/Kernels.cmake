@@ -15,6 +15,12 @@ endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_sources})
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernel_tables/kernel_tables.def CONTENT "${kernel_tables}" @ONLY)
 
+# What quantised models are made of gives the same bytes on every instruction set (docs/ops.md): a product and a sum
+# are rounded apart there, as in the reference kernels. Elsewhere compilers may make one multiply-add of them.
+foreach(name chain_run chain_steps elementwise gemm_i8 integers pool qconv_last qdepthwise qproduct quant)
+  set_source_files_properties(src/device/cpu/kernels/${name}.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+endforeach()
+
 function(berth_kernels isa)
   add_library(berth_kernels_${isa} OBJECT ${kernel_sources})
   set_target_properties(berth_kernels_${isa} PROPERTIES POSITION_INDEPENDENT_CODE ON)

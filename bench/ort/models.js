@@ -4,12 +4,14 @@
 // Each becomes FOLDER/NAME/NAME.onnx with its inputs beside it (inputs.tsv and .npy files).
 const fs = require('fs');
 const path = require('path');
-const networks = require('./networks.js');
+const large = require('./networks.js');
+const small = require('./small.js');
 const npy = require('../../tests/onnx/ort/npy.js');
 const {Graph, Random} = require('./onnx.js');
 
 const OPSET = 17;
-const NAMES = Object.keys(networks);
+const networks = {...large, ...small};
+const NAMES = Object.keys(large), SMALL_NAMES = Object.keys(small);
 
 function makeInput({type, dims, limit = 1, offset = 0}, random) {
   const count = dims.reduce((a, b) => a * b, 1);
@@ -19,9 +21,9 @@ function makeInput({type, dims, limit = 1, offset = 0}, random) {
 }
 
 function writeModel(folder, name, isSmall) {
-  const {build, full, small} = networks[name];
+  const {build, full, small: reduced} = networks[name];
   const graph = new Graph(name, 1), random = new Random(2);
-  const inputs = build(graph, isSmall ? small : full);
+  const inputs = build(graph, isSmall ? reduced : full);
   const place = path.join(folder, name);
   fs.mkdirSync(place, {recursive: true});
   graph.write(path.join(place, `${name}.onnx`), OPSET);
@@ -32,7 +34,7 @@ function writeModel(folder, name, isSmall) {
 // Models that are there already stay.
 function makeModels(folder, names, isSmall) {
   for (const name of names) {
-    if (!(name in networks)) throw new Error(`no model is called ${name}; there are ${NAMES.join(', ')}`);
+    if (!(name in networks)) throw new Error(`no model is called ${name}; there are ${Object.keys(networks).join(', ')}`);
     if (!fs.existsSync(path.join(folder, name, 'inputs.tsv'))) writeModel(folder, name, isSmall);
   }
 }
@@ -52,4 +54,4 @@ if (require.main === module) {
     process.exitCode = 1;
   }
 }
-module.exports = {makeModels, NAMES};
+module.exports = {makeModels, NAMES, SMALL_NAMES};

@@ -2,7 +2,9 @@
 // Writes ONNX files: a protobuf writer, and a graph that is built node by node with seeded random weights.
 const fs = require('fs');
 
-const TYPES = {float32: 1, int64: 7};
+const TYPES = {float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7};
+
+const ARRAYS = {float32: Float32Array, uint8: Uint8Array, int8: Int8Array, int32: Int32Array};
 
 // ---- Protobuf: a message is a list of encoded fields ----
 
@@ -102,11 +104,18 @@ class Graph {
     return this.initializer(`w${this.count++}`, 'float32', dims, new Float32Array(product(dims)).fill(value));
   }
 
+  // Bytes as a quantiser makes them: {type, dims, limit}, uniform in [-limit, limit].
+  bytes(type, dims, limit = 127) {
+    const numbers = Int8Array.from({length: product(dims)}, () => Math.round((this.random.next() * 2 - 1) * limit));
+    const data = type === 'uint8' ? Uint8Array.from(numbers, (n) => n + 128) : numbers;
+    return this.initializer(`w${this.count++}`, type, dims, data);
+  }
+
   // Small constants, one of each.
   constant(type, dims, numbers) {
     const key = `${type} ${dims} ${numbers}`;
     if (!this.constants.has(key)) {
-      const data = type === 'int64' ? BigInt64Array.from(numbers, BigInt) : Float32Array.from(numbers);
+      const data = type === 'int64' ? BigInt64Array.from(numbers, BigInt) : ARRAYS[type].from(numbers);
       this.constants.set(key, this.initializer(`c${this.count++}`, type, dims, data));
     }
     return this.constants.get(key);
@@ -116,12 +125,16 @@ class Graph {
   ints(...values) { return this.constant('int64', [values.length], values); }
   index(value) { return this.constant('int64', [], [value]); }
 
-  add(op, inputs, attributes = {}, domain = '') {
-    const out = `${op.toLowerCase()}_${this.nodes.length}`;
-    const attrs = Object.entries(attributes).map(([name, value]) => message(5, attribute(name, value)));
-    const names = [...inputs.map((v) => text(1, v)), text(2, out), text(3, out), text(4, op)];
-    this.nodes.push(message(1, [...names, ...attrs, ...(domain ? [text(7, domain)] : [])]));
-    return out;
+  add(op, inputs, attributes = {}, domain = '') { return this.addMany(op, inputs, 1, attributes, domain)[0]; }
+
+  // A node with some results; an operand '' is left out.
+  addMany(op, inputs, count, attributes = {}, domain = '') {
+    const name = `${op.toLowerCase()}_${this.nodes.length}`;
+    const outs = Array.from({length: count}, (_, i) => (i === 0 ? name : `${name}_${i}`));
+    const attrs = Object.entries(attributes).map(([key, value]) => message(5, attribute(key, value)));
+    const values = [...inputs.map((v) => text(1, v)), ...outs.map((v) => text(2, v)), text(3, name), text(4, op)];
+    this.nodes.push(message(1, [...values, ...attrs, ...(domain ? [text(7, domain)] : [])]));
+    return outs;
   }
 
   write(path, opset) {

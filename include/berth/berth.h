@@ -159,7 +159,11 @@ typedef struct berth_context berth_context;
 typedef enum berth_option_flag {
   BERTH_OPTION_NO_REUSE = 1 << 0, /* BERTH_PLAN_NO_REUSE in every plan (BERTH_ARENA_NO_REUSE=1; 0: not) */
   BERTH_OPTION_LOOPS_UNSHARED =
-      1 << 1 /* the device "interp" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
+      1 << 1, /* the device "interp" gets kernels without shared memory (BERTH_LOOPS_SHARED=0) */
+  /* A mapped file that shrinks while it is read is an error instead of the signal SIGBUS (BERTH_CATCH_SIGBUS=1; 0:
+   * not). Installs a handler for the whole process, which stays, and passes on every SIGBUS that is not about a file
+   * of this library. Without it, sizes are checked before and after files are read, but not in between. */
+  BERTH_OPTION_CATCH_SIGBUS = 1 << 2
 } berth_option_flag;
 
 /* Device settings. The environment variable named beside a field overrides it. Fields and variables are read once, by
@@ -179,9 +183,14 @@ typedef struct berth_options {
   const char *webgpu_offsets;    /* BERTH_WEBGPU_OFFSETS: "dynamic" or "static" */
   double webgpu_timeout;         /* BERTH_WEBGPU_TIMEOUT */
   uint64_t webgpu_max_binding;   /* BERTH_WEBGPU_MAX_BINDING */
+  /* BERTH_MEMORY_LIMIT: at most this many bytes of host memory in one arena, or in one array that is computed while a
+   * graph is bound; what needs more is refused before any of it is touched. Default: the memory that this machine, or
+   * the control group of this process, has in all. */
+  uint64_t memory_limit;
+  uint64_t hash_seed; /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
 } berth_options;
 #define BERTH_OPTIONS_INIT \
-  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0 }
+  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0 }
 
 typedef struct berth_context_desc {
   uint32_t struct_size;
@@ -587,7 +596,8 @@ typedef enum berth_plan_flag {
   BERTH_PLAN_NO_STRIDED = 1 << 7,        /* no strided views: slices, transposes and inputs are copied */
   BERTH_PLAN_F32_UNIFORM = 1 << 8,       /* four bytes per element, whatever the type */
   BERTH_PLAN_NO_PASSES = 1 << 9,         /* the graph as it is: nothing is folded, fused or left out */
-  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device */
+  BERTH_PLAN_REFERENCE = 1 << 10,        /* for reference kernels: nothing is rewritten for the device, but quantised
+                                            products are products of integers, as everywhere */
   BERTH_PLAN_BF16_WEIGHTS = 1 << 11,     /* weights of products are kept as bf16, and x is rounded to it: less exact */
   BERTH_PLAN_FALLBACK_CPU = 1 << 12, /* nodes that the device has no kernels for run on the CPU, between transfers */
   BERTH_PLAN_F16_WEIGHTS = 1 << 13   /* on GPUs, weights of products and tables are kept as f16: less exact */
@@ -637,7 +647,7 @@ BERTH_API const char *berth_plan_gpu_profile(const berth_plan *plan);
 
 typedef struct berth_plan_info {
   uint32_t struct_size;
-  uint64_t arena_size;              /* the block: weights, states, then activations and scratch */
+  uint64_t arena_size;              /* the block: weights, states, activations, scratch; and for preparation */
   uint64_t weights_size;            /* params and constants */
   uint64_t activations_size;        /* everything else but scratch */
   uint64_t activations_lower_bound; /* no packing of these buffers is smaller */
@@ -653,9 +663,12 @@ typedef struct berth_plan_info {
   uint32_t n_split;      /* groups of nodes that run for a slice of their rows at a time */
   uint32_t n_slices;     /* of all groups together */
   uint64_t state_size;   /* what lives from run to run */
+  /* Preparing the weights, once: what it adds to the arena on top of what a run needs, and the most that its
+   * temporaries and scratch take at once, wherever they lie. */
+  uint64_t preparation_size, preparation_peak;
 } berth_plan_info;
 #define BERTH_PLAN_INFO_INIT \
-  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(berth_plan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define BERTH_OFFSET_NONE UINT64_MAX
 

@@ -4,8 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <sys/random.h>
+#endif
 
 #include "base/desc.h"
+#include "base/sigbus.h"
 #include "base/thread.h"
 
 /* Before every block: its size, header included. Sixteen bytes, so that the block is aligned like the header. */
@@ -33,6 +39,20 @@ static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
   return realloc(ptr, new_size);
 }
 
+/* The key of maps: random, so that nobody can write a file whose names all meet. Where the system has no random numbers
+ * to give, the time and an address are at least not the same twice. */
+static void base_context_draw_key(berth_context *ctx) {
+  if (ctx->options.hash_seed != 0) {
+    ctx->hash_key[0] = ctx->options.hash_seed;
+    ctx->hash_key[1] = ctx->options.hash_seed * UINT64_C(0x9e3779b97f4a7c15);
+  } else if (getentropy(ctx->hash_key, sizeof ctx->hash_key) != 0) {
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ctx->hash_key[0] = ((uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec) * UINT64_C(0x9e3779b97f4a7c15);
+    ctx->hash_key[1] = (uint64_t)(uintptr_t)ctx * UINT64_C(0xd1b54a32d192ed03) ^ (uint64_t)(uintptr_t)&now;
+  }
+}
+
 berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err) {
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_context_create needs a place for the context");
   *out = NULL;
@@ -55,11 +75,13 @@ berth_status berth_context_create(const berth_context_desc *desc, berth_context 
     berth__free(&first, ctx);
     return berth__fail(err, BERTH_NOMEM, "cannot make the lock of the context: %s", strerror(code));
   }
-  const berth_status status = berth__options_read(ctx, d.options, &ctx->options, err);
+  berth_status status = berth__options_read(ctx, d.options, &ctx->options, err);
+  if (status == BERTH_OK && ctx->options.catches_sigbus) status = berth__sigbus_catch(err);
   if (status != BERTH_OK) {
     berth_context_destroy(ctx);
     return status;
   }
+  base_context_draw_key(ctx);
   *out = ctx;
   return BERTH_OK;
 }

@@ -18,6 +18,7 @@ struct berth_context {
   berth__options options;                      /* never changed after the context is made */
   _Atomic(struct berth__op_list *) custom_ops; /* see ops/registry.c; freed by free_custom_ops */
   void (*free_custom_ops)(berth_context *ctx);
+  uint64_t hash_key[2]; /* of maps */
 };
 
 /* For the parts that change after the context is made: registering ops. */

@@ -2,6 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +14,13 @@ static berth_status fail_io(berth_error *err, const char *what, const char *path
   return berth__fail(err, BERTH_IO, "cannot %s \"%s\": %s", what, path, strerror(code));
 }
 
-/* Maps an open file. */
+/* The end of a path, from the last slash on, cut where it must be. */
+static void base_file_name(const char *path, char *name, size_t size) {
+  const char *slash = strrchr(path, '/');
+  snprintf(name, size, "%s", slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+}
+
+/* Maps an open file, and keeps it open. */
 static berth_status map_descriptor(int fd, const char *path, berth__mapping *out, berth_error *err) {
   static const uint8_t nothing[1] = {0};
   struct stat info;
@@ -27,21 +37,117 @@ static berth_status map_descriptor(int fd, const char *path, berth__mapping *out
   }
   void *base = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (base == MAP_FAILED) return fail_io(err, "map", path, errno);
-  *out = (berth__mapping){.data = base, .size = size, .base = base};
+  berth__watch *watch;
+  const berth_status status = berth__sigbus_watch(base, size, &watch, err);
+  if (status != BERTH_OK) {
+    munmap(base, size);
+    return status;
+  }
+  *out = (berth__mapping){.data = base, .size = size, .base = base, .fd = fd, .watch = watch};
+  base_file_name(path, out->name, sizeof out->name);
   return BERTH_OK;
 }
 
-berth_status berth__file_map(const char *path, berth__mapping *out, berth_error *err) {
-  *out = (berth__mapping){0};
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block here, only to be refused */
-  if (fd < 0) return fail_io(err, "open", path, errno);
-  berth_status status = map_descriptor(fd, path, out, err);
-  close(fd);
+/* Takes over the descriptor. */
+static berth_status base_file_take(int fd, const char *path, berth__mapping *out, berth_error *err) {
+  const berth_status status = map_descriptor(fd, path, out, err);
+  if (status != BERTH_OK || out->base == NULL) close(fd);
   return status;
 }
 
+#define HOW_TO_OPEN (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* a pipe must not block here, only to be refused */
+
+berth_status berth__file_map(const char *path, berth__mapping *out, berth_error *err) {
+  *out = (berth__mapping){0};
+  int fd = open(path, HOW_TO_OPEN);
+  if (fd < 0) return fail_io(err, "open", path, errno);
+  return base_file_take(fd, path, out, err);
+}
+
+/* ---- Files that files name ---- */
+
+#ifdef __wasi__ /* has no links */
+static berth_status base_file_map_inside(const char *owner, const char *path, berth__mapping *out, berth_error *err) {
+  (void)owner;
+  return berth__file_map(path, out, err);
+}
+#else
+
+/* Both without links. */
+static bool base_file_is_below(const char *path, const char *folder) {
+  const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+  return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+static bool base_file_cut_name(char *path) {
+  char *slash = strrchr(path, '/');
+  if (slash == NULL) return false;
+  slash[slash == path ? 1 : 0] = '\0';
+  return true;
+}
+
+/* Whether a path without links lies in the folder of a file, or in the one where that file is when it is a link. */
+static bool base_file_is_beside(const char *real, const char *owner) {
+  char given[PATH_MAX], folder[PATH_MAX];
+  if (snprintf(given, sizeof given, "%s", owner) >= (int)sizeof given) return false;
+  if (!base_file_cut_name(given)) snprintf(given, sizeof given, ".");
+  if (realpath(given, folder) != NULL && base_file_is_below(real, folder)) return true;
+  return realpath(owner, folder) != NULL && base_file_cut_name(folder) && base_file_is_below(real, folder);
+}
+
+/* The file is opened first and then looked for by its resolved path: a link that changes in between is seen. */
+static berth_status base_file_map_inside(const char *owner, const char *path, berth__mapping *out, berth_error *err) {
+  struct stat opened, found;
+  char real[PATH_MAX];
+  int fd = open(path, HOW_TO_OPEN);
+  if (fd < 0) return fail_io(err, "open", path, errno);
+  if (fstat(fd, &opened) == 0 && realpath(path, real) != NULL && stat(real, &found) == 0 &&
+      opened.st_dev == found.st_dev && opened.st_ino == found.st_ino && base_file_is_beside(real, owner))
+    return base_file_take(fd, path, out, err);
+  close(fd);
+  return berth__fail(err, BERTH_MALFORMED, "\"%s\" is a symbolic link that leads out of the model's folder", path);
+}
+
+#endif
+
+berth_status berth__file_map_beside(berth_context *ctx, const char *owner, const char *path, berth__mapping *out,
+                                    berth_error *err) {
+  *out = (berth__mapping){0};
+  const char *slash = strrchr(owner, '/');
+  const int folder = slash != NULL ? (int)(slash - owner) + 1 : 0;
+  const size_t size = (size_t)folder + strlen(path) + 1;
+  char *whole = berth__alloc(ctx, size);
+  if (whole == NULL) return berth__fail_nomem(err, "a path");
+  snprintf(whole, size, "%.*s%s", folder, owner, path);
+  const berth_status status = base_file_map_inside(owner, whole, out, err);
+  berth__free(ctx, whole);
+  return status;
+}
+
+/* ---- What is mapped ---- */
+
+berth_status berth__file_check(const berth__mapping *mapping, berth_error *err) {
+  struct stat info;
+  if (mapping->base == NULL) return BERTH_OK;
+  if (fstat(mapping->fd, &info) != 0) return fail_io(err, "read", mapping->name, errno);
+  if ((uintmax_t)info.st_size < mapping->size)
+    return berth__fail(err, BERTH_IO,
+                       "\"%s\" has shrunk from %zu to %lld bytes since it was opened; a file must not change while a "
+                       "model uses it (replace it by renaming another over it)",
+                       mapping->name, mapping->size, (long long)info.st_size);
+  if (berth__sigbus_is_lost(mapping->watch))
+    return berth__fail(err, BERTH_IO,
+                       "\"%s\" could not be read to its end: it was shorter for a while, or its disk fails",
+                       mapping->name);
+  return BERTH_OK;
+}
+
 void berth__file_unmap(berth__mapping *mapping) {
-  if (mapping->base != NULL) munmap(mapping->base, mapping->size);
+  if (mapping->base != NULL) {
+    berth__sigbus_unwatch(mapping->watch);
+    munmap(mapping->base, mapping->size);
+    close(mapping->fd);
+  }
   if (mapping->released != NULL) mapping->released(mapping->user, mapping->data, mapping->size);
   *mapping = (berth__mapping){0};
 }

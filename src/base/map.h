@@ -1,11 +1,11 @@
-/* A hash map from strings to numbers. Keys are copied. */
+/* A hash map from strings to numbers. Keys are copied. Maps of a context hash with its key. */
 #ifndef BERTH_BASE_MAP_H
 #define BERTH_BASE_MAP_H
 
 #include "base/context.h"
 
 typedef struct berth__map {
-  struct berth__map_entry *entries;
+  struct berth__map_table *table;
   uint32_t capacity; /* a power of two, or 0 */
   uint32_t count;
 } berth__map;

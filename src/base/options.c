@@ -113,11 +113,15 @@ static berth_status base_options_read_numbers(const berth_options *given, berth_
   static const setting vulkan_timeout = {"BERTH_VULKAN_TIMEOUT", "vulkan_timeout", "seconds"},
                        vulkan_binding = {"BERTH_VULKAN_MAX_BINDING", "vulkan_max_binding", "bytes"},
                        webgpu_timeout = {"BERTH_WEBGPU_TIMEOUT", "webgpu_timeout", "seconds"},
-                       webgpu_binding = {"BERTH_WEBGPU_MAX_BINDING", "webgpu_max_binding", "bytes"};
+                       webgpu_binding = {"BERTH_WEBGPU_MAX_BINDING", "webgpu_max_binding", "bytes"},
+                       memory_limit = {"BERTH_MEMORY_LIMIT", "memory_limit", "bytes"},
+                       hash_seed = {"BERTH_HASH_SEED", "hash_seed", "a number"};
   BERTH__TRY(base_options_read_number(&vulkan_timeout, given->vulkan_timeout, 1e6, &out->vulkan_timeout, err));
   BERTH__TRY(base_options_read_number(&webgpu_timeout, given->webgpu_timeout, 1e6, &out->webgpu_timeout, err));
   BERTH__TRY(base_options_read_bytes(&vulkan_binding, given->vulkan_max_binding, &out->vulkan_max_binding, err));
-  return base_options_read_bytes(&webgpu_binding, given->webgpu_max_binding, &out->webgpu_max_binding, err);
+  BERTH__TRY(base_options_read_bytes(&webgpu_binding, given->webgpu_max_binding, &out->webgpu_max_binding, err));
+  BERTH__TRY(base_options_read_bytes(&memory_limit, given->memory_limit, &out->memory_limit, err));
+  return base_options_read_bytes(&hash_seed, given->hash_seed, &out->hash_seed, err);
 }
 
 berth_status berth__options_read(berth_context *ctx, const berth_options *given, berth__options *out,
@@ -125,14 +129,16 @@ berth_status berth__options_read(berth_context *ctx, const berth_options *given,
   berth_options full = BERTH_OPTIONS_INIT;
   *out = (berth__options){0};
   BERTH__TRY(BERTH__DESC_COPY(&full, given, "berth_options", err));
-  const uint32_t known = BERTH_OPTION_NO_REUSE | BERTH_OPTION_LOOPS_UNSHARED;
+  const uint32_t known = BERTH_OPTION_NO_REUSE | BERTH_OPTION_LOOPS_UNSHARED | BERTH_OPTION_CATCH_SIGBUS;
   if ((full.flags & ~known) != 0)
     return berth__fail(err, BERTH_INVALID, "flags of berth_options has the unknown bits 0x%x", full.flags & ~known);
   BERTH__TRY(read_texts(ctx, &full, out, err));
   BERTH__TRY(base_options_read_numbers(&full, out, err));
   const char *no_reuse = variable("BERTH_ARENA_NO_REUSE"), *shared = variable("BERTH_LOOPS_SHARED");
+  const char *sigbus = variable("BERTH_CATCH_SIGBUS");
   out->no_reuse = no_reuse != NULL ? strcmp(no_reuse, "1") == 0 : (full.flags & BERTH_OPTION_NO_REUSE) != 0;
   out->loops_unshared = shared != NULL ? strcmp(shared, "0") == 0 : (full.flags & BERTH_OPTION_LOOPS_UNSHARED) != 0;
+  out->catches_sigbus = sigbus != NULL ? strcmp(sigbus, "1") == 0 : (full.flags & BERTH_OPTION_CATCH_SIGBUS) != 0;
   return BERTH_OK;
 }
 

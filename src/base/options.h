@@ -18,6 +18,9 @@ typedef struct berth__options {
   uint64_t vulkan_max_binding, webgpu_max_binding;
   bool loops_unshared; /* kernels of the device loops without shared memory */
   bool no_reuse;       /* BERTH_PLAN_NO_REUSE in every plan */
+  bool catches_sigbus;
+  uint64_t memory_limit; /* bytes; 0: what the machine has */
+  uint64_t hash_seed;    /* 0: random */
 } berth__options;
 
 /* given: NULL or the caller's struct. On failure *out may hold some; free it all the same. */

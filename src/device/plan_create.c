@@ -34,7 +34,14 @@ berth_status berth__plan_create_on(const berth_graph *graph, const berth_plan_de
   berth__limits limits = device->limits();
   limits.profile = *profile;
   limits.ctx = graph->ctx;
-  return berth__plan_build(graph, desc, &limits, out, err);
+  BERTH__TRY(berth__graph_check_files(graph, err));
+  BERTH__TRY(berth__plan_build(graph, desc, &limits, out, err));
+  const berth_status status = berth__graph_check_files(graph, err);
+  if (status != BERTH_OK) {
+    berth_plan_destroy(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,

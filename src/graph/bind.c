@@ -328,7 +328,14 @@ berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, s
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   if (dims == NULL && n_dims != 0) return berth__fail(err, BERTH_INVALID, "dimensions are counted but not given");
   binding b = {.from = graph, .dims = dims, .n_dims = n_dims};
-  return copy_graph(&b, out, err);
+  BERTH__TRY(berth__graph_check_files(graph, err));
+  BERTH__TRY(copy_graph(&b, out, err));
+  const berth_status status = berth__graph_check_files(graph, err);
+  if (status != BERTH_OK) {
+    berth_graph_destroy(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err) {

@@ -1,8 +1,10 @@
 /* Computing a node at compile time: its operands are constants, so its results are too. */
 #include "base/math.h"
+#include "base/memory.h"
 #include "graph/graph.h"
 
-#define MAX_FOLDED ((uint64_t)1 << 30) /* larger results are better made at run time than kept */
+#define MAX_FOLDED ((uint64_t)1 << 30)  /* of all nodes together: more is better made at run time than kept */
+#define MIN_COUNTED ((uint64_t)1 << 20) /* smaller results are not worth counting */
 #define MAX_SPREAD 65536 /* a constant that is spread over more than this is better shown through strides */
 
 berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
@@ -10,6 +12,13 @@ berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
   memcpy(tensor.dim, value->shape.dim, sizeof tensor.dim);
   berth__contiguous_strides(tensor.rank, tensor.dim, tensor.stride);
   return tensor;
+}
+
+/* Whether there is room for one more result. A few bytes of a file can ask for any number of elements. */
+static bool graph_evaluate_has_room(const berth_graph *graph, uint64_t size) {
+  if (size < MIN_COUNTED) return true;
+  if (size > MAX_FOLDED || graph->folded > MAX_FOLDED - size) return false;
+  return berth__memory_check(graph->ctx, graph->folded + size, "folding", BERTH_NOMEM, NULL) == BERTH_OK;
 }
 
 static bool graph_evaluate_is_known(const berth_graph *graph, const berth__node *node) {
@@ -22,11 +31,13 @@ static bool graph_evaluate_is_known(const berth_graph *graph, const berth__node 
     if (berth__op_reads_shape_only(node->op) ? !has_shape : operand->blob == NULL) return false;
   }
   const uint64_t most = node->op->code == BERTH__OP_expand ? MAX_SPREAD : MAX_FOLDED;
+  uint64_t total = 0;
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size;
     if (!berth__value_size(&graph->values[node->out[i]], &size) || size > most) return false;
+    total = total > MAX_FOLDED ? total : total + size;
   }
-  return true;
+  return graph_evaluate_has_room(graph, total);
 }
 
 static berth_status graph_evaluate_run_kernel(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
@@ -88,6 +99,8 @@ berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_err
     }
     graph->values[node->out[i]].blob = blobs[i];
     graph->values[node->out[i]].data = berth__blob_data(blobs[i]);
+    uint64_t size = 0;
+    if (berth__value_size(&graph->values[node->out[i]], &size) && size >= MIN_COUNTED) graph->folded += size;
   }
   berth__free(graph->ctx, blobs);
   berth__free(graph->ctx, in);

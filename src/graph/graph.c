@@ -268,3 +268,9 @@ berth_status berth__graph_keep(berth_graph *graph, const berth__keep *keep, bert
   graph->keeps[graph->n_keeps++] = *keep;
   return BERTH_OK;
 }
+
+berth_status berth__graph_check_files(const berth_graph *graph, berth_error *err) {
+  for (size_t i = 0; i < graph->n_keeps; i++)
+    if (graph->keeps[i].check != NULL) BERTH__TRY(graph->keeps[i].check(graph->keeps[i].object, err));
+  return BERTH_OK;
+}

@@ -47,6 +47,7 @@ typedef struct berth__keep {
   void (*retain)(void *object);
   void (*release)(void *object);
   void (*rest)(void *object, const void *data, size_t size); /* bytes that were copied: their pages may go */
+  berth_status (*check)(void *object, berth_error *err);     /* files that have shrunk must not be read; NULL: none */
 } berth__keep;
 
 struct berth_graph {
@@ -69,6 +70,7 @@ struct berth_graph {
   berth__map value_names, dim_names, output_names;
   berth__keep *keeps;
   size_t n_keeps, keeps_capacity;
+  uint64_t folded; /* bytes of large constants that evaluate.c has computed */
 };
 
 /* Attributes (attr.c): checks what was given against what the op declares and fills in defaults. */
@@ -112,6 +114,8 @@ void berth__graph_drop_last_value(berth_graph *graph);
 berth_status berth__graph_set_weights_path(berth_graph *graph, const char *path, berth_error *err);
 /* Retains the object. */
 berth_status berth__graph_keep(berth_graph *graph, const berth__keep *keep, berth_error *err);
+/* Fails when a file that the graph's data lie in has become shorter. Called before that data is read, and after. */
+berth_status berth__graph_check_files(const berth_graph *graph, berth_error *err);
 
 /* What must be there when a run ends, whoever else reads it: outputs, then the next values of states. */
 static inline size_t berth__graph_n_kept(const berth_graph *graph) { return graph->n_outputs + graph->n_updates; }

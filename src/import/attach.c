@@ -30,6 +30,8 @@ static void release_weights(void *weights) { berth_weights_destroy(weights); }
 
 static void rest_weights(void *weights, const void *data, size_t size) { berth__weights_rest(weights, data, size); }
 
+static berth_status check_weights(void *weights, berth_error *err) { return berth__weights_check(weights, err); }
+
 berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err) {
   berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
   if (graph == NULL || weights == NULL)
@@ -37,8 +39,11 @@ berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights
   /* All are looked up before the first is set, so that a failure changes nothing. */
   for (size_t i = 0; i < graph->n_params; i++)
     BERTH__TRY(find_weight(weights, &graph->values[graph->params[i]], &info, err));
-  berth__keep keep = {
-      .object = (void *)(uintptr_t)weights, .retain = retain_weights, .release = release_weights, .rest = rest_weights};
+  berth__keep keep = {.object = (void *)(uintptr_t)weights,
+                      .retain = retain_weights,
+                      .release = release_weights,
+                      .rest = rest_weights,
+                      .check = check_weights};
   BERTH__TRY(berth__graph_keep(graph, &keep, err));
   for (size_t i = 0; i < graph->n_params; i++) {
     berth__value *param = &graph->values[graph->params[i]];

@@ -16,8 +16,16 @@ static berth_status import_load(const berth__load *in, berth_graph **out, berth_
   const berth__format *format = berth__format_find(in->file, in->path);
   if (status == BERTH_OK && (format == NULL || format->load == NULL))
     status = berth__format_refuse(format, in->path, "a graph", err);
-  if (status == BERTH_OK) return format->load(in, out, err);
-  berth__file_unmap(in->file);
+  if (status != BERTH_OK) {
+    berth__file_unmap(in->file);
+    return status;
+  }
+  BERTH__TRY(format->load(in, out, err));
+  status = berth__graph_check_files(*out, err); /* they are not to have shrunk while they were read */
+  if (status != BERTH_OK) {
+    berth_graph_destroy(*out);
+    *out = NULL;
+  }
   return status;
 }
 
@@ -75,7 +83,8 @@ static berth_status inspect(berth_context *ctx, const char *path, const berth__m
   const berth__format *format = berth__format_find(file, path);
   if (format == NULL || format->inspect == NULL) return berth__format_refuse(format, path, "anything to show", err);
   BERTH__TRY(berth__summary_create(ctx, format->name, &summary, err));
-  const berth_status status = format->inspect(summary, file, err);
+  berth_status status = format->inspect(summary, file, err);
+  if (status == BERTH_OK) status = berth__file_check(file, err);
   if (status != BERTH_OK) {
     berth_model_info_destroy(&summary->info);
     return berth__fail_within(err, status, "%s", path);

@@ -84,7 +84,9 @@ berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weig
   BERTH__TRY(import_weights_create(ctx, &w, err));
   BERTH__TRY_OR_FAIL(berth__file_map(path, &w->mapping, err));
   w->mapped = true;
-  status = import_read_weights(w, path, err);
+  status =
+      w->mapping.size != 0 ? import_read_weights(w, path, err) : berth__fail(err, BERTH_MALFORMED, "the file is empty");
+  if (status == BERTH_OK) status = berth__weights_check(w, err);
   if (status != BERTH_OK) {
     berth__fail_within(err, status, "%s", path);
     goto fail;
@@ -120,6 +122,10 @@ void berth__weights_rest(const berth_weights *weights, const void *data, size_t 
   if (weights->mapped) berth__file_release_bytes(&weights->mapping, data, size);
 }
 
+berth_status berth__weights_check(const berth_weights *weights, berth_error *err) {
+  return weights->mapped ? berth__file_check(&weights->mapping, err) : BERTH_OK;
+}
+
 berth_weights *berth__weights_retain(const berth_weights *weights) {
   berth_weights *w = (berth_weights *)(uintptr_t)weights;
   atomic_fetch_add_explicit(&w->holders, 1, memory_order_relaxed);
@@ -147,6 +153,7 @@ berth_status berth_weights_at(const berth_weights *weights, uint32_t index, bert
   if (index >= weights->count) {
     return berth__fail(err, BERTH_INVALID, "there is no tensor %u; the file has %zu", index, weights->count);
   }
+  BERTH__TRY(berth__weights_check(weights, err)); /* whoever asks for bytes will read them */
   const berth__weight *t = &weights->tensors[index];
   info.name = t->name;
   info.type = t->type;

@@ -42,5 +42,6 @@ berth_status berth__weights_inspect(berth__summary *summary, const berth__mappin
 berth_weights *berth__weights_retain(const berth_weights *weights);
 /* The file's pages behind these bytes are not needed for now. */
 void berth__weights_rest(const berth_weights *weights, const void *data, size_t size);
+berth_status berth__weights_check(const berth_weights *weights, berth_error *err); /* berth__file_check of their file */
 
 #endif

@@ -87,6 +87,17 @@ void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x 
   if (k->status == BERTH_OK) kernel_access_put(k, BERTH__INST_store, berth__maker_type(k, value), buffer, index, value);
 }
 
+void berth__x_store_max(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value) {
+  const berth__x in[2] = {index, value};
+  if (k == NULL || !accepts(k, BERTH__INST_store_max, 2, in, buffer, k->n_buffers)) return;
+  if (k->buffers[buffer].storage != BERTH_U32 || berth__maker_type(k, value) != BERTH__NUM_U32) {
+    berth__maker_mistake(k, BERTH__INST_store_max, "it is for buffers and values of u32");
+    return;
+  }
+  k->buffers[buffer].is_read = k->buffers[buffer].is_written = k->buffers[buffer].is_contended = true;
+  kernel_access_put(k, BERTH__INST_store_max, BERTH__NUM_U32, buffer, index, value);
+}
+
 static berth__x load_array(berth__kernel *k, berth__inst_code code, const berth__kernel_array *arrays, uint32_t n,
                            uint32_t array, berth__x index) {
   if (!accepts(k, code, 1, &index, array, n)) return BERTH__X_NONE;

@@ -46,7 +46,8 @@ uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer)
 
 bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding) {
   for (uint32_t i = 0; i < kernel->n_buffers; i++)
-    if (kernel->buffers[i].is_written && berth__storage_per_word(kernel->buffers[i].storage) > 1 &&
+    if (kernel->buffers[i].is_written &&
+        (kernel->buffers[i].is_contended || berth__storage_per_word(kernel->buffers[i].storage) > 1) &&
         berth__dialect_binding(desc, i) == binding)
       return true;
   return false;

@@ -23,14 +23,16 @@ typedef enum berth__function_shape {
   BERTH__FN_I32,
   BERTH__FN_U32,
   BERTH__FN_PACK,
+  BERTH__FN_F32_F32,
   BERTH__FN_SHAPES
 } berth__function_shape;
 typedef struct berth__dialect_words {
-  const char *open[BERTH__FN_SHAPES]; /* the head of a function $v: of f32 x; of i32 a, b; of u32 a, b; u32 of f32 x */
-  const char *f32, *i32, *u32;        /* @f @i @u: what a new name of this type begins with */
-  const char *f32_bits, *u32_bits;    /* @asf( @asu( */
-  const char *select;                 /* @select(no, yes, condition) */
-  const char *round, *to_u32;         /* @round( to nearest even; @tou( of f32 */
+  /* The head of a function $v: of f32 x; of i32 a, b; of u32 a, b; u32 of f32 x; of f32 x, y. */
+  const char *open[BERTH__FN_SHAPES];
+  const char *f32, *i32, *u32;     /* @f @i @u: what a new name of this type begins with */
+  const char *f32_bits, *u32_bits; /* @asf( @asu( */
+  const char *select;              /* @select(no, yes, condition) */
+  const char *round, *to_u32;      /* @round( to nearest even; @tou( of f32 */
 } berth__dialect_words;
 
 typedef struct berth__dialect {
@@ -79,8 +81,7 @@ berth_status berth__render(const berth__kernel *kernel, const berth__dialect *di
 bool berth__dialect_has_digits(uint32_t bits);
 void berth__dialect_digits(berth__text *out, uint32_t bits);
 bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code);
-/* Whether elements that share words with others' are stored through a binding, so that its words are written by parts.
- */
+/* Whether several threads write to one word of a binding: elements that share words with others', or store_max. */
 bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding);
 uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer);
 void berth__dialect_name(berth__text *out, const berth__kernel *kernel); /* as a comment, on a line of its own */

@@ -60,8 +60,8 @@ static void mark_blocks(const berth__kernel *k, mark *marks) {
 }
 
 static bool is_root(berth__inst_code code) {
-  return code == BERTH__INST_store || code == BERTH__INST_shared_store || code == BERTH__INST_local_store ||
-         code == BERTH__INST_barrier;
+  return code == BERTH__INST_store || code == BERTH__INST_store_max || code == BERTH__INST_shared_store ||
+         code == BERTH__INST_local_store || code == BERTH__INST_barrier;
 }
 
 /* The loop that a break leaves. */
@@ -107,14 +107,18 @@ static void mark_needed(const berth__kernel *k, mark *marks) {
 }
 
 static void note_access(berth__kernel *k, const berth__inst *inst) {
-  if (inst->code == BERTH__INST_load) k->buffers[inst->bits].is_read = true;
-  if (inst->code == BERTH__INST_store) k->buffers[inst->bits].is_written = true;
+  const bool is_max = inst->code == BERTH__INST_store_max;
+  if (inst->code == BERTH__INST_load || is_max) k->buffers[inst->bits].is_read = true;
+  if (inst->code == BERTH__INST_store || is_max) k->buffers[inst->bits].is_written = true;
+  if (is_max) k->buffers[inst->bits].is_contended = true;
 }
 
 static void count_anew(berth__kernel *k, mark *marks) {
   size_t n = 0;
   uint16_t depth = 0;
-  for (uint32_t i = 0; i < k->n_buffers; ++i) k->buffers[i].is_read = k->buffers[i].is_written = false;
+  for (uint32_t i = 0; i < k->n_buffers; ++i) {
+    k->buffers[i].is_read = k->buffers[i].is_written = k->buffers[i].is_contended = false;
+  }
   for (berth__x x = 0; x < k->n_insts; ++x) {
     if (marks[x].is_gone || !marks[x].is_needed) continue;
     berth__inst inst = k->insts[x];

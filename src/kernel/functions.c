@@ -24,6 +24,29 @@
   "  @u large = @select(31744u, 32256u | ((a >> 13u) & 1023u), a > 2139095040u);\n" \
   "  return @select(finite, large, a >= 1199566848u) | sign;\n"
 
+/* x / y is allowed to be 2.5 units in the last place off. With mantissas of 24 bits, e the exponent of the result and
+ * `first` the least number that has it, the quotient is a mantissa times y's plus a rest; the rest of the mantissa that
+ * the device found fits 32 bits whatever the device's error was, and says how many units it must go up or down. Half a
+ * unit never comes out. Where x, y or the quotient is 0, infinite, NaN or very small, or y very large, x / y stays. */
+#define QUOTIENT                                                                                         \
+  "  @f q = x / y;\n"                                                                                    \
+  "  @u a = @asu(x) & 2147483647u;\n"                                                                    \
+  "  @u b = @asu(y) & 2147483647u;\n"                                                                    \
+  "  @u ma = (a & 8388607u) | 8388608u;\n"                                                               \
+  "  @u mb = (b & 8388607u) | 8388608u;\n"                                                               \
+  "  @u less = @select(0u, 1u, ma < mb);\n"                                                              \
+  "  @u e = ((a >> 23u) + 127u) - ((b >> 23u) + less);\n"                                                \
+  "  @u first = e << 23u;\n"                                                                             \
+  "  @u about = min(max(@asu(q) & 2147483647u, first), first + 8388607u);\n"                             \
+  "  @u rest = (ma << (23u + less)) - ((about - first) + 8388608u) * mb;\n"                              \
+  "  @u twice = rest + rest + 268435456u;\n" /* 2^28 is 0 */                                             \
+  "  @u up = @select(0u, 1u, twice > 268435456u + mb) + @select(0u, 1u, twice > 268435456u + 3u * mb)"   \
+  " + @select(0u, 1u, twice > 268435456u + 5u * mb);\n"                                                  \
+  "  @u down = @select(0u, 1u, twice < 268435456u - mb) + @select(0u, 1u, twice < 268435456u - 3u * mb)" \
+  " + @select(0u, 1u, twice < 268435456u - 5u * mb);\n"                                                  \
+  "  @u bits = (about + up - down) | ((@asu(x) ^ @asu(y)) & 2147483648u);\n"                             \
+  "  return @select(q, @asf(bits), a - 8388608u < 2130706432u && b - 8388608u < 2113929216u && e - 1u < 254u);\n"
+
 /* By 0 gives 0; the least number by -1 is itself again; a remainder has the sign of the dividend. Without branches: a
  * driver that runs all lanes together divides in those that do not take part, too. */
 #define SAFE_I32                                   \
@@ -34,6 +57,7 @@
 const berth__function berth__functions[] = {
     {"berth_to_half", BERTH__FN_F32, TO_HALF},
     {"berth_pack_half", BERTH__FN_PACK, PACK_HALF},
+    {"berth_quotient", BERTH__FN_F32_F32, QUOTIENT},
     {"berth_div_i32", BERTH__FN_I32, SAFE_I32 "  return q * (1 - odd) - a * @select(0, 1, b == -1);\n"},
     {"berth_rem_i32", BERTH__FN_I32, SAFE_I32 "  return (a - q * b) * (1 - odd);\n"},
     {"berth_div_u32", BERTH__FN_U32, SAFE_U32 "  return (a / (b + odd)) * (1u - odd);\n"},

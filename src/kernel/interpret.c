@@ -3,8 +3,8 @@
  * use to anyone, so only what acts asks who is in.
  *
  * What a device would not tell is an error here: an index that is out of its buffer or array, a barrier that not all
- * threads come to, an element of a shared array that two threads use between the same two barriers, a word of a buffer
- * that two threads store different values into at once. */
+ * threads come to, an element of a shared array that two threads use between the same two barriers, an element of a
+ * buffer that two threads store different values into at once. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -241,7 +241,8 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_thread:
     case BERTH__INST_group: return BERTH_OK;
     case BERTH__INST_load:
-    case BERTH__INST_store: return berth__machine_buffer(m, x);
+    case BERTH__INST_store:
+    case BERTH__INST_store_max: return berth__machine_buffer(m, x);
     case BERTH__INST_shared_load:
     case BERTH__INST_shared_store: return berth__machine_shared(m, x);
     case BERTH__INST_local_load:

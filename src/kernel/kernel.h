@@ -69,6 +69,7 @@ static inline uint32_t berth__storage_per_word(berth__storage storage) {
 typedef struct berth__kernel_buffer {
   berth__storage storage;
   bool is_read, is_written; /* set by loads and stores */
+  bool is_contended;        /* threads write to one word of it at once: set by store_max */
   uint32_t operand;         /* the maker's own: see lower.h */
   uint32_t skip;            /* while it is made: elements of the first word that are not the buffer's */
 } berth__kernel_buffer;
@@ -147,6 +148,7 @@ BERTH__X2_FORM(add)
 BERTH__X2_FORM(sub)
 BERTH__X2_FORM(mul)
 BERTH__X2_FORM(div)
+BERTH__X2_FORM(quotient)
 BERTH__X2_FORM(rem)
 BERTH__X2_FORM(min)
 BERTH__X2_FORM(max)
@@ -166,6 +168,9 @@ berth__x berth__x_is_nan(berth__kernel *k, berth__x a); /* by its bits: no compi
 
 berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index);
 void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value);
+/* The larger of an element of u32 and a value goes there. Any number of threads may do this to one element at once, and
+ * the result is the same in whatever order they come; nobody loads or stores it otherwise in the same kernel. */
+void berth__x_store_max(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value);
 /* The bits that an element of this storage has, in the low bits of a u32, from a value of the storage's number type. */
 berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value);
 berth__x berth__x_shared_load(berth__kernel *k, uint32_t array, berth__x index);

@@ -85,6 +85,7 @@ static bool compute_function(berth__inst_code code, result out, in a, uint32_t n
     case BERTH__INST_ceil: LANES(out[j].f = ceilf(a[j].f));
     case BERTH__INST_round: LANES(out[j].f = rintf(a[j].f));
     case BERTH__INST_trunc: LANES(out[j].f = truncf(a[j].f));
+    case BERTH__INST_rounded: LANES(out[j] = a[j]);
     case BERTH__INST_to_half: LANES(out[j].f = berth__f16_to_f32(berth__f32_to_f16(a[j].f)));
     case BERTH__INST_pack_half: LANES(out[j].u = berth__f32_to_f16(a[j].f));
     default: return false;
@@ -96,7 +97,8 @@ static bool compute_f32(berth__inst_code code, result out, in a, in b, in c, uin
     case BERTH__INST_add: LANES(out[j].f = a[j].f + b[j].f);
     case BERTH__INST_sub: LANES(out[j].f = a[j].f - b[j].f);
     case BERTH__INST_mul: LANES(out[j].f = a[j].f * b[j].f);
-    case BERTH__INST_div: LANES(out[j].f = a[j].f / b[j].f);
+    case BERTH__INST_div:
+    case BERTH__INST_quotient: LANES(out[j].f = a[j].f / b[j].f);
     case BERTH__INST_min: LANES(out[j].f = a[j].f < b[j].f ? a[j].f : b[j].f);
     case BERTH__INST_max: LANES(out[j].f = a[j].f > b[j].f ? a[j].f : b[j].f);
     case BERTH__INST_fma: LANES(out[j].f = a[j].f * b[j].f + c[j].f);

@@ -94,6 +94,8 @@ berth__x berth__l_place_flat(berth__kernel *k, const berth_tensor *tensor, berth
 
 /* How an operand, counted through results too, lies in memory. */
 berth__storage berth__l_storage_of(const berth__lowering *l, uint32_t operand);
+/* The bytes of its elements there, each once; 0 where it is left out. For reports. */
+double berth__l_bytes(const berth__lowering *l, uint32_t operand);
 /* The buffer of an operand or a result as words, or bits of a width, whatever its elements are. */
 uint32_t berth__l_buffer(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__storage storage);
 

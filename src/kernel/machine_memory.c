@@ -78,7 +78,7 @@ static void kernel_machine_memory_move_parts(const berth__machine *m, berth__x x
   }
 }
 
-/* ---- Words that two threads store ---- */
+/* ---- Elements that two threads store ---- */
 
 #define PLACES 4096u /* of the table below: more than lanes run together */
 
@@ -92,7 +92,8 @@ static bool ascend(const berth__machine *m, const berth__lane *index, const uint
   return true;
 }
 
-/* The first lane that stores another value into a word than a lane before it does; n: none. */
+/* The first lane that stores another value into an element than a lane before it does; n: none. Different elements of a
+ * word may be stored at once: a store changes the bits of its element alone. */
 static uint32_t find_race(const berth__machine *m, const berth__lane *index, const berth__lane *value,
                           const uint32_t *mask) {
   if (m->n >= PLACES / 2 || ascend(m, index, mask)) return m->n;
@@ -116,6 +117,17 @@ static berth_status fail_store(const berth__machine *m, berth__x x, uint32_t lan
                      berth__machine_values(m, inst->in[0])[lane].u, inst->bits);
 }
 
+/* One thread after the other: the order does not matter. */
+static void kernel_machine_memory_store_max(const berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  uint32_t *words = m->buffers[inst->bits].words;
+  const berth__lane *index = berth__machine_values(m, inst->in[0]), *value = berth__machine_values(m, inst->in[1]);
+  const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  for (uint32_t j = 0; j < m->n; ++j) {
+    if (mask[j] != 0 && words[index[j].u] < value[j].u) words[index[j].u] = value[j].u;
+  }
+}
+
 berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   const uint32_t n = m->n;
   const berth__inst *inst = &m->k->insts[x];
@@ -124,14 +136,20 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
   uint32_t outside = find_outside_of(m, index, mask, buffer->first, buffer->count);
   if (outside < m->n) return fail_index(m, x, outside, "buffer", buffer->count);
+  if (inst->code == BERTH__INST_store_max) {
+    kernel_machine_memory_store_max(m, x);
+    return BERTH_OK;
+  }
+  if (inst->code == BERTH__INST_store) {
+    const uint32_t race = find_race(m, index, berth__machine_values(m, inst->in[1]), mask);
+    if (race < m->n) return fail_store(m, x, race);
+  }
   if (berth__storage_per_word(m->k->buffers[inst->bits].storage) > 1) {
     kernel_machine_memory_move_parts(m, x);
     return BERTH_OK;
   }
   if (inst->code == BERTH__INST_store) {
     const berth__lane *value = berth__machine_values(m, inst->in[1]);
-    const uint32_t race = find_race(m, index, value, mask);
-    if (race < m->n) return fail_store(m, x, race);
     for (uint32_t j = 0; j < n; ++j) {
       if (mask[j] != 0) buffer->words[index[j].u] = value[j].u;
     }

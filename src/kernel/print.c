@@ -236,6 +236,12 @@ static void print_store(printer *p, char array, const berth__inst *inst) {
   kernel_print_value(p, inst->in[1]);
 }
 
+static void print_store_max(printer *p, const berth__inst *inst) {
+  print_element(p, 'b', inst);
+  berth__text_printf(&p->text, " max= ");
+  kernel_print_value(p, inst->in[1]);
+}
+
 static void print_loop(printer *p, berth__x x) {
   const berth__inst *inst = &p->k->insts[x];
   berth__text_printf(&p->text, "for ");
@@ -263,6 +269,7 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_else: berth__text_printf(&p->text, "} else {"); return;
     case BERTH__INST_end: berth__text_printf(&p->text, "}"); return;
     case BERTH__INST_store: print_store(p, 'b', inst); break;
+    case BERTH__INST_store_max: print_store_max(p, inst); break;
     case BERTH__INST_shared_store: print_store(p, 's', inst); break;
     case BERTH__INST_local_store: print_store(p, 'l', inst); break;
     case BERTH__INST_set: print_set(p, inst); break;

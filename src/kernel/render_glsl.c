@@ -107,10 +107,12 @@ static const berth__dialect glsl = {
             [BERTH__INST_ne] = BERTH__RULE_ALL("$a != $b"),
             [BERTH__INST_select] = BERTH__RULE_ALL("$a ? $b : $c"),
             [BERTH__INST_round] = BERTH__RULE_F32("roundEven(#a)"),
+            [BERTH__INST_rounded] = BERTH__RULE_F32("#a"), /* names are `precise` */
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_to_half(#a)"),
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
             [BERTH__INST_variable] = BERTH__RULE_ALL("$t $v = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (int $v = #a; $v < $b; $v += #c) {"),
+            [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax($w[$p], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("barrier();"),
         },
     .convert =
@@ -147,7 +149,7 @@ static const berth__dialect glsl = {
               [BERTH_U8] = STORE_8,
               [BERTH_BOOL] = STORE_8},
     .words = {.open = {"float $v(float x) {", "int $v(int a, int b) {", "uint $v(uint a, uint b) {",
-                       "uint $v(float x) {"},
+                       "uint $v(float x) {", "float $v(float x, float y) {"},
               .f32 = "precise float",
               .i32 = "int",
               .u32 = "uint",

@@ -137,10 +137,14 @@ static const berth__dialect wgsl = {
             [BERTH__INST_ne] = {"!($a == $b)", "$a != $b", "$a != $b", "$a != $b"}, /* Dawn's != is false with NaN */
             [BERTH__INST_select] = BERTH__RULE_ALL("select(#c, #b, #a)"),
             [BERTH__INST_round] = BERTH__RULE_F32("round(#a)"),
+            /* There is no `precise`: through integers, with a 0 that no compiler knows to be one. A buffer begins
+             * before word 2^30 of the arena. */
+            [BERTH__INST_rounded] = BERTH__RULE_F32("bitcast<f32>(bitcast<u32>(#a) ^ (at.b0 >> 31u))"),
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_half(#a)"),
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
             [BERTH__INST_variable] = BERTH__RULE_ALL("var $v: $t = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (var $v = #a; $v < $b; $v += #c) {"),
+            [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&$w[$p], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("workgroupBarrier();"),
         },
     .convert =
@@ -183,7 +187,7 @@ static const berth__dialect wgsl = {
                      [BERTH_I32] = "atomicStore(&$w[$p], bitcast<u32>(#b));",
                      [BERTH_U32] = "atomicStore(&$w[$p], #b);"},
     .words = {.open = {"fn $v(x: f32) -> f32 {", "fn $v(a: i32, b: i32) -> i32 {", "fn $v(a: u32, b: u32) -> u32 {",
-                       "fn $v(x: f32) -> u32 {"},
+                       "fn $v(x: f32) -> u32 {", "fn $v(x: f32, y: f32) -> f32 {"},
               .f32 = "let",
               .i32 = "let",
               .u32 = "let",

@@ -223,6 +223,15 @@ static berth__x simplify_convert(berth__kernel *k, berth__inst_code code, berth_
   return BERTH__X_NONE;
 }
 
+/* By a power of two that has a reciprocal: a product, which is as exact. */
+static berth__x simplify_quotient(berth__kernel *k, berth__x a, const uint32_t *known) {
+  if (known == NULL || (*known & 0x7fffffu) != 0) return BERTH__X_NONE;
+  const uint32_t exponent = *known >> 23 & 255u, sign = *known & 0x80000000u;
+  if (exponent == 127 && sign == 0) return a;
+  if (exponent < 2 || exponent > 252) return BERTH__X_NONE;
+  return berth__x_mul(k, a, berth__maker_constant(k, BERTH__NUM_F32, (254u - exponent) << 23 | sign));
+}
+
 /* f32: what holds for every number, infinities and NaN too; -0 is kept. */
 static berth__x simplify_f32(berth__kernel *k, berth__inst_code code, const berth__x *in, const uint32_t *known) {
   const uint32_t one = 0x3f800000u, minus_zero = 0x80000000u;
@@ -232,6 +241,7 @@ static berth__x simplify_f32(berth__kernel *k, berth__inst_code code, const bert
     case BERTH__INST_sub: return known != NULL && *known == 0 ? in[0] : BERTH__X_NONE;
     case BERTH__INST_mul:
     case BERTH__INST_div: return known != NULL && *known == one ? in[0] : BERTH__X_NONE;
+    case BERTH__INST_quotient: return simplify_quotient(k, in[0], known);
     case BERTH__INST_min:
     case BERTH__INST_max: return simplify_extreme(k, code, in[0], in[1]);
     case BERTH__INST_neg: return a->code == BERTH__INST_neg ? a->in[0] : BERTH__X_NONE;
@@ -240,6 +250,7 @@ static berth__x simplify_f32(berth__kernel *k, berth__inst_code code, const bert
     case BERTH__INST_ceil:
     case BERTH__INST_round:
     case BERTH__INST_trunc:
+    case BERTH__INST_rounded:
     case BERTH__INST_to_half: return a->code == code ? in[0] : BERTH__X_NONE;
     case BERTH__INST_fma:
       if (known != NULL && *known == one) return berth__x_add(k, in[0], in[2]);

@@ -5,8 +5,8 @@ static bool kernel_work_is_computed(const berth__kernel *k, const berth__inst *i
   if (berth__inst_kind_of((berth__inst_code)inst->code) != BERTH__INST_PURE ||
       berth__inst_operands((berth__inst_code)inst->code) == 0)
     return false;
-  const bool moves =
-      inst->code == BERTH__INST_select || inst->code == BERTH__INST_bits || inst->code == BERTH__INST_convert;
+  const bool moves = inst->code == BERTH__INST_select || inst->code == BERTH__INST_bits ||
+                     inst->code == BERTH__INST_convert || inst->code == BERTH__INST_rounded;
   return !moves && k->insts[inst->in[0]].type == BERTH__NUM_F32;
 }
 

@@ -57,7 +57,8 @@ berth_status berth__bytes_check(berth__infer *infer, int64_t columns, berth_type
   BERTH__TRY(check_entries(infer, BERTH__BYTES_X_ZERO, x, 1, err));
   BERTH__TRY(check_entries(infer, BERTH__BYTES_WEIGHT_ZERO, weight, columns, err));
   if (berth__infer_has(infer, BERTH__BYTES_BIAS)) {
-    BERTH__TRY(berth__want_type(infer, BERTH__BYTES_BIAS, BERTH_F32, err));
+    if (infer->in_type[BERTH__BYTES_BIAS] != BERTH_I32)
+      BERTH__TRY(berth__want_type(infer, BERTH__BYTES_BIAS, BERTH_F32, err));
     BERTH__TRY(berth__want_rank(infer, BERTH__BYTES_BIAS, 1, 1, err));
     BERTH__TRY(berth__same_dim(columns, infer->in_shape[BERTH__BYTES_BIAS].dim[0], "columns of the result and bias",
                                &same, err));
@@ -83,15 +84,11 @@ berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, ber
   const berth__op *op = call->user;
   out->call = call;
   out->attrs = berth__bytes_attrs_of(op, call->attrs);
-  out->is_shifted = strcmp(out->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0;
+  out->shift = strcmp(out->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0 ? BERTH__BYTES_SHIFT : 0;
+  out->is_x_signed = call->in[BERTH__BYTES_X].type == BERTH_I8;
+  out->x_zero = berth__call_has(call, BERTH__BYTES_X_ZERO) ? berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0) : 0;
   return berth__epilogue_read(&out->epilogue, call, berth__bytes_epilogue_first(&out->attrs), out->attrs.code,
                               out->attrs.numbers, err);
-}
-
-int64_t berth__bytes_x(const berth__bytes *b, int64_t index) {
-  const berth_tensor *in = b->call->in;
-  const int64_t zero = berth__call_has(b->call, BERTH__BYTES_X_ZERO) ? berth__load_i64(&in[BERTH__BYTES_X_ZERO], 0) : 0;
-  return berth__load_i64(&in[BERTH__BYTES_X], index) - zero;
 }
 
 int64_t berth__bytes_weight_zero(const berth__bytes *b, int64_t column) {
@@ -100,24 +97,39 @@ int64_t berth__bytes_weight_zero(const berth__bytes *b, int64_t column) {
   return berth__load_i64(zero, berth__bytes_entry(zero, column));
 }
 
-int64_t berth__bytes_weight(const berth__bytes *b, int64_t columns, int64_t group, int64_t row, int64_t column) {
+berth__bytes_column berth__bytes_column_of(const berth__bytes *b, int64_t columns, int64_t group, int64_t column) {
   const berth_tensor *w = &b->call->in[BERTH__BYTES_WEIGHT];
   const int64_t each = columns / group, panel = w->dim[2], at = column % each;
   const int64_t panels = (each + panel - 1) / panel * (column / each) + at / panel;
-  const int64_t index = panels * w->stride[0] + row / 4 * w->stride[1] + at % panel * w->stride[2];
-  const int64_t stored = berth__load_i64(w, index + row % 4 * w->stride[3]);
-  return stored + (b->is_shifted ? BERTH__BYTES_SHIFT : 0) - berth__bytes_weight_zero(b, column);
+  return (berth__bytes_column){(const int8_t *)w->data + panels * w->stride[0] + at % panel * w->stride[2],
+                               w->stride[1], berth__bytes_weight_zero(b, column) - b->shift};
+}
+
+/* A product, a sum or a quotient of two f32, taken in f64 and rounded, is the f32 one. */
+static double as_f32(double value) { return (double)(float)value; }
+
+/* The sum with a bias that counts in the same steps; 32 bits wrap. */
+static int32_t whole_sum(const berth__bytes *b, int64_t column, int64_t sum) {
+  const berth_tensor *bias = &b->call->in[BERTH__BYTES_BIAS];
+  if (berth__bytes_counts_bias(b->call)) sum += berth__load_i64(bias, column * bias->stride[0]);
+  const uint32_t bits = (uint32_t)(uint64_t)sum;
+  int32_t whole;
+  memcpy(&whole, &bits, sizeof whole);
+  return whole;
 }
 
 void berth__bytes_store(const berth__bytes *b, int64_t index, int64_t column, int64_t sum) {
   const berth_tensor *in = b->call->in, *out = &b->call->out[0], *bias = &in[BERTH__BYTES_BIAS];
   const berth_attr *own = b->attrs.own;
-  double value =
-      (double)sum * berth__load_f64(&in[BERTH__BYTES_SCALE], berth__bytes_entry(&in[BERTH__BYTES_SCALE], column));
-  if (berth__call_has(b->call, BERTH__BYTES_BIAS)) value += berth__load_f64(bias, column * bias->stride[0]);
-  if (own[BERTH__BYTES_ADDS].i != 0) value += berth__load_f64(&in[BERTH__BYTES_EXTRA], index);
+  const double scale = berth__load_f64(&in[BERTH__BYTES_SCALE], berth__bytes_entry(&in[BERTH__BYTES_SCALE], column));
+  double value = as_f32((double)(float)whole_sum(b, column, sum) * scale);
+  if (berth__call_has(b->call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(b->call))
+    value = as_f32(value + berth__load_f64(bias, column * bias->stride[0]));
+  if (own[BERTH__BYTES_ADDS].i != 0) value = as_f32(value + berth__load_f64(&in[BERTH__BYTES_EXTRA], index));
   value = berth__epilogue_value(&b->epilogue, index, value);
-  if (out->type != BERTH_F32)
-    value = rint(value / own[BERTH__BYTES_OUT_SCALE].f) + (double)own[BERTH__BYTES_OUT_ZERO].i;
+  if (out->type != BERTH_F32) {
+    value = as_f32(value / as_f32(own[BERTH__BYTES_OUT_SCALE].f));
+    value = rint(value) + (double)own[BERTH__BYTES_OUT_ZERO].i;
+  }
   berth__store_f64(out, index, value);
 }

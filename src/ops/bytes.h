@@ -1,13 +1,16 @@
 /* What the int8 products have in common: qproduct, qconv_last and qdepthwise. The sums of
- * (x - x_zero) (weight - weight_zero) are taken on integers and are exact; then comes sum * scale + bias, with `adds`
- * what is added to that, the epilogue, and, where the result is u8 or i8, result / out_scale rounded to the nearest,
- * ties to even, plus out_zero, held in range. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have one
- * entry, or one a column of the result.
- */
+ * (x - x_zero) (weight - weight_zero) are taken on integers of 32 bits and are exact; a bias of i32 is added to them.
+ * Then comes sum * scale, a bias of f32 added to that, with `adds` what is added, the epilogue, and, where the result
+ * is u8 or i8, result / out_scale rounded to the nearest, ties to even, plus out_zero, held in range; NaN becomes 0. x
+ * is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry, or one a column of the result.
+ *
+ * Each of these steps is rounded to f32, in this order, by every kernel on every device: a product and a sum are never
+ * one multiply-add. One unit in the last place is enough to turn a byte, and what follows from it. */
 #ifndef BERTH_OPS_BYTES_H
 #define BERTH_OPS_BYTES_H
 
 #include "ops/epilogue.h"
+#include "ops/operand.h"
 
 #define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
 
@@ -56,15 +59,33 @@ typedef struct berth__bytes {
   const berth_op_call *call;
   berth__bytes_attrs attrs;
   berth__epilogue epilogue;
-  bool is_shifted; /* packed weights are stored less 128 */
+  int64_t shift; /* what packed weights are stored less */
+  bool is_x_signed;
+  int64_t x_zero;
 } berth__bytes;
+/* A column of a packed weight: where its first row is, and what is taken off its entries. */
+typedef struct berth__bytes_column {
+  const int8_t *first;
+  int64_t group_stride, zero;
+} berth__bytes_column;
 berth_status berth__bytes_read(const berth_op_call *call, berth__bytes *out, berth_error *err);
-int64_t berth__bytes_x(const berth__bytes *b, int64_t index); /* less its zero point */
-/* Element (row, column) of a packed weight, columns in `group` equal groups, less its zero point. */
-int64_t berth__bytes_weight(const berth__bytes *b, int64_t columns, int64_t group, int64_t row, int64_t column);
+/* Less its zero point. */
+static inline int64_t berth__bytes_x(const berth__bytes *b, int64_t index) {
+  const uint8_t x = ((const uint8_t *)b->call->in[BERTH__BYTES_X].data)[index];
+  return (b->is_x_signed && x > 127 ? (int64_t)x - 256 : (int64_t)x) - b->x_zero;
+}
+/* A column of a packed weight, columns in `group` equal groups; and its element of a row, less its zero point. */
+berth__bytes_column berth__bytes_column_of(const berth__bytes *b, int64_t columns, int64_t group, int64_t column);
+static inline int64_t berth__bytes_weight(const berth__bytes_column *column, int64_t row) {
+  return column->first[row / 4 * column->group_stride + row % 4] - column->zero;
+}
 int64_t berth__bytes_weight_zero(const berth__bytes *b, int64_t column);
 void berth__bytes_store(const berth__bytes *b, int64_t index, int64_t column, int64_t sum);
 
+/* Whether the bias is one of i32, which counts in the steps of the sums. */
+static inline bool berth__bytes_counts_bias(const berth_op_call *call) {
+  return berth__call_has(call, BERTH__BYTES_BIAS) && call->in[BERTH__BYTES_BIAS].type == BERTH_I32;
+}
 /* The entry of a scale or a zero point for a column. */
 static inline int64_t berth__bytes_entry(const berth_tensor *tensor, int64_t column) {
   return tensor->rank == 0 || tensor->dim[0] == 1 ? 0 : column * tensor->stride[0];

@@ -1,8 +1,9 @@
 /* pack_weights: a weight laid out for products, once, before anything runs. The last axis of w are the columns, all
  * others together the rows, row-major. The columns are cut into `groups` equal groups and each of these into panels of
- * `panel` columns, the last one filled up with zeros: [panels, rows, panel]. scale? has a factor for every column.
- * With `to` = "bf16" elements are rounded to that, two rows of a column beside each other: [panels, ceil(rows / 2),
- * panel, 2]. An item is one panel. */
+ * `panel` columns, the last one filled up with zeros: [panels, rows, panel]. scale? has a factor for every column or
+ * one for all, zero? (of the type of w) what is taken from elements before: so a weight of bytes is never in memory as
+ * f32. With `to` = "bf16" elements are rounded to that, two rows of a column beside each other: [panels, ceil(rows /
+ * 2), panel, 2]. An item is one panel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,12 +15,25 @@ static const berth_attr attrs[] = {[BERTH__PACK_PANEL] = {.name = "panel", .kind
                                    [BERTH__PACK_GROUPS] = {.name = "groups", .kind = BERTH_ATTR_INT, .i = 1},
                                    [BERTH__PACK_TO] = {.name = "to", .kind = BERTH_ATTR_STRING, .s = "f32"}};
 
-static berth_status check_scale(const berth__infer *infer, int64_t columns, berth_error *err) {
+static berth_status check_per_column(const berth__infer *infer, uint32_t operand, const char *what, berth_error *err) {
+  const berth__shape *w = &infer->in_shape[BERTH__PACK_WEIGHT];
   int64_t same;
-  if (!berth__infer_has(infer, 1)) return BERTH_OK;
-  BERTH__TRY(berth__want_float(infer, 1, err));
-  BERTH__TRY(berth__want_rank(infer, 1, 1, 1, err));
-  return berth__same_dim(columns, infer->in_shape[1].dim[0], "columns and scale", &same, err);
+  BERTH__TRY(berth__want_rank(infer, operand, 1, 1, err));
+  if (infer->in_shape[operand].dim[0] == 1) return BERTH_OK;
+  return berth__same_dim(w->dim[w->rank - 1], infer->in_shape[operand].dim[0], what, &same, err);
+}
+
+static berth_status pack_weights_check(const berth__infer *infer, berth_error *err) {
+  const berth_type type = infer->in_type[BERTH__PACK_WEIGHT];
+  if (type != BERTH_I8 && type != BERTH_U8) BERTH__TRY(berth__want_float(infer, BERTH__PACK_WEIGHT, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__PACK_WEIGHT, 2, BERTH_MAX_RANK, err));
+  if (berth__infer_has(infer, BERTH__PACK_SCALE)) {
+    BERTH__TRY(berth__want_float(infer, BERTH__PACK_SCALE, err));
+    BERTH__TRY(check_per_column(infer, BERTH__PACK_SCALE, "columns and scale", err));
+  }
+  if (!berth__infer_has(infer, BERTH__PACK_ZERO)) return BERTH_OK;
+  BERTH__TRY(berth__want_type(infer, BERTH__PACK_ZERO, type, err));
+  return check_per_column(infer, BERTH__PACK_ZERO, "columns and zero", err);
 }
 
 static berth_status count_panels(int64_t columns, int64_t panel, int64_t groups, int64_t *out, berth_error *err) {
@@ -39,9 +53,7 @@ static berth_status pack_weights_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *w = &infer->in_shape[0];
   const int64_t panel = infer->attrs[BERTH__PACK_PANEL].i;
   int64_t rows = 1, panels;
-  BERTH__TRY(berth__want_float(infer, 0, err));
-  BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
-  BERTH__TRY(check_scale(infer, w->dim[w->rank - 1], err));
+  BERTH__TRY(pack_weights_check(infer, err));
   BERTH__TRY(count_panels(w->dim[w->rank - 1], panel, infer->attrs[BERTH__PACK_GROUPS].i, &panels, err));
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) BERTH__TRY(berth__dim_mul(rows, w->dim[axis], &rows, err));
   infer->out_type[0] = berth_type_from_name(infer->attrs[BERTH__PACK_TO].s);
@@ -66,12 +78,19 @@ static double pack_weights_load(const berth_tensor *tensor, int64_t index) {
   return berth__load_f64(&one, 0);
 }
 
+/* An operand that has one element for every column, or one for all. */
+static double per_column(const berth_op_call *call, uint32_t operand, int64_t column, double without) {
+  const berth_tensor *of = &call->in[operand];
+  if (!berth__call_has(call, operand)) return without;
+  return pack_weights_load(of, of->dim[0] == 1 ? 0 : column * of->stride[0]);
+}
+
 static double weight(const berth_op_call *call, int64_t row, int64_t column) {
-  const berth_tensor *w = &call->in[0], *scale = &call->in[1];
+  const berth_tensor *w = &call->in[BERTH__PACK_WEIGHT];
   int64_t at = column * w->stride[w->rank - 1];
   for (uint32_t axis = w->rank - 1; axis-- > 0; row /= w->dim[axis]) at += row % w->dim[axis] * w->stride[axis];
-  return pack_weights_load(w, at) *
-         (berth__call_has(call, 1) ? pack_weights_load(scale, column * scale->stride[0]) : 1);
+  return (pack_weights_load(w, at) - per_column(call, BERTH__PACK_ZERO, column, 0)) *
+         per_column(call, BERTH__PACK_SCALE, column, 1);
 }
 
 static berth_status pack_weights_kernel(const berth_op_call *call, berth_error *err) {

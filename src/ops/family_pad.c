@@ -207,12 +207,22 @@ static berth_status pad_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
+/* With nothing to add or take away it is the operand. */
+static bool pad_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
+                     uint32_t out, int64_t *offset, int64_t *stride) {
+  const berth_attr *given = &attr[BERTH__PAD_PADS];
+  for (uint32_t i = 0; i < given->count; i++)
+    if (given->ints[i] != 0) return false;
+  return given->count != 0 && berth__family_identity.view(in, attr, shape, type, out, offset, stride);
+}
+
 const berth__family berth__family_pad = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .infer = pad_infer,
     .items = pad_items,
     .kernel = pad_kernel,
+    .view = pad_view,
     .valued = 1u << BERTH__PAD_PADS_OPERAND | 1u << BERTH__PAD_AXES_OPERAND,
     .attr_of = {[BERTH__PAD_PADS_OPERAND] = BERTH__PAD_PADS + 1,
                 [BERTH__PAD_VALUE_OPERAND] = BERTH__PAD_VALUE + 1,

@@ -52,12 +52,13 @@ static int64_t qconv_last_convolve(const berth__bytes *b, const berth__last *las
                                    int64_t output) {
   const int64_t group = b->call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
   const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
+  const berth__bytes_column weight = berth__bytes_column_of(b, last->outputs, group, output);
   int64_t sum = 0;
   for (int64_t tap = 0; tap < taps; tap++) {
     const int64_t from = berth__last_input(last, pixel, tap);
     for (int64_t c = 0; c < each && from >= 0; c++)
-      sum += berth__bytes_x(b, from + (first + c) * last->channel_stride) *
-             berth__bytes_weight(b, last->outputs, group, tap * each + c, output);
+      sum +=
+          berth__bytes_x(b, from + (first + c) * last->channel_stride) * berth__bytes_weight(&weight, tap * each + c);
   }
   return sum;
 }

@@ -45,9 +45,10 @@ static berth_status qproduct_kernel(const berth_op_call *call, berth_error *err)
     int64_t at = 0, rest = row;
     for (uint32_t axis = x->rank - 1; axis-- > 0; rest /= x->dim[axis]) at += rest % x->dim[axis] * x->stride[axis];
     for (int64_t column = 0; column < columns; column++) {
+      const berth__bytes_column weight = berth__bytes_column_of(&b, columns, 1, column);
       int64_t sum = 0;
       for (int64_t k = 0; k < depth; k++)
-        sum += berth__bytes_x(&b, at + k * x->stride[x->rank - 1]) * berth__bytes_weight(&b, columns, 1, k, column);
+        sum += berth__bytes_x(&b, at + k * x->stride[x->rank - 1]) * berth__bytes_weight(&weight, k);
       berth__bytes_store(&b, row * columns + column, column, sum);
     }
   }

@@ -1,5 +1,6 @@
 /* quantize: x / scale rounded to the nearest, ties to even, plus the zero point, held within the range of the type
- * `to`. dequantize: (x - zero point) * scale. Scale and zero point broadcast to x. */
+ * `to`. dequantize: (x - zero point) * scale, the difference as a number of the scale's type. Scale and zero point
+ * broadcast to x. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -50,8 +51,11 @@ static void quantize_block(blocks *b, bool is_f64, int64_t n) {
     for (int64_t i = 0; i < n; i++) b->x[i] = rint((double)(float)(b->x[i] / b->scale[i])) + b->zero[i];
 }
 
-static void dequantize_block(blocks *b, int64_t n) {
-  for (int64_t i = 0; i < n; i++) b->x[i] = (b->x[i] - b->zero[i]) * b->scale[i];
+static void dequantize_block(blocks *b, bool is_f64, int64_t n) {
+  if (is_f64)
+    for (int64_t i = 0; i < n; i++) b->x[i] = (b->x[i] - b->zero[i]) * b->scale[i];
+  else
+    for (int64_t i = 0; i < n; i++) b->x[i] = (double)(float)(b->x[i] - b->zero[i]) * b->scale[i];
 }
 
 static void quantize_load(const berth_op_call *call, const berth__runs *runs, uint32_t operand, int64_t at, int64_t n,
@@ -68,10 +72,8 @@ static void quantize_run_blocks(const berth_op_call *call, const berth__runs *ru
     for (uint32_t operand = BERTH__QUANTIZE_SCALE; operand < call->n_in; operand++)
       if (at == 0 || runs->step[operand + 1] != 0) /* a repeated element fills its block once for the whole run */
         quantize_load(call, runs, operand, at, n, operand == BERTH__QUANTIZE_SCALE ? b->scale : b->zero);
-    if (berth__call_code(call) == BERTH__OP_quantize)
-      quantize_block(b, call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F64, n);
-    else
-      dequantize_block(b, n);
+    const bool is_f64 = call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F64;
+    (berth__call_code(call) == BERTH__OP_quantize ? quantize_block : dequantize_block)(b, is_f64, n);
     berth__scatter(BERTH__CLASS_F64, b->x, out->type, out->data, runs->index[0] + at * runs->step[0], runs->step[0], n);
   }
 }

@@ -37,6 +37,11 @@ static berth_status infer_reduce(berth__infer *infer, berth_error *err) {
   if (keepdims != 0 && keepdims != 1) return berth__fail(err, BERTH_INVALID, "attribute 'keepdims' is not 0 or 1");
   BERTH__TRY(berth__infer_list(infer, BERTH__REDUCE_AXES, BERTH__REDUCE_AXES_OPERAND, &list, err));
   infer->out_type[0] = infer->in_type[BERTH__REDUCE_X];
+  if (infer->op->code == BERTH__OP_reduce_bytes) {
+    if (infer->in_type[BERTH__REDUCE_X] != BERTH_U8)
+      BERTH__TRY(berth__want_type(infer, BERTH__REDUCE_X, BERTH_I8, err));
+    infer->out_type[0] = BERTH_I32;
+  }
   if (!list.known && list.count != 0) return infer_open(infer, &list, err);
   BERTH__TRY(reduced_axes(&list, in->rank, &axes, err));
   out->rank = 0;

@@ -6,6 +6,8 @@
  * there. */
 #include "pass/prelude.h"
 
+#include <stdlib.h>
+
 #include "graph/rewrite.h"
 
 /* A result that is much larger than what it is made from (a constant spread over a shape) is cheaper to make again. */
@@ -91,14 +93,163 @@ berth_status berth__prelude_hoist(berth_graph *graph, bool *in_prelude, berth_er
   return status;
 }
 
-uint32_t berth__prelude_first(const berth_graph *graph, const bool *in_prelude, uint32_t *order, uint32_t *room) {
-  uint32_t n_first = 0, n_rest = 0;
+/* ---- The order ---- */
+
+/* A node of the prelude that a run reads, or nobody. */
+typedef struct made {
+  uint32_t node;
+  uint64_t needs; /* bytes of what it is made from on the way */
+} made;
+
+typedef struct arranger {
+  const berth_graph *graph;
+  const bool *in_prelude;
+  bool *is_temporary; /* one per node: of the prelude, and only that reads it */
+  uint64_t *needs;    /* one per node */
+  uint32_t *rank;     /* one per node: of the first result that needs it */
+  uint32_t *stack, *room;
+  made *results;
+  uint32_t n_results;
+} arranger;
+
+static bool prelude_makes(const arranger *a, berth_value value) {
+  const berth__value *v = &a->graph->values[value];
+  return value != BERTH_VALUE_NONE && v->kind == BERTH_VALUE_NODE && a->in_prelude[v->node];
+}
+
+static void find_temporaries(arranger *a) {
+  const berth_graph *graph = a->graph;
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in && a->in_prelude[n]; i++)
+      if (node->in[i] != BERTH_VALUE_NONE && prelude_makes(a, node->in[i]))
+        a->is_temporary[graph->values[node->in[i]].node] = true;
+  }
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in && !a->in_prelude[n]; i++)
+      if (node->in[i] != BERTH_VALUE_NONE && prelude_makes(a, node->in[i]))
+        a->is_temporary[graph->values[node->in[i]].node] = false;
+  }
+}
+
+static uint64_t bytes_made(const berth_graph *graph, const berth__node *node) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < node->n_out && node->op->family->view == NULL; i++) {
+    uint64_t size = 0;
+    berth__value_size(&graph->values[node->out[i]], &size);
+    total += size;
+  }
+  return total;
+}
+
+static int prelude_by_needs(const void *a, const void *b) {
+  const made *x = a, *y = b;
+  if (x->needs != y->needs) return x->needs > y->needs ? -1 : 1;
+  return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* Sums may saturate: they only say which is larger. */
+static void find_results(arranger *a, const uint32_t *order) {
+  const berth_graph *graph = a->graph;
   for (size_t i = 0; i < graph->n_nodes; i++) {
-    if (in_prelude[order[i]])
+    const uint32_t n = order[i];
+    if (!a->in_prelude[n]) continue;
+    for (uint32_t k = 0; k < graph->nodes[n].n_in; k++) {
+      const berth_value in = graph->nodes[n].in[k];
+      if (in == BERTH_VALUE_NONE || !prelude_makes(a, in) || !a->is_temporary[graph->values[in].node]) continue;
+      const uint32_t from = graph->values[in].node;
+      const uint64_t more = a->needs[from] + bytes_made(graph, &graph->nodes[from]);
+      a->needs[n] = a->needs[n] + more < more ? UINT64_MAX / 2 : a->needs[n] + more;
+    }
+    if (!a->is_temporary[n]) a->results[a->n_results++] = (made){.node = n, .needs = a->needs[n]};
+  }
+  qsort(a->results, a->n_results, sizeof *a->results, prelude_by_needs);
+}
+
+/* A node has the rank of the first result that needs it, so that its operands have no higher one. */
+static void rank_nodes(arranger *a) {
+  const berth_graph *graph = a->graph;
+  for (uint32_t r = 0; r < a->n_results; r++) {
+    uint32_t n_waiting = 0;
+    if (a->rank[a->results[r].node] != UINT32_MAX) continue;
+    a->rank[a->results[r].node] = r;
+    a->stack[n_waiting++] = a->results[r].node;
+    while (n_waiting != 0) {
+      const berth__node *node = &graph->nodes[a->stack[--n_waiting]];
+      for (uint32_t i = 0; i < node->n_in; i++) {
+        if (node->in[i] == BERTH_VALUE_NONE || !prelude_makes(a, node->in[i])) continue;
+        const uint32_t from = graph->values[node->in[i]].node;
+        if (a->rank[from] != UINT32_MAX) continue;
+        a->rank[from] = r;
+        a->stack[n_waiting++] = from;
+      }
+    }
+  }
+}
+
+/* The first n nodes of the order by their ranks, those of one rank as they are. */
+static void sort_by_rank(arranger *a, uint32_t *order, uint32_t n) {
+  uint32_t *first = a->stack, at = 0; /* where each rank begins */
+  for (uint32_t r = 0; r < a->n_results; r++) first[r] = 0;
+  for (uint32_t i = 0; i < n; i++) first[a->rank[order[i]]]++;
+  for (uint32_t r = 0; r < a->n_results; r++) {
+    const uint32_t count = first[r];
+    first[r] = at;
+    at += count;
+  }
+  for (uint32_t i = 0; i < n; i++) a->room[first[a->rank[order[i]]]++] = order[i];
+  memcpy(order, a->room, n * sizeof *order);
+}
+
+static uint32_t put_first(const arranger *a, uint32_t *order) {
+  uint32_t n_first = 0, n_rest = 0;
+  for (size_t i = 0; i < a->graph->n_nodes; i++) {
+    if (a->in_prelude[order[i]])
       order[n_first++] = order[i];
     else
-      room[n_rest++] = order[i];
+      a->room[n_rest++] = order[i];
   }
-  for (uint32_t i = 0; i < n_rest; i++) order[n_first + i] = room[i];
+  for (uint32_t i = 0; i < n_rest; i++) order[n_first + i] = a->room[i];
   return n_first;
+}
+
+static bool keeps_order(const berth_graph *graph) {
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n].op->family->is_loop) return true;
+  return false;
+}
+
+berth_status berth__prelude_first(const berth_graph *graph, const bool *in_prelude, uint32_t *order, uint32_t *n,
+                                  berth_error *err) {
+  berth_context *ctx = graph->ctx;
+  const size_t count = graph->n_nodes;
+  arranger a = {.graph = graph,
+                .in_prelude = in_prelude,
+                .is_temporary = berth__alloc_array_zero(ctx, count, sizeof *a.is_temporary),
+                .needs = berth__alloc_array_zero(ctx, count, sizeof *a.needs),
+                .rank = berth__alloc_array(ctx, count, sizeof *a.rank),
+                .stack = berth__alloc_array(ctx, count, sizeof *a.stack),
+                .room = berth__alloc_array(ctx, count, sizeof *a.room),
+                .results = berth__alloc_array(ctx, count, sizeof *a.results)};
+  berth_status status = BERTH_OK;
+  if (a.is_temporary && a.needs && a.rank && a.stack && a.room && a.results) {
+    *n = put_first(&a, order);
+    for (size_t i = 0; i < count; i++) a.rank[i] = UINT32_MAX;
+    if (*n != 0 && !keeps_order(graph)) {
+      find_temporaries(&a);
+      find_results(&a, order);
+      rank_nodes(&a);
+      sort_by_rank(&a, order, *n);
+    }
+  } else {
+    status = berth__fail_nomem(err, "a plan");
+  }
+  berth__free(ctx, a.is_temporary);
+  berth__free(ctx, a.needs);
+  berth__free(ctx, a.rank);
+  berth__free(ctx, a.stack);
+  berth__free(ctx, a.room);
+  berth__free(ctx, a.results);
+  return status;
 }

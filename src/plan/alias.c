@@ -460,6 +460,10 @@ uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node
   return total;
 }
 
+bool berth__alias_is_preparation(const berth__alias *alias, berth_value root) {
+  return alias->graph->values[root].kind == BERTH_VALUE_NODE && alias->classes[root].death <= alias->n_prelude;
+}
+
 uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard) {
   uint32_t end = berth__plan_end(alias->n_steps);
   memset(alias->delta, 0, ((size_t)end + 1) * sizeof *alias->delta);
@@ -469,6 +473,7 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
     if (alias->values[v].parent != v || class->size == 0 || !berth__alias_in_arena(alias, (berth_value)v)) continue;
     if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || class->is_of_prelude)
       continue;
+    if (berth__alias_is_preparation(alias, (berth_value)v)) continue;
     bool is_boundary = kind == BERTH_VALUE_INPUT || class->has_output;
     uint64_t room = class->size + (is_boundary ? guard : 0);
     int64_t rounded = (int64_t)((room + align - 1) & ~(align - 1));
@@ -478,7 +483,8 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
   int64_t now = 0, most = 0;
   for (uint32_t t = 0; t < end; t++) {
     now += alias->delta[t];
-    uint64_t scratch = alias->scratch != NULL && t < alias->n_steps ? alias->scratch[alias->order[t]] : 0;
+    const bool has_scratch = alias->scratch != NULL && t < alias->n_steps && t >= alias->n_prelude;
+    uint64_t scratch = has_scratch ? alias->scratch[alias->order[t]] : 0;
     int64_t here = now + (int64_t)((scratch + align - 1) & ~(align - 1));
     if (here > most) most = here;
   }

@@ -73,6 +73,8 @@ berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limi
 /* The largest sum of sizes alive at one step, each rounded up to align: no packing can be smaller. Scratch is part of
  * it where it is known. */
 uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard);
+/* Whether the prelude alone needs a root. It has no part in the load. */
+bool berth__alias_is_preparation(const berth__alias *alias, berth_value root);
 /* Scratch for a loop_end: next values that lie where others are to go are copied through it. */
 uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node);
 

@@ -47,7 +47,7 @@ static berth_status plan_budget_measure(budgeter *b, const berth_plan *plan, ber
   memset(b->load, 0, ((size_t)end + 1) * sizeof *b->load);
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (plan_budget_is_weight(buffer)) continue;
+    if (plan_budget_is_weight(buffer) || berth__buffer_is_preparation(plan, buffer)) continue;
     b->load[buffer->birth] += berth__buffer_room(plan, buffer); /* differences: they wrap, and their sums are right */
     b->load[buffer->death] -= berth__buffer_room(plan, buffer);
   }

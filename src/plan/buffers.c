@@ -8,6 +8,11 @@ uint64_t berth__buffer_room(const berth_plan *plan, const berth__buffer *buffer)
   return (buffer->size + buffer->guard + plan->align - 1) & ~(plan->align - 1);
 }
 
+bool berth__buffer_is_preparation(const berth_plan *plan, const berth__buffer *buffer) {
+  return (buffer->kind == BERTH__BUFFER_ACTIVATION || buffer->kind == BERTH__BUFFER_SCRATCH) &&
+         buffer->death <= plan->n_prelude;
+}
+
 static berth__buffer_kind plan_buffers_kind_of(const berth__alias *alias, berth_value root) {
   switch (alias->graph->values[root].kind) {
     case BERTH_VALUE_INPUT: return BERTH__BUFFER_INPUT;
@@ -34,7 +39,7 @@ static void add_roots(berth_plan *plan, const berth__alias *alias, uint64_t guar
                                                        .owner = root,
                                                        .size = class->size,
                                                        .guard = is_guarded ? guard : 0,
-                                                       .birth = kind == BERTH__BUFFER_PRELUDE ? 0 : class->birth,
+                                                       .birth = class->birth,
                                                        .death = class->death};
   }
 }

@@ -9,7 +9,9 @@
 #include "plan/layout.h"
 #include "plan/over.h"
 #include "plan/placement.h"
+#include "plan/preparation.h"
 #include "plan/states.h"
+#include "rewrite/rewrite.h"
 
 berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, const int64_t *stride) {
   const berth__value *v = &graph->values[value];
@@ -80,9 +82,10 @@ static berth_status fill_plan(berth_plan *plan, const berth_plan_desc *desc, con
       plan->info.state_size += berth__buffer_room(plan, &plan->buffers[i]);
   plan->info.weights_size = base - plan->info.state_size;
   BERTH__TRY(berth__placement(plan, base, desc->effort, err));
+  BERTH__TRY(berth__preparation_place(plan, base, desc->effort, err));
   BERTH__TRY(total_unshared(plan, guard, &plan->info.total_unshared, err));
   berth_plan_info *info = &plan->info;
-  info->arena_size = base + info->activations_size + info->scratch_size;
+  info->arena_size = base + info->activations_size + info->scratch_size + info->preparation_size;
   info->saved = info->total_unshared > info->arena_size ? info->total_unshared - info->arena_size : 0;
   info->n_values = (uint32_t)plan->graph->n_values;
   info->n_buffers = (uint32_t)plan->n_buffers;
@@ -155,11 +158,21 @@ static bool has_loops(const berth_graph *graph) {
   return false;
 }
 
+#define REFERENCE_PANEL 16 /* columns of packed bytes; any would do */
+
+/* Quantised products are products of integers, on whatever they run: with numbers in their place, bytes would be other
+ * ones. */
+static berth_status plan_build_reference(berth_graph *graph, berth_error *err) {
+  const berth__rewrite_target target = {.panel = REFERENCE_PANEL};
+  return berth__rewrite_quantized(graph, &target, err);
+}
+
 /* The passes that every device likes, then the device's own. */
 static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const berth__limits *limits,
                                        berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
-  if (limits->rewrite == NULL || (flags & BERTH_PLAN_REFERENCE)) return BERTH_OK;
+  if (flags & BERTH_PLAN_REFERENCE) return plan_build_reference(graph, err);
+  if (limits->rewrite == NULL) return BERTH_OK;
   return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 

@@ -24,18 +24,10 @@ void berth__draft_free(berth_context *ctx, draft *d) {
   *d = (draft){.alias = {.ctx = ctx}};
 }
 
-static berth_status put_prelude_first(const berth_plan *plan, draft *d, berth_error *err) {
-  uint32_t *room = berth__alloc_array(plan->ctx, plan->graph->n_nodes, sizeof *room);
-  if (room == NULL) return berth__fail_nomem(err, "a plan");
-  d->n_prelude = berth__prelude_first(plan->graph, plan->in_prelude, d->order, room);
-  berth__free(plan->ctx, room);
-  return BERTH_OK;
-}
-
 /* Decides who lies in whose bytes and measures; d->order is there. */
 static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard,
                                        const berth__limits *limits, draft *d, berth_error *err) {
-  BERTH__TRY(put_prelude_first(plan, d, err));
+  BERTH__TRY(berth__prelude_first(plan->graph, plan->in_prelude, d->order, &d->n_prelude, err));
   BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->storages, plan->flags | extra_flags, d->order,
                                  d->n_prelude, err));
   berth__alias_concat(&d->alias, plan->align, guard); /* by activations alone: a copy costs time as well */

@@ -4,6 +4,7 @@
 #include "plan/layout.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "base/math.h"
 
@@ -147,6 +148,25 @@ static berth_status plan_layout_line_up(berth_plan *plan, berth__buffer_kind kin
   return BERTH_OK;
 }
 
+static int layout_by_birth(const void *a, const void *b) {
+  const berth__buffer *x = *(berth__buffer *const *)a, *y = *(berth__buffer *const *)b;
+  return x->birth != y->birth ? (x->birth < y->birth ? -1 : 1) : (x < y ? -1 : x > y);
+}
+
+/* Results of the prelude in the order in which they are made: what is not made yet is one piece, for temporaries. */
+static berth_status plan_layout_line_up_made(berth_plan *plan, uint64_t *at, berth_error *err) {
+  berth__buffer **made = berth__alloc_array(plan->ctx, plan->n_buffers, sizeof *made);
+  berth_status status = BERTH_OK;
+  size_t n = 0;
+  if (made == NULL) return berth__fail_nomem(err, "a layout");
+  for (size_t i = 0; i < plan->n_buffers; i++)
+    if (plan->buffers[i].kind == BERTH__BUFFER_PRELUDE) made[n++] = &plan->buffers[i];
+  qsort(made, n, sizeof *made, layout_by_birth);
+  for (size_t i = 0; i < n && status == BERTH_OK; i++) status = plan_layout_put(plan, made[i], at, err);
+  berth__free(plan->ctx, made);
+  return status;
+}
+
 static berth_status plan_layout_follow(berth_plan *plan, const berth_layout *layout, uint64_t *end, berth_error *err) {
   if (layout->align % plan->align != 0)
     return berth__fail(err, BERTH_INVALID, "the layout is aligned to %llu, the plan asks for %llu",
@@ -169,7 +189,7 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
   *end = 0;
   if (layout == NULL) {
     BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_PARAM, end, err));
-    BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_PRELUDE, end, err));
+    BERTH__TRY(plan_layout_line_up_made(plan, end, err));
     BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_STATE, end, err));
     *shared = *end;
   } else {

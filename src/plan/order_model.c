@@ -73,6 +73,7 @@ static void add_class(maker *m, berth_value root) {
   if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || from->is_of_prelude)
     return;
   if (!berth__alias_in_arena(m->alias, root) || m->concat_of[root] == SEVERAL) return;
+  if (berth__alias_is_preparation(m->alias, root)) return; /* it goes where there is room in the end */
   const bool is_boundary = kind == BERTH_VALUE_INPUT || from->has_output;
   const uint64_t room = (from->size + (is_boundary ? m->rules->guard : 0) + align - 1) & ~(align - 1);
   if (kind == BERTH_VALUE_INPUT && !(m->alias->flags & BERTH_PLAN_INPUTS_DIE)) {
@@ -189,7 +190,7 @@ static void plan_order_model_fill(maker *m) {
   note_moved_outputs(m);
   for (uint32_t n = 0; n < model->n_nodes; n++) {
     touch_all(m, n);
-    const uint64_t scratch = m->alias->scratch != NULL ? m->alias->scratch[n] : 0;
+    const uint64_t scratch = m->alias->scratch != NULL && !model->in_prelude[n] ? m->alias->scratch[n] : 0;
     model->scratch[n] = (scratch + align - 1) & ~(align - 1);
   }
   model->first_touch[model->n_nodes] = m->n_touches;

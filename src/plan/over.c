@@ -17,7 +17,7 @@ static bool plan_over_is_packed(const berth__buffer *buffer) {
 static void plan_over_measure(const berth_plan *plan, int64_t *load) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!plan_over_is_packed(buffer)) continue;
+    if (!plan_over_is_packed(buffer) || berth__buffer_is_preparation(plan, buffer)) continue;
     load[buffer->birth] += (int64_t)berth__buffer_room(plan, buffer);
     load[buffer->death] -= (int64_t)berth__buffer_room(plan, buffer);
   }

@@ -25,6 +25,7 @@ static void plan_placement_collect(const berth_plan *plan, packing *p, bool scra
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
     if (!plan_placement_is_packed(buffer) || (buffer->kind == BERTH__BUFFER_SCRATCH) != scratch) continue;
+    if (berth__buffer_is_preparation(plan, buffer)) continue;
     p->index[p->n] = (uint32_t)i;
     p->buffers[p->n++] = (berth_pack_buffer){.size = berth__buffer_room(plan, buffer),
                                              .align = plan->align,

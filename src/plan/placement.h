@@ -4,8 +4,8 @@
 
 #include "plan/plan.h"
 
-/* Packs every buffer but weights from `base` on, and fills activations_size, activations_lower_bound, scratch_size,
- * optimal and pack_nodes of plan->info. */
+/* Packs every buffer but weights and those of the prelude alone (preparation.h) from `base` on, and fills
+ * activations_size, activations_lower_bound, scratch_size, optimal and pack_nodes of plan->info. */
 berth_status berth__placement(berth_plan *plan, uint64_t base, uint64_t effort, berth_error *err);
 
 #endif

@@ -7,6 +7,9 @@
 /* A weight that a run also reads as it is would lie in memory twice: not worth it for large ones. */
 #define MAX_TWICE ((uint64_t)4 << 20)
 
+#define MIN_NARROW_DEPTH 32
+#define MOST_NARROW_ROWS 8
+
 typedef struct pass {
   const berth__rewrite_target *target;
   berth__rewrite r;
@@ -48,9 +51,19 @@ static bool was_bf16(const berth_graph *graph, berth_value weight) {
   return false;
 }
 
+/* Whether the columns are so few that they are summed one by one: a panel would mostly hold zeros, and be many times as
+ * large as the weight. Panels are faster where many rows share them and where sums are short. */
+static bool is_narrow(const pass *p, const berth_graph *graph, const berth__node *node) {
+  const berth__value *x = &graph->values[node->in[0]], *w = &graph->values[node->in[1]];
+  const int64_t depth = w->shape.dim[0], columns = w->shape.dim[1], count = berth__value_count(x);
+  if (depth < MIN_NARROW_DEPTH || columns == 0) return false;
+  return columns == 1 || (columns * 2 <= p->target->panel && count / depth <= MOST_NARROW_ROWS);
+}
+
 static berth_status rewrite_products_pack(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
   const berth_graph *graph = p->r.graph;
-  const int64_t panel = p->target->panel, columns = graph->values[node->in[1]].shape.dim[1];
+  const int64_t columns = graph->values[node->in[1]].shape.dim[1];
+  const int64_t panel = !to_bf16 && is_narrow(p, graph, node) ? 1 : p->target->panel;
   berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
   const berth_attr packing[] = {berth_attr_int("panel", panel), berth_attr_string("to", to_bf16 ? "bf16" : "f32")};
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, packing, 2, node->in[1], "#packed",

@@ -18,6 +18,7 @@ typedef enum action {
   LEAVE_OUT, /* part of what something else makes */
   PRODUCT,   /* the sink of a product */
   SUM,
+  MEAN,
   RANGE
 } action;
 
@@ -26,6 +27,7 @@ typedef struct found {
   union {
     berth__quant_product product;
     berth__quant_sum sum;
+    berth__quant_mean mean;
     berth__quant_range range;
   };
 } found;
@@ -89,12 +91,18 @@ enum {
   N_OPERANDS
 };
 
-/* A bias of integers counts in steps of the scale. */
-static berth_status scale_bias(pass *p, berth_value *in, berth_error *err) {
-  const berth_attr attr = berth_attr_string("to", "f32");
-  berth_value both[2] = {BERTH_VALUE_NONE, in[SCALE]};
-  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_cast, &in[BIAS], 1, &attr, 1, in[BIAS], "#f32", &both[0], err));
-  return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, in[BIAS], "#scaled", &in[BIAS], err);
+/* Numbers that were dequantised, multiplied and quantised again are counted in steps of the result from the start, so
+ * that no element is divided. Sums of integers are scaled and divided as their graph says: its own nodes would give the
+ * same bytes. */
+static bool counts_in_steps(const pass *p, const berth__quant_product *q) {
+  return q->scale == BERTH_VALUE_NONE && rewrite_quantized_value_of(p, q->out)->type != BERTH_F32;
+}
+
+static berth_status in_steps(pass *p, const berth__quant_product *q, berth_value *value, berth_error *err) {
+  berth_value both[2] = {*value, q->out_unit};
+  if (*value == BERTH_VALUE_NONE) return BERTH_OK;
+  BERTH__TRY(flat(p, &both[1], err));
+  return berth__rewrite_add(&p->r, BERTH__OP_div, both, 2, NULL, 0, *value, "#steps", value, err);
 }
 
 static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_product *q, berth_value *in,
@@ -106,9 +114,9 @@ static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_pr
   BERTH__TRY(as_byte(p, &in[X_ZERO], rewrite_quantized_value_of(p, q->x.bytes)->type, err));
   BERTH__TRY(as_byte(p, &in[WEIGHT_ZERO], rewrite_quantized_value_of(p, q->weight.bytes)->type, err));
   BERTH__TRY(flat(p, &in[BIAS], err));
-  return in[BIAS] == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, in[BIAS])->type == BERTH_F32
-             ? BERTH_OK
-             : scale_bias(p, in, err);
+  if (!counts_in_steps(p, q)) return BERTH_OK;
+  BERTH__TRY(in_steps(p, q, &in[SCALE], err));
+  return in_steps(p, q, &in[BIAS], err);
 }
 
 static uint32_t rewrite_quantized_count_operands(const berth_value *in) {
@@ -117,15 +125,18 @@ static uint32_t rewrite_quantized_count_operands(const berth_value *in) {
   return n;
 }
 
-static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth_attr *attrs) {
+/* numbers: those of the epilogue, which the attributes refer to. */
+static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth_attr *attrs, double *numbers) {
   const berth_type to = rewrite_quantized_value_of(p, q->out)->type;
   uint32_t n = 0;
+  for (uint32_t k = 0; k < q->n_numbers; k++)
+    numbers[k] = counts_in_steps(p, q) ? q->numbers[k] / q->out_scale : q->numbers[k];
   attrs[n++] = berth_attr_ints("code", q->code, 4 * q->n_steps);
-  attrs[n++] = berth_attr_floats("numbers", q->numbers, q->n_numbers);
+  attrs[n++] = berth_attr_floats("numbers", numbers, q->n_numbers);
   attrs[n++] = berth_attr_string("weights", berth_type_name(rewrite_quantized_value_of(p, q->weight.bytes)->type));
   if (to == BERTH_F32) return n;
   attrs[n++] = berth_attr_string("to", berth_type_name(to));
-  attrs[n++] = berth_attr_float("out_scale", q->out_scale);
+  attrs[n++] = berth_attr_float("out_scale", counts_in_steps(p, q) ? 1 : q->out_scale);
   attrs[n++] = berth_attr_int("out_zero", q->out_zero);
   return n;
 }
@@ -137,13 +148,14 @@ static berth_status rewrite_matmul(pass *p, const berth__quant_product *q, berth
   const berth_attr pack = berth_attr_int("panel", panel), swap = berth_attr_ints("perm", perm, 2);
   berth_value in[N_OPERANDS] = {q->x.bytes}, weight = q->weight.bytes;
   berth_attr attrs[10] = {berth_attr_int("columns", q->columns), berth_attr_int("panel", panel)};
+  double numbers[2];
   BERTH__TRY(rewrite_quantized_to_plain(p, q->x.bytes, err));
   if (q->is_weight_turned)
     BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_transpose, &weight, 1, &swap, 1, weight, "#turned", &weight, err));
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights_i8, &weight, 1, &pack, 1, q->weight.bytes, "#packed",
                                 &in[WEIGHT], err));
   BERTH__TRY(rewrite_quantized_operands_of(p, q, in, err));
-  const uint32_t n_attrs = 2 + result_attrs(p, q, attrs + 2);
+  const uint32_t n_attrs = 2 + result_attrs(p, q, attrs + 2, numbers);
   p->twins.has_plain[q->out] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_qproduct, in, rewrite_quantized_count_operands(in), attrs, n_attrs,
                              q->out, err);
@@ -179,6 +191,7 @@ static berth_status quantized_rewrite_conv(pass *p, const berth__quant_product *
   berth_value in[N_OPERANDS];
   berth__windows w;
   berth_attr attrs[16];
+  double numbers[2];
   uint32_t n = 0;
   berth__windows_of(p->r.graph, conv, &w);
   BERTH__TRY(berth__twins_last(&p->twins, &p->r, q->x.bytes, &in[X], err));
@@ -190,7 +203,7 @@ static berth_status quantized_rewrite_conv(pass *p, const berth__quant_product *
     attrs[n++] = berth_attr_int("panel", p->target->panel);
     attrs[n++] = berth_attr_int("group", group);
   }
-  n += result_attrs(p, q, attrs + n);
+  n += result_attrs(p, q, attrs + n, numbers);
   return berth__rewrite_add(&p->r, is_depthwise ? BERTH__OP_qdepthwise : BERTH__OP_qconv_last, in,
                             rewrite_quantized_count_operands(in), attrs, n, q->out, "#last", &p->twins.twin[q->out],
                             err);
@@ -249,6 +262,43 @@ static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error 
   return berth__rewrite_make(&p->r, BERTH__OP_chain, in, 2, attrs, 3, s->out, err);
 }
 
+/* The sum of bytes, which is exact, less as many zero points, times the scale over their number. */
+static berth_status rewrite_mean(pass *p, const berth__quant_mean *m, berth_error *err) {
+  enum {
+    SUM_OF_BYTES,
+    ZEROS,
+    FACTOR,
+    FIRST_STEP
+  };
+  const double numbers[] = {(double)(m->zero * m->count), m->scale / (double)m->count};
+  const int64_t code[] = {BERTH__CHAIN_sub, SUM_OF_BYTES, ZEROS, 0, BERTH__CHAIN_mul, FIRST_STEP, FACTOR, 0};
+  const berth_attr attrs[] = {berth_attr_ints("code", code, sizeof code / sizeof *code),
+                              berth_attr_floats("numbers", numbers, sizeof numbers / sizeof *numbers)};
+  const uint32_t rank = rewrite_quantized_value_of(p, m->x)->shape.rank;
+  const berth__shape out = rewrite_quantized_value_of(p, m->out)->shape;
+  int64_t axes[BERTH_MAX_RANK];
+  berth_dim dims[BERTH_MAX_RANK];
+  berth_value x = m->x;
+  bool is_of_places = m->axes->count + 2 == rank && m->axes->count > 0; /* all axes but batch and channels go */
+  for (uint32_t i = 0; i < m->axes->count; i++) {
+    axes[i] = m->axes->ints[i] < 0 ? m->axes->ints[i] + rank : m->axes->ints[i];
+    is_of_places = is_of_places && axes[i] > 1;
+  }
+  if (is_of_places && p->twins.twin[x] != BERTH_VALUE_NONE) {
+    x = p->twins.twin[x];
+    for (uint32_t i = 0; i < m->axes->count; i++) axes[i] = berth__twins_axis(axes[i], rank);
+  } else {
+    BERTH__TRY(rewrite_quantized_to_plain(p, x, err));
+  }
+  for (uint32_t axis = 0; axis < out.rank; axis++) dims[axis] = (berth_dim){.extent = out.dim[axis]};
+  const berth_attr reduce[] = {berth_attr_ints("axes", axes, m->axes->count), berth_attr_int("keepdims", 0)};
+  const berth_attr shape[] = {berth_attr_dims("shape", dims, out.rank), berth_attr_int("allowzero", 1)};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_reduce_bytes, &x, 1, reduce, 2, m->out, "#sums", &x, err));
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_reshape, &x, 1, shape, 2, m->out, "#shaped", &x, err));
+  p->twins.has_plain[m->out] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_chain, &x, 1, attrs, 2, m->out, err);
+}
+
 /* Both results are values that there are. */
 static berth_status rewrite_range(pass *p, const berth__quant_range *range, berth_error *err) {
   berth_graph *graph = graph_of(p);
@@ -293,6 +343,8 @@ static void rewrite_quantized_find(pass *p, const berth_graph *graph) {
       leave_out_inside(p, graph, &f.product);
     else if (berth__quant_match_sum(&view, n, &f.sum))
       f.what = SUM;
+    else if (berth__quant_match_mean(&view, n, &f.mean))
+      f.what = MEAN;
     else if (berth__quant_match_range(&view, n, &f.range))
       f.what = RANGE;
     else
@@ -338,6 +390,7 @@ static berth_status quantized_rewrite_node(pass *p, uint32_t n, berth_error *err
     case PRODUCT:
       return f->product.is_conv ? quantized_rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
     case SUM: return rewrite_sum(p, &f->sum, err);
+    case MEAN: return rewrite_mean(p, &f->mean, err);
     case RANGE: return rewrite_range(p, &f->range, err);
     case KEEP: break;
   }

@@ -21,6 +21,7 @@ typedef struct berth__quant_product {
   double numbers[2];
   uint32_t n_steps, n_numbers;
   double out_scale;
+  berth_value out_unit; /* the value that out_scale comes from */
   int64_t out_zero;
 } berth__quant_product;
 
@@ -30,6 +31,15 @@ typedef struct berth__quant_sum {
   double a_scale, b_scale, out_scale;
   int64_t a_zero, b_zero, out_zero;
 } berth__quant_sum;
+
+/* A mean of dequantize(x) over some axes, with known numbers. */
+typedef struct berth__quant_mean {
+  berth_value x, out;
+  const berth_attr *axes;
+  int64_t count; /* elements of one mean */
+  double scale;
+  int64_t zero;
+} berth__quant_mean;
 
 /* The scale and the zero point that cover all elements of x, as ONNX's DynamicQuantizeLinear is imported. */
 typedef struct berth__quant_range {
@@ -47,6 +57,7 @@ typedef struct berth__quant_view { /* of a graph, for finding */
 bool berth__quant_match_product(const berth__quant_view *view, uint32_t node, berth__quant_product *out,
                                 uint32_t *sink);
 bool berth__quant_match_sum(const berth__quant_view *view, uint32_t node, berth__quant_sum *out);
+bool berth__quant_match_mean(const berth__quant_view *view, uint32_t node, berth__quant_mean *out);
 bool berth__quant_match_range(const berth__quant_view *view, uint32_t node, berth__quant_range *out);
 
 #endif

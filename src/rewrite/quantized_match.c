@@ -128,6 +128,7 @@ static void take_quantize(const berth__quant_view *view, berth__quant_product *p
   *sink = view->uses->reader[p->out];
   p->out = node->out[0];
   p->out_scale = scale;
+  p->out_unit = node->in[1];
   p->out_zero = (int64_t)zero;
 }
 
@@ -234,6 +235,23 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
          known_numbers(view, node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT), &out->out_scale,
                        &out->out_zero) &&
          out->out_scale > 0;
+}
+
+/* ---- Means ---- */
+
+#define MOST_COUNTED 65536 /* bytes whose sum an f32 holds */
+
+bool berth__quant_match_mean(const berth__quant_view *view, uint32_t n, berth__quant_mean *out) {
+  const berth__node *node = &view->graph->nodes[n];
+  berth__quantized x;
+  if (node->op->code != BERTH__OP_reduce_mean || node->n_in > 1 || berth__node_is_bounded(view->graph, node))
+    return false;
+  if (!is_dequantized(view, node->in[0], &x)) return false;
+  const int64_t of_result = rewrite_quantized_match_count_of(view, node->out[0]);
+  *out = (berth__quant_mean){.x = x.bytes, .out = node->out[0], .axes = &node->attrs[BERTH__REDUCE_AXES]};
+  if (of_result == 0) return false;
+  out->count = rewrite_quantized_match_count_of(view, x.bytes) / of_result;
+  return out->count > 0 && out->count <= MOST_COUNTED && known_numbers(view, x.scale, x.zero, &out->scale, &out->zero);
 }
 
 /* ---- Ranges ---- */

@@ -30,6 +30,8 @@ berth_status berth__rewrite_fold_norms(berth_graph *graph, const berth__rewrite_
 berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err);
 /* pack_products.c: products with weights that are packed once. */
 berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* pack_raw.c: packed weights from the bytes or halves that they are in the model. */
+berth_status berth__rewrite_pack_raw(berth_graph *graph, berth_error *err);
 /* fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
 berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
 /* merge_products.c: products of the same x as one. */

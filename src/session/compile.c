@@ -83,6 +83,21 @@ static bool has_own_weights(const berth_plan *plan) {
   return false;
 }
 
+/* Whether a run may read what lies outside the arena in a file that the graph keeps. */
+static bool session_compile_reads_files(const berth_plan *plan) {
+  if (plan->graph->n_keeps == 0) return false;
+  for (uint32_t step = plan->n_prelude; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (node->in[i] == BERTH_VALUE_NONE) continue;
+      const berth_value root = plan->places[node->in[i]].root;
+      const berth__value *value = &plan->graph->values[root];
+      if (plan->places[root].buffer == BERTH__NO_BUFFER && value->data != NULL && value->blob == NULL) return true;
+    }
+  }
+  return false;
+}
+
 static size_t count_prepared(const berth_plan *plan) {
   size_t n = 0;
   for (size_t i = 0; i < plan->n_buffers; i++)
@@ -114,6 +129,7 @@ static berth_status session_compile(const berth_session *session, const berth_di
   BERTH__TRY(read_extents(session, dims, n_dims, &binding->extents, err));
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
   binding->has_own_weights = has_own_weights(binding->plan);
+  binding->reads_files = session_compile_reads_files(binding->plan);
   binding->outside = berth__alloc_array_zero(session->ctx, binding->plan->graph->n_values, sizeof *binding->outside);
   if (binding->outside == NULL) return berth__fail_nomem(err, "a binding");
   berth__progress(session->ctx, "compiling kernels", 0, 0);

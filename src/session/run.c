@@ -35,6 +35,7 @@ berth_status berth_session_submit(berth_session *session, berth_error *err) {
   BERTH__TRY(berth__check_cancel(session->cancel, "the run", err));
   BERTH__TRY(berth__session_settle(session, err));
   BERTH__TRY(berth__session_prepare(session, err));
+  if (berth__session_current(session)->reads_files) BERTH__TRY(berth__graph_check_files(session->graph, err));
   berth__observer observer = session->observer;
   observer.cancel = session->cancel;
   BERTH__TRY(session->device->submit(berth__session_current(session)->program, &observer, err));
@@ -47,7 +48,8 @@ berth_status berth_session_wait(berth_session *session, berth_error *err) {
   if (!session->is_submitted)
     return berth__fail(err, BERTH_INVALID, "there is no run to wait for; call berth_session_submit first");
   session->is_submitted = false;
-  return session->device->wait(berth__session_current(session)->program, err);
+  BERTH__TRY(session->device->wait(berth__session_current(session)->program, err));
+  return berth__session_current(session)->reads_files ? berth__graph_check_files(session->graph, err) : BERTH_OK;
 }
 
 berth_status berth_session_run(berth_session *session, berth_error *err) {

@@ -23,6 +23,7 @@ typedef struct berth__binding {
   bool makes_all;       /* its prelude makes all that bindings share */
   bool is_settled;      /* what it alone has in the arena is there: its constants, and its own weights */
   bool is_prepared;     /* its prelude has run on the weights that there are */
+  bool reads_files;     /* its runs read weights or constants where they lie in a file, not the prelude alone */
 } berth__binding;
 
 struct berth_session {

@@ -161,7 +161,9 @@ static berth_status move_weight(berth_session *session, berth_value param, const
   for (uint64_t at = 0; at < size; at += piece) {
     const uint64_t n = size - at < piece ? size - at : piece;
     const uint8_t *from = (const uint8_t *)data + at;
+    BERTH__TRY(berth__graph_check_files(session->graph, err));
     BERTH__TRY(berth__arena_put(session->arena, param, at, from, n, err));
+    BERTH__TRY(berth__graph_check_files(session->graph, err));
     let_rest(session->graph, from, (size_t)n);
   }
   session->is_set[param] = true;
@@ -204,7 +206,9 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     if (has_home(session, param)) {
       BERTH__TRY(move_weight(session, param, value->data, size, err));
     } else if (!is_aligned) {
+      BERTH__TRY(berth__graph_check_files(session->graph, err));
       BERTH__TRY(berth__session_set_param(session, param, value->data, (size_t)size, err));
+      BERTH__TRY(berth__graph_check_files(session->graph, err));
     } else {
       session->outside[param] = value->data; /* no copy: the graph keeps the mapping */
       session->is_set[param] = true;
@@ -230,11 +234,13 @@ static berth_status place_own(berth_session *session, berth_error *err) {
 berth_status berth__session_settle(berth_session *session, berth_error *err) {
   berth__binding *binding = berth__session_current(session);
   if (binding->is_settled) return BERTH_OK;
+  BERTH__TRY(berth__graph_check_files(session->graph, err));
   BERTH__TRY(berth__session_place_constants(session, err));
   if (binding->has_own_weights) {
     binding->is_prepared = false;
     BERTH__TRY(place_own(session, err));
   }
+  BERTH__TRY(berth__graph_check_files(session->graph, err));
   binding->is_settled = true;
   return BERTH_OK;
 }
@@ -275,7 +281,13 @@ berth_status berth__session_prepare(berth_session *session, berth_error *err) {
   if (binding->is_prepared) return BERTH_OK;
   if (session->device->prepare != NULL && binding->plan->n_prelude != 0) {
     berth__progress(session->ctx, "preparing weights", 0, 0);
-    BERTH__TRY(session->device->prepare(binding->program, &observer, err));
+    BERTH__TRY(berth__graph_check_files(session->graph, err));
+    berth_status status = session->device->prepare(binding->program, &observer, err);
+    if (status == BERTH_OK) status = berth__graph_check_files(session->graph, err);
+    if (status != BERTH_OK) { /* temporaries may lie where weights were that other bindings read */
+      berth__session_forget_prepared(session);
+      return status;
+    }
   }
   binding->is_prepared = true;
   session->is_prepared = session->is_prepared || binding->makes_all;

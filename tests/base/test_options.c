@@ -1,14 +1,17 @@
 /* Settings: a field, the variable over it, and both read once. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
-#include "base/context.h"
+#include "base/memory.h"
 #include "support.h"
 
 static const char *const variables[] = {
     "BERTH_CPU_ISA",        "BERTH_CPU_BACKEND",       "BERTH_CACHE_DIR",      "BERTH_SHADERC",
     "BERTH_VULKAN_MEMORY",  "BERTH_VULKAN_VALIDATION", "BERTH_VULKAN_TIMEOUT", "BERTH_VULKAN_MAX_BINDING",
     "BERTH_WEBGPU_LIBRARY", "BERTH_WEBGPU_OFFSETS",    "BERTH_WEBGPU_TIMEOUT", "BERTH_WEBGPU_MAX_BINDING",
-    "BERTH_LOOPS_SHARED",   "BERTH_ARENA_NO_REUSE",
+    "BERTH_LOOPS_SHARED",   "BERTH_ARENA_NO_REUSE",    "BERTH_MEMORY_LIMIT",   "BERTH_HASH_SEED",
+    "BERTH_CATCH_SIGBUS",
 };
 
 static int clear(void **state) {
@@ -28,7 +31,7 @@ static berth_context *make(const berth_options *options) {
 
 static berth_options all_fields(void) {
   berth_options options = BERTH_OPTIONS_INIT;
-  options.flags = BERTH_OPTION_NO_REUSE | BERTH_OPTION_LOOPS_UNSHARED;
+  options.flags = BERTH_OPTION_NO_REUSE | BERTH_OPTION_LOOPS_UNSHARED | BERTH_OPTION_CATCH_SIGBUS;
   options.cpu_isa = "portable";
   options.cpu_backend = "dnnl";
   options.cache_dir = "/a/cache";
@@ -41,6 +44,8 @@ static berth_options all_fields(void) {
   options.webgpu_offsets = "static";
   options.webgpu_timeout = 2;
   options.webgpu_max_binding = 8192;
+  options.memory_limit = 1 << 20;
+  options.hash_seed = 77;
   return options;
 }
 
@@ -62,13 +67,17 @@ static void fields_are_kept(void **state) {
   assert_string_equal(o->webgpu_library, "/a/dawn");
   assert_string_equal(o->webgpu_offsets, "static");
   assert_int_equal(o->webgpu_max_binding, 8192);
+  assert_int_equal(o->memory_limit, 1 << 20);
+  assert_int_equal(o->hash_seed, 77);
+  assert_true(o->catches_sigbus);
   berth_context_destroy(ctx);
 }
 
 static void variables_override_fields(void **state) {
   (void)state;
-  static const char *const values[] = {"avx2",   "other",   "/b/cache", "/b/shaderc", "mapped", "1", "3",
-                                       "100000", "/b/wgpu", "dynamic",  "4",          "2e5",    "1", "0"};
+  static const char *const values[] = {"avx2", "other",  "/b/cache", "/b/shaderc", "mapped", "1",
+                                       "3",    "100000", "/b/wgpu",  "dynamic",    "4",      "2e5",
+                                       "1",    "0",      "1e9",      "5",          "0"};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) setenv(variables[i], values[i], 1);
   const berth_options given = all_fields();
   berth_context *ctx = make(&given);
@@ -86,6 +95,9 @@ static void variables_override_fields(void **state) {
   assert_string_equal(o->webgpu_library, "/b/wgpu");
   assert_string_equal(o->webgpu_offsets, "dynamic");
   assert_int_equal(o->webgpu_max_binding, 200000);
+  assert_int_equal(o->memory_limit, 1000000000);
+  assert_int_equal(o->hash_seed, 5);
+  assert_false(o->catches_sigbus);
   berth_context_destroy(ctx);
 }
 
@@ -159,6 +171,76 @@ static void no_memory_is_an_error(void **state) {
   }
 }
 
+/* ---- Memory ---- */
+
+static void limits_of_memory_name_what_is_asked_for(void **state) {
+  (void)state;
+  berth_options given = BERTH_OPTIONS_INIT;
+  berth_error err;
+  given.memory_limit = 1000;
+  berth_context *ctx = make(&given);
+  TEST_OK(berth__memory_check(ctx, 1000, "the arena", BERTH_DEVICE_NOMEM, &err));
+  berth_status status = berth__memory_check(ctx, 1001, "the arena", BERTH_DEVICE_NOMEM, &err);
+  test_expect_error(status, BERTH_DEVICE_NOMEM, &err, "the arena needs 1001 bytes");
+  test_expect_error(status, BERTH_DEVICE_NOMEM, &err, "the memory limit of this context is 1000");
+  berth_context_destroy(ctx);
+  ctx = make(NULL);
+  TEST_OK(berth__memory_check(ctx, 1 << 20, "the arena", BERTH_DEVICE_NOMEM, &err));
+  status = berth__memory_check(ctx, UINT64_MAX - 1, "the arena", BERTH_NOMEM, &err);
+  test_expect_error(status, BERTH_NOMEM, &err, "BERTH_MEMORY_LIMIT");
+  berth_context_destroy(ctx);
+}
+
+static void write_below(const char *root, const char *path, const char *text) {
+  char whole[1024];
+  snprintf(whole, sizeof whole, "%s/%s", root, path);
+  for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    (void)mkdir(whole, 0700);
+    *slash = '/';
+  }
+  test_write_file(whole, text, strlen(text));
+}
+
+/* The least of a group's limit and of those around it, in both versions of control groups. */
+static void control_groups_limit_memory(void **state) {
+  (void)state;
+  char root[512];
+  snprintf(root, sizeof root, "%s", test_path("groups"));
+  assert_int_equal(mkdir(root, 0700), 0);
+  assert_true(berth__memory_of_groups(root) == UINT64_MAX); /* no groups at all */
+  write_below(root, "proc/self/cgroup", "0::/a/b/c\n");
+  assert_true(berth__memory_of_groups(root) == UINT64_MAX); /* no files */
+  write_below(root, "sys/fs/cgroup/a/b/c/memory.max", "max\n");
+  assert_true(berth__memory_of_groups(root) == UINT64_MAX);
+  write_below(root, "sys/fs/cgroup/a/memory.max", "123456789012\n");
+  assert_true(berth__memory_of_groups(root) == UINT64_C(123456789012));
+  write_below(root, "sys/fs/cgroup/a/b/c/memory.max", "5000\n");
+  assert_int_equal(berth__memory_of_groups(root), 5000);
+  write_below(root, "sys/fs/cgroup/memory.max", "4000\n"); /* in a container, its own group looks like the root */
+  assert_int_equal(berth__memory_of_groups(root), 4000);
+  write_below(root, "proc/self/cgroup", "7:cpu,memory2:/x\n4:memory:/d/e\n0::/nowhere\n");
+  write_below(root, "sys/fs/cgroup/memory/d/memory.limit_in_bytes", "3000\n");
+  assert_int_equal(berth__memory_of_groups(root), 3000);
+  write_below(root, "proc/self/cgroup", "nonsense\n0:\n::\n\n");
+  assert_int_equal(berth__memory_of_groups(root), 4000); /* "::" is the root's */
+}
+
+/* ---- Keys of maps ---- */
+
+static void maps_have_random_keys(void **state) {
+  (void)state;
+  berth_options given = BERTH_OPTIONS_INIT;
+  given.hash_seed = 12;
+  berth_context *same[2] = {make(&given), make(&given)}, *other[2] = {make(NULL), make(NULL)};
+  assert_memory_equal(same[0]->hash_key, same[1]->hash_key, sizeof same[0]->hash_key);
+  assert_memory_not_equal(other[0]->hash_key, other[1]->hash_key, sizeof other[0]->hash_key);
+  for (int i = 0; i < 2; i++) {
+    berth_context_destroy(same[i]);
+    berth_context_destroy(other[i]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(fields_are_kept, clear, clear),
@@ -167,6 +249,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(wrong_values_are_refused, clear, clear),
       cmocka_unit_test_setup_teardown(an_older_struct_will_do, clear, clear),
       cmocka_unit_test_setup_teardown(no_memory_is_an_error, clear, clear),
+      cmocka_unit_test_setup_teardown(limits_of_memory_name_what_is_asked_for, clear, clear),
+      cmocka_unit_test_setup_teardown(control_groups_limit_memory, clear, clear),
+      cmocka_unit_test_setup_teardown(maps_have_random_keys, clear, clear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -415,7 +415,7 @@ exits "plan --json" 0 plan --dim batch=10 --json
 holds "plan --json: no states" "$(field state_size) == 0"
 valid_json "plan --json is valid"
 has_fields "plan --json has its fields" arena_size weights_size activations_size activations_lower_bound scratch_size \
-  total_unshared saved optimal n_values n_buffers n_steps plan_ms device dims
+  preparation_size preparation_peak total_unshared saved optimal n_values n_buffers n_steps plan_ms device dims
 has "plan --json: the dimensions" out '"dims":{"batch":10}'
 has "plan --json: the device" out '"device":"cpu"'
 arena=$(field arena_size)
@@ -424,6 +424,8 @@ holds "plan: saved is what is not needed" "$(field saved) == $unshared - $arena"
 holds "plan: the bound is a bound" "$(field activations_lower_bound) <= $(field activations_size)"
 holds "plan: weights, activations and scratch are in the arena" \
   "$arena >= $(field weights_size) + $(field activations_size) + $(field scratch_size)"
+holds "plan: so is what preparation adds" \
+  "$arena == $(field weights_size) + $(field activations_size) + $(field scratch_size) + $(field preparation_size)"
 
 berth plan --dim batch=10 --no-reuse --json
 holds "plan --no-reuse takes more" "$(field arena_size) > $arena"

@@ -199,6 +199,65 @@ static void packing(void **state) {
       }
 }
 
+/* Few columns, each of them a run of its own. */
+static void narrow_columns(void **state) {
+  static const packed_shape shapes[] = {
+      {1, 1, 128, 1, FAST_PLAIN, true},     {1, 1, 512, 3, FAST_PLAIN, false},    {1, 2, 33, 4, FAST_PLAIN, true},
+      {1, 7, 100, 10, FAST_PADDED, true},   {2, 5, 47, 9, FAST_REVERSED, true},   {1, 90, 65, 1, FAST_PLAIN, true},
+      {3, 33, 40, 5, FAST_REVERSED, false}, {1, 4, 3, 16, FAST_PLAIN, false},     {1, 5, 0, 2, FAST_PLAIN, true},
+      {1, 3, 1, 2, FAST_PADDED, false},     {1, 2, 5000, 2, FAST_REPEATED, true},
+  };
+  (void)state;
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+    fast_case c = packed_case(&shapes[k], 1);
+    fast_check(&c);
+    c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+    fast_check(&c);
+    c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_sigmoid, 0, 0, 0);
+    fast_check(&c);
+    c.attrs[3] = (berth_attr)FAST_INT("adds", 1);
+    c.in[3] = (fast_operand)F32(shapes[k].batch, shapes[k].m, shapes[k].n);
+    fast_check(&c);
+    c.in[4] = (fast_operand)F32(shapes[k].n);
+    c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0);
+    fast_check(&c);
+  }
+}
+
+static void narrow_not_numbers(void **state) {
+  static const double values[] = {1, -2, INFINITY, 3, NAN, 0.5, -1};
+  fast_case c = packed_case(&(packed_shape){1, 16, 1, 3, FAST_PLAIN, false}, 1);
+  (void)state;
+  c.in[0].values = values;
+  c.in[0].n_values = 7;
+  fast_check(&c);
+  c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
+  fast_check(&c);
+}
+
+/* Weights of bytes and of halves, with zero points and scales of all columns or of each, in panels of any width that
+ * there is. */
+static void packing_bytes_and_halves(void **state) {
+  static const fast_operand weights[] = {F32(20, 70), F32(3, 3, 17, 40), F32(101, 3), F32(130, 30)};
+  static const berth_type types[] = {BERTH_I8, BERTH_U8, BERTH_F16, BERTH_BF16, BERTH_F32};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof weights / sizeof *weights * 5; k++)
+      for (int variant = 0; variant < 6; variant++) {
+        const fast_operand *weight = &weights[k / 5];
+        const int64_t columns = weight->dim[weight->rank - 1];
+        fast_case c = {
+            .op = "pack_weights", .in = {*weight}, .attrs = {FAST_INT("panel", variant % 2 ? 1 : isa->panel)}};
+        c.in[0].type = types[k % 5];
+        c.in[0].layout = layouts[variant / 2];
+        if (variant > 1) c.in[1] = (fast_operand)F32(variant > 3 ? columns : 1);
+        if (variant > 1 && k % 5 < 2) c.in[2] = (fast_operand)F32(variant > 3 ? columns : 1);
+        if (variant > 1 && k % 5 < 2) c.in[2].type = types[k % 5];
+        fast_check_on(&c, isa);
+      }
+}
+
 /* Weights of bf16, and x rounded to it or not. */
 static void bf16_weights(void **state) {
   static const packed_shape shapes[] = {{1, 1, 64, 70, FAST_PLAIN, true},    {1, 75, 24, 90, FAST_PLAIN, true},
@@ -258,6 +317,9 @@ int main(void) {
       cmocka_unit_test(lines),
       cmocka_unit_test(other_types_are_left_to_the_reference),
       cmocka_unit_test(packing),
+      cmocka_unit_test(packing_bytes_and_halves),
+      cmocka_unit_test(narrow_columns),
+      cmocka_unit_test(narrow_not_numbers),
       cmocka_unit_test(bf16_weights),
       cmocka_unit_test(packing_as_bf16),
   };

@@ -153,6 +153,8 @@ static uint32_t types_of(berth__inst_code code) {
     case BERTH__INST_abs: return F | I;
     case BERTH__INST_eq:
     case BERTH__INST_ne: return F | I | U | B;
+    case BERTH__INST_quotient:
+    case BERTH__INST_rounded:
     case BERTH__INST_fma:
     case BERTH__INST_sqrt:
     case BERTH__INST_exp:
@@ -224,5 +226,13 @@ void sample_storages(berth__kernel *k) {
   }
 }
 
-const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums, sample_windows, sample_guarded, sample_literals,
-                                    sample_everything, sample_blocks,   sample_counted, sample_storages};
+/* Beside a plain load through the same array. */
+void sample_contended(berth__kernel *k) {
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_I32), out = berth__kernel_buffer_of(k, 1, BERTH_U32);
+  const berth__x i = flat_index(k, 64, 2);
+  berth__x_store_max(k, out, berth__x_load(k, in, i), berth__x_convert(k, BERTH__NUM_U32, i));
+}
+
+const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums,   sample_windows, sample_guarded,
+                                    sample_literals,   sample_everything, sample_blocks,  sample_counted,
+                                    sample_storages,   sample_contended};

@@ -15,9 +15,10 @@ void sample_windows(berth__kernel *k);    /* halves and local arrays */
 void sample_literals(berth__kernel *k);
 void sample_everything(berth__kernel *k); /* every instruction that computes */
 void sample_blocks(berth__kernel *k);
-void sample_storages(berth__kernel *k); /* loads and stores of every storage */
+void sample_storages(berth__kernel *k);  /* loads and stores of every storage */
+void sample_contended(berth__kernel *k); /* words that several threads write at once */
 
-#define SAMPLES 9u
+#define SAMPLES 10u
 extern const sample_fn samples[SAMPLES]; /* all of these */
 
 #endif

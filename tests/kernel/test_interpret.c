@@ -285,6 +285,66 @@ static void narrow_elements_keep_to_themselves(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Threads of all workgroups: the largest stays, whatever came before or after it. */
+static void the_largest_of_all_threads_stays(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "largest", THREADS, GROUPS);
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_U32), out = berth__kernel_buffer_of(k, 1, BERTH_U32);
+  const berth__x index = flat_index(k);
+  berth__x_store_max(k, out, berth__x_rem(k, index, berth__x_i32(k, 3)), berth__x_load(k, in, index));
+  TEST_OK(berth__kernel_finish(k, &err));
+  uint32_t given[THREADS * GROUPS], words[3] = {0, 0, UINT32_MAX}, want[3] = {0, 0, UINT32_MAX};
+  for (uint32_t i = 0; i < THREADS * GROUPS; ++i) {
+    given[i] = i * 2654435761u;
+    if (given[i] > want[i % 3]) want[i % 3] = given[i];
+  }
+  TEST_OK(run_kernel(k, (uint32_t *[]){given, words}, (uint64_t[]){THREADS * GROUPS, 3}, &err));
+  assert_memory_equal(words, want, sizeof words);
+  test_expect_error(run_kernel(k, (uint32_t *[]){given, words}, (uint64_t[]){THREADS * GROUPS, 2}, &err),
+                    BERTH_INTERNAL, &err, "element 2 of buffer 1, which has 2 elements");
+  berth__kernel_destroy(k);
+  k = kernel_of(ctx, "largest of what", THREADS, 1);
+  berth__x_store_max(k, berth__kernel_buffer_of(k, 0, BERTH_I32), berth__x_thread(k), berth__x_u32(k, 1));
+  test_expect_error(berth__kernel_finish(k, &err), BERTH_INTERNAL, &err, "buffers and values of u32");
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+}
+
+/* Two threads may write to one word, but not to one element of it. */
+static void narrow_elements_have_one_writer(void **state) {
+  static const berth__storage storages[] = {BERTH_U8,  BERTH_I8,  BERTH_BOOL, BERTH_U16,
+                                            BERTH_I16, BERTH_F16, BERTH_BF16};
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t i = 0; i < 2 * sizeof storages / sizeof storages[0]; i++) {
+    const berth__storage storage = storages[i / 2];
+    const bool is_race = i % 2 != 0;
+    berth_error err;
+    berth__kernel *k = kernel_of(ctx, "narrow", THREADS, 2);
+    const uint32_t out = berth__kernel_buffer_of(k, 0, storage);
+    const berth__x thread = berth__x_thread(k), index = flat_index(k);
+    /* backwards, so that places do not ascend; all of them once, or the first of the last workgroup's twice */
+    const berth__x own = berth__x_affine(k, index, -1, 2 * THREADS - 1);
+    const berth__x at = is_race ? berth__x_select(k, berth__x_eq(k, index, berth__x_i32(k, 2 * THREADS - 1)),
+                                                  berth__x_i32(k, THREADS - 1), own)
+                                : own;
+    const berth__x odd = berth__x_rem(k, thread, berth__x_i32(k, 2));
+    berth__x_store(k, out, at, berth__x_convert(k, berth__storage_number(storage), odd));
+    TEST_OK(berth__kernel_finish(k, &err));
+    uint32_t words[2 * THREADS] = {0};
+    const berth_status status = run_kernel(k, (uint32_t *[]){words}, (uint64_t[]){2 * THREADS}, &err);
+    if (is_race)
+      test_expect_error(status, BERTH_INTERNAL, &err,
+                        "thread 7 of workgroup 1 goes to element 7 of buffer 0, where another thread stores");
+    else
+      TEST_OK(status);
+    berth__kernel_destroy(k);
+  }
+  berth_context_destroy(ctx);
+}
+
 /* ---- Mistakes ---- */
 
 static void write_past_the_end(berth__kernel *k) {
@@ -388,6 +448,8 @@ int main(void) {
       cmocka_unit_test(every_thread_has_arrays_of_its_own),
       cmocka_unit_test(halves_lie_two_to_a_word),
       cmocka_unit_test(narrow_elements_keep_to_themselves),
+      cmocka_unit_test(the_largest_of_all_threads_stays),
+      cmocka_unit_test(narrow_elements_have_one_writer),
       cmocka_unit_test(what_a_device_would_not_tell_is_an_error),
       cmocka_unit_test(only_threads_that_are_in_are_checked),
   };

@@ -23,6 +23,7 @@ static berth__kernel *sample(berth_context *ctx) {
   berth__x_store(k, out, zero, berth__x_select(k, positive, old, berth__x_f32(k, -0.25f)));
   berth__x_else(k);
   berth__x_store(k, out, zero, berth__x_convert(k, BERTH__NUM_F32, berth__x_local_load(k, local, zero)));
+  berth__x_store_max(k, berth__kernel_buffer_of(k, 2, BERTH_U32), index, berth__x_u32(k, 7));
   berth__x_end(k);
   TEST_OK(berth__kernel_finish(k, &err));
   return k;
@@ -32,6 +33,7 @@ static const char form[] =
     "kernel sums: 10 x 64 threads\n"
     "  b0: f32 read\n"
     "  b1: f32 read written\n"
+    "  b2: u32 read written\n"
     "  s0: f32[64] shared\n"
     "  l0: i32[4] of a thread\n"
     "x0 = thread + group * 64;\n"
@@ -50,6 +52,7 @@ static const char form[] =
     "  b1[0] = (u32_bits(x1) < 2147483648u) ? x1 : -0.25;\n"
     "} else {\n"
     "  b1[0] = f32(l0[0]);\n"
+    "  b2[x0] max= 7u;\n"
     "}\n";
 
 static void a_kernel_can_be_read(void **state) {

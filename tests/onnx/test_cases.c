@@ -1,6 +1,6 @@
-/* Small models whose outputs come from ONNX Runtime, for what ONNX's own node tests lack: com.microsoft's ops, newer
- * ones, choices and loops, ai.onnx.ml. A pack (cases/NAME.pack, written by make_cases.py and make_cases_control.py) is
- * a row of files: a line `path size` and so many bytes. It is laid out in a temporary folder as ONNX's cases are. */
+/* Small models whose outputs come from ONNX Runtime or numpy, for what ONNX's own node tests lack: com.microsoft's ops,
+ * newer ones, choices and loops, ai.onnx.ml. A pack (cases/NAME.pack, written by make_cases*.py) is a row of files: a
+ * line `path size` and so many bytes. It is laid out in a temporary folder as ONNX's cases are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -99,6 +99,11 @@ static void caches_of_keys_and_values(void **state) {
   check_pack("cache", 9);
 }
 
+static void attention_of_opsets_23_to_25(void **state) {
+  (void)state;
+  check_pack("attention", 60);
+}
+
 static void classical_machine_learning(void **state) {
   (void)state;
   check_pack("ml", 60);
@@ -112,6 +117,7 @@ int main(void) {
       cmocka_unit_test(windows_and_sampling),
       cmocka_unit_test(extents_that_follow_from_data),
       cmocka_unit_test(caches_of_keys_and_values),
+      cmocka_unit_test(attention_of_opsets_23_to_25),
       cmocka_unit_test(classical_machine_learning),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

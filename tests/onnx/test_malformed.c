@@ -1,6 +1,7 @@
 /* ONNX files that lie, one for each way: refused, each with its own reason. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "import/onnx/convert.h"
 #include "onnx_writer.h"
@@ -160,6 +161,7 @@ static pb external_above(void) { return external("../weights.bin", NULL, NULL); 
 static pb external_absolute(void) { return external("/etc/passwd", NULL, NULL); }
 static pb external_around(void) { return external("a/../../weights.bin", NULL, NULL); }
 static pb external_backslash(void) { return external("a\\..\\..\\weights.bin", NULL, NULL); }
+static pb external_link(void) { return external("link.bin", NULL, NULL); }
 static pb external_nowhere(void) { return external(NULL, "0", NULL); }
 static pb external_missing(void) { return external("not_there.bin", NULL, NULL); }
 static pb external_past_end(void) { return external("weights.bin", "9", "8"); }
@@ -521,6 +523,7 @@ static const wrong_file wrong_files[] = {
     {"external: absolute", external_absolute, M, "external data '/etc/passwd' is outside the model's folder"},
     {"external: around", external_around, M, "external data 'a/../../weights.bin' is outside"},
     {"external: backslash", external_backslash, M, "is outside the model's folder"},
+    {"external: link", external_link, M, "leads out of the model's folder"},
     {"external: no location", external_nowhere, M, "its data is in another file, which is not named"},
     {"external: missing", external_missing, BERTH_IO, "not_there.bin"},
     {"external: past the end", external_past_end, M, "external data 'weights.bin' has 16 bytes, 8 from 9 are needed"},
@@ -591,6 +594,7 @@ static void test_refused(void **state) {
   berth_error err = {BERTH_OK, ""};
   pb model = file->make();
   test_write_file(test_path("weights.bin"), "0123456789abcdef", 16);
+  (void)symlink("/dev/null", test_path("link.bin")); /* it is there already after the first test */
   test_write_file(test_path("wrong.onnx"), model.data, model.size);
   pb_free(&model);
   berth_status status = berth_graph_load(ctx, test_path("wrong.onnx"), &graph, &err);

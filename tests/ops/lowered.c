@@ -253,6 +253,22 @@ static void describe(state *s, call_of_case *c) {
                                   .at = s->knows_places || s->as == SHIFTED ? s->at : NULL};
 }
 
+/* What reports say of a kernel: it moves no more than there is, each element in the bytes that it has. */
+static berth_status check_bytes(const state *s, const berth__lowering *l, berth_error *err) {
+  double most = 4.0 * (double)s->scratch_count;
+  for (uint32_t i = 0; i < s->c->n_in + s->c->n_out; i++) {
+    const op_tensor *t = i < s->c->n_in ? &s->c->in[i] : &s->c->out[i - s->c->n_in];
+    if (t->type == BERTH_TYPE_NONE) continue;
+    const berth_storage storage = berth_type_storage(s->storage[i]);
+    most += (double)(t->count + storage.elements - 1) / storage.elements * storage.bytes;
+  }
+  for (size_t i = 0; i < l->n_kernels; i++)
+    if (l->kernels[i]->bytes > most)
+      return berth__fail(err, BERTH_INTERNAL, "the kernel %s counts %g bytes, where there are %g", l->kernels[i]->name,
+                         l->kernels[i]->bytes, most);
+  return BERTH_OK;
+}
+
 /* over: the operand that output 0 is written over. */
 static berth_status lower_and_run(state *s, uint32_t over, berth_error *err) {
   call_of_case c;
@@ -260,6 +276,7 @@ static berth_status lower_and_run(state *s, uint32_t over, berth_error *err) {
   s->scratch_count = (berth__lower_scratch(s->op, &c.call, s->limits) + 3) / 4;
   s->scratch = calloc(s->scratch_count + 1, sizeof *s->scratch);
   berth_status status = berth__lower_call(&c.lowering, err);
+  if (status == BERTH_OK) status = check_bytes(s, &c.lowering, err);
   if (status == BERTH_OK) status = run_kernels(s, &c.lowering, over, err);
   berth__lowering_free(&c.lowering);
   free(s->scratch);

@@ -255,6 +255,53 @@ def adds_cases():
     f.save()
 
 
+def rounded_cases():
+    """Every step in f32, one after the other, with scales that are no powers of two: no byte may be another one."""
+    f = Cases('bytes_rounded', SOURCE)
+    scale = rng.uniform(0.001, 0.002, 7).astype('f4')
+    bias, counts = rng.normal(0, 3, 7).astype('f4'), rng.integers(-3000, 3000, 7).astype('i4')
+
+    def steps(sums, numbers, relu, unit, zero):
+        x = sums.astype('i4')
+        x = ((x + numbers if numbers.dtype == np.int32 else x).astype('f4') * scale).astype('f4')
+        x = x if numbers.dtype == np.int32 else (x + numbers).astype('f4')
+        x = np.maximum(x, np.float32(0)) if relu else x
+        if unit is None:
+            return x
+        return np.clip(np.rint(x / np.float32(unit)) + zero, 0, 255).astype('u1')
+
+    def add(op, name, x, weight, sums, **attrs):
+        for what, numbers in (('bias', bias), ('counts', counts)):
+            ins = [x, weight, scale, None, None, numbers]
+            f.case(f'{op}_{name}_{what}', op, ins, steps(sums, numbers, False, None, 0), **attrs)
+            f.case(f'{op}_{name}_{what}_u8', op, ins, steps(sums, numbers, True, 0.173, 5), to='u8', out_scale=0.173,
+                   out_zero=5, **RELU, **attrs)
+    x, w = some('u1', 9, 37), some('i1', 37, 7)
+    add('qproduct', 'rounded', x, packed(w, 4), centred(x, None) @ centred(w, None), columns=7, panel=4)
+    x, w, window = some('u1', 1, 5, 4, 6), some('i1', 2, 2, 6, 7), window_attrs((2, 2))
+    taps = windows(x, None, **window)
+    add('qconv_last', 'rounded', x, packed(w, 4), taps.reshape(taps.shape[:3] + (-1,)) @ centred(w, None).reshape(-1, 7),
+        channels=7, panel=4, **window)
+    x, w, window = some('u1', 1, 7, 6, 7), some('i1', 3, 3, 7), window_attrs((3, 3))
+    add('qdepthwise', 'rounded', x, w, (windows(x, None, **window) * centred(w, None).reshape(-1, 7)).sum(axis=3),
+        **window)
+    f.error('qproduct_counts_type', 'qproduct', [some('u1', 9, 37), packed(some('i1', 37, 7), 4), scale, None, None,
+                                                 np.zeros(7, 'i8')], 'operand 5 has type i64, expected f32', columns=7,
+            panel=4)
+    f.save()
+
+
+def sum_cases():
+    f = Cases('reduce_bytes', SOURCE)
+    for name, x, axes, keep in (('rows', some('u1', 3, 70), [1], 1), ('columns', some('i1', 9, 37), [0], 0),
+                                ('places', some('u1', 2, 5, 7, 3), [1, 2], 0), ('all', some('i1', 3, 4, 5), [], 1),
+                                ('outer', some('u1', 2, 3, 4), [0, 2], 1), ('long', some('i1', 2, 300), [-1], 0)):
+        want = x.sum(axis=tuple(axes) if axes else None, keepdims=bool(keep), dtype='i4')
+        f.case('reduce_bytes_' + name, 'reduce_bytes', [x], want, axes=axes, keepdims=keep)
+    f.error('reduce_bytes_type', 'reduce_bytes', [eighths(3)], 'operand 0 has type f32, expected i8')
+    f.save()
+
+
 if __name__ == '__main__':
     pack_cases()
     product_cases()
@@ -263,3 +310,5 @@ if __name__ == '__main__':
     range_cases()
     merged_cases()
     adds_cases()
+    rounded_cases()
+    sum_cases()

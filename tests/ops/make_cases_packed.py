@@ -45,6 +45,19 @@ def pack_cases():
             groups=2)
     f.error('pack_weights_scale', 'pack_weights', [eighths(3, 5), eighths(4)], 'columns and scale', panel=4)
     f.error('pack_weights_rank', 'pack_weights', [eighths(3)], 'operand 0 has shape [3]', panel=4)
+    f.error('pack_weights_zero', 'pack_weights', [np.ones((2, 3), 'i1'), np.ones(3, 'f4'), np.ones(2, 'i1')],
+            'columns and zero', panel=4)
+    f.error('pack_weights_zero_type', 'pack_weights', [np.ones((2, 3), 'i1'), np.ones(3, 'f4'), np.ones(3, 'u1')],
+            'operand 2 has type u8', panel=4)
+    w, scale = np.arange(-7, 8).reshape(3, 5), np.array([0.5, 2, -1, 0.25, 3], 'f4')
+    for kind, first in (('i1', 0), ('u1', 100)):
+        bytes, zero = (w * 7 + first).astype(kind), np.array([1, 3, 5, 100, 9], kind)
+        less = bytes.astype('f4') - zero.astype('f4')
+        f.case('pack_weights_bytes_' + kind, 'pack_weights', [bytes, scale, zero], packed(less * scale, 4), panel=4)
+        less = bytes.astype('f4') - zero[1].astype('f4')
+        f.case('pack_weights_bytes_of_all_' + kind, 'pack_weights', [bytes, scale[:1], zero[1:2]],
+               packed(less * scale[0], 1), panel=1)
+    f.case('pack_weights_scale_of_all', 'pack_weights', [w.astype('f4'), scale[3:4]], packed(w * scale[3], 4), panel=4)
     f.error('pack_weights_type', 'pack_weights', [np.ones((2, 2), 'i4')], 'operand 0 has type i32', panel=4)
     f.save()
 
@@ -65,6 +78,8 @@ def product_cases():
     bias = eighths(5)
     f.case('product_no_inner', 'product', [x, w, bias], np.broadcast_to(bias, (2, 5)).copy(), columns=5, panel=4)
     errors(f)
+    x, w = (np.arange(54).reshape(2, 3, 9) % 7 - 3).astype('f4'), (np.arange(27).reshape(9, 3) % 5 - 2).astype('f4')
+    f.case('product_columns_apart', 'product', [x, packed(w, 1), bias[:3]], x @ w + bias[:3], columns=3, panel=1)
     f.save()
 
 

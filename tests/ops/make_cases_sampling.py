@@ -93,6 +93,13 @@ def pool_cases():
     f.save()
 
 
+def unpooled_in_order(values, places, shape):
+    out = np.zeros(int(np.prod(shape)), values.dtype)
+    for value, place in zip(values.reshape(-1), places.reshape(-1)):
+        out[place] = value
+    return out.reshape(shape)
+
+
 def max_unpool_cases():
     f = open_file('max_unpool')
     for name, shape, attrs in (('1d', (1, 2, 6), dict(kernel=[2], strides=[2])),
@@ -113,6 +120,15 @@ def max_unpool_cases():
            kernel=[2, 2], strides=[2, 2])
     f.case('max_unpool_none', 'max_unpool', [values[:0], places[:0]], np.zeros((0, 1, 4, 4), 'f4'), kernel=[2, 2],
            strides=[2, 2])
+    # of several elements with one place the last counts: they come in order, in ONNX's reference and in ONNX Runtime
+    for name, dtype, shape in (('f32', 'f4', (1, 2, 2, 4)), ('f16', 'f2', (1, 1, 3, 5)), ('u8', 'u1', (2, 1, 3, 3)),
+                               ('many', 'f4', (1, 2, 8, 16))):
+        n = int(np.prod(shape))
+        x, at = (np.arange(n) + 1).astype(dtype).reshape(shape), (np.arange(n) * 7 % (n // 3)).reshape(shape).astype('i8')
+        whole = unpooled_in_order(x, at, shape[:2] + (shape[2] * 2, shape[3] * 2))
+        if dtype == 'f4':  # the one type that it has a kernel for
+            assert (whole == onnx_op('MaxUnpool', [x, at], opset=11, kernel_shape=[2, 2], strides=[2, 2])).all()
+        f.case('max_unpool_twice_' + name, 'max_unpool', [x, at], whole, kernel=[2, 2], strides=[2, 2])
     f.error('max_unpool_shapes', 'max_unpool', [values, places[:, :, :1]], 'elements and places: extents 2 and 1 differ',
             kernel=[2, 2])
     f.error('max_unpool_kernel', 'max_unpool', [values, places], '`kernel` has 1 entries, expected 2', kernel=[2])

@@ -162,6 +162,29 @@ static void bf16_weights_take_half(void **state) {
   check_weights(exact, 0, 24 * 64 * 2);
 }
 
+/* Few columns are not filled up to a panel, so that the weight takes what it takes in the file. */
+static void narrow_products(void **state) {
+  static const pattern one = {
+      "graph \"p\" { input %x : f32[1, 512] param %w : f32[1, 512] param %b : f32[1] %t = transpose(%w)\n"
+      "%m = matmul(%x, %t) %a = add(%m, %b) %s = sigmoid(%a) output \"s\" = %s }",
+      "product", 1, "sigmoid", 1e-4};
+  static const pattern rows = {
+      "graph \"p\" { input %x : f32[3, 5, 64] param %w : f32[64, 1] %m = matmul(%x, %w) %r = relu(%m)\n"
+      "output \"r\" = %r }",
+      "product", 1, "relu", 1e-4};
+  static const pattern few = {
+      "graph \"p\" { input %x : f32[2, 70] param %w : f32[70, 4] param %b : f32[4] %m = matmul(%x, %w)\n"
+      "%a = add(%m, %b) %g = gelu(%a) output \"g\" = %g }",
+      "product", 1, "gelu", 1e-4};
+  (void)state;
+  pattern_check(&one);
+  pattern_check(&rows);
+  pattern_check(&few);
+  check_weights(one.text, 0, 512 * 4 + 64);
+  check_weights(rows.text, 0, 64 * 4);
+  check_weights(few.text, 0, 70 * 4 * 4 + 32 + 64);
+}
+
 static void chains(void **state) {
   static const pattern patterns[] = {
       {"graph \"e\" { input %x : f32[4, 9] input %y : f32[9] %a = add(%x, %y) %b = tanh(%a) %c = mul(%b, %x)\n"
@@ -217,6 +240,74 @@ static void set_all(berth_session *session, const char *name, float value) {
   berth_error err;
   for (int i = 0; i < 48; i++) w[i] = value;
   TEST_OK(berth_session_set_param(session, name, w, sizeof w, &err));
+}
+
+static berth_plan_info plan_of(const char *text) {
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, NULL, &plan, &err));
+  TEST_OK(berth_plan_check(plan, &err));
+  const berth_plan_info info = test_plan_info(plan);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+  assert_int_equal(info.arena_size,
+                   info.weights_size + info.activations_size + info.scratch_size + info.preparation_size);
+  return info;
+}
+
+#define RAW(type, scale)                                                                             \
+  "graph \"p\" { input %x : f32[3, 96] param %w : " type "[40, 96] param %s : f32" scale             \
+  " %f = dequantize(%w, %s) %t = transpose(%f) %m = matmul(%x, %t) %r = relu(%m) output \"r\" = %r " \
+  "}"
+
+/* Bytes and halves are packed as they lie in the file: they are never in memory as f32 and plain. */
+static void weights_are_packed_from_bytes(void **state) {
+  static const pattern per_column = {RAW("i8", "[40, 1]"), "pack_weights", 1, "dequantize", 1e-2};
+  static const pattern of_all = {RAW("u8", "[1]"), "pack_weights", 1, "dequantize", 1e-2};
+  static const pattern cast = {
+      "graph \"p\" { input %x : f32[3, 96] param %w : i8[96, 40] %f = cast(%w) {to = \"f32\"} %m = matmul(%x, %f)\n"
+      "%r = relu(%m) output \"r\" = %r }",
+      "pack_weights", 1, "cast", 1e-2};
+  static const pattern per_row = {RAW("i8", "[1, 96]"), "dequantize", 1, "matmul", 1e-2};
+  static const pattern conv = {
+      "graph \"p\" { input %x : f32[1, 5, 9, 9] param %w : i8[40, 5, 3, 3] param %s : f32[40, 1, 1, 1]\n"
+      "param %z : i8[40, 1, 1, 1] %f = dequantize(%w, %s, %z) %c = conv(%x, %f) {strides = [2, 2]} output \"c\" = %c }",
+      "pack_weights", 1, "dequantize", 1e-2};
+  (void)state;
+  pattern_check(&per_column);
+  pattern_check(&of_all);
+  pattern_check(&cast);
+  pattern_check(&per_row);
+  pattern_check(&conv);
+  assert_int_equal(plan_of(per_column.text).preparation_peak, 0);
+  assert_int_equal(plan_of(conv.text).preparation_peak, 0);
+  assert_true(plan_of(per_row.text).preparation_peak >= 40 * 96 * 4);
+}
+
+/* Temporaries lie where weights are to go that are made later, the largest first, and where a run has its activations.
+ */
+static void preparation_takes_what_is_free(void **state) {
+  static const pattern later = {
+      "graph \"p\" { input %x : f32[1, 64] param %a : f32[64, 128] param %b : f32[128, 64] %t = tanh(%b)\n"
+      "%h = matmul(%x, %a) %y = matmul(%h, %t) output \"y\" = %y }",
+      "product", 2, "matmul", 1e-2};
+  static const pattern beside = {
+      "graph \"p\" { input %x : f32[256, 64] param %a : f32[64, 64] %t = tanh(%a) %y = matmul(%x, %t)\n"
+      "output \"y\" = %y }",
+      "product", 1, "matmul", 1e-2};
+  (void)state;
+  pattern_check(&later);
+  pattern_check(&beside);
+  berth_plan_info info = plan_of(later.text);
+  assert_int_equal(info.preparation_peak, 128 * 64 * 4);
+  assert_int_equal(info.preparation_size, 0);
+  info = plan_of(beside.text);
+  assert_int_equal(info.preparation_peak, 64 * 64 * 4);
+  assert_int_equal(info.preparation_size, 0);
 }
 
 /* It runs when the weights are there, again when one changes, and serves every binding. */
@@ -375,6 +466,9 @@ int main(void) {
       cmocka_unit_test(epilogues),
       cmocka_unit_test(bf16_weights),
       cmocka_unit_test(bf16_weights_take_half),
+      cmocka_unit_test(narrow_products),
+      cmocka_unit_test(weights_are_packed_from_bytes),
+      cmocka_unit_test(preparation_takes_what_is_free),
       cmocka_unit_test(chains),
       cmocka_unit_test(concats),
       cmocka_unit_test(a_prelude_follows_the_weights),

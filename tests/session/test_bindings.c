@@ -263,6 +263,45 @@ static void large_arenas_grow_in_place(void **state) {
   session_finish(&f);
 }
 
+/* Nothing of it is touched: an arena of terabytes is refused as fast as one of bytes. */
+static void more_than_the_machine_has_is_refused(void **state) {
+  static const char text[] =
+      "graph \"t\" { input %x : f32[1] const %n : i64[1] = [1000000000000] %y = tile(%x, %n) output \"y\" = %y }";
+  fixture f = {.session = NULL};
+  berth_error err;
+  (void)state;
+  f.ctx = test_context_counting(&f.alloc);
+  f.graph = session_parse(f.ctx, text);
+  berth_status status = berth_session_create(f.graph, NULL, &f.session, &err);
+  test_expect_error(status, BERTH_DEVICE_NOMEM, &err, "the arena needs 40000000000");
+  test_expect_error(status, BERTH_DEVICE_NOMEM, &err, "in all");
+  assert_null(f.session);
+  session_finish(&f);
+}
+
+/* A limit holds for arenas that grow, too, in place or beside the old one. */
+static void a_limit_of_memory_holds_for_every_binding(void **state) {
+  static const uint64_t limits[] = {100000, (uint64_t)4 << 20};
+  fixture f;
+  berth_error err;
+  float before[12], after[12];
+  (void)state;
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    session_start(&f);
+    if (i == 1) session_bind(f.session, 60000); /* large enough to be one that grows in place */
+    session_bind(f.session, 2);
+    session_run(f.session, 2, before);
+    f.ctx->options.memory_limit = limits[i];
+    const berth_status status = berth_session_bind(f.session, (berth_dim[]){{"n", 100000}}, 1, &err);
+    test_expect_error(status, BERTH_DEVICE_NOMEM, &err, "the memory limit of this context is");
+    OK(berth_session_run(f.session, &err));
+    OK(berth_session_read(f.session, "y", after, sizeof after, &err));
+    assert_memory_equal(before, after, sizeof after);
+    session_bind(f.session, 3);
+    session_finish(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_one_bound_longest_ago_goes_first),
@@ -273,6 +312,8 @@ int main(void) {
       cmocka_unit_test(what_the_prelude_makes_from_extents_is_the_bindings_own),
       cmocka_unit_test(memory_is_level),
       cmocka_unit_test(large_arenas_grow_in_place),
+      cmocka_unit_test(more_than_the_machine_has_is_refused),
+      cmocka_unit_test(a_limit_of_memory_holds_for_every_binding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

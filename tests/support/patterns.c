@@ -74,7 +74,8 @@ void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags)
   if (plan_flags != 0) desc.plan = &plan;
   desc.device = device;
   TEST_OK(berth_session_create(graph, &desc, &fast, &err));
-  desc.plan = NULL;
+  plan.flags = BERTH_PLAN_NO_PASSES; /* the nodes as they are written: quantised products too */
+  desc.plan = &plan;
   desc.device = NULL;
   desc.flags = BERTH_SESSION_REFERENCE;
   TEST_OK(berth_session_create(graph, &desc, &reference, &err));

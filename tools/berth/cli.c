@@ -95,11 +95,16 @@ static void show_stage(void *user, const char *stage, uint64_t done, uint64_t to
   if (done == total) progress_end(&bar);
 }
 
-int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **out) {
+int cli_context(uint32_t n_threads, uint64_t memory_limit, cli_allocations *counter, berth_context **out) {
   berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_options options = BERTH_OPTIONS_INIT;
   berth_error err = {BERTH_OK, ""};
   desc.n_threads = n_threads;
   desc.progress = show_stage;
+  options.flags = BERTH_OPTION_CATCH_SIGBUS; /* this process has no other use for the signal */
+  options.memory_limit = memory_limit;
+  if (memory_limit != 0) unsetenv("BERTH_MEMORY_LIMIT"); /* what stands on the command line counts */
+  desc.options = &options;
   if (counter) {
     atomic_init(&counter->count, 0);
     desc.alloc = counting_alloc;

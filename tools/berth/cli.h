@@ -39,7 +39,7 @@ typedef struct cli_allocations {
 } cli_allocations;
 
 /* n_threads 0: one per core. counter may be NULL; otherwise it must outlive the context. */
-int cli_context(uint32_t n_threads, cli_allocations *counter, berth_context **out);
+int cli_context(uint32_t n_threads, uint64_t memory_limit, cli_allocations *counter, berth_context **out);
 /* The device must be there and available; NULL is the default one. */
 int cli_check_device(const berth_context *ctx, const char *name);
 berth_plan_info cli_plan_info(const berth_plan *plan);

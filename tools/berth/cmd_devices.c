@@ -73,7 +73,7 @@ int cmd_devices(int argc, char **argv) {
   int code;
   if (!args_parse(&cmd_devices_verb, argc, argv, &wanted, &code)) return code;
   berth_context *ctx = NULL;
-  code = cli_context(0, NULL, &ctx);
+  code = cli_context(0, 0, NULL, &ctx);
   if (code == CLI_OK) code = devices_list_devices(ctx, wanted.json);
   berth_context_destroy(ctx);
   return code;

@@ -71,7 +71,7 @@ int cmd_inspect(int argc, char **argv) {
   int code;
   if (!args_parse(&cmd_inspect_verb, argc, argv, &wanted, &code)) return code;
   berth_context *ctx = NULL;
-  code = cli_context(1, NULL, &ctx);
+  code = cli_context(1, 0, NULL, &ctx);
   if (code == CLI_OK) code = inspect_file(ctx, wanted.path, wanted.json);
   berth_context_destroy(ctx);
   return code;

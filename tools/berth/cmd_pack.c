@@ -235,7 +235,7 @@ int cmd_pack(int argc, char **argv) {
   packing p;
   memset(&p, 0, sizeof(p));
   code = read_table(wanted.path, &p.table);
-  if (code == CLI_OK) code = cli_context(0, NULL, &ctx);
+  if (code == CLI_OK) code = cli_context(0, 0, NULL, &ctx);
   if (code == CLI_OK) code = pack_table(ctx, &wanted, &p);
   free(p.buffers);
   free(p.offsets);

@@ -176,6 +176,8 @@ static int plan_print_json(const plan_options *wanted, const result *made, const
   json_uint(&out, "activations_size", info->activations_size);
   json_uint(&out, "activations_lower_bound", info->activations_lower_bound);
   json_uint(&out, "scratch_size", info->scratch_size);
+  json_uint(&out, "preparation_size", info->preparation_size);
+  json_uint(&out, "preparation_peak", info->preparation_peak);
   json_uint(&out, "total_unshared", info->total_unshared);
   json_uint(&out, "saved", info->saved);
   json_bool(&out, "optimal", info->optimal != 0);

@@ -88,6 +88,11 @@ void format_memory(const berth_plan_info *info) {
            info->optimal ? ", optimal (proven)" : "");
   print_bytes_row("activations", info->activations_size, bound);
   print_bytes_row("scratch", info->scratch_size, "");
+  if (info->preparation_peak) {
+    snprintf(bound, sizeof(bound), " more than a run needs; at most %s at once, before the first run",
+             format_count(info->preparation_peak, text));
+    print_bytes_row("preparation", info->preparation_size, bound);
+  }
   print_bytes_row("unshared", info->total_unshared, " if every value had bytes of its own");
   if (info->total_unshared) {
     snprintf(percent, sizeof(percent), ", %.1f %%", 100 * (double)info->saved / (double)info->total_unshared);

@@ -33,7 +33,7 @@ static berth_status tool_model_load(const model_options *options, model *m, bert
 int model_open(const model_options *options, model *out) {
   berth_error err = {BERTH_OK, ""};
   memset(out, 0, sizeof(*out));
-  int code = cli_context((uint32_t)options->threads, &out->allocations, &out->ctx);
+  int code = cli_context((uint32_t)options->threads, options->memory_limit, &out->allocations, &out->ctx);
   if (code == CLI_OK) code = cli_check_device(out->ctx, options->device);
   if (code == CLI_OK && options->fallback && strcmp(options->fallback, "cpu") != 0)
     code = cli_usage("--fallback takes 'cpu', not '%s'", options->fallback);

@@ -15,6 +15,7 @@ typedef struct model_options {
   const char *gpu_profile; /* NULL: the device's own */
   const char *fallback;    /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
+  uint64_t memory_limit; /* 0: what the machine has */
   arg_list dims;
   bool bf16, f16_weights;
 } model_options;
@@ -55,6 +56,14 @@ typedef struct model_options {
        "plan for a kind of GPU: generic, nvidia, cpu or minimal (the device's own, where it is there)",                \
        offsetof(type, model.gpu_profile),                                                                              \
        0,                                                                                                              \
+       0},                                                                                                             \
+      {"memory-limit",                                                                                                 \
+       0,                                                                                                              \
+       ARG_BYTES,                                                                                                      \
+       "N",                                                                                                            \
+       "refuse an arena of more than N bytes in host memory (what the machine has)",                                   \
+       offsetof(type, model.memory_limit),                                                                             \
+       1,                                                                                                              \
        0},                                                                                                             \
   {                                                                                                                    \
     "device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(type, model.device), 0, 0 \

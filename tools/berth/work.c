@@ -159,6 +159,7 @@ static const row rows[] = {
     {"reduce_max", per_operand, 1},
     {"reduce_min", per_operand, 1},
     {"reduce_prod", per_operand, 1},
+    {"reduce_bytes", per_operand, 1},
     {"arg_max", per_operand, 1},
     {"arg_min", per_operand, 1},
     {"cumsum", per_result, 1},

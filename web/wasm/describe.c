@@ -201,6 +201,8 @@ static void put_report(const berth_plan_info *info) {
   json_uint(&text, "activations_size", info->activations_size);
   json_uint(&text, "activations_lower_bound", info->activations_lower_bound);
   json_uint(&text, "scratch_size", info->scratch_size);
+  json_uint(&text, "preparation_size", info->preparation_size);
+  json_uint(&text, "preparation_peak", info->preparation_peak);
   json_uint(&text, "total_unshared", info->total_unshared);
   json_uint(&text, "saved", info->saved);
   json_bool(&text, "optimal", info->optimal != 0);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/math.h"
+#include "base/memory.h"
 #include "device/cpu/cpu.h"
 
 #define HUGE_PAGE ((uint64_t)2 << 20)
@@ -25,6 +26,10 @@ struct berth__block {
 static berth_status fail_no_room(uint64_t size, berth_error *err) {
   return berth__fail(err, BERTH_DEVICE_NOMEM, "the host has no block of %llu bytes for the arena",
                      (unsigned long long)size);
+}
+
+static berth_status cpu_block_check(const berth_context *ctx, uint64_t size, berth_error *err) {
+  return berth__memory_check(ctx, size, "the arena", BERTH_DEVICE_NOMEM, err);
 }
 
 #ifdef MADV_HUGEPAGE
@@ -67,6 +72,7 @@ static berth_status map_block(berth__block *block, uint64_t align, berth_error *
 
 berth_status berth__cpu_block_grow(berth__block *block, uint64_t size, berth_error *err) {
   if (block->mapped == NULL) return fail_no_room(size, err);
+  BERTH__TRY(cpu_block_check(block->ctx, size, err));
   BERTH__TRY(open_bytes(block, size, err));
   block->size = size;
   return BERTH_OK;
@@ -110,7 +116,8 @@ berth_status berth__cpu_block_create(berth__engine *engine, uint64_t size, uint6
     block->data = host;
     memset(host, 0, (size_t)size);
   } else {
-    status = cpu_take_block(block, align, err);
+    status = cpu_block_check(ctx, size, err);
+    if (status == BERTH_OK) status = cpu_take_block(block, align, err);
   }
   if (status != BERTH_OK) {
     berth__cpu_block_destroy(block);

@@ -23,6 +23,7 @@ berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */
   if (kernels.backend == NULL)                                     /* a backend packs weights itself, as it likes */
     BERTH__TRY(berth__rewrite_pack_products(graph, &target, err)); /* before fusion, which gives products epilogues */
+  BERTH__TRY(berth__rewrite_pack_raw(graph, err));                 /* after all that pack */
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err)); /* a weight that is packed twice is packed once */
   BERTH__TRY(

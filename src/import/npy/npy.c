@@ -320,7 +320,12 @@ berth_status berth_npy_load(berth_context *ctx, const char *path, berth_array *o
   memset(out, 0, sizeof *out);
   if (!ctx || !path) return berth__fail(err, BERTH_INVALID, "berth_npy_load needs a context and a path");
   BERTH__TRY(berth__file_map(path, &mapping, err));
-  berth_status status = berth_npy_parse(ctx, mapping.data, mapping.size, out, err);
+  berth_status status = mapping.size != 0 ? berth_npy_parse(ctx, mapping.data, mapping.size, out, err)
+                                          : berth__fail(err, BERTH_MALFORMED, "the file is empty");
+  if (status == BERTH_OK) {
+    status = berth__file_check(&mapping, err);
+    if (status != BERTH_OK) berth_array_free(ctx, out);
+  }
   berth__file_unmap(&mapping);
   return status == BERTH_OK ? BERTH_OK : berth__fail_within(err, status, "%s", path);
 }

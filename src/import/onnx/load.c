@@ -11,7 +11,7 @@ typedef struct source {
   atomic_uint references;
   berth__mapping file;
   berth__onnx_files files;
-  char *folder;
+  char *path; /* NULL: it is in memory */
 } source;
 
 static void retain(void *object) {
@@ -23,7 +23,7 @@ static void onnx_load_release(void *object) {
   if (atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
   berth__onnx_files_free(&s->files);
   berth__file_unmap(&s->file);
-  berth__free(s->ctx, s->folder);
+  berth__free(s->ctx, s->path);
   berth__free(s->ctx, s);
 }
 
@@ -33,23 +33,28 @@ static void onnx_load_rest(void *object, const void *data, size_t size) {
   berth__onnx_files_rest(&s->files, data, size);
 }
 
+static berth_status onnx_load_check(void *object, berth_error *err) {
+  const source *s = object;
+  BERTH__TRY(berth__file_check(&s->file, err));
+  return berth__onnx_files_check(&s->files, err);
+}
+
 static berth_status source_create(berth_context *ctx, const char *path, berth__mapping *file, source **out,
                                   berth_error *err) {
-  const char *slash = path != NULL ? strrchr(path, '/') : NULL;
   source *s = berth__alloc_zero(ctx, sizeof *s);
-  char *folder = path != NULL ? berth__strndup(ctx, path, slash != NULL ? (size_t)(slash - path) + 1 : 0) : NULL;
+  char *copy = berth__strdup(ctx, path);
   *out = NULL;
-  if (s == NULL || (folder == NULL && path != NULL)) {
+  if (s == NULL || (copy == NULL && path != NULL)) {
     berth__free(ctx, s);
-    berth__free(ctx, folder);
+    berth__free(ctx, copy);
     berth__file_unmap(file);
     return berth__fail_nomem(err, "a model");
   }
   s->ctx = ctx;
   atomic_init(&s->references, 1);
   s->file = *file;
-  s->folder = folder;
-  s->files = (berth__onnx_files){.ctx = ctx, .folder = folder};
+  s->path = copy;
+  s->files = (berth__onnx_files){.ctx = ctx, .model = copy};
   *out = s;
   return BERTH_OK;
 }
@@ -61,7 +66,8 @@ static berth_status onnx_load_build(source *s, berth_graph **out, berth_error *e
   snprintf(name, sizeof name, "%.*s", BERTH__SPAN_TEXT(model.graph.name));
   berth_graph *graph = NULL;
   berth_status status = berth_graph_create(s->ctx, name[0] != '\0' ? name : "onnx", &graph, err);
-  berth__keep keep = {.object = s, .retain = retain, .release = onnx_load_release, .rest = onnx_load_rest};
+  berth__keep keep = {
+      .object = s, .retain = retain, .release = onnx_load_release, .rest = onnx_load_rest, .check = onnx_load_check};
   if (status == BERTH_OK) status = berth__graph_keep(graph, &keep, err);
   if (status == BERTH_OK) status = berth__onnx_convert(&model, &s->files, graph, err);
   berth__onnx_free(&model);
@@ -78,7 +84,10 @@ berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_er
   *out = NULL;
   BERTH__TRY(source_create(in->ctx, in->path, in->file, &s, err));
   berth_status status = onnx_load_build(s, out, err);
-  if (status != BERTH_OK && in->path != NULL) berth__fail_within(err, status, "%s", in->path);
+  if (status != BERTH_OK && in->path != NULL && onnx_load_check(s, NULL) == BERTH_OK)
+    berth__fail_within(err, status, "%s", in->path);
+  else if (status != BERTH_OK)
+    status = in->path != NULL ? onnx_load_check(s, err) : status; /* what was read may not be what was there */
   onnx_load_release(s);
   return status;
 }

@@ -6,6 +6,7 @@
 #include "import/onnx/tensor.h"
 
 #include "base/math.h"
+#include "base/memory.h"
 #include "base/storage.h"
 
 struct berth__onnx_file {
@@ -54,6 +55,11 @@ void berth__onnx_files_rest(const berth__onnx_files *files, const void *data, si
   for (size_t i = 0; i < files->n_items; i++) berth__file_release_bytes(&files->items[i].mapping, data, size);
 }
 
+berth_status berth__onnx_files_check(const berth__onnx_files *files, berth_error *err) {
+  for (size_t i = 0; i < files->n_items; i++) BERTH__TRY(berth__file_check(&files->items[i].mapping, err));
+  return BERTH_OK;
+}
+
 /* Data outside the model's folder is refused: a model must not be able to read the user's files. */
 static bool is_inside_folder(berth__span location) {
   if (location.size == 0 || location.data[0] == '/' || memchr(location.data, '\0', location.size) != NULL) return false;
@@ -68,7 +74,7 @@ static bool is_inside_folder(berth__span location) {
 
 static berth_status map_external(berth__onnx_files *files, berth__span location, const berth__mapping **out,
                                  berth_error *err) {
-  if (files->folder == NULL)
+  if (files->model == NULL)
     return berth__fail(
         err, BERTH_UNSUPPORTED,
         "the weights lie in another file, '%.*s', which a model in memory has no place for; save it with "
@@ -84,14 +90,10 @@ static berth_status map_external(berth__onnx_files *files, berth__span location,
     }
   }
   BERTH__TRY(BERTH__RESERVE(files->ctx, files->items, files->items_capacity, files->n_items + 1, err));
-  size_t folder = strlen(files->folder);
-  char *path = berth__alloc(files->ctx, folder + location.size + 1);
+  char *path = berth__strndup(files->ctx, (const char *)location.data, location.size);
   if (path == NULL) return berth__fail_nomem(err, "a path");
-  memcpy(path, files->folder, folder);
-  memcpy(path + folder, location.data, location.size);
-  path[folder + location.size] = '\0';
   struct berth__onnx_file *file = &files->items[files->n_items];
-  berth_status status = berth__file_map(path, &file->mapping, err);
+  berth_status status = berth__file_map_beside(files->ctx, files->model, path, &file->mapping, err);
   berth__free(files->ctx, path);
   BERTH__TRY(status);
   file->location = location;
@@ -319,6 +321,7 @@ berth_status berth__onnx_dense(berth_context *ctx, berth__span sparse, berth__on
   size_t each = indices.rank == 2 ? shape->rank : 1;
   if (status == BERTH_OK && (at_type != BERTH_I64 || values.rank != 1 || at_size / 8 != n * each))
     status = berth__fail(err, BERTH_MALFORMED, "a sparse tensor's indices do not go with its values");
+  if (status == BERTH_OK) status = berth__memory_check(ctx, *size, "a sparse tensor", BERTH_NOMEM, err);
   int64_t *aligned = status == BERTH_OK ? berth__alloc(ctx, at_size) : NULL;
   if (status == BERTH_OK) *owned = berth__alloc_zero(ctx, *size);
   if (status == BERTH_OK && (aligned == NULL || *owned == NULL)) status = berth__fail_nomem(err, "a sparse tensor");

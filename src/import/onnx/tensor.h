@@ -14,7 +14,7 @@ const char *berth__onnx_type_text(int32_t data_type);
 /* Where external data lies: files are mapped once and stay mapped until the keeper goes. */
 typedef struct berth__onnx_files {
   berth_context *ctx;
-  const char *folder; /* with its final slash, or ""; NULL: external data is refused */
+  const char *model; /* the path of the model, which names them; NULL: external data is refused */
   struct berth__onnx_file *items;
   size_t n_items, items_capacity;
   void **decoded; /* elements of weights that had to be decoded */
@@ -22,6 +22,7 @@ typedef struct berth__onnx_files {
 } berth__onnx_files;
 void berth__onnx_files_free(berth__onnx_files *files);
 /* The pages behind these bytes, where they lie in one of the files, are not needed for now. */
+berth_status berth__onnx_files_check(const berth__onnx_files *files, berth_error *err); /* berth__file_check of all */
 void berth__onnx_files_rest(const berth__onnx_files *files, const void *data, size_t size);
 
 /* The elements of a tensor. Where they lie in the file as they are needed, *data points there (it may not be aligned)

@@ -45,7 +45,13 @@ static berth_status attach_named_weights(berth_graph *graph, const char *path, b
 
 berth_status berth__text_load(const berth__load *in, berth_graph **out, berth_error *err) {
   berth_status status = berth_graph_parse(in->ctx, (const char *)in->file->data, in->file->size, out, err);
+  const berth_status read = berth__file_check(in->file, err);
   berth__file_unmap(in->file);
+  if (read != BERTH_OK) {
+    berth_graph_destroy(*out);
+    *out = NULL;
+    return read;
+  }
   if (in->path == NULL) return status;
   if (status != BERTH_OK) return berth__fail_within(err, status, "%s", in->path);
   if ((*out)->weights_path != NULL && !in->has_weights) status = attach_named_weights(*out, in->path, err);

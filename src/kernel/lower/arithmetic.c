@@ -91,7 +91,7 @@ static berth__x float_modulo(berth__kernel *k, berth__x a, berth__x b) {
 
 static berth__x floats(berth__kernel *k, berth__op_code op, berth__x a, berth__x b) {
   switch (op) {
-    case BERTH__OP_div: return berth__x_div(k, a, b);
+    case BERTH__OP_div: return berth__x_quotient(k, a, b);
     case BERTH__OP_mod: return float_modulo(k, a, b);
     case BERTH__OP_pow: return berth__m_pow(k, a, b);
     case BERTH__OP_min: return chosen(k, berth__x_lt(k, a, b), a, b);

@@ -73,9 +73,7 @@ berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x larg
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k) {
   const double pairs = (double)(a->q.batch * a->q.heads * a->q.length) * (double)a->k.length;
   k->flops = 2 * pairs * (double)(a->q.size + a->v.size) * (a->causal && a->q.length == a->k.length ? 0.5 : 1);
-  k->bytes = 4.0 * (double)berth__count(&l->call->out[0]);
-  for (uint32_t i = 0; i < l->call->n_in; i++)
-    if (berth__l_has(l, i)) k->bytes += 4.0 * (double)berth__count(&l->call->in[i]);
+  for (uint32_t i = 0; i <= l->call->n_in; i++) k->bytes += berth__l_bytes(l, i); /* the last is the result */
 }
 
 /* ---- One thread a query ---- */

@@ -63,7 +63,7 @@ berth_status berth__attention_merge(berth__lowering *l, const berth__attention *
   if (k == NULL) return berth__l_end(l, k, err);
   berth__x at[4];
   k->flops = 4.0 * (double)count * (double)form->chunks;
-  k->bytes = 4.0 * (double)count * (double)(form->chunks + 1);
+  k->bytes = 4.0 * (double)count * (double)form->chunks + berth__l_bytes(l, berth__operand_out(l->call, 0));
   berth__l_unravel(k, berth__l_each(l, k, count), 4, dims, at);
   work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH_F32), .at = at};
   const berth__x keys = berth__x_affine(k, berth__attention_keys_of(l, k, a, at[0]), 1, form->chunk_keys - 1);

@@ -8,13 +8,14 @@ typedef struct bytes_end {
   berth__tile_epilogue epilogue;
   const berth_attr *own;
   uint32_t scale_view;
+  uint32_t counts_view; /* of a bias of integers, which is part of the sum; BERTH__TILE_NONE: there is none */
 } bytes_end;
 
 /* To a byte: rounded, moved by the zero point, held in range; what is not a number becomes 0. */
 static berth__x to_byte(berth__kernel *k, const berth_attr *own, berth_type type, berth__x value) {
   int64_t low, high;
   berth__int_limits(type, &low, &high);
-  value = berth__x_div(k, value, berth__x_f32(k, (float)own[BERTH__BYTES_OUT_SCALE].f));
+  value = berth__x_quotient(k, value, berth__x_f32(k, (float)own[BERTH__BYTES_OUT_SCALE].f));
   value = berth__x_add(k, berth__x1(k, BERTH__INST_round, value), berth__x_f32(k, (float)own[BERTH__BYTES_OUT_ZERO].i));
   const berth__x is_nan = berth__x_is_nan(k, value);
   value = berth__x_max(k, value, berth__x_f32(k, (float)low));
@@ -26,7 +27,10 @@ static void lower_bytes_finish(const berth__tile *tile, berth__kernel *k, const 
   const bytes_end *end = tile->user;
   const berth_type type = tile->l->call->out[0].type;
   const berth__x scale = berth__l_load(tile->l, k, BERTH__BYTES_SCALE, place[end->scale_view]);
+  if (end->counts_view != BERTH__TILE_NONE)
+    sum = berth__x_add(k, sum, berth__l_load(tile->l, k, BERTH__BYTES_BIAS, place[end->counts_view]));
   berth__x value = berth__x_mul(k, berth__x_convert(k, BERTH__NUM_F32, sum), scale);
+  value = berth__x1(k, BERTH__INST_rounded, value);
   value = berth__tile_epilogue_value(tile, &end->epilogue, k, place, value);
   berth__l_store(tile->l, k, 0, place[0], type == BERTH_F32 ? value : to_byte(k, end->own, type, value));
 }
@@ -52,6 +56,11 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
   if (is_packed && strcmp(attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0) tile->right.shift = BERTH__BYTES_SHIFT;
   BERTH__TRY(berth__tile_epilogue_read(tile, &end.epilogue, BERTH__BYTES_BIAS, axis, &attrs.own[BERTH__BYTES_ADDS],
                                        berth__bytes_epilogue_first(&attrs), attrs.code, attrs.numbers, err));
+  end.counts_view = BERTH__TILE_NONE;
+  if (berth__bytes_counts_bias(call)) {
+    end.counts_view = end.epilogue.bias_view;
+    end.epilogue.bias = BERTH__TILE_NONE;
+  }
   end.scale_view = berth__tile_view_axis(tile, axis, entry_stride(&call->in[BERTH__BYTES_SCALE]));
   tile->finish = lower_bytes_finish;
   tile->user = &end;

@@ -40,6 +40,8 @@ static value lower_chain_with_two(berth__kernel *k, berth__op_code op, value a, 
     case BERTH__OP_le:
     case BERTH__OP_gt:
     case BERTH__OP_ge: return truth(k, berth__l_compare(k, op, a.number, b.number));
+    case BERTH__OP_mul:
+      return lower_chain_number(berth__x1(k, BERTH__INST_rounded, berth__x_mul(k, a.number, b.number)));
     default: return lower_chain_number(berth__l_binary(k, op, a.number, b.number, BERTH_F32));
   }
 }

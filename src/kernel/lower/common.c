@@ -57,16 +57,22 @@ berth__kernel *berth__l_begin(berth__lowering *l, const char *what) {
   return k;
 }
 
-/* Of the operands and results that it reads and writes, each once. */
-static double lower_common_bytes_of(const berth__lowering *l, const berth__kernel *k) {
+double berth__l_bytes(const berth__lowering *l, uint32_t operand) {
   const berth_op_call *call = l->call;
+  const berth_tensor *tensor = operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in];
+  if (tensor->type == BERTH_TYPE_NONE) return 0;
+  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
+  return (double)berth__storage_size(storage, (uint64_t)berth__count(tensor));
+}
+
+/* Of the operands and results that it reads and writes. One may be seen as elements and as words. */
+static double lower_common_bytes_of(const berth__lowering *l, const berth__kernel *k) {
   double bytes = 0;
-  for (uint32_t i = 0; i < k->n_buffers; i++) {
-    const uint32_t operand = k->buffers[i].operand;
-    if (operand >= call->n_in + call->n_out || (!k->buffers[i].is_read && !k->buffers[i].is_written)) continue;
-    const berth_tensor *tensor = operand < call->n_in ? &call->in[operand] : &call->out[operand - call->n_in];
-    bytes += (double)berth__storage_size(berth_type_storage(berth__l_storage_of(l, operand)),
-                                         (uint64_t)berth__count(tensor));
+  for (uint32_t operand = 0; operand < l->call->n_in + l->call->n_out; operand++) {
+    bool is_used = false;
+    for (uint32_t i = 0; i < k->n_buffers; i++)
+      is_used = is_used || (k->buffers[i].operand == operand && (k->buffers[i].is_read || k->buffers[i].is_written));
+    if (is_used) bytes += berth__l_bytes(l, operand);
   }
   return bytes;
 }

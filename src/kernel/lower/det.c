@@ -85,7 +85,7 @@ berth_status berth__lower_det(berth__lowering *l, berth_error *err) {
   if (k == NULL) return berth__l_end(l, k, err);
   const berth__x matrix = berth__l_each(l, k, count);
   k->flops = 2.0 / 3 * (double)count * (double)n * (double)n * (double)n;
-  k->bytes = 4.0 * (double)(count + berth__count(&l->call->in[0]));
+  k->bytes = berth__l_bytes(l, 0) + berth__l_bytes(l, berth__operand_out(l->call, 0));
   work w = {.k = k, .n = n, .first = berth__x_affine(k, matrix, n * n, 0)};
   w.product = berth__x_variable(k, berth__x_f32(k, 1));
   if (n > 0) {

@@ -1,7 +1,9 @@
-/* max_unpool: zeros everywhere, and then every element at its place. Two elements of one place are equal where x is
- * what max_pool gave with the places. Otherwise two threads store different values into it: one of them is lost and,
- * where elements share a word, bits of both may stay; the interpreter says so. */
+/* max_unpool: every element at its place, and zeros everywhere else. Several elements may have one place: the last of
+ * them counts, as in the reference kernel, in whatever order threads come. So elements do not go to their places: each
+ * place has a word for its owner, the number of an element counted from 1, which only grows, and takes the owner's
+ * value in the end. */
 #include "base/math.h"
+#include "base/storage.h"
 #include "kernel/lower/copy.h"
 
 /* The shape that was pooled, in which the places count. */
@@ -19,20 +21,45 @@ static void lower_max_unpool_pooled_shape(const berth_op_call *call, int64_t *di
   }
 }
 
-static berth_status lower_max_unpool_clear(berth__lowering *l, berth_error *err) {
-  const berth_tensor *out = &l->call->out[0];
+/* The words of the owners: the result's own where it has one for each element, scratch otherwise. */
+typedef struct owners {
+  berth_tensor tensor;
+  bool are_results;
+} owners;
+
+static owners lower_max_unpool_owners(const berth__lowering *l) {
+  const berth__storage storage = berth__l_storage_of(l, berth__operand_out(l->call, 0));
+  owners o = {.tensor = l->call->out[0], .are_results = berth__storage_per_word(storage) == 1};
+  if (!o.are_results) berth__contiguous_strides(o.tensor.rank, o.tensor.dim, o.tensor.stride);
+  return o;
+}
+
+static uint32_t owners_buffer(const berth__lowering *l, berth__kernel *k, const owners *o) {
+  return o->are_results ? berth__l_buffer(l, k, berth__operand_out(l->call, 0), BERTH_U32)
+                        : berth__l_scratch(k, BERTH_U32);
+}
+
+/* Plans are made before storages are known: a result of a narrow type may lie in words all the same. */
+uint64_t berth__scratch_of_max_unpool(const berth_op_call *call, const berth__kernel_limits *limits) {
+  (void)limits;
+  const berth_tensor *out = &call->out[0];
+  const bool is_narrow = berth__storage_per_word(berth__l_storage(out->type)) > 1;
+  return is_narrow ? berth__storage_size(berth_type_storage(BERTH_U32), (uint64_t)berth__count(out)) : 0;
+}
+
+static berth_status lower_max_unpool_clear(berth__lowering *l, const owners *o, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, "clear");
-  const berth__x i = berth__l_each(l, k, berth__count(out));
-  const berth__number type = berth__l_number(out->type);
-  berth__l_store(l, k, 0, berth__l_place_flat(k, out, i), berth__x_convert(k, type, berth__x_i32(k, 0)));
+  const berth__x i = berth__l_each_alone(l, k, berth__count(&o->tensor));
+  berth__x_store(k, owners_buffer(l, k, o), berth__l_place_flat(k, &o->tensor, i), berth__x_u32(k, 0));
   return berth__l_end(l, k, err);
 }
 
 /* Places outside the result, which the reference refuses, are left out. */
-static berth_status lower_max_unpool_put(berth__lowering *l, const int64_t *pooled, berth_error *err) {
+static berth_status lower_max_unpool_claim(berth__lowering *l, const owners *o, const int64_t *pooled,
+                                           berth_error *err) {
   const berth_tensor *x = &l->call->in[0], *places = &l->call->in[1], *out = &l->call->out[0];
-  berth__kernel *k = berth__l_begin(l, "put");
-  const berth__x i = berth__l_each(l, k, berth__count(x)), zero = berth__x_i32(k, 0);
+  berth__kernel *k = berth__l_begin(l, "claim");
+  const berth__x i = berth__l_each_alone(l, k, berth__count(x)), zero = berth__x_i32(k, 0);
   const berth__x place = berth__l_load(l, k, 1, berth__l_place_flat(k, places, i));
   berth__x at[BERTH_MAX_RANK], rest = place, inside = berth__x_le(k, zero, place);
   for (uint32_t axis = out->rank; axis-- > 0;) {
@@ -42,7 +69,25 @@ static berth_status lower_max_unpool_put(berth__lowering *l, const int64_t *pool
     inside = berth__x_and(k, inside, berth__x_lt(k, at[axis], berth__x_i32(k, out->dim[axis])));
   }
   berth__x_if(k, inside);
-  berth__l_store_raw(l, k, 0, berth__l_place(k, out, at), berth__l_load_raw(l, k, 0, berth__l_place_flat(k, x, i)));
+  const berth__x owner = berth__x_convert(k, BERTH__NUM_U32, berth__x_affine(k, i, 1, 1));
+  berth__x_store_max(k, owners_buffer(l, k, o), berth__l_place(k, &o->tensor, at), owner);
+  return berth__l_end(l, k, err);
+}
+
+/* Each element of the result takes its owner's value, or 0. `o` is NULL where nothing has an owner. */
+static berth_status lower_max_unpool_take(berth__lowering *l, const owners *o, berth_error *err) {
+  const berth_tensor *x = &l->call->in[0], *out = &l->call->out[0];
+  berth__kernel *k = berth__l_begin(l, "take");
+  const berth__x i = berth__l_each(l, k, berth__count(out));
+  berth__x value = berth__x_u32(k, 0);
+  if (o != NULL) {
+    const berth__x one = berth__x_u32(k, 1);
+    const berth__x owner = berth__x_load(k, owners_buffer(l, k, o), berth__l_place_flat(k, &o->tensor, i));
+    const berth__x from = berth__x_convert(k, BERTH__NUM_I32, berth__x_sub(k, berth__x_max(k, owner, one), one));
+    const berth__x held = berth__l_load_raw(l, k, 0, berth__l_place_flat(k, x, from));
+    value = berth__x_select(k, berth__x_eq(k, owner, value), value, held);
+  }
+  berth__l_store_raw(l, k, 0, berth__l_place_flat(k, out, i), value);
   return berth__l_end(l, k, err);
 }
 
@@ -53,6 +98,10 @@ berth_status berth__lower_max_unpool(berth__lowering *l, berth_error *err) {
     if (!berth__mul_extent(total, pooled[axis], &total)) total = INT64_MAX;
   if (total > INT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "its places count further than the 2^31 of kernels");
-  BERTH__TRY(lower_max_unpool_clear(l, err));
-  return berth__count(&l->call->in[0]) != 0 && total > 0 ? lower_max_unpool_put(l, pooled, err) : BERTH_OK;
+  if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
+  if (berth__count(&l->call->in[0]) == 0 || total <= 0) return lower_max_unpool_take(l, NULL, err);
+  const owners o = lower_max_unpool_owners(l);
+  BERTH__TRY(lower_max_unpool_clear(l, &o, err));
+  BERTH__TRY(lower_max_unpool_claim(l, &o, pooled, err));
+  return lower_max_unpool_take(l, &o, err);
 }

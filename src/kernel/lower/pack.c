@@ -69,7 +69,6 @@ berth_status berth__lower_pack_weights_i8(berth__lowering *l, berth_error *err) 
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   berth__x at[4];
-  k->bytes = 8.0 * (double)count;
   berth__l_unravel(k, berth__l_each(l, k, count), 4, out->dim, at);
   const bool has_rows = berth__count(&l->call->in[0]) != 0;
   berth__l_store(l, k, 0, berth__l_place(k, out, at), has_rows ? packed_byte(l, k, at) : berth__x_i32(k, 0));

@@ -6,7 +6,7 @@ static berth__x as_f32(berth__kernel *k, berth__x value) { return berth__x_conve
 
 static berth__x quantize_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)state;
-  const berth__x quotient = berth__x_div(k, as_f32(k, in[BERTH__QUANTIZE_X]), in[BERTH__QUANTIZE_SCALE]);
+  const berth__x quotient = berth__x_quotient(k, as_f32(k, in[BERTH__QUANTIZE_X]), in[BERTH__QUANTIZE_SCALE]);
   berth__x steps = berth__x1(k, BERTH__INST_round, quotient);
   if (berth__l_has(l, BERTH__QUANTIZE_ZERO_POINT))
     steps = berth__x_add(k, steps, as_f32(k, in[BERTH__QUANTIZE_ZERO_POINT]));
@@ -84,9 +84,9 @@ static void join_pairs(berth__kernel *k, const void *state, const berth__x *a, c
 static void lower_quantize_store_result(const berth__lowering *l, berth__kernel *k, const berth__x *e) {
   const berth__x zero = berth__x_f32(k, 0), first = berth__x_i32(k, 0);
   const berth__x range = berth__x_sub(k, e[HIGH], e[LOW]);
-  const berth__x step = berth__x_div(k, range, berth__x_f32(k, 255));
+  const berth__x step = berth__x_quotient(k, range, berth__x_f32(k, 255));
   const berth__x scale = berth__x_select(k, berth__x_eq(k, range, zero), berth__x_f32(k, 1), step);
-  const berth__x point = berth__x_div(k, berth__x1(k, BERTH__INST_neg, e[LOW]), scale);
+  const berth__x point = berth__x_quotient(k, berth__x1(k, BERTH__INST_neg, e[LOW]), scale);
   berth__l_store(l, k, 0, first, scale);
   berth__l_store(l, k, 1, first, berth__l_saturate(k, berth__x1(k, BERTH__INST_round, point), BERTH_U8));
 }

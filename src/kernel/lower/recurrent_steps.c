@@ -354,7 +354,7 @@ berth_status berth__recurrent_steps(berth__lowering *l, const berth__recurrent_s
   if (k == NULL) return berth__l_end(l, k, err);
   berth__x group[2];
   k->flops = 2.0 * (double)(s->steps * s->directions * s->batch) * (double)(s->gates * s->hidden * s->hidden);
-  k->bytes = 4.0 * (double)(berth__count(&l->call->in[BERTH__RECURRENT_RECURRENCE]) + berth__count(&l->call->out[0]));
+  k->bytes = berth__l_bytes(l, BERTH__RECURRENT_RECURRENCE) + berth__l_bytes(l, berth__operand_out(l->call, 0));
   k->group_size = w.threads;
   k->n_groups = (uint64_t)(s->directions * s->batch);
   berth__l_unravel(k, berth__x_group(k), 2, (const int64_t[]){s->directions, s->batch}, group);

@@ -1,5 +1,5 @@
-/* reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod. Where there are few results of many elements, rows are
- * cut into pieces that have workgroups of their own; what they give is folded by a second kernel. */
+/* reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_bytes. Where there are few results of many
+ * elements, rows are cut into pieces that have workgroups of their own; what they give is folded by a second kernel. */
 #include <math.h>
 
 #include "kernel/lower/elements.h"
@@ -46,7 +46,7 @@ static reduction lower_reduce_describe(const berth_op_call *call) {
     dim[goes][rank[goes]] = in->dim[axis];
     stride[goes][rank[goes]++] = in->stride[axis];
   }
-  reduction r = {.code = berth__call_code(call), .type = in->type};
+  reduction r = {.code = berth__call_code(call), .type = out->type};
   berth__l_space_of(&r.kept, rank[0], dim[0]);
   berth__l_space_add(&r.kept, stride[0]);
   berth__l_space_add(&r.kept, to);
@@ -110,7 +110,9 @@ static void lower_reduce_load_element(berth__kernel *k, const void *state, berth
   index = berth__x_min(k, index, berth__x_i32(k, r->length - 1));
   berth__l_unravel(k, index, r->gone.rank, r->gone.dim, at);
   const berth__x place = berth__x_add(k, s->base, berth__l_space_place(k, &r->gone, 0, at));
-  values[0] = berth__x_select(k, is_there, berth__l_load(r->l, k, BERTH__REDUCE_X, place), s->start);
+  berth__x x = berth__l_load(r->l, k, BERTH__REDUCE_X, place);
+  if (r->code == BERTH__OP_reduce_bytes) x = berth__x_convert(k, BERTH__NUM_I32, x);
+  values[0] = berth__x_select(k, is_there, x, s->start);
 }
 
 static void lower_reduce_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b,

@@ -1,8 +1,6 @@
 /* Describing a tile, choosing its form from shapes and limits, and the usual end of a sum. */
 #include "kernel/lower/tile.h"
 
-#include "base/storage.h"
-
 #include "ops/epilogue.h"
 
 void berth__tile_axis(berth__tile_space *space, int64_t dim, uint32_t of, int64_t times) {
@@ -86,17 +84,9 @@ void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__
 
 /* ---- What the forms have in common ---- */
 
-static double lower_tile_bytes_of(const berth__lowering *l, uint32_t operand, const berth_tensor *tensor) {
-  if (tensor->type == BERTH_TYPE_NONE) return 0;
-  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, operand));
-  return (double)berth__storage_size(storage, (uint64_t)berth__count(tensor));
-}
-
 static double count_bytes(const berth__lowering *l) {
-  const berth_op_call *call = l->call;
   double bytes = 0;
-  for (uint32_t i = 0; i < call->n_in; i++) bytes += lower_tile_bytes_of(l, i, &call->in[i]);
-  for (uint32_t i = 0; i < call->n_out; i++) bytes += lower_tile_bytes_of(l, call->n_in + i, &call->out[i]);
+  for (uint32_t i = 0; i < l->call->n_in + l->call->n_out; i++) bytes += berth__l_bytes(l, i);
   return bytes;
 }
 

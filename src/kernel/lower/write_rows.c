@@ -2,7 +2,6 @@
  * copied first. A position that does not fit is an error of a run elsewhere; here the rows go nowhere. */
 #include "ops/write_rows.h"
 
-#include "base/storage.h"
 #include "kernel/lower/copy.h"
 
 static berth__x position_of(const berth__lowering *l, berth__kernel *k, const berth__write_rows *w,
@@ -36,8 +35,7 @@ berth_status berth__lower_write_rows(berth__lowering *l, berth_error *err) {
   if (berth__count(rows) == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, "rows");
   if (k == NULL) return berth__l_end(l, k, err);
-  const berth_storage storage = berth_type_storage(berth__l_storage_of(l, BERTH__WRITE_ROWS_ROWS));
-  k->bytes = 2.0 * (double)berth__storage_size(storage, (uint64_t)berth__count(rows));
+  k->bytes = 2 * berth__l_bytes(l, BERTH__WRITE_ROWS_ROWS);
   berth__l_unravel(k, berth__l_each_alone(l, k, berth__count(rows)), rows->rank, rows->dim, at);
   const berth__x from = berth__l_place(k, rows, at);
   at[w.axis] = open_fitting(k, &w, position_of(l, k, &w, at), at[w.axis]);

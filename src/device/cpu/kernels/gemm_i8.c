@@ -28,20 +28,32 @@ bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, cha
                           attrs->code, attrs->numbers);
 }
 
-void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
-  const berth_type to = call->out[0].type;
-  if (!is_clamp(call, attrs, low, high)) {
-    *low = -INFINITY;
-    *high = INFINITY;
-  }
-  if (to == BERTH_F32) return;
-  const float scale = (float)attrs->own[BERTH__BYTES_OUT_SCALE].f;
-  const float zero = (float)attrs->own[BERTH__BYTES_OUT_ZERO].i;
-  const float least = (to == BERTH_U8 ? 0.0f : -128.0f) - zero, most = (to == BERTH_U8 ? 255.0f : 127.0f) - zero;
-  *low = *low / scale > least ? *low / scale : least;
-  *high = *high / scale < most ? *high / scale : most;
+/* Bounds within others. */
+static void gemm_i8_kernel_narrow(float *low, float *high, float least, float most) {
+  *low = *low > least ? *low : least;
+  *high = *high < most ? *high : most;
   if (*high < least) *high = least;
   if (*low > most) *low = most;
+}
+
+void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_end *end) {
+  const berth_type to = call->out[0].type;
+  const float zero = (float)attrs->own[BERTH__BYTES_OUT_ZERO].i, unit = (float)attrs->own[BERTH__BYTES_OUT_SCALE].f;
+  const float least = (to == BERTH_U8 ? 0.0f : -128.0f) - zero, most = (to == BERTH_U8 ? 255.0f : 127.0f) - zero;
+  float low, high;
+  if (!is_clamp(call, attrs, &low, &high)) {
+    low = -INFINITY;
+    high = INFINITY;
+  }
+  end->divides = unit != 1.0f;
+  if (to != BERTH_F32 && !end->divides) gemm_i8_kernel_narrow(&low, &high, least, most);
+  end->low = vf_set1(low);
+  end->high = vf_set1(high);
+  end->unit = vf_set1(unit);
+  end->least = vf_set1(least);
+  end->most = vf_set1(most);
+  end->down = vf_set1(-zero);
+  end->zero = vi_set1((int32_t)attrs->own[BERTH__BYTES_OUT_ZERO].i);
 }
 
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group) {
@@ -57,8 +69,16 @@ void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t c
     job->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
   job->weight_shift = strcmp(job->attrs.own[BERTH__BYTES_WEIGHTS].s, "u8") == 0 ? BERTH__BYTES_SHIFT : 0;
   job->needs_row_sums = job->weight_shift != 0 || berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO);
+  job->has_bias = berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call);
   job->sum = i8_sum(call, &job->attrs);
   job->has_epilogue = i8_epilogue(call, &job->attrs, &job->epilogue);
+}
+
+/* n entries of a bias of integers from `column` on; zeros after them. */
+static vi counts_at(const berth_tensor *tensor, int64_t column, int64_t n) {
+  int32_t some[VF_LANES] = {0};
+  for (int64_t i = 0; i < n; i++) some[i] = (int32_t)berth__load_i64(tensor, (column + i) * tensor->stride[0]);
+  return vi_load(some);
 }
 
 /* n entries from `column` on; zeros after them. */
@@ -87,19 +107,20 @@ static vi stored_sums(const i8_job *job, const i8_block *block, int64_t i) {
 /* A vector of columns from the block's column i on, of which n are there. */
 static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64_t n) {
   const berth_op_call *call = job->call;
-  const vf unit = vf_set1(call->out[0].type == BERTH_F32 ? 1 : (float)job->attrs.own[BERTH__BYTES_OUT_SCALE].f);
+  const berth_tensor *bias = &call->in[BERTH__BYTES_BIAS];
   const int64_t column = block->first + i;
-  vi sums = stored_sums(job, block, i);
-  vf bias = vf_zero();
-  if (berth__call_has(call, BERTH__BYTES_BIAS)) bias = floats_at(&call->in[BERTH__BYTES_BIAS], column, n);
-  vf_store(block->scale + i, floats_at(&call->in[BERTH__BYTES_SCALE], column, n) / unit);
-  vf_store(block->bias + i, bias / unit);
+  vi sums = stored_sums(job, block, i), counts = vi_set1(0);
+  vf_store(block->scale + i, floats_at(&call->in[BERTH__BYTES_SCALE], column, n));
+  if (berth__bytes_counts_bias(call))
+    counts = counts_at(bias, column, n);
+  else if (job->has_bias)
+    vf_store(block->bias + i, floats_at(bias, column, n));
   if (job->needs_row_sums) {
     int32_t *zero = block->weight_zero + i;
     for (int64_t lane = 0; lane < VF_LANES; lane++) zero[lane] = lane < n ? stored_zero(job, column + lane) : 0;
     sums = vi_sub(sums, vi_mul(vi_load(zero), vi_set1((int32_t)job->depth)));
   }
-  vi_store(block->start + i, vi_mul(sums, vi_set1(-job->x_zero)));
+  vi_store(block->start + i, vi_add(counts, vi_mul(sums, vi_set1(-job->x_zero))));
 }
 
 void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
@@ -107,11 +128,7 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
   const int64_t each = i8_blocks_each(job->column_each), group = index / each;
   const int64_t panels = (job->column_each + VF_PANEL - 1) / VF_PANEL;
   const int64_t at = index % each * panels / each * VF_PANEL, end = (index % each + 1) * panels / each * VF_PANEL;
-  float low, high;
-  i8_bounds(call, &job->attrs, &low, &high);
-  block->low = vf_set1(low);
-  block->high = vf_set1(high);
-  block->out_zero = vi_set1((int32_t)job->attrs.own[BERTH__BYTES_OUT_ZERO].i);
+  i8_end_of(call, &job->attrs, &block->end);
   block->first = group * job->column_each + at;
   block->n = (job->column_each < end ? job->column_each : end) - at;
   block->weight = (const int8_t *)call->in[BERTH__BYTES_WEIGHT].data +
@@ -144,22 +161,23 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   const int64_t column = f->at + v * VF_LANES, n = vf_tail(b->n - column), stride = f->job->columns;
   const berth_tensor *out = &f->job->call->out[0];
   const int64_t index = f->row * stride + b->first + column;
-  const vf scale = vf_load(b->scale + column), bias = vf_load(b->bias + column), low = b->low, high = b->high;
-  const vi zero = b->out_zero;
+  const vf scale = vf_load(b->scale + column);
+  const i8_end end = b->end;
   vf x[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
     vi whole = sum[r][v];
     if (f->job->needs_row_sums) whole = vi_sub(whole, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[r])));
-    x[r] = vf_fma(vf_from_int(whole), scale, bias);
+    x[r] = vf_from_int(whole) * scale;
+    if (f->job->has_bias) x[r] = x[r] + vf_load(b->bias + column);
     if (f->job->sum != NULL) x[r] = x[r] + vf_load_n(f->job->sum + index + r * stride, n);
-    x[r] = vf_min(high, vf_max(low, x[r]));
+    x[r] = i8_hold(&end, x[r]);
   }
   if (out->type == BERTH_F32) {
     float *to = (float *)out->data + index;
     UNROLL for (int r = 0; r < rows; r++) vf_store_n(to + r * stride, x[r], n);
   } else {
     uint8_t *to = (uint8_t *)out->data + index;
-    UNROLL for (int r = 0; r < rows; r++) vi_store_bytes_n(to + r * stride, vi_add(vf_to_int(x[r]), zero), n);
+    UNROLL for (int r = 0; r < rows; r++) vi_store_bytes_n(to + r * stride, i8_byte(&end, x[r]), n);
   }
 }
 

@@ -1,5 +1,6 @@
 /* int8 products with packed weights (ops/bytes.h): what qproduct and qconv_last have in common. Rows of x are given
- * as unsigned bytes, in chunks; i8 comes with its top bit turned, which adds 128 to it and to its zero point. */
+ * as unsigned bytes, in chunks; i8 comes with its top bit turned, which adds 128 to it and to its zero point. Numbers
+ * are rounded where ops/bytes.h says: no vf_fma, and cmake/Kernels.cmake keeps compilers from making one. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
 #define BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
 
@@ -19,10 +20,26 @@ typedef struct i8_job {
   int32_t weight_shift;         /* what stored weights are less than they should be */
   uint8_t flip;                 /* turns x into unsigned bytes */
   bool needs_row_sums;
+  bool has_bias;     /* of f32; one of integers is where the sums start */
   const float *sum;  /* what is added before the epilogue, of the result's layout; NULL: nothing */
   bool has_epilogue; /* one that registers do not do */
   chain_run epilogue;
 } i8_job;
+
+/* The end of every result: the bounds that it is held in, those of an epilogue and, where it is not divided, those of
+ * its type; then, where it is a byte, its division by out_scale, its rounding and its zero point. */
+typedef struct i8_end {
+  vf low, high;
+  bool divides; /* out_scale is not 1 */
+  vf unit, least, most;
+  vf down; /* less the zero point: what NaN becomes */
+  vi zero;
+} i8_end;
+static inline vf i8_hold(const i8_end *end, vf x) { return vf_min(end->high, vf_max(end->low, x)); }
+static inline vi i8_byte(const i8_end *end, vf x) {
+  if (end->divides) x = vf_min(end->most, vf_max(end->least, x / end->unit));
+  return vi_add(vf_to_int(vf_pick_nan(x, end->down, x)), end->zero);
+}
 
 /* What turns the sums of a block of columns into results. */
 typedef struct i8_block {
@@ -31,8 +48,7 @@ typedef struct i8_block {
   float scale[I8_COLUMNS], bias[I8_COLUMNS];
   int32_t start[I8_COLUMNS]; /* of the sums: what takes the zero point of x off */
   int32_t weight_zero[I8_COLUMNS];
-  vf low, high;
-  vi out_zero;
+  i8_end end;
 } i8_block;
 
 #define i8_takes BERTH__PER_ISA(berth__i8_takes)
@@ -40,7 +56,7 @@ typedef struct i8_block {
 #define i8_block_of BERTH__PER_ISA(berth__i8_block_of)
 #define i8_multiply BERTH__PER_ISA(berth__i8_multiply)
 #define i8_sum_rows BERTH__PER_ISA(berth__i8_sum_rows)
-#define i8_bounds BERTH__PER_ISA(berth__i8_bounds)
+#define i8_end_of BERTH__PER_ISA(berth__i8_end_of)
 #define i8_epilogue BERTH__PER_ISA(berth__i8_epilogue)
 
 /* The type of the result and the epilogue are what registers can do, or it is f32. */
@@ -55,8 +71,7 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block);
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n);
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out);
-/* The bounds that a result in units of out_scale is held in: those of its type and of the epilogue. */
-void i8_bounds(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high);
+void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_end *end);
 /* What registers do not do; false: nothing. */
 bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *epilogue);
 static inline const float *i8_sum(const berth_op_call *call, const berth__bytes_attrs *attrs) {

@@ -1,4 +1,5 @@
-/* pack_weights of f32, to f32 or bf16. */
+/* pack_weights of f32, halves and bytes, to f32 or bf16. Panels are those of this instruction set, or of one column. */
+#include "base/half.h"
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/gemm.h"
 #include "ops/operand.h"
@@ -8,8 +9,11 @@
 #define ITEM_ROWS 4   /* at least */
 
 static bool pack_weights_kernel_takes(const berth_op_call *call) {
-  return call->attrs[BERTH__PACK_PANEL].i == VF_PANEL && call->in[0].type == BERTH_F32 &&
-         (!berth__call_has(call, 1) || call->in[1].type == BERTH_F32);
+  const int64_t panel = call->attrs[BERTH__PACK_PANEL].i;
+  const berth_type type = call->in[BERTH__PACK_WEIGHT].type;
+  if (panel != VF_PANEL && (panel != 1 || call->out[0].type != BERTH_F32)) return false;
+  if (berth__call_has(call, BERTH__PACK_SCALE) && call->in[BERTH__PACK_SCALE].type != BERTH_F32) return false;
+  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16 || type == BERTH_I8 || type == BERTH_U8;
 }
 
 /* Items follow the file, so that its pages are read one after the other: rows of the weight where these lie together,
@@ -40,25 +44,67 @@ static int64_t pack_weights_kernel_items(const berth_op_call *call) {
   return row_blocks(call) * ((call->out[0].dim[0] + BESIDE - 1) / BESIDE);
 }
 
-static void scale_panel(float *panel, int64_t rows, int64_t columns, const float *scale, int64_t stride) {
-  float factor[VF_PANEL] = {0};
-  for (int64_t c = 0; c < columns; c++) factor[c] = vf_read(scale + c * stride);
+/* Element i of a weight or a zero point, at any address. */
+static float pack_weights_kernel_read(const berth_tensor *from, int64_t i) {
+  uint16_t half;
+  switch (from->type) {
+    case BERTH_I8: return (float)((const int8_t *)from->data)[i];
+    case BERTH_U8: return (float)((const uint8_t *)from->data)[i];
+    case BERTH_F16:
+    case BERTH_BF16:
+      memcpy(&half, (const uint16_t *)from->data + i, sizeof half);
+      return from->type == BERTH_F16 ? berth__f16_to_f32(half) : berth__bf16_to_f32(half);
+    default: return vf_read((const float *)from->data + i);
+  }
+}
+
+/* Element `column` of an operand that has one for every column, or one for all. */
+static float pack_weights_kernel_at(const berth_tensor *from, int64_t column) {
+  return pack_weights_kernel_read(from, from->dim[0] == 1 ? 0 : column * from->stride[0]);
+}
+
+/* Takes off the zero points and multiplies by the scales, in a panel whose columns begin with `column`. */
+static void finish_panel(const berth_op_call *call, float *panel, int64_t width, int64_t rows, int64_t column,
+                         int64_t columns) {
+  const bool has_scale = berth__call_has(call, BERTH__PACK_SCALE), has_zero = berth__call_has(call, BERTH__PACK_ZERO);
+  float factor[VF_PANEL] = {0}, zero[VF_PANEL] = {0};
+  if (!has_scale && !has_zero) return;
+  for (int64_t c = 0; c < columns; c++) {
+    factor[c] = has_scale ? pack_weights_kernel_at(&call->in[BERTH__PACK_SCALE], column + c) : 1;
+    zero[c] = has_zero ? pack_weights_kernel_at(&call->in[BERTH__PACK_ZERO], column + c) : 0;
+  }
+  if (width == 1) {
+    for (int64_t r = 0; r < rows; r++) panel[r] = (panel[r] - zero[0]) * factor[0];
+    return;
+  }
   for (int64_t r = 0; r < rows; r++, panel += VF_PANEL)
-    for (int64_t c = 0; c < VF_PANEL; c += VF_LANES) vf_store(panel + c, vf_load(panel + c) * vf_load(factor + c));
+    for (int64_t c = 0; c < VF_PANEL; c += VF_LANES)
+      vf_store(panel + c, (vf_load(panel + c) - vf_load(zero + c)) * vf_load(factor + c));
+}
+
+/* What gemm_pack_panel does, of any type and with panels of any width. */
+static void pack_any(float *to, int64_t width, const berth_tensor *w, int64_t at, int64_t rows, int64_t columns) {
+  const int64_t down = w->stride[w->rank - 2], across = w->stride[w->rank - 1];
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < width; c++)
+      to[r * width + c] = c < columns ? pack_weights_kernel_read(w, at + r * down + c * across) : 0;
 }
 
 /* Rows [first, end) of a panel, to where the first of them goes: runs along the last axis but one, one after the other.
  */
-static void pack_rows(const berth_tensor *w, float *to, int64_t first, int64_t end, int64_t column, int64_t columns) {
+static void pack_rows(const berth_tensor *w, float *to, int64_t width, int64_t first, int64_t end, int64_t column,
+                      int64_t columns) {
   const uint32_t last = w->rank - 1;
-  const float *data = (const float *)w->data + column * w->stride[last];
   const int64_t run = w->dim[last - 1];
   for (int64_t row = first, next; row < end; row = next) {
-    int64_t rest = row / run, at = row % run * w->stride[last - 1];
+    int64_t rest = row / run, at = column * w->stride[last] + row % run * w->stride[last - 1];
     for (uint32_t axis = last - 1; axis-- > 0; rest /= w->dim[axis]) at += rest % w->dim[axis] * w->stride[axis];
     next = row - row % run + run < end ? row - row % run + run : end;
-    gemm_pack_panel(to + (row - first) * VF_PANEL, data + at, next - row, columns, w->stride[last - 1],
-                    w->stride[last]);
+    if (w->type == BERTH_F32 && width == VF_PANEL)
+      gemm_pack_panel(to + (row - first) * width, (const float *)w->data + at, next - row, columns, w->stride[last - 1],
+                      w->stride[last]);
+    else
+      pack_any(to + (row - first) * width, width, w, at, next - row, columns);
   }
 }
 
@@ -73,17 +119,16 @@ static void pair_rows(const float *from, int64_t rows, uint16_t *to) {
 
 /* Rows [first, end) of the panel `item`, of which `first` is even. */
 static void weights_kernel_pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
-  const berth_tensor *w = &call->in[0], *scale = &call->in[1], *out = &call->out[0];
+  const berth_tensor *w = &call->in[BERTH__PACK_WEIGHT], *out = &call->out[0];
   const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
-  const int64_t panels = out->dim[0] / groups;
-  const int64_t at = item % panels * VF_PANEL, column = item / panels * each + at;
-  const int64_t columns = each - at < VF_PANEL ? each - at : VF_PANEL;
+  const int64_t panels = out->dim[0] / groups, width = call->attrs[BERTH__PACK_PANEL].i;
+  const int64_t at = item % panels * width, column = item / panels * each + at;
+  const int64_t columns = each - at < width ? each - at : width;
   float block[BLOCK_ROWS * VF_PANEL];
   const bool is_bf16 = out->type == BERTH_BF16;
-  float *to = is_bf16 ? block : (float *)out->data + (item * out->dim[1] + first) * VF_PANEL;
-  pack_rows(w, to, first, end, column, columns);
-  if (berth__call_has(call, 1))
-    scale_panel(to, end - first, columns, (const float *)scale->data + column * scale->stride[0], scale->stride[0]);
+  float *to = is_bf16 ? block : (float *)out->data + (item * out->dim[1] + first) * width;
+  pack_rows(w, to, width, first, end, column, columns);
+  finish_panel(call, to, width, end - first, column, columns);
   if (is_bf16) pair_rows(block, end - first, (uint16_t *)out->data + (item * out->dim[1] + first / 2) * VF_PANEL * 2);
 }
 

@@ -33,7 +33,8 @@ typedef struct job {
   int64_t sets;
   uint8_t flip;
   int32_t x_zero; /* of unsigned bytes */
-  float low, high;
+  i8_end end;
+  bool has_bias;      /* of f32; one of integers is where the sums start */
   channels *channels; /* [blocks] */
   int8_t *weights;    /* [blocks][groups][pixels][BLOCK][4] */
   uint8_t *padding;   /* [blocks][BLOCK]: what lies outside of x */
@@ -140,28 +141,32 @@ static void prepare_weights(const job *j, int64_t block) {
   for (int part = 0; part < 4; part++) vi_store(start + part * VF_LANES, vi_mul(sum[part], vi_set1(-j->x_zero)));
 }
 
-/* What a block has of one number per channel, in units, in the order of vi_mix_n. */
-static void prepare_numbers(const job *j, int64_t block, const float *from, int64_t stride, float *to) {
-  const float unit = j->call->out[0].type == BERTH_F32 ? 1 : (float)j->attrs.own[BERTH__BYTES_OUT_SCALE].f;
+/* What a block has of one number per channel (words of f32 or i32), in the order of vi_mix_n. */
+static void prepare_numbers(const job *j, int64_t block, const void *from, int64_t stride, void *to) {
   const int64_t n = width_of(j, block);
-  for (int part = 0; part < 4; part++, to += VF_LANES) {
+  uint32_t *word = to;
+  for (int part = 0; part < 4; part++, word += VF_LANES) {
     UNROLL for (int lane = 0; lane < VF_LANES; lane++) {
       const int64_t at = vi_mixed(part, lane);
       const int64_t channel = j->beside == 1 ? block * BLOCK + at : at % j->last.channels;
-      to[lane] = at < n ? from[channel * stride] : 0;
+      word[lane] = 0;
+      if (at < n) memcpy(&word[lane], (const char *)from + channel * stride * 4, sizeof *word);
     }
-    vf_store(to, vf_load(to) / vf_set1(unit));
   }
+}
+
+static void add_counts(const job *j, int64_t block) {
+  int32_t counts[BLOCK], *start = j->channels[block].start;
+  prepare_numbers(j, block, j->call->in[BERTH__BYTES_BIAS].data, 1, counts);
+  for (int i = 0; i < BLOCK; i += VF_LANES) vi_store(start + i, vi_add(vi_load(start + i), vi_load(counts + i)));
 }
 
 static void prepare_scales(const job *j, int64_t block) {
   const berth_tensor *scale = &j->call->in[BERTH__BYTES_SCALE], *bias = &j->call->in[BERTH__BYTES_BIAS];
   channels *to = &j->channels[block];
   prepare_numbers(j, block, scale->data, berth__bytes_entry(scale, 1), to->scale);
-  if (berth__call_has(j->call, BERTH__BYTES_BIAS))
-    prepare_numbers(j, block, bias->data, 1, to->bias);
-  else
-    memset(to->bias, 0, sizeof to->bias);
+  if (j->has_bias) prepare_numbers(j, block, bias->data, 1, to->bias);
+  if (berth__bytes_counts_bias(j->call)) add_counts(j, block);
 }
 
 static void qdepthwise_kernel_describe(job *j, const berth_op_call *call) {
@@ -179,7 +184,8 @@ static void qdepthwise_kernel_describe(job *j, const berth_op_call *call) {
   j->x_zero = j->flip;
   if (berth__call_has(call, BERTH__BYTES_X_ZERO))
     j->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
-  i8_bounds(call, &j->attrs, &j->low, &j->high);
+  i8_end_of(call, &j->attrs, &j->end);
+  j->has_bias = berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call);
   j->sum = i8_sum(call, &j->attrs);
   j->has_epilogue = i8_epilogue(call, &j->attrs, &j->epilogue);
   j->channels = call->scratch;
@@ -198,7 +204,6 @@ static void qdepthwise_kernel_prepare(const berth_op_call *call) {
 }
 
 static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
-  const vf low = vf_set1(j->low), high = vf_set1(j->high);
   float *out = (float *)j->call->out[0].data + index, mixed[BLOCK], plain[BLOCK];
   for (int part = 0; part < 4; part++) vf_store(mixed + part * VF_LANES, x[part]);
   for (int part = 0; part < 4; part++)
@@ -207,25 +212,24 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
     const int64_t left = vf_tail(n - i);
     vf value = vf_load(plain + i);
     if (j->sum != NULL) value = value + vf_load_n(j->sum + index + i, left);
-    vf_store_n(out + i, vf_min(high, vf_max(low, value)), left);
+    vf_store_n(out + i, i8_hold(&j->end, value), left);
   }
 }
 
 static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c,
                                                                           const vi *sum, int64_t index, int64_t n) {
-  const vi zero = vi_set1((int32_t)j->attrs.own[BERTH__BYTES_OUT_ZERO].i);
-  const vf low = vf_set1(j->low), high = vf_set1(j->high);
   vf x[4];
   vi whole[4];
   UNROLL for (int part = 0; part < 4; part++) {
-    x[part] = vf_fma(vf_from_int(sum[part]), vf_load(c->scale + part * VF_LANES), vf_load(c->bias + part * VF_LANES));
-    whole[part] = vi_add(vf_to_int(vf_min(high, vf_max(low, x[part]))), zero);
+    x[part] = vf_from_int(sum[part]) * vf_load(c->scale + part * VF_LANES);
+    if (j->has_bias) x[part] = x[part] + vf_load(c->bias + part * VF_LANES);
   }
-  if (j->call->out[0].type != BERTH_F32) {
-    vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
+  if (j->call->out[0].type == BERTH_F32) {
+    store_f32(j, x, index, n);
     return;
   }
-  store_f32(j, x, index, n);
+  UNROLL for (int part = 0; part < 4; part++) whole[part] = i8_byte(&j->end, i8_hold(&j->end, x[part]));
+  vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
 }
 
 /* Some blocks of `pixels` pixels beside each other, of which `n_out` are stored, with so many channels; row[] is where

@@ -1,5 +1,6 @@
-/* Sums, means, largest and smallest elements over some axes, f32. Either the axes that go have the neighbouring
- * elements (runs are folded in vectors), or an axis that stays has them (results lie in the lanes of vectors). */
+/* Sums, means, largest and smallest elements over some axes, f32; sums of bytes. Either the axes that go have the
+ * neighbouring elements (runs are folded in vectors), or an axis that stays has them (results lie in the lanes of
+ * vectors). */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
@@ -263,6 +264,65 @@ static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *er
   return BERTH_OK;
 }
 
+/* ---- Bytes ---------------------------------------------------------------------------------------------------- */
+
+static bool bytes_take(const berth_op_call *call) {
+  reduction r;
+  return read_reduction(&r, call);
+}
+
+static inline vi bytes_at(const berth_tensor *in, int64_t index, int64_t n) {
+  const uint8_t *at = (const uint8_t *)in->data + index;
+  return in->type == BERTH_U8 ? vi_load_u8_n(at, n) : vi_load_i8_n(at, n);
+}
+
+static int32_t bytes_of_runs(const reduction *r, const berth_tensor *in, int64_t base) {
+  vi sum = vi_set1(0);
+  int32_t lane[VF_LANES];
+  uint32_t all = 0;
+  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
+    const int64_t run = base + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
+    for (int64_t at = 0; at < r->run; at += VF_LANES) sum = vi_add(sum, bytes_at(in, run + at, vf_tail(r->run - at)));
+  }
+  vi_store(lane, sum);
+  for (int i = 0; i < VF_LANES; i++) all += (uint32_t)lane[i];
+  memcpy(lane, &all, sizeof all);
+  return lane[0];
+}
+
+static void bytes_of_columns(const reduction *r, const berth_op_call *call, int64_t item) {
+  const int64_t across = reduce_kernel_pieces(r->n_inner, COLUMNS), outer = item / across,
+                column = item % across * COLUMNS, step = last_of(&r->gone, r->gone.stride, 0);
+  const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
+  const int64_t first = reduce_kernel_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+  vi sum[2] = {vi_set1(0), vi_set1(0)};
+  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
+    const int64_t rows = first + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
+    for (int64_t i = 0; i < r->run; i++) {
+      sum[0] = vi_add(sum[0], bytes_at(&call->in[BERTH__REDUCE_X], rows + i * step, vf_tail(n)));
+      if (n > VF_LANES)
+        sum[1] = vi_add(sum[1], bytes_at(&call->in[BERTH__REDUCE_X], rows + i * step + VF_LANES, n - VF_LANES));
+    }
+  }
+  int32_t all[COLUMNS];
+  for (int k = 0; k < 2; k++) vi_store(all + k * VF_LANES, sum[k]);
+  memcpy((int32_t *)call->out[0].data + outer * r->n_inner + column, all, (size_t)n * sizeof *all);
+}
+
+static berth_status bytes_run(const berth_op_call *call, berth_error *err) {
+  reduction r;
+  (void)err;
+  if (!read_reduction(&r, call)) return BERTH_OK;
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t begin = item * r.per_item, end = begin + r.per_item < r.n_outer ? begin + r.per_item : r.n_outer;
+    if (!r.in_runs) bytes_of_columns(&r, call, item);
+    for (int64_t i = begin; r.in_runs && i < end; i++)
+      ((int32_t *)call->out[0].data)[i] =
+          bytes_of_runs(&r, &call->in[BERTH__REDUCE_X], reduce_kernel_offset_of(&r.kept, r.kept.rank, i));
+  }
+  return BERTH_OK;
+}
+
 #define ROW(op)                                                                                      \
   {                                                                                                  \
     .name = #op, .code = BERTH__OP_##op, .takes = reduce_kernel_takes, .items = reduce_kernel_items, \
@@ -270,5 +330,14 @@ static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *er
   }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce)[] = {
-    ROW(reduce_sum), ROW(reduce_mean), ROW(reduce_max), ROW(reduce_min), {0},
+    ROW(reduce_sum),
+    ROW(reduce_mean),
+    ROW(reduce_max),
+    ROW(reduce_min),
+    {.name = "reduce_bytes",
+     .code = BERTH__OP_reduce_bytes,
+     .takes = bytes_take,
+     .items = reduce_kernel_items,
+     .run = bytes_run},
+    {0},
 };

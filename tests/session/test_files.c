@@ -1,0 +1,188 @@
+/* Weights in a file that becomes shorter while a graph or a session uses it: an error, never a SIGBUS. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sessions.h"
+
+enum {
+  ROWS = 64,
+  COLUMNS = 1024,
+  PARAM_BYTES = ROWS * COLUMNS * 4
+};
+
+static const char text[] =
+    "graph \"g\" {\n"
+    "  weights \"w.safetensors\"\n"
+    "  input %x : f32[n, 64]\n"
+    "  param %a : f32[64, 1024]\n"
+    "  param %b : f32[64, 1024]\n"
+    "  param %s : f32[1024]\n"
+    "  %p = matmul(%x, %a)\n"
+    "  %q = matmul(%x, %b)\n"
+    "  %r = add(%p, %q)\n"
+    "  %t = add(%r, %s)\n"
+    "  output \"t\" = %t\n"
+    "}\n";
+
+static char weights_path[512];
+
+static void write_files(void) {
+  static char bytes[8 + 512 + 2 * PARAM_BYTES + COLUMNS * 4];
+  char header[512];
+  const int n = snprintf(header, sizeof header,
+                         "{\"a\":{\"dtype\":\"F32\",\"shape\":[64,1024],\"data_offsets\":[0,%d]},"
+                         "\"b\":{\"dtype\":\"F32\",\"shape\":[64,1024],\"data_offsets\":[%d,%d]},"
+                         "\"s\":{\"dtype\":\"F32\",\"shape\":[1024],\"data_offsets\":[%d,%d]}}",
+                         PARAM_BYTES, PARAM_BYTES, 2 * PARAM_BYTES, 2 * PARAM_BYTES, 2 * PARAM_BYTES + COLUMNS * 4);
+  const uint64_t size = 512;
+  memset(bytes, 0, sizeof bytes);
+  memset(bytes + 8, ' ', 512);
+  memcpy(bytes, &size, 8);
+  memcpy(bytes + 8, header, (size_t)n);
+  snprintf(weights_path, sizeof weights_path, "%s", test_path("w.safetensors"));
+  test_write_file(weights_path, bytes, sizeof bytes);
+  test_write_file(test_path("g.berth"), text, strlen(text));
+}
+
+static void shrink(void) { assert_int_equal(truncate(weights_path, 8 + 512 + PARAM_BYTES / 2), 0); }
+
+#define EXPECT_SHRUNK(call) test_expect_error(call, BERTH_IO, &err, "\"w.safetensors\" has shrunk")
+
+typedef struct setup {
+  test_alloc alloc;
+  berth_context *ctx;
+  berth_graph *graph;
+  berth_plan_desc plan;
+  berth_session_desc session;
+  berth_dim n;
+  const char *shrink_at; /* a stage of making a session; NULL: none */
+} setup;
+
+static void *setup_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+  return test_alloc_callback(&((setup *)user)->alloc, ptr, old_size, new_size);
+}
+
+static void setup_progress(void *user, const char *stage, uint64_t done, uint64_t total) {
+  const setup *s = user;
+  (void)done, (void)total;
+  if (s->shrink_at != NULL && strcmp(stage, s->shrink_at) == 0) shrink();
+}
+
+static void start(setup *s, uint32_t plan_flags) {
+  berth_context_desc desc = BERTH_CONTEXT_DESC_INIT;
+  berth_error err;
+  memset(s, 0, sizeof *s);
+  desc.alloc = setup_alloc;
+  desc.progress = setup_progress;
+  desc.user = s;
+  desc.n_threads = 2;
+  write_files();
+  TEST_OK(berth_context_create(&desc, &s->ctx, &err));
+  TEST_OK(berth_graph_load(s->ctx, test_path("g.berth"), &s->graph, &err));
+  s->n = (berth_dim){"n", 2};
+  s->plan = (berth_plan_desc)BERTH_PLAN_DESC_INIT;
+  s->plan.flags = plan_flags;
+  s->plan.dims = &s->n;
+  s->plan.n_dims = 1;
+  s->session = (berth_session_desc)BERTH_SESSION_DESC_INIT;
+  s->session.plan = &s->plan;
+}
+
+static void finish(setup *s) {
+  berth_graph_destroy(s->graph);
+  test_context_done(s->ctx, &s->alloc);
+}
+
+static void between_loading_and_everything_else(void **state) {
+  (void)state;
+  setup s;
+  berth_error err;
+  berth_plan *plan;
+  berth_session *session;
+  berth_graph *bound;
+  start(&s, 0);
+  shrink();
+  EXPECT_SHRUNK(berth_plan_create(s.graph, &s.plan, &plan, &err));
+  assert_null(plan);
+  EXPECT_SHRUNK(berth_session_create(s.graph, &s.session, &session, &err));
+  assert_null(session);
+  EXPECT_SHRUNK(berth_graph_bind(s.graph, &s.n, 1, &bound, &err));
+  assert_null(bound);
+  finish(&s);
+}
+
+static void while_a_session_is_made(void **state) {
+  (void)state;
+  static const char *const stages[] = {"planning", "compiling kernels", "writing weights", "preparing weights"};
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+    setup s;
+    berth_error err;
+    berth_session *session;
+    start(&s, 0);
+    s.shrink_at = stages[i];
+    EXPECT_SHRUNK(berth_session_create(s.graph, &s.session, &session, &err));
+    assert_null(session);
+    finish(&s);
+  }
+}
+
+/* What is in the arena is there for good; a new binding reads nothing from the file but is planned from the graph. */
+static void after_a_session_is_made(void **state) {
+  (void)state;
+  setup s;
+  berth_error err;
+  berth_session *session;
+  static float x[2 * ROWS], y[2 * COLUMNS];
+  start(&s, 0);
+  TEST_OK(berth_session_create(s.graph, &s.session, &session, &err));
+  shrink();
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  EXPECT_SHRUNK(berth_session_bind(session, &(berth_dim){"n", 3}, 1, &err));
+  TEST_OK(berth_session_read(session, "t", y, sizeof y, &err)); /* the failed bind changed nothing */
+  TEST_OK(berth_session_run(session, &err));
+  berth_session_destroy(session);
+  finish(&s);
+}
+
+static void while_runs_read_it(void **state) {
+  (void)state;
+  setup s;
+  berth_error err;
+  berth_session *session;
+  static float x[2 * ROWS];
+  start(&s, BERTH_PLAN_PARAMS_OUTSIDE);
+  TEST_OK(berth_session_create(s.graph, &s.session, &session, &err));
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  shrink();
+  EXPECT_SHRUNK(berth_session_run(session, &err));
+  berth_session_destroy(session);
+  finish(&s);
+}
+
+static void weights_that_are_looked_at(void **state) {
+  (void)state;
+  setup s;
+  berth_error err;
+  berth_weights *weights;
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
+  start(&s, 0);
+  TEST_OK(berth_weights_open(s.ctx, weights_path, &weights, &err));
+  TEST_OK(berth_weights_at(weights, 0, &info, &err));
+  shrink();
+  EXPECT_SHRUNK(berth_weights_at(weights, 0, &info, &err));
+  berth_weights_destroy(weights);
+  finish(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(between_loading_and_everything_else),
+      cmocka_unit_test(while_a_session_is_made),
+      cmocka_unit_test(after_a_session_is_made),
+      cmocka_unit_test(while_runs_read_it),
+      cmocka_unit_test(weights_that_are_looked_at),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
