@@ -2,15 +2,17 @@
 // berth beside ONNX Runtime: the same models, inputs and threads, each engine in a process of its own, round by round
 // in turn. Prints a table in Markdown; progress goes to stderr.
 //   node bench.js --berth BERTH --ort-run PROGRAM --lib LIBONNXRUNTIME --generated FOLDER [--models FOLDER]
-//                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [MODEL.onnx|FOLDER|NAME]...
+//                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [--small] [MODEL.onnx|FOLDER|NAME]...
 // A file given by --out that has marks for it keeps what is around the table, as docs/benchmarks.md does.
 // --dim binds named dimensions of models that have no inputs beside them; those give the shapes otherwise.
+// --small takes the small models of small.js, runs them back to back and with pauses, and prints a table of its own.
 // Without a list: every model below --models, and those of models.js, which are written to --generated.
 const {spawnSync} = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const {listCases, nameOf, readList} = require('../../tests/onnx/ort/cases.js');
-const {makeModels, NAMES} = require('./models.js');
+const {makeModels, NAMES, SMALL_NAMES} = require('./models.js');
+const {measureSmall, reportSmall} = require('./bench_small.js');
 
 const ROUND_MS = 400; // how long the timed runs of one round should take
 const MOST_RUNS = 500;
@@ -20,6 +22,7 @@ function parse(argv) {
   for (let i = 0; i < argv.length; i++) {
     const known = /^--(berth|ort-run|lib|generated|models|threads|rounds|out)$/.exec(argv[i]);
     if (known) options[known[1]] = argv[++i];
+    else if (argv[i] === '--small') options.small = true;
     else if (argv[i] === '--dim') options.dims.push('--dim', argv[++i]);
     else if (argv[i].startsWith('--')) throw new Error(`there is no option ${argv[i]}`);
     else options.list.push(argv[i]);
@@ -34,13 +37,13 @@ function parse(argv) {
 function defaultCases(options, names) {
   makeModels(options.generated, names);
   const generated = names.flatMap((name) => listCases(`${options.generated}/${name}`));
-  return (options.models ? listCases(options.models) : []).concat(generated);
+  return (options.models && !options.small ? listCases(options.models) : []).concat(generated);
 }
 
 function chooseCases(options) {
-  if (options.list.length === 0) return defaultCases(options, NAMES);
+  if (options.list.length === 0) return defaultCases(options, options.small ? SMALL_NAMES : NAMES);
   const isPlace = (item) => fs.existsSync(item), names = options.list.filter((item) => !isPlace(item));
-  const known = names.length ? defaultCases(options, NAMES.filter((name) => names.includes(name))) : [];
+  const known = names.length ? defaultCases(options, [...NAMES, ...SMALL_NAMES].filter((name) => names.includes(name))) : [];
   return options.list.flatMap((item) => {
     const found = isPlace(item) ? listCases(item) : known.filter((each) => nameOf(each) === item);
     if (found.length === 0) throw new Error(`${item} is neither a file, nor a folder with models, nor a known name`);
@@ -63,7 +66,7 @@ function engines(options, item, threads) {
   const runs = ({warmup, count}) => ['--warmup', String(warmup), '--runs', String(count)];
   return {
     ort: (plan, ...more) => execute(options['ort-run'], ['--lib', options.lib, ...common, ...runs(plan), ...more]),
-    berth: (plan) => execute(options.berth, ['bench', ...common, ...runs(plan), '--json']),
+    berth: (plan, ...more) => execute(options.berth, ['bench', ...common, ...runs(plan), '--json', ...more]),
     plan: () => execute(options.berth, ['plan', ...common, '--json']),
   };
 }
@@ -82,6 +85,8 @@ function howMany(engine) {
 }
 
 const adds = (result) => result.arena_peak - result.arena_after;
+// All but the weights: activations with inputs and outputs, scratch, and what preparation adds.
+const berthNeeds = (plan) => plan.arena_size - plan.weights_size - plan.state_size;
 
 function measure(options, item, threads, progress) {
   const {ort, berth, plan} = engines(options, item, threads);
@@ -92,7 +97,7 @@ function measure(options, item, threads, progress) {
     for (const [name, engine] of i % 2 ? order.reverse() : order) rounds[name].push(engine(plans[name]));
   }
   const of = (name, field) => median(rounds[name].map((result) => result[field]));
-  const planned = plan(), version = rounds.ort[0].version, needed = planned.activations_size + planned.scratch_size;
+  const version = rounds.ort[0].version, needed = berthNeeds(plan());
   const added = Math.min(adds(rounds.ort[0]), adds(ort({warmup: 2, count: 1}, '--no-pattern')));
   return {
     name: nameOf(item), threads, version,
@@ -171,21 +176,21 @@ function report(options, {rows, failures}) {
 }
 
 // Into a file that has the two marks the text goes between them; another is written anew.
-const MARKS = ['<!-- bench-ort: what the command prints -->\n', '<!-- bench-ort: end -->\n'];
-
-function writeReport(file, text) {
+function writeReport(file, text, name) {
+  const marks = [`<!-- ${name}: what the command prints -->\n`, `<!-- ${name}: end -->\n`];
   const old = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
-  const [start, end] = MARKS.map((mark) => old.indexOf(mark));
-  const isMarked = start >= 0 && end > start, from = start + MARKS[0].length;
+  const [start, end] = marks.map((mark) => old.indexOf(mark));
+  const isMarked = start >= 0 && end > start, from = start + marks[0].length;
   fs.writeFileSync(file, isMarked ? `${old.slice(0, from)}${text}${old.slice(end)}` : text);
 }
 
 function main() {
   const options = parse(process.argv.slice(2));
-  const result = measureAll(options, chooseCases(options));
-  const text = report(options, result);
+  const cases = chooseCases(options), ways = {engines, nameOf, adds, berthNeeds};
+  const result = options.small ? measureSmall(options, cases, ways) : measureAll(options, cases);
+  const text = options.small ? reportSmall(options, result) : report(options, result);
   process.stdout.write(text);
-  if (options.out) writeReport(options.out, text);
+  if (options.out) writeReport(options.out, text, options.small ? 'bench-ort --small' : 'bench-ort');
   process.exitCode = result.failures.length > 0 || result.rows.length === 0 ? 1 : 0;
 }
 

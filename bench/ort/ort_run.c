@@ -1,5 +1,5 @@
 /* One model in ONNX Runtime, in a process with nothing else in it: time, peak of the arena, peak of resident memory.
- *   ort_run --lib LIBONNXRUNTIME MODEL.onnx [--threads N] [--warmup N] [--runs N] [--no-pattern]
+ *   ort_run --lib LIBONNXRUNTIME MODEL.onnx [--threads N] [--warmup N] [--runs N] [--pause MS] [--no-pattern]
  *           [--input NAME=FILE.npy]... [--dim NAME=N]...
  * Prints one JSON object: what the arena holds after the runs (weights, packed weights, the outputs of the last run)
  * taken from its peak is what a run adds; inputs and outputs are on top of that. Inputs that are not given are filled
@@ -19,7 +19,7 @@ enum {
 
 typedef struct options {
   const char *library, *model;
-  int threads, warmup, runs;
+  int threads, warmup, runs, pause;
   bool no_pattern;
   const char *inputs[max_options], *dims[max_options];
   int n_inputs, n_dims;
@@ -78,6 +78,8 @@ static options parse(int argc, char **argv) {
       o.warmup = count_of(argc, argv, &i);
     } else if (strcmp(argv[i], "--runs") == 0) {
       o.runs = count_of(argc, argv, &i);
+    } else if (strcmp(argv[i], "--pause") == 0) {
+      o.pause = count_of(argc, argv, &i);
     } else if (strcmp(argv[i], "--no-pattern") == 0) {
       o.no_pattern = true;
     } else if (strcmp(argv[i], "--input") == 0 && o.n_inputs < max_options) {
@@ -223,12 +225,20 @@ static void make_values(state *s, const options *o) {
 
 /* ---- Running ---- */
 
+/* Before a run that is timed, as where audio arrives. */
+static void pause_for(int ms) {
+  struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+  while (ms != 0 && nanosleep(&left, &left) != 0) {
+  }
+}
+
 /* The outputs of the run before go first, so that those of the last stay. */
-static double run_once(state *s) {
+static double run_once(state *s, int pause) {
   for (size_t i = 0; i < s->n_out; i++) {
     s->api->ReleaseValue(s->out[i]);
     s->out[i] = NULL;
   }
+  pause_for(pause);
   double start = now_ms();
   check(s, s->api->Run(s->session, NULL, s->in_names, (const OrtValue *const *)s->in, s->n_in, s->out_names, s->n_out,
                        s->out));
@@ -243,9 +253,9 @@ static int by_value(const void *a, const void *b) {
 static double *timed_runs(state *s, const options *o) {
   double *times = calloc((size_t)o->runs, sizeof(*times));
   if (times == NULL) die("no memory");
-  s->first_ms = run_once(s);
-  for (int i = 0; i < o->warmup; i++) run_once(s);
-  for (int i = 0; i < o->runs; i++) times[i] = run_once(s);
+  s->first_ms = run_once(s, 0);
+  for (int i = 0; i < o->warmup; i++) run_once(s, o->pause);
+  for (int i = 0; i < o->runs; i++) times[i] = run_once(s, o->pause);
   qsort(times, (size_t)o->runs, sizeof(*times), by_value);
   return times;
 }

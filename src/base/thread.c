@@ -11,7 +11,6 @@
 #define STACK_SIZE ((size_t)1 << 20)
 #define QUEUE_PER_THREAD 4  /* pieces: more than threads, so that a late thread does not hold up the rest */
 #define PARTS_PER_THREAD 16 /* pieces at most: the last that are taken are small, so that threads end together */
-#define FEW_PER_THREAD 2    /* pieces: so few are a queue all the same, as they may be large and uneven */
 #define APART 128           /* bytes between what threads write: lines of a cache are fetched in pairs */
 
 typedef struct pool_job {
@@ -55,7 +54,9 @@ struct berth__pool {
   _Atomic bool is_caller_asleep;
   _Atomic bool in_burst, quit;
   bool is_steady; /* the last burst ended just before this one */
-  double ended_ms;
+  bool is_short;  /* this one is over before a sleeper would be awake */
+  bool has_help;  /* some thread was awake, or was woken, in this one */
+  double began_ms, ended_ms;
   uint32_t n_threads;
   uint32_t n_started;
   char apart[APART];
@@ -68,6 +69,7 @@ struct berth__pool {
 #define WAKE_PIECES 4              /* in a burst, a job of fewer small ones is for those that are awake */
 #define STEADY_PIECES 2            /* likewise, where runs follow each other: who is woken once stays awake */
 #define STEADY_MS 0.05             /* from the end of a run to the next */
+#define SHORT_MS 0.1               /* what this thread does alone while another one wakes up, and some more */
 #define AWAKE_SHARE 4              /* of a grain is enough for a thread that is awake */
 #define LOOKS 4000                 /* for the next job, before a worker sleeps: some tens of microseconds */
 
@@ -260,16 +262,26 @@ void berth__pool_destroy(berth__pool *pool) {
   berth__free(pool->ctx, pool);
 }
 
-void berth__pool_begin(berth__pool *pool) {
+void berth__pool_begin(berth__pool *pool, double alone_ms) {
   if (pool == NULL) return;
-  pool->is_steady = berth__now_ms() - pool->ended_ms < STEADY_MS;
+  pool->began_ms = berth__now_ms();
+  pool->is_steady = pool->began_ms - pool->ended_ms < STEADY_MS;
+  pool->is_short = alone_ms < SHORT_MS;
+  pool->has_help = false;
   atomic_store(&pool->in_burst, true);
 }
 
-void berth__pool_end(berth__pool *pool) {
+/* With help it takes at least its share of what it would take alone: a burst that was held up once by something else is
+ * found to be short again. */
+void berth__pool_end(berth__pool *pool, double *alone_ms) {
   if (pool == NULL) return;
   atomic_store(&pool->in_burst, false);
   pool->ended_ms = berth__now_ms();
+  const double took = pool->ended_ms - pool->began_ms, most = took * pool->n_threads;
+  if (!pool->has_help)
+    *alone_ms = took;
+  else if (most < *alone_ms)
+    *alone_ms = most;
 }
 
 uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? pool->n_threads : 1; }
@@ -292,6 +304,7 @@ static void open_job(berth__pool *pool, const pool_job *job) {
   share_pieces(pool, job);
   const uint64_t number = atomic_load_explicit(&pool->state, memory_order_relaxed) / NUMBER + 1;
   atomic_store(&pool->state, number * NUMBER | OPEN);
+  pool->has_help = pool->has_help || job->wakes || atomic_load(&pool->n_asleep) + 1 < pool->n_threads;
   if (!job->wakes || atomic_load(&pool->n_asleep) == 0) return;
   pthread_mutex_lock(&pool->lock);
   if (job->pieces >= pool->n_threads) {
@@ -316,6 +329,13 @@ static void close_job(berth__pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
+/* Whether a job of n items, of which `worth` are worth a thread, is worth waking one. */
+static bool wakes_for(const berth__pool *pool, int64_t n, int64_t worth) {
+  if (pool->outside.parallel_for != NULL || !atomic_load(&pool->in_burst)) return true;
+  if (pool->is_steady) return worth == 1 || n / worth >= STEADY_PIECES;
+  return !pool->is_short && (worth == 1 || n / worth >= WAKE_PIECES);
+}
+
 void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
                            void *user) {
   if (n <= 0) return;
@@ -324,7 +344,7 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
   const bool some_are_awake = n_threads > 1 && !is_outside && atomic_load(&pool->n_asleep) + 1 < n_threads;
   const int64_t worth = grain > 0 ? grain : 1, least = some_are_awake ? (worth + AWAKE_SHARE - 1) / AWAKE_SHARE : worth;
   const int64_t wanted = n / worth >= 2 ? n / least : 1; /* work of one piece may have scratch for one worker */
-  const bool has_parts = split == BERTH__SPLIT_PARTS && wanted > n_threads * FEW_PER_THREAD;
+  const bool has_parts = split == BERTH__SPLIT_PARTS && wanted >= n_threads;
   const int64_t most = n_threads * (has_parts ? PARTS_PER_THREAD : QUEUE_PER_THREAD);
   if (n_threads == 1 || wanted <= 1) {
     fn(user, 0, 0, n);
@@ -335,8 +355,7 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
                   .n = n,
                   .pieces = wanted < most ? wanted : most,
                   .n_shares = has_parts ? (uint32_t)n_threads : 1,
-                  .wakes = worth == 1 || n / worth >= (pool->is_steady ? STEADY_PIECES : WAKE_PIECES) ||
-                           !atomic_load(&pool->in_burst)};
+                  .wakes = wakes_for(pool, n, worth)};
   if (is_outside) {
     share_pieces(pool, &job);
     pool->outside.parallel_for(pool->outside.user, (uint32_t)(job.pieces < n_threads ? job.pieces : n_threads),

@@ -32,9 +32,10 @@ void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__s
                            void *user);
 
 /* A burst: runs follow each other closely, and small ones wake nobody; unless bursts do so too, when threads that were
- * woken once are still awake for the next. NULL is fine. */
-void berth__pool_begin(berth__pool *pool);
-void berth__pool_end(berth__pool *pool);
+ * woken once are still awake for the next. *alone_ms is about what the burst would take this thread alone, a guess at
+ * first: one that is over before a sleeper is awake wakes nobody. The end writes what it has seen. NULL is fine. */
+void berth__pool_begin(berth__pool *pool, double alone_ms);
+void berth__pool_end(berth__pool *pool, double *alone_ms);
 
 uint32_t berth__cpu_count(void);
 double berth__now_ms(void); /* a monotonic clock */

@@ -1,4 +1,5 @@
-/* cumsum: running sums along an axis, in f64 for floats and in 64 bits that wrap for integers. An item is one line.
+/* cumsum, cumprod: running sums and products along an axis, in f64 for floats and in 64 bits that wrap for integers. An
+ * item is one line.
  *
  * The axis may be an operand, and nothing but the kernel needs to know it; then the whole call is one item, because
  * the number of lines is not known before. */
@@ -44,6 +45,24 @@ static int64_t sum_i64(int64_t *x, int64_t count, int64_t sum, bool exclusive) {
   return sum;
 }
 
+static double cumsum_multiply_f64(double *x, int64_t count, double product, bool exclusive) {
+  for (int64_t i = 0; i < count; i++) {
+    double next = product * x[i];
+    x[i] = exclusive ? product : next;
+    product = next;
+  }
+  return product;
+}
+
+static int64_t cumsum_multiply_i64(int64_t *x, int64_t count, int64_t product, bool exclusive) {
+  for (int64_t i = 0; i < count; i++) {
+    int64_t next = (int64_t)((uint64_t)product * (uint64_t)x[i]);
+    x[i] = exclusive ? product : next;
+    product = next;
+  }
+  return product;
+}
+
 /* A block is read whole before it is written, so the operand's own bytes may be the result's. */
 static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int64_t length) {
   const berth_tensor *in = &call->in[BERTH__CUMSUM_X], *out = &call->out[0];
@@ -53,15 +72,16 @@ static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int
     double f[BERTH__BLOCK];
     int64_t i[BERTH__BLOCK];
   } block;
-  double f = 0;
-  int64_t i = 0;
+  const bool multiplies = berth__call_code(call) == BERTH__OP_cumprod;
+  double f = multiplies ? 1 : 0;
+  int64_t i = multiplies ? 1 : 0;
   for (int64_t at = 0; at < length; at += BERTH__BLOCK) {
     int64_t n = length - at < BERTH__BLOCK ? length - at : BERTH__BLOCK;
     berth__gather(cls, &block, in->type, in->data, start + at * step, step, n);
     if (is_float)
-      f = cumsum_sum_f64(block.f, n, f, exclusive);
+      f = multiplies ? cumsum_multiply_f64(block.f, n, f, exclusive) : cumsum_sum_f64(block.f, n, f, exclusive);
     else
-      i = sum_i64(block.i, n, i, exclusive);
+      i = multiplies ? cumsum_multiply_i64(block.i, n, i, exclusive) : sum_i64(block.i, n, i, exclusive);
     berth__scatter(cls, &block, out->type, out->data, start + at * step, step, n);
   }
 }

@@ -1,5 +1,6 @@
 /* dft: the discrete Fourier transform along an axis. The last axis of x holds one number (real) or two (complex), that
- * of the result always two; the axis may be cut or filled with zeros to `length` first. In f64; an item is one line.
+ * of the result two; the axis may be cut or filled with zeros to `length` first. An inverse that is onesided takes the
+ * first half of the spectrum of a real line and gives that line. In f64; an item is one line.
  * Lines whose length is a power of two take n log n steps, the others n^2. */
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +13,10 @@ static const berth_attr attrs[] = {[BERTH__DFT_AXIS] = {.name = "axis", .kind = 
                                    [BERTH__DFT_ONESIDED] = {.name = "onesided", .kind = BERTH_ATTR_INT},
                                    [BERTH__DFT_LENGTH] = {.name = "length", .kind = BERTH_ATTR_INTS}};
 
+static bool is_real_inverse(const berth_attr *attr) {
+  return attr[BERTH__DFT_ONESIDED].i != 0 && attr[BERTH__DFT_INVERSE].i != 0;
+}
+
 static berth_status result_extent(berth__infer *infer, int64_t extent, int64_t *out, berth_error *err) {
   berth__list length;
   BERTH__TRY(berth__infer_list(infer, BERTH__DFT_LENGTH, 1, &length, err));
@@ -19,32 +24,46 @@ static berth_status result_extent(berth__infer *infer, int64_t extent, int64_t *
     return berth__fail(err, BERTH_INVALID, "the length has %" PRIu32 " entries, expected one", length.count);
   if (length.given && length.known && length.at[0] < 0)
     return berth__fail(err, BERTH_INVALID, "the length is %" PRId64 ", expected 1 or more", length.at[0]);
+  if (is_real_inverse(infer->attrs)) extent = berth__dim_is_fixed(extent) ? 2 * (extent - 1) : BERTH__DIM_UNKNOWN;
   *out = !length.given ? extent : length.known ? length.at[0] : BERTH__DIM_UNKNOWN;
   if (berth__dim_is_fixed(*out) && *out < 1)
     return berth__fail(err, BERTH_INVALID, "the length is %" PRId64 ", expected 1 or more", *out);
-  if (infer->attrs[BERTH__DFT_ONESIDED].i == 0) return BERTH_OK;
+  if (infer->attrs[BERTH__DFT_ONESIDED].i == 0 || is_real_inverse(infer->attrs)) return BERTH_OK;
   *out = berth__dim_is_fixed(*out) ? *out / 2 + 1 : BERTH__DIM_UNKNOWN;
+  return BERTH_OK;
+}
+
+static berth_status check_parts(const berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0];
+  const int64_t parts = x->dim[x->rank - 1];
+  if (berth__dim_is_fixed(parts) && parts != 1 && parts != 2)
+    return berth__fail(err, BERTH_INVALID, "the last axis has extent %" PRId64 ", expected 1 (real) or 2 (complex)",
+                       parts);
+  if (is_real_inverse(infer->attrs) && parts == 1)
+    return berth__fail(err, BERTH_INVALID, "the spectrum of a onesided inverse must be complex");
   return BERTH_OK;
 }
 
 static berth_status dft_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
-  uint32_t axis;
+  berth__list list = {.known = true, .count = 1, .at = {infer->attrs[BERTH__DFT_AXIS].i}};
+  uint32_t axis = 0;
   BERTH__TRY(berth__want_float(infer, 0, err));
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_axis(infer->attrs[BERTH__DFT_AXIS].i, x->rank, &axis, err));
-  const int64_t parts = x->dim[x->rank - 1];
-  if (axis == x->rank - 1)
+  if (berth__infer_has(infer, BERTH__DFT_AXIS_OPERAND))
+    BERTH__TRY(berth__infer_list(infer, BERTH__DFT_AXIS, BERTH__DFT_AXIS_OPERAND, &list, err));
+  if (list.count != 1) return berth__fail(err, BERTH_INVALID, "operand 2 has %u elements, expected one", list.count);
+  if (list.known) BERTH__TRY(berth__want_axis(list.at[0], x->rank, &axis, err));
+  if (list.known && axis == x->rank - 1)
     return berth__fail(err, BERTH_INVALID, "the last axis holds the parts of numbers and cannot be transformed");
-  if (berth__dim_is_fixed(parts) && parts != 1 && parts != 2)
-    return berth__fail(err, BERTH_INVALID, "the last axis has extent %" PRId64 ", expected 1 (real) or 2 (complex)",
-                       parts);
-  if (infer->attrs[BERTH__DFT_ONESIDED].i != 0 && infer->attrs[BERTH__DFT_INVERSE].i != 0)
-    return berth__fail(err, BERTH_UNSUPPORTED, "a onesided inverse is not supported");
+  BERTH__TRY(check_parts(infer, err));
+  berth__shape *out = &infer->out_shape[0];
   infer->out_type[0] = infer->in_type[0];
-  infer->out_shape[0] = *x;
-  infer->out_shape[0].dim[x->rank - 1] = 2;
-  return result_extent(infer, x->dim[axis], &infer->out_shape[0].dim[axis], err);
+  *out = *x;
+  out->dim[x->rank - 1] = is_real_inverse(infer->attrs) ? 1 : 2;
+  if (list.known) return result_extent(infer, x->dim[axis], &out->dim[axis], err);
+  for (uint32_t i = 0; i + 1 < x->rank; i++) out->dim[i] = BERTH__DIM_UNKNOWN;
+  return BERTH_OK;
 }
 
 typedef struct job {
@@ -52,6 +71,7 @@ typedef struct job {
   uint32_t axis;
   int64_t inner; /* elements, of numbers, after the axis */
   int64_t parts, extent, kept;
+  bool is_real;   /* the result of a onesided inverse */
   int64_t length; /* that of the transform; until the kernel runs, the largest that it can be */
   double *re, *im, *cosine, *sine, *out_re, *out_im; /* in scratch */
 } job;
@@ -59,12 +79,15 @@ typedef struct job {
 static job dft_describe(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   job j = {.call = call, .inner = 1, .parts = x->dim[x->rank - 1]};
-  j.axis = (uint32_t)(call->attrs[BERTH__DFT_AXIS].i < 0 ? call->attrs[BERTH__DFT_AXIS].i + x->rank
-                                                         : call->attrs[BERTH__DFT_AXIS].i);
+  const int64_t axis = berth__call_has(call, BERTH__DFT_AXIS_OPERAND) && call->in[BERTH__DFT_AXIS_OPERAND].data != NULL
+                           ? berth__load_i64(&call->in[BERTH__DFT_AXIS_OPERAND], 0)
+                           : call->attrs[BERTH__DFT_AXIS].i;
+  j.axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
   for (uint32_t i = j.axis + 1; i + 1 < x->rank; i++) j.inner *= x->dim[i];
   j.extent = x->dim[j.axis];
   j.kept = call->out[0].dim[j.axis];
-  j.length = call->attrs[BERTH__DFT_ONESIDED].i != 0 && j.kept > 0 ? 2 * j.kept - 1 : j.kept;
+  j.is_real = is_real_inverse(call->attrs);
+  j.length = !j.is_real && call->attrs[BERTH__DFT_ONESIDED].i != 0 && j.kept > 0 ? 2 * j.kept - 1 : j.kept;
   return j;
 }
 
@@ -73,24 +96,34 @@ static job dft_prepare(const berth_op_call *call) {
   job j = dft_describe(call);
   berth__list length;
   berth__call_list(call, BERTH__DFT_LENGTH, 1, &length);
-  j.length = length.given ? length.at[0] : j.extent;
+  j.length = length.given ? length.at[0] : j.is_real ? 2 * (j.extent - 1) : j.extent;
   double **const places[] = {&j.re, &j.im, &j.cosine, &j.sine, &j.out_re, &j.out_im};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     *places[i] = (double *)call->scratch + (int64_t)i * j.length;
   return j;
 }
 
-static int64_t dft_items(const berth_op_call *call) {
-  const berth_tensor *x = &call->in[0];
-  job j = dft_describe(call);
+static int64_t dft_lines(const job *j) {
+  const berth_tensor *x = &j->call->in[0];
   int64_t lines = 1;
   for (uint32_t i = 0; i + 1 < x->rank; i++)
-    if (i != j.axis) lines *= x->dim[i];
+    if (i != j->axis) lines *= x->dim[i];
   return lines;
 }
 
+/* An axis that is an operand is known to the kernel alone: then the whole call is one item. */
+static int64_t dft_items(const berth_op_call *call) {
+  if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) return 1;
+  const job j = dft_describe(call);
+  return dft_lines(&j);
+}
+
 static uint64_t dft_scratch(const berth_op_call *call) {
-  return 6 * (uint64_t)dft_describe(call).length * sizeof(double);
+  int64_t length = dft_describe(call).length;
+  if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) /* that of whichever axis is the longest */
+    for (uint32_t i = 0; i < call->out[0].rank; i++)
+      if (2 * call->out[0].dim[i] > length) length = 2 * call->out[0].dim[i];
+  return 6 * (uint64_t)length * sizeof(double);
 }
 
 static void make_table(const job *j) {
@@ -147,6 +180,16 @@ static void butterflies(const job *j) {
   }
 }
 
+/* The other half of the spectrum of a real line. */
+static void complete_line(const job *j) {
+  j->im[0] = 0;
+  for (int64_t n = j->length / 2 + 1; n < j->length; n++) {
+    j->re[n] = j->re[j->length - n];
+    j->im[n] = -j->im[j->length - n];
+  }
+  if (j->length % 2 == 0) j->im[j->length / 2] = 0;
+}
+
 static void load_line(const job *j, int64_t outer, int64_t inner) {
   const berth_tensor *x = &j->call->in[0];
   for (int64_t n = 0; n < j->length; n++) {
@@ -157,11 +200,12 @@ static void load_line(const job *j, int64_t outer, int64_t inner) {
 }
 
 static void store_line(const job *j, int64_t outer, int64_t inner) {
+  const int64_t parts = j->is_real ? 1 : 2;
   const double scale = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 / (double)j->length : 1;
   for (int64_t k = 0; k < j->kept; k++) {
-    const int64_t at = ((outer * j->kept + k) * j->inner + inner) * 2;
+    const int64_t at = ((outer * j->kept + k) * j->inner + inner) * parts;
     berth__store_f64(&j->call->out[0], at, j->out_re[k] * scale);
-    berth__store_f64(&j->call->out[0], at + 1, j->out_im[k] * scale);
+    if (!j->is_real) berth__store_f64(&j->call->out[0], at + 1, j->out_im[k] * scale);
   }
 }
 
@@ -169,8 +213,10 @@ static berth_status dft_kernel(const berth_op_call *call, berth_error *err) {
   const job j = dft_prepare(call);
   (void)err;
   make_table(&j);
-  for (int64_t line = call->begin; line < call->end; line++) {
+  const int64_t lines_each = berth__call_has(call, BERTH__DFT_AXIS_OPERAND) ? dft_lines(&j) : 1;
+  for (int64_t line = call->begin * lines_each; line < call->end * lines_each; line++) {
     load_line(&j, line / j.inner, line % j.inner);
+    if (j.is_real) complete_line(&j);
     if ((j.length & (j.length - 1)) == 0)
       butterflies(&j);
     else
@@ -187,6 +233,6 @@ const berth__family berth__family_dft = {
     .items = dft_items,
     .scratch = dft_scratch,
     .kernel = dft_kernel,
-    .valued = 1u << 1,
-    .attr_of = {[1] = BERTH__DFT_LENGTH + 1},
+    .valued = 1u << BERTH__DFT_LENGTH_OPERAND | 1u << BERTH__DFT_AXIS_OPERAND,
+    .attr_of = {[BERTH__DFT_LENGTH_OPERAND] = BERTH__DFT_LENGTH + 1, [BERTH__DFT_AXIS_OPERAND] = BERTH__DFT_AXIS + 1},
 };

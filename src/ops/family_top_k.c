@@ -40,7 +40,7 @@ static berth_status infer_top_k(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[BERTH__TOP_K_X];
   int64_t k;
   uint32_t axis;
-  BERTH__TRY(berth__want_numeric(infer, BERTH__TOP_K_X, err));
+  if (infer->in_type[BERTH__TOP_K_X] != BERTH_U64) BERTH__TRY(berth__want_numeric(infer, BERTH__TOP_K_X, err));
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__TOP_K_AXIS].i, in->rank, &axis, err));
   for (uint32_t i = BERTH__TOP_K_LARGEST; i <= BERTH__TOP_K_SORTED; i++)
     if (infer->attrs[i].i != 0 && infer->attrs[i].i != 1)
@@ -117,6 +117,8 @@ static void load_keys(const keys *k, int64_t index, int64_t step, int64_t count,
   } else {
     berth__gather(BERTH__CLASS_I64, key, k->in->type, k->in->data, index, step, count);
   }
+  if (k->in->type == BERTH_U64) /* the largest are those with the first bit */
+    for (int64_t i = 0; i < count; i++) key[i] ^= INT64_MIN;
   if (k->smallest)
     for (int64_t i = 0; i < count; i++) key[i] = ~key[i];
 }

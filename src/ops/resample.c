@@ -5,8 +5,8 @@
 
 const char *const berth__resample_names[BERTH__RESAMPLE_MODES] = {"nearest", "linear", "cubic"};
 const char *const berth__coordinate_names[BERTH__COORDINATES] = {
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    "half_pixel",           "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
+    "align_corners_scaled", "asymmetric",           "tf_half_pixel_for_nn", "tf_crop_and_resize"};
 const char *const berth__nearest_names[BERTH__NEARESTS] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
                                                            "simple"};
 
@@ -25,6 +25,8 @@ static float resample_position(const berth__resample_axis *axis, berth__coordina
     }
     case BERTH__PYTORCH_HALF_PIXEL: return axis->out > 1 ? (x + 0.5f) / axis->scale - 0.5f : 0;
     case BERTH__ALIGN_CORNERS: return axis->out > 1 ? x * (in - 1) / (out - 1) : 0;
+    case BERTH__ALIGN_CORNERS_SCALED: /* where an axis shrinks, its extent counts before it is cut to a whole number */
+      return axis->out > 1 ? x * (in - 1) / ((axis->scale < 1 ? axis->scale * in : out) - 1) : 0;
     case BERTH__ASYMMETRIC: return x / axis->scale;
     case BERTH__TF_HALF_PIXEL_FOR_NN: return (x + 0.5f) / axis->scale;
     case BERTH__TF_CROP_AND_RESIZE:

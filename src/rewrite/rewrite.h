@@ -20,6 +20,8 @@ typedef struct berth__rewrite_target {
 
 /* attention.c: attention that was written as products and a softmax. */
 berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err);
+/* raise_views.c: changes of shape before the dequantize that they show. */
+berth_status berth__rewrite_raise_views(berth_graph *graph, berth_error *err);
 /* quantized.c: int8 products. */
 berth_status berth__rewrite_quantized(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 /* channels_last.c: convolutions and what is around them with their channels last. */

@@ -1,7 +1,9 @@
 #include "base/thread.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -121,14 +123,52 @@ static void threads_that_are_awake_get_smaller_pieces(void **state) {
   uint32_t most = 0;
   TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
   for (int i = 0; i < 20000 && most < 3; i++) {
-    berth__pool_begin(pool);
+    double alone_ms = 1;
+    berth__pool_begin(pool, alone_ms);
     free(run_once(pool, 1000, 1)); /* wakes */
     cover *c = run_once(pool, 100, 50);
     if (c->pieces > most) most = c->pieces;
     free(c);
-    berth__pool_end(pool);
+    berth__pool_end(pool, &alone_ms);
   }
   assert_int_equal(most, 7); /* of 13 and more */
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+static void wait_a_moment(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+static void note_worker(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  atomic_uint *seen = user;
+  (void)begin, (void)end;
+  atomic_fetch_or(seen, 1u << worker);
+}
+
+/* A burst that is over before a sleeper is awake is done by its own thread; what it took is what it takes alone. */
+static void short_bursts_wake_nobody(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  bool was_alone = false;
+  double alone_ms = 0;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && !was_alone; i++) { /* until the worker is asleep */
+    atomic_uint seen = 0;
+    wait_a_moment();
+    alone_ms = 0;
+    berth__pool_begin(pool, alone_ms);
+    for (int k = 0; k < 50; k++) berth__pool_run(pool, 8, 1, note_worker, &seen);
+    berth__pool_end(pool, &alone_ms);
+    was_alone = atomic_load(&seen) == 1 && alone_ms > 0;
+  }
+  assert_true(was_alone);
+  alone_ms = 1e9;
+  berth__pool_begin(pool, alone_ms);
+  berth__pool_run(pool, 8, 1, note_worker,
+                  &(atomic_uint){0}); /* wakes, so that it says at most how long it takes alone */
+  berth__pool_end(pool, &alone_ms);
+  assert_true(alone_ms > 0 && alone_ms < 1e9);
   berth__pool_destroy(pool);
   berth_context_destroy(ctx);
 }
@@ -304,6 +344,7 @@ int main(void) {
       cmocka_unit_test(many_runs_lose_nothing_and_allocate_nothing),
       cmocka_unit_test(two_pieces_run_at_the_same_time),
       cmocka_unit_test(with_parts_a_worker_begins_with_its_own),
+      cmocka_unit_test(short_bursts_wake_nobody),
       cmocka_unit_test(a_worker_helps_with_the_part_of_another),
       cmocka_unit_test(wrong_thread_counts_are_refused),
       cmocka_unit_test(a_pool_without_memory_fails),

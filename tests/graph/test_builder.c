@@ -223,6 +223,8 @@ static const op_case op_cases[] = {
     {"tree_ensemble", {"f32 n, 5", "i32 1, 3", "f32 1", "i32 1", "f32 2, 1"}, {"f32 n, ?"}, {{0}}},
     {"top_k", {"f32 n, 5"}, {"f32 n, 2", "i64 n, 2"}, {INT("k", 2), INT("axis", 1)}},
     {"cumsum", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},
+    {"cumprod", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},
+    {"bitcast", {"f32 n, 5"}, {"i32 n, 5"}, {STRING("to", "i32")}},
     UNARY("softmax"),
     UNARY("log_softmax"),
     {"layer_norm", {"f32 n, 3", "", "f32 3"}, {"f32 n, 3"}, {{0}}},

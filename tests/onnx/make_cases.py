@@ -70,7 +70,8 @@ class Pack:
 
 def as_model(graph, opset=17):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset),
-                                                    helper.make_opsetid("com.microsoft", 1)])
+                                                    helper.make_opsetid("com.microsoft", 1),
+                                                    helper.make_opsetid("ai.onnx.preview", 1)])
     model.ir_version = 8 if opset < 20 else 10
     return model
 

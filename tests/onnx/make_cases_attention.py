@@ -38,7 +38,7 @@ class NumpyPack(Pack):
         for kind, arrays in (("input", inputs), ("output", [a for a in wants if a is not None])):
             for k, array in enumerate(arrays):
                 self.put("%s/test_data_set_0/%s_%d.pb" % (name, kind, k),
-                         numpy_helper.from_array(np.ascontiguousarray(array)).SerializeToString())
+                         numpy_helper.from_array(np.array(array, order="C")).SerializeToString())
 
 
 def split(x, heads):

@@ -29,6 +29,16 @@ static bool pb_path(const test_case *t, const char *kind, size_t index, char *pa
   return access(path, R_OK) == 0;
 }
 
+/* A file may hold an OptionalProto with a tensor in field 3; a TensorProto has no message there. */
+static berth__span tensor_in(berth__span message) {
+  berth__span rest = message;
+  berth__field field;
+  bool more = true;
+  while (berth__wire_next(&rest, &field, &more, NULL) == BERTH_OK && more)
+    if (field.number == 3 && field.type == BERTH__WIRE_BYTES) return field.bytes;
+  return message;
+}
+
 /* The data is in memory from malloc. */
 static berth_status load_pb(test_case *t, const char *path, berth_array *out) {
   berth__mapping file;
@@ -38,7 +48,7 @@ static berth_status load_pb(test_case *t, const char *path, berth_array *out) {
   void *owned = NULL;
   size_t size = 0;
   BERTH__TRY(berth__file_map(path, &file, &t->err));
-  berth_status status = berth__onnx_parse_tensor((berth__span){file.data, file.size}, &tensor, &t->err);
+  berth_status status = berth__onnx_parse_tensor(tensor_in((berth__span){file.data, file.size}), &tensor, &t->err);
   if (status == BERTH_OK) status = berth__onnx_elements(&tensor, &files, &out->type, &data, &size, &owned, &t->err);
   if (status == BERTH_OK) {
     out->rank = tensor.rank;

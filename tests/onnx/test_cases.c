@@ -109,6 +109,11 @@ static void classical_machine_learning(void **state) {
   check_pack("ml", 60);
 }
 
+static void ops_of_the_newest_opsets(void **state) {
+  (void)state;
+  check_pack("newest", 73);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(microsoft_ops),
@@ -118,6 +123,7 @@ int main(void) {
       cmocka_unit_test(extents_that_follow_from_data),
       cmocka_unit_test(caches_of_keys_and_values),
       cmocka_unit_test(attention_of_opsets_23_to_25),
+      cmocka_unit_test(ops_of_the_newest_opsets),
       cmocka_unit_test(classical_machine_learning),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

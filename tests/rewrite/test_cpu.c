@@ -288,6 +288,17 @@ static void weights_are_packed_from_bytes(void **state) {
   assert_true(plan_of(per_row.text).preparation_peak >= 40 * 96 * 4);
 }
 
+/* A change of shape between the bytes and the product does not hide them. */
+static void views_go_before_the_dequantize(void **state) {
+  static const pattern flat = {
+      "graph \"p\" { input %x : u8[2, 4, 3, 4] param %w : i8[5, 48] const %s : f32[] = [0.25] const %z : u8[] = [7]\n"
+      "param %t : f32[5, 1] %d = dequantize(%x, %s, %z) %f = flatten(%d) %e = dequantize(%w, %t) %v = transpose(%e)\n"
+      "%m = matmul(%f, %v) output \"m\" = %m }",
+      "qproduct", 1, "matmul", 1e-2};
+  (void)state;
+  pattern_check(&flat);
+}
+
 /* Temporaries lie where weights are to go that are made later, the largest first, and where a run has its activations.
  */
 static void preparation_takes_what_is_free(void **state) {
@@ -468,6 +479,7 @@ int main(void) {
       cmocka_unit_test(bf16_weights_take_half),
       cmocka_unit_test(narrow_products),
       cmocka_unit_test(weights_are_packed_from_bytes),
+      cmocka_unit_test(views_go_before_the_dequantize),
       cmocka_unit_test(preparation_takes_what_is_free),
       cmocka_unit_test(chains),
       cmocka_unit_test(concats),

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "cmd.h"
 #include "format.h"
@@ -14,7 +15,7 @@
 typedef struct bench_options {
   model_options model;
   runner_options runner;
-  uint64_t warmup, runs;
+  uint64_t warmup, runs, pause;
   const char *trace;
   bool profile, json;
 } bench_options;
@@ -26,6 +27,7 @@ static const arg_option options[] = {
     MODEL_THREADS_ROW(bench_options),
     {"warmup", 0, ARG_COUNT, "N", "runs before the timed ones, after the first (3)", FIELD(warmup), 0, 1000000000},
     {"runs", 0, ARG_COUNT, "N", "timed runs (20)", FIELD(runs), 1, 10000000},
+    {"pause", 0, ARG_COUNT, "MS", "milliseconds before every run, as where audio arrives (0)", FIELD(pause), 0, 60000},
     {"profile", 0, ARG_FLAG, NULL, "show where the time goes, and how near the machine's best", FIELD(profile), 0, 0},
     {"trace", 0, ARG_TEXT, "FILE", "write observed runs as a Chrome trace (JSON)", FIELD(trace), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
@@ -59,8 +61,15 @@ typedef struct bench_result {
   profile profile;
 } bench_result;
 
-/* Writing the inputs is the caller's part, and not timed. */
-static int timed_run(runner *r, double *ms) {
+static void bench_pause(uint64_t ms) {
+  struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+  while (ms != 0 && nanosleep(&left, &left) != 0) {
+  }
+}
+
+/* Pauses and writing the inputs are the caller's part, and not timed. */
+static int timed_run(runner *r, uint64_t pause, double *ms) {
+  bench_pause(pause);
   int code = runner_write_inputs(r, r->session);
   double start = cli_now_ms();
   if (code == CLI_OK) code = runner_run(r->session);
@@ -86,14 +95,14 @@ static int bench_measure(runner *r, const bench_options *wanted, double *times, 
   double unused;
   progress bar;
   progress_begin(&bar, "running");
-  int code = timed_run(r, &result->first_ms);
+  int code = timed_run(r, 0, &result->first_ms);
   for (uint64_t i = 0; i < wanted->warmup && code == CLI_OK; i++) {
-    code = timed_run(r, &unused);
+    code = timed_run(r, wanted->pause, &unused);
     progress_update(&bar, ++done, total);
   }
   uint64_t before = atomic_load(allocations);
   for (uint64_t i = 0; i < wanted->runs && code == CLI_OK; i++) {
-    code = timed_run(r, &times[i]);
+    code = timed_run(r, wanted->pause, &times[i]);
     progress_update(&bar, ++done, total);
   }
   result->allocations_per_run = (double)(atomic_load(allocations) - before) / (double)wanted->runs;

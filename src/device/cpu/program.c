@@ -32,6 +32,7 @@ struct berth__program {
   unsigned char *base;
   berth__cpu_kernels kernels; /* to choose from */
   berth__observer observer;   /* of the run that was submitted */
+  double alone_ms;            /* about what a run takes one thread */
 };
 
 static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
@@ -65,6 +66,19 @@ static void link_loops(berth__program *program) {
   }
 }
 
+/* From the items that are worth a thread, which take about PIECE_MS; those that are worth more by themselves count as
+ * if they were not, until a run has shown what they take. */
+#define PIECE_MS 0.012
+
+static double guess_ms(const berth__program *program) {
+  double total = 0;
+  for (size_t i = program->n_prelude; i < program->n_calls; i++) {
+    const berth__cpu_choice *how = &program->calls[i].how;
+    total += (double)how->items / (double)(how->grain > 0 ? how->grain : 1) * PIECE_MS;
+  }
+  return total;
+}
+
 static berth_status cpu_program_build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
   size_t n_tensors = 0;
@@ -86,6 +100,7 @@ static berth_status cpu_program_build(berth__program *program, bool checked, ber
     if (step < plan->n_prelude) program->n_prelude = program->n_calls;
   }
   link_loops(program);
+  program->alone_ms = guess_ms(program);
   BERTH__TRY(berth__extents_create(plan, &program->extents, err));
   return checked ? berth__watch_create(plan, &program->watch, err) : BERTH_OK;
 }
@@ -241,7 +256,7 @@ berth_status berth__cpu_submit(berth__program *program, const berth__observer *o
 berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
-  berth__pool_begin(program->engine->pool);
+  berth__pool_begin(program->engine->pool, program->alone_ms);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = cpu_program_is_needed(program, program->calls[i].step);
     status = berth__check_cancel(program->observer.cancel, "the run", err); /* asked once: it may be taken back */
@@ -249,7 +264,7 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }
-  berth__pool_end(program->engine->pool);
+  berth__pool_end(program->engine->pool, &program->alone_ms);
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }

@@ -19,6 +19,7 @@ berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
                                         .most_merged_rows = MOST_MERGED_ROWS,
                                         .most_merged_bytes = UINT64_MAX};
   BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes its scale and bias */
+  BERTH__TRY(berth__rewrite_raise_views(graph, err));              /* before patterns of bytes are looked for */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* what comes after leaves its convolutions alone */
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */
   if (kernels.backend == NULL)                                     /* a backend packs weights itself, as it likes */

@@ -16,6 +16,7 @@ berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
                                         .most_merged_rows = INT64_MAX,
                                         .most_merged_bytes = MOST_MERGED_BYTES};
   BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
+  BERTH__TRY(berth__rewrite_raise_views(graph, err));         /* before patterns of bytes are looked for */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));  /* sums of bytes are exact, as on the CPU */
   BERTH__TRY(berth__rewrite_fold_norms(graph, &target, err)); /* before fusion: what is left of a norm is fused */
   BERTH__TRY(berth__rewrite_plain_products(graph, err));      /* before fusion, which gives products epilogues */

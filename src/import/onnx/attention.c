@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "import/onnx/compose.h"
+#include "import/onnx/control.h"
 
 /* ---- Heads ---- */
 
@@ -241,6 +242,19 @@ static berth_value attend_softmax(berth__onnx_chain *c, const berth__onnx_heads 
   return berth__chain_where(c, sees_nothing, berth__chain_scalar(c, h->wide, 0), weights);
 }
 
+/* Scores or weights as a graph of the node changes them. */
+static berth_value attend_changed(berth__onnx_chain *c, const berth__onnx_heads *a, const attend_heads *h,
+                                  const berth__onnx_graph *graph, berth_value x) {
+  berth_value out = BERTH_VALUE_NONE;
+  if (graph == NULL) return x;
+  x = berth__chain_cast(c, x, a->graph_type);
+  if (c->status == BERTH_OK && graph->n_inputs != 1)
+    c->status =
+        berth__fail(c->err, BERTH_MALFORMED, "a graph that changes scores has %zu inputs, expected 1", graph->n_inputs);
+  if (c->status == BERTH_OK) c->status = berth__onnx_inner(c->call, graph, &x, 1, &out, 1, c->err);
+  return berth__chain_cast(c, out, h->wide);
+}
+
 static berth_value attend_by_scores(berth__onnx_chain *c, berth__onnx_heads *a) {
   const attend_heads h = attend_open(c, a);
   berth_value stage[4]; /* of the scores, by their modes */
@@ -250,8 +264,8 @@ static berth_value attend_by_scores(berth__onnx_chain *c, berth__onnx_heads *a) 
     const berth_value bounded = berth__chain_unary(c, "tanh", berth__chain_with(c, "div", stage[0], a->softcap));
     stage[1] = berth__chain_with(c, "mul", bounded, a->softcap);
   }
-  stage[2] = attend_beside(c, a, &h, stage[1]);
-  stage[3] = attend_softmax(c, a, &h, stage[2]);
+  stage[2] = attend_changed(c, a, &h, a->score_graph, attend_beside(c, a, &h, stage[1]));
+  stage[3] = attend_changed(c, a, &h, a->weight_graph, attend_softmax(c, a, &h, stage[2]));
   if (a->wants_scores) a->scores = berth__chain_cast(c, stage[a->scores_mode], h.type);
   berth_value out = berth__chain_binary(c, "matmul", attend_group(c, &h, stage[3]), h.v);
   out = berth__chain_cast(c, attend_ungroup(c, &h, out), h.type);
@@ -261,6 +275,7 @@ static berth_value attend_by_scores(berth__onnx_chain *c, berth__onnx_heads *a) 
 berth_value berth__onnx_attend(berth__onnx_chain *c, berth__onnx_heads *a) {
   if (c->status != BERTH_OK) return BERTH_VALUE_NONE;
   const bool same_types = berth__onnx_value_type(c->call, a->q) == berth__onnx_value_type(c->call, a->v);
+  const bool is_plain = a->softcap == 0 && a->score_graph == NULL && a->weight_graph == NULL;
   a->scores = BERTH_VALUE_NONE;
-  return a->softcap != 0 || a->wants_scores || !same_types ? attend_by_scores(c, a) : attend_by_op(c, a);
+  return is_plain && !a->wants_scores && same_types ? attend_by_op(c, a) : attend_by_scores(c, a);
 }

@@ -16,6 +16,9 @@ typedef struct berth__onnx_heads {
   bool wants_scores;   /* `scores` is set */
   int64_t scores_mode; /* to: 0 the products, 1 behind the soft cap, 2 with mask and bias, 3 the softmax */
   berth_value scores;
+  /* Graphs that change the scores and the weights, in the type that they take them in; or NULL. */
+  const berth__onnx_graph *score_graph, *weight_graph;
+  berth_type graph_type;
 } berth__onnx_heads;
 
 uint32_t berth__onnx_attend_rank(const berth__onnx_chain *c, berth_value x); /* 0 after a failure */

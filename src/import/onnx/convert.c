@@ -85,7 +85,7 @@ static berth_status add_input(berth__onnx_converter *c, const berth__onnx_value 
   BERTH__TRY(onnx_convert_name_of(c, value->name, &name, err));
   berth_status status = BERTH_OK;
   bool is_known = berth__map_get(&c->scope->names, name, &other) != 0;
-  if (is_known && (other == BERTH__ONNX_ABSENT || c->graph->values[other].kind != BERTH_VALUE_INPUT))
+  if (is_known && (other >= BERTH__ONNX_EMPTY || c->graph->values[other].kind != BERTH_VALUE_INPUT))
     goto done; /* old files list initializers too */
   if (name[0] == '\0') status = berth__fail(err, BERTH_MALFORMED, "an input has no name");
   if (is_known) status = berth__fail(err, BERTH_MALFORMED, "input '%s' is defined twice", name);
@@ -233,6 +233,8 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
                            graph->outputs[i].other_type);
     else if (!onnx_convert_look_up(c, name, &value))
       status = berth__fail(err, BERTH_MALFORMED, "output '%s' is made by nothing", name);
+    else if (value == BERTH__ONNX_EMPTY)
+      status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is an optional that holds nothing", name);
     else if (value == BERTH__ONNX_ABSENT)
       berth__log(c->graph->ctx, 2, "output '%s' is left out: it follows from strings (%s)", name, c->absent_why);
     else
@@ -266,16 +268,20 @@ static int64_t opset_of(const berth__onnx_converter *c, berth__span domain) {
 }
 
 /* The tables of each domain. */
-static const berth__onnx_handler *const standard_tables[] = {
-    berth__onnx_core,      berth__onnx_math,       berth__onnx_activation,
-    berth__onnx_random,    berth__onnx_reduce,     berth__onnx_norm,
-    berth__onnx_loss,      berth__onnx_einsum,     berth__onnx_move,
-    berth__onnx_index,     berth__onnx_rearrange,  berth__onnx_window,
-    berth__onnx_resize,    berth__onnx_quant,      berth__onnx_sequence,
-    berth__onnx_recurrent, berth__onnx_signal,     berth__onnx_control,
-    berth__onnx_attention, berth__onnx_unofficial, NULL};
+static const berth__onnx_handler *const standard_tables[] = {berth__onnx_core,       berth__onnx_math,
+                                                             berth__onnx_activation, berth__onnx_random,
+                                                             berth__onnx_reduce,     berth__onnx_norm,
+                                                             berth__onnx_loss,       berth__onnx_einsum,
+                                                             berth__onnx_move,       berth__onnx_index,
+                                                             berth__onnx_rearrange,  berth__onnx_window,
+                                                             berth__onnx_resize,     berth__onnx_quant,
+                                                             berth__onnx_sequence,   berth__onnx_recurrent,
+                                                             berth__onnx_signal,     berth__onnx_control,
+                                                             berth__onnx_attention,  berth__onnx_linear_attention,
+                                                             berth__onnx_unofficial, NULL};
 static const berth__onnx_handler *const microsoft_tables[] = {berth__onnx_microsoft, berth__onnx_microsoft_quant,
                                                               berth__onnx_microsoft_attention, NULL};
+static const berth__onnx_handler *const preview_tables[] = {berth__onnx_preview, NULL};
 static const berth__onnx_handler *const training_tables[] = {berth__onnx_training, NULL};
 static const berth__onnx_handler *const ml_tables[] = {
     berth__onnx_ml, berth__onnx_ml_labels, berth__onnx_ml_linear, berth__onnx_ml_trees, berth__onnx_ml_svm, NULL};
@@ -284,6 +290,7 @@ static const berth__onnx_handler *find_handler(berth__span op, berth__span domai
   const berth__onnx_handler *const *tables = NULL;
   if (is_default_domain(domain)) tables = standard_tables;
   if (berth__span_is(domain, "com.microsoft")) tables = microsoft_tables;
+  if (berth__span_is(domain, "ai.onnx.preview")) tables = preview_tables;
   if (berth__span_is(domain, "ai.onnx.preview.training")) tables = training_tables;
   if (berth__span_is(domain, "ai.onnx.ml")) tables = ml_tables;
   for (; tables != NULL && *tables != NULL; tables++)
@@ -342,11 +349,16 @@ static berth_status onnx_convert_name_results(berth__onnx_converter *c, const be
     if (i >= call->n_out || call->out[i] == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_UNSUPPORTED, "its output %zu is asked for, which is not supported", i);
     BERTH__TRY(onnx_convert_text_of(c, call->node->outputs[i], &name, err));
-    if (call->out[i] >= n_before && call->out[i] != BERTH__ONNX_ABSENT && free_name(c, name) != NULL)
+    if (call->out[i] >= n_before && call->out[i] < BERTH__ONNX_EMPTY && free_name(c, name) != NULL)
       BERTH__TRY(berth_graph_rename(c->graph, call->out[i], name, err));
     BERTH__TRY(define(c, name, call->out[i], err));
   }
   return BERTH_OK;
+}
+
+static bool takes_empty(berth__span op) {
+  return berth__span_is(op, "Identity") || berth__span_is(op, "OptionalHasElement") ||
+         berth__span_is(op, "OptionalGetElement");
 }
 
 static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *call, berth_error *err) {
@@ -358,6 +370,9 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
   for (size_t i = 0; i < call->n_in; i++) reads_absent = reads_absent || call->in[i] == BERTH__ONNX_ABSENT;
   for (size_t i = 0; i < call->n_out; i++) call->out[i] = reads_absent ? BERTH__ONNX_ABSENT : BERTH_VALUE_NONE;
   if (reads_absent) return onnx_convert_name_results(c, call, n_before, err);
+  for (size_t i = 0; i < call->n_in; i++)
+    if (call->in[i] == BERTH__ONNX_EMPTY && !takes_empty(node->op))
+      return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu is an optional that holds nothing", i);
   if (function != NULL) {
     BERTH__TRY(berth__onnx_inline(call, function, err));
   } else if (handler != NULL) {
@@ -485,6 +500,9 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
   bool found = onnx_convert_look_up(c, text, out);
   berth_status status =
       found ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "output '%.100s' of its graph is made by nothing", text);
+  if (found && *out == BERTH__ONNX_EMPTY)
+    status =
+        berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is an optional that holds nothing", text);
   if (found && *out == BERTH__ONNX_ABSENT)
     status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph follows from strings (%.100s)", text,
                          c->absent_why);

@@ -12,6 +12,8 @@ typedef struct berth__onnx_converter berth__onnx_converter;
 /* Stands for a value of strings, which cannot be made. A node that reads one gives nothing but such values, and an
  * output that is one is left out of the graph: the others can still run. */
 #define BERTH__ONNX_ABSENT (BERTH_VALUE_NONE - 1)
+/* Stands for an optional that holds nothing; only the ops of optionals may read it. */
+#define BERTH__ONNX_EMPTY (BERTH_VALUE_NONE - 2)
 
 typedef struct berth__onnx_handler berth__onnx_handler;
 
@@ -37,25 +39,26 @@ struct berth__onnx_handler {
 };
 
 /* Tables, one an ops_*.c file, each ended by an entry without a name. Domain "" (ai.onnx) unless said. */
-extern const berth__onnx_handler berth__onnx_math[];       /* element-wise */
-extern const berth__onnx_handler berth__onnx_activation[]; /* activation functions */
-extern const berth__onnx_handler berth__onnx_random[];     /* random numbers, Dropout */
-extern const berth__onnx_handler berth__onnx_reduce[];     /* reductions, softmax, along an axis */
-extern const berth__onnx_handler berth__onnx_norm[];       /* normalisations */
-extern const berth__onnx_handler berth__onnx_loss[];       /* losses */
-extern const berth__onnx_handler berth__onnx_einsum[];     /* Einsum */
-extern const berth__onnx_handler berth__onnx_move[];       /* shapes, slices */
-extern const berth__onnx_handler berth__onnx_index[];      /* gathers, scatters */
-extern const berth__onnx_handler berth__onnx_rearrange[];  /* blocks between depth and space */
-extern const berth__onnx_handler berth__onnx_window[];     /* products, convolutions, pooling */
-extern const berth__onnx_handler berth__onnx_resize[];     /* sampling between elements */
-extern const berth__onnx_handler berth__onnx_quant[];      /* quantised */
-extern const berth__onnx_handler berth__onnx_sequence[];   /* detection, text */
-extern const berth__onnx_handler berth__onnx_recurrent[];  /* LSTM, GRU, RNN */
-extern const berth__onnx_handler berth__onnx_signal[];     /* windows, Fourier transforms */
-extern const berth__onnx_handler berth__onnx_control[];    /* If, Loop, Scan */
-extern const berth__onnx_handler berth__onnx_attention[];  /* Attention, RotaryEmbedding */
-extern const berth__onnx_handler berth__onnx_unofficial[]; /* what others put into this domain */
+extern const berth__onnx_handler berth__onnx_math[];             /* element-wise */
+extern const berth__onnx_handler berth__onnx_activation[];       /* activation functions */
+extern const berth__onnx_handler berth__onnx_random[];           /* random numbers, Dropout */
+extern const berth__onnx_handler berth__onnx_reduce[];           /* reductions, softmax, along an axis */
+extern const berth__onnx_handler berth__onnx_norm[];             /* normalisations */
+extern const berth__onnx_handler berth__onnx_loss[];             /* losses */
+extern const berth__onnx_handler berth__onnx_einsum[];           /* Einsum */
+extern const berth__onnx_handler berth__onnx_move[];             /* shapes, slices */
+extern const berth__onnx_handler berth__onnx_index[];            /* gathers, scatters */
+extern const berth__onnx_handler berth__onnx_rearrange[];        /* blocks between depth and space */
+extern const berth__onnx_handler berth__onnx_window[];           /* products, convolutions, pooling */
+extern const berth__onnx_handler berth__onnx_resize[];           /* sampling between elements */
+extern const berth__onnx_handler berth__onnx_quant[];            /* quantised */
+extern const berth__onnx_handler berth__onnx_sequence[];         /* detection, text */
+extern const berth__onnx_handler berth__onnx_recurrent[];        /* LSTM, GRU, RNN */
+extern const berth__onnx_handler berth__onnx_signal[];           /* windows, Fourier transforms */
+extern const berth__onnx_handler berth__onnx_control[];          /* If, Loop, Scan */
+extern const berth__onnx_handler berth__onnx_attention[];        /* Attention, RotaryEmbedding */
+extern const berth__onnx_handler berth__onnx_linear_attention[]; /* LinearAttention, CausalConvWithState */
+extern const berth__onnx_handler berth__onnx_unofficial[];       /* what others put into this domain */
 /* Domain ai.onnx.preview.training. */
 extern const berth__onnx_handler berth__onnx_training[]; /* steps of optimisers */
 /* Domain ai.onnx.ml. */
@@ -64,6 +67,8 @@ extern const berth__onnx_handler berth__onnx_ml_labels[]; /* label maps */
 extern const berth__onnx_handler berth__onnx_ml_linear[]; /* linear models */
 extern const berth__onnx_handler berth__onnx_ml_trees[];  /* trees */
 extern const berth__onnx_handler berth__onnx_ml_svm[];    /* support vector machines */
+/* Domain ai.onnx.preview. */
+extern const berth__onnx_handler berth__onnx_preview[]; /* FlexAttention */
 /* Domain com.microsoft. */
 extern const berth__onnx_handler berth__onnx_microsoft[];           /* fused ops, norms */
 extern const berth__onnx_handler berth__onnx_microsoft_quant[];     /* quantised */

@@ -279,6 +279,25 @@ static berth_status read_tensor_type(berth__span message, berth__onnx_value *out
   return status;
 }
 
+static berth_status onnx_model_read_type(berth__span message, berth__onnx_value *out, berth_error *err);
+
+/* An optional of a tensor is read as that tensor. */
+static berth_status read_optional_type(berth__span message, berth__onnx_value *out, berth_error *err) {
+  berth__field field;
+  berth__span inner;
+  berth_status status = BERTH_OK;
+  if (out->is_optional) return berth__fail(err, BERTH_MALFORMED, "an optional holds an optional");
+  out->is_optional = true;
+  out->other_type = "optional";
+  FOR_EACH_FIELD(message, field) {
+    if (field.number != 1) continue;
+    BERTH__TRY(berth__wire_want_bytes(&field, "the type of an optional", &inner, err));
+    BERTH__TRY(onnx_model_read_type(inner, out, err));
+    if (out->elem_type != 0) out->other_type = NULL;
+  }
+  return status;
+}
+
 static berth_status onnx_model_read_type(berth__span message, berth__onnx_value *out, berth_error *err) {
   berth__field field;
   berth__span tensor;
@@ -292,7 +311,10 @@ static berth_status onnx_model_read_type(berth__span message, berth__onnx_value 
       case 4: out->other_type = "sequence"; break;
       case 5: out->other_type = "map"; break;
       case 8: out->other_type = "sparse tensor"; break;
-      case 9: out->other_type = "optional"; break;
+      case 9:
+        BERTH__TRY(berth__wire_want_bytes(&field, "an optional type", &tensor, err));
+        BERTH__TRY(read_optional_type(tensor, out, err));
+        break;
       default: break;
     }
   }

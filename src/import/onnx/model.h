@@ -64,7 +64,8 @@ typedef struct berth__onnx_node {
 /* A graph's input or output: TypeProto, as far as it is a tensor. */
 typedef struct berth__onnx_value {
   berth__span name;
-  const char *other_type; /* "sequence", "map", "optional", "sparse tensor"; NULL: a tensor */
+  const char *other_type; /* "sequence", "map", "optional", "sparse tensor"; NULL: a tensor, or an optional of one */
+  bool is_optional;
   int32_t elem_type;
   bool has_shape;
   uint32_t rank;

@@ -182,6 +182,14 @@ static berth_status convert_swish(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_binary(call, "mul", call->in[0], gate, &call->out[0], err);
 }
 
+/* Swish(a) b */
+static berth_status convert_swiglu(berth__onnx_call *call, berth_error *err) {
+  berth_value gated;
+  BERTH__TRY(berth__onnx_begin(call, 2, err));
+  BERTH__TRY(berth__onnx_as(call, "Swish", call->opset, call->in, 1, &gated, 1, err));
+  return berth__onnx_binary(call, "mul", gated, call->in[1], &call->out[0], err);
+}
+
 const berth__onnx_handler berth__onnx_activation[] = {
     {"Relu", berth__onnx_same, "relu"},
     {"Sigmoid", berth__onnx_same, "sigmoid"},
@@ -198,6 +206,7 @@ const berth__onnx_handler berth__onnx_activation[] = {
     {"Selu", convert_selu, NULL},
     {"Shrink", convert_shrink, NULL},
     {"Softsign", convert_softsign, NULL},
+    {"SwiGLU", convert_swiglu, NULL},
     {"Swish", convert_swish, NULL},
     {"ThresholdedRelu", convert_thresholded_relu, NULL},
     {NULL, NULL, NULL},

@@ -119,6 +119,42 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
   return c.status;
 }
 
+/* ---- FlexAttention ---- */
+
+static const berth__onnx_graph *graph_of(const berth__onnx_call *call, const char *name) {
+  const berth__onnx_attr *attr = berth__onnx_find(call, name);
+  return attr != NULL ? attr->graph : NULL;
+}
+
+/* Two graphs may change the scores and the weights; they take them in the type that the softmax is asked for in. */
+static berth_status convert_flex_attention(berth__onnx_call *call, berth_error *err) {
+  berth__onnx_chain c = {call, err, BERTH_OK};
+  BERTH__TRY(berth__onnx_begin(call, 3, err));
+  berth__onnx_heads a = {.q = call->in[0],
+                         .k = call->in[1],
+                         .v = call->in[2],
+                         .mask = BERTH_VALUE_NONE,
+                         .bias = BERTH_VALUE_NONE,
+                         .length = BERTH_VALUE_NONE,
+                         .scale = berth__onnx_float(call, "scale", 0),
+                         .mode = "none",
+                         .score_graph = graph_of(call, "score_mod"),
+                         .weight_graph = graph_of(call, "prob_mod")};
+  BERTH__TRY(berth__onnx_attend_check(call, &a, err));
+  const berth_type type = berth__onnx_value_type(call, a.q);
+  BERTH__TRY(berth__onnx_named_type(call, "softmax_precision", berth__onnx_wide(type), &a.graph_type, err));
+  if (!berth__type_is_float(a.graph_type))
+    return berth__fail(err, BERTH_MALFORMED, "a softmax of type %s is asked for", berth_type_name(a.graph_type));
+  const berth_value out = berth__onnx_attend(&c, &a);
+  call->out[0] = berth__chain_cast(&c, out, berth__onnx_value_type(call, a.v));
+  return c.status;
+}
+
+const berth__onnx_handler berth__onnx_preview[] = {
+    {"FlexAttention", convert_flex_attention, NULL},
+    {NULL, NULL, NULL},
+};
+
 /* ---- Rotary embeddings ---- */
 
 typedef struct rotary {

@@ -47,8 +47,36 @@ static berth_status convert_identity(berth__onnx_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
+/* ---- Optionals: whether one holds something is known when the file is read ---- */
+
+static berth_status convert_optional(berth__onnx_call *call, berth_error *err) {
+  if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an Optional has one output");
+  call->out[0] = berth__onnx_in(call, 0) != BERTH_VALUE_NONE ? call->in[0] : BERTH__ONNX_EMPTY;
+  return BERTH_OK;
+}
+
+/* An input of the model that is an optional is one that is given. */
+static berth_status convert_has_element(berth__onnx_call *call, berth_error *err) {
+  if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an OptionalHasElement has one output");
+  const berth_value given = berth__onnx_in(call, 0);
+  const bool has_element = given != BERTH_VALUE_NONE && given != BERTH__ONNX_EMPTY;
+  return berth__onnx_scalar(call, BERTH_BOOL, has_element, &call->out[0], err);
+}
+
+static berth_status convert_get_element(berth__onnx_call *call, berth_error *err) {
+  BERTH__TRY(berth__onnx_want_in(call, 1, err));
+  if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an OptionalGetElement has one output");
+  if (call->in[0] == BERTH__ONNX_EMPTY)
+    return berth__fail(err, BERTH_MALFORMED, "the optional holds nothing that it could give");
+  call->out[0] = call->in[0];
+  return BERTH_OK;
+}
+
 const berth__onnx_handler berth__onnx_core[] = {
     {"Constant", convert_constant, NULL},
     {"Identity", convert_identity, NULL},
+    {"Optional", convert_optional, NULL},
+    {"OptionalGetElement", convert_get_element, NULL},
+    {"OptionalHasElement", convert_has_element, NULL},
     {NULL, NULL, NULL},
 };

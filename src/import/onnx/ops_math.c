@@ -95,6 +95,15 @@ static berth_status convert_mean(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Types ---- */
 
+static berth_status convert_bit_cast(berth__onnx_call *call, berth_error *err) {
+  berth_type to;
+  BERTH__TRY(berth__onnx_begin(call, 1, err));
+  BERTH__TRY(berth__onnx_named_type(call, "to", BERTH_TYPE_NONE, &to, err));
+  if (to == BERTH_TYPE_NONE) return berth__fail(err, BERTH_MALFORMED, "it does not say what to cast to");
+  const berth_attr attr = berth_attr_string("to", berth_type_name(to));
+  return berth__onnx_emit(call, "bitcast", call->in, 1, &attr, 1, call->out, 1, err);
+}
+
 static berth_status convert_cast(berth__onnx_call *call, berth_error *err) {
   berth_type type;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
@@ -247,6 +256,7 @@ const berth__onnx_handler berth__onnx_math[] = {
     {"Max", convert_variadic, "max"},
     {"Min", convert_variadic, "min"},
     {"Mean", convert_mean, NULL},
+    {"BitCast", convert_bit_cast, NULL},
     {"Cast", convert_cast, NULL},
     {"CastLike", convert_cast_like, NULL},
     {"IsNaN", convert_is_nan, NULL},

@@ -1,4 +1,7 @@
 /* Ops that take a tensor apart and put it together again in another order. */
+#include <stddef.h>
+
+#include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 
 /* One extent of a shape to be made: that of an axis times `times` over `parts`, or a number where axis is -1. */
@@ -113,12 +116,9 @@ static berth_status count_blocks(columns *c, berth_error *err) {
 }
 
 static berth_status take_columns(berth__onnx_call *call, columns *c, berth_error *err) {
-  uint32_t n_block;
-  BERTH__TRY(berth__onnx_begin(call, 3, err));
-  if (!berth__onnx_constant_ints(call, call->in[1], c->image, MAX_SPATIAL, &c->n) ||
-      !berth__onnx_constant_ints(call, call->in[2], c->block, MAX_SPATIAL, &n_block))
-    return berth__onnx_unsupported(call, err, "the shapes of image and block must be constant, of 1 to %d axes",
-                                   MAX_SPATIAL);
+  uint32_t n_block = 0;
+  (void)berth__onnx_constant_ints(call, call->in[1], c->image, MAX_SPATIAL, &c->n);
+  (void)berth__onnx_constant_ints(call, call->in[2], c->block, MAX_SPATIAL, &n_block);
   if (c->n == 0 || c->n != n_block)
     return berth__fail(err, BERTH_MALFORMED, "its image and block have %u and %u axes", c->n, n_block);
   BERTH__TRY(take_spatial(call, "strides", c->n, 1, c->stride, err));
@@ -146,11 +146,127 @@ static berth_status one_tap_each(berth__onnx_call *call, const columns *c, int64
   return berth__onnx_listed(call, "tile", *out, "repeats", repeats, 2 + c->n, out, err);
 }
 
+/* ---- Col2Im of shapes that are known when a plan is made, or of many axes ---- */
+
+/* Extents of one spatial axis, each a list of one. */
+typedef struct col_axis {
+  berth_value image, block, padded, steps;
+  int64_t stride, dilation, first_pad, last_pad;
+} col_axis;
+
+static berth_value col_product(berth__onnx_chain *c, const col_axis *axes, uint32_t first, uint32_t n, size_t field) {
+  const int64_t one = 1;
+  berth_value out = BERTH_VALUE_NONE;
+  if (c->status == BERTH_OK) c->status = berth__onnx_list(c->call, &one, 1, &out, c->err);
+  for (uint32_t i = first; i < n; i++)
+    out = berth__chain_binary(c, "mul", out, *(const berth_value *)((const char *)&axes[i] + field));
+  return out;
+}
+
+static berth_status col_axes(berth__onnx_chain *c, col_axis *axes, uint32_t n, berth_error *err) {
+  int64_t stride[BERTH_MAX_RANK], dilation[BERTH_MAX_RANK], pad[2 * BERTH_MAX_RANK];
+  BERTH__TRY(take_spatial(c->call, "strides", n, 1, stride, err));
+  BERTH__TRY(take_spatial(c->call, "dilations", n, 1, dilation, err));
+  BERTH__TRY(take_spatial(c->call, "pads", 2 * n, 0, pad, err));
+  for (uint32_t i = 0; i < n; i++) {
+    if (stride[i] < 1 || dilation[i] < 1 || pad[i] < 0 || pad[n + i] < 0)
+      return berth__fail(err, BERTH_MALFORMED, "one of its strides, dilations or pads is not possible");
+    col_axis *a = &axes[i];
+    *a = (col_axis){.stride = stride[i], .dilation = dilation[i], .first_pad = pad[i], .last_pad = pad[n + i]};
+    a->image = berth__chain_cast(c, berth__chain_slice(c, c->call->in[1], 0, i, i + 1), BERTH_I64);
+    a->block = berth__chain_cast(c, berth__chain_slice(c, c->call->in[2], 0, i, i + 1), BERTH_I64);
+    a->padded = berth__chain_with(c, "add", a->image, (double)(a->first_pad + a->last_pad));
+    const berth_value reach =
+        berth__chain_with(c, "mul", berth__chain_with(c, "sub", a->block, 1), (double)a->dilation);
+    const berth_value room = berth__chain_with(c, "sub", berth__chain_binary(c, "sub", a->padded, reach), 1);
+    a->steps = berth__chain_with(c, "add", berth__chain_with(c, "div", room, (double)a->stride), 1);
+  }
+  return c->status;
+}
+
+/* Where each element of each block goes in the flat padded image: [taps blocks, 1]. */
+static berth_value col_places(berth__onnx_chain *c, const col_axis *axes, uint32_t n) {
+  berth_value sum = BERTH_VALUE_NONE;
+  for (uint32_t i = 0; i < 2 * n; i++) {
+    const col_axis *a = &axes[i % n];
+    int64_t line[BERTH_MAX_RANK];
+    for (uint32_t k = 0; k < 2 * n; k++) line[k] = k == i ? -1 : 1;
+    const berth_value count = berth__chain_count(c, i < n ? a->block : a->steps);
+    berth_value part = berth__chain_with(c, "mul", count, (double)(i < n ? a->dilation : a->stride));
+    part = berth__chain_binary(c, "mul", part, col_product(c, axes, i % n + 1, n, offsetof(col_axis, padded)));
+    part = berth__chain_reshape(c, part, line, 2 * n);
+    sum = sum == BERTH_VALUE_NONE ? part : berth__chain_binary(c, "add", sum, part);
+  }
+  return berth__chain_reshape(c, sum, (int64_t[]){-1, 1}, 2);
+}
+
+static berth_value col_list(berth__onnx_chain *c, const berth_value *parts, size_t n) {
+  berth_attr axis = berth_attr_int("axis", 0);
+  return berth__chain_emit(c, "concat", parts, n, &axis, 1);
+}
+
+/* The elements of all blocks are added to an image of zeros: [places, N, C] from [N, C taps, blocks]. */
+static berth_value col_scatter(berth__onnx_chain *c, const col_axis *axes, uint32_t n) {
+  const berth_value x = c->call->in[0];
+  const berth_value each = berth__chain_binary(c, "mul", col_product(c, axes, 0, n, offsetof(col_axis, block)),
+                                               col_product(c, axes, 0, n, offsetof(col_axis, steps)));
+  const int64_t rest = -1;
+  berth_value apart[3] = {berth__chain_extent(c, x, 0), BERTH_VALUE_NONE, each};
+  if (c->status == BERTH_OK) c->status = berth__onnx_list(c->call, &rest, 1, &apart[1], c->err);
+  berth_value parts = berth__chain_binary(c, "reshape", x, col_list(c, apart, 3));
+  parts = berth__chain_listed(c, "transpose", parts, "perm", (int64_t[]){2, 0, 1}, 3);
+  const berth_value places[3] = {col_product(c, axes, 0, n, offsetof(col_axis, padded)),
+                                 berth__chain_extent(c, parts, 1), berth__chain_extent(c, parts, 2)};
+  if (c->status != BERTH_OK) return BERTH_VALUE_NONE;
+  const berth_value zero = berth__chain_scalar(c, berth__onnx_value_type(c->call, x), 0);
+  const berth_value in[3] = {berth__chain_binary(c, "expand", zero, col_list(c, places, 3)), col_places(c, axes, n),
+                             parts};
+  berth_attr add = berth_attr_string("reduction", "add");
+  return berth__chain_emit(c, "scatter_nd", in, 3, &add, 1);
+}
+
+static berth_status col2im_by_scatter(berth__onnx_call *call, berth_error *err) {
+  berth__onnx_chain c = {call, err, BERTH_OK};
+  const berth__shape *image = berth__onnx_shape(call, call->in[1]), *block = berth__onnx_shape(call, call->in[2]);
+  if (berth__onnx_shape(call, call->in[0])->rank != 3)
+    return berth__fail(err, BERTH_MALFORMED, "its operand has rank %u, expected 3",
+                       berth__onnx_shape(call, call->in[0])->rank);
+  if (image->rank != 1 || block->rank != 1 || image->dim[0] != block->dim[0] || image->dim[0] < 1)
+    return berth__fail(err, BERTH_MALFORMED, "its image and block must be lists of one length");
+  if (image->dim[0] > BERTH_MAX_RANK / 2)
+    return berth__onnx_unsupported(call, err, "images of more than %d axes are not supported", BERTH_MAX_RANK / 2);
+  const uint32_t n = (uint32_t)image->dim[0];
+  col_axis axes[BERTH_MAX_RANK / 2];
+  BERTH__TRY(col_axes(&c, axes, n, err));
+  const berth_value flat =
+      berth__chain_listed(&c, "transpose", col_scatter(&c, axes, n), "perm", (int64_t[]){1, 2, 0}, 3);
+  berth_value extents[2 + BERTH_MAX_RANK / 2] = {berth__chain_extent(&c, flat, 0), berth__chain_extent(&c, flat, 1)};
+  for (uint32_t i = 0; i < n; i++) extents[2 + i] = axes[i].padded;
+  berth_value out = berth__chain_binary(&c, "reshape", flat, col_list(&c, extents, 2 + n));
+  for (uint32_t i = 0; i < n; i++)
+    if (axes[i].first_pad != 0 || axes[i].last_pad != 0)
+      out =
+          berth__chain_slice(&c, out, 2 + i, axes[i].first_pad, axes[i].last_pad != 0 ? -axes[i].last_pad : INT64_MAX);
+  call->out[0] = out;
+  return c.status;
+}
+
+/* ---- Col2Im of constant shapes ---- */
+
+static bool has_constant_shapes(const berth__onnx_call *call) {
+  int64_t list[MAX_SPATIAL];
+  uint32_t n;
+  return berth__onnx_constant_ints(call, call->in[1], list, MAX_SPATIAL, &n) &&
+         berth__onnx_constant_ints(call, call->in[2], list, MAX_SPATIAL, &n);
+}
+
 /* Every block is added to the image where it came from: a transposed convolution whose kernels have one tap each. */
 static berth_status convert_col2im(berth__onnx_call *call, berth_error *err) {
   columns c = {.n = 0};
   int64_t shape[2 + MAX_SPATIAL];
   berth_value in[2];
+  BERTH__TRY(berth__onnx_begin(call, 3, err));
+  if (!has_constant_shapes(call)) return col2im_by_scatter(call, err);
   BERTH__TRY(take_columns(call, &c, err));
   const berth__shape *x = berth__onnx_shape(call, call->in[0]);
   if (x->rank != 3) return berth__fail(err, BERTH_MALFORMED, "its operand has rank %u, expected 3", x->rank);

@@ -186,14 +186,15 @@ static berth_status convert_softmax(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Along an axis ---- */
 
-static berth_status convert_cumsum(berth__onnx_call *call, berth_error *err) {
+static berth_status convert_cumulative(berth__onnx_call *call, berth_error *err) {
   int64_t axis = 0;
   uint32_t count = 0;
   BERTH__TRY(berth__onnx_begin(call, 2, err));
   bool is_known = berth__onnx_constant_ints(call, call->in[1], &axis, 1, &count) && count == 1;
   berth_attr attrs[] = {berth_attr_int("exclusive", berth__onnx_int(call, "exclusive", 0)),
                         berth_attr_int("reverse", berth__onnx_int(call, "reverse", 0)), berth_attr_int("axis", axis)};
-  return berth__onnx_emit(call, "cumsum", call->in, is_known ? 1 : 2, attrs, is_known ? 3 : 2, call->out, 1, err);
+  return berth__onnx_emit(call, call->handler->berth_op, call->in, is_known ? 1 : 2, attrs, is_known ? 3 : 2, call->out,
+                          1, err);
 }
 
 /* k is an attribute before opset 10. */
@@ -233,7 +234,8 @@ const berth__onnx_handler berth__onnx_reduce[] = {
     {"Softmax", convert_softmax, "softmax"},
     {"LogSoftmax", convert_softmax, "log_softmax"},
     {"Hardmax", convert_softmax, NULL},
-    {"CumSum", convert_cumsum, NULL},
+    {"CumProd", convert_cumulative, "cumprod"},
+    {"CumSum", convert_cumulative, "cumsum"},
     {"TopK", convert_top_k, NULL},
     {"Det", convert_det, NULL},
     {NULL, NULL, NULL},

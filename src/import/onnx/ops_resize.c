@@ -1,5 +1,6 @@
 /* Sampling between elements: Resize, Upsample, GridSample, AffineGrid, RoiAlign and MaxRoiPool. */
 #include "import/onnx/attr_list.h"
+#include "import/onnx/chain.h"
 
 /* ---- Resize ---- */
 
@@ -7,6 +8,10 @@ static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear", "b
 static const char *const mode_of[] = {"nearest", "linear", "cubic", "linear", "cubic", NULL};
 static const char *const coordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                                           "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
+/* By scales: an extent that is no whole number counts as it is where an axis shrinks, as in ONNX's own tests. */
+static const char *const scaled_coordinates[] = {
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners_scaled",
+    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
 static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const aspects[] = {"stretch", "not_larger", "not_smaller", NULL};
 
@@ -27,7 +32,7 @@ static berth_status convert_resize(berth__onnx_call *call, berth_error *err) {
   const berth_value in[3] = {call->in[0], call->in[target], has_roi ? call->in[1] : BERTH_VALUE_NONE};
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "mode", "mode", modes, mode_of, err));
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "coordinate_transformation_mode", "coordinates", coordinates,
-                                  coordinates, err));
+                                  target == 2 ? scaled_coordinates : coordinates, err));
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "nearest_mode", "nearest", nearest, nearest, err));
   BERTH__TRY(berth__onnx_put_word(call, &attrs, "keep_aspect_ratio_policy", "aspect", aspects, aspects, err));
   berth__onnx_put_float(call, &attrs, "cubic_coeff_a", "cubic_a");
@@ -77,63 +82,97 @@ static berth_status convert_grid_sample(berth__onnx_call *call, berth_error *err
   return berth__onnx_emit(call, "grid_sample", call->in, 2, attrs.at, attrs.count, call->out, 1, err);
 }
 
-/* The points of a grid of `spatial` axes from -1 to 1, the last axis first, each with a 1 after it. An
- * axis of one point has it at the end, as ONNX Runtime does. */
-static void fill_grid(float *to, const int64_t *extent, uint32_t spatial, int64_t points, bool align) {
-  for (int64_t point = 0; point < points; point++) {
-    int64_t rest = point;
-    for (uint32_t k = spatial; k-- > 0; rest /= extent[k]) {
-      const double n = (double)extent[k], i = (double)(rest % extent[k]);
-      *to++ = (float)(align ? (n > 1 ? 2 * i / (n - 1) - 1 : 1) : (2 * i + 1) / n - 1);
-    }
-    *to++ = 1;
+/* The points of one axis from -1 to 1: the corners of its elements or their middles. An axis of one point has it at
+ * the end, as ONNX Runtime does. */
+static berth_value grid_points(berth__onnx_chain *c, berth_value extent, bool align) {
+  const berth_value n = berth__chain_cast(c, extent, BERTH_F64);
+  const berth_value i = berth__chain_cast(c, berth__chain_count(c, extent), BERTH_F64);
+  const berth_value twice = berth__chain_with(c, "mul", i, 2);
+  if (!align) {
+    const berth_value middle = berth__chain_binary(c, "div", berth__chain_with(c, "add", twice, 1), n);
+    return berth__chain_with(c, "sub", middle, 1);
   }
+  const berth_value steps = berth__chain_with(c, "max", berth__chain_with(c, "sub", n, 1), 1);
+  const berth_value corner = berth__chain_with(c, "sub", berth__chain_binary(c, "div", twice, steps), 1);
+  return berth__chain_where(c, berth__chain_with(c, "gt", n, 1), corner, berth__chain_scalar(c, BERTH_F64, 1));
 }
 
-static berth_status grid_constant(berth__onnx_call *call, const int64_t *extent, uint32_t spatial, int64_t points,
-                                  berth_value *out, berth_error *err) {
-  const bool align = berth__onnx_int(call, "align_corners", 0) != 0;
-  const int64_t dims[2] = {points, spatial + 1};
-  const size_t size = (size_t)points * (spatial + 1) * sizeof(float);
-  float *grid = berth__alloc(call->graph->ctx, size);
-  if (grid == NULL) return berth__fail_nomem(err, "a grid");
-  fill_grid(grid, extent, spatial, points, align);
-  const berth_status status =
-      berth_graph_constant(call->graph, NULL, BERTH_F32, berth_shape_fixed(2, dims), grid, size, out, err);
-  berth__free(call->graph->ctx, grid);
-  return status;
+/* A list of several: constants, or slices of a value that is one. */
+typedef struct grid_size {
+  berth_value value;
+  bool is_known;
+  int64_t known[BERTH_MAX_RANK];
+  uint32_t count;
+} grid_size;
+
+static berth_value grid_extent(berth__onnx_chain *c, const grid_size *size, uint32_t k) {
+  berth_value out = BERTH_VALUE_NONE;
+  if (!size->is_known) return berth__chain_cast(c, berth__chain_slice(c, size->value, 0, k, k + 1), BERTH_I64);
+  if (c->status == BERTH_OK) c->status = berth__onnx_list(c->call, &size->known[k], 1, &out, c->err);
+  return out;
 }
 
-#define MAX_GRID ((int64_t)1 << 24) /* points that are worth keeping as a constant */
+/* [first], spatial extents, [last] as one list; negative `first`: without it. */
+static berth_value grid_shape(berth__onnx_chain *c, const grid_size *size, bool has_batch, int64_t last) {
+  const uint32_t from = has_batch ? 0 : 2;
+  int64_t list[BERTH_MAX_RANK];
+  berth_value parts[BERTH_MAX_RANK], out = BERTH_VALUE_NONE;
+  uint32_t n = 0;
+  for (uint32_t k = from; k < size->count; k++)
+    if (k != 1) {
+      list[n] = size->is_known ? size->known[k] : 0;
+      if (!size->is_known) parts[n] = grid_extent(c, size, k);
+      n++;
+    }
+  list[n] = last;
+  if (c->status != BERTH_OK) return out;
+  if (size->is_known) {
+    c->status = berth__onnx_list(c->call, list, n + 1, &out, c->err);
+    return out;
+  }
+  c->status = berth__onnx_list(c->call, &last, 1, &parts[n], c->err);
+  berth_attr axis = berth_attr_int("axis", 0);
+  return berth__chain_emit(c, "concat", parts, n + 1, &axis, 1);
+}
+
+/* [points, spatial + 1]: each point with the last axis first and a 1 after it. */
+static berth_value grid_plain(berth__onnx_chain *c, const grid_size *size) {
+  const bool align = berth__onnx_int(c->call, "align_corners", 0) != 0;
+  const uint32_t spatial = size->count - 2;
+  const berth_value shape = grid_shape(c, size, false, 1);
+  berth_value parts[4];
+  for (uint32_t k = 0; k < spatial; k++) {
+    int64_t line[4] = {1, 1, 1, 1};
+    line[k] = -1;
+    const berth_value points = grid_points(c, grid_extent(c, size, 2 + k), align);
+    parts[spatial - 1 - k] =
+        berth__chain_binary(c, "expand", berth__chain_reshape(c, points, line, spatial + 1), shape);
+  }
+  parts[spatial] = berth__chain_binary(c, "expand", berth__chain_scalar(c, BERTH_F64, 1), shape);
+  berth_attr axis = berth_attr_int("axis", -1);
+  const berth_value all = berth__chain_emit(c, "concat", parts, spatial + 1, &axis, 1);
+  return berth__chain_reshape(c, all, (int64_t[]){-1, (int64_t)spatial + 1}, 2);
+}
 
 /* theta [N, d, d + 1] and the size [N, C, spatial...]: the points of a plain grid, moved by each matrix. */
 static berth_status convert_affine_grid(berth__onnx_call *call, berth_error *err) {
-  int64_t size[BERTH_MAX_RANK], points = 1;
-  uint32_t count;
-  berth_value grid, theta;
+  berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_want_in(call, 2, err));
   if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "it has %zu outputs, expected 1", call->n_out);
-  if (!berth__onnx_constant_ints(call, call->in[1], size, BERTH_MAX_RANK, &count))
-    return berth__onnx_unsupported(call, err, "a size that is not a constant is not supported");
-  const berth__shape *matrix = berth__onnx_shape(call, call->in[0]);
-  if (count < 4 || count > 5 || matrix->rank != 3)
-    return berth__fail(err, BERTH_MALFORMED, "its size has %u entries, expected 4 or 5", count);
-  const uint32_t spatial = count - 2;
-  for (uint32_t k = 0; k < spatial; k++) {
-    if (size[2 + k] < 1 || size[2 + k] > MAX_GRID || (points *= size[2 + k]) > MAX_GRID)
-      return berth__onnx_unsupported(call, err, "a grid of that size is not supported");
-  }
-  BERTH__TRY(grid_constant(call, size + 2, spatial, points, &grid, err));
-  BERTH__TRY(berth__onnx_cast(call, grid, berth__onnx_value_type(call, call->in[0]), &grid, err));
-  const int64_t perm[3] = {0, 2, 1};
-  const berth_attr turn = berth_attr_ints("perm", perm, 3);
-  BERTH__TRY(berth__onnx_emit(call, "transpose", call->in, 1, &turn, 1, &theta, 1, err));
-  BERTH__TRY(berth__onnx_binary(call, "matmul", grid, theta, &grid, err));
-  berth_dim shape[BERTH_MAX_RANK] = {{.extent = size[0]}};
-  for (uint32_t k = 0; k < spatial; k++) shape[1 + k].extent = size[2 + k];
-  shape[1 + spatial].extent = spatial;
-  const berth_attr reshape = berth_attr_dims("shape", shape, spatial + 2);
-  return berth__onnx_emit(call, "reshape", &grid, 1, &reshape, 1, call->out, 1, err);
+  grid_size size = {.value = call->in[1]};
+  const berth__shape *given = berth__onnx_shape(call, call->in[1]), *matrix = berth__onnx_shape(call, call->in[0]);
+  if (given->rank != 1 || (given->dim[0] != 4 && given->dim[0] != 5) || matrix->rank != 3)
+    return berth__fail(err, BERTH_MALFORMED, "its size must have 4 or 5 entries, and theta the rank 3");
+  size.count = (uint32_t)given->dim[0];
+  uint32_t count;
+  size.is_known = berth__onnx_constant_ints(call, call->in[1], size.known, BERTH_MAX_RANK, &count);
+  for (uint32_t k = 0; size.is_known && k < size.count; k++)
+    if (size.known[k] < 1) return berth__fail(err, BERTH_MALFORMED, "a grid of that size is not possible");
+  const berth_value points = berth__chain_cast(&c, grid_plain(&c, &size), berth__onnx_value_type(call, call->in[0]));
+  const berth_value theta = berth__chain_listed(&c, "transpose", call->in[0], "perm", (int64_t[]){0, 2, 1}, 3);
+  const berth_value moved = berth__chain_binary(&c, "matmul", points, theta);
+  call->out[0] = berth__chain_binary(&c, "reshape", moved, grid_shape(&c, &size, true, (int64_t)size.count - 2));
+  return c.status;
 }
 
 /* ---- Regions ---- */

@@ -39,24 +39,29 @@ static berth_status convert_blackman(berth__onnx_call *call, berth_error *err) {
 /* ---- Fourier transforms ---- */
 
 /* Where the axis is: an attribute before opset 20, an operand since. */
-static berth_status dft_axis(berth__onnx_call *call, int64_t *axis, berth_error *err) {
+/* An operand since opset 20; one that is a constant is as good as an attribute. */
+static berth_status dft_axis(berth__onnx_call *call, int64_t *axis, bool *is_known, berth_error *err) {
   berth_value operand = berth__onnx_in(call, 2);
   uint32_t count = 1;
   *axis = call->opset < 20 ? berth__onnx_int(call, "axis", 1) : -2;
+  *is_known = true;
   if (call->opset < 20 || operand == BERTH_VALUE_NONE) return BERTH_OK;
   BERTH__TRY(berth__graph_evaluate_value(call->graph, operand, err));
-  if (!berth__onnx_constant_ints(call, operand, axis, 1, &count) || count != 1)
-    return berth__onnx_unsupported(call, err, "its axis is not a constant");
+  *is_known = berth__onnx_constant_ints(call, operand, axis, 1, &count) && count == 1;
   return BERTH_OK;
 }
 
 static berth_status convert_dft(berth__onnx_call *call, berth_error *err) {
   int64_t axis;
+  bool is_known;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
-  BERTH__TRY(dft_axis(call, &axis, err));
-  berth_attr attrs[] = {berth_attr_int("axis", axis), berth_attr_int("inverse", berth__onnx_int(call, "inverse", 0)),
-                        berth_attr_int("onesided", berth__onnx_int(call, "onesided", 0))};
-  return berth__onnx_emit(call, "dft", call->in, call->n_in > 2 ? 2 : call->n_in, attrs, 3, call->out, 1, err);
+  BERTH__TRY(dft_axis(call, &axis, &is_known, err));
+  const berth_value in[3] = {call->in[0], berth__onnx_in(call, 1), is_known ? BERTH_VALUE_NONE : call->in[2]};
+  size_t n_in = 3;
+  while (in[n_in - 1] == BERTH_VALUE_NONE) n_in--;
+  berth_attr attrs[] = {berth_attr_int("inverse", berth__onnx_int(call, "inverse", 0)),
+                        berth_attr_int("onesided", berth__onnx_int(call, "onesided", 0)), berth_attr_int("axis", axis)};
+  return berth__onnx_emit(call, "dft", in, n_in, attrs, is_known ? 3 : 2, call->out, 1, err);
 }
 
 /* The frames of a signal [B, L, C], each `length` long and `step` after the one before: [B, F, length, C]. */

@@ -6,6 +6,7 @@
  * any list around it; it then is a dependency of the node there that the inner graph belongs to. */
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "import/onnx/model.h"
 
 #define MAX_LEVELS 72    /* graphs inside each other; the reader refuses files that have more than 64 */
@@ -55,11 +56,8 @@ typedef struct sorter {
 
 /* ---- Names ---- */
 
-/* The seed differs from run to run, so that no file can be made whose names all meet in one place. */
 static uint32_t sort_hash(const sorter *s, berth__span name) {
-  uint32_t hash = UINT32_C(2166136261) ^ (uint32_t)((uintptr_t)s->ctx >> 4);
-  for (size_t i = 0; i < name.size; i++) hash = (hash ^ name.data[i]) * UINT32_C(16777619);
-  return hash ^ hash >> 15;
+  return berth__hash(s->ctx->hash_key, name.data, name.size);
 }
 
 /* The slot of a name, or the free one where it would go. */

@@ -1,4 +1,5 @@
-/* cast: elements of another type. */
+/* cast, bitcast: elements of another type. */
+#include "kernel/lower/copy.h"
 #include "kernel/lower/elements.h"
 #include "kernel/lower/math.h"
 
@@ -80,4 +81,60 @@ static berth__x cast_value(const berth__lowering *l, berth__kernel *k, const ber
 
 berth_status berth__lower_cast(berth__lowering *l, berth_error *err) {
   return berth__l_elements(l, cast_value, NULL, err);
+}
+
+/* ---- bitcast ---- */
+
+/* The f32 that 16 bits of f16 stand for. */
+static berth__x from_half_bits(berth__kernel *k, berth__x bits) {
+  const berth__x fraction = berth__x_and(k, bits, berth__x_u32(k, 0x3ff)),
+                 exponent = berth__x_and(k, bits, berth__x_u32(k, 0x7c00)),
+                 sign =
+                     berth__x2(k, BERTH__INST_shl, berth__x_and(k, bits, berth__x_u32(k, 0x8000)), berth__x_u32(k, 16));
+  const berth__x moved = berth__x2(k, BERTH__INST_shl, berth__x_or(k, exponent, fraction), berth__x_u32(k, 13));
+  const berth__x is_last = berth__x_eq(k, exponent, berth__x_u32(k, 0x7c00)), /* infinite, or no number */
+      is_first = berth__x_eq(k, exponent, berth__x_u32(k, 0));                /* 0 and what is below the normal ones */
+  const berth__x normal = berth__x_add(k, moved, berth__x_u32(k, (127 - 15) << 23));
+  const berth__x small = berth__x_bits(
+      k, BERTH__NUM_U32, berth__m_scale(k, berth__x_convert(k, BERTH__NUM_F32, fraction), 1.0f / (1 << 24)));
+  berth__x all = berth__x_select(k, is_last, berth__x_or(k, moved, berth__x_u32(k, 0x7f800000u)), normal);
+  all = berth__x_select(k, is_first, small, all);
+  return berth__x_bits(k, BERTH__NUM_F32, berth__x_or(k, all, sign));
+}
+
+/* The element of a type that has these bits, in the type's number. */
+static berth__x from_bits(berth__kernel *k, berth__x bits, berth_type type) {
+  const berth__number number = berth__l_number(type);
+  if (number == BERTH__NUM_BOOL) return berth__x_ne(k, bits, berth__x_u32(k, 0));
+  if (type == BERTH_F16) return from_half_bits(k, bits);
+  if (type == BERTH_BF16) bits = berth__x2(k, BERTH__INST_shl, bits, berth__x_u32(k, 16));
+  return berth__l_wrap(k, number == BERTH__NUM_U32 ? bits : berth__x_bits(k, number, bits), type);
+}
+
+static berth__x bitcast_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
+  (void)state;
+  const berth_type from = l->call->in[0].type;
+  const berth__x bits = from == BERTH_BOOL ? berth__x_convert(k, BERTH__NUM_U32, in[0]) : berth__x_pack(k, from, in[0]);
+  return from_bits(k, bits, l->call->out[0].type);
+}
+
+/* Where elements lie in their own width, their bits are copied as they are. */
+static berth_status copy_bits(berth__lowering *l, berth_error *err) {
+  const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
+  berth__kernel *k = berth__l_begin(l, NULL);
+  const berth__x index = berth__l_each(l, k, berth__count(out));
+  berth__x bits = berth__l_load_raw(l, k, 0, berth__l_place_flat(k, in, index));
+  if (out->type == BERTH_BOOL) bits = berth__x_convert(k, BERTH__NUM_U32, berth__x_ne(k, bits, berth__x_u32(k, 0)));
+  berth__l_store_raw(l, k, 0, berth__l_place_flat(k, out, index), bits);
+  return berth__l_end(l, k, err);
+}
+
+berth_status berth__lower_bitcast(berth__lowering *l, berth_error *err) {
+  const berth_type from = l->call->in[0].type, to = l->call->out[0].type;
+  if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
+  if (berth_type_size(from) == 8 && from != to)
+    return berth__fail(err, BERTH_UNSUPPORTED, "elements of 64 bits lie in 32 there, which are other bits");
+  const bool lie_as_they_are = berth__l_storage_of(l, 0) == from && berth__l_storage_of(l, l->call->n_in) == to;
+  return from == to || !lie_as_they_are ? berth__l_elements(l, from == to ? cast_value : bitcast_value, NULL, err)
+                                        : copy_bits(l, err);
 }

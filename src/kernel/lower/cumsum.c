@@ -1,5 +1,6 @@
-/* cumsum. The threads of a line have a piece of it each: they add it up, learn what the pieces before it give, and go
- * over it again. A thread reads and writes its own piece alone, so that the result may lie over the operand. */
+/* cumsum, cumprod. The threads of a line have a piece of it each: they add it up (or multiply), learn what the pieces
+ * before it give, and go over it again. A thread reads and writes its own piece alone, so that the result may lie over
+ * the operand. */
 #include "kernel/lower/rows.h"
 
 typedef struct scan {
@@ -8,9 +9,16 @@ typedef struct scan {
   berth__x from, to;            /* the piece of this thread */
 } scan;
 
-static berth__x lower_cumsum_zero_of(berth__kernel *k, const scan *s) {
-  const berth__x zero = berth__x_i32(k, 0);
-  return berth__x_convert(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), zero);
+static bool lower_cumsum_multiplies(const scan *s) { return s->l->op->code == BERTH__OP_cumprod; }
+
+/* What nothing gives: 0, or 1 for products. */
+static berth__x lower_cumsum_none_of(berth__kernel *k, const scan *s) {
+  const berth__x none = berth__x_i32(k, lower_cumsum_multiplies(s) ? 1 : 0);
+  return berth__x_convert(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), none);
+}
+
+static berth__x lower_cumsum_join(berth__kernel *k, const scan *s, berth__x a, berth__x b) {
+  return lower_cumsum_multiplies(s) ? berth__x_mul(k, a, b) : berth__x_add(k, a, b);
 }
 
 static berth__x lower_cumsum_place_of(berth__kernel *k, const scan *s, berth__x i) {
@@ -19,10 +27,10 @@ static berth__x lower_cumsum_place_of(berth__kernel *k, const scan *s, berth__x 
 }
 
 static berth__x lower_cumsum_add_up(berth__kernel *k, const scan *s) {
-  const berth__x sum = berth__x_variable(k, lower_cumsum_zero_of(k, s));
+  const berth__x sum = berth__x_variable(k, lower_cumsum_none_of(k, s));
   const berth__x i = berth__x_loop(k, s->from, s->to, 1);
   const berth__x x = berth__l_load(s->l, k, BERTH__CUMSUM_X, lower_cumsum_place_of(k, s, i));
-  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), x));
+  berth__x_set(k, sum, lower_cumsum_join(k, s, berth__x_get(k, sum), x));
   berth__x_end(k);
   return berth__x_get(k, sum);
 }
@@ -31,7 +39,7 @@ static void write_sums(berth__kernel *k, const scan *s, berth__x before) {
   const berth__x sum = berth__x_variable(k, before), i = berth__x_loop(k, s->from, s->to, 1),
                  place = lower_cumsum_place_of(k, s, i);
   const berth__x held = berth__x_get(k, sum),
-                 next = berth__x_add(k, held, berth__l_load(s->l, k, BERTH__CUMSUM_X, place));
+                 next = lower_cumsum_join(k, s, held, berth__l_load(s->l, k, BERTH__CUMSUM_X, place));
   berth__x_set(k, sum, next);
   const bool is_exclusive = s->l->call->attrs[BERTH__CUMSUM_EXCLUSIVE].i != 0;
   berth__l_store(s->l, k, 0, berth__l_place_flat(k, &s->l->call->out[0], place), is_exclusive ? held : next);
@@ -49,12 +57,12 @@ static void show(berth__kernel *k, uint32_t array, berth__x value, bool is_first
 static berth__x sum_before(berth__kernel *k, const scan *s, const berth__l_rows *rows, berth__x mine) {
   const uint32_t array = berth__kernel_shared(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), k->group_size);
   const berth__x thread = berth__x_thread(k), sum = berth__x_variable(k, mine);
-  const berth__x before = berth__x_variable(k, lower_cumsum_zero_of(k, s));
+  const berth__x before = berth__x_variable(k, lower_cumsum_none_of(k, s));
   for (uint32_t back = 1; back < rows->lanes; back *= 2) {
     show(k, array, berth__x_get(k, sum), back == 1);
     berth__x_if(k, berth__x_le(k, berth__x_i32(k, back), rows->lane));
     const berth__x other = berth__x_shared_load(k, array, berth__x_affine(k, thread, 1, -(int64_t)back * rows->step));
-    berth__x_set(k, sum, berth__x_add(k, other, berth__x_get(k, sum)));
+    berth__x_set(k, sum, lower_cumsum_join(k, s, other, berth__x_get(k, sum)));
     berth__x_end(k);
   }
   show(k, array, berth__x_get(k, sum), false);
@@ -74,7 +82,7 @@ static berth_status lower_cumsum_add_kernel(berth__lowering *l, const berth__lin
   s.from = berth__x_affine(k, rows.lane, piece, 0);
   s.to = berth__x_min(k, berth__x_affine(k, s.from, 1, piece), rows.end);
   write_sums(k, &s,
-             rows.lanes == 1 ? lower_cumsum_zero_of(k, &s) : sum_before(k, &s, &rows, lower_cumsum_add_up(k, &s)));
+             rows.lanes == 1 ? lower_cumsum_none_of(k, &s) : sum_before(k, &s, &rows, lower_cumsum_add_up(k, &s)));
   return berth__l_end(l, k, err);
 }
 
@@ -104,7 +112,7 @@ static berth_status add_kernel_for_any_axis(berth__lowering *l, berth_error *err
   scan s = {.l = l, .length = length, .step = inner, .from = berth__x_i32(k, 0), .to = length};
   s.start = berth__x_add(k, berth__x_mul(k, berth__x_div(k, line, inner), berth__x_mul(k, length, inner)),
                          berth__x_rem(k, line, inner));
-  write_sums(k, &s, lower_cumsum_zero_of(k, &s));
+  write_sums(k, &s, lower_cumsum_none_of(k, &s));
   return berth__l_end(l, k, err);
 }
 

@@ -15,9 +15,9 @@ enum {
 typedef struct transform {
   const berth__lowering *l;
   int64_t length, extent, kept, inner, parts; /* of the transform, and of the operand's and the result's axis */
-  bool is_inverse;
-  berth__x base; /* place of the line's first number */
-  berth__x wave; /* i32: the number of the result */
+  bool is_inverse, is_real;                   /* is_real: the spectrum is the first half of a real line's */
+  berth__x base;                              /* place of the line's first number */
+  berth__x wave;                              /* i32: the number of the result */
 } transform;
 
 /* i * wave modulo the length. */
@@ -40,6 +40,14 @@ static berth__x turns_of(berth__kernel *k, const transform *t, berth__x phase) {
   return berth__x_add(k, whole, berth__x_convert(k, BERTH__NUM_U32, rest));
 }
 
+/* Numbers of the spectrum of a real line that stand for themselves: the first, and of an even line the middle one,
+ * whose imaginary parts do not count. The others stand for two. */
+static berth__x is_alone(berth__kernel *k, const transform *t, berth__x i) {
+  const berth__x is_first = berth__x_eq(k, i, berth__x_i32(k, 0));
+  if (t->length % 2 != 0) return is_first;
+  return berth__x_or(k, is_first, berth__x_eq(k, i, berth__x_i32(k, t->length / 2)));
+}
+
 static void load_product(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const transform *t = state;
   const berth__x place = berth__x_add(k, t->base, berth__x_affine(k, i, t->inner * t->parts, 0));
@@ -51,8 +59,10 @@ static void load_product(berth__kernel *k, const void *state, berth__x i, berth_
   values[IMAGINARY] = berth__x_mul(k, re, sine);
   if (t->parts == 1) return;
   const berth__x im = berth__l_load(t->l, k, BERTH__DFT_X, berth__x_affine(k, place, 1, 1));
-  values[REAL] = berth__x_sub(k, values[REAL], berth__x_mul(k, im, sine));
+  const berth__x turned = berth__x_sub(k, values[REAL], berth__x_mul(k, im, sine));
   values[IMAGINARY] = berth__x_add(k, values[IMAGINARY], berth__x_mul(k, im, cosine));
+  values[REAL] =
+      t->is_real ? berth__x_select(k, is_alone(k, t, i), values[REAL], berth__x_add(k, turned, turned)) : turned;
 }
 
 static transform lower_dft_describe(const berth__lowering *l) {
@@ -66,31 +76,35 @@ static transform lower_dft_describe(const berth__lowering *l) {
                  .inner = 1,
                  .parts = x->dim[x->rank - 1],
                  .is_inverse = call->attrs[BERTH__DFT_INVERSE].i != 0};
+  t.is_real = t.is_inverse && call->attrs[BERTH__DFT_ONESIDED].i != 0;
   for (uint32_t i = axis + 1; i + 1 < x->rank; i++) t.inner *= x->dim[i];
-  t.length = call->attrs[BERTH__DFT_LENGTH].count != 0 ? call->attrs[BERTH__DFT_LENGTH].ints[0] : t.extent;
+  t.length = call->attrs[BERTH__DFT_LENGTH].count != 0 ? call->attrs[BERTH__DFT_LENGTH].ints[0]
+             : t.is_real                               ? 2 * (t.extent - 1)
+                                                       : t.extent;
   return t;
 }
 
 static void lower_dft_store_number(berth__kernel *k, const transform *t, berth__x row, const berth__x *sums) {
-  for (int64_t part = REAL; part <= IMAGINARY; part++) {
+  const int64_t parts = t->is_real ? 1 : 2;
+  for (int64_t part = 0; part < parts; part++) {
     const berth__x value = t->is_inverse ? berth__m_scale(k, sums[part], 1.0f / (float)t->length) : sums[part];
-    const berth__x index = berth__x_affine(k, row, 2, part);
+    const berth__x index = berth__x_affine(k, row, parts, part);
     berth__l_store(t->l, k, 0, berth__l_place_flat(k, &t->l->call->out[0], index), value);
   }
 }
 
 berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
-  if (berth__l_has(l, BERTH__DFT_LENGTH_OPERAND))
+  if (berth__l_has(l, BERTH__DFT_LENGTH_OPERAND) || berth__l_has(l, BERTH__DFT_AXIS_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED,
-                       "its length is an operand, and kernels are made for a length that is "
-                       "known");
+                       "its length or axis is an operand, and kernels are made for those that are known");
   transform t = lower_dft_describe(l);
-  const int64_t count = berth__count(&l->call->out[0]) / 2;
+  const int64_t count = berth__count(&l->call->out[0]) / (t.is_real ? 1 : 2);
   if (count == 0) return BERTH_OK;
   if (t.length > LONGEST) return berth__fail(err, BERTH_UNSUPPORTED, "lines of more than 2^21 numbers have no kernel");
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
-  const int64_t filled = t.length < t.extent ? t.length : t.extent; /* after that are zeros */
+  const int64_t taken = t.is_real ? t.length / 2 + 1 : t.length;
+  const int64_t filled = taken < t.extent ? taken : t.extent; /* after that are zeros */
   berth__l_rows rows = berth__l_rows_of(l, k, count, filled, false);
   const berth__x inner = berth__x_i32(k, t.inner), line = berth__x_div(k, rows.row, inner);
   const berth__x kept = berth__x_i32(k, t.kept), outer = berth__x_div(k, line, kept);

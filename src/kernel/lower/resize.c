@@ -93,6 +93,16 @@ static berth__x symmetric_position(const resizing *r, const axis *a, berth__x ha
   return berth__m_plus(k, berth__x_add(k, moved, half_pixel), -0.5f);
 }
 
+static berth__x scaled_corner_position(const resizing *r, const axis *a, berth__x x) {
+  berth__kernel *k = r->k;
+  if (a->out <= 1) return berth__x_f32(k, 0.0f);
+  const berth__x shrinks = berth__x_lt(k, a->scale, berth__x_f32(k, 1.0f));
+  const berth__x extent = berth__x_select(k, shrinks, berth__x_mul(k, a->scale, lower_resize_number(r, a->in)),
+                                          lower_resize_number(r, a->out));
+  const berth__x last = berth__m_plus(k, extent, -1.0f);
+  return berth__x_div(k, berth__x_mul(k, x, lower_resize_number(r, a->in - 1)), last);
+}
+
 static berth__x lower_resize_position(const resizing *r, const axis *a) {
   berth__kernel *k = r->k;
   const berth__x x = berth__x_convert(k, BERTH__NUM_F32, a->index);
@@ -103,6 +113,7 @@ static berth__x lower_resize_position(const resizing *r, const axis *a) {
     case BERTH__ALIGN_CORNERS:
       if (a->out <= 1) return berth__x_f32(k, 0.0f);
       return berth__x_div(k, berth__x_mul(k, x, lower_resize_number(r, a->in - 1)), lower_resize_number(r, a->out - 1));
+    case BERTH__ALIGN_CORNERS_SCALED: return scaled_corner_position(r, a, x);
     case BERTH__ASYMMETRIC: return berth__x_div(k, x, a->scale);
     case BERTH__TF_HALF_PIXEL_FOR_NN: return half_pixel;
     case BERTH__TF_CROP_AND_RESIZE: return crop_position(r, a, x);

@@ -12,6 +12,8 @@
 #define COPY_BYTES (16 << 10)   /* of scratch */
 #define OVER_BYTES (32 << 10)   /* likewise, for the pixels of a block that is written over */
 #define ITEMS_WANTED 16
+#define ITEM_WORK 150000 /* multiplications, at least, or panels are not shared out: each share makes the tables anew \
+                          */
 #define FEW_CHANNELS 8
 #define MOST_TAPS 4096
 
@@ -41,6 +43,13 @@ static bool windows_are_pixels(const berth__last *last) {
     expected *= w->in;
   }
   return last->images == 1 || last->image_stride == expected;
+}
+
+/* Into how many items it is cut: some for every thread, but not where they would be too small to share. */
+static int64_t items_wanted(const conv *c) {
+  const int64_t each = c->taps * c->depth * c->last.outputs, most = ITEMS_WANTED * (int64_t)ITEM_WORK;
+  const int64_t work = each >= most || c->pixels >= most / (each > 0 ? each : 1) ? most : c->pixels * each;
+  return work < ITEM_WORK ? 1 : work / ITEM_WORK;
 }
 
 static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
@@ -73,7 +82,7 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   }
   c->block = conv_last_kernel_ceil_div(tiles, conv_last_kernel_ceil_div(tiles, most)) * c->height;
   c->blocks = conv_last_kernel_ceil_div(c->pixels, c->block);
-  const int64_t wanted = c->in_place_over ? 1 : conv_last_kernel_ceil_div(ITEMS_WANTED, c->blocks);
+  const int64_t wanted = c->in_place_over ? 1 : conv_last_kernel_ceil_div(items_wanted(c), c->blocks);
   c->chunk = conv_last_kernel_ceil_div(all, wanted < all ? wanted : all);
   c->chunks = conv_last_kernel_ceil_div(all, c->chunk);
 }

@@ -6,6 +6,7 @@
 #define ITEM_US 12.0               /* what an item should take: short enough to balance, long enough to wake for */
 #define FLOPS_PER_US 1e5           /* one core, about */
 #define BYTES_PER_US 2e4           /* weights that come from memory */
+#define NEAR_BYTES_PER_US 5e4      /* those that stay in the second cache */
 #define FAR_ELEMENTS (128 * 1024)  /* weights of this size seldom stay in the second cache between runs */
 #define NEAR_ELEMENTS (128 * 1024) /* rows of this size stay in the second cache */
 #define DIRECT_ROWS 4              /* with so few rows, packing B costs more than it gives */
@@ -59,7 +60,9 @@ static void sort_axes(const gemm_shape *s, gemm *g) {
 
 static double panel_us(const gemm *g, int64_t rows) {
   const double elements = (double)g->depth * VF_PANEL;
-  const double compute = 2 * elements * (double)rows / FLOPS_PER_US, memory = 4 * elements / BYTES_PER_US;
+  const bool is_near = g->is_packed && g->depth * g->columns < FAR_ELEMENTS;
+  const double compute = 2 * elements * (double)rows / FLOPS_PER_US;
+  const double memory = 4 * elements / (is_near ? NEAR_BYTES_PER_US : BYTES_PER_US);
   return (compute > memory ? compute : memory) + 0.01;
 }
 

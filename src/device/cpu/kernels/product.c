@@ -123,7 +123,20 @@ static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
+#define FEW_ROWS 8
+
+/* With few rows it is the weights that take the time: a thread that has the same columns in every run finds its share
+ * of them in its cache. */
+static bool product_kernel_takes_few(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[0];
+  int64_t rows = 1;
+  for (uint32_t axis = 0; axis + 1 < x->rank; axis++) rows *= x->dim[axis];
+  return rows <= FEW_ROWS && call->attrs[BERTH__PRODUCT_PANEL].i != 0 && product_kernel_takes(call);
+}
+
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
+    {"product", BERTH__OP_product, product_kernel_takes_few, product_kernel_items, product_kernel_grain,
+     product_kernel_scratch, product_kernel_run, NULL, true},
     {"product", BERTH__OP_product, product_kernel_takes, product_kernel_items, product_kernel_grain,
      product_kernel_scratch, product_kernel_run, NULL, false},
     {"matmul", BERTH__OP_matmul, takes_matmul, product_kernel_items, product_kernel_grain, product_kernel_scratch,
