@@ -106,8 +106,7 @@ static void graph_rewrite_count_reads(berth__uses *uses, const berth_graph *grap
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) {
       const berth_value value = graph->nodes[n].in[i];
       if (value == BERTH_VALUE_NONE) continue;
-      const bool is_apart = graph->values[value].bounded != 0 ||
-                            berth__region_of_value(regions, graph, value) != berth__region_of(regions, n);
+      const bool is_apart = berth__region_of_value(regions, graph, value) != berth__region_of(regions, n);
       uses->count[value] += is_apart ? 2 : 1;
       uses->reader[value] = n;
     }

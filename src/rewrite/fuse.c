@@ -48,7 +48,7 @@ static bool rewrite_fuse_is_number(const berth__value *value) {
 
 static bool is_step(const pass *p, const berth__node *node) {
   const berth__chain_code code = berth__chain_code_of(node->op->code);
-  if (node->n_out != 1 || node->op->custom != NULL || berth__node_is_bounded(p->r.graph, node)) return false;
+  if (node->n_out != 1 || node->op->custom != NULL) return false;
   if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
   const berth_type type = rewrite_fuse_value_of(p, node->out[0])->type;
   if (type != BERTH_F32 && type != BERTH_BOOL) return false;
@@ -135,6 +135,24 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
   return best;
 }
 
+/* Extents that only a run knows: equal bounds are no equal extents, and an anchor's result does not grow by
+ * broadcasting as that of a chain does. So what joins it must be 1 wide where its extents are open. */
+static bool keeps_extents(const pass *p, const group *g) {
+  const berth__value *out = rewrite_fuse_value_of(p, nodes_of(p)[g->anchor].out[0]);
+  for (uint32_t i = 0; i < g->n && out->bounded != 0; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    for (uint32_t k = 0; k < node->n_in; k++) {
+      const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
+      const bool is_made_here =
+          value->kind == BERTH_VALUE_NODE && (value->node == g->anchor || rewrite_fuse_has_node(g, value->node));
+      for (uint32_t axis = 0; axis < value->shape.rank && !is_made_here; axis++)
+        if ((out->bounded >> (axis + out->shape.rank - value->shape.rank) & 1u) && value->shape.dim[axis] != 1)
+          return false;
+    }
+  }
+  return true;
+}
+
 static void sort_nodes(group *g) {
   for (uint32_t i = 1; i < g->n; i++)
     for (uint32_t k = i; k > 0 && g->node[k - 1] > g->node[k]; k--) {
@@ -156,6 +174,7 @@ static void rewrite_fuse_grow(const pass *p, uint32_t sink, group *g) {
     }
   }
   g->anchor = find_joining(p, g, true);
+  if (g->anchor != BERTH__NO_NODE && !keeps_extents(p, g)) g->anchor = BERTH__NO_NODE;
   sort_nodes(g);
 }
 

@@ -411,7 +411,23 @@ exits "inspect --json of a graph with states" 0 inspect count.berth --json
 valid_json "inspect --json with states is valid"
 has "inspect --json: states" out '"states":[{"name":"n","dtype":"i64","shape":[]},{"name":"still"'
 
+exits "plan --json for a GPU" 0 plan --dim batch=10 --device interp --json
+json_holds "plan --json for a GPU: kernels of the device, but for steps on the host" out \
+  "any(s['device'] == 'interp' and s['kind'] == 'fast' and s['kernel'] != '' for s in o['steps']) and \
+   all(s['device'] in ('interp', 'cpu') for s in o['steps'])"
+printf 'graph "f" { input %%x : f16[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >slow.berth
+exits "plan with a reference kernel" 0 plan slow.berth
+has "plan: a reference kernel is named" out "reference kernels: 1 of 1 steps: y (matmul)"
+exits "plan --json with a reference kernel" 0 plan slow.berth --json
+json_holds "plan --json: it is marked" out \
+  "o['reference_steps'] == 1 and o['steps'][0]['reference'] and o['steps'][0]['kind'] == 'reference'"
+exits "bench --profile with a reference kernel" 0 bench slow.berth --runs 1 --profile
+has "bench --profile: it is marked" out "REFERENCE"
 exits "plan --json" 0 plan --dim batch=10 --json
+json_holds "plan --json: every step has its kernel" out \
+  "len(o['steps']) == o['n_steps'] and o['reference_steps'] == 0 and \
+   all((s['kind'] == 'none') == (s['kernel'] == '') and s['kind'] in ('none', 'fast') for s in o['steps']) and \
+   {'softmax'} <= {s['kernel'] for s in o['steps']} and any(s['prelude'] for s in o['steps'])"
 holds "plan --json: no states" "$(field state_size) == 0"
 valid_json "plan --json is valid"
 has_fields "plan --json has its fields" arena_size weights_size activations_size activations_lower_bound scratch_size \
@@ -622,6 +638,10 @@ json_holds "bench --profile: the machine is measured" out \
   "o['profile']['peak']['gflops'] > 0 and all(c['gb_per_s'] > 0 for c in o['profile']['peak']['copies'])"
 json_holds "bench --profile: a view costs nothing" out \
   "all(n['bytes'] == n['flops'] == n['of_peak'] == 0 for n in o['profile']['nodes'] if n['ms'] == 0)"
+json_holds "bench --profile: every node has its kernel, and none is a reference kernel" out \
+  "all(n['device'] == 'cpu' and not n['reference'] and (n['kind'] == 'none') == (n['kernel'] == '') \
+       for n in o['profile']['nodes']) and o['profile']['reference_nodes'] == 0 and \
+   all(n['reference_nodes'] == 0 for n in o['profile']['ops'])"
 exits "bench --trace" 0 bench --runs 2 --trace trace.json
 cp trace.json out
 valid_json "bench --trace: the trace is valid"

@@ -40,7 +40,8 @@ static berth_status count_op(berth__summary *s, const berth__onnx_model *model, 
 
 /* Bits of one element of TensorProto.DataType; 0: not known, or of no fixed size. */
 static uint64_t onnx_inspect_bits_of(int32_t data_type) {
-  static const uint8_t bits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4};
+  static const uint8_t bits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
+                                 64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
   return data_type > 0 && (size_t)data_type < sizeof bits ? bits[data_type] : 0;
 }
 
