@@ -1,13 +1,13 @@
 # bench/<area>/bench_<name>.c is a benchmark: <build>/bench/<area>/bench_<name>, which `make bench` runs. Other C files
 # there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded. bench/kernels and
-# bench/gpu are one program of several files each.
+# bench/gpu are one program of several files each, and so is bench/ops.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*/*.c)
 # bench/ort drives ONNX Runtime through its C header, which scripts/bench-ort.sh gets.
 set(BERTH_ORT_INCLUDE "" CACHE PATH "Folder of onnxruntime_c_api.h, for bench/ort")
 if(NOT BERTH_ORT_INCLUDE)
   list(FILTER bench_sources EXCLUDE REGEX "/bench/ort/")
 endif()
-list(FILTER bench_sources EXCLUDE REGEX "/bench/(kernels|gpu)/")
+list(FILTER bench_sources EXCLUDE REGEX "/bench/(kernels|gpu|ops)/")
 foreach(source ${bench_sources})
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH folder)
@@ -33,6 +33,13 @@ if(TARGET bench_ort_ort_run)
   target_include_directories(bench_ort_ort_run SYSTEM PRIVATE ${BERTH_ORT_INCLUDE})
   target_link_libraries(bench_ort_ort_run PRIVATE ${CMAKE_DL_LIBS} m)
 endif()
+
+# Every op in its fast form and in awkward ones.
+file(GLOB op_bench_sources CONFIGURE_DEPENDS bench/ops/*.c)
+add_executable(bench_ops ${op_bench_sources} tools/berth/work.c)
+set_target_properties(bench_ops PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/ops)
+target_include_directories(bench_ops PRIVATE tools/berth)
+target_link_libraries(bench_ops PRIVATE berth_static berth_options)
 
 # The CPU's kernels, with the tool's measure of what the machine can do, and beside oneDNN where that is asked for.
 option(BERTH_DNNL "bench/kernels measures oneDNN too (Debian: libdnnl-dev)" OFF)

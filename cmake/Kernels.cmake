@@ -12,6 +12,9 @@ foreach(source ${kernel_sources})
     string(APPEND kernel_tables "BERTH__TABLE(${name})\n")
   endif()
 endforeach()
+# What takes whatever is left comes last.
+string(REPLACE "BERTH__TABLE(plain)\n" "" kernel_tables "${kernel_tables}")
+string(APPEND kernel_tables "BERTH__TABLE(plain)\n")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_sources})
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernel_tables/kernel_tables.def CONTENT "${kernel_tables}" @ONLY)
 

@@ -712,6 +712,30 @@ typedef struct berth_segment {
 BERTH_API berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uint32_t capacity, uint32_t *n,
                                            berth_error *err);
 
+/* What runs each step, in the order of the steps. *n is the number of steps; at most `capacity` entries are filled in,
+ * and the struct_size of the first holds for all. */
+typedef enum berth_kernel_kind {
+  BERTH_KERNEL_NONE = 0,      /* nothing: its results are views, empty, or made where they must lie */
+  BERTH_KERNEL_FAST = 1,      /* a kernel of the device */
+  BERTH_KERNEL_REFERENCE = 2, /* the op's reference kernel, on the CPU: right, and slow */
+  BERTH_KERNEL_CUSTOM = 3,    /* the kernel of a custom op */
+  BERTH_KERNEL_ELSEWHERE = 4  /* the device cannot run this graph at all: a session plans it again for the CPU */
+} berth_kernel_kind;
+
+typedef struct berth_step_info {
+  uint32_t struct_size;
+  uint32_t node;  /* of the plan's graph */
+  int is_prelude; /* it runs once, before the first run and whenever a weight changes */
+  berth_kernel_kind kind;
+  const char *device;    /* where it runs: the plan's device, or "cpu" */
+  char kernel[96];       /* its name, for people; several kernels of a GPU are joined with '+'; empty: none */
+  uint32_t n_dispatches; /* kernels that a GPU starts for it; on the CPU 1, or 0 for none */
+} berth_step_info;
+#define BERTH_STEP_INFO_INIT \
+  { (uint32_t)sizeof(berth_step_info), UINT32_MAX, 0, BERTH_KERNEL_NONE, NULL, {0}, 0 }
+BERTH_API berth_status berth_plan_steps(const berth_plan *plan, berth_step_info *out, uint32_t capacity, uint32_t *n,
+                                        berth_error *err);
+
 /* The kernels of a plan for a GPU as readable text, each once, in the order of first use. */
 BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 

@@ -50,6 +50,7 @@ typedef enum takes {
   TAKES_NUMBERS,
   TAKES_INTEGERS,
   TAKES_F32,
+  TAKES_U32,
   TAKES_NO_F32,
   TAKES_ANY
 } takes;
@@ -75,6 +76,7 @@ static takes taken_by(berth__inst_code code) {
     case BERTH__INST_not: return TAKES_NO_F32;
     case BERTH__INST_eq:
     case BERTH__INST_ne: return TAKES_ANY;
+    case BERTH__INST_unpack_half: return TAKES_U32;
     default: return TAKES_F32; /* fma and functions */
   }
 }
@@ -84,6 +86,7 @@ static bool kernel_build_is_taken(takes what, berth__number type) {
     case TAKES_NUMBERS: return type != BERTH__NUM_BOOL;
     case TAKES_INTEGERS: return berth__maker_is_integer(type);
     case TAKES_F32: return type == BERTH__NUM_F32;
+    case TAKES_U32: return type == BERTH__NUM_U32;
     case TAKES_NO_F32: return type != BERTH__NUM_F32;
     case TAKES_ANY: return true;
   }
@@ -115,6 +118,7 @@ static berth__x kernel_build_make(berth__kernel *k, berth__inst_code code, uint3
       return berth__maker_mistake(k, code, "its operands are of different types");
   }
   if (code == BERTH__INST_pack_half) type = BERTH__NUM_U32;
+  if (code == BERTH__INST_unpack_half) type = BERTH__NUM_F32;
   return berth__simplify(k, code, kernel_build_is_comparison(code) ? BERTH__NUM_BOOL : type, n, in);
 }
 

@@ -151,6 +151,7 @@ bool berth__lanes_compute(berth__inst_code code, berth__number type, berth__numb
     case BERTH__INST_convert: return kernel_lanes_convert(type, from, out, a, n);
     case BERTH__INST_bits: memcpy(out, a, n * sizeof *out); return true;
     case BERTH__INST_select: LANES(out[j].u = a[j].u != 0 ? b[j].u : c[j].u);
+    case BERTH__INST_unpack_half: LANES(out[j].f = berth__f16_to_f32((uint16_t)a[j].u));
     default: break;
   }
   switch (from) {

@@ -52,7 +52,7 @@ static void kernel_render_count_uses(render *r) {
 
 static bool is_arithmetic(const berth__inst *inst) {
   return inst->type == BERTH__NUM_F32 && kernel_render_kind_of(inst) == BERTH__INST_PURE &&
-         inst->code != BERTH__INST_select && inst->code != BERTH__INST_bits;
+         inst->code != BERTH__INST_select && inst->code != BERTH__INST_bits && inst->code != BERTH__INST_unpack_half;
 }
 
 /* A place inside a word is written several times: it gets a name. */

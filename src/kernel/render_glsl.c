@@ -110,6 +110,7 @@ static const berth__dialect glsl = {
             [BERTH__INST_rounded] = BERTH__RULE_F32("#a"), /* names are `precise` */
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_to_half(#a)"),
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
+            [BERTH__INST_unpack_half] = BERTH__RULE_F32("unpackHalf2x16(#a).x"),
             [BERTH__INST_variable] = BERTH__RULE_ALL("$t $v = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (int $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax($w[$p], #b);"),

@@ -142,6 +142,7 @@ static const berth__dialect wgsl = {
             [BERTH__INST_rounded] = BERTH__RULE_F32("bitcast<f32>(bitcast<u32>(#a) ^ (at.b0 >> 31u))"),
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_half(#a)"),
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
+            [BERTH__INST_unpack_half] = BERTH__RULE_F32("unpack2x16float(#a).x"),
             [BERTH__INST_variable] = BERTH__RULE_ALL("var $v: $t = #a;"),
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (var $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&$w[$p], #b);"),

@@ -17,7 +17,7 @@ typedef struct berth__attention {
 } berth__attention;
 
 void berth__attention_of(const berth_op_call *call, berth__attention *out);
-/* Lengths are those of this run: each must be 1 to k.length. */
+/* Lengths are those of this run: each must be 0 to k.length. */
 berth_status berth__attention_check(const berth__attention *a, berth_error *err);
 
 /* The keys of a batch entry that there are in this run. */

@@ -33,10 +33,24 @@ static berth_status check_entries(const berth__infer *infer, uint32_t operand, b
                          err);
 }
 
+/* Sums as they are: there is nothing that could be done to them. */
+static berth_status bytes_check_sums(berth__infer *infer, const berth_attr *own, berth_error *err) {
+  const berth__bytes_attrs attrs = berth__bytes_attrs_of(infer->op, infer->attrs);
+  infer->out_type[0] = BERTH_I32;
+  if (!berth__infer_has(infer, BERTH__BYTES_SCALE) && !berth__infer_has(infer, BERTH__BYTES_BIAS) &&
+      own[BERTH__BYTES_ADDS].i == 0 && attrs.code->count == 0)
+    return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "a result of i32 takes no scale, no bias, no sum and no epilogue");
+}
+
 static berth_status bytes_check_result(berth__infer *infer, const berth_attr *own, berth_error *err) {
   infer->out_type[0] = BERTH_F32;
+  if (strcmp(own[BERTH__BYTES_TO].s, "i32") == 0) return bytes_check_sums(infer, own, err);
   if (strcmp(own[BERTH__BYTES_TO].s, "f32") != 0)
     BERTH__TRY(berth__bytes_type(&own[BERTH__BYTES_TO], &infer->out_type[0], err));
+  if (!berth__infer_has(infer, BERTH__BYTES_SCALE))
+    return berth__fail(err, BERTH_INVALID, "operand 2, the scale, is left out, but the result is %s, expected i32",
+                       own[BERTH__BYTES_TO].s);
   if (own[BERTH__BYTES_ADDS].i != 0) {
     if (infer->out_type[0] != BERTH_F32)
       return berth__fail(err, BERTH_INVALID, "`adds` is set, but the result is %s, expected f32",
@@ -121,6 +135,10 @@ static int32_t whole_sum(const berth__bytes *b, int64_t column, int64_t sum) {
 void berth__bytes_store(const berth__bytes *b, int64_t index, int64_t column, int64_t sum) {
   const berth_tensor *in = b->call->in, *out = &b->call->out[0], *bias = &in[BERTH__BYTES_BIAS];
   const berth_attr *own = b->attrs.own;
+  if (out->type == BERTH_I32) {
+    berth__store_i64(out, index, sum);
+    return;
+  }
   const double scale = berth__load_f64(&in[BERTH__BYTES_SCALE], berth__bytes_entry(&in[BERTH__BYTES_SCALE], column));
   double value = as_f32((double)(float)whole_sum(b, column, sum) * scale);
   if (berth__call_has(b->call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(b->call))

@@ -1,8 +1,9 @@
 /* What the int8 products have in common: qproduct, qconv_last and qdepthwise. The sums of
  * (x - x_zero) (weight - weight_zero) are taken on integers of 32 bits and are exact; a bias of i32 is added to them.
  * Then comes sum * scale, a bias of f32 added to that, with `adds` what is added, the epilogue, and, where the result
- * is u8 or i8, result / out_scale rounded to the nearest, ties to even, plus out_zero, held in range; NaN becomes 0. x
- * is u8 or i8. Padding counts as x_zero. scale and weight_zero have one entry, or one a column of the result.
+ * is u8 or i8, result / out_scale rounded to the nearest, ties to even, plus out_zero, held in range; NaN becomes 0. A
+ * result of i32 is the sum itself, without a scale. x is u8 or i8. Padding counts as x_zero. scale and weight_zero have
+ * one entry, or one a column of the result.
  *
  * Each of these steps is rounded to f32, in this order, by every kernel on every device: a product and a sum are never
  * one multiply-add. One unit in the last place is enough to turn a byte, and what follows from it. */
@@ -12,7 +13,8 @@
 #include "ops/epilogue.h"
 #include "ops/operand.h"
 
-#define BERTH__BYTES_MAY_LACK (1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
+#define BERTH__BYTES_MAY_LACK \
+  (1u << BERTH__BYTES_SCALE | 1u << BERTH__BYTES_X_ZERO | 1u << BERTH__BYTES_WEIGHT_ZERO | 1u << BERTH__BYTES_BIAS)
 
 /* What these ops declare last, from position `first` on. `weights` is the type of the weight before it was packed;
  * `adds` is for results of f32, which may lie over what is added. */

@@ -2,7 +2,7 @@
  *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
  *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
  *   bias       added to the scores; broadcast to [B, H, S, T]
- *   length     how many of the T keys and values there are in a run, 1 to T: a scalar or [B] of i32 or i64. Those past
+ *   length     how many of the T keys and values there are in a run, 0 to T: a scalar or [B] of i32 or i64. Those past
  *              it are never looked at, so that one plan serves a cache however full it is
  * The queries are the last of the sequence: query i stands at position T - S + i, or length - S + i. A query that may
  * look nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
@@ -151,8 +151,8 @@ berth_status berth__attention_check(const berth__attention *a, berth_error *err)
   const int64_t n = a->length == NULL ? 0 : a->length_stride != 0 ? a->q.batch : 1;
   for (int64_t i = 0; i < n; i++) {
     const int64_t keys = berth__attention_keys(a, i);
-    if (keys < 1 || keys > a->k.length)
-      return berth__fail(err, BERTH_INVALID, "a length of %" PRId64 " is not within 1 and the capacity of %" PRId64,
+    if (keys < 0 || keys > a->k.length)
+      return berth__fail(err, BERTH_INVALID, "a length of %" PRId64 " is not within 0 and the capacity of %" PRId64,
                          keys, a->k.length);
   }
   return BERTH_OK;

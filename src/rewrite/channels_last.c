@@ -47,15 +47,25 @@ static berth_status rewrite_channels_last_keep(pass *p, size_t n, berth_error *e
 
 static bool can_convolve(const pass *p, const berth__node *node) {
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
-  if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > 4) return false;
+  const bool is_plain = node->op->code == BERTH__OP_conv && node->attrs[BERTH__CONV_GROUP].i == 1;
+  if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > (is_plain ? 5u : 4u)) return false;
   if (node->op->code == BERTH__OP_conv && berth__conv_has_epilogue(node->attrs)) return false;
   for (uint32_t i = 0; i < 2; i++) { /* what is empty is nobody's hurry */
     int64_t count = 0;
     if (!berth__shape_count(rewrite_channels_last_shape_of(p, node->in[i]), &count) || count == 0) return false;
   }
-  for (uint32_t i = 1; i < node->n_in; i++)
-    if (node->in[i] != BERTH_VALUE_NONE && !p->is_static[node->in[i]]) return false;
   return true;
+}
+
+/* A weight that a run computes is packed in every run, and as it is: nothing that pays in the prelude alone. */
+static bool has_static_weight(const pass *p, const berth__node *node) {
+  return p->is_static[node->in[BERTH__CONV_WEIGHT]];
+}
+
+static berth_status weights_to_plain(pass *p, const berth__node *node, berth_error *err) {
+  for (uint32_t i = 1; i < node->n_in; i++)
+    if (node->in[i] != BERTH_VALUE_NONE) BERTH__TRY(rewrite_channels_last_to_plain(p, node->in[i], err));
+  return BERTH_OK;
 }
 
 /* The batch_norm that alone reads this value; NULL: there is none. */
@@ -77,12 +87,12 @@ static bool is_split(const pass *p, const berth__node *concat) {
   const berth_value whole = concat->out[0];
   const uint32_t rank = rewrite_channels_last_shape_of(p, whole)->rank;
   if (rank < 3) return false;
-  if (p->uses.count[whole] != 1 || p->uses.is_output[whole]) return false;
+  if (p->uses.count[whole] != 1 || p->uses.is_output[whole] || p->r.graph->values[whole].bounded != 0) return false;
   const int64_t axis = concat->attrs[BERTH__CONCAT_AXIS].i < 0 ? concat->attrs[BERTH__CONCAT_AXIS].i + rank
                                                                : concat->attrs[BERTH__CONCAT_AXIS].i;
   const berth__node *reader = &p->r.old[p->uses.reader[whole]];
   if (axis != 1 || reader->op == NULL || reader->op->code != BERTH__OP_conv || reader->in[0] != whole ||
-      !can_convolve(p, reader))
+      !can_convolve(p, reader) || !has_static_weight(p, reader))
     return false;
   for (uint32_t i = 0; i < concat->n_in; i++)
     if (rewrite_channels_last_shape_of(p, concat->in[i])->dim[1] < MIN_CHANNELS) return false;
@@ -102,6 +112,7 @@ static berth_status rewrite_parts(pass *p, const berth__node *conv, const berth_
 static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_error *err) {
   const berth__node *norm = norm_behind(p, node->out[0]);
   berth_value x, out;
+  BERTH__TRY(weights_to_plain(p, node, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
   BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
@@ -113,8 +124,9 @@ static berth_status channels_last_rewrite_conv(pass *p, const berth__node *node,
   berth_value x, out;
   const uint32_t maker = p->maker[node->in[0]];
   if (maker != UINT32_MAX && is_split(p, &p->r.old[maker])) return rewrite_parts(p, node, &p->r.old[maker], err);
+  BERTH__TRY(weights_to_plain(p, node, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
-  BERTH__TRY(berth__rewrite_conv(&p->r, p->target, node, norm, x, &out, err));
+  BERTH__TRY(berth__rewrite_conv(&p->r, p->target, node, norm, x, has_static_weight(p, node), &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
 }
@@ -356,12 +368,57 @@ static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
   return BERTH_OK;
 }
 
+/* ---- Extents that only a run knows ---- */
+
+static uint32_t channels_last_bounds_of(const pass *p, berth_value value) {
+  return value != BERTH_VALUE_NONE ? p->r.graph->values[value].bounded : 0;
+}
+
+/* Operands of fewer axes would be given their bounds as extents. */
+static bool has_full_ranks(const pass *p, const berth__node *node) {
+  const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
+  for (uint32_t i = 0; i < node->n_in; i++)
+    if (channels_last_bounds_of(p, node->in[i]) != 0 && rewrite_channels_last_shape_of(p, node->in[i])->rank != rank)
+      return false;
+  return true;
+}
+
+/* Whether a node with such extents may be rewritten: nothing of what is made may have a bound where the extent goes. */
+static bool may_be_bounded(const pass *p, const berth__node *node) {
+  const uint32_t x = node->n_in != 0 ? channels_last_bounds_of(p, node->in[0]) : 0;
+  switch (node->op->code) {
+    case BERTH__OP_conv: return berth__windows_are_known(p->r.graph, node);
+    case BERTH__OP_conv_transpose:
+    case BERTH__OP_batch_norm: return (x >> 1 & 1u) == 0;
+    case BERTH__OP_split: {
+      const int64_t axis = node->attrs[BERTH__SPLIT_AXIS].i;
+      return (x >> (axis < 0 ? axis + rewrite_channels_last_shape_of(p, node->in[0])->rank : axis) & 1u) == 0;
+    }
+    case BERTH__OP_max_pool:
+    case BERTH__OP_avg_pool:
+    case BERTH__OP_lp_pool:
+    case BERTH__OP_reduce_mean:
+    case BERTH__OP_reduce_sum:
+    case BERTH__OP_reduce_max:
+    case BERTH__OP_reduce_min:
+    case BERTH__OP_transpose:
+    case BERTH__OP_softmax:
+    case BERTH__OP_log_softmax:
+    case BERTH__OP_narrow:
+    case BERTH__OP_pad:
+    case BERTH__OP_resize: return true;
+    case BERTH__OP_concat: return !is_split(p, node);
+    default: return is_elementwise(node) && has_full_ranks(p, node);
+  }
+}
+
 static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
   const uint32_t rank =
       node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE ? rewrite_channels_last_shape_of(p, node->in[0])->rank : 0;
-  if (berth__node_is_bounded(p->r.graph, node)) return rewrite_channels_last_keep(p, n, err);
+  if (berth__node_is_bounded(p->r.graph, node) && !may_be_bounded(p, node))
+    return rewrite_channels_last_keep(p, n, err);
   switch (node->op->code) {
     case BERTH__OP_conv:
       return can_convolve(p, node) ? channels_last_rewrite_conv(p, node, err) : rewrite_channels_last_keep(p, n, err);

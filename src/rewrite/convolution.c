@@ -47,6 +47,13 @@ void berth__windows_of(const berth_graph *graph, const berth__node *conv, berth_
   }
 }
 
+bool berth__windows_are_known(const berth_graph *graph, const berth__node *conv) {
+  const berth__value *x = &graph->values[conv->in[BERTH__CONV_X]];
+  const berth__window_attrs attrs = berth__conv_window(conv->attrs);
+  if (graph->values[conv->in[BERTH__CONV_WEIGHT]].bounded != 0 || (x->bounded >> 1 & 1u)) return false;
+  return x->bounded >> 2 == 0 || !berth__window_is_auto(&attrs);
+}
+
 uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs) {
   uint32_t n = 0;
   attrs[n++] = berth_attr_ints("kernel", w->kernel, w->spatial);
@@ -138,6 +145,7 @@ static int64_t count_beside(const berth__rewrite *r, const form *f, const berth_
                 lanes = f->target->lanes;
   const uint32_t last = f->w.spatial - 1;
   if (f->group != 1 || outputs > FEW_OUTPUTS || f->w.dilations[last] != 1 || f->w.kernel[last] < 3) return 1;
+  if (r->graph->values[f->base].bounded != 0) return 1; /* whether the line divides, only a run knows */
   for (int64_t beside = lanes / outputs; beside > 1; beside /= 2)
     if (line % beside == 0 && line / beside >= 2) return beside;
   return 1;
@@ -268,15 +276,16 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
 }
 
 berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
-                                 const berth__node *norm, berth_value x_last, berth_value *out_last, berth_error *err) {
+                                 const berth__node *norm, berth_value x_last, bool is_static, berth_value *out_last,
+                                 berth_error *err) {
   const berth__shape weight = r->graph->values[conv->in[BERTH__CONV_WEIGHT]].shape,
                      out = r->graph->values[conv->out[0]].shape;
   form f = form_of(r, target, conv);
   f.x = x_last;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   if (weight.dim[1] == 1 && weight.dim[0] == f.group && f.group > 1) return emit_depthwise(r, &f, out_last, err);
-  const int64_t beside = count_beside(r, &f, &out);
+  const int64_t beside = is_static ? count_beside(r, &f, &out) : 1;
   if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);
-  f.tile = winograd_tile(r, &f, &out);
+  f.tile = is_static ? winograd_tile(r, &f, &out) : 0;
   return emit_packed(r, &f, out_last, err);
 }

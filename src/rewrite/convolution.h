@@ -13,12 +13,15 @@ typedef struct berth__windows {
   int64_t pads[2 * BERTH__WINDOW_AXES];
 } berth__windows;
 void berth__windows_of(const berth_graph *graph, const berth__node *conv, berth__windows *w);
+/* Whether they are the same for all extents that x can have, as far as these are known as bounds. */
+bool berth__windows_are_known(const berth_graph *graph, const berth__node *conv);
 uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs);
 
 /* A convolution whose x lies channels last already; norm: the batch_norm after it that becomes part of it, or NULL.
- * Values of a prelude are made where they are needed. */
+ * Values of a prelude are made where they are needed. is_static: the weight is known before a run. */
 berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
-                                 const berth__node *norm, berth_value x_last, berth_value *out_last, berth_error *err);
+                                 const berth__node *norm, berth_value x_last, bool is_static, berth_value *out_last,
+                                 berth_error *err);
 /* The same over the parts of a concat of channels, each added to the sum of those before it: the whole need not be
  * there. */
 berth_status berth__rewrite_conv_parts(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,

@@ -21,6 +21,7 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   uint32_t *group_of; /* one per node: the sink of its group; BERTH__NO_NODE: it is in none */
+  uint32_t *before;   /* one per node: another node of its group, from the sink to the anchor; BERTH__NO_NODE: none */
   bool *is_static;
 } pass;
 
@@ -48,7 +49,7 @@ static bool rewrite_fuse_is_number(const berth__value *value) {
 
 static bool is_step(const pass *p, const berth__node *node) {
   const berth__chain_code code = berth__chain_code_of(node->op->code);
-  if (node->n_out != 1 || node->op->custom != NULL || berth__node_is_bounded(p->r.graph, node)) return false;
+  if (node->n_out != 1 || node->op->custom != NULL) return false;
   if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
   const berth_type type = rewrite_fuse_value_of(p, node->out[0])->type;
   if (type != BERTH_F32 && type != BERTH_BOOL) return false;
@@ -135,6 +136,24 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
   return best;
 }
 
+/* Extents that only a run knows: equal bounds are no equal extents, and an anchor's result does not grow by
+ * broadcasting as that of a chain does. So what joins it must be 1 wide where its extents are open. */
+static bool keeps_extents(const pass *p, const group *g) {
+  const berth__value *out = rewrite_fuse_value_of(p, nodes_of(p)[g->anchor].out[0]);
+  for (uint32_t i = 0; i < g->n && out->bounded != 0; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    for (uint32_t k = 0; k < node->n_in; k++) {
+      const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
+      const bool is_made_here =
+          value->kind == BERTH_VALUE_NODE && (value->node == g->anchor || rewrite_fuse_has_node(g, value->node));
+      for (uint32_t axis = 0; axis < value->shape.rank && !is_made_here; axis++)
+        if ((out->bounded >> (axis + out->shape.rank - value->shape.rank) & 1u) && value->shape.dim[axis] != 1)
+          return false;
+    }
+  }
+  return true;
+}
+
 static void sort_nodes(group *g) {
   for (uint32_t i = 1; i < g->n; i++)
     for (uint32_t k = i; k > 0 && g->node[k - 1] > g->node[k]; k--) {
@@ -156,6 +175,7 @@ static void rewrite_fuse_grow(const pass *p, uint32_t sink, group *g) {
     }
   }
   g->anchor = find_joining(p, g, true);
+  if (g->anchor != BERTH__NO_NODE && !keeps_extents(p, g)) g->anchor = BERTH__NO_NODE;
   sort_nodes(g);
 }
 
@@ -168,7 +188,10 @@ static void find_groups(pass *p) {
       continue;
     rewrite_fuse_grow(p, (uint32_t)n, &g);
     if (g.n < 2 && g.anchor == BERTH__NO_NODE) continue;
-    for (uint32_t i = 0; i < g.n; i++) p->group_of[g.node[i]] = (uint32_t)n;
+    for (uint32_t i = 0; i < g.n; i++) {
+      p->group_of[g.node[i]] = (uint32_t)n;
+      p->before[g.node[i]] = i > 0 ? g.node[i - 1] : g.anchor;
+    }
     if (g.anchor != BERTH__NO_NODE) p->group_of[g.anchor] = (uint32_t)n;
   }
 }
@@ -326,13 +349,13 @@ static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
 
 static void rebuild(const pass *p, uint32_t sink, group *g) {
   *g = (group){.anchor = BERTH__NO_NODE};
-  for (uint32_t n = 0; n <= sink; n++) {
-    if (p->group_of[n] != sink) continue;
+  for (uint32_t n = sink; n != BERTH__NO_NODE; n = p->before[n]) {
     if (is_anchor(p, &p->r.old[n]))
       g->anchor = n;
     else
       g->node[g->n++] = n;
   }
+  sort_nodes(g);
 }
 
 static berth_status emit_chain(pass *p, const group *g, berth_value out, berth_error *err) {
@@ -396,8 +419,9 @@ static berth_status fuse_rewrite(pass *p, berth_graph *graph, berth_error *err) 
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->group_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->group_of);
-  if (p->group_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = BERTH__NO_NODE;
+  p->before = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->before);
+  if (p->group_of == NULL || p->before == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = p->before[n] = BERTH__NO_NODE;
   find_groups(p);
   p->r.graph = NULL; /* until there is something to finish */
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
@@ -417,5 +441,6 @@ berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err) {
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.group_of);
+  berth__free(graph->ctx, p.before);
   return status;
 }

@@ -19,7 +19,7 @@ typedef struct pass {
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
-  if (node->op->code != BERTH__OP_matmul || berth__node_is_bounded(graph, node)) return false;
+  if (node->op->code != BERTH__OP_matmul) return false;
   const berth__value *x = &graph->values[node->in[0]], *w = &graph->values[node->in[1]];
   if (x->type != BERTH_F32 || x->shape.rank < 2 || w->shape.rank != 2) return false;
   return p->is_static[node->in[1]] && !p->is_static[node->in[0]];

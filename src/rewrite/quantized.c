@@ -75,6 +75,7 @@ static berth_status rewrite_quantized_scale_of(pass *p, const berth__quant_produ
                                                berth_error *err) {
   berth_value both[2] = {q->x.scale, q->weight.scale};
   *out = q->scale;
+  if (q->is_raw) return BERTH_OK;
   if (q->scale != BERTH_VALUE_NONE) return flat(p, out, err);
   for (uint32_t k = 0; k < 2; k++) BERTH__TRY(flat(p, &both[k], err));
   return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, q->out, "#scale", out, err);
@@ -136,6 +137,7 @@ static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth
   attrs[n++] = berth_attr_string("weights", berth_type_name(rewrite_quantized_value_of(p, q->weight.bytes)->type));
   if (to == BERTH_F32) return n;
   attrs[n++] = berth_attr_string("to", berth_type_name(to));
+  if (q->is_raw) return n;
   attrs[n++] = berth_attr_float("out_scale", counts_in_steps(p, q) ? 1 : q->out_scale);
   attrs[n++] = berth_attr_int("out_zero", q->out_zero);
   return n;
@@ -334,7 +336,7 @@ static void leave_out_inside(pass *p, const berth_graph *graph, const berth__qua
 }
 
 static void rewrite_quantized_find(pass *p, const berth_graph *graph) {
-  const berth__quant_view view = {graph, &p->uses, p->is_static};
+  const berth__quant_view view = {p->target->takes_sums, graph, &p->uses, p->is_static};
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     found f = {.what = PRODUCT};
     uint32_t sink = n;

@@ -14,6 +14,7 @@ typedef struct berth__quant_product {
   bool is_conv, is_weight_turned; /* turned: [N, K] */
   uint32_t anchor;                /* the conv or the matmul */
   berth__quantized x, weight;
+  bool is_raw;       /* the result is the sums, i32: nothing that is known comes after them */
   berth_value scale; /* of the sums, where that is no product of the two scales; BERTH_VALUE_NONE: it is */
   berth_value bias, out;
   int64_t columns;
@@ -48,6 +49,7 @@ typedef struct berth__quant_range {
 } berth__quant_range;
 
 typedef struct berth__quant_view { /* of a graph, for finding */
+  bool takes_sums;                 /* the device has products of bytes whose result is i32 */
   const berth_graph *graph;
   const berth__uses *uses;
   const bool *is_static;

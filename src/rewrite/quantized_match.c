@@ -2,6 +2,7 @@
  * whose x is quantised while the model runs. */
 #include "ops/chain.h"
 #include "ops/conv.h"
+#include "rewrite/convolution.h"
 #include "rewrite/pattern.h"
 #include "rewrite/quantized.h"
 
@@ -147,6 +148,7 @@ static bool match_conv(const berth__quant_view *view, const berth__node *node, b
   p->is_conv = true;
   p->bias = berth__operand_of(node, BERTH__CONV_BIAS);
   if (berth__conv_has_epilogue(node->attrs)) return false;
+  if (berth__node_is_bounded(view->graph, node) && !berth__windows_are_known(view->graph, node)) return false;
   if (x->rank > 5 || !is_bytes(view, node->in[0], &p->x) || !is_bytes(view, node->in[1], &p->weight)) return false;
   p->columns = rewrite_quantized_match_value_of(view, p->weight.bytes)->shape.dim[0];
   return rewrite_quantized_match_is_one(view, p->x.scale) && rewrite_quantized_match_is_one(view, p->x.zero) &&
@@ -189,16 +191,17 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
                                 .bias = BERTH_VALUE_NONE,
                                 .out = node->n_out > 0 ? node->out[0] : BERTH_VALUE_NONE};
   *sink = n;
-  if (berth__node_is_bounded(view->graph, node)) return false;
   if (node->op->code == BERTH__OP_conv) {
     if (!match_conv(view, node, out)) return false;
   } else if (node->op->code != BERTH__OP_matmul || !match_matmul(view, node, out)) {
     return false;
   }
-  if (rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32 && !take_scale(view, out, sink))
-    return false;
+  const bool is_sum = rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32;
+  out->is_raw = is_sum && !take_scale(view, out, sink);
+  if (out->is_raw && (!view->takes_sums || out->bias != BERTH_VALUE_NONE)) return false;
   out->weight.zero = zero_or_none(view, out->weight.zero);
   out->x.zero = zero_or_none(view, out->x.zero);
+  if (out->is_raw) return true;
   take_bias(view, out, sink);
   take_bounds(view, out, sink);
   take_quantize(view, out, sink);
@@ -271,8 +274,7 @@ static bool rewrite_quantized_match_is_bound(const berth__quant_view *view, bert
       rewrite_quantized_match_value_of(view, value)->shape.rank != 0)
     return false;
   *x = all->in[0];
-  return rewrite_quantized_match_value_of(view, *x)->type == BERTH_F32 &&
-         rewrite_quantized_match_value_of(view, *x)->bounded == 0;
+  return rewrite_quantized_match_value_of(view, *x)->type == BERTH_F32;
 }
 
 /* The zero point that goes with a scale: quantize(neg(low), scale, 0). */

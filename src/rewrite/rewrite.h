@@ -13,6 +13,7 @@ typedef struct berth__rewrite_target {
    * never. */
   int64_t (*winograd_tile)(int64_t channels, int64_t outputs, int64_t height, int64_t width);
   bool rounds_to_bf16;        /* weights of products, and x where it meets them */
+  bool takes_sums;            /* products of bytes may have results of i32 */
   bool keeps_params;          /* weights must stay the params that they are: they lie in their own way, or elsewhere */
   int64_t most_merged_rows;   /* products of the same x with more rows than this gain nothing by being one */
   uint64_t most_merged_bytes; /* of their weights together: a device must be able to bind them in one piece */

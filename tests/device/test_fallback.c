@@ -122,6 +122,62 @@ static void transfers_are_shown(void **state) {
   finish(&f);
 }
 
+/* Which kernel runs each step, and where. */
+static void kernels_are_named(void **state) {
+  (void)state;
+  fixture f;
+  berth_error err;
+  berth_step_info steps[16] = {BERTH_STEP_INFO_INIT};
+  uint32_t n, on_host = 0;
+  TEST_OK(start(&f, split, BERTH_PLAN_FALLBACK_CPU));
+  const berth_plan *plan = berth_session_plan(f.session);
+  TEST_OK(berth_plan_steps(plan, NULL, 0, &n, &err));
+  assert_true(n >= 3 && n <= 16);
+  TEST_OK(berth_plan_steps(plan, steps, 16, &n, &err));
+  for (uint32_t i = 0; i < n; i++) {
+    assert_int_equal(steps[i].node, berth_plan_step_node(plan, i));
+    assert_int_equal(steps[i].kernel[0] != '\0', steps[i].n_dispatches > 0);
+    assert_int_equal(steps[i].kind == BERTH_KERNEL_NONE, steps[i].n_dispatches == 0);
+    on_host += strcmp(steps[i].device, "cpu") == 0;
+  }
+  assert_int_equal(on_host, 1);
+  steps[0].struct_size = 0;
+  test_expect_error(berth_plan_steps(plan, steps, 16, &n, &err), BERTH_INVALID, &err, NULL);
+  test_expect_error(berth_plan_steps(NULL, NULL, 0, &n, &err), BERTH_INVALID, &err, NULL);
+  test_expect_error(berth_plan_steps(plan, NULL, 0, NULL, &err), BERTH_INVALID, &err, NULL);
+  finish(&f);
+}
+
+/* A plan for a GPU of a graph that no GPU runs: a session plans it again. */
+static void kernels_elsewhere_are_not_named(void **state) {
+  static const char text[] = "graph \"g\" { input %x : f32[5] %n = non_zero(%x) output \"n\" = %n }";
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_step_info step = BERTH_STEP_INFO_INIT;
+  berth_error err;
+  uint32_t n;
+  (void)state;
+  desc.device = "interp";
+  desc.flags = BERTH_PLAN_FALLBACK_CPU;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  TEST_OK(berth_plan_steps(plan, &step, 1, &n, &err));
+  assert_int_equal(step.kind, BERTH_KERNEL_ELSEWHERE);
+  assert_string_equal(step.device, "cpu");
+  berth_plan_destroy(plan);
+  desc.device = "cpu";
+  desc.flags = BERTH_PLAN_REFERENCE;
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  TEST_OK(berth_plan_steps(plan, &step, 1, &n, &err));
+  assert_int_equal(step.kind, BERTH_KERNEL_REFERENCE);
+  assert_string_equal(step.kernel, "non_zero");
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 /* Extents that only a run knows: the whole graph falls back. */
 static void a_graph_that_cannot_be_split_runs_on_the_cpu(void **state) {
   static const char text[] = "graph \"g\" { input %x : f32[5] %n = non_zero(%x) output \"n\" = %n }";
@@ -227,6 +283,8 @@ int main(void) {
       cmocka_unit_test(with_it_the_step_runs_on_the_cpu),
       cmocka_unit_test(other_types_fall_back_too),
       cmocka_unit_test(transfers_are_shown),
+      cmocka_unit_test(kernels_are_named),
+      cmocka_unit_test(kernels_elsewhere_are_not_named),
       cmocka_unit_test(a_graph_that_cannot_be_split_runs_on_the_cpu),
       cmocka_unit_test(integers_that_do_not_fit_are_refused),
   };

@@ -506,8 +506,43 @@ static void pools_decline(void **state) {
   fast_check_declined(&integers);
 }
 
+/* Channels first: groups, three axes, and what else is not channels last. */
+static void transposed_channels_first(void **state) {
+  static const struct {
+    uint32_t rank;
+    int64_t x[5], w[5], strides[3], pads[6], dilations[3], extra[3], group;
+  } cases[] = {
+      {3, {2, 6, 37}, {6, 1, 3}, {2}, {1, 1}, {1}, {1}, 6},
+      {3, {1, 4, 50}, {4, 5, 16}, {8}, {4, 4}, {1}, {0}, 1},
+      {3, {1, 4, 20}, {4, 3, 4}, {1}, {0, 2}, {3}, {0}, 2},
+      {4, {1, 6, 9, 11}, {6, 4, 3, 4}, {2, 3}, {1, 0, 2, 1}, {1, 2}, {0, 1}, 3},
+      {4, {2, 3, 5, 7}, {3, 2, 1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, {0, 0}, 1},
+      {5, {1, 4, 3, 4, 5}, {4, 2, 2, 3, 4}, {2, 1, 2}, {0, 1, 1, 1, 0, 2}, {1, 1, 1}, {1, 0, 0}, 2},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const uint32_t spatial = cases[i].rank - 2;
+    fast_case c = {.op = "conv_transpose", .absolute = 1e-4, .relative = 1e-5};
+    for (uint32_t k = 0; k < 2; k++) {
+      c.in[k] = (fast_operand){.type = BERTH_F32, .rank = cases[i].rank};
+      memcpy(c.in[k].dim, k == 0 ? cases[i].x : cases[i].w, sizeof cases[i].x);
+    }
+    c.attrs[0] = (berth_attr){.name = "strides", .kind = BERTH_ATTR_INTS, .count = spatial, .ints = cases[i].strides};
+    c.attrs[1] = (berth_attr){.name = "pads", .kind = BERTH_ATTR_INTS, .count = 2 * spatial, .ints = cases[i].pads};
+    c.attrs[2] =
+        (berth_attr){.name = "dilations", .kind = BERTH_ATTR_INTS, .count = spatial, .ints = cases[i].dilations};
+    c.attrs[3] =
+        (berth_attr){.name = "output_padding", .kind = BERTH_ATTR_INTS, .count = spatial, .ints = cases[i].extra};
+    c.attrs[4] = (berth_attr)FAST_INT("group", cases[i].group);
+    fast_check(&c);
+    c.in[2] = (fast_operand){.type = BERTH_F32, .rank = 1, .dim = {cases[i].w[1] * cases[i].group}};
+    fast_check(&c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(transposed_channels_first),
       cmocka_unit_test(conv_last_shapes),
       cmocka_unit_test(conv_last_of_one_pixel),
       cmocka_unit_test(conv_last_declines),

@@ -183,7 +183,88 @@ static void integers_are_exact(void **state) {
         }
         fast_check(&c);
       }
-  fast_check_declined(&(fast_case){.op = "add", .in = {{.type = BERTH_U8, .rank = 0}, {.type = BERTH_U8, .rank = 0}}});
+}
+
+static const berth_type all_types[] = {BERTH_I8,  BERTH_U8,   BERTH_I16, BERTH_U16, BERTH_I32, BERTH_U32, BERTH_I64,
+                                       BERTH_U64, BERTH_BOOL, BERTH_F64, BERTH_F32, BERTH_F16, BERTH_BF16};
+enum {
+  N_TYPES = sizeof all_types / sizeof *all_types,
+  N_INTEGERS = 8
+};
+
+/* Whatever the type, and however it lies: to the last bit. */
+static void loops_of_every_type(void **state) {
+  static const char *const numbers[] = {"add", "sub", "mul", "div", "min", "max"}, *const bits[] = {"and", "or", "xor"};
+  static const char *const order[] = {"eq", "ne", "lt", "le", "gt", "ge"}, *const one[] = {"neg", "abs", "relu",
+                                                                                           "sign"};
+  (void)state;
+  for (size_t t = 0; t < N_INTEGERS + 2; t++)
+    for (size_t i = 0; i < N_PAIRS; i += 3) {
+      fast_operand a = pairs[i][0], b = pairs[i][1];
+      a.type = b.type = all_types[t];
+      a.low = b.low = -200, a.high = b.high = 200;
+      const bool is_bool = a.type == BERTH_BOOL, is_float = a.type == BERTH_F64;
+      for (size_t k = 0; k < 6 && !is_bool; k++) fast_check(&(fast_case){.op = numbers[k], .in = {a, b}});
+      for (size_t k = 0; k < 3 && !is_float; k++) fast_check(&(fast_case){.op = bits[k], .in = {a, b}});
+      for (size_t k = 0; k < 6; k++) fast_check(&(fast_case){.op = order[k], .in = {a, b}});
+      for (size_t k = 0; k < 4 && !is_bool && a.type != BERTH_U64; k++)
+        fast_check(&(fast_case){.op = one[k], .in = {a}});
+      if (!is_float) fast_check(&(fast_case){.op = "not", .in = {a}});
+      for (int64_t fmod = 0; fmod < 2 && !is_bool && !is_float; fmod++)
+        fast_check(&(fast_case){.op = "mod", .in = {a, b}, .attrs = {FAST_INT("fmod", fmod)}});
+      fast_check(&(fast_case){.op = "where", .in = {{.type = BERTH_BOOL, .rank = 0}, a, b}});
+    }
+}
+
+static void limits_of_integers(void **state) {
+  static const double ends[] = {-128, -1, 0, 1, 127, -32768, 32767, -2147483648.0, 2147483647, -9223372036854775808.0};
+  static const double by[] = {-1, 0, 1, -128, 2, -1, -32768, -1, 0, -1};
+  static const char *const ops[] = {"add", "sub", "mul", "div", "mod", "min", "max"};
+  (void)state;
+  for (size_t t = 0; t < N_INTEGERS - 1; t++)
+    for (size_t k = 0; k < 7; k++)
+      fast_check(&(fast_case){.op = ops[k],
+                              .in = {{.type = all_types[t], .rank = 1, .dim = {100}, .values = ends, .n_values = 10},
+                                     {.type = all_types[t], .rank = 1, .dim = {100}, .values = by, .n_values = 10}}});
+}
+
+static void casts_from_all_to_all(void **state) {
+  static const double special[] = {0,     -0.0,  0.5,      -0.5,      127.9, 128,  -128.9,       255.5,      256,
+                                   65504, 65520, 70000,    -70000,    3e9,   -3e9, 4294967296.0, 1e19,       -1e19,
+                                   2e19,  NAN,   INFINITY, -INFINITY, 1e-40, 6e-8, 1e-5,         0.333333333};
+  (void)state;
+  for (size_t from = 0; from < N_TYPES; from++)
+    for (size_t to = 0; to < N_TYPES; to++)
+      for (fast_layout layout = FAST_PLAIN; layout <= FAST_REVERSED && from != to; layout++) {
+        fast_case c = {.op = "cast", .in = {{.type = all_types[from], .rank = 2, .dim = {7, 101}, .layout = layout}}};
+        c.attrs[0] = (berth_attr)FAST_STRING("to", berth_type_name(all_types[to]));
+        c.in[0].low = -3e4, c.in[0].high = 3e4;
+        const bool is_half = all_types[to] == BERTH_F16 || all_types[to] == BERTH_BF16;
+        if (is_half && (from < N_INTEGERS + 1 || all_types[from] == BERTH_F64)) continue; /* the op's own kernel */
+        fast_check(&c);
+        c.in[0].values = special;
+        c.in[0].n_values = from < N_INTEGERS + 1 ? 13 : 26;
+        fast_check(&c);
+      }
+}
+
+/* Computed in f32 and rounded once. */
+static void halves_as_floats(void **state) {
+  static const berth_type halves[] = {BERTH_F16, BERTH_BF16};
+  static const char *const one[] = {"neg", "exp", "tanh", "sigmoid", "gelu", "sqrt", "sin", "relu", "erf", "floor"};
+  static const char *const two[] = {"add", "sub", "mul", "div", "min", "max"}, *const order[] = {"eq", "lt", "ge"};
+  (void)state;
+  for (size_t t = 0; t < 2; t++)
+    for (size_t i = 0; i < N_PAIRS; i += 2) {
+      fast_operand a = pairs[i][0], b = pairs[i][1];
+      const double last = t == 0 ? 1e-3 : 8e-3; /* a unit in the last place, where a function is rounded otherwise */
+      a.type = b.type = halves[t];
+      a.low = b.low = 0.25, a.high = b.high = 3;
+      for (size_t k = 0; k < 10; k++)
+        fast_check(&(fast_case){.op = one[k], .in = {a}, .relative = last, .absolute = 1e-4});
+      for (size_t k = 0; k < 6; k++) fast_check(&(fast_case){.op = two[k], .in = {a, b}, .relative = last});
+      for (size_t k = 0; k < 3; k++) fast_check(&(fast_case){.op = order[k], .in = {a, b}});
+    }
 }
 
 static void clamps_keep_nan(void **state) {
@@ -320,6 +401,10 @@ int main(void) {
       cmocka_unit_test(bools_choose_and_compare),
       cmocka_unit_test(casts_round_and_saturate),
       cmocka_unit_test(integers_are_exact),
+      cmocka_unit_test(loops_of_every_type),
+      cmocka_unit_test(limits_of_integers),
+      cmocka_unit_test(casts_from_all_to_all),
+      cmocka_unit_test(halves_as_floats),
       cmocka_unit_test(clamps_keep_nan),
       cmocka_unit_test(softmax_along_any_axis),
       cmocka_unit_test(norms_keep_digits),

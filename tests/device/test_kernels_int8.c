@@ -94,6 +94,11 @@ static void check_zeros_and_types(fast_case *c, const shape *s, const berth__cpu
   fast_check_on(c, isa);
   c->in[BERTH__BYTES_WEIGHT_ZERO] = bytes(s->weight, 1, &s->n);
   fast_check_on(c, isa);
+  fast_case sums = *c; /* as they are, to the last bit */
+  sums.in[BERTH__BYTES_SCALE].type = sums.in[BERTH__BYTES_BIAS].type = BERTH_TYPE_NONE;
+  sums.attrs[3] = (berth_attr)FAST_STRING("to", "i32");
+  sums.absolute = sums.relative = 0;
+  fast_check_on(&sums, isa);
   c->attrs[3] = (berth_attr)FAST_STRING("to", "u8");
   c->attrs[4] = (berth_attr)FAST_FLOAT("out_scale", 0.5);
   c->attrs[5] = (berth_attr)FAST_INT("out_zero", 100);

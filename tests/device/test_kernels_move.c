@@ -148,6 +148,67 @@ static void resizes_of_integers(void **state) {
 }
 
 /* Rows at a position of a run: in place, apart, in any split, and around the end of a ring. */
+/* ---- Picking and putting by index ---- */
+
+static const double picks[] = {0, 3, -1, 2, 4, -5, 1, 1, 0, -2, 3};
+static const berth_type moved[] = {BERTH_F32, BERTH_I8, BERTH_F16, BERTH_I64};
+#define INDICES(kind, ...)                                                                                             \
+  {                                                                                                                    \
+    .type = (kind), .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = {__VA_ARGS__}, .values = picks, \
+    .n_values = 11                                                                                                     \
+  }
+
+static void elements_by_index(void **state) {
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (int64_t axis = -1; axis < 3; axis++) {
+      const fast_operand x = {.type = moved[t], .rank = 3, .dim = {5, 6, 7}};
+      fast_check(&(fast_case){.op = "gather_elements",
+                              .in = {x, INDICES(t % 2 ? BERTH_I32 : BERTH_I64, 5, 6, 7)},
+                              .attrs = {FAST_INT("axis", axis)}});
+      fast_check(&(fast_case){
+          .op = "gather_elements", .in = {x, INDICES(BERTH_I64, 3, 2, 5)}, .attrs = {FAST_INT("axis", axis)}});
+    }
+}
+
+static void slices_by_index(void **state) {
+  (void)state;
+  for (size_t t = 0; t < 4; t++) {
+    const fast_operand x = {.type = moved[t], .rank = 4, .dim = {5, 6, 5, 7}};
+    for (int64_t width = 1; width <= 4; width++)
+      fast_check(&(fast_case){.op = "gather_nd", .in = {x, INDICES(BERTH_I64, 300, width)}});
+    fast_check(
+        &(fast_case){.op = "gather_nd", .in = {x, INDICES(BERTH_I32, 5, 70, 2)}, .attrs = {FAST_INT("batch_dims", 1)}});
+  }
+}
+
+static void updates_by_index(void **state) {
+  static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
+  static const berth_type numbers[] = {BERTH_F32, BERTH_F64, BERTH_I32, BERTH_I64, BERTH_I8, BERTH_F16};
+  (void)state;
+  for (size_t t = 0; t < 6; t++)
+    for (size_t r = 0; r < 5; r++) {
+      const fast_operand x = {.type = numbers[t], .rank = 3, .dim = {5, 6, 300}};
+      for (int64_t axis = 0; axis < 3; axis++) {
+        if (r > 0 && t > 3) continue; /* the op's own kernel does those */
+        fast_operand i = INDICES(BERTH_I64, 5, 6, 300);
+        i.dim[axis] += axis == 2 ? -7 : 3;
+        fast_operand u = x;
+        u.dim[axis] = i.dim[axis];
+        fast_check(&(fast_case){.op = "scatter",
+                                .in = {x, i, u},
+                                .attrs = {FAST_INT("axis", axis), FAST_STRING("reduction", reductions[r])}});
+      }
+      for (int64_t width = 1; width <= 3 && (r == 0 || t < 4); width++) {
+        fast_operand u = {.type = numbers[t], .rank = (uint32_t)(4 - width), .dim = {40}};
+        for (uint32_t k = 1; k < u.rank; k++) u.dim[k] = x.dim[width + k - 1];
+        fast_check(&(fast_case){.op = "scatter_nd",
+                                .in = {x, INDICES(BERTH_I32, 40, width), u},
+                                .attrs = {FAST_STRING("reduction", reductions[r])}});
+      }
+    }
+}
+
 static void rows_of_caches(void **state) {
   static const double positions[] = {0, 3, 11, 13};
   (void)state;
@@ -176,6 +237,9 @@ int main(void) {
       cmocka_unit_test(resizes_by_scales_near_one),
       cmocka_unit_test(resizes_of_integers),
       cmocka_unit_test(rows_of_caches),
+      cmocka_unit_test(elements_by_index),
+      cmocka_unit_test(slices_by_index),
+      cmocka_unit_test(updates_by_index),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,9 @@ typedef struct call {
   const berth__node *node;
   berth_op_call op;
   berth_tensor tensors[MAX_TENSORS];
-  uint32_t *words[MAX_TENSORS]; /* as they lie in an arena of 32 bits per element */
+  uint32_t *words[MAX_TENSORS]; /* as they lie in an arena of 32 bits per element, or of each type's own bits */
+  bool is_narrow;
+  berth__storage storage[MAX_TENSORS];
 } call;
 
 static berth_tensor tensor_of(const berth__value *value) {
@@ -105,6 +107,13 @@ static void run_reference(call *c) {
 
 /* ---- Its kernels ---- */
 
+/* Elements may be seen as words. */
+static uint64_t elements_of(const call *c, uint32_t operand, berth__storage seen_as) {
+  const uint64_t count = (uint64_t)berth__count(&c->tensors[operand]);
+  const size_t size = berth_type_size(c->storage[operand]);
+  return berth_type_size(seen_as) == size ? count : (count * size + 3) / 4;
+}
+
 static void run_kernels(call *c, const berth__lowering *l, uint32_t *scratch, uint64_t scratch_count) {
   berth_error err;
   for (size_t n = 0; n < l->n_kernels; n++) {
@@ -115,7 +124,7 @@ static void run_kernels(call *c, const berth__lowering *l, uint32_t *scratch, ui
       const uint32_t operand = k->buffers[i].operand;
       const bool is_scratch = operand == BERTH__OPERAND_SCRATCH;
       words[i] = is_scratch ? scratch : c->words[operand];
-      counts[i] = is_scratch ? scratch_count : (uint64_t)berth__count(&c->tensors[operand]);
+      counts[i] = is_scratch ? scratch_count : elements_of(c, operand, k->buffers[i].storage);
     }
     TEST_OK(run_kernel(k, words, counts, &err));
     assert_true(k->bytes > 0);
@@ -129,9 +138,11 @@ static void compare(const call *c, double tolerance) {
     for (int64_t i = 0; i < berth__count(out); i++) {
       float number;
       int32_t whole;
+      const berth_tensor there = {.type = out->type, .rank = out->rank, .data = c->words[c->op.n_in + o]};
       memcpy(&number, &c->words[c->op.n_in + o][i], 4);
       memcpy(&whole, &number, 4);
-      const double want = berth__load_f64(out, i), got = is_float ? (double)number : (double)whole;
+      const double want = berth__load_f64(out, i);
+      const double got = c->is_narrow ? berth__load_f64(&there, i) : is_float ? (double)number : (double)whole;
       if (!(fabs(want - got) <= tolerance * (1 + fabs(want)))) /* NaN is no match either */
         fail_msg("result %u, element %lld: %g, expected %g", o, (long long)i, got, want);
     }
@@ -150,30 +161,73 @@ static berth__storage word_type(berth_type type) {
   return number == BERTH__NUM_F32 ? BERTH_F32 : number == BERTH__NUM_I32 ? BERTH_I32 : BERTH_U32;
 }
 
-void check_against(const char *text, const berth__kernel_limits *limits, const char *form, double tolerance) {
-  call c;
+/* Each type in its own width. */
+static void make_narrow(call *c) {
+  c->is_narrow = true;
+  for (uint32_t i = 0; i < c->op.n_in + c->op.n_out; i++) {
+    if (c->tensors[i].type == BERTH_TYPE_NONE) continue;
+    const size_t size = berth_type_size(c->tensors[i].type);
+    assert_true(size <= 4);
+    c->storage[i] = c->tensors[i].type;
+    if (i < c->op.n_in) memcpy(c->words[i], c->tensors[i].data, (size_t)berth__count(&c->tensors[i]) * size);
+  }
+}
+
+static void check_whole_words(const berth__lowering *l, const char *text) {
+  for (size_t i = 0; i < l->n_kernels; i++)
+    for (uint32_t b = 0; b < l->kernels[i]->n_buffers; b++) {
+      const berth__kernel_buffer *buffer = &l->kernels[i]->buffers[b];
+      if (buffer->is_written && berth__storage_per_word(buffer->storage) > 1)
+        fail_msg("the kernel %s stores parts of words, for %s", l->kernels[i]->name, text);
+    }
+}
+
+static void check_call(call *c, const char *text, const berth__kernel_limits *limits, const char *form,
+                       double tolerance, bool has_words) {
   berth_error err;
   bool found = form == NULL;
-  open_call(&c, text);
-  run_reference(&c);
-  berth__storage storage[MAX_TENSORS] = {BERTH_TYPE_NONE};
-  for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) storage[i] = word_type(c.tensors[i].type);
-  berth__lowering l = {.ctx = c.ctx, .limits = limits, .op = c.node->op, .call = &c.op, .storage = storage};
+  run_reference(c);
+  berth__lowering l = {.ctx = c->ctx, .limits = limits, .op = c->node->op, .call = &c->op, .storage = c->storage};
   TEST_OK(berth__lower_call(&l, &err));
-  const uint64_t scratch_count = berth__lower_scratch(c.node->op, &c.op, limits) / 4;
+  const uint64_t scratch_count = berth__lower_scratch(c->node->op, &c->op, limits) / 4;
   uint32_t *scratch = calloc((size_t)scratch_count + 1, 4);
   assert_non_null(scratch);
-  run_kernels(&c, &l, scratch, scratch_count);
+  run_kernels(c, &l, scratch, scratch_count);
   for (size_t i = 0; i < l.n_kernels; i++) {
     found = found || strstr(l.kernels[i]->name, form) != NULL;
     assert_true(l.kernels[i]->group_size <= limits->group_size);
     assert_true(shared_bytes_of(l.kernels[i]) <= limits->shared_bytes);
   }
+  if (has_words) check_whole_words(&l, text);
   if (!found) fail_msg("no kernel '%s' for %s", form, text);
-  compare(&c, tolerance);
+  compare(c, tolerance);
   free(scratch);
   berth__lowering_free(&l);
+}
+
+void check_against(const char *text, const berth__kernel_limits *limits, const char *form, double tolerance) {
+  call c;
+  open_call(&c, text);
+  for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);
+  check_call(&c, text, limits, form, tolerance, false);
   close_call(&c);
+}
+
+static void check_own_width(const char *text, const berth__kernel_limits *limits, const char *form, double tolerance,
+                            bool has_words) {
+  call c;
+  open_call(&c, text);
+  make_narrow(&c);
+  check_call(&c, text, limits, form, tolerance, has_words);
+  close_call(&c);
+}
+
+void check_narrow(const char *text, const berth__kernel_limits *limits, const char *form, double tolerance) {
+  check_own_width(text, limits, form, tolerance, false);
+}
+
+void check_words(const char *text, const berth__kernel_limits *limits, const char *form, double tolerance) {
+  check_own_width(text, limits, form, tolerance, true);
 }
 
 void check_all_limits(const char *text, const char *form_on_large, double tolerance) {

@@ -9,6 +9,9 @@ extern const berth__kernel_limits limits_large, limits_small, limits_least, limi
 /* Operands are filled at random. Results may differ by `tolerance` * (1 + |what is expected|). `form`: in the name of a
  * kernel that must be there; NULL: any will do. */
 void check_against(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
+/* The same where narrow types lie in their own width; and where every store is one of a whole word, too. */
+void check_narrow(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
+void check_words(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
 /* With each of the limits above; the form is that on large ones. */
 void check_all_limits(const char *graph, const char *form, double tolerance);
 

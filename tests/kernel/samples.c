@@ -164,6 +164,7 @@ static uint32_t types_of(berth__inst_code code) {
     case BERTH__INST_trunc:
     case BERTH__INST_to_half:
     case BERTH__INST_pack_half: return F;
+    case BERTH__INST_unpack_half: return U;
     default: return F | I | U;
   }
 }
@@ -188,7 +189,7 @@ static void make_conversions(berth__kernel *k, const values *v, int64_t *n) {
 void sample_everything(berth__kernel *k) {
   const values v = load_values(k);
   int64_t n = 0;
-  for (int code = BERTH__INST_add; code <= BERTH__INST_pack_half; code++) {
+  for (int code = BERTH__INST_add; code <= BERTH__INST_unpack_half; code++) {
     for (uint32_t type = 0; type < 4; type++) {
       if (code == BERTH__INST_select) {
         keep(k, berth__x_select(k, v.of[3][0], v.of[type][0], v.of[type][1]), &n);

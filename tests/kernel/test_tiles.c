@@ -39,6 +39,44 @@ static void epilogues(void **state) {
                    "tiled", 1e-5);
 }
 
+/* Both sides of a product come in words, along the depth or as columns, but for odd extents. Where a thread has several
+ * columns its results go in words, too. */
+static void narrow_products(void **state) {
+  static const berth__kernel_limits *const all[] = {&limits_plain, &limits_large, &limits_small};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    const berth__kernel_limits *limits = all[i];
+    void (*check)(const char *, const berth__kernel_limits *, const char *, double) =
+        i == 0 ? check_words : check_narrow;
+    check(TWO("f16[70, 38]", "f16[38, 68]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-3);
+    check(TWO("bf16[3, 34, 64]", "bf16[3, 64, 40]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-2);
+    check(TWO("f16[70, 37]", "f16[37, 68]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-3);
+    check_words(TWO("f16[300, 40]", "f16[40, 260]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-3);
+    check(TWO("u8[40, 36]", "u8[36, 40]") "%o = matmul(%a, %b)" OUT, limits, NULL, 0);
+    check(TWO("i16[19, 34]", "i16[34, 22]") "%o = matmul(%a, %b)" OUT, limits, NULL, 0);
+    check_words(TWO("f16[1, 300]", "f16[300, 72]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-2);
+    check_narrow(TWO("f16[9, 2100]", "f16[2100, 4]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-2);
+  }
+  check_narrow(TWO("f16[33, 29]", "f16[29, 31]") "%o = matmul(%a, %b)" OUT, &limits_plain, NULL, 2e-3);
+}
+
+static void narrow_rows(void **state) {
+  static const berth__kernel_limits *const all[] = {&limits_large, &limits_small, &limits_plain};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    const berth__kernel_limits *limits = all[i];
+    check_words("graph \"g\" { input %a : f16[5, 70] %o = softmax(%a) {axis = -1}" OUT, limits, NULL, 1e-3);
+    check_words("graph \"g\" { input %a : bf16[90, 6] %o = log_softmax(%a) {axis = -1}" OUT, limits, NULL, 1e-2);
+    check_words(THREE("f16[4, 3, 40]", "f16[40]", "f16[40]") "%o = layer_norm(%a, %b, %c) {axis = -1}" OUT, limits,
+                NULL, 2e-3);
+    check_words(TWO("bf16[80, 300]", "bf16[300]") "%o = rms_norm(%a, %b) {axis = -1}" OUT, limits, NULL, 2e-2);
+    check_words(THREE("f16[1, 4, 19, 64]", "f16[1, 2, 45, 64]", "f16[1, 2, 45, 64]") "%o = attention(%a, %b, %c)" OUT,
+                limits, NULL, 2e-3);
+    check_words(THREE("f16[1, 4, 1, 24]", "f16[1, 2, 500, 24]", "f16[1, 2, 500, 20]") "%o = attention(%a, %b, %c)" OUT,
+                limits, i == 0 ? "merge" : NULL, 2e-3);
+  }
+}
+
 static void convolutions(void **state) {
   (void)state;
   check_all_limits(
@@ -107,9 +145,9 @@ static void empty_ones(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),     cmocka_unit_test(long_sums),  cmocka_unit_test(epilogues),
-      cmocka_unit_test(convolutions), cmocka_unit_test(attentions), cmocka_unit_test(recurrences),
-      cmocka_unit_test(empty_ones),
+      cmocka_unit_test(products),        cmocka_unit_test(long_sums),   cmocka_unit_test(epilogues),
+      cmocka_unit_test(narrow_products), cmocka_unit_test(narrow_rows), cmocka_unit_test(convolutions),
+      cmocka_unit_test(attentions),      cmocka_unit_test(recurrences), cmocka_unit_test(empty_ones),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,16 @@ def grouped(p):
            [merge(want[0]), want[1], want[2]], domain="com.microsoft", num_heads=4, kv_num_heads=2, softcap=0.7)
 
 
+def empty(p):
+    """Entries of the batch that have no keys yet."""
+    k, v, lengths = normal(2, 2, 6, 4), normal(2, 2, 6, 3), np.array([0, 4])
+    for rows in (1, 9):
+        q = normal(2, 4, rows, 4)
+        add(p, "no_keys_%d" % rows, q, k, v, lengths=lengths, opset=24)
+        add(p, "no_keys_causal_%d" % rows, q, k, v, lengths=lengths, is_causal=1, opset=24)
+        add(p, "no_keys_cap_%d" % rows, q, k, v, lengths=lengths, softcap=1.0, mode=3, outs=(0, 3), opset=24)
+
+
 def main():
     p = NumpyPack("attention")
     windows(p)
@@ -189,6 +199,7 @@ def main():
     scores(p)
     pasts(p)
     grouped(p)
+    empty(p)
 
 
 if __name__ == "__main__":

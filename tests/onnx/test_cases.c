@@ -101,7 +101,7 @@ static void caches_of_keys_and_values(void **state) {
 
 static void attention_of_opsets_23_to_25(void **state) {
   (void)state;
-  check_pack("attention", 60);
+  check_pack("attention", 66);
 }
 
 static void classical_machine_learning(void **state) {

@@ -24,7 +24,7 @@ static void convolutions(void **state) {
       {IMAGE("6") "param %w : f32[6, 4, 2, 2] param %b : f32[4] %c = conv_transpose(%x, %w, %b) {strides = [2, 2]}\n"
                   "%s = sigmoid(%c) output \"s\" = %s }",
        "conv_transpose_last", 1, "conv_transpose", 1e-4},
-      {IMAGE("3") "input %w : f32[4, 3, 3, 3] %c = conv(%x, %w) output \"c\" = %c }", "conv", 1, "conv_last", 1e-4},
+      {IMAGE("3") "input %w : f32[4, 3, 3, 3] %c = conv(%x, %w) output \"c\" = %c }", "conv_last", 1, "conv", 1e-4},
       /* one that has an epilogue already stays as it is */
       {IMAGE("6") "param %w : f32[5, 6, 3, 3] %c = conv(%x, %w) {code = [22, 0, 0, 0]} output \"c\" = %c }", "conv", 1,
        "conv_last", 1e-4},
@@ -441,6 +441,36 @@ static void loops_pack_outside(void **state) {
 }
 
 /* Nodes with extents that only a run knows stay; the others do not. */
+/* The columns of x, of which a run keeps some. */
+#define KEPT                                                                                                       \
+  "graph \"b\" { input %x : f32[1, 6, 40] input %which : f32[40] %z = non_zero(%which) %at = squeeze(%z) {axes = " \
+  "[0]}\n"                                                                                                         \
+  "%k = gather(%x, %at) {axis = 2}\n"
+
+/* A weight that a run computes is packed in every run. */
+static void moving_weights(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"m\" { input %x : f32[1, 8, 9, 10] input %w : f32[12, 8, 3, 3] input %b : f32[12]\n"
+       "%c = conv(%x, %w, %b) {pads = [1, 1, 1, 1]} %r = relu(%c) output \"r\" = %r }",
+       "conv_last", 1, "conv", 1e-4},
+      {"graph \"m\" { input %x : f32[1, 8, 9, 10] input %w : f32[2, 8, 3, 3]\n"
+       "%c = conv(%x, %w) {pads = [1, 1, 1, 1]} %n = neg(%c) output \"n\" = %n }",
+       "conv_last", 1, "conv", 1e-4},
+      {"graph \"m\" { input %x : f32[1, 8, 9, 10] input %v : f32[1, 8, 9, 10] param %p : f32[8, 8, 3, 3]\n"
+       "%a = conv(%v, %p) {pads = [1, 1, 1, 1]} %s = narrow(%a) {axes = [2, 3], starts = [0, 0], ends = [3, 3]}\n"
+       "%c = conv(%x, %s) {strides = [2, 2]} output \"c\" = %c }",
+       "conv_last", 2, "conv", 1e-3},
+      {"graph \"m\" { input %x : f32[1, 8, 9, 10] input %w : f32[8, 5, 2, 2]\n"
+       "%c = conv_transpose(%x, %w) {strides = [2, 2]} output \"c\" = %c }",
+       "conv_transpose_last", 1, "conv_transpose", 1e-4},
+      {"graph \"m\" { input %x : f32[1, 8, 4, 5, 6] param %w : f32[12, 8, 3, 2, 3]\n"
+       "%c = conv(%x, %w) {pads = [1, 0, 1, 1, 1, 1]} output \"c\" = %c }",
+       "conv_last", 1, "conv", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 static void bounds(void **state) {
   static const pattern patterns[] = {
       {"graph \"b\" { input %x : f32[7, 24] param %w : f32[24, 40] %m = matmul(%x, %w) %t = tanh(%m)\n"
@@ -449,9 +479,46 @@ static void bounds(void **state) {
       {"graph \"b\" { input %x : f32[7, 24] param %w : f32[24, 40] %z = non_zero(%x) %f = cast(%z) {to = \"f32\"}\n"
        "%a = tanh(%f) %b = neg(%a) %s = reduce_sum(%b) %m = matmul(%x, %w) %t = add(%m, %s)\n"
        "output \"t\" = %t }",
-       "tanh", 1, "matmul", 1e-3},
+       "chain", 1, "matmul", 1e-3},
+      /* convolutions, products and what is around them, over a width that only a run knows */
+      {KEPT "param %w : f32[20, 6, 3] param %v : f32[20, 20, 1] param %b : f32[20]\n"
+            "%c = conv(%k, %w, %b) {pads = [1, 1]} %r = relu(%c) %d = conv(%r, %v) %e = add(%d, %r) %t = tanh(%e)\n"
+            "%p = avg_pool(%t) {kernel = [2], strides = [2]} output \"p\" = %p }",
+       "conv_last", 2, "conv", 1e-4},
+      {KEPT "param %w : f32[6, 9] %t = transpose(%k) {perm = [0, 2, 1]} %m = matmul(%t, %w) %r = relu(%m)\n"
+            "%n = mul(%m, %r) output \"n\" = %n }",
+       "product", 1, "matmul", 1e-4},
+      {KEPT "param %w : f32[6, 1, 5] param %u : f32[6, 4, 4] %c = conv(%k, %w) {pads = [2, 2], group = 6}\n"
+            "%d = conv_transpose(%c, %u) {strides = [2], pads = [1, 1]} output \"d\" = %d }",
+       "conv_transpose_last", 1, "conv", 1e-4},
+      /* what joins a product must not be wider than its result turns out to be: here one row meets all */
+      {KEPT "param %w : f32[6, 9] const %one : i64[1] = [0] %g = gather(%k, %one) {axis = 2}\n"
+            "%s = transpose(%g) {perm = [0, 2, 1]} %t = transpose(%k) {perm = [0, 2, 1]} %m = matmul(%t, %w)\n"
+            "%q = reduce_max(%m) {axes = [1]} %a = add(%m, %q) %h = mul(%a, %m) output \"h\" = %h output \"s\" = %s }",
+       "product", 1, "matmul", 1e-4},
+      /* pads that follow from the extent stay where the extent is known */
+      {KEPT "param %w : f32[20, 6, 3] %c = conv(%k, %w) {auto_pad = \"same_upper\", strides = [2]} output \"c\" = %c }",
+       "conv", 1, "conv_last", 1e-4},
   };
   (void)state;
+  CHECK_ALL(patterns);
+}
+
+/* A 0 among the extents of a reshape that rewriting makes is an extent, and does not stand for "as before". */
+static void no_channels(void **state) {
+  (void)state;
+  static const pattern patterns[] = {
+      {IMAGE("4") "param %w : f32[8, 4, 3, 3] param %k : f32[0, 1, 1] %c = conv(%x, %w)\n"
+                  "%n = narrow(%c) {axes = [1], starts = [0], ends = [0]} %a = add(%n, %k) %r = relu(%a)\n"
+                  "output \"r\" = %r output \"c\" = %c }",
+       "conv_last", 1, "conv", 1e-4},
+      {IMAGE("4") "param %w : f32[0, 4, 1, 1] param %k : f32[1, 0, 1, 1] %c = conv(%x, %w) %a = add(%c, %k)\n"
+                  "output \"a\" = %a }",
+       "conv", 1, "add", 1e-4},
+      {IMAGE("4") "param %w : f32[0, 4, 3, 3] param %s : f32[0] param %b : f32[0] param %m : f32[0] param %v : f32[0]\n"
+                  "%c = conv(%x, %w) %n = batch_norm(%c, %s, %b, %m, %v) output \"n\" = %n }",
+       "conv", 1, "conv_last", 1e-4},
+  };
   CHECK_ALL(patterns);
 }
 
@@ -488,6 +555,8 @@ int main(void) {
       cmocka_unit_test(loops),
       cmocka_unit_test(loops_pack_outside),
       cmocka_unit_test(bounds),
+      cmocka_unit_test(no_channels),
+      cmocka_unit_test(moving_weights),
       cmocka_unit_test(fails_each_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,34 @@ static void convolutions_of_integers(void **state) {
   pattern_check(&integers);
 }
 
+/* Sums of integers that nothing known comes after stay sums; zero points may be one per column, x may be as wide as
+ * only a run knows, and come from wherever it likes. */
+static void sums_of_integers(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"i\" { input %q : u8[1, 4, 7, 6] param %w : u8[6, 4, 3, 3] input %z : u8[]\n"
+       "const %n : i32[6, 1, 1, 1] = [120, 3, 2, 5, 200, 1] %zi = cast(%z) {to = \"i32\"}\n"
+       "%qi = cast(%q) {to = \"i32\"} %x = sub(%qi, %zi) %wi = cast(%w) {to = \"i32\"} %v = sub(%wi, %n)\n"
+       "%c = conv(%x, %v) {pads = [1, 1, 1, 1]} output \"c\" = %c }",
+       "qconv_last", 1, "conv", 0},
+      {"graph \"i\" { input %q : i8[1, 6, 7, 6] param %w : i8[6, 1, 3, 3] input %z : i8[]\n"
+       "%zi = cast(%z) {to = \"i32\"} %qi = cast(%q) {to = \"i32\"} %x = sub(%qi, %zi) %v = cast(%w) {to = \"i32\"}\n"
+       "%c = conv(%x, %v) {group = 6, strides = [2, 2]} %f = cast(%c) {to = \"f32\"} output \"f\" = %f }",
+       "qdepthwise", 1, "conv", 0},
+      {"graph \"m\" { input %q : u8[3, 1, 10] param %w : u8[10, 7] param %b : i32[7] const %z : u8[] = [100]\n"
+       "%qi = cast(%q) {to = \"i32\"} %zi = cast(%z) {to = \"i32\"} %x = sub(%qi, %zi) %v = cast(%w) {to = \"i32\"}\n"
+       "%m = matmul(%x, %v) %r = reshape(%m) {shape = [3, 7]} %s = add(%r, %b) output \"s\" = %s }",
+       "qproduct", 1, "matmul", 0},
+      {"graph \"m\" { input %x : f32[40, 10] input %k : f32[40] param %w : u8[10, 7] const %ws : f32[] = [0.01]\n"
+       "%nz = non_zero(%k) %at = squeeze(%nz) {axes = [0]} %g = gather(%x, %at) {axis = 0}\n"
+       "const %s : f32[] = [0.02] const %z : u8[] = [100] %q = quantize(%g, %s, %z)\n"
+       "%qi = cast(%q) {to = \"i32\"} %zi = cast(%z) {to = \"i32\"} %xi = sub(%qi, %zi) %v = cast(%w) {to = \"i32\"}\n"
+       "%m = matmul(%xi, %v) %f = cast(%m) {to = \"f32\"} %y = mul(%f, %ws) output \"y\" = %y }",
+       "qproduct", 1, "matmul", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* Two convolutions and a sum: all of it in bytes, channels last; the second sees bytes that may be one off. */
 static void a_residual(void **state) {
   static const pattern residual = {
@@ -249,6 +277,7 @@ int main(void) {
       cmocka_unit_test(weights_beside_each_other),
       cmocka_unit_test(convolutions_of_bytes),
       cmocka_unit_test(convolutions_of_integers),
+      cmocka_unit_test(sums_of_integers),
       cmocka_unit_test(a_residual),
       cmocka_unit_test(products_of_bytes),
       cmocka_unit_test(tails_of_bytes),

@@ -73,7 +73,7 @@ static void one_plan_serves_every_length(void **state) {
 
 /* The CPU says so; a GPU brings it into range. */
 static void lengths_out_of_range(void **state) {
-  static const int32_t wrong[] = {0, -1, 41, INT32_MAX};
+  static const int32_t wrong[] = {-1, 41, INT32_MAX, INT32_MIN};
   berth_context *ctx = test_context();
   berth_error err;
   float all[2 * 8], got[2 * 8], none[2 * 8] = {0};
@@ -85,7 +85,7 @@ static void lengths_out_of_range(void **state) {
   for (int i = 0; i < 4; i++) {
     OK(berth_session_write(session, "n", &wrong[i], sizeof wrong[i], &err));
     test_expect_error(berth_session_run(session, &err), BERTH_INVALID, &err, "node 'o' (attention)");
-    assert_non_null(strstr(err.message, "is not within 1 and the capacity of 40"));
+    assert_non_null(strstr(err.message, "is not within 0 and the capacity of 40"));
   }
   berth_session_destroy(session);
   session = start(graph, "interp", 1, 40);
@@ -99,8 +99,29 @@ static void lengths_out_of_range(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Of no keys the result is zeros, one by one and in tiles. */
+static void no_keys(void **state) {
+  static const char *const devices[] = {"cpu", "interp"}, *const modes[] = {"causal", "none"};
+  static const int rows[] = {1, 3, 40};
+  berth_context *ctx = test_context();
+  float got[2 * 8 * 40], none[2 * 8 * 40] = {0};
+  char text[512];
+  (void)state;
+  for (int i = 0; i < 12; i++) {
+    const int n = rows[i / 4];
+    snprintf(text, sizeof text, TEXT, n, 40, 40, modes[i % 2]);
+    berth_graph *graph = session_parse(ctx, text);
+    berth_session *session = start(graph, devices[i / 2 % 2], n, 40);
+    attend(session, 0, got, 2 * 8 * (size_t)n);
+    session_assert_close(got, none, 2 * 8 * (size_t)n);
+    berth_session_destroy(session);
+    berth_graph_destroy(graph);
+  }
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_plan_serves_every_length),
-                                     cmocka_unit_test(lengths_out_of_range)};
+                                     cmocka_unit_test(lengths_out_of_range), cmocka_unit_test(no_keys)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "model.h"
 #include "out.h"
 #include "segments.h"
+#include "steps.h"
 
 typedef struct plan_options {
   model_options model;
@@ -139,6 +140,7 @@ static int plan_write_files(const plan_options *wanted, const berth_plan *plan) 
 typedef struct result {
   const berth_plan *plan;
   double ms, extra_flops;
+  step_list steps;
 } result;
 
 /* Bytes of the arena by the type that they are stored as, of values that own some. */
@@ -194,6 +196,7 @@ static int plan_print_json(const plan_options *wanted, const result *made, const
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
   int code = segments_write_json(plan, model_device(&wanted->model), &out);
+  steps_write_json(plan, &made->steps, model_device(&wanted->model), &out);
   json_close_object(&out);
   if (code == CLI_OK) return json_print(&out);
   json_free(&out);
@@ -211,6 +214,7 @@ static int plan_print_text(const plan_options *wanted, const model *m, const res
   if (berth_plan_gpu_profile(plan)) printf("for a GPU: %s\n", berth_plan_gpu_profile(plan));
   bounds_print(berth_plan_graph(plan), "bound: output ");
   int code = segments_print(plan, model_device(&wanted->model));
+  steps_print(plan, &made->steps);
   return code == CLI_OK ? loadchart_print(plan) : code;
 }
 
@@ -224,16 +228,18 @@ static void print_written(const plan_options *wanted) {
 static int plan_model(const plan_options *wanted, model *m) {
   berth_plan *plan = NULL;
   berth_error err = {BERTH_OK, ""};
-  dims_default(&m->dims);
+  dims_default(&m->dims, m->graph);
   berth_plan_desc desc = plan_describe(wanted, &m->dims);
   double start = cli_now_ms();
   if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
   result made = {.plan = plan, .ms = cli_now_ms() - start};
   int code = price_budget(wanted, m, plan, &made.extra_flops);
+  if (code == CLI_OK) code = steps_read(plan, &made.steps);
   if (code == CLI_OK) code = plan_write_files(wanted, plan);
   if (code == CLI_OK)
     code = wanted->json ? plan_print_json(wanted, &made, &m->dims) : plan_print_text(wanted, m, &made);
   if (code == CLI_OK && !wanted->json) print_written(wanted);
+  steps_close(&made.steps);
   berth_plan_destroy(plan);
   return code;
 }

@@ -49,6 +49,11 @@ static int tool_profile_name_nodes(const berth_graph *graph, profile *p) {
     if (berth_graph_node(graph, i, &info, &err) != BERTH_OK) return cli_report(&err);
     p->nodes[i] = (profile_row){.name = info.name, .op = info.op, .n_nodes = 1};
   }
+  for (uint32_t i = 0; i < p->steps.n; i++) {
+    profile_row *row = &p->nodes[p->steps.items[i].node];
+    row->step = p->step_of[p->steps.items[i].node] = &p->steps.items[i];
+    row->n_reference = row->step->kind == BERTH_KERNEL_REFERENCE;
+  }
   return CLI_OK;
 }
 
@@ -67,6 +72,7 @@ static void add_events(const berth_graph *graph, profile *p) {
 
 static void add_row(profile_row *sum, const profile_row *row) {
   sum->n_nodes += row->n_nodes;
+  sum->n_reference += row->n_reference;
   sum->ms += row->ms;
   sum->least_ms += row->least_ms;
   sum->work.flops += row->work.flops;
@@ -104,8 +110,12 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   out->runs = calloc((size_t)n_runs + 1, sizeof(*out->runs));
   out->nodes = calloc((size_t)out->n_nodes + 1, sizeof(*out->nodes));
   out->ops = calloc((size_t)out->n_nodes + 1, sizeof(*out->ops));
-  if (!out->events || !out->runs || !out->nodes || !out->ops) return cli_no_memory();
-  int code = tool_profile_name_nodes(graph, out);
+  out->step_of = calloc((size_t)out->n_nodes + 1, sizeof(*out->step_of));
+  if (!out->events || !out->runs || !out->nodes || !out->ops || !out->step_of) return cli_no_memory();
+  out->device = r->device ? r->device : "cpu";
+  out->on_gpu = !on_cpu(plan);
+  int code = steps_read(plan, &out->steps);
+  if (code == CLI_OK) code = tool_profile_name_nodes(graph, out);
   if (code == CLI_OK) code = observed_runs(r, out);
   if (code != CLI_OK) return code;
   if (with_peak)
@@ -123,6 +133,8 @@ void profile_close(profile *p) {
   free(p->runs);
   free(p->nodes);
   free(p->ops);
+  free(p->step_of);
+  steps_close(&p->steps);
   memset(p, 0, sizeof(*p));
 }
 

@@ -5,6 +5,7 @@
 #include "json.h"
 #include "peak.h"
 #include "runner.h"
+#include "steps.h"
 #include "work.h"
 
 typedef struct profile_event {
@@ -20,10 +21,11 @@ typedef struct profile_run {
 typedef struct profile_row {
   const char *name; /* of a node; NULL for the sum over an op */
   const char *op;
-  uint32_t n_nodes;
-  double ms;       /* a run, on average */
-  work work;       /* a run; nothing for a node that no kernel ran for */
-  double least_ms; /* what the machine's peak allows */
+  const berth_step_info *step;   /* of a node: its kernel */
+  uint32_t n_nodes, n_reference; /* nodes, and those of them with a reference kernel */
+  double ms;                     /* a run, on average */
+  work work;                     /* a run; nothing for a node that no kernel ran for */
+  double least_ms;               /* what the machine's peak allows */
 } profile_row;
 
 typedef struct profile {
@@ -31,6 +33,10 @@ typedef struct profile {
   size_t n_events, capacity;
   profile_run *runs;
   uint32_t n_runs;
+  step_list steps;
+  const berth_step_info **step_of; /* one per node of the graph; NULL: it is no step */
+  const char *device;              /* as the user named it */
+  bool on_gpu;
   profile_row *nodes, *ops; /* slowest first */
   uint32_t n_nodes, n_ops;
   double start_ms;

@@ -41,21 +41,41 @@ static const char *const clock_names[] = {"host", "device", "none"}; /* by berth
 static const char *const clock_sentences[] = {"by the host's clock", "by the device's own clock",
                                               "and without times: the device has no clock that can be read"};
 
+static void tool_profile_report_op_label(const profile_row *row, char *out, size_t size) {
+  if (row->n_reference == 0)
+    snprintf(out, size, "%s (%u)", row->op, row->n_nodes);
+  else
+    snprintf(out, size, "%s (%u, %u on the REFERENCE kernel)", row->op, row->n_nodes, row->n_reference);
+}
+
+/* The node, its op, the kernel where that has another name, and what is unusual about it. */
+static void tool_profile_report_node_label(const profile *p, const profile_row *row, char *out, size_t size) {
+  char name[FORMAT_SIZE], kernel[FORMAT_SIZE + 16] = "";
+  const berth_step_info *step = row->step;
+  bool on_host = step && step->kernel[0] && strcmp(step->device, "cpu") == 0 && p->on_gpu;
+  bool is_reference = step && step->kind == BERTH_KERNEL_REFERENCE;
+  if (is_reference)
+    snprintf(kernel, sizeof(kernel), ": REFERENCE kernel");
+  else if (step && step->kernel[0] && strcmp(step->kernel, row->op) != 0)
+    snprintf(kernel, sizeof(kernel), ": %s", step->kernel);
+  snprintf(out, size, "%s (%s%s%s)", short_name(row->name, name), row->op, kernel, on_host ? ", on the host" : "");
+}
+
 void profile_print(const profile *p) {
-  char name[FORMAT_SIZE], label[2 * FORMAT_SIZE];
+  char label[4 * FORMAT_SIZE];
   uint32_t shown = p->n_nodes < shown_nodes ? p->n_nodes : shown_nodes;
   if (p->peak.gflops > 0) print_peak(&p->peak);
   printf("\nby op, mean of %u observed runs of %.4f ms, %s\n", p->n_runs, p->run_ms, clock_sentences[p->clock]);
   tool_profile_report_print_head("op (nodes)");
   for (uint32_t i = 0; i < p->n_ops; i++) {
-    snprintf(label, sizeof(label), "%s (%u)", p->ops[i].op, p->ops[i].n_nodes);
+    tool_profile_report_op_label(&p->ops[i], label, sizeof(label));
     tool_profile_report_print_row(p, &p->ops[i], label);
   }
   tool_profile_report_print_row(p, &p->total, "all kernels");
   printf("\nslowest nodes, %u of %u\n", shown, p->n_nodes);
-  tool_profile_report_print_head("node (op)");
+  tool_profile_report_print_head("node (op: kernel)");
   for (uint32_t i = 0; i < shown; i++) {
-    snprintf(label, sizeof(label), "%s (%s)", short_name(p->nodes[i].name, name), p->nodes[i].op);
+    tool_profile_report_node_label(p, &p->nodes[i], label, sizeof(label));
     tool_profile_report_print_row(p, &p->nodes[i], label);
   }
 }
@@ -65,6 +85,8 @@ static void write_row(json *out, const profile *p, const profile_row *row) {
   if (row->name) json_string(out, "name", row->name);
   json_string(out, "op", row->op);
   if (!row->name) json_uint(out, "nodes", row->n_nodes);
+  if (!row->name) json_uint(out, "reference_nodes", row->n_reference);
+  if (row->name && row->step) steps_write_kernel(row->step, p->device, out);
   json_double(out, "ms", row->ms);
   json_double(out, "share", profile_share(p, row));
   json_uint(out, "bytes", row->work.bytes);
@@ -103,6 +125,7 @@ void profile_write_json(const profile *p, json *out) {
   json_double(out, "kernels_ms", p->total.ms);
   json_uint(out, "bytes", p->total.work.bytes);
   json_double(out, "flops", p->total.work.flops);
+  json_uint(out, "reference_nodes", p->total.n_reference);
   if (p->peak.gflops > 0) write_peak(out, &p->peak);
   write_rows(out, "ops", p, p->ops, p->n_ops);
   write_rows(out, "nodes", p, p->nodes, p->n_nodes);

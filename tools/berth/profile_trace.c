@@ -47,12 +47,13 @@ static void write_shapes(const berth_graph *graph, const char *key, const berth_
   json_close_array(out);
 }
 
-static void write_event(const berth_graph *graph, const profile_event *event, json *out) {
+static void write_event(const berth_graph *graph, const profile *p, const profile_event *event, json *out) {
   berth_node_info info = BERTH_NODE_INFO_INIT;
   if (berth_graph_node(graph, event->node, &info, NULL) != BERTH_OK) return;
   work done = work_of_node(graph, &info);
   open_slice(out, info.name, info.op, event->start_ms, event->ms);
   json_string(out, "op", info.op);
+  if (p->step_of[event->node]) steps_write_kernel(p->step_of[event->node], p->device, out);
   write_shapes(graph, "in", info.in, info.n_in, out);
   write_shapes(graph, "out", info.out, info.n_out, out);
   json_uint(out, "bytes", done.bytes);
@@ -66,7 +67,7 @@ static void write_run(const berth_graph *graph, const profile *p, uint32_t index
   snprintf(name, sizeof(name), "run %u", index);
   open_slice(out, name, "run", run->start_ms, run->ms);
   close_slice(out);
-  for (size_t i = run->first_event; i < run->end_event; i++) write_event(graph, &p->events[i], out);
+  for (size_t i = run->first_event; i < run->end_event; i++) write_event(graph, p, &p->events[i], out);
 }
 
 static berth_status make_trace(const void *text, berth_write_fn write, void *user, berth_error *err) {

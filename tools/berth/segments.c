@@ -22,14 +22,14 @@ static int read_segments(const berth_plan *plan, segment_list *out) {
   return berth_plan_segments(plan, out->items, out->n, &out->n, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* A device that was asked for by its other name is printed by that one. */
-static const char *tool_segments_name_of(const berth_segment *s, const char *asked) {
-  return strcmp(asked, "loops") == 0 && strcmp(s->device, "interp") == 0 ? asked : s->device;
+const char *segments_device_name(const char *device, const char *asked) {
+  return strcmp(asked, "loops") == 0 && strcmp(device, "interp") == 0 ? asked : device;
 }
 
 static void print_one(const berth_segment *s, const char *asked) {
   char down[FORMAT_SIZE], up[FORMAT_SIZE];
-  printf("  steps %u to %u on %s", s->first_step, s->first_step + s->n_steps - 1, tool_segments_name_of(s, asked));
+  printf("  steps %u to %u on %s", s->first_step, s->first_step + s->n_steps - 1,
+         segments_device_name(s->device, asked));
   if (s->bytes_down + s->bytes_up != 0)
     printf(": %s down, %s up", format_short_bytes(s->bytes_down, down), format_short_bytes(s->bytes_up, up));
   putchar('\n');
@@ -52,7 +52,7 @@ int segments_write_json(const berth_plan *plan, const char *asked, json *out) {
   json_open_array(out, "segments");
   for (uint32_t i = 0; i < list.n && code == CLI_OK; i++) {
     json_open_object(out, NULL);
-    json_string(out, "device", tool_segments_name_of(&list.items[i], asked));
+    json_string(out, "device", segments_device_name(list.items[i].device, asked));
     json_uint(out, "first_step", list.items[i].first_step);
     json_uint(out, "n_steps", list.items[i].n_steps);
     json_uint(out, "bytes_down", list.items[i].bytes_down);

@@ -27,6 +27,8 @@ berth_status berth__cpu_copy(berth__block *dst, uint64_t dst_offset, const berth
 berth_status berth__cpu_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
 
 /* program.c */
+/* False for steps whose results are views, or whose concat or choose has nothing to copy. */
+bool berth__cpu_needs_kernel(const berth_plan *plan, const berth__node *node);
 berth_status berth__cpu_program_create(berth__engine *engine, const berth_plan *plan, bool checked,
                                        berth__program **out, berth_error *err);
 void berth__cpu_program_destroy(berth__program *program);

@@ -35,7 +35,7 @@ struct berth__program {
   double alone_ms;            /* about what a run takes one thread */
 };
 
-static bool needs_kernel(const berth_plan *plan, const berth__node *node) {
+bool berth__cpu_needs_kernel(const berth_plan *plan, const berth__node *node) {
   if (berth__node_is_bounded(plan->graph, node)) return true; /* its shape is found, if nothing else */
   return berth__plan_needs_kernel(plan, node);
 }
@@ -94,7 +94,7 @@ static berth_status cpu_program_build(berth__program *program, bool checked, ber
   berth_tensor *tensors = program->tensors;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
-    if (!needs_kernel(plan, node)) continue;
+    if (!berth__cpu_needs_kernel(plan, node)) continue;
     add_call(program, step, tensors);
     tensors += node->n_in + node->n_out;
     if (step < plan->n_prelude) program->n_prelude = program->n_calls;

@@ -15,6 +15,7 @@ berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
   const berth__rewrite_target target = {.panel = kernels.isa->panel,
                                         .lanes = kernels.isa->lanes,
                                         .winograd_tile = berth__cpu_winograd_tile,
+                                        .takes_sums = true,
                                         .rounds_to_bf16 = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0,
                                         .most_merged_rows = MOST_MERGED_ROWS,
                                         .most_merged_bytes = UINT64_MAX};

@@ -2,15 +2,18 @@
 
 #include <pthread.h>
 
-#include "device/vulkan/cache.h"
+#include "device/gpu/cache.h"
 #include "device/vulkan/shaderc.h"
+
+#define MAGIC 0x07230203u /* the first word of a module */
+#define LEAST_WORDS 5u    /* its head */
 
 struct berth__spirv_compiler {
   berth_context *ctx;
   berth__shaderc_library library;
   shaderc_compiler_t compiler;
   shaderc_compile_options_t options;
-  berth__spirv_cache cache;
+  berth__kernel_cache cache;
 };
 
 /* With the last compiler go the tables of the language, which take thirty times as long to make as a kernel. They stay
@@ -45,7 +48,7 @@ berth_status berth__spirv_compiler_create(berth_context *ctx, berth__spirv_compi
     berth__free(ctx, c);
     return status;
   }
-  berth__spirv_cache_open(&c->cache, ctx);
+  berth__kernel_cache_open(&c->cache, ctx);
   *out = c;
   return BERTH_OK;
 }
@@ -55,7 +58,7 @@ void berth__spirv_compiler_destroy(berth__spirv_compiler *compiler) {
   if (compiler->options != NULL) compiler->library.call.compile_options_release(compiler->options);
   if (compiler->compiler != NULL) compiler->library.call.compiler_release(compiler->compiler);
   berth__shaderc_close(&compiler->library);
-  berth__spirv_cache_close(&compiler->cache);
+  berth__kernel_cache_close(&compiler->cache);
   berth__free(compiler->ctx, compiler);
 }
 
@@ -79,7 +82,7 @@ static berth_status vulkan_spirv_take(const berth__shaderc *call, berth_context 
   return BERTH_OK;
 }
 
-static berth_status vulkan_spirv_compile(const berth__spirv_compiler *c, const char *name, const berth__spirv_key *key,
+static berth_status vulkan_spirv_compile(const berth__spirv_compiler *c, const char *name, const berth__kernel_key *key,
                                          berth__spirv *out, berth_error *err) {
   const berth__shaderc *call = &c->library.call;
   shaderc_compilation_result_t result =
@@ -92,13 +95,31 @@ static berth_status vulkan_spirv_compile(const berth__spirv_compiler *c, const c
   return status;
 }
 
+/* What a cache read, as words. */
+static bool vulkan_spirv_cached(const berth__spirv_compiler *c, const berth__kernel_key *key, berth__spirv *out) {
+  berth__kernel_code code;
+  if (!berth__kernel_cache_read(&c->cache, key, &code)) return false;
+  if (code.size < LEAST_WORDS * sizeof *out->words || code.size % sizeof *out->words != 0) {
+    berth__free(c->ctx, code.data);
+    return false;
+  }
+  *out = (berth__spirv){.words = code.data, .n_words = code.size / sizeof *out->words};
+  return true;
+}
+
 berth_status berth__spirv_compile(berth__spirv_compiler *compiler, const char *name, const char *source, size_t size,
                                   berth__spirv *out, berth_error *err) {
-  const berth__spirv_key key = {.compiler = compiler->library.version, .source = source, .size = size};
+  const berth__kernel_key key = {.compiler = compiler->library.version,
+                                 .target = "Vulkan 1.1",
+                                 .source = source,
+                                 .size = size,
+                                 .ending = "spv",
+                                 .magic = MAGIC};
   *out = (berth__spirv){0};
-  if (berth__spirv_cache_read(&compiler->cache, &key, out)) return BERTH_OK;
+  if (vulkan_spirv_cached(compiler, &key, out)) return BERTH_OK;
   BERTH__TRY(vulkan_spirv_start(compiler, err));
   BERTH__TRY(vulkan_spirv_compile(compiler, name, &key, out, err));
-  berth__spirv_cache_write(&compiler->cache, &key, out);
+  const berth__kernel_code code = {.data = out->words, .size = out->n_words * sizeof *out->words};
+  berth__kernel_cache_write(&compiler->cache, &key, &code);
   return BERTH_OK;
 }

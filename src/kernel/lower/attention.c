@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "kernel/lower/words.h"
+
 berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
                                   berth__x batch) {
   if (a->length == NULL) return berth__x_i32(k, a->k.length);
@@ -68,6 +70,15 @@ berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x larg
   const berth__x none = berth__x_eq(k, largest, berth__x_f32(k, -INFINITY));
   const berth__x weight = berth__x1(k, BERTH__INST_exp, berth__x_sub(k, score, largest));
   return berth__x_select(k, none, berth__x_f32(k, 0), weight);
+}
+
+uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a) {
+  const berth__heads *h = &a->out;
+  const uint32_t result = berth__operand_out(l->call, 0);
+  const int64_t n = berth__storage_per_word(berth__l_storage_of(l, result));
+  const bool keeps_words = (h->batch == 1 || h->batch_stride % n == 0) && (h->heads == 1 || h->head_stride % n == 0) &&
+                           (h->length == 1 || h->row_stride % n == 0);
+  return keeps_words && h->stride == 1 && a->v.size % n == 0 && berth__l_begins_with_word(l, result) ? (uint32_t)n : 1;
 }
 
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k) {
@@ -143,9 +154,16 @@ static void lower_attention_store_row(const work *w) {
   const berth__x to = berth__attention_at(k, &w->a->out, w->row.batch, w->row.head, w->row.row);
   const berth__x total = berth__x_get(k, w->total), zero = berth__x_f32(k, 0);
   const berth__x divisor = berth__x_select(k, berth__x_eq(k, total, zero), berth__x_f32(k, 1), total);
-  const berth__x i = berth__x_loop_n(k, w->a->v.size);
-  berth__l_store(w->l, k, 0, berth__x_add(k, to, berth__x_affine(k, i, w->a->out.stride, 0)),
-                 berth__x_div(k, berth__x_local_load(k, w->sums, i), divisor));
+  const uint32_t word = berth__attention_word(w->l, w->a);
+  const berth__x first = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, w->a->v.size), word);
+  if (word > 1) berth__l_word_begin(w->l, k);
+  for (uint32_t f = 0; f < word; f++) {
+    const berth__x i = berth__x_affine(k, first, 1, f);
+    const berth__x place = berth__x_add(k, to, berth__x_affine(k, i, w->a->out.stride, 0));
+    if (word > 1) berth__l_word_lane(k, f, place);
+    berth__l_store(w->l, k, 0, place, berth__x_div(k, berth__x_local_load(k, w->sums, i), divisor));
+  }
+  if (word > 1) berth__l_word_end(w->l, k, berth__x_add(k, to, first));
   berth__x_end(k);
 }
 

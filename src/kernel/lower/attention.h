@@ -58,6 +58,8 @@ berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, co
 berth_status berth__attention_merge(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err);
 
+/* Columns of the result that make a word of it; 1 where it has a word for each, or rows share words. */
+uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a);
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k);
 
 #endif

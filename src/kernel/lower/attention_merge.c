@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernel/lower/attention.h"
+#include "kernel/lower/words.h"
 
 berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, const berth__attention_form *form,
                                  berth__x batch, berth__x head, berth__x row, berth__x chunk) {
@@ -55,20 +56,35 @@ static berth__x merged(const work *w) {
   return berth__x_div(k, berth__x_get(k, sum), divisor);
 }
 
+/* The thread's element of the result, or those of a word: column at[3] and so many after it. */
+static void lower_attention_merge_store(berth__lowering *l, work *w, berth__x *at, uint32_t word) {
+  berth__kernel *k = w->k;
+  const berth__x to = berth__attention_at(k, &w->a->out, at[0], at[1], at[2]), first = at[3];
+  if (word > 1) berth__l_word_begin(l, k);
+  for (uint32_t f = 0; f < word; f++) {
+    at[3] = berth__x_affine(k, first, 1, f);
+    const berth__x place = berth__x_add(k, to, berth__x_affine(k, at[3], w->a->out.stride, 0));
+    if (word > 1) berth__l_word_lane(k, f, place);
+    berth__l_store(l, k, 0, place, merged(w));
+  }
+  if (word > 1) berth__l_word_end(l, k, berth__x_add(k, to, first));
+}
+
 berth_status berth__attention_merge(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err) {
-  const int64_t dims[4] = {a->q.batch, a->q.heads, a->q.length, a->v.size};
-  const int64_t count = dims[0] * dims[1] * dims[2] * dims[3];
+  const uint32_t word = berth__attention_word(l, a);
+  const int64_t dims[4] = {a->q.batch, a->q.heads, a->q.length, a->v.size / word};
+  const int64_t threads = dims[0] * dims[1] * dims[2] * dims[3];
   berth__kernel *k = berth__l_begin(l, "merge");
   if (k == NULL) return berth__l_end(l, k, err);
   berth__x at[4];
-  k->flops = 4.0 * (double)count * (double)form->chunks;
-  k->bytes = 4.0 * (double)count * (double)form->chunks + berth__l_bytes(l, berth__operand_out(l->call, 0));
-  berth__l_unravel(k, berth__l_each(l, k, count), 4, dims, at);
+  k->flops = 4.0 * (double)threads * word * (double)form->chunks;
+  k->bytes = 4.0 * (double)threads * word * (double)form->chunks + berth__l_bytes(l, berth__operand_out(l->call, 0));
+  berth__l_unravel(k, berth__l_each_alone(l, k, threads), 4, dims, at);
+  at[3] = berth__x_affine(k, at[3], word, 0);
   work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH_F32), .at = at};
   const berth__x keys = berth__x_affine(k, berth__attention_keys_of(l, k, a, at[0]), 1, form->chunk_keys - 1);
   w.chunks = berth__x_div(k, keys, berth__x_i32(k, form->chunk_keys));
-  const berth__x to = berth__attention_at(k, &a->out, at[0], at[1], at[2]);
-  berth__l_store(l, k, 0, berth__x_add(k, to, berth__x_affine(k, at[3], a->out.stride, 0)), merged(&w));
+  lower_attention_merge_store(l, &w, at, word);
   return berth__l_end(l, k, err);
 }

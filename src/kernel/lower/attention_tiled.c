@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "kernel/lower/attention.h"
+#include "kernel/lower/words.h"
 
 #define LANES BERTH__ATTENTION_LANES
 #define PARTS BERTH__ATTENTION_PARTS
@@ -28,6 +29,7 @@ typedef struct work {
   berth__x largest, total;              /* variables of a thread that has a part of a row of scores */
   berth__x sums[MOST_ROWS][MOST_SPANS]; /* variables */
   uint32_t rows, spans;                 /* of the result, a thread */
+  uint32_t together;                    /* of these columns lie beside each other: those of a word of the result */
 } work;
 
 static int64_t sharing(const berth__attention *a) { return a->q.heads / a->k.heads; }
@@ -192,6 +194,12 @@ static void make_weights(const work *w) {
 
 /* ---- Values ---- */
 
+/* Neighbouring threads have neighbouring columns, or words of them. */
+static berth__x own_column(const work *w, uint32_t s) {
+  const uint32_t in_word = s % w->together;
+  return berth__x_affine(w->k, w->lane, w->together, (int64_t)(s - in_word) * LANES + in_word);
+}
+
 static void fade_sums(const work *w) {
   berth__kernel *k = w->k;
   const berth__x last = berth__x_i32(k, w->f.queries - 1);
@@ -212,7 +220,7 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
   const berth__x key = berth__x_loop(k, from, past, 1);
   const berth__x at = berth__attention_at(k, &w->a->v, w->batch, head_of_keys(w), key);
   for (uint32_t s = 0; s < w->spans; s++) {
-    const berth__x column = berth__x_min(k, berth__x_affine(k, w->lane, 1, (int64_t)s * LANES), end);
+    const berth__x column = berth__x_min(k, own_column(w, s), end);
     values[s] =
         berth__l_load(w->l, k, BERTH__ATTENTION_V, berth__x_add(k, at, berth__x_affine(k, column, w->a->v.stride, 0)));
   }
@@ -267,15 +275,21 @@ static void store_columns(const work *w, uint32_t r, const berth__attention_row 
   const berth__x to = is_all ? berth__attention_at(k, &w->a->out, row->batch, row->head, row->row)
                              : berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
   const berth__x divisor = berth__x_select(k, berth__x_eq(k, total, berth__x_f32(k, 0)), berth__x_f32(k, 1), total);
-  for (uint32_t s = 0; s < w->spans; s++) {
-    const berth__x column = berth__x_affine(k, w->lane, 1, (int64_t)s * LANES), sum = berth__x_get(k, w->sums[r][s]);
-    berth__x_if(k, berth__x_lt(k, column, berth__x_i32(k, w->a->v.size)));
-    if (is_all)
-      berth__l_store(w->l, k, 0, berth__x_add(k, to, berth__x_affine(k, column, w->a->out.stride, 0)),
-                     berth__x_div(k, sum, divisor));
-    else
-      berth__x_store(k, berth__l_scratch(k, BERTH_F32),
-                     berth__x_add(k, to, berth__x_affine(k, column, 1, BERTH__ATTENTION_SUMS)), sum);
+  for (uint32_t s = 0; s < w->spans; s += w->together) {
+    const berth__x first = own_column(w, s);
+    berth__x_if(k, berth__x_lt(k, first, berth__x_i32(k, w->a->v.size)));
+    if (w->together > 1) berth__l_word_begin(w->l, k);
+    for (uint32_t f = 0; f < w->together; f++) {
+      const berth__x column = own_column(w, s + f), sum = berth__x_get(k, w->sums[r][s + f]);
+      const berth__x place = berth__x_add(k, to, berth__x_affine(k, column, w->a->out.stride, 0));
+      if (w->together > 1) berth__l_word_lane(k, f, place);
+      if (is_all)
+        berth__l_store(w->l, k, 0, place, berth__x_div(k, sum, divisor));
+      else
+        berth__x_store(k, berth__l_scratch(k, BERTH_F32),
+                       berth__x_add(k, to, berth__x_affine(k, column, 1, BERTH__ATTENTION_SUMS)), sum);
+    }
+    if (w->together > 1) berth__l_word_end(w->l, k, berth__x_add(k, to, first));
     berth__x_end(k);
   }
 }
@@ -320,6 +334,8 @@ static void open_arrays(work *w) {
   w->total = berth__x_variable(w->k, berth__x_f32(w->k, 0));
   w->rows = (queries + w->f.row_groups - 1) / w->f.row_groups;
   w->spans = ((uint32_t)w->a->v.size + LANES - 1) / LANES;
+  const uint32_t word = w->f.chunks == 1 ? berth__attention_word(w->l, w->a) : 1;
+  w->together = w->spans % word == 0 ? word : 1;
   for (uint32_t r = 0; r < w->rows; r++)
     for (uint32_t s = 0; s < w->spans; s++) w->sums[r][s] = berth__x_variable(w->k, berth__x_f32(w->k, 0));
 }

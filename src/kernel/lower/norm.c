@@ -1,6 +1,6 @@
 /* layer_norm, rms_norm, group_norm, batch_norm. The mean of a row is found first; a second fold takes the squares of
- * what is left and, with it, what rounding took from the mean. An element is written by the thread that read it, so
- * that the result may lie over the operand. */
+ * what is left and, with it, what rounding took from the mean. Elements are written after all threads of the row have
+ * read, and each by one that reads it again, so that the result may lie over the operand. */
 #include "kernel/lower/elements.h"
 #include "kernel/lower/rows.h"
 
@@ -69,16 +69,30 @@ static moments find_moments(berth__kernel *k, norm *n, berth__l_rows *rows, doub
   return m;
 }
 
-static void lower_norm_store_element(berth__kernel *k, const norm *n, const moments *m, berth__x row, berth__x i) {
-  const berth__x index = berth__x_add(k, n->first, i);
-  berth__x y = berth__l_load(n->l, k, BERTH__NORM_X, index);
-  if (n->is_centred) y = berth__x_sub(k, berth__x_sub(k, y, m->mean), m->rest);
-  y = berth__x_mul(k, y, m->factor);
+typedef struct normed {
+  const norm *n;
+  moments m;
+  berth__x row;
+} normed;
+
+static berth__x lower_norm_result_place(berth__kernel *k, const void *state, berth__x i) {
+  const norm *n = ((const normed *)state)->n;
+  return berth__l_place_flat(k, &n->l->call->out[0], berth__x_add(k, n->first, i));
+}
+
+static void lower_norm_write_element(berth__kernel *k, const void *state, berth__x i, berth__x place) {
+  const normed *of = state;
+  const norm *n = of->n;
+  berth__x y = lower_norm_element_at(k, n, i);
+  if (n->is_centred) y = berth__x_sub(k, berth__x_sub(k, y, of->m.mean), of->m.rest);
+  y = berth__x_mul(k, y, of->m.factor);
   if (berth__l_has(n->l, BERTH__NORM_SCALE))
-    y = berth__x_mul(k, y, berth__l_load(n->l, k, BERTH__NORM_SCALE, n->value_place(k, n, BERTH__NORM_SCALE, row, i)));
+    y = berth__x_mul(k, y,
+                     berth__l_load(n->l, k, BERTH__NORM_SCALE, n->value_place(k, n, BERTH__NORM_SCALE, of->row, i)));
   if (berth__l_has(n->l, BERTH__NORM_BIAS))
-    y = berth__x_add(k, y, berth__l_load(n->l, k, BERTH__NORM_BIAS, n->value_place(k, n, BERTH__NORM_BIAS, row, i)));
-  berth__l_store(n->l, k, 0, berth__l_place_flat(k, &n->l->call->out[0], index), y);
+    y = berth__x_add(k, y,
+                     berth__l_load(n->l, k, BERTH__NORM_BIAS, n->value_place(k, n, BERTH__NORM_BIAS, of->row, i)));
+  berth__l_store(n->l, k, 0, place, y);
 }
 
 static berth_status lower_norm_add_kernel(berth__lowering *l, norm *n, double epsilon, berth_error *err) {
@@ -87,9 +101,10 @@ static berth_status lower_norm_add_kernel(berth__lowering *l, norm *n, double ep
   if (k == NULL) return berth__l_end(l, k, err);
   berth__l_rows rows = berth__l_rows_of(l, k, n->count, n->length, true);
   n->first = berth__x_affine(k, rows.row, n->length, 0);
-  const moments m = find_moments(k, n, &rows, epsilon);
-  const berth__x i = berth__l_rows_each(k, &rows);
-  lower_norm_store_element(k, n, &m, rows.row, i);
+  const normed of = {.n = n, .m = find_moments(k, n, &rows, epsilon), .row = rows.row};
+  const berth__l_rows_writer writer = {
+      .is_dense = true, .place = lower_norm_result_place, .write = lower_norm_write_element, .state = &of};
+  berth__l_rows_write(l, k, &rows, &writer);
   return berth__l_end(l, k, err);
 }
 

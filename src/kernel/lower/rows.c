@@ -1,5 +1,7 @@
 #include "kernel/lower/rows.h"
 
+#include "kernel/lower/words.h"
+
 #define MOST_THREADS 256u
 #define FEW_THREADS 64u     /* of a workgroup whose rows have a thread each */
 #define ENOUGH_THREADS 4096 /* to keep a device busy: no row needs to be shared for that */
@@ -53,8 +55,28 @@ berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64
   return rows;
 }
 
-berth__x berth__l_rows_each(berth__kernel *k, const berth__l_rows *rows) {
-  return berth__x_loop(k, rows->lane, rows->end, rows->lanes);
+/* Elements of a row that make a word of result 0; 1 where it has a word for each, or rows share words. */
+static uint32_t lower_rows_word(const berth__lowering *l, const berth__l_rows *rows, bool is_dense) {
+  const uint32_t result = berth__operand_out(l->call, 0);
+  const uint32_t per_word = berth__storage_per_word(berth__l_storage_of(l, result));
+  const bool fits = is_dense && rows->length % per_word == 0 && berth__is_contiguous(&l->call->out[0]) &&
+                    berth__l_begins_with_word(l, result);
+  return fits ? per_word : 1;
+}
+
+void berth__l_rows_write(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows,
+                         const berth__l_rows_writer *writer) {
+  const uint32_t word = lower_rows_word(l, rows, writer->is_dense);
+  const berth__x first =
+      berth__x_loop(k, berth__x_affine(k, rows->lane, word, 0), rows->end, (int64_t)rows->lanes * word);
+  if (word > 1) berth__l_word_begin(l, k);
+  for (uint32_t f = 0; f < word; f++) {
+    const berth__x i = berth__x_affine(k, first, 1, f), place = writer->place(k, writer->state, i);
+    if (word > 1) berth__l_word_lane(k, f, place);
+    writer->write(k, writer->state, i, place);
+  }
+  if (word > 1) berth__l_word_end(l, k, writer->place(k, writer->state, first));
+  berth__x_end(k);
 }
 
 void berth__l_rows_once(berth__kernel *k, const berth__l_rows *rows) {

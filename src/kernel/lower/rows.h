@@ -39,8 +39,17 @@ typedef struct berth__l_fold {
 /* The result, which every thread of the row has. Folds of one kernel have values of the same types. */
 void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out);
 
-/* What follows, up to berth__x_end, is for each element of the row; for one thread of each row. */
-berth__x berth__l_rows_each(berth__kernel *k, const berth__l_rows *rows);
+/* Writes each element of the row: `write` stores element i of the row into result 0, at `place`. Rows that lie in the
+ * result one after the other, without gaps (is_dense), are written in whole words where it has narrow elements. */
+typedef struct berth__l_rows_writer {
+  bool is_dense;
+  berth__x (*place)(berth__kernel *k, const void *state, berth__x i);
+  void (*write)(berth__kernel *k, const void *state, berth__x i, berth__x place);
+  const void *state;
+} berth__l_rows_writer;
+void berth__l_rows_write(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows,
+                         const berth__l_rows_writer *writer);
+/* What follows, up to berth__x_end, is for one thread of each row. */
 void berth__l_rows_once(berth__kernel *k, const berth__l_rows *rows);
 
 /* `join` of sums. */

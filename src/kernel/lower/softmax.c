@@ -1,5 +1,6 @@
-/* softmax and log_softmax: the largest element of a row, the sum of the powers of what is left, and the row again. An
- * element is written by the thread that read it, so that the result may lie over the operand. */
+/* softmax and log_softmax: the largest element of a row, the sum of the powers of what is left, and the row again.
+ * Elements are written after all threads of the row have read, and each by one that reads it again, so that the result
+ * may lie over the operand. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -9,7 +10,8 @@ typedef struct line {
   const berth__lowering *l;
   berth__lines lines;
   berth__x start; /* the place of its first element, in a contiguous tensor */
-  berth__x most;
+  berth__x most, sum;
+  bool is_log;
 } line;
 
 static berth__x lower_softmax_place_of(berth__kernel *k, const line *s, berth__x i) {
@@ -32,16 +34,22 @@ static void join_largest(berth__kernel *k, const void *state, const berth__x *a,
   out[0] = berth__x_select(k, berth__x_lt(k, a[0], b[0]), b[0], a[0]);
 }
 
-static void lower_softmax_store_element(berth__kernel *k, const line *s, berth__x i, berth__x sum, bool is_log) {
-  const berth__x place = lower_softmax_place_of(k, s, i);
-  const berth__x below = berth__x_sub(k, berth__l_load(s->l, k, 0, place), s->most);
-  const berth__x y = is_log ? berth__x_sub(k, below, sum) : berth__x_mul(k, berth__m_exp(k, below), sum);
-  berth__l_store(s->l, k, 0, berth__l_place_flat(k, &s->l->call->out[0], place), y);
+static berth__x lower_softmax_result_place(berth__kernel *k, const void *state, berth__x i) {
+  const line *s = state;
+  return berth__l_place_flat(k, &s->l->call->out[0], lower_softmax_place_of(k, s, i));
+}
+
+static void lower_softmax_write_element(berth__kernel *k, const void *state, berth__x i, berth__x place) {
+  const line *s = state;
+  const berth__x below = berth__x_sub(k, berth__l_load(s->l, k, 0, lower_softmax_place_of(k, s, i)), s->most);
+  const berth__x y = s->is_log ? berth__x_sub(k, below, s->sum) : berth__x_mul(k, berth__m_exp(k, below), s->sum);
+  berth__l_store(s->l, k, 0, place, y);
 }
 
 berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
-  const bool is_log = l->op->code == BERTH__OP_log_softmax;
-  line s = {.l = l, .lines = berth__lines_of(&l->call->in[0], l->call->attrs[BERTH__SOFTMAX_AXIS].i)};
+  line s = {.l = l,
+            .lines = berth__lines_of(&l->call->in[0], l->call->attrs[BERTH__SOFTMAX_AXIS].i),
+            .is_log = l->op->code == BERTH__OP_log_softmax};
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
@@ -61,8 +69,11 @@ berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
                          .join = berth__l_join_sums,
                          .state = &s};
   berth__l_rows_fold(k, &rows, &fold, &sum);
-  sum = is_log ? berth__m_log(k, sum) : berth__x_div(k, berth__x_f32(k, 1), sum);
-  const berth__x i = berth__l_rows_each(k, &rows);
-  lower_softmax_store_element(k, &s, i, sum, is_log);
+  s.sum = s.is_log ? berth__m_log(k, sum) : berth__x_div(k, berth__x_f32(k, 1), sum);
+  const berth__l_rows_writer writer = {.is_dense = s.lines.inner == 1,
+                                       .place = lower_softmax_result_place,
+                                       .write = lower_softmax_write_element,
+                                       .state = &s};
+  berth__l_rows_write(l, k, &rows, &writer);
   return berth__l_end(l, k, err);
 }

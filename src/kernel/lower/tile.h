@@ -108,12 +108,20 @@ berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const
                                 berth__tile_at at, berth__x depth);
 berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                           const berth__tile_at *at);
-/* Whether four neighbours of the last axis of the depth, from a multiple of four on, are a word of bytes; and those. */
-bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines);
-void berth__tile_load_fours(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
-                            const berth__tile_at *at, berth__x *values);
 /* A place from a flat index over axes; axes that lie without a gap are taken together. */
 berth__x berth__tile_place(berth__kernel *k, berth__x flat, uint32_t rank, const int64_t *dim, const int64_t *stride);
+
+/* tile_words.c: what a word of a side holds: so many neighbours of the last axis of the depth, or lines beside each
+ * other, from a multiple of that number on; at most one of the two is more than 1. And the elements of the word that
+ * begins at a place. */
+#define BERTH__TILE_WORD 4u /* elements of a word at most */
+typedef struct berth__tile_words {
+  uint32_t depth, lines;
+} berth__tile_words;
+berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__tile_side *side,
+                                       const berth__tile_space *lines);
+void berth__tile_load_word(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
+                           const berth__tile_at *at, berth__x *values);
 
 berth__x berth__tile_zero(const berth__tile *tile, berth__kernel *k);
 berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, berth__x a, berth__x b, berth__x sum);

@@ -122,52 +122,6 @@ berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const
   return at;
 }
 
-/* Strides over axes that have more than one element, all of them multiples of n. */
-static bool are_multiples(const int64_t *stride, const int64_t *dim, uint32_t rank, uint32_t except, int64_t n) {
-  for (uint32_t axis = 0; axis < rank; axis++)
-    if (axis != except && dim[axis] > 1 && stride[axis] % n != 0) return false;
-  return true;
-}
-
-static bool lower_tile_place_is_byte(berth__storage storage) { return storage == BERTH_I8 || storage == BERTH_U8; }
-
-bool berth__tile_has_fours(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
-  const uint32_t last = tile->depth.rank - 1;
-  if (tile->type != BERTH__NUM_I32 || tile->depth.rank == 0 || tile->depth.dim[last] % 4 != 0) return false;
-  if (!lower_tile_place_is_byte(berth__l_storage_of(tile->l, side->operand)) ||
-      !berth__l_begins_with_word(tile->l, side->operand))
-    return false;
-  if (!are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, 4) || side->depth[last] != 1 ||
-      !are_multiples(side->depth, tile->depth.dim, tile->depth.rank, last, 4))
-    return false;
-  if (side->fours > 0)
-    return side->fours % 4 == 0 && side->panel > 0 && side->panel_stride % 4 == 0 && side->line[0] % 4 == 0;
-  if (side->window == NULL)
-    return side->panel == 0 && are_multiples(side->line, lines->dim, lines->rank, BERTH__TILE_NONE, 4);
-  if (last >= side->taps && last < side->taps + BERTH__WINDOW_AXES) return false;
-  const int64_t *dim = lines->dim + lines->rank - BERTH__WINDOW_AXES;
-  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
-    if ((dim[i] > 1 || side->window->axis[i].kernel > 1) && side->window_stride[i] % 4 != 0) return false;
-  return are_multiples(side->line, lines->dim, lines->rank - BERTH__WINDOW_AXES, BERTH__TILE_NONE, 4);
-}
-
-void berth__tile_load_fours(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
-                            const berth__tile_at *at, berth__x *values) {
-  const berth__storage storage = berth__l_storage_of(tile->l, side->operand);
-  berth__x index = at->index;
-  if (side->fours > 0) {
-    const berth__x four = berth__x_i32(k, 4);
-    index = berth__x_add(k, index, berth__x_affine(k, berth__x_div(k, at->row, four), side->fours, 0));
-  }
-  if (at->inside != BERTH__X_NONE) index = berth__x_select(k, at->inside, index, berth__x_i32(k, 0));
-  const berth__x word = berth__l_load_word(tile->l, k, side->operand, index);
-  for (uint32_t i = 0; i < 4; i++) {
-    berth__x value = berth__x_convert(k, tile->type, berth__l_lane(k, storage, word, i));
-    if (at->zero != BERTH__X_NONE) value = berth__x_sub(k, value, at->zero);
-    values[i] = at->inside != BERTH__X_NONE ? berth__x_select(k, at->inside, value, berth__tile_zero(tile, k)) : value;
-  }
-}
-
 berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                           const berth__tile_at *at) {
   berth__x index = at->index;

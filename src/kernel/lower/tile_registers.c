@@ -10,7 +10,8 @@ typedef struct work {
   const berth__tile *tile;
   berth__kernel *k;
   uint32_t rows, columns;
-  bool has_fours;                                   /* both sides have four neighbours of the depth in a word */
+  berth__tile_words left, right;
+  uint32_t steps;                                   /* along the depth, that words bring at once */
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
 } work;
 
@@ -24,60 +25,50 @@ static void step_all(const work *w, places *p, uint32_t axis, berth__x x) {
   for (uint32_t j = 0; j < w->columns; j++) p->right[j] = berth__tile_step(w->k, &w->tile->right, p->right[j], axis, x);
 }
 
-static void lower_tile_registers_multiply(const work *w, const places *p) {
-  berth__kernel *k = w->k;
-  berth__x left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
-  for (uint32_t i = 0; i < w->rows; i++) left[i] = berth__tile_load(w->tile, k, &w->tile->left, &p->left[i]);
-  for (uint32_t j = 0; j < w->columns; j++) right[j] = berth__tile_load(w->tile, k, &w->tile->right, &p->right[j]);
-  for (uint32_t i = 0; i < w->rows; i++)
-    for (uint32_t j = 0; j < w->columns; j++) {
-      const berth__x sum = berth__x_get(k, w->sum[i][j]);
-      berth__x_set(k, w->sum[i][j], berth__tile_add_product(w->tile, k, left[i], right[j], sum));
-    }
+/* One step along the depth for words of lines, or as many as a word brings. */
+typedef berth__x elements[BERTH__TILE_MOST][BERTH__TILE_WORD];
+
+static void load_lines(const work *w, const berth__tile_side *side, berth__tile_words words, const berth__tile_at *at,
+                       uint32_t n, uint32_t step, elements out) {
+  for (uint32_t i = 0; i < n; i += words.lines) {
+    berth__x values[BERTH__TILE_WORD];
+    if (words.depth == 1 && words.lines == 1)
+      values[0] = berth__tile_load(w->tile, w->k, side, &at[i]);
+    else
+      berth__tile_load_word(w->tile, w->k, side, &at[i], values);
+    for (uint32_t f = 0; f < words.depth; f++) out[i][step + f] = values[f];
+    for (uint32_t f = 0; f < words.lines; f++) out[i + f][step] = values[f];
+  }
 }
 
-/* Four steps along the depth. */
-static void multiply_fours(const work *w, const places *p) {
+/* `steps` along the depth, from x on. */
+static void lower_tile_registers_multiply(const work *w, const places *p, uint32_t axis, berth__x x) {
   const berth__tile *t = w->tile;
   berth__kernel *k = w->k;
-  berth__x left[BERTH__TILE_MOST][4], right[BERTH__TILE_MOST][4];
-  for (uint32_t i = 0; i < w->rows; i++) berth__tile_load_fours(t, k, &t->left, &p->left[i], left[i]);
-  for (uint32_t j = 0; j < w->columns; j++) berth__tile_load_fours(t, k, &t->right, &p->right[j], right[j]);
+  elements left, right;
+  for (uint32_t f = 0; f < w->steps; f++) {
+    places at = *p;
+    step_all(w, &at, axis, berth__x_affine(k, x, 1, f));
+    if (f % w->left.depth == 0) load_lines(w, &t->left, w->left, at.left, w->rows, f, left);
+    if (f % w->right.depth == 0) load_lines(w, &t->right, w->right, at.right, w->columns, f, right);
+  }
   for (uint32_t i = 0; i < w->rows; i++)
     for (uint32_t j = 0; j < w->columns; j++) {
       berth__x sum = berth__x_get(k, w->sum[i][j]);
-      for (uint32_t f = 0; f < 4; f++) sum = berth__tile_add_product(t, k, left[i][f], right[j][f], sum);
+      for (uint32_t f = 0; f < w->steps; f++) sum = berth__tile_add_product(t, k, left[i][f], right[j][f], sum);
       berth__x_set(k, w->sum[i][j], sum);
     }
 }
 
-static void last_axis_by_fours(const work *w, const places *p, uint32_t axis) {
-  berth__kernel *k = w->k;
-  places at = *p;
-  step_all(w, &at, axis, berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, w->tile->depth.dim[axis]), 4));
-  multiply_fours(w, &at);
-  berth__x_end(k);
-}
-
 static void lower_tile_registers_last_axis(const work *w, const places *p, uint32_t axis) {
-  if (w->has_fours) {
-    last_axis_by_fours(w, p, axis);
-    return;
-  }
-  const int64_t n = w->tile->depth.dim[axis], steps = unroll_of(w->rows, w->columns), whole = n - n % steps;
+  const int64_t n = w->tile->depth.dim[axis], unroll = unroll_of(w->rows, w->columns),
+                steps = unroll > w->steps ? unroll : w->steps, whole = n - n % steps;
   berth__kernel *k = w->k;
   const berth__x x = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, whole), steps);
-  for (int64_t i = 0; i < steps && whole > 0; i++) {
-    places at = *p;
-    step_all(w, &at, axis, berth__x_affine(k, x, 1, i));
-    lower_tile_registers_multiply(w, &at);
-  }
+  for (int64_t i = 0; i < steps && whole > 0; i += w->steps)
+    lower_tile_registers_multiply(w, p, axis, berth__x_affine(k, x, 1, i));
   berth__x_end(k);
-  for (int64_t i = whole; i < n; i++) {
-    places at = *p;
-    step_all(w, &at, axis, berth__x_i32(k, i));
-    lower_tile_registers_multiply(w, &at);
-  }
+  for (int64_t i = whole; i < n; i += w->steps) lower_tile_registers_multiply(w, p, axis, berth__x_i32(k, i));
 }
 
 static void lower_tile_registers_descend(const work *w, const places *p, uint32_t axis) {
@@ -119,28 +110,45 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
 
 static int64_t lower_tile_registers_ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
+/* Words of both sides, as far as a thread has whole words of lines: its rows lie beside each other, and so do `beside`
+ * of its columns. */
+static void lower_tile_registers_words(work *w, uint32_t beside) {
+  const berth__tile_words none = {1, 1};
+  w->left = berth__tile_words_of(w->tile, &w->tile->left, &w->tile->rows);
+  w->right = berth__tile_words_of(w->tile, &w->tile->right, &w->tile->columns);
+  if (w->rows % w->left.lines != 0) w->left = none;
+  if (beside % w->right.lines != 0) w->right = none;
+  w->steps = w->left.depth > w->right.depth ? w->left.depth : w->right.depth;
+}
+
+/* Columns of a thread that lie beside each other: those of a word of the result. Where a CPU plays the GPU, and it does
+ * not matter what neighbouring threads have, also those of a word of the right side. */
+static uint32_t columns_beside(const berth__tile *tile, const berth__tile_form *form, uint32_t word) {
+  const uint32_t lines = berth__tile_words_of(tile, &tile->right, &tile->columns).lines;
+  if (!tile->l->limits->shares_well && lines > word && form->thread_columns % lines == 0) return lines;
+  return form->thread_columns % word == 0 ? word : 1;
+}
+
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
-  const uint32_t word = berth__tile_word(tile), together = form->thread_columns % word == 0 ? word : 1;
+  const uint32_t word = berth__tile_word(tile), together = form->thread_columns % word == 0 ? word : 1,
+                 beside = columns_beside(tile, form, word);
   const int64_t columns = berth__tile_count(&tile->columns),
                 bands = lower_tile_registers_ceil_of(berth__tile_count(&tile->rows), form->thread_rows);
   const int64_t blocks = lower_tile_registers_ceil_of(columns, (int64_t)LANES * form->thread_columns);
   const int64_t lanes = lower_tile_registers_ceil_of(columns, blocks * form->thread_columns);
-  const int64_t n_together =
-      together; /* columns of a word lie beside each other, those of others so many lanes apart */
   const int64_t dims[4] = {berth__tile_count(&tile->batch), bands, blocks, lanes};
   berth__kernel *k = berth__tile_begin(tile, NULL, 1, 1);
   if (k == NULL) return berth__l_end(tile->l, k, err);
   berth__x at[4];
   berth__l_unravel(k, berth__l_each(tile->l, k, dims[0] * dims[1] * dims[2] * dims[3]), 4, dims, at);
-  const berth__x first = berth__x_add(k, berth__x_affine(k, at[2], lanes * form->thread_columns, 0),
-                                      berth__x_affine(k, at[3], n_together, 0));
+  const berth__x first =
+      berth__x_add(k, berth__x_affine(k, at[2], lanes * form->thread_columns, 0), berth__x_affine(k, at[3], beside, 0));
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = at[0]};
   for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, at[1], cells.rows, i);
-  for (uint32_t j = 0; j < cells.columns; j++)
-    cells.column[j] = berth__x_affine(k, first, 1, (int64_t)(j - j % together) * lanes + j % together);
+  for (uint32_t j = 0; j < cells.columns; j++) /* the next ones beside each other are so many lanes apart */
+    cells.column[j] = berth__x_affine(k, first, 1, (int64_t)(j - j % beside) * lanes + j % beside);
   work w = {.tile = tile, .k = k, .rows = cells.rows, .columns = cells.columns};
-  w.has_fours = berth__tile_has_fours(tile, &tile->left, &tile->rows) &&
-                berth__tile_has_fours(tile, &tile->right, &tile->columns);
+  lower_tile_registers_words(&w, beside);
   sum_cells(&w, &cells);
   berth__tile_store(tile, k, &cells, together);
   return berth__l_end(tile->l, k, err);

@@ -19,6 +19,7 @@ typedef struct work {
   berth__kernel *k;
   piece left, right;
   berth__x thread, batch;
+  uint32_t together; /* columns of a thread that lie beside each other: those of a word of the result */
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
 } work;
 
@@ -81,6 +82,11 @@ static void put_piece(const work *w, const piece *p) {
   }
 }
 
+/* Column j of a thread, counted from its first. */
+static int64_t column_offset(const work *w, uint32_t j) {
+  return (int64_t)(j - j % w->together) * w->form->group_columns + j % w->together;
+}
+
 static void multiply_piece(const work *w, berth__x row, berth__x column) {
   const berth__tile_form *f = w->form;
   berth__kernel *k = w->k;
@@ -91,7 +97,7 @@ static void multiply_piece(const work *w, berth__x row, berth__x column) {
   for (uint32_t i = 0; i < f->thread_rows; i++)
     left[i] = berth__x_shared_load(k, w->left.array, berth__x_affine(k, left_at, 1, (int64_t)i * f->group_rows));
   for (uint32_t j = 0; j < f->thread_columns; j++)
-    right[j] = berth__x_shared_load(k, w->right.array, berth__x_affine(k, right_at, 1, (int64_t)j * f->group_columns));
+    right[j] = berth__x_shared_load(k, w->right.array, berth__x_affine(k, right_at, 1, column_offset(w, j)));
   for (uint32_t i = 0; i < f->thread_rows; i++)
     for (uint32_t j = 0; j < f->thread_columns; j++) {
       const berth__x sum = berth__x_get(k, w->sum[i][j]);
@@ -139,14 +145,17 @@ berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form,
   for (uint32_t i = 0; i < form->thread_rows; i++)
     for (uint32_t j = 0; j < form->thread_columns; j++) w.sum[i][j] = berth__x_variable(k, berth__tile_zero(tile, k));
   berth__l_unravel(k, w.thread, 2, (const int64_t[]){form->group_rows, form->group_columns}, at);
-  sum_pieces(&w, at[0], at[1]);
+  const uint32_t word = berth__tile_word(tile);
+  w.together = form->thread_columns % word == 0 ? word : 1;
+  const berth__x column = berth__x_affine(k, at[1], w.together, 0);
+  sum_pieces(&w, at[0], column);
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = group[0]};
   for (uint32_t i = 0; i < cells.rows; i++)
     cells.row[i] = berth__x_add(k, berth__x_affine(k, w.left.first, 1, (int64_t)i * form->group_rows), at[0]);
   for (uint32_t j = 0; j < cells.columns; j++)
-    cells.column[j] = berth__x_add(k, berth__x_affine(k, w.right.first, 1, (int64_t)j * form->group_columns), at[1]);
+    cells.column[j] = berth__x_add(k, berth__x_affine(k, w.right.first, 1, column_offset(&w, j)), column);
   for (uint32_t i = 0; i < cells.rows; i++)
     for (uint32_t j = 0; j < cells.columns; j++) cells.sum[i][j] = berth__x_get(k, w.sum[i][j]);
-  berth__tile_store(tile, k, &cells, 1);
+  berth__tile_store(tile, k, &cells, w.together);
   return berth__l_end(tile->l, k, err);
 }

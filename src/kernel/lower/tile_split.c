@@ -59,17 +59,27 @@ static void lower_tile_split_add_parts(const work *w, uint32_t rows) {
   }
 }
 
-/* The threads of the first parts finish a row each. */
+/* Columns that make a word of the result, where a workgroup has whole words; 1 otherwise. */
+static uint32_t lower_tile_split_word(const work *w) {
+  const uint32_t word = berth__tile_word(w->tile);
+  return w->form->group_columns % word == 0 ? word : 1;
+}
+
+/* The threads of the first parts finish a row each: a column, or those of a word. */
 static void lower_tile_split_store_rows(const work *w, const berth__tile_cells *cells) {
   berth__kernel *k = w->k;
+  const uint32_t word = lower_tile_split_word(w);
+  const berth__x is_first = berth__x_eq(k, berth__x_rem(k, w->column, berth__x_i32(k, word)), berth__x_i32(k, 0));
   for (uint32_t i = 0; i < cells->rows; i++) {
     const int64_t owner = i % w->form->group_rows;
-    berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
-    one.row[0] = cells->row[i];
-    one.column[0] = cells->column[0];
-    berth__x_if(k, berth__x_eq(k, w->part, berth__x_i32(k, owner)));
-    one.sum[0][0] = berth__x_shared_load(k, w->parts, slot_of(w, i, berth__x_i32(k, 0)));
-    berth__tile_store(w->tile, k, &one, 1);
+    berth__tile_cells some = {.rows = 1, .columns = word, .batch = cells->batch};
+    some.row[0] = cells->row[i];
+    berth__x_if(k, berth__x_and(k, berth__x_eq(k, w->part, berth__x_i32(k, owner)), is_first));
+    for (uint32_t j = 0; j < word; j++) {
+      some.column[j] = berth__x_affine(k, cells->column[0], 1, j);
+      some.sum[0][j] = berth__x_shared_load(k, w->parts, berth__x_affine(k, slot_of(w, i, berth__x_i32(k, 0)), 1, j));
+    }
+    berth__tile_store(w->tile, k, &some, word);
     berth__x_end(k);
   }
 }

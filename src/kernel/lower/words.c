@@ -83,7 +83,18 @@ berth__x berth__l_load_word(const berth__lowering *l, berth__kernel *k, uint32_t
   return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), BERTH_U32), berth__x_div(k, place, per_word));
 }
 
+/* Of f16 and bf16, which are the upper half of an f32. */
+static berth__x lower_words_float_lane(berth__kernel *k, berth__storage storage, berth__x word, uint32_t lane) {
+  const berth__x half = berth__x_u32(k, 16);
+  if (storage == BERTH_F16)
+    return berth__x1(k, BERTH__INST_unpack_half, lane == 0 ? word : berth__x2(k, BERTH__INST_shr, word, half));
+  const berth__x upper =
+      lane == 0 ? berth__x2(k, BERTH__INST_shl, word, half) : berth__x_and(k, word, berth__x_u32(k, 0xffff0000u));
+  return berth__x_bits(k, BERTH__NUM_F32, upper);
+}
+
 berth__x berth__l_lane(berth__kernel *k, berth__storage storage, berth__x word, uint32_t lane) {
+  if (storage == BERTH_F16 || storage == BERTH_BF16) return lower_words_float_lane(k, storage, word, lane);
   const uint32_t width = 32 / berth__storage_per_word(storage);
   const bool is_signed = berth__storage_number(storage) == BERTH__NUM_I32;
   const berth__x number = berth__x_bits(k, berth__storage_number(storage), word);

@@ -27,7 +27,7 @@ void berth__l_word_end(const berth__lowering *l, berth__kernel *k, berth__x firs
 bool berth__l_begins_with_word(const berth__lowering *l, uint32_t operand);
 /* The word of operand i that holds element `place` and those after it, of which place is the first. */
 berth__x berth__l_load_word(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place);
-/* Lane `lane` of such a word, in the number type of the storage: integers alone. */
+/* Lane `lane` of such a word, in the number type of the storage. */
 berth__x berth__l_lane(berth__kernel *k, berth__storage storage, berth__x word, uint32_t lane);
 
 #endif

@@ -1,5 +1,7 @@
 #include "device/cpu/kernels/chain_steps.h"
 
+#include "device/cpu/kernels/bf16.h"
+#include "device/cpu/kernels/half.h"
 #include "device/cpu/kernels/vec_math.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -298,6 +300,13 @@ void chain_load(float *to, berth_type type, const void *from, int64_t stride, in
     case BERTH_I8: LOAD(int8_t, x);
     case BERTH_I32: LOAD(int32_t, x);
     case BERTH_BOOL: LOAD(uint8_t, x != 0);
+    case BERTH_BF16: LOAD(uint16_t, half_from_bits((uint32_t)x << 16));
+    case BERTH_F16:
+      if (stride == 1) {
+        half_load_line(to, from, n);
+        break;
+      }
+      LOAD(uint16_t, half_to_float(x));
     default: LOAD(float, x);
   }
 }
@@ -322,6 +331,8 @@ void chain_store(void *to, berth_type type, const float *from, int64_t n) {
     case BERTH_I8: STORE(int8_t, SATURATED(x, -128.0f, 127, 127.0f, int8_t));
     case BERTH_I32: STORE(int32_t, SATURATED(x, -0x1p31f, INT32_MAX, 0x1p31f, int32_t));
     case BERTH_BOOL: STORE(uint8_t, x != 0.0f);
+    case BERTH_BF16: STORE(uint16_t, bf16_of(x));
+    case BERTH_F16: half_store_line(to, from, n); break;
     default: memcpy(to, from, (size_t)n * sizeof *from); break;
   }
 }

@@ -15,7 +15,7 @@ static void read_program(program *p, const berth_op_call *call) {
     p->numbers = call->attrs[BERTH__CHAIN_ATTR_NUMBERS];
     return;
   }
-  const berth__chain_code code = op == BERTH__OP_cast ? BERTH__CHAIN_identity : berth__chain_code_of(op);
+  const berth__chain_code code = berth__chain_code_of(op);
   p->step[0] = (int64_t)code;
   for (int k = 0; k < 3; k++) p->step[1 + k] = k < (int)berth__chain_arity(code) ? k : 0;
   p->code = (berth_attr){.kind = BERTH_ATTR_INTS, .count = 4, .ints = p->step};
@@ -108,31 +108,18 @@ static berth_status run_where(const berth_op_call *call, berth_error *err) {
 
 /* ---- What is taken -------------------------------------------------------------------------------------------- */
 
+/* f16 and bf16 are computed in f32 and rounded once. */
 static bool takes_floats(const berth_op_call *call) {
-  for (uint32_t i = 0; i < call->n_in; i++)
-    if (call->in[i].type != BERTH_F32) return false;
-  return call->out[0].type == BERTH_F32;
+  const berth_type type = call->out[0].type;
+  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16;
 }
 
-static bool takes_bools(const berth_op_call *call) { return call->in[0].type == BERTH_BOOL; }
-
-/* Types whose every number is an f32. */
 static bool takes_compared(const berth_op_call *call) {
   const berth_type type = call->in[0].type;
-  return type == BERTH_F32 || type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8;
+  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16;
 }
 
 static bool takes_where(const berth_op_call *call) { return berth_type_size(call->out[0].type) == sizeof(float); }
-
-static bool elementwise_kernel_is_small(berth_type type) {
-  return type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8 || type == BERTH_I32;
-}
-
-static bool takes_cast(const berth_op_call *call) {
-  const berth_type from = call->in[0].type, to = call->out[0].type;
-  return (from == BERTH_F32 && elementwise_kernel_is_small(to)) ||
-         (elementwise_kernel_is_small(from) && to == BERTH_F32);
-}
 
 #define ROW(op, which, function)                                                                       \
   {                                                                                                    \
@@ -173,10 +160,6 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_elementwise)[] = {
     FLOATS(silu),
     FLOATS(sin),
     FLOATS(cos),
-    ROW(and, takes_bools, run_chain),
-    ROW(or, takes_bools, run_chain),
-    ROW(xor, takes_bools, run_chain),
-    ROW(not, takes_bools, run_chain),
     ROW(eq, takes_compared, run_chain),
     ROW(ne, takes_compared, run_chain),
     ROW(lt, takes_compared, run_chain),
@@ -184,6 +167,5 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_elementwise)[] = {
     ROW(gt, takes_compared, run_chain),
     ROW(ge, takes_compared, run_chain),
     ROW(where, takes_where, run_where),
-    ROW(cast, takes_cast, run_chain),
     {0},
 };

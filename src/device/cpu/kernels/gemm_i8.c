@@ -110,7 +110,7 @@ static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64
   const berth_tensor *bias = &call->in[BERTH__BYTES_BIAS];
   const int64_t column = block->first + i;
   vi sums = stored_sums(job, block, i), counts = vi_set1(0);
-  vf_store(block->scale + i, floats_at(&call->in[BERTH__BYTES_SCALE], column, n));
+  if (call->out[0].type != BERTH_I32) vf_store(block->scale + i, floats_at(&call->in[BERTH__BYTES_SCALE], column, n));
   if (berth__bytes_counts_bias(call))
     counts = counts_at(bias, column, n);
   else if (job->has_bias)
@@ -154,6 +154,21 @@ typedef struct finish {
   int64_t row;
 } finish;
 
+/* The sums themselves, which are the result. */
+static inline __attribute__((always_inline)) void store_sums(const finish *f, vi sum, int row, int64_t column,
+                                                             int64_t n) {
+  const i8_block *b = f->block;
+  int32_t *to = (int32_t *)f->job->call->out[0].data + (f->row + row) * f->job->columns + b->first + column;
+  if (f->job->needs_row_sums) sum = vi_sub(sum, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[row])));
+  if (n == VF_LANES) {
+    vi_store(to, sum);
+    return;
+  }
+  int32_t some[VF_LANES];
+  vi_store(some, sum);
+  memcpy(to, some, (size_t)n * sizeof *to);
+}
+
 /* One vector of columns of a tile. Everything is read before the first byte is stored: bytes may lie anywhere. */
 static inline __attribute__((always_inline)) void store_vectors(const finish *f, vi sum[ROWS][2], const int rows,
                                                                 const int v) {
@@ -164,6 +179,10 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   const vf scale = vf_load(b->scale + column);
   const i8_end end = b->end;
   vf x[ROWS];
+  if (out->type == BERTH_I32) {
+    UNROLL for (int r = 0; r < rows; r++) store_sums(f, sum[r][v], r, column, n);
+    return;
+  }
   UNROLL for (int r = 0; r < rows; r++) {
     vi whole = sum[r][v];
     if (f->job->needs_row_sums) whole = vi_sub(whole, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[r])));

@@ -164,6 +164,7 @@ static void add_counts(const job *j, int64_t block) {
 static void prepare_scales(const job *j, int64_t block) {
   const berth_tensor *scale = &j->call->in[BERTH__BYTES_SCALE], *bias = &j->call->in[BERTH__BYTES_BIAS];
   channels *to = &j->channels[block];
+  if (j->call->out[0].type == BERTH_I32) return; /* sums have none */
   prepare_numbers(j, block, scale->data, berth__bytes_entry(scale, 1), to->scale);
   if (j->has_bias) prepare_numbers(j, block, bias->data, 1, to->bias);
   if (berth__bytes_counts_bias(j->call)) add_counts(j, block);
@@ -203,6 +204,14 @@ static void qdepthwise_kernel_prepare(const berth_op_call *call) {
   }
 }
 
+static void store_sums(const job *j, const vi *sum, int64_t index, int64_t n) {
+  int32_t mixed[BLOCK], plain[BLOCK];
+  for (int part = 0; part < 4; part++) vi_store(mixed + part * VF_LANES, sum[part]);
+  for (int part = 0; part < 4; part++)
+    for (int lane = 0; lane < VF_LANES; lane++) plain[vi_mixed(part, lane)] = mixed[part * VF_LANES + lane];
+  memcpy((int32_t *)j->call->out[0].data + index, plain, (size_t)n * sizeof *plain);
+}
+
 static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   float *out = (float *)j->call->out[0].data + index, mixed[BLOCK], plain[BLOCK];
   for (int part = 0; part < 4; part++) vf_store(mixed + part * VF_LANES, x[part]);
@@ -220,6 +229,10 @@ static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const 
                                                                           const vi *sum, int64_t index, int64_t n) {
   vf x[4];
   vi whole[4];
+  if (j->call->out[0].type == BERTH_I32) {
+    store_sums(j, sum, index, n);
+    return;
+  }
   UNROLL for (int part = 0; part < 4; part++) {
     x[part] = vf_from_int(sum[part]) * vf_load(c->scale + part * VF_LANES);
     if (j->has_bias) x[part] = x[part] + vf_load(c->bias + part * VF_LANES);

@@ -1,7 +1,4 @@
 /* Compiled kernels on disk: whatever happens to the files, what comes back is right or nothing. */
-#include "support.h"
-
-#ifdef BERTH__HAS_VULKAN
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,26 +6,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/vulkan/cache.h"
+#include "device/gpu/cache.h"
+#include "support.h"
+#ifdef BERTH__HAS_VULKAN
+#include "device/vulkan/spirv.h"
+#endif
 
 #define N_WORDS 9
 static uint32_t code[N_WORDS] = {0x07230203, 0x00010300, 1, 2, 0, 5, 6, 7, 8};
-static const berth__spirv spirv = {.words = code, .n_words = N_WORDS};
+static const berth__kernel_code made = {.data = code, .size = sizeof code};
 static const char source[] = "void main() {}";
-static const berth__spirv_key key = {.compiler = "shaderc 1", .source = source, .size = sizeof source - 1};
+#define KEY(compiler, target, source, size) \
+  { compiler, target, source, size, "spv", 0x07230203 }
+static const berth__kernel_key key = KEY("shaderc 1", "any", source, sizeof source - 1);
 
 /* A cache in a folder of its own. */
-static berth__spirv_cache open_cache(berth_context *ctx, const char *name) {
-  berth__spirv_cache cache;
+static berth__kernel_cache open_cache(berth_context *ctx, const char *name) {
+  berth__kernel_cache cache;
   setenv("BERTH_CACHE_DIR", test_path(name), 1);
   test_read_options(ctx);
-  berth__spirv_cache_open(&cache, ctx);
+  berth__kernel_cache_open(&cache, ctx);
   assert_non_null(cache.folder);
   return cache;
 }
 
 /* The one file of the cache. */
-static const char *file_of(const berth__spirv_cache *cache) {
+static const char *file_of(const berth__kernel_cache *cache) {
   static char path[4096];
   uint32_t n = 0;
   DIR *folder = opendir(cache->folder);
@@ -43,18 +46,18 @@ static const char *file_of(const berth__spirv_cache *cache) {
   return path;
 }
 
-static void expect_there(const berth__spirv_cache *cache) {
-  berth__spirv found;
-  assert_true(berth__spirv_cache_read(cache, &key, &found));
-  assert_int_equal(found.n_words, N_WORDS);
-  assert_memory_equal(found.words, code, sizeof code);
-  berth__free(cache->ctx, found.words);
+static void expect_there(const berth__kernel_cache *cache) {
+  berth__kernel_code found;
+  assert_true(berth__kernel_cache_read(cache, &key, &found));
+  assert_int_equal(found.size, sizeof code);
+  assert_memory_equal(found.data, code, sizeof code);
+  berth__free(cache->ctx, found.data);
 }
 
-static void expect_missing(const berth__spirv_cache *cache) {
-  berth__spirv found = {0};
-  assert_false(berth__spirv_cache_read(cache, &key, &found));
-  assert_null(found.words);
+static void expect_missing(const berth__kernel_cache *cache) {
+  berth__kernel_code found = {0};
+  assert_false(berth__kernel_cache_read(cache, &key, &found));
+  assert_null(found.data);
 }
 
 static size_t read_file(const char *path, uint8_t *bytes, size_t size) {
@@ -69,31 +72,31 @@ static void test_what_was_written_is_read(void **state) {
   (void)state;
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
-  berth__spirv_cache cache = open_cache(ctx, "deep/in/cache");
+  berth__kernel_cache cache = open_cache(ctx, "deep/in/cache");
   expect_missing(&cache);
-  berth__spirv_cache_write(&cache, &key, &spirv);
+  berth__kernel_cache_write(&cache, &key, &made);
   expect_there(&cache);
   struct stat about;
   assert_int_equal(stat(cache.folder, &about), 0);
   assert_int_equal(about.st_mode & 0777, 0700);
   assert_int_equal(stat(file_of(&cache), &about), 0);
   assert_int_equal(about.st_mode & 0777, 0600);
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
   test_context_done(ctx, &alloc);
 }
 
 static void test_another_key_is_another_file(void **state) {
   (void)state;
   berth_context *ctx = test_context();
-  berth__spirv_cache cache = open_cache(ctx, "keys");
-  berth__spirv_cache_write(&cache, &key, &spirv);
-  const berth__spirv_key others[] = {{"shaderc 2", source, sizeof source - 1},
-                                     {"shaderc 1", source, sizeof source - 2},
-                                     {"shaderc 1", "void main() {;}", 15},
-                                     {"shaderc ", "1void main() {}", 15}};
+  berth__kernel_cache cache = open_cache(ctx, "keys");
+  berth__kernel_cache_write(&cache, &key, &made);
+  const berth__kernel_key others[] = {
+      KEY("shaderc 2", "any", source, sizeof source - 1), KEY("shaderc 1", "another", source, sizeof source - 1),
+      KEY("shaderc 1", "any", source, sizeof source - 2), KEY("shaderc 1", "any", "void main() {;}", 15),
+      KEY("shaderc 1a", "ny", source, sizeof source - 1), KEY("shaderc 1", "an", "yvoid main() {}", 15)};
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-    berth__spirv found;
-    assert_false(berth__spirv_cache_read(&cache, &others[i], &found));
+    berth__kernel_code found;
+    assert_false(berth__kernel_cache_read(&cache, &others[i], &found));
   }
   /* A file under a name that is not its own: as if two sources had the same hash. */
   char path[4096];
@@ -101,11 +104,11 @@ static void test_another_key_is_another_file(void **state) {
   uint8_t bytes[512];
   const size_t size = read_file(path, bytes, sizeof bytes);
   unlink(path);
-  berth__spirv_cache_write(&cache, &others[0], &spirv);
+  berth__kernel_cache_write(&cache, &others[0], &made);
   test_write_file(file_of(&cache), bytes, size);
-  berth__spirv found;
-  assert_false(berth__spirv_cache_read(&cache, &others[0], &found));
-  berth__spirv_cache_close(&cache);
+  berth__kernel_code found;
+  assert_false(berth__kernel_cache_read(&cache, &others[0], &found));
+  berth__kernel_cache_close(&cache);
   berth_context_destroy(ctx);
 }
 
@@ -113,8 +116,8 @@ static void test_a_byte_that_is_wrong_anywhere(void **state) {
   (void)state;
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
-  berth__spirv_cache cache = open_cache(ctx, "corrupt");
-  berth__spirv_cache_write(&cache, &key, &spirv);
+  berth__kernel_cache cache = open_cache(ctx, "corrupt");
+  berth__kernel_cache_write(&cache, &key, &made);
   const char *path = file_of(&cache);
   uint8_t bytes[512];
   const size_t size = read_file(path, bytes, sizeof bytes);
@@ -127,17 +130,17 @@ static void test_a_byte_that_is_wrong_anywhere(void **state) {
       bytes[i] ^= (uint8_t)(1 << bit);
     }
   }
-  berth__spirv_cache_write(&cache, &key, &spirv); /* takes the place of the last one */
+  berth__kernel_cache_write(&cache, &key, &made); /* takes the place of the last one */
   expect_there(&cache);
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
   test_context_done(ctx, &alloc);
 }
 
 static void test_a_file_of_another_size(void **state) {
   (void)state;
   berth_context *ctx = test_context();
-  berth__spirv_cache cache = open_cache(ctx, "short");
-  berth__spirv_cache_write(&cache, &key, &spirv);
+  berth__kernel_cache cache = open_cache(ctx, "short");
+  berth__kernel_cache_write(&cache, &key, &made);
   const char *path = file_of(&cache);
   uint8_t bytes[512] = {0};
   const size_t size = read_file(path, bytes, sizeof bytes);
@@ -149,15 +152,15 @@ static void test_a_file_of_another_size(void **state) {
       expect_missing(&cache);
     }
   }
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
   berth_context_destroy(ctx);
 }
 
 static void test_files_that_are_none_of_ours(void **state) {
   (void)state;
   berth_context *ctx = test_context();
-  berth__spirv_cache cache = open_cache(ctx, "foreign");
-  berth__spirv_cache_write(&cache, &key, &spirv);
+  berth__kernel_cache cache = open_cache(ctx, "foreign");
+  berth__kernel_cache_write(&cache, &key, &made);
   const char *path = file_of(&cache);
   test_write_file(path, "hello, this is the diary of somebody else, and no code of any kind at all", 72);
   expect_missing(&cache);
@@ -167,15 +170,17 @@ static void test_files_that_are_none_of_ours(void **state) {
   unlink(path);
   assert_int_equal(mkdir(path, 0700), 0);
   expect_missing(&cache);
-  berth__spirv_cache_write(&cache, &key, &spirv); /* cannot be, and leaves nothing behind */
+  berth__kernel_cache_write(&cache, &key, &made); /* cannot be, and leaves nothing behind */
   assert_string_equal(file_of(&cache), path);
   expect_missing(&cache);
   rmdir(path);
-  /* Whole, but no SPIR-V. */
+  /* Whole, but no code of that kind; and less than tells. */
   uint32_t other[N_WORDS] = {0};
-  berth__spirv_cache_write(&cache, &key, &(berth__spirv){.words = other, .n_words = N_WORDS});
+  berth__kernel_cache_write(&cache, &key, &(berth__kernel_code){.data = other, .size = sizeof other});
   expect_missing(&cache);
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_write(&cache, &key, &(berth__kernel_code){.data = code, .size = 3});
+  expect_missing(&cache);
+  berth__kernel_cache_close(&cache);
   berth_context_destroy(ctx);
 }
 
@@ -185,11 +190,11 @@ static void test_a_folder_that_cannot_be(void **state) {
   char file[4096];
   snprintf(file, sizeof file, "%s", test_path("in_the_way"));
   test_write_file(file, "x", 1);
-  berth__spirv_cache cache = open_cache(ctx, "in_the_way/cache");
+  berth__kernel_cache cache = open_cache(ctx, "in_the_way/cache");
   expect_missing(&cache);
-  berth__spirv_cache_write(&cache, &key, &spirv);
+  berth__kernel_cache_write(&cache, &key, &made);
   expect_missing(&cache);
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
   berth_context_destroy(ctx);
 }
 
@@ -203,17 +208,17 @@ static void expect_folder(berth_context *ctx, const char *own, const char *share
       unsetenv(names[i]);
     }
   }
-  berth__spirv_cache cache;
+  berth__kernel_cache cache;
   test_read_options(ctx);
-  berth__spirv_cache_open(&cache, ctx);
+  berth__kernel_cache_open(&cache, ctx);
   if (want != NULL) {
     assert_string_equal(cache.folder, want);
   } else {
     assert_null(cache.folder);
     expect_missing(&cache);
-    berth__spirv_cache_write(&cache, &key, &spirv);
+    berth__kernel_cache_write(&cache, &key, &made);
   }
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
 }
 
 static void test_which_folder(void **state) {
@@ -230,13 +235,13 @@ static void test_which_folder(void **state) {
 }
 
 /* Writes and reads the same key over and over; other code than the file's own is a failure. */
-static int write_and_read(const berth__spirv_cache *cache) {
+static int write_and_read(const berth__kernel_cache *cache) {
   for (int i = 0; i < 300; i++) {
-    berth__spirv found;
-    berth__spirv_cache_write(cache, &key, &spirv);
-    if (!berth__spirv_cache_read(cache, &key, &found)) return 1;
-    const bool is_right = found.n_words == N_WORDS && memcmp(found.words, code, sizeof code) == 0;
-    berth__free(cache->ctx, found.words);
+    berth__kernel_code found;
+    berth__kernel_cache_write(cache, &key, &made);
+    if (!berth__kernel_cache_read(cache, &key, &found)) return 1;
+    const bool is_right = found.size == sizeof code && memcmp(found.data, code, sizeof code) == 0;
+    berth__free(cache->ctx, found.data);
     if (!is_right) return 2;
   }
   return 0;
@@ -245,7 +250,7 @@ static int write_and_read(const berth__spirv_cache *cache) {
 static void test_several_processes(void **state) {
   (void)state;
   berth_context *ctx = test_context();
-  berth__spirv_cache cache = open_cache(ctx, "processes");
+  berth__kernel_cache cache = open_cache(ctx, "processes");
   pid_t children[3];
   for (int i = 0; i < 3; i++) {
     children[i] = fork();
@@ -259,18 +264,18 @@ static void test_several_processes(void **state) {
     assert_int_equal(status, 0);
   }
   assert_non_null(file_of(&cache)); /* one file: nothing unfinished is left */
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
   berth_context_destroy(ctx);
 }
 
 static berth_status use_cache(berth_context *ctx, berth_error *err, void *user) {
   (void)err, (void)user;
-  berth__spirv_cache cache;
-  berth__spirv found;
-  berth__spirv_cache_open(&cache, ctx);
-  berth__spirv_cache_write(&cache, &key, &spirv);
-  if (berth__spirv_cache_read(&cache, &key, &found)) berth__free(ctx, found.words);
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache cache;
+  berth__kernel_code found;
+  berth__kernel_cache_open(&cache, ctx);
+  berth__kernel_cache_write(&cache, &key, &made);
+  if (berth__kernel_cache_read(&cache, &key, &found)) berth__free(ctx, found.data);
+  berth__kernel_cache_close(&cache);
   return BERTH_OK;
 }
 
@@ -280,7 +285,8 @@ static void test_memory_that_runs_out(void **state) {
   assert_true(test_fail_each_allocation(use_cache, NULL) >= 5);
 }
 
-/* ---- With the compiler ---- */
+#ifdef BERTH__HAS_VULKAN
+/* ---- With the compiler of a device ---- */
 
 static const char shader[] =
     "#version 450\nlayout(set = 0, binding = 0) buffer W { uint w[]; };\nvoid main() { w[0] = 1u; }\n";
@@ -298,7 +304,7 @@ static void test_compiling_uses_the_cache(void **state) {
   (void)state;
   berth_error err;
   berth_context *ctx = test_context();
-  berth__spirv_cache cache = open_cache(ctx, "compiled");
+  berth__kernel_cache cache = open_cache(ctx, "compiled");
   berth__spirv_compiler *compiler = make_compiler(ctx);
   berth__spirv first, second, third;
   TEST_OK(berth__spirv_compile(compiler, "one", shader, strlen(shader), &first, &err));
@@ -317,7 +323,7 @@ static void test_compiling_uses_the_cache(void **state) {
   berth__free(ctx, second.words);
   berth__free(ctx, third.words);
   berth__spirv_compiler_destroy(compiler);
-  berth__spirv_cache_close(&cache);
+  berth__kernel_cache_close(&cache);
   berth_context_destroy(ctx);
 }
 
@@ -354,6 +360,7 @@ static void test_a_compiler_that_is_not_there(void **state) {
   unsetenv("BERTH_SHADERC");
   test_context_done(ctx, &alloc);
 }
+#endif
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -366,22 +373,11 @@ int main(void) {
       cmocka_unit_test(test_which_folder),
       cmocka_unit_test(test_several_processes),
       cmocka_unit_test(test_memory_that_runs_out),
+#ifdef BERTH__HAS_VULKAN
       cmocka_unit_test(test_compiling_uses_the_cache),
       cmocka_unit_test(test_what_the_compiler_says),
       cmocka_unit_test(test_a_compiler_that_is_not_there),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-static void test_nothing(void **state) {
-  (void)state;
-  TEST_SKIP("this build has no device vulkan, and with it no cache of kernels");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
-#endif

@@ -1,0 +1,23 @@
+/* The rows of the table: each op's forms as graphs, the fast one first. */
+#ifndef BERTH_BENCH_OPS_ROWS_H
+#define BERTH_BENCH_OPS_ROWS_H
+
+#include <stdbool.h>
+
+#include "berth/berth.h"
+
+enum {
+  OP_FORMS = 16
+};
+
+typedef struct op_row {
+  const char *op;
+  const char *made_of; /* for an op that only rewriting makes: the op of the forms whose work counts; NULL: itself */
+  bool by_flops;       /* a rate of operations, not of bytes */
+  const char *reason;  /* why a form may be more than four times slower than the first; NULL: none is */
+  const char *forms[OP_FORMS];
+} op_row;
+
+extern const op_row op_rows[]; /* ends with a row without an op */
+
+#endif

@@ -1,0 +1,228 @@
+/* cast between the types that chains of f32 do not hold: 16 and 64 bits, f64. Floats go through blocks of f32 or f64,
+ * integers go straight. */
+#include <math.h>
+
+#include "device/cpu/kernels/bf16.h"
+#include "device/cpu/kernels/half.h"
+#include "device/cpu/kernels/vec.h"
+#include "ops/elementwise.h"
+
+#define ITEM 16384 /* elements */
+#define BLOCK 512  /* elements of floats on their way */
+
+/* Elements `step` apart become neighbours of another type. */
+typedef void (*convert)(void *to, const void *from, int64_t step, int64_t n);
+
+#define CONVERT(name, element, result, expression)                               \
+  static void cast_##name(void *to, const void *from, int64_t step, int64_t n) { \
+    const element *p = from;                                                     \
+    result *restrict o = to;                                                     \
+    if (step == 1)                                                               \
+      for (int64_t i = 0; i < n; i++) {                                          \
+        const element x = p[i];                                                  \
+        o[i] = (result)(expression);                                             \
+      }                                                                          \
+    else                                                                         \
+      for (int64_t i = 0; i < n; i++) {                                          \
+        const element x = p[i * step];                                           \
+        o[i] = (result)(expression);                                             \
+      }                                                                          \
+  }
+
+/* ---- Integers ------------------------------------------------------------------------------------------------- */
+
+/* Modulo 2^n: the sign of what comes out does not matter. */
+#define INTEGER(type, element)                   \
+  CONVERT(type##_1, element, uint8_t, x)         \
+  CONVERT(type##_2, element, uint16_t, x)        \
+  CONVERT(type##_4, element, uint32_t, x)        \
+  CONVERT(type##_8, element, uint64_t, x)        \
+  CONVERT(type##_bool, element, uint8_t, x != 0) \
+  CONVERT(type##_f32, element, float, x)         \
+  CONVERT(type##_f64, element, double, x)
+INTEGER(i8, int8_t)
+INTEGER(u8, uint8_t)
+INTEGER(i16, int16_t)
+INTEGER(u16, uint16_t)
+INTEGER(i32, int32_t)
+INTEGER(u32, uint32_t)
+INTEGER(i64, int64_t)
+INTEGER(u64, uint64_t)
+
+enum {
+  TO_1,
+  TO_2,
+  TO_4,
+  TO_8,
+  TO_BOOL,
+  TO_F32,
+  TO_F64,
+  TO_KINDS
+};
+#define FROM(type)                                                                                             \
+  {                                                                                                            \
+    cast_##type##_1, cast_##type##_2, cast_##type##_4, cast_##type##_8, cast_##type##_bool, cast_##type##_f32, \
+        cast_##type##_f64                                                                                      \
+  }
+static const convert of_i8[] = FROM(i8), of_u8[] = FROM(u8), of_i16[] = FROM(i16), of_u16[] = FROM(u16),
+                     of_i32[] = FROM(i32), of_u32[] = FROM(u32), of_i64[] = FROM(i64), of_u64[] = FROM(u64);
+
+static const convert *cast_integers_of(berth_type from) {
+  switch (from) {
+    case BERTH_I8: return of_i8;
+    case BERTH_U8: return of_u8;
+    case BERTH_I16: return of_i16;
+    case BERTH_U16: return of_u16;
+    case BERTH_I32: return of_i32;
+    case BERTH_U32: return of_u32;
+    case BERTH_I64: return of_i64;
+    case BERTH_U64: return of_u64;
+    default: return NULL;
+  }
+}
+
+/* What an integer becomes; -1: half floats, which rounding to f32 on the way would round twice. */
+static int cast_kind_of(berth_type to) {
+  switch (to) {
+    case BERTH_BOOL: return TO_BOOL;
+    case BERTH_F32: return TO_F32;
+    case BERTH_F64: return TO_F64;
+    case BERTH_F16:
+    case BERTH_BF16: return -1;
+    default: break;
+  }
+  switch (berth_type_size(to)) {
+    case 1: return TO_1;
+    case 2: return TO_2;
+    case 4: return TO_4;
+    default: return TO_8;
+  }
+}
+
+/* ---- Floats --------------------------------------------------------------------------------------------------- */
+
+/* Toward zero, held within the range; NaN becomes 0. Held first, so that no conversion is out of range. */
+#define HELD(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x) == (x) ? (x) : 0)
+#define FLOATS(type, element, high_32, high_64, high_u32, high_u64)                                          \
+  CONVERT(type##_i8, element, int8_t, HELD(x, -128, 127))                                                    \
+  CONVERT(type##_u8, element, uint8_t, HELD(x, 0, 255))                                                      \
+  CONVERT(type##_i16, element, int16_t, HELD(x, -32768, 32767))                                              \
+  CONVERT(type##_u16, element, uint16_t, HELD(x, 0, 65535))                                                  \
+  CONVERT(type##_i32, element, int32_t,                                                                      \
+          x >= (element)0x1p31 ? INT32_MAX : (int32_t)HELD(x, (element)-0x1p31, high_32))                    \
+  CONVERT(type##_u32, element, uint32_t, x >= (element)0x1p32 ? UINT32_MAX : (uint32_t)HELD(x, 0, high_u32)) \
+  CONVERT(type##_i64, element, int64_t,                                                                      \
+          x >= (element)0x1p63 ? INT64_MAX : (int64_t)HELD(x, (element)-0x1p63, high_64))                    \
+  CONVERT(type##_u64, element, uint64_t, x >= (element)0x1p64 ? UINT64_MAX : (uint64_t)HELD(x, 0, high_u64)) \
+  CONVERT(type##_bool, element, uint8_t, x != 0)
+FLOATS(f32, float, 0x1.fffffep30f, 0x1.fffffep62f, 0x1.fffffep31f, 0x1.fffffep63f)
+FLOATS(f64, double, 2147483647.0, 0x1.fffffffffffffp62, 4294967295.0, 0x1.fffffffffffffp63)
+CONVERT(f32_f64, float, double, x)
+CONVERT(f64_f32, double, float, x)
+CONVERT(f32_f32, float, float, x)
+CONVERT(f64_f64, double, double, x)
+CONVERT(f32_bf16, float, uint16_t, bf16_of(x))
+CONVERT(f16_f32, uint16_t, float, half_to_float(x))
+CONVERT(bf16_f32, uint16_t, float, half_from_bits((uint32_t)x << 16))
+
+static void cast_f32_f16(void *to, const void *from, int64_t step, int64_t n) {
+  (void)step; /* blocks are without gaps */
+  half_store_line(to, from, n);
+}
+
+#define TO_ANY(type, of)                        \
+  switch (to) {                                 \
+    case BERTH_I8: return cast_##type##_i8;     \
+    case BERTH_U8: return cast_##type##_u8;     \
+    case BERTH_I16: return cast_##type##_i16;   \
+    case BERTH_U16: return cast_##type##_u16;   \
+    case BERTH_I32: return cast_##type##_i32;   \
+    case BERTH_U32: return cast_##type##_u32;   \
+    case BERTH_I64: return cast_##type##_i64;   \
+    case BERTH_U64: return cast_##type##_u64;   \
+    case BERTH_BOOL: return cast_##type##_bool; \
+    case BERTH_F32: return cast_##type##_f32;   \
+    case BERTH_F64: return cast_##type##_f64;   \
+    default: return of;                         \
+  }
+static convert cast_from_f32(berth_type to) { TO_ANY(f32, to == BERTH_F16 ? cast_f32_f16 : cast_f32_bf16) }
+static convert cast_from_f64(berth_type to) { TO_ANY(f64, NULL) }
+
+/* ---- The call ------------------------------------------------------------------------------------------------- */
+
+/* One conversion, or two with a block of f32 between them; both NULL: there is none. */
+typedef struct way {
+  convert first, second;
+} way;
+
+static way cast_way_of(const berth_op_call *call) {
+  const berth_type from = call->in[0].type, to = call->out[0].type;
+  const convert *integers = cast_integers_of(from == BERTH_BOOL ? BERTH_U8 : from);
+  const int kind = cast_kind_of(to);
+  if (from == BERTH_BOOL && kind >= 0 && kind != TO_BOOL) return (way){of_u8[TO_BOOL], of_u8[kind]};
+  if (integers != NULL) return (way){kind >= 0 ? integers[kind] : NULL, NULL};
+  switch (from) {
+    case BERTH_F64: return (way){cast_from_f64(to), NULL};
+    case BERTH_F32: return to == BERTH_F16 ? (way){cast_f32_f32, cast_f32_f16} : (way){cast_from_f32(to), NULL};
+    case BERTH_F16: return to == BERTH_F32 ? (way){cast_f16_f32, NULL} : (way){cast_f16_f32, cast_from_f32(to)};
+    case BERTH_BF16: return to == BERTH_F32 ? (way){cast_bf16_f32, NULL} : (way){cast_bf16_f32, cast_from_f32(to)};
+    default: return (way){NULL, NULL};
+  }
+}
+
+static bool cast_kernel_takes(const berth_op_call *call) {
+  return call->in[0].type != call->out[0].type && cast_way_of(call).first != NULL;
+}
+
+static int64_t cast_kernel_items(const berth_op_call *call) { return (berth__count(&call->out[0]) + ITEM - 1) / ITEM; }
+
+static void cast_line(const way *w, berth_type to_type, char *to, berth_type from_type, const char *from, int64_t step,
+                      int64_t n) {
+  const int64_t to_size = (int64_t)berth_type_size(to_type), from_size = (int64_t)berth_type_size(from_type);
+  float block[BLOCK];
+  if (w->second == NULL) {
+    w->first(to, from, step, n);
+    return;
+  }
+  for (int64_t at = 0; at < n; at += BLOCK) {
+    const int64_t count = n - at < BLOCK ? n - at : BLOCK;
+    const char *x = from + at * step * from_size;
+    if (from_type == BERTH_F16 && step == 1)
+      half_load_line(block, (const uint16_t *)(const void *)x, count);
+    else
+      w->first(block, x, step, count);
+    w->second(to + at * to_size, block, 1, count);
+  }
+}
+
+static berth_status cast_kernel_run(const berth_op_call *call, berth_error *err) {
+  const berth_tensor *in = &call->in[0], *out = &call->out[0];
+  const int64_t count = berth__count(out);
+  const way w = cast_way_of(call);
+  berth_op_call elements = *call;
+  berth__runs runs;
+  (void)err;
+  elements.begin = call->begin * ITEM;
+  elements.end = call->end * ITEM < count ? call->end * ITEM : count;
+  berth__runs_of_call(&runs, &elements);
+  while (berth__runs_next(&runs)) {
+    char *to = (char *)out->data + runs.index[0] * (int64_t)berth_type_size(out->type);
+    const char *from = (const char *)in->data + runs.index[1] * (int64_t)berth_type_size(in->type);
+    if (in->type == BERTH_F16 && out->type == BERTH_F32 && runs.step[1] == 1)
+      half_load_line((float *)(void *)to, (const uint16_t *)(const void *)from, runs.count);
+    else if (in->type == BERTH_F32 && out->type == BERTH_F16 && runs.step[1] == 1)
+      half_store_line((uint16_t *)(void *)to, (const float *)(const void *)from, runs.count);
+    else
+      cast_line(&w, out->type, to, in->type, from, runs.step[1], runs.count);
+  }
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_cast)[] = {
+    {.name = "cast",
+     .code = BERTH__OP_cast,
+     .takes = cast_kernel_takes,
+     .items = cast_kernel_items,
+     .run = cast_kernel_run},
+    {0},
+};

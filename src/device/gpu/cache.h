@@ -1,0 +1,41 @@
+/* Compiled kernels on disk, one file each, named after what it was made from: for devices whose compilers are slow.
+ * Nothing here fails a compilation: what cannot be read, or is not what it should be, counts as missing and is written
+ * again; what cannot be written is not. */
+#ifndef BERTH_DEVICE_GPU_CACHE_H
+#define BERTH_DEVICE_GPU_CACHE_H
+
+#include <stdbool.h>
+
+#include "base/context.h"
+
+typedef struct berth__kernel_cache {
+  berth_context *ctx;
+  char *folder; /* NULL: there is no cache */
+} berth__kernel_cache;
+
+/* The folder is $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else $HOME/.cache/berth; an empty BERTH_CACHE_DIR turns
+ * the cache off, and so does memory that runs out. Makes no folder yet. */
+void berth__kernel_cache_open(berth__kernel_cache *cache, berth_context *ctx);
+void berth__kernel_cache_close(berth__kernel_cache *cache);
+
+/* What a compiled kernel was made from, and for. */
+typedef struct berth__kernel_key {
+  const char *compiler; /* which one, in which version */
+  const char *target;   /* what its code runs on */
+  const char *source;
+  size_t size;
+  const char *ending; /* of the file's name, for people: up to 8 letters */
+  uint32_t magic;     /* the first bytes of such code, as they lie there: anything else is no code */
+} berth__kernel_key;
+
+typedef struct berth__kernel_code {
+  void *data; /* from the context, aligned for any type */
+  size_t size;
+} berth__kernel_code;
+
+/* False: it is not there. */
+bool berth__kernel_cache_read(const berth__kernel_cache *cache, const berth__kernel_key *key, berth__kernel_code *out);
+void berth__kernel_cache_write(const berth__kernel_cache *cache, const berth__kernel_key *key,
+                               const berth__kernel_code *code);
+
+#endif
