@@ -640,7 +640,7 @@ check "pack: what is written after Ctrl-C is right" placement_is_right interrupt
 exits "pack: a device without an end" 1 pack /dev/zero
 has "pack: a device without an end is refused" err "more than the 268435456 bytes"
 : >nothing.csv
-refuses "pack: an empty file" 1 "nothing.csv is empty" pack nothing.csv
+refuses "pack: an empty file is called empty" 1 "the file is empty" pack nothing.csv
 mkfifo pipe.onnx
 refuses "inspect: a pipe is refused without waiting" 1 "not a regular file" inspect pipe.onnx
 rm -f pipe.onnx

@@ -73,10 +73,6 @@ static int read_table(const char *path, csv_table *table) {
   int code = out_read_all(path, &text, &size);
   if (code != CLI_OK) return code;
   const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-  if (size == 0) {
-    free(text);
-    return cli_failed("%s is empty", name);
-  }
   berth_status status = csv_parse(text, size, name, table, &err);
   free(text);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
