@@ -693,6 +693,8 @@ const op_row op_rows[] = {
 #define NMS(type, s)                                               \
   "input %b : " type "[1, " s ", 4]\ninput %x : " type "[1, 4, " s \
   "]\nconst %m : i64[1] = [100]\ninput %o : f32[]\n%y, %n = non_max_suppression(%b, %x, %m, %o)"
+    {"tree_ensemble", NULL, false, "not measured: f32 and f64 alone, and its time is that of the trees", {NULL}},
+    {"pairwise_coupling", NULL, false, "not measured: a few numbers for each row", {NULL}},
     {"non_max_suppression", NULL, false, NULL, {NMS("f32", "1000"), NMS("f16", "1000"), NMS("f32", "4000")}},
     {"ngrams",
      NULL,
