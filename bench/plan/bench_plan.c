@@ -188,6 +188,62 @@ static void print_time(berth_context *ctx, uint32_t layers) {
   berth_graph_destroy(graph);
 }
 
+/* ---- Large graphs: planning is near linear in the number of nodes ---- */
+
+typedef struct builder {
+  berth_graph *graph;
+  uint64_t random;
+  berth_value *values;
+  size_t n;
+} builder;
+
+static uint64_t draw(builder *b) {
+  b->random = b->random * 6364136223846793005u + 1442695040888963407u;
+  return b->random >> 33;
+}
+
+static void add_node(builder *b, const char *op, berth_value x, berth_value y, size_t n_in) {
+  const berth_value in[] = {x, y};
+  berth_error err;
+  if (berth_graph_add(b->graph, op, in, n_in, NULL, 0, &b->values[b->n], 1, &err)) die(&err);
+  b->n++;
+}
+
+/* One of the last 200. */
+static berth_value recent(builder *b) { return b->values[b->n - 1 - draw(b) % (b->n < 200 ? b->n : 200)]; }
+
+/* Products that share one weight: in a row, or among sums and activations at random. */
+static double time_of_large(berth_context *ctx, size_t n, int is_random) {
+  builder b = {.random = 1, .values = calloc(n + 1, sizeof(berth_value)), .n = 1};
+  berth_value w;
+  berth_error err;
+  if (b.values == NULL || berth_graph_create(ctx, "large", &b.graph, &err)) die(&err);
+  if (berth_graph_input(b.graph, "x", BERTH_F32, BERTH_SHAPE(4, 8), &b.values[0], &err)) die(&err);
+  if (berth_graph_param(b.graph, "w", BERTH_F32, BERTH_SHAPE(8, 8), &w, &err)) die(&err);
+  while (b.n <= n) {
+    const uint64_t kind = is_random ? draw(&b) % 10 : 0;
+    const berth_value x = is_random ? recent(&b) : b.values[b.n - 1];
+    if (kind < 3)
+      add_node(&b, "matmul", x, w, 2);
+    else if (kind < 7)
+      add_node(&b, "add", x, recent(&b), 2);
+    else
+      add_node(&b, "relu", x, x, 1);
+  }
+  for (size_t i = b.n > 50 ? b.n - 50 : 0; i < b.n; i++)
+    if (berth_graph_output(b.graph, NULL, b.values[i], &err)) die(&err);
+  const double start = now_ms();
+  berth_plan_destroy(plan_in(b.graph, 0, BERTH_ORDER_MEMORY));
+  const double ms = now_ms() - start;
+  berth_graph_destroy(b.graph);
+  free(b.values);
+  return ms;
+}
+
+static void print_large(berth_context *ctx, size_t n) {
+  printf("| %zu | %.0f | %.0f |\n", n, time_of_large(ctx, n, 0), time_of_large(ctx, n, 1));
+}
+
 int main(void) {
   berth_context *ctx;
   berth_error err;
@@ -201,6 +257,11 @@ int main(void) {
   print_time(ctx, 24);
   print_time(ctx, 127);
   print_time(ctx, 400);
+  printf("\nPlanning time of large graphs whose products share one weight:\n\n");
+  printf("| nodes | ms, products in a row | ms, products, sums and activations at random |\n|---|---|---|\n");
+  print_large(ctx, 10000);
+  print_large(ctx, 30000);
+  print_large(ctx, 100000);
   berth_context_destroy(ctx);
   return 0;
 }

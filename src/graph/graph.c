@@ -45,6 +45,7 @@ void berth_graph_destroy(berth_graph *graph) {
   berth__map_clear(ctx, &graph->value_names);
   berth__map_clear(ctx, &graph->dim_names);
   berth__map_clear(ctx, &graph->output_names);
+  berth__map_clear(ctx, &graph->last_numbers);
   berth__free(ctx, graph->values);
   berth__free(ctx, graph->nodes);
   berth__free(ctx, graph->inputs);
@@ -85,9 +86,16 @@ berth_status berth__graph_new_value(berth_graph *graph, const char *name, const 
   return BERTH_OK;
 }
 
+/* A name with a number after it may be given again, so that names are looked for from the first number on. */
+static void graph_free_name(berth_graph *graph, const char *name) {
+  const char *dot = strrchr(name, '.');
+  berth__map_remove(graph->ctx, &graph->value_names, name);
+  if (dot != NULL && dot[1] >= '0' && dot[1] <= '9') berth__map_clear(graph->ctx, &graph->last_numbers);
+}
+
 void berth__graph_drop_last_value(berth_graph *graph) {
   berth__value *value = &graph->values[--graph->n_values];
-  berth__map_remove(graph->ctx, &graph->value_names, value->name);
+  graph_free_name(graph, value->name);
   berth__free(graph->ctx, value->name);
 }
 
@@ -248,7 +256,7 @@ berth_status berth_graph_rename(berth_graph *graph, berth_value value, const cha
     berth__free(graph->ctx, copy);
     return status;
   }
-  berth__map_remove(graph->ctx, &graph->value_names, graph->values[value].name);
+  graph_free_name(graph, graph->values[value].name);
   berth__free(graph->ctx, graph->values[value].name);
   graph->values[value].name = copy;
   return BERTH_OK;

@@ -70,7 +70,8 @@ struct berth_graph {
   berth__map value_names, dim_names, output_names;
   berth__keep *keeps;
   size_t n_keeps, keeps_capacity;
-  uint64_t folded; /* bytes of large constants that evaluate.c has computed */
+  berth__map last_numbers; /* rewrite.c: for a name n, the last of n.2, n.3, ...: those before it are taken */
+  uint64_t folded;         /* bytes of large constants that evaluate.c has computed */
 };
 
 /* Attributes (attr.c): checks what was given against what the op declares and fills in defaults. */

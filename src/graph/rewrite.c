@@ -59,11 +59,25 @@ berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err
   return BERTH_OK;
 }
 
-void berth__rewrite_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
+/* Many nodes may ask for the same name, each for a number higher: the last one is remembered, where there is memory. */
+void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
+  char stem[256];
   uint32_t other, number = 1;
-  snprintf(name, size, "%.180s%s", graph->values[base].name, suffix);
-  while (berth__map_get(&graph->value_names, name, &other))
-    snprintf(name, size, "%.180s%s.%u", graph->values[base].name, suffix, ++number);
+  snprintf(stem, sizeof stem, "%.180s%s", graph->values[base].name, suffix);
+  snprintf(name, size, "%s", stem);
+  if (!berth__map_get(&graph->value_names, name, &other)) return;
+  if (!berth__map_get(&graph->last_numbers, stem, &number)) number = 2;
+  snprintf(name, size, "%s.%u", stem, number);
+  while (berth__map_get(&graph->value_names, name, &other)) snprintf(name, size, "%s.%u", stem, ++number);
+  (void)berth__map_put(graph->ctx, &graph->last_numbers, stem, number, NULL);
+}
+
+/* Rewriting names extents, never "as before", which a 0 in the shape of a reshape stands for otherwise. */
+static bool rewrite_has_zero(berth__op_code op, const berth_attr *attrs, size_t n_attrs) {
+  if (op != BERTH__OP_reshape || n_attrs != 1 || attrs->kind != BERTH_ATTR_DIMS) return false;
+  for (uint32_t i = 0; i < attrs->count; i++)
+    if (attrs->dims[i].name == NULL && attrs->dims[i].extent == 0) return true;
+  return false;
 }
 
 berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,
@@ -71,6 +85,13 @@ berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const bert
                                 berth_value *out, berth_error *err) {
   char name[256];
   const char *names[] = {name};
+  berth_attr exact[2];
+  if (rewrite_has_zero(op, attrs, n_attrs)) {
+    exact[BERTH__RESHAPE_SHAPE] = *attrs;
+    exact[BERTH__RESHAPE_ALLOW_ZERO] = berth_attr_int("allowzero", 1);
+    attrs = exact;
+    n_attrs = 2;
+  }
   berth__rewrite_name(r->graph, base, suffix, name, sizeof name);
   return berth__graph_add_op(r->graph, berth__op_builtin(op), in, n_in, attrs, n_attrs, names, out, 1, err);
 }

@@ -23,7 +23,7 @@ void berth__rewrite_finish(berth__rewrite *r);
 
 berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err);
 /* A name that is not taken: that of `base` with `suffix` after it, and a number where need be. */
-void berth__rewrite_name(const berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size);
+void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size);
 /* A new node with one result, which is a new value. Its name is `base` with `suffix` after it, and a number where that
  * is taken. */
 berth_status berth__rewrite_add(berth__rewrite *r, berth__op_code op, const berth_value *in, size_t n_in,

@@ -23,12 +23,6 @@ static bool reads_weights_alone(const berth_graph *graph, const berth__node *nod
   return node->n_in != 0;
 }
 
-static bool is_kept(const berth_graph *graph, berth_value value) {
-  for (size_t i = 0; i < berth__graph_n_kept(graph); i++)
-    if (berth__graph_kept(graph, i) == value) return true;
-  return false;
-}
-
 static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) {
   uint64_t read = 0, made = 0;
   for (uint32_t i = 0; i < node->n_in; i++) {
@@ -38,7 +32,6 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
   }
   for (uint32_t i = 0; i < node->n_out; i++) {
     uint64_t size = 0;
-    if (is_kept(graph, node->out[i])) return false;
     berth__value_size(&graph->values[node->out[i]], &size);
     made += size;
   }
@@ -47,10 +40,17 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
 }
 
 void berth__prelude_mark(const berth_graph *graph, bool *in_prelude) {
+  /* At first: nodes that make outputs, or next values of states, which every run must make. */
+  for (size_t n = 0; n < graph->n_nodes; n++) in_prelude[n] = false;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) {
+    const berth__value *kept = &graph->values[berth__graph_kept(graph, i)];
+    if (kept->kind == BERTH_VALUE_NODE) in_prelude[kept->node] = true;
+  }
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
-    in_prelude[n] = node->op->custom == NULL && !node->op->family->is_random && !node->op->family->is_loop &&
-                    reads_weights_alone(graph, node, in_prelude) && is_worth_keeping(graph, node);
+    in_prelude[n] = !in_prelude[n] && node->op->custom == NULL && !node->op->family->is_random &&
+                    !node->op->family->is_loop && reads_weights_alone(graph, node, in_prelude) &&
+                    is_worth_keeping(graph, node);
   }
 }
 

@@ -21,6 +21,7 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   uint32_t *group_of; /* one per node: the sink of its group; BERTH__NO_NODE: it is in none */
+  uint32_t *before;   /* one per node: another node of its group, from the sink to the anchor; BERTH__NO_NODE: none */
   bool *is_static;
 } pass;
 
@@ -187,7 +188,10 @@ static void find_groups(pass *p) {
       continue;
     rewrite_fuse_grow(p, (uint32_t)n, &g);
     if (g.n < 2 && g.anchor == BERTH__NO_NODE) continue;
-    for (uint32_t i = 0; i < g.n; i++) p->group_of[g.node[i]] = (uint32_t)n;
+    for (uint32_t i = 0; i < g.n; i++) {
+      p->group_of[g.node[i]] = (uint32_t)n;
+      p->before[g.node[i]] = i > 0 ? g.node[i - 1] : g.anchor;
+    }
     if (g.anchor != BERTH__NO_NODE) p->group_of[g.anchor] = (uint32_t)n;
   }
 }
@@ -345,13 +349,13 @@ static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
 
 static void rebuild(const pass *p, uint32_t sink, group *g) {
   *g = (group){.anchor = BERTH__NO_NODE};
-  for (uint32_t n = 0; n <= sink; n++) {
-    if (p->group_of[n] != sink) continue;
+  for (uint32_t n = sink; n != BERTH__NO_NODE; n = p->before[n]) {
     if (is_anchor(p, &p->r.old[n]))
       g->anchor = n;
     else
       g->node[g->n++] = n;
   }
+  sort_nodes(g);
 }
 
 static berth_status emit_chain(pass *p, const group *g, berth_value out, berth_error *err) {
@@ -415,8 +419,9 @@ static berth_status fuse_rewrite(pass *p, berth_graph *graph, berth_error *err) 
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->group_of = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->group_of);
-  if (p->group_of == NULL) return berth__fail_nomem(err, "rewriting a graph");
-  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = BERTH__NO_NODE;
+  p->before = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->before);
+  if (p->group_of == NULL || p->before == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = p->before[n] = BERTH__NO_NODE;
   find_groups(p);
   p->r.graph = NULL; /* until there is something to finish */
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
@@ -436,5 +441,6 @@ berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err) {
   berth__uses_free(&p.uses, graph->ctx);
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.group_of);
+  berth__free(graph->ctx, p.before);
   return status;
 }

@@ -511,6 +511,56 @@ holds "a closed stdout is seen" "$code == 1"
 "$BERTH_BIN" help 2>err </dev/null | true
 holds "a pipe that is closed early is no crash" "${PIPESTATUS[0]} <= 1"
 
+# ---- dimensions and ids that nobody gives
+
+cat >audio.berth <<'GRAPH'
+graph "audio" {
+  input %x : f32[batch, 1, samples]
+  param %w : f32[4, 1, 256]
+  param %v : f32[2, 4, 3]
+  %c = conv(%x, %w) {strides = [4]}
+  %d = conv(%c, %v)
+  output "d" = %d
+}
+GRAPH
+exits "run: dimensions as small as the model takes" 0 run audio.berth --random-weights --json
+has "run: a dimension that stays 1" err "dimension 'batch' is not given and becomes 1;"
+has "run: a dimension that must be larger" err "dimension 'samples' is not given and becomes 264, the least that the model takes; --dim samples=N sets it"
+exits "plan: dimensions as small as the model takes" 0 plan audio.berth --json
+has "plan: the same dimensions" out '"dims":{"batch":1,"samples":264}'
+exits "run: a dimension that is given is not changed" 1 run audio.berth --random-weights --dim samples=263
+has "run: why it is refused" err "the kernel covers"
+cat >image.berth <<'GRAPH'
+graph "image" {
+  input %x : f32[n, 3, h, w]
+  param %k : f32[2, 3, 7, 9]
+  %c = conv(%x, %k)
+  output "c" = %c
+}
+GRAPH
+exits "plan: two dimensions that must be larger" 0 plan image.berth --json
+has "plan: each is as small as it can be" out '"dims":{"n":1,"h":7,"w":9}'
+cat >never.berth <<'GRAPH'
+graph "never" {
+  input %x : f32[n, 4]
+  input %y : f32[n, 5]
+  %z = add(%x, %y)
+  output "z" = %z
+}
+GRAPH
+refuses "a graph that no dimension helps" 1 "never" run never.berth
+cat >ids.berth <<'GRAPH'
+graph "ids" {
+  input %i : i32[n, 64]
+  param %t : f32[3, 5]
+  %j = cast(%i) {to = "i64"}
+  %l = reshape(%j) {shape = [-1]}
+  %y = gather(%t, %l)
+  output "y" = %y
+}
+GRAPH
+exits "run: ids lie in their table" 0 run ids.berth --random-weights
+
 # ---- pack
 
 cat >b.csv <<'CSV'
@@ -575,6 +625,29 @@ has "pack: a fixed offset is announced" err "1 of 2 buffers have an offset"
 has "pack: a fixed offset stays" mixed_out.csv '4,"b,1",0,1,5,32'
 exits "pack --repack" 0 pack mixed.csv --repack --json
 holds "pack --repack: the offset is free" "$(field size) < 36"
+# Ctrl-C in a search that would take days. A signal that comes before the program is ready ends it without a word: then
+# it is given more time.
+awk 'BEGIN { srand(3); print "id,lower,upper,size"; for (i = 0; i < 300; i++) { t = int(rand() * 200); print i "," t "," t + 5 + int(rand() * 40) "," 1 + int(rand() * 1000) } }' >hard.csv
+for seconds in 1 5 20 60; do
+  perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' timeout --preserve-status -s INT $seconds "$BERTH_BIN" pack hard.csv --effort 100000000000000 --json -o interrupted.csv >out 2>err
+  code=$?
+  [ -s out ] && break
+done
+holds "pack: Ctrl-C has an exit code" "$code == 130"
+has "pack: Ctrl-C is said in JSON" out '"interrupted":true'
+has "pack: Ctrl-C is said on stderr" err "interrupted: this is the best placement so far"
+check "pack: what is written after Ctrl-C is right" placement_is_right interrupted.csv "$(field size)"
+exits "pack: a device without an end" 1 pack /dev/zero
+has "pack: a device without an end is refused" err "more than the 268435456 bytes"
+: >nothing.csv
+refuses "pack: an empty file is called empty" 1 "the file is empty" pack nothing.csv
+mkfifo pipe.onnx
+refuses "inspect: a pipe is refused without waiting" 1 "not a regular file" inspect pipe.onnx
+rm -f pipe.onnx
+truncate -s 20G sparse.csv
+exits "pack: a huge file" 1 pack sparse.csv
+has "pack: a huge file is refused" err "more than the 268435456 bytes"
+rm -f sparse.csv
 exits "pack --seed --effort" 0 pack b.csv --seed 7 --effort 1
 exits "pack --picture" 0 pack b.csv --picture p.svg
 has "pack: the picture is SVG" p.svg "<svg"

@@ -9,8 +9,8 @@ static void fills_floats(void **state) {
   static const float want[4] = {0.38353145122528076f, 0.8967562913894653f, 0.2625701427459717f, -0.900388240814209f};
   float got[4];
   double wide[4];
-  element_fill(BERTH_F32, got, 4, "image", 1);
-  element_fill(BERTH_F64, wide, 4, "image", 1);
+  element_fill(BERTH_F32, got, 4, "image", 1, ELEMENT_MOST);
+  element_fill(BERTH_F64, wide, 4, "image", 1, ELEMENT_MOST);
   assert_memory_equal(got, want, sizeof(want));
   for (int i = 0; i < 4; i++) assert_true(wide[i] == (double)want[i]);
 }
@@ -19,9 +19,9 @@ static void fills_halves(void **state) {
   (void)state;
   static const uint16_t want_f16[4] = {0x3620, 0x3b2c, 0x3430, 0xbb34}, want_bf16[4] = {0x3ec4, 0x3f64, 0x3e84, 0xbf68};
   uint16_t got[4];
-  element_fill(BERTH_F16, got, 4, "image", 1);
+  element_fill(BERTH_F16, got, 4, "image", 1, ELEMENT_MOST);
   assert_memory_equal(got, want_f16, sizeof(got));
-  element_fill(BERTH_BF16, got, 4, "image", 1);
+  element_fill(BERTH_BF16, got, 4, "image", 1, ELEMENT_MOST);
   assert_memory_equal(got, want_bf16, sizeof(got));
 }
 
@@ -32,9 +32,9 @@ static void fills_integers(void **state) {
   int64_t got[4];
   uint8_t bools[4];
   int8_t bytes[4];
-  element_fill(BERTH_I64, got, 4, "image", 1);
-  element_fill(BERTH_BOOL, bools, 4, "image", 1);
-  element_fill(BERTH_I8, bytes, 4, "image", 16);
+  element_fill(BERTH_I64, got, 4, "image", 1, ELEMENT_MOST);
+  element_fill(BERTH_BOOL, bools, 4, "image", 1, ELEMENT_MOST);
+  element_fill(BERTH_I8, bytes, 4, "image", 16, ELEMENT_MOST);
   assert_memory_equal(got, want, sizeof(want));
   assert_memory_equal(bools, want_bool, sizeof(bools));
   for (int i = 0; i < 4; i++) assert_int_equal(bytes[i], want[i]);
@@ -45,11 +45,11 @@ static void fills_within_bounds(void **state) {
   static const berth_type types[] = {BERTH_F32, BERTH_F64, BERTH_F16, BERTH_BF16};
   static uint64_t data[5000];
   for (size_t t = 0; t < 4; t++) {
-    element_fill(types[t], data, 5000, "some name", 1);
+    element_fill(types[t], data, 5000, "some name", 1, ELEMENT_MOST);
     element_summary summary = element_summarise(types[t], data, 5000);
     assert_true(summary.min >= -1 && summary.max < 1 && summary.not_finite == 0);
     assert_true(summary.min < -0.98 && summary.max > 0.98 && fabs(summary.mean) < 0.05);
-    element_fill(types[t], data, 5000, "some name", 16);
+    element_fill(types[t], data, 5000, "some name", 16, ELEMENT_MOST);
     element_summary small = element_summarise(types[t], data, 5000);
     assert_true(small.min * 16 == summary.min && small.max * 16 == summary.max);
   }
@@ -58,8 +58,8 @@ static void fills_within_bounds(void **state) {
 static void sequences_differ_by_name(void **state) {
   (void)state;
   float a[8], b[8];
-  element_fill(BERTH_F32, a, 8, "a", 1);
-  element_fill(BERTH_F32, b, 8, "b", 1);
+  element_fill(BERTH_F32, a, 8, "a", 1, ELEMENT_MOST);
+  element_fill(BERTH_F32, b, 8, "b", 1, ELEMENT_MOST);
   assert_memory_not_equal(a, b, sizeof(a));
 }
 

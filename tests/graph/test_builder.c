@@ -1,7 +1,7 @@
 /* The builder: every op, names, and errors that leave the graph as it was. */
 #include <stdio.h>
 
-#include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "graphs.h"
 
 typedef struct fixture {
@@ -219,6 +219,8 @@ static const op_case op_cases[] = {
     REDUCE("reduce_prod"),
     {"arg_max", {"f32 n, 5"}, {"i64 n, 1"}, {INT("axis", 1)}},
     {"arg_min", {"f32 n, 5"}, {"i64 n"}, {INT("axis", 1), INT("keepdims", 0)}},
+    {"pairwise_coupling", {"f32 n, 6"}, {"f32 n, 4"}, {INT("classes", 4)}},
+    {"tree_ensemble", {"f32 n, 5", "i32 1, 3", "f32 1", "i32 1", "f32 2, 1"}, {"f32 n, ?"}, {{0}}},
     {"top_k", {"f32 n, 5"}, {"f32 n, 2", "i64 n, 2"}, {INT("k", 2), INT("axis", 1)}},
     {"cumsum", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},
     {"cumprod", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},
@@ -675,6 +677,37 @@ static void attributes_may_bring_dimensions(void **state) {
   finish(&f);
 }
 
+/* Rewriting takes the first number that is free, and finds it without trying all those before: trying them all would
+ * take 800 million lookups here. */
+static void numbered_names_are_found_at_once(void **state) {
+  enum {
+    NAMES = 40000
+  };
+  fixture f;
+  char name[256], want[32];
+  (void)state;
+  start(&f);
+  const berth_value w = add_input(&f, "w", "f32 2, 2");
+  berth_value third = BERTH_VALUE_NONE;
+  for (uint32_t i = 1; i <= NAMES; i++) {
+    snprintf(want, sizeof want, i == 1 ? "w#p" : "w#p.%u", i);
+    berth__rewrite_name(f.graph, w, "#p", name, sizeof name);
+    assert_string_equal(name, want);
+    berth__rewrite_name(f.graph, w, "#p", name, sizeof name); /* it is still free: nobody took it */
+    assert_string_equal(name, want);
+    const berth_value value = add_input(&f, name, "f32 2, 2");
+    if (i == 3) third = value;
+  }
+  assert_int_equal(berth_graph_rename(f.graph, third, "other", &f.err), BERTH_OK);
+  berth__rewrite_name(f.graph, w, "#p", name, sizeof name);
+  assert_string_equal(name, "w#p.3");
+  add_input(&f, name, "f32 2, 2");
+  berth__rewrite_name(f.graph, w, "#p", name, sizeof name);
+  snprintf(want, sizeof want, "w#p.%u", NAMES + 1);
+  assert_string_equal(name, want);
+  finish(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(builds_every_op),
@@ -690,6 +723,7 @@ int main(void) {
       cmocka_unit_test(refuses_wrong_outputs),
       cmocka_unit_test(refuses_calls_without_handles),
       cmocka_unit_test(attributes_may_bring_dimensions),
+      cmocka_unit_test(numbered_names_are_found_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

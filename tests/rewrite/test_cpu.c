@@ -504,6 +504,24 @@ static void bounds(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* A 0 among the extents of a reshape that rewriting makes is an extent, and does not stand for "as before". */
+static void no_channels(void **state) {
+  (void)state;
+  static const pattern patterns[] = {
+      {IMAGE("4") "param %w : f32[8, 4, 3, 3] param %k : f32[0, 1, 1] %c = conv(%x, %w)\n"
+                  "%n = narrow(%c) {axes = [1], starts = [0], ends = [0]} %a = add(%n, %k) %r = relu(%a)\n"
+                  "output \"r\" = %r output \"c\" = %c }",
+       "conv_last", 1, "conv", 1e-4},
+      {IMAGE("4") "param %w : f32[0, 4, 1, 1] param %k : f32[1, 0, 1, 1] %c = conv(%x, %w) %a = add(%c, %k)\n"
+                  "output \"a\" = %a }",
+       "conv", 1, "add", 1e-4},
+      {IMAGE("4") "param %w : f32[0, 4, 3, 3] param %s : f32[0] param %b : f32[0] param %m : f32[0] param %v : f32[0]\n"
+                  "%c = conv(%x, %w) %n = batch_norm(%c, %s, %b, %m, %v) output \"n\" = %n }",
+       "conv", 1, "conv_last", 1e-4},
+  };
+  CHECK_ALL(patterns);
+}
+
 static void fails_each_allocation(void **state) {
   static char text[] = CONV
       "param %v : f32[20, 32, 3, 3] param %b : f32[20] %k = concat(%c, %x) {axis = 1}\n"
@@ -537,6 +555,7 @@ int main(void) {
       cmocka_unit_test(loops),
       cmocka_unit_test(loops_pack_outside),
       cmocka_unit_test(bounds),
+      cmocka_unit_test(no_channels),
       cmocka_unit_test(moving_weights),
       cmocka_unit_test(fails_each_allocation),
   };

@@ -12,7 +12,8 @@ enum {
   CLI_OK = 0,
   CLI_FAILED = 1,
   CLI_USAGE = 2,
-  CLI_UNSUPPORTED = 3
+  CLI_UNSUPPORTED = 3,
+  CLI_INTERRUPTED = 130 /* by Ctrl-C, with what there was by then: what shells give for SIGINT */
 };
 
 #if defined(__GNUC__)

@@ -1,5 +1,6 @@
 /* berth pack: the packer by itself, on buffers in a CSV file. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,7 +42,8 @@ const arg_verb cmd_pack_verb = {
         "BUFFERS.csv (or - for stdin) has a header with id, lower, upper, size and, where wanted, offset and\n"
         "alignment, in any order: MiniMalloc's format. A buffer is alive over [lower, upper); one that has an\n"
         "offset stays there, unless --repack is given. With --capacity, exit code 1 means that no placement\n"
-        "was found.\n",
+        "was found. Ctrl-C ends the search: the best placement so far is printed and written, with exit code\n"
+        "130.\n",
     .examples =
         "  berth pack buffers.csv -o placed.csv --picture placed.svg\n"
         "  berth pack buffers.csv --capacity 1M --json\n",
@@ -106,9 +108,28 @@ static int apply_options(const pack_options *wanted, packing *p) {
   return CLI_OK;
 }
 
+static volatile sig_atomic_t was_interrupted;
+
+static void note_interrupt(int number) {
+  (void)number;
+  was_interrupted = 1;
+}
+
+/* Ctrl-C ends the search and keeps the best placement so far; a second one ends the program. */
+static void catch_interrupt(void) {
+  struct sigaction action;
+  if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler == SIG_IGN)
+    return; /* as a shell sets background jobs */
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = note_interrupt;
+  action.sa_flags = (int)SA_RESETHAND;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+}
+
 static int show_progress(void *user, const berth_pack_progress *state) {
   progress_update(user, state->nodes, state->effort);
-  return 0;
+  return was_interrupted;
 }
 
 static int pack_pack(berth_context *ctx, const pack_options *wanted, packing *p) {
@@ -121,6 +142,7 @@ static int pack_pack(berth_context *ctx, const pack_options *wanted, packing *p)
   desc.seed = wanted->seed;
   desc.progress = show_progress;
   desc.user = &bar;
+  catch_interrupt();
   double start = cli_now_ms();
   p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
   berth_status status = berth_pack(ctx, p->buffers, p->table.n, &desc, p->offsets, &p->result, &err);
@@ -173,6 +195,7 @@ static int pack_print_json(const pack_options *wanted, const packing *p) {
   json_uint(&out, "n", p->table.n);
   json_uint(&out, "nodes", p->result.nodes);
   json_double(&out, "ms", p->ms);
+  json_bool(&out, "interrupted", p->result.cancelled != 0);
   if (has_capacity(wanted)) {
     json_uint(&out, "capacity", wanted->capacity);
     json_bool(&out, "fits", p->result.fits != 0);
@@ -219,6 +242,11 @@ static int pack_table(berth_context *ctx, const pack_options *wanted, packing *p
     code = pack_print_json(wanted, p);
   } else {
     pack_print_text(wanted, p);
+  }
+  if (code == CLI_OK && p->result.cancelled) {
+    cli_failed(placed ? "interrupted: this is the best placement so far"
+                      : "interrupted before a placement was found that fits");
+    return CLI_INTERRUPTED;
   }
   if (placed || code != CLI_OK) return code;
   return cli_failed("no placement of these buffers in %" PRIu64 " bytes %s", wanted->capacity,

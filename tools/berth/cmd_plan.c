@@ -228,7 +228,7 @@ static void print_written(const plan_options *wanted) {
 static int plan_model(const plan_options *wanted, model *m) {
   berth_plan *plan = NULL;
   berth_error err = {BERTH_OK, ""};
-  dims_default(&m->dims);
+  dims_default(&m->dims, m->graph);
   berth_plan_desc desc = plan_describe(wanted, &m->dims);
   double start = cli_now_ms();
   if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);

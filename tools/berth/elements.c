@@ -122,8 +122,8 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-static double random_value(berth_type type, uint64_t random) {
-  if (!element_is_float(type)) return (double)((random >> 32) % (type == BERTH_BOOL ? 2 : 10));
+static double random_value(berth_type type, uint64_t random, uint32_t most) {
+  if (!element_is_float(type)) return (double)((random >> 32) % (type == BERTH_BOOL ? 2 : most));
   int bits = type == BERTH_F16 ? 11 : type == BERTH_BF16 ? 8 : 24;
   return ldexp((double)(random >> (64 - bits)), 1 - bits) - 1;
 }
@@ -134,19 +134,19 @@ static void fill_blocks(berth_type type, char *data, size_t count, uint64_t *sta
   if (storage.elements > MOST_IN_BLOCK) return;
   for (size_t i = 0; i < count; i += storage.elements, data += storage.bytes) {
     for (uint32_t k = 0; k < storage.elements; k++)
-      block[k] = (float)(random_value(BERTH_F32, next_random(state)) / divisor);
+      block[k] = (float)(random_value(BERTH_F32, next_random(state), 1) / divisor);
     if (berth_from_f32(type, block, storage.elements, data, NULL) != BERTH_OK) return;
   }
 }
 
-void element_fill(berth_type type, void *data, size_t count, const char *name, double divisor) {
+void element_fill(berth_type type, void *data, size_t count, const char *name, double divisor, uint32_t most) {
   uint64_t state = hash_name(name);
   if (berth_type_size(type) == 0) {
     fill_blocks(type, data, count, &state, divisor);
     return;
   }
   for (size_t i = 0; i < count; i++) {
-    double value = random_value(type, next_random(&state));
+    double value = random_value(type, next_random(&state), most);
     tool_elements_store(type, data, i, element_is_float(type) ? value / divisor : value);
   }
 }

@@ -18,8 +18,9 @@ element_summary element_summarise(berth_type type, const void *data, size_t coun
 
 /* The sequence for a name: splitmix64 from the FNV-1a hash of the name. Floats are uniform in [-1, 1) from the top
  * 24 bits (11 for f16, 8 for bf16, so that each is exact), divided by `divisor` (a power of two); integers are the
- * top 32 bits modulo 10, bool modulo 2. The same on every machine. */
-void element_fill(berth_type type, void *data, size_t count, const char *name, double divisor);
+ * top 32 bits modulo `most` (at least 1), bool modulo 2. The same on every machine. */
+void element_fill(berth_type type, void *data, size_t count, const char *name, double divisor, uint32_t most);
+#define ELEMENT_MOST 10 /* where nothing asks for less */
 
 float element_from_bf16(uint16_t bits);
 uint16_t element_to_bf16(float value); /* to nearest, ties to even */

@@ -8,6 +8,7 @@
 #include "elements.h"
 #include "embedded.h"
 #include "format.h"
+#include "ranges.h"
 
 static int tool_inputs_value_info(const berth_graph *graph, berth_value value, berth_value_info *out) {
   berth_error err = {BERTH_OK, ""};
@@ -202,7 +203,14 @@ static int fill_digits(const model *m, const berth_value_info *info, uint8_t *da
   return CLI_OK;
 }
 
-static int fill_one(const model *m, const berth_value_info *info, input *in) {
+/* Ids that some node looks up lie in its table. `plain` may be NULL. */
+static uint32_t tool_inputs_most(const berth_graph *plain, const char *name) {
+  berth_value value = plain ? berth_graph_find(plain, name) : BERTH_VALUE_NONE;
+  int64_t range = value != BERTH_VALUE_NONE ? ranges_of(plain, value) : INT64_MAX;
+  return range < ELEMENT_MOST ? (uint32_t)range : ELEMENT_MOST;
+}
+
+static int fill_one(const model *m, const berth_graph *plain, const berth_value_info *info, input *in) {
   berth_array *array = &in->array;
   *array = (berth_array){.type = info->type, .rank = info->shape.rank, .size = info->size};
   for (uint32_t i = 0; i < info->shape.rank; i++) array->dim[i] = info->shape.dim[i].extent;
@@ -210,20 +218,24 @@ static int fill_one(const model *m, const berth_value_info *info, input *in) {
   if (!array->data) return cli_no_memory();
   in->own_memory = true;
   if (m->built_in) return fill_digits(m, info, array->data);
-  element_fill(info->type, array->data, element_count_of(info->type, info->size), info->name, 1);
+  uint32_t most = element_is_float(info->type) ? ELEMENT_MOST : tool_inputs_most(plain, info->name);
+  element_fill(info->type, array->data, element_count_of(info->type, info->size), info->name, 1, most);
   cli_note("input '%s' is not given and gets pseudo-random values; --input %s=FILE.npy sets it", info->name,
            info->name);
   return CLI_OK;
 }
 
 int inputs_fill(const model *m, const berth_graph *bound, inputs *set) {
+  berth_graph *plain = NULL; /* the graph as it is: that of a plan is rewritten */
   int code = CLI_OK;
+  if (!m->built_in) berth_graph_bind(m->graph, m->dims.items, m->dims.n, &plain, NULL);
   for (uint32_t i = 0; i < set->n && code == CLI_OK; i++) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     if (set->items[i].array.data) continue;
     code = tool_inputs_value_info(bound, berth_graph_input_at(bound, i), &info);
-    if (code == CLI_OK) code = fill_one(m, &info, &set->items[i]);
+    if (code == CLI_OK) code = fill_one(m, plain, &info, &set->items[i]);
   }
+  berth_graph_destroy(plain);
   return code;
 }
 

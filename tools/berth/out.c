@@ -70,10 +70,26 @@ bool out_picture_kind(const char *path, berth_report_kind *kind) {
   return true;
 }
 
+/* Enough for ten million buffers; a device without an end has more. */
+enum {
+  most_bytes = 256 << 20
+};
+
+static int too_long(const char *path) {
+  return cli_failed("cannot read %s: it has more than the %d bytes that are read at most", path, (int)most_bytes);
+}
+
 static int read_stream(FILE *stream, const char *path, char **data, size_t *size) {
+  struct stat status;
   size_t capacity = 1 << 16, used = 0;
+  if (fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > most_bytes)
+    return too_long(path);
   char *text = malloc(capacity);
   while (text) {
+    if (used > most_bytes) {
+      free(text);
+      return too_long(path);
+    }
     errno = 0;
     used += fread(text + used, 1, capacity - used - 1, stream);
     if (ferror(stream)) {

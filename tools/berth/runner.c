@@ -14,7 +14,7 @@ static int set_random_param(berth_session *session, const berth_value_info *info
   size_t size = (size_t)info->size;
   void *data = malloc(size + 1);
   if (!data) return cli_no_memory();
-  element_fill(info->type, data, element_count_of(info->type, size), info->name, weight_divisor);
+  element_fill(info->type, data, element_count_of(info->type, size), info->name, weight_divisor, ELEMENT_MOST);
   berth_status status = berth_session_set_param(session, info->name, data, size, &err);
   free(data);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
@@ -94,7 +94,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);
   if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs, options->device);
   if (code != CLI_OK) return code;
-  dims_default(&out->model.dims);
+  dims_default(&out->model.dims, out->model.graph);
   return runner_session(out, 0, 0, &out->session);
 }
 

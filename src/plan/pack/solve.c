@@ -20,14 +20,16 @@ enum {
   FIRST_SLICE = 16,
   SMALLEST_STEP = 16,
   REPAIR_SLICES = 1,
-  SEARCH_MAX = 2048
+  SEARCH_MAX = 2048,
+  REPORT_STEPS = 1 << 15 /* at most between two reports: some tens of milliseconds, so that a stop is soon heeded */
 };
 
 int berth__pack_budget_over(berth__pack_budget *budget) {
   if (budget->spent >= budget->next_report && budget->progress != NULL && !budget->cancelled) {
     berth_pack_progress progress = {(uint32_t)sizeof progress, budget->size, budget->lower_bound,
                                     budget->spent / BERTH__PACK_STEP, budget->limit / BERTH__PACK_STEP};
-    budget->next_report = budget->spent + budget->limit / 256;
+    const uint64_t share = budget->limit / 256, most = (uint64_t)REPORT_STEPS * BERTH__PACK_STEP;
+    budget->next_report = budget->spent + (share < most ? share : most);
     if (budget->progress(budget->user, &progress)) budget->cancelled = 1;
   }
   return budget->cancelled || budget->spent >= budget->limit;

@@ -7,6 +7,7 @@
 #define INLINED static inline __attribute__((always_inline))
 #define SIZE 6 /* the larger of the two: tiles of 4 from 6 x 6 inputs, or of 2 from 4 x 4 */
 #define BLOCK_BYTES (288 << 10)
+#define LEAST_BLOCK_BYTES (32 << 10) /* and where the image is small, about what it and the result take */
 #define ITEMS_WANTED 8
 #define LEAST_CHUNK 2
 
@@ -25,6 +26,13 @@ typedef struct winograd {
 
 static int64_t winograd_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* Scratch for a block of tiles. It should not be what makes the arena of a small model. */
+static int64_t block_bytes(const berth_op_call *call) {
+  const uint64_t image = berth__tensor_bytes(&call->in[0]) + berth__tensor_bytes(&call->out[0]);
+  if (image >= BLOCK_BYTES) return BLOCK_BYTES;
+  return image > LEAST_BLOCK_BYTES ? (int64_t)image : LEAST_BLOCK_BYTES;
+}
+
 static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   berth__winograd_read(call, &c->last);
   const berth__window_axis *w = c->last.window.axis;
@@ -36,7 +44,7 @@ static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   c->tiles = c->last.images * c->down * c->across;
   c->row = winograd_kernel_ceil_div(c->last.channels, 16) * 16;
   if (c->row % 512 == 0) c->row += 16; /* rows must not share a set of the first cache */
-  const int64_t room = BLOCK_BYTES / (4 * c->values * (c->row + VF_PANEL));
+  const int64_t room = block_bytes(call) / (4 * c->values * (c->row + VF_PANEL));
   const int64_t most = room < 1 ? 1 : room > 4 * GEMM_ROWS ? 4 * GEMM_ROWS : room;
   c->blocks = winograd_kernel_ceil_div(c->tiles, most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most);
   c->block = winograd_kernel_ceil_div(c->tiles, c->blocks);
