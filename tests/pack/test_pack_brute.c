@@ -1,6 +1,7 @@
-/* berth_pack() against brute force on 100,000 small random instances (20,000 under the sanitizers): the size is the smallest there is, "optimal" and
- * "infeasible" are said when and only when they are true, and no placement overlaps. Covers alignment, fixed offsets,
- * capacities, empty sizes and lifetimes. Seeded; BERTH_BRUTE_CASES and BERTH_BRUTE_SEED override the defaults.
+/* berth_pack() against brute force on 100,000 small random instances (20,000 under the sanitizers): the size is the
+ * smallest there is, "optimal" and "infeasible" are said when and only when they are true, and no placement overlaps.
+ * Covers alignment, fixed offsets, capacities, empty sizes and lifetimes. Seeded; BERTH_BRUTE_CASES and
+ * BERTH_BRUTE_SEED override the defaults.
  *
  * The truth comes from trying every order of the buffers and putting each on top of the earlier ones it conflicts with
  * (some order of offsets is the order of a best placement), skipping over fixed buffers. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/storage.h"
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
 
@@ -37,11 +38,11 @@ berth_status berth__ml_numbers_of(const berth__onnx_call *call, const char *list
   if (out->count != 0) return berth__fail(err, BERTH_MALFORMED, "it has both %s and %s", list, tensor);
   BERTH__TRY(
       berth__onnx_elements(attr->tensor, call->converter->files, &out->tensor.type, &data, &size, &out->owned, err));
-  const size_t count = size / berth_type_size(out->tensor.type);
+  const size_t count = (size_t)berth__storage_count(berth_type_storage(out->tensor.type), size);
   out->tensor.data = (void *)(uintptr_t)data;
   out->count = (uint32_t)count;
   if (count <= UINT32_MAX && berth__type_is_float(out->tensor.type) &&
-      (uintptr_t)data % berth_type_size(out->tensor.type) == 0)
+      (uintptr_t)data % berth__type_align(out->tensor.type) == 0)
     return BERTH_OK;
   if (count <= UINT32_MAX &&
       berth__type_is_float(out->tensor.type)) { /* where it lies in the file is no place to read from */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/storage.h"
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
 #include "import/onnx/ml.h"
@@ -24,7 +25,7 @@ static berth_status labels_of_tensor(const berth__onnx_call *call, const berth__
   out->are_strings = tensor->data_type == BERTH__ONNX_OF_STRINGS;
   if (out->are_strings) return BERTH_OK;
   BERTH__TRY(berth__onnx_elements(tensor, call->converter->files, &out->type, &out->data, &size, &out->owned, err));
-  out->count = size / berth_type_size(out->type);
+  out->count = (size_t)berth__storage_count(berth_type_storage(out->type), size);
   return BERTH_OK;
 }
 

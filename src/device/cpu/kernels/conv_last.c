@@ -12,8 +12,9 @@
 #define COPY_BYTES (16 << 10)   /* of scratch */
 #define OVER_BYTES (32 << 10)   /* likewise, for the pixels of a block that is written over */
 #define ITEMS_WANTED 16
-#define ITEM_WORK 150000 /* multiplications, at least, or panels are not shared out: each share makes the tables anew \
-                          */
+#define ITEM_WORK                                                                                     \
+  150000 /* multiplications, at least, or panels are not shared out: each share makes the tables anew \
+          */
 #define FEW_CHANNELS 8
 #define MOST_TAPS 4096
 
