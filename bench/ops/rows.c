@@ -694,5 +694,23 @@ const op_row op_rows[] = {
                             "4], max_length = 2}",
       X("i32", "[64, 128]") "%y = ngrams(%x) {pool = [1, 2, 3, 1, 2, 2, 3], starts = [0, 3], indexes = [0, 1, 2, 3, "
                             "4], max_length = 2, skip = 5}"}},
+#define TREES(type, rows, targets, weights, attrs)                                                                   \
+  "input %x : " type "[" rows ", 8]\nconst %n : i32[3, 3] = [0, 1, 2, 1, -1, -2, 2, -3, -4]\nconst %s : " type       \
+  "[3] = [0.5, 0.25, 0.75]\nconst %r : i32[16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\nconst %w : " type \
+  "[4, " targets "] = [" weights "]\n%y = tree_ensemble(%x, %n, %s, %r, %w) {" attrs "}"
+    {"tree_ensemble",
+     NULL,
+     false,
+     NULL,
+     {TREES("f32", "4096", "1", "1, 2, 3, 4", "mixed = 0"), TREES("f64", "4096", "1", "1, 2, 3, 4", "mixed = 0"),
+      TREES("f32", "4096", "1", "1, 2, 3, 4", "mixed = 1"),
+      TREES("f32", "4096", "2", "1, 2, 3, 4, 5, 6, 7, 8", "mixed = 0"),
+      TREES("f32", "4096", "1", "1, 2, 3, 4", "aggregate = \"max\"")}},
+    {"pairwise_coupling",
+     NULL,
+     false,
+     "the matrix of a row grows with the square of its classes, its rounds with neither",
+     {X("f32", "[4096, 3]") "%y = pairwise_coupling(%x) {classes = 3}",
+      X("f32", "[512, 45]") "%y = pairwise_coupling(%x) {classes = 10}"}},
     {0},
 };
