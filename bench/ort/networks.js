@@ -200,7 +200,41 @@ const EFFICIENTNET = [
 ];
 const FEW = [[1, 4, 1, 1, 3], [6, 4, 2, 2, 5]];
 
+// ---- Gradient boosting: trees of one depth, as scikit-learn's converter writes them ----
+
+function forest(graph, {rows, features, trees, depth}) {
+  const x = graph.input('x', 'float32', [rows, features]), {random} = graph;
+  const nodes = {treeids: [], nodeids: [], featureids: [], modes: [], values: [], truenodeids: [], falsenodeids: []};
+  const leaves = {treeids: [], nodeids: [], ids: [], weights: []}, inner = 2 ** depth - 1;
+  for (let tree = 0; tree < trees; tree++)
+    for (let node = 0; node < 2 * inner + 1; node++) {
+      const isLeaf = node >= inner;
+      nodes.treeids.push(tree), nodes.nodeids.push(node), nodes.modes.push(isLeaf ? 'LEAF' : 'BRANCH_LEQ');
+      nodes.featureids.push(isLeaf ? 0 : Math.floor(random.next() * features));
+      nodes.values.push(isLeaf ? 0 : random.next() * 2 - 1);
+      nodes.truenodeids.push(isLeaf ? 0 : 2 * node + 1), nodes.falsenodeids.push(isLeaf ? 0 : 2 * node + 2);
+      if (!isLeaf) continue;
+      leaves.treeids.push(tree), leaves.nodeids.push(node), leaves.ids.push(0);
+      leaves.weights.push((random.next() * 2 - 1) / 10);
+    }
+  const named = (prefix, lists) => Object.fromEntries(Object.entries(lists).map(([k, v]) => [`${prefix}_${k}`,
+    k === 'modes' ? {strings: v} : k === 'values' || k === 'weights' ? {floats: v} : v]));
+  const attributes = {n_targets: 1, ...named('nodes', nodes), ...named('target', leaves)};
+  graph.output(graph.add('TreeEnsembleRegressor', [x], attributes, 'ai.onnx.ml'), 'y', [rows, 1]);
+  return [{name: 'x', type: 'float32', dims: [rows, features]}];
+}
+
 module.exports = {
+  trees_1_row: {
+    build: forest,
+    full: {rows: 1, features: 30, trees: 100, depth: 8},
+    small: {rows: 1, features: 3, trees: 2, depth: 2},
+  },
+  trees_1000_rows: {
+    build: forest,
+    full: {rows: 1000, features: 30, trees: 100, depth: 8},
+    small: {rows: 10, features: 3, trees: 2, depth: 2},
+  },
   minilm_l6: {
     build: minilm,
     full: {layers: 6, sequence: 128, vocabulary: 30522, positions: 512, width: 384, heads: 12, inner: 1536},

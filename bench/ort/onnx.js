@@ -40,8 +40,10 @@ function valueInfo(name, type, dims) {
   return [text(1, name), message(2, [message(1, [int(1, TYPES[type]), shape])])];
 }
 
-// An integer, a list of integers, a string, or {float: x}.
+// An integer, a list of integers, a string, {float: x}, or a list as {floats: [...]} or {strings: [...]}.
 function attribute(name, value) {
+  if (value.floats) return [text(1, name), ...value.floats.map((v) => float(7, v)), int(20, 6)];
+  if (value.strings) return [text(1, name), ...value.strings.map((v) => text(9, v)), int(20, 8)];
   if (Array.isArray(value)) return [text(1, name), ...value.map((v) => int(8, v)), int(20, 7)];
   if (typeof value === 'string') return [text(1, name), text(4, value), int(20, 3)];
   if (typeof value === 'object') return [text(1, name), float(2, value.float), int(20, 1)];
@@ -123,21 +125,22 @@ class Graph {
   ints(...values) { return this.constant('int64', [values.length], values); }
   index(value) { return this.constant('int64', [], [value]); }
 
-  add(op, inputs, attributes = {}) { return this.addMany(op, inputs, 1, attributes)[0]; }
+  add(op, inputs, attributes = {}, domain = '') { return this.addMany(op, inputs, 1, attributes, domain)[0]; }
 
   // A node with some results; an operand '' is left out.
-  addMany(op, inputs, count, attributes = {}) {
+  addMany(op, inputs, count, attributes = {}, domain = '') {
     const name = `${op.toLowerCase()}_${this.nodes.length}`;
     const outs = Array.from({length: count}, (_, i) => (i === 0 ? name : `${name}_${i}`));
     const attrs = Object.entries(attributes).map(([key, value]) => message(5, attribute(key, value)));
-    const values = [...inputs.map((v) => text(1, v)), ...outs.map((v) => text(2, v))];
-    this.nodes.push(message(1, [...values, text(3, name), text(4, op), ...attrs]));
+    const values = [...inputs.map((v) => text(1, v)), ...outs.map((v) => text(2, v)), text(3, name), text(4, op)];
+    this.nodes.push(message(1, [...values, ...attrs, ...(domain ? [text(7, domain)] : [])]));
     return outs;
   }
 
   write(path, opset) {
     const graph = [...this.nodes, text(2, this.name), ...this.initializers, ...this.inputs, ...this.outputs];
-    const model = [int(1, 8), text(2, 'berth bench'), message(7, graph), message(8, [text(1, ''), int(2, opset)])];
+    const model = [int(1, 8), text(2, 'berth bench'), message(7, graph), message(8, [text(1, ''), int(2, opset)]),
+      message(8, [text(1, 'ai.onnx.ml'), int(2, 3)])];
     fs.writeFileSync(path, Buffer.concat(model));
   }
 }

@@ -219,6 +219,8 @@ static const op_case op_cases[] = {
     REDUCE("reduce_prod"),
     {"arg_max", {"f32 n, 5"}, {"i64 n, 1"}, {INT("axis", 1)}},
     {"arg_min", {"f32 n, 5"}, {"i64 n"}, {INT("axis", 1), INT("keepdims", 0)}},
+    {"pairwise_coupling", {"f32 n, 6"}, {"f32 n, 4"}, {INT("classes", 4)}},
+    {"tree_ensemble", {"f32 n, 5", "i32 1, 3", "f32 1", "i32 1", "f32 2, 1"}, {"f32 n, ?"}, {{0}}},
     {"top_k", {"f32 n, 5"}, {"f32 n, 2", "i64 n, 2"}, {INT("k", 2), INT("axis", 1)}},
     {"cumsum", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},
     {"cumprod", {"f32 n, 5"}, {"f32 n, 5"}, {INT("axis", 0)}},

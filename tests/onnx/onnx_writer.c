@@ -113,6 +113,30 @@ void onnx_attr_float(pb *node, const char *name, float value) {
   pb_put(node, NODE_ATTRIBUTE, &attr);
 }
 
+void onnx_attr_ints(pb *node, const char *name, size_t count, const int64_t *values) {
+  pb attr = {0};
+  pb_text(&attr, 1, name);
+  for (size_t i = 0; i < count; i++) pb_int(&attr, 8, values[i]);
+  pb_int(&attr, 20, 7);
+  pb_put(node, NODE_ATTRIBUTE, &attr);
+}
+
+void onnx_attr_floats(pb *node, const char *name, size_t count, const float *values) {
+  pb attr = {0};
+  pb_text(&attr, 1, name);
+  for (size_t i = 0; i < count; i++) pb_float(&attr, 7, values[i]);
+  pb_int(&attr, 20, 6);
+  pb_put(node, NODE_ATTRIBUTE, &attr);
+}
+
+void onnx_attr_strings(pb *node, const char *name, size_t count, const char *const *values) {
+  pb attr = {0};
+  pb_text(&attr, 1, name);
+  for (size_t i = 0; i < count; i++) pb_text(&attr, 9, values[i]);
+  pb_int(&attr, 20, 8);
+  pb_put(node, NODE_ATTRIBUTE, &attr);
+}
+
 void onnx_attr_graph(pb *node, const char *name, pb *graph) {
   pb attr = {0};
   pb_text(&attr, 1, name);

@@ -283,8 +283,8 @@ static const berth__onnx_handler *const microsoft_tables[] = {berth__onnx_micros
                                                               berth__onnx_microsoft_attention, NULL};
 static const berth__onnx_handler *const preview_tables[] = {berth__onnx_preview, NULL};
 static const berth__onnx_handler *const training_tables[] = {berth__onnx_training, NULL};
-static const berth__onnx_handler *const ml_tables[] = {berth__onnx_ml, berth__onnx_ml_labels, berth__onnx_ml_linear,
-                                                       NULL};
+static const berth__onnx_handler *const ml_tables[] = {
+    berth__onnx_ml, berth__onnx_ml_labels, berth__onnx_ml_linear, berth__onnx_ml_trees, berth__onnx_ml_svm, NULL};
 
 static const berth__onnx_handler *find_handler(berth__span op, berth__span domain) {
   const berth__onnx_handler *const *tables = NULL;

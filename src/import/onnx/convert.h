@@ -65,6 +65,8 @@ extern const berth__onnx_handler berth__onnx_training[]; /* steps of optimisers 
 extern const berth__onnx_handler berth__onnx_ml[];        /* scalers, encoders */
 extern const berth__onnx_handler berth__onnx_ml_labels[]; /* label maps */
 extern const berth__onnx_handler berth__onnx_ml_linear[]; /* linear models */
+extern const berth__onnx_handler berth__onnx_ml_trees[];  /* trees */
+extern const berth__onnx_handler berth__onnx_ml_svm[];    /* support vector machines */
 /* Domain ai.onnx.preview. */
 extern const berth__onnx_handler berth__onnx_preview[]; /* FlexAttention */
 /* Domain com.microsoft. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "import/onnx/compose.h"
+#include "import/onnx/converter.h"
 
 berth_status berth__ml_transform_of(const berth__onnx_call *call, berth__ml_transform *out, berth_error *err) {
   static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
@@ -23,6 +24,41 @@ berth_status berth__ml_labels_of(const berth__onnx_call *call, const char *ints,
   if (n_ints == 0) out->ints = NULL;
   if (n_ints != 0 && n_strings != 0) return berth__fail(err, BERTH_MALFORMED, "it has both %s and %s", ints, strings);
   return BERTH_OK;
+}
+
+berth_status berth__ml_numbers_of(const berth__onnx_call *call, const char *list, const char *tensor,
+                                  berth__ml_numbers *out, berth_error *err) {
+  const berth__onnx_attr *attr = tensor != NULL ? berth__onnx_find(call, tensor) : NULL;
+  *out = (berth__ml_numbers){.tensor = {.type = BERTH_F32}};
+  if (list != NULL) out->tensor.data = (void *)(uintptr_t)berth__onnx_floats(call, list, &out->count);
+  if (attr == NULL || attr->tensor == NULL) return BERTH_OK;
+  const void *data;
+  size_t size;
+  if (out->count != 0) return berth__fail(err, BERTH_MALFORMED, "it has both %s and %s", list, tensor);
+  BERTH__TRY(
+      berth__onnx_elements(attr->tensor, call->converter->files, &out->tensor.type, &data, &size, &out->owned, err));
+  const size_t count = size / berth_type_size(out->tensor.type);
+  out->tensor.data = (void *)(uintptr_t)data;
+  out->count = (uint32_t)count;
+  if (count <= UINT32_MAX && berth__type_is_float(out->tensor.type) &&
+      (uintptr_t)data % berth_type_size(out->tensor.type) == 0)
+    return BERTH_OK;
+  if (count <= UINT32_MAX &&
+      berth__type_is_float(out->tensor.type)) { /* where it lies in the file is no place to read from */
+    out->owned = berth__alloc(call->graph->ctx, size);
+    if (out->owned == NULL) return berth__fail_nomem(err, "the numbers of a node");
+    memcpy(out->owned, data, size);
+    out->tensor.data = out->owned;
+    return BERTH_OK;
+  }
+  berth__free(call->graph->ctx, out->owned);
+  out->owned = NULL;
+  return berth__fail(err, BERTH_MALFORMED, "%s is not a tensor of numbers", tensor);
+}
+
+void berth__ml_numbers_free(const berth__onnx_call *call, berth__ml_numbers *numbers) {
+  berth__free(call->graph->ctx, numbers->owned);
+  numbers->owned = NULL;
 }
 
 /* ---- Constants ---- */

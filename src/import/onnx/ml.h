@@ -25,6 +25,19 @@ berth_status berth__ml_transform_of(const berth__onnx_call *call, berth__ml_tran
 berth_status berth__ml_labels_of(const berth__onnx_call *call, const char *ints, const char *strings,
                                  berth__ml_labels *out, berth_error *err);
 
+/* Numbers of an attribute: a list, or a tensor under another name. */
+typedef struct berth__ml_numbers {
+  berth_tensor tensor;
+  uint32_t count;
+  void *owned;
+} berth__ml_numbers;
+berth_status berth__ml_numbers_of(const berth__onnx_call *call, const char *list, const char *tensor,
+                                  berth__ml_numbers *out, berth_error *err);
+void berth__ml_numbers_free(const berth__onnx_call *call, berth__ml_numbers *numbers);
+static inline double berth__ml_number(const berth__ml_numbers *numbers, size_t i) {
+  return berth__load_f64(&numbers->tensor, (int64_t)i);
+}
+
 /* A list that is an attribute, f32 or i64, as a constant or weight of a shape that has as many elements. */
 berth_status berth__ml_list(berth__onnx_call *call, berth_type type, const void *list, uint32_t rank,
                             const int64_t *dim, berth_value *out, berth_error *err);
