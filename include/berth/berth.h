@@ -291,6 +291,9 @@ BERTH_API berth_status berth_graph_verify(const berth_graph *graph, berth_error 
 BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, void *user, berth_error *err);
 BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
                                          berth_error *err);
+/* Files are mapped, not copied: neither the model nor its weights may change until the last graph, plan and session
+ * made from them is gone. Replace a file by renaming another over it, which is safe at any time. A file that has become
+ * shorter is an IO error where it would be read next (see BERTH_OPTION_CATCH_SIGBUS for one that does so meanwhile). */
 BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
 typedef struct berth_load_desc {
   uint32_t struct_size;
@@ -411,7 +414,8 @@ BERTH_API berth_status berth_format_at(uint32_t index, berth_format_info *out, b
  * that is known. */
 BERTH_API berth_status berth_file_format(const char *path, berth_format_info *out, berth_error *err);
 
-/* Weights from a file, which is mapped rather than copied: it must not change while they are used. */
+/* Weights from a file, which is mapped rather than copied: it must not change while they are used (berth_graph_load).
+ */
 typedef struct berth_weights berth_weights;
 
 typedef struct berth_weight_info {
@@ -639,6 +643,9 @@ typedef struct berth_plan_desc {
 
 /* Fills in a whole descriptor, whose struct_size must be set (BERTH_PLAN_DESC_INIT). */
 BERTH_API berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err);
+/* desc NULL: BERTH_PLAN_DESC_INIT, a plan for the CPU with the context's threads, with params, inputs and constants in
+ * the arena, inputs that survive a run, and nodes in the order that takes least memory. A graph with named dimensions
+ * needs a descriptor, which has their extents. */
 BERTH_API berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *desc, berth_plan **out,
                                          berth_error *err);
 BERTH_API void berth_plan_destroy(berth_plan *plan);
@@ -842,7 +849,10 @@ typedef struct berth_session_desc {
 #define BERTH_SESSION_DESC_INIT \
   { (uint32_t)sizeof(berth_session_desc), 0, NULL, 0, 0, NULL, NULL, 0, NULL, NULL }
 
-/* Compiles for the dims in desc->plan, which are not needed if the graph has no named dimensions. Params with weights
+/* desc NULL: BERTH_SESSION_DESC_INIT, a session on the CPU with an arena and threads of its own and a plan as
+ * berth_plan_create makes with NULL; so is the plan where desc->plan is NULL. What desc and desc->plan point to is read
+ * during the call, but for memory, threads' functions and cancel, which must outlive the session.
+ * Compiles for the dims in desc->plan, which are not needed if the graph has no named dimensions. Params with weights
  * attached are set; the others wait for berth_session_set_param. */
 BERTH_API berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc,
                                             berth_session **out, berth_error *err);

@@ -639,6 +639,11 @@ has "pack: Ctrl-C is said on stderr" err "interrupted: this is the best placemen
 check "pack: what is written after Ctrl-C is right" placement_is_right interrupted.csv "$(field size)"
 exits "pack: a device without an end" 1 pack /dev/zero
 has "pack: a device without an end is refused" err "more than the 268435456 bytes"
+: >nothing.csv
+refuses "pack: an empty file is called empty" 1 "the file is empty" pack nothing.csv
+mkfifo pipe.onnx
+refuses "inspect: a pipe is refused without waiting" 1 "not a regular file" inspect pipe.onnx
+rm -f pipe.onnx
 truncate -s 20G sparse.csv
 exits "pack: a huge file" 1 pack sparse.csv
 has "pack: a huge file is refused" err "more than the 268435456 bytes"

@@ -171,6 +171,19 @@ static void elements_by_index(void **state) {
     }
 }
 
+/* Slices of a few bytes, one after the other. */
+static void short_slices(void **state) {
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (int64_t axis = 0; axis < 3; axis++) {
+      const fast_operand x = {.type = moved[t], .rank = 3, .dim = {5, 6, axis == 0 ? 1 : 5}};
+      fast_check(
+          &(fast_case){.op = "gather", .in = {x, INDICES(BERTH_I64, 700, 3)}, .attrs = {FAST_INT("axis", axis)}});
+      const fast_operand table = {.type = moved[t], .rank = 2, .dim = {5, 7}};
+      fast_check(&(fast_case){.op = "embedding", .in = {table, INDICES(BERTH_I32, 40)}});
+    }
+}
+
 static void slices_by_index(void **state) {
   (void)state;
   for (size_t t = 0; t < 4; t++) {
@@ -238,6 +251,7 @@ int main(void) {
       cmocka_unit_test(resizes_of_integers),
       cmocka_unit_test(rows_of_caches),
       cmocka_unit_test(elements_by_index),
+      cmocka_unit_test(short_slices),
       cmocka_unit_test(slices_by_index),
       cmocka_unit_test(updates_by_index),
   };

@@ -129,9 +129,10 @@ static bool has_column(const csv_table *table, csv_column column) {
 static berth_status tool_csv_read_header(parser *p) {
   field line, fields[16];
   size_t n;
+  bool is_empty = p->at == p->end;
   if (!tool_csv_next_line(p, &line)) {
     p->line = 1;
-    return FAIL(p, "there is no header; it names id, lower, upper and size");
+    return FAIL(p, "there is no header%s; it names id, lower, upper and size", is_empty ? ", the file is empty" : "");
   }
   berth_status status = tool_csv_split(p, line, fields, sizeof(fields) / sizeof(fields[0]), &n);
   for (size_t i = 0; i < n && status == BERTH_OK; i++) status = read_column_name(p, fields[i]);

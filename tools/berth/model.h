@@ -69,7 +69,7 @@ typedef struct model_options {
     "device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(type, model.device), 0, 0 \
   }
 #define MODEL_THREADS_ROW(type) \
-  { "threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(type, model.threads), 0, 4096 }
+  { "threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(type, model.threads), 0, 1024 }
 
 typedef struct model {
   berth_context *ctx;

@@ -24,6 +24,7 @@
 #include "base/context.h"
 #include "base/file.h"
 #include "base/math.h"
+#include "base/memory.h"
 #include "base/storage.h"
 #include "import/format.h"
 
@@ -306,6 +307,7 @@ berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, 
                        "is %s",
                        (unsigned long long)need, have, have < need ? "cut off" : "too long");
   }
+  BERTH__TRY(berth__memory_check(ctx, need, "the array of an npy file", BERTH_NOMEM, err));
   void *block = berth__alloc(ctx, (size_t)need);
   if (!block) return berth__fail_nomem(err, "the elements of an npy file");
   copy_elements(&h, block, elements, need);

@@ -34,6 +34,54 @@ static int64_t index_product(const int64_t *dim, uint32_t first, uint32_t end) {
 
 static uint32_t index_axis(int64_t axis, uint32_t rank) { return (uint32_t)(axis < 0 ? axis + rank : axis); }
 
+/* ---- gather and embedding ------------------------------------------------------------------------------------- */
+
+#define PICKS 1024     /* of an item */
+#define SHORT_SLICE 64 /* bytes: longer slices are lines, which the op's own kernel copies as fast */
+
+typedef struct picks {
+  uint32_t axis;
+  int64_t count, extent, pieces;
+  size_t bytes; /* of a slice */
+} picks;
+
+static picks picks_of(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[BERTH__GATHER_X];
+  picks p = {.count = berth__count(&call->in[BERTH__GATHER_INDICES])};
+  if (berth__call_code(call) == BERTH__OP_gather) p.axis = index_axis(call->attrs[BERTH__GATHER_AXIS].i, x->rank);
+  p.extent = x->dim[p.axis];
+  p.pieces = (p.count + PICKS - 1) / PICKS;
+  p.bytes = (size_t)index_product(x->dim, p.axis + 1, x->rank) * berth_type_size(x->type);
+  return p;
+}
+
+static bool gather_takes(const berth_op_call *call) {
+  const picks p = picks_of(call);
+  return p.bytes > 0 && p.bytes <= SHORT_SLICE;
+}
+
+static int64_t gather_kernel_items(const berth_op_call *call) {
+  const picks p = picks_of(call);
+  return index_product(call->in[BERTH__GATHER_X].dim, 0, p.axis) * p.pieces;
+}
+
+static berth_status gather_run(const berth_op_call *call, berth_error *err) {
+  const berth_tensor *x = &call->in[BERTH__GATHER_X], *indices = &call->in[BERTH__GATHER_INDICES];
+  const picks p = picks_of(call);
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t outer = item / p.pieces, first = item % p.pieces * PICKS;
+    const int64_t end = first + PICKS < p.count ? first + PICKS : p.count;
+    const char *from = (const char *)x->data + outer * p.extent * (int64_t)p.bytes;
+    char *to = (char *)call->out[0].data + (outer * p.count + first) * (int64_t)p.bytes;
+    for (int64_t i = first; i < end; i++, to += p.bytes) {
+      int64_t index = 0;
+      BERTH__TRY(index_read(indices, i, p.extent, p.axis, &index, err));
+      index_copy(to, from + index * (int64_t)p.bytes, p.bytes);
+    }
+  }
+  return BERTH_OK;
+}
+
 /* ---- gather_elements ------------------------------------------------------------------------------------------ */
 
 /* Lines along the last axis. */
@@ -259,6 +307,16 @@ static berth_status scatter_nd_run(const berth_op_call *call, berth_error *err) 
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_index)[] = {
+    {.name = "gather short",
+     .code = BERTH__OP_gather,
+     .takes = gather_takes,
+     .items = gather_kernel_items,
+     .run = gather_run},
+    {.name = "embedding short",
+     .code = BERTH__OP_embedding,
+     .takes = gather_takes,
+     .items = gather_kernel_items,
+     .run = gather_run},
     {.name = "gather_elements",
      .code = BERTH__OP_gather_elements,
      .takes = gather_elements_takes,

@@ -166,20 +166,45 @@ static berth_status norm_kernel_run_groups(const berth_op_call *call, berth_erro
 
 /* ---- batch_norm ----------------------------------------------------------------------------------------------- */
 
-#define SHORT_PLANE 8 /* a channel of fewer elements is not worth a vector */
-
 static bool takes_batch(const berth_op_call *call) {
-  return call->in[BERTH__NORM_X].type == BERTH_F32 && berth__lines_of(&call->in[BERTH__NORM_X], 1).inner >= SHORT_PLANE;
+  for (uint32_t i = 0; i < call->n_in; i++)
+    if (call->in[i].type != BERTH_F32) return false;
+  return true;
 }
 
+/* Channels are neighbours, so they fill vectors. */
+static bool batch_is_flat(const berth_op_call *call) { return berth__lines_of(&call->in[BERTH__NORM_X], 1).inner == 1; }
+
 static int64_t batch_items(const berth_op_call *call) {
-  return call->in[BERTH__NORM_X].dim[0] * call->in[BERTH__NORM_X].dim[1];
+  return call->in[BERTH__NORM_X].dim[0] * (batch_is_flat(call) ? 1 : call->in[BERTH__NORM_X].dim[1]);
+}
+
+static void run_flat_batch(const berth_op_call *call) {
+  const berth_tensor *in = call->in;
+  const int64_t channels = in[BERTH__NORM_X].dim[1];
+  const float *scale = in[BERTH__NORM_SCALE].data, *bias = in[BERTH__NORM_BIAS].data, *mean = in[BERTH__NORM_MEAN].data,
+              *variance = in[BERTH__NORM_VARIANCE].data;
+  const vf epsilon = vf_set1((float)call->attrs[BERTH__BATCH_NORM_EPSILON].f);
+  for (int64_t c = 0; c < channels; c += VF_LANES) { /* the factors of some channels serve all rows */
+    const int64_t n = vf_tail(channels - c);
+    const vf factor = vf_load_n(scale + c, n) / vf_sqrt(vf_load_else(variance + c, n, vf_set1(1.0f)) + epsilon);
+    const vf middle = vf_load_n(mean + c, n), shift = vf_load_n(bias + c, n);
+    for (int64_t row = call->begin; row < call->end; row++) {
+      const int64_t at = row * channels + c;
+      const vf x = vf_load_n((const float *)in[BERTH__NORM_X].data + at, n);
+      vf_store_n((float *)call->out[0].data + at, vf_fma(x - middle, factor, shift), n);
+    }
+  }
 }
 
 static berth_status run_batch(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = call->in;
   const int64_t plane = berth__lines_of(&in[BERTH__NORM_X], 1).inner;
   (void)err;
+  if (plane == 1) {
+    run_flat_batch(call);
+    return BERTH_OK;
+  }
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t channel = item % in[BERTH__NORM_X].dim[1];
     const double variance = (double)norm_kernel_value_at(&in[BERTH__NORM_VARIANCE], channel, 0);

@@ -26,6 +26,8 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_plain)[] = {
     PLAIN(choose),
     PLAIN(unpack),
     PLAIN(cumsum),
+    PLAIN(cumprod),
+    PLAIN(bitcast),
     PLAIN(scatter),
     PLAIN(scatter_nd),
     PLAIN(rope),

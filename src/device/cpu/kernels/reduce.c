@@ -108,10 +108,9 @@ static inline float fold_lanes(vf x, vf (*join)(vf, vf), float start) {
   float lane[VF_LANES];
   vf_store(lane, x);
   for (int i = 0; i < VF_LANES; i++) {
-    const vf both = join(vf_set1(lane[i]), vf_set1(start));
-    float first[VF_LANES];
-    vf_store(first, both);
-    start = first[0];
+    const float next = lane[i];
+    const bool is_beyond = join == reduce_kernel_larger ? next > start : next < start;
+    if (isnan(next) || (is_beyond && !isnan(start))) start = next;
   }
   return start;
 }
