@@ -24,7 +24,7 @@ runs_and_checks() { # name
   while IFS=$'\t' read -r file input; do inputs+=(--input "$input=made/$1/$file"); done <"made/$1/inputs.tsv"
   "$BERTH_BIN" run "made/$1/$1.onnx" "${inputs[@]}" --check
 }
-for model in minilm_l6 resnet50 mobilenet_v2 efficientnet_b0 deit_tiny unet_1024; do
+for model in minilm_l6 resnet50 mobilenet_v2 efficientnet_b0 deit_tiny unet_1024 trees_1_row trees_1000_rows; do
   check "$model runs" runs_and_checks $model
 done
 
