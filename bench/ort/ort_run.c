@@ -181,7 +181,8 @@ static void fill_array(const state *s, const options *o, size_t index, berth_arr
   shape_of(s, o, info, out);
   out->data = malloc((size_t)out->size + 1);
   if (out->data == NULL) die("no memory");
-  element_fill(out->type, out->data, (size_t)out->size / berth_type_size(out->type), s->in_names[index], 1);
+  element_fill(out->type, out->data, (size_t)out->size / berth_type_size(out->type), s->in_names[index], 1,
+               ELEMENT_MOST);
   s->api->ReleaseTypeInfo(type);
 }
 

@@ -133,9 +133,10 @@ static void copy_run(const conv *c, const float *line, int64_t begin, float *to)
   const int64_t columns = c->last.window.axis[2].in, channels = c->last.channels;
   const int64_t first = begin < 0 ? -begin : 0, kernel = c->last.window.axis[2].kernel;
   const int64_t last = columns - begin < kernel ? columns - begin : kernel;
-  memset(to, 0, (size_t)c->depth * sizeof *to);
-  if (first < last)
-    memcpy(to + first * channels, line + (begin + first) * channels, (size_t)((last - first) * channels) * sizeof *to);
+  int64_t k = 0; /* a few elements: calls would take longer than these loops */
+  for (; k < first * channels && k < c->depth; k++) to[k] = 0;
+  for (; k < last * channels; k++) to[k] = line[begin * channels + k];
+  for (; k < c->depth; k++) to[k] = 0;
 }
 
 /* One line of the kernel for a run of pixels, from column `begin` of a line of x on. Gives the place for the next

@@ -252,7 +252,8 @@ static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64
   const int64_t begin = from > d->begin ? from : d->begin, end = to < d->end ? to : d->end;
   for (int64_t row = first; row < last;) {
     const int64_t line = plane * rows + row;
-    if (w->kind == NULL || row < d->top || row + BLOCK_ROWS > d->bottom || row + BLOCK_ROWS > last || begin >= end) {
+    const bool has_blocks = w->kind != NULL && begin + w->kind->columns <= end;
+    if (!has_blocks || row < d->top || row + BLOCK_ROWS > d->bottom || row + BLOCK_ROWS > last) {
       depthwise_kernel_run_line(d, w, line, from, to);
       row++;
       continue;
