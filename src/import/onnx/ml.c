@@ -27,33 +27,35 @@ berth_status berth__ml_labels_of(const berth__onnx_call *call, const char *ints,
   return BERTH_OK;
 }
 
+berth_status berth__ml_elements(const berth__onnx_call *call, const berth__onnx_tensor *tensor, berth_tensor *out,
+                                size_t *count, void **owned, berth_error *err) {
+  const void *data;
+  size_t size;
+  *owned = NULL;
+  BERTH__TRY(berth__onnx_elements(tensor, call->converter->files, &out->type, &data, &size, owned, err));
+  *count = (size_t)berth__storage_count(berth_type_storage(out->type), size);
+  if (*owned == NULL && (uintptr_t)data % berth__type_align(out->type) != 0) {
+    *owned = berth__alloc(call->graph->ctx, size);
+    if (*owned == NULL) return berth__fail_nomem(err, "the numbers of a node");
+    memcpy(*owned, data, size);
+    data = *owned;
+  }
+  out->data = (void *)(uintptr_t)data;
+  return BERTH_OK;
+}
+
 berth_status berth__ml_numbers_of(const berth__onnx_call *call, const char *list, const char *tensor,
                                   berth__ml_numbers *out, berth_error *err) {
   const berth__onnx_attr *attr = tensor != NULL ? berth__onnx_find(call, tensor) : NULL;
   *out = (berth__ml_numbers){.tensor = {.type = BERTH_F32}};
   if (list != NULL) out->tensor.data = (void *)(uintptr_t)berth__onnx_floats(call, list, &out->count);
   if (attr == NULL || attr->tensor == NULL) return BERTH_OK;
-  const void *data;
-  size_t size;
+  size_t count;
   if (out->count != 0) return berth__fail(err, BERTH_MALFORMED, "it has both %s and %s", list, tensor);
-  BERTH__TRY(
-      berth__onnx_elements(attr->tensor, call->converter->files, &out->tensor.type, &data, &size, &out->owned, err));
-  const size_t count = (size_t)berth__storage_count(berth_type_storage(out->tensor.type), size);
-  out->tensor.data = (void *)(uintptr_t)data;
+  BERTH__TRY(berth__ml_elements(call, attr->tensor, &out->tensor, &count, &out->owned, err));
   out->count = (uint32_t)count;
-  if (count <= UINT32_MAX && berth__type_is_float(out->tensor.type) &&
-      (uintptr_t)data % berth__type_align(out->tensor.type) == 0)
-    return BERTH_OK;
-  if (count <= UINT32_MAX &&
-      berth__type_is_float(out->tensor.type)) { /* where it lies in the file is no place to read from */
-    out->owned = berth__alloc(call->graph->ctx, size);
-    if (out->owned == NULL) return berth__fail_nomem(err, "the numbers of a node");
-    memcpy(out->owned, data, size);
-    out->tensor.data = out->owned;
-    return BERTH_OK;
-  }
-  berth__free(call->graph->ctx, out->owned);
-  out->owned = NULL;
+  if (count <= UINT32_MAX && berth__type_is_float(out->tensor.type)) return BERTH_OK;
+  berth__ml_numbers_free(call, out);
   return berth__fail(err, BERTH_MALFORMED, "%s is not a tensor of numbers", tensor);
 }
 

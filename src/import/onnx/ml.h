@@ -25,6 +25,11 @@ berth_status berth__ml_transform_of(const berth__onnx_call *call, berth__ml_tran
 berth_status berth__ml_labels_of(const berth__onnx_call *call, const char *ints, const char *strings,
                                  berth__ml_labels *out, berth_error *err);
 
+/* The elements of a tensor of numbers, where kernels can read them: a file may have them at any address. *owned is to
+ * be freed; NULL where they stay in the file. */
+berth_status berth__ml_elements(const berth__onnx_call *call, const berth__onnx_tensor *tensor, berth_tensor *out,
+                                size_t *count, void **owned, berth_error *err);
+
 /* Numbers of an attribute: a list, or a tensor under another name. */
 typedef struct berth__ml_numbers {
   berth_tensor tensor;

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/storage.h"
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
 #include "import/onnx/ml.h"
@@ -21,11 +20,12 @@ typedef struct label_list {
 
 static berth_status labels_of_tensor(const berth__onnx_call *call, const berth__onnx_tensor *tensor, label_list *out,
                                      berth_error *err) {
-  size_t size;
+  berth_tensor elements = {.type = BERTH_TYPE_NONE};
   out->are_strings = tensor->data_type == BERTH__ONNX_OF_STRINGS;
   if (out->are_strings) return BERTH_OK;
-  BERTH__TRY(berth__onnx_elements(tensor, call->converter->files, &out->type, &out->data, &size, &out->owned, err));
-  out->count = (size_t)berth__storage_count(berth_type_storage(out->type), size);
+  BERTH__TRY(berth__ml_elements(call, tensor, &elements, &out->count, &out->owned, err));
+  out->type = elements.type;
+  out->data = elements.data;
   return BERTH_OK;
 }
 
