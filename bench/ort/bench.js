@@ -86,7 +86,7 @@ function howMany(engine) {
 
 const adds = (result) => result.arena_peak - result.arena_after;
 // All but the weights: activations with inputs and outputs, scratch, and what preparation adds.
-const berthNeeds = (plan) => plan.arena_size - plan.weights_size - plan.state_size;
+const berthNeeds = (plan) => plan.activations_size + plan.scratch_size + (plan.preparation_size ?? 0);
 
 function measure(options, item, threads, progress) {
   const {ort, berth, plan} = engines(options, item, threads);
