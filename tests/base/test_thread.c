@@ -165,8 +165,8 @@ static void short_bursts_wake_nobody(void **state) {
   assert_true(was_alone);
   alone_ms = 1e9;
   berth__pool_begin(pool, alone_ms);
-  berth__pool_run(pool, 8, 1, note_worker,
-                  &(atomic_uint){0}); /* wakes, so that it says at most how long it takes alone */
+  atomic_uint ignored = 0;
+  berth__pool_run(pool, 8, 1, note_worker, &ignored); /* wakes, so that it says at most how long it takes alone */
   berth__pool_end(pool, &alone_ms);
   assert_true(alone_ms > 0 && alone_ms < 1e9);
   berth__pool_destroy(pool);

@@ -109,8 +109,8 @@ def product_cases():
             panel=4)
     f.error('qproduct_groups', 'qproduct', [some('u1', 2, 5), p, one], 'groups of four rows', columns=3, panel=4)
     f.error('qproduct_columns', 'qproduct', [x, p, one], 'panels of the result', columns=5, panel=4)
-    f.error('qproduct_to', 'qproduct', [x, p, one], "attribute 'to' is 'i32', expected u8 or i8", columns=3, panel=4,
-            to='i32')
+    f.error('qproduct_to', 'qproduct', [x, p, one], "attribute 'to' is 'i16', expected u8 or i8", columns=3, panel=4,
+            to='i16')
     f.error('qproduct_out_scale', 'qproduct', [x, p, one], '`out_scale` is 0', columns=3, panel=4, to='u8', out_scale=0.0)
     f.save()
 
