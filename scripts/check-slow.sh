@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 webgpu_find && { webgpu_find_second || echo "skipped: check-slow: a second implementation of WebGPU: $webgpu_reason"; }
 [ -z "$npm_wrong" ] || { echo "check-slow: $webgpu_reason" >&2; exit 1; }
 export BERTH_TEST_NIGHTLY=1 BERTH_TEST_TIMEOUT=${BERTH_TEST_TIMEOUT:-3600}
-[ $# -gt 0 ] || set -- gpu/ ops/test_devices_gpu webgpu wgsl
+[ $# -gt 0 ] || set -- gpu/ fault/ ops/test_devices_gpu webgpu wgsl
 exec scripts/check.sh "$@"

@@ -103,6 +103,8 @@ list_tests() {
     for source in tests/*/test_*.c; do
       name=${source#tests/}
       name=${name%.c}
+      # Dawn takes four times as long where its memory is watched, which is not ours.
+      [ "$b $name" = "check device/test_webgpu" ] && [ -z "${BERTH_TEST_NIGHTLY-}" ] && continue
       is_wanted "$name" && echo "$b $name build/$b/tests/$name"
     done
     for source in tests/*/test_*.sh; do
@@ -189,7 +191,8 @@ fi
 export root limit tsan_runner webgpu_library webgpu_driver web_tests web_reason packages_reason
 echo "== testing"
 tests_began=$SECONDS
-echo "$tests" | xargs -r -P "$jobs" -L 1 bash -c 'run_test "$@"' run_test
+# One more than there are cores: a test of a page or of a device waits for a good part of its time.
+echo "$tests" | xargs -r -P "$((jobs + 1))" -L 1 bash -c 'run_test "$@"' run_test
 
 while read -r b name _; do
   [ -n "$b" ] || continue

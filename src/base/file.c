@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#ifndef __wasi__
+#include <sys/resource.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +23,17 @@ static void base_file_name(const char *path, char *name, size_t size) {
   snprintf(name, size, "%s", slash != NULL && slash[1] != '\0' ? slash + 1 : path);
 }
 
-/* Maps an open file, and keeps it open. */
+/* The descriptor where the process has many more to give, for a model may come in a thousand files; else -1. */
+static int base_file_kept(int fd) {
+#ifdef __wasi__
+  return fd;
+#else
+  struct rlimit most;
+  return getrlimit(RLIMIT_NOFILE, &most) != 0 || (rlim_t)fd < most.rlim_cur / 2 ? fd : -1;
+#endif
+}
+
+/* Maps an open file, and keeps it open where that can be afforded. */
 static berth_status map_descriptor(int fd, const char *path, berth__mapping *out, berth_error *err) {
   static const uint8_t nothing[1] = {0};
   struct stat info;
@@ -37,13 +50,8 @@ static berth_status map_descriptor(int fd, const char *path, berth__mapping *out
   }
   void *base = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (base == MAP_FAILED) return fail_io(err, "map", path, errno);
-  berth__watch *watch;
-  const berth_status status = berth__sigbus_watch(base, size, &watch, err);
-  if (status != BERTH_OK) {
-    munmap(base, size);
-    return status;
-  }
-  *out = (berth__mapping){.data = base, .size = size, .base = base, .fd = fd, .watch = watch};
+  *out = (berth__mapping){
+      .data = base, .size = size, .base = base, .fd = base_file_kept(fd), .watch = berth__sigbus_watch(base, size)};
   base_file_name(path, out->name, sizeof out->name);
   return BERTH_OK;
 }
@@ -51,7 +59,7 @@ static berth_status map_descriptor(int fd, const char *path, berth__mapping *out
 /* Takes over the descriptor. */
 static berth_status base_file_take(int fd, const char *path, berth__mapping *out, berth_error *err) {
   const berth_status status = map_descriptor(fd, path, out, err);
-  if (status != BERTH_OK || out->base == NULL) close(fd);
+  if (status != BERTH_OK || out->base == NULL || out->fd < 0) close(fd);
   return status;
 }
 
@@ -129,8 +137,8 @@ berth_status berth__file_map_beside(berth_context *ctx, const char *owner, const
 berth_status berth__file_check(const berth__mapping *mapping, berth_error *err) {
   struct stat info;
   if (mapping->base == NULL) return BERTH_OK;
-  if (fstat(mapping->fd, &info) != 0) return fail_io(err, "read", mapping->name, errno);
-  if ((uintmax_t)info.st_size < mapping->size)
+  if (mapping->fd >= 0 && fstat(mapping->fd, &info) != 0) return fail_io(err, "read", mapping->name, errno);
+  if (mapping->fd >= 0 && (uintmax_t)info.st_size < mapping->size)
     return berth__fail(err, BERTH_IO,
                        "\"%s\" has shrunk from %zu to %lld bytes since it was opened; a file must not change while a "
                        "model uses it (replace it by renaming another over it)",
@@ -146,7 +154,7 @@ void berth__file_unmap(berth__mapping *mapping) {
   if (mapping->base != NULL) {
     berth__sigbus_unwatch(mapping->watch);
     munmap(mapping->base, mapping->size);
-    close(mapping->fd);
+    if (mapping->fd >= 0) close(mapping->fd);
   }
   if (mapping->released != NULL) mapping->released(mapping->user, mapping->data, mapping->size);
   *mapping = (berth__mapping){0};

@@ -11,7 +11,7 @@ typedef struct berth__mapping {
   void *base;                /* what to unmap; NULL for an empty file, and for memory */
   berth_release_fn released; /* memory: called when it is no longer needed; may be NULL */
   void *user;
-  int fd;              /* with base: the file, to ask for its size */
+  int fd;              /* with base: the file, to ask for its size; -1: it was closed */
   berth__watch *watch; /* with base: where SIGBUS is caught; otherwise NULL */
   char name[64];       /* with base: of the file, without its folder, for messages */
 } berth__mapping;

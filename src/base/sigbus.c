@@ -5,10 +5,9 @@ berth_status berth__sigbus_catch(berth_error *err) {
   return berth__fail(err, BERTH_UNSUPPORTED, "WebAssembly has no signals to catch");
 }
 
-berth_status berth__sigbus_watch(const void *base, size_t size, berth__watch **out, berth_error *err) {
-  (void)base, (void)size, (void)err;
-  *out = NULL;
-  return BERTH_OK;
+berth__watch *berth__sigbus_watch(const void *base, size_t size) {
+  (void)base, (void)size;
+  return NULL;
 }
 
 void berth__sigbus_unwatch(berth__watch *watch) { (void)watch; }
@@ -106,9 +105,8 @@ berth_status berth__sigbus_catch(berth_error *err) {
   return status;
 }
 
-berth_status berth__sigbus_watch(const void *base, size_t size, berth__watch **out, berth_error *err) {
-  *out = NULL;
-  if (!atomic_load(&is_installed)) return BERTH_OK;
+berth__watch *berth__sigbus_watch(const void *base, size_t size) {
+  if (!atomic_load(&is_installed)) return NULL;
   for (size_t i = 0; i < MAX_WATCHES; i++) {
     struct berth__watch *watch = &watches[i];
     uintptr_t none = 0;
@@ -116,11 +114,9 @@ berth_status berth__sigbus_watch(const void *base, size_t size, berth__watch **o
     atomic_store(&watch->size, size);
     atomic_store(&watch->is_lost, false);
     atomic_store(&watch->base, (uintptr_t)base);
-    *out = watch;
-    return BERTH_OK;
+    return watch;
   }
-  return berth__fail(err, BERTH_UNSUPPORTED, "at most %d files can be mapped at a time where SIGBUS is caught",
-                     MAX_WATCHES);
+  return NULL; /* more files than anybody opens: those beyond are as without a handler */
 }
 
 void berth__sigbus_unwatch(berth__watch *watch) {

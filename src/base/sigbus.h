@@ -13,8 +13,8 @@ typedef struct berth__watch berth__watch; /* one mapping that the handler knows 
 
 /* Installs the handler, once per process; it stays. */
 berth_status berth__sigbus_catch(berth_error *err);
-/* From now on a SIGBUS in these bytes is caught. *out is NULL where there is no handler. */
-berth_status berth__sigbus_watch(const void *base, size_t size, berth__watch **out, berth_error *err);
+/* From now on a SIGBUS in these bytes is caught. NULL where it is not: there is no handler, or it knows too many. */
+berth__watch *berth__sigbus_watch(const void *base, size_t size);
 void berth__sigbus_unwatch(berth__watch *watch); /* before the bytes are unmapped; NULL is fine */
 int berth__sigbus_is_lost(const berth__watch *watch);
 

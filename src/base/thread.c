@@ -162,10 +162,15 @@ static void *work(void *user) {
   return NULL;
 }
 
-/* Workers take no signals: those are for the threads of the program. */
+/* Workers take no signals: those are for the threads of the program. Faults are a thread's own, and blocking one ends
+ * the process whatever handler there is. */
 static int start_worker(berth__pool *pool, const pthread_attr_t *attr, pool_worker *worker) {
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGFPE);
+  sigdelset(&all, SIGILL);
   worker->pool = pool;
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int code = pthread_create(&worker->thread, attr, work, worker);
@@ -329,9 +334,11 @@ static void close_job(berth__pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-/* Whether a job of n items, of which `worth` are worth a thread, is worth waking one. */
-static bool wakes_for(const berth__pool *pool, int64_t n, int64_t worth) {
+/* Whether a job of n items, of which `worth` are worth a thread, is worth waking one. A burst that has lasted is not
+ * short, whatever the last one was. */
+static bool wakes_for(berth__pool *pool, int64_t n, int64_t worth) {
   if (pool->outside.parallel_for != NULL || !atomic_load(&pool->in_burst)) return true;
+  if (pool->is_short && berth__now_ms() - pool->began_ms >= SHORT_MS) pool->is_short = false;
   if (pool->is_steady) return worth == 1 || n / worth >= STEADY_PIECES;
   return !pool->is_short && (worth == 1 || n / worth >= WAKE_PIECES);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/math.h"
 #include "ops/operand.h"
 #include "ops/registry.h"
 
@@ -123,7 +124,8 @@ static uint64_t dft_scratch(const berth_op_call *call) {
   if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) /* that of whichever axis is the longest */
     for (uint32_t i = 0; i < call->out[0].rank; i++)
       if (2 * call->out[0].dim[i] > length) length = 2 * call->out[0].dim[i];
-  return 6 * (uint64_t)length * sizeof(double);
+  uint64_t size;
+  return berth__mul_u64((uint64_t)length, 6 * sizeof(double), &size) ? size : UINT64_MAX;
 }
 
 static void make_table(const job *j) {

@@ -60,10 +60,12 @@ static berth_status gather_nd_kernel(const berth_op_call *call, berth_error *err
   const int64_t tuple = indices->dim[indices->rank - 1];
   const size_t size = berth_type_size(x->type);
   int64_t slice = 1, in_batch = 1; /* elements of a slice; tuples that share one place on the batch axes */
+  int64_t of_batch = 1;            /* elements of such a place: an axis of one element may have any stride */
+  for (uint32_t k = batch; k < x->rank; k++) of_batch *= x->dim[k];
   for (uint32_t k = batch + (uint32_t)tuple; k < x->rank; k++) slice *= x->dim[k];
   for (uint32_t k = batch; k + 1 < indices->rank; k++) in_batch *= indices->dim[k];
   for (int64_t item = call->begin; item < call->end; item++) {
-    int64_t from = batch > 0 ? item / in_batch * x->stride[batch - 1] : 0;
+    int64_t from = batch > 0 ? item / in_batch * of_batch : 0;
     for (uint32_t k = 0; k < (uint32_t)tuple; k++) {
       int64_t index = 0;
       BERTH__TRY(berth__read_index(indices, item * tuple + k, x->dim[batch + k], batch + k, &index, err));

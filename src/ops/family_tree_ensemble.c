@@ -157,9 +157,14 @@ static berth_status trees_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The trees were checked when the plan was made. */
+/* The trees were checked when the plan was made, but not against a width that only a run knows. */
 static berth_status trees_find(const berth_op_call *call, berth__shape *shapes, berth_error *err) {
-  (void)err;
+  const int32_t *word = call->in[BERTH__TREES_NODES].data;
+  const int64_t features = call->in[BERTH__TREES_X].dim[1], n = call->in[BERTH__TREES_NODES].dim[0];
+  for (int64_t i = 0; i < n; i++, word += BERTH__TREE_COLUMNS)
+    if ((*word & BERTH__TREE_FEATURE) >= features)
+      return berth__fail(err, BERTH_INVALID, "node %" PRId64 " looks at feature %d, but x has %" PRId64, i,
+                         *word & BERTH__TREE_FEATURE, features);
   shapes[0] = (berth__shape){.rank = 2, .dim = {call->in[BERTH__TREES_X].dim[0], call->out[0].dim[1]}};
   return BERTH_OK;
 }

@@ -180,7 +180,8 @@ static bool may_be_rewritten(const berth_plan *plan) {
 static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error *err) {
   bool is_better = true;
   for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && is_better; round++) {
-    if (b->plan->info.arena_size <= budget) break;
+    /* Preparation that does not fit fits no better where a run needs less. */
+    if (b->plan->info.arena_size - b->plan->info.preparation_size <= budget) break;
     BERTH__TRY(plan_budget_improve(b, &is_better, err));
     /* Less may be alive than the budget has, and still not fit: aim lower. */
     if (is_better && b->full <= b->target && b->plan->info.arena_size > budget) b->target -= b->target / 64;
@@ -201,10 +202,11 @@ static berth_status plan_budget_report(const berth_plan *plan, uint64_t budget, 
   if (info->arena_size <= budget) return BERTH_OK;
   return berth__fail(err, BERTH_INFEASIBLE,
                      "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, activations %llu, "
-                     "scratch %llu)%s",
+                     "scratch %llu, preparation %llu)%s",
                      (unsigned long long)budget, (unsigned long long)info->arena_size,
                      (unsigned long long)info->weights_size, (unsigned long long)info->activations_size,
-                     (unsigned long long)info->scratch_size, means_text(info, means, sizeof means));
+                     (unsigned long long)info->scratch_size, (unsigned long long)info->preparation_size,
+                     means_text(info, means, sizeof means));
 }
 
 berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, const berth__limits *limits,

@@ -62,6 +62,18 @@ static uint64_t layout_mix_operand(uint64_t hash, const berth_graph *graph, cons
   return layout_mix(hash, v->data, (size_t)size);
 }
 
+/* What is written over a value in its place is what lies there at the end. */
+static void layout_mix_written_over(const berth_plan *plan, uint64_t *prints) {
+  for (uint32_t step = 0; step < plan->n_prelude; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    for (uint32_t i = 0; i < node->n_out; i++) {
+      const berth_value out = node->out[i];
+      if (out == BERTH_VALUE_NONE || !plan->places[out].in_place || plan->places[out].root == out) continue;
+      prints[plan->places[out].root] = layout_mix_number(prints[plan->places[out].root], prints[out]);
+    }
+  }
+}
+
 /* One per value: of what the prelude makes, from params by name, constants by their elements, ops and attributes. */
 static berth_status layout_prints(const berth_plan *plan, uint64_t **out, berth_error *err) {
   const berth_graph *graph = plan->graph;
@@ -76,6 +88,7 @@ static berth_status layout_prints(const berth_plan *plan, uint64_t **out, berth_
     for (uint32_t i = 0; i < node->n_out; i++)
       if (node->out[i] != BERTH_VALUE_NONE) prints[node->out[i]] = layout_mix_number(hash, i);
   }
+  layout_mix_written_over(plan, prints);
   return BERTH_OK;
 }
 

@@ -389,6 +389,7 @@ static bool may_be_bounded(const pass *p, const berth__node *node) {
   switch (node->op->code) {
     case BERTH__OP_conv: return berth__windows_are_known(p->r.graph, node);
     case BERTH__OP_conv_transpose:
+      return (x >> 1 & 1u) == 0 && channels_last_bounds_of(p, node->in[BERTH__CONV_WEIGHT]) == 0;
     case BERTH__OP_batch_norm: return (x >> 1 & 1u) == 0;
     case BERTH__OP_split: {
       const int64_t axis = node->attrs[BERTH__SPLIT_AXIS].i;

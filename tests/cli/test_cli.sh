@@ -627,7 +627,8 @@ exits "pack --repack" 0 pack mixed.csv --repack --json
 holds "pack --repack: the offset is free" "$(field size) < 36"
 # Ctrl-C in a search that would take days. A signal that comes before the program is ready ends it without a word: then
 # it is given more time.
-awk 'BEGIN { srand(3); print "id,lower,upper,size"; for (i = 0; i < 300; i++) { t = int(rand() * 200); print i "," t "," t + 5 + int(rand() * 40) "," 1 + int(rand() * 1000) } }' >hard.csv
+awk -v s=8 'function r(n) { s = (s * 16807) % 2147483647; return s % n }
+  BEGIN { print "id,lower,upper,size"; for (i = 0; i < 600; i++) { t = r(60); print i "," t "," t + 1 + r(12) "," 1 + r(1000) } }' >hard.csv
 for seconds in 1 5 20 60; do
   perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' timeout --preserve-status -s INT $seconds "$BERTH_BIN" pack hard.csv --effort 100000000000000 --json -o interrupted.csv >out 2>err
   code=$?

@@ -1,4 +1,4 @@
-/* The fast kernel of attention. */
+/* The fast kernels of attention and of rotary positions. */
 #include <math.h>
 
 #include "fast.h"
@@ -164,16 +164,34 @@ static void other_types_are_declined(void **state) {
   fast_check_declined(&c);
 }
 
+static void rotary_positions(void **state) {
+  (void)state;
+  static const struct {
+    int64_t heads, size, dims, interleaved;
+  } forms[] = {{4, 64, 0, 0}, {3, 22, 0, 0}, {2, 22, 14, 0}, {3, 20, 0, 1}, {1, 10, 6, 1}, {5, 2, 0, 0}};
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    const int64_t pairs = (forms[i].dims != 0 ? forms[i].dims : forms[i].size) / 2;
+    fast_case c = {.op = "rope",
+                   .in = {F32(2, 7, forms[i].heads * forms[i].size),
+                          {.type = BERTH_I64, .rank = 2, .dim = {2, 7}, .low = 0, .high = 5000}},
+                   .attrs = {FAST_INT("heads", forms[i].heads), FAST_INT("dims", forms[i].dims),
+                             FAST_INT("interleaved", forms[i].interleaved)},
+                   .absolute = 1e-5,
+                   .relative = 1e-5};
+    fast_check(&c);
+    c.in[1] = (fast_operand)F32(7, pairs);
+    c.in[2] = (fast_operand)F32(7, pairs);
+    fast_check(&c);
+    c.in[0] = (fast_operand)F32(2, forms[i].heads, 7, forms[i].size);
+    fast_check(&c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_shape),
-      cmocka_unit_test(packed_heads),
-      cmocka_unit_test(causal_and_windows),
-      cmocka_unit_test(masks_and_biases),
-      cmocka_unit_test(edges),
-      cmocka_unit_test(other_types_are_declined),
-      cmocka_unit_test(lengths),
-      cmocka_unit_test(a_length_per_batch_entry),
+      cmocka_unit_test(every_shape),      cmocka_unit_test(packed_heads), cmocka_unit_test(causal_and_windows),
+      cmocka_unit_test(masks_and_biases), cmocka_unit_test(edges),        cmocka_unit_test(other_types_are_declined),
+      cmocka_unit_test(rotary_positions), cmocka_unit_test(lengths),      cmocka_unit_test(a_length_per_batch_entry),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -351,14 +351,13 @@ static void reductions_over_any_axes(void **state) {
           fast_case c = {
               .op = ops[op], .in = {F32(.rank = 4, .layout = layouts[layout])}, .absolute = 2e-4, .relative = 1e-6};
           memcpy(c.in[0].dim, shapes[i], sizeof shapes[i]);
-          bool goes = false;
           for (int k = 0; k < 4; k++)
-            if (mask >> k & 1) axes[n++] = k, goes = goes || shapes[i][k] > 1;
+            if (mask >> k & 1) axes[n++] = k;
           c.attrs[0] = (berth_attr){.name = "axes", .kind = BERTH_ATTR_INTS, .count = n, .ints = axes};
-          if (goes && fast_is_taken(&c)) fast_check(&c);
+          if (fast_is_taken(&c)) fast_check(&c);
         }
   fast_check(&(fast_case){.op = "reduce_sum", .in = {F32(.rank = 1, .dim = {100000})}, .absolute = 1e-2});
-  for (int64_t length = 2; length < 20; length++) /* short lines */
+  for (int64_t length = 1; length < 20; length++) /* short lines */
     for (size_t op = 0; op < 4; op++)
       fast_check(&(fast_case){.op = ops[op],
                               .in = {F32(.rank = 2, .dim = {1003, length})},

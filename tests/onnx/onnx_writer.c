@@ -113,6 +113,14 @@ void onnx_attr_float(pb *node, const char *name, float value) {
   pb_put(node, NODE_ATTRIBUTE, &attr);
 }
 
+void onnx_attr_string(pb *node, const char *name, const char *value) {
+  pb attr = {0};
+  pb_text(&attr, 1, name);
+  pb_text(&attr, 4, value);
+  pb_int(&attr, 20, 3);
+  pb_put(node, NODE_ATTRIBUTE, &attr);
+}
+
 void onnx_attr_ints(pb *node, const char *name, size_t count, const int64_t *values) {
   pb attr = {0};
   pb_text(&attr, 1, name);

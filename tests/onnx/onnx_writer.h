@@ -66,6 +66,7 @@ pb onnx_value(const char *name, int type, uint32_t rank, const int64_t *dims); /
 pb onnx_node(const char *op, const char *inputs, const char *outputs);
 void onnx_attr_int(pb *node, const char *name, int64_t value);
 void onnx_attr_float(pb *node, const char *name, float value);
+void onnx_attr_string(pb *node, const char *name, const char *value);
 void onnx_attr_ints(pb *node, const char *name, size_t count, const int64_t *values);
 void onnx_attr_floats(pb *node, const char *name, size_t count, const float *values);
 void onnx_attr_strings(pb *node, const char *name, size_t count, const char *const *values);

@@ -19,6 +19,7 @@ typedef struct tree {
   float weights[MOST], base[MOST];
   size_t n_modes, n_values; /* how many of these lists are written */
   int64_t n_targets;
+  const char *aggregate; /* NULL: the default */
 } tree;
 
 static tree plain_tree(void) {
@@ -68,6 +69,7 @@ static pb model_of_tree(const tree *t) {
   onnx_attr_floats(&node, "target_weights", t->n_weights, t->weights);
   onnx_attr_floats(&node, "base_values", t->n_base, t->base);
   onnx_attr_int(&node, "n_targets", t->n_targets);
+  if (t->aggregate != NULL) onnx_attr_string(&node, "aggregate_function", t->aggregate);
   return model_of(&node, "y", 3);
 }
 
@@ -117,6 +119,31 @@ static void trees_that_lie_are_refused(void **state) {
   EXPECT_WRONG(t.n_targets = INT64_MAX, "targets");
   EXPECT_WRONG(t.n_base = 2, "2 base values for 1 targets");
   EXPECT_WRONG(t.n = 0, "it has 0 nodes");
+}
+
+/* Two weights of one leaf are two, not their sum; a leaf without any takes no part. */
+static void the_largest_of_two_weights(void **state) {
+  const float x[4] = {0, 0, 0, 1}; /* the first row goes to leaf 1, the second to leaf 2 */
+  float y[2];
+  tree t = plain_tree();
+  berth_error err = {BERTH_OK, ""};
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph = NULL;
+  berth_session *session = NULL;
+  (void)state;
+  t.aggregate = "MAX";
+  t.weight_nodes[1] = 1;
+  pb model = model_of_tree(&t);
+  TEST_OK(load(ctx, &model, &graph, &err));
+  TEST_OK(berth_session_create(graph, NULL, &session, &err));
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_session_read(session, "y", y, sizeof y, &err));
+  assert_true(y[0] == 2 && y[1] == 0);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
 }
 
 /* A chain of conditions as deep as there are nodes: nothing here may recurse. */
@@ -236,9 +263,9 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(trees_that_lie_are_refused),      cmocka_unit_test(a_tree_may_be_very_deep),
-      cmocka_unit_test(outputs_of_strings_are_left_out), cmocka_unit_test(lists_that_do_not_fit_are_refused),
-      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(trees_that_lie_are_refused),        cmocka_unit_test(the_largest_of_two_weights),
+      cmocka_unit_test(a_tree_may_be_very_deep),           cmocka_unit_test(outputs_of_strings_are_left_out),
+      cmocka_unit_test(lists_that_do_not_fit_are_refused), cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

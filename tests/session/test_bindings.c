@@ -182,7 +182,6 @@ static void named_memory_is_for_all(void **state) {
   session_finish(&f);
 }
 
-/* Many shapes take what a few do, and the last bind asks for no more than the first ones: nothing is done for all. */
 /* What the prelude makes has the same name and size in every binding here, and other elements. */
 static void what_the_prelude_makes_from_extents_is_the_bindings_own(void **state) {
   static const char text[] =
@@ -214,6 +213,40 @@ static void what_the_prelude_makes_from_extents_is_the_bindings_own(void **state
   session_finish(&f);
 }
 
+/* The same where that lies over a value that is the same in all of them. */
+static void what_is_written_over_a_prelude_result_is_the_bindings_own(void **state) {
+  static const char text[] =
+      "graph \"s\" { input %x : f32[n, 8] param %t : f32[1, 4] %i = shape(%x) {end = 1} %c = cast(%i) {to = \"f32\"} "
+      "%d = concat(%t, %t) {axis = 1} %e = mul(%d, %c) %y = add(%x, %e) output \"y\" = %y }";
+  const float t[4] = {1, 2, 3, 4}, x[32] = {0};
+  (void)state;
+  for (uint32_t flags = 0; flags <= BERTH_PLAN_REFERENCE; flags += BERTH_PLAN_REFERENCE) {
+    berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+    berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+    berth_error err;
+    fixture f = {0};
+    f.ctx = test_context_counting(&f.alloc);
+    f.graph = session_parse(f.ctx, text);
+    plan.dims = (const berth_dim[]){{"n", 2}};
+    plan.n_dims = 1;
+    plan.flags = flags;
+    desc.plan = &plan;
+    OK(berth_session_create(f.graph, &desc, &f.session, &err));
+    OK(berth_session_set_param(f.session, "t", t, sizeof t, &err));
+    for (int64_t round = 0; round < 6; round++) {
+      const int64_t n = 2 + round % 3;
+      float y[32];
+      session_bind(f.session, n);
+      OK(berth_session_write(f.session, "x", x, (size_t)n * 8 * sizeof *x, &err));
+      OK(berth_session_run(f.session, &err));
+      OK(berth_session_read(f.session, "y", y, (size_t)n * 8 * sizeof *y, &err));
+      for (int64_t i = 0; i < n * 8; i++) assert_true(y[i] == t[i % 4] * (float)n);
+    }
+    session_finish(&f);
+  }
+}
+
+/* Many shapes take what a few do, and the last bind asks for no more than the first ones: nothing is done for all. */
 static void memory_is_level(void **state) {
   fixture f;
   uint64_t bytes = 0, calls = 0, first_calls = 0;
@@ -310,6 +343,7 @@ int main(void) {
       cmocka_unit_test(weights_stay_right),
       cmocka_unit_test(named_memory_is_for_all),
       cmocka_unit_test(what_the_prelude_makes_from_extents_is_the_bindings_own),
+      cmocka_unit_test(what_is_written_over_a_prelude_result_is_the_bindings_own),
       cmocka_unit_test(memory_is_level),
       cmocka_unit_test(large_arenas_grow_in_place),
       cmocka_unit_test(more_than_the_machine_has_is_refused),

@@ -524,6 +524,32 @@ static void options_do_not_change_the_result(void **state) {
 }
 
 /* Four bytes per element, whatever the type; the host sees every value in its own. */
+/* A transposed view with an axis of one element counts as contiguous, whatever that axis's stride is. */
+static void an_axis_of_one_element_may_have_any_stride(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %x : f32[1, 3, 5] const %i : i64[3, 1, 1] = [4, 0, 2] "
+      "%t = transpose(%x) {perm = [1, 0, 2]} %y = gather_nd(%t, %i) {batch_dims = 2} output \"y\" = %y }";
+  float x[15], y[3];
+  (void)state;
+  for (int i = 0; i < 15; i++) x[i] = (float)i;
+  for (uint32_t flags = 0; flags <= BERTH_PLAN_REFERENCE; flags += BERTH_PLAN_REFERENCE) {
+    berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+    berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+    berth_error err;
+    fixture f = {0};
+    f.ctx = test_context_counting(&f.alloc);
+    f.graph = session_parse(f.ctx, text);
+    plan.flags = flags;
+    desc.plan = &plan;
+    OK(berth_session_create(f.graph, &desc, &f.session, &err));
+    OK(berth_session_write(f.session, "x", x, sizeof x, &err));
+    OK(berth_session_run(f.session, &err));
+    OK(berth_session_read(f.session, "y", y, sizeof y, &err));
+    assert_true(y[0] == 4 && y[1] == 5 && y[2] == 12);
+    session_finish(&f);
+  }
+}
+
 static void uniform_plans_take_every_type(void **state) {
   const uint16_t x[4] = {0xbc00, 0x3c00, 0x4000, 0xc200}, want[4] = {0, 0x3c00, 0x4000, 0}; /* -1 1 2 -3 */
   uint16_t y[4];
@@ -613,6 +639,7 @@ int main(void) {
       cmocka_unit_test(uses_the_callers_memory),
       cmocka_unit_test(the_first_failure_speaks),
       cmocka_unit_test(options_do_not_change_the_result),
+      cmocka_unit_test(an_axis_of_one_element_may_have_any_stride),
       cmocka_unit_test(uniform_plans_take_every_type),
       cmocka_unit_test(says_how_far_it_is),
   };

@@ -32,7 +32,7 @@ static void start(later *l) { assert_int_equal(pthread_create(&l->thread, NULL, 
 
 /* ---- Plans ---- */
 
-#define N_VALUES 1500
+#define N_VALUES 600
 
 /* Values of many sizes, each read by a few later ones: packing them well takes long. */
 static berth_graph *random_dag(berth_context *ctx) {

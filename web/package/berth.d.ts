@@ -104,6 +104,9 @@ export interface PlanReport {
   readonly activations_size: number;
   readonly activations_lower_bound: number;
   readonly scratch_size: number;
+  /** What preparing the weights adds to the arena, and the most that its temporaries take at once. */
+  readonly preparation_size: number;
+  readonly preparation_peak: number;
   readonly total_unshared: number;
   readonly optimal: boolean;
   readonly n_steps: number;

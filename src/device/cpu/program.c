@@ -264,7 +264,9 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }
-  berth__pool_end(program->engine->pool, &program->alone_ms);
+  double alone_ms = program->alone_ms;
+  berth__pool_end(program->engine->pool, &alone_ms);
+  if (status == BERTH_OK) program->alone_ms = alone_ms; /* one that was cut short says nothing about the next */
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }

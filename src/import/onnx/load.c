@@ -86,8 +86,10 @@ berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_er
   berth_status status = onnx_load_build(s, out, err);
   if (status != BERTH_OK && in->path != NULL && onnx_load_check(s, NULL) == BERTH_OK)
     berth__fail_within(err, status, "%s", in->path);
-  else if (status != BERTH_OK)
-    status = in->path != NULL ? onnx_load_check(s, err) : status; /* what was read may not be what was there */
+  else if (status != BERTH_OK && in->path != NULL) { /* what was read may not be what was there */
+    const berth_status now = onnx_load_check(s, err);
+    if (now != BERTH_OK) status = now;
+  }
   onnx_load_release(s);
   return status;
 }

@@ -316,10 +316,9 @@ static berth_status ml_sparse_weights(ml_operands *o, berth_error *err) {
 /* Rows of weights are shorter than lists of entries, each with its target, where few of them are empty. */
 static bool ml_is_dense(const berth__ml_trees *t, const char *aggregate) {
   const bool is_sum = strcmp(aggregate, "sum") == 0 || strcmp(aggregate, "average") == 0;
-  const int64_t entries = (int64_t)t->n_entries;
+  if (!is_sum) return false; /* an entry that is not there is no 0, and two of them are not their sum */
   if (t->n_targets != 0 && t->n_leaves > INT32_MAX / t->n_targets) return false;
-  if (is_sum) return t->n_leaves * t->n_targets <= 2 * entries;
-  return t->n_targets == 1 && t->n_leaves == entries; /* an entry that is not there is no 0 here */
+  return t->n_leaves * t->n_targets <= 2 * (int64_t)t->n_entries;
 }
 
 static berth_status ml_emit_ordered(ml_operands *o, const char *aggregate, berth_value *out, berth_error *err) {

@@ -57,7 +57,9 @@ static bool same_extent(int64_t a, int64_t b) { return a == b && a != BERTH__DIM
 static void set_reach(berth__onnx_chain *c, berth__onnx_heads *a, berth_value past, bool rows_are_new_keys) {
   const bool is_causal = berth__onnx_int(c->call, "is_causal", 0) != 0;
   const int64_t left = berth__onnx_int(c->call, "left_window_size", -1);
-  const int64_t right = is_causal ? 0 : berth__onnx_int(c->call, "right_window_size", -1);
+  const int64_t far = (int64_t)1 << 40; /* no limit, and still a number that can be added to */
+  const int64_t given = berth__onnx_int(c->call, "right_window_size", -1);
+  const int64_t right = is_causal ? 0 : given > far ? far : given;
   if (left < 0 && right < 0) return;
   if (right == 0 && left < INT64_MAX && (rows_are_new_keys || a->length != BERTH_VALUE_NONE)) {
     a->mode = left < 0 ? "causal" : "sliding_window";
@@ -102,7 +104,7 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
                          .heads = berth__onnx_int(call, "q_num_heads", 0),
                          .kv_heads = berth__onnx_int(call, "kv_num_heads", 0),
                          .scale = berth__onnx_float(call, "scale", 0),
-                         .softcap = berth__onnx_float(call, "softcap", 0),
+                         .softcap = fmax(0, berth__onnx_float(call, "softcap", 0)), /* below 0 it is none, as 0 is */
                          .wants_scores = berth__onnx_is_asked(call, 3),
                          .scores_mode = berth__onnx_int(call, "qk_matmul_output_mode", 0),
                          .mode = "none"};

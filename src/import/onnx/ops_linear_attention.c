@@ -178,10 +178,10 @@ static berth_status convert_causal_conv(berth__onnx_call *call, berth_error *err
                        berth__onnx_shape(call, call->in[0])->rank, weight->rank);
   if (!berth__dim_is_fixed(weight->dim[0]) || !berth__dim_is_fixed(weight->dim[2]) || weight->dim[2] < 1)
     return berth__onnx_unsupported(call, err, "weights of a shape that is not fixed are not supported");
-  const int64_t before = weight->dim[2] - 1;
+  const int64_t before = weight->dim[2] - 1, channels = weight->dim[0]; /* a new value may move the shape */
   const berth_value x = conv_with_past(&c, call->in[0], berth__onnx_in(call, 3), before);
   const berth_value in[3] = {x, call->in[1], berth__onnx_in(call, 2)};
-  berth_attr group = berth_attr_int("group", weight->dim[0]);
+  berth_attr group = berth_attr_int("group", channels);
   berth_value out = berth__chain_emit(&c, "conv", in, in[2] == BERTH_VALUE_NONE ? 2 : 3, &group, 1);
   call->out[0] = has_silu ? berth__chain_unary(&c, "silu", out) : out;
   if (berth__onnx_is_asked(call, 1))

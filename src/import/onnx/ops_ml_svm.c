@@ -6,6 +6,9 @@
 #include "import/onnx/compose.h"
 #include "import/onnx/ml.h"
 
+#define MOST_VOTES ((int64_t)1 << 26) /* pairs of classes times classes: a matrix that is made when a file is loaded \
+                                       */
+
 typedef enum svm_kernel {
   SVM_LINEAR,
   SVM_POLY,
@@ -345,6 +348,8 @@ static berth_status svm_check_classes(svm_classes *k, berth_error *err) {
                : berth__fail(err, BERTH_MALFORMED, "%" PRIu32 " coefficients do not make %" PRId64 " rows",
                              s->n_coefficients, k->count);
   BERTH__TRY(svm_check_vectors(s, err));
+  if (k->pairs * k->count > MOST_VOTES)
+    return berth__fail(err, BERTH_UNSUPPORTED, "%" PRId64 " classes are too many", k->count);
   if (n_sizes != k->count || s->n_rho < k->pairs || s->n_coefficients / s->n_vectors < k->count - 1)
     return berth__fail(err, BERTH_MALFORMED,
                        "%" PRIu32 " vectors_per_class, %" PRIu32 " rho and %" PRIu32 " coefficients for %" PRId64

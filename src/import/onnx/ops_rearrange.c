@@ -169,7 +169,8 @@ static berth_status col_axes(berth__onnx_chain *c, col_axis *axes, uint32_t n, b
   BERTH__TRY(take_spatial(c->call, "dilations", n, 1, dilation, err));
   BERTH__TRY(take_spatial(c->call, "pads", 2 * n, 0, pad, err));
   for (uint32_t i = 0; i < n; i++) {
-    if (stride[i] < 1 || dilation[i] < 1 || pad[i] < 0 || pad[n + i] < 0)
+    if (stride[i] < 1 || stride[i] > INT32_MAX || dilation[i] < 1 || dilation[i] > INT32_MAX || pad[i] < 0 ||
+        pad[i] > INT32_MAX || pad[n + i] < 0 || pad[n + i] > INT32_MAX)
       return berth__fail(err, BERTH_MALFORMED, "one of its strides, dilations or pads is not possible");
     col_axis *a = &axes[i];
     *a = (col_axis){.stride = stride[i], .dilation = dilation[i], .first_pad = pad[i], .last_pad = pad[n + i]};

@@ -83,7 +83,9 @@ static berth__x coupling_error(const coupling *c) {
   berth__x_set(k, most, berth__x_f32(k, 0));
   const berth__x each = berth__x_loop_n(k, c->n);
   const berth__x off = berth__x_sub(k, coupling_load(c, coupling_qp(c, each)), berth__x_get(k, c->pqp));
-  berth__x_set(k, most, berth__x_max(k, berth__x_get(k, most), berth__x1(k, BERTH__INST_abs, off)));
+  const berth__x error = berth__x1(k, BERTH__INST_abs, off), held = berth__x_get(k, most);
+  berth__x_set(k, most,
+               berth__x_select(k, berth__x_lt(k, held, error), error, held)); /* NaN is no error, as on the CPU */
   berth__x_end(k);
   return berth__x_get(k, most);
 }

@@ -237,8 +237,9 @@ static berth_status gather_nd_run(const berth_op_call *call, berth_error *err) {
   const tuples t = tuples_of(call);
   const size_t size = berth_type_size(x->type), bytes = (size_t)t.slice * size;
   const int64_t end = call->end * TUPLES < t.count ? call->end * TUPLES : t.count;
+  const int64_t of_batch = index_product(x->dim, t.batch, x->rank); /* an axis of one element may have any stride */
   for (int64_t at = call->begin * TUPLES; at < end; at++) {
-    int64_t from = t.batch > 0 ? at / t.in_batch * x->stride[t.batch - 1] : 0;
+    int64_t from = t.batch > 0 ? at / t.in_batch * of_batch : 0;
     for (uint32_t k = 0; k < t.width; k++) {
       int64_t index = 0;
       BERTH__TRY(index_read(indices, at * t.width + k, x->dim[t.batch + k], t.batch + k, &index, err));

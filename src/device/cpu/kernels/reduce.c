@@ -65,7 +65,12 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
   r->kept = r->gone = (axes){.count = 1};
   for (uint32_t i = 0; i < in->rank; i++)
     reduce_kernel_add_axis(mask >> i & 1u ? &r->gone : &r->kept, in->dim[i], in->stride[i]);
-  if (r->gone.rank == 0 || r->gone.count == 0 || r->kept.count == 0) return false;
+  if (r->gone.count == 0 || r->kept.count == 0) return false;
+  if (r->gone.rank == 0) { /* single elements: rows of one, or a run of one */
+    r->gone.rank = 1;
+    r->gone.dim[0] = 1;
+    r->gone.stride[0] = r->kept.rank == 0;
+  }
   put_fastest_last(&r->gone);
   r->in_runs = last_of(&r->gone, r->gone.stride, 0) == 1;
   if (!r->in_runs && last_of(&r->kept, r->kept.stride, 0) != 1) return false;

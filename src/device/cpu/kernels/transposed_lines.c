@@ -5,8 +5,12 @@
 #include "ops/conv.h"
 #include "ops/operand.h"
 
+/* Scratch is a line that is filled up to whole strides; a stride that is longer than that is no model's. */
 static bool transposed_lines_takes(const berth_op_call *call) {
-  return call->in[0].type == BERTH_F32 && berth__count(&call->in[0]) > 0 && berth__count(&call->in[1]) > 0;
+  berth__conv c;
+  if (call->in[0].type != BERTH_F32 || berth__count(&call->in[0]) == 0 || berth__count(&call->in[1]) == 0) return false;
+  berth__conv_read_transposed(call, &c);
+  return c.window.axis[2].stride <= 2 * c.window.axis[2].out + 64;
 }
 
 /* Lines along the last axis. */
