@@ -4,9 +4,18 @@
 
 typedef unsigned sigset_t;
 #define SIG_SETMASK 2
+#define SIGILL 4
+#define SIGBUS 7
+#define SIGFPE 8
+#define SIGSEGV 11
 
 static inline int sigfillset(sigset_t *set) {
   *set = ~0u;
+  return 0;
+}
+
+static inline int sigdelset(sigset_t *set, int number) {
+  *set &= ~(1u << number);
   return 0;
 }
 
