@@ -158,7 +158,7 @@ static void short_bursts_wake_nobody(void **state) {
     wait_a_moment();
     alone_ms = 0;
     berth__pool_begin(pool, alone_ms);
-    for (int k = 0; k < 50; k++) berth__pool_run(pool, 8, 1, note_worker, &seen);
+    for (int k = 0; k < 2; k++) berth__pool_run(pool, 8, 1, note_worker, &seen); /* a burst that lasts wakes */
     berth__pool_end(pool, &alone_ms);
     was_alone = atomic_load(&seen) == 1 && alone_ms > 0;
   }

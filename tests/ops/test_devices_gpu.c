@@ -103,8 +103,8 @@ static bool is_wanted(const op_case *c) {
   return filter == NULL || strstr(c->file, filter) != NULL || strstr(c->op, filter) != NULL;
 }
 
-/* A driver takes its time for every kernel; under the sanitizers, which it does not know of, a share will do. So it will
- * for a second one that has the same kernels, but for BERTH_TEST_NIGHTLY. */
+/* A driver takes its time for every kernel; under the sanitizers, which it does not know of, a share will do. So it
+ * will for a second one that has the same kernels, but for BERTH_TEST_NIGHTLY. */
 #define SHARE_OF_DRIVERS 16
 #define SHARE_OF_SECOND 3
 

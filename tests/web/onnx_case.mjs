@@ -64,6 +64,7 @@ export function parseTensor(buffer) {
   let kind = 0;
   for (const wire = new Wire(new Uint8Array(buffer)); !wire.isAtEnd;) {
     const [number, value] = wire.field();
+    if (number === 3 && typeof value !== 'bigint') return parseTensor(value); // an OptionalProto that holds a tensor
     if (number === 1) shape.push(...varints(value).map(Number));
     if (number === 2) kind = Number(value);
     if (number === 5 || number === 7 || number === 11) integers.push(...varints(value));

@@ -6,8 +6,9 @@
 #include "import/onnx/compose.h"
 #include "import/onnx/ml.h"
 
-#define MOST_VOTES ((int64_t)1 << 26) /* pairs of classes times classes: a matrix that is made when a file is loaded \
-                                       */
+#define MOST_VOTES                                                                                  \
+  ((int64_t)1 << 26) /* pairs of classes times classes: a matrix that is made when a file is loaded \
+                      */
 
 typedef enum svm_kernel {
   SVM_LINEAR,
