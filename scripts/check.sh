@@ -104,7 +104,7 @@ list_tests() {
       name=${source#tests/}
       name=${name%.c}
       # Dawn takes four times as long where its memory is watched, which is not ours.
-      [ "$b $name" = "check device/test_webgpu" ] && [ -z "${BERTH_TEST_NIGHTLY-}" ] && continue
+      [ "$b $name" = "check device/test_webgpu" ] && [ -z "${BERTH_TEST_SLOW-}" ] && continue
       is_wanted "$name" && echo "$b $name build/$b/tests/$name"
     done
     for source in tests/*/test_*.sh; do

@@ -20,43 +20,43 @@
 /* What differs from the default: every element within 1e-3 + 1e-3 |expected|, and a cosine of at least 0.999. */
 typedef struct expectation {
   const char *name;
-  double cosine;   /* not 0: only this cosine, and the largest element at the same place */
-  bool is_slow;    /* left out under the sanitizers */
-  bool is_nightly; /* on GPUs, which a CPU plays where tests run: with BERTH_TEST_NIGHTLY alone */
-  run_dims other;  /* extents to run with as well */
+  double cosine;        /* not 0: only this cosine, and the largest element at the same place */
+  bool is_slow;         /* left out under the sanitizers */
+  bool is_slow_on_gpus; /* which a CPU plays where tests run: with BERTH_TEST_SLOW alone */
+  run_dims other;       /* extents to run with as well */
 } expectation;
 
 static const expectation expectations[] = {
-    {.name = "basic_pitch_nmp", .is_slow = true, .is_nightly = true, .other = {{{"unk__749", 2}}, 1}},
+    {.name = "basic_pitch_nmp", .is_slow = true, .is_slow_on_gpus = true, .other = {{{"unk__749", 2}}, 1}},
     {.name = "ch_PP-OCRv4_det_infer",
      .is_slow = true,
-     .is_nightly = true,
+     .is_slow_on_gpus = true,
      .other = {{{"p2o.DynamicDimension.0", 1}, {"p2o.DynamicDimension.1", 96}, {"p2o.DynamicDimension.2", 160}}, 3}},
     {.name = "ch_PP-OCRv4_rec_infer",
      .is_slow = true,
-     .is_nightly = true,
+     .is_slow_on_gpus = true,
      .other = {{{"p2o.DynamicDimension.0", 2}, {"p2o.DynamicDimension.1", 160}}, 2}},
     {.name = "ch_ppocr_mobile_v2.0_cls_infer",
      .other = {{{"p2o.DynamicDimension.0", 2}, {"p2o.DynamicDimension.1", 64}, {"p2o.DynamicDimension.2", 96}}, 3}},
-    {.name = "light_densenet121", .is_slow = true, .is_nightly = true},
-    {.name = "light_inception_v1", .is_slow = true, .is_nightly = true},
-    {.name = "light_resnet50", .is_slow = true, .is_nightly = true},
+    {.name = "light_densenet121", .is_slow = true, .is_slow_on_gpus = true},
+    {.name = "light_inception_v1", .is_slow = true, .is_slow_on_gpus = true},
+    {.name = "light_resnet50", .is_slow = true, .is_slow_on_gpus = true},
     {.name = "magika_standard_v3_3", .is_slow = true, .other = {{{"unk__214", 2}}, 1}},
     {.name = "mobilenet_v2_qdq_int8",
      .cosine = 0.999,
      .is_slow = true,
-     .is_nightly = true,
+     .is_slow_on_gpus = true,
      .other = {{{"batch", 2}}, 1}},
     {.name = "moonshine_tiny_q_encoder",
      .cosine = 0.998,
      .is_slow = true,
-     .is_nightly = true,
+     .is_slow_on_gpus = true,
      .other = {{{"batch_size", 1}, {"num_samples", 24000}}, 2}},
     {.name = "silero_vad_16k_op15", .other = {{{"batch", 2}, {"sequence", 512}}, 2}},
     {.name = "silero_vad_v5", .other = {{{"input.0", 2}, {"input.1", 512}, {"state.1", 2}}, 3}},
     {.name = "stories260K/kv.decode_p127", .other = {{{"n", 2}, {"t", 7}, {"p", 5}}, 3}},
     {.name = "stories260K/kv.prefill64", .other = {{{"n", 3}, {"t", 12}, {"p", 9}}, 3}},
-    {.name = "super_resolution_10", .is_slow = true, .is_nightly = true, .other = {{{"batch_size", 2}}, 1}},
+    {.name = "super_resolution_10", .is_slow = true, .is_slow_on_gpus = true, .other = {{{"batch_size", 2}}, 1}},
     {.name = "tract_byte_sb_bidi_lstm", .other = {{{"batch", 2}, {"length", 37}}, 2}},
 };
 
@@ -267,9 +267,9 @@ static void report(bool is_right, const char *name, const char *note) {
   fflush(stdout);
 }
 
-static bool is_left_to_the_night(const expectation *expected) {
+static bool is_left_to_check_slow(const expectation *expected) {
   const char *device = getenv("BERTH_TEST_DEVICE");
-  return expected->is_nightly && device != NULL && getenv("BERTH_TEST_NIGHTLY") == NULL;
+  return expected->is_slow_on_gpus && device != NULL && getenv("BERTH_TEST_SLOW") == NULL;
 }
 
 static void test_case(const char *root, const char *name, bool is_verbose) {
@@ -284,7 +284,7 @@ static void test_case(const char *root, const char *name, bool is_verbose) {
     report(true, name, " # SKIP its model file is not there");
   } else if (TEST_IS_SANITIZED && t->expected->is_slow) {
     report(true, name, " # SKIP too slow under the sanitizers");
-  } else if (is_left_to_the_night(t->expected)) {
+  } else if (is_left_to_check_slow(t->expected)) {
     report(true, name, " # SKIP too slow on this device: `make check-slow` runs it");
   } else {
     clock_gettime(CLOCK_MONOTONIC, &start);

@@ -104,12 +104,12 @@ static bool is_wanted(const op_case *c) {
 }
 
 /* A driver takes its time for every kernel; under the sanitizers, which it does not know of, a share will do. So it
- * will for a second one that has the same kernels, but for BERTH_TEST_NIGHTLY. */
+ * will for a second one that has the same kernels, but for BERTH_TEST_SLOW. */
 #define SHARE_OF_DRIVERS 16
 #define SHARE_OF_SECOND 3
 
 static size_t step_of(const char *device) {
-  if (strcmp(device, "interp") == 0 || getenv("BERTH_TEST_NIGHTLY") != NULL) return 1;
+  if (strcmp(device, "interp") == 0 || getenv("BERTH_TEST_SLOW") != NULL) return 1;
   if (TEST_IS_SANITIZED) return getenv("BERTH_TEST_DEVICE") == NULL ? SHARE_OF_DRIVERS : 1;
   return strcmp(device, "webgpu") == 0 && getenv("BERTH_TEST_CASES") == NULL ? SHARE_OF_SECOND : 1;
 }

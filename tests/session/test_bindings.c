@@ -188,18 +188,11 @@ static void what_the_prelude_makes_from_extents_is_the_bindings_own(void **state
       "graph \"s\" { input %x : f32[n, 4] param %t : f32[8, 4] %i = shape(%x) {end = 1} "
       "%e = gather(%t, %i) {axis = 0} %y = add(%x, %e) output \"y\" = %y }";
   float t[32], x[16] = {0}, y[16];
-  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_error err;
-  fixture f = {0};
+  fixture f;
   (void)state;
   for (int i = 0; i < 32; i++) t[i] = (float)i;
-  f.ctx = test_context_counting(&f.alloc);
-  f.graph = session_parse(f.ctx, text);
-  plan.dims = (const berth_dim[]){{"n", 2}};
-  plan.n_dims = 1;
-  desc.plan = &plan;
-  OK(berth_session_create(f.graph, &desc, &f.session, &err));
+  session_start_with(&f, text, 2, 0, 0);
   OK(berth_session_set_param(f.session, "t", t, sizeof t, &err));
   for (int round = 0; round < 3; round++)
     for (int64_t n = 2; n <= 4; n++) {
@@ -221,17 +214,9 @@ static void what_is_written_over_a_prelude_result_is_the_bindings_own(void **sta
   const float t[4] = {1, 2, 3, 4}, x[32] = {0};
   (void)state;
   for (uint32_t flags = 0; flags <= BERTH_PLAN_REFERENCE; flags += BERTH_PLAN_REFERENCE) {
-    berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-    berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
     berth_error err;
-    fixture f = {0};
-    f.ctx = test_context_counting(&f.alloc);
-    f.graph = session_parse(f.ctx, text);
-    plan.dims = (const berth_dim[]){{"n", 2}};
-    plan.n_dims = 1;
-    plan.flags = flags;
-    desc.plan = &plan;
-    OK(berth_session_create(f.graph, &desc, &f.session, &err));
+    fixture f;
+    session_start_with(&f, text, 2, flags, 0);
     OK(berth_session_set_param(f.session, "t", t, sizeof t, &err));
     for (int64_t round = 0; round < 6; round++) {
       const int64_t n = 2 + round % 3;

@@ -533,15 +533,9 @@ static void an_axis_of_one_element_may_have_any_stride(void **state) {
   (void)state;
   for (int i = 0; i < 15; i++) x[i] = (float)i;
   for (uint32_t flags = 0; flags <= BERTH_PLAN_REFERENCE; flags += BERTH_PLAN_REFERENCE) {
-    berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-    berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
     berth_error err;
-    fixture f = {0};
-    f.ctx = test_context_counting(&f.alloc);
-    f.graph = session_parse(f.ctx, text);
-    plan.flags = flags;
-    desc.plan = &plan;
-    OK(berth_session_create(f.graph, &desc, &f.session, &err));
+    fixture f;
+    session_start_with(&f, text, 0, flags, 0);
     OK(berth_session_write(f.session, "x", x, sizeof x, &err));
     OK(berth_session_run(f.session, &err));
     OK(berth_session_read(f.session, "y", y, sizeof y, &err));

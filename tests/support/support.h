@@ -65,7 +65,7 @@ berth_plan_info test_plan_info(const berth_plan *plan);
 #endif
 
 /* How many of `all` cases of a sweep to do: all, or a fifth under the sanitizers, where the other builds do the rest;
- * all there too with BERTH_TEST_NIGHTLY (`make check-slow`). */
+ * all there too with BERTH_TEST_SLOW (`make check-slow`). */
 uint64_t test_share(uint64_t all);
 /* The step of a sweep in the same way: 1, or 5. */
 uint64_t test_step(void);

@@ -129,20 +129,23 @@ void berth__onnx_set_absent(berth__onnx_call *call, size_t k, const char *why) {
   note_absent(call->converter, k < call->node->n_outputs ? call->node->outputs[k] : call->node->name, why);
 }
 
+/* Small ones as a constant, whose elements others may fold, others as a weight. `owned` is taken, whatever happens. */
+static berth_status onnx_convert_add_elements(berth__onnx_converter *c, const char *name, berth_type type,
+                                              berth_shape shape, const void *data, size_t size, void *owned,
+                                              berth_value *out, berth_error *err) {
+  const bool stays = !is_constant(type, size);
+  const berth_status status = stays ? add_weight(c, name, type, &shape, data, owned, out, err)
+                                    : berth_graph_constant(c->graph, name, type, shape, data, size, out, err);
+  if (!stays || status != BERTH_OK) berth__free(c->graph->ctx, owned);
+  return status;
+}
+
 berth_status berth__onnx_add_made(berth__onnx_call *call, berth_type type, uint32_t rank, const int64_t *dim,
                                   void *owned, berth_value *out, berth_error *err) {
-  berth__onnx_converter *c = call->converter;
-  berth_shape shape = berth_shape_fixed(rank, dim);
   size_t size = berth_type_size(type);
   for (uint32_t i = 0; i < rank; i++) size *= (size_t)dim[i]; /* as many as there are in `owned` */
-  if (!is_constant(type, size)) {
-    berth_status status = add_weight(c, NULL, type, &shape, owned, owned, out, err);
-    if (status != BERTH_OK) berth__free(c->graph->ctx, owned);
-    return status;
-  }
-  berth_status status = berth_graph_constant(c->graph, NULL, type, shape, owned, size, out, err);
-  berth__free(c->graph->ctx, owned);
-  return status;
+  return onnx_convert_add_elements(call->converter, NULL, type, berth_shape_fixed(rank, dim), owned, size, owned, out,
+                                   err);
 }
 
 berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, const berth__onnx_tensor *tensor,
@@ -152,15 +155,8 @@ berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, 
   void *owned;
   size_t size;
   BERTH__TRY(berth__onnx_elements(tensor, c->files, &type, &data, &size, &owned, err));
-  berth_shape shape = berth_shape_fixed(tensor->rank, tensor->dim);
-  if (!is_constant(type, size)) {
-    berth_status status = add_weight(c, name, type, &shape, data, owned, out, err);
-    if (status != BERTH_OK) berth__free(c->graph->ctx, owned);
-    return status;
-  }
-  berth_status status = berth_graph_constant(c->graph, name, type, shape, data, size, out, err);
-  berth__free(c->graph->ctx, owned);
-  return status;
+  return onnx_convert_add_elements(c, name, type, berth_shape_fixed(tensor->rank, tensor->dim), data, size, owned, out,
+                                   err);
 }
 
 berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, berth__span sparse, berth_value *out,

@@ -9,6 +9,15 @@
 #include "import/onnx/converter.h"
 #include "import/onnx/ml_trees.h"
 
+/* A list with an entry for each of n nodes; NULL: it is another. */
+static const int64_t *trees_list(const berth__onnx_call *call, const char *name, uint32_t n, berth_error *err) {
+  uint32_t count;
+  const int64_t *list = berth__onnx_ints(call, name, &count);
+  if (list != NULL && count == n) return list;
+  berth__fail(err, BERTH_MALFORMED, "%s has %" PRIu32 " entries, for %" PRIu32 " nodes", name, count, n);
+  return NULL;
+}
+
 /* ---- The older ops ---- */
 
 typedef struct old_id {
@@ -47,22 +56,14 @@ static uint32_t old_find(const old_trees *o, int64_t tree, int64_t node) {
   return found != NULL ? found->at : UINT32_MAX;
 }
 
-static const int64_t *old_list(const old_trees *o, const char *name, berth_error *err) {
-  uint32_t count;
-  const int64_t *list = berth__onnx_ints(o->call, name, &count);
-  if (list != NULL && count == o->n) return list;
-  berth__fail(err, BERTH_MALFORMED, "%s has %" PRIu32 " entries, for %" PRIu32 " nodes", name, count, o->n);
-  return NULL;
-}
-
 static berth_status old_lists(old_trees *o, berth_error *err) {
   uint32_t n_modes;
   o->tree_ids = berth__onnx_ints(o->call, "nodes_treeids", &o->n);
   if (o->n == 0 || o->n > INT32_MAX / 4) return berth__fail(err, BERTH_MALFORMED, "it has %" PRIu32 " nodes", o->n);
-  if ((o->node_ids = old_list(o, "nodes_nodeids", err)) == NULL) return BERTH_MALFORMED;
-  if ((o->features = old_list(o, "nodes_featureids", err)) == NULL) return BERTH_MALFORMED;
-  if ((o->yes = old_list(o, "nodes_truenodeids", err)) == NULL) return BERTH_MALFORMED;
-  if ((o->no = old_list(o, "nodes_falsenodeids", err)) == NULL) return BERTH_MALFORMED;
+  if ((o->node_ids = trees_list(o->call, "nodes_nodeids", o->n, err)) == NULL) return BERTH_MALFORMED;
+  if ((o->features = trees_list(o->call, "nodes_featureids", o->n, err)) == NULL) return BERTH_MALFORMED;
+  if ((o->yes = trees_list(o->call, "nodes_truenodeids", o->n, err)) == NULL) return BERTH_MALFORMED;
+  if ((o->no = trees_list(o->call, "nodes_falsenodeids", o->n, err)) == NULL) return BERTH_MALFORMED;
   o->missing = berth__onnx_ints(o->call, "nodes_missing_value_tracks_true", &o->n_missing);
   o->modes = berth__onnx_strings(o->call, "nodes_modes", &n_modes);
   BERTH__TRY(berth__ml_numbers_of(o->call, "nodes_values", "nodes_values_as_tensor", &o->splits, err));
@@ -460,22 +461,14 @@ static berth_status new_modes(new_trees *o, berth_error *err) {
   return BERTH_OK;
 }
 
-static const int64_t *new_list(const new_trees *o, const char *name, berth_error *err) {
-  uint32_t count;
-  const int64_t *list = berth__onnx_ints(o->call, name, &count);
-  if (list != NULL && count == o->n) return list;
-  berth__fail(err, BERTH_MALFORMED, "%s has %" PRIu32 " entries, for %" PRIu32 " nodes", name, count, o->n);
-  return NULL;
-}
-
 static berth_status new_lists(new_trees *o, berth_error *err) {
   berth__onnx_call *call = o->call;
   o->features = berth__onnx_ints(call, "nodes_featureids", &o->n);
   if (o->n == 0 || o->n > INT32_MAX / 4) return berth__fail(err, BERTH_MALFORMED, "it has %" PRIu32 " nodes", o->n);
-  if ((o->yes = new_list(o, "nodes_truenodeids", err)) == NULL) return BERTH_MALFORMED;
-  if ((o->no = new_list(o, "nodes_falsenodeids", err)) == NULL) return BERTH_MALFORMED;
-  if ((o->yes_is_leaf = new_list(o, "nodes_trueleafs", err)) == NULL) return BERTH_MALFORMED;
-  if ((o->no_is_leaf = new_list(o, "nodes_falseleafs", err)) == NULL) return BERTH_MALFORMED;
+  if ((o->yes = trees_list(o->call, "nodes_truenodeids", o->n, err)) == NULL) return BERTH_MALFORMED;
+  if ((o->no = trees_list(o->call, "nodes_falsenodeids", o->n, err)) == NULL) return BERTH_MALFORMED;
+  if ((o->yes_is_leaf = trees_list(o->call, "nodes_trueleafs", o->n, err)) == NULL) return BERTH_MALFORMED;
+  if ((o->no_is_leaf = trees_list(o->call, "nodes_falseleafs", o->n, err)) == NULL) return BERTH_MALFORMED;
   o->missing = berth__onnx_ints(call, "nodes_missing_value_tracks_true", &o->n_missing);
   o->leaf_targets = berth__onnx_ints(call, "leaf_targetids", &o->n_leaves);
   BERTH__TRY(new_modes(o, err));

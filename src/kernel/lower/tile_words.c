@@ -33,6 +33,7 @@ static bool has_line_words(const berth__tile *tile, const berth__tile_side *side
                            int64_t n) {
   uint32_t last = lines->rank;
   while (last > 0 && lines->dim[last - 1] == 1) last--;
+  if (side->zero != BERTH__TILE_NONE && side->zero_line != 0) return false; /* the elements of a word share theirs */
   if (side->window != NULL || side->fours > 0 || last-- == 0 || lines->dim[last] % n != 0) return false;
   if (!are_multiples(side->depth, tile->depth.dim, tile->depth.rank, BERTH__TILE_NONE, n)) return false;
   if (side->panel > 0) return side->line[0] == 1 && side->panel % n == 0 && side->panel_stride % n == 0;

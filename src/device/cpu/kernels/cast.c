@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "device/cpu/kernels/bf16.h"
+#include "device/cpu/kernels/each.h"
 #include "device/cpu/kernels/half.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/elementwise.h"
@@ -16,17 +17,8 @@ typedef void (*convert)(void *to, const void *from, int64_t step, int64_t n);
 #define CONVERT(name, element, result, expression)                               \
   static void cast_##name(void *to, const void *from, int64_t step, int64_t n) { \
     const element *p = from;                                                     \
-    result *restrict o = to;                                                     \
-    if (step == 1)                                                               \
-      for (int64_t i = 0; i < n; i++) {                                          \
-        const element x = p[i];                                                  \
-        o[i] = (result)(expression);                                             \
-      }                                                                          \
-    else                                                                         \
-      for (int64_t i = 0; i < n; i++) {                                          \
-        const element x = p[i * step];                                           \
-        o[i] = (result)(expression);                                             \
-      }                                                                          \
+    result *o = to;                                                              \
+    BERTH__EACH_ONE(element, result, expression, step)                           \
   }
 
 /* ---- Integers ------------------------------------------------------------------------------------------------- */

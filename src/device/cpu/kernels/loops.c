@@ -2,6 +2,7 @@
  * are: plain loops that compilers turn into vectors. */
 #include <math.h>
 
+#include "device/cpu/kernels/each.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/elementwise.h"
 
@@ -37,16 +38,7 @@ typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, in
     result *o = out;                                                                                            \
     (void)b;                                                                                                    \
     (void)step_b;                                                                                               \
-    if (step_a == 1)                                                                                            \
-      for (int64_t i = 0; i < n; i++) {                                                                         \
-        const element x = p[i];                                                                                 \
-        o[i] = (result)(expression);                                                                            \
-      }                                                                                                         \
-    else                                                                                                        \
-      for (int64_t i = 0; i < n; i++) {                                                                         \
-        const element x = p[i * step_a];                                                                        \
-        o[i] = (result)(expression);                                                                            \
-      }                                                                                                         \
+    BERTH__EACH_ONE(element, result, expression, step_a)                                                        \
   }
 
 /* ---- Arithmetic ----------------------------------------------------------------------------------------------- */
@@ -223,7 +215,7 @@ static berth_status loops_kernel_run(const berth_op_call *call, berth_error *err
 /* Elements of a size, all three side by side or one after the other at some step. */
 #define SELECT(c_type)                                                                                                 \
   do {                                                                                                                 \
-    c_type *restrict o = (c_type *)call->out[0].data + r->index[0];                                                    \
+    c_type *o = (c_type *)call->out[0].data + r->index[0];                                                             \
     const c_type *a = (const c_type *)call->in[BERTH__WHERE_A].data + r->index[2];                                     \
     const c_type *b = (const c_type *)call->in[BERTH__WHERE_B].data + r->index[3];                                     \
     if (r->step[1] == 1 && r->step[2] == 1 && r->step[3] == 1)                                                         \

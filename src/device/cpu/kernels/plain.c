@@ -1,6 +1,6 @@
-/* Ops whose kernel of src/ops is the fast one: it moves whole lines, runs once, or has a few elements. bench/ops
- * measures them like all others. What is not here and has no kernel of its own runs on its reference kernel, and plans
- * say so. This table is asked last (cmake/Kernels.cmake). */
+/* Ops whose kernel of src/ops is the fast one: it moves whole lines, runs once, has a few elements, or can be done
+ * in no other way. bench/ops measures them like all others. What is not here and has no kernel of its own runs on its
+ * reference kernel, and plans say so. This table is asked last (cmake/Kernels.cmake). */
 #include "device/cpu/kernels/vec.h"
 
 static int64_t plain_items(const berth_op_call *call) { return berth__op_items(call->user, call); }
@@ -27,6 +27,8 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_plain)[] = {
     PLAIN(bitcast),
     /* bytes into panels, once, in the prelude */
     PLAIN(pack_weights_i8),
+    /* rounds that wait for each other over a few classes: threads share the rows, and nothing else can be shared */
+    PLAIN(pairwise_coupling),
     /* a few elements */
     PLAIN(shape),
     PLAIN(size),
