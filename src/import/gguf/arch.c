@@ -3,7 +3,9 @@
 #include "import/format.h"
 
 static const berth__arch archs[] = {
-    {.name = "llama", .build = berth__arch_llama},
+    {.name = "llama", .build = berth__arch_llama},   {.name = "qwen2", .build = berth__arch_qwen},
+    {.name = "qwen3", .build = berth__arch_qwen},    {.name = "gemma2", .build = berth__arch_gemma2},
+    {.name = "gemma3", .build = berth__arch_gemma3}, {.name = "phi3", .build = berth__arch_phi3},
 };
 #define N_ARCHS (sizeof archs / sizeof archs[0])
 

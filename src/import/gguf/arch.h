@@ -21,5 +21,9 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                                berth_error *err);
 
 void berth__arch_llama(berth__net *net);
+void berth__arch_qwen(berth__net *net);
+void berth__arch_phi3(berth__net *net);
+void berth__arch_gemma2(berth__net *net);
+void berth__arch_gemma3(berth__net *net);
 
 #endif

@@ -47,11 +47,17 @@ static berth_value attention_keep(berth__net *net, const char *what, berth_value
 
 static berth_value attention_see(berth__net *net, const heads *h, const berth__attention_form *form) {
   const char *mode = form->sees_all ? "none" : form->window > 0 ? "sliding_window" : "causal";
-  const berth_attr attrs[] = {berth_attr_int("heads", net->heads), berth_attr_int("kv_heads", net->kv_heads),
+  const berth_attr attrs[] = {berth_attr_int("heads", net->heads),    berth_attr_int("kv_heads", net->kv_heads),
                               berth_attr_float("scale", form->scale), berth_attr_string("mode", mode),
-                              berth_attr_int("window", form->window)};
-  const berth_value in[] = {h->q, h->k, h->v, BERTH_VALUE_NONE, BERTH_VALUE_NONE, net->length};
-  return berth__net_add(net, "attention", in, form->sees_all ? 3 : 6, attrs, 5);
+                              berth_attr_int("window", form->window), berth_attr_float("cap", form->cap)};
+  const berth_value sinks =
+      form->has_sinks ? berth__net_vector(net, "attn_sinks.weight", net->heads) : BERTH_VALUE_NONE;
+  const berth_value in[] = {h->q, h->k, h->v, BERTH_VALUE_NONE, BERTH_VALUE_NONE, net->length, sinks};
+  return berth__net_add(net, "attention", in,
+                        form->sees_all    ? 3
+                        : form->has_sinks ? 7
+                                          : 6,
+                        attrs, form->cap != 0 ? 6 : 5);
 }
 
 berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attention_form *form) {

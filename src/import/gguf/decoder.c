@@ -47,6 +47,15 @@ void berth__net_finish(berth__net *net, berth_value x, double cap) {
   berth__net_output(net, "logits", berth__net_soft_cap(net, x, cap));
 }
 
+bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period) {
+  static const char name[] = ".attention.sliding_window_pattern";
+  const berth__gguf_key *key = berth__gguf_find(net->file, name);
+  if (key != NULL && key->kind == BERTH__GGUF_ARRAY && berth__gguf_array_is_whole(&key->array))
+    return (uint64_t)layer < key->array.count && berth__gguf_array_i64(&key->array, (uint64_t)layer) != 0;
+  period = berth__net_whole_or(net, name, period);
+  return period == 0 || layer % period < period - 1;
+}
+
 static berth_value decoder_after(berth__net *net, berth_value x, const char *norm) {
   return norm != NULL ? berth__net_rms_norm(net, x, norm, net->width) : x;
 }

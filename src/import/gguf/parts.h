@@ -74,6 +74,9 @@ typedef struct berth__layer_form {
   const char *feed_norm;                  /* before the feed-forward part */
   const char *attention_post, *feed_post; /* NULL: none */
 } berth__layer_form;
+/* Whether a layer has a sliding window: .attention.sliding_window_pattern says it for each, or how many layers go
+ * together, of which the last sees all (`period` where the key is missing). */
+bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period);
 berth_value berth__net_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form);
 
 #endif
