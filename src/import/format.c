@@ -29,6 +29,7 @@ static const berth__format formats[] = {
      .description = "a GGUF model",
      .probe = berth__gguf_probe,
      .ending = ".gguf",
+     .load = berth__gguf_load,
      .read_weights = berth__gguf_read_weights,
      .inspect = berth__gguf_inspect},
     {.name = "onnx",

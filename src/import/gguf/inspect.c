@@ -33,7 +33,7 @@ static berth_status gguf_number_text(berth__summary *s, const berth__gguf_array 
   else if (array->kind == BERTH__GGUF_BOOL)
     snprintf(text, sizeof text, "%s", berth__gguf_array_i64(array, i) != 0 ? "true" : "false");
   else if (array->kind == BERTH__GGUF_U64)
-    snprintf(text, sizeof text, "%llu", (unsigned long long)berth__gguf_load(array->data + 8 * i, 8));
+    snprintf(text, sizeof text, "%llu", (unsigned long long)berth__gguf_word(array->data + 8 * i, 8));
   else
     snprintf(text, sizeof text, "%lld", (long long)berth__gguf_array_i64(array, i));
   return berth__summary_text(s, text, strlen(text), out, err);
