@@ -1107,6 +1107,30 @@ BERTH_API berth_status berth_generator_get_info(const berth_generator *generator
                                                 berth_error *err);
 BERTH_API const int32_t *berth_generator_tokens(const berth_generator *generator); /* n_tokens of them */
 
+/* ---- Vectors of texts ------------------------------------------------------------------------------------------ */
+
+/* A model that makes a vector of a text (bert, nomic-bert), from a GGUF file. Texts that are similar have vectors with
+ * a product near 1. */
+typedef struct berth_embedder berth_embedder;
+
+typedef struct berth_embedder_desc {
+  uint32_t struct_size;
+  uint32_t n_threads;               /* 0: the context's */
+  const char *device;               /* NULL: "cpu" */
+  const berth_thread_pool *threads; /* NULL: threads of its own */
+  const berth_cancel *cancel;       /* NULL: none */
+} berth_embedder_desc;
+#define BERTH_EMBEDDER_DESC_INIT \
+  { (uint32_t)sizeof(berth_embedder_desc), 0, NULL, NULL, NULL }
+
+BERTH_API berth_status berth_embedder_create(berth_context *ctx, const char *path, const berth_embedder_desc *desc,
+                                             berth_embedder **out, berth_error *err);
+BERTH_API void berth_embedder_destroy(berth_embedder *embedder);
+BERTH_API uint32_t berth_embedder_size(const berth_embedder *embedder); /* numbers of a vector */
+/* The vector of a text, of length 1. INFEASIBLE: the text has more tokens than the model takes. */
+BERTH_API berth_status berth_embedder_embed(berth_embedder *embedder, const char *text, size_t size, float *dst,
+                                            size_t count, berth_error *err);
+
 /* ---- Packer: usable without the rest -------------------------------------------------------------------------- */
 
 #define BERTH_PACK_FREE UINT64_MAX
