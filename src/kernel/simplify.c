@@ -159,12 +159,20 @@ static berth__x simplify_shift(berth__kernel *k, berth__inst_code code, berth__x
   return BERTH__X_NONE;
 }
 
+/* A counter is only seen inside its loop, where it lies between the loop's ends, whatever these are. */
+static bool is_within_loop(const berth__kernel *k, berth__inst_code code, berth__x a, berth__x b) {
+  const berth__inst *x = &k->insts[a], *y = &k->insts[b];
+  if (code == BERTH__INST_lt && x->code == BERTH__INST_loop) return x->in[1] == b;
+  return code == BERTH__INST_le && y->code == BERTH__INST_loop && y->in[0] == a && k->insts[y->in[2]].low > 0;
+}
+
 /* Comparisons that ranges decide are found by put. */
 static berth__x simplify_compare(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b,
                                  const uint32_t *known) {
   berth__number type = berth__maker_type(k, a);
   if (type == BERTH__NUM_F32) return BERTH__X_NONE;
   if (a == b) return berth__maker_constant(k, BERTH__NUM_BOOL, code == BERTH__INST_eq || code == BERTH__INST_le);
+  if (is_within_loop(k, code, a, b)) return berth__maker_constant(k, BERTH__NUM_BOOL, true);
   if (known == NULL || (code != BERTH__INST_eq && code != BERTH__INST_ne)) return BERTH__X_NONE;
   if (type == BERTH__NUM_BOOL) {
     return (*known != 0) == (code == BERTH__INST_eq) ? a : berth__x1(k, BERTH__INST_not, a);

@@ -313,6 +313,23 @@ static void powers_of_two_become_shifts(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Ends that only a run knows: what the loop itself asks need not be asked again. */
+static void counters_lie_between_the_ends_of_their_loops(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__kernel *k = kernel_of(ctx, "counters", 4, 1);
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_I32);
+  const berth__x from = berth__x_load(k, in, berth__x_i32(k, 0)), to = berth__x_load(k, in, berth__x_i32(k, 1));
+  const berth__x i = berth__x_loop(k, from, to, 3);
+  assert_int(k, berth__x_lt(k, i, to), 1);
+  assert_int(k, berth__x_le(k, from, i), 1);
+  assert_false(berth__x_is_constant(k, berth__x_lt(k, from, i), NULL));
+  assert_false(berth__x_is_constant(k, berth__x_lt(k, berth__x_affine(k, i, 1, 1), to), NULL));
+  berth__x_end(k);
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_expressions_keep_their_values),
@@ -320,6 +337,7 @@ int main(void) {
       cmocka_unit_test(what_a_reshape_takes_apart_comes_together_again),
       cmocka_unit_test(inner_axes_come_out_of_a_sum),
       cmocka_unit_test(nested_quotients_become_one),
+      cmocka_unit_test(counters_lie_between_the_ends_of_their_loops),
       cmocka_unit_test(constants_are_computed),
       cmocka_unit_test(identities_make_nothing_new),
       cmocka_unit_test(powers_of_two_become_shifts),
