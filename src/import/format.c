@@ -7,7 +7,6 @@
 #include "base/desc.h"
 #include "import/weights.h"
 
-/* Known, so that it can be refused by name. */
 static bool probe_gguf(const uint8_t *data, size_t size) { return size >= 4 && memcmp(data, "GGUF", 4) == 0; }
 
 static const berth__format formats[] = {
@@ -16,7 +15,7 @@ static const berth__format formats[] = {
      .probe = berth__npy_probe,
      .inspect = berth__npy_inspect,
      .is_array = true},
-    {.name = "gguf", .description = "a GGUF model", .probe = probe_gguf},
+    {.name = "gguf", .description = "a GGUF model", .probe = probe_gguf, .load = berth__gguf_load},
     {.name = "berth",
      .description = "a graph as text",
      .probe = berth__text_probe,

@@ -45,6 +45,7 @@ berth_status berth__safetensors_read(berth_weights *weights, berth_error *err);
 bool berth__text_probe(const uint8_t *data, size_t size);
 berth_status berth__text_load(const berth__load *in, berth_graph **out, berth_error *err);
 berth_status berth__text_inspect(berth__summary *summary, const berth__mapping *file, berth_error *err);
+berth_status berth__gguf_load(const berth__load *in, berth_graph **out, berth_error *err);
 bool berth__onnx_probe(const uint8_t *data, size_t size);
 berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_error *err);
 berth_status berth__onnx_inspect(berth__summary *summary, const berth__mapping *file, berth_error *err);

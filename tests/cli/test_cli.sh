@@ -755,7 +755,7 @@ valid_json "a file with an odd name: the JSON is valid"
 refuses "a file name with a line break" 1 "cannot read a?b" inspect "$(printf 'a\nb')"
 holds "a file name with a line break: one line" "$(wc -l <err) == 1"
 printf 'GGUF\003\000\000\000' >m.gguf
-refuses "run gguf" 3 "a GGUF model, which this build does not read yet" run m.gguf
+refuses "run gguf: a file that is cut off" 1 "m.gguf: the file ends at byte 8, within the header" run m.gguf
 refuses "run an array" 3 "is an npy array" run "$digits/samples.npy"
 refuses "run an empty file" 1 "empty.csv is empty" run empty.csv
 printf 'grph "x" {' >m.berth

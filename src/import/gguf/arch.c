@@ -1,0 +1,67 @@
+#include "import/gguf/arch.h"
+
+#include "import/format.h"
+
+static const berth__arch archs[] = {
+    {.name = "llama", .build = berth__arch_llama},   {.name = "qwen2", .build = berth__arch_qwen},
+    {.name = "qwen3", .build = berth__arch_qwen},    {.name = "gemma2", .build = berth__arch_gemma2},
+    {.name = "gemma3", .build = berth__arch_gemma3}, {.name = "phi3", .build = berth__arch_phi3},
+};
+#define N_ARCHS (sizeof archs / sizeof archs[0])
+
+const berth__arch *berth__arch_find(const berth__gguf *file) {
+  for (size_t i = 0; i < N_ARCHS; i++)
+    if (berth__gguf_is(file->architecture, archs[i].name)) return &archs[i];
+  return NULL;
+}
+
+/* ---- What keeps the file ---- */
+
+static void arch_retain(void *file) { (void)berth__gguf_retain(file); }
+
+static void arch_release(void *file) { berth__gguf_destroy(file); }
+
+static void arch_rest(void *file, const void *data, size_t size) { berth__gguf_rest(file, data, size); }
+
+static berth_status arch_check(void *file, berth_error *err) { return berth__gguf_check(file, err); }
+
+/* ---- Graphs ---- */
+
+static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
+  const berth__gguf_string name = file->architecture;
+  if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file does not say its general.architecture");
+  return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is none that berth builds",
+                     (int)(name.size < 64 ? name.size : 64), name.data);
+}
+
+berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
+                               berth_error *err) {
+  const berth__arch *arch = berth__arch_find(file);
+  berth_graph *graph;
+  *out = NULL;
+  if (arch == NULL) return arch_refuse(file, err);
+  BERTH__TRY(berth_graph_create(file->ctx, arch->name, &graph, err));
+  const berth__keep keep = {
+      .object = file, .retain = arch_retain, .release = arch_release, .rest = arch_rest, .check = arch_check};
+  berth__net net = {.ctx = file->ctx, .file = file, .graph = graph, .err = err, .layer = -1, .cache = BERTH_F32};
+  if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;
+  net.status = berth__graph_keep(graph, &keep, err);
+  if (net.status == BERTH_OK) arch->build(&net);
+  if (net.status != BERTH_OK) {
+    berth_graph_destroy(graph);
+    return net.status;
+  }
+  *out = graph;
+  return BERTH_OK;
+}
+
+berth_status berth__gguf_load(const berth__load *in, berth_graph **out, berth_error *err) {
+  berth__gguf *file;
+  *out = NULL;
+  berth_status status = berth__gguf_open(in->ctx, in->path, in->file, &file, err);
+  if (status == BERTH_OK) {
+    status = berth__arch_graph(file, NULL, out, err);
+    berth__gguf_destroy(file); /* the graph keeps it */
+  }
+  return status != BERTH_OK && in->path != NULL ? berth__fail_within(err, status, "%s", in->path) : status;
+}

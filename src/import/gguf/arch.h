@@ -1,0 +1,29 @@
+/* The architectures of GGUF files: a row of the table in arch.c and a function each. */
+#ifndef BERTH_IMPORT_GGUF_ARCH_H
+#define BERTH_IMPORT_GGUF_ARCH_H
+
+#include "import/gguf/net.h"
+
+typedef struct berth__arch {
+  const char *name; /* general.architecture */
+  void (*build)(berth__net *net);
+  bool embeds; /* texts become vectors; otherwise it generates */
+} berth__arch;
+
+/* By the file's general.architecture; NULL: none that berth knows. */
+const berth__arch *berth__arch_find(const berth__gguf *file);
+
+typedef struct berth__arch_options {
+  berth_type cache; /* of keys and values; BERTH_TYPE_NONE: f32 */
+} berth__arch_options;
+/* The graph of a file, which keeps it. options NULL: the defaults. */
+berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
+                               berth_error *err);
+
+void berth__arch_llama(berth__net *net);
+void berth__arch_qwen(berth__net *net);
+void berth__arch_phi3(berth__net *net);
+void berth__arch_gemma2(berth__net *net);
+void berth__arch_gemma3(berth__net *net);
+
+#endif

@@ -1,0 +1,58 @@
+/* Gemma 2 and 3: embeddings times the square root of the width, norms after each part too, and layers with a sliding
+ * window between those that see all. */
+#include <math.h>
+
+#include "import/gguf/arch.h"
+#include "import/gguf/parts.h"
+
+/* Scores are scaled by the head's size, but in the 27B models by the width of a head of the embedding. */
+static double gemma_scale(const berth__net *net, int64_t layers_of_27b) {
+  const int64_t size = net->layers == layers_of_27b ? net->width / net->heads : net->key_size;
+  return 1 / sqrt((double)size);
+}
+
+/* Layers that see all, and those that see a window; the first of `period` see a window, the last sees all. */
+static berth_value gemma_layers(berth__net *net, berth_value x, const berth__layer_form *global,
+                                const berth__layer_form *local, int64_t period) {
+  for (int64_t layer = 0; layer < net->layers && net->status == BERTH_OK; layer++)
+    x = berth__net_layer(net, x, layer, berth__net_is_local(net, layer, period) ? local : global);
+  return x;
+}
+
+static berth_value gemma_begin(berth__net *net) {
+  const berth_value x = berth__net_begin(net);
+  net->epsilon = berth__net_real(net, ".attention.layer_norm_rms_epsilon");
+  return berth__net_scaled(net, x, sqrt((double)net->width));
+}
+
+static berth__layer_form gemma_form(double scale, double cap, const berth__rope_tables *rope) {
+  return (berth__layer_form){.attention = {.scale = scale, .cap = cap, .rope = rope},
+                             .gate = BERTH__GATE_GELU,
+                             .feed_norm = "ffn_norm",
+                             .attention_post = "post_attention_norm",
+                             .feed_post = "post_ffw_norm"};
+}
+
+void berth__arch_gemma2(berth__net *net) {
+  berth_value x = gemma_begin(net);
+  const berth__rope_tables rope = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true);
+  const berth__layer_form global =
+      gemma_form(gemma_scale(net, 46), berth__net_real_or(net, ".attn_logit_softcapping", 50), &rope);
+  berth__layer_form local = global;
+  local.attention.window = berth__net_whole_or(net, ".attention.sliding_window", 4096);
+  x = gemma_layers(net, x, &global, &local, 2);
+  berth__net_finish(net, x, berth__net_real_or(net, ".final_logit_softcapping", 30));
+}
+
+void berth__arch_gemma3(berth__net *net) {
+  berth_value x = gemma_begin(net);
+  const double near_base = berth__net_real_or(net, ".rope.freq_base_swa", 10000);
+  const berth__rope_tables far = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true),
+                           near = berth__net_rope(net, BERTH__ROPE_HALVES, near_base, false);
+  const int64_t window = berth__net_whole_or(net, ".attention.sliding_window", 0);
+  const berth__layer_form global = gemma_form(gemma_scale(net, 62), 0, &far);
+  berth__layer_form local = window > 0 ? gemma_form(gemma_scale(net, 62), 0, &near) : global;
+  local.attention.window = window;
+  x = gemma_layers(net, x, &global, &local, 6);
+  berth__net_finish(net, x, berth__net_real_or(net, ".final_logit_softcapping", 0));
+}

@@ -1,0 +1,77 @@
+/* Self-attention: products, norms, positions, and the cache. */
+#include <stdio.h>
+
+#include "import/gguf/parts.h"
+
+typedef struct heads {
+  berth_value q, k, v;
+} heads;
+
+static heads attention_project(berth__net *net, berth_value x) {
+  const int64_t queries = net->heads * net->key_size, keys = net->kv_heads * net->key_size,
+                values = net->kv_heads * net->value_size;
+  if (berth__net_has(net, "attn_qkv.weight")) {
+    const berth_value all = berth__net_linear(net, x, "attn_qkv", net->width, queries + keys + values);
+    return (heads){berth__net_columns(net, all, 0, queries), berth__net_columns(net, all, queries, keys),
+                   berth__net_columns(net, all, queries + keys, values)};
+  }
+  return (heads){berth__net_linear(net, x, "attn_q", net->width, queries),
+                 berth__net_linear(net, x, "attn_k", net->width, keys),
+                 berth__net_linear(net, x, "attn_v", net->width, values)};
+}
+
+/* Each head by itself. */
+static berth_value attention_norm(berth__net *net, berth_value x, const char *name, int64_t n_heads) {
+  char weight[BERTH__NET_NAME];
+  snprintf(weight, sizeof weight, "%s.weight", name);
+  if (!berth__net_has(net, weight)) return x;
+  const berth_shape apart = {.rank = 3, .dim = {{.name = "rows"}, {.extent = n_heads}, {.extent = net->key_size}}};
+  x = berth__net_rms_norm(net, berth__net_reshape(net, x, apart), name, net->key_size);
+  return berth__net_reshape(net, x, berth__net_rows(n_heads * net->key_size));
+}
+
+/* The rows of this run at their position in a state; returns the whole of it. */
+static berth_value attention_keep(berth__net *net, const char *what, berth_value rows, int64_t columns) {
+  char name[BERTH__NET_NAME];
+  berth_value state = BERTH_VALUE_NONE;
+  const berth_shape shape = {.rank = 2, .dim = {{.name = "ctx"}, {.extent = columns}}};
+  if (net->status != BERTH_OK) return state;
+  snprintf(name, sizeof name, "%s%s", net->prefix, what);
+  net->status = berth_graph_state(net->graph, name, net->cache, shape, NULL, 0, &state, net->err);
+  if (net->cache != BERTH_F32) rows = berth__net_cast(net, rows, net->cache);
+  const berth_value next =
+      berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, NULL, 0);
+  if (net->status == BERTH_OK) net->status = berth_graph_update(net->graph, state, next, net->err);
+  return next;
+}
+
+static berth_value attention_see(berth__net *net, const heads *h, const berth__attention_form *form) {
+  const char *mode = form->sees_all ? "none" : form->window > 0 ? "sliding_window" : "causal";
+  const berth_attr attrs[] = {berth_attr_int("heads", net->heads),    berth_attr_int("kv_heads", net->kv_heads),
+                              berth_attr_float("scale", form->scale), berth_attr_string("mode", mode),
+                              berth_attr_int("window", form->window), berth_attr_float("cap", form->cap)};
+  const berth_value sinks =
+      form->has_sinks ? berth__net_vector(net, "attn_sinks.weight", net->heads) : BERTH_VALUE_NONE;
+  const berth_value in[] = {h->q, h->k, h->v, BERTH_VALUE_NONE, BERTH_VALUE_NONE, net->length, sinks};
+  return berth__net_add(net, "attention", in,
+                        form->sees_all    ? 3
+                        : form->has_sinks ? 7
+                                          : 6,
+                        attrs, form->cap != 0 ? 6 : 5);
+}
+
+berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attention_form *form) {
+  heads h = attention_project(net, x);
+  h.q = attention_norm(net, h.q, "attn_q_norm", net->heads);
+  h.k = attention_norm(net, h.k, "attn_k_norm", net->kv_heads);
+  if (form->rope != NULL) {
+    h.q = berth__net_turn(net, h.q, net->heads, form->rope);
+    h.k = berth__net_turn(net, h.k, net->kv_heads, form->rope);
+  }
+  if (!form->sees_all) {
+    h.k = attention_keep(net, "keys", h.k, net->kv_heads * net->key_size);
+    h.v = attention_keep(net, "values", h.v, net->kv_heads * net->value_size);
+  }
+  const berth_value seen = attention_see(net, &h, form);
+  return berth__net_linear(net, seen, "attn_output", net->heads * net->value_size, net->width);
+}

@@ -1,0 +1,72 @@
+/* What decoders have in common: tokens in, layers, logits out. */
+#include "import/gguf/parts.h"
+
+/* [0, 1, ..., rows - 1] folds when the graph is bound. */
+static void decoder_count_rows(berth__net *net) {
+  const berth_dim rows = {.name = "rows"};
+  const berth_attr shape = berth_attr_dims("shape", &rows, 1);
+  const berth_attr sum[] = {berth_attr_int("axis", 0), berth_attr_int("exclusive", 1)};
+  const berth_attr all = berth_attr_int("keepdims", 0);
+  const berth_value one = berth__net_cast(net, berth__net_number(net, 1), BERTH_I32);
+  const berth_value ones = berth__net_add(net, "expand", &one, 1, &shape, 1);
+  const berth_value steps = berth__net_add(net, "cumsum", &ones, 1, sum, 2);
+  const berth_value count = berth__net_add(net, "reduce_sum", &ones, 1, &all, 1);
+  const berth_value positions = berth__net_two(net, "add", steps, net->position);
+  net->length = berth__net_two(net, "add", count, net->position);
+  net->positions =
+      berth__net_reshape(net, berth__net_cast(net, positions, BERTH_F32), berth__net_rows(1)); /* [rows, 1] */
+}
+
+static berth_value decoder_embed(berth__net *net) {
+  const int64_t extents[2] = {net->vocabulary, net->width};
+  berth_value table = berth__net_param(net, "token_embd.weight", 2, extents);
+  if (net->status != BERTH_OK) return BERTH_VALUE_NONE;
+  const berth_type type = net->graph->values[table].type;
+  if (berth_type_size(type) == 0) table = berth__net_one(net, "unpack", table);
+  const berth_value rows = berth__net_two(net, "embedding", table, net->tokens);
+  return berth_type_size(type) == 0 || type == BERTH_F32 ? rows : berth__net_cast(net, rows, BERTH_F32);
+}
+
+berth_value berth__net_begin(berth__net *net) {
+  const int64_t one = 1;
+  berth__net_enter(net, -1);
+  berth__net_read_keys(net);
+  net->tokens = berth__net_input(net, "tokens", BERTH_I32, (berth_shape){.rank = 1, .dim = {{.name = "rows"}}});
+  net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
+  net->last = berth__net_input(net, "last", BERTH_I32, berth_shape_fixed(1, &one));
+  decoder_count_rows(net);
+  return decoder_embed(net);
+}
+
+void berth__net_finish(berth__net *net, berth_value x, double cap) {
+  berth__net_enter(net, -1);
+  x = berth__net_two(net, "gather", x, net->last);
+  x = berth__net_rms_norm(net, x, "output_norm", net->width);
+  const bool is_tied = !berth__net_has(net, "output.weight");
+  x = berth__net_linear(net, x, is_tied ? "token_embd" : "output", net->width, net->vocabulary);
+  berth__net_output(net, "logits", berth__net_soft_cap(net, x, cap));
+}
+
+bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period) {
+  static const char name[] = ".attention.sliding_window_pattern";
+  const berth__gguf_key *key = berth__gguf_find(net->file, name);
+  if (key != NULL && key->kind == BERTH__GGUF_ARRAY && berth__gguf_array_is_whole(&key->array))
+    return (uint64_t)layer < key->array.count && berth__gguf_array_i64(&key->array, (uint64_t)layer) != 0;
+  period = berth__net_whole_or(net, name, period);
+  return period == 0 || layer % period < period - 1;
+}
+
+static berth_value decoder_after(berth__net *net, berth_value x, const char *norm) {
+  return norm != NULL ? berth__net_rms_norm(net, x, norm, net->width) : x;
+}
+
+berth_value berth__net_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form) {
+  berth__net_enter(net, layer);
+  berth_value y = berth__net_rms_norm(net, x, "attn_norm", net->width);
+  y = decoder_after(net, berth__net_attend(net, y, &form->attention), form->attention_post);
+  x = berth__net_two(net, "add", x, y);
+  y = berth__net_rms_norm(net, x, form->feed_norm, net->width);
+  y = berth__net_has(net, "ffn_gate_inp.weight") ? berth__net_experts(net, y, form->gate)
+                                                 : berth__net_feed(net, y, form->gate);
+  return berth__net_two(net, "add", x, decoder_after(net, y, form->feed_post));
+}

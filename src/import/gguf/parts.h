@@ -1,0 +1,82 @@
+/* The parts that architectures are made of. */
+#ifndef BERTH_IMPORT_GGUF_PARTS_H
+#define BERTH_IMPORT_GGUF_PARTS_H
+
+#include "import/gguf/net.h"
+
+/* x w' + bias, of tensors "name.weight" [columns, inner] and, where the model has it, "name.bias" [columns]. */
+berth_value berth__net_linear(berth__net *net, berth_value x, const char *name, int64_t inner, int64_t columns);
+/* Norms along the last axis, of x [..., size]. */
+berth_value berth__net_rms_norm(berth__net *net, berth_value x, const char *name, int64_t size);
+berth_value berth__net_layer_norm(berth__net *net, berth_value x, const char *name);
+/* cap * tanh(x / cap); x itself where the cap is 0. */
+berth_value berth__net_soft_cap(berth__net *net, berth_value x, double cap);
+
+/* ---- Positions (rope.c) ---- */
+
+typedef enum berth__rope_kind {
+  BERTH__ROPE_HALVES,    /* pairs are (i, i + dims / 2) */
+  BERTH__ROPE_NEIGHBOURS /* (2 i, 2 i + 1) */
+} berth__rope_kind;
+
+/* Tables [rows, rotated / 2] that all layers with these frequencies share. */
+typedef struct berth__rope_tables {
+  berth__rope_kind kind;
+  berth_value cosines, sines;
+} berth__rope_tables;
+
+/* As the keys below .rope.scaling say, with the tensors "rope_freqs" or "rope_factors_long" and "_short" where the
+ * model has them. scaled: false for layers that keep plain frequencies (`base` alone counts). */
+berth__rope_tables berth__net_rope(berth__net *net, berth__rope_kind kind, double base, bool scaled);
+double berth__net_rope_base(berth__net *net); /* .rope.freq_base, 10000 where it is not said */
+berth_value berth__net_turn(berth__net *net, berth_value x, int64_t heads, const berth__rope_tables *tables);
+
+/* ---- Attention (attention.c) ---- */
+
+typedef struct berth__attention_form {
+  double scale;                   /* of the scores; 0: 1 / sqrt(key_size) */
+  double cap;                     /* soft cap of the scores; 0: none */
+  int64_t window;                 /* keys that a query sees; 0: all before it */
+  bool has_sinks;                 /* "attn_sinks": a score per head that counts in the sum of weights alone */
+  bool sees_all;                  /* no cache: every row sees every row */
+  const berth__rope_tables *rope; /* NULL: none */
+} berth__attention_form;
+
+/* Self-attention of x [rows, width], of "attn_q", "attn_k", "attn_v" (or "attn_qkv") and "attn_output"; with norms of
+ * queries and keys where the model has "attn_q_norm". */
+berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attention_form *form);
+
+/* ---- The rest of a layer (feed.c) ---- */
+
+typedef enum berth__gate {
+  BERTH__GATE_SILU,
+  BERTH__GATE_GELU,   /* the tanh form */
+  BERTH__GATE_GPT_OSS /* clamped, with a steeper sigmoid and up + 1 */
+} berth__gate;
+
+/* gate(x g) * (x u), times "ffn_down": of "ffn_gate" and "ffn_up", or of an "ffn_up" that has both. */
+berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate);
+/* The same with some of many experts for each row: "ffn_gate_inp" chooses, "ffn_gate_exps" and so on compute. */
+berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate);
+
+/* ---- Whole decoders (decoder.c) ---- */
+
+/* What the graph takes; reads the keys. Returns the rows of the embedding. */
+berth_value berth__net_begin(berth__net *net);
+/* "output_norm" and "output" (or the embedding again) of the row that `last` names. */
+void berth__net_finish(berth__net *net, berth_value x, double cap);
+
+/* Layers of this shape: x += post(attention(norm(x))), x += post(feed(norm(x))), with the norms after (post) where the
+ * model has them. */
+typedef struct berth__layer_form {
+  berth__attention_form attention;
+  berth__gate gate;
+  const char *feed_norm;                  /* before the feed-forward part */
+  const char *attention_post, *feed_post; /* NULL: none */
+} berth__layer_form;
+/* Whether a layer has a sliding window: .attention.sliding_window_pattern says it for each, or how many layers go
+ * together, of which the last sees all (`period` where the key is missing). */
+bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period);
+berth_value berth__net_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form);
+
+#endif
