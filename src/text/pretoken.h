@@ -11,7 +11,7 @@ enum {                          /* what a name says besides how to split */
   BERTH__PRE_IGNORE_MERGES = 1, /* a word that is a token is that token, whatever the merges say */
   BERTH__PRE_ADD_BOS = 2,
   BERTH__PRE_NO_BOS = 4,    /* there is no such token unless the file says so */
-  BERTH__PRE_RAW = 8,      /* tokens are UTF-8, with U+2581 for a space, and not bytes written as letters */
+  BERTH__PRE_RAW = 8,       /* tokens are UTF-8, with U+2581 for a space, and not bytes written as letters */
   BERTH__PRE_LINES = 16,    /* a word of line feeds that is a token is that token */
   BERTH__PRE_FORCE_BOS = 32 /* even where the file says no */
 };

@@ -81,7 +81,7 @@ static void tokenizer_find_bytes(berth__tokenizer *t) {
 }
 
 static berth_status tokenizer_load(berth__tokenizer *t, berth_error *err) {
-  const tokenizer_model *model;
+  const tokenizer_model *model = NULL;
   BERTH__TRY(tokenizer_choose(t, &model, err));
   BERTH__TRY(berth__vocab_load(t, err));
   if (t->kind == BERTH__VOCAB_BPE) {

@@ -43,8 +43,8 @@ typedef struct berth__tokens { /* start from {0}; free ids with berth__free */
   size_t count, capacity;
 } berth__tokens;
 
-/* Any bytes; those that are no UTF-8 become byte tokens or replacement characters, as the model has it. Adds to *out; on
- * failure, what was added is taken back. */
+/* Any bytes; those that are no UTF-8 become byte tokens or replacement characters, as the model has it. Adds to *out;
+ * on failure, what was added is taken back. */
 berth_status berth__tokenizer_encode(const berth__tokenizer *tokenizer, const char *text, size_t size, uint32_t flags,
                                      berth__tokens *out, berth_error *err);
 
@@ -54,18 +54,18 @@ berth_status berth__tokenizer_encode(const berth__tokenizer *tokenizer, const ch
  * fit. Control tokens have none unless `special`. */
 size_t berth__tokenizer_piece(const berth__tokenizer *tokenizer, uint32_t id, bool special, char *out, size_t capacity);
 
-/* Decodes one token after another, so that every output is well-formed UTF-8 and no character is split: bytes that begin
- * a character wait for the rest of it. Bytes that can be no part of one become U+FFFD. */
+/* Decodes one token after another, so that every output is well-formed UTF-8 and no character is split: bytes that
+ * begin a character wait for the rest of it. Bytes that can be no part of one become U+FFFD. */
 typedef struct berth__stream {
   const berth__tokenizer *tokenizer;
-  bool special;     /* write control tokens too */
-  bool at_start;    /* the space that encoding puts before the first word is left out */
+  bool special;  /* write control tokens too */
+  bool at_start; /* the space that encoding puts before the first word is left out */
   uint8_t n_held;
   char held[4];
 } berth__stream;
 
 berth__stream berth__stream_begin(const berth__tokenizer *tokenizer, bool special, bool at_start);
-size_t berth__stream_capacity(const berth__tokenizer *tokenizer); /* of `out` below; the same for every token */
+size_t berth__stream_capacity(const berth__tokenizer *tokenizer);         /* of `out` below; the same for every token */
 size_t berth__stream_next(berth__stream *stream, uint32_t id, char *out); /* returns how much was written, maybe 0 */
 size_t berth__stream_end(berth__stream *stream, char *out);               /* what still waited, as U+FFFD */
 

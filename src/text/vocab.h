@@ -157,7 +157,7 @@ typedef struct berth__fragment {
 berth_status berth__special_split(const berth__tokenizer *t, const char *text, size_t size, bool parse,
                                   berth__fragment **out, size_t *count, berth_error *err);
 
-/* The code point that stands for a byte in the vocabularies of GPT-2 and its heirs, and the other way round; -1: none. */
+/* The code point that stands for a byte in the vocabularies of GPT-2 and its heirs; and the byte, -1: none. */
 uint32_t berth__bpe_letter(uint8_t byte);
 int berth__bpe_byte(uint32_t letter);
 
