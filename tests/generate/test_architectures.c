@@ -124,6 +124,64 @@ static void gpus_give_the_same(void **state) {
   }
 }
 
+/* ---- Vectors of texts ---- */
+
+#define VECTOR 6
+
+/* The first numbers of the vector of 9 tokens, by llama.cpp, made one of length 1. Its gelu has the tanh form. */
+static const struct {
+  const char *name;
+  float within;
+  float numbers[VECTOR];
+} vectors[] = {
+VECTORS
+};
+
+static void embed(const char *name, const char *device, int64_t rows, float *out) {
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_session *session;
+  int32_t given[64];
+  const int32_t length = 9;
+  const berth_dim dim = {"rows", rows};
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  const char *path = test_path("toy.gguf");
+  toy_write(path, name);
+  OK(berth_graph_load(ctx, path, &graph, &err));
+  plan.dims = &dim;
+  plan.n_dims = 1;
+  desc.plan = &plan;
+  desc.device = device;
+  OK(berth_session_create(graph, &desc, &session, &err));
+  for (int64_t i = 0; i < rows; i++) given[i] = i < length ? tokens[i] : TOY_VOCABULARY - 1;
+  OK(berth_session_write(session, "tokens", given, (size_t)rows * sizeof *given, &err));
+  OK(berth_session_write(session, "length", &length, sizeof length, &err));
+  OK(berth_session_run(session, &err));
+  OK(berth_session_read(session, "embedding", out, TOY_WIDTH * sizeof *out, &err));
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+static void vectors_are_those_of_llama_cpp(void **state) {
+  (void)state;
+  static const int64_t rows[] = {9, 16};
+  for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+    for (size_t r = 0; r < 3; r++) {
+      float got[TOY_WIDTH];
+      double length = 0;
+      embed(vectors[i].name, r == 2 ? test_gpu() : "cpu", rows[r % 2], got);
+      for (int k = 0; k < TOY_WIDTH; k++) length += (double)got[k] * (double)got[k];
+      assert_true(fabs(length - 1) < 1e-5);
+      for (int k = 0; k < VECTOR; k++)
+        if (!(fabsf(got[k] - vectors[i].numbers[k]) <= vectors[i].within))
+          fail_msg("%s: number %d is %g, and llama.cpp has %g", vectors[i].name, k, (double)got[k],
+                   (double)vectors[i].numbers[k]);
+    }
+}
+
 static berth_status load_toy(berth_context *ctx, berth_error *err, void *path) {
   berth_graph *graph;
   const berth_status status = berth_graph_load(ctx, path, &graph, err);
@@ -175,6 +233,7 @@ int main(void) {
       cmocka_unit_test(logits_are_those_of_llama_cpp),
       cmocka_unit_test(other_cuts_give_the_same),
       cmocka_unit_test(gpus_give_the_same),
+      cmocka_unit_test(vectors_are_those_of_llama_cpp),
       cmocka_unit_test(loading_survives_every_failed_allocation),
       cmocka_unit_test(what_is_missing_or_wrong_is_named),
   };
