@@ -96,9 +96,21 @@ BERTH_API const char *berth_version(void);                    /* the version of 
 
 /* Types whose elements lie in blocks with a scale of their own: weights that were quantised. The last axis of such a
  * value is a multiple of the block; the op `unpack` makes f32 of it. */
-#define BERTH_BLOCK_TYPE_MAP(X) /* name, value, text, elements of a block, bytes of a block; values are frozen */ \
-  X(Q8_0, 64, "q8_0", 32, 34)   /* f16 scale, 32 x i8 */                                                          \
-  X(Q4_0, 65, "q4_0", 32, 18)   /* f16 scale, 32 x 4 bits: 8 stands for 0 */
+#define BERTH_BLOCK_TYPE_MAP(X)      /* name, value, text, elements of a block, bytes of a block; values are frozen */ \
+  X(Q8_0, 64, "q8_0", 32, 34)        /* f16 scale, 32 x i8 */                                                          \
+  X(Q4_0, 65, "q4_0", 32, 18)        /* f16 scale, 32 x 4 bits: 8 stands for 0 */                                      \
+  X(Q4_1, 66, "q4_1", 32, 20)        /* f16 scale and offset, 32 x 4 bits */                                           \
+  X(Q5_0, 67, "q5_0", 32, 22)        /* f16 scale, 32 x 5 bits: 16 stands for 0 */                                     \
+  X(Q5_1, 68, "q5_1", 32, 24)        /* f16 scale and offset, 32 x 5 bits */                                           \
+  X(Q2_K, 69, "q2_k", 256, 84)       /* 16 groups: 4-bit scales and minima, 2 bits */                                  \
+  X(Q3_K, 70, "q3_k", 256, 110)      /* 16 groups: 6-bit scales, 3 bits */                                             \
+  X(Q4_K, 71, "q4_k", 256, 144)      /* 8 groups: 6-bit scales and minima, 4 bits */                                   \
+  X(Q5_K, 72, "q5_k", 256, 176)      /* 8 groups: 6-bit scales and minima, 5 bits */                                   \
+  X(Q6_K, 73, "q6_k", 256, 210)      /* 16 groups: 8-bit scales, 6 bits */                                             \
+  X(IQ2_XXS, 74, "iq2_xxs", 256, 66) /* 8 groups: 4-bit scales, points of a grid */                                    \
+  X(IQ4_NL, 75, "iq4_nl", 32, 18)    /* f16 scale, 32 x 4 bits of a table */                                           \
+  X(IQ4_XS, 76, "iq4_xs", 256, 136)  /* 8 groups: 6-bit scales, 4 bits of a table */                                   \
+  X(MXFP4, 77, "mxfp4", 32, 17)      /* 8-bit exponent, 32 x 4-bit floats */
 
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,
@@ -125,7 +137,9 @@ BERTH_API berth_storage berth_type_storage(berth_type type); /* in host memory; 
 /* Bytes of `count` elements; 0 where they are no whole blocks or do not fit in 64 bits. */
 BERTH_API uint64_t berth_storage_bytes(berth_storage storage, uint64_t count);
 /* Elements of any type to and from f32. Block types: count is a multiple of the block; decoding is exact as far as f32
- * goes, encoding rounds as the format's definition does. Into integers: to nearest even, saturated, NaN becomes 0. */
+ * goes, encoding rounds as the format's definition does; formats that are searched for rather than rounded to (q2_k to
+ * q6_k, iq2_xxs, iq4_nl, iq4_xs, mxfp4) are not encoded: UNSUPPORTED. Into integers: to nearest even, saturated, NaN
+ * becomes 0. */
 BERTH_API berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, float *dst, berth_error *err);
 BERTH_API berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err);
 

@@ -121,6 +121,9 @@ berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, floa
 
 berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err) {
   BERTH__TRY(base_convert_check_elements(type, src, count, dst, err));
+  if (!berth__type_encodes(type))
+    return berth__fail(err, BERTH_UNSUPPORTED, "%s is decoded and not encoded: give its blocks as bytes",
+                       berth_type_name(type));
   if (count != 0) berth__convert_from_f32(type, dst, src, count);
   return BERTH_OK;
 }

@@ -1,6 +1,7 @@
 /* The arena: every access is checked here, once for all devices. */
 #include "device/arena.h"
 
+#include "base/blocks.h"
 #include "base/desc.h"
 #include "base/half.h"
 #include "base/math.h"
@@ -291,6 +292,9 @@ berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64
   double room[CHUNK]; /* for elements of up to eight bytes */
   BERTH__TRY(device_arena_find_elements(arena, value, first, count, &s, err));
   if (src == NULL && count != 0) return berth__fail(err, BERTH_INVALID, "there is nothing to write from");
+  if (!berth__type_encodes(s->storage.type))
+    return berth__fail(err, BERTH_UNSUPPORTED, "value %u is %s, which is not encoded: write its blocks as bytes", value,
+                       berth_type_name(s->storage.type));
   for (uint64_t done = 0; done < count; done += CHUNK) {
     uint64_t n = count - done < CHUNK ? count - done : CHUNK;
     berth__convert_from_f32(s->storage.type, room, src + done, n);

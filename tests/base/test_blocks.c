@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "base/storage.h"
+#include "block_vectors.h"
 #include "support.h"
 
 static void bytes_are_counted_by_blocks(void **state) {
@@ -65,6 +66,90 @@ static void every_byte_is_decoded_to_the_bit(void **state) {
       }
     }
   }
+}
+
+/* ---- Every format, by what its own library says ---- */
+
+static uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return isnan(x) ? 0x7fc00000u : bits;
+}
+
+static void every_format_is_what_its_library_says(void **state) {
+  static float got[BLOCK_VECTOR_BLOCKS * BERTH__BLOCK_MAX];
+  static uint8_t blocks[BLOCK_VECTOR_BLOCKS * 210 + 1];
+  berth_error err;
+  (void)state;
+  for (size_t t = 0; t < sizeof block_vectors / sizeof block_vectors[0]; t++) {
+    const berth_type type = block_vectors[t].type;
+    const berth_storage storage = berth_type_storage(type);
+    const uint64_t n = (uint64_t)BLOCK_VECTOR_BLOCKS * storage.elements;
+    uint64_t seed = block_vectors[t].seed, sum = UINT64_C(0xcbf29ce484222325);
+    TEST_OK(berth_to_f32(type, block_vectors[t].block, storage.elements, got, &err));
+    for (uint32_t i = 0; i < storage.elements; i++)
+      if (bits_of(got[i]) != block_vectors[t].bits[i]) fail_msg("%s: element %u", berth_type_name(type), i);
+    for (size_t i = 0; i < (size_t)BLOCK_VECTOR_BLOCKS * storage.bytes; i++)
+      blocks[1 + i] = (uint8_t)test_random(&seed);
+    TEST_OK(berth_to_f32(type, blocks + 1, n, got, &err)); /* at an odd address */
+    for (uint64_t i = 0; i < n; i++)
+      for (int byte = 0; byte < 4; byte++) sum = (sum ^ (bits_of(got[i]) >> 8 * byte & 255)) * UINT64_C(0x100000001b3);
+    if (sum != block_vectors[t].checksum) fail_msg("%s: random blocks", berth_type_name(type));
+  }
+}
+
+/* The parts that kernels compute with are the elements, to the bit. */
+static void parts_make_the_elements(void **state) {
+  berth_error err;
+  (void)state;
+  for (size_t t = 0; t < sizeof block_vectors / sizeof block_vectors[0]; t++) {
+    const berth_type type = block_vectors[t].type;
+    const uint32_t group = berth__block_group(type), n = berth_type_storage(type).elements;
+    berth__block_parts p;
+    float got[BERTH__BLOCK_MAX];
+    bool has_offset = false;
+    berth__block_split(type, block_vectors[t].block, &p);
+    TEST_OK(berth_to_f32(type, block_vectors[t].block, n, got, &err));
+    for (uint32_t i = 0; i < n; i++) {
+      const float product = p.factor[i / group] * (float)p.q[i];
+      assert_true(bits_of(product + p.offset[i / group]) == bits_of(got[i]));
+      if (bits_of(p.offset[i / group]) != bits_of(-0.0f)) has_offset = true;
+    }
+    assert_int_equal(has_offset, berth__block_has_offset(type));
+  }
+  assert_int_equal(berth__block_group(BERTH_F32), 0);
+}
+
+/* What is encoded is the nearest that the block can hold, or it is refused. */
+static void formats_are_encoded_or_refused(void **state) {
+  static const struct {
+    berth_type type;
+    float steps; /* between the least and the greatest */
+  } rows[] = {{BERTH_Q4_1, 15}, {BERTH_Q5_0, 31}, {BERTH_Q5_1, 31}};
+  uint64_t seed = 17;
+  berth_error err;
+  (void)state;
+  for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    for (int round = 0; round < 200; round++) {
+      float x[32], back[32], largest = 0;
+      uint8_t block[24], again[24];
+      for (int i = 0; i < 32; i++) x[i] = test_random_f32(&seed) * 4;
+      for (int i = 0; i < 32; i++) largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+      TEST_OK(berth_from_f32(rows[r].type, x, 32, block, &err));
+      TEST_OK(berth_to_f32(rows[r].type, block, 32, back, &err));
+      for (int i = 0; i < 32; i++) assert_true(fabsf(back[i] - x[i]) <= 2 * largest / rows[r].steps * 1.01f);
+      TEST_OK(berth_from_f32(rows[r].type, back, 32, again, &err));
+      TEST_OK(berth_to_f32(rows[r].type, again, 32, x, &err));
+      for (int i = 0; i < 32; i++) assert_true(fabsf(back[i] - x[i]) <= largest * 0x1p-9f);
+    }
+  }
+  for (berth_type type = BERTH_Q2_K; type <= BERTH_MXFP4; type++) {
+    static const float x[256];
+    uint8_t block[210];
+    assert_false(berth__type_encodes(type));
+    test_expect_error(berth_from_f32(type, x, 256, block, &err), BERTH_UNSUPPORTED, &err, "not encoded");
+  }
+  assert_true(berth__type_encodes(BERTH_F16) && berth__type_encodes(BERTH_Q5_1));
 }
 
 /* What is encoded is decoded to the nearest of the values that the block can have, but for the rounding of the scale.
@@ -129,9 +214,11 @@ static void odd_numbers_are_no_trouble(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_are_counted_by_blocks),      cmocka_unit_test(block_types_have_names),
-      cmocka_unit_test(every_byte_is_decoded_to_the_bit), cmocka_unit_test(encoding_rounds_to_the_nearest),
-      cmocka_unit_test(what_a_block_holds_survives),      cmocka_unit_test(odd_numbers_are_no_trouble),
+      cmocka_unit_test(bytes_are_counted_by_blocks),           cmocka_unit_test(block_types_have_names),
+      cmocka_unit_test(every_byte_is_decoded_to_the_bit),      cmocka_unit_test(encoding_rounds_to_the_nearest),
+      cmocka_unit_test(what_a_block_holds_survives),           cmocka_unit_test(odd_numbers_are_no_trouble),
+      cmocka_unit_test(every_format_is_what_its_library_says), cmocka_unit_test(parts_make_the_elements),
+      cmocka_unit_test(formats_are_encoded_or_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

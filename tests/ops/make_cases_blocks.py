@@ -1,17 +1,26 @@
 #!/usr/bin/python3
 """Writes the cases of block types. Run by hand; see caselib.py for what it needs.
 
-    /usr/bin/python3 tests/ops/make_cases_blocks.py
+    /usr/bin/python3 tests/ops/make_cases_blocks.py LIBGGML_BASE
 
 The blocks are random bytes, with scales of every kind; what they stand for is computed here from the definition of the
 formats, with numpy's f16: q8_0 is an f16 scale and 32 signed bytes; q4_0 is an f16 scale and 16 bytes, whose low halves
-are elements 0 to 15 and whose high halves are elements 16 to 31, with 8 for 0."""
+are elements 0 to 15 and whose high halves are elements 16 to 31, with 8 for 0. The other formats are decoded by the library that defined them, libggml-base.so of llama.cpp, whose path is
+given; building and testing need it not."""
+import ctypes
+import sys
+
 import numpy as np
 
 from caselib import CaseFile, Tensor
 
 rng = np.random.default_rng(12)
 BYTES = {'q8_0': 34, 'q4_0': 18}
+# elements and bytes of a block, and where its f16 scales are (mxfp4: the byte that is its exponent)
+OTHERS = {'q4_1': (32, 20, (0, 2)), 'q5_0': (32, 22, (0,)), 'q5_1': (32, 24, (0, 2)), 'q2_k': (256, 84, (80, 82)),
+          'q3_k': (256, 110, (108,)), 'q4_k': (256, 144, (0, 2)), 'q5_k': (256, 176, (0, 2)),
+          'q6_k': (256, 210, (208,)), 'iq2_xxs': (256, 66, (0,)), 'iq4_nl': (32, 18, (0,)),
+          'iq4_xs': (256, 136, (0,)), 'mxfp4': (32, 17, ())}
 
 
 def decode(kind, block):
@@ -36,6 +45,28 @@ class Blocks:
         self.decoded = Tensor('f32', np.concatenate([decode(kind, b) for b in blocks] or [[]]).reshape(shape))
 
 
+class Others:
+    """The same for the other formats."""
+
+    def __init__(self, kind, shape, scales):
+        elements, size, places = OTHERS[kind]
+        count = int(np.prod(shape))
+        n = count // elements
+        blocks = rng.integers(0, 256, (n, size), dtype=np.uint8)
+        for i in range(n):
+            for j, place in enumerate(places):
+                scale = np.float16(scales[(i + j) % len(scales)])
+                blocks[i, place:place + 2] = np.frombuffer(scale.tobytes(), dtype=np.uint8)
+            if not places:
+                blocks[i, 0] = 127 + i
+        out = np.zeros(count, dtype=np.float32)
+        library = ctypes.CDLL(sys.argv[1])
+        getattr(library, 'dequantize_row_' + kind.replace('_k', '_K'))(
+            blocks.tobytes(), out.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(count))
+        self.kind, self.shape, self.values = kind, shape, blocks
+        self.decoded = Tensor('f32', out.reshape(shape))
+
+
 def main():
     f = CaseFile('unpack', 'make_cases_blocks.py')
     for kind in BYTES:
@@ -46,6 +77,9 @@ def main():
                 ('empty', (0, 32), [1.0])]:
             x = Blocks(kind, shape, scales)
             f.add('unpack_%s_%s' % (kind, name), 'unpack', [x], [x.decoded])
+    for kind, (elements, _, _) in OTHERS.items():
+        x = Others(kind, (2, elements), [0.125, 0.0371, -0.5, 0.0003])
+        f.add('unpack_%s' % kind, 'unpack', [x], [x.decoded])
     f.error('unpack_of_f32', 'unpack', [Tensor('f32', np.zeros(32))], 'x is f32')
     f.write()
 
