@@ -456,8 +456,7 @@ static void weights_of_all_parts_are_attached(void **state) {
   berth_weights *weights;
   berth_graph *graph;
   berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
-  static const char text[] =
-      "graph \"g\" { param %a : i32[1] param %b : i32[1] %s = add(%a, %b) output \"s\" = %s }";
+  static const char text[] = "graph \"g\" { param %a : i32[1] param %b : i32[1] %s = add(%a, %b) output \"s\" = %s }";
   write_parts();
   TEST_OK(berth_weights_open(ctx, test_path("m-00002-of-00003.gguf"), &weights, &err));
   assert_int_equal(berth_weights_count(weights), 3);
@@ -574,10 +573,14 @@ static void survives_failed_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_every_kind_of_value),   cmocka_unit_test(reads_tensors),
-      cmocka_unit_test(finds_any_of_many_strings),   cmocka_unit_test(copies_only_what_is_not_aligned),
-      cmocka_unit_test(refuses_every_bad_file),      cmocka_unit_test(refuses_every_cut),
-      cmocka_unit_test(any_part_opens_the_model),    cmocka_unit_test(parts_that_do_not_fit_are_refused),
+      cmocka_unit_test(reads_every_kind_of_value),
+      cmocka_unit_test(reads_tensors),
+      cmocka_unit_test(finds_any_of_many_strings),
+      cmocka_unit_test(copies_only_what_is_not_aligned),
+      cmocka_unit_test(refuses_every_bad_file),
+      cmocka_unit_test(refuses_every_cut),
+      cmocka_unit_test(any_part_opens_the_model),
+      cmocka_unit_test(parts_that_do_not_fit_are_refused),
       cmocka_unit_test(weights_of_all_parts_are_attached),
       cmocka_unit_test(inspect_shows_keys_and_tensors),
       cmocka_unit_test(an_f32_is_shown_short),

@@ -12,10 +12,15 @@
 
 /* ---- Values as text ---- */
 
-/* The fewest digits that give the same f32: those of the double that it is are 17, and say nothing. */
-static void gguf_format_f32(double value, char text[BERTH__DOUBLE_TEXT]) {
+/* The fewest digits that give the same number. An f32 is looked at as such: the double that it is has 17 of them, which
+ * say nothing. */
+static void gguf_format_float(double value, bool is_wide, char text[BERTH__DOUBLE_TEXT]) {
   double shown = value;
-  for (int precision = 1; precision <= 9; precision++) {
+  if (value > -1e9 && value < 1e9 && value == (double)(int64_t)value) {
+    snprintf(text, BERTH__DOUBLE_TEXT, "%lld", (long long)value);
+    return;
+  }
+  for (int precision = 1; !is_wide && precision <= 9; precision++) {
     snprintf(text, BERTH__DOUBLE_TEXT, "%.*g", precision, value);
     shown = strtod(text, NULL); /* of the same locale */
     if ((float)shown == (float)value) break;
@@ -26,10 +31,8 @@ static void gguf_format_f32(double value, char text[BERTH__DOUBLE_TEXT]) {
 static berth_status gguf_number_text(berth__summary *s, const berth__gguf_array *array, uint64_t i, const char **out,
                                      berth_error *err) {
   char text[BERTH__DOUBLE_TEXT];
-  if (array->kind == BERTH__GGUF_F32)
-    gguf_format_f32(berth__gguf_array_f64(array, i), text);
-  else if (array->kind == BERTH__GGUF_F64)
-    berth__format_double(berth__gguf_array_f64(array, i), text);
+  if (array->kind == BERTH__GGUF_F32 || array->kind == BERTH__GGUF_F64)
+    gguf_format_float(berth__gguf_array_f64(array, i), array->kind == BERTH__GGUF_F64, text);
   else if (array->kind == BERTH__GGUF_BOOL)
     snprintf(text, sizeof text, "%s", berth__gguf_array_i64(array, i) != 0 ? "true" : "false");
   else if (array->kind == BERTH__GGUF_U64)
