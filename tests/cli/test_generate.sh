@@ -50,11 +50,11 @@ exits "a prompt in chunks" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp
 check "gives the same in chunks" diff out tale.txt
 
 # ---- Choosing and stopping ----
-exits "seed 1" 0 generate "$tale" -p 'The' -n 20 --temp 3 --seed 1 --json
+exits "seed 1" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 1 --json
 field tokens >one
-exits "seed 1 again" 0 generate "$tale" -p 'The' -n 20 --temp 3 --seed 1 --json
+exits "seed 1 again" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 1 --json
 check "a seed gives the same again" test "$(field tokens)" = "$(cat one)"
-exits "seed 2" 0 generate "$tale" -p 'The' -n 20 --temp 3 --seed 2 --json
+exits "seed 2" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 2 --json
 check "another seed gives something else" test "$(field tokens)" != "$(cat one)"
 exits "--stop" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --stop 'no such' --stop ' small boat' --json
 is "the text ends before it" "$(field text)" " there was a"
@@ -76,7 +76,7 @@ refuses "a type that is none" 2 "--kv takes a type" generate "$tale" --kv f31
 refuses "a temperature that is none" 2 "--temp takes a number, not 'warm'" generate "$tale" --temp warm
 refuses "a temperature below 0" 1 "a temperature of -1 is not 0 or more" generate "$tale" --temp=-1
 refuses "--chat with --json" 2 "do not go together" generate "$tale" --chat --json
-refuses "a device that is not there" 1 "abacus" generate "$tale" --device abacus
+refuses "a device that is not there" 3 "abacus" generate "$tale" --device abacus
 refuses "no text to embed" 2 "needs a text" embed "$tale"
 refuses "embed with a model that generates" 3 "makes no vectors" embed "$tale" -p a
 exits "help" 0 help generate

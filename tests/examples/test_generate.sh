@@ -13,6 +13,9 @@ trap 'rm -rf "$work"' EXIT
 model=$BERTH_SRC/examples/tale/tale.gguf
 check "it compiles" cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$BERTH_SRC/include" \
   "$BERTH_SRC/examples/generate/generate.c" "$BERTH_BUILD/libberth.a" -o "$work/generate" -lm -ldl -lpthread
+check "the other one compiles" cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$BERTH_SRC/include" \
+  "$BERTH_SRC/examples/generate/branches.c" "$BERTH_BUILD/libberth.a" -o "$work/branches" -lm -ldl -lpthread
+check "it branches" "$work/branches" "$model" "Once upon a time"
 for device in cpu interp; do
   check "it generates on $device" sh -c "'$work/generate' '$model' 'Once upon a time' $device > '$work/$device'"
   check "$device: two ends of one beginning" test "$(grep -c '^Once upon a time' "$work/$device")" = 2

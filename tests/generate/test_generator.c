@@ -395,7 +395,7 @@ static void what_cannot_be_is_refused(void **state) {
   expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "a cache of type q8_0 is not there yet");
   desc = greedy();
   desc.device = "abacus";
-  expect_no_generator(path, &desc, BERTH_INVALID, "abacus");
+  expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "abacus");
   expect_no_generator("nowhere.gguf", NULL, BERTH_IO, "nowhere.gguf");
   char bert[1024];
   snprintf(bert, sizeof bert, "%s", test_path("bert.gguf"));

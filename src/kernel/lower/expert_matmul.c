@@ -39,6 +39,6 @@ berth_status berth__lower_expert_matmul(berth__lowering *l, berth_error *err) {
   const berth__x right = experts_weight(l, k, berth__x_add(k, berth__x_affine(k, row, columns, 0), i));
   berth__x_set(k, sum, berth__x3(k, BERTH__INST_fma, left, right, berth__x_get(k, sum)));
   berth__x_end(k);
-  berth__l_store(l, k, 0, item, berth__x_get(k, sum));
+  berth__l_store(l, k, 0, berth__l_place_flat(k, out, item), berth__x_get(k, sum));
   return berth__l_end(l, k, err);
 }
