@@ -1,4 +1,7 @@
 /* berth_pack(): every kind of input, every way to be wrong, and what is promised about the result. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "support/support.h"
 
 enum {
@@ -373,6 +376,44 @@ static void dense_lifetimes(void **state) {
   }
 }
 
+/* Reads id,lower,upper,size,... under a line of names. */
+static size_t read_instance(const char *name, berth_pack_buffer *b, size_t n_max) {
+  const char *source = getenv("BERTH_SRC");
+  char path[512], line[256];
+  snprintf(path, sizeof path, "%s/bench/pack/best/%s", source != NULL ? source : ".", name);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  size_t n = 0;
+  assert_non_null(fgets(line, sizeof line, file));
+  while (n < n_max && fgets(line, sizeof line, file) != NULL) {
+    char *at;
+    strtoull(line, &at, 10);
+    int64_t lower = strtoll(at + 1, &at, 10), upper = strtoll(at + 1, &at, 10);
+    b[n++] = buffer(strtoull(at + 1, &at, 10), lower, upper);
+  }
+  fclose(file);
+  return n;
+}
+
+/* Two public instances that nobody has proven a best size for: the sizes are what the default effort has found. */
+static void open_instances(void **state) {
+  (void)state;
+  static berth_pack_buffer b[N_MAX];
+  static uint64_t offset[N_MAX];
+  static const struct {
+    const char *name;
+    size_t n;
+    uint64_t size;
+  } known[] = {{"D.995328.csv", 213, 1003520}, {"J.991232.csv", 409, 1019904}};
+  for (size_t k = 0; k < 2; k++) {
+    assert_int_equal(read_instance(known[k].name, b, N_MAX), known[k].n);
+    berth_pack_desc d = BERTH_PACK_DESC_INIT;
+    if (test_step() > 1) d.effort = 100000;
+    berth_pack_result r = pack(b, known[k].n, &d, offset);
+    if (test_step() == 1) assert_true(r.size <= known[k].size);
+  }
+}
+
 static berth_status pack_everything(berth_context *ctx, berth_error *err, void *user) {
   berth_pack_buffer b[24];
   uint64_t offset[24];
@@ -442,6 +483,7 @@ int main(void) {
       cmocka_unit_test(effort_only_helps),
       cmocka_unit_test(perfect_packings_are_found),
       cmocka_unit_test(dense_lifetimes),
+      cmocka_unit_test(open_instances),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(many_buffers),
   };

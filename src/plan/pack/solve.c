@@ -7,16 +7,19 @@
 
 #include <string.h>
 
+#include "plan/pack/beam.h"
 #include "plan/pack/portfolio.h"
 #include "plan/pack/repair.h"
 #include "plan/pack/search.h"
 #include "plan/pack/windows.h"
 
-/* Shares of the effort (the goal gets all but a GOAL_SHARE-th of what search has), and what counts as small. */
+/* Shares of the effort, and what counts as small. */
 enum {
   WINDOWS_SHARE = 10,
   SMALL_GAP = 32,
   GOAL_SHARE = 2,
+  GOAL_SHARE_BEFORE_BEAMS = 8,
+  BEAM_SHARE = 5, /* of one run, and two runs are begun at least */
   FIRST_SLICE = 16,
   SMALLEST_STEP = 16,
   REPAIR_SLICES = 1,
@@ -123,16 +126,42 @@ static berth_status bisect(berth__pack_part *part, berth__pack_searcher *searche
   return BERTH_OK;
 }
 
+/* Bisection by beams: a run takes long, but gets to capacities that the search does not. */
+static berth_status bisect_by_beams(berth_context *ctx, berth__pack_part *part, int64_t goal, uint64_t seed,
+                                    uint64_t ticks, int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
+  berth__pack_beam *beam;
+  BERTH__TRY(berth__pack_beam_create(ctx, part, seed, ticks, &beam, err));
+  uint64_t stop = budget->spent + 2 * ticks;
+  int64_t refused = goal;
+  berth_status status = BERTH_OK;
+  while (status == BERTH_OK && part->height - refused > 1 && budget->spent < stop && !berth__pack_budget_over(budget)) {
+    int64_t capacity = refused + (part->height - refused) / 2;
+    int found = 0;
+    status = berth__pack_beam_run(beam, capacity, budget, offsets, &found, err);
+    if (found)
+      pack_solve_keep(part, offsets);
+    else
+      refused = capacity;
+  }
+  berth__pack_beam_destroy(beam);
+  return status;
+}
+
 /* The goal first, because reaching it ends everything. Then rounds of bisection, repair and the goal again, with
- * slices of effort that double from round to round. */
+ * slices of effort that double from round to round. A part that is small enough for wide beams gets some of the effort
+ * for the goal as beams; the first bisection is quick then, as it need not get far. */
 static berth_status search_part(berth_context *ctx, berth__pack_part *part, berth__pack_searcher *searcher,
                                 int64_t enough, uint64_t seed, int64_t *offsets, berth__pack_budget *budget,
                                 berth_error *err) {
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, slice = left / FIRST_SLICE;
-  BERTH__TRY(climb(part, searcher, enough, left - left / GOAL_SHARE, offsets, budget, err));
+  int beams = berth__pack_beam_suits(part, left / BEAM_SHARE);
+  BERTH__TRY(climb(part, searcher, enough, beams ? left / GOAL_SHARE_BEFORE_BEAMS : left - left / GOAL_SHARE, offsets,
+                   budget, err));
   while (part->height > pack_solve_larger(enough, part->lower_bound) && !berth__pack_budget_over(budget)) {
     int64_t goal = pack_solve_larger(enough, part->lower_bound);
-    BERTH__TRY(bisect(part, searcher, goal, slice, offsets, budget, err));
+    BERTH__TRY(bisect(part, searcher, goal, beams ? slice / 2 : slice, offsets, budget, err));
+    if (beams) BERTH__TRY(bisect_by_beams(ctx, part, goal, seed, left / BEAM_SHARE, offsets, budget, err));
+    beams = 0;
     BERTH__TRY(berth__pack_repair(ctx, part, goal, seed + slice, slice * REPAIR_SLICES, budget, err));
     BERTH__TRY(climb(part, searcher, enough, slice, offsets, budget, err));
     slice *= 2;
