@@ -198,6 +198,12 @@ berth_status berth__jinja_fail(jinja *j, const char *fmt, ...) BERTH__PRINTF(2, 
 berth_status berth__jinja_nomem(const jinja *j);        /* what berth__jinja_alloc has failed with */
 berth_status berth__jinja_step(jinja *j, size_t bytes); /* counts, and fails when there were too many */
 
+#ifdef __clang_analyzer__ /* as in base/status.h: what fails is never OK */
+#define berth__jinja_fail(j, ...) (berth__jinja_fail(j, __VA_ARGS__), BERTH_MALFORMED)
+#define berth__jinja_nomem(j) (berth__jinja_nomem(j), BERTH_NOMEM)
+#define berth__jinja_step(j, bytes) (berth__jinja_step(j, bytes) == BERTH_OK ? BERTH_OK : BERTH_MALFORMED)
+#endif
+
 berth_status berth__jinja_lex(jinja *j, const char *text, size_t size);
 berth_status berth__jinja_parse(jinja *j, jinja_node **out);
 berth_status berth__jinja_parse_expression(jinja *j, jinja_node **out);

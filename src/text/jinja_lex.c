@@ -143,7 +143,7 @@ static berth_status lex_number(jinja_lexer *l) {
     if (!berth__parse_double(digits, &value.as.number)) return lex_fail(l, "a number cannot be read");
   } else {
     for (size_t i = 0; i < n; i++) {
-      if (value.as.integer > (INT64_MAX - 9) / 10) return lex_fail(l, "a number is too large");
+      if (value.as.integer > (INT64_MAX - (digits[i] - '0')) / 10) return lex_fail(l, "a number is too large");
       value.as.integer = value.as.integer * 10 + (digits[i] - '0');
     }
   }

@@ -275,7 +275,7 @@ static berth_status parse_unary(jinja *j, bool with_filters, jinja_node **out) {
   } else if (PARSE_SIGN("+")) {
     BERTH__TRY(parse_unary(j, false, &node));
   } else {
-    jinja_node *primary;
+    jinja_node *primary = NULL;
     BERTH__TRY(parse_primary(j, &primary));
     BERTH__TRY(parse_postfix(j, primary, &node));
   }

@@ -46,6 +46,9 @@ void berth__jinja_free(jinja *j) {
   j->blocks = NULL;
 }
 
+#undef berth__jinja_fail
+#undef berth__jinja_nomem
+#undef berth__jinja_step
 berth_status berth__jinja_fail(jinja *j, const char *fmt, ...) {
   char text[400];
   va_list args;
