@@ -101,13 +101,6 @@ static berth_status strings_replace(jinja *j, jinja_string text, jinja_string fr
   return BERTH_OK;
 }
 
-/* Only what has a lower case is changed upwards where that case is ASCII; models' templates have roles to change. */
-static uint32_t strings_upper(uint32_t c) {
-  if (c >= 'a' && c <= 'z') return c - 32;
-  if (c >= 0xE0 && c <= 0xFE && c != 0xF7) return c - 32;
-  return c;
-}
-
 typedef enum strings_case {
   STRINGS_UPPER,
   STRINGS_LOWER,
@@ -124,7 +117,7 @@ static berth_status strings_change_case(jinja *j, jinja_string text, strings_cas
     const size_t size = berth__utf8_read(text.data + at, text.size - at, &c);
     const bool up = to == STRINGS_UPPER || (to == STRINGS_TITLE && !in_word) || (to == STRINGS_CAPITALIZE && at == 0);
     in_word = berth__unicode_category_of(c) == BERTH__UNICODE_LETTER;
-    const size_t n = berth__utf8_write(up ? strings_upper(c) : berth__unicode_lower(c), bytes);
+    const size_t n = berth__utf8_write(up ? berth__unicode_upper(c) : berth__unicode_lower(c), bytes);
     BERTH__TRY(berth__jinja_add(j, &b, bytes, n));
     at += size;
   }

@@ -71,6 +71,10 @@ static void code_points_have_their_properties(void **state) {
   assert_int_equal(berth__unicode_lower(0x101), 0x101);
   assert_int_equal(berth__unicode_lower(0x130), 'i');
   assert_int_equal(berth__unicode_lower(0x1E921), 0x1E943);
+  assert_int_equal(berth__unicode_upper('q'), 'Q');
+  assert_int_equal(berth__unicode_upper(0x3B1), 0x391);
+  assert_int_equal(berth__unicode_upper(0x101), 0x100);
+  assert_int_equal(berth__unicode_upper(0x100), 0x100);
   assert_int_equal(berth__unicode_base_of(0xE9), 'e');
   assert_int_equal(berth__unicode_base_of(0x1EAD), 'a'); /* two accents */
   assert_int_equal(berth__unicode_base_of(0xAC01), 0x1100);
