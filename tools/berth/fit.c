@@ -167,7 +167,7 @@ void fit_print(const fit_request *wanted, const fit_answer *answer) {
            is_all ? " (all that the model was made for)" : "", answer->kv, answer->chunk, needed);
   else
     printf("does not fit in %s: %s %s of context, kept as %s and read %" PRId64 " at a time, would need %s\n", given,
-           tokens, answer->kv, answer->chunk, needed);
+           tokens, unit, answer->kv, answer->chunk, needed);
 }
 
 void fit_write_json(const fit_request *wanted, const fit_answer *answer, json *out) {

@@ -43,8 +43,7 @@ static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
 static berth_status arch_check_cache(const berth__arch_options *options, berth_error *err) {
   const berth_type type = options != NULL ? options->cache : BERTH_TYPE_NONE;
   if (type == BERTH_TYPE_NONE || type == BERTH_F32) return BERTH_OK;
-  return berth__fail(err, BERTH_UNSUPPORTED, "keys and values of type %s are not there yet: only f32",
-                     berth_type_name(type));
+  return berth__fail(err, BERTH_UNSUPPORTED, "a cache of type %s is not there yet: only f32", berth_type_name(type));
 }
 
 berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
