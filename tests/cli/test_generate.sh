@@ -89,7 +89,7 @@ is "a chat: exit code" "$?" 0
 is "an answer for each message" "$(wc -l <out)" 2
 
 # ---- Ctrl-C ----
-"$BERTH_BIN" generate "$tale" -p 'Once' -n 100000 --ctx 200 --slide --temp 5 >out 2>err &
+"$BERTH_BIN" generate "$tale" -p 'Once upon a time' --temp 0 --device interp >out 2>err & # which takes its time
 pid=$!
 for _ in $(seq 100); do
   [ -s out ] && break
