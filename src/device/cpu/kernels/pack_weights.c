@@ -1,6 +1,5 @@
 /* pack_weights of f32, halves and bytes, to f32, f16 or bf16. Panels are those of this instruction set, or of one
  * column. */
-#include "base/half.h"
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/gemm.h"
 #include "device/cpu/kernels/half.h"
@@ -55,7 +54,7 @@ static float pack_weights_kernel_read(const berth_tensor *from, int64_t i) {
     case BERTH_F16:
     case BERTH_BF16:
       memcpy(&half, (const uint16_t *)from->data + i, sizeof half);
-      return from->type == BERTH_F16 ? berth__f16_to_f32(half) : berth__bf16_to_f32(half);
+      return from->type == BERTH_F16 ? half_to_float(half) : half_from_bits((uint32_t)half << 16);
     default: return vf_read((const float *)from->data + i);
   }
 }
@@ -102,7 +101,12 @@ static void pack_rows(const berth_tensor *w, float *to, int64_t width, int64_t f
     int64_t rest = row / run, at = column * w->stride[last] + row % run * w->stride[last - 1];
     for (uint32_t axis = last - 1; axis-- > 0; rest /= w->dim[axis]) at += rest % w->dim[axis] * w->stride[axis];
     next = row - row % run + run < end ? row - row % run + run : end;
-    if (w->type == BERTH_F32 && width == VF_PANEL)
+    const uint16_t *halves = (const uint16_t *)w->data + at;
+    const bool is_narrow = w->type == BERTH_F16 || w->type == BERTH_BF16;
+    if (is_narrow && width == VF_PANEL && (uintptr_t)w->data % sizeof *halves == 0)
+      gemm_pack_halves(to + (row - first) * width, w->type, halves, next - row, columns, w->stride[last - 1],
+                       w->stride[last]);
+    else if (w->type == BERTH_F32 && width == VF_PANEL)
       gemm_pack_panel(to + (row - first) * width, (const float *)w->data + at, next - row, columns, w->stride[last - 1],
                       w->stride[last]);
     else
