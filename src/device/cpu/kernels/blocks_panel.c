@@ -1,0 +1,272 @@
+/* VF_PANEL rows of a weight in blocks times many rows of x. The rows are taken apart once, into bytes of which four
+ * that follow each other in a row are a lane of a vector whose lanes are rows; then tiles of x go over them.
+ *
+ * Two ways of multiplying bytes. Where one instruction sums four products of an unsigned and a signed byte (vi_dot), x
+ * gets 128 more, and each group starts from what that is too much. AVX2 alone sums two such products in 16 bits, and
+ * the numbers of most formats are so small that several of these fit into 16 bits: those are made unsigned, and what
+ * was added goes into the offset. */
+#include "base/half.h"
+#include "base/storage.h"
+#include "device/cpu/kernels/blocks.h"
+
+#define UNROLL _Pragma("GCC unroll 16")
+#define INLINED static inline __attribute__((always_inline))
+#define ROWS 4
+#define DEEP 256 /* elements that are taken apart at a time */
+
+#if defined(__AVX2__) && VF_LANES == 8
+#define BY_PAIRS 1
+#else
+#define BY_PAIRS 0
+#endif
+
+/* How the bytes of a format are multiplied. */
+typedef struct blocks_manner {
+  int group;
+  int shift; /* BY_PAIRS: what is added to the numbers, so that none is negative */
+  int chain; /* BY_PAIRS: pairs that are summed in 16 bits; 0: numbers are signed and large, pairs are summed in 32 */
+  bool is_offset; /* there are offsets, or the shift has made some */
+} blocks_manner;
+
+static blocks_manner blocks_manner_of(berth_type type) {
+  blocks_manner m = {.group = (int)berth__block_group(type), .is_offset = berth__block_has_offset(type)};
+  if (!BY_PAIRS) return m;
+  switch ((int)type) { /* chain * 2 * 127 * (the largest number) < 32768 */
+    case BERTH_Q4_0: m.shift = 8, m.chain = 8; break;
+    case BERTH_Q4_1:
+    case BERTH_Q4_K: m.chain = 8; break;
+    case BERTH_Q5_0: m.shift = 16, m.chain = 4; break;
+    case BERTH_MXFP4: m.shift = 12, m.chain = 4; break;
+    case BERTH_Q5_1:
+    case BERTH_Q5_K: m.chain = 4; break;
+    case BERTH_Q2_K: m.chain = 4; break;
+    case BERTH_Q3_K: m.shift = 4, m.chain = 4; break;
+    case BERTH_Q6_K: m.shift = 32, m.chain = 2; break;
+    default: break;
+  }
+  if (m.shift != 0) m.is_offset = true;
+  return m;
+}
+
+/* ---- The panel: two halves of VF_LANES columns, one after the other ---- */
+
+typedef struct blocks_half {
+  float *factor, *offset; /* [groups][VF_LANES] */
+  int32_t *start;         /* the same; not BY_PAIRS */
+  int8_t *bytes;          /* [depth / 4][VF_LANES][4] */
+} blocks_half;
+
+static int64_t blocks_half_bytes(const blocks_manner *m, int64_t depth) {
+  return depth / m->group * VF_LANES * (int64_t)(2 * sizeof(float) + sizeof(int32_t)) + depth * VF_LANES;
+}
+
+static blocks_half blocks_half_of(const blocks_manner *m, int64_t depth, const void *panel, int half) {
+  const int64_t n = depth / m->group * VF_LANES;
+  float *numbers = (float *)((uintptr_t)panel + (uintptr_t)(half * blocks_half_bytes(m, depth)));
+  return (blocks_half){numbers, numbers + n, (int32_t *)(numbers + 2 * n), (int8_t *)(numbers + 3 * n)};
+}
+
+uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
+  const blocks_manner m = blocks_manner_of(type);
+  return 2 * (uint64_t)blocks_half_bytes(&m, depth);
+}
+
+/* `n` elements of VF_LANES rows, DEEP bytes apart: fours of them beside each other. */
+static void blocks_interleave(const int8_t *rows, int64_t n, int8_t *to) {
+  int64_t k = 0;
+  for (; k + 4 * VF_LANES <= n; k += 4 * VF_LANES) {
+    vf x[VF_LANES];
+    for (int r = 0; r < VF_LANES; r++) memcpy(&x[r], rows + r * DEEP + k, sizeof x[r]);
+    vf_transpose(x);
+    memcpy(to + k * VF_LANES, x, sizeof x);
+  }
+  for (; k < n; k += 4)
+    for (int r = 0; r < VF_LANES; r++) memcpy(to + k * VF_LANES + r * 4, rows + r * DEEP + k, 4);
+}
+
+typedef struct blocks_unpacking {
+  berth_type type;
+  berth_storage storage;
+  blocks_manner manner;
+  blocks_split split;
+  int64_t row_bytes;
+  blocks_half to;
+} blocks_unpacking;
+
+/* Elements [at, at + n) of one row. */
+static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64_t at, int64_t n, int row, int8_t *q) {
+  const int elements = (int)u->storage.elements, group = u->manner.group;
+  berth__block_parts p;
+  for (int g = 0; g < BERTH__BLOCK_GROUPS_MAX; g++) p.offset[g] = 0;
+  for (int64_t k = 0; k < n; k += elements) {
+    u->split(w + (at + k) / elements * u->storage.bytes, &p);
+    for (int i = 0; i < elements; i++) q[k + i] = (int8_t)(p.q[i] + u->manner.shift);
+    for (int g = 0; g < elements / group; g++) {
+      const int64_t to = ((at + k) / group + g) * VF_LANES + row;
+      u->to.factor[to] = p.factor[g];
+      u->to.offset[to] = p.offset[g] - (float)u->manner.shift * p.factor[g];
+      if (BY_PAIRS) continue;
+      int32_t sum = 0;
+      for (int i = 0; i < group; i++) sum += p.q[g * group + i];
+      u->to.start[to] = -128 * sum;
+    }
+  }
+}
+
+static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
+  int8_t rows[VF_LANES * DEEP];
+  for (int64_t at = 0, n; at < depth; at += n) {
+    n = depth - at < DEEP ? depth - at : DEEP;
+    for (int r = 0; r < VF_LANES; r++) { /* columns that are not there repeat the last */
+      const int64_t column = r < columns ? r : columns - 1;
+      blocks_unpack_row(u, w + column * u->row_bytes, at, n, r, rows + r * DEEP);
+    }
+    blocks_interleave(rows, n, u->to.bytes + at * VF_LANES);
+  }
+}
+
+void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel) {
+  blocks_unpacking u = {.type = type,
+                        .storage = berth_type_storage(type),
+                        .manner = blocks_manner_of(type),
+                        .split = blocks_split_of(type)};
+  u.row_bytes = (int64_t)berth__storage_size(u.storage, (uint64_t)depth);
+  for (int half = 0; half < 2 && half * VF_LANES < columns; half++) {
+    u.to = blocks_half_of(&u.manner, depth, panel, half);
+    blocks_unpack_half(&u, w + half * VF_LANES * u.row_bytes, columns - half * VF_LANES, depth);
+  }
+}
+
+/* ---- Tiles ---- */
+
+INLINED vi blocks_four(const int8_t *x) {
+  int32_t four;
+  memcpy(&four, x, sizeof four);
+  return vi_set1(four);
+}
+
+#if BY_PAIRS
+/* Sums over one group of ROWS rows and two vectors of columns. */
+INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *const *w, const int rows, const int group,
+                          const int chain, vi sum[ROWS][2]) {
+  const vi ones = _mm256_set1_epi16(1);
+  const int step = chain == 0 ? 1 : chain;
+  UNROLL for (int c = 0; c < group / 4; c += step) {
+    vi part[ROWS][2];
+    UNROLL for (int i = 0; i < step; i++) {
+      const vi w0 = vi_load(w[0] + (at + (c + i) * 4) * VF_LANES), w1 = vi_load(w[1] + (at + (c + i) * 4) * VF_LANES);
+      UNROLL for (int r = 0; r < rows; r++) {
+        const vi four = blocks_four(x[r] + at + (c + i) * 4);
+        const vi a = chain == 0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(w0), _mm256_sign_epi8(four, w0))
+                                : _mm256_maddubs_epi16(w0, four);
+        const vi b = chain == 0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(w1), _mm256_sign_epi8(four, w1))
+                                : _mm256_maddubs_epi16(w1, four);
+        part[r][0] = i == 0 ? a : _mm256_add_epi16(part[r][0], a);
+        part[r][1] = i == 0 ? b : _mm256_add_epi16(part[r][1], b);
+      }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) {
+      const vi wide = _mm256_madd_epi16(part[r][v], ones);
+      sum[r][v] = c == 0 ? wide : vi_add(sum[r][v], wide);
+    }
+  }
+}
+#else
+INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *const *w, const int rows, const int group,
+                          const int chain, vi sum[ROWS][2]) {
+  const vi flip = vi_set1((int32_t)0x80808080u);
+  (void)chain;
+  for (int c = 0; c < group / 4; c++) {
+    const vi w0 = vi_load(w[0] + (at + c * 4) * VF_LANES), w1 = vi_load(w[1] + (at + c * 4) * VF_LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vi four = vi_xor(blocks_four(x[r] + at + c * 4), flip);
+      sum[r][0] = vi_dot(sum[r][0], four, w0);
+      sum[r][1] = vi_dot(sum[r][1], four, w1);
+    }
+  }
+}
+#endif
+
+typedef struct blocks_tile {
+  blocks_half half[2];
+  const blocks_x *x;
+  int64_t row;
+  float *out;
+} blocks_tile;
+
+INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, const int chain, const bool is_offset) {
+  const int8_t *x[ROWS], *const w[2] = {t->half[0].bytes, t->half[1].bytes};
+  const float *scale[ROWS], *sum[ROWS];
+  vf total[ROWS][2];
+  UNROLL for (int r = 0; r < rows; r++) {
+    const blocks_row_x from = blocks_row_of(t->x, t->row + r);
+    x[r] = from.q;
+    scale[r] = from.scale;
+    sum[r] = group == BLOCKS_X ? from.sums : from.sum;
+    total[r][0] = total[r][1] = vf_zero();
+  }
+  for (int64_t at = 0, g = 0; at < t->x->depth; at += group, g++) {
+    vi count[ROWS][2];
+    vf factor[2], offset[2];
+    UNROLL for (int v = 0; v < 2; v++) {
+      if (!BY_PAIRS) {
+        const vi first = vi_load(t->half[v].start + g * VF_LANES);
+        UNROLL for (int r = 0; r < rows; r++) count[r][v] = first;
+      }
+      factor[v] = vf_load(t->half[v].factor + g * VF_LANES);
+      offset[v] = vf_load(t->half[v].offset + g * VF_LANES);
+    }
+    blocks_group(x, at, w, rows, group, chain, count);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vf by = vf_set1(scale[r][at / BLOCKS_X]), of_x = vf_set1(sum[r][g]);
+      UNROLL for (int v = 0; v < 2; v++) {
+        total[r][v] = vf_fma(vf_from_int(count[r][v]), factor[v] * by, total[r][v]);
+        if (is_offset) total[r][v] = vf_fma(offset[v], of_x, total[r][v]);
+      }
+    }
+  }
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
+      vf_store(t->out + r * VF_PANEL + v * VF_LANES, total[r][v]);
+}
+
+#define TILES(name, group, chain, is_offset)                                                      \
+  static void name##_many(const blocks_tile *t) { blocks_run(t, ROWS, group, chain, is_offset); } \
+  static void name##_one(const blocks_tile *t) { blocks_run(t, 1, group, chain, is_offset); }
+TILES(wide, 32, 0, false)
+TILES(small_16, 16, 4, true)
+#if BY_PAIRS
+TILES(chain_8, 32, 8, true)
+TILES(chain_4, 32, 4, true)
+TILES(chain_2, 16, 2, true)
+#else
+TILES(wide_offset, 32, 0, true)
+#endif
+
+typedef struct blocks_tiles {
+  void (*many)(const blocks_tile *t), (*one)(const blocks_tile *t);
+} blocks_tiles;
+
+static blocks_tiles blocks_tiles_of(const blocks_manner *m) {
+#if BY_PAIRS
+  if (m->chain == 8) return (blocks_tiles){chain_8_many, chain_8_one};
+  if (m->chain == 2) return (blocks_tiles){chain_2_many, chain_2_one};
+  if (m->chain == 4 && m->group == 32) return (blocks_tiles){chain_4_many, chain_4_one};
+#else
+  if (m->group == 32 && m->is_offset) return (blocks_tiles){wide_offset_many, wide_offset_one};
+#endif
+  if (m->group == 16) return (blocks_tiles){small_16_many, small_16_one};
+  return (blocks_tiles){wide_many, wide_one};
+}
+
+void blocks_multiply(berth_type type, const void *panel, const blocks_x *x, int64_t n, float *out) {
+  const blocks_manner m = blocks_manner_of(type);
+  const blocks_tiles run = blocks_tiles_of(&m);
+  blocks_tile t = {.half = {blocks_half_of(&m, x->depth, panel, 0), blocks_half_of(&m, x->depth, panel, 1)}, .x = x};
+  for (int64_t r = 0; r < n;) {
+    const bool is_many = n - r >= ROWS;
+    t.row = r;
+    t.out = out + r * VF_PANEL;
+    (is_many ? run.many : run.one)(&t);
+    r += is_many ? ROWS : 1;
+  }
+}
