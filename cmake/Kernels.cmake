@@ -1,5 +1,6 @@
 # The fast kernels of the CPU: every file of src/device/cpu/kernels is compiled once for each instruction set.
 include(CheckCCompilerFlag)
+include(CheckCSourceRuns)
 file(GLOB kernel_sources CONFIGURE_DEPENDS src/device/cpu/kernels/*.c)
 
 # Files that define a table of kernels, in the order of their names: where two tables have kernels of one op, the first
@@ -39,10 +40,18 @@ function(berth_kernels isa)
 endfunction()
 
 option(BERTH_PORTABLE "Build no kernels but those that every CPU can run" OFF)
+# For builds that are tested where they are made: sanitizers make kernels slow to compile.
+option(BERTH_KERNELS_OF_THIS_CPU "Build no kernels but those that this CPU can run" OFF)
 berth_kernels(portable)
 if(NOT BERTH_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   check_c_compiler_flag("-mavx2 -mfma -mf16c" BERTH_HAS_AVX2)
   check_c_compiler_flag("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni" BERTH_HAS_AVX512)
+  if(BERTH_KERNELS_OF_THIS_CPU)
+    check_c_source_runs("int main(void) { return !__builtin_cpu_supports(\"avx512vnni\"); }" BERTH_CPU_IS_AVX512)
+    if(NOT BERTH_CPU_IS_AVX512)
+      set(BERTH_HAS_AVX512 OFF)
+    endif()
+  endif()
   if(BERTH_HAS_AVX2)
     berth_kernels(avx2 -mavx2 -mfma -mf16c)
     target_compile_definitions(berth_objects PRIVATE BERTH__HAS_AVX2)

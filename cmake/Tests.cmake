@@ -7,10 +7,20 @@ if(NOT CMOCKA_INCLUDE OR NOT CMOCKA_LIBRARY)
   message(FATAL_ERROR "The tests need cmocka (Debian: libcmocka-dev). scripts/install-deps.sh check installs it.")
 endif()
 
+# What tests are linked with. A program under a sanitizer has all of the library in it, 46 MB, and there are many: there
+# they share one copy, whose inner names can be seen (CMakeLists.txt). The others have what users have.
+set(tested berth_static)
+if(BERTH_SANITIZE AND NOT BERTH_FUZZ)
+  set(tested berth)
+endif()
+
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
 add_library(berth_test_support STATIC ${support_sources})
 target_include_directories(berth_test_support PUBLIC tests/support tests src ${CMOCKA_INCLUDE})
-target_link_libraries(berth_test_support PUBLIC berth_static berth_options Threads::Threads ${CMOCKA_LIBRARY})
+target_link_libraries(berth_test_support PUBLIC ${tested} berth_options Threads::Threads ${CMOCKA_LIBRARY})
+# Tests are compiled for the sake of their own time, not of the library's. Through -fPIC they see the shared copy's data
+# where it is; otherwise the linker would make a copy that the sanitizer does not know.
+target_compile_options(berth_test_support PUBLIC -O1 -fPIC)
 if(BERTH_LIBM)
   target_link_libraries(berth_test_support PUBLIC m)
 endif()
@@ -78,7 +88,7 @@ foreach(source ${fuzz_sources})
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fuzz)
   target_include_directories(${name} PRIVATE tests src)
-  target_link_libraries(${name} PRIVATE berth_static berth_options)
+  target_link_libraries(${name} PRIVATE ${tested} berth_options)
   add_test(NAME fuzz/${corpus} COMMAND ${name} tests/fuzz/corpus/${corpus} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endforeach()
 
@@ -90,7 +100,7 @@ foreach(source ${example_sources})
   set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
   target_include_directories(example_${name} PRIVATE include)
-  target_link_libraries(example_${name} PRIVATE berth_static berth_options Threads::Threads)
+  target_link_libraries(example_${name} PRIVATE ${tested} berth_options Threads::Threads)
   if(BERTH_LIBM)
     target_link_libraries(example_${name} PRIVATE m)
   endif()

@@ -476,12 +476,30 @@ typedef struct berth_model_value {
   berth_shape shape; /* dimensions without an extent or a name are called "?"; rank is cut at BERTH_MAX_RANK + 1 */
 } berth_model_value;
 
+typedef struct berth_model_key { /* of GGUF */
+  const char *name;
+  const char *type; /* "u32", "string" and so on; of an array: of its elements */
+  int is_array;
+  uint64_t count;            /* elements of an array; otherwise 1 */
+  const char *const *values; /* as text; of an array the first few, strings of it cut where they are long */
+  size_t n_values;
+} berth_model_key;
+
+typedef struct berth_model_tensor { /* of GGUF */
+  const char *name;
+  const char *type; /* as the file's format calls it: "q4_K" */
+  int supported;    /* berth has this type */
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK]; /* the slowest first */
+  uint64_t size;               /* bytes; 0 where nobody knows the type */
+} berth_model_tensor;
+
 typedef struct berth_model_info {
   uint32_t struct_size;
   const char *format;                             /* as in berth_format_info */
   const char *name, *producer, *producer_version; /* "" where the file does not say */
-  int64_t ir_version;
-  uint64_t n_nodes; /* with those of inner graphs and functions */
+  int64_t ir_version;                             /* ONNX; GGUF: the version of the file */
+  uint64_t n_nodes;                               /* with those of inner graphs and functions */
   uint64_t n_functions;
   uint64_t n_params, param_elements, param_bytes; /* ONNX: initializers, and tensors in Constant nodes */
   const berth_model_opset *opsets;
@@ -490,9 +508,15 @@ typedef struct berth_model_info {
   size_t n_ops;
   const berth_model_value *inputs, *outputs;
   size_t n_inputs, n_outputs;
-  const char *const *files; /* that hold weights outside the model's own */
+  const char *const *files; /* that hold weights outside the model's own; GGUF: the parts of a split model */
   size_t n_files;
-  uint64_t n_metadata; /* entries of safetensors' __metadata__ */
+  uint64_t n_metadata;         /* entries of safetensors' __metadata__ */
+  const berth_model_key *keys; /* GGUF, as are all that follow; in the file's order */
+  const berth_model_tensor *tensors;
+  size_t n_keys, n_tensors;
+  const char *architecture;  /* "llama"; "" where the file does not say */
+  const char *tokenizer;     /* as the file calls it: "llama", "gpt2", "bert", "t5"; "": it has none */
+  const char *chat_template; /* "": it has none */
 } berth_model_info;
 
 BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,

@@ -177,7 +177,7 @@ static inline void iq2_xxs_split(const uint8_t *restrict block, berth__block_par
     const uint32_t word = blocks_u32(group + 4);
     p->factor[g] = scale * (0.5f + (float)(word >> 28)) * 0.25f;
     for (int i = 0; i < 32; i++) {
-      const int x = berth__block_coordinate(berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
+      const int x = berth__block_coordinate((uint32_t)berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
       const bool minus = (berth__block_signs(word >> (i / 8 * 7) & 127) >> i % 8 & 1) != 0;
       p->q[g * 32 + i] = (int8_t)(minus ? -x : x);
     }

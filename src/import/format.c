@@ -7,15 +7,12 @@
 #include "base/desc.h"
 #include "import/weights.h"
 
-static bool probe_gguf(const uint8_t *data, size_t size) { return size >= 4 && memcmp(data, "GGUF", 4) == 0; }
-
 static const berth__format formats[] = {
     {.name = "npy",
      .description = "an npy array",
      .probe = berth__npy_probe,
      .inspect = berth__npy_inspect,
      .is_array = true},
-    {.name = "gguf", .description = "a GGUF model", .probe = probe_gguf, .load = berth__gguf_load},
     {.name = "berth",
      .description = "a graph as text",
      .probe = berth__text_probe,
@@ -28,6 +25,13 @@ static const berth__format formats[] = {
      .ending = ".safetensors",
      .read_weights = berth__safetensors_read,
      .inspect = berth__weights_inspect},
+    {.name = "gguf",
+     .description = "a GGUF model",
+     .probe = berth__gguf_probe,
+     .ending = ".gguf",
+     .load = berth__gguf_load,
+     .read_weights = berth__gguf_read_weights,
+     .inspect = berth__gguf_inspect},
     {.name = "onnx",
      .description = "an ONNX model",
      .probe = berth__onnx_probe,

@@ -83,6 +83,7 @@ static berth_status inspect(berth_context *ctx, const char *path, const berth__m
   const berth__format *format = berth__format_find(file, path);
   if (format == NULL || format->inspect == NULL) return berth__format_refuse(format, path, "anything to show", err);
   BERTH__TRY(berth__summary_create(ctx, format->name, &summary, err));
+  summary->path = path;
   berth_status status = format->inspect(summary, file, err);
   if (status == BERTH_OK) status = berth__file_check(file, err);
   if (status != BERTH_OK) {

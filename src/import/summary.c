@@ -14,6 +14,7 @@ berth_status berth__summary_create(berth_context *ctx, const char *format, berth
   s->info.struct_size = (uint32_t)sizeof s->info;
   s->info.format = format;
   s->info.name = s->info.producer = s->info.producer_version = "";
+  s->info.architecture = s->info.tokenizer = s->info.chat_template = "";
   return BERTH_OK;
 }
 

@@ -9,7 +9,8 @@
 typedef struct berth__summary {
   berth_model_info info; /* the first member: berth_model_info_destroy frees all */
   berth_context *ctx;
-  void **blocks; /* strings and lists */
+  const char *path; /* of the file; NULL: it is memory */
+  void **blocks;    /* strings and lists */
   size_t n_blocks, blocks_capacity;
   berth_model_op *ops;
   size_t n_ops, ops_capacity;

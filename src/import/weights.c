@@ -3,6 +3,7 @@
 
 #include "base/desc.h"
 #include "base/storage.h"
+#include "import/gguf/gguf.h"
 
 /* ---- For formats ---- */
 
@@ -72,7 +73,10 @@ static berth_status import_weights_create(berth_context *ctx, berth_weights **ou
 }
 
 static berth_status import_read_weights(berth_weights *w, const char *path, berth_error *err) {
-  return berth__format_for_weights(&w->mapping, path)->read_weights(w, err);
+  w->path = path;
+  const berth_status status = berth__format_for_weights(&w->mapping, path)->read_weights(w, err);
+  w->path = NULL;
+  return status;
 }
 
 berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weights **out, berth_error *err) {
@@ -120,9 +124,11 @@ berth_status berth_weights_from_memory(berth_context *ctx, const void *data, siz
 
 void berth__weights_rest(const berth_weights *weights, const void *data, size_t size) {
   if (weights->mapped) berth__file_release_bytes(&weights->mapping, data, size);
+  if (weights->gguf != NULL) berth__gguf_rest(weights->gguf, data, size);
 }
 
 berth_status berth__weights_check(const berth_weights *weights, berth_error *err) {
+  if (weights->gguf != NULL) return berth__gguf_check(weights->gguf, err);
   return weights->mapped ? berth__file_check(&weights->mapping, err) : BERTH_OK;
 }
 
@@ -141,6 +147,7 @@ void berth_weights_destroy(berth_weights *weights) {
   }
   berth__free(ctx, weights->tensors);
   berth__map_clear(ctx, &weights->index);
+  berth__gguf_destroy(weights->gguf);
   if (weights->mapped) berth__file_unmap(&weights->mapping);
   berth__free(ctx, weights);
 }

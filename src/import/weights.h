@@ -8,6 +8,8 @@
 #include "base/map.h"
 #include "import/format.h"
 
+struct berth__gguf;
+
 typedef struct berth__weight {
   char *name;
   berth_type type;
@@ -23,6 +25,8 @@ struct berth_weights {
   atomic_uint holders;
   berth__mapping mapping; /* base stays NULL for weights from memory, which are not ours to unmap */
   bool mapped;
+  const char *path;         /* the file's, while it is read; NULL: it is memory */
+  struct berth__gguf *gguf; /* which has the mapping then, and those of a split model's other files; else NULL */
   berth__weight *tensors;
   size_t count, capacity;
   berth__map index;    /* name to tensor */

@@ -764,7 +764,26 @@ mkdir -p alone && cp "$digits/digits.berth" alone/
 refuses "a graph without the weights that it names" 1 "digits.safetensors" run alone/digits.berth
 exits "--weights in place of those that a graph names" 0 run alone/digits.berth --weights "$digits/digits.safetensors" --input "image=$digits/samples.npy"
 refuses "--weights that is not there" 1 "nowhere.safetensors" run "$digits/digits.berth" --weights nowhere.safetensors
-refuses "inspect gguf" 3 "GGUF" inspect m.gguf
+refuses "inspect gguf: a file that is cut off" 1 "the file ends at byte 8, within the header" inspect m.gguf
+cp "$BERTH_SRC/tests/fuzz/corpus/gguf/kinds" kinds.gguf
+cp "$BERTH_SRC/tests/fuzz/corpus/gguf/tensors" tensors.gguf
+exits "inspect gguf: keys" 0 inspect kinds.gguf
+has "inspect gguf: the architecture" out 'arch     "llama"'
+has "inspect gguf: a key" out "  key      llama.block_count                        u32            22"
+has "inspect gguf: an array of strings" out 'string[3]      "a", "", "ccc"'
+has "inspect gguf: the tokenizer" out "tokens   none"
+exits "inspect gguf --json" 0 inspect kinds.gguf --json
+valid_json "inspect gguf --json is valid"
+has_fields "inspect gguf --json has its fields" format file name version architecture tokenizer n_tokens chat_template \
+  n_tensors param_elements bytes files keys types unsupported tensors runs reason
+has "inspect gguf --json: a number" out '"llama.block_count":22'
+has "inspect gguf --json: an array" out '"numbers":{"type":"i16","count":3,"first":[1,-2,3]}'
+exits "inspect gguf: tensors" 0 inspect tensors.gguf
+has "inspect gguf: a tensor" out "f32      [2,4]"
+has "inspect gguf: a type that berth lacks" out "1 tensors, 0 bytes  not supported"
+exits "inspect gguf: tensors as JSON" 0 inspect tensors.gguf --json
+valid_json "inspect gguf: the JSON of tensors is valid"
+has "inspect gguf --json: a type that berth lacks" out '"unsupported":["type 99"]'
 printf '\010\007\022\004' >m.onnx
 refuses "inspect onnx: a file that is broken" 1 "runs past the end" inspect m.onnx
 printf '\001\002\003' >m.bin

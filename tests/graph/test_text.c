@@ -529,42 +529,38 @@ static void stops_when_writing_fails(void **state) {
 static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 static void reads_a_long_chain(void **state) {
-  enum {
-    N = 100000
-  };
-  char *all = malloc(N * 48 + 100), *at = all;
+  const int n = (int)test_share(100000);
+  char *all = malloc((size_t)n * 48 + 100), *at = all;
   assert_non_null(all);
   at += sprintf(at, "graph \"chain\" {\n");
-  for (int i = N; i > 0; i--) at += sprintf(at, "%%v%d = relu(%%v%d)\n", i, i - 1); /* the last one first */
-  at += sprintf(at, "input %%v0 : f32[n]\noutput \"y\" = %%v%d\n}\n", N);
+  for (int i = n; i > 0; i--) at += sprintf(at, "%%v%d = relu(%%v%d)\n", i, i - 1); /* the last one first */
+  at += sprintf(at, "input %%v0 : f32[n]\noutput \"y\" = %%v%d\n}\n", n);
   double start = seconds();
   berth_graph *g = graph_parse(*state, all);
-  assert_int_equal(berth_graph_n_nodes(g), N);
+  assert_int_equal(berth_graph_n_nodes(g), n);
   graph_round_trip(g);
   double took = seconds() - start;
-  if (took > 60) fail_msg("three passes over 100,000 nodes took %.1f s", took);
+  if (took > 60) fail_msg("three passes over %d nodes took %.1f s", n, took);
   berth_graph_destroy(g);
   free(all);
 }
 
 /* One node with very many results, each of them an output: nothing is searched name by name. */
 static void reads_very_many_results(void **state) {
-  enum {
-    N = 100000
-  };
-  char *all = malloc(N * 48 + 100), *at = all;
+  const int n = (int)test_share(100000);
+  char *all = malloc((size_t)n * 48 + 100), *at = all;
   assert_non_null(all);
-  at += sprintf(at, "graph \"wide\" {\ninput %%x : f32[%d]\n", N);
-  for (int i = 0; i < N; i++) at += sprintf(at, i == 0 ? "%%v%d" : ", %%v%d", i);
+  at += sprintf(at, "graph \"wide\" {\ninput %%x : f32[%d]\n", n);
+  for (int i = 0; i < n; i++) at += sprintf(at, i == 0 ? "%%v%d" : ", %%v%d", i);
   at += sprintf(at, " = split(%%x) {axis = 0}\n");
-  for (int i = 0; i < N; i++) at += sprintf(at, "output \"%d\" = %%v%d\n", i, i);
+  for (int i = 0; i < n; i++) at += sprintf(at, "output \"%d\" = %%v%d\n", i, i);
   sprintf(at, "}\n");
   double start = seconds();
   berth_graph *g = graph_parse(*state, all);
-  assert_int_equal(berth_graph_n_outputs(g), N);
+  assert_int_equal(berth_graph_n_outputs(g), n);
   graph_round_trip(g);
   double took = seconds() - start;
-  if (took > 60) fail_msg("100,000 results and outputs took %.1f s", took);
+  if (took > 60) fail_msg("%d results and outputs took %.1f s", n, took);
   berth_graph_destroy(g);
   free(all);
 }

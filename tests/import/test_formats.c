@@ -55,7 +55,7 @@ static void content_tells_then_names(void **state) {
   expect_format("npy.onnx", bytes, make_npy(bytes), "npy", BERTH_FORMAT_ARRAY);
   expect_format("b.bin", bytes, make_safetensors(bytes, 1), "safetensors", BERTH_FORMAT_WEIGHTS);
   expect_format("w.onnx", bytes, make_safetensors(bytes, 1), "safetensors", BERTH_FORMAT_WEIGHTS);
-  expect_format("m.gguf", "GGUF\3\0\0\0", 8, "gguf", BERTH_FORMAT_GRAPH);
+  expect_format("m.gguf", "GGUF\3\0\0\0", 8, "gguf", BERTH_FORMAT_GRAPH | BERTH_FORMAT_WEIGHTS);
   expect_format("c.bin", "\x08\x07\x12\x00", 4, "onnx", BERTH_FORMAT_GRAPH);
   /* Weights that are cut off begin like ONNX: the name says more. */
   expect_format("cut.safetensors", "\x08\x01\0\0\0\0\0\0{", 9, "safetensors", BERTH_FORMAT_WEIGHTS);
@@ -96,7 +96,8 @@ static void what_has_no_graph_is_refused(void **state) {
   test_write_file(test_path("m.gguf"), "GGUF\3\0\0\0", 8);
   test_expect_error(berth_graph_load(ctx, test_path("m.gguf"), &loaded, &err), BERTH_MALFORMED, &err,
                     "ends at byte 8, within the header");
-  test_expect_error(berth_model_inspect(ctx, test_path("m.gguf"), &info, &err), BERTH_UNSUPPORTED, &err, "GGUF");
+  test_expect_error(berth_model_inspect(ctx, test_path("m.gguf"), &info, &err), BERTH_MALFORMED, &err,
+                    "m.gguf: the file ends at byte 8, within the header");
   test_write_file(test_path("b.bin"), bytes, make_safetensors(bytes, 1));
   test_expect_error(berth_graph_load(ctx, test_path("b.bin"), &loaded, &err), BERTH_UNSUPPORTED, &err,
                     "safetensors weights: this is not a format that has a graph");

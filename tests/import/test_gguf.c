@@ -446,6 +446,101 @@ static void parts_that_do_not_fit_are_refused(void **state) {
   expect_parts_bad(test_path("other.gguf"), BERTH_MALFORMED, "would end in \"-00001-of-00003.gguf\"");
 }
 
+/* ---- Through the public functions ------------------------------------------------------------------------------ */
+
+static void weights_of_all_parts_are_attached(void **state) {
+  (void)state;
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_error err;
+  berth_weights *weights;
+  berth_graph *graph;
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
+  static const char text[] = "graph \"g\" { param %a : i32[1] param %b : i32[1] %s = add(%a, %b) output \"s\" = %s }";
+  write_parts();
+  TEST_OK(berth_weights_open(ctx, test_path("m-00002-of-00003.gguf"), &weights, &err));
+  assert_int_equal(berth_weights_count(weights), 3);
+  TEST_OK(berth_weights_at(weights, berth_weights_find(weights, "c"), &info, &err));
+  assert_int_equal(*(const int32_t *)info.data, 33);
+  assert_int_equal(info.size, 4);
+  TEST_OK(berth_graph_from_memory(ctx, text, sizeof text - 1, NULL, NULL, &graph, &err));
+  TEST_OK(berth_graph_attach(graph, weights, &err));
+  berth_weights_destroy(weights);
+  berth_graph_destroy(graph);
+  gguf_file file = gguf_file_make(tensors);
+  test_expect_error(berth_weights_from_memory(ctx, file.bytes, file.size, &weights, &err), BERTH_UNSUPPORTED, &err,
+                    "tensor \"new\" is of type type 99, which berth does not have");
+  gguf_file_free(&file);
+  test_context_done(ctx, &alloc);
+}
+
+static const berth_model_key *shown_key(const berth_model_info *info, const char *name) {
+  for (size_t i = 0; i < info->n_keys; i++)
+    if (strcmp(info->keys[i].name, name) == 0) return &info->keys[i];
+  fail_msg("no key %s", name);
+  return NULL;
+}
+
+static void expect_shown(const berth_model_info *info, const char *name, const char *type, uint64_t count,
+                         const char *value) {
+  const berth_model_key *key = shown_key(info, name);
+  assert_string_equal(key->type, type);
+  assert_int_equal(key->count, count);
+  assert_string_equal(key->values[key->n_values - 1], value);
+}
+
+static void inspect_shows_keys_and_tensors(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_error err;
+  berth_model_info *info;
+  gguf_file_write(test_path("kinds.gguf"), every_kind);
+  TEST_OK(berth_model_inspect(ctx, test_path("kinds.gguf"), &info, &err));
+  assert_int_equal(info->ir_version, 3);
+  assert_string_equal(info->architecture, "llama");
+  assert_string_equal(info->tokenizer, "");
+  expect_shown(info, "u64", "u64", 1, "18446744073709551615");
+  expect_shown(info, "i16", "i16", 1, "-300");
+  expect_shown(info, "bool", "bool", 1, "true");
+  expect_shown(info, "f64", "f64", 1, "1e+300");
+  expect_shown(info, "string", "string", 1, "h\xC3\xA9llo");
+  expect_shown(info, "strings", "string", 3, "ccc");
+  expect_shown(info, "nested", "array", 3, "1 of array");
+  assert_true(shown_key(info, "numbers")->is_array && !shown_key(info, "string")->is_array);
+  berth_model_info_destroy(info);
+  gguf_file_write(test_path("tensors.gguf"), tensors);
+  TEST_OK(berth_model_inspect(ctx, test_path("tensors.gguf"), &info, &err));
+  assert_int_equal(info->n_tensors, 5);
+  assert_int_equal(info->param_bytes, 32 + 34 + 4);
+  assert_string_equal(info->tensors[1].type, "q8_0");
+  assert_true(info->tensors[1].supported);
+  assert_string_equal(info->tensors[4].type, "type 99");
+  assert_false(info->tensors[4].supported);
+  berth_model_info_destroy(info);
+  write_parts();
+  TEST_OK(berth_model_inspect(ctx, test_path("m-00003-of-00003.gguf"), &info, &err));
+  assert_int_equal(info->n_files, 3);
+  assert_string_equal(info->files[2], "m-00003-of-00003.gguf");
+  assert_int_equal(info->n_tensors, 3);
+  berth_model_info_destroy(info);
+  berth_context_destroy(ctx);
+}
+
+/* The shortest text that is the same f32; the double that it is has nine digits more. */
+static void an_f32_is_shown_short(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_error err;
+  berth_model_info *info;
+  gguf_file_write(test_path("f.gguf"), GGUF_HEAD(0, 3) "'a' w6 f1e-5 'b' w6 w0x7FC00000 'c' w9 w6 q2 f1 f0.1");
+  TEST_OK(berth_model_inspect(ctx, test_path("f.gguf"), &info, &err));
+  expect_shown(info, "a", "f32", 1, "1e-05");
+  expect_shown(info, "b", "f32", 1, "nan");
+  expect_shown(info, "c", "f32", 2, "0.1");
+  berth_model_info_destroy(info);
+  berth_context_destroy(ctx);
+}
+
 /* ---- No memory ------------------------------------------------------------------------------------------------- */
 
 static berth_status open_all(berth_context *ctx, berth_error *err, void *user) {
@@ -458,21 +553,37 @@ static berth_status open_all(berth_context *ctx, berth_error *err, void *user) {
   if (status != BERTH_OK) return status;
   status = open_path(ctx, test_path("m-00002-of-00003.gguf"), &g, err);
   berth__gguf_destroy(g);
+  if (status != BERTH_OK) return status;
+  berth_weights *weights;
+  status = berth_weights_open(ctx, test_path("m-00002-of-00003.gguf"), &weights, err);
+  berth_weights_destroy(weights);
+  if (status != BERTH_OK) return status;
+  berth_model_info *info;
+  status = berth_model_inspect(ctx, test_path("kinds.gguf"), &info, err);
+  berth_model_info_destroy(info);
   return status;
 }
 
 static void survives_failed_allocations(void **state) {
   (void)state;
   write_parts();
+  gguf_file_write(test_path("kinds.gguf"), every_kind);
   assert_true(test_fail_each_allocation(open_all, NULL) > 40);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_every_kind_of_value),   cmocka_unit_test(reads_tensors),
-      cmocka_unit_test(finds_any_of_many_strings),   cmocka_unit_test(copies_only_what_is_not_aligned),
-      cmocka_unit_test(refuses_every_bad_file),      cmocka_unit_test(refuses_every_cut),
-      cmocka_unit_test(any_part_opens_the_model),    cmocka_unit_test(parts_that_do_not_fit_are_refused),
+      cmocka_unit_test(reads_every_kind_of_value),
+      cmocka_unit_test(reads_tensors),
+      cmocka_unit_test(finds_any_of_many_strings),
+      cmocka_unit_test(copies_only_what_is_not_aligned),
+      cmocka_unit_test(refuses_every_bad_file),
+      cmocka_unit_test(refuses_every_cut),
+      cmocka_unit_test(any_part_opens_the_model),
+      cmocka_unit_test(parts_that_do_not_fit_are_refused),
+      cmocka_unit_test(weights_of_all_parts_are_attached),
+      cmocka_unit_test(inspect_shows_keys_and_tensors),
+      cmocka_unit_test(an_f32_is_shown_short),
       cmocka_unit_test(survives_failed_allocations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ void test_context_done(berth_context *ctx, test_alloc *alloc) {
 }
 
 uint64_t test_fail_each_allocation(test_operation fn, void *user) {
-  for (uint64_t k = 1;; k++) {
+  for (uint64_t k = 1;; k += k < 100 ? 1 : test_step()) {
     test_alloc alloc = {0};
     berth_context *ctx = test_context_counting(&alloc);
     berth_error err = {BERTH_OK, ""};

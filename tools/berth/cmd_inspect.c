@@ -25,10 +25,11 @@ const arg_verb cmd_inspect_verb = {
     .operand_offset = offsetof(inspect_options, path),
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
-    .details = "Knows .npy arrays, safetensors weights, ONNX models and berth's own graphs as text.\n",
+    .details = "Knows .npy arrays, safetensors weights, ONNX and GGUF models and berth's own graphs as text.\n",
     .examples =
         "  berth inspect weights.safetensors\n"
         "  berth inspect model.onnx\n"
+        "  berth inspect model.gguf\n"
         "  berth inspect model.berth --json\n",
 };
 
@@ -36,7 +37,11 @@ const arg_verb cmd_inspect_verb = {
 static const struct {
   const char *name;
   int (*show)(berth_context *ctx, const char *path, bool as_json);
-} views[] = {{"npy", inspect_npy}, {"safetensors", inspect_weights}, {"onnx", inspect_onnx}, {"berth", inspect_graph}};
+} views[] = {{"npy", inspect_npy},
+             {"safetensors", inspect_weights},
+             {"onnx", inspect_onnx},
+             {"gguf", inspect_gguf},
+             {"berth", inspect_graph}};
 
 /* What berth reads, from the library's table. */
 static void hint_formats(void) {

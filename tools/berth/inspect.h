@@ -9,6 +9,7 @@
 int inspect_npy(berth_context *ctx, const char *path, bool as_json);
 int inspect_weights(berth_context *ctx, const char *path, bool as_json);
 int inspect_onnx(berth_context *ctx, const char *path, bool as_json);
+int inspect_gguf(berth_context *ctx, const char *path, bool as_json);
 int inspect_graph(berth_context *ctx, const char *path, bool as_json);
 
 #endif

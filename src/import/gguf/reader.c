@@ -41,14 +41,14 @@ static berth_status gguf_take(gguf_cursor *c, uint64_t size, const char *what, c
 static berth_status gguf_take_u32(gguf_cursor *c, const char *what, uint32_t *out, berth_error *err) {
   const uint8_t *data;
   BERTH__TRY(gguf_take(c, 4, what, &data, err));
-  *out = (uint32_t)berth__gguf_load(data, 4);
+  *out = (uint32_t)berth__gguf_word(data, 4);
   return BERTH_OK;
 }
 
 static berth_status gguf_take_u64(gguf_cursor *c, const char *what, uint64_t *out, berth_error *err) {
   const uint8_t *data;
   BERTH__TRY(gguf_take(c, 8, what, &data, err));
-  *out = berth__gguf_load(data, 8);
+  *out = berth__gguf_word(data, 8);
   return BERTH_OK;
 }
 

@@ -27,7 +27,7 @@ static inline uint32_t berth__gguf_kind_bytes(berth__gguf_kind kind) {
 }
 
 /* Little endian, at any address. */
-static inline uint64_t berth__gguf_load(const uint8_t *data, uint32_t bytes) {
+static inline uint64_t berth__gguf_word(const uint8_t *data, uint32_t bytes) {
   uint64_t value = 0;
   for (uint32_t i = bytes; i-- > 0;) value = value << 8 | data[i];
   return value;

@@ -29,7 +29,7 @@ static bool gguf_is_integer(berth__gguf_kind kind) {
 /* The bits of an integer, a sign spread over all 64. */
 static uint64_t gguf_bits(berth__gguf_kind kind, const uint8_t *data) {
   const uint32_t bytes = berth__gguf_kind_bytes(kind);
-  uint64_t bits = berth__gguf_load(data, bytes);
+  uint64_t bits = berth__gguf_word(data, bytes);
   if (kind == BERTH__GGUF_BOOL) return bits != 0;
   if (gguf_is_signed(kind) && bytes < 8 && (bits >> (8 * bytes - 1)) != 0) bits |= UINT64_MAX << (8 * bytes);
   return bits;
@@ -138,7 +138,7 @@ berth_status berth__gguf_bool_or(const berth__gguf *g, const char *key, bool fal
 /* ---- Arrays ---- */
 
 /* From one string to the next. */
-static const uint8_t *gguf_after_string(const uint8_t *at) { return at + 8 + berth__gguf_load(at, 8); }
+static const uint8_t *gguf_after_string(const uint8_t *at) { return at + 8 + berth__gguf_word(at, 8); }
 
 berth__gguf_string berth__gguf_array_string(const berth__gguf_array *array, uint64_t i) {
   const uint8_t *at = array->data;
@@ -147,7 +147,7 @@ berth__gguf_string berth__gguf_array_string(const berth__gguf_array *array, uint
     i %= BERTH__GGUF_STRIDE;
   }
   for (; i > 0; i--) at = gguf_after_string(at);
-  return (berth__gguf_string){.data = (const char *)at + 8, .size = berth__gguf_load(at, 8)};
+  return (berth__gguf_string){.data = (const char *)at + 8, .size = berth__gguf_word(at, 8)};
 }
 
 bool berth__gguf_array_is_whole(const berth__gguf_array *array) {
@@ -168,7 +168,7 @@ double berth__gguf_array_f64(const berth__gguf_array *array, uint64_t i) {
 /* The array whose type stands at `at`. Its size is found by going through it: only files that nest arrays pay. */
 static berth__gguf_array gguf_array_here(const uint8_t *at) {
   berth__gguf_array array = {
-      .kind = (berth__gguf_kind)berth__gguf_load(at, 4), .count = berth__gguf_load(at + 4, 8), .data = at + 12};
+      .kind = (berth__gguf_kind)berth__gguf_word(at, 4), .count = berth__gguf_word(at + 4, 8), .data = at + 12};
   const uint32_t bytes = berth__gguf_kind_bytes(array.kind);
   if (bytes != 0) {
     array.size = array.count * bytes;

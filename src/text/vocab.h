@@ -1,0 +1,164 @@
+/* The inside of a tokenizer, shared by the files of this folder. */
+#ifndef BERTH_TEXT_VOCAB_H
+#define BERTH_TEXT_VOCAB_H
+
+#include "text/pretoken.h"
+#include "text/tokenizer.h"
+
+typedef enum berth__vocab_kind {
+  BERTH__VOCAB_SPM,
+  BERTH__VOCAB_BPE,
+  BERTH__VOCAB_WORDPIECE,
+  BERTH__VOCAB_UNIGRAM
+} berth__vocab_kind;
+
+enum { /* what a token is; several may hold */
+  BERTH__TOKEN_UNKNOWN = 1,
+  BERTH__TOKEN_UNUSED = 2,
+  BERTH__TOKEN_NORMAL = 4,
+  BERTH__TOKEN_CONTROL = 8,
+  BERTH__TOKEN_USER = 16,
+  BERTH__TOKEN_BYTE = 32,
+  BERTH__TOKEN_LSTRIP = 64, /* takes the white space on its left with it */
+  BERTH__TOKEN_RSTRIP = 128,
+  BERTH__TOKEN_END = 256 /* of generating */
+};
+
+typedef struct berth__span {
+  const char *data;
+  size_t size;
+} berth__span;
+
+/* Tokens in the order of their texts: what a text begins with is found byte by byte, as in a trie. */
+typedef struct berth__sorted {
+  uint32_t *ids;
+  uint32_t count;
+  uint32_t first[257]; /* those that begin with a byte */
+} berth__sorted;
+
+typedef struct berth__charsmap { /* how a Unigram model normalises; see unigram.c */
+  const uint8_t *nodes;
+  size_t n_nodes;
+  const char *texts;
+  size_t n_texts;
+} berth__charsmap;
+
+struct berth__tokenizer {
+  berth_context *ctx;
+  berth__gguf *model;
+  berth__vocab_kind kind;
+  berth__token_ids ids;
+  bool add_space_prefix, merge_spaces, escape_spaces, lowercase, strip_accents;
+  uint32_t pre_flags;
+  berth__pre *pre; /* BPE */
+
+  uint32_t count;
+  const uint8_t *texts; /* of the tokens, in the file: a u64 length and bytes, each */
+  uint32_t *offsets;    /* of each token in them */
+  uint16_t *attributes;
+  berth__gguf_array scores; /* count 0: there are none */
+  size_t longest;           /* text of a token */
+  uint32_t *slots;          /* a hash table of ids plus 1 */
+  uint32_t slot_mask;
+
+  const uint8_t *merges; /* BPE: in the file, like texts. What comes first goes first, so that offsets are ranks */
+  uint32_t *merge_slots; /* a hash table of offsets plus 1 */
+  uint32_t merge_mask;
+
+  int32_t byte_ids[256];
+  berth__sorted special; /* tokens that are looked for in a text before anything else */
+  berth__sorted words;   /* WordPiece, Unigram: tokens that texts are made of */
+  berth__sorted user;    /* Unigram: what normalising leaves alone */
+  berth__charsmap charsmap;
+  float unknown_score;
+};
+
+static inline uint64_t berth__vocab_load64(const uint8_t *at) {
+  uint64_t value = 0;
+  for (int i = 7; i >= 0; i--) value = value << 8 | at[i];
+  return value;
+}
+
+static inline berth__span berth__vocab_text(const berth__tokenizer *t, uint32_t id) {
+  const uint8_t *at = t->texts + t->offsets[id];
+  return (berth__span){(const char *)at + 8, (size_t)berth__vocab_load64(at)};
+}
+
+float berth__vocab_score(const berth__tokenizer *t, uint32_t id);
+/* The merge of two adjacent pieces of a text: how early it comes. False: there is none. */
+bool berth__vocab_merge(const berth__tokenizer *t, const char *text, size_t left, size_t right, uint32_t *rank);
+berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err);         /* tokens, types, scores, their index */
+berth_status berth__vocab_load_merges(berth__tokenizer *t, berth_error *err);  /* BPE */
+berth_status berth__vocab_load_special(berth__tokenizer *t, berth_error *err); /* ids and attributes: special.c */
+berth_status berth__unigram_load(berth__tokenizer *t, berth_error *err);
+
+/* Sorts the tokens that have any of the attributes. */
+berth_status berth__sorted_make(const berth__tokenizer *t, uint32_t attributes, berth__sorted *out, berth_error *err);
+
+/* Where a walk through the sorted tokens stands: those from low to high begin with the `depth` bytes so far. */
+typedef struct berth__walk {
+  uint32_t low, high;
+  size_t depth;
+} berth__walk;
+
+#define BERTH__WALK_BEGIN ((berth__walk){0, UINT32_MAX, 0})
+/* Goes on by a byte; false, and no tokens are left: none goes on like that. */
+bool berth__walk_step(const berth__tokenizer *t, const berth__sorted *sorted, berth__walk *walk, char byte);
+/* The token that ends here, or BERTH__NO_TOKEN. */
+int32_t berth__walk_token(const berth__tokenizer *t, const berth__sorted *sorted, const berth__walk *walk);
+
+/* ---- Encoding ---- */
+
+typedef struct berth__symbol {
+  uint32_t begin, size; /* in the text; size 0: it was merged into the one before */
+  int32_t prev, next;   /* -1: none */
+} berth__symbol;
+
+typedef struct berth__pair {
+  uint64_t order; /* what is merged first: the rank, and left where ranks are equal */
+  uint32_t right, size;
+} berth__pair;
+
+/* What encoding needs besides its output; kept from one word to the next. */
+typedef struct berth__encoder {
+  const berth__tokenizer *t;
+  berth__tokens *out;
+  berth__symbol *symbols;
+  size_t n_symbols, symbols_capacity;
+  berth__pair *heap;
+  size_t n_heap, heap_capacity;
+  char *text; /* as the tokens write it */
+  size_t n_text, text_capacity;
+} berth__encoder;
+
+/* How early two adjacent pieces merge; false: they do not. */
+typedef bool (*berth__merge_rank)(const berth__tokenizer *t, const char *text, size_t left, size_t right,
+                                  uint32_t *rank);
+
+berth_status berth__encoder_add_text(berth__encoder *e, const char *bytes, size_t size, berth_error *err);
+berth_status berth__encoder_put(berth__encoder *e, uint32_t id, berth_error *err);
+/* Splits the encoder's text into characters and merges them until nothing merges. */
+berth_status berth__encoder_merge(berth__encoder *e, berth__merge_rank rank, berth_error *err);
+
+/* Encode a piece of text without special tokens. `first`: nothing but special tokens came before. */
+berth_status berth__encode_spm(berth__encoder *e, const char *text, size_t size, bool first, berth_error *err);
+berth_status berth__encode_bpe(berth__encoder *e, const char *text, size_t size, berth_error *err);
+berth_status berth__encode_wordpiece(berth__encoder *e, const char *text, size_t size, berth_error *err);
+berth_status berth__encode_unigram(berth__encoder *e, const char *text, size_t size, berth_error *err);
+
+/* ---- Special tokens in a text ---- */
+
+typedef struct berth__fragment {
+  size_t begin, end; /* of plain text */
+  int32_t id;        /* or a token, and no text */
+} berth__fragment;
+
+/* Splits a text at its special tokens. *out is the caller's to free with berth__free. */
+berth_status berth__special_split(const berth__tokenizer *t, const char *text, size_t size, bool parse,
+                                  berth__fragment **out, size_t *count, berth_error *err);
+
+/* The code point that stands for a byte in the vocabularies of GPT-2 and its heirs; and the byte, -1: none. */
+uint32_t berth__bpe_letter(uint8_t byte);
+int berth__bpe_byte(uint32_t letter);
+
+#endif
