@@ -146,87 +146,69 @@ INLINED vi blocks_four(const int8_t *x) {
 }
 
 #if BY_PAIRS
-/* Sums over one group of ROWS rows and two vectors of columns. */
-INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *const *w, const int rows, const int group,
-                          const int chain, vi sum[ROWS][2]) {
+/* Sums over one group of some rows. */
+INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, const int rows, const int group,
+                          const int chain, vi sum[ROWS]) {
   const vi ones = _mm256_set1_epi16(1);
   const int step = chain == 0 ? 1 : chain;
   UNROLL for (int c = 0; c < group / 4; c += step) {
-    vi part[ROWS][2];
+    vi part[ROWS];
     UNROLL for (int i = 0; i < step; i++) {
-      const vi w0 = vi_load(w[0] + (at + (c + i) * 4) * VF_LANES), w1 = vi_load(w[1] + (at + (c + i) * 4) * VF_LANES);
+      const vi of_w = vi_load(w + (at + (c + i) * 4) * VF_LANES);
+      const vi large = chain == 0 ? _mm256_abs_epi8(of_w) : of_w;
       UNROLL for (int r = 0; r < rows; r++) {
         const vi four = blocks_four(x[r] + at + (c + i) * 4);
-        const vi a = chain == 0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(w0), _mm256_sign_epi8(four, w0))
-                                : _mm256_maddubs_epi16(w0, four);
-        const vi b = chain == 0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(w1), _mm256_sign_epi8(four, w1))
-                                : _mm256_maddubs_epi16(w1, four);
-        part[r][0] = i == 0 ? a : _mm256_add_epi16(part[r][0], a);
-        part[r][1] = i == 0 ? b : _mm256_add_epi16(part[r][1], b);
+        const vi pairs = _mm256_maddubs_epi16(large, chain == 0 ? _mm256_sign_epi8(four, of_w) : four);
+        part[r] = i == 0 ? pairs : _mm256_add_epi16(part[r], pairs);
       }
     }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) {
-      const vi wide = _mm256_madd_epi16(part[r][v], ones);
-      sum[r][v] = c == 0 ? wide : vi_add(sum[r][v], wide);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vi wide = _mm256_madd_epi16(part[r], ones);
+      sum[r] = c == 0 ? wide : vi_add(sum[r], wide);
     }
   }
 }
 #else
-INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *const *w, const int rows, const int group,
-                          const int chain, vi sum[ROWS][2]) {
+INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, const int rows, const int group,
+                          const int chain, vi sum[ROWS]) {
   const vi flip = vi_set1((int32_t)0x80808080u);
   (void)chain;
   for (int c = 0; c < group / 4; c++) {
-    const vi w0 = vi_load(w[0] + (at + c * 4) * VF_LANES), w1 = vi_load(w[1] + (at + c * 4) * VF_LANES);
-    UNROLL for (int r = 0; r < rows; r++) {
-      const vi four = vi_xor(blocks_four(x[r] + at + c * 4), flip);
-      sum[r][0] = vi_dot(sum[r][0], four, w0);
-      sum[r][1] = vi_dot(sum[r][1], four, w1);
-    }
+    const vi of_w = vi_load(w + (at + c * 4) * VF_LANES);
+    UNROLL for (int r = 0; r < rows; r++) sum[r] = vi_dot(sum[r], vi_xor(blocks_four(x[r] + at + c * 4), flip), of_w);
   }
 }
 #endif
 
 typedef struct blocks_tile {
-  blocks_half half[2];
+  blocks_half half;
   const blocks_x *x;
   int64_t row;
   float *out;
 } blocks_tile;
 
 INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, const int chain, const bool is_offset) {
-  const int8_t *x[ROWS], *const w[2] = {t->half[0].bytes, t->half[1].bytes};
+  const int8_t *x[ROWS];
   const float *scale[ROWS], *sum[ROWS];
-  vf total[ROWS][2];
+  vf total[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
     const blocks_row_x from = blocks_row_of(t->x, t->row + r);
     x[r] = from.q;
     scale[r] = from.scale;
     sum[r] = group == BLOCKS_X ? from.sums : from.sum;
-    total[r][0] = total[r][1] = vf_zero();
+    total[r] = vf_zero();
   }
   for (int64_t at = 0, g = 0; at < t->x->depth; at += group, g++) {
-    vi count[ROWS][2];
-    vf factor[2], offset[2];
-    UNROLL for (int v = 0; v < 2; v++) {
-      if (!BY_PAIRS) {
-        const vi first = vi_load(t->half[v].start + g * VF_LANES);
-        UNROLL for (int r = 0; r < rows; r++) count[r][v] = first;
-      }
-      factor[v] = vf_load(t->half[v].factor + g * VF_LANES);
-      offset[v] = vf_load(t->half[v].offset + g * VF_LANES);
-    }
-    blocks_group(x, at, w, rows, group, chain, count);
+    vi count[ROWS];
+    if (!BY_PAIRS) UNROLL for (int r = 0; r < rows; r++) count[r] = vi_load(t->half.start + g * VF_LANES);
+    blocks_group(x, at, t->half.bytes, rows, group, chain, count);
+    const vf factor = vf_load(t->half.factor + g * VF_LANES), offset = vf_load(t->half.offset + g * VF_LANES);
     UNROLL for (int r = 0; r < rows; r++) {
-      const vf by = vf_set1(scale[r][at / BLOCKS_X]), of_x = vf_set1(sum[r][g]);
-      UNROLL for (int v = 0; v < 2; v++) {
-        total[r][v] = vf_fma(vf_from_int(count[r][v]), factor[v] * by, total[r][v]);
-        if (is_offset) total[r][v] = vf_fma(offset[v], of_x, total[r][v]);
-      }
+      total[r] = vf_fma(vf_from_int(count[r]), factor * vf_set1(scale[r][at / BLOCKS_X]), total[r]);
+      if (is_offset) total[r] = vf_fma(offset, vf_set1(sum[r][g]), total[r]);
     }
   }
-  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++)
-      vf_store(t->out + r * VF_PANEL + v * VF_LANES, total[r][v]);
+  UNROLL for (int r = 0; r < rows; r++) vf_store(t->out + r * VF_PANEL, total[r]);
 }
 
 #define TILES(name, group, chain, is_offset)                                                      \
@@ -261,12 +243,13 @@ static blocks_tiles blocks_tiles_of(const blocks_manner *m) {
 void blocks_multiply(berth_type type, const void *panel, const blocks_x *x, int64_t n, float *out) {
   const blocks_manner m = blocks_manner_of(type);
   const blocks_tiles run = blocks_tiles_of(&m);
-  blocks_tile t = {.half = {blocks_half_of(&m, x->depth, panel, 0), blocks_half_of(&m, x->depth, panel, 1)}, .x = x};
-  for (int64_t r = 0; r < n;) {
-    const bool is_many = n - r >= ROWS;
-    t.row = r;
-    t.out = out + r * VF_PANEL;
-    (is_many ? run.many : run.one)(&t);
-    r += is_many ? ROWS : 1;
-  }
+  for (int half = 0; half < 2; half++)
+    for (int64_t r = 0, step; r < n; r += step) {
+      const blocks_tile t = {.half = blocks_half_of(&m, x->depth, panel, half),
+                             .x = x,
+                             .row = r,
+                             .out = out + r * VF_PANEL + half * VF_LANES};
+      step = n - r >= ROWS ? ROWS : 1;
+      (step == ROWS ? run.many : run.one)(&t);
+    }
 }
