@@ -489,6 +489,14 @@ const op_row op_rows[] = {
      {ROPE("f32", "[256, 512]", "{heads = 8}"), ROPE("f16", "[256, 512]", "{heads = 8}"),
       ROPE("f32", "[256, 512]", "{heads = 8, interleaved = 1}"), ROPE("f32", "[256, 488]", "{heads = 4, dims = 60}"),
       X("f32", "[256, 512]") "input %c : f32[256, 32]\ninput %s : f32[256, 32]\n%y = rope(%x, %c, %s) {heads = 8}"}},
+#define EXPERTS(type, x, w, which) \
+  "input %x : " type x "\ninput %w : " type w "\ninput %i : i64" which "\n%y = expert_matmul(%x, %w, %i)"
+    {"expert_matmul",
+     NULL,
+     false,
+     NULL,
+     {EXPERTS("f32", "[8, 256]", "[8, 256, 256]", "[8, 2]"), EXPERTS("f32", "[1, 256]", "[8, 1024, 256]", "[1, 2]"),
+      EXPERTS("f32", "[8, 2, 251]", "[8, 253, 251]", "[8, 2]")}},
 /* ---- windows and reductions ---- */
 #define POOL(op, extra)                                                                                                \
   X("f32", "[1, 64, 56, 56]")                                                                                          \

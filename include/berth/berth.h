@@ -987,6 +987,150 @@ typedef enum berth_clock {
 BERTH_API berth_clock
 berth_session_clock(const berth_session *session); /* the clock of the times that an observer gets */
 
+/* ---- Generating text ------------------------------------------------------------------------------------------ */
+
+/* A language model from a GGUF file, and the conversation that it is in: tokens, of which the model's cache holds the
+ * keys and values. All memory is taken when it is created: one arena with the weights, the cache for `ctx` tokens and
+ * what a run of `chunk` rows needs. Text that is fed is read in chunks, tokens are generated one by one, and neither
+ * allocates or plans anything. */
+typedef struct berth_generator berth_generator;
+
+/* How the next token is chosen: a penalty on what came before, then the top_k best, then the fewest of these whose
+ * probabilities add up to top_p, then those at least min_p times as probable as the best, then one of them drawn at the
+ * temperature. The draw depends on the seed and the logits alone, not on the machine. */
+typedef struct berth_sampling_desc {
+  uint32_t struct_size;
+  uint32_t top_k;       /* 0: all */
+  float temperature;    /* 0: always the best token */
+  float top_p;          /* 1: all */
+  float min_p;          /* 0: all */
+  float repeat_penalty; /* logits over 0 are divided by it, others multiplied; 1: none */
+  uint32_t repeat_last; /* of how many last tokens; 0: none */
+  uint64_t seed;
+} berth_sampling_desc;
+#define BERTH_SAMPLING_DESC_INIT \
+  { (uint32_t)sizeof(berth_sampling_desc), 40, 0.8f, 0.95f, 0.05f, 1.0f, 64, 0 }
+
+typedef enum berth_generator_flag {
+  /* Where the context is full, the older half of the conversation is forgotten (but for its first token, where that
+   * begins a text) and the rest is read again. Without it, that is an error. */
+  BERTH_GENERATOR_SLIDE = 1 << 0
+} berth_generator_flag;
+
+typedef struct berth_generator_desc {
+  uint32_t struct_size;
+  uint32_t flags;     /* berth_generator_flag */
+  const char *device; /* NULL: "cpu" */
+  uint32_t n_threads; /* 0: the context's */
+  uint32_t ctx;       /* tokens that there is room for; 0: what the model was made with, but at most 4096 */
+  uint32_t chunk;     /* rows in which text is read; 0: 64, or ctx where that is less */
+  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f32 */
+  const berth_sampling_desc *sampling; /* NULL: BERTH_SAMPLING_DESC_INIT */
+  const berth_thread_pool *threads;    /* NULL: threads of its own */
+  const berth_cancel *cancel;          /* stops reading and generating; NULL: none */
+  /* Called while text is read, after every run: so many of so many tokens. NULL: silent. */
+  void (*progress)(void *user, uint32_t done, uint32_t total);
+  void *user;
+} berth_generator_desc;
+#define BERTH_GENERATOR_DESC_INIT \
+  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL }
+
+BERTH_API berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
+                                              berth_generator **out, berth_error *err);
+BERTH_API void berth_generator_destroy(berth_generator *generator);
+
+/* Adds text or tokens to the conversation, which begins with what the model wants there (a bos token, mostly). They are
+ * evaluated before it returns. When it fails, what was not evaluated is not in the conversation; BERTH_INFEASIBLE:
+ * there is no room for it. */
+typedef enum berth_feed_flag {
+  BERTH_FEED_SPECIAL = 1 << 0 /* "<|im_end|>" and the like are tokens: for text that is not from a stranger */
+} berth_feed_flag;
+BERTH_API berth_status berth_generator_feed(berth_generator *generator, const char *text, size_t size, uint32_t flags,
+                                            berth_error *err);
+BERTH_API berth_status berth_generator_feed_tokens(berth_generator *generator, const int32_t *tokens, size_t n_tokens,
+                                                   berth_error *err);
+
+/* A message of a chat. */
+typedef struct berth_message {
+  const char *role; /* "system", "user", "assistant" */
+  const char *content;
+} berth_message;
+/* Makes the conversation what the model's own template makes of these messages, with the beginning of an answer. What
+ * the conversation already has of it is not evaluated again, so that a chat passes all its messages every time. */
+BERTH_API berth_status berth_generator_chat(berth_generator *generator, const berth_message *messages,
+                                            size_t n_messages, berth_error *err);
+
+/* One token more. */
+typedef struct berth_piece {
+  uint32_t struct_size;
+  int32_t token;
+  const char *text; /* what can be shown by now, never part of a character; maybe nothing. Until the next call */
+  size_t text_size;
+  int is_end; /* the model says that it is done */
+} berth_piece;
+#define BERTH_PIECE_INIT \
+  { (uint32_t)sizeof(berth_piece), -1, NULL, 0, 0 }
+BERTH_API berth_status berth_generator_next(berth_generator *generator, berth_piece *out, berth_error *err);
+/* The logits that the next token will be chosen by, one per token of the vocabulary; until the next call. */
+BERTH_API berth_status berth_generator_logits(berth_generator *generator, const float **logits, uint32_t *count,
+                                              berth_error *err);
+/* Other parameters, with the seed set anew. */
+BERTH_API berth_status berth_generator_sample(berth_generator *generator, const berth_sampling_desc *sampling,
+                                              berth_error *err);
+
+/* Several continuations of one conversation: mark remembers where it is now, and rewind goes back there, as often as it
+ * is called, without evaluating anything again. Sliding forgets the mark. A fork goes on by itself, with an arena of
+ * its own. reset begins a new conversation. */
+BERTH_API berth_status berth_generator_mark(berth_generator *generator, berth_error *err);
+BERTH_API berth_status berth_generator_rewind(berth_generator *generator, berth_error *err);
+BERTH_API berth_status berth_generator_fork(berth_generator *generator, berth_generator **out, berth_error *err);
+BERTH_API void berth_generator_reset(berth_generator *generator);
+
+/* The conversation as bytes, with its part of the cache: another generator of the same model goes on where this one
+ * was, to the bit on the same device. Its ctx may be another, where there is room. The mark is not saved. */
+BERTH_API uint64_t berth_generator_save_size(const berth_generator *generator);
+BERTH_API berth_status berth_generator_save(berth_generator *generator, void *dst, size_t size, berth_error *err);
+BERTH_API berth_status berth_generator_load(berth_generator *generator, const void *src, size_t size, berth_error *err);
+
+typedef struct berth_generator_info {
+  uint32_t struct_size;
+  uint32_t ctx, chunk, vocabulary;
+  uint32_t n_tokens; /* in the conversation */
+  int has_template;  /* berth_generator_chat works */
+  const char *architecture;
+  uint64_t arena_size;               /* all of it */
+  uint64_t weights_size, state_size; /* parts of it */
+} berth_generator_info;
+#define BERTH_GENERATOR_INFO_INIT \
+  { (uint32_t)sizeof(berth_generator_info), 0, 0, 0, 0, 0, NULL, 0, 0, 0 }
+BERTH_API berth_status berth_generator_get_info(const berth_generator *generator, berth_generator_info *out,
+                                                berth_error *err);
+BERTH_API const int32_t *berth_generator_tokens(const berth_generator *generator); /* n_tokens of them */
+
+/* ---- Vectors of texts ------------------------------------------------------------------------------------------ */
+
+/* A model that makes a vector of a text (bert, nomic-bert), from a GGUF file. Texts that are similar have vectors with
+ * a product near 1. */
+typedef struct berth_embedder berth_embedder;
+
+typedef struct berth_embedder_desc {
+  uint32_t struct_size;
+  uint32_t n_threads;               /* 0: the context's */
+  const char *device;               /* NULL: "cpu" */
+  const berth_thread_pool *threads; /* NULL: threads of its own */
+  const berth_cancel *cancel;       /* NULL: none */
+} berth_embedder_desc;
+#define BERTH_EMBEDDER_DESC_INIT \
+  { (uint32_t)sizeof(berth_embedder_desc), 0, NULL, NULL, NULL }
+
+BERTH_API berth_status berth_embedder_create(berth_context *ctx, const char *path, const berth_embedder_desc *desc,
+                                             berth_embedder **out, berth_error *err);
+BERTH_API void berth_embedder_destroy(berth_embedder *embedder);
+BERTH_API uint32_t berth_embedder_size(const berth_embedder *embedder); /* numbers of a vector */
+/* The vector of a text, of length 1. INFEASIBLE: the text has more tokens than the model takes. */
+BERTH_API berth_status berth_embedder_embed(berth_embedder *embedder, const char *text, size_t size, float *dst,
+                                            size_t count, berth_error *err);
+
 /* ---- Packer: usable without the rest -------------------------------------------------------------------------- */
 
 #define BERTH_PACK_FREE UINT64_MAX

@@ -14,6 +14,8 @@ typedef struct berth__attention {
   int64_t window;             /* keys that a query sees at most; 0: no limit */
   const berth_tensor *length; /* how many of k.length keys there are in this run; NULL: all of them */
   int64_t length_stride;      /* over the batch */
+  double cap;                 /* scores become cap * tanh(score / cap); 0: they stay */
+  const berth_tensor *sinks;  /* one score per head that counts in the sum of the weights alone; NULL: none */
 } berth__attention;
 
 void berth__attention_of(const berth_op_call *call, berth__attention *out);

@@ -1,9 +1,11 @@
-/* attention: softmax(scale * q k' + bias) v, for every head and query, with grouped heads.
+/* attention: softmax(cap(scale * q k') + bias) v, for every head and query, with grouped heads.
  *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
  *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
  *   bias       added to the scores; broadcast to [B, H, S, T]
  *   length     how many of the T keys and values there are in a run, 0 to T: a scalar or [B] of i32 or i64. Those past
  *              it are never looked at, so that one plan serves a cache however full it is
+ *   sinks      [H]: a score per head that belongs to no key: it takes part in the sum that weights are divided by
+ *   cap        an attribute: scores become cap * tanh(score / cap) before the bias
  * The queries are the last of the sequence: query i stands at position T - S + i, or length - S + i. A query that may
  * look nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
 #include <inttypes.h>
@@ -22,6 +24,7 @@ static const berth_attr attrs[] = {
     [BERTH__ATTENTION_WINDOW] = {.name = "window", .kind = BERTH_ATTR_INT},
     [BERTH__ATTENTION_MERGED] = {.name = "merged",
                                  .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
+    [BERTH__ATTENTION_CAP] = {.name = "cap", .kind = BERTH_ATTR_FLOAT}, /* 0: none */
 };
 
 static bool attention_is_mode(const berth_attr *attr, const char *name) {
@@ -41,6 +44,8 @@ static berth_status attention_check_attributes(const berth_attr *attr, berth_err
   if (sliding && attr[BERTH__ATTENTION_WINDOW].i < 1)
     return berth__fail(err, BERTH_INVALID, "mode \"sliding_window\" needs a `window` of 1 or more, not %" PRId64,
                        attr[BERTH__ATTENTION_WINDOW].i);
+  if (!(attr[BERTH__ATTENTION_CAP].f >= 0) || isinf(attr[BERTH__ATTENTION_CAP].f))
+    return berth__fail(err, BERTH_INVALID, "a cap of %g is not 0 or more", attr[BERTH__ATTENTION_CAP].f);
   return BERTH_OK;
 }
 
@@ -92,6 +97,14 @@ static berth_status check_length(const berth__infer *infer, const berth__heads *
   return berth__same_dim(q->batch, length->dim[0], "batch of q and its lengths", &same, err);
 }
 
+static berth_status check_sinks(const berth__infer *infer, const berth__heads *q, berth_error *err) {
+  int64_t same;
+  if (!berth__infer_has(infer, BERTH__ATTENTION_SINKS)) return BERTH_OK;
+  BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, BERTH__ATTENTION_SINKS, err));
+  BERTH__TRY(berth__want_rank(infer, BERTH__ATTENTION_SINKS, 1, 1, err));
+  return berth__same_dim(q->heads, infer->in_shape[BERTH__ATTENTION_SINKS].dim[0], "heads of q and sinks", &same, err);
+}
+
 static berth_status attention_infer(berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const uint32_t rank = infer->in_shape[BERTH__ATTENTION_Q].rank;
@@ -109,6 +122,7 @@ static berth_status attention_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_beside(infer, BERTH__ATTENTION_MASK, &q, &k, err));
   BERTH__TRY(check_beside(infer, BERTH__ATTENTION_BIAS, &q, &k, err));
   BERTH__TRY(check_length(infer, &q, err));
+  BERTH__TRY(check_sinks(infer, &q, err));
   q.size = v.size;
   infer->out_type[0] = infer->in_type[BERTH__ATTENTION_Q];
   return berth__heads_shape(&q, rank == 4 && attr[BERTH__ATTENTION_MERGED].i != 0 ? 3 : rank, &infer->out_shape[0],
@@ -142,6 +156,8 @@ void berth__attention_of(const berth_op_call *call, berth__attention *out) {
                                                    : 1;
   out->causal = !attention_is_mode(attr, "none");
   out->window = attention_is_mode(attr, "sliding_window") ? attr[BERTH__ATTENTION_WINDOW].i : 0;
+  out->cap = attr[BERTH__ATTENTION_CAP].f;
+  if (berth__call_has(call, BERTH__ATTENTION_SINKS)) out->sinks = &call->in[BERTH__ATTENTION_SINKS];
   if (!berth__call_has(call, BERTH__ATTENTION_LENGTH)) return;
   out->length = &call->in[BERTH__ATTENTION_LENGTH];
   if (out->length->rank == 1 && out->length->dim[0] != 1) out->length_stride = out->length->stride[0];
@@ -214,6 +230,7 @@ static double attention_score(const job *j, int64_t batch, int64_t head, int64_t
     berth__line_load(&a->call->in[BERTH__ATTENTION_K], berth__heads_at(&a->k, batch, kv_head, key), a->k.stride,
                      a->k.size, j->one_row);
     double s = attention_dot(j->query, j->one_row, a->q.size) * a->scale;
+    if (a->cap != 0) s = a->cap * tanh(s / a->cap);
     if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
     if (s > largest || isnan(s)) largest = s;
     j->weight[key] = s;
@@ -228,8 +245,12 @@ static void attention_attend(const job *j, int64_t item) {
   const int64_t kv_head = berth__attention_kv_head(a, head);
   int64_t first, last;
   berth__attention_range(a, berth__attention_keys(a, batch), row, &first, &last);
-  const double largest = attention_score(j, batch, head, row, first, last);
-  double total = 0;
+  double largest = attention_score(j, batch, head, row, first, last), total = 0;
+  if (a->sinks != NULL && largest != -(double)INFINITY) {
+    const double sink = berth__load_f64(a->sinks, head * a->sinks->stride[0]);
+    if (sink > largest || isnan(sink)) largest = sink;
+    total = exp(sink - largest);
+  }
   for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
     const double weight = exp(j->weight[key] - largest);

@@ -21,6 +21,7 @@ typedef struct tensor {
 typedef struct toy {
   const char *arch;
   int64_t layers, head_size;
+  bool has_tokens;
   uint8_t keys[MOST_KEYS];
   size_t keys_size;
   uint64_t n_keys, n_tensors;
@@ -66,6 +67,55 @@ static void key_real(toy *t, const char *name, float value) {
   put(t, &value, sizeof value);
 }
 
+static void begin_array(toy *t, const char *name, uint32_t kind) {
+  const uint64_t count = TOY_VOCABULARY;
+  put_name(t, name, 9);
+  put(t, &kind, sizeof kind);
+  put(t, &count, sizeof count);
+}
+
+/* Three special tokens, then letters and what they are merged to, the best first. */
+static void key_tokens(toy *t) {
+  static const char *const merged[] = {"th",
+                                       "he",
+                                       "in",
+                                       "er",
+                                       "an",
+                                       "re",
+                                       "on",
+                                       "\xe2\x96\x81t",
+                                       "\xe2\x96\x81"
+                                       "a",
+                                       "the",
+                                       "ing",
+                                       "and",
+                                       "\xe2\x96\x81the",
+                                       "\xe2\x96\x81"
+                                       "and"};
+  const size_t n_merged = sizeof merged / sizeof merged[0];
+  key_text(t, "tokenizer.ggml.model", "llama");
+  key_whole(t, "tokenizer.ggml.bos_token_id", 1);
+  key_whole(t, "tokenizer.ggml.eos_token_id", 2);
+  begin_array(t, "tokenizer.ggml.tokens", 8);
+  for (uint32_t i = 0; i < TOY_VOCABULARY; i++) {
+    static const char *const special[] = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz.,!?:;'()[]0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char letter[2] = {i >= 4 ? letters[i - 4] : '\0', '\0'};
+    const size_t left = TOY_VOCABULARY - i;
+    put_text(t, i < 4 ? special[i] : left <= n_merged ? merged[n_merged - left] : letter);
+  }
+  begin_array(t, "tokenizer.ggml.scores", 6);
+  for (uint32_t i = 0; i < TOY_VOCABULARY; i++) {
+    const float score = TOY_VOCABULARY - i <= n_merged ? 0.0f + (float)i : -100.0f;
+    put(t, &score, sizeof score);
+  }
+  begin_array(t, "tokenizer.ggml.token_type", 5);
+  for (uint32_t i = 0; i < TOY_VOCABULARY; i++) {
+    const int32_t type = i == 0 ? 2 : i < 3 ? 3 : 1;
+    put(t, &type, sizeof type);
+  }
+}
+
 /* ---- Tensors ---- */
 
 static tensor *add(toy *t, const char *name, uint32_t rank, int64_t a, int64_t b, int64_t c) {
@@ -92,7 +142,10 @@ static void begin(toy *t, int64_t layers, int64_t head_size) {
   t->layers = layers;
   t->head_size = head_size;
   key_text(t, "general.architecture", t->arch);
-  key_text(t, "tokenizer.ggml.model", "none");
+  if (t->has_tokens)
+    key_tokens(t);
+  else
+    key_text(t, "tokenizer.ggml.model", "none");
   key_whole(t, ".vocab_size", TOY_VOCABULARY);
   key_whole(t, ".context_length", 512);
   key_whole(t, ".block_count", (uint32_t)layers);
@@ -133,6 +186,15 @@ static void make_llama(toy *t) {
     attention(t);
     feed(t);
   }
+}
+
+/* With a vocabulary, and a template for chats. */
+static void make_llama_text(toy *t) {
+  t->has_tokens = true;
+  make_llama(t);
+  key_text(t, "tokenizer.chat_template",
+           "{% for message in messages %}[{{ message.role }}:{{ message.content }}]{% endfor %}"
+           "{% if add_generation_prompt %}(assistant:{% endif %}");
 }
 
 /* Frequencies by factors, and tied embeddings: Llama 3.2. */
@@ -193,6 +255,17 @@ static void make_gemma_layer(toy *t) {
   norm(t, "post_ffw_norm.weight", TOY_WIDTH);
 }
 
+static void make_gemma2(toy *t) {
+  begin(t, 2, 32);
+  key_whole(t, ".attention.sliding_window", 6);
+  key_real(t, ".attn_logit_softcapping", 1.5f); /* low enough to matter */
+  key_real(t, ".final_logit_softcapping", 3);
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    enter(t, layer);
+    make_gemma_layer(t);
+  }
+}
+
 /* Six layers go together, of which five see a window. */
 static void make_gemma3(toy *t) {
   begin(t, 7, 32);
@@ -241,20 +314,165 @@ static void make_phi3_long(toy *t) { make_phi3_factors(t, 16); }
 
 static void make_phi3_short(toy *t) { make_phi3_factors(t, 512); }
 
+/* ---- Experts ---- */
+
+#define TOY_EXPERTS 4
+
+static void experts_of(toy *t, const char *name, int64_t columns, int64_t inner, berth_type type, uint32_t ggml_type) {
+  tensor *x = add(t, name, 3, TOY_EXPERTS, columns, inner);
+  x->type = type;
+  x->ggml_type = ggml_type;
+}
+
+static void make_experts(toy *t, berth_type type, uint32_t ggml_type) {
+  matrix(t, "ffn_gate_inp.weight", TOY_EXPERTS, TOY_WIDTH);
+  experts_of(t, "ffn_gate_exps.weight", TOY_HIDDEN, TOY_WIDTH, type, ggml_type);
+  experts_of(t, "ffn_up_exps.weight", TOY_HIDDEN, TOY_WIDTH, type, ggml_type);
+  experts_of(t, "ffn_down_exps.weight", TOY_WIDTH, TOY_HIDDEN, type, ggml_type);
+}
+
+static void key_experts(toy *t) {
+  key_whole(t, ".expert_count", TOY_EXPERTS);
+  key_whole(t, ".expert_used_count", 2);
+}
+
+/* Mixtral. */
+static void make_llama_experts(toy *t) {
+  begin(t, 2, 16);
+  key_experts(t);
+  matrix(t, "output.weight", TOY_VOCABULARY, TOY_WIDTH);
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    enter(t, layer);
+    attention(t);
+    norm(t, "ffn_norm.weight", TOY_WIDTH);
+    make_experts(t, BERTH_F32, 0);
+  }
+}
+
+static void bias(toy *t, const char *name, int64_t columns) { add(t, name, 2, TOY_EXPERTS, columns, 0); }
+
+static void make_gpt_oss_layer(toy *t, berth_type type, uint32_t ggml_type) {
+  attention(t);
+  vector(t, "attn_q.bias", TOY_HEADS * t->head_size, 0);
+  vector(t, "attn_k.bias", TOY_KV_HEADS * t->head_size, 0);
+  vector(t, "attn_v.bias", TOY_KV_HEADS * t->head_size, 0);
+  vector(t, "attn_output.bias", TOY_WIDTH, 0);
+  vector(t, "attn_sinks.weight", TOY_HEADS, 1);
+  norm(t, "post_attention_norm.weight", TOY_WIDTH);
+  make_experts(t, type, ggml_type);
+  vector(t, "ffn_gate_inp.bias", TOY_EXPERTS, 0);
+  bias(t, "ffn_gate_exps.bias", TOY_HIDDEN);
+  bias(t, "ffn_up_exps.bias", TOY_HIDDEN);
+  bias(t, "ffn_down_exps.bias", TOY_WIDTH);
+}
+
+static void make_gpt_oss_of(toy *t, berth_type type, uint32_t ggml_type) {
+  begin(t, 3, 16);
+  key_experts(t);
+  key_whole(t, ".expert_feed_forward_length", TOY_HIDDEN);
+  key_whole(t, ".attention.sliding_window", 6);
+  key_real(t, ".rope.freq_base", 150000);
+  key_text(t, ".rope.scaling.type", "yarn");
+  key_real(t, ".rope.scaling.factor", 32);
+  key_whole(t, ".rope.scaling.original_context_length", 64);
+  matrix(t, "output.weight", TOY_VOCABULARY, TOY_WIDTH);
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    enter(t, layer);
+    make_gpt_oss_layer(t, type, ggml_type);
+  }
+}
+
+static void make_gpt_oss(toy *t) { make_gpt_oss_of(t, BERTH_F32, 0); }
+
+static void make_gpt_oss_mxfp4(toy *t) { make_gpt_oss_of(t, BERTH_MXFP4, 39); }
+
+/* ---- Vectors of texts ---- */
+
+static void both(toy *t, const char *name) {
+  char text[64];
+  snprintf(text, sizeof text, "%s.weight", name);
+  norm(t, text, TOY_WIDTH);
+  snprintf(text, sizeof text, "%s.bias", name);
+  vector(t, text, TOY_WIDTH, 0);
+}
+
+static void begin_bert(toy *t) {
+  t->layers = 2;
+  t->head_size = TOY_WIDTH / TOY_HEADS;
+  key_text(t, "general.architecture", t->arch);
+  key_text(t, "tokenizer.ggml.model", "none");
+  key_whole(t, "tokenizer.ggml.token_type_count", 2);
+  key_whole(t, ".vocab_size", TOY_VOCABULARY);
+  key_whole(t, ".context_length", 64);
+  key_whole(t, ".block_count", 2);
+  key_whole(t, ".embedding_length", TOY_WIDTH);
+  key_whole(t, ".feed_forward_length", TOY_HIDDEN);
+  key_whole(t, ".attention.head_count", TOY_HEADS);
+  key_real(t, ".attention.layer_norm_epsilon", 1e-6f);
+  matrix(t, "token_embd.weight", TOY_VOCABULARY, TOY_WIDTH);
+  matrix(t, "token_types.weight", 2, TOY_WIDTH);
+  both(t, "token_embd_norm");
+}
+
+static void make_bert_pooled(toy *t, uint32_t pooling) {
+  begin_bert(t);
+  key_whole(t, ".pooling_type", pooling);
+  matrix(t, "position_embd.weight", 64, TOY_WIDTH);
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    enter(t, layer);
+    matrix(t, "attn_q.weight", TOY_WIDTH, TOY_WIDTH), vector(t, "attn_q.bias", TOY_WIDTH, 0);
+    matrix(t, "attn_k.weight", TOY_WIDTH, TOY_WIDTH), vector(t, "attn_k.bias", TOY_WIDTH, 0);
+    matrix(t, "attn_v.weight", TOY_WIDTH, TOY_WIDTH), vector(t, "attn_v.bias", TOY_WIDTH, 0);
+    matrix(t, "attn_output.weight", TOY_WIDTH, TOY_WIDTH), vector(t, "attn_output.bias", TOY_WIDTH, 0);
+    both(t, "attn_output_norm");
+    matrix(t, "ffn_up.weight", TOY_HIDDEN, TOY_WIDTH), vector(t, "ffn_up.bias", TOY_HIDDEN, 0);
+    matrix(t, "ffn_down.weight", TOY_WIDTH, TOY_HIDDEN), vector(t, "ffn_down.bias", TOY_WIDTH, 0);
+    both(t, "layer_output_norm");
+  }
+}
+
+static void make_bert(toy *t) { make_bert_pooled(t, 1); }
+
+static void make_bert_first(toy *t) { make_bert_pooled(t, 2); }
+
+static void make_nomic_bert(toy *t) {
+  begin_bert(t);
+  key_whole(t, ".pooling_type", 1);
+  key_real(t, ".rope.freq_base", 1000);
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    enter(t, layer);
+    matrix(t, "attn_qkv.weight", 3 * TOY_WIDTH, TOY_WIDTH);
+    matrix(t, "attn_output.weight", TOY_WIDTH, TOY_WIDTH);
+    both(t, "attn_output_norm");
+    matrix(t, "ffn_gate.weight", TOY_HIDDEN, TOY_WIDTH);
+    matrix(t, "ffn_up.weight", TOY_HIDDEN, TOY_WIDTH);
+    matrix(t, "ffn_down.weight", TOY_WIDTH, TOY_HIDDEN);
+    both(t, "layer_output_norm");
+  }
+}
+
 static const struct {
   const char *name;
   void (*make)(toy *t);
 } toys[] = {
     {"llama", make_llama},
+    {"llama/text", make_llama_text},
     {"llama/freqs", make_llama_freqs},
     {"llama/linear", make_llama_linear},
     {"llama/yarn", make_llama_yarn},
     {"qwen2", make_qwen2},
     {"qwen3", make_qwen3},
+    {"gemma2", make_gemma2},
     {"gemma3", make_gemma3},
     {"phi3", make_phi3},
     {"phi3/long", make_phi3_long},
     {"phi3/short", make_phi3_short},
+    {"llama/experts", make_llama_experts},
+    {"gpt-oss", make_gpt_oss},
+    {"gpt-oss/mxfp4", make_gpt_oss_mxfp4},
+    {"bert", make_bert},
+    {"bert/first", make_bert_first},
+    {"nomic-bert", make_nomic_bert},
 };
 
 const char *toy_name(uint32_t index) { return index < sizeof toys / sizeof toys[0] ? toys[index].name : NULL; }
@@ -297,6 +515,11 @@ static void write_entry(FILE *file, const tensor *x, uint64_t offset) {
   write_bytes(file, &offset, sizeof offset);
 }
 
+/* Berth does not encode these: any digits, with exponents that make them about as large as other weights. */
+static void make_mxfp4(uint64_t *seed, uint8_t *bytes, uint64_t size) {
+  for (uint64_t i = 0; i < size; i++) bytes[i] = i % 17 == 0 ? 123 : (uint8_t)test_random(seed);
+}
+
 static void write_data(FILE *file, const tensor *x) {
   const int64_t count = count_of(x);
   uint64_t seed = hash_of(x->name);
@@ -306,7 +529,10 @@ static void write_data(FILE *file, const tensor *x) {
   assert_non_null(numbers);
   assert_non_null(bytes);
   for (int64_t i = 0; i < count; i++) numbers[i] = x->middle + x->scale * test_random_f32(&seed);
-  TEST_OK(berth_from_f32(x->type, numbers, (uint64_t)count, bytes, &err));
+  if (x->type == BERTH_MXFP4)
+    make_mxfp4(&seed, (uint8_t *)bytes, bytes_of(x));
+  else
+    TEST_OK(berth_from_f32(x->type, numbers, (uint64_t)count, bytes, &err));
   write_bytes(file, bytes, (size_t)bytes_of(x));
   write_zeros(file, bytes_of(x), padded(bytes_of(x)));
   free(numbers);

@@ -172,6 +172,7 @@ static const op_case op_cases[] = {
      {"f32 n, 2, s, 8", "f32 n, 2, t, 8", "f32 n, 2, t, 8", "", "f32 s, t"},
      {"f32 n, 2, s, 8"},
      {STRING("mode", "causal")}},
+    {"expert_matmul", {"f32 n, 8", "f32 4, 6, 8", "i64 n, 2"}, {"f32 n, 2, 6"}, {{0}}},
     {"rope", {"f32 n, 2, s, 8", "i64 s"}, {"f32 n, 2, s, 8"}, {{0}}},
     {"max_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 4, 4"}, {INTS("kernel", 2, 2), INTS("strides", 2, 2)}},
     {"avg_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 7, 7"}, {INTS("kernel", 2, 2)}},

@@ -131,6 +131,15 @@ static int tool_args_store_number(const arg_option *option, const char *value, u
   return CLI_OK;
 }
 
+static int tool_args_store_real(const arg_option *option, const char *value, double *out) {
+  char *end;
+  const double number = strtod(value, &end);
+  if (end == value || *end != '\0' || !(number - number == 0)) /* neither infinite nor NaN */
+    return cli_usage("--%s takes a number, not '%s'", option->name, value);
+  *out = number;
+  return CLI_OK;
+}
+
 static int tool_args_append(arg_list *list, const char *value) {
   const char **grown = realloc(list->items, (list->n + 1) * sizeof(*grown));
   if (!grown) return cli_no_memory();
@@ -147,6 +156,7 @@ static int tool_args_store(const arg_option *option, const char *value, void *fi
     case ARG_LIST: return tool_args_append(field, value);
     case ARG_COUNT:
     case ARG_BYTES: return tool_args_store_number(option, value, field);
+    case ARG_REAL: return tool_args_store_real(option, value, field);
   }
   return CLI_USAGE;
 }

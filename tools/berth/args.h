@@ -12,6 +12,7 @@ typedef enum arg_kind {
   ARG_TEXT,  /* const char * */
   ARG_LIST,  /* arg_list; may be repeated */
   ARG_COUNT, /* uint64_t */
+  ARG_REAL,  /* double */
   ARG_BYTES  /* uint64_t, with K, M or G after it for powers of 1024 */
 } arg_kind;
 

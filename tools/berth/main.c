@@ -46,7 +46,7 @@ static const command *find_command(const char *name) {
 }
 
 /* Verbs of the command line's design that are still to come: a clear answer, and no false promise in the help. */
-static bool is_planned(const char *name) { return strcmp(name, "generate") == 0 || strcmp(name, "train") == 0; }
+static bool is_planned(const char *name) { return strcmp(name, "train") == 0; }
 
 static int unknown_verb(const char *name) {
   const char *names[n_commands + 1] = {"help"};

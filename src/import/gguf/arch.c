@@ -3,9 +3,15 @@
 #include "import/format.h"
 
 static const berth__arch archs[] = {
-    {.name = "llama", .build = berth__arch_llama},   {.name = "qwen2", .build = berth__arch_qwen},
-    {.name = "qwen3", .build = berth__arch_qwen},    {.name = "gemma2", .build = berth__arch_gemma2},
-    {.name = "gemma3", .build = berth__arch_gemma3}, {.name = "phi3", .build = berth__arch_phi3},
+    {.name = "llama", .build = berth__arch_llama},
+    {.name = "qwen2", .build = berth__arch_qwen},
+    {.name = "qwen3", .build = berth__arch_qwen},
+    {.name = "gemma2", .build = berth__arch_gemma2},
+    {.name = "gemma3", .build = berth__arch_gemma3},
+    {.name = "phi3", .build = berth__arch_phi3},
+    {.name = "gpt-oss", .build = berth__arch_gpt_oss},
+    {.name = "bert", .build = berth__arch_bert, .embeds = true},
+    {.name = "nomic-bert", .build = berth__arch_bert, .embeds = true},
 };
 #define N_ARCHS (sizeof archs / sizeof archs[0])
 
@@ -43,7 +49,14 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
   BERTH__TRY(berth_graph_create(file->ctx, arch->name, &graph, err));
   const berth__keep keep = {
       .object = file, .retain = arch_retain, .release = arch_release, .rest = arch_rest, .check = arch_check};
-  berth__net net = {.ctx = file->ctx, .file = file, .graph = graph, .err = err, .layer = -1, .cache = BERTH_F32};
+  berth__net net = {.ctx = file->ctx,
+                    .file = file,
+                    .graph = graph,
+                    .err = err,
+                    .layer = -1,
+                    .cache = BERTH_F32,
+                    .position = BERTH_VALUE_NONE,
+                    .length = BERTH_VALUE_NONE};
   if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;
   net.status = berth__graph_keep(graph, &keep, err);
   if (net.status == BERTH_OK) arch->build(&net);

@@ -25,5 +25,7 @@ void berth__arch_qwen(berth__net *net);
 void berth__arch_phi3(berth__net *net);
 void berth__arch_gemma2(berth__net *net);
 void berth__arch_gemma3(berth__net *net);
+void berth__arch_gpt_oss(berth__net *net);
+void berth__arch_bert(berth__net *net);
 
 #endif

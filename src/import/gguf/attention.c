@@ -45,7 +45,7 @@ static berth_value attention_keep(berth__net *net, const char *what, berth_value
   return next;
 }
 
-static berth_value attention_see(berth__net *net, const heads *h, const berth__attention_form *form) {
+static berth_value attention_see(berth__net *net, const heads *h, const berth__attending *form) {
   const char *mode = form->sees_all ? "none" : form->window > 0 ? "sliding_window" : "causal";
   const berth_attr attrs[] = {berth_attr_int("heads", net->heads),    berth_attr_int("kv_heads", net->kv_heads),
                               berth_attr_float("scale", form->scale), berth_attr_string("mode", mode),
@@ -53,14 +53,10 @@ static berth_value attention_see(berth__net *net, const heads *h, const berth__a
   const berth_value sinks =
       form->has_sinks ? berth__net_vector(net, "attn_sinks.weight", net->heads) : BERTH_VALUE_NONE;
   const berth_value in[] = {h->q, h->k, h->v, BERTH_VALUE_NONE, BERTH_VALUE_NONE, net->length, sinks};
-  return berth__net_add(net, "attention", in,
-                        form->sees_all    ? 3
-                        : form->has_sinks ? 7
-                                          : 6,
-                        attrs, form->cap != 0 ? 6 : 5);
+  return berth__net_add(net, "attention", in, form->has_sinks ? 7 : 6, attrs, form->cap != 0 ? 6 : 5);
 }
 
-berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attention_form *form) {
+berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attending *form) {
   heads h = attention_project(net, x);
   h.q = attention_norm(net, h.q, "attn_q_norm", net->heads);
   h.k = attention_norm(net, h.k, "attn_k_norm", net->kv_heads);

@@ -2,7 +2,7 @@
 #include "import/gguf/parts.h"
 
 /* [0, 1, ..., rows - 1] folds when the graph is bound. */
-static void decoder_count_rows(berth__net *net) {
+void berth__net_count_rows(berth__net *net) {
   const berth_dim rows = {.name = "rows"};
   const berth_attr shape = berth_attr_dims("shape", &rows, 1);
   const berth_attr sum[] = {berth_attr_int("axis", 0), berth_attr_int("exclusive", 1)};
@@ -10,14 +10,18 @@ static void decoder_count_rows(berth__net *net) {
   const berth_value one = berth__net_cast(net, berth__net_number(net, 1), BERTH_I32);
   const berth_value ones = berth__net_add(net, "expand", &one, 1, &shape, 1);
   const berth_value steps = berth__net_add(net, "cumsum", &ones, 1, sum, 2);
-  const berth_value count = berth__net_add(net, "reduce_sum", &ones, 1, &all, 1);
-  const berth_value positions = berth__net_two(net, "add", steps, net->position);
-  net->length = berth__net_two(net, "add", count, net->position);
+  berth_value positions = steps;
+  net->steps = steps;
+  if (net->position != BERTH_VALUE_NONE) {
+    const berth_value count = berth__net_add(net, "reduce_sum", &ones, 1, &all, 1);
+    positions = berth__net_two(net, "add", steps, net->position);
+    net->length = berth__net_two(net, "add", count, net->position);
+  }
   net->positions =
       berth__net_reshape(net, berth__net_cast(net, positions, BERTH_F32), berth__net_rows(1)); /* [rows, 1] */
 }
 
-static berth_value decoder_embed(berth__net *net) {
+berth_value berth__net_embed_tokens(berth__net *net) {
   const int64_t extents[2] = {net->vocabulary, net->width};
   berth_value table = berth__net_param(net, "token_embd.weight", 2, extents);
   if (net->status != BERTH_OK) return BERTH_VALUE_NONE;
@@ -34,8 +38,8 @@ berth_value berth__net_begin(berth__net *net) {
   net->tokens = berth__net_input(net, "tokens", BERTH_I32, (berth_shape){.rank = 1, .dim = {{.name = "rows"}}});
   net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
   net->last = berth__net_input(net, "last", BERTH_I32, berth_shape_fixed(1, &one));
-  decoder_count_rows(net);
-  return decoder_embed(net);
+  berth__net_count_rows(net);
+  return berth__net_embed_tokens(net);
 }
 
 void berth__net_finish(berth__net *net, berth_value x, double cap) {

@@ -1,4 +1,5 @@
 /* Products with weights, norms, and the feed-forward part of a layer. */
+#include <math.h>
 #include <stdio.h>
 
 #include "import/gguf/parts.h"
@@ -23,12 +24,35 @@ berth_value berth__net_rms_norm(berth__net *net, berth_value x, const char *name
   return berth__net_add(net, "rms_norm", (const berth_value[]){x, berth__net_vector(net, text, size)}, 2, &attr, 1);
 }
 
+berth_value berth__net_layer_norm(berth__net *net, berth_value x, const char *name) {
+  char weight[BERTH__NET_NAME], bias[BERTH__NET_NAME];
+  const berth_attr attr = berth_attr_float("epsilon", net->epsilon);
+  snprintf(weight, sizeof weight, "%s.weight", name);
+  snprintf(bias, sizeof bias, "%s.bias", name);
+  const berth_value in[] = {x, berth__net_vector(net, weight, net->width), berth__net_vector(net, bias, net->width)};
+  return berth__net_add(net, "layer_norm", in, 3, &attr, 1);
+}
+
 berth_value berth__net_soft_cap(berth__net *net, berth_value x, double cap) {
   if (cap == 0) return x;
   return berth__net_scaled(net, berth__net_one(net, "tanh", berth__net_scaled(net, x, 1 / cap)), cap);
 }
 
+static berth_value feed_clamp(berth__net *net, berth_value x, double low, double high) {
+  const berth_attr attrs[] = {berth_attr_float("min", low), berth_attr_float("max", high)};
+  return berth__net_add(net, "clamp", &x, 1, attrs, 2);
+}
+
+/* g sigmoid(1.702 g) (up + 1), with g up to 7 and up between -7 and 7. */
+static berth_value feed_gpt_oss(berth__net *net, berth_value g, berth_value up) {
+  g = feed_clamp(net, g, -INFINITY, 7);
+  up = berth__net_two(net, "add", feed_clamp(net, up, -7, 7), berth__net_number(net, 1));
+  const berth_value open = berth__net_one(net, "sigmoid", berth__net_scaled(net, g, 1.702));
+  return berth__net_two(net, "mul", berth__net_two(net, "mul", g, open), up);
+}
+
 static berth_value feed_gate(berth__net *net, berth__gate gate, berth_value g, berth_value up) {
+  if (gate == BERTH__GATE_GPT_OSS) return feed_gpt_oss(net, g, up);
   const char *op = gate == BERTH__GATE_SILU ? "silu" : "gelu_tanh";
   return berth__net_two(net, "mul", berth__net_one(net, op, g), up);
 }
@@ -46,9 +70,51 @@ berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate) {
   return berth__net_linear(net, feed_gate(net, gate, g, up), "ffn_down", net->hidden, net->width);
 }
 
-berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate) {
-  (void)x, (void)gate;
+/* ---- Experts ---- */
+
+typedef struct experts {
+  int64_t count, used, hidden;
+  berth_value which, weights; /* of each row: [rows, used], and [rows, used, 1] */
+} experts;
+
+/* The best experts of each row, with the softmax of their scores alone as weights: the same numbers as those of a
+ * softmax over all, divided by their sum. */
+static void experts_choose(berth__net *net, berth_value x, experts *e) {
+  berth_value best[2] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE};
+  const berth_attr attr = berth_attr_int("k", e->used);
+  const berth_shape apart = {.rank = 3, .dim = {{.name = "rows"}, {.extent = e->used}, {.extent = 1}}};
+  const berth_value scores = berth__net_linear(net, x, "ffn_gate_inp", net->width, e->count);
   if (net->status == BERTH_OK)
-    net->status = berth__fail(net->err, BERTH_UNSUPPORTED, "mixtures of experts are not built yet");
-  return BERTH_VALUE_NONE;
+    net->status = berth_graph_add(net->graph, "top_k", &scores, 1, &attr, 1, best, 2, net->err);
+  e->which = best[1];
+  e->weights = berth__net_reshape(net, berth__net_one(net, "softmax", best[0]), apart);
+  e->weights = berth__net_scaled(net, e->weights, berth__net_real_or(net, ".expert_weights_scale", 1));
+}
+
+/* [rows, used, columns], of x [rows, inner] or [rows, used, inner]. */
+static berth_value experts_linear(berth__net *net, const experts *e, berth_value x, const char *name, int64_t inner,
+                                  int64_t columns) {
+  char text[BERTH__NET_NAME];
+  snprintf(text, sizeof text, "%s.weight", name);
+  const berth_value weights = berth__net_param(net, text, 3, (const int64_t[]){e->count, columns, inner});
+  const berth_value product =
+      berth__net_add(net, "expert_matmul", (const berth_value[]){x, weights, e->which}, 3, NULL, 0);
+  snprintf(text, sizeof text, "%s.bias", name);
+  if (!berth__net_has(net, text)) return product;
+  const berth_value bias = berth__net_weight(net, text, 2, (const int64_t[]){e->count, columns});
+  return berth__net_two(net, "add", product, berth__net_two(net, "embedding", bias, e->which));
+}
+
+berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate) {
+  static const int64_t uses = 1;
+  const berth_attr attrs[] = {berth_attr_ints("axes", &uses, 1), berth_attr_int("keepdims", 0)};
+  experts e = {.count = berth__net_whole(net, ".expert_count"),
+               .used = berth__net_whole(net, ".expert_used_count"),
+               .hidden = berth__net_whole_or(net, ".expert_feed_forward_length", net->hidden)};
+  experts_choose(net, x, &e);
+  const berth_value g = experts_linear(net, &e, x, "ffn_gate_exps", net->width, e.hidden),
+                    up = experts_linear(net, &e, x, "ffn_up_exps", net->width, e.hidden);
+  const berth_value y = experts_linear(net, &e, feed_gate(net, gate, g, up), "ffn_down_exps", e.hidden, net->width);
+  const berth_value weighed = berth__net_two(net, "mul", y, e.weights);
+  return berth__net_add(net, "reduce_sum", &weighed, 1, attrs, 2);
 }

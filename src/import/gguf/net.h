@@ -33,7 +33,8 @@ typedef struct berth__net {
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
   double epsilon; /* of norms */
   /* What layers share. */
-  berth_value tokens, position, last, positions, length;
+  berth_value tokens, position, last, length;
+  berth_value steps, positions; /* 0, 1, ...: i32 [rows]; where the rows stand: f32 [rows, 1] */
 } berth__net;
 
 /* ---- Keys: as in gguf.h, a dot stands for the architecture ---- */

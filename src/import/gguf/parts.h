@@ -33,18 +33,18 @@ berth_value berth__net_turn(berth__net *net, berth_value x, int64_t heads, const
 
 /* ---- Attention (attention.c) ---- */
 
-typedef struct berth__attention_form {
+typedef struct berth__attending {
   double scale;                   /* of the scores; 0: 1 / sqrt(key_size) */
   double cap;                     /* soft cap of the scores; 0: none */
   int64_t window;                 /* keys that a query sees; 0: all before it */
   bool has_sinks;                 /* "attn_sinks": a score per head that counts in the sum of weights alone */
-  bool sees_all;                  /* no cache: every row sees every row */
+  bool sees_all;                  /* no cache: every row sees the first `length` rows */
   const berth__rope_tables *rope; /* NULL: none */
-} berth__attention_form;
+} berth__attending;
 
 /* Self-attention of x [rows, width], of "attn_q", "attn_k", "attn_v" (or "attn_qkv") and "attn_output"; with norms of
  * queries and keys where the model has "attn_q_norm". */
-berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attention_form *form);
+berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attending *form);
 
 /* ---- The rest of a layer (feed.c) ---- */
 
@@ -61,6 +61,9 @@ berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate)
 
 /* ---- Whole decoders (decoder.c) ---- */
 
+/* net->positions, of rows from net->position on (from 0 where that is none), and then net->length too. */
+void berth__net_count_rows(berth__net *net);
+berth_value berth__net_embed_tokens(berth__net *net);
 /* What the graph takes; reads the keys. Returns the rows of the embedding. */
 berth_value berth__net_begin(berth__net *net);
 /* "output_norm" and "output" (or the embedding again) of the row that `last` names. */
@@ -69,7 +72,7 @@ void berth__net_finish(berth__net *net, berth_value x, double cap);
 /* Layers of this shape: x += post(attention(norm(x))), x += post(feed(norm(x))), with the norms after (post) where the
  * model has them. */
 typedef struct berth__layer_form {
-  berth__attention_form attention;
+  berth__attending attention;
   berth__gate gate;
   const char *feed_norm;                  /* before the feed-forward part */
   const char *attention_post, *feed_post; /* NULL: none */

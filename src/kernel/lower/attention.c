@@ -45,6 +45,10 @@ berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__atte
 berth__x berth__attention_score(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
                                 const berth__attention_row *row, berth__x key, berth__x sum) {
   berth__x score = berth__x_mul(k, sum, berth__x_f32(k, (float)a->scale));
+  if (a->cap != 0) {
+    const berth__x share = berth__x_mul(k, score, berth__x_f32(k, (float)(1 / a->cap)));
+    score = berth__x_mul(k, berth__l_unary(k, BERTH__OP_tanh, share), berth__x_f32(k, (float)a->cap));
+  }
   berth__x sees = berth__x_and(k, berth__x_le(k, row->first, key), berth__x_lt(k, key, row->last));
   if (a->bias != NULL) {
     const berth__x at = berth__x_add(k, row->bias, berth__x_affine(k, key, a->bias_stride[3], 0));
@@ -70,6 +74,16 @@ berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x larg
   const berth__x none = berth__x_eq(k, largest, berth__x_f32(k, -INFINITY));
   const berth__x weight = berth__x1(k, BERTH__INST_exp, berth__x_sub(k, score, largest));
   return berth__x_select(k, none, berth__x_f32(k, 0), weight);
+}
+
+berth__x berth__attention_divisor(const berth__lowering *l, berth__kernel *k, const berth__attention *a, berth__x head,
+                                  berth__x total, berth__x largest) {
+  const berth__x is_none = berth__x_eq(k, total, berth__x_f32(k, 0));
+  if (a->sinks != NULL) {
+    const berth__x sink = berth__l_load(l, k, BERTH__ATTENTION_SINKS, berth__x_affine(k, head, a->sinks->stride[0], 0));
+    total = berth__x_add(k, total, berth__x1(k, BERTH__INST_exp, berth__x_sub(k, sink, largest)));
+  }
+  return berth__x_select(k, is_none, berth__x_f32(k, 1), total);
 }
 
 uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a) {
@@ -152,8 +166,8 @@ static void lower_attention_see_keys(const work *w) {
 static void lower_attention_store_row(const work *w) {
   berth__kernel *k = w->k;
   const berth__x to = berth__attention_at(k, &w->a->out, w->row.batch, w->row.head, w->row.row);
-  const berth__x total = berth__x_get(k, w->total), zero = berth__x_f32(k, 0);
-  const berth__x divisor = berth__x_select(k, berth__x_eq(k, total, zero), berth__x_f32(k, 1), total);
+  const berth__x divisor =
+      berth__attention_divisor(w->l, k, w->a, w->row.head, berth__x_get(k, w->total), berth__x_get(k, w->largest));
   const uint32_t word = berth__attention_word(w->l, w->a);
   const berth__x first = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, w->a->v.size), word);
   if (word > 1) berth__l_word_begin(w->l, k);

@@ -30,6 +30,10 @@ berth__x berth__attention_fade(berth__kernel *k, berth__x x, berth__x factor);
 /* exp(score - largest), 0 while nothing was seen. */
 berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x largest);
 
+/* The total that the sums are divided by: with the head's sink where there are sinks, and never 0. */
+berth__x berth__attention_divisor(const berth__lowering *l, berth__kernel *k, const berth__attention *a, berth__x head,
+                                  berth__x total, berth__x largest);
+
 /* attention_form.c: the form for real GPUs, where a workgroup has a block of queries. */
 #define BERTH__ATTENTION_LANES 32u /* threads along the columns of the result, or the keys of a block */
 #define BERTH__ATTENTION_PARTS 8u  /* threads that share a row of scores */

@@ -13,6 +13,7 @@ berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, co
 }
 
 typedef struct work {
+  const berth__lowering *l;
   const berth__attention *a;
   const berth__attention_form *form;
   berth__kernel *k;
@@ -51,9 +52,8 @@ static berth__x merged(const work *w) {
   berth__x_set(k, total, berth__x_add(k, berth__x_get(k, total), berth__attention_fade(k, more, fade)));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__attention_fade(k, values, fade)));
   berth__x_end(k);
-  const berth__x all = berth__x_get(k, total);
-  const berth__x divisor = berth__x_select(k, berth__x_eq(k, all, zero), berth__x_f32(k, 1), all);
-  return berth__x_div(k, berth__x_get(k, sum), divisor);
+  return berth__x_div(k, berth__x_get(k, sum),
+                      berth__attention_divisor(w->l, k, w->a, w->at[1], berth__x_get(k, total), largest));
 }
 
 /* The thread's element of the result, or those of a word: column at[3] and so many after it. */
@@ -82,7 +82,7 @@ berth_status berth__attention_merge(berth__lowering *l, const berth__attention *
   k->bytes = 4.0 * (double)threads * word * (double)form->chunks + berth__l_bytes(l, berth__operand_out(l->call, 0));
   berth__l_unravel(k, berth__l_each_alone(l, k, threads), 4, dims, at);
   at[3] = berth__x_affine(k, at[3], word, 0);
-  work w = {.a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH_F32), .at = at};
+  work w = {.l = l, .a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH_F32), .at = at};
   const berth__x keys = berth__x_affine(k, berth__attention_keys_of(l, k, a, at[0]), 1, form->chunk_keys - 1);
   w.chunks = berth__x_div(k, keys, berth__x_i32(k, form->chunk_keys));
   lower_attention_merge_store(l, &w, at, word);

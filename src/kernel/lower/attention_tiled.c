@@ -269,12 +269,11 @@ static void share_totals(const work *w) {
 }
 
 /* A row of the result, or of a record where others have further keys of it. */
-static void store_columns(const work *w, uint32_t r, const berth__attention_row *row, berth__x total) {
+static void store_columns(const work *w, uint32_t r, const berth__attention_row *row, berth__x divisor) {
   berth__kernel *k = w->k;
   const bool is_all = w->f.chunks == 1;
   const berth__x to = is_all ? berth__attention_at(k, &w->a->out, row->batch, row->head, row->row)
                              : berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
-  const berth__x divisor = berth__x_select(k, berth__x_eq(k, total, berth__x_f32(k, 0)), berth__x_f32(k, 1), total);
   for (uint32_t s = 0; s < w->spans; s += w->together) {
     const berth__x first = own_column(w, s);
     berth__x_if(k, berth__x_lt(k, first, berth__x_i32(k, w->a->v.size)));
@@ -317,7 +316,8 @@ static void lower_attention_tiled_store_row(const work *w, uint32_t r) {
   for (uint32_t i = 0; i < PARTS; i++)
     total = berth__x_add(k, total, berth__x_shared_load(k, w->part_array, part_slot(w, in_block, berth__x_i32(k, i))));
   if (w->f.chunks > 1) store_head(w, &row, in_block, total);
-  store_columns(w, r, &row, total);
+  const berth__x largest = berth__x_shared_load(k, w->fade_array, in_block);
+  store_columns(w, r, &row, berth__attention_divisor(w->l, k, w->a, row.head, total, largest));
   berth__x_end(k);
 }
 

@@ -8,6 +8,7 @@
 #include <float.h>
 
 #include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/vec_math.h"
 #include "ops/attention.h"
 
 #define WIDTH VF_PANEL
@@ -136,11 +137,24 @@ static void load_queries(const job *j, const block *b) {
     }
 }
 
+static float sink_weight(const job *j, int64_t head, float most) {
+  return expf(((const float *)j->a.sinks->data)[head * j->a.sinks->stride[0]] - most);
+}
+
+/* The total of a query's weights, with that of its head's sink. A query that sees nothing has none. */
+static vf attention_kernel_with_sink(const job *j, int64_t head, vf total, int64_t lane) {
+  float more[VF_LANES];
+  if (j->a.sinks == NULL) return total;
+  for (int64_t i = 0; i < VF_LANES; i++)
+    more[i] = j->total[lane + i] != 0 ? sink_weight(j, head, j->most[lane + i]) : 0;
+  return total + vf_load(more);
+}
+
 static void store_results(const job *j, const block *b) {
   const berth__heads *h = &j->a.out;
   float *out = j->out + berth__heads_at(h, b->batch, b->head, b->row);
   for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
-    const vf total = vf_load(j->total + lane);
+    const vf total = attention_kernel_with_sink(j, b->head, vf_load(j->total + lane), lane);
     const vf factor = vf_pick_eq(total, vf_zero(), vf_zero(), vf_set1(1.0f) / total);
     for (int64_t d = 0; d < j->a.v.size; d += VF_LANES) {
       vf x[VF_LANES];
@@ -211,12 +225,13 @@ static vf attention_kernel_mend(const job *j, const block *b, int64_t key, int64
   for (int64_t i = 0; i < n; i++) {
     float *at = j->score + i * WIDTH + lane;
     vf x = vf_load(at);
+    if (j->a.cap != 0) x = vf_tanh(x * vf_set1((float)(1 / j->a.cap))) * vf_set1((float)j->a.cap);
     if (j->has_beside) x = x + (j->has_beside_rows ? vf_load(j->beside + i * WIDTH + lane) : vf_set1(j->beside[i]));
     if (is_edge) {
       const vf place = vf_set1((float)(key + i));
       x = vf_pick_lt(place, first, hidden, vf_pick_lt(place, last, x, hidden));
     }
-    if (is_edge || j->has_beside) vf_store(at, x);
+    if (is_edge || j->has_beside || j->a.cap != 0) vf_store(at, x);
     most = vf_max(most, x);
   }
   return most;
@@ -310,17 +325,23 @@ static void score_row(const job *j, const block *b) {
       sum = dot_step(j->query + d, b->k + key * stride + d, vf_tail(size - d), sum);
     j->score[key - b->first] = vf_sum(sum);
   }
+  const vf cap = vf_set1((float)j->a.cap), inverse = vf_set1((float)(1 / j->a.cap));
+  for (int64_t i = 0, n = b->last - b->first; i < n && j->a.cap != 0; i += VF_LANES) {
+    const vf x = vf_load_n(j->score + i, vf_tail(n - i));
+    vf_store_n(j->score + i, vf_tanh(x * inverse) * cap, vf_tail(n - i));
+  }
   for (key = b->first; key < b->last && j->has_beside; key++)
     j->score[key - b->first] += attention_kernel_beside_at(&j->a, b->batch, b->head, b->row, key);
 }
 
-/* Scores of n keys become weights; gives their sum. */
-static float weigh_row(float *score, int64_t n) {
+/* Scores of n keys become weights; gives their sum, and the largest score. */
+static float weigh_row(float *score, int64_t n, float *most_of_all) {
   vf most = vf_set1(-FLT_MAX), total = vf_zero();
   const int64_t whole = n - n % VF_LANES;
   for (int64_t i = 0; i < whole; i += VF_LANES) most = vf_max(most, vf_load(score + i));
   float largest = vf_most(most);
   for (int64_t i = whole; i < n; i++) largest = score[i] > largest ? score[i] : largest;
+  *most_of_all = largest;
   for (int64_t i = 0; i < n; i += VF_LANES) {
     vf_store_n(score + i, exp_down(vf_load_n(score + i, vf_tail(n - i)) - vf_set1(largest)), vf_tail(n - i));
     total = total + vf_load_n(score + i, vf_tail(n - i));
@@ -352,7 +373,9 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
   berth__attention_range(&j->a, b->keys, b->row, &b->first, &b->last);
   if (b->last < b->first) b->last = b->first;
   score_row(j, b);
-  const float total = weigh_row(j->score, b->last - b->first), factor = total != 0 ? 1 / total : 0;
+  float most, total = weigh_row(j->score, b->last - b->first, &most);
+  if (j->a.sinks != NULL && total != 0) total += sink_weight(j, b->head, most);
+  const float factor = total != 0 ? 1 / total : 0;
   vf probe = vf_set1(total * 0);
   for (int64_t d = 0; d < j->a.v.size; d += AT_ONCE * VF_LANES) {
     const int64_t columns = attention_kernel_smaller(j->a.v.size - d, AT_ONCE * VF_LANES);

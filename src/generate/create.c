@@ -1,0 +1,197 @@
+/* Making generators: the model, its tokenizer, the session with its bindings. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/desc.h"
+#include "base/math.h"
+#include "generate/generator.h"
+#include "import/gguf/arch.h"
+
+#define DEFAULT_CTX 4096
+#define DEFAULT_CHUNK 64
+
+void berth_generator_destroy(berth_generator *g) {
+  if (g == NULL) return;
+  berth_session_destroy(g->session);
+  berth_graph_destroy(g->graph);
+  berth__tokenizer_destroy(g->tokenizer);
+  berth__gguf_destroy(g->model);
+  berth__sampler_free(g->ctx, &g->sampler);
+  berth__free(g->ctx, g->tokens);
+  berth__free(g->ctx, g->rows);
+  berth__free(g->ctx, g->logits);
+  berth__free(g->ctx, g->mark.logits);
+  berth__free(g->ctx, g->text);
+  berth__free(g->ctx, g);
+}
+
+/* ---- The model ---- */
+
+static berth_status create_check_arch(berth_generator *g, berth_error *err) {
+  const berth__gguf_string name = g->model->architecture;
+  const berth__arch *arch = berth__arch_find(g->model);
+  snprintf(g->architecture, sizeof g->architecture, "%.*s", (int)(name.size < 63 ? name.size : 63), name.data);
+  if (arch != NULL && arch->embeds)
+    return berth__fail(err, BERTH_UNSUPPORTED, "a model of architecture '%s' makes vectors of texts and generates none",
+                       g->architecture);
+  return BERTH_OK; /* one that is not known is refused where its graph is made */
+}
+
+static berth_status create_check_cache(berth_type type, berth_error *err) {
+  if (type == BERTH_TYPE_NONE || type == BERTH_F32) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED, "a cache of type %s is not there yet: only f32", berth_type_name(type));
+}
+
+static berth_status create_open(berth_generator *g, const char *path, berth_error *err) {
+  berth__mapping file;
+  BERTH__TRY(create_check_cache(g->desc.kv, err));
+  BERTH__TRY(berth__file_map(path, &file, err));
+  BERTH__TRY(berth__gguf_open(g->ctx, path, &file, &g->model, err));
+  BERTH__TRY(create_check_arch(g, err));
+  BERTH__TRY(berth__tokenizer_create(g->ctx, g->model, &g->tokenizer, err));
+  const berth__arch_options options = {.cache = g->desc.kv};
+  return berth__arch_graph(g->model, &options, &g->graph, err);
+}
+
+static berth_status create_sizes(berth_generator *g, berth_error *err) {
+  uint64_t made_with;
+  BERTH__TRY(berth__gguf_u64_or(g->model, ".context_length", DEFAULT_CTX, &made_with, err));
+  g->capacity = g->desc.ctx;
+  if (g->capacity == 0) g->capacity = made_with < DEFAULT_CTX ? (uint32_t)made_with : DEFAULT_CTX;
+  g->chunk = g->desc.chunk != 0 ? g->desc.chunk : DEFAULT_CHUNK;
+  if (g->chunk > g->capacity) g->chunk = g->capacity;
+  if (g->capacity != 0 && g->capacity <= INT32_MAX) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "a context of %" PRIu32 " tokens is not possible", g->capacity);
+}
+
+/* ---- The session ---- */
+
+static berth_status create_session(berth_generator *g, berth_error *err) {
+  berth_dim dims[] = {{"rows", g->chunk}, {"ctx", g->capacity}};
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  plan.dims = dims;
+  plan.n_dims = 2;
+  desc.plan = &plan;
+  desc.device = g->desc.device;
+  desc.n_threads = g->desc.n_threads;
+  desc.threads = g->desc.threads;
+  desc.cancel = g->desc.cancel;
+  BERTH__TRY(berth_session_create(g->graph, &desc, &g->session, err));
+  dims[0].extent = 1;
+  return berth_session_bind(g->session, dims, 2, err);
+}
+
+static uint32_t create_input(const berth_generator *g, const char *name) {
+  uint32_t index = 0;
+  while (strcmp(g->graph->values[berth_graph_input_at(g->graph, index)].name, name) != 0) index++;
+  return index;
+}
+
+static void create_find_inputs(berth_generator *g) {
+  g->input_tokens = create_input(g, "tokens");
+  g->input_position = create_input(g, "position");
+  g->input_last = create_input(g, "last");
+  const berth__shape *logits = &g->graph->values[g->graph->outputs[0].value].shape;
+  g->vocabulary = (uint32_t)logits->dim[logits->rank - 1];
+}
+
+berth_status berth__generator_arrays(berth_generator *g, berth_error *err) {
+  g->tokens = berth__alloc_array(g->ctx, g->capacity, sizeof *g->tokens);
+  g->rows = berth__alloc_array_zero(g->ctx, g->chunk, sizeof *g->rows);
+  g->logits = berth__alloc_array(g->ctx, g->vocabulary, sizeof *g->logits);
+  g->text = berth__alloc(g->ctx, 2 * berth__stream_capacity(g->tokenizer) + 1); /* a piece, and what waited before it */
+  if (g->tokens == NULL || g->rows == NULL || g->logits == NULL || g->text == NULL)
+    return berth__fail_nomem(err, "a conversation");
+  return berth__sampler_create(g->ctx, g->vocabulary, &g->sampler, err);
+}
+
+static berth_status create_all(berth_generator *g, const char *path, berth_error *err) {
+  BERTH__TRY(create_open(g, path, err));
+  BERTH__TRY(create_sizes(g, err));
+  create_find_inputs(g);
+  if (berth__tokenizer_count(g->tokenizer) > g->vocabulary)
+    return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRIu32,
+                       berth__tokenizer_count(g->tokenizer), g->vocabulary);
+  BERTH__TRY(berth__generator_arrays(g, err));
+  BERTH__TRY(berth__sampler_set(&g->sampler, g->desc.sampling, err));
+  BERTH__TRY(create_session(g, err));
+  berth_generator_reset(g);
+  return BERTH_OK;
+}
+
+berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
+                                    berth_generator **out, berth_error *err) {
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a place for the generator");
+  *out = NULL;
+  if (ctx == NULL || path == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a context and a path");
+  berth_generator_desc full = BERTH_GENERATOR_DESC_INIT;
+  BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_generator_desc", err));
+  berth_generator *g = berth__alloc_zero(ctx, sizeof *g);
+  if (g == NULL) return berth__fail_nomem(err, "a generator");
+  g->ctx = ctx;
+  g->desc = full;
+  const berth_status status = create_all(g, path, err);
+  if (status != BERTH_OK) {
+    berth_generator_destroy(g);
+    return berth__fail_within(err, status, "%s", path);
+  }
+  *out = g;
+  return BERTH_OK;
+}
+
+/* ---- A second one ---- */
+
+static berth_status fork_into(const berth_generator *from, berth_generator *g, berth_error *err) {
+  g->model = berth__gguf_retain(from->model);
+  BERTH__TRY(berth__tokenizer_create(g->ctx, g->model, &g->tokenizer, err));
+  BERTH__TRY(berth__graph_clone(from->graph, &g->graph, err));
+  BERTH__TRY(berth__generator_arrays(g, err));
+  BERTH__TRY(berth_session_clone(from->session, &g->session, err));
+  memcpy(g->tokens, from->tokens, from->n_tokens * sizeof *g->tokens);
+  memcpy(g->logits, from->logits, from->vocabulary * sizeof *g->logits);
+  g->sampler.desc = from->sampler.desc;
+  g->sampler.state = from->sampler.state;
+  g->stream.tokenizer = g->tokenizer;
+  return BERTH_OK;
+}
+
+berth_status berth_generator_fork(berth_generator *generator, berth_generator **out, berth_error *err) {
+  if (out != NULL) *out = NULL;
+  if (generator == NULL || out == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_fork needs a generator and a place for another");
+  berth_generator *g = berth__alloc(generator->ctx, sizeof *g);
+  if (g == NULL) return berth__fail_nomem(err, "a generator");
+  *g = *generator;
+  g->model = NULL, g->tokenizer = NULL, g->graph = NULL, g->session = NULL;
+  g->tokens = NULL, g->rows = NULL, g->logits = NULL, g->text = NULL;
+  g->mark = (berth__mark){0};
+  g->sampler = (berth__sampler){0};
+  const berth_status status = fork_into(generator, g, err);
+  if (status != BERTH_OK) {
+    berth_generator_destroy(g);
+    return status;
+  }
+  *out = g;
+  return BERTH_OK;
+}
+
+berth_status berth_generator_get_info(const berth_generator *g, berth_generator_info *out, berth_error *err) {
+  if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
+  berth_plan_info plan = BERTH_PLAN_INFO_INIT;
+  berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
+  BERTH__TRY(berth_plan_get_info(berth_session_plan(g->session), &plan, err));
+  info.ctx = g->capacity;
+  info.chunk = g->chunk;
+  info.vocabulary = g->vocabulary;
+  info.n_tokens = g->n_tokens;
+  info.has_template = berth__gguf_find(g->model, "tokenizer.chat_template") != NULL;
+  info.architecture = g->architecture;
+  info.arena_size = berth_arena_size(g->session->arena);
+  info.weights_size = plan.weights_size;
+  info.state_size = plan.state_size;
+  return BERTH__RESULT_WRITE(out, &info, "berth_generator_info", err);
+}
+
+const int32_t *berth_generator_tokens(const berth_generator *generator) { return generator->tokens; }

@@ -1,0 +1,186 @@
+/* Reading and generating. */
+#include "generate/generator.h"
+
+#include <inttypes.h>
+
+#include "base/desc.h"
+
+/* ---- Runs ---- */
+
+static berth_status generator_bind(berth_generator *g, uint32_t rows, berth_error *err) {
+  const berth_dim dims[] = {{"rows", rows}, {"ctx", g->capacity}};
+  return berth_session_bind(g->session, dims, 2, err);
+}
+
+/* Evaluates `count` tokens in a run of `rows` rows; those that are left over stand for nothing. */
+static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
+  const int32_t position = (int32_t)g->n_evaluated, last = (int32_t)count - 1;
+  memcpy(g->rows, g->tokens + g->n_evaluated, count * sizeof *g->rows);
+  for (uint32_t i = count; i < rows; i++) g->rows[i] = 0;
+  BERTH__TRY(generator_bind(g, rows, err));
+  BERTH__TRY(berth_session_write_at(g->session, g->input_tokens, g->rows, rows * sizeof *g->rows, err));
+  BERTH__TRY(berth_session_write_at(g->session, g->input_position, &position, sizeof position, err));
+  BERTH__TRY(berth_session_write_at(g->session, g->input_last, &last, sizeof last, err));
+  g->has_logits = false;
+  BERTH__TRY(berth_session_run(g->session, err));
+  g->n_evaluated += count;
+  return BERTH_OK;
+}
+
+/* A run of a chunk that is not full costs as much as one that is, and about as much as a quarter of its rows alone. */
+static uint32_t generator_rows(const berth_generator *g) {
+  const uint32_t left = g->n_tokens - g->n_evaluated;
+  const bool fits = g->chunk <= g->capacity - g->n_evaluated;
+  return fits && g->chunk > 1 && left > 1 && left >= g->chunk / 4 ? g->chunk : 1;
+}
+
+static berth_status generator_read_logits(berth_generator *g, berth_error *err) {
+  BERTH__TRY(berth_session_read_at(g->session, 0, g->logits, g->vocabulary * sizeof *g->logits, err));
+  g->has_logits = true;
+  return BERTH_OK;
+}
+
+berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
+  const uint32_t first = g->n_evaluated, total = g->n_tokens - first;
+  if (g->n_tokens == 0) return berth__fail(err, BERTH_INVALID, "the conversation is empty: feed it something first");
+  while (g->n_evaluated < g->n_tokens) {
+    const uint32_t rows = generator_rows(g), left = g->n_tokens - g->n_evaluated;
+    BERTH__TRY(generator_run(g, left < rows ? left : rows, rows, err));
+    if (total > 1 && g->desc.progress != NULL) g->desc.progress(g->desc.user, g->n_evaluated - first, total);
+  }
+  return g->has_logits ? BERTH_OK : generator_read_logits(g, err);
+}
+
+/* ---- The conversation ---- */
+
+static void generator_begin_text(berth_generator *g) {
+  g->stream = berth__stream_begin(g->tokenizer, false, g->n_tokens <= 1);
+}
+
+void berth_generator_reset(berth_generator *g) {
+  g->n_tokens = g->n_evaluated = 0;
+  g->has_logits = false;
+  g->mark.is_set = false;
+  generator_begin_text(g);
+}
+
+void berth__generator_cut(berth_generator *g, uint32_t n_tokens, const float *logits) {
+  g->n_tokens = n_tokens;
+  if (g->mark.n_tokens > n_tokens) g->mark.is_set = false;
+  if (g->n_evaluated > n_tokens) g->n_evaluated = n_tokens;
+  g->has_logits = logits != NULL;
+  if (logits != NULL) memcpy(g->logits, logits, g->vocabulary * sizeof *g->logits);
+  if (logits == NULL && g->n_evaluated == n_tokens && n_tokens > 0) g->n_evaluated--; /* once more, for its logits */
+  generator_begin_text(g);
+}
+
+/* Forgets the older half of what comes after the first token. */
+static void generator_slide(berth_generator *g, uint32_t count) {
+  const int32_t bos = berth__tokenizer_ids(g->tokenizer)->bos;
+  const uint32_t kept = g->n_tokens > 0 && g->tokens[0] == bos && count < g->capacity;
+  uint32_t forgotten = (g->n_tokens - kept + 1) / 2;
+  const uint32_t needed = g->n_tokens + count - g->capacity;
+  if (forgotten < needed) forgotten = needed;
+  if (forgotten > g->n_tokens - kept) forgotten = g->n_tokens - kept;
+  memmove(g->tokens + kept, g->tokens + kept + forgotten, (g->n_tokens - kept - forgotten) * sizeof *g->tokens);
+  g->n_tokens -= forgotten;
+  g->n_evaluated = kept < g->n_evaluated ? kept : g->n_evaluated;
+  g->has_logits = false;
+  g->mark.is_set = false;
+}
+
+berth_status berth__generator_make_room(berth_generator *g, uint64_t count, berth_error *err) {
+  if (count <= g->capacity - g->n_tokens) return BERTH_OK;
+  if ((g->desc.flags & BERTH_GENERATOR_SLIDE) && count <= g->capacity) {
+    generator_slide(g, (uint32_t)count);
+    return BERTH_OK;
+  }
+  return berth__fail(err, BERTH_INFEASIBLE,
+                     "the context is full: it has room for %" PRIu32 " tokens, %" PRIu32 " are in it, and %" PRIu64
+                     " more are to come",
+                     g->capacity, g->n_tokens, count);
+}
+
+berth_status berth_generator_feed_tokens(berth_generator *g, const int32_t *tokens, size_t n_tokens, berth_error *err) {
+  if (g == NULL || (tokens == NULL && n_tokens != 0))
+    return berth__fail(err, BERTH_INVALID, "berth_generator_feed_tokens needs a generator and tokens");
+  for (size_t i = 0; i < n_tokens; i++)
+    if (tokens[i] < 0 || (uint32_t)tokens[i] >= g->vocabulary)
+      return berth__fail(err, BERTH_INVALID, "token %" PRId32 " is none of the vocabulary's %" PRIu32, tokens[i],
+                         g->vocabulary);
+  BERTH__TRY(berth__generator_make_room(g, n_tokens, err));
+  memcpy(g->tokens + g->n_tokens, tokens, n_tokens * sizeof *tokens);
+  g->n_tokens += (uint32_t)n_tokens;
+  if (g->n_tokens == 0) return BERTH_OK;
+  const berth_status status = berth__generator_evaluate(g, err);
+  if (status != BERTH_OK) g->n_tokens = g->n_evaluated;
+  generator_begin_text(g);
+  return status;
+}
+
+berth_status berth_generator_feed(berth_generator *g, const char *text, size_t size, uint32_t flags, berth_error *err) {
+  berth__tokens tokens = {0};
+  if (g == NULL || (text == NULL && size != 0))
+    return berth__fail(err, BERTH_INVALID, "berth_generator_feed needs a generator and text");
+  const uint32_t how = (flags & BERTH_FEED_SPECIAL ? (uint32_t)BERTH__ENCODE_PARSE_SPECIAL : 0) |
+                       (g->n_tokens == 0 ? (uint32_t)BERTH__ENCODE_ADD_SPECIAL : 0);
+  berth_status status = berth__tokenizer_encode(g->tokenizer, text, size, how, &tokens, err);
+  if (status == BERTH_OK) /* all are below the count of the vocabulary, and so below 2^31 */
+    status = berth_generator_feed_tokens(g, (const int32_t *)tokens.ids, tokens.count, err);
+  berth__free(g->ctx, tokens.ids);
+  return status;
+}
+
+/* ---- Generating ---- */
+
+berth_status berth_generator_next(berth_generator *g, berth_piece *out, berth_error *err) {
+  berth_piece piece = BERTH_PIECE_INIT;
+  if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
+  BERTH__TRY(berth__result_check(out, "berth_piece", err));
+  BERTH__TRY(berth__generator_make_room(g, 1, err));
+  BERTH__TRY(berth__generator_evaluate(g, err));
+  piece.token = berth__sampler_choose(&g->sampler, g->logits, g->tokens, g->n_tokens);
+  g->tokens[g->n_tokens++] = piece.token;
+  piece.is_end = berth__tokenizer_is_end(g->tokenizer, (uint32_t)piece.token);
+  piece.text = g->text;
+  piece.text_size = berth__stream_next(&g->stream, (uint32_t)piece.token, g->text);
+  if (piece.is_end) piece.text_size += berth__stream_end(&g->stream, g->text + piece.text_size);
+  g->text[piece.text_size] = '\0';
+  return BERTH__RESULT_WRITE(out, &piece, "berth_piece", err);
+}
+
+berth_status berth_generator_logits(berth_generator *g, const float **logits, uint32_t *count, berth_error *err) {
+  if (g == NULL || logits == NULL || count == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_logits needs a generator and places for its results");
+  BERTH__TRY(berth__generator_evaluate(g, err));
+  *logits = g->logits;
+  *count = g->vocabulary;
+  return BERTH_OK;
+}
+
+berth_status berth_generator_sample(berth_generator *g, const berth_sampling_desc *sampling, berth_error *err) {
+  if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
+  return berth__sampler_set(&g->sampler, sampling, err);
+}
+
+/* ---- Marks ---- */
+
+berth_status berth_generator_mark(berth_generator *g, berth_error *err) {
+  if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
+  if (g->mark.logits == NULL) g->mark.logits = berth__alloc_array(g->ctx, g->vocabulary, sizeof *g->mark.logits);
+  if (g->mark.logits == NULL) return berth__fail_nomem(err, "a mark");
+  if (g->n_tokens > 0) {
+    BERTH__TRY(berth__generator_evaluate(g, err));
+    memcpy(g->mark.logits, g->logits, g->vocabulary * sizeof *g->logits);
+  }
+  g->mark.n_tokens = g->n_tokens;
+  g->mark.is_set = true;
+  return BERTH_OK;
+}
+
+berth_status berth_generator_rewind(berth_generator *g, berth_error *err) {
+  if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
+  if (!g->mark.is_set) return berth__fail(err, BERTH_INVALID, "the conversation has no mark to go back to");
+  berth__generator_cut(g, g->mark.n_tokens, g->mark.n_tokens > 0 ? g->mark.logits : NULL);
+  return BERTH_OK;
+}

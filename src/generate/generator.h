@@ -1,0 +1,50 @@
+/* A generator: a session with two bindings (rows 1 and rows `chunk`), the tokens of a conversation, and a sampler.
+ *
+ * tokens[0, n_evaluated) are in the cache; those after them, at most one between calls that succeed (the one that
+ * `next` gave last), are evaluated when logits are needed. A run that fails or is cancelled writes rows from
+ * n_evaluated on alone, which nobody sees before they are written again: the conversation stays what it was. */
+#ifndef BERTH_GENERATE_GENERATOR_H
+#define BERTH_GENERATE_GENERATOR_H
+
+#include "generate/sampler.h"
+#include "session/session.h"
+#include "text/tokenizer.h"
+
+typedef struct berth__mark {
+  bool is_set;
+  uint32_t n_tokens;
+  float *logits; /* NULL until the first mark */
+} berth__mark;
+
+struct berth_generator {
+  berth_context *ctx;
+  berth__gguf *model;
+  berth__tokenizer *tokenizer;
+  berth_graph *graph;
+  berth_session *session;
+  berth_generator_desc desc;
+  char architecture[64];
+  uint32_t capacity, chunk, vocabulary;
+  int32_t *tokens; /* room for capacity */
+  uint32_t n_tokens, n_evaluated;
+  int32_t *rows; /* the tokens of a chunk, filled up */
+  float *logits; /* of token n_evaluated - 1 */
+  bool has_logits;
+  berth__sampler sampler;
+  berth__mark mark;
+  berth__stream stream;
+  char *text;                                        /* of the last piece */
+  uint32_t input_tokens, input_position, input_last; /* numbers of the graph's inputs */
+};
+
+/* generator.c: evaluates all tokens; fails without logits where there are none. */
+berth_status berth__generator_evaluate(berth_generator *generator, berth_error *err);
+/* generator.c: tokens that the conversation has no room for: slides, or fails. At most the capacity. */
+berth_status berth__generator_make_room(berth_generator *generator, uint64_t count, berth_error *err);
+/* generator.c: the conversation ends after n_tokens of the tokens that it has, with the logits of the last of them
+ * where `logits` is given. */
+void berth__generator_cut(berth_generator *generator, uint32_t n_tokens, const float *logits);
+/* create.c: fresh arrays and a sampler for a generator whose session is there. */
+berth_status berth__generator_arrays(berth_generator *generator, berth_error *err);
+
+#endif

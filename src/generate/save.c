@@ -1,0 +1,153 @@
+/* Conversations as bytes: a header, the tokens, the logits of the last evaluated one, and of every state the rows that
+ * are in use. Little endian, as everywhere. */
+#include <inttypes.h>
+
+#include "base/math.h"
+#include "generate/generator.h"
+
+static const char save_mark[8] = {'b', 'e', 'r', 't', 'h', 'c', 'v', '1'};
+
+typedef struct save_header {
+  char mark[8];
+  uint64_t fingerprint; /* of the model's states */
+  uint64_t random;      /* of the sampler */
+  uint32_t n_tokens, n_evaluated, vocabulary;
+  uint8_t has_logits, at_start, n_held;
+  char held[5]; /* of the stream of text */
+} save_header;
+
+static const berth__value *save_state(const berth_generator *g, size_t index) {
+  return &g->graph->values[g->graph->states[index]];
+}
+
+/* Bytes of one row, which is all extents but the first. */
+static uint64_t save_row(const berth_generator *g, size_t index) {
+  const berth__value *state = save_state(g, index);
+  return berth_storage_bytes(berth_type_storage(state->type), (uint64_t)state->shape.dim[1]);
+}
+
+static uint64_t save_mix(uint64_t hash, const void *data, size_t size) {
+  const uint8_t *bytes = data;
+  for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+  return hash;
+}
+
+/* Names, types and widths of the states, and the sizes of the model's tensors: enough to tell models apart by mistake,
+ * not by malice. */
+static uint64_t save_fingerprint(const berth_generator *g) {
+  uint64_t hash = 1469598103934665603u;
+  for (size_t i = 0; i < g->graph->n_states; i++) {
+    const berth__value *state = save_state(g, i);
+    hash = save_mix(hash, state->name, strlen(state->name));
+    hash = save_mix(hash, &state->type, sizeof state->type);
+    hash = save_mix(hash, &state->shape.dim[1], sizeof state->shape.dim[1]);
+  }
+  for (size_t i = 0; i < g->model->n_tensors; i++) {
+    const berth__gguf_tensor *tensor = &g->model->tensors[i];
+    hash = save_mix(hash, tensor->name, strlen(tensor->name));
+    hash = save_mix(hash, &tensor->size, sizeof tensor->size);
+    hash = save_mix(hash, &tensor->ggml_type, sizeof tensor->ggml_type);
+  }
+  return hash;
+}
+
+/* All that comes after the header. Whoever has a generator with so many tokens has had so many bytes in memory. */
+static uint64_t save_rest(const berth_generator *g, uint64_t n_tokens, uint64_t n_evaluated, bool has_logits) {
+  uint64_t size = n_tokens * sizeof *g->tokens + (has_logits ? g->vocabulary * sizeof *g->logits : 0);
+  for (size_t i = 0; i < g->graph->n_states; i++) size += n_evaluated * save_row(g, i);
+  return size;
+}
+
+uint64_t berth_generator_save_size(const berth_generator *g) {
+  return sizeof(save_header) + save_rest(g, g->n_tokens, g->n_evaluated, g->has_logits);
+}
+
+berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, berth_error *err) {
+  if (g == NULL || dst == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_save needs a generator and a place for its bytes");
+  if (size != berth_generator_save_size(g))
+    return berth__fail(err, BERTH_INVALID, "the conversation is %" PRIu64 " bytes, but %zu were given",
+                       berth_generator_save_size(g), size);
+  save_header head = {.fingerprint = save_fingerprint(g),
+                      .random = g->sampler.state,
+                      .n_tokens = g->n_tokens,
+                      .n_evaluated = g->n_evaluated,
+                      .vocabulary = g->vocabulary,
+                      .has_logits = g->has_logits,
+                      .at_start = g->stream.at_start,
+                      .n_held = g->stream.n_held};
+  uint8_t *to = dst;
+  memcpy(head.mark, save_mark, sizeof save_mark);
+  memcpy(head.held, g->stream.held, sizeof g->stream.held);
+  memcpy(to, &head, sizeof head);
+  to += sizeof head;
+  memcpy(to, g->tokens, g->n_tokens * sizeof *g->tokens);
+  to += g->n_tokens * sizeof *g->tokens;
+  if (g->has_logits) {
+    memcpy(to, g->logits, g->vocabulary * sizeof *g->logits);
+    to += g->vocabulary * sizeof *g->logits;
+  }
+  for (size_t i = 0; i < g->graph->n_states; i++) {
+    const uint64_t bytes = g->n_evaluated * save_row(g, i);
+    if (bytes != 0) BERTH__TRY(berth_arena_read(g->session->arena, g->graph->states[i], 0, to, bytes, err));
+    to += bytes;
+  }
+  return BERTH_OK;
+}
+
+/* ---- Loading ---- */
+
+static berth_status load_check(const berth_generator *g, const uint8_t *src, size_t size, save_header *head,
+                               berth_error *err) {
+  if (size < sizeof *head) return berth__fail(err, BERTH_MALFORMED, "%zu bytes are no saved conversation", size);
+  memcpy(head, src, sizeof *head);
+  if (memcmp(head->mark, save_mark, sizeof save_mark) != 0)
+    return berth__fail(err, BERTH_MALFORMED, "these bytes are no saved conversation");
+  if (head->fingerprint != save_fingerprint(g) || head->vocabulary != g->vocabulary)
+    return berth__fail(err, BERTH_INVALID, "this conversation was held with another model, or another type of cache");
+  if (head->n_tokens > g->capacity)
+    return berth__fail(err, BERTH_INFEASIBLE, "the conversation has %" PRIu32 " tokens, and there is room for %" PRIu32,
+                       head->n_tokens, g->capacity);
+  if (head->n_evaluated > head->n_tokens || head->n_held > sizeof g->stream.held || head->has_logits > 1 ||
+      size != sizeof *head + save_rest(g, head->n_tokens, head->n_evaluated, head->has_logits))
+    return berth__fail(err, BERTH_MALFORMED, "the saved conversation is cut off, or not whole");
+  for (uint32_t i = 0; i < head->n_tokens; i++) {
+    int32_t token;
+    memcpy(&token, src + sizeof *head + i * sizeof token, sizeof token);
+    if (token < 0 || (uint32_t)token >= g->vocabulary)
+      return berth__fail(err, BERTH_MALFORMED, "the saved conversation has a token %" PRId32, token);
+  }
+  return BERTH_OK;
+}
+
+static berth_status load_states(berth_generator *g, const uint8_t *from, uint32_t n_rows, berth_error *err) {
+  for (size_t i = 0; i < g->graph->n_states; i++) {
+    const uint64_t bytes = n_rows * save_row(g, i);
+    if (bytes != 0) BERTH__TRY(berth_arena_write(g->session->arena, g->graph->states[i], 0, from, bytes, err));
+    from += bytes;
+  }
+  return BERTH_OK;
+}
+
+berth_status berth_generator_load(berth_generator *g, const void *src, size_t size, berth_error *err) {
+  save_header head;
+  const uint8_t *from = src;
+  if (g == NULL || src == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_load needs a generator and a conversation");
+  BERTH__TRY(load_check(g, from, size, &head, err));
+  from += sizeof head;
+  berth_generator_reset(g); /* a device that fails while it writes leaves an empty conversation */
+  const uint8_t *logits = from + head.n_tokens * sizeof *g->tokens;
+  const size_t n_logits = head.has_logits ? g->vocabulary * sizeof *g->logits : 0;
+  BERTH__TRY(load_states(g, logits + n_logits, head.n_evaluated, err));
+  memcpy(g->tokens, from, head.n_tokens * sizeof *g->tokens);
+  memcpy(g->logits, logits, n_logits);
+  g->n_tokens = head.n_tokens;
+  g->n_evaluated = head.n_evaluated;
+  g->has_logits = head.has_logits;
+  g->sampler.state = head.random;
+  g->stream = berth__stream_begin(g->tokenizer, false, head.at_start);
+  g->stream.n_held = head.n_held;
+  memcpy(g->stream.held, head.held, sizeof g->stream.held);
+  return BERTH_OK;
+}

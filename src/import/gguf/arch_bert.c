@@ -1,0 +1,103 @@
+/* BERT and nomic-bert: a vector of a text.
+ *   tokens     i32 [rows], of which the first `length` are the text's
+ *   length     i32 []
+ *   embedding  f32 [1, width], of length 1
+ * Norms come after each part. BERT adds a vector for each position, nomic-bert turns queries and keys. */
+#include "import/gguf/arch.h"
+#include "import/gguf/parts.h"
+
+typedef enum pooling { /* the numbers of the key */
+  POOLING_NONE = 0,
+  POOLING_MEAN = 1,
+  POOLING_FIRST = 2,
+  POOLING_LAST = 3
+} pooling;
+
+static berth_value bert_begin(berth__net *net) {
+  berth__net_enter(net, -1);
+  berth__net_read_keys(net);
+  net->epsilon = berth__net_real(net, ".attention.layer_norm_epsilon");
+  net->tokens = berth__net_input(net, "tokens", BERTH_I32, (berth_shape){.rank = 1, .dim = {{.name = "rows"}}});
+  net->length = berth__net_input(net, "length", BERTH_I32, (berth_shape){0});
+  berth__net_count_rows(net);
+  return berth__net_embed_tokens(net);
+}
+
+/* All tokens are of the first type; what is the same for every token is added once. */
+static berth_value bert_embed(berth__net *net, berth_value x) {
+  if (berth__net_has(net, "token_types.weight")) {
+    const int64_t types = berth__net_whole_or(net, "tokenizer.ggml.token_type_count", 2), first = 0, end = 1;
+    const berth_attr attrs[] = {berth_attr_ints("starts", &first, 1), berth_attr_ints("ends", &end, 1)};
+    const berth_value table = berth__net_weight(net, "token_types.weight", 2, (const int64_t[]){types, net->width});
+    x = berth__net_two(net, "add", x, berth__net_add(net, "narrow", &table, 1, attrs, 2));
+  }
+  if (berth__net_has(net, "position_embd.weight")) {
+    const int64_t extents[] = {berth__net_whole(net, ".context_length"), net->width};
+    const berth_value table = berth__net_weight(net, "position_embd.weight", 2, extents);
+    x = berth__net_two(net, "add", x, berth__net_two(net, "embedding", table, net->steps));
+  }
+  return berth__net_layer_norm(net, x, "token_embd_norm");
+}
+
+static berth_value bert_layer(berth__net *net, berth_value x, int64_t layer, const berth__attending *form) {
+  berth__net_enter(net, layer);
+  x = berth__net_two(net, "add", x, berth__net_attend(net, x, form));
+  x = berth__net_layer_norm(net, x, "attn_output_norm");
+  berth_value y;
+  if (berth__net_has(net, "ffn_gate.weight")) {
+    y = berth__net_feed(net, x, BERTH__GATE_SILU);
+  } else {
+    y = berth__net_one(net, "gelu", berth__net_linear(net, x, "ffn_up", net->width, net->hidden));
+    y = berth__net_linear(net, y, "ffn_down", net->hidden, net->width);
+  }
+  return berth__net_layer_norm(net, berth__net_two(net, "add", x, y), "layer_output_norm");
+}
+
+/* The rows of the text, those after them as 0, summed up: the length of the result is made 1 in any case. */
+static berth_value bert_sum(berth__net *net, berth_value x) {
+  const int64_t rows = 0;
+  const berth_attr attrs[] = {berth_attr_ints("axes", &rows, 1), berth_attr_int("keepdims", 1)};
+  const berth_value counts =
+      berth__net_reshape(net, berth__net_two(net, "lt", net->steps, net->length), berth__net_rows(1));
+  x = berth__net_add(net, "where", (const berth_value[]){counts, x, berth__net_number(net, 0)}, 3, NULL, 0);
+  return berth__net_add(net, "reduce_sum", &x, 1, attrs, 2);
+}
+
+static berth_value bert_row(berth__net *net, berth_value x, bool is_last) {
+  const berth_shape one = {.rank = 1, .dim = {{.extent = 1}}};
+  const berth_value first = berth__net_cast(net, berth__net_number(net, 0), BERTH_I32),
+                    step = berth__net_cast(net, berth__net_number(net, 1), BERTH_I32);
+  const berth_value row = is_last ? berth__net_two(net, "sub", net->length, step) : first;
+  return berth__net_two(net, "gather", x, berth__net_reshape(net, row, one));
+}
+
+static berth_value bert_pool(berth__net *net, berth_value x) {
+  const int64_t kind = berth__net_whole_or(net, ".pooling_type", POOLING_MEAN);
+  if (kind == POOLING_MEAN || net->status != BERTH_OK) return bert_sum(net, x);
+  if (kind == POOLING_FIRST || kind == POOLING_LAST) return bert_row(net, x, kind == POOLING_LAST);
+  net->status =
+      berth__fail(net->err, BERTH_UNSUPPORTED, "a pooling of type %lld makes no vector of a text", (long long)kind);
+  return BERTH_VALUE_NONE;
+}
+
+/* x over its length. */
+static berth_value bert_unit(berth__net *net, berth_value x) {
+  const int64_t columns = 1;
+  const berth_attr attrs[] = {berth_attr_ints("axes", &columns, 1), berth_attr_int("keepdims", 1)};
+  const berth_value square = berth__net_two(net, "mul", x, x);
+  const berth_value sum = berth__net_add(net, "reduce_sum", &square, 1, attrs, 2);
+  return berth__net_two(net, "div", x, berth__net_one(net, "sqrt", sum));
+}
+
+void berth__arch_bert(berth__net *net) {
+  berth_value x = bert_embed(net, bert_begin(net));
+  berth__attending form = {.sees_all = true};
+  berth__rope_tables rope;
+  if (net->status == BERTH_OK && !berth__net_has(net, "position_embd.weight")) {
+    rope = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true);
+    form.rope = &rope;
+  }
+  for (int64_t layer = 0; layer < net->layers && net->status == BERTH_OK; layer++) x = bert_layer(net, x, layer, &form);
+  berth__net_enter(net, -1);
+  berth__net_output(net, "embedding", bert_unit(net, bert_pool(net, x)));
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# berth generate and berth embed: what they print, what they refuse, and how they stop.
+set -uo pipefail
+. "$BERTH_SRC/tests/support/tap.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+tale=$BERTH_SRC/examples/tale/tale.gguf
+export BERTH_SHADERC=${BERTH_SHADERC-$BERTH_BUILD/libberth_shaderc.so}
+
+run() { "$BERTH_BIN" "$@" >out 2>err; }
+exits() { # what, code, arguments...
+  local what=$1 want=$2 code=0
+  shift 2
+  run "$@" || code=$?
+  check "$what" test "$code" = "$want"
+}
+refuses() { # what, code, message, arguments...
+  local what=$1 want=$2 message=$3
+  shift 3
+  exits "$what: exit code" "$want" "$@"
+  check "$what: message" grep -qF -- "$message" err
+}
+field() { /usr/bin/env python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+is() { # what, got, want
+  check "$1" test "$2" = "$3"
+}
+
+# ---- Text ----
+exits "a tale" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0
+cp out tale.txt
+check "it is told by heart" grep -qF ' there was a small boat.' tale.txt
+check "what it took goes to stderr" grep -q 'tokens read in' err
+exits "the same with --json" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --json
+is "the text" "$(field text)" "$(cat tale.txt)"
+is "stopped by the count" "$(field stopped_by)" count
+is "as many tokens as asked for" "$(field tokens | tr ',' '\n' | wc -l)" 40
+check "the arena has a size" test "$(field arena_size)" -gt 10000
+check "times are there" sh -c 'grep -q "\"prompt_ms\"" out && grep -q "\"decode_ms_per_token\"" out'
+field tokens >tokens.txt
+for device in interp $("$BERTH_BIN" devices | sed '/ - not available: /d; s/ .*//' | grep -x vulkan); do
+  exits "on $device" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --json --device "$device"
+  check "$device gives the same tokens" test "$(field tokens)" = "$(cat tokens.txt)"
+done
+printf 'Once upon a time' >prompt.txt
+exits "a prompt from a file" 0 generate "$tale" -f prompt.txt -n 40 --temp 0
+check "gives the same" diff out tale.txt
+exits "a prompt in chunks" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --chunk 3 --threads 1
+check "gives the same in chunks" diff out tale.txt
+
+# ---- Choosing and stopping ----
+exits "seed 1" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 1 --json
+field tokens >one
+exits "seed 1 again" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 1 --json
+check "a seed gives the same again" test "$(field tokens)" = "$(cat one)"
+exits "seed 2" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 2 --json
+check "another seed gives something else" test "$(field tokens)" != "$(cat one)"
+exits "--stop" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --stop 'no such' --stop ' small boat' --json
+is "the text ends before it" "$(field text)" " there was a"
+is "stopped by it" "$(field stopped_by)" stop
+exits "--stop while it streams" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --stop ' small boat'
+is "nothing of it is shown" "$(cat out)" " there was a"
+exits "a full context" 0 generate "$tale" -p 'Once upon a time' -n 100 --temp 0 --ctx 24 --json
+is "is where it ends" "$(field stopped_by)" context
+exits "a sliding one" 0 generate "$tale" -p 'Once upon a time' -n 60 --temp 0 --ctx 24 --slide --json
+is "goes on" "$(field tokens | tr ',' '\n' | wc -l)" "$([ "$(field stopped_by)" = end ] && field tokens | tr ',' '\n' | wc -l || echo 60)"
+refuses "a prompt that does not fit" 1 "the context is full" generate "$tale" -p 'Once upon a time there was' --ctx 4
+
+# ---- What is refused ----
+refuses "no model" 2 "needs MODEL" generate
+refuses "a model that is not there" 1 "nowhere.gguf" generate nowhere.gguf
+refuses "-p and -f" 2 "one will do" generate "$tale" -p a -f prompt.txt
+refuses "a cache that is not there yet" 3 "a cache of type q8_0 is not there yet" generate "$tale" --kv q8_0
+refuses "a type that is none" 2 "--kv takes a type" generate "$tale" --kv f31
+refuses "a temperature that is none" 2 "--temp takes a number, not 'warm'" generate "$tale" --temp warm
+refuses "a temperature below 0" 1 "a temperature of -1 is not 0 or more" generate "$tale" --temp=-1
+refuses "--chat with --json" 2 "do not go together" generate "$tale" --chat --json
+refuses "a device that is not there" 3 "abacus" generate "$tale" --device abacus
+refuses "no text to embed" 2 "needs a text" embed "$tale"
+refuses "embed with a model that generates" 3 "makes no vectors" embed "$tale" -p a
+exits "help" 0 help generate
+check "help names Ctrl-C" grep -q 'Ctrl-C' out
+
+# ---- Ctrl-C ----
+"$BERTH_BIN" generate "$tale" -p 'Once' -n 100000 --ctx 200 --slide --temp 5 >out 2>err &
+pid=$!
+for _ in $(seq 100); do
+  [ -s out ] && break
+  sleep 0.1
+done
+kill -INT "$pid"
+wait "$pid"
+is "Ctrl-C: exit code" "$?" 130
+check "Ctrl-C: what there was is summed up" grep -q 'generated at' err
+tap_done

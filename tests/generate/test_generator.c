@@ -1,0 +1,446 @@
+/* Generators: chunks, chats, full contexts, conversations that are saved, forked and taken back, and no allocations. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support.h"
+#include "toy.h"
+
+#define OK(expr) TEST_OK(expr)
+#define TEXT "the ring and the thing"
+
+static char path[1024];
+
+static int write_toys(void **state) {
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("text.gguf"));
+  toy_write(path, "llama/text");
+  return 0;
+}
+
+typedef struct speaker {
+  test_alloc alloc;
+  berth_context *ctx;
+  berth_generator *g;
+} speaker;
+
+static berth_generator_desc greedy(void) {
+  static berth_sampling_desc sampling;
+  berth_generator_desc desc = BERTH_GENERATOR_DESC_INIT;
+  sampling = (berth_sampling_desc)BERTH_SAMPLING_DESC_INIT;
+  sampling.temperature = 0;
+  desc.sampling = &sampling;
+  desc.ctx = 64;
+  desc.chunk = 8;
+  return desc;
+}
+
+static void speaker_start(speaker *s, const berth_generator_desc *desc) {
+  berth_error err;
+  memset(s, 0, sizeof *s);
+  s->ctx = test_context_counting(&s->alloc);
+  OK(berth_generator_create(s->ctx, path, desc, &s->g, &err));
+}
+
+static void speaker_finish(speaker *s) {
+  berth_generator_destroy(s->g);
+  test_context_done(s->ctx, &s->alloc);
+}
+
+static void feed(berth_generator *g, const char *text) {
+  berth_error err;
+  OK(berth_generator_feed(g, text, strlen(text), 0, &err));
+}
+
+static void speak(berth_generator *g, int n, int32_t *tokens) {
+  berth_error err;
+  for (int i = 0; i < n; i++) {
+    berth_piece piece = BERTH_PIECE_INIT;
+    OK(berth_generator_next(g, &piece, &err));
+    tokens[i] = piece.token;
+  }
+}
+
+static uint32_t count(const berth_generator *g) {
+  berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
+  berth_error err;
+  OK(berth_generator_get_info(g, &info, &err));
+  return info.n_tokens;
+}
+
+/* ---- Reading and generating ---- */
+
+static void chunks_do_not_change_what_comes(void **state) {
+  (void)state;
+  static const uint32_t chunks[] = {1, 3, 8, 64};
+  int32_t want[20], got[20];
+  for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
+    speaker s;
+    berth_generator_desc desc = greedy();
+    desc.chunk = chunks[i];
+    speaker_start(&s, &desc);
+    feed(s.g, TEXT);
+    speak(s.g, 20, i == 0 ? want : got);
+    if (i > 0) assert_memory_equal(got, want, sizeof want);
+    speaker_finish(&s);
+  }
+}
+
+static void every_device_says_the_same(void **state) {
+  (void)state;
+  const char *const devices[] = {"cpu", "interp", test_gpu()};
+  int32_t want[20], got[20];
+  for (size_t i = 0; i < 3; i++) {
+    speaker s;
+    berth_generator_desc desc = greedy();
+    desc.device = devices[i];
+    speaker_start(&s, &desc);
+    feed(s.g, TEXT);
+    speak(s.g, 20, i == 0 ? want : got);
+    if (i > 0) assert_memory_equal(got, want, sizeof want);
+    speaker_finish(&s);
+  }
+}
+
+static void tokens_and_text_are_the_same_conversation(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  int32_t want[8], got[8], tokens[64];
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  const uint32_t n = count(s.g);
+  memcpy(tokens, berth_generator_tokens(s.g), n * sizeof *tokens);
+  assert_int_equal(tokens[0], 1); /* bos */
+  speak(s.g, 8, want);
+  assert_int_equal(count(s.g), n + 8);
+  berth_generator_reset(s.g);
+  assert_int_equal(count(s.g), 0);
+  OK(berth_generator_feed_tokens(s.g, tokens, n, &err));
+  speak(s.g, 8, got);
+  assert_memory_equal(got, want, sizeof want);
+  speaker_finish(&s);
+}
+
+static void a_thousand_tokens_allocate_nothing(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  berth_sampling_desc sampling = BERTH_SAMPLING_DESC_INIT;
+  berth_generator_desc desc = greedy();
+  desc.ctx = 1100;
+  desc.chunk = 16;
+  desc.sampling = &sampling;
+  sampling.repeat_penalty = 1.1f;
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  const uint64_t calls = s.alloc.calls;
+  for (int i = 0; i < 1000; i++) {
+    berth_piece piece = BERTH_PIECE_INIT;
+    OK(berth_generator_next(s.g, &piece, &err));
+  }
+  assert_int_equal(s.alloc.calls, calls);
+  speaker_finish(&s);
+}
+
+static void pieces_are_the_text_of_their_tokens(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  char text[256] = "";
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  for (int i = 0; i < 20; i++) {
+    berth_piece piece = BERTH_PIECE_INIT;
+    OK(berth_generator_next(s.g, &piece, &err));
+    assert_int_equal(strlen(piece.text), piece.text_size);
+    if (piece.is_end) assert_int_equal(piece.token, 2);
+    strncat(text, piece.text, sizeof text - strlen(text) - 1);
+  }
+  assert_true(strlen(text) > 5);
+  assert_null(strstr(text, "<s>"));
+  speaker_finish(&s);
+}
+
+/* ---- The end of the context ---- */
+
+static void a_full_context_is_a_clear_error(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  berth_piece piece = BERTH_PIECE_INIT;
+  int32_t tokens[64] = {1};
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  OK(berth_generator_feed_tokens(s.g, tokens, 60, &err));
+  test_expect_error(berth_generator_feed_tokens(s.g, tokens, 5, &err), BERTH_INFEASIBLE, &err,
+                    "room for 64 tokens, 60 are in it, and 5 more are to come");
+  assert_int_equal(count(s.g), 60);
+  speak(s.g, 4, tokens);
+  test_expect_error(berth_generator_next(s.g, &piece, &err), BERTH_INFEASIBLE, &err, "the context is full");
+  assert_int_equal(piece.token, -1);
+  assert_int_equal(count(s.g), 64);
+  speaker_finish(&s);
+}
+
+static void a_sliding_context_goes_on(void **state) {
+  (void)state;
+  speaker s, fresh;
+  int32_t tokens[200], before[64], want[1];
+  berth_error err;
+  berth_generator_desc desc = greedy();
+  desc.flags = BERTH_GENERATOR_SLIDE;
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  speak(s.g, (int)(64 - count(s.g)), tokens);
+  memcpy(before, berth_generator_tokens(s.g), sizeof before);
+  speak(s.g, 1, tokens); /* bos, and the later half of the other 63, and one more */
+  assert_int_equal(count(s.g), 1 + 31 + 1);
+  assert_int_equal(berth_generator_tokens(s.g)[0], 1);
+  assert_memory_equal(berth_generator_tokens(s.g) + 1, before + 33, 31 * sizeof *before);
+  speaker_start(&fresh, &desc);
+  OK(berth_generator_feed_tokens(fresh.g, berth_generator_tokens(s.g), 32, &err));
+  speak(fresh.g, 1, want);
+  assert_int_equal(tokens[0], want[0]);
+  speak(s.g, 150, tokens);
+  speaker_finish(&fresh);
+  speaker_finish(&s);
+}
+
+/* ---- Several continuations ---- */
+
+static void a_mark_is_gone_back_to_without_evaluating(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  int32_t want[12], got[12];
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  test_expect_error(berth_generator_rewind(s.g, &err), BERTH_INVALID, &err, "no mark");
+  feed(s.g, TEXT);
+  OK(berth_generator_mark(s.g, &err));
+  const uint32_t n = count(s.g);
+  speak(s.g, 12, want);
+  for (int i = 0; i < 2; i++) {
+    OK(berth_generator_rewind(s.g, &err));
+    assert_int_equal(count(s.g), n);
+    feed(s.g, "other");
+    OK(berth_generator_rewind(s.g, &err));
+    speak(s.g, 12, got);
+    assert_memory_equal(got, want, sizeof want);
+  }
+  speaker_finish(&s);
+}
+
+static void a_fork_goes_on_by_itself(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  berth_generator *fork;
+  int32_t want[12], got[12];
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  speak(s.g, 2, want);
+  OK(berth_generator_fork(s.g, &fork, &err));
+  speak(s.g, 12, want);
+  speak(fork, 12, got);
+  assert_memory_equal(got, want, sizeof want);
+  berth_generator_destroy(fork);
+  speaker_finish(&s);
+}
+
+static void a_cancelled_token_changes_nothing(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_cancel *cancel;
+  berth_piece piece = BERTH_PIECE_INIT;
+  int32_t want[12], got[12];
+  berth_generator_desc desc = greedy();
+  OK(berth_cancel_create(ctx, &cancel, &err));
+  desc.cancel = cancel;
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  OK(berth_generator_mark(s.g, &err));
+  speak(s.g, 12, want);
+  OK(berth_generator_rewind(s.g, &err));
+  speak(s.g, 4, got);
+  berth_cancel_request(cancel);
+  test_expect_error(berth_generator_next(s.g, &piece, &err), BERTH_CANCELLED, &err, NULL);
+  berth_cancel_clear(cancel);
+  speak(s.g, 8, got + 4);
+  assert_memory_equal(got, want, sizeof want);
+  speaker_finish(&s);
+  berth_cancel_destroy(cancel);
+  berth_context_destroy(ctx);
+}
+
+/* ---- Saving ---- */
+
+static void *save(berth_generator *g, size_t *size) {
+  berth_error err;
+  *size = (size_t)berth_generator_save_size(g);
+  void *bytes = malloc(*size);
+  assert_non_null(bytes);
+  OK(berth_generator_save(g, bytes, *size, &err));
+  return bytes;
+}
+
+/* Another generator, of another size, draws the same tokens by the same logits. */
+static void check_saved(const char *device, int spoken) {
+  speaker a, b;
+  berth_error err;
+  size_t size;
+  int32_t want[20], got[20];
+  const float *logits;
+  uint32_t n;
+  static float kept[TOY_VOCABULARY];
+  berth_sampling_desc sampling = BERTH_SAMPLING_DESC_INIT;
+  berth_generator_desc desc = greedy();
+  desc.sampling = &sampling;
+  desc.device = device;
+  sampling.seed = 7;
+  speaker_start(&a, &desc);
+  feed(a.g, TEXT);
+  speak(a.g, spoken, want);
+  void *bytes = save(a.g, &size);
+  OK(berth_generator_logits(a.g, &logits, &n, &err));
+  assert_int_equal(n, TOY_VOCABULARY);
+  memcpy(kept, logits, sizeof kept);
+  speak(a.g, 20, want);
+  desc.ctx = 96;
+  speaker_start(&b, &desc);
+  feed(b.g, "something else");
+  OK(berth_generator_load(b.g, bytes, size, &err));
+  OK(berth_generator_logits(b.g, &logits, &n, &err));
+  assert_memory_equal(logits, kept, sizeof kept);
+  speak(b.g, 20, got);
+  assert_memory_equal(got, want, sizeof want);
+  free(bytes);
+  speaker_finish(&a);
+  speaker_finish(&b);
+}
+
+static void a_saved_conversation_goes_on_to_the_bit(void **state) {
+  (void)state;
+  check_saved("cpu", 0);
+  check_saved("cpu", 5);
+  check_saved(test_gpu(), 3);
+}
+
+static void bytes_that_are_no_conversation_are_refused(void **state) {
+  (void)state;
+  speaker s, small;
+  berth_error err;
+  size_t size;
+  berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  uint8_t *bytes = save(s.g, &size);
+  test_expect_error(berth_generator_save(s.g, bytes, size - 1, &err), BERTH_INVALID, &err, "the conversation is");
+  test_expect_error(berth_generator_load(s.g, bytes, 10, &err), BERTH_MALFORMED, &err, "10 bytes are no");
+  test_expect_error(berth_generator_load(s.g, bytes, size - 1, &err), BERTH_MALFORMED, &err, "cut off");
+  uint64_t seed = 5;
+  for (int i = 0; i < 200; i++) { /* none of them may do more than fail, or load something else */
+    const size_t at = (size_t)(test_random(&seed) % (i < 100 ? 48 : size));
+    const uint8_t before = bytes[at];
+    bytes[at] = (uint8_t)test_random(&seed);
+    if (berth_generator_load(s.g, bytes, size, &err) == BERTH_OK) {
+      int32_t token;
+      speak(s.g, 1, &token);
+    }
+    bytes[at] = before;
+  }
+  bytes[0] ^= 1;
+  test_expect_error(berth_generator_load(s.g, bytes, size, &err), BERTH_MALFORMED, &err, "no saved conversation");
+  bytes[0] ^= 1, bytes[8] ^= 1;
+  test_expect_error(berth_generator_load(s.g, bytes, size, &err), BERTH_INVALID, &err, "another model");
+  bytes[8] ^= 1;
+  desc.ctx = 4;
+  speaker_start(&small, &desc);
+  test_expect_error(berth_generator_load(small.g, bytes, size, &err), BERTH_INFEASIBLE, &err, "room for 4");
+  speaker_finish(&small);
+  free(bytes);
+  speaker_finish(&s);
+}
+
+/* ---- Errors ---- */
+
+static void expect_no_generator(const char *file, const berth_generator_desc *desc, berth_status status,
+                                const char *part) {
+  berth_context *ctx = test_context();
+  berth_generator *g;
+  berth_error err;
+  test_expect_error(berth_generator_create(ctx, file, desc, &g, &err), status, &err, part);
+  assert_null(g);
+  berth_context_destroy(ctx);
+}
+
+static void what_cannot_be_is_refused(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  berth_piece piece = BERTH_PIECE_INIT;
+  berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  test_expect_error(berth_generator_next(s.g, &piece, &err), BERTH_INVALID, &err, "feed it something first");
+  test_expect_error(berth_generator_feed_tokens(s.g, (const int32_t[]){80}, 1, &err), BERTH_INVALID, &err, "token 80");
+  test_expect_error(berth_generator_feed_tokens(s.g, (const int32_t[]){-1}, 1, &err), BERTH_INVALID, &err, "token -1");
+  speaker_finish(&s);
+  desc.kv = BERTH_Q8_0;
+  expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "a cache of type q8_0 is not there yet");
+  desc = greedy();
+  desc.device = "abacus";
+  expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "abacus");
+  expect_no_generator("nowhere.gguf", NULL, BERTH_IO, "nowhere.gguf");
+  char bert[1024];
+  snprintf(bert, sizeof bert, "%s", test_path("bert.gguf"));
+  toy_write(bert, "bert");
+  expect_no_generator(bert, NULL, BERTH_UNSUPPORTED, "makes vectors of texts");
+}
+
+/* Every 41st allocation: there are a few thousand. */
+static void creating_survives_failed_allocations(void **state) {
+  (void)state;
+  uint64_t calls = UINT64_MAX;
+  for (uint64_t at = 1; at < calls; at += 41) {
+    test_alloc alloc = {0};
+    berth_error err;
+    berth_generator *g;
+    const berth_generator_desc desc = greedy();
+    berth_context *ctx = test_context_counting(&alloc);
+    const uint64_t before = alloc.calls;
+    alloc.fail_at = at;
+    const berth_status status = berth_generator_create(ctx, path, &desc, &g, &err);
+    if (alloc.failed == 0) calls = 0;
+    assert_true(status == BERTH_OK || status == BERTH_NOMEM);
+    assert_true(alloc.calls >= before);
+    alloc.fail_at = 0;
+    berth_generator_destroy(g);
+    test_context_done(ctx, &alloc);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(chunks_do_not_change_what_comes),
+      cmocka_unit_test(every_device_says_the_same),
+      cmocka_unit_test(tokens_and_text_are_the_same_conversation),
+      cmocka_unit_test(a_thousand_tokens_allocate_nothing),
+      cmocka_unit_test(pieces_are_the_text_of_their_tokens),
+      cmocka_unit_test(a_full_context_is_a_clear_error),
+      cmocka_unit_test(a_sliding_context_goes_on),
+      cmocka_unit_test(a_mark_is_gone_back_to_without_evaluating),
+      cmocka_unit_test(a_fork_goes_on_by_itself),
+      cmocka_unit_test(a_cancelled_token_changes_nothing),
+      cmocka_unit_test(a_saved_conversation_goes_on_to_the_bit),
+      cmocka_unit_test(bytes_that_are_no_conversation_are_refused),
+      cmocka_unit_test(what_cannot_be_is_refused),
+      cmocka_unit_test(creating_survives_failed_allocations),
+  };
+  return cmocka_run_group_tests(tests, write_toys, NULL);
+}

@@ -1,0 +1,73 @@
+/* berth generate --chat: every line is a message, and the model answers by its own template. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format.h"
+#include "generate.h"
+
+typedef struct chat {
+  berth_message *messages; /* contents are the chat's own */
+  size_t n;
+} chat;
+
+static bool chat_add(chat *c, const char *role, const char *content) {
+  berth_message *grown = realloc(c->messages, (c->n + 1) * sizeof(*grown));
+  char *copy = strdup(content);
+  if (grown) c->messages = grown;
+  if (!grown || !copy) {
+    free(copy);
+    return false;
+  }
+  c->messages[c->n++] = (berth_message){role, copy};
+  return true;
+}
+
+static void chat_free(chat *c) {
+  for (size_t i = 0; i < c->n; i++) free((void *)(uintptr_t)c->messages[i].content);
+  free(c->messages);
+}
+
+/* The next line that is not empty, without its end; false at the end of the input or when a signal came. */
+static bool chat_read_line(char **line, size_t *capacity) {
+  const bool asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+  for (;;) {
+    if (asks) fputs("> ", stderr);
+    ssize_t n = getline(line, capacity, stdin);
+    if (n < 0) return false;
+    while (n > 0 && ((*line)[n - 1] == '\n' || (*line)[n - 1] == '\r')) (*line)[--n] = '\0';
+    if (n > 0) return true;
+  }
+}
+
+static int chat_answer(generate *g, const generate_options *wanted, chat *c) {
+  berth_error err = {BERTH_OK, ""};
+  generate_reading(g, "reading");
+  const berth_status status = berth_generator_chat(g->generator, c->messages, c->n, &err);
+  generate_has_read(g);
+  if (status == BERTH_CANCELLED) return CLI_INTERRUPTED;
+  if (status != BERTH_OK) return cli_report(&err);
+  const int code = generate_answer(g, wanted);
+  putchar('\n');
+  if (code != CLI_OK && code != CLI_INTERRUPTED) return code;
+  if (!chat_add(c, "assistant", g->text ? g->text : "")) return cli_no_memory();
+  return CLI_OK;
+}
+
+int generate_chat(generate *g, const generate_options *wanted, const char *system) {
+  chat c = {0};
+  char *line = NULL;
+  size_t capacity = 0;
+  int code = !system[0] || chat_add(&c, "system", system) ? CLI_OK : cli_no_memory();
+  while (code == CLI_OK && chat_read_line(&line, &capacity)) {
+    code = chat_add(&c, "user", line) ? chat_answer(g, wanted, &c) : cli_no_memory();
+    if (code == CLI_INTERRUPTED) { /* before the answer: the message is taken back */
+      free((void *)(uintptr_t)c.messages[--c.n].content);
+      code = CLI_OK;
+    }
+    berth_cancel_clear(g->cancel);
+  }
+  free(line);
+  chat_free(&c);
+  return code;
+}
