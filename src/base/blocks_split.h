@@ -30,6 +30,9 @@ static inline uint32_t blocks_u32(const uint8_t *at) {
   return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+#ifdef __AVX2__
+#include "base/blocks_avx2.h"
+#else
 /* The low halves of n bytes, then their high halves. */
 static inline void blocks_halves(const uint8_t *restrict bytes, int n, int8_t *restrict q) {
   for (int i = 0; i < n; i++) {
@@ -43,16 +46,25 @@ static inline void blocks_shift(int8_t *q, int n, int by) {
 }
 
 static inline void blocks_look_up(int8_t *q, int n, const int8_t *table) {
-#ifdef __AVX2__
-  const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
-  for (int i = 0; i < n; i += 32) {
-    const __m256i from = _mm256_loadu_si256((const __m256i *)(q + i));
-    _mm256_storeu_si256((__m256i *)(q + i), _mm256_shuffle_epi8(twice, from));
-  }
-#else
   for (int i = 0; i < n; i++) q[i] = table[q[i]];
-#endif
 }
+
+/* Bit i of 32 is the fifth of element i. */
+static inline void blocks_fifth_bits(const uint8_t *restrict bytes, int8_t *restrict q) {
+  const uint32_t bits = blocks_u32(bytes);
+  for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | (int)(bits >> i & 1) << 4);
+}
+
+/* The coordinates of the points of a group of iq2_xxs, with their signs. */
+static inline void blocks_points(const uint8_t *restrict group, int8_t *restrict q) {
+  const uint32_t word = blocks_u32(group + 4);
+  for (int i = 0; i < 32; i++) {
+    const int x = berth__block_coordinate(berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
+    const bool minus = (berth__block_signs(word >> (i / 8 * 7) & 127) >> i % 8 & 1) != 0;
+    q[i] = (int8_t)(minus ? -x : x);
+  }
+}
+#endif
 
 /* q8_0: the scale, 32 signed bytes */
 static inline void q8_0_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
@@ -72,12 +84,6 @@ static inline void q4_1_split(const uint8_t *restrict block, berth__block_parts 
   p->factor[0] = blocks_f16(block);
   p->offset[0] = blocks_f16(block + 2);
   blocks_halves(block + 4, 16, p->q);
-}
-
-/* Bit i of 32 is the fifth of element i. */
-static inline void blocks_fifth_bits(const uint8_t *restrict bytes, int8_t *restrict q) {
-  const uint32_t bits = blocks_u32(bytes);
-  for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | (int)(bits >> i & 1) << 4);
 }
 
 /* q5_0: the scale, 32 fifth bits, 16 bytes of two elements; 16 stands for 0 */
@@ -176,11 +182,7 @@ static inline void iq2_xxs_split(const uint8_t *restrict block, berth__block_par
     const uint8_t *group = block + 2 + (ptrdiff_t)g * 8;
     const uint32_t word = blocks_u32(group + 4);
     p->factor[g] = scale * (0.5f + (float)(word >> 28)) * 0.25f;
-    for (int i = 0; i < 32; i++) {
-      const int x = berth__block_coordinate((uint32_t)berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
-      const bool minus = (berth__block_signs(word >> (i / 8 * 7) & 127) >> i % 8 & 1) != 0;
-      p->q[g * 32 + i] = (int8_t)(minus ? -x : x);
-    }
+    blocks_points(group, p->q + (ptrdiff_t)g * 32);
   }
 }
 

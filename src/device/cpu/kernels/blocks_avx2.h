@@ -14,8 +14,6 @@ static inline float blocks_half(const uint8_t *at) {
   return _cvtsh_ss(bits);
 }
 
-static inline __m256i blocks_load(const void *at) { return _mm256_loadu_si256((const __m256i *)at); }
-
 static inline float blocks_total(__m256 x) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -28,27 +26,37 @@ static inline __m256 blocks_signed(__m256i w, __m256i x) {
   return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-static float q8_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
-  const int8_t *q = x->q;
-  __m256 a = _mm256_setzero_ps(), b = a;
-  int64_t i = 0;
-  for (; i + 2 <= depth / 32; i += 2, w += 68, q += 64) {
-    const __m256 first = _mm256_set1_ps(blocks_half(w) * x->scale[i]);
-    const __m256 second = _mm256_set1_ps(blocks_half(w + 34) * x->scale[i + 1]);
-    a = _mm256_fmadd_ps(blocks_signed(blocks_load(w + 2), blocks_load(q)), first, a);
-    b = _mm256_fmadd_ps(blocks_signed(blocks_load(w + 36), blocks_load(q + 32)), second, b);
-  }
-  if (i < depth / 32)
-    a = _mm256_fmadd_ps(blocks_signed(blocks_load(w + 2), blocks_load(q)), _mm256_set1_ps(blocks_half(w) * x->scale[i]),
-                        a);
-  return blocks_total(_mm256_add_ps(a, b));
+/* The scales of eight blocks of so many bytes. */
+static inline __m256 blocks_eight_scales(const uint8_t *w, const int bytes) {
+  uint16_t bits[8];
+  for (int i = 0; i < 8; i++) memcpy(&bits[i], w + i * bytes, sizeof bits[i]);
+  return _mm256_cvtph_ps(_mm_setr_epi16((short)bits[0], (short)bits[1], (short)bits[2], (short)bits[3], (short)bits[4],
+                                        (short)bits[5], (short)bits[6], (short)bits[7]));
 }
 
-/* Low halves of 16 bytes, then their high halves. */
-static inline __m256i blocks_nibbles(const uint8_t *at) {
-  const __m128i both = _mm_loadu_si128((const __m128i *)at);
-  const __m256i apart = _mm256_inserti128_si256(_mm256_castsi128_si256(both), _mm_srli_epi16(both, 4), 1);
-  return _mm256_and_si256(apart, _mm256_set1_epi8(15));
+static float q8_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const int8_t *q = x->q;
+  __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  int64_t i = 0;
+  for (; i + 8 <= depth / 32; i += 8, w += 8 * 34, q += 256) {
+    float by[8];
+    _mm256_storeu_ps(by, _mm256_mul_ps(blocks_eight_scales(w, 34), _mm256_loadu_ps(x->scale + i)));
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+      const __m256 number = blocks_signed(blocks_load(w + 34 * j + 2), blocks_load(q + 32 * j));
+      sum[j % 2] = _mm256_fmadd_ps(number, _mm256_broadcast_ss(&by[j]), sum[j % 2]);
+    }
+  }
+  for (; i < depth / 32; i++, w += 34, q += 32) {
+    const __m256 by = _mm256_set1_ps(blocks_half(w) * x->scale[i]);
+    sum[0] = _mm256_fmadd_ps(blocks_signed(blocks_load(w + 2), blocks_load(q)), by, sum[0]);
+  }
+  return blocks_total(_mm256_add_ps(sum[0], sum[1]));
+}
+
+static inline __m256 blocks_unsigned(__m256i w, const int8_t *q, const float *by, __m256 sum) {
+  const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(w, blocks_load(q)), _mm256_set1_epi16(1));
+  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(by), sum);
 }
 
 /* (w - shift) times x: both products stay within 16 bits. */
@@ -56,22 +64,26 @@ static inline __m256i blocks_shifted(__m256i w, __m256i x, int shift) {
   return _mm256_sub_epi16(_mm256_maddubs_epi16(w, x), _mm256_maddubs_epi16(_mm256_set1_epi8((char)shift), x));
 }
 
-static inline __m256 q4_0_block(const uint8_t *w, const int8_t *q, float x_scale, __m256 sum) {
-  const __m256i pairs = blocks_shifted(blocks_nibbles(w + 2), blocks_load(q), 8);
-  const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-  return _mm256_fmadd_ps(number, _mm256_set1_ps(blocks_half(w) * x_scale), sum);
-}
-
+/* What 8 times x is too much is taken off for eight blocks at once. */
 static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   const int8_t *q = x->q;
-  __m256 a = _mm256_setzero_ps(), b = a;
+  __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, eights = sum[0];
   int64_t i = 0;
-  for (; i + 2 <= depth / 32; i += 2, w += 36, q += 64) {
-    a = q4_0_block(w, q, x->scale[i], a);
-    b = q4_0_block(w + 18, q + 32, x->scale[i + 1], b);
+  for (; i + 8 <= depth / 32; i += 8, w += 8 * 18, q += 256) {
+    const __m256 scales = blocks_eight_scales(w, 18);
+    float by[8];
+    _mm256_storeu_ps(by, _mm256_mul_ps(scales, _mm256_loadu_ps(x->scale + i)));
+    eights = _mm256_fmadd_ps(scales, _mm256_loadu_ps(x->sums + i), eights);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+      sum[j % 2] = blocks_unsigned(blocks_nibbles(w + 18 * j + 2), q + 32 * j, &by[j], sum[j % 2]);
   }
-  if (i < depth / 32) a = q4_0_block(w, q, x->scale[i], a);
-  return blocks_total(_mm256_add_ps(a, b));
+  for (; i < depth / 32; i++, w += 18, q += 32) {
+    const __m256i pairs = blocks_shifted(blocks_nibbles(w + 2), blocks_load(q), 8);
+    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    sum[0] = _mm256_fmadd_ps(number, _mm256_set1_ps(blocks_half(w) * x->scale[i]), sum[0]);
+  }
+  return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(8), eights, _mm256_add_ps(sum[0], sum[1])));
 }
 
 /* The scales of q4_k and q5_k, and then their minima, as bytes. */
@@ -81,11 +93,6 @@ static inline __m128i blocks_k_scales(const uint8_t *at) {
   const uint32_t low = 0x3f3f3f3f, half = 0x0f0f0f0f, two = 0x03030303;
   return _mm_setr_epi32((int)(in[0] & low), (int)((in[2] & half) | (in[0] >> 6 & two) << 4), (int)(in[1] & low),
                         (int)((in[2] >> 4 & half) | (in[1] >> 6 & two) << 4));
-}
-
-static inline __m256 blocks_unsigned(__m256i w, const int8_t *q, const float *by, __m256 sum) {
-  const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(w, blocks_load(q)), _mm256_set1_epi16(1));
-  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(by), sum);
 }
 
 /* What scales and minima of eight groups become: factors to multiply sums with; minima are taken off `least` here. */
@@ -183,17 +190,6 @@ static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_
 
 /* ---- iq2_xxs ---- */
 
-#define GRID_DIGIT(code, j) \
-  ((8 + 17 * ((uint64_t)(code) >> 2 * (j)&3) + ((uint64_t)(code) >> 2 * (j)&3) / 2) << 8 * (j))
-#define BERTH__BLOCK_POINT(code)                                                                                \
-  GRID_DIGIT(code, 0) | GRID_DIGIT(code, 1) | GRID_DIGIT(code, 2) | GRID_DIGIT(code, 3) | GRID_DIGIT(code, 4) | \
-      GRID_DIGIT(code, 5) | GRID_DIGIT(code, 6) | GRID_DIGIT(code, 7),
-/* The points with a byte for each coordinate. */
-static const uint64_t iq2_xxs_points[256] = {
-#include "base/blocks_grid.def"
-};
-#undef BERTH__BLOCK_POINT
-
 /* Eight words of four times seven signs: four times eight, of which an even number is set. */
 static inline __m256i iq2_xxs_signs(__m256i words) {
   const __m256i even = _mm256_setr_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0, 0, -128,
@@ -207,16 +203,8 @@ static inline __m256i iq2_xxs_signs(__m256i words) {
   return _mm256_or_si256(seven, _mm256_shuffle_epi8(even, _mm256_and_si256(folded, _mm256_set1_epi8(15))));
 }
 
-static inline __m256i iq2_xxs_point(const uint8_t *at) {
-  const __m128i low = _mm_set_epi64x((long long)iq2_xxs_points[at[1]], (long long)iq2_xxs_points[at[0]]);
-  const __m128i high = _mm_set_epi64x((long long)iq2_xxs_points[at[3]], (long long)iq2_xxs_points[at[2]]);
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-}
-
 static float iq2_xxs_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
-  const __m256i byte =
-      _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
-  const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201u), ones = _mm256_set1_epi16(1);
+  const __m256i ones = _mm256_set1_epi16(1);
   const int8_t *q = x->q;
   __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
   for (int64_t i = 0; i < depth / 256; i++, w += 66, q += 256) {
@@ -231,8 +219,7 @@ static float iq2_xxs_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth)
     _mm256_storeu_si256((__m256i *)signs, iq2_xxs_signs(words));
 #pragma GCC unroll 8
     for (int g = 0; g < 8; g++) {
-      const __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32((int)signs[g]), byte);
-      const __m256i minus = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+      const __m256i minus = blocks_spread(signs[g]);
       const __m256i turned = _mm256_sub_epi8(_mm256_xor_si256(blocks_load(q + 32 * g), minus), minus);
       const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(iq2_xxs_point(w + 2 + 8 * g), turned), ones);
       sum[g % 2] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(&by[g]), sum[g % 2]);

@@ -71,21 +71,20 @@ uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
   return 2 * (uint64_t)blocks_half_bytes(&m, depth);
 }
 
-/* `n` elements of VF_LANES rows, DEEP bytes apart: fours of them beside each other. */
-static void blocks_interleave(const int8_t *rows, int64_t n, int8_t *to) {
+/* `n` elements of VF_LANES rows: fours of them beside each other. */
+static void blocks_interleave(const berth__block_parts *rows, int64_t n, int8_t *to) {
   int64_t k = 0;
   for (; k + 4 * VF_LANES <= n; k += 4 * VF_LANES) {
     vf x[VF_LANES];
-    for (int r = 0; r < VF_LANES; r++) memcpy(&x[r], rows + r * DEEP + k, sizeof x[r]);
+    for (int r = 0; r < VF_LANES; r++) memcpy(&x[r], rows[r].q + k, sizeof x[r]);
     vf_transpose(x);
     memcpy(to + k * VF_LANES, x, sizeof x);
   }
   for (; k < n; k += 4)
-    for (int r = 0; r < VF_LANES; r++) memcpy(to + k * VF_LANES + r * 4, rows + r * DEEP + k, 4);
+    for (int r = 0; r < VF_LANES; r++) memcpy(to + k * VF_LANES + r * 4, rows[r].q + k, 4);
 }
 
 typedef struct blocks_unpacking {
-  berth_type type;
   berth_storage storage;
   blocks_manner manner;
   blocks_split split;
@@ -93,43 +92,70 @@ typedef struct blocks_unpacking {
   blocks_half to;
 } blocks_unpacking;
 
-/* Elements [at, at + n) of one row. */
-static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64_t at, int64_t n, int row, int8_t *q) {
-  const int elements = (int)u->storage.elements, group = u->manner.group;
-  berth__block_parts p;
-  for (int g = 0; g < BERTH__BLOCK_GROUPS_MAX; g++) p.offset[g] = 0;
-  for (int64_t k = 0; k < n; k += elements) {
-    u->split(w + (at + k) / elements * u->storage.bytes, &p);
-    for (int i = 0; i < elements; i++) q[k + i] = (int8_t)(p.q[i] + u->manner.shift);
-    for (int g = 0; g < elements / group; g++) {
-      const int64_t to = ((at + k) / group + g) * VF_LANES + row;
-      u->to.factor[to] = p.factor[g];
-      u->to.offset[to] = p.offset[g] - (float)u->manner.shift * p.factor[g];
-      if (BY_PAIRS) continue;
-      int32_t sum = 0;
-      for (int i = 0; i < group; i++) sum += p.q[g * group + i];
-      u->to.start[to] = -128 * sum;
+/* Factors and offsets of `n` groups from `first` on. */
+static void blocks_turn_numbers(const blocks_unpacking *u, const berth__block_parts *rows, int64_t first, int64_t n) {
+  const vf shift = vf_set1((float)u->manner.shift);
+  for (int64_t g = 0; g < n; g += VF_LANES) {
+    vf factor[VF_LANES], offset[VF_LANES];
+    for (int r = 0; r < VF_LANES; r++) {
+      factor[r] = vf_load(rows[r].factor + g);
+      offset[r] = vf_load(rows[r].offset + g);
+    }
+    vf_transpose(factor);
+    vf_transpose(offset);
+    for (int64_t i = 0; i < VF_LANES && g + i < n; i++) {
+      vf_store(u->to.factor + (first + g + i) * VF_LANES, factor[i]);
+      vf_store(u->to.offset + (first + g + i) * VF_LANES, vf_fnma(shift, factor[i], offset[i]));
     }
   }
 }
 
-static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
-  int8_t rows[VF_LANES * DEEP];
-  for (int64_t at = 0, n; at < depth; at += n) {
-    n = depth - at < DEEP ? depth - at : DEEP;
-    for (int r = 0; r < VF_LANES; r++) { /* columns that are not there repeat the last */
-      const int64_t column = r < columns ? r : columns - 1;
-      blocks_unpack_row(u, w + column * u->row_bytes, at, n, r, rows + r * DEEP);
+/* Not BY_PAIRS: what x is too much by, times the weight. */
+static void blocks_find_starts(const blocks_unpacking *u, const berth__block_parts *rows, int64_t first, int64_t n) {
+  const int group = u->manner.group;
+  for (int64_t g = 0; g < n; g++)
+    for (int r = 0; r < VF_LANES; r++) {
+      int32_t sum = 0;
+      for (int i = 0; i < group; i++) sum += rows[r].q[g * group + i];
+      u->to.start[(first + g) * VF_LANES + r] = -128 * sum;
     }
+}
+
+/* n elements of one row, DEEP at most. */
+static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64_t n, berth__block_parts *to) {
+  const int8_t shift = (int8_t)u->manner.shift;
+  if (u->storage.elements == DEEP) {
+    u->split(w, to);
+  } else {
+    berth__block_parts p;
+    p.offset[0] = 0;
+    for (int64_t b = 0; b < n / BLOCKS_X; b++, w += u->storage.bytes) {
+      u->split(w, &p);
+      memcpy(to->q + b * BLOCKS_X, p.q, BLOCKS_X);
+      to->factor[b] = p.factor[0];
+      to->offset[b] = p.offset[0];
+    }
+  }
+  if (shift != 0)
+    for (int i = 0; i < DEEP; i++) to->q[i] = (int8_t)(to->q[i] + shift);
+}
+
+static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
+  berth__block_parts rows[VF_LANES];
+  memset(rows, 0, sizeof rows);
+  for (int64_t at = 0, n; at < depth; at += n, w += DEEP / u->storage.elements * u->storage.bytes) {
+    n = depth - at < DEEP ? depth - at : DEEP;
+    for (int r = 0; r < VF_LANES; r++) /* columns that are not there repeat the last */
+      blocks_unpack_row(u, w + (r < columns ? r : columns - 1) * u->row_bytes, n, &rows[r]);
+    if (!BY_PAIRS) blocks_find_starts(u, rows, at / u->manner.group, n / u->manner.group);
     blocks_interleave(rows, n, u->to.bytes + at * VF_LANES);
+    blocks_turn_numbers(u, rows, at / u->manner.group, n / u->manner.group);
   }
 }
 
 void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel) {
-  blocks_unpacking u = {.type = type,
-                        .storage = berth_type_storage(type),
-                        .manner = blocks_manner_of(type),
-                        .split = blocks_split_of(type)};
+  blocks_unpacking u = {
+      .storage = berth_type_storage(type), .manner = blocks_manner_of(type), .split = blocks_split_of(type)};
   u.row_bytes = (int64_t)berth__storage_size(u.storage, (uint64_t)depth);
   for (int half = 0; half < 2 && half * VF_LANES < columns; half++) {
     u.to = blocks_half_of(&u.manner, depth, panel, half);
@@ -146,6 +172,9 @@ INLINED vi blocks_four(const int8_t *x) {
 }
 
 #if BY_PAIRS
+/* Compilers that turn the order of sums around run out of registers. */
+#define KEEP_ORDER(x) __asm__("" : "+x"(x))
+
 /* Sums over one group of some rows. */
 INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, const int rows, const int group,
                           const int chain, vi sum[ROWS]) {
@@ -160,6 +189,7 @@ INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, c
         const vi four = blocks_four(x[r] + at + (c + i) * 4);
         const vi pairs = _mm256_maddubs_epi16(large, chain == 0 ? _mm256_sign_epi8(four, of_w) : four);
         part[r] = i == 0 ? pairs : _mm256_add_epi16(part[r], pairs);
+        KEEP_ORDER(part[r]);
       }
     }
     UNROLL for (int r = 0; r < rows; r++) {

@@ -14,8 +14,7 @@ void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t
   for (int64_t b = 0; b < x->depth / BLOCKS_X; b++, from += step * BLOCKS_X, q += BLOCKS_X) {
     float copy[BLOCKS_X];
     const float *block = from;
-    vf v[VECTORS], most = vf_zero(), bad = vf_zero();
-    int32_t half[2] = {0, 0};
+    vf v[VECTORS], half[2] = {vf_zero(), vf_zero()}, most = vf_zero(), bad = vf_zero();
     for (int i = 0; step != 1 && i < BLOCKS_X; i++) copy[i] = from[i * step];
     if (step != 1) block = copy;
     for (int i = 0; i < VECTORS; i++) {
@@ -27,13 +26,15 @@ void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t
     const float scale = largest / 127.0f + vf_sum(bad);
     for (int i = 0; i < VECTORS; i++) {
       const vf number = vf_clamp(v[i] * vf_set1(by), vf_set1(-127), vf_set1(127));
-      vi_store_bytes_n(q + i * VF_LANES, vf_to_int(vf_pick_nan(number, vf_zero(), number)), VF_LANES);
+      const vi whole = vf_to_int(vf_pick_nan(number, vf_zero(), number));
+      vi_store_bytes_n(q + i * VF_LANES, whole, VF_LANES);
+      half[i * VF_LANES / BLOCKS_SUM] += vf_from_int(whole);
     }
-    for (int i = 0; i < BLOCKS_X; i++) half[i / BLOCKS_SUM] += q[i];
+    const float low = vf_sum(half[0]), high = vf_sum(half[1]); /* whole numbers: exact */
     scales[b] = scale;
-    sum[2 * b] = scale * (float)half[0];
-    sum[2 * b + 1] = scale * (float)half[1];
-    sums[b] = scale * (float)(half[0] + half[1]);
+    sum[2 * b] = scale * low;
+    sum[2 * b + 1] = scale * high;
+    sums[b] = scale * (low + high);
   }
 }
 
