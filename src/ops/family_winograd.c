@@ -109,7 +109,6 @@ static berth_status conv_infer(berth__infer *infer, berth_error *err) {
                              "panels of the output channels and of the weight", &same, err));
   BERTH__TRY(berth__same_dim(x->dim[3], weight->dim[2], "channels of x and of the weight", &same, err));
   BERTH__TRY(berth__same_dim(panel, weight->dim[3], "`panel` and columns of the weight's panels", &same, err));
-  infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = (berth__shape){.rank = 4, .dim = {x->dim[0], 0, 0, outputs}};
   BERTH__TRY(berth__last_infer_windows(infer, &window, (const int64_t[]){3, 3}, &infer->out_shape[0], err));
   BERTH__TRY(berth__epilogue_check_sum(infer, &attr[BERTH__WINOGRAD_ADDS], &infer->out_shape[0], err));

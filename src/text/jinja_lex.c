@@ -6,7 +6,7 @@
 #include "text/unicode.h"
 
 typedef struct jinja_lexer {
-  jinja *j;
+  berth__jinja *j;
   const char *text;
   size_t size, at;
   uint32_t line;
@@ -15,17 +15,17 @@ typedef struct jinja_lexer {
   bool newline_next; /* %} : a line feed that follows goes */
 } jinja_lexer;
 
-static berth_status lex_add(jinja_lexer *l, jinja_token_kind kind, const char *text, size_t size) {
-  jinja *j = l->j;
+static berth_status lex_add(jinja_lexer *l, berth__jinja_token_kind kind, const char *text, size_t size) {
+  berth__jinja *j = l->j;
   if (j->n_tokens == l->capacity) {
     const size_t capacity = l->capacity != 0 ? 2 * l->capacity : 64;
-    jinja_token *tokens = berth__jinja_alloc(j, capacity * sizeof *tokens);
+    berth__jinja_token *tokens = berth__jinja_alloc(j, capacity * sizeof *tokens);
     if (tokens == NULL) return berth__jinja_nomem(j);
     if (j->n_tokens != 0) memcpy(tokens, j->tokens, j->n_tokens * sizeof *tokens);
     j->tokens = tokens;
     l->capacity = capacity;
   }
-  j->tokens[j->n_tokens++] = (jinja_token){kind, l->line, {text, size}, {JINJA_NONE, {.integer = 0}}};
+  j->tokens[j->n_tokens++] = (berth__jinja_token){kind, l->line, {text, size}, {BERTH__JINJA_NONE, {.integer = 0}}};
   return BERTH_OK;
 }
 
@@ -66,7 +66,7 @@ static berth_status lex_text(jinja_lexer *l, size_t end) {
     while (begin > from && (l->text[begin - 1] == ' ' || l->text[begin - 1] == '\t')) begin--;
     if (begin == 0 || l->text[begin - 1] == '\n') to = begin;
   }
-  if (to > from) BERTH__TRY(lex_add(l, JINJA_T_TEXT, l->text + from, to - from));
+  if (to > from) BERTH__TRY(lex_add(l, BERTH__JINJA_T_TEXT, l->text + from, to - from));
   l->trim_next = l->newline_next = false;
   lex_advance(l, end);
   return BERTH_OK;
@@ -78,7 +78,7 @@ static berth_status lex_fail(jinja_lexer *l, const char *what) {
 }
 
 /* The bytes of a string, its escapes resolved. */
-static berth_status lex_unescape(jinja_lexer *l, const char *text, size_t size, jinja_string *out) {
+static berth_status lex_unescape(jinja_lexer *l, const char *text, size_t size, berth__jinja_string *out) {
   char *to = berth__jinja_alloc(l->j, size);
   size_t n = 0;
   if (to == NULL) return berth__jinja_nomem(l->j);
@@ -106,7 +106,7 @@ static berth_status lex_unescape(jinja_lexer *l, const char *text, size_t size, 
     if (known == NULL && c != '\n') to[n++] = '\\';
     if (c != '\n') to[n++] = known != NULL ? into[known - from] : c;
   }
-  *out = (jinja_string){to, n};
+  *out = (berth__jinja_string){to, n};
   return BERTH_OK;
 }
 
@@ -115,9 +115,9 @@ static berth_status lex_string(jinja_lexer *l) {
   size_t end = l->at + 1;
   while (end < l->size && l->text[end] != quote) end += l->text[end] == '\\' ? 2 : 1;
   if (end >= l->size) return lex_fail(l, "a string has no end");
-  jinja_string text = {"", 0};
+  berth__jinja_string text = {"", 0};
   BERTH__TRY(lex_unescape(l, l->text + l->at + 1, end - l->at - 1, &text));
-  BERTH__TRY(lex_add(l, JINJA_T_STRING, text.data, text.size));
+  BERTH__TRY(lex_add(l, BERTH__JINJA_T_STRING, text.data, text.size));
   lex_advance(l, end + 1);
   return BERTH_OK;
 }
@@ -137,9 +137,9 @@ static berth_status lex_number(jinja_lexer *l) {
     digits[n++] = c;
   }
   digits[n] = '\0';
-  jinja_value value = jinja_make_int(0);
+  berth__jinja_value value = berth__jinja_make_int(0);
   if (is_float) {
-    value.kind = JINJA_FLOAT;
+    value.kind = BERTH__JINJA_FLOAT;
     if (!berth__parse_double(digits, &value.as.number)) return lex_fail(l, "a number cannot be read");
   } else {
     for (size_t i = 0; i < n; i++) {
@@ -147,7 +147,7 @@ static berth_status lex_number(jinja_lexer *l) {
       value.as.integer = value.as.integer * 10 + (digits[i] - '0');
     }
   }
-  BERTH__TRY(lex_add(l, JINJA_T_NUMBER, l->text + l->at, end - l->at));
+  BERTH__TRY(lex_add(l, BERTH__JINJA_T_NUMBER, l->text + l->at, end - l->at));
   l->j->tokens[l->j->n_tokens - 1].value = value;
   l->at = end;
   return BERTH_OK;
@@ -158,7 +158,7 @@ static berth_status lex_sign(jinja_lexer *l) {
   static const char one[] = "+-*/%~<>=()[]{},:.|";
   for (size_t i = 0; i < sizeof two / sizeof two[0]; i++) {
     if (!lex_at(l, l->at, two[i])) continue;
-    BERTH__TRY(lex_add(l, JINJA_T_SIGN, l->text + l->at, 2));
+    BERTH__TRY(lex_add(l, BERTH__JINJA_T_SIGN, l->text + l->at, 2));
     l->at += 2;
     return BERTH_OK;
   }
@@ -166,7 +166,7 @@ static berth_status lex_sign(jinja_lexer *l) {
     l->j->line = l->line;
     return berth__jinja_fail(l->j, "the character '%c' means nothing here", l->text[l->at]);
   }
-  BERTH__TRY(lex_add(l, JINJA_T_SIGN, l->text + l->at, 1));
+  BERTH__TRY(lex_add(l, BERTH__JINJA_T_SIGN, l->text + l->at, 1));
   l->at++;
   return BERTH_OK;
 }
@@ -181,7 +181,7 @@ static berth_status lex_inside(jinja_lexer *l, bool is_output, size_t *brackets,
     return BERTH_OK;
   }
   if (marked || (lex_at(l, l->at, end) && (!is_output || *brackets == 0))) {
-    BERTH__TRY(lex_add(l, is_output ? JINJA_T_OUTPUT_END : JINJA_T_TAG_END, end, 2));
+    BERTH__TRY(lex_add(l, is_output ? BERTH__JINJA_T_OUTPUT_END : BERTH__JINJA_T_TAG_END, end, 2));
     l->trim_next = c == '-';
     l->newline_next = !is_output && c != '+';
     l->at += 2 + marked;
@@ -193,7 +193,7 @@ static berth_status lex_inside(jinja_lexer *l, bool is_output, size_t *brackets,
   if (lex_is_letter(c)) {
     size_t to = l->at;
     while (to < l->size && (lex_is_letter(l->text[to]) || lex_is_digit(l->text[to]))) to++;
-    BERTH__TRY(lex_add(l, JINJA_T_NAME, l->text + l->at, to - l->at));
+    BERTH__TRY(lex_add(l, BERTH__JINJA_T_NAME, l->text + l->at, to - l->at));
     l->at = to;
     return BERTH_OK;
   }
@@ -204,7 +204,7 @@ static berth_status lex_inside(jinja_lexer *l, bool is_output, size_t *brackets,
 
 static berth_status lex_tag(jinja_lexer *l) {
   const bool is_output = l->text[l->at + 1] == '{';
-  BERTH__TRY(lex_add(l, is_output ? JINJA_T_OUTPUT_BEGIN : JINJA_T_TAG_BEGIN, l->text + l->at, 2));
+  BERTH__TRY(lex_add(l, is_output ? BERTH__JINJA_T_OUTPUT_BEGIN : BERTH__JINJA_T_TAG_BEGIN, l->text + l->at, 2));
   l->at += 2;
   if (l->at < l->size && (l->text[l->at] == '-' || l->text[l->at] == '+')) l->at++;
   bool done = false;
@@ -256,7 +256,7 @@ static berth_status lex_raw(jinja_lexer *l, size_t begin, bool trims) {
   return lex_fail(l, "{% raw %} has no {% endraw %}");
 }
 
-berth_status berth__jinja_lex(jinja *j, const char *text, size_t size) {
+berth_status berth__jinja_lex(berth__jinja *j, const char *text, size_t size) {
   jinja_lexer l = {.j = j, .text = text, .size = size, .line = 1};
   while (l.at < size) {
     size_t tag = l.at;
@@ -273,5 +273,5 @@ berth_status berth__jinja_lex(jinja *j, const char *text, size_t size) {
       BERTH__TRY(text[tag + 1] == '#' ? lex_comment(&l) : lex_tag(&l));
     }
   }
-  return lex_add(&l, JINJA_T_END, "", 0);
+  return lex_add(&l, BERTH__JINJA_T_END, "", 0);
 }

@@ -4,20 +4,21 @@
 #include "text/jinja.h"
 #include "text/unicode.h"
 
-static jinja_value strings_make(const jinja_buffer *b) {
-  return jinja_make_string((jinja_string){b->data != NULL ? b->data : "", b->size});
+static berth__jinja_value strings_make(const berth__jinja_buffer *b) {
+  return berth__jinja_make_string((berth__jinja_string){b->data != NULL ? b->data : "", b->size});
 }
 
 /* Is the character at text one of those to strip? NULL: white space. */
-static bool strings_strips(jinja_value characters, const char *text, size_t size, size_t *length) {
+static bool strings_strips(berth__jinja_value characters, const char *text, size_t size, size_t *length) {
   uint32_t c;
   size_t at;
   *length = berth__utf8_read(text, size, &c);
-  if (characters.kind != JINJA_STRING) return berth__unicode_is_space(c);
-  return berth__jinja_find(characters.as.string, (jinja_string){text, *length}, 0, &at);
+  if (characters.kind != BERTH__JINJA_STRING) return berth__unicode_is_space(c);
+  return berth__jinja_find(characters.as.string, (berth__jinja_string){text, *length}, 0, &at);
 }
 
-static jinja_string strings_strip(jinja_string text, jinja_value characters, bool left, bool right) {
+static berth__jinja_string strings_strip(berth__jinja_string text, berth__jinja_value characters, bool left,
+                                         bool right) {
   size_t n;
   while (left && text.size != 0 && strings_strips(characters, text.data, text.size, &n)) {
     text.data += n;
@@ -33,10 +34,11 @@ static jinja_string strings_strip(jinja_string text, jinja_value characters, boo
 }
 
 /* Splits at white space (separator: none), or at a text; at most `most` times where that is not negative. */
-static berth_status strings_split(jinja *j, jinja_string text, jinja_value separator, int64_t most, jinja_value *out) {
+static berth_status strings_split(berth__jinja *j, berth__jinja_string text, berth__jinja_value separator, int64_t most,
+                                  berth__jinja_value *out) {
   BERTH__TRY(berth__jinja_new_list(j, out));
   BERTH__TRY(berth__jinja_step(j, text.size));
-  const bool by_space = separator.kind != JINJA_STRING;
+  const bool by_space = separator.kind != BERTH__JINJA_STRING;
   if (!by_space && separator.as.string.size == 0) return berth__jinja_fail(j, "split: the separator is empty");
   if (by_space) text = strings_strip(text, separator, true, false);
   for (int64_t n = 0; !by_space || text.size != 0; n++) {
@@ -52,44 +54,46 @@ static berth_status strings_split(jinja *j, jinja_string text, jinja_value separ
       length = separator.as.string.size;
     }
     const size_t end = found ? at : text.size;
-    BERTH__TRY(berth__jinja_append(j, out->as.list, jinja_make_string((jinja_string){text.data, end})));
+    BERTH__TRY(berth__jinja_append(j, out->as.list, berth__jinja_make_string((berth__jinja_string){text.data, end})));
     if (!found) break;
-    text = (jinja_string){text.data + end + length, text.size - end - length};
+    text = (berth__jinja_string){text.data + end + length, text.size - end - length};
     if (by_space) text = strings_strip(text, separator, true, false);
   }
   return BERTH_OK;
 }
 
 /* The same from the right. */
-static berth_status strings_rsplit(jinja *j, jinja_string text, jinja_value separator, int64_t most, jinja_value *out) {
-  jinja_value all;
+static berth_status strings_rsplit(berth__jinja *j, berth__jinja_string text, berth__jinja_value separator,
+                                   int64_t most, berth__jinja_value *out) {
+  berth__jinja_value all;
   BERTH__TRY(strings_split(j, text, separator, -1, &all));
   const size_t count = all.as.list->count;
   *out = all;
-  if (most < 0 || separator.kind != JINJA_STRING || count <= (size_t)most + 1) return BERTH_OK;
+  if (most < 0 || separator.kind != BERTH__JINJA_STRING || count <= (size_t)most + 1) return BERTH_OK;
   const size_t first = count - (size_t)most; /* the first that stays alone */
   const char *end = all.as.list->items[first].as.string.data - separator.as.string.size;
   BERTH__TRY(berth__jinja_new_list(j, out));
-  BERTH__TRY(
-      berth__jinja_append(j, out->as.list, jinja_make_string((jinja_string){text.data, (size_t)(end - text.data)})));
+  BERTH__TRY(berth__jinja_append(
+      j, out->as.list, berth__jinja_make_string((berth__jinja_string){text.data, (size_t)(end - text.data)})));
   for (size_t i = first; i < count; i++) BERTH__TRY(berth__jinja_append(j, out->as.list, all.as.list->items[i]));
   return BERTH_OK;
 }
 
-static berth_status strings_lines(jinja *j, jinja_string text, jinja_value *out) {
+static berth_status strings_lines(berth__jinja *j, berth__jinja_string text, berth__jinja_value *out) {
   BERTH__TRY(berth__jinja_new_list(j, out));
   for (size_t at = 0; at < text.size;) {
     size_t end = at;
     while (end < text.size && text.data[end] != '\n' && text.data[end] != '\r') end++;
-    BERTH__TRY(berth__jinja_append(j, out->as.list, jinja_make_string((jinja_string){text.data + at, end - at})));
+    BERTH__TRY(berth__jinja_append(j, out->as.list,
+                                   berth__jinja_make_string((berth__jinja_string){text.data + at, end - at})));
     at = end + 1 + (end + 1 < text.size && text.data[end] == '\r' && text.data[end + 1] == '\n');
   }
   return BERTH_OK;
 }
 
-static berth_status strings_replace(jinja *j, jinja_string text, jinja_string from, jinja_string to, int64_t most,
-                                    jinja_value *out) {
-  jinja_buffer b = {NULL, 0, 0};
+static berth_status strings_replace(berth__jinja *j, berth__jinja_string text, berth__jinja_string from,
+                                    berth__jinja_string to, int64_t most, berth__jinja_value *out) {
+  berth__jinja_buffer b = {NULL, 0, 0};
   size_t at = 0, found;
   for (int64_t n = 0; (most < 0 || n < most) && from.size != 0 && berth__jinja_find(text, from, at, &found); n++) {
     BERTH__TRY(berth__jinja_add(j, &b, text.data + at, found - at));
@@ -101,13 +105,6 @@ static berth_status strings_replace(jinja *j, jinja_string text, jinja_string fr
   return BERTH_OK;
 }
 
-/* Only what has a lower case is changed upwards where that case is ASCII; models' templates have roles to change. */
-static uint32_t strings_upper(uint32_t c) {
-  if (c >= 'a' && c <= 'z') return c - 32;
-  if (c >= 0xE0 && c <= 0xFE && c != 0xF7) return c - 32;
-  return c;
-}
-
 typedef enum strings_case {
   STRINGS_UPPER,
   STRINGS_LOWER,
@@ -115,8 +112,9 @@ typedef enum strings_case {
   STRINGS_CAPITALIZE
 } strings_case;
 
-static berth_status strings_change_case(jinja *j, jinja_string text, strings_case to, jinja_value *out) {
-  jinja_buffer b = {NULL, 0, 0};
+static berth_status strings_change_case(berth__jinja *j, berth__jinja_string text, strings_case to,
+                                        berth__jinja_value *out) {
+  berth__jinja_buffer b = {NULL, 0, 0};
   bool in_word = false;
   for (size_t at = 0; at < text.size;) {
     uint32_t c;
@@ -124,7 +122,7 @@ static berth_status strings_change_case(jinja *j, jinja_string text, strings_cas
     const size_t size = berth__utf8_read(text.data + at, text.size - at, &c);
     const bool up = to == STRINGS_UPPER || (to == STRINGS_TITLE && !in_word) || (to == STRINGS_CAPITALIZE && at == 0);
     in_word = berth__unicode_category_of(c) == BERTH__UNICODE_LETTER;
-    const size_t n = berth__utf8_write(up ? strings_upper(c) : berth__unicode_lower(c), bytes);
+    const size_t n = berth__utf8_write(up ? berth__unicode_upper(c) : berth__unicode_lower(c), bytes);
     BERTH__TRY(berth__jinja_add(j, &b, bytes, n));
     at += size;
   }
@@ -133,26 +131,28 @@ static berth_status strings_change_case(jinja *j, jinja_string text, strings_cas
 }
 
 /* startswith and endswith: a text, or any of a list. */
-static berth_status strings_has_end(jinja *j, jinja_string text, jinja_value what, bool at_start, bool *out) {
+static berth_status strings_has_end(berth__jinja *j, berth__jinja_string text, berth__jinja_value what, bool at_start,
+                                    bool *out) {
   *out = false;
-  if (what.kind == JINJA_LIST) {
+  if (what.kind == BERTH__JINJA_LIST) {
     for (size_t i = 0; i < what.as.list->count && !*out; i++) {
-      if (what.as.list->items[i].kind == JINJA_STRING)
+      if (what.as.list->items[i].kind == BERTH__JINJA_STRING)
         BERTH__TRY(strings_has_end(j, text, what.as.list->items[i], at_start, out));
     }
     return BERTH_OK;
   }
-  if (what.kind != JINJA_STRING) return berth__jinja_fail(j, "startswith and endswith take a string");
-  const jinja_string part = what.as.string;
+  if (what.kind != BERTH__JINJA_STRING) return berth__jinja_fail(j, "startswith and endswith take a string");
+  const berth__jinja_string part = what.as.string;
   *out = part.size <= text.size &&
          memcmp(at_start ? text.data : text.data + text.size - part.size, part.data, part.size) == 0;
   return BERTH_OK;
 }
 
-static berth_status strings_search(jinja *j, jinja_string text, jinja_string name, jinja_value what, jinja_value *out) {
+static berth_status strings_search(berth__jinja *j, berth__jinja_string text, berth__jinja_string name,
+                                   berth__jinja_value what, berth__jinja_value *out) {
   size_t at = 0, found;
   int64_t count = 0, last = -1;
-  if (what.kind != JINJA_STRING) return berth__jinja_fail(j, "find and count take a string");
+  if (what.kind != BERTH__JINJA_STRING) return berth__jinja_fail(j, "find and count take a string");
   const size_t step = what.as.string.size != 0 ? what.as.string.size : 1;
   const bool first_only = berth__jinja_string_is(name, "find") || berth__jinja_string_is(name, "index");
   BERTH__TRY(berth__jinja_step(j, text.size));
@@ -160,15 +160,16 @@ static berth_status strings_search(jinja *j, jinja_string text, jinja_string nam
     last = (int64_t)found;
     if (first_only || found == text.size) break;
   }
-  *out = jinja_make_int(berth__jinja_string_is(name, "count") ? count : last);
+  *out = berth__jinja_make_int(berth__jinja_string_is(name, "count") ? count : last);
   if (out->as.integer > 0 && !berth__jinja_string_is(name, "count"))
-    out->as.integer = (int64_t)berth__jinja_characters((jinja_string){text.data, (size_t)last});
+    out->as.integer = (int64_t)berth__jinja_characters((berth__jinja_string){text.data, (size_t)last});
   if (last < 0 && berth__jinja_string_is(name, "index")) return berth__jinja_fail(j, "index: the text is not in it");
   return BERTH_OK;
 }
 
-static berth_status strings_join(jinja *j, jinja_string between, jinja_value items, jinja_value *out) {
-  jinja_buffer b = {NULL, 0, 0};
+static berth_status strings_join(berth__jinja *j, berth__jinja_string between, berth__jinja_value items,
+                                 berth__jinja_value *out) {
+  berth__jinja_buffer b = {NULL, 0, 0};
   BERTH__TRY(berth__jinja_items(j, items, &items));
   for (size_t i = 0; i < items.as.list->count; i++) {
     if (i != 0) BERTH__TRY(berth__jinja_add(j, &b, between.data, between.size));
@@ -178,7 +179,7 @@ static berth_status strings_join(jinja *j, jinja_string between, jinja_value ite
   return BERTH_OK;
 }
 
-static bool strings_all(jinja_string text, berth__unicode_category category) {
+static bool strings_all(berth__jinja_string text, berth__unicode_category category) {
   for (size_t at = 0; at < text.size;) {
     uint32_t c;
     at += berth__utf8_read(text.data + at, text.size - at, &c);
@@ -188,25 +189,28 @@ static bool strings_all(jinja_string text, berth__unicode_category category) {
 }
 
 typedef struct strings_call {
-  jinja_string on, name;
-  jinja_value a, b, c; /* the first arguments */
+  berth__jinja_string on, name;
+  berth__jinja_value a, b, c; /* the first arguments */
 } strings_call;
 
-static int64_t strings_limit(jinja_value value) { return value.kind == JINJA_INT ? value.as.integer : -1; }
+static int64_t strings_limit(berth__jinja_value value) {
+  return value.kind == BERTH__JINJA_INT ? value.as.integer : -1;
+}
 
-static berth_status strings_call_replace(jinja *j, const strings_call *s, jinja_value *out) {
-  if (s->a.kind != JINJA_STRING || s->b.kind != JINJA_STRING) return berth__jinja_fail(j, "replace takes two strings");
+static berth_status strings_call_replace(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
+  if (s->a.kind != BERTH__JINJA_STRING || s->b.kind != BERTH__JINJA_STRING)
+    return berth__jinja_fail(j, "replace takes two strings");
   return strings_replace(j, s->on, s->a.as.string, s->b.as.string, strings_limit(s->c), out);
 }
 
-static berth_status strings_call_ends(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_ends(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   bool holds = false;
   BERTH__TRY(strings_has_end(j, s->on, s->a, s->name.data[0] == 's', &holds));
-  *out = jinja_make_bool(holds);
+  *out = berth__jinja_make_bool(holds);
   return BERTH_OK;
 }
 
-static berth_status strings_call_case(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_case(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   const strings_case to = s->name.data[0] == 'u'   ? STRINGS_UPPER
                           : s->name.data[0] == 'l' ? STRINGS_LOWER
                           : s->name.data[0] == 't' ? STRINGS_TITLE
@@ -214,39 +218,39 @@ static berth_status strings_call_case(jinja *j, const strings_call *s, jinja_val
   return strings_change_case(j, s->on, to, out);
 }
 
-static berth_status strings_call_strip(jinja *j, const strings_call *s, jinja_value *out) {
-  *out = jinja_make_string(strings_strip(s->on, s->a, s->name.data[0] != 'r', s->name.data[0] != 'l'));
+static berth_status strings_call_strip(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
+  *out = berth__jinja_make_string(strings_strip(s->on, s->a, s->name.data[0] != 'r', s->name.data[0] != 'l'));
   return berth__jinja_step(j, s->on.size);
 }
 
-static berth_status strings_call_split(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_split(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   if (s->name.data[0] == 'r') return strings_rsplit(j, s->on, s->a, strings_limit(s->b), out);
   return strings_split(j, s->on, s->a, strings_limit(s->b), out);
 }
 
-static berth_status strings_call_search(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_search(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   return strings_search(j, s->on, s->name, s->a, out);
 }
 
-static berth_status strings_call_kind(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_kind(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   const bool digits = s->name.data[2] == 'd' || s->name.data[2] == 'n';
-  *out = jinja_make_bool(strings_all(s->on, digits ? BERTH__UNICODE_NUMBER : BERTH__UNICODE_LETTER));
+  *out = berth__jinja_make_bool(strings_all(s->on, digits ? BERTH__UNICODE_NUMBER : BERTH__UNICODE_LETTER));
   return berth__jinja_step(j, s->on.size);
 }
 
-static berth_status strings_call_lines(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_lines(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   return strings_lines(j, s->on, out);
 }
 
-static berth_status strings_call_join(jinja *j, const strings_call *s, jinja_value *out) {
+static berth_status strings_call_join(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   return strings_join(j, s->on, s->a, out);
 }
 
-berth_status berth__jinja_string_method(jinja *j, jinja_string on, jinja_string name, const jinja_arguments *args,
-                                        jinja_value *out) {
+berth_status berth__jinja_string_method(berth__jinja *j, berth__jinja_string on, berth__jinja_string name,
+                                        const berth__jinja_arguments *args, berth__jinja_value *out) {
   static const struct {
     const char *name;
-    berth_status (*call)(jinja *j, const strings_call *s, jinja_value *out);
+    berth_status (*call)(berth__jinja *j, const strings_call *s, berth__jinja_value *out);
   } methods[] = {{"strip", strings_call_strip},   {"lstrip", strings_call_strip},     {"rstrip", strings_call_strip},
                  {"split", strings_call_split},   {"rsplit", strings_call_split},     {"startswith", strings_call_ends},
                  {"endswith", strings_call_ends}, {"replace", strings_call_replace},  {"upper", strings_call_case},

@@ -7,11 +7,11 @@
 #include "text/jinja.h"
 #include "text/unicode.h"
 
-static berth_status text_add(jinja *j, jinja_buffer *b, const char *text) {
+static berth_status text_add(berth__jinja *j, berth__jinja_buffer *b, const char *text) {
   return berth__jinja_add(j, b, text, strlen(text));
 }
 
-static berth_status text_add_float(jinja *j, jinja_buffer *b, double value) {
+static berth_status text_add_float(berth__jinja *j, berth__jinja_buffer *b, double value) {
   char text[BERTH__DOUBLE_TEXT];
   if (isnan(value) || isinf(value)) return text_add(j, b, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
   berth__format_double(value, text);
@@ -19,14 +19,14 @@ static berth_status text_add_float(jinja *j, jinja_buffer *b, double value) {
   return strpbrk(text, ".e") == NULL ? text_add(j, b, ".0") : BERTH_OK;
 }
 
-static berth_status text_add_int(jinja *j, jinja_buffer *b, int64_t value) {
+static berth_status text_add_int(berth__jinja *j, berth__jinja_buffer *b, int64_t value) {
   char text[32];
   snprintf(text, sizeof text, "%lld", (long long)value);
   return text_add(j, b, text);
 }
 
 /* A string as Python's repr() has it. */
-static berth_status text_add_quoted(jinja *j, jinja_buffer *b, jinja_string s) {
+static berth_status text_add_quoted(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_string s) {
   const bool has_single = s.size != 0 && memchr(s.data, '\'', s.size) != NULL;
   const char quote = has_single && memchr(s.data, '"', s.size) == NULL ? '"' : '\'';
   BERTH__TRY(berth__jinja_add(j, b, &quote, 1));
@@ -39,15 +39,15 @@ static berth_status text_add_quoted(jinja *j, jinja_buffer *b, jinja_string s) {
   return berth__jinja_add(j, b, &quote, 1);
 }
 
-static berth_status text_enter(jinja *j) {
+static berth_status text_enter(berth__jinja *j) {
   if (++j->depth > BERTH__TEMPLATE_DEPTH)
     return berth__jinja_fail(j, "values or calls are nested more than %u deep", BERTH__TEMPLATE_DEPTH);
   return BERTH_OK;
 }
 
-static berth_status text_add_repr(jinja *j, jinja_buffer *b, jinja_value value);
+static berth_status text_add_repr(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_value value);
 
-static berth_status text_add_list(jinja *j, jinja_buffer *b, const jinja_list *list) {
+static berth_status text_add_list(berth__jinja *j, berth__jinja_buffer *b, const berth__jinja_list *list) {
   BERTH__TRY(text_enter(j));
   BERTH__TRY(text_add(j, b, "["));
   for (size_t i = 0; i < list->count; i++) {
@@ -58,7 +58,7 @@ static berth_status text_add_list(jinja *j, jinja_buffer *b, const jinja_list *l
   return text_add(j, b, "]");
 }
 
-static berth_status text_add_dict(jinja *j, jinja_buffer *b, const jinja_dict *dict) {
+static berth_status text_add_dict(berth__jinja *j, berth__jinja_buffer *b, const berth__jinja_dict *dict) {
   BERTH__TRY(text_enter(j));
   BERTH__TRY(text_add(j, b, "{"));
   for (size_t i = 0; i < dict->count; i++) {
@@ -71,41 +71,41 @@ static berth_status text_add_dict(jinja *j, jinja_buffer *b, const jinja_dict *d
   return text_add(j, b, "}");
 }
 
-static berth_status text_add_repr(jinja *j, jinja_buffer *b, jinja_value value) {
-  if (value.kind == JINJA_STRING) return text_add_quoted(j, b, value.as.string);
+static berth_status text_add_repr(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_value value) {
+  if (value.kind == BERTH__JINJA_STRING) return text_add_quoted(j, b, value.as.string);
   return berth__jinja_add_value(j, b, value);
 }
 
-berth_status berth__jinja_add_value(jinja *j, jinja_buffer *b, jinja_value value) {
+berth_status berth__jinja_add_value(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_value value) {
   switch (value.kind) {
-    case JINJA_UNDEFINED: return BERTH_OK;
-    case JINJA_NONE: return text_add(j, b, "None");
-    case JINJA_BOOL: return text_add(j, b, value.as.boolean ? "True" : "False");
-    case JINJA_INT: return text_add_int(j, b, value.as.integer);
-    case JINJA_FLOAT: return text_add_float(j, b, value.as.number);
-    case JINJA_STRING: return berth__jinja_add(j, b, value.as.string.data, value.as.string.size);
-    case JINJA_LIST: return text_add_list(j, b, value.as.list);
-    case JINJA_DICT:
-    case JINJA_NAMESPACE: return text_add_dict(j, b, value.as.dict);
-    case JINJA_MACRO:
-    case JINJA_FUNCTION:
-    case JINJA_LOOP: break;
+    case BERTH__JINJA_UNDEFINED: return BERTH_OK;
+    case BERTH__JINJA_NONE: return text_add(j, b, "None");
+    case BERTH__JINJA_BOOL: return text_add(j, b, value.as.boolean ? "True" : "False");
+    case BERTH__JINJA_INT: return text_add_int(j, b, value.as.integer);
+    case BERTH__JINJA_FLOAT: return text_add_float(j, b, value.as.number);
+    case BERTH__JINJA_STRING: return berth__jinja_add(j, b, value.as.string.data, value.as.string.size);
+    case BERTH__JINJA_LIST: return text_add_list(j, b, value.as.list);
+    case BERTH__JINJA_DICT:
+    case BERTH__JINJA_NAMESPACE: return text_add_dict(j, b, value.as.dict);
+    case BERTH__JINJA_MACRO:
+    case BERTH__JINJA_FUNCTION:
+    case BERTH__JINJA_LOOP: break;
   }
   return berth__jinja_fail(j, "a %s is not text; is it to be called?", berth__jinja_kind_name(value.kind));
 }
 
-berth_status berth__jinja_text_of(jinja *j, jinja_value value, jinja_string *out) {
-  jinja_buffer b = {NULL, 0, 0};
+berth_status berth__jinja_text_of(berth__jinja *j, berth__jinja_value value, berth__jinja_string *out) {
+  berth__jinja_buffer b = {NULL, 0, 0};
   *out = value.as.string;
-  if (value.kind == JINJA_STRING) return BERTH_OK;
+  if (value.kind == BERTH__JINJA_STRING) return BERTH_OK;
   BERTH__TRY(berth__jinja_add_value(j, &b, value));
-  *out = (jinja_string){b.data != NULL ? b.data : "", b.size};
+  *out = (berth__jinja_string){b.data != NULL ? b.data : "", b.size};
   return BERTH_OK;
 }
 
 /* ---- JSON out ---- */
 
-static berth_status json_add_string(jinja *j, jinja_buffer *b, jinja_string s) {
+static berth_status json_add_string(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_string s) {
   BERTH__TRY(text_add(j, b, "\""));
   for (size_t i = 0, plain = 0; i <= s.size; i++) {
     const unsigned char c = i < s.size ? (unsigned char)s.data[i] : 0;
@@ -125,17 +125,18 @@ static berth_status json_add_string(jinja *j, jinja_buffer *b, jinja_string s) {
   return text_add(j, b, "\"");
 }
 
-static berth_status json_break(jinja *j, jinja_buffer *b, int64_t indent, int64_t level) {
+static berth_status json_break(berth__jinja *j, berth__jinja_buffer *b, int64_t indent, int64_t level) {
   if (indent < 0) return BERTH_OK;
   BERTH__TRY(text_add(j, b, "\n"));
   for (int64_t i = 0; i < indent * level; i++) BERTH__TRY(text_add(j, b, " "));
   return BERTH_OK;
 }
 
-static berth_status json_add(jinja *j, jinja_value value, int64_t indent, int64_t level, jinja_buffer *b);
+static berth_status json_add(berth__jinja *j, berth__jinja_value value, int64_t indent, int64_t level,
+                             berth__jinja_buffer *b);
 
-static berth_status json_key(jinja *j, jinja_value key, jinja_buffer *b) {
-  if (key.kind == JINJA_STRING) {
+static berth_status json_key(berth__jinja *j, berth__jinja_value key, berth__jinja_buffer *b) {
+  if (key.kind == BERTH__JINJA_STRING) {
     BERTH__TRY(json_add_string(j, b, key.as.string));
   } else { /* numbers and their kin are text here */
     BERTH__TRY(text_add(j, b, "\""));
@@ -145,8 +146,9 @@ static berth_status json_key(jinja *j, jinja_value key, jinja_buffer *b) {
   return text_add(j, b, ": ");
 }
 
-static berth_status json_add_many(jinja *j, jinja_value value, int64_t indent, int64_t level, jinja_buffer *b) {
-  const bool is_list = value.kind == JINJA_LIST;
+static berth_status json_add_many(berth__jinja *j, berth__jinja_value value, int64_t indent, int64_t level,
+                                  berth__jinja_buffer *b) {
+  const bool is_list = value.kind == BERTH__JINJA_LIST;
   const size_t count = is_list ? value.as.list->count : value.as.dict->count;
   BERTH__TRY(text_enter(j));
   BERTH__TRY(text_add(j, b, is_list ? "[" : "{"));
@@ -161,33 +163,34 @@ static berth_status json_add_many(jinja *j, jinja_value value, int64_t indent, i
   return text_add(j, b, is_list ? "]" : "}");
 }
 
-static berth_status json_add(jinja *j, jinja_value value, int64_t indent, int64_t level, jinja_buffer *b) {
+static berth_status json_add(berth__jinja *j, berth__jinja_value value, int64_t indent, int64_t level,
+                             berth__jinja_buffer *b) {
   switch (value.kind) {
-    case JINJA_NONE: return text_add(j, b, "null");
-    case JINJA_BOOL: return text_add(j, b, value.as.boolean ? "true" : "false");
-    case JINJA_INT:
-    case JINJA_FLOAT: return berth__jinja_add_value(j, b, value);
-    case JINJA_STRING: return json_add_string(j, b, value.as.string);
-    case JINJA_LIST:
-    case JINJA_DICT:
-    case JINJA_NAMESPACE: return json_add_many(j, value, indent, level, b);
-    case JINJA_UNDEFINED:
-    case JINJA_MACRO:
-    case JINJA_FUNCTION:
-    case JINJA_LOOP: break;
+    case BERTH__JINJA_NONE: return text_add(j, b, "null");
+    case BERTH__JINJA_BOOL: return text_add(j, b, value.as.boolean ? "true" : "false");
+    case BERTH__JINJA_INT:
+    case BERTH__JINJA_FLOAT: return berth__jinja_add_value(j, b, value);
+    case BERTH__JINJA_STRING: return json_add_string(j, b, value.as.string);
+    case BERTH__JINJA_LIST:
+    case BERTH__JINJA_DICT:
+    case BERTH__JINJA_NAMESPACE: return json_add_many(j, value, indent, level, b);
+    case BERTH__JINJA_UNDEFINED:
+    case BERTH__JINJA_MACRO:
+    case BERTH__JINJA_FUNCTION:
+    case BERTH__JINJA_LOOP: break;
   }
   return berth__jinja_fail(j, "a value of type %s cannot be written as JSON", berth__jinja_kind_name(value.kind));
 }
 
-berth_status berth__jinja_to_json(jinja *j, jinja_value value, int64_t indent, jinja_buffer *out) {
+berth_status berth__jinja_to_json(berth__jinja *j, berth__jinja_value value, int64_t indent, berth__jinja_buffer *out) {
   return json_add(j, value, indent > 64 ? 64 : indent, 0, out);
 }
 
 /* ---- JSON in ---- */
 
 typedef struct json_reader {
-  jinja *j;
-  jinja_string text;
+  berth__jinja *j;
+  berth__jinja_string text;
   size_t at;
 } json_reader;
 
@@ -217,7 +220,7 @@ static bool json_hex(json_reader *r, uint32_t *out) {
   return true;
 }
 
-static berth_status json_escape(json_reader *r, jinja_buffer *b) {
+static berth_status json_escape(json_reader *r, berth__jinja_buffer *b) {
   char bytes[BERTH__UTF8_MAX];
   const char c = r->at < r->text.size ? r->text.data[r->at++] : '\0';
   static const char from[] = "\"\\/nrtbf", into[] = "\"\\/\n\r\t\b\f";
@@ -232,8 +235,8 @@ static berth_status json_escape(json_reader *r, jinja_buffer *b) {
   return berth__jinja_add(r->j, b, bytes, berth__utf8_write(value, bytes));
 }
 
-static berth_status json_string(json_reader *r, jinja_value *out) {
-  jinja_buffer b = {NULL, 0, 0};
+static berth_status json_string(json_reader *r, berth__jinja_value *out) {
+  berth__jinja_buffer b = {NULL, 0, 0};
   for (;;) {
     size_t end = r->at;
     while (end < r->text.size && r->text.data[end] != '"' && r->text.data[end] != '\\') end++;
@@ -243,11 +246,11 @@ static berth_status json_string(json_reader *r, jinja_value *out) {
     if (!json_take(r, "\\")) return json_fail(r);
     BERTH__TRY(json_escape(r, &b));
   }
-  *out = jinja_make_string((jinja_string){b.data != NULL ? b.data : "", b.size});
+  *out = berth__jinja_make_string((berth__jinja_string){b.data != NULL ? b.data : "", b.size});
   return BERTH_OK;
 }
 
-static berth_status json_number(json_reader *r, jinja_value *out) {
+static berth_status json_number(json_reader *r, berth__jinja_value *out) {
   char digits[64];
   size_t n = 0;
   bool is_int = true;
@@ -260,19 +263,19 @@ static berth_status json_number(json_reader *r, jinja_value *out) {
   digits[n] = '\0';
   double value;
   if (n == 0 || !berth__parse_double(digits, &value)) return json_fail(r);
-  *out = is_int && fabs(value) < 9e15 ? jinja_make_int((int64_t)value) : jinja_make_float(value);
+  *out = is_int && fabs(value) < 9e15 ? berth__jinja_make_int((int64_t)value) : berth__jinja_make_float(value);
   return BERTH_OK;
 }
 
-static berth_status json_value(json_reader *r, jinja_value *out);
+static berth_status json_value(json_reader *r, berth__jinja_value *out);
 
-static berth_status json_many(json_reader *r, bool is_list, jinja_value *out) {
+static berth_status json_many(json_reader *r, bool is_list, berth__jinja_value *out) {
   const char *end = is_list ? "]" : "}";
   BERTH__TRY(is_list ? berth__jinja_new_list(r->j, out) : berth__jinja_new_dict(r->j, out));
   BERTH__TRY(text_enter(r->j));
   json_space(r);
   while (!json_take(r, end)) {
-    jinja_value key = JINJA_NO_VALUE, value;
+    berth__jinja_value key = BERTH__JINJA_NO_VALUE, value;
     if (!is_list) {
       json_space(r);
       if (!json_take(r, "\"")) return json_fail(r);
@@ -294,21 +297,21 @@ static berth_status json_many(json_reader *r, bool is_list, jinja_value *out) {
   return BERTH_OK;
 }
 
-static berth_status json_value(json_reader *r, jinja_value *out) {
+static berth_status json_value(json_reader *r, berth__jinja_value *out) {
   json_space(r);
   if (json_take(r, "{")) return json_many(r, false, out);
   if (json_take(r, "[")) return json_many(r, true, out);
   if (json_take(r, "\"")) return json_string(r, out);
-  *out = JINJA_NO_VALUE;
+  *out = BERTH__JINJA_NO_VALUE;
   if (json_take(r, "null")) return BERTH_OK;
-  *out = jinja_make_bool(true);
+  *out = berth__jinja_make_bool(true);
   if (json_take(r, "true")) return BERTH_OK;
-  *out = jinja_make_bool(false);
+  *out = berth__jinja_make_bool(false);
   if (json_take(r, "false")) return BERTH_OK;
   return json_number(r, out);
 }
 
-berth_status berth__jinja_from_json(jinja *j, jinja_string text, jinja_value *out) {
+berth_status berth__jinja_from_json(berth__jinja *j, berth__jinja_string text, berth__jinja_value *out) {
   json_reader r = {j, text, 0};
   BERTH__TRY(json_value(&r, out));
   json_space(&r);
@@ -343,7 +346,7 @@ static text_date text_date_of(int64_t seconds) {
   return d;
 }
 
-static berth_status text_date_part(jinja *j, jinja_buffer *b, const text_date *d, char c, bool bare) {
+static berth_status text_date_part(berth__jinja *j, berth__jinja_buffer *b, const text_date *d, char c, bool bare) {
   static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
                                        "July",    "August",   "September", "October", "November", "December"};
   static const char *const weekdays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
@@ -369,8 +372,8 @@ static berth_status text_date_part(jinja *j, jinja_buffer *b, const text_date *d
   return berth__jinja_fail(j, "strftime_now does not know %%%c", c);
 }
 
-berth_status berth__jinja_time(jinja *j, jinja_string format, jinja_value *out) {
-  jinja_buffer b = {NULL, 0, 0};
+berth_status berth__jinja_time(berth__jinja *j, berth__jinja_string format, berth__jinja_value *out) {
+  berth__jinja_buffer b = {NULL, 0, 0};
   const text_date date = text_date_of(j->now);
   for (size_t i = 0; i < format.size; i++) {
     if (format.data[i] != '%' || i + 1 == format.size) {
@@ -381,6 +384,6 @@ berth_status berth__jinja_time(jinja *j, jinja_string format, jinja_value *out) 
     i += bare ? 2 : 1;
     BERTH__TRY(text_date_part(j, &b, &date, format.data[i], bare));
   }
-  *out = jinja_make_string((jinja_string){b.data != NULL ? b.data : "", b.size});
+  *out = berth__jinja_make_string((berth__jinja_string){b.data != NULL ? b.data : "", b.size});
   return BERTH_OK;
 }

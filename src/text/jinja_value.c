@@ -10,19 +10,19 @@
 
 /* ---- Memory, steps, errors ---- */
 
-typedef struct jinja_block {
-  struct jinja_block *next;
+typedef struct berth__jinja_block {
+  struct berth__jinja_block *next;
   size_t used, size;
   _Alignas(16) char data[];
-} jinja_block;
+} berth__jinja_block;
 
-void *berth__jinja_alloc(jinja *j, size_t size) {
+void *berth__jinja_alloc(berth__jinja *j, size_t size) {
   if (size > BERTH__TEMPLATE_MEMORY || j->used + size > BERTH__TEMPLATE_MEMORY) {
     (void)berth__jinja_fail(j, "the template needs more than %zu MiB", BERTH__TEMPLATE_MEMORY >> 20);
     return NULL;
   }
   size = (size + 15) & ~(size_t)15;
-  jinja_block *block = j->blocks;
+  berth__jinja_block *block = j->blocks;
   if (block == NULL || block->size - block->used < size) {
     const size_t room = size > 16384 ? size : 16384;
     block = berth__alloc(j->ctx, sizeof *block + room);
@@ -30,7 +30,7 @@ void *berth__jinja_alloc(jinja *j, size_t size) {
       (void)berth__fail_nomem(j->err, "the template");
       return NULL;
     }
-    *block = (jinja_block){j->blocks, 0, room};
+    *block = (berth__jinja_block){j->blocks, 0, room};
     j->blocks = block;
   }
   j->used += size;
@@ -38,8 +38,8 @@ void *berth__jinja_alloc(jinja *j, size_t size) {
   return block->data + block->used - size;
 }
 
-void berth__jinja_free(jinja *j) {
-  for (jinja_block *block = j->blocks, *next; block != NULL; block = next) {
+void berth__jinja_free(berth__jinja *j) {
+  for (berth__jinja_block *block = j->blocks, *next; block != NULL; block = next) {
     next = block->next;
     berth__free(j->ctx, block);
   }
@@ -49,7 +49,7 @@ void berth__jinja_free(jinja *j) {
 #undef berth__jinja_fail
 #undef berth__jinja_nomem
 #undef berth__jinja_step
-berth_status berth__jinja_fail(jinja *j, const char *fmt, ...) {
+berth_status berth__jinja_fail(berth__jinja *j, const char *fmt, ...) {
   char text[400];
   va_list args;
   va_start(args, fmt);
@@ -58,9 +58,9 @@ berth_status berth__jinja_fail(jinja *j, const char *fmt, ...) {
   return berth__fail(j->err, BERTH_MALFORMED, "the chat template, line %u: %s", j->line, text);
 }
 
-berth_status berth__jinja_nomem(const jinja *j) { return j->err->status; }
+berth_status berth__jinja_nomem(const berth__jinja *j) { return j->err->status; }
 
-berth_status berth__jinja_step(jinja *j, size_t bytes) {
+berth_status berth__jinja_step(berth__jinja *j, size_t bytes) {
   const size_t steps = 1 + bytes / 64;
   if (steps > BERTH__TEMPLATE_STEPS - j->steps)
     return berth__jinja_fail(j, "the template takes more than %u steps", BERTH__TEMPLATE_STEPS);
@@ -70,15 +70,15 @@ berth_status berth__jinja_step(jinja *j, size_t bytes) {
 
 /* ---- Strings ---- */
 
-bool berth__jinja_same(jinja_string a, jinja_string b) {
+bool berth__jinja_same(berth__jinja_string a, berth__jinja_string b) {
   return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-bool berth__jinja_string_is(jinja_string a, const char *text) {
-  return berth__jinja_same(a, (jinja_string){text, strlen(text)});
+bool berth__jinja_string_is(berth__jinja_string a, const char *text) {
+  return berth__jinja_same(a, (berth__jinja_string){text, strlen(text)});
 }
 
-bool berth__jinja_find(jinja_string in, jinja_string what, size_t from, size_t *at) {
+bool berth__jinja_find(berth__jinja_string in, berth__jinja_string what, size_t from, size_t *at) {
   if (what.size == 0) {
     *at = from;
     return from <= in.size;
@@ -96,7 +96,7 @@ bool berth__jinja_find(jinja_string in, jinja_string what, size_t from, size_t *
   return false;
 }
 
-size_t berth__jinja_characters(jinja_string text) {
+size_t berth__jinja_characters(berth__jinja_string text) {
   size_t n = 0;
   for (size_t at = 0; at < text.size; n++) {
     const size_t size = berth__utf8_length(text.data + at, text.size - at);
@@ -105,7 +105,7 @@ size_t berth__jinja_characters(jinja_string text) {
   return n;
 }
 
-jinja_string berth__jinja_substring(jinja_string text, size_t first, size_t last) {
+berth__jinja_string berth__jinja_substring(berth__jinja_string text, size_t first, size_t last) {
   size_t begin = text.size, n = 0, at = 0;
   for (;; n++) {
     if (n == first) begin = at;
@@ -113,10 +113,10 @@ jinja_string berth__jinja_substring(jinja_string text, size_t first, size_t last
     const size_t size = berth__utf8_length(text.data + at, text.size - at);
     at += size != 0 ? size : 1;
   }
-  return (jinja_string){text.data + (begin < at ? begin : at), begin < at ? at - begin : 0};
+  return (berth__jinja_string){text.data + (begin < at ? begin : at), begin < at ? at - begin : 0};
 }
 
-berth_status berth__jinja_add(jinja *j, jinja_buffer *buffer, const char *bytes, size_t size) {
+berth_status berth__jinja_add(berth__jinja *j, berth__jinja_buffer *buffer, const char *bytes, size_t size) {
   BERTH__TRY(berth__jinja_step(j, size));
   if (size > buffer->capacity - buffer->size) {
     size_t capacity = 2 * buffer->capacity > buffer->size + size ? 2 * buffer->capacity : buffer->size + size;
@@ -132,7 +132,8 @@ berth_status berth__jinja_add(jinja *j, jinja_buffer *buffer, const char *bytes,
   return BERTH_OK;
 }
 
-berth_status berth__jinja_join(jinja *j, const jinja_string *parts, size_t count, jinja_value *out) {
+berth_status berth__jinja_join(berth__jinja *j, const berth__jinja_string *parts, size_t count,
+                               berth__jinja_value *out) {
   size_t size = 0, at = 0;
   for (size_t i = 0; i < count; i++) size += parts[i].size;
   BERTH__TRY(berth__jinja_step(j, size));
@@ -142,22 +143,22 @@ berth_status berth__jinja_join(jinja *j, const jinja_string *parts, size_t count
     if (parts[i].size != 0) memcpy(data + at, parts[i].data, parts[i].size);
     at += parts[i].size;
   }
-  *out = jinja_make_string((jinja_string){data, size});
+  *out = berth__jinja_make_string((berth__jinja_string){data, size});
   return BERTH_OK;
 }
 
 /* ---- Lists and dicts ---- */
 
-berth_status berth__jinja_new_list(jinja *j, jinja_value *out) {
-  jinja_list *list = berth__jinja_alloc(j, sizeof *list);
+berth_status berth__jinja_new_list(berth__jinja *j, berth__jinja_value *out) {
+  berth__jinja_list *list = berth__jinja_alloc(j, sizeof *list);
   if (list == NULL) return berth__jinja_nomem(j);
-  *list = (jinja_list){NULL, 0, 0};
-  *out = (jinja_value){JINJA_LIST, {.list = list}};
+  *list = (berth__jinja_list){NULL, 0, 0};
+  *out = (berth__jinja_value){BERTH__JINJA_LIST, {.list = list}};
   return BERTH_OK;
 }
 
 /* Room for one more. */
-static berth_status value_grow(jinja *j, void **items, size_t *capacity, size_t count, size_t size) {
+static berth_status value_grow(berth__jinja *j, void **items, size_t *capacity, size_t count, size_t size) {
   BERTH__TRY(berth__jinja_step(j, 0));
   if (count < *capacity) return BERTH_OK;
   const size_t grown = *capacity != 0 ? 2 * *capacity : 4;
@@ -169,21 +170,22 @@ static berth_status value_grow(jinja *j, void **items, size_t *capacity, size_t 
   return BERTH_OK;
 }
 
-berth_status berth__jinja_append(jinja *j, jinja_list *list, jinja_value value) {
+berth_status berth__jinja_append(berth__jinja *j, berth__jinja_list *list, berth__jinja_value value) {
   BERTH__TRY(value_grow(j, (void **)&list->items, &list->capacity, list->count, sizeof *list->items));
   list->items[list->count++] = value;
   return BERTH_OK;
 }
 
-berth_status berth__jinja_new_dict(jinja *j, jinja_value *out) {
-  jinja_dict *dict = berth__jinja_alloc(j, sizeof *dict);
+berth_status berth__jinja_new_dict(berth__jinja *j, berth__jinja_value *out) {
+  berth__jinja_dict *dict = berth__jinja_alloc(j, sizeof *dict);
   if (dict == NULL) return berth__jinja_nomem(j);
-  *dict = (jinja_dict){NULL, 0, 0};
-  *out = (jinja_value){JINJA_DICT, {.dict = dict}};
+  *dict = (berth__jinja_dict){NULL, 0, 0};
+  *out = (berth__jinja_value){BERTH__JINJA_DICT, {.dict = dict}};
   return BERTH_OK;
 }
 
-berth_status berth__jinja_put(jinja *j, jinja_dict *dict, jinja_value key, jinja_value value) {
+berth_status berth__jinja_put(berth__jinja *j, berth__jinja_dict *dict, berth__jinja_value key,
+                              berth__jinja_value value) {
   BERTH__TRY(berth__jinja_step(j, 64 * (dict->count / 16)));
   for (size_t i = 0; i < dict->count; i++) {
     bool same = false;
@@ -193,38 +195,39 @@ berth_status berth__jinja_put(jinja *j, jinja_dict *dict, jinja_value key, jinja
     return BERTH_OK;
   }
   BERTH__TRY(value_grow(j, (void **)&dict->members, &dict->capacity, dict->count, sizeof *dict->members));
-  dict->members[dict->count++] = (jinja_member){key, value};
+  dict->members[dict->count++] = (berth__jinja_member){key, value};
   return BERTH_OK;
 }
 
-bool berth__jinja_get(const jinja_dict *dict, jinja_string key, jinja_value *out) {
+bool berth__jinja_get(const berth__jinja_dict *dict, berth__jinja_string key, berth__jinja_value *out) {
   for (size_t i = 0; i < dict->count; i++) {
-    if (dict->members[i].key.kind != JINJA_STRING || !berth__jinja_same(dict->members[i].key.as.string, key)) continue;
+    if (dict->members[i].key.kind != BERTH__JINJA_STRING || !berth__jinja_same(dict->members[i].key.as.string, key))
+      continue;
     *out = dict->members[i].value;
     return true;
   }
   return false;
 }
 
-static berth_status value_characters(jinja *j, jinja_string text, jinja_list *list) {
+static berth_status value_characters(berth__jinja *j, berth__jinja_string text, berth__jinja_list *list) {
   for (size_t at = 0; at < text.size;) {
     const size_t n = berth__utf8_length(text.data + at, text.size - at);
     const size_t size = n != 0 ? n : 1;
-    BERTH__TRY(berth__jinja_append(j, list, jinja_make_string((jinja_string){text.data + at, size})));
+    BERTH__TRY(berth__jinja_append(j, list, berth__jinja_make_string((berth__jinja_string){text.data + at, size})));
     at += size;
   }
   return BERTH_OK;
 }
 
-berth_status berth__jinja_items(jinja *j, jinja_value value, jinja_value *out) {
-  if (value.kind == JINJA_LIST) {
+berth_status berth__jinja_items(berth__jinja *j, berth__jinja_value value, berth__jinja_value *out) {
+  if (value.kind == BERTH__JINJA_LIST) {
     *out = value;
     return BERTH_OK;
   }
   BERTH__TRY(berth__jinja_new_list(j, out));
-  if (value.kind == JINJA_UNDEFINED) return BERTH_OK;
-  if (value.kind == JINJA_STRING) return value_characters(j, value.as.string, out->as.list);
-  if (value.kind != JINJA_DICT)
+  if (value.kind == BERTH__JINJA_UNDEFINED) return BERTH_OK;
+  if (value.kind == BERTH__JINJA_STRING) return value_characters(j, value.as.string, out->as.list);
+  if (value.kind != BERTH__JINJA_DICT)
     return berth__jinja_fail(j, "a value of type %s cannot be gone through", berth__jinja_kind_name(value.kind));
   for (size_t i = 0; i < value.as.dict->count; i++)
     BERTH__TRY(berth__jinja_append(j, out->as.list, value.as.dict->members[i].key));
@@ -233,51 +236,53 @@ berth_status berth__jinja_items(jinja *j, jinja_value value, jinja_value *out) {
 
 /* ---- Truth, equality, order ---- */
 
-const char *berth__jinja_kind_name(jinja_kind kind) {
+const char *berth__jinja_kind_name(berth__jinja_kind kind) {
   static const char *const names[] = {"undefined", "none", "bool",      "int",   "float",    "string",
                                       "list",      "dict", "namespace", "macro", "function", "loop"};
   return names[kind];
 }
 
-bool berth__jinja_truth(jinja_value value) {
+bool berth__jinja_truth(berth__jinja_value value) {
   switch (value.kind) {
-    case JINJA_UNDEFINED:
-    case JINJA_NONE: return false;
-    case JINJA_BOOL: return value.as.boolean;
-    case JINJA_INT: return value.as.integer != 0;
-    case JINJA_FLOAT: return value.as.number != 0;
-    case JINJA_STRING: return value.as.string.size != 0;
-    case JINJA_LIST: return value.as.list->count != 0;
-    case JINJA_DICT: return value.as.dict->count != 0;
-    case JINJA_NAMESPACE:
-    case JINJA_MACRO:
-    case JINJA_FUNCTION:
-    case JINJA_LOOP: return true;
+    case BERTH__JINJA_UNDEFINED:
+    case BERTH__JINJA_NONE: return false;
+    case BERTH__JINJA_BOOL: return value.as.boolean;
+    case BERTH__JINJA_INT: return value.as.integer != 0;
+    case BERTH__JINJA_FLOAT: return value.as.number != 0;
+    case BERTH__JINJA_STRING: return value.as.string.size != 0;
+    case BERTH__JINJA_LIST: return value.as.list->count != 0;
+    case BERTH__JINJA_DICT: return value.as.dict->count != 0;
+    case BERTH__JINJA_NAMESPACE:
+    case BERTH__JINJA_MACRO:
+    case BERTH__JINJA_FUNCTION:
+    case BERTH__JINJA_LOOP: return true;
   }
   return false;
 }
 
-static bool value_number(jinja_value value, double *out) {
-  if (value.kind == JINJA_BOOL) *out = value.as.boolean;
-  if (value.kind == JINJA_INT) *out = (double)value.as.integer;
-  if (value.kind == JINJA_FLOAT) *out = value.as.number;
-  return value.kind == JINJA_BOOL || value.kind == JINJA_INT || value.kind == JINJA_FLOAT;
+static bool value_number(berth__jinja_value value, double *out) {
+  if (value.kind == BERTH__JINJA_BOOL) *out = value.as.boolean;
+  if (value.kind == BERTH__JINJA_INT) *out = (double)value.as.integer;
+  if (value.kind == BERTH__JINJA_FLOAT) *out = value.as.number;
+  return value.kind == BERTH__JINJA_BOOL || value.kind == BERTH__JINJA_INT || value.kind == BERTH__JINJA_FLOAT;
 }
 
-static berth_status value_enter(jinja *j) {
+static berth_status value_enter(berth__jinja *j) {
   BERTH__TRY(berth__jinja_step(j, 0));
   if (++j->depth > BERTH__TEMPLATE_DEPTH)
     return berth__jinja_fail(j, "values or calls are nested more than %u deep", BERTH__TEMPLATE_DEPTH);
   return BERTH_OK;
 }
 
-static berth_status value_equal_lists(jinja *j, const jinja_list *a, const jinja_list *b, bool *out) {
+static berth_status value_equal_lists(berth__jinja *j, const berth__jinja_list *a, const berth__jinja_list *b,
+                                      bool *out) {
   *out = a->count == b->count;
   for (size_t i = 0; i < a->count && *out; i++) BERTH__TRY(berth__jinja_equal(j, a->items[i], b->items[i], out));
   return BERTH_OK;
 }
 
-static berth_status value_equal_dicts(jinja *j, const jinja_dict *a, const jinja_dict *b, bool *out) {
+static berth_status value_equal_dicts(berth__jinja *j, const berth__jinja_dict *a, const berth__jinja_dict *b,
+                                      bool *out) {
   *out = a->count == b->count;
   for (size_t i = 0; i < a->count && *out; i++) {
     bool found = false;
@@ -290,24 +295,24 @@ static berth_status value_equal_dicts(jinja *j, const jinja_dict *a, const jinja
   return BERTH_OK;
 }
 
-berth_status berth__jinja_equal(jinja *j, jinja_value a, jinja_value b, bool *out) {
+berth_status berth__jinja_equal(berth__jinja *j, berth__jinja_value a, berth__jinja_value b, bool *out) {
   double left = 0, right = 0;
   berth_status status = value_enter(j);
   if (status != BERTH_OK) return status;
-  if (a.kind == JINJA_INT && b.kind == JINJA_INT) {
+  if (a.kind == BERTH__JINJA_INT && b.kind == BERTH__JINJA_INT) {
     *out = a.as.integer == b.as.integer;
   } else if (value_number(a, &left) && value_number(b, &right)) {
     *out = left == right;
   } else if (a.kind != b.kind) {
     *out = false;
-  } else if (a.kind == JINJA_STRING) {
+  } else if (a.kind == BERTH__JINJA_STRING) {
     *out = berth__jinja_same(a.as.string, b.as.string);
-  } else if (a.kind == JINJA_LIST) {
+  } else if (a.kind == BERTH__JINJA_LIST) {
     status = value_equal_lists(j, a.as.list, b.as.list, out);
-  } else if (a.kind == JINJA_DICT) {
+  } else if (a.kind == BERTH__JINJA_DICT) {
     status = value_equal_dicts(j, a.as.dict, b.as.dict, out);
   } else {
-    *out = a.kind == JINJA_NONE || a.kind == JINJA_UNDEFINED || a.as.dict == b.as.dict;
+    *out = a.kind == BERTH__JINJA_NONE || a.kind == BERTH__JINJA_UNDEFINED || a.as.dict == b.as.dict;
   }
   j->depth--;
   return status;
@@ -315,9 +320,9 @@ berth_status berth__jinja_equal(jinja *j, jinja_value a, jinja_value b, bool *ou
 
 static int value_order(size_t a, size_t b) { return a < b ? -1 : a > b; }
 
-berth_status berth__jinja_compare(jinja *j, jinja_value a, jinja_value b, int *out) {
+berth_status berth__jinja_compare(berth__jinja *j, berth__jinja_value a, berth__jinja_value b, int *out) {
   double left = 0, right = 0;
-  if (a.kind == JINJA_INT && b.kind == JINJA_INT) {
+  if (a.kind == BERTH__JINJA_INT && b.kind == BERTH__JINJA_INT) {
     *out = a.as.integer < b.as.integer ? -1 : a.as.integer > b.as.integer;
     return BERTH_OK;
   }
@@ -325,13 +330,13 @@ berth_status berth__jinja_compare(jinja *j, jinja_value a, jinja_value b, int *o
     *out = left < right ? -1 : left > right;
     return BERTH_OK;
   }
-  if (a.kind == JINJA_STRING && b.kind == JINJA_STRING) {
+  if (a.kind == BERTH__JINJA_STRING && b.kind == BERTH__JINJA_STRING) {
     const size_t n = a.as.string.size < b.as.string.size ? a.as.string.size : b.as.string.size;
     *out = n != 0 ? memcmp(a.as.string.data, b.as.string.data, n) : 0;
     if (*out == 0) *out = value_order(a.as.string.size, b.as.string.size);
     return berth__jinja_step(j, n);
   }
-  if (a.kind != JINJA_LIST || b.kind != JINJA_LIST)
+  if (a.kind != BERTH__JINJA_LIST || b.kind != BERTH__JINJA_LIST)
     return berth__jinja_fail(j, "values of types %s and %s have no order", berth__jinja_kind_name(a.kind),
                              berth__jinja_kind_name(b.kind));
   BERTH__TRY(value_enter(j));
@@ -343,22 +348,22 @@ berth_status berth__jinja_compare(jinja *j, jinja_value a, jinja_value b, int *o
   return BERTH_OK;
 }
 
-berth_status berth__jinja_contains(jinja *j, jinja_value in, jinja_value what, bool *out) {
+berth_status berth__jinja_contains(berth__jinja *j, berth__jinja_value in, berth__jinja_value what, bool *out) {
   size_t at;
   *out = false;
-  if (in.kind == JINJA_UNDEFINED) return BERTH_OK;
-  if (in.kind == JINJA_STRING) {
-    if (what.kind != JINJA_STRING)
+  if (in.kind == BERTH__JINJA_UNDEFINED) return BERTH_OK;
+  if (in.kind == BERTH__JINJA_STRING) {
+    if (what.kind != BERTH__JINJA_STRING)
       return berth__jinja_fail(j, "a value of type %s cannot be in a string", berth__jinja_kind_name(what.kind));
     *out = berth__jinja_find(in.as.string, what.as.string, 0, &at);
     return berth__jinja_step(j, in.as.string.size);
   }
-  if (in.kind == JINJA_DICT || in.kind == JINJA_NAMESPACE) {
+  if (in.kind == BERTH__JINJA_DICT || in.kind == BERTH__JINJA_NAMESPACE) {
     for (size_t i = 0; i < in.as.dict->count && !*out; i++)
       BERTH__TRY(berth__jinja_equal(j, in.as.dict->members[i].key, what, out));
     return BERTH_OK;
   }
-  if (in.kind != JINJA_LIST)
+  if (in.kind != BERTH__JINJA_LIST)
     return berth__jinja_fail(j, "nothing can be in a value of type %s", berth__jinja_kind_name(in.kind));
   for (size_t i = 0; i < in.as.list->count && !*out; i++)
     BERTH__TRY(berth__jinja_equal(j, in.as.list->items[i], what, out));

@@ -6,18 +6,18 @@
 #include "text/jinja.h"
 
 /* The members of a JSON object become variables. */
-static berth_status template_variables(jinja *j, jinja_string json) {
-  jinja_value all;
+static berth_status template_variables(berth__jinja *j, berth__jinja_string json) {
+  berth__jinja_value all;
   j->line = 0;
   BERTH__TRY(berth__jinja_from_json(j, json, &all));
-  if (all.kind != JINJA_DICT) return berth__jinja_fail(j, "the variables are no JSON object");
+  if (all.kind != BERTH__JINJA_DICT) return berth__jinja_fail(j, "the variables are no JSON object");
   for (size_t i = 0; i < all.as.dict->count; i++)
     BERTH__TRY(berth__jinja_set(j, j->global, all.as.dict->members[i].key.as.string, all.as.dict->members[i].value));
   return BERTH_OK;
 }
 
-static berth_status template_run(jinja *j, jinja_string text, const jinja_string json[2]) {
-  jinja_node *body;
+static berth_status template_run(berth__jinja *j, berth__jinja_string text, const berth__jinja_string json[2]) {
+  berth__jinja_node *body;
   BERTH__TRY(berth__jinja_lex(j, text.data, text.size));
   BERTH__TRY(berth__jinja_parse(j, &body));
   j->depth = 0;
@@ -28,12 +28,12 @@ static berth_status template_run(jinja *j, jinja_string text, const jinja_string
 }
 
 /* The variables of the second object come over those of the first. */
-static berth_status template_render(berth_context *ctx, jinja_string text, const jinja_string json[2], int64_t now,
-                                    char **out, size_t *out_size, berth_error *err) {
+static berth_status template_render(berth_context *ctx, berth__jinja_string text, const berth__jinja_string json[2],
+                                    int64_t now, char **out, size_t *out_size, berth_error *err) {
   berth_error local = {BERTH_OK, ""};
-  jinja_scope global = {NULL, NULL};
-  jinja_buffer buffer = {NULL, 0, 0};
-  jinja j = {.ctx = ctx, .err = &local, .now = now, .scope = &global, .global = &global, .out = &buffer};
+  berth__jinja_scope global = {NULL, NULL};
+  berth__jinja_buffer buffer = {NULL, 0, 0};
+  berth__jinja j = {.ctx = ctx, .err = &local, .now = now, .scope = &global, .global = &global, .out = &buffer};
   *out = NULL;
   *out_size = 0;
   berth_status status = template_run(&j, text, json);
@@ -49,8 +49,8 @@ static berth_status template_render(berth_context *ctx, jinja_string text, const
 
 berth_status berth__template_render(berth_context *ctx, const char *text, size_t size, const char *json,
                                     size_t json_size, int64_t now, char **out, size_t *out_size, berth_error *err) {
-  const jinja_string variables[2] = {{json, json_size}, {NULL, 0}};
-  return template_render(ctx, (jinja_string){text, size}, variables, now, out, out_size, err);
+  const berth__jinja_string variables[2] = {{json, json_size}, {NULL, 0}};
+  return template_render(ctx, (berth__jinja_string){text, size}, variables, now, out, out_size, err);
 }
 
 /* ---- Conversations ---- */
@@ -97,8 +97,8 @@ static void chat_variables(berth__text *json, const berth__chat *chat, bool merg
   berth__text_printf(json, "}");
 }
 
-static berth_status chat_render(berth_context *ctx, jinja_string text, const berth__chat *chat, bool merged, char **out,
-                                size_t *out_size, berth_error *err) {
+static berth_status chat_render(berth_context *ctx, berth__jinja_string text, const berth__chat *chat, bool merged,
+                                char **out, size_t *out_size, berth_error *err) {
   berth__text json;
   *out = NULL;
   *out_size = 0;
@@ -107,7 +107,7 @@ static berth_status chat_render(berth_context *ctx, jinja_string text, const ber
   berth_status status = berth__text_finish(&json, err);
   if (status == BERTH_OK) {
     const size_t more = chat->variables != NULL ? strlen(chat->variables) : 0;
-    const jinja_string variables[2] = {{json.data, json.size}, {chat->variables, more}};
+    const berth__jinja_string variables[2] = {{json.data, json.size}, {chat->variables, more}};
     status = template_render(ctx, text, variables, chat->now, out, out_size, err);
   }
   berth__text_free(&json);
@@ -117,15 +117,16 @@ static berth_status chat_render(berth_context *ctx, jinja_string text, const ber
 /* Whether the text has what the system says, but for the white space around it. */
 static bool chat_has(const char *text, size_t size, const char *system) {
   size_t at;
-  jinja_string part = {system, strlen(system)};
-  while (part.size != 0 && (unsigned char)part.data[0] <= ' ') part = (jinja_string){part.data + 1, part.size - 1};
+  berth__jinja_string part = {system, strlen(system)};
+  while (part.size != 0 && (unsigned char)part.data[0] <= ' ')
+    part = (berth__jinja_string){part.data + 1, part.size - 1};
   while (part.size != 0 && (unsigned char)part.data[part.size - 1] <= ' ') part.size--;
-  return berth__jinja_find((jinja_string){text, size}, part, 0, &at);
+  return berth__jinja_find((berth__jinja_string){text, size}, part, 0, &at);
 }
 
 berth_status berth__chat_apply(berth_context *ctx, const char *text, size_t size, const berth__chat *chat, char **out,
                                size_t *out_size, berth_error *err) {
-  const jinja_string template = {text, size};
+  const berth__jinja_string template = {text, size};
   char *merged;
   size_t merged_size;
   const berth_status status = chat_render(ctx, template, chat, false, out, out_size, err);

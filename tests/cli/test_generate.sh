@@ -82,8 +82,14 @@ refuses "embed with a model that generates" 3 "makes no vectors" embed "$tale" -
 exits "help" 0 help generate
 check "help names Ctrl-C" grep -q 'Ctrl-C' out
 
+
+# ---- A chat ----
+printf 'Once upon a time\n\nThe harbour\n' | "$BERTH_BIN" generate "$tale" --chat -n 6 --temp 0 >out 2>err
+is "a chat: exit code" "$?" 0
+is "an answer for each message" "$(wc -l <out)" 2
+
 # ---- Ctrl-C ----
-"$BERTH_BIN" generate "$tale" -p 'Once' -n 100000 --ctx 200 --slide --temp 5 >out 2>err &
+"$BERTH_BIN" generate "$tale" -p 'Once upon a time' --temp 0 --device interp >out 2>err & # which takes its time
 pid=$!
 for _ in $(seq 100); do
   [ -s out ] && break

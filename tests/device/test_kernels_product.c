@@ -284,6 +284,40 @@ static void bf16_weights(void **state) {
     }
 }
 
+static void f16_weights(void **state) {
+  static const packed_shape shapes[] = {{1, 1, 64, 70, FAST_PLAIN, true},    {1, 75, 24, 90, FAST_PLAIN, true},
+                                        {2, 2, 501, 33, FAST_PADDED, false}, {3, 9, 7, 150, FAST_REVERSED, true},
+                                        {1, 130, 33, 5, FAST_PLAIN, false},  {1, 5, 0, 40, FAST_PLAIN, true}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+      const packed_shape *s = &shapes[k];
+      fast_case c = packed_case(s, isa->panel);
+      c.in[1] =
+          (fast_operand){.type = BERTH_F16, .rank = 3, .dim = {(s->n + isa->panel - 1) / isa->panel, s->k, isa->panel}};
+      fast_check_on(&c, isa);
+      c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0, BERTH__CHAIN_gelu, 2, 0, 0);
+      c.in[3] = (fast_operand)F32(s->m, s->n);
+      fast_check_on(&c, isa);
+    }
+}
+
+static void packing_as_f16(void **state) {
+  static const fast_operand weights[] = {F32(20, 70), F32(3, 3, 17, 40), F32(101, 64), F32(131, 300)};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
+      for (int variant = 0; variant < 3; variant++) {
+        fast_case c = {.op = "pack_weights",
+                       .in = {weights[k]},
+                       .attrs = {FAST_INT("panel", isa->panel), FAST_STRING("to", "f16")}};
+        c.in[0].layout = layouts[variant];
+        fast_check_on(&c, isa);
+      }
+}
+
 static void packing_as_bf16(void **state) {
   static const fast_operand weights[] = {F32(20, 70), F32(3, 3, 17, 40), F32(101, 64), F32(2, 5, 8), F32(131, 300)};
   const berth__cpu_isa *isa;
@@ -395,6 +429,8 @@ int main(void) {
       cmocka_unit_test(bytes_in_blocks_are_exact),
       cmocka_unit_test(blocks_with_epilogues),
       cmocka_unit_test(not_numbers_in_x_are_not_lost),
+      cmocka_unit_test(f16_weights),
+      cmocka_unit_test(packing_as_f16),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

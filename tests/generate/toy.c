@@ -194,7 +194,7 @@ static void make_llama_text(toy *t) {
   make_llama(t);
   key_text(t, "tokenizer.chat_template",
            "{% for message in messages %}[{{ message.role }}:{{ message.content }}]{% endfor %}"
-           "{% if add_generation_prompt %}(assistant:{% endif %}");
+           "{% if add_generation_prompt %}[assistant:{% endif %}");
 }
 
 /* Frequencies by factors, and tied embeddings: Llama 3.2. */

@@ -67,8 +67,9 @@ berth_status berth__lower_fused_product(berth__lowering *l, berth_error *err) {
   const berth_tensor *w = &l->call->in[BERTH__PRODUCT_WEIGHT], *out = &l->call->out[0];
   const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0, is_blocks = berth__type_is_block(w->type);
   if (is_blocks) BERTH__TRY(berth__l_check_blocks(w->type, err));
-  if (!is_blocks && (w->type != BERTH_F32 || attr[BERTH__PRODUCT_ROUNDS].i != 0))
-    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as bf16 are for kernels of the CPU");
+  if ((is_packed && w->type != BERTH_F32) || attr[BERTH__PRODUCT_ROUNDS].i != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as %s are for kernels of the CPU",
+                       berth_type_name(w->type));
   berth__tile tile;
   berth__tile_epilogue epilogue;
   berth__tile_init(&tile, l, BERTH__NUM_F32);

@@ -36,7 +36,16 @@ static void gemm_i8_kernel_narrow(float *low, float *high, float least, float mo
   if (*low > most) *low = most;
 }
 
-void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_end *end) {
+/* Whether numbers for n columns are finite, or there is one for all. */
+static bool are_finite(const berth_tensor *tensor, int64_t first, int64_t n) {
+  const int64_t stride = berth__bytes_entry(tensor, 1);
+  const float *from = (const float *)tensor->data + first * stride;
+  int odd = 0;
+  for (int64_t i = 0; i < (stride == 0 ? 1 : n); i++) odd |= !(fabsf(from[i * stride]) < INFINITY);
+  return odd == 0;
+}
+
+void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64_t first, int64_t n, i8_end *end) {
   const berth_type to = call->out[0].type;
   const float zero = (float)attrs->own[BERTH__BYTES_OUT_ZERO].i, unit = (float)attrs->own[BERTH__BYTES_OUT_SCALE].f;
   const float least = (to == BERTH_U8 ? 0.0f : -128.0f) - zero, most = (to == BERTH_U8 ? 255.0f : 127.0f) - zero;
@@ -46,6 +55,10 @@ void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_en
     high = INFINITY;
   }
   end->divides = unit != 1.0f;
+  const bool is_byte = to == BERTH_U8 || to == BERTH_I8;
+  end->may_fail = is_byte && !are_finite(&call->in[BERTH__BYTES_SCALE], first, n);
+  if (is_byte && berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call))
+    end->may_fail = end->may_fail || !are_finite(&call->in[BERTH__BYTES_BIAS], first, n);
   if (to != BERTH_F32 && !end->divides) gemm_i8_kernel_narrow(&low, &high, least, most);
   end->low = vf_set1(low);
   end->high = vf_set1(high);
@@ -128,9 +141,9 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
   const int64_t each = i8_blocks_each(job->column_each), group = index / each;
   const int64_t panels = (job->column_each + VF_PANEL - 1) / VF_PANEL;
   const int64_t at = index % each * panels / each * VF_PANEL, end = (index % each + 1) * panels / each * VF_PANEL;
-  i8_end_of(call, &job->attrs, &block->end);
   block->first = group * job->column_each + at;
   block->n = (job->column_each < end ? job->column_each : end) - at;
+  i8_end_of(call, &job->attrs, block->first, block->n, &block->end);
   block->weight = (const int8_t *)call->in[BERTH__BYTES_WEIGHT].data +
                   (group * panels + at / VF_PANEL) * (job->groups + 1) * VF_PANEL * 4;
   for (int64_t i = 0; i < end - at; i += VF_LANES)

@@ -185,7 +185,7 @@ static void qdepthwise_kernel_describe(job *j, const berth_op_call *call) {
   j->x_zero = j->flip;
   if (berth__call_has(call, BERTH__BYTES_X_ZERO))
     j->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
-  i8_end_of(call, &j->attrs, &j->end);
+  i8_end_of(call, &j->attrs, 0, j->last.channels, &j->end);
   j->has_bias = berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call);
   j->sum = i8_sum(call, &j->attrs);
   j->has_epilogue = i8_epilogue(call, &j->attrs, &j->epilogue);
@@ -225,7 +225,9 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   }
 }
 
+/* `end` is the caller's own copy: bytes may lie anywhere, and what is read through j is read again after each. */
 static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c,
+                                                                          const i8_end *end, const bool has_bias,
                                                                           const vi *sum, int64_t index, int64_t n) {
   vf x[4];
   vi whole[4];
@@ -235,13 +237,13 @@ static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const 
   }
   UNROLL for (int part = 0; part < 4; part++) {
     x[part] = vf_from_int(sum[part]) * vf_load(c->scale + part * VF_LANES);
-    if (j->has_bias) x[part] = x[part] + vf_load(c->bias + part * VF_LANES);
+    if (has_bias) x[part] = x[part] + vf_load(c->bias + part * VF_LANES);
   }
   if (j->call->out[0].type == BERTH_F32) {
     store_f32(j, x, index, n);
     return;
   }
-  UNROLL for (int part = 0; part < 4; part++) whole[part] = i8_byte(&j->end, i8_hold(&j->end, x[part]));
+  UNROLL for (int part = 0; part < 4; part++) whole[part] = i8_byte(end, i8_hold(end, x[part]));
   vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
 }
 
@@ -252,6 +254,8 @@ static inline __attribute__((always_inline)) void do_pixels(const job *j, span b
                                                             const int64_t groups, const int pixels) {
   const vi flip = vi_set1((int32_t)(j->flip * 0x01010101u));
   const int8_t *w = j->weights + blocks.begin * groups * pixels * BLOCK * 4;
+  const i8_end end = j->end;
+  const bool has_bias = j->has_bias;
   for (int64_t block = blocks.begin; block < blocks.end; block++) {
     const int64_t first = block * BLOCK, left = n_channels - first, n = left < BLOCK ? left : BLOCK;
     vi sum[2][4];
@@ -267,7 +271,8 @@ static inline __attribute__((always_inline)) void do_pixels(const job *j, span b
           sum[pixel][part] = vi_dot(sum[pixel][part], x[part], vi_load(w + part * VF_LANES * 4));
     }
     for (int pixel = 0; pixel < (pixels == 1 ? 1 : n_out); pixel++)
-      qdepthwise_kernel_store(j, &j->channels[block], sum[pixel], (item + pixel) * j->last.channels + first, n);
+      qdepthwise_kernel_store(j, &j->channels[block], &end, has_bias, sum[pixel],
+                              (item + pixel) * j->last.channels + first, n);
   }
 }
 

@@ -17,6 +17,10 @@ static inline vf vf_load_else(const float *p, int64_t n, vf other) {
   return _mm256_blendv_ps(other, vf_load_n(p, n), _mm256_castsi256_ps(vf_mask(n)));
 }
 static inline void vf_store_n(float *p, vf x, int64_t n) { _mm256_maskstore_ps(p, vf_mask(n), x); }
+static inline vf vf_load_bf16(const void *p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+static inline vf vf_load_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline vf vf_fma_half(vf a, vf b, vf c) { return vf_fma(a, b, c); }

@@ -16,6 +16,10 @@ static inline vf vf_load_else(const float *p, int64_t n, vf other) {
   return _mm512_mask_loadu_ps(other, vf_mask(n), p);
 }
 static inline void vf_store_n(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, vf_mask(n), x); }
+static inline vf vf_load_bf16(const void *p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
+static inline vf vf_load_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }   /* a b + c */
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a b */
 /* a b + c in the first half; the second has no meaning. Where a vector is computed in two halves, it takes half as

@@ -75,6 +75,23 @@ static inline vf vf_load_else(const float *p, int64_t n, vf other) {
 static inline void vf_store_n(float *p, vf x, int64_t n) {
   for (int64_t i = 0; i < n; i++) p[i] = x[i];
 }
+static inline vf vf_load_bf16(const void *p) {
+  uint16_t half[4];
+  memcpy(half, p, sizeof half);
+  const vf_unsigned bits = {half[0], half[1], half[2], half[3]};
+  return (vf)(bits << 16);
+}
+/* Exponent and mantissa moved to where an f32 has them are the number times 2^-112, and stay too small where it is no
+ * number or infinite. */
+static inline vf vf_load_f16(const void *p) {
+  uint16_t half[4];
+  memcpy(half, p, sizeof half);
+  const vf_unsigned bits = {half[0], half[1], half[2], half[3]};
+  const vf_unsigned moved = (bits & 0x7fff) << 13, sign = (bits & 0x8000) << 16;
+  const vf_unsigned beyond = (vf_unsigned)((vi)moved >= 0x0f800000) & 0x7f800000;
+  const vf x = (vf)moved * (vf){0x1p112f, 0x1p112f, 0x1p112f, 0x1p112f};
+  return (vf)((vf_unsigned)x | beyond | sign);
+}
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline vf vf_fma_half(vf a, vf b, vf c) { return vf_fma(a, b, c); }
