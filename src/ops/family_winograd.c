@@ -35,7 +35,8 @@ static berth_status pack_infer(berth__infer *infer, berth_error *err) {
   const int64_t panel = infer->attrs[BERTH__PACK_WINOGRAD_PANEL].i,
                 size = infer->attrs[BERTH__PACK_WINOGRAD_TILE].i + 2;
   int64_t same;
-  BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  if (infer->in_type[0] != BERTH_F16 && infer->in_type[0] != BERTH_BF16)
+    BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
   BERTH__TRY(berth__want_rank(infer, 0, 4, 4, err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__PACK_WINOGRAD_PANEL], err));
   BERTH__TRY(check_tile(&infer->attrs[BERTH__PACK_WINOGRAD_TILE], err));

@@ -103,14 +103,13 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
 
 static berth_status rewrite_convolution_pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   const bool has_scale = f->scale != BERTH_VALUE_NONE;
-  berth_value in[2] = {BERTH_VALUE_NONE, f->scale}, weight = f->weight;
+  berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
   /* f16 stays f16, but not what is multiplied or transformed first, which would be rounded once more */
-  const bool keeps_f16 = r->graph->values[weight].type == BERTH_F16 && !has_scale && f->tile == 0;
+  const bool keeps_f16 = r->graph->values[f->weight].type == BERTH_F16 && !has_scale && f->tile == 0;
   const berth_attr attrs[] = {berth_attr_int("panel", f->target->panel),
                               f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group),
                               berth_attr_string("to", keeps_f16 ? "f16" : "f32")};
-  if (f->tile != 0) BERTH__TRY(rewrite_convolution_widen(r, &weight, err));
-  BERTH__TRY(turn_weight(r, weight, &in[0], err));
+  BERTH__TRY(turn_weight(r, f->weight, &in[0], err));
   return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_pack_winograd : BERTH__OP_pack_weights, in, has_scale ? 2 : 1,
                             attrs, f->tile != 0 ? 2 : 3, has_scale ? f->base : f->weight,
                             f->tile != 0 ? "#winograd" : "#packed", out, err);

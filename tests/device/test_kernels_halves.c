@@ -132,6 +132,12 @@ static void other_convolutions(void **state) {
         .attrs = {FAST_INTS("kernel", 4, 4), FAST_INTS("strides", 2, 2), FAST_INTS("pads", 1, 1, 1, 1),
                   FAST_INT("channels", 20), FAST_INT("panel", panel)},
         .absolute = 1e-3};
+    fast_case packing = {.op = "pack_winograd",
+                         .in = {T(3, 3, 7, 20), F32(20)},
+                         .attrs = {FAST_INT("panel", panel), FAST_INT("tile", 4)}};
+    packing.absolute = 1e-5;
+    packing.relative = 1e-5;
+    fast_check_on(&packing, isa);
     check_both(depthwise, isa);
     check_both(winograd, isa);
     check_both(transposed, isa);

@@ -102,6 +102,31 @@ static void every_device_says_the_same(void **state) {
   }
 }
 
+/* Half the bytes; the toy's choices are clear enough for it. */
+static void a_cache_may_have_16_bits(void **state) {
+  (void)state;
+  static const berth_type types[] = {BERTH_F32, BERTH_F16, BERTH_BF16};
+  const char *const devices[] = {"cpu", test_gpu()};
+  int32_t want[6], got[6];
+  for (size_t d = 0; d < 2; d++)
+    for (size_t i = 0; i < 3; i++) {
+      speaker s;
+      berth_error err;
+      berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
+      berth_generator_desc desc = greedy();
+      desc.kv = types[i];
+      desc.device = devices[d];
+      speaker_start(&s, &desc);
+      OK(berth_generator_get_info(s.g, &info, &err));
+      assert_int_equal(info.state_size,
+                       2 * 2 * 64 * 32 * (i == 0 ? 4 : 2)); /* layers, keys and values, rows, columns */
+      feed(s.g, TEXT);
+      speak(s.g, 6, i == 0 ? want : got);
+      if (types[i] == BERTH_F16) assert_memory_equal(got, want, sizeof want);
+      speaker_finish(&s);
+    }
+}
+
 static void tokens_and_text_are_the_same_conversation(void **state) {
   (void)state;
   speaker s;
@@ -477,6 +502,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_do_not_change_what_comes),
       cmocka_unit_test(every_device_says_the_same),
+      cmocka_unit_test(a_cache_may_have_16_bits),
       cmocka_unit_test(tokens_and_text_are_the_same_conversation),
       cmocka_unit_test(a_thousand_tokens_allocate_nothing),
       cmocka_unit_test(pieces_are_the_text_of_their_tokens),

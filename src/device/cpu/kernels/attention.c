@@ -25,17 +25,18 @@
 
 typedef struct job {
   berth__attention a;
-  berth_type type; /* of q, k, v, the bias and the result */
+  berth_type type;    /* of q, the bias and the result */
+  berth_type kv_type; /* of k and v */
   const char *q, *k, *v;
   char *out;
-  int64_t element;     /* bytes */
-  float *query;        /* [D][WIDTH], scaled */
-  float *score;        /* [KEYS][WIDTH], weights later */
-  float *beside;       /* [KEYS][WIDTH], or one a key: what is added to the scores */
-  float *sum;          /* [Dv][WIDTH] */
-  float *most, *total; /* [WIDTH]: largest score so far; sum of the weights */
-  float *first, *last; /* [WIDTH]: the keys that a query sees */
-  float *wide;         /* [KEYS][D or Dv]: a block of keys or values that are not f32 */
+  int64_t element, kv_element; /* bytes */
+  float *query;                /* [D][WIDTH], scaled */
+  float *score;                /* [KEYS][WIDTH], weights later */
+  float *beside;               /* [KEYS][WIDTH], or one a key: what is added to the scores */
+  float *sum;                  /* [Dv][WIDTH] */
+  float *most, *total;         /* [WIDTH]: largest score so far; sum of the weights */
+  float *first, *last;         /* [WIDTH]: the keys that a query sees */
+  float *wide;                 /* [KEYS][D or Dv]: a block of keys or values that are not f32 */
   bool has_beside, has_beside_rows;
 } job;
 
@@ -56,10 +57,10 @@ typedef struct wide_rows {
 } wide_rows;
 
 static wide_rows rows_of(const job *j, const char *from, const berth__heads *h, int64_t key, int64_t n) {
-  from += key * h->row_stride * j->element;
-  if (j->type == BERTH_F32) return (wide_rows){(const float *)(const void *)from, h->row_stride, h->stride};
+  from += key * h->row_stride * j->kv_element;
+  if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)from, h->row_stride, h->stride};
   for (int64_t i = 0; i < n; i++)
-    chain_load(j->wide + i * h->size, j->type, from + i * h->row_stride * j->element, h->stride, h->size);
+    chain_load(j->wide + i * h->size, j->kv_type, from + i * h->row_stride * j->kv_element, h->stride, h->size);
   return (wide_rows){j->wide, h->size, 1};
 }
 
@@ -375,7 +376,9 @@ static void score_keys(const job *j, const float *keys, int64_t stride, int64_t 
 }
 
 /* Keys that become f32 do so a block at a time. */
-static int64_t keys_at_once(const job *j, const block *b) { return j->type == BERTH_F32 ? b->last - b->first : KEYS; }
+static int64_t keys_at_once(const job *j, const block *b) {
+  return j->kv_type == BERTH_F32 ? b->last - b->first : KEYS;
+}
 
 static void score_row(const job *j, const block *b) {
   const char *q = j->q + berth__heads_at(&j->a.q, b->batch, b->head, b->row) * j->element;
@@ -486,8 +489,7 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
 static bool does_rows(const berth__attention *a) { return a->q.length <= FEW && a->k.stride == 1 && a->v.stride == 1; }
 
 static bool attention_kernel_takes(const berth_op_call *call) {
-  const berth_type type = call->out[0].type;
-  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16;
+  return call->out[0].type != BERTH_F64 && call->in[BERTH__ATTENTION_K].type != BERTH_F64;
 }
 
 /* Items are tiles of queries, or heads where there are few queries. */
@@ -518,7 +520,7 @@ static uint64_t floats_of(const berth__attention *a) {
 
 /* Of keys and values that are not f32: a block of them; and where there are few queries, the sums of one. */
 static uint64_t wide_floats(const berth_op_call *call, const berth__attention *a) {
-  if (call->out[0].type == BERTH_F32) return 0;
+  if (call->in[BERTH__ATTENTION_K].type == BERTH_F32 && call->out[0].type == BERTH_F32) return 0;
   const int64_t most = a->k.size > a->v.size ? a->k.size : a->v.size;
   return (uint64_t)(KEYS * most + a->v.size);
 }
@@ -540,6 +542,8 @@ static void attention_kernel_describe(const berth_op_call *call, job *j) {
   j->out = call->out[0].data;
   j->type = call->out[0].type;
   j->element = (int64_t)berth_type_size(j->type);
+  j->kv_type = call->in[BERTH__ATTENTION_K].type;
+  j->kv_element = (int64_t)berth_type_size(j->kv_type);
   j->wide = (float *)call->scratch + floats_of(a);
   j->has_beside = a->mask != NULL || a->bias != NULL;
   j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;
@@ -563,8 +567,8 @@ static berth_status attention_kernel_run_item(const job *j, int64_t item, berth_
   b.keys = berth__attention_keys(a, b.batch);
   b.n_rows = attention_kernel_smaller(WIDTH, a->q.length - b.row);
   b.vectors = b.n_rows > VF_LANES ? 2 : 1;
-  b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0) * j->element;
-  b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0) * j->element;
+  b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0) * j->kv_element;
+  b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0) * j->kv_element;
   if (!does_rows(a)) return attend_tile(j, &b, err);
   b.n_rows = 1;
   for (; b.row < a->q.length; b.row++) BERTH__TRY(attend_row(j, &b, err));
