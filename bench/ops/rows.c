@@ -341,6 +341,7 @@ const op_row op_rows[] = {
      {X("q8_0", "[512, 768]") ONE("unpack"), X("q4_0", "[512, 768]") ONE("unpack"),
       X("q8_0", "[4096, 32]") ONE("unpack")}},
     {"reduce_bytes", NULL, false, "made by rewriting; one form", {NULL}},
+    {"unpack_rows", NULL, false, "made by rewriting; one form", {NULL}},
     {"quantize_range", NULL, false, "made by rewriting; one form", {NULL}},
     {"pack_weights_i8", NULL, false, "runs once, when weights are loaded", {NULL}},
 #define QMATMUL(x, w, k, n, wz)                                                                    \
