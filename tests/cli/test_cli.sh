@@ -826,7 +826,7 @@ json_holds "plan gguf: its context and chunk" out "o['ctx'] == 256 and o['chunk'
 cp out whole.json
 exits "plan gguf: --dim says the same" 0 plan "$tale" --dim ctx=256 --dim rows=64 --json
 json_holds "plan gguf: the same arena" out "o['arena_size'] == json.load(open('whole.json'))['arena_size']"
-for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7"; do
+for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7" "--ctx 100 --kv f16"; do
   exits "plan gguf $sizes" 0 plan "$tale" $sizes --threads 2 --json
   cp out planned.json
   exits "generate $sizes" 0 generate "$tale" -p "The" -n 2 --temp 0 $sizes --threads 2 --json
