@@ -796,6 +796,18 @@ refuses "inspect a folder" 1 "cannot read" inspect "$work"
 # ---- plans of GGUF models
 
 tale=$BERTH_SRC/examples/tale/tale.gguf
+exits "inspect gguf: a model that runs" 0 inspect "$tale"
+has "inspect gguf: it runs" out "runs     yes"
+has "inspect gguf: its tokenizer" out "tokens   SPM of 383"
+has "inspect gguf: its chat template" out "template for chat"
+if command -v python3 >/dev/null; then
+  python3 -c 'import sys
+data = open(sys.argv[1], "rb").read()
+name = b"tokenizer.ggml.model\x08\0\0\0\x05\0\0\0\0\0\0\0"
+open("other.gguf", "wb").write(data.replace(name + b"llama", name + b"other"))' "$tale"
+  exits "inspect gguf: another tokenizer" 0 inspect other.gguf --json
+  has "inspect gguf: a tokenizer that berth lacks" out "\"runs\":false,\"reason\":\"its tokenizer is of kind 'unknown'"
+fi
 exits "plan gguf" 0 plan "$tale" --ctx 100
 has "plan gguf: the cache is a line of its own" out "state"
 has "plan gguf: a token's share of it" out "context: 100 tokens of keys and values as f32, 512 bytes a token"
@@ -814,7 +826,7 @@ json_holds "plan gguf: its context and chunk" out "o['ctx'] == 256 and o['chunk'
 cp out whole.json
 exits "plan gguf: --dim says the same" 0 plan "$tale" --dim ctx=256 --dim rows=64 --json
 json_holds "plan gguf: the same arena" out "o['arena_size'] == json.load(open('whole.json'))['arena_size']"
-for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7"; do
+for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7" "--ctx 100 --kv f16"; do
   exits "plan gguf $sizes" 0 plan "$tale" $sizes --threads 2 --json
   cp out planned.json
   exits "generate $sizes" 0 generate "$tale" -p "The" -n 2 --temp 0 $sizes --threads 2 --json

@@ -200,15 +200,29 @@ static void every_allocation_may_fail(void **state) {
   test_fail_each_allocation(plan_on_loops, (void *)(uintptr_t)text);
 }
 
+/* Loads decode, so that the weights are in memory as they are; nothing is rounded on the way. */
+static void weights_stay_in_blocks(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"l\" { input %x : f32[5, 256] param %w : q4_k[40, 256] %u = unpack(%w)\n"
+       "%t = transpose(%u) {perm = [1, 0]} %y = matmul(%x, %t) output \"y\" = %y }",
+       "product", 1, "unpack", 1e-3},
+      {"graph \"r\" { input %x : f32[1, 2, 512] param %w : q6_k[33, 512] param %b : f32[33] %u = unpack(%w)\n"
+       "%t = transpose(%u) {perm = [1, 0]} %m = matmul(%x, %t) %s = add(%m, %b) %y = relu(%s) output \"y\" = %y }",
+       "product", 1, "relu", 1e-3},
+      {"graph \"t\" { const %i : i32[3] = [4, 0, -1] param %w : mxfp4[40, 64] %u = unpack(%w)\n"
+       "%x = embedding(%u, %i) %t = transpose(%u) {perm = [1, 0]} %y = matmul(%x, %t) output \"y\" = %y }",
+       "unpack_rows", 1, "unpack", 1e-3},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(norms_go_into_convolutions),
-      cmocka_unit_test(other_norms_become_element_wise),
-      cmocka_unit_test(weights_of_f16_are_not_folded),
-      cmocka_unit_test(biases_of_convolutions),
-      cmocka_unit_test(every_allocation_may_fail),
-      cmocka_unit_test(queries_keys_and_values_are_one_product),
-      cmocka_unit_test(narrow_numbers),
+      cmocka_unit_test(norms_go_into_convolutions),    cmocka_unit_test(other_norms_become_element_wise),
+      cmocka_unit_test(weights_of_f16_are_not_folded), cmocka_unit_test(biases_of_convolutions),
+      cmocka_unit_test(every_allocation_may_fail),     cmocka_unit_test(queries_keys_and_values_are_one_product),
+      cmocka_unit_test(weights_stay_in_blocks),        cmocka_unit_test(narrow_numbers),
       cmocka_unit_test(sums_of_f16_do_not_overflow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
