@@ -1,13 +1,13 @@
 # bench/<area>/bench_<name>.c is a benchmark: <build>/bench/<area>/bench_<name>, which `make bench` runs. Other C files
 # there are tools for them: <build>/bench/<area>/<name>; malloc_trace is a library to be preloaded. bench/kernels and
-# bench/gpu are one program of several files each, and so is bench/ops.
+# bench/gpu are one program of several files each, and so are bench/ops and bench/llama.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*/*.c)
 # bench/ort drives ONNX Runtime through its C header, which scripts/bench-ort.sh gets.
 set(BERTH_ORT_INCLUDE "" CACHE PATH "Folder of onnxruntime_c_api.h, for bench/ort")
 if(NOT BERTH_ORT_INCLUDE)
   list(FILTER bench_sources EXCLUDE REGEX "/bench/ort/")
 endif()
-list(FILTER bench_sources EXCLUDE REGEX "/bench/(kernels|gpu|ops)/")
+list(FILTER bench_sources EXCLUDE REGEX "/bench/(kernels|gpu|ops|llama)/")
 foreach(source ${bench_sources})
   cmake_path(GET source STEM name)
   cmake_path(GET source PARENT_PATH folder)
@@ -75,3 +75,9 @@ if(TARGET berth_volk)
     add_dependencies(bench_gpu berth_shaderc)
   endif()
 endif()
+
+# Products with weights in blocks, beside ggml's where its library is given (scripts of a comparison may call it).
+file(GLOB llama_bench_sources CONFIGURE_DEPENDS bench/llama/*.c)
+add_executable(bench_llama ${llama_bench_sources})
+set_target_properties(bench_llama PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/llama)
+target_link_libraries(bench_llama PRIVATE berth_static berth_options ${CMAKE_DL_LIBS} m)

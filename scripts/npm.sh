@@ -6,15 +6,21 @@ npm_list=${BERTH_NPM_LIST:-scripts/npm-packages.sha512}
 npm_reason= # why the last package cannot be had
 npm_wrong=  # the archives that came with another hash than the one in the list: an error, never a reason to skip
 
+# npm calls the archive of @SCOPE/NAME SCOPE-NAME-VERSION.tgz.
+npm_base() { # NAME
+  local base=${1#@}
+  echo "${base//\//-}"
+}
+
 npm_archive() { # NAME: prints `HASH  NAME-VERSION.tgz`
-  grep -E "^[0-9a-f]{128}  $1-[0-9][^ ]*\.tgz$" "$npm_list"
+  grep -E "^[0-9a-f]{128}  $(npm_base "$1")-[0-9][^ ]*\.tgz$" "$npm_list"
 }
 
 npm_fetch() { # NAME FOLDER: the archive, in FOLDER, with the right hash
   local name=$1 folder=$2 line archive version
   line=$(npm_archive "$name") || { npm_reason="$name is not in $npm_list"; return 1; }
   archive=${line#*  }
-  version=${archive#"$name"-} version=${version%.tgz}
+  version=${archive#"$(npm_base "$name")"-} version=${version%.tgz}
   command -v npm >/dev/null || { npm_reason="npm is not installed"; return 1; }
   echo "== getting $name $version from npm, into $folder" >&2
   mkdir -p "$folder"

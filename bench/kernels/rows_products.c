@@ -50,6 +50,20 @@ static void make_bf16(subject *s, const berth__cpu_isa *isa, const int64_t *size
   s->operations = 2.0 * (double)m * (double)k * (double)n;
 }
 
+/* Weights packed as f16: those of one row come from memory, and half as many bytes of them. */
+static void make_f16(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
+  const int64_t m = size[0], k = size[1], n = size[2], packed[] = {row_panels(isa, n), k, isa->panel};
+  call_start(&s->call, isa, BERTH__OP_product);
+  CALL_F32(&s->call, 0, m, k);
+  call_operand(&s->call, 1, BERTH_F16, 3, packed);
+  CALL_F32(&s->call, 2, n);
+  call_int(&s->call, "columns", n);
+  call_int(&s->call, "panel", isa->panel);
+  call_finish(&s->call);
+  snprintf(s->shape, sizeof s->shape, "%d x %d x %d, f16", (int)m, (int)k, (int)n);
+  s->operations = 2.0 * (double)m * (double)k * (double)n;
+}
+
 static void make_matmul(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
   const int64_t batch = size[0], m = size[1], k = size[2], n = size[3];
   call_start(&s->call, isa, BERTH__OP_matmul);
@@ -75,6 +89,9 @@ const row rows_of_products[] = {
     {"product", "DeiT-tiny", make_product, {197, 192, 768}},
     {"product", "DeiT-tiny", make_product, {197, 768, 192}},
     {"product", "ResNet-50", make_product, {1, 2048, 1000}},
+    {"product", "decoder", make_product, {1, 4096, 4096}},
+    {"product", "decoder", make_f16, {1, 4096, 4096}},
+    {"product", "MiniLM", make_f16, {128, 384, 1536}},
     {"product", "MiniLM", make_bf16, {128, 384, 1536}},
     {"product", "MiniLM", make_bf16, {128, 1536, 384}},
     {"product", "ResNet-50", make_bf16, {1, 2048, 1000}},

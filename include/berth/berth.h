@@ -312,9 +312,10 @@ BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, be
 typedef struct berth_load_desc {
   uint32_t struct_size;
   const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
+  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
 } berth_load_desc;
 #define BERTH_LOAD_DESC_INIT \
-  { (uint32_t)sizeof(berth_load_desc), NULL }
+  { (uint32_t)sizeof(berth_load_desc), NULL, BERTH_TYPE_NONE }
 /* The same with options; desc NULL: the defaults. */
 BERTH_API berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc,
                                              berth_graph **out, berth_error *err);

@@ -8,20 +8,33 @@
 #define BERTH_BASE_BLOCKS_SPLIT_H
 
 #include <string.h>
+#if defined(__F16C__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "base/blocks.h"
 #include "base/half.h"
 
-typedef void (*blocks_split_fn)(const uint8_t *block, berth__block_parts *p);
+typedef void (*blocks_split_fn)(const uint8_t *restrict block, berth__block_parts *restrict p);
 
-static inline float blocks_f16(const uint8_t *at) { return berth__f16_to_f32((uint16_t)(at[0] | at[1] << 8)); }
+static inline float blocks_f16(const uint8_t *at) {
+  const uint16_t bits = (uint16_t)(at[0] | at[1] << 8);
+#ifdef __F16C__
+  return _cvtsh_ss(bits);
+#else
+  return berth__f16_to_f32(bits);
+#endif
+}
 
 static inline uint32_t blocks_u32(const uint8_t *at) {
   return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+#ifdef __AVX2__
+#include "base/blocks_avx2.h"
+#else
 /* The low halves of n bytes, then their high halves. */
-static inline void blocks_halves(const uint8_t *bytes, int n, int8_t *q) {
+static inline void blocks_halves(const uint8_t *restrict bytes, int n, int8_t *restrict q) {
   for (int i = 0; i < n; i++) {
     q[i] = (int8_t)(bytes[i] & 15);
     q[n + i] = (int8_t)(bytes[i] >> 4);
@@ -36,34 +49,45 @@ static inline void blocks_look_up(int8_t *q, int n, const int8_t *table) {
   for (int i = 0; i < n; i++) q[i] = table[q[i]];
 }
 
+/* Bit i of 32 is the fifth of element i. */
+static inline void blocks_fifth_bits(const uint8_t *restrict bytes, int8_t *restrict q) {
+  const uint32_t bits = blocks_u32(bytes);
+  for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | (int)(bits >> i & 1) << 4);
+}
+
+/* The coordinates of the points of a group of iq2_xxs, with their signs. */
+static inline void blocks_points(const uint8_t *restrict group, int8_t *restrict q) {
+  const uint32_t word = blocks_u32(group + 4);
+  for (int i = 0; i < 32; i++) {
+    const int x = berth__block_coordinate(berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
+    const bool minus = (berth__block_signs(word >> (i / 8 * 7) & 127) >> i % 8 & 1) != 0;
+    q[i] = (int8_t)(minus ? -x : x);
+  }
+}
+#endif
+
 /* q8_0: the scale, 32 signed bytes */
-static inline void q8_0_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q8_0_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   memcpy(p->q, block + 2, 32);
 }
 
 /* q4_0: the scale, 16 bytes of two elements; 8 stands for 0 */
-static inline void q4_0_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q4_0_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   blocks_halves(block + 2, 16, p->q);
   blocks_shift(p->q, 32, -8);
 }
 
 /* q4_1: the scale, the offset, 16 bytes of two elements */
-static inline void q4_1_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q4_1_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   p->offset[0] = blocks_f16(block + 2);
   blocks_halves(block + 4, 16, p->q);
 }
 
-/* Bit i of 32 is the fifth of element i. */
-static inline void blocks_fifth_bits(const uint8_t *bytes, int8_t *q) {
-  const uint32_t bits = blocks_u32(bytes);
-  for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | (int)(bits >> i & 1) << 4);
-}
-
 /* q5_0: the scale, 32 fifth bits, 16 bytes of two elements; 16 stands for 0 */
-static inline void q5_0_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q5_0_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   blocks_halves(block + 6, 16, p->q);
   blocks_fifth_bits(block + 2, p->q);
@@ -71,7 +95,7 @@ static inline void q5_0_split(const uint8_t *block, berth__block_parts *p) {
 }
 
 /* q5_1: the scale, the offset, 32 fifth bits, 16 bytes of two elements */
-static inline void q5_1_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q5_1_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   p->offset[0] = blocks_f16(block + 2);
   blocks_halves(block + 8, 16, p->q);
@@ -79,13 +103,13 @@ static inline void q5_1_split(const uint8_t *block, berth__block_parts *p) {
 }
 
 /* Two bits of each of 256 elements in 64 bytes: 32 bytes have 128 elements, the lowest bits the first 32 of them. */
-static inline void blocks_pairs_of_bits(const uint8_t *bytes, int8_t *q) {
+static inline void blocks_pairs_of_bits(const uint8_t *restrict bytes, int8_t *restrict q) {
   for (int g = 0; g < 8; g++)
     for (int i = 0; i < 32; i++) q[g * 32 + i] = (int8_t)(bytes[g / 4 * 32 + i] >> g % 4 * 2 & 3);
 }
 
 /* q2_k: 16 bytes with a scale and a minimum for each group, 64 bytes of elements, their scale, the minima's scale */
-static inline void q2_k_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q2_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block + 80), least = blocks_f16(block + 82);
   for (int g = 0; g < 16; g++) {
     p->factor[g] = scale * (float)(block[g] & 15);
@@ -102,7 +126,7 @@ static inline int q3_k_scale(const uint8_t *scales, int g) {
 
 /* q3_k: 32 bytes of third bits (bit j of byte l is of element 32 j + l; where it is clear, 4 is taken off), 64 bytes of
  * the lower two, 12 bytes with the groups' scales, their scale */
-static inline void q3_k_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q3_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block + 108);
   for (int g = 0; g < 16; g++) p->factor[g] = scale * (float)q3_k_scale(block + 96, g);
   blocks_pairs_of_bits(block + 32, p->q);
@@ -113,7 +137,7 @@ static inline void q3_k_split(const uint8_t *block, berth__block_parts *p) {
 /* The scales and minima of eight groups, six bits each, in 12 bytes: of the first four groups in the low bits of the
  * first eight bytes; of the others their low four bits in the last four bytes, and two more above those of the first.
  */
-static inline void q4_k_scales(const uint8_t *block, berth__block_parts *p) {
+static inline void q4_k_scales(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block), least = blocks_f16(block + 2);
   const uint8_t *s = block + 4;
   for (int g = 0; g < 8; g++) {
@@ -126,13 +150,13 @@ static inline void q4_k_scales(const uint8_t *block, berth__block_parts *p) {
 
 /* q4_k: the scale, the minima's scale, 12 bytes with those of the groups, 128 bytes of two elements: 32 bytes are two
  * groups, the low halves first */
-static inline void q4_k_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q4_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   q4_k_scales(block, p);
   for (int i = 0; i < 4; i++) blocks_halves(block + 16 + (ptrdiff_t)i * 32, 32, p->q + (ptrdiff_t)i * 64);
 }
 
 /* q5_k: as q4_k, with 32 bytes of fifth bits before the elements: bit g of byte l is of element l of group g */
-static inline void q5_k_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q5_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   q4_k_scales(block, p);
   for (int i = 0; i < 4; i++) blocks_halves(block + 48 + (ptrdiff_t)i * 32, 32, p->q + (ptrdiff_t)i * 64);
   for (int g = 0; g < 8; g++)
@@ -141,7 +165,7 @@ static inline void q5_k_split(const uint8_t *block, berth__block_parts *p) {
 
 /* q6_k: 128 bytes of low four bits (64 bytes are 128 elements, the low halves first), 64 bytes of the upper two, 16
  * signed scales of groups, their scale; 32 stands for 0 */
-static inline void q6_k_split(const uint8_t *block, berth__block_parts *p) {
+static inline void q6_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block + 208);
   int8_t upper[256];
   for (int g = 0; g < 16; g++) p->factor[g] = scale * (float)(int8_t)block[192 + g];
@@ -152,22 +176,18 @@ static inline void q6_k_split(const uint8_t *block, berth__block_parts *p) {
 
 /* iq2_xxs: the scale, then eight groups of eight bytes: four numbers of points, and a word with the signs of each,
  * seven bits, and the group's scale in the last four */
-static inline void iq2_xxs_split(const uint8_t *block, berth__block_parts *p) {
+static inline void iq2_xxs_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block);
   for (int g = 0; g < 8; g++) {
     const uint8_t *group = block + 2 + (ptrdiff_t)g * 8;
     const uint32_t word = blocks_u32(group + 4);
     p->factor[g] = scale * (0.5f + (float)(word >> 28)) * 0.25f;
-    for (int i = 0; i < 32; i++) {
-      const int x = berth__block_coordinate((uint32_t)berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
-      const bool minus = (berth__block_signs(word >> (i / 8 * 7) & 127) >> i % 8 & 1) != 0;
-      p->q[g * 32 + i] = (int8_t)(minus ? -x : x);
-    }
+    blocks_points(group, p->q + (ptrdiff_t)g * 32);
   }
 }
 
 /* iq4_nl: the scale, 16 bytes of two places in the table */
-static inline void iq4_nl_split(const uint8_t *block, berth__block_parts *p) {
+static inline void iq4_nl_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   blocks_halves(block + 2, 16, p->q);
   blocks_look_up(p->q, 32, berth__block_curve);
@@ -175,7 +195,7 @@ static inline void iq4_nl_split(const uint8_t *block, berth__block_parts *p) {
 
 /* iq4_xs: the scale, upper two bits of the groups' scales in two bytes, the low four in four, 128 bytes of places in
  * the table, 16 a group; a group's scale of 32 stands for 0 */
-static inline void iq4_xs_split(const uint8_t *block, berth__block_parts *p) {
+static inline void iq4_xs_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block);
   const int upper = block[2] | block[3] << 8;
   for (int g = 0; g < 8; g++) {
@@ -188,7 +208,7 @@ static inline void iq4_xs_split(const uint8_t *block, berth__block_parts *p) {
 
 /* mxfp4: an exponent, 16 bytes of two floats. The table has them times two, so that the power of two is one less than
  * the exponent says: 2 to the (e - 128), which for 0 and 1 is not a normal number. */
-static inline void mxfp4_split(const uint8_t *block, berth__block_parts *p) {
+static inline void mxfp4_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const uint32_t bits = block[0] < 2 ? 0x00200000u << block[0] : (uint32_t)(block[0] - 1) << 23;
   memcpy(&p->factor[0], &bits, sizeof bits);
   blocks_halves(block + 1, 16, p->q);

@@ -37,14 +37,8 @@ static berth_status create_check_arch(berth_generator *g, berth_error *err) {
   return BERTH_OK; /* one that is not known is refused where its graph is made */
 }
 
-static berth_status create_check_cache(berth_type type, berth_error *err) {
-  if (type == BERTH_TYPE_NONE || type == BERTH_F32) return BERTH_OK;
-  return berth__fail(err, BERTH_UNSUPPORTED, "a cache of type %s is not there yet: only f32", berth_type_name(type));
-}
-
 static berth_status create_open(berth_generator *g, const char *path, berth_error *err) {
   berth__mapping file;
-  BERTH__TRY(create_check_cache(g->desc.kv, err));
   BERTH__TRY(berth__file_map(path, &file, err));
   BERTH__TRY(berth__gguf_open(g->ctx, path, &file, &g->model, err));
   BERTH__TRY(create_check_arch(g, err));

@@ -70,7 +70,6 @@ void berth__generator_cut(berth_generator *g, uint32_t n_tokens, const float *lo
   if (g->n_evaluated > n_tokens) g->n_evaluated = n_tokens;
   g->has_logits = logits != NULL;
   if (logits != NULL) memcpy(g->logits, logits, g->vocabulary * sizeof *g->logits);
-  if (logits == NULL && g->n_evaluated == n_tokens && n_tokens > 0) g->n_evaluated--; /* once more, for its logits */
   generator_begin_text(g);
 }
 

@@ -41,8 +41,8 @@ struct berth_generator {
 berth_status berth__generator_evaluate(berth_generator *generator, berth_error *err);
 /* generator.c: tokens that the conversation has no room for: slides, or fails. At most the capacity. */
 berth_status berth__generator_make_room(berth_generator *generator, uint64_t count, berth_error *err);
-/* generator.c: the conversation ends after n_tokens of the tokens that it has, with the logits of the last of them
- * where `logits` is given. */
+/* generator.c: the conversation ends after n_tokens of the tokens that it has. Without the logits of the last of them,
+ * another must follow. */
 void berth__generator_cut(berth_generator *generator, uint32_t n_tokens, const float *logits);
 /* create.c: fresh arrays and a sampler for a generator whose session is there. */
 berth_status berth__generator_arrays(berth_generator *generator, berth_error *err);

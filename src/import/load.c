@@ -48,7 +48,7 @@ berth_status berth_graph_load_with(berth_context *ctx, const char *path, const b
     return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_load_desc", err));
   BERTH__TRY(berth__file_map(path, &file, err));
-  const berth__load in = {.ctx = ctx, .path = path, .file = &file, .has_weights = full.weights != NULL};
+  const berth__load in = {.ctx = ctx, .path = path, .file = &file, .kv = full.kv, .has_weights = full.weights != NULL};
   BERTH__TRY(import_load(&in, out, err));
   const berth_status status = full.weights != NULL ? attach_file(*out, full.weights, err) : BERTH_OK;
   if (status != BERTH_OK) {

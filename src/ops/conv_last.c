@@ -17,9 +17,19 @@ berth__window_attrs berth__winograd_window(const berth_attr *attrs) {
   return (berth__window_attrs){&no_list, &attrs[BERTH__WINOGRAD_PADS], &no_list, &no_auto_pad};
 }
 
+/* x and what is added to the result may be f16 or bf16, and the result with them: all is computed in f32 and rounded
+ * once. Weights are f32; those of conv_last may be f16. */
+static berth_status last_check_types(const berth__infer *infer, berth_error *err) {
+  const berth_type x = infer->in_type[0];
+  const bool may_be_half = infer->op->code == BERTH__OP_conv_last;
+  if (x != BERTH_F16 && x != BERTH_BF16) BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  if (!may_be_half || infer->in_type[1] != BERTH_F16) BERTH__TRY(berth__want_type(infer, 1, BERTH_F32, err));
+  infer->out_type[0] = x;
+  return BERTH_OK;
+}
+
 berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err) {
-  BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
-  BERTH__TRY(berth__want_type(infer, 1, BERTH_F32, err));
+  BERTH__TRY(last_check_types(infer, err));
   BERTH__TRY(berth__want_rank(infer, 0, 3, 2 + BERTH__WINDOW_AXES, err));
   return berth__window_check(window, infer->in_shape[0].rank - 2, err);
 }

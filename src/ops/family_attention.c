@@ -1,5 +1,6 @@
 /* attention: softmax(cap(scale * q k') + bias) v, for every head and query, with grouped heads.
  *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
+ *              k and v may be f16 or bf16 where q is f32
  *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
  *   bias       added to the scores; broadcast to [B, H, S, T]
  *   length     how many of the T keys and values there are in a run, 0 to T: a scalar or [B] of i32 or i64. Those past
@@ -105,15 +106,22 @@ static berth_status check_sinks(const berth__infer *infer, const berth__heads *q
   return berth__same_dim(q->heads, infer->in_shape[BERTH__ATTENTION_SINKS].dim[0], "heads of q and sinks", &same, err);
 }
 
+/* Keys and values have the type of the queries, or 16 bits where those are f32: a cache that is half as large. */
+static berth_status check_cache_type(const berth__infer *infer, berth_error *err) {
+  const berth_type type = infer->in_type[BERTH__ATTENTION_K];
+  const bool is_half = infer->in_type[BERTH__ATTENTION_Q] == BERTH_F32 && (type == BERTH_F16 || type == BERTH_BF16);
+  if (!is_half) BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, BERTH__ATTENTION_K, err));
+  return berth__want_same_type(infer, BERTH__ATTENTION_K, BERTH__ATTENTION_V, err);
+}
+
 static berth_status attention_infer(berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const uint32_t rank = infer->in_shape[BERTH__ATTENTION_Q].rank;
   berth__heads q, k, v;
   BERTH__TRY(berth__want_float(infer, BERTH__ATTENTION_Q, err));
-  for (uint32_t operand = BERTH__ATTENTION_K; operand <= BERTH__ATTENTION_V; operand++) {
-    BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, operand, err));
+  BERTH__TRY(check_cache_type(infer, err));
+  for (uint32_t operand = BERTH__ATTENTION_K; operand <= BERTH__ATTENTION_V; operand++)
     BERTH__TRY(berth__want_rank(infer, operand, rank, rank, err));
-  }
   BERTH__TRY(attention_check_attributes(attr, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_Q, attr[BERTH__ATTENTION_HEADS].i, "heads", &q, err));
   BERTH__TRY(berth__heads_infer(infer, BERTH__ATTENTION_K, kv_heads_of(attr, rank), "kv_heads", &k, err));

@@ -1,4 +1,5 @@
-/* chain: a fused run of element-wise steps over f32 (chain.h). Operands broadcast to the result's shape. */
+/* chain: a fused run of element-wise steps over f32 (chain.h), whatever the types of operands and result are. Operands
+ * broadcast to the result's shape. */
 #include "ops/chain.h"
 #include "ops/elementwise.h"
 
@@ -8,7 +9,8 @@ static const berth_attr attrs_of_chain[] = {
     [BERTH__CHAIN_ATTR_TYPE] = {.name = "type", .kind = BERTH_ATTR_STRING, .s = "f32"}};
 
 static bool chain_is_taken(berth_type type) {
-  return type == BERTH_F32 || type == BERTH_BOOL || type == BERTH_U8 || type == BERTH_I8 || type == BERTH_I32;
+  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16 || type == BERTH_BOOL || type == BERTH_U8 ||
+         type == BERTH_I8 || type == BERTH_I32;
 }
 
 static berth_status infer_chain(berth__infer *infer, berth_error *err) {
@@ -20,11 +22,11 @@ static berth_status infer_chain(berth__infer *infer, berth_error *err) {
   if (chain.n_steps == 0) return berth__fail(err, BERTH_INVALID, "`code` is empty, expected at least one step");
   infer->out_type[0] = name != NULL ? berth_type_from_name(name) : BERTH_TYPE_NONE;
   if (!chain_is_taken(infer->out_type[0]))
-    return berth__fail(err, BERTH_INVALID, "attribute 'type' is '%s', expected f32, bool, u8, i8 or i32",
+    return berth__fail(err, BERTH_INVALID, "attribute 'type' is '%s', expected f32, f16, bf16, bool, u8, i8 or i32",
                        name != NULL ? name : "");
   for (uint32_t i = 0; i < infer->n_in; i++) {
     if (!chain_is_taken(infer->in_type[i]))
-      return berth__fail(err, BERTH_INVALID, "operand %u has type %s, expected f32, bool, u8, i8 or i32", i,
+      return berth__fail(err, BERTH_INVALID, "operand %u has type %s, expected f32, f16, bf16, bool, u8, i8 or i32", i,
                          berth_type_name(infer->in_type[i]));
     BERTH__TRY(berth__broadcast(&shape, &infer->in_shape[i], &shape, err));
   }

@@ -1,5 +1,5 @@
 /* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?, then what is added and the operands of a
- * epilogue (epilogue.h), for f32 alone; one to three spatial axes. */
+ * epilogue (epilogue.h), for f32, f16 and bf16; one to three spatial axes. */
 #include "ops/conv.h"
 #include "ops/epilogue.h"
 #include "ops/registry.h"
@@ -14,7 +14,9 @@ static const berth_attr attrs[] = {
 static berth_status check_epilogue(const berth__infer *infer, berth_error *err) {
   const berth_attr *attr = infer->attrs;
   const berth__shape *out = &infer->out_shape[0];
-  if (berth__conv_has_epilogue(attr)) BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  const berth_type type = infer->in_type[0];
+  if (berth__conv_has_epilogue(attr) && type != BERTH_F16 && type != BERTH_BF16)
+    BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
   BERTH__TRY(berth__epilogue_check_sum(infer, &attr[BERTH__CONV_ADDS], out, err));
   return berth__epilogue_check(infer, berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
                                &attr[BERTH__CONV_NUMBERS], out, err);
@@ -37,7 +39,7 @@ static berth_status conv_family_infer(berth__infer *infer, berth_error *err) {
   return check_epilogue(infer, err);
 }
 
-/* A line of sums of f32, as the epilogue leaves it. */
+/* A line of sums of floats, as the epilogue leaves it. */
 static void conv_finish(const berth_op_call *call, const berth__epilogue *epilogue, int64_t first, int64_t n) {
   double *sum = call->scratch;
   const bool adds = call->attrs[BERTH__CONV_ADDS].i != 0;

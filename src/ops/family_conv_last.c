@@ -45,7 +45,6 @@ static berth_status conv_last_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(conv_last_check_weight(infer, err));
   BERTH__TRY(berth__last_check_over(&infer->attrs[BERTH__LAST_OVER], berth__last_is_pointwise(infer->attrs),
                                     "a window of one element, strides of 1, no pads and one group", err));
-  infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = outputs;
   BERTH__TRY(

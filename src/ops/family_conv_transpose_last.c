@@ -58,7 +58,6 @@ static berth_status conv_transpose_last_infer(berth__infer *infer, berth_error *
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_CHANNELS], err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_PANEL], err));
   BERTH__TRY(conv_transpose_last_check_weight(infer, err));
-  infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = infer->attrs[BERTH__LAST_CHANNELS].i;
   for (uint32_t axis = 0; axis + 2 < x->rank; axis++)

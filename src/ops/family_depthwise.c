@@ -27,7 +27,6 @@ static berth_status depthwise_infer(berth__infer *infer, berth_error *err) {
     BERTH__TRY(berth__same_dim(taps[k], weight->dim[k], "`kernel` and weight", &same, err));
   BERTH__TRY(berth__same_dim(x->dim[x->rank - 1], weight->dim[x->rank - 2], "channels of x and of the weight",
                              &channels, err));
-  infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = channels;
   BERTH__TRY(berth__last_infer_windows(infer, &window, taps, &infer->out_shape[0], err));

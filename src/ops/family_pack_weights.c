@@ -2,8 +2,8 @@
  * others together the rows, row-major. The columns are cut into `groups` equal groups and each of these into panels of
  * `panel` columns, the last one filled up with zeros: [panels, rows, panel]. scale? has a factor for every column or
  * one for all, zero? (of the type of w) what is taken from elements before: so a weight of bytes is never in memory as
- * f32. With `to` = "bf16" elements are rounded to that, two rows of a column beside each other: [panels, ceil(rows /
- * 2), panel, 2]. An item is one panel. */
+ * f32. With `to` = "f16" elements are rounded to that, with "bf16" to that, two rows of a column beside each other:
+ * [panels, ceil(rows / 2), panel, 2]. An item is one panel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -58,9 +58,9 @@ static berth_status pack_weights_infer(berth__infer *infer, berth_error *err) {
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) BERTH__TRY(berth__dim_mul(rows, w->dim[axis], &rows, err));
   infer->out_type[0] = berth_type_from_name(infer->attrs[BERTH__PACK_TO].s);
   infer->out_shape[0] = (berth__shape){.rank = 3, .dim = {panels, rows, panel}};
-  if (infer->out_type[0] == BERTH_F32) return BERTH_OK;
+  if (infer->out_type[0] == BERTH_F32 || infer->out_type[0] == BERTH_F16) return BERTH_OK;
   if (infer->out_type[0] != BERTH_BF16)
-    return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected f32 or bf16",
+    return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected f32, f16 or bf16",
                        infer->attrs[BERTH__PACK_TO].s);
   rows = berth__dim_is_fixed(rows) ? berth__bf16_pairs(rows) : BERTH__DIM_UNKNOWN;
   infer->out_shape[0] = (berth__shape){.rank = 4, .dim = {panels, rows, panel, 2}};

@@ -1,14 +1,19 @@
 /* product: x [..., M, K] times a weight, with a bias and an epilogue after it (epilogue.h).
  *   w      with panel > 0 what pack_weights made of [K, N]: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
  *          batch axes broadcast with those of x, as in matmul
- *          packed as bf16 it is [panels, ceil(K / 2), panel, 2]; with the attribute `rounds` x is rounded to bf16 too
- *   bias?  [N]
+ *          packed as f16 it has the same shape; packed as bf16 it is [panels, ceil(K / 2), panel, 2], and with the
+ *          attribute `rounds` x is rounded to bf16 too
+ *          of a block type it is [N, K], with panel 0 and x of f32: a row of blocks for each column of the result
+ *   bias?  [N], f32 or of the type of x
  *   sum    [..., M, N], with the attribute `adds`: added before the epilogue; the result may lie over it
  *   then the operands of the epilogue, which broadcast to the result [..., M, N]
- * An item is one row of the result. */
+ * x, a plain w and sum may all be f16 or bf16, and the result with them: sums, bias and epilogue are computed in f32
+ * and rounded once. An item is one row of the result. */
 #include <inttypes.h>
 
+#include "base/blocks.h"
 #include "base/half.h"
+#include "base/storage.h"
 #include "ops/epilogue.h"
 #include "ops/operand.h"
 #include "ops/product.h"
@@ -51,14 +56,30 @@ static berth_status check_plain(const berth__infer *infer, int64_t columns, bert
   return berth__broadcast(batch, &of_weight, batch, err);
 }
 
+/* A weight in blocks has them along K. */
+static berth_status check_blocks(const berth__infer *infer, int64_t columns, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *w = &infer->in_shape[1];
+  int64_t same;
+  if (infer->attrs[BERTH__PRODUCT_PANEL].i != 0 || infer->attrs[BERTH__PRODUCT_ROUNDS].i != 0)
+    return berth__fail(err, BERTH_INVALID, "operand 1 is %s, which is neither packed into panels nor rounded",
+                       berth_type_name(infer->in_type[1]));
+  BERTH__TRY(berth__want_rank(infer, 1, 2, 2, err));
+  BERTH__TRY(berth__same_dim(columns, w->dim[0], "`columns` and rows of operand 1", &same, err));
+  return berth__same_dim(x->dim[x->rank - 1], w->dim[1], "columns of operands 0 and 1", &same, err);
+}
+
 static berth_status product_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
   const int64_t columns = infer->attrs[BERTH__PRODUCT_COLUMNS].i, panel = infer->attrs[BERTH__PRODUCT_PANEL].i;
   berth__shape *out = &infer->out_shape[0];
   int64_t same;
-  BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
-  if (panel <= 0 || infer->in_type[1] != BERTH_BF16) BERTH__TRY(berth__want_type(infer, 1, BERTH_F32, err));
-  if (infer->attrs[BERTH__PRODUCT_ROUNDS].i != 0 && infer->in_type[1] != BERTH_BF16)
+  const bool is_blocks = berth__type_is_block(infer->in_type[1]);
+  const bool is_narrow = !is_blocks && (infer->in_type[0] == BERTH_F16 || infer->in_type[0] == BERTH_BF16);
+  const berth_type type = is_narrow ? infer->in_type[0] : BERTH_F32;
+  const bool is_packed_narrow = panel > 0 && (infer->in_type[1] == BERTH_BF16 || infer->in_type[1] == BERTH_F16);
+  BERTH__TRY(berth__want_type(infer, 0, type, err));
+  if (!is_blocks && !is_packed_narrow) BERTH__TRY(berth__want_type(infer, 1, panel > 0 ? BERTH_F32 : type, err));
+  if (!is_blocks && infer->attrs[BERTH__PRODUCT_ROUNDS].i != 0 && infer->in_type[1] != BERTH_BF16)
     return berth__fail(err, BERTH_INVALID, "`rounds` is set, but operand 1 is %s, expected bf16",
                        berth_type_name(infer->in_type[1]));
   BERTH__TRY(berth__want_rank(infer, 0, 2, BERTH_MAX_RANK, err));
@@ -66,12 +87,15 @@ static berth_status product_infer(berth__infer *infer, berth_error *err) {
     return berth__fail(err, BERTH_INVALID, "`%s` is negative", columns < 0 ? "columns" : "panel");
   *out = *x;
   out->rank -= 2;
-  BERTH__TRY(panel > 0 ? check_packed(infer, columns, panel, err) : check_plain(infer, columns, out, err));
+  BERTH__TRY(is_blocks   ? check_blocks(infer, columns, err)
+             : panel > 0 ? check_packed(infer, columns, panel, err)
+                         : check_plain(infer, columns, out, err));
   out->dim[out->rank++] = x->dim[x->rank - 2];
   out->dim[out->rank++] = columns;
-  infer->out_type[0] = BERTH_F32;
+  infer->out_type[0] = type;
   if (berth__infer_has(infer, BERTH__PRODUCT_BIAS)) {
-    BERTH__TRY(berth__want_type(infer, BERTH__PRODUCT_BIAS, BERTH_F32, err));
+    if (infer->in_type[BERTH__PRODUCT_BIAS] != BERTH_F32)
+      BERTH__TRY(berth__want_type(infer, BERTH__PRODUCT_BIAS, type, err));
     BERTH__TRY(berth__want_rank(infer, BERTH__PRODUCT_BIAS, 1, 1, err));
     BERTH__TRY(berth__same_dim(columns, infer->in_shape[BERTH__PRODUCT_BIAS].dim[0], "`columns` and bias", &same, err));
   }
@@ -97,10 +121,26 @@ static int64_t matrix_at(const berth_tensor *tensor, const berth_tensor *out, in
   return at;
 }
 
+static double product_sum_of_blocks(const berth_op_call *call, int64_t x_at, int64_t column) {
+  const berth_tensor *x = &call->in[0], *w = &call->in[1], *bias = &call->in[BERTH__PRODUCT_BIAS];
+  const int64_t depth = x->dim[x->rank - 1], x_step = x->stride[x->rank - 1];
+  const berth_storage storage = berth_type_storage(w->type);
+  const uint8_t *row = (const uint8_t *)w->data + berth__storage_size(storage, (uint64_t)(column * depth));
+  double sum = berth__call_has(call, BERTH__PRODUCT_BIAS) ? berth__load_f64(bias, column * bias->stride[0]) : 0;
+  for (int64_t k = 0; k < depth; k += storage.elements, row += storage.bytes) {
+    float numbers[BERTH__BLOCK_MAX];
+    berth__blocks_decode(w->type, row, storage.elements, numbers);
+    for (int64_t i = 0; i < storage.elements; i++)
+      sum += berth__load_f64(x, x_at + (k + i) * x_step) * (double)numbers[i];
+  }
+  return sum;
+}
+
 static double product_sum_of(const berth_op_call *call, int64_t x_at, int64_t w_at, int64_t column) {
+  if (berth__type_is_block(call->in[1].type)) return product_sum_of_blocks(call, x_at, column);
   const berth_tensor *x = &call->in[0], *w = &call->in[1], *bias = &call->in[BERTH__PRODUCT_BIAS];
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i, depth = x->dim[x->rank - 1];
-  const bool is_bf16 = w->type == BERTH_BF16, rounds = call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
+  const bool is_bf16 = w->type == BERTH_BF16 && panel > 0, rounds = call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
   const int64_t x_step = x->stride[x->rank - 1], w_step = w->stride[is_bf16 ? 1 : w->rank - 2];
   double sum = berth__call_has(call, BERTH__PRODUCT_BIAS) ? berth__load_f64(bias, column * bias->stride[0]) : 0;
   w_at += panel > 0 ? column / panel * w->stride[0] + column % panel * w->stride[2] : column * w->stride[w->rank - 1];
@@ -115,7 +155,7 @@ static double product_sum_of(const berth_op_call *call, int64_t x_at, int64_t w_
 static berth_status product_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
-  const bool is_packed = call->attrs[BERTH__PRODUCT_PANEL].i > 0;
+  const bool is_packed = call->attrs[BERTH__PRODUCT_PANEL].i > 0 || berth__type_is_block(call->in[1].type);
   berth__epilogue epilogue;
   const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
   BERTH__TRY(berth__epilogue_read(&epilogue, call, berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
@@ -143,6 +183,7 @@ const berth__family berth__family_product = {
     .required = 1u << BERTH__PRODUCT_COLUMNS,
     .in_place_of = product_in_place_of,
     .may_lack = 1u << 2,
+    .takes_blocks = 1u << 1,
     .infer = product_infer,
     .items = product_items,
     .kernel = product_kernel,

@@ -35,16 +35,6 @@ static berth_status check_operand(const berth__infer *infer, uint32_t operand, u
   return BERTH_OK;
 }
 
-static berth_status recurrent_check_attributes(const berth__infer *infer, berth_error *err) {
-  berth__activation activations[BERTH__MAX_ACTIVATIONS];
-  if (berth__recurrent_directions(infer->attrs) == 0)
-    return berth__fail(err, BERTH_INVALID, "direction \"%s\" is none of forward, reverse and bidirectional",
-                       infer->attrs[BERTH__RECURRENT_DIRECTION].s);
-  if (!(infer->attrs[BERTH__RECURRENT_CLIP].f >= 0))
-    return berth__fail(err, BERTH_INVALID, "attribute 'clip' is negative or not a number");
-  return berth__recurrent_activations(infer->op->code, infer->attrs, activations, err);
-}
-
 static berth_status recurrent_check_all(const berth__infer *infer, int64_t hidden, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
   int64_t gates = berth__recurrent_gates(infer->op->code), rows, biases, peepholes;
@@ -66,7 +56,7 @@ static berth_status recurrent_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_float(infer, BERTH__RECURRENT_X, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_X, 3, 3, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_RECURRENCE, 3, 3, err));
-  BERTH__TRY(recurrent_check_attributes(infer, err));
+  BERTH__TRY(berth__recurrent_check(infer, err));
   int64_t hidden = infer->in_shape[BERTH__RECURRENT_RECURRENCE].dim[2],
           directions = berth__recurrent_directions(infer->attrs);
   BERTH__TRY(recurrent_check_all(infer, hidden, err));

@@ -46,8 +46,12 @@ static berth_status tile_kernel(const berth_op_call *call, berth_error *err) {
     int64_t from = 0, rest = item;
     for (uint32_t axis = rank > 0 ? rank - 1 : 0; axis-- > 0; rest /= out->dim[axis])
       from += rest % out->dim[axis] % in->dim[axis] * in->stride[axis];
-    for (int64_t i = 0; i < n; i += line)
-      memcpy(berth__element(out->data, item * n + i, size), berth__element(in->data, from, size), (size_t)line * size);
+    char *to = berth__element(out->data, item * n, size);
+    memcpy(to, berth__element(in->data, from, size), (size_t)line * size);
+    for (int64_t done = line, more; done < n; done += more) { /* what is there is copied behind itself */
+      more = done < n - done ? done : n - done;
+      memcpy(to + (size_t)done * size, to, (size_t)more * size);
+    }
   }
   return BERTH_OK;
 }

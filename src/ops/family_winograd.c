@@ -35,7 +35,8 @@ static berth_status pack_infer(berth__infer *infer, berth_error *err) {
   const int64_t panel = infer->attrs[BERTH__PACK_WINOGRAD_PANEL].i,
                 size = infer->attrs[BERTH__PACK_WINOGRAD_TILE].i + 2;
   int64_t same;
-  BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
+  if (infer->in_type[0] != BERTH_F16 && infer->in_type[0] != BERTH_BF16)
+    BERTH__TRY(berth__want_type(infer, 0, BERTH_F32, err));
   BERTH__TRY(berth__want_rank(infer, 0, 4, 4, err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__PACK_WINOGRAD_PANEL], err));
   BERTH__TRY(check_tile(&infer->attrs[BERTH__PACK_WINOGRAD_TILE], err));
@@ -109,7 +110,6 @@ static berth_status conv_infer(berth__infer *infer, berth_error *err) {
                              "panels of the output channels and of the weight", &same, err));
   BERTH__TRY(berth__same_dim(x->dim[3], weight->dim[2], "channels of x and of the weight", &same, err));
   BERTH__TRY(berth__same_dim(panel, weight->dim[3], "`panel` and columns of the weight's panels", &same, err));
-  infer->out_type[0] = BERTH_F32;
   infer->out_shape[0] = (berth__shape){.rank = 4, .dim = {x->dim[0], 0, 0, outputs}};
   BERTH__TRY(berth__last_infer_windows(infer, &window, (const int64_t[]){3, 3}, &infer->out_shape[0], err));
   BERTH__TRY(berth__epilogue_check_sum(infer, &attr[BERTH__WINOGRAD_ADDS], &infer->out_shape[0], err));

@@ -12,12 +12,14 @@ const berth_attr berth__recurrent_attrs[BERTH__RECURRENT_ATTRS] = {
     [BERTH__RECURRENT_LINEAR_BEFORE_RESET] = {.name = "linear_before_reset", .kind = BERTH_ATTR_INT},
 };
 
+static bool recurrent_is_lstm(berth__op_code code) { return code == BERTH__OP_lstm || code == BERTH__OP_qlstm; }
+
 int64_t berth__recurrent_gates(berth__op_code code) {
-  return code == BERTH__OP_lstm ? 4 : code == BERTH__OP_gru ? 3 : 1;
+  return recurrent_is_lstm(code) ? 4 : code == BERTH__OP_gru ? 3 : 1;
 }
 
 uint32_t berth__recurrent_functions(berth__op_code code) {
-  return code == BERTH__OP_lstm ? 3 : code == BERTH__OP_gru ? 2 : 1;
+  return recurrent_is_lstm(code) ? 3 : code == BERTH__OP_gru ? 2 : 1;
 }
 
 uint32_t berth__recurrent_directions(const berth_attr *attrs) {
@@ -83,7 +85,7 @@ bool berth__activation_defaults(const char *name, size_t length, bool *has_alpha
 }
 
 static const char *default_names(berth__op_code code) {
-  return code == BERTH__OP_lstm ? "sigmoid tanh tanh" : code == BERTH__OP_gru ? "sigmoid tanh" : "tanh";
+  return recurrent_is_lstm(code) ? "sigmoid tanh tanh" : code == BERTH__OP_gru ? "sigmoid tanh" : "tanh";
 }
 
 static berth_status read_names(const char *names, uint32_t most, berth__activation *out, uint32_t *count,
@@ -127,4 +129,14 @@ berth_status berth__recurrent_activations(berth__op_code code, const berth_attr 
     if (beta->count != 0) out[i].beta = beta->floats[i];
   }
   return BERTH_OK;
+}
+
+berth_status berth__recurrent_check(const berth__infer *infer, berth_error *err) {
+  berth__activation activations[BERTH__MAX_ACTIVATIONS];
+  if (berth__recurrent_directions(infer->attrs) == 0)
+    return berth__fail(err, BERTH_INVALID, "direction \"%s\" is none of forward, reverse and bidirectional",
+                       infer->attrs[BERTH__RECURRENT_DIRECTION].s);
+  if (!(infer->attrs[BERTH__RECURRENT_CLIP].f >= 0))
+    return berth__fail(err, BERTH_INVALID, "attribute 'clip' is negative or not a number");
+  return berth__recurrent_activations(infer->op->code, infer->attrs, activations, err);
 }

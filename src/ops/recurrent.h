@@ -1,5 +1,5 @@
-/* What lstm, gru and rnn have in common: their attributes, the activations that attributes name, and products of a
- * weight row with a vector. */
+/* What lstm, gru, rnn and qlstm have in common: their attributes, the activations that attributes name, and products of
+ * a weight row with a vector. */
 #ifndef BERTH_OPS_RECURRENT_H
 #define BERTH_OPS_RECURRENT_H
 
@@ -22,6 +22,9 @@ uint32_t berth__recurrent_directions(const berth_attr *attrs); /* 0: the attribu
 /* The activations of all directions, in their order. Fails on unknown names and on lists of the wrong length. */
 berth_status berth__recurrent_activations(berth__op_code code, const berth_attr *attrs,
                                           berth__activation out[BERTH__MAX_ACTIVATIONS], berth_error *err);
+
+/* The direction and clip, and the activations. */
+berth_status berth__recurrent_check(const berth__infer *infer, berth_error *err);
 
 /* How an ONNX activation takes its numbers: alpha and beta where it has them, with their defaults. False: no such one.
  */

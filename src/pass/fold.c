@@ -37,6 +37,11 @@ static bool is_plain_view(const berth_graph *graph, const berth__node *node) {
   return true;
 }
 
+/* Weights and biases that were dequantised: where they meet quantised numbers, what they were is what counts. */
+static bool pass_fold_is_quantised(const berth_graph *graph, const berth__node *node) {
+  return node->op->code == BERTH__OP_dequantize && graph->values[node->out[0]].shape.rank > 0;
+}
+
 berth_status berth__pass_fold(berth_graph *graph, berth_error *err) {
   bool *remove = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *remove);
   bool *stays = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *stays);
@@ -48,7 +53,8 @@ berth_status berth__pass_fold(berth_graph *graph, berth_error *err) {
     for (size_t n = 0; n < graph->n_nodes; n++) {
       const berth__node *node = &graph->nodes[n];
       const bool shows_what_stays = node->n_in != 0 && node->in[0] != BERTH_VALUE_NONE && stays[node->in[0]];
-      remove[n] = pass_fold_is_computed(graph, node) && !(shows_what_stays && is_plain_view(graph, node));
+      remove[n] = pass_fold_is_computed(graph, node) && !(shows_what_stays && is_plain_view(graph, node)) &&
+                  !pass_fold_is_quantised(graph, node);
     }
     berth__graph_remove_nodes(graph, remove);
   }

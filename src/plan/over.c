@@ -34,6 +34,8 @@ static bool could_lie_over(const berth_plan *plan, uint32_t step) {
   const berth__buffer *buffer = &plan->buffers[in->buffer];
   if (!plan_over_is_packed(buffer) || buffer->kind == BERTH__BUFFER_OUTPUT || buffer->death > step + 1) return false;
   const berth__value *values = plan->graph->values;
+  const berth_type type = values[node->in[0]].type;
+  if (type == BERTH_F16 || type == BERTH_BF16) return false; /* computed in f32 band by band, and bands share lines */
   return family->may_lie_over(node->attrs, &values[node->in[0]].shape, &values[node->out[0]].shape);
 }
 

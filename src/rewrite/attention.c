@@ -32,8 +32,8 @@ static berth_value unscaled(const berth_graph *graph, berth_value value, double 
     const berth__node *node = mul != NULL ? mul : div;
     double number;
     if (node == NULL) return value;
-    const uint32_t at = berth__is_f32_number(&graph->values[node->in[1]], &number) ? 1 : 0;
-    if (at == 0 && (div != NULL || !berth__is_f32_number(&graph->values[node->in[0]], &number))) return value;
+    const uint32_t at = berth__is_float_number(&graph->values[node->in[1]], &number) ? 1 : 0;
+    if (at == 0 && (div != NULL || !berth__is_float_number(&graph->values[node->in[0]], &number))) return value;
     if (!berth__shape_equal(rewrite_attention_shape_of(graph, node->in[1 - at]),
                             rewrite_attention_shape_of(graph, value)))
       return value;
@@ -80,7 +80,7 @@ static bool match_scores(const pass *p, const berth_graph *graph, berth_value sc
 /* A bias must broadcast to the scores and not beyond them. */
 static bool rewrite_attention_is_bias(const berth_graph *graph, berth_value value, const berth__shape *scores) {
   const berth__shape *shape = rewrite_attention_shape_of(graph, value);
-  if (shape->rank > 4 || graph->values[value].type != BERTH_F32) return false;
+  if (shape->rank > 4 || !berth__is_float(graph->values[value].type)) return false;
   for (uint32_t k = 0; k < shape->rank; k++)
     if (shape->dim[k] != 1 && shape->dim[k] != scores->dim[4 - shape->rank + k]) return false;
   return true;
@@ -132,7 +132,7 @@ static void match_merge(const pass *p, const berth_graph *graph, match *m, uint3
 static bool match_at(const pass *p, const berth_graph *graph, const berth__node *softmax, match *m, uint32_t *sink) {
   const berth_value weights = softmax->out[0];
   *m = (match){0};
-  if (softmax->op->code != BERTH__OP_softmax || graph->values[weights].type != BERTH_F32) return false;
+  if (softmax->op->code != BERTH__OP_softmax || !berth__is_float(graph->values[weights].type)) return false;
   const int64_t axis = softmax->attrs[BERTH__SOFTMAX_AXIS].i;
   if (rewrite_attention_shape_of(graph, weights)->rank != 4 || (axis != 3 && axis != -1)) return false;
   const berth__node *product = berth__only_reader(graph, &p->uses, weights, BERTH__OP_matmul);

@@ -48,7 +48,7 @@ static berth_status rewrite_channels_last_keep(pass *p, size_t n, berth_error *e
 static bool can_convolve(const pass *p, const berth__node *node) {
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   const bool is_plain = node->op->code == BERTH__OP_conv && node->attrs[BERTH__CONV_GROUP].i == 1;
-  if (p->r.graph->values[node->in[0]].type != BERTH_F32 || rank < 3 || rank > (is_plain ? 5u : 4u)) return false;
+  if (!berth__is_float(p->r.graph->values[node->in[0]].type) || rank < 3 || rank > (is_plain ? 5u : 4u)) return false;
   if (node->op->code == BERTH__OP_conv && berth__conv_has_epilogue(node->attrs)) return false;
   for (uint32_t i = 0; i < 2; i++) { /* what is empty is nobody's hurry */
     int64_t count = 0;
@@ -74,7 +74,7 @@ static const berth__node *norm_behind(const pass *p, berth_value value) {
   const berth__node *node = &p->r.old[p->uses.reader[value]];
   if (node->op == NULL || node->op->code != BERTH__OP_batch_norm || node->in[0] != value) return NULL;
   for (uint32_t i = 1; i < node->n_in; i++)
-    if (!p->is_static[node->in[i]] || p->r.graph->values[node->in[i]].type != BERTH_F32) return NULL;
+    if (!p->is_static[node->in[i]] || !berth__is_float(p->r.graph->values[node->in[i]].type)) return NULL;
   return node;
 }
 
@@ -86,7 +86,7 @@ static bool is_split(const pass *p, const berth__node *concat) {
   if (concat->op == NULL || concat->op->code != BERTH__OP_concat || concat->n_in > MAX_PARTS) return false;
   const berth_value whole = concat->out[0];
   const uint32_t rank = rewrite_channels_last_shape_of(p, whole)->rank;
-  if (rank < 3) return false;
+  if (rank < 3 || p->r.graph->values[whole].type != BERTH_F32) return false; /* sums of parts would be rounded */
   if (p->uses.count[whole] != 1 || p->uses.is_output[whole] || p->r.graph->values[whole].bounded != 0) return false;
   const int64_t axis = concat->attrs[BERTH__CONCAT_AXIS].i < 0 ? concat->attrs[BERTH__CONCAT_AXIS].i + rank
                                                                : concat->attrs[BERTH__CONCAT_AXIS].i;

@@ -72,6 +72,13 @@ typedef struct form {
   int64_t group, tile; /* tile: of Winograd's; 0: it is none */
 } form;
 
+/* Small operands of f16 and bf16 convolutions are f32 from the prelude on. */
+static berth_status rewrite_convolution_widen(berth__rewrite *r, berth_value *value, berth_error *err) {
+  const berth_attr to = berth_attr_string("to", "f32");
+  if (*value == BERTH_VALUE_NONE || r->graph->values[*value].type == BERTH_F32) return BERTH_OK;
+  return berth__rewrite_add(r, BERTH__OP_cast, value, 1, &to, 1, *value, "#f32", value, err);
+}
+
 static int64_t rewrite_convolution_outputs_of(const berth__rewrite *r, const form *f) {
   return r->graph->values[f->weight].shape.dim[0];
 }
@@ -84,6 +91,7 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
   const berth_attr shape = berth_attr_dims("shape", dims, f->w.spatial + 1);
   BERTH__TRY(turn_weight(r, f->weight, &turned, err));
   BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, &turned, 1, &shape, 1, f->weight, "#taps", &in[1], err));
+  BERTH__TRY(rewrite_convolution_widen(r, &in[1], err));
   if (f->scale != BERTH_VALUE_NONE) {
     const berth_value scaled[] = {in[1], f->scale};
     BERTH__TRY(berth__rewrite_add(r, BERTH__OP_mul, scaled, 2, NULL, 0, f->base, "#taps", &in[1], err));
@@ -96,12 +104,15 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
 static berth_status rewrite_convolution_pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   const bool has_scale = f->scale != BERTH_VALUE_NONE;
   berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
+  /* f16 stays f16, but not what is multiplied or transformed first, which would be rounded once more */
+  const bool keeps_f16 = r->graph->values[f->weight].type == BERTH_F16 && !has_scale && f->tile == 0;
   const berth_attr attrs[] = {berth_attr_int("panel", f->target->panel),
-                              f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group)};
+                              f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group),
+                              berth_attr_string("to", keeps_f16 ? "f16" : "f32")};
   BERTH__TRY(turn_weight(r, f->weight, &in[0], err));
   return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_pack_winograd : BERTH__OP_pack_weights, in, has_scale ? 2 : 1,
-                            attrs, 2, has_scale ? f->base : f->weight, f->tile != 0 ? "#winograd" : "#packed", out,
-                            err);
+                            attrs, f->tile != 0 ? 2 : 3, has_scale ? f->base : f->weight,
+                            f->tile != 0 ? "#winograd" : "#packed", out, err);
 }
 
 static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
@@ -221,6 +232,7 @@ berth_status berth__rewrite_conv_parts(berth__rewrite *r, const berth__rewrite_t
   form f = form_of(r, target, conv);
   int64_t first = 0;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
   for (uint32_t i = 0; i < n_parts; i++) {
     const berth__shape *x = &r->graph->values[x_last[i]].shape;
     const int64_t end = first + x->dim[x->rank - 1];
@@ -261,6 +273,7 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
   berth_attr attrs[7];
   extra = &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING];
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
   BERTH__TRY(turn_transposed(r, f.weight, &of_pack[0], err));
   of_pack[1] = f.scale;
   const bool has_scale = f.scale != BERTH_VALUE_NONE;
@@ -283,6 +296,7 @@ berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target 
   form f = form_of(r, target, conv);
   f.x = x_last;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
   if (weight.dim[1] == 1 && weight.dim[0] == f.group && f.group > 1) return emit_depthwise(r, &f, out_last, err);
   const int64_t beside = is_static ? count_beside(r, &f, &out) : 1;
   if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);

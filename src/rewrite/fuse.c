@@ -3,7 +3,8 @@
  * A group is a set of element-wise nodes of one shape with a single result, its sink: every other node of it is read
  * inside the group alone. Groups are grown from their sinks, the last sink first. Where a product or a convolution is
  * read by the group alone, the group becomes its epilogue; otherwise a group of two or more becomes one `chain`. What
- * lies between the nodes of a group has no bytes. */
+ * lies between the nodes of a group has no bytes, and where the group is of f16 or bf16, it is f32: a group is rounded
+ * once, at its end. */
 #include "ops/bytes.h"
 #include "ops/chain.h"
 #include "ops/conv_last.h"
@@ -44,7 +45,7 @@ static const berth__node *nodes_of(const pass *p) { return p->r.old != NULL ? p-
 
 static bool rewrite_fuse_is_number(const berth__value *value) {
   double number;
-  return value->blob != NULL && berth__is_f32_number(value, &number);
+  return value->blob != NULL && berth__is_float_number(value, &number);
 }
 
 static bool is_step(const pass *p, const berth__node *node) {
@@ -52,11 +53,11 @@ static bool is_step(const pass *p, const berth__node *node) {
   if (node->n_out != 1 || node->op->custom != NULL) return false;
   if (code == BERTH__CHAIN_COUNT && node->op->code != BERTH__OP_clamp) return false;
   const berth_type type = rewrite_fuse_value_of(p, node->out[0])->type;
-  if (type != BERTH_F32 && type != BERTH_BOOL) return false;
+  if (!berth__is_float(type) && type != BERTH_BOOL) return false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) return false;
     const berth_type in = rewrite_fuse_value_of(p, node->in[i])->type;
-    if (in != BERTH_F32 && in != BERTH_BOOL) return false;
+    if (!berth__is_float(in) && in != BERTH_BOOL) return false;
   }
   return true;
 }
@@ -73,7 +74,8 @@ static bool is_anchor(const pass *p, const berth__node *node) {
     case BERTH__OP_qdepthwise: break;
     default: return false;
   }
-  if (rewrite_fuse_value_of(p, node->out[0])->type != BERTH_F32) return false;
+  const berth_type type = rewrite_fuse_value_of(p, node->out[0])->type;
+  if (!berth__is_float(type)) return false;
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++)
     if (strcmp(node->attrs[i].name, "code") == 0) return node->attrs[i].count == 0;
   return false;
@@ -130,6 +132,7 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
       const berth__node *maker = &nodes_of(p)[value->node];
       if (p->group_of[value->node] != BERTH__NO_NODE || !has_shape_of_sink(p, g, node->in[k])) continue;
       if (!(anchor ? is_anchor(p, maker) : is_step(p, maker)) || !rewrite_fuse_is_inside(p, g, node->in[k])) continue;
+      if (anchor && value->type != rewrite_fuse_value_of(p, nodes_of(p)[g->node[0]].out[0])->type) continue;
       if (best == BERTH__NO_NODE || value->node > best) best = value->node;
     }
   }
@@ -184,7 +187,8 @@ static void find_groups(pass *p) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     group g;
     if (p->group_of[n] != BERTH__NO_NODE || !is_step(p, &graph->nodes[n])) continue;
-    if (rewrite_fuse_value_of(p, graph->nodes[n].out[0])->type != BERTH_F32 || p->is_static[graph->nodes[n].out[0]])
+    if (!berth__is_float(rewrite_fuse_value_of(p, graph->nodes[n].out[0])->type) ||
+        p->is_static[graph->nodes[n].out[0]])
       continue;
     rewrite_fuse_grow(p, (uint32_t)n, &g);
     if (g.n < 2 && g.anchor == BERTH__NO_NODE) continue;
@@ -214,7 +218,11 @@ static bool add_number(program *w, double number) {
   return true;
 }
 
-static double rewrite_fuse_number_of(const berth__value *value) { return *(const float *)value->data; }
+static double rewrite_fuse_number_of(const berth__value *value) {
+  double number = 0;
+  berth__is_number(value, &number);
+  return number;
+}
 
 static bool is_made_by(const pass *p, const group *g, berth_value value) {
   for (uint32_t i = 0; i < g->n; i++)
@@ -289,8 +297,9 @@ static bool rewrite_fuse_is_bias(const pass *p, const berth__node *anchor, berth
                      *out = &rewrite_fuse_value_of(p, anchor->out[0])->shape;
   const uint32_t axis = bias_axis(p, anchor), missing = out->rank - shape->rank;
   int64_t count;
-  return p->is_static[value] && rewrite_fuse_value_of(p, value)->type == BERTH_F32 && shape->rank <= out->rank &&
-         axis >= missing && berth__shape_count(shape, &count) && count == out->dim[axis] &&
+  return p->is_static[value] &&
+         rewrite_fuse_value_of(p, value)->type == rewrite_fuse_value_of(p, anchor->out[0])->type &&
+         shape->rank <= out->rank && axis >= missing && berth__shape_count(shape, &count) && count == out->dim[axis] &&
          shape->dim[axis - missing] == count;
 }
 
@@ -329,7 +338,8 @@ static berth_value find_sum(const pass *p, const group *g, program *w) {
     for (uint32_t k = 0; k < 2; k++) {
       const berth_value other = node->in[1 - k];
       if (node->in[k] != result || other == result || is_made_by(p, g, other)) continue;
-      if (rewrite_fuse_value_of(p, other)->type != BERTH_F32 || !has_shape_of_sink(p, g, other)) continue;
+      if (rewrite_fuse_value_of(p, other)->type != rewrite_fuse_value_of(p, w->stands_for)->type) continue;
+      if (!has_shape_of_sink(p, g, other)) continue;
       w->skipped[1] = node->out[0];
       return other;
     }
@@ -337,7 +347,12 @@ static berth_value find_sum(const pass *p, const group *g, program *w) {
   return BERTH_VALUE_NONE;
 }
 
-static berth_status flatten_bias(pass *p, berth_value *bias, berth_error *err) {
+/* As one axis, and for convolutions with packed weights as f32. */
+static berth_status flatten_bias(pass *p, const berth__node *anchor, berth_value *bias, berth_error *err) {
+  const berth_attr to = berth_attr_string("to", "f32");
+  const bool takes_own = anchor->op->code == BERTH__OP_product || anchor->op->code == BERTH__OP_conv;
+  if (rewrite_fuse_value_of(p, *bias)->type != BERTH_F32 && !takes_own)
+    BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_cast, bias, 1, &to, 1, *bias, "#f32", bias, err));
   const berth__value *value = rewrite_fuse_value_of(p, *bias);
   if (value->shape.rank == 1) return BERTH_OK;
   const berth_dim dim = {.extent = berth__value_count(value)};
@@ -363,8 +378,9 @@ static berth_status emit_chain(pass *p, const group *g, berth_value out, berth_e
   if (!rewrite_fuse_collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused group has too many operands");
   write_steps(p, g, &w);
   const berth_attr attrs[] = {berth_attr_ints("code", w.code, 4 * w.n_steps),
-                              berth_attr_floats("numbers", w.number, w.n_numbers)};
-  return berth__rewrite_make(&p->r, BERTH__OP_chain, w.operand, w.n_operands, attrs, 2, out, err);
+                              berth_attr_floats("numbers", w.number, w.n_numbers),
+                              berth_attr_string("type", berth_type_name(rewrite_fuse_value_of(p, out)->type))};
+  return berth__rewrite_make(&p->r, BERTH__OP_chain, w.operand, w.n_operands, attrs, 3, out, err);
 }
 
 #define MAX_ATTRS 16
@@ -389,7 +405,7 @@ static berth_status emit_epilogue(pass *p, const group *g, berth_value out, bert
   const berth_value bias = find_bias(p, g, &w);
   if (bias != BERTH_VALUE_NONE) {
     in[n_in - 1] = bias;
-    BERTH__TRY(flatten_bias(p, &in[n_in - 1], err));
+    BERTH__TRY(flatten_bias(p, anchor, &in[n_in - 1], err));
   }
   berth_value sum = find_sum(p, g, &w);
   if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had an epilogue */

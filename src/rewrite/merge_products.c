@@ -1,6 +1,7 @@
 /* Products of the same x, queries, keys and values above all, as one product: the prelude puts their weights beside
  * each other (packed ones panel after panel, plain ones column after column), and their results are strided views of
  * its result. Only where everybody who reads these takes them as they lie. */
+#include "base/blocks.h"
 #include "graph/region.h"
 #include "ops/operand.h"
 #include "ops/product.h"
@@ -70,6 +71,7 @@ static bool has_own_weight(const pass *p, const berth_graph *graph, const berth_
   const berth_value weight = node->in[BERTH__PRODUCT_WEIGHT];
   const int64_t panel = node->attrs[BERTH__PRODUCT_PANEL].i;
   if (p->uses.count[weight] != 1 || !p->is_static[weight]) return false;
+  if (berth__type_is_block(rewrite_merge_products_value_of(p, weight)->type)) return false; /* it stays as it lies */
   if (panel == 0) return !p->target->keeps_params && rewrite_merge_products_value_of(p, weight)->shape.rank == 2;
   return berth__maker(graph, weight, BERTH__OP_pack_weights) != NULL &&
          node->attrs[BERTH__PRODUCT_COLUMNS].i % panel == 0;

@@ -15,13 +15,13 @@ typedef struct pass {
   berth__rewrite r;
   bool *is_static;
   bool *is_read_plain; /* one per value: by another node than a product that packs it */
-  bool *is_bf16;       /* one per node: a product whose weight is bf16 that was made f32 */
+  berth_type *was;     /* one per node: what the weight of a product was made f32 from: bf16, f16; otherwise f32 */
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_matmul) return false;
   const berth__value *x = &graph->values[node->in[0]], *w = &graph->values[node->in[1]];
-  if (x->type != BERTH_F32 || x->shape.rank < 2 || w->shape.rank != 2) return false;
+  if (!berth__is_float(x->type) || x->shape.rank < 2 || w->shape.rank != 2) return false;
   return p->is_static[node->in[1]] && !p->is_static[node->in[0]];
 }
 
@@ -38,17 +38,18 @@ static void note_plain_reads(pass *p, const berth_graph *graph) {
   }
 }
 
-/* Whether a weight is bf16 that was made f32: it is packed as what it was, which loses nothing. */
-static bool was_bf16(const berth_graph *graph, berth_value weight) {
+/* A weight that is bf16 or f16, or was and has been made f32, is packed as what it was, which loses nothing. */
+static berth_type type_before(const berth_graph *graph, berth_value weight) {
   const berth__value *value = &graph->values[weight];
+  if (value->type != BERTH_F32) return value->type;
   while (value->kind == BERTH_VALUE_NODE) {
     const berth__node *maker = &graph->nodes[value->node];
     const bool is_cast = maker->op->code == BERTH__OP_cast, shows = maker->op->family->view != NULL && !is_cast;
-    if (!is_cast && !shows) return false;
+    if (!is_cast && !shows) return BERTH_F32;
     value = &graph->values[maker->in[0]];
-    if (is_cast) return value->type == BERTH_BF16;
+    if (is_cast) return value->type == BERTH_BF16 || value->type == BERTH_F16 ? value->type : BERTH_F32;
   }
-  return false;
+  return BERTH_F32;
 }
 
 /* Whether the columns are so few that they are summed one by one: a panel would mostly hold zeros, and be many times as
@@ -60,12 +61,12 @@ static bool is_narrow(const pass *p, const berth_graph *graph, const berth__node
   return columns == 1 || (columns * 2 <= p->target->panel && count / depth <= MOST_NARROW_ROWS);
 }
 
-static berth_status rewrite_products_pack(pass *p, const berth__node *node, bool to_bf16, berth_error *err) {
+static berth_status rewrite_products_pack(pass *p, const berth__node *node, berth_type to, berth_error *err) {
   const berth_graph *graph = p->r.graph;
   const int64_t columns = graph->values[node->in[1]].shape.dim[1];
-  const int64_t panel = !to_bf16 && is_narrow(p, graph, node) ? 1 : p->target->panel;
+  const int64_t panel = to != BERTH_BF16 && is_narrow(p, graph, node) ? 1 : p->target->panel;
   berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
-  const berth_attr packing[] = {berth_attr_int("panel", panel), berth_attr_string("to", to_bf16 ? "bf16" : "f32")};
+  const berth_attr packing[] = {berth_attr_int("panel", panel), berth_attr_string("to", berth_type_name(to))};
   BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_pack_weights, &node->in[1], 1, packing, 2, node->in[1], "#packed",
                                 &in[1], err));
   const berth_attr attrs[] = {berth_attr_int("columns", columns), berth_attr_int("panel", panel),
@@ -89,6 +90,21 @@ static bool is_pointwise(const berth_graph *graph, const berth__node *node) {
   return w->kind == BERTH_VALUE_NODE && graph->nodes[w->node].op->code == BERTH__OP_pack_weights;
 }
 
+/* Of f16 and bf16: a product takes rows of any number of lines, and its weight is packed alike. */
+static bool is_narrow_pointwise(const berth_graph *graph, const berth__node *node) {
+  return node->op->code == BERTH__OP_conv_last && graph->values[node->in[0]].type != BERTH_F32 &&
+         is_pointwise(graph, node);
+}
+
+static berth_status rewrite_narrow_pointwise(pass *p, const berth__node *node, berth_error *err) {
+  const berth_value bias = berth__operand_of(node, BERTH__LAST_BIAS);
+  const berth_value in[] = {node->in[0], node->in[1], bias};
+  const berth_attr attrs[] = {berth_attr_int("columns", node->attrs[BERTH__LAST_CHANNELS].i),
+                              berth_attr_int("panel", node->attrs[BERTH__LAST_PANEL].i)};
+  return berth__rewrite_make(&p->r, BERTH__OP_product, in, bias != BERTH_VALUE_NONE ? 3 : 2, attrs, 2, node->out[0],
+                             err);
+}
+
 /* Its weight is packed anew, from what it was packed from. */
 static berth_status rewrite_pointwise(pass *p, const berth__node *node, berth_error *err) {
   const berth_graph *graph = p->r.graph;
@@ -108,11 +124,11 @@ static berth_status rewrite_pointwise(pass *p, const berth__node *node, berth_er
 static berth_status pack_products_rewrite(pass *p, berth_graph *graph, berth_error *err) {
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
-  p->is_bf16 = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->is_bf16);
-  if (p->is_read_plain == NULL || p->is_bf16 == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  p->was = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->was);
+  if (p->is_read_plain == NULL || p->was == NULL) return berth__fail_nomem(err, "rewriting a graph");
   note_plain_reads(p, graph);
   for (size_t n = 0; n < graph->n_nodes; n++)
-    p->is_bf16[n] = is_packable(p, graph, &graph->nodes[n]) && was_bf16(graph, graph->nodes[n].in[1]);
+    p->was[n] = is_packable(p, graph, &graph->nodes[n]) ? type_before(graph, graph->nodes[n].in[1]) : BERTH_F32;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const berth__node *node = &p->r.old[n];
@@ -120,12 +136,16 @@ static berth_status pack_products_rewrite(pass *p, berth_graph *graph, berth_err
       BERTH__TRY(rewrite_pointwise(p, node, err));
       continue;
     }
+    if (is_narrow_pointwise(graph, node)) {
+      BERTH__TRY(rewrite_narrow_pointwise(p, node, err));
+      continue;
+    }
     bool packs = is_packable(p, graph, node);
     uint64_t size = 0;
     if (packs) berth__value_size(&graph->values[node->in[1]], &size);
     if (packs && p->is_read_plain[node->in[1]] && size > MAX_TWICE) packs = false;
-    const bool to_bf16 = packs && (p->target->rounds_to_bf16 || p->is_bf16[n]);
-    BERTH__TRY(packs ? rewrite_products_pack(p, node, to_bf16, err) : berth__rewrite_keep(&p->r, n, err));
+    const berth_type to = p->target->rounds_to_bf16 ? BERTH_BF16 : p->was[n];
+    BERTH__TRY(packs ? rewrite_products_pack(p, node, to, err) : berth__rewrite_keep(&p->r, n, err));
   }
   return BERTH_OK;
 }
@@ -136,6 +156,6 @@ berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewri
   berth__rewrite_finish(&p.r);
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.is_read_plain);
-  berth__free(graph->ctx, p.is_bf16);
+  berth__free(graph->ctx, p.was);
   return status;
 }

@@ -25,8 +25,10 @@ bool berth__is_number(const berth__value *value, double *out) {
   return true;
 }
 
-bool berth__is_f32_number(const berth__value *value, double *out) {
-  return value->type == BERTH_F32 && berth__is_number(value, out);
+bool berth__is_float(berth_type type) { return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16; }
+
+bool berth__is_float_number(const berth__value *value, double *out) {
+  return berth__is_float(value->type) && berth__is_number(value, out);
 }
 
 bool berth__has_perm(const berth__node *transpose, const int64_t *perm, uint32_t rank) {

@@ -1,8 +1,11 @@
 /* Products as the op that takes a bias and an epilogue; weights stay as they are. */
+#include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 
 static bool becomes_product(const berth_graph *graph, const berth__node *node) {
-  if (node->op->code != BERTH__OP_matmul || graph->values[node->out[0]].type != BERTH_F32) return false;
+  const berth_type type = graph->values[node->out[0]].type;
+  if (node->op->code != BERTH__OP_matmul) return false;
+  if (!berth__is_float(type)) return false;
   return graph->values[node->in[0]].shape.rank >= 2 && graph->values[node->in[1]].shape.rank >= 2;
 }
 

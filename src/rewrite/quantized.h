@@ -17,6 +17,7 @@ typedef struct berth__quant_product {
   bool is_raw;       /* the result is the sums, i32: nothing that is known comes after them */
   berth_value scale; /* of the sums, where that is no product of the two scales; BERTH_VALUE_NONE: it is */
   berth_value bias, out;
+  bool is_bias_counted; /* it was i32, in steps of the sums */
   int64_t columns;
   int64_t code[4]; /* the epilogue: a step at most */
   double numbers[2];

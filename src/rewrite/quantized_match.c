@@ -135,6 +135,14 @@ static void take_quantize(const berth__quant_view *view, berth__quant_product *p
 
 /* ---- Products ---- */
 
+/* A bias of i32 that was dequantised: its scale is that of the sums, as ONNX's QLinearConv has it. */
+static bool is_counted(const berth__quant_view *view, const berth__quant_product *p) {
+  const berth__node *node = p->bias != BERTH_VALUE_NONE ? maker(view, p->bias, BERTH__OP_dequantize) : NULL;
+  if (node == NULL || rewrite_quantized_match_value_of(view, node->in[0])->type != BERTH_I32) return false;
+  return view->is_static[p->x.scale] && view->is_static[p->weight.scale] &&
+         zero_or_none(view, berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)) == BERTH_VALUE_NONE;
+}
+
 typedef bool (*find_bytes)(const berth__quant_view *view, berth_value value, berth__quantized *out);
 
 /* Sums of integers have integers before them. */
@@ -203,6 +211,7 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
   out->x.zero = zero_or_none(view, out->x.zero);
   if (out->is_raw) return true;
   take_bias(view, out, sink);
+  out->is_bias_counted = out->scale == BERTH_VALUE_NONE && is_counted(view, out);
   take_bounds(view, out, sink);
   take_quantize(view, out, sink);
   return true;

@@ -7,6 +7,7 @@
  *   \u{4e00} a code point
  *   \c, \C   an English contraction ('s, 't, 're, ...), in either case or in lower case alone
  *   \e       letters with their marks, single spaces between them allowed
+ *   \l       white space up to the last line break in it: \s*[\r\n]+
  *   \>       not before anything but white space
  *   $        the end
  *   \3       alone in a pass: ends a word after each group of three digits, counted from the end of their run
@@ -44,6 +45,7 @@ typedef enum pre_kind {
   PRE_CONTRACTION,
   PRE_CONTRACTION_LOWER,
   PRE_SPACED_LETTERS,
+  PRE_LINES,
   PRE_NOT_BEFORE_TEXT,
   PRE_END
 } pre_kind;
@@ -188,11 +190,8 @@ static void pre_read_item(pre_reader *r) {
   static const struct {
     const char *text;
     pre_kind kind;
-  } special[] = {{"\\c", PRE_CONTRACTION},
-                 {"\\C", PRE_CONTRACTION_LOWER},
-                 {"\\e", PRE_SPACED_LETTERS},
-                 {"\\>", PRE_NOT_BEFORE_TEXT},
-                 {"$", PRE_END}};
+  } special[] = {{"\\c", PRE_CONTRACTION}, {"\\C", PRE_CONTRACTION_LOWER}, {"\\e", PRE_SPACED_LETTERS},
+                 {"\\l", PRE_LINES},       {"\\>", PRE_NOT_BEFORE_TEXT},   {"$", PRE_END}};
   if (r->pass->n_items == PRE_ITEMS) {
     r->failed = true;
     return;
@@ -253,8 +252,13 @@ void berth__pre_destroy(berth_context *ctx, berth__pre *pre) { berth__free(ctx, 
 
 /* ---- Matching ---- */
 
+typedef struct pre_run {    /* of white space, remembered because several words may lie in one */
+  size_t begin, end, lines; /* lines: after the last line break */
+} pre_run;
+
 typedef struct pre_text {
   const pre_pass *pass;
+  pre_run *run;
   const uint32_t *c;   /* white space that is not ASCII is 0x0B here */
   const uint8_t *bits; /* of each */
   size_t end;          /* of the word that is being split */
@@ -299,6 +303,17 @@ static size_t pre_spaced_letters(const pre_text *t, size_t at) {
   return at - begin;
 }
 
+static size_t pre_lines(const pre_text *t, size_t at) {
+  pre_run *run = t->run;
+  if (at < run->begin || at >= run->end) {
+    *run = (pre_run){at, at, at};
+    for (; run->end < t->end && (t->bits[run->end] & PRE_SPACE) != 0; run->end++) {
+      if (t->c[run->end] == '\r' || t->c[run->end] == '\n') run->lines = run->end + 1;
+    }
+  }
+  return run->lines > at ? run->lines - at : 0;
+}
+
 /* How many times the item fits at a position, as often as it may. *unit is how long one time is. */
 static size_t pre_count(const pre_text *t, const pre_item *item, size_t at, size_t *unit) {
   *unit = 1;
@@ -313,6 +328,7 @@ static size_t pre_count(const pre_text *t, const pre_item *item, size_t at, size
     return at == t->end || (item->kind == PRE_NOT_BEFORE_TEXT && (t->bits[at] & PRE_SPACE) != 0);
   }
   *unit = item->kind == PRE_SPACED_LETTERS ? pre_spaced_letters(t, at)
+          : item->kind == PRE_LINES        ? pre_lines(t, at)
                                            : pre_contraction(t, at, item->kind == PRE_CONTRACTION);
   return *unit != 0;
 }
@@ -407,6 +423,7 @@ static berth_status pre_split_all(berth_context *ctx, const berth__pre *pre, pre
   BERTH__TRY(pre_add_end(ctx, from, count, err));
   for (uint32_t i = 0; i < pre->n_passes; i++) {
     t->pass = &pre->passes[i];
+    *t->run = (pre_run){0, 0, 0};
     to->n = 0;
     for (size_t word = 0; word < from->n; word++) {
       const size_t begin = word == 0 ? 0 : from->ends[word - 1];
@@ -436,7 +453,8 @@ berth_status berth__pre_split(berth_context *ctx, const berth__pre *pre, const u
       bits[i] = pre_bits_of(text[i]);
       c[i] = bits[i] == PRE_SPACE && text[i] >= 0x80 ? 0x0B : text[i];
     }
-    pre_text t = {NULL, c, bits, count};
+    pre_run run;
+    pre_text t = {NULL, &run, c, bits, count};
     status = pre_split_all(ctx, pre, &t, count, &from, &to, err);
   }
   berth__free(ctx, c);

@@ -6,7 +6,7 @@
 #define WORD "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define MARKED_WORD "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+"
 #define REST " ?[^\\s\\p{L}\\p{N}]+"
-#define LINES "\\s*[\\r\\n]+"
+#define LINES "\\l"
 #define SPACES "\\s+\\>|\\s+"
 #define ASCII_SIGN "[!-/:-@\\[-`{-~]"
 

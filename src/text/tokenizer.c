@@ -93,6 +93,7 @@ static berth_status tokenizer_load(berth__tokenizer *t, berth_error *err) {
   BERTH__TRY(berth__vocab_load_special(t, err));
   if (t->kind == BERTH__VOCAB_WORDPIECE) BERTH__TRY(berth__sorted_make(t, UINT32_MAX, &t->words, err));
   tokenizer_find_bytes(t);
+  berth__vocab_rest(t);
   return BERTH_OK;
 }
 
@@ -114,8 +115,8 @@ berth_status berth__tokenizer_create(berth_context *ctx, berth__gguf *model, ber
 void berth__tokenizer_destroy(berth__tokenizer *t) {
   if (t == NULL) return;
   berth_context *ctx = t->ctx;
-  void *const parts[] = {t->offsets,     t->attributes, t->slots,   t->merge_slots,
-                         t->special.ids, t->words.ids,  t->user.ids};
+  void *const parts[] = {t->offsets,          t->attributes,  t->slots.values, t->slots.tags, t->merge_slots.values,
+                         t->merge_slots.tags, t->special.ids, t->words.ids,    t->user.ids};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) berth__free(ctx, parts[i]);
   berth__pre_destroy(ctx, t->pre);
   berth__gguf_destroy(t->model);
@@ -188,6 +189,7 @@ berth_status berth__tokenizer_encode(const berth__tokenizer *t, const char *text
   berth__free(t->ctx, e.heap);
   berth__free(t->ctx, e.text);
   berth__free(t->ctx, fragments);
+  berth__vocab_rest(t);
   if (status != BERTH_OK) out->count = before;
   return status;
 }

@@ -1,6 +1,6 @@
 /* Text to tokens and back, with the vocabulary of a GGUF model: SentencePiece (SPM), BPE, WordPiece and Unigram.
  *
- * The texts of the tokens stay in the mapped file; what is made here is an index, of about 12 bytes per token and 8 per
+ * The texts of the tokens stay in the mapped file; what is made here is an index, of about 12 bytes per token and 6 per
  * merge. Encoding takes time in proportion to the text (times the logarithm of its longest word) and memory of about
  * forty times it, which is freed before it returns. Decoding allocates nothing. A tokenizer is not changed after it was
  * made, so that several threads may use one. */

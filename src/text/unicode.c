@@ -57,6 +57,15 @@ uint32_t berth__unicode_lower(uint32_t c) {
   return c;
 }
 
+uint32_t berth__unicode_upper(uint32_t c) {
+  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
+  for (size_t i = 0; i < UNICODE_COUNT(unicode_lower); i += 4) {
+    const int32_t *run = unicode_lower + i, upper = (int32_t)c - run[3];
+    if (upper >= run[0] && upper <= run[1] && (upper - run[0]) % run[2] == 0) return (uint32_t)upper;
+  }
+  return c;
+}
+
 uint32_t berth__unicode_base_of(uint32_t c) {
   if (c < unicode_composed[0]) return c;
   if (c >= 0xAC00 && c <= 0xD7A3) return 0x1100 + (c - 0xAC00) / 588; /* Hangul: the leading consonant */

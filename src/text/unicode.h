@@ -24,6 +24,7 @@ berth__unicode_category berth__unicode_category_of(uint32_t c);
 bool berth__unicode_is_space(uint32_t c); /* the property White_Space */
 bool berth__unicode_is_han(uint32_t c);   /* ideographs, by blocks */
 uint32_t berth__unicode_lower(uint32_t c);
+uint32_t berth__unicode_upper(uint32_t c);   /* what has this lower case; c where there is none */
 uint32_t berth__unicode_base_of(uint32_t c); /* the first code point of the canonical decomposition */
 
 /* Reads the code point at text; size is not 0. Returns the bytes that it takes. A byte that begins none is

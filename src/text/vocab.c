@@ -12,32 +12,54 @@ float berth__vocab_score(const berth__tokenizer *t, uint32_t id) {
   return t->scores.count != 0 ? (float)berth__gguf_array_f64(&t->scores, id) : 0.0f;
 }
 
-/* Slots for `count` entries: a power of two, at most three quarters full. */
-static berth_status vocab_make_slots(berth_context *ctx, uint64_t count, uint32_t **slots, uint32_t *mask,
-                                     berth_error *err) {
-  uint64_t n = 16;
-  while (n * 3 < count * 4) n *= 2;
-  *slots = berth__alloc_array_zero(ctx, (size_t)n, sizeof **slots);
-  if (*slots == NULL) return berth__fail_nomem(err, "the index of the vocabulary");
-  *mask = (uint32_t)n - 1;
+/* ---- Slots ---- */
+
+/* Slots for `count` entries: at most four fifths are full, which keeps runs of them short. */
+static berth_status slots_make(berth_context *ctx, uint64_t count, berth__slots *out, berth_error *err) {
+  out->count = (uint32_t)(count + count / 4 + 8);
+  out->values = berth__alloc_array(ctx, out->count, sizeof *out->values);
+  out->tags = berth__alloc_zero(ctx, out->count);
+  if (out->values == NULL || out->tags == NULL) return berth__fail_nomem(err, "the index of the vocabulary");
   return BERTH_OK;
 }
+
+static uint32_t slots_first(const berth__slots *slots, uint32_t hash) {
+  return (uint32_t)((uint64_t)hash * slots->count >> 32);
+}
+
+static uint32_t slots_next(const berth__slots *slots, uint32_t at) { return at + 1 < slots->count ? at + 1 : 0; }
+
+static uint8_t slots_tag(uint32_t hash) {
+  return (uint8_t)((hash & 0xFFFF) % 255 + 1);
+} /* the place has its high bits */
 
 /* ---- Tokens ---- */
 
 /* The slot of a token with this text, or the empty one where it would be. */
-static uint32_t *vocab_slot(const berth__tokenizer *t, const char *text, size_t size) {
-  uint32_t at = berth__hash(t->ctx->hash_key, text, size) & t->slot_mask;
-  for (;; at = (at + 1) & t->slot_mask) {
-    if (t->slots[at] == 0) return &t->slots[at];
-    const berth__span other = berth__vocab_text(t, t->slots[at] - 1);
-    if (other.size == size && memcmp(other.data, text, size) == 0) return &t->slots[at];
+static uint32_t vocab_slot(const berth__tokenizer *t, const char *text, size_t size, uint8_t *tag) {
+  const uint32_t hash = berth__hash(t->ctx->hash_key, text, size);
+  uint32_t at = slots_first(&t->slots, hash);
+  *tag = slots_tag(hash);
+  for (; t->slots.tags[at] != 0; at = slots_next(&t->slots, at)) {
+    if (t->slots.tags[at] != *tag) continue;
+    const berth__span other = berth__vocab_text(t, t->slots.values[at]);
+    if (other.size == size && memcmp(other.data, text, size) == 0) break;
   }
+  return at;
 }
 
 int32_t berth__tokenizer_find(const berth__tokenizer *t, const char *text, size_t size) {
+  uint8_t tag;
   if (size == 0 || size > t->longest) return BERTH__NO_TOKEN;
-  return (int32_t)*vocab_slot(t, text, size) - 1;
+  const uint32_t at = vocab_slot(t, text, size, &tag);
+  return t->slots.tags[at] != 0 ? (int32_t)t->slots.values[at] : BERTH__NO_TOKEN;
+}
+
+static void vocab_add_token(berth__tokenizer *t, uint32_t id, berth__span text) {
+  uint8_t tag;
+  const uint32_t at = vocab_slot(t, text.data, text.size, &tag);
+  t->slots.tags[at] = tag;
+  t->slots.values[at] = id; /* of equal texts, the last one counts */
 }
 
 static uint16_t vocab_attribute(int64_t type) { /* the numbers of the format */
@@ -85,19 +107,18 @@ berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err) {
   t->texts = tokens.data;
   BERTH__TRY(vocab_numbers(t, "tokenizer.ggml.scores", &t->scores, err));
   BERTH__TRY(vocab_numbers(t, "tokenizer.ggml.token_type", &types, err));
-  t->offsets = berth__alloc_array(t->ctx, t->count, sizeof *t->offsets);
+  t->offsets = berth__alloc_array(t->ctx, (size_t)t->count + 1, sizeof *t->offsets);
   t->attributes = berth__alloc_array(t->ctx, t->count, sizeof *t->attributes);
   if (t->offsets == NULL || t->attributes == NULL) return berth__fail_nomem(err, "the index of the vocabulary");
-  BERTH__TRY(vocab_make_slots(t->ctx, t->count, &t->slots, &t->slot_mask, err));
-  uint64_t offset = 0;
+  BERTH__TRY(slots_make(t->ctx, t->count, &t->slots, err));
+  t->offsets[0] = 0;
   for (uint32_t id = 0; id < t->count; id++) {
-    t->offsets[id] = (uint32_t)offset;
+    t->offsets[id + 1] = t->offsets[id] + 8 + (uint32_t)berth__vocab_load64(t->texts + t->offsets[id]);
     const berth__span text = berth__vocab_text(t, id);
-    offset += 8 + text.size;
     if (text.size > t->longest) t->longest = text.size;
     t->attributes[id] =
         types.count != 0 ? vocab_attribute((int64_t)berth__gguf_array_f64(&types, id)) : BERTH__TOKEN_NORMAL;
-    if (text.size != 0) *vocab_slot(t, text.data, text.size) = id + 1; /* of equal texts, the last one counts */
+    if (text.size != 0) vocab_add_token(t, id, text);
   }
   return BERTH_OK;
 }
@@ -106,8 +127,8 @@ berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err) {
 
 /* "left right", as the file has it, at an offset. The space is the first that is not the first byte. */
 static berth__span vocab_merge_text(const berth__tokenizer *t, uint32_t offset, size_t *left) {
-  const uint8_t *at = t->merges + offset;
-  const berth__span text = {(const char *)at + 8, (size_t)berth__vocab_load64(at)};
+  const uint64_t size = berth__vocab_load64(t->merges + offset), most = t->merges_size - offset - 8;
+  const berth__span text = {(const char *)t->merges + offset + 8, (size_t)(size < most ? size : most)};
   const char *space = text.size > 1 ? memchr(text.data + 1, ' ', text.size - 1) : NULL;
   *left = space != NULL ? (size_t)(space - text.data) : 0;
   return text;
@@ -121,17 +142,22 @@ static bool vocab_is_merge(const berth__tokenizer *t, uint32_t offset, const cha
 }
 
 /* text is what both pieces make together. */
-static uint32_t *vocab_merge_slot(const berth__tokenizer *t, const char *text, size_t left, size_t right) {
-  uint32_t at = berth__hash(t->ctx->hash_key, text, left + right) + (uint32_t)left * 0x9E3779B1u;
-  for (at &= t->merge_mask;; at = (at + 1) & t->merge_mask) {
-    uint32_t *slot = &t->merge_slots[at];
-    if (*slot == 0 || vocab_is_merge(t, *slot - 1, text, left, right)) return slot;
+static uint32_t vocab_merge_slot(const berth__tokenizer *t, const char *text, size_t left, size_t right, uint8_t *tag) {
+  const uint32_t hash = berth__hash(t->ctx->hash_key, text, left + right) + (uint32_t)left * 0x9E3779B1u;
+  uint32_t at = slots_first(&t->merge_slots, hash);
+  *tag = slots_tag(hash);
+  for (; t->merge_slots.tags[at] != 0; at = slots_next(&t->merge_slots, at)) {
+    if (t->merge_slots.tags[at] == *tag && vocab_is_merge(t, t->merge_slots.values[at], text, left, right)) break;
   }
+  return at;
 }
 
 bool berth__vocab_merge(const berth__tokenizer *t, const char *text, size_t left, size_t right, uint32_t *rank) {
-  *rank = *vocab_merge_slot(t, text, left, right);
-  return *rank != 0;
+  uint8_t tag;
+  const uint32_t at = vocab_merge_slot(t, text, left, right, &tag);
+  if (t->merge_slots.tags[at] == 0) return false;
+  *rank = t->merge_slots.values[at];
+  return true;
 }
 
 static berth_status vocab_add_merge(berth__tokenizer *t, uint32_t offset, char **joined, size_t *capacity,
@@ -143,8 +169,11 @@ static berth_status vocab_add_merge(berth__tokenizer *t, uint32_t offset, char *
   const size_t right = text.size - left - 1;
   memcpy(*joined, text.data, left);
   memcpy(*joined + left, text.data + left + 1, right);
-  uint32_t *slot = vocab_merge_slot(t, *joined, left, right);
-  if (*slot == 0) *slot = offset + 1; /* of equal merges, the first one counts */
+  uint8_t tag;
+  const uint32_t at = vocab_merge_slot(t, *joined, left, right, &tag);
+  if (t->merge_slots.tags[at] != 0) return BERTH_OK; /* of equal merges, the first one counts */
+  t->merge_slots.tags[at] = tag;
+  t->merge_slots.values[at] = offset;
   return BERTH_OK;
 }
 
@@ -155,7 +184,8 @@ berth_status berth__vocab_load_merges(berth__tokenizer *t, berth_error *err) {
   uint64_t offset = 0;
   BERTH__TRY(vocab_strings(t, "tokenizer.ggml.merges", &merges, err));
   t->merges = merges.data;
-  BERTH__TRY(vocab_make_slots(t->ctx, merges.count, &t->merge_slots, &t->merge_mask, err));
+  t->merges_size = (size_t)merges.size;
+  BERTH__TRY(slots_make(t->ctx, merges.count, &t->merge_slots, err));
   berth_status status = BERTH_OK;
   for (uint64_t i = 0; i < merges.count && status == BERTH_OK; i++) {
     status = vocab_add_merge(t, (uint32_t)offset, &joined, &capacity, err);
@@ -163,4 +193,10 @@ berth_status berth__vocab_load_merges(berth__tokenizer *t, berth_error *err) {
   }
   berth__free(t->ctx, joined);
   return status;
+}
+
+void berth__vocab_rest(const berth__tokenizer *t) {
+  berth__gguf_rest(t->model, t->texts, t->offsets[t->count]);
+  if (t->merges != NULL) berth__gguf_rest(t->model, t->merges, t->merges_size);
+  if (t->scores.count != 0) berth__gguf_rest(t->model, t->scores.data, (size_t)t->scores.size);
 }

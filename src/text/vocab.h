@@ -36,6 +36,13 @@ typedef struct berth__sorted {
   uint32_t first[257]; /* those that begin with a byte */
 } berth__sorted;
 
+/* A hash table of numbers. Its tags tell most entries apart without a look at their texts, which lie in the file. */
+typedef struct berth__slots {
+  uint32_t *values;
+  uint8_t *tags; /* 0: empty */
+  uint32_t count;
+} berth__slots;
+
 typedef struct berth__charsmap { /* how a Unigram model normalises; see unigram.c */
   const uint8_t *nodes;
   size_t n_nodes;
@@ -54,16 +61,15 @@ struct berth__tokenizer {
 
   uint32_t count;
   const uint8_t *texts; /* of the tokens, in the file: a u64 length and bytes, each */
-  uint32_t *offsets;    /* of each token in them */
+  uint32_t *offsets;    /* of each token in them, and of their end */
   uint16_t *attributes;
   berth__gguf_array scores; /* count 0: there are none */
   size_t longest;           /* text of a token */
-  uint32_t *slots;          /* a hash table of ids plus 1 */
-  uint32_t slot_mask;
+  berth__slots slots;       /* ids by their texts */
 
   const uint8_t *merges; /* BPE: in the file, like texts. What comes first goes first, so that offsets are ranks */
-  uint32_t *merge_slots; /* a hash table of offsets plus 1 */
-  uint32_t merge_mask;
+  size_t merges_size;
+  berth__slots merge_slots; /* offsets by both texts */
 
   int32_t byte_ids[256];
   berth__sorted special; /* tokens that are looked for in a text before anything else */
@@ -79,16 +85,17 @@ static inline uint64_t berth__vocab_load64(const uint8_t *at) {
   return value;
 }
 
+/* Sizes come from the index and not from the file, which another program may change. */
 static inline berth__span berth__vocab_text(const berth__tokenizer *t, uint32_t id) {
-  const uint8_t *at = t->texts + t->offsets[id];
-  return (berth__span){(const char *)at + 8, (size_t)berth__vocab_load64(at)};
+  return (berth__span){(const char *)t->texts + t->offsets[id] + 8, t->offsets[id + 1] - t->offsets[id] - 8};
 }
 
 float berth__vocab_score(const berth__tokenizer *t, uint32_t id);
 /* The merge of two adjacent pieces of a text: how early it comes. False: there is none. */
 bool berth__vocab_merge(const berth__tokenizer *t, const char *text, size_t left, size_t right, uint32_t *rank);
-berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err);         /* tokens, types, scores, their index */
-berth_status berth__vocab_load_merges(berth__tokenizer *t, berth_error *err);  /* BPE */
+berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err);        /* tokens, types, scores, their index */
+berth_status berth__vocab_load_merges(berth__tokenizer *t, berth_error *err); /* BPE */
+void berth__vocab_rest(const berth__tokenizer *t); /* the file's pages are not needed for a while */
 berth_status berth__vocab_load_special(berth__tokenizer *t, berth_error *err); /* ids and attributes: special.c */
 berth_status berth__unigram_load(berth__tokenizer *t, berth_error *err);
 

@@ -413,7 +413,7 @@ exits "plan --json for a GPU" 0 plan --dim batch=10 --device interp --json
 json_holds "plan --json for a GPU: kernels of the device, but for steps on the host" out \
   "any(s['device'] == 'interp' and s['kind'] == 'fast' and s['kernel'] != '' for s in o['steps']) and \
    all(s['device'] in ('interp', 'cpu') for s in o['steps'])"
-printf 'graph "f" { input %%x : f16[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >slow.berth
+printf 'graph "f" { input %%x : f64[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >slow.berth
 exits "plan with a reference kernel" 0 plan slow.berth
 has "plan: a reference kernel is named" out "reference kernels: 1 of 1 steps: y (matmul)"
 exits "plan --json with a reference kernel" 0 plan slow.berth --json
@@ -792,6 +792,103 @@ holds "inspect a cut array" "$code == 1 || $code == 3"
 refuses "inspect an empty file" 1 "is empty" inspect empty.csv
 refuses "inspect what is not there" 1 "cannot read nowhere" inspect nowhere
 refuses "inspect a folder" 1 "cannot read" inspect "$work"
+
+# ---- plans of GGUF models
+
+tale=$BERTH_SRC/examples/tale/tale.gguf
+exits "inspect gguf: a model that runs" 0 inspect "$tale"
+has "inspect gguf: it runs" out "runs     yes"
+has "inspect gguf: its tokenizer" out "tokens   SPM of 383"
+has "inspect gguf: its chat template" out "template for chat"
+if command -v python3 >/dev/null; then
+  python3 -c 'import sys
+data = open(sys.argv[1], "rb").read()
+name = b"tokenizer.ggml.model\x08\0\0\0\x05\0\0\0\0\0\0\0"
+open("other.gguf", "wb").write(data.replace(name + b"llama", name + b"other"))' "$tale"
+  exits "inspect gguf: another tokenizer" 0 inspect other.gguf --json
+  has "inspect gguf: a tokenizer that berth lacks" out "\"runs\":false,\"reason\":\"its tokenizer is of kind 'unknown'"
+fi
+exits "plan gguf" 0 plan "$tale" --ctx 100
+has "plan gguf: the cache is a line of its own" out "state"
+has "plan gguf: a token's share of it" out "context: 100 tokens of keys and values as f32, 512 bytes a token"
+has "plan gguf: the chunk" out "text is read 64 tokens at a time"
+exits "plan gguf --json" 0 plan "$tale" --ctx 100 --chunk 16 --picture tale.svg --json
+valid_json "plan gguf --json is valid"
+has_fields "plan gguf --json has its fields" arena_size weights_size state_size activations_size scratch_size ctx chunk \
+  kv token
+json_holds "plan gguf --json: sizes" out "o['ctx'] == 100 and o['chunk'] == 16 and o['state_size'] == 100 * 2 * 2 * 32 * 4"
+json_holds "plan gguf --json: the parts are the whole" out \
+  "o['arena_size'] == sum(o[k] for k in ('weights_size', 'state_size', 'activations_size', 'scratch_size', 'preparation_size'))"
+json_holds "plan gguf --json: dims" out "o['dims'] == {'rows': 16, 'ctx': 100}"
+has "plan gguf: drawn like every plan" tale.svg "<svg"
+exits "plan gguf: what the model was made for" 0 plan "$tale" --json
+json_holds "plan gguf: its context and chunk" out "o['ctx'] == 256 and o['chunk'] == 64"
+cp out whole.json
+exits "plan gguf: --dim says the same" 0 plan "$tale" --dim ctx=256 --dim rows=64 --json
+json_holds "plan gguf: the same arena" out "o['arena_size'] == json.load(open('whole.json'))['arena_size']"
+for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7" "--ctx 100 --kv f16"; do
+  exits "plan gguf $sizes" 0 plan "$tale" $sizes --threads 2 --json
+  cp out planned.json
+  exits "generate $sizes" 0 generate "$tale" -p "The" -n 2 --temp 0 $sizes --threads 2 --json
+  json_holds "generate $sizes takes what was planned, to the byte" out "o['arena_size'] == json.load(open('planned.json'))['arena_size']"
+done
+exits "plan gguf --fit: more than enough" 0 plan "$tale" --fit 1G --json
+valid_json "plan gguf --fit --json is valid"
+json_holds "plan gguf --fit: all of it, with larger chunks" out \
+  "o['fit']['fits'] and o['fit']['bytes'] == 1 << 30 and o['ctx'] == 256 and o['chunk'] == 256 and o['kv'] == 'f32' and o['fit']['arena_size'] == o['arena_size']"
+most=$(python3 -c "import json; print(json.load(open('whole.json'))['arena_size'])" 2>/dev/null || echo 0)
+exits "plan gguf --fit: exactly what the default takes" 0 plan "$tale" --kv f32 --fit "$most" --json
+json_holds "plan gguf --fit: which is its context" out "o['ctx'] == 256 and o['chunk'] == 64 and o['arena_size'] == $most"
+exits "plan gguf --fit: some bytes less" 0 plan "$tale" --kv f32 --fit "$((most - 20000))" --json
+json_holds "plan gguf --fit: is a smaller context" out "100 < o['ctx'] < 256 and o['arena_size'] <= $most - 20000"
+fitted=$(field ctx)
+exits "plan gguf --fit: a token more" 0 plan "$tale" --ctx "$((fitted + 1))" --json
+json_holds "plan gguf --fit: a token more does not fit" out "o['arena_size'] > $most - 20000"
+exits "plan gguf --fit: what cannot be had" 1 plan "$tale" --fit 50000
+has "plan gguf --fit: what would be needed" out "does not fit in 50,000 bytes"
+has "plan gguf --fit: with which sizes" out "would need"
+exits "plan gguf --fit: what cannot be had, as JSON" 1 plan "$tale" --fit 50000 --json
+json_holds "plan gguf --fit: what would be needed, as JSON" out \
+  "not o['fit']['fits'] and o['fit']['arena_size'] > 50000 and o['fit']['ctx'] == 1 and o['fit']['chunk'] == 1"
+refuses "plan gguf: a cache of no type" 2 "--kv takes f32, f16 or q8_0, not 'fp8'" plan "$tale" --kv fp8
+refuses "plan --ctx of another model" 2 "--ctx, --chunk, --kv and --fit are for GGUF models" plan --ctx 10
+
+# A model of 5 GB that is all hole: whoever plans it without touching the weights stays small.
+if command -v python3 >/dev/null; then
+  python3 - <<'PY'
+import struct
+text = lambda t: struct.pack("<Q", len(t)) + t.encode()
+keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
+for name, value in (("context_length", 2048), ("embedding_length", 4096), ("block_count", 5), ("vocab_size", 32000),
+                    ("feed_forward_length", 11008), ("attention.head_count", 32), ("rope.dimension_count", 128)):
+    keys.append(text("llama." + name) + struct.pack("<II", 4, value))
+keys.append(text("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5))
+shapes = {"token_embd": (4096, 32000), "output_norm": (4096,), "output": (4096, 32000)}
+for i in range(5):
+    for name in ("attn_norm", "ffn_norm"):
+        shapes["blk.%d.%s" % (i, name)] = (4096,)
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        shapes["blk.%d.%s" % (i, name)] = (4096, 4096)
+    shapes["blk.%d.ffn_gate" % i] = shapes["blk.%d.ffn_up" % i] = (4096, 11008)
+    shapes["blk.%d.ffn_down" % i] = (11008, 4096)
+infos, at = b"", 0
+for name, shape in shapes.items():
+    infos += text(name + ".weight") + struct.pack("<I%dQIQ" % len(shape), len(shape), *shape, 0, at)
+    at += 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(keys)) + b"".join(keys) + infos
+with open("hole.gguf", "wb") as f:
+    f.write(head)
+    f.truncate((len(head) + 31) // 32 * 32 + at)
+PY
+  exits "plan gguf: five gigabytes" 0 plan hole.gguf --ctx 2048 --json
+  json_holds "plan gguf: five gigabytes of weights" out "o['weights_size'] > 5e9 and o['state_size'] == 5 * 2 * 2048 * 4096 * 4"
+  python3 -c 'import resource, subprocess, sys
+subprocess.run([sys.argv[1], "plan", "hole.gguf", "--ctx", "2048", "--json"], stdout=subprocess.DEVNULL, check=True)
+sys.exit(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > (1 << 20 if sys.argv[2] else 1 << 16))' \
+    "$BERTH_BIN" "$(grep -c asan <(ldd "$BERTH_BIN" 2>/dev/null) | grep -v '^0$')" 2>err
+  holds "plan gguf: without touching them" "$? == 0"
+  rm -f hole.gguf
+fi
 
 # ---- devices
 

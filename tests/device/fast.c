@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/blocks.h"
+
 typedef struct state {
   const fast_case *c;
   const berth__op *op;
@@ -40,6 +42,10 @@ static double next_number(uint64_t *seed) {
 }
 
 static void fill(const fast_operand *o, berth_tensor *t, int64_t count, uint64_t seed) {
+  if (berth__type_is_block(t->type)) {
+    test_random_blocks(t->type, t->data, berth_storage_bytes(berth_type_storage(t->type), (uint64_t)count), &seed);
+    return;
+  }
   const int is_range = o->low != 0 || o->high != 0;
   const double low = is_range ? o->low : t->type == BERTH_BOOL ? 0 : -3, high = is_range ? o->high : 3;
   for (int64_t i = 0; i < count; i++) {
@@ -104,7 +110,7 @@ static void start(state *s, const fast_case *c) {
     s->in[i] = (berth_tensor){.type = o->type, .rank = o->rank};
     memcpy(s->in[i].dim, o->dim, sizeof o->dim);
     const int64_t count = lay_out(&s->in[i], o->layout);
-    s->in_size[i] = (size_t)count * berth_type_size(o->type);
+    s->in_size[i] = (size_t)berth_storage_bytes(berth_type_storage(o->type), (uint64_t)count);
     s->in[i].data = s->in_block[i] = take(s->in_size[i]);
     fill(o, &s->in[i], count, i + 1);
   }

@@ -272,9 +272,48 @@ static void depthwise(void **state) {
       check_sum(&c, &images[k], images[k].c, 4, isa);
       check_bytes_out(&c, 4, isa);
     }
-  fast_case declined = depthwise_case(&images[0], lists);
-  declined.in[BERTH__BYTES_WEIGHT_ZERO] = byte(BERTH_I8);
-  fast_check_declined(&declined);
+}
+
+/* Weights that do not fit i8, less their zero points: u8, and i8 with one for all channels or one for each. */
+static void depthwise_with_zero_points(void **state) {
+  static const image images[] = {
+      {1, 9, 8, 64, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_U8},   {2, 7, 9, 37, 0, 3, 2, 1, 1, 0, BERTH_I8, BERTH_I8},
+      {1, 12, 11, 5, 0, 5, 1, 2, 2, 0, BERTH_I8, BERTH_U8},  {1, 3, 40, 16, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},
+      {1, 14, 13, 9, 0, 11, 1, 5, 1, 0, BERTH_U8, BERTH_U8},
+  };
+  const berth__cpu_isa *isa;
+  int64_t lists[4][4];
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof images / sizeof *images; k++)
+      for (int zeros = 0; zeros < 3; zeros++) {
+        fast_case c = depthwise_case(&images[k], lists);
+        if (zeros == 1) c.in[BERTH__BYTES_WEIGHT_ZERO] = byte(images[k].weight);
+        if (zeros == 2) c.in[BERTH__BYTES_WEIGHT_ZERO] = bytes(images[k].weight, 1, &images[k].c);
+        fast_check_on(&c, isa);
+        check_bytes_out(&c, 4, isa);
+      }
+}
+
+/* Rows that are made into pairs part by part. */
+static void long_products(void **state) {
+  static const shape shapes[] = {
+      {1, 6, 1024, 40, FAST_PLAIN, BERTH_U8, BERTH_I8, false},
+      {1, 5, 1029, 70, FAST_PLAIN, BERTH_I8, BERTH_U8, true},
+      {1, 3, 2100, 65, FAST_PADDED, BERTH_U8, BERTH_I8, true},
+      {1, 1, 3000, 9, FAST_PLAIN, BERTH_U8, BERTH_U8, true},
+  };
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+      fast_case c = product_case(&shapes[k], isa->panel);
+      fast_check_on(&c, isa);
+      c.in[BERTH__BYTES_X_ZERO] = byte(shapes[k].x);
+      c.in[BERTH__BYTES_WEIGHT_ZERO] = byte(shapes[k].weight);
+      fast_check_on(&c, isa);
+      free_packed(&c);
+    }
 }
 
 /* ---- quantize and dequantize ---- */
@@ -358,9 +397,17 @@ static void sums(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),     cmocka_unit_test(extremes),  cmocka_unit_test(product_tails),
-      cmocka_unit_test(convolutions), cmocka_unit_test(depthwise), cmocka_unit_test(quantized),
-      cmocka_unit_test(dequantized),  cmocka_unit_test(ranges),    cmocka_unit_test(sums),
+      cmocka_unit_test(products),
+      cmocka_unit_test(extremes),
+      cmocka_unit_test(product_tails),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(depthwise),
+      cmocka_unit_test(quantized),
+      cmocka_unit_test(depthwise_with_zero_points),
+      cmocka_unit_test(long_products),
+      cmocka_unit_test(dequantized),
+      cmocka_unit_test(ranges),
+      cmocka_unit_test(sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,23 @@ static void transposes_of_large_tensors(void **state) {
                           .attrs = {FAST_INTS("perm", 0, 2, 1)}});
 }
 
+/* Lines of every length that is copied in a way of its own, of every size of element. */
+static void short_lines(void **state) {
+  static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129};
+  (void)state;
+  for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+    for (size_t t = 0; t < 4; t++) {
+      const int64_t n = lengths[k];
+      fast_check(&(fast_case){.op = "transpose",
+                              .in = {OF(types[t], .rank = 4, .dim = {2, 9, 11, n})},
+                              .attrs = {FAST_INTS("perm", 0, 2, 1, 3)}});
+      fast_check(&(fast_case){.op = "split",
+                              .in = {OF(types[t], .rank = 3, .dim = {3, 7, n + 2})},
+                              .attrs = {FAST_INT("axis", 2), FAST_INTS("parts", n, 2)},
+                              .n_out = 2});
+    }
+}
+
 static void copies_of_strided_operands(void **state) {
   static const char *const ops[] = {"identity", "flatten"};
   (void)state;
@@ -243,6 +260,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(transposes_of_every_order),
       cmocka_unit_test(transposes_of_large_tensors),
+      cmocka_unit_test(short_lines),
       cmocka_unit_test(copies_of_strided_operands),
       cmocka_unit_test(parts_and_wholes),
       cmocka_unit_test(pads_of_every_axis),

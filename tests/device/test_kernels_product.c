@@ -284,6 +284,40 @@ static void bf16_weights(void **state) {
     }
 }
 
+static void f16_weights(void **state) {
+  static const packed_shape shapes[] = {{1, 1, 64, 70, FAST_PLAIN, true},    {1, 75, 24, 90, FAST_PLAIN, true},
+                                        {2, 2, 501, 33, FAST_PADDED, false}, {3, 9, 7, 150, FAST_REVERSED, true},
+                                        {1, 130, 33, 5, FAST_PLAIN, false},  {1, 5, 0, 40, FAST_PLAIN, true}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+      const packed_shape *s = &shapes[k];
+      fast_case c = packed_case(s, isa->panel);
+      c.in[1] =
+          (fast_operand){.type = BERTH_F16, .rank = 3, .dim = {(s->n + isa->panel - 1) / isa->panel, s->k, isa->panel}};
+      fast_check_on(&c, isa);
+      c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_mul, 0, 1, 0, BERTH__CHAIN_gelu, 2, 0, 0);
+      c.in[3] = (fast_operand)F32(s->m, s->n);
+      fast_check_on(&c, isa);
+    }
+}
+
+static void packing_as_f16(void **state) {
+  static const fast_operand weights[] = {F32(20, 70), F32(3, 3, 17, 40), F32(101, 64), F32(131, 300)};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
+      for (int variant = 0; variant < 3; variant++) {
+        fast_case c = {.op = "pack_weights",
+                       .in = {weights[k]},
+                       .attrs = {FAST_INT("panel", isa->panel), FAST_STRING("to", "f16")}};
+        c.in[0].layout = layouts[variant];
+        fast_check_on(&c, isa);
+      }
+}
+
 static void packing_as_bf16(void **state) {
   static const fast_operand weights[] = {F32(20, 70), F32(3, 3, 17, 40), F32(101, 64), F32(2, 5, 8), F32(131, 300)};
   const berth__cpu_isa *isa;
@@ -304,6 +338,75 @@ static void packing_as_bf16(void **state) {
       }
 }
 
+/* ---- Weights in blocks: x becomes bytes, so that results differ by what that rounds ---- */
+
+static const berth_type block_types[] = {BERTH_Q8_0,  BERTH_Q4_0,   BERTH_Q4_1,   BERTH_Q5_0,   BERTH_Q5_1,
+                                         BERTH_Q2_K,  BERTH_Q3_K,   BERTH_Q4_K,   BERTH_Q5_K,   BERTH_Q6_K,
+                                         BERTH_MXFP4, BERTH_IQ4_NL, BERTH_IQ4_XS, BERTH_IQ2_XXS};
+
+/* x of up to 3: an element is rounded by up to 3 / 254, at random. Weights are about 1. */
+static double blocks_tolerance(int64_t k) { return 0.03 * sqrt((double)k); }
+
+static fast_case blocks_case(berth_type type, int64_t m, int64_t k, int64_t n) {
+  fast_case c = {.op = "product",
+                 .in = {F32(m, k), {.type = type, .rank = 2, .dim = {n, k}}},
+                 .attrs = {FAST_INT("columns", n)},
+                 .absolute = blocks_tolerance(k)};
+  return c;
+}
+
+static void weights_in_blocks(void **state) {
+  (void)state;
+  for (size_t t = 0; t < sizeof block_types / sizeof *block_types; t++) {
+    const int64_t depth = berth_type_storage(block_types[t]).elements == 32 ? 160 : 512;
+    for (int64_t m = 1; m <= 6; m++) {
+      fast_case c = blocks_case(block_types[t], m, depth, m == 1 ? 37 : 11 * m);
+      if (m % 2 == 0) c.in[2] = (fast_operand)F32(11 * m);
+      if (m % 3 == 0) c.in[0].layout = FAST_PADDED;
+      if (m == 5) c.in[0].layout = FAST_REVERSED;
+      fast_check(&c);
+    }
+    const fast_case chunks = blocks_case(block_types[t], 70, 256, 5);
+    fast_check(&chunks);
+  }
+}
+
+/* The integers are exact: x of whole numbers that bytes hold, and the sums are those of the reference kernel. */
+static void bytes_in_blocks_are_exact(void **state) {
+  static const double whole[] = {127, -3, 5, 0, -127, 64, 1, -99, 12, 33, -8};
+  (void)state;
+  for (size_t t = 0; t < sizeof block_types / sizeof *block_types; t++)
+    for (int64_t m = 1; m <= 5; m += 4) {
+      fast_case c = blocks_case(block_types[t], m, 256, 20);
+      c.in[0].values = whole; /* every 32 of them have 127 */
+      c.in[0].n_values = sizeof whole / sizeof *whole;
+      c.absolute = 0.01; /* of sums of f32 up to 20,000 */
+      fast_check(&c);
+    }
+}
+
+static void blocks_with_epilogues(void **state) {
+  (void)state;
+  for (int64_t m = 1; m <= 5; m += 4) {
+    fast_case c = blocks_case(BERTH_Q4_K, m, 256, 24);
+    c.in[3] = (fast_operand)F32(m, 24);
+    c.attrs[1] = (berth_attr)FAST_INT("adds", 1);
+    c.attrs[2] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, -1, -1);
+    fast_check(&c);
+  }
+}
+
+static void not_numbers_in_x_are_not_lost(void **state) {
+  static const double odd[] = {1, 2, NAN, 4, 5, 6, 7, 8};
+  (void)state;
+  for (int64_t m = 1; m <= 5; m += 4) {
+    fast_case c = blocks_case(BERTH_Q8_0, m, 64, 9);
+    c.in[0].values = odd;
+    c.in[0].n_values = 8;
+    fast_check(&c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_height_and_width),
@@ -322,6 +425,12 @@ int main(void) {
       cmocka_unit_test(narrow_not_numbers),
       cmocka_unit_test(bf16_weights),
       cmocka_unit_test(packing_as_bf16),
+      cmocka_unit_test(weights_in_blocks),
+      cmocka_unit_test(bytes_in_blocks_are_exact),
+      cmocka_unit_test(blocks_with_epilogues),
+      cmocka_unit_test(not_numbers_in_x_are_not_lost),
+      cmocka_unit_test(f16_weights),
+      cmocka_unit_test(packing_as_f16),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The fast kernels of lstm, gru and rnn. */
+/* The fast kernels of lstm, gru, rnn and qlstm. */
 #include "fast.h"
 
 #define RANGED(...)                                                                                                   \
@@ -120,6 +120,58 @@ static void what_is_left_to_the_reference(void **state) {
   fast_check_declined(&turned);
 }
 
+/* Scales and zero points: one for all rows of a direction, or one for each; zero points are there with `zeros`. */
+static fast_case bytes_case(berth_type type, int64_t directions, int64_t hidden, bool each, bool zeros, bool is_bare) {
+  const int64_t rows = 4 * hidden, steps = hidden % 3 + 2, batch = hidden % 2 + 1;
+  const fast_operand entry = {.type = BERTH_F32, .rank = each ? 2 : 1, .dim = {directions, rows}};
+  fast_case c = {.op = "qlstm",
+                 .in = {RANGED(steps, directions, batch, rows), entry, RANGED(directions, rows, hidden)},
+                 .attrs = {FAST_STRING("direction", directions == 2 ? "bidirectional" : "reverse")},
+                 .absolute = 1e-5,
+                 .relative = 1e-5,
+                 .n_out = 3};
+  c.in[1].low = 0.001;
+  c.in[1].high = 0.004;
+  c.in[2].type = type;
+  c.in[2].low = type == BERTH_U8 ? 0 : -128;
+  c.in[2].high = type == BERTH_U8 ? 255 : 127;
+  if (zeros) {
+    c.in[8] = entry;
+    c.in[8].type = type;
+    c.in[8].low = type == BERTH_U8 ? 120 : -8;
+    c.in[8].high = type == BERTH_U8 ? 136 : 8;
+  }
+  if (is_bare) return c;
+  c.in[3] = (fast_operand)RANGED(directions, 2 * rows);
+  c.in[5] = (fast_operand)RANGED(directions, batch, hidden);
+  c.in[6] = (fast_operand)RANGED(directions, batch, hidden);
+  return c;
+}
+
+static void recurrences_of_bytes(void **state) {
+  static const int64_t widths[] = {1, 3, 8, 15, 16, 17, 33, 48, 67};
+  (void)state;
+  for (size_t k = 0; k < sizeof widths / sizeof *widths; k++)
+    for (int form = 0; form < 8; form++) {
+      fast_case c = bytes_case(form & 1 ? BERTH_U8 : BERTH_I8, (int64_t)k % 2 + 1, widths[k], (form & 2) != 0,
+                               (form & 4) != 0, form == 3);
+      fast_check(&c);
+      c.in[0].layout = FAST_PADDED;
+      c.n_out = 1;
+      fast_check(&c);
+    }
+}
+
+static void what_is_left_to_the_reference_of_bytes(void **state) {
+  const fast_case plain = bytes_case(BERTH_I8, 1, 8, false, false, true);
+  fast_case clip = plain, lengths = plain;
+  (void)state;
+  clip.attrs[1] = (berth_attr)FAST_FLOAT("clip", 2.0);
+  lengths.in[4] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {1}, .low = 1, .high = 2};
+  fast_check_declined(&clip);
+  fast_check_declined(&lengths);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_direction),
@@ -129,6 +181,8 @@ int main(void) {
       cmocka_unit_test(one_step_takes_little_scratch),
       cmocka_unit_test(named_activations_that_are_the_usual_ones),
       cmocka_unit_test(what_is_left_to_the_reference),
+      cmocka_unit_test(recurrences_of_bytes),
+      cmocka_unit_test(what_is_left_to_the_reference_of_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,31 @@ static void every_device_says_the_same(void **state) {
   }
 }
 
+/* Half the bytes; the toy's choices are clear enough for it. */
+static void a_cache_may_have_16_bits(void **state) {
+  (void)state;
+  static const berth_type types[] = {BERTH_F32, BERTH_F16, BERTH_BF16};
+  const char *const devices[] = {"cpu", test_gpu()};
+  int32_t want[6], got[6];
+  for (size_t d = 0; d < 2; d++)
+    for (size_t i = 0; i < 3; i++) {
+      speaker s;
+      berth_error err;
+      berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
+      berth_generator_desc desc = greedy();
+      desc.kv = types[i];
+      desc.device = devices[d];
+      speaker_start(&s, &desc);
+      OK(berth_generator_get_info(s.g, &info, &err));
+      assert_int_equal(info.state_size,
+                       2 * 2 * 64 * 32 * (i == 0 ? 4 : 2)); /* layers, keys and values, rows, columns */
+      feed(s.g, TEXT);
+      speak(s.g, 6, i == 0 ? want : got);
+      if (types[i] == BERTH_F16) assert_memory_equal(got, want, sizeof want);
+      speaker_finish(&s);
+    }
+}
+
 static void tokens_and_text_are_the_same_conversation(void **state) {
   (void)state;
   speaker s;
@@ -161,6 +186,54 @@ static void pieces_are_the_text_of_their_tokens(void **state) {
   }
   assert_true(strlen(text) > 5);
   assert_null(strstr(text, "<s>"));
+  speaker_finish(&s);
+}
+
+/* ---- Chats ---- */
+
+static void note_total(void *user, uint32_t done, uint32_t total) {
+  (void)done;
+  *(uint32_t *)user = total;
+}
+
+static void expect_text(const berth_generator *g, const char *text) {
+  speaker s;
+  berth_error err;
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  OK(berth_generator_feed(s.g, text, strlen(text), BERTH_FEED_SPECIAL, &err));
+  assert_int_equal(count(g), count(s.g));
+  assert_memory_equal(berth_generator_tokens(g), berth_generator_tokens(s.g), count(g) * sizeof(int32_t));
+  speaker_finish(&s);
+}
+
+static void a_chat_evaluates_what_is_new(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  uint32_t total = 0;
+  berth_message messages[3] = {{"user", "and the thing"}, {"assistant", "the ring"}, {"user", "in"}};
+  berth_generator_desc desc = greedy();
+  desc.progress = note_total;
+  desc.user = &total;
+  speaker_start(&s, &desc);
+  OK(berth_generator_chat(s.g, messages, 1, &err));
+  expect_text(s.g, "[user:and the thing][assistant:");
+  const uint32_t first = count(s.g);
+  assert_int_equal(total, first);
+  feed(s.g, "the ring");
+  OK(berth_generator_chat(s.g, messages, 3, &err));
+  expect_text(s.g, "[user:and the thing][assistant:the ring][user:in][assistant:");
+  assert_true(total < count(s.g) - first / 2);
+  total = 0;
+  OK(berth_generator_chat(s.g, messages, 3, &err)); /* nothing is new but the logits */
+  assert_int_equal(total, 0);
+  OK(berth_generator_chat(s.g, messages, 1, &err)); /* and what was said can be taken back */
+  expect_text(s.g, "[user:and the thing][assistant:");
+  test_expect_error(berth_generator_chat(s.g, messages, 0, &err), BERTH_INVALID, &err, "messages");
+  messages[0].content = "the ring and the thing and the ring and the thing and the king and the singing of the thing";
+  test_expect_error(berth_generator_chat(s.g, messages, 1, &err), BERTH_INFEASIBLE, &err, "room for 64");
+  expect_text(s.g, "[user:and the thing][assistant:");
   speaker_finish(&s);
 }
 
@@ -429,9 +502,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_do_not_change_what_comes),
       cmocka_unit_test(every_device_says_the_same),
+      cmocka_unit_test(a_cache_may_have_16_bits),
       cmocka_unit_test(tokens_and_text_are_the_same_conversation),
       cmocka_unit_test(a_thousand_tokens_allocate_nothing),
       cmocka_unit_test(pieces_are_the_text_of_their_tokens),
+      cmocka_unit_test(a_chat_evaluates_what_is_new),
       cmocka_unit_test(a_full_context_is_a_clear_error),
       cmocka_unit_test(a_sliding_context_goes_on),
       cmocka_unit_test(a_mark_is_gone_back_to_without_evaluating),

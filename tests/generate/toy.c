@@ -100,8 +100,9 @@ static void key_tokens(toy *t) {
   for (uint32_t i = 0; i < TOY_VOCABULARY; i++) {
     static const char *const special[] = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz.,!?:;'()[]0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    char letter[2] = {i >= 4 ? letters[i - 4] : '\0', '\0'};
     const size_t left = TOY_VOCABULARY - i;
+    const bool is_letter = i >= 4 && left > n_merged;
+    const char letter[2] = {is_letter ? letters[i - 4] : '\0', '\0'};
     put_text(t, i < 4 ? special[i] : left <= n_merged ? merged[n_merged - left] : letter);
   }
   begin_array(t, "tokenizer.ggml.scores", 6);
@@ -194,7 +195,7 @@ static void make_llama_text(toy *t) {
   make_llama(t);
   key_text(t, "tokenizer.chat_template",
            "{% for message in messages %}[{{ message.role }}:{{ message.content }}]{% endfor %}"
-           "{% if add_generation_prompt %}(assistant:{% endif %}");
+           "{% if add_generation_prompt %}[assistant:{% endif %}");
 }
 
 /* Frequencies by factors, and tied embeddings: Llama 3.2. */

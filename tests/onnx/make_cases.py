@@ -193,6 +193,30 @@ def quantised(p):
             p.node("bits%d_%d_zero" % (bits, k), "MatMulNBits", ins + [zero], constant=(1, 2, 3), **attrs)
 
 
+def quantised_lstm(p):
+    def node(name, kind, directions=1, per_row=False, batch=1, states=False, hidden=6, **attrs):
+        rows, wide = 4 * hidden, (directions, 4 * hidden) if per_row else (directions,)
+        # i8 of seven bits: without VNNI ONNX Runtime lets the sums of two larger products saturate
+        bytes_of = u8 if kind == "u8" else lambda *shape: i8(*shape) // 2
+        w, r = bytes_of(directions, 3, rows), bytes_of(directions, hidden, rows)
+        zero = np.full(wide, 128, np.uint8) if kind == "u8" else np.zeros(wide, np.int8)
+        ins = [f32(5, batch, 3), w, r, f32(directions, 2 * rows), None, None, None, None,
+               np.full(wide, 0.01, np.float32) * (1 + np.abs(f32(*wide))), zero,
+               np.full(wide, 0.008, np.float32) * (1 + np.abs(f32(*wide))), zero]
+        if states:
+            ins[5], ins[6] = f32(directions, batch, hidden), f32(directions, batch, hidden)
+        p.node(name, "DynamicQuantizeLSTM", ins, 3, constant=(1, 2, 3, 8, 9, 10, 11), hidden_size=hidden, **attrs)
+
+    for kind in ("i8", "u8"):
+        node("lstm_%s" % kind, kind)
+        node("lstm_%s_reverse" % kind, kind, direction="reverse")
+        node("lstm_%s_both" % kind, kind, 2, direction="bidirectional")
+        node("lstm_%s_rows" % kind, kind, per_row=True)
+        node("lstm_%s_both_rows" % kind, kind, 2, True, states=True, hidden=20, direction="bidirectional")
+    node("lstm_states", "i8", states=True)
+    node("lstm_activations", "i8", activations=["HardSigmoid", "Relu", "Tanh"])
+
+
 def standard_attention(p):
     def node(name, op, ins, outs=1, **attrs):
         p.node(name, op, ins, outs, "", 23, **attrs)
@@ -457,6 +481,7 @@ def controlled(p):
 
 if __name__ == "__main__":
     for pack_name, groups in (("microsoft", (fused, norms, attention, quantised)),
+                              ("recurrent", (quantised_lstm,)),
                               ("newer", (standard_attention, loops, choices)),
                               ("windows", (windows,)),
                               ("extents", (extents, controlled))):

@@ -35,8 +35,9 @@ class Network:
         return names[0] if n_outputs == 1 else names
 
     def bytes_of(self, shape, kind=numpy.int8):
-        info = numpy.iinfo(kind)
-        return self.random.integers(info.min + (info.min < 0), info.max + 1, shape).astype(kind)
+        """i8 of 7 bits, as quantisers make it for ONNX Runtime: its sums of u8 times i8 saturate without VNNI."""
+        low, high = (-64, 64) if kind == numpy.int8 else (0, 255)
+        return self.random.integers(low, high + 1, shape).astype(kind)
 
     def scales(self, count, about):
         return (self.random.uniform(0.8, 1.25, count) * about).astype(numpy.float32)
@@ -60,9 +61,9 @@ def kernel_of(layer):
     return [(1, False), (3, True), (3, False)][layer % 3]
 
 
-def spread(depth):
-    """What keeps numbers about as large as they were: a weight is about 74, an x about 74 as well."""
-    return 1 / (74 * numpy.sqrt(depth))
+def spread(depth, kind=numpy.int8):
+    """What keeps numbers about as large as they were, where a weight is about 37 (i8) or 74 (u8)."""
+    return 1 / ((37 if kind == numpy.int8 else 74) * numpy.sqrt(depth))
 
 
 def dynamic_convolutions(folder, layers, channels):
@@ -78,7 +79,7 @@ def dynamic_convolutions(folder, layers, channels):
         quantised, scale, point = n.node("DynamicQuantizeLinear", [x], 3)
         sums = n.node("ConvInteger", [quantised, weight, point, zero], pads=[side // 2] * 4,
                       group=channels if is_depthwise else 1)
-        both = n.node("Mul", [scale, n.constant(n.scales(1, 1.5 * spread(each * side * side))[0])])
+        both = n.node("Mul", [scale, n.constant(n.scales(1, 1.5 * spread(each * side * side, kind))[0])])
         y = n.node("Mul", [n.node("Cast", [sums], to=F32), both])
         y = n.node("Add", [y, n.constant(n.random.normal(0, 0.1, (1, channels, 1, 1)))])
         if layer % 3 == 2:

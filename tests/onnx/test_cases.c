@@ -74,6 +74,11 @@ static void microsoft_ops(void **state) {
   check_pack("microsoft", 60);
 }
 
+static void quantised_lstms(void **state) {
+  (void)state;
+  check_pack("recurrent", 12);
+}
+
 static void newer_ops_and_control_flow(void **state) {
   (void)state;
   check_pack("newer", 18);
@@ -117,6 +122,7 @@ static void ops_of_the_newest_opsets(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(microsoft_ops),
+      cmocka_unit_test(quantised_lstms),
       cmocka_unit_test(newer_ops_and_control_flow),
       cmocka_unit_test(run_time_control_flow),
       cmocka_unit_test(windows_and_sampling),

@@ -333,6 +333,7 @@ static int run_layouts(const op_case *c, const inference *inf, const call_state 
   int ok = 1;
   for (uint32_t k = 0; k < c->n_in; k++) {
     if (!berth__op_takes_strided(inf->op, k) || c->in[k].type == BERTH_TYPE_NONE) continue;
+    if (berth_type_storage(c->in[k].type).elements > 1) continue; /* blocks are never cut */
     for (layout how = PADDED; how < LAYOUT_COUNT; how++) {
       call_state s;
       start_call(&s, c, inf);

@@ -387,7 +387,8 @@ static lowered run_others(state *s) {
   lowered result = run_one(s, PLAIN, LAYOUTS, WIDER, PLAIN, layout_names[WIDER]);
   for (uint32_t k = 0; k < s->c->n_in && result == LOWERED_HOLDS; k++) {
     if (s->c->in[k].type == BERTH_TYPE_NONE) continue;
-    const bool takes = berth__op_takes_strided(s->op, k), only_unit = s->op->family->unit_last >> k & 1u;
+    const bool takes = berth__op_takes_strided(s->op, k) && !is_block(s->c->in[k].type),
+               only_unit = s->op->family->unit_last >> k & 1u;
     for (layout how = PADDED; takes && !only_unit && how <= REVERSED && result == LOWERED_HOLDS; how++)
       result = run_one(s, k, how, LAYOUTS, PLAIN, layout_names[how]);
     for (int knows = 0; knows < 2 && can_be_over(s, k) && result == LOWERED_HOLDS; knows++) {

@@ -67,6 +67,49 @@ class Others:
         self.decoded = Tensor('f32', out.reshape(shape))
 
 
+def numbers(rows, depth):
+    """Eighths that the CPU's kernels, which make bytes of x, hold exactly: of each 32 the largest is 127."""
+    x = rng.integers(-99, 100, (rows, depth))
+    x[:, ::32] = 127
+    return (x / 8).astype('f4')
+
+
+def product_cases():
+    """In f64; the tolerance is what sums of f32 may be off by."""
+    f = CaseFile('product_blocks', 'make_cases_blocks.py')
+    for kind in list(BYTES) + list(OTHERS):
+        elements = 32 if kind in BYTES else OTHERS[kind][0]
+        for rows, columns in [(1, 2), (5, 2)]:
+            depth = 2 * elements if rows == 1 or elements == 32 else elements
+            scales = [0.0011, 0.00073, -0.0009, 0.0005] if elements == 256 else [0.03, -0.02, 0.07]
+            w = (Blocks if kind in BYTES else Others)(kind, (columns, depth), scales)
+            x = numbers(rows, depth)
+            plain = w.decoded.f64()
+            bound = float((np.abs(x).astype('f8') @ np.abs(plain).T).max()) * 1e-6
+            f.add('product_%s_%d' % (kind, rows), 'product', [Tensor('f32', x), w],
+                  [Tensor('f32', x.astype('f8') @ plain.T)], {'columns': columns}, tol=(bound, 1e-6))
+    x = Tensor('f32', numbers(2, 64))
+    w = Blocks('q8_0', (3, 64), [1.0])
+    f.error('product_blocks_columns', 'product', [x, w], 'rows of operand 1', {'columns': 4})
+    f.error('product_blocks_panel', 'product', [x, w], 'neither packed into panels', {'columns': 3, 'panel': 8})
+    f.error('product_blocks_depth', 'product', [Tensor('f32', numbers(2, 32)), w], 'columns of operands 0 and 1',
+            {'columns': 3})
+    f.write()
+
+
+def rows_cases():
+    f = CaseFile('unpack_rows', 'make_cases_blocks.py')
+    for kind in ['q8_0', 'q4_k', 'iq2_xxs', 'mxfp4']:
+        elements = 32 if kind in BYTES else OTHERS[kind][0]
+        x = (Blocks if kind in BYTES else Others)(kind, (3, elements), [0.125, 0.0371, -0.5])
+        ids = np.array([[2, 0], [-1, 1]], 'i4')
+        f.add('unpack_rows_%s' % kind, 'unpack_rows', [x, Tensor('i32', ids)],
+              [Tensor('f32', x.decoded.values[ids])])
+    f.add('unpack_rows_i64', 'unpack_rows', [x, Tensor('i64', [1])], [Tensor('f32', x.decoded.values[[1]])])
+    f.error('unpack_rows_of_f32', 'unpack_rows', [Tensor('f32', np.zeros((2, 32))), Tensor('i32', [0])], 'x is f32')
+    f.write()
+
+
 def main():
     f = CaseFile('unpack', 'make_cases_blocks.py')
     for kind in BYTES:
@@ -82,6 +125,8 @@ def main():
         f.add('unpack_%s' % kind, 'unpack', [x], [x.decoded])
     f.error('unpack_of_f32', 'unpack', [Tensor('f32', np.zeros(32))], 'x is f32')
     f.write()
+    product_cases()
+    rows_cases()
 
 
 main()

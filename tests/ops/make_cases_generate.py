@@ -83,6 +83,16 @@ def attention_cases():
         f.case('attention_capped_' + kind, 'attention',
                [a.astype(kind) for a in (q, k, v)] + [None, None, None, sinks.astype(kind)], want.astype(kind), tol=tol,
                cap=1.0)
+    half = eighths(1, 2, 70, 8), eighths(1, 2, 70, 8)  # f16 and bf16 hold these as they are
+    for rows in (1, 9):
+        q = eighths(1, 4, rows, 8)
+        want = attention(q, *half, mode='causal').astype('f4')
+        for kind, cast in (('f2', lambda a: a.astype('f2')), ('bf16', bf16)):
+            f.case('attention_cache_%s_%d' % (kind, rows), 'attention', [q] + [cast(a) for a in half], want,
+                   tol=(2e-6, 2e-6), mode='causal')
+    q = eighths(1, 2, 2, 4)
+    f.error('attention_cache_of_two_types', 'attention', [q, k.astype('f2'), v], 'operand 2')
+    f.error('attention_cache_f64', 'attention', [q, k.astype('f8'), v.astype('f8')], 'operand 1')
     f.error('attention_cap_below_0', 'attention', [q, k, v], 'a cap of -1 is not 0 or more', cap=-1.0)
     f.error('attention_sinks_heads', 'attention', [q, k, v, None, None, None, eighths(3)],
             'heads of q and sinks: extents 2 and 3 differ')

@@ -136,8 +136,8 @@ def bf16_cases():
         w = rng.standard_normal(shape).astype('f4')
         f.case('pack_weights_bf16_' + name, 'pack_weights', [w], bf16(round_bf16(paired(w, panel).astype('f8'))),
                panel=panel, to='bf16')
-    f.error('pack_weights_to', 'pack_weights', [eighths(3, 5)], "attribute 'to' is 'f16', expected f32 or bf16", panel=4,
-            to='f16')
+    f.error('pack_weights_to', 'pack_weights', [eighths(3, 5)], "attribute 'to' is 'i32', expected f32, f16 or bf16",
+            panel=4, to='i32')
     x, w, bias = rng.standard_normal((2, 3, 5)).astype('f4'), eighths(5, 6), eighths(6)
     p, exact = bf16(paired(w, 4)), dict(tol=(1e-6, 1e-6), columns=6, panel=4)
     f.case('product_bf16', 'product', [x, p], (x.astype('f8') @ w).astype('f4'), **exact)
@@ -151,6 +151,27 @@ def bf16_cases():
     f.save()
 
 
+def f16_cases():
+    """Likewise, with rows that lie as those of f32 do."""
+    f = Cases('f16_weights', 'make_cases_packed.py')
+    for name, shape, panel in (('even', (4, 6), 4), ('odd', (3, 5), 8), ('no_rows', (0, 5), 4)):
+        w = rng.standard_normal(shape).astype('f4')
+        f.case('pack_weights_f16_' + name, 'pack_weights', [w], packed(w, panel).astype('f2'), panel=panel, to='f16')
+    w = rng.standard_normal((5, 6)).astype('f2')
+    f.case('pack_weights_f16_as_it_is', 'pack_weights', [w], packed(w, 4).astype('f2'), panel=4, to='f16')
+    x, bias = (300 * rng.standard_normal((2, 3, 5))).astype('f4'), eighths(6)
+    w = (300 * w).astype('f2')  # sums that an f16 does not hold
+    p, exact = packed(w, 4).astype('f2'), dict(tol=(1e-3, 1e-6), columns=6, panel=4)
+    f.case('product_f16', 'product', [x, p], (x.astype('f8') @ w.astype('f8')).astype('f4'), **exact)
+    f.case('product_f16_relu', 'product', [x, p, bias],
+           np.maximum(x.astype('f8') @ w.astype('f8') + bias, 0).astype('f4'), code=[CODE['relu'], 0, 0, 0], **exact)
+    f.error('product_f16_rows', 'product', [eighths(3, 7), p], 'columns of operand 0 and rows', columns=6, panel=4)
+    f.error('product_f16_plain', 'product', [eighths(3, 4), eighths(4, 5).astype('f2')], 'operand 1 has type f16',
+            columns=5)
+    f.save()
+
+
 pack_cases()
 product_cases()
 bf16_cases()
+f16_cases()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the cases of lstm, gru, rnn, dft, non_max_suppression, ngrams and choose. Run by hand; see caselib.py for what
+"""Writes the cases of lstm, gru, rnn, qlstm, dft, non_max_suppression, ngrams and choose. Run by hand; see caselib.py for what
 it needs.
 
     NODE_PATH=<folder>/node_modules /usr/bin/python3 tests/ops/make_cases_sequence.py
@@ -159,6 +159,97 @@ def recurrent_errors(file):
     file.error("rnn_wrong_lengths", "rnn", x + [Tensor("i64", [1, 2])], "operand 4 has type i64")
 
 
+def bytes_of(h):
+    """h as whole steps from its zero point, and the step: as DynamicQuantizeLinear has it, in f32."""
+    h = h.astype(np.float32)
+    low, high = np.minimum(h.min(), np.float32(0)), np.maximum(h.max(), np.float32(0))
+    step = np.float32(1) if low == high else (high - low) / np.float32(255)
+    zero = np.rint(-low / step)
+    return np.clip(np.rint(h / step) + zero, 0, 255) - zero, step
+
+
+def quantised_layer(ins, attrs):
+    gates, scale, r, bias, lengths, h0, c0, p, zero = [None if t is None else t.values for t in (ins + [None] * 9)[:9]]
+    steps, directions, batch, rows = gates.shape
+    n = rows // 4
+    names = attrs.get("activations", "").split() or DEFAULTS["lstm"] * directions
+    y = np.zeros((steps, directions, batch, n))
+    last_h, last_c = np.zeros((directions, batch, n)), np.zeros((directions, batch, n))
+    for d in range(directions):
+        act = [(lambda v, k=k: ACTIVATIONS[names[k]](v, 0, 0)) for k in range(3 * d, 3 * d + 3)]
+        each = np.broadcast_to(scale[d], rows)
+        whole = r[d].astype(np.int64) - (0 if zero is None else np.broadcast_to(zero[d], rows).astype(np.int64)[:, None])
+        b8 = np.zeros(2 * rows) if bias is None else bias[d].astype(np.float64)
+        for b in range(batch):
+            length = steps if lengths is None else int(lengths[b])
+            h = np.zeros(n) if h0 is None else h0[d, b].astype(np.float64)
+            c = np.zeros(n) if c0 is None else c0[d, b].astype(np.float64)
+            order = range(length)
+            if d == 1 or attrs.get("direction") == "reverse":
+                order = reversed(order)
+            for t in order:
+                q, step = bytes_of(h)
+                share = (whole @ q.astype(np.int64)).astype(np.float32) * (step * each)
+                # one_step without its products: the sums come as a bias
+                total = np.concatenate([gates[t, d, b].astype(np.float64) + b8[:rows], share + b8[rows:]])
+                h, c = one_step("lstm", act, np.zeros(1), np.zeros(n), c, np.zeros((rows, 1)), np.zeros((rows, n)),
+                                total, np.zeros(3 * n) if p is None else p[d].astype(np.float64), attrs)
+                y[t, d, b] = h
+            if length > 0:
+                last_h[d, b], last_c[d, b] = h, c
+    return [quantise("f32", v) for v in (y, last_h, last_c)]
+
+
+def quantised_operands(kind="i8", steps=4, batch=2, hidden=5, directions=1, wide=False, zero=False, bias=True):
+    rows = 4 * hidden
+    shape = (directions, rows) if wide else (directions,)
+    low, high = (0, 256) if kind == "u8" else (-128, 128)
+    middle = 128 if kind == "u8" else 0
+    ins = [normal("f32", steps, directions, batch, rows),
+           Tensor("f32", rng.uniform(0.005, 0.02, size=shape)),
+           Tensor(kind, rng.integers(low, high, size=(directions, rows, hidden))),
+           normal("f32", directions, 2 * rows) if bias else None]
+    zeros = Tensor(kind, rng.integers(middle - 9, middle + 9, size=shape)) if zero or kind == "u8" else None
+    return ins, zeros
+
+
+def qlstm(file):
+    def add(name, made, more=(), attrs=None):
+        ins, zeros = made
+        ins = ins + list(more)
+        if zeros is not None:
+            ins = (ins + [None] * 8)[:8] + [zeros]
+        attrs = attrs or {}
+        # one byte of h more or less is one part in 255 of a weight: what is near the edge of a byte is left to chance
+        file.add(name, "qlstm", ins, quantised_layer(ins, attrs), attrs, tol=(1e-6, 1e-6))
+    both = {"direction": "bidirectional"}
+    for kind in ("i8", "u8"):
+        add("qlstm_" + kind, quantised_operands(kind))
+        add("qlstm_%s_wide" % kind, quantised_operands(kind, wide=True, zero=True, hidden=9))
+        add("qlstm_%s_both" % kind, quantised_operands(kind, directions=2, zero=True), attrs=both)
+        add("qlstm_%s_both_wide" % kind, quantised_operands(kind, directions=2, hidden=33, wide=True, zero=True,
+                                                           steps=2, batch=1), attrs=both)
+    add("qlstm_no_bias", quantised_operands(bias=False))
+    add("qlstm_reverse", quantised_operands(), attrs={"direction": "reverse"})
+    add("qlstm_clip", quantised_operands(), attrs={"clip": 0.25})
+    add("qlstm_input_forget", quantised_operands(), attrs={"input_forget": 1})
+    add("qlstm_relu", quantised_operands(), attrs={"activations": "sigmoid relu tanh"})
+    state = [normal("f32", 2, 3, 5), normal("f32", 2, 3, 5)]
+    add("qlstm_states", quantised_operands(batch=3, directions=2), [None] + state, both)
+    add("qlstm_lengths", quantised_operands("u8", batch=3, directions=2),
+        [Tensor("i32", [3, 0, 4])] + state + [normal("f32", 2, 15)], both)
+    add("qlstm_one", quantised_operands(hidden=1, batch=1))
+    add("qlstm_no_steps", quantised_operands(steps=0))
+    add("qlstm_no_batch", quantised_operands(batch=0))
+    ins, _ = quantised_operands()
+    file.error("qlstm_wrong_gates", "qlstm", [normal("f32", 4, 1, 2, 19)] + ins[1:], "axis 3 of operand 0")
+    file.error("qlstm_wrong_directions", "qlstm", ins, "axis 1 of operand 0 and direction", both)
+    file.error("qlstm_wrong_type", "qlstm", ins[:2] + [normal("f32", 1, 20, 5)], "operand 2 has type f32")
+    file.error("qlstm_wrong_scale", "qlstm", [ins[0], normal("f32", 1, 5)] + ins[2:], "axis 1 of operand 1")
+    file.error("qlstm_wrong_zero", "qlstm", ins + [None] * 4 + [Tensor("u8", [3])], "operand 8 has type u8")
+    file.error("qlstm_wrong_rank", "qlstm", [normal("f32", 4, 2, 20)] + ins[1:], "operand 0 has shape [4, 2, 20]")
+
+
 def transform(x, axis, length, inverse, onesided):
     z = x[..., 0] + 1j * (x[..., 1] if x.shape[-1] == 2 else 0)
     z = np.fft.ifft(z, length, axis) if inverse else np.fft.fft(z, length, axis)
@@ -280,7 +371,7 @@ def choose(file):
 
 if __name__ == "__main__":
     for write, name in ((recurrent, "recurrent"), (dft, "dft"), (suppression, "non_max_suppression"),
-                        (ngrams, "ngrams"), (choose, "choose")):
+                        (ngrams, "ngrams"), (choose, "choose"), (qlstm, "qlstm")):
         case_file = CaseFile(name, "make_cases_sequence.py")
         write(case_file)
         case_file.write()

@@ -1,6 +1,9 @@
 /* What GPUs make of plain graphs, on the interpreter: batch norms in convolutions, epilogues, q, k and v as one
  * product.
  */
+#include <math.h>
+
+#include "base/half.h"
 #include "patterns.h"
 
 #define IMAGE(channels) "graph \"i\" { input %x : f32[1, " channels ", 12, 16]\n"
@@ -128,6 +131,54 @@ static void queries_keys_and_values_are_one_product(void **state) {
   CHECK(patterns);
 }
 
+/* Products and chains of f16 and bf16 compute in f32 and are rounded once. */
+static void narrow_numbers(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"h\" { input %x : f16[7, 24] param %w : f16[24, 40] param %b : f16[40] input %r : f16[7, 40]\n"
+       "%m = matmul(%x, %w) %s = add(%m, %b) %a = add(%s, %r) %g = relu(%a) %o = cast(%g) {to = \"f32\"}\n"
+       "output \"o\" = %o }",
+       "product", 1, "add", 2e-2},
+      {"graph \"h\" { input %x : bf16[4, 9] const %c : bf16[] = [0.5] %a = mul(%x, %c) %b = add(%a, %x)\n"
+       "%d = neg(%b) %o = cast(%d) {to = \"f32\"} output \"o\" = %o }",
+       "chain", 1, "mul", 3e-2},
+      /* the result of a product of f32 chooses among f16 */
+      {"graph \"h\" { input %x : f32[4, 4] input %y : f32[4, 4] input %z : f16[4, 4] %m = matmul(%x, %y)\n"
+       "%l = lt(%m, %x) %n = neg(%z) %w = where(%l, %z, %n) %o = cast(%w) {to = \"f32\"} output \"o\" = %o }",
+       "chain", 1, "where", 1e-6},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+/* 64 products of 200 and 200 are more than an f16 holds; with the factor after them they are not. */
+static void sums_of_f16_do_not_overflow(void **state) {
+  static const char text[] =
+      "graph \"h\" { input %x : f16[1, 64] param %w : f16[64, 64] const %d : f16[] = [0.0001] %m = matmul(%x, %w)\n"
+      "%s = mul(%m, %d) output \"s\" = %s }";
+  const uint16_t two_hundred = 0x5a40, factor = 0x068e; /* 0.0001 as f16 */
+  const double want = 64.0 * 200 * 200 * (double)berth__f16_to_f32(factor);
+  berth_context *ctx = test_context();
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_graph *graph;
+  berth_session *session;
+  berth_error err;
+  uint16_t x[64], w[64 * 64], out[64];
+  (void)state;
+  for (int i = 0; i < 64; i++) x[i] = two_hundred;
+  for (int i = 0; i < 64 * 64; i++) w[i] = two_hundred;
+  desc.device = "interp";
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  TEST_OK(berth_session_set_param(session, "w", w, sizeof w, &err));
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  TEST_OK(berth_session_read(session, "s", out, sizeof out, &err));
+  for (int i = 0; i < 64; i++) assert_true(fabs((double)berth__f16_to_f32(out[i]) - want) <= 1e-3 * want);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 static berth_status plan_on_loops(berth_context *ctx, berth_error *err, void *user) {
   const char *text = user;
   berth_graph *graph = NULL;
@@ -149,11 +200,30 @@ static void every_allocation_may_fail(void **state) {
   test_fail_each_allocation(plan_on_loops, (void *)(uintptr_t)text);
 }
 
+/* Loads decode, so that the weights are in memory as they are; nothing is rounded on the way. */
+static void weights_stay_in_blocks(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"l\" { input %x : f32[5, 256] param %w : q4_k[40, 256] %u = unpack(%w)\n"
+       "%t = transpose(%u) {perm = [1, 0]} %y = matmul(%x, %t) output \"y\" = %y }",
+       "product", 1, "unpack", 1e-3},
+      {"graph \"r\" { input %x : f32[1, 2, 512] param %w : q6_k[33, 512] param %b : f32[33] %u = unpack(%w)\n"
+       "%t = transpose(%u) {perm = [1, 0]} %m = matmul(%x, %t) %s = add(%m, %b) %y = relu(%s) output \"y\" = %y }",
+       "product", 1, "relu", 1e-3},
+      {"graph \"t\" { const %i : i32[3] = [4, 0, -1] param %w : mxfp4[40, 64] %u = unpack(%w)\n"
+       "%x = embedding(%u, %i) %t = transpose(%u) {perm = [1, 0]} %y = matmul(%x, %t) output \"y\" = %y }",
+       "unpack_rows", 1, "unpack", 1e-3},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(norms_go_into_convolutions),    cmocka_unit_test(other_norms_become_element_wise),
       cmocka_unit_test(weights_of_f16_are_not_folded), cmocka_unit_test(biases_of_convolutions),
       cmocka_unit_test(every_allocation_may_fail),     cmocka_unit_test(queries_keys_and_values_are_one_product),
+      cmocka_unit_test(weights_stay_in_blocks),        cmocka_unit_test(narrow_numbers),
+      cmocka_unit_test(sums_of_f16_do_not_overflow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

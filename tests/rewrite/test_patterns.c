@@ -268,6 +268,46 @@ static void fails_each_allocation(void **state) {
   assert_true(test_fail_each_allocation(pattern_plan, beside_text) > 0);
 }
 
+/* ---- Weights in blocks ---- */
+
+#define LINEAR(y, x, w, type, n, k)                                                         \
+  "param %" w " : " type "[" n ", " k "] %u" w " = unpack(%" w ") %t" w " = transpose(%u" w \
+  ") {perm = [1, 0]}\n"                                                                     \
+  "%" y " = matmul(%" x ", %t" w ")\n"
+
+static void weights_in_blocks(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"l\" { input %x : f32[5, 256]\n" LINEAR("y", "x", "w", "q4_k", "40", "256") "output \"y\" = %y }",
+       "product", 1, "unpack", 0.4},
+      {"graph \"l\" { input %x : f32[1, 256]\n" LINEAR("y", "x", "w", "q6_k", "40", "256") "output \"y\" = %y }",
+       "product", 1, "transpose", 0.4},
+      /* a table that is looked up and multiplied with is there once */
+      {"graph \"t\" { const %i : i32[3] = [4, 0, -1] param %w : q8_0[40, 64] %u = unpack(%w)\n"
+       "%x = embedding(%u, %i) %t = transpose(%u) {perm = [1, 0]} %y = matmul(%x, %t) output \"y\" = %y }",
+       "unpack_rows", 1, "unpack", 0.2},
+      {"graph \"g\" { const %i : i32[3] = [4, 0, -1] param %w : iq2_xxs[40, 256] %u = unpack(%w)\n"
+       "%x = gather(%u, %i) {axis = 0} output \"x\" = %x }",
+       "unpack_rows", 1, "unpack", 0},
+      /* a bias, an activation and a residual are the product's */
+      {"graph \"e\" { input %x : f32[4, 64] param %b : f32[64]\n" LINEAR(
+           "m", "x", "w", "q4_0", "64", "64") "%s = add(%m, %b) %r = relu(%s) %y = add(%r, %x) output \"y\" = %y }",
+       "product", 1, "relu", 0.4},
+      /* two products of the same x stay two */
+      {"graph \"q\" { input %x : f32[4, 64]\n" LINEAR("a", "x", "v", "q4_0", "64", "64")
+           LINEAR("b", "x", "w", "q4_0", "64", "64") "output \"a\" = %a output \"b\" = %b }",
+       "product", 2, "unpack", 0.4},
+      /* what reads the weight itself has it as f32 */
+      {"graph \"p\" { input %x : f32[4, 64]\n" LINEAR("m", "x", "w", "q5_0", "64",
+                                                      "64") "%y = add(%uw, %uw) output \"y\" = %y output \"m\" = %m }",
+       "unpack", 1, NULL, 0.4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+  static char text[] =
+      "graph \"l\" { input %x : f32[5, 256]\n" LINEAR("y", "x", "w", "q4_k", "40", "256") "output \"y\" = %y }";
+  assert_true(test_fail_each_allocation(pattern_plan, text) > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(attention),
@@ -283,6 +323,7 @@ int main(void) {
       cmocka_unit_test(tails_of_bytes),
       cmocka_unit_test(ranges),
       cmocka_unit_test(fails_each_allocation),
+      cmocka_unit_test(weights_in_blocks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

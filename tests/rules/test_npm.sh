@@ -51,12 +51,25 @@ check "with the right one the new version takes the place of the old" gives "sta
 sed -i 's/thing/other/' "$BERTH_NPM_LIST"
 check "what the list does not have is not asked for" gives "status 1; reason: thing is not in *; wrong: ;*"
 
+# A scope is part of the name, and of the archive's name in another way.
+cat >"$here/bin/npm" <<'END'
+#!/bin/sh
+for last; do :; done
+echo "$last" >>"$SHOP/asked"
+cp "$SHOP/thing.tgz" "scope-thing-${last##*@}.tgz"
+END
+sed -i 's/other-/scope-thing-/' "$BERTH_NPM_LIST"
+scoped() { (cd "$BERTH_SRC" && . scripts/npm.sh && npm_package @scope/thing "$here/into" 2>/dev/null && cat "$here/into/node_modules/@scope/thing/file"); }
+check "a package with a scope is unpacked" test "$(scoped)" = two
+check "npm was asked for it by its name" grep -qx @scope/thing@1.1 "$SHOP/asked"
+
 # The list itself, and the scripts that go by it.
 names_pinned() {
   local name bad=0
   while read -r name; do
+    name=${name#@} name=${name//\//-}
     grep -qE "^[0-9a-f]{128}  $name-[0-9][^ ]*\.tgz$" "$BERTH_SRC/scripts/npm-packages.sha512" || { echo "$name"; bad=1; }
-  done < <(grep -hoE '(bun-webgpu|doe-gpu)-[a-z0-9-]+|axe-core|playwright-core|typescript|onnxruntime-(node|common)|com\.github\.[a-z0-9.]+' \
+  done < <(grep -hoE '(bun-webgpu|doe-gpu)-[a-z0-9-]+|axe-core|playwright-core|typescript|onnxruntime-(node|common)|com\.github\.[a-z0-9.]+|@milk2025/llama-cpp-source' \
     "$BERTH_SRC"/scripts/*-deps.sh | sort -u)
   return $bad
 }

@@ -21,7 +21,10 @@ static void fill(berth_type type, void *data, uint64_t size) {
   for (uint64_t i = 0; type == BERTH_F32 && i < size / 4; i++) ((float *)data)[i] = 2 * test_random_f32(&state);
   for (uint64_t i = 0; type == BERTH_BF16 && i < size / 2; i++) /* bf16 of about 1 */
     ((uint16_t *)data)[i] = (uint16_t)(0x3f00 | (test_random(&state) & 0x80ff));
-  if (type == BERTH_BF16) return;
+  for (uint64_t i = 0; type == BERTH_F16 && i < size / 2; i++) /* f16 of about 1 */
+    ((uint16_t *)data)[i] = (uint16_t)(0x3800 | (test_random(&state) & 0x87ff));
+  if (berth_type_storage(type).elements > 1) test_random_blocks(type, data, size, &state);
+  if (type == BERTH_BF16 || type == BERTH_F16 || berth_type_storage(type).elements > 1) return;
   for (uint64_t i = 0; type != BERTH_F32 && i < size; i++) ((uint8_t *)data)[i] = (uint8_t)test_random(&state);
 }
 

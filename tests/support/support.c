@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/context.h"
+#include "base/half.h"
 
 /* What was printed before a crash must not be lost. */
 __attribute__((constructor)) static void print_by_line(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
@@ -132,6 +133,31 @@ uint64_t test_random(uint64_t *state) {
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
   return z ^ z >> 31;
+}
+
+void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *state) {
+  static const struct {
+    berth_type type;
+    int at, least_at; /* where the scale is, and that of the minima or the offset; -1: there is none */
+    float scale, least;
+  } rows[] = {
+      {BERTH_Q8_0, 0, -1, 0x1p-7f, 0},    {BERTH_Q4_0, 0, -1, 0x1p-3f, 0},      {BERTH_Q4_1, 0, 2, 0x1p-3f, -1},
+      {BERTH_Q5_0, 0, -1, 0x1p-4f, 0},    {BERTH_Q5_1, 0, 2, 0x1p-4f, -1},      {BERTH_Q2_K, 80, 82, 0x1p-5f, 0x1p-4f},
+      {BERTH_Q3_K, 108, -1, 0x1p-7f, 0},  {BERTH_Q4_K, 0, 2, 0x1p-9f, 0x1p-6f}, {BERTH_Q5_K, 0, 2, 0x1p-10f, 0x1p-6f},
+      {BERTH_Q6_K, 208, -1, 0x1p-12f, 0}, {BERTH_IQ2_XXS, 0, -1, 0x1p-7f, 0},   {BERTH_IQ4_NL, 0, -1, 0x1p-7f, 0},
+      {BERTH_IQ4_XS, 0, -1, 0x1p-12f, 0}, {BERTH_MXFP4, -1, -1, 0, 0}};
+  const uint32_t bytes = berth_type_storage(type).bytes;
+  uint8_t *block = data;
+  for (uint64_t i = 0; i < size; i++) block[i] = (uint8_t)test_random(state);
+  for (; size >= bytes; size -= bytes, block += bytes)
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+      if (rows[r].type != type) continue;
+      const float by = 0.75f + 0.25f * test_random_f32(state);
+      const uint16_t scale = berth__f32_to_f16(rows[r].scale * by), least = berth__f32_to_f16(rows[r].least * by);
+      if (rows[r].at < 0) block[0] = (uint8_t)(123 + test_random(state) % 3);
+      if (rows[r].at >= 0) memcpy(block + rows[r].at, &scale, sizeof scale);
+      if (rows[r].least_at >= 0) memcpy(block + rows[r].least_at, &least, sizeof least);
+    }
 }
 
 float test_random_f32(uint64_t *state) { return (float)(test_random(state) >> 40) * 0x1p-23f - 1.0f; }

@@ -87,6 +87,8 @@ const char *test_gpu(void);
 /* A deterministic pseudo-random sequence (splitmix64); state is the caller's, any start will do. */
 uint64_t test_random(uint64_t *state);
 float test_random_f32(uint64_t *state); /* uniform in [-1, 1) */
+/* Blocks of random bytes with scales that give elements of about -1 to 1. */
+void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *state);
 
 /* A path in the test's own temporary folder, which goes away at exit; the string lives until the next call. */
 const char *test_path(const char *name);

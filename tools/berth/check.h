@@ -10,11 +10,11 @@
 #include "json.h"
 #include "runner.h"
 
-#define CHECK_DETAILS                                                                                            \
-  "--check runs the reference kernels without any sharing of memory beside it and compares every output, and\n"  \
-  "every node that is not fused with others (fused ones: where they end). An\n"                                  \
-  "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2, u8 and i8: 1); other\n" \
-  "integers must be equal.\n"
+#define CHECK_DETAILS                                                                                           \
+  "--check runs the reference kernels without any sharing of memory beside it and compares every output, and\n" \
+  "every node that is not fused with others (fused ones: where they end). An\n"                                 \
+  "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2, each of\n"             \
+  "the value's largest |reference|; u8 and i8: 1); other integers must be equal.\n"
 
 typedef struct check_node {
   const char *name, *op;

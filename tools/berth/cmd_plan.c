@@ -4,6 +4,7 @@
 #include "bounds.h"
 #include "budget.h"
 #include "cmd.h"
+#include "fit.h"
 #include "format.h"
 #include "inputs.h"
 #include "json.h"
@@ -16,7 +17,7 @@
 typedef struct plan_options {
   model_options model;
   arg_list inputs;
-  uint64_t align, effort, budget;
+  uint64_t align, effort, budget, ctx, chunk, fit;
   const char *order, *report, *picture, *csv, *kernels;
   bool no_reuse, no_inplace, f32_uniform, keep_inputs, json;
 } plan_options;
@@ -32,6 +33,13 @@ static const arg_option options[] = {
     {"effort", 0, ARG_COUNT, "N", "search steps for the packer (0: its default)", FIELD(effort), 0, 0},
     {"budget", 0, ARG_BYTES, "BYTES", "an arena of at most this, also by recomputing and splitting; 64K, 2M",
      FIELD(budget), 1, 0},
+    {"ctx", 0, ARG_COUNT, "N", "tokens of context of a GGUF model (0: what it was made for, at most 4096)", FIELD(ctx),
+     0, INT32_MAX},
+    {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
+     INT32_MAX},
+    {"kv", 0, ARG_TEXT, "f32|f16|q8_0", "how a GGUF model keeps keys and values (f32)", FIELD(model.kv), 0, 0},
+    {"fit", 0, ARG_BYTES, "BYTES", "the largest context, type of --kv and --chunk of a GGUF model that fit in this",
+     FIELD(fit), 1, 0},
     {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
     {"no-inplace", 0, ARG_FLAG, NULL, "let no output take the place of a dying operand", FIELD(no_inplace), 0, 0},
     {"keep-inputs", 0, ARG_FLAG, NULL, "keep inputs throughout, for runs that do not write them anew",
@@ -56,7 +64,9 @@ const arg_verb cmd_plan_verb = {
         "inputs that are given only the shapes count, and the values of those that shapes depend on.\n",
     .examples =
         "  berth plan --dim batch=10 --picture plan.html\n"
-        "  berth plan model.berth --order memory --budget 2M --json\n",
+        "  berth plan model.berth --order memory --budget 2M --json\n"
+        "  berth plan model.gguf --ctx 2048\n"
+        "  berth plan model.gguf --fit 4G\n",
 };
 
 static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
@@ -75,11 +85,12 @@ static int plan_check_options(const plan_options *wanted) {
   return CLI_OK;
 }
 
-static berth_plan_desc plan_describe(const plan_options *wanted, const dims *bound) {
+static berth_plan_desc plan_describe(const plan_options *wanted, const model *m) {
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
-  if (!wanted->keep_inputs) desc.flags |= BERTH_PLAN_INPUTS_DIE;
+  /* A generator keeps its inputs, which are a few numbers. */
+  if (!wanted->keep_inputs && !generation_is(m->graph)) desc.flags |= BERTH_PLAN_INPUTS_DIE;
   desc.flags |= model_plan_flags(&wanted->model);
   if (wanted->f32_uniform) desc.flags |= BERTH_PLAN_F32_UNIFORM;
   if (wanted->order && strcmp(wanted->order, "source") == 0) desc.order = BERTH_ORDER_SOURCE;
@@ -88,14 +99,14 @@ static berth_plan_desc plan_describe(const plan_options *wanted, const dims *bou
   desc.budget = wanted->budget;
   desc.device = wanted->model.device;
   desc.gpu_profile = wanted->model.gpu_profile;
-  desc.dims = bound->items;
-  desc.n_dims = bound->n;
+  desc.dims = m->dims.items;
+  desc.n_dims = m->dims.n;
   return desc;
 }
 
 /* What the budget costs, against the same plan without one. */
 static int price_budget(const plan_options *wanted, const model *m, const berth_plan *plan, double *extra_flops) {
-  berth_plan_desc desc = plan_describe(wanted, &m->dims);
+  berth_plan_desc desc = plan_describe(wanted, m);
   berth_error err = {BERTH_OK, ""};
   berth_plan *without = NULL;
   berth_plan_info info = cli_plan_info(plan);
@@ -141,6 +152,10 @@ typedef struct result {
   const berth_plan *plan;
   double ms, extra_flops;
   step_list steps;
+  generation plans; /* of a model that generates text: `plan` is one of them */
+  bool generates;
+  fit_request request; /* with --fit */
+  fit_answer answer;
 } result;
 
 /* Bytes of the arena by the type that they are stored as, of values that own some. */
@@ -190,6 +205,8 @@ static int plan_print_json(const plan_options *wanted, const result *made, const
   json_uint(&out, "pack_nodes", info->pack_nodes);
   json_double(&out, "plan_ms", made->ms);
   if (wanted->budget != 0) budget_write_json(plan, wanted->budget, made->extra_flops, &out);
+  if (made->generates) generation_write_json(&made->plans, made->answer.kv, &out);
+  if (wanted->fit != 0) fit_write_json(&made->request, &made->answer, &out);
   json_string(&out, "device", model_device(&wanted->model));
   if (berth_plan_gpu_profile(plan)) json_string(&out, "gpu_profile", berth_plan_gpu_profile(plan));
   storages_write_json(plan, &out);
@@ -209,6 +226,7 @@ static int plan_print_text(const plan_options *wanted, const model *m, const res
   printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
          info.n_steps, info.n_values, info.n_buffers, made->ms);
   format_memory(&info);
+  if (made->generates) generation_print(&made->plans, made->answer.kv);
   if (info.order_optimal) printf("order: no other order of the nodes needs less (proven)\n");
   if (wanted->budget != 0) budget_print(plan, made->extra_flops);
   if (berth_plan_gpu_profile(plan)) printf("for a GPU: %s\n", berth_plan_gpu_profile(plan));
@@ -225,21 +243,94 @@ static void print_written(const plan_options *wanted) {
   }
 }
 
+/* ---- Making plans ---- */
+
+static int plan_make_one(const plan_options *wanted, model *m, berth_plan **plan, result *made) {
+  berth_error err = {BERTH_OK, ""};
+  if (wanted->ctx || wanted->chunk || wanted->fit || wanted->model.kv)
+    return cli_usage("--ctx, --chunk, --kv and --fit are for GGUF models that generate text");
+  dims_default(&m->dims, m->graph);
+  berth_plan_desc desc = plan_describe(wanted, m);
+  double start = cli_now_ms();
+  if (berth_plan_create(m->graph, &desc, plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
+  made->ms = cli_now_ms() - start;
+  made->plan = *plan;
+  return CLI_OK;
+}
+
+/* --dim may say what --ctx and --chunk do not. */
+static uint64_t plan_dim(const model *m, const char *name, uint64_t option) {
+  for (size_t i = 0; option == 0 && i < m->dims.n; i++)
+    if (strcmp(m->dims.items[i].name, name) == 0 && m->dims.items[i].extent > 0)
+      option = (uint64_t)m->dims.items[i].extent;
+  return option;
+}
+
+static void plan_set_dim(model *m, const char *name, int64_t extent) {
+  for (size_t i = 0; i < m->dims.n; i++)
+    if (strcmp(m->dims.items[i].name, name) == 0) m->dims.items[i].extent = extent;
+}
+
+/* What --fit finds becomes the sizes of the plan, and its cache that of the model. */
+static int plan_fit(const plan_options *wanted, model *m, const berth_plan_desc *desc, uint64_t made_with,
+                    result *made) {
+  made->request = (fit_request){.model = &wanted->model,
+                                .ctx = m->ctx,
+                                .desc = desc,
+                                .bytes = wanted->fit,
+                                .made_with = made_with,
+                                .want_ctx = plan_dim(m, "ctx", wanted->ctx),
+                                .want_chunk = plan_dim(m, "rows", wanted->chunk),
+                                .want_kv = wanted->model.kv};
+  int code = fit_search(&made->request, &made->answer);
+  return code == CLI_OK ? model_reload(&wanted->model, made->answer.kv, m) : code;
+}
+
+static int plan_make_pair(const plan_options *wanted, model *m, result *made) {
+  berth_error err = {BERTH_OK, ""};
+  uint64_t made_with;
+  int64_t ctx, chunk;
+  const berth_plan_desc desc = plan_describe(wanted, m);
+  int code = generation_made_with(m->ctx, wanted->model.path, &made_with);
+  if (code != CLI_OK) return code;
+  made->answer.kv = wanted->model.kv ? wanted->model.kv : "f32";
+  generation_sizes(made_with, plan_dim(m, "ctx", wanted->ctx), plan_dim(m, "rows", wanted->chunk), &ctx, &chunk);
+  if (wanted->fit != 0) {
+    code = plan_fit(wanted, m, &desc, made_with, made);
+    ctx = made->answer.ctx;
+    chunk = made->answer.chunk;
+  }
+  if (code != CLI_OK) return code;
+  double start = cli_now_ms();
+  if (generation_plan(m->graph, &desc, ctx, chunk, &made->plans, &err) != BERTH_OK) return cli_report(&err);
+  made->ms = cli_now_ms() - start;
+  made->generates = true;
+  made->plan = generation_larger(&made->plans);
+  plan_set_dim(m, "ctx", ctx);
+  plan_set_dim(m, "rows", made->plan == made->plans.reading ? chunk : 1);
+  return CLI_OK;
+}
+
+/* ---- The verb ---- */
+
+static int plan_show(const plan_options *wanted, model *m, result *made) {
+  int code = price_budget(wanted, m, made->plan, &made->extra_flops);
+  if (code == CLI_OK) code = steps_read(made->plan, &made->steps);
+  if (code == CLI_OK) code = plan_write_files(wanted, made->plan);
+  if (code == CLI_OK && wanted->fit != 0 && !wanted->json) fit_print(&made->request, &made->answer);
+  if (code == CLI_OK) code = wanted->json ? plan_print_json(wanted, made, &m->dims) : plan_print_text(wanted, m, made);
+  if (code == CLI_OK && !wanted->json) print_written(wanted);
+  steps_close(&made->steps);
+  return code == CLI_OK && wanted->fit != 0 && !made->answer.fits ? CLI_FAILED : code;
+}
+
 static int plan_model(const plan_options *wanted, model *m) {
   berth_plan *plan = NULL;
-  berth_error err = {BERTH_OK, ""};
-  dims_default(&m->dims, m->graph);
-  berth_plan_desc desc = plan_describe(wanted, &m->dims);
-  double start = cli_now_ms();
-  if (berth_plan_create(m->graph, &desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
-  result made = {.plan = plan, .ms = cli_now_ms() - start};
-  int code = price_budget(wanted, m, plan, &made.extra_flops);
-  if (code == CLI_OK) code = steps_read(plan, &made.steps);
-  if (code == CLI_OK) code = plan_write_files(wanted, plan);
-  if (code == CLI_OK)
-    code = wanted->json ? plan_print_json(wanted, &made, &m->dims) : plan_print_text(wanted, m, &made);
-  if (code == CLI_OK && !wanted->json) print_written(wanted);
-  steps_close(&made.steps);
+  result made = {.plan = NULL};
+  int code = generation_is(m->graph) && wanted->model.path ? plan_make_pair(wanted, m, &made)
+                                                           : plan_make_one(wanted, m, &plan, &made);
+  if (code == CLI_OK) code = plan_show(wanted, m, &made);
+  generation_close(&made.plans);
   berth_plan_destroy(plan);
   return code;
 }

@@ -47,13 +47,29 @@ static int gguf_by_bytes(const void *a, const void *b) {
 }
 
 /* The kinds of tokenizer, by the names that files give them. */
+static const struct {
+  const char *name, *kind;
+  bool supported;
+} tokenizers[] = {
+    {"llama", "SPM", true},  {"gpt2", "BPE", true},       {"gemma4", "BPE", true},    {"bert", "WordPiece", true},
+    {"t5", "Unigram", true}, {"rwkv", "RWKV", false},     {"plamo2", "PLaMo", false}, {"none", "none", false},
+    {"", "none", false},     {"no_vocab", "none", false},
+};
+
+static size_t gguf_find_tokenizer(const char *name) {
+  size_t i = 0;
+  while (i < sizeof(tokenizers) / sizeof(tokenizers[0]) && strcmp(tokenizers[i].name, name) != 0) i++;
+  return i;
+}
+
 static const char *gguf_tokenizer_kind(const char *name) {
-  static const char *const kinds[][2] = {{"llama", "SPM"},    {"gpt2", "BPE"},      {"bert", "WordPiece"},
-                                         {"t5", "Unigram"},   {"gemma4", "BPE"},    {"rwkv", "RWKV"},
-                                         {"plamo2", "PLaMo"}, {"no_vocab", "none"}, {"none", "none"}};
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-    if (strcmp(kinds[i][0], name) == 0) return kinds[i][1];
-  return *name ? "unknown" : "none";
+  const size_t i = gguf_find_tokenizer(name);
+  return i < sizeof(tokenizers) / sizeof(tokenizers[0]) ? tokenizers[i].kind : "unknown";
+}
+
+static bool gguf_has_tokenizer(const char *name) {
+  const size_t i = gguf_find_tokenizer(name);
+  return i < sizeof(tokenizers) / sizeof(tokenizers[0]) && tokenizers[i].supported;
 }
 
 static uint64_t gguf_n_tokens(const berth_model_info *info) {
@@ -248,6 +264,12 @@ int inspect_gguf(berth_context *ctx, const char *path, bool as_json) {
   const bool named = strncmp(err.message, path, n) == 0 && strncmp(err.message + n, ": ", 2) == 0;
   gguf_model model = {
       .path = path, .info = info, .runs = status == BERTH_OK, .why_not = err.message + (named ? n + 2 : 0)};
+  if (model.runs && !gguf_has_tokenizer(info->tokenizer)) {
+    snprintf(err.message, sizeof(err.message), "its tokenizer is of kind '%.64s', which berth does not have",
+             gguf_tokenizer_kind(info->tokenizer));
+    model.runs = false;
+    model.why_not = err.message;
+  }
   for (size_t i = 0; i < info->n_tensors; i++) gguf_count_type(&model, &info->tensors[i]);
   if (model.n_types > 0) qsort(model.types, model.n_types, sizeof(model.types[0]), gguf_by_bytes);
   int code = CLI_OK;

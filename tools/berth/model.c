@@ -22,6 +22,7 @@ static berth_status tool_model_load(const model_options *options, model *m, bert
   berth_load_desc desc = BERTH_LOAD_DESC_INIT;
   m->built_in = options->path == NULL;
   desc.weights = options->weights;
+  desc.kv = options->kv ? berth_type_from_name(options->kv) : BERTH_TYPE_NONE;
   if (!m->built_in) return berth_graph_load_with(m->ctx, options->path, &desc, &m->graph, err);
   berth_status status = load_built_in(m->ctx, &m->graph, err);
   if (status != BERTH_OK || !options->weights) return status;
@@ -37,11 +38,24 @@ int model_open(const model_options *options, model *out) {
   if (code == CLI_OK) code = cli_check_device(out->ctx, options->device);
   if (code == CLI_OK && options->fallback && strcmp(options->fallback, "cpu") != 0)
     code = cli_usage("--fallback takes 'cpu', not '%s'", options->fallback);
+  if (code == CLI_OK && options->kv && berth_type_from_name(options->kv) == BERTH_TYPE_NONE)
+    code = cli_usage("--kv takes f32, f16 or q8_0, not '%s'", options->kv);
   if (code != CLI_OK) return code;
   double start = cli_now_ms();
   if (tool_model_load(options, out, &err) != BERTH_OK) return cli_report(&err);
   out->load_ms = cli_now_ms() - start;
   return dims_open(out->graph, &options->dims, &out->dims);
+}
+
+int model_reload(const model_options *options, const char *kv, model *m) {
+  berth_error err = {BERTH_OK, ""};
+  model_options other = *options;
+  other.kv = kv;
+  dims_close(&m->dims);
+  berth_graph_destroy(m->graph);
+  m->graph = NULL;
+  if (tool_model_load(&other, m, &err) != BERTH_OK) return cli_report(&err);
+  return dims_open(m->graph, &options->dims, &m->dims);
 }
 
 void model_close(model *m) {

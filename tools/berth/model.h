@@ -13,6 +13,7 @@ typedef struct model_options {
   const char *weights;
   const char *device;
   const char *gpu_profile; /* NULL: the device's own */
+  const char *kv;          /* how a GGUF model keeps keys and values; NULL: f32 */
   const char *fallback;    /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
   uint64_t memory_limit; /* 0: what the machine has */
@@ -83,6 +84,8 @@ typedef struct model {
 /* Exit codes, with an error printed. Close either way. The dims hold what --dim gave. */
 int model_open(const model_options *options, model *out);
 void model_close(model *m);
+/* The same file again with another cache (of a GGUF model), in place of the graph that there is. */
+int model_reload(const model_options *options, const char *kv, model *m);
 uint32_t model_plan_flags(const model_options *options); /* what they ask of a plan */
 const char *model_device(const model_options *options);  /* the device's name, with the default filled in */
 

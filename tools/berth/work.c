@@ -116,6 +116,10 @@ static double recurrent(const subject *s) {
   return 2 * tool_work_extent(s, 0, 0) * tool_work_extent(s, 0, 1) * (operand_elements(s, 1) + operand_elements(s, 2));
 }
 
+static double qlstm(const subject *s) {
+  return 2 * tool_work_extent(s, 0, 0) * tool_work_extent(s, 0, 2) * operand_elements(s, 2);
+}
+
 typedef struct row {
   const char *op;
   rule flops;
@@ -139,6 +143,7 @@ static const row rows[] = {
     {"lstm", recurrent, 0},
     {"gru", recurrent, 0},
     {"rnn", recurrent, 0},
+    {"qlstm", qlstm, 0},
     {"chain", program, 0},
     {"max_pool", per_window, 1},
     {"avg_pool", per_window, 1},

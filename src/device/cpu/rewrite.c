@@ -10,6 +10,7 @@
 
 berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err) {
   BERTH__TRY(berth__cpu_kernels_check(graph->ctx, err));
+  BERTH__TRY(berth__rewrite_blocks(graph, err));          /* before anything sees unpacked weights */
   if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is not packed */
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(graph->ctx);
   const berth__rewrite_target target = {.panel = kernels.isa->panel,

@@ -15,6 +15,7 @@ berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
                                         .keeps_params = (flags & keep) != 0,
                                         .most_merged_rows = INT64_MAX,
                                         .most_merged_bytes = MOST_MERGED_BYTES};
+  BERTH__TRY(berth__rewrite_blocks(graph, err));              /* before anything sees unpacked weights */
   BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
   BERTH__TRY(berth__rewrite_raise_views(graph, err));         /* before patterns of bytes are looked for */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));  /* sums of bytes are exact, as on the CPU */

@@ -40,12 +40,20 @@ static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
                      (int)(name.size < 64 ? name.size : 64), name.data);
 }
 
+static berth_status arch_check_cache(const berth__arch_options *options, berth_error *err) {
+  const berth_type type = options != NULL ? options->cache : BERTH_TYPE_NONE;
+  if (type == BERTH_TYPE_NONE || type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED, "a cache of type %s is not there yet: f32, f16 and bf16 are",
+                     berth_type_name(type));
+}
+
 berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
                                berth_error *err) {
   const berth__arch *arch = berth__arch_find(file);
   berth_graph *graph;
   *out = NULL;
   if (arch == NULL) return arch_refuse(file, err);
+  BERTH__TRY(arch_check_cache(options, err));
   BERTH__TRY(berth_graph_create(file->ctx, arch->name, &graph, err));
   const berth__keep keep = {
       .object = file, .retain = arch_retain, .release = arch_release, .rest = arch_rest, .check = arch_check};
@@ -73,7 +81,8 @@ berth_status berth__gguf_load(const berth__load *in, berth_graph **out, berth_er
   *out = NULL;
   berth_status status = berth__gguf_open(in->ctx, in->path, in->file, &file, err);
   if (status == BERTH_OK) {
-    status = berth__arch_graph(file, NULL, out, err);
+    const berth__arch_options options = {.cache = in->kv};
+    status = berth__arch_graph(file, &options, out, err);
     berth__gguf_destroy(file); /* the graph keeps it */
   }
   return status != BERTH_OK && in->path != NULL ? berth__fail_within(err, status, "%s", in->path) : status;

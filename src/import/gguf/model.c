@@ -66,8 +66,19 @@ void berth__gguf_destroy(berth__gguf *g) {
   berth__free(ctx, g);
 }
 
+/* Systems map pages around the one that is touched: those go too, though a neighbour's bytes may lie there. It is read
+ * again from the file if need be. */
+#define PAGES_AROUND 65536u
+
 void berth__gguf_rest(const berth__gguf *g, const void *data, size_t size) {
-  for (uint32_t i = 0; i < g->n_files; i++) berth__file_release_bytes(&g->files[i], data, size);
+  for (uint32_t i = 0; i < g->n_files; i++) {
+    const uintptr_t at = (uintptr_t)data, start = (uintptr_t)g->files[i].data;
+    if (at < start || at - start >= g->files[i].size) continue;
+    const size_t offset = at - start, before = offset % PAGES_AROUND;
+    const size_t rest = g->files[i].size - offset, after = rest - (size < rest ? size : rest);
+    berth__file_release(&g->files[i], offset - before,
+                        before + (rest - after) + (after < PAGES_AROUND ? after : PAGES_AROUND));
+  }
 }
 
 berth_status berth__gguf_check(const berth__gguf *g, berth_error *err) {

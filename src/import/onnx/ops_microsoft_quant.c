@@ -3,6 +3,7 @@
 #include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 #include "import/onnx/recurrent.h"
+#include "ops/recurrent.h"
 
 #define STANDARD_OPSET 17
 
@@ -160,41 +161,81 @@ static berth_status convert_few_bits(berth__onnx_call *call, berth_error *err) {
 
 /* ---- LSTM ---- */
 
-/* [D, rows, 4 H] of integers as ONNX's [D, 4 H, rows]; scales and zero points are [D] or [D, 4 H]. */
-static berth_value lstm_weights(berth__onnx_chain *c, berth_value x, berth_value scale, berth_value zero) {
-  const int64_t middle = 1, both[2] = {1, 2};
-  const bool is_each = berth__onnx_shape(c->call, scale)->rank < 2;
-  berth_value weights = berth__chain_cast(c, x, BERTH_F32);
-  berth_value parts[2] = {zero, scale};
-  for (int i = 0; i < 2; i++)
-    parts[i] = berth__chain_listed(c, "unsqueeze", parts[i], "axes", is_each ? both : &middle, is_each ? 2 : 1);
-  weights = berth__chain_binary(c, "sub", weights, berth__chain_cast(c, parts[0], BERTH_F32));
-  weights = berth__chain_binary(c, "mul", weights, parts[1]);
-  return berth__chain_listed(c, "transpose", weights, "perm", (int64_t[]){0, 2, 1}, 3);
+enum { /* operands of DynamicQuantizeLSTM; the others are those of LSTM */
+  LSTM_W = 1,
+  LSTM_R,
+  LSTM_W_SCALE = 8,
+  LSTM_W_ZERO,
+  LSTM_R_SCALE,
+  LSTM_R_ZERO,
+  LSTM_OPERANDS
+};
+
+static bool lstm_is_zero(const berth__onnx_call *call, berth_value value) {
+  int64_t entries[64];
+  uint32_t count;
+  if (!berth__onnx_constant_ints(call, value, entries, 64, &count)) return false;
+  for (uint32_t i = 0; i < count; i++)
+    if (entries[i] != 0) return false;
+  return true;
 }
 
-/* Only the weights are integers here: what goes round stays in float, which is closer to the model that was quantised.
- */
-static berth_status convert_lstm(berth__onnx_call *call, berth_error *err) {
-  enum {
-    W = 1,
-    R,
-    FIRST_NUMBER = 8,
-    N_NUMBERS = 4
-  };
-  berth__onnx_chain c = {call, err, BERTH_OK};
-  berth_value in[FIRST_NUMBER];
-  size_t n_in = FIRST_NUMBER;
-  BERTH__TRY(berth__onnx_begin(call, 3, err));
-  for (size_t i = FIRST_NUMBER; i < FIRST_NUMBER + N_NUMBERS; i++)
+/* [D] or [D, 4 H] as one entry for each column of a product with all directions: [D 4 H], or [1]. */
+static berth_value lstm_entries(berth__onnx_chain *c, berth_value x, const int64_t w[3]) {
+  const int64_t last = 1;
+  if (w[0] == 1 || berth__onnx_shape(c->call, x)->rank == 2) return berth__chain_reshape(c, x, (int64_t[]){-1}, 1);
+  const berth_attr shape = berth_attr_ints("shape", (int64_t[]){w[0], w[2]}, 2);
+  x = berth__chain_listed(c, "unsqueeze", x, "axes", &last, 1);
+  return berth__chain_reshape(c, berth__chain_emit(c, "expand", &x, 1, &shape, 1), (int64_t[]){-1}, 1);
+}
+
+/* What the inputs add to the gates: [S, D, B, 4 H]. x becomes bytes as a whole; one product has all directions. */
+static berth_value lstm_gates(berth__onnx_chain *c, const int64_t w[3]) {
+  const berth_value *in = c->call->in;
+  berth_value x[3] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE, BERTH_VALUE_NONE}, weight = in[LSTM_W];
+  if (c->status == BERTH_OK)
+    c->status = berth__onnx_as(c->call, "DynamicQuantizeLinear", STANDARD_OPSET, in, 1, x, 3, c->err);
+  if (w[0] > 1) weight = berth__chain_listed(c, "transpose", weight, "perm", (int64_t[]){1, 0, 2}, 3);
+  weight = berth__chain_reshape(c, weight, (int64_t[]){w[1], w[0] * w[2]}, 2);
+  const berth_value scale = lstm_entries(c, in[LSTM_W_SCALE], w);
+  const berth_value zero =
+      lstm_is_zero(c->call, in[LSTM_W_ZERO]) ? BERTH_VALUE_NONE : lstm_entries(c, in[LSTM_W_ZERO], w);
+  berth_value gates = scaled_product(c, x[0], weight, x[2], zero, x[1], scale, BERTH_VALUE_NONE);
+  gates = berth__chain_reshape(c, gates, (int64_t[]){0, 0, w[0], w[2]}, 4);
+  return berth__chain_listed(c, "transpose", gates, "perm", (int64_t[]){0, 2, 1, 3}, 4);
+}
+
+static berth_status lstm_check(const berth__onnx_call *call, berth_error *err) {
+  for (size_t i = LSTM_W_SCALE; i < LSTM_OPERANDS; i++)
     if (berth__onnx_in(call, i) == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
-  memcpy(in, call->in, sizeof in);
-  in[W] = lstm_weights(&c, call->in[W], call->in[FIRST_NUMBER], call->in[FIRST_NUMBER + 1]);
-  in[R] = lstm_weights(&c, call->in[R], call->in[FIRST_NUMBER + 2], call->in[FIRST_NUMBER + 3]);
+  if (berth__onnx_int(call, "layout", 0) != 0)
+    return berth__onnx_unsupported(call, err, "the batch as the first axis is not supported");
+  if (berth__onnx_shape(call, call->in[0])->rank != 3 || berth__onnx_shape(call, call->in[LSTM_W])->rank != 3 ||
+      berth__onnx_shape(call, call->in[LSTM_R])->rank != 3)
+    return berth__fail(err, BERTH_MALFORMED, "X, W and R must have rank 3");
+  for (uint32_t i = 0; i < 3; i++)
+    if (!berth__dim_is_fixed(berth__onnx_shape(call, call->in[LSTM_W])->dim[i]))
+      return berth__onnx_unsupported(call, err, "W has an extent that is not fixed");
+  return BERTH_OK;
+}
+
+/* As ONNX Runtime does it: x as a whole and h before each step become bytes. */
+static berth_status convert_lstm(berth__onnx_call *call, berth_error *err) {
+  berth__onnx_chain c = {call, err, BERTH_OK};
+  berth_value in[BERTH__QLSTM_ZERO + 1];
+  size_t n_in = BERTH__QLSTM_ZERO + 1;
+  BERTH__TRY(berth__onnx_begin(call, 3, err));
+  BERTH__TRY(lstm_check(call, err));
+  const berth__shape w = *berth__onnx_shape(call, call->in[LSTM_W]);
+  memcpy(in, call->in, LSTM_W_SCALE * sizeof *in);
+  in[BERTH__QLSTM_GATES] = lstm_gates(&c, w.dim);
+  in[BERTH__QLSTM_SCALE] = call->in[LSTM_R_SCALE];
+  in[BERTH__QLSTM_RECURRENCE] = berth__chain_listed(&c, "transpose", call->in[LSTM_R], "perm", (int64_t[]){0, 2, 1}, 3);
+  in[BERTH__QLSTM_ZERO] = lstm_is_zero(call, call->in[LSTM_R_ZERO]) ? BERTH_VALUE_NONE : call->in[LSTM_R_ZERO];
   while (n_in > 3 && in[n_in - 1] == BERTH_VALUE_NONE) n_in--;
   BERTH__TRY(c.status);
-  return berth__onnx_recurrent_layer(call, "lstm", in, n_in, err);
+  return berth__onnx_recurrent_layer(call, "qlstm", in, n_in, err);
 }
 
 const berth__onnx_handler berth__onnx_microsoft_quant[] = {

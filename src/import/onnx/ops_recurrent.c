@@ -5,7 +5,7 @@
 #include "import/onnx/recurrent.h"
 #include "ops/recurrent.h"
 
-#define MAX_OPERANDS 8
+#define MAX_OPERANDS 9 /* of qlstm */
 #define INITIAL_H 5
 #define INITIAL_C 6
 

@@ -4,8 +4,8 @@
 
 #include "import/onnx/convert.h"
 
-/* Emits lstm, gru or rnn with the node's attributes and sets the node's outputs. The operands are those of ONNX's op;
- * they need not be the node's own. */
+/* Emits lstm, gru, rnn or qlstm with the node's attributes and sets the node's outputs. The operands are those of
+ * ONNX's op, or berth's; they need not be the node's own. */
 berth_status berth__onnx_recurrent_layer(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in,
                                          berth_error *err);
 

@@ -1,5 +1,7 @@
 /* matmul and product. */
 #include "ops/product.h"
+#include "base/blocks.h"
+#include "kernel/lower/blocks.h"
 #include "kernel/lower/tile.h"
 #include "ops/epilogue.h"
 
@@ -63,16 +65,18 @@ berth_status berth__lower_matmul(berth__lowering *l, berth_error *err) {
 berth_status berth__lower_fused_product(berth__lowering *l, berth_error *err) {
   const berth_attr *attr = l->call->attrs;
   const berth_tensor *w = &l->call->in[BERTH__PRODUCT_WEIGHT], *out = &l->call->out[0];
-  const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0;
-  if (w->type != BERTH_F32 || attr[BERTH__PRODUCT_ROUNDS].i != 0)
-    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as bf16 are for kernels of the CPU");
+  const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0, is_blocks = berth__type_is_block(w->type);
+  if (is_blocks) BERTH__TRY(berth__l_check_blocks(w->type, err));
+  if ((is_packed && w->type != BERTH_F32) || attr[BERTH__PRODUCT_ROUNDS].i != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as %s are for kernels of the CPU",
+                       berth_type_name(w->type));
   berth__tile tile;
   berth__tile_epilogue epilogue;
   berth__tile_init(&tile, l, BERTH__NUM_F32);
   describe_batch(&tile, out->rank - 2, is_packed);
   describe_rows(&tile, false);
-  tile.right.depth[0] = w->stride[w->rank - 2];
-  tile.right.line[0] = w->stride[w->rank - 1];
+  tile.right.depth[0] = w->stride[w->rank - (is_blocks ? 1 : 2)]; /* blocks lie along K */
+  tile.right.line[0] = w->stride[w->rank - (is_blocks ? 2 : 1)];
   tile.right.panel = attr[BERTH__PRODUCT_PANEL].i;
   tile.right.panel_stride = is_packed ? w->stride[0] : 0;
   berth__tile_axis(&tile.columns, out->dim[out->rank - 1], out->rank - 1, 1);

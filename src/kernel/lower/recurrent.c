@@ -1,5 +1,6 @@
-/* lstm, gru, rnn. What the inputs add to the gates does not hang on time: one product for all steps, into scratch. Then
- * a workgroup goes through time for each row of the batch in each direction, with its state in shared memory. */
+/* lstm, gru, rnn. What the inputs add to the gates does not hang on time: one product for all steps, into scratch;
+ * qlstm has it as an operand. Then a workgroup goes through time for each row of the batch in each direction, with its
+ * state in shared memory. */
 #include "kernel/lower/recurrent.h"
 
 #include "kernel/lower/tile.h"
@@ -9,8 +10,9 @@
 void berth__recurrent_sizes_of(const berth_op_call *call, berth__op_code code, berth__recurrent_sizes *out) {
   const berth_tensor *x = &call->in[BERTH__RECURRENT_X], *own = &call->in[BERTH__RECURRENT_RECURRENCE];
   *out = (berth__recurrent_sizes){.steps = x->dim[0],
-                                  .batch = x->dim[1],
+                                  .batch = x->dim[code == BERTH__OP_qlstm ? 2 : 1],
                                   .inputs = x->dim[2],
+                                  .is_quantised = code == BERTH__OP_qlstm,
                                   .hidden = own->dim[2],
                                   .directions = own->dim[0],
                                   .gates = berth__recurrent_gates(code)};
@@ -24,7 +26,7 @@ bool berth__recurrent_is_shared(const berth__recurrent_sizes *s, const berth__ke
 }
 
 int64_t berth__recurrent_state_at(const berth__recurrent_sizes *s) {
-  return s->steps * s->directions * s->batch * s->gates * s->hidden;
+  return s->is_quantised ? 0 : s->steps * s->directions * s->batch * s->gates * s->hidden;
 }
 
 uint64_t berth__scratch_of_recurrent(const berth_op_call *call, const berth__kernel_limits *limits) {
@@ -79,6 +81,6 @@ berth_status berth__lower_recurrent(berth__lowering *l, berth_error *err) {
   berth__recurrent_sizes s;
   berth__recurrent_sizes_of(l->call, l->op->code, &s);
   if (s.directions * s.batch * s.hidden == 0) return BERTH_OK;
-  BERTH__TRY(lower_gates(l, &s, err));
+  if (!s.is_quantised) BERTH__TRY(lower_gates(l, &s, err));
   return berth__recurrent_steps(l, &s, err);
 }

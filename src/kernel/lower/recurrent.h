@@ -1,4 +1,4 @@
-/* lstm, gru and rnn in the kernel language. */
+/* lstm, gru, rnn and qlstm in the kernel language. */
 #ifndef BERTH_KERNEL_LOWER_RECURRENT_H
 #define BERTH_KERNEL_LOWER_RECURRENT_H
 
@@ -7,6 +7,7 @@
 
 typedef struct berth__recurrent_sizes {
   int64_t steps, batch, inputs, hidden, directions, gates;
+  bool is_quantised; /* qlstm */
 } berth__recurrent_sizes;
 void berth__recurrent_sizes_of(const berth_op_call *call, berth__op_code code, berth__recurrent_sizes *out);
 /* Whether the state fits shared memory; otherwise it is in scratch, from this element on, and one thread has a row. */

@@ -1,9 +1,10 @@
-/* The way of lstm, gru and rnn through time: one workgroup for each row of the batch in each direction.
+/* The way of lstm, gru, rnn and qlstm through time: one workgroup for each row of the batch in each direction.
  *
  * On a real GPU 32 threads share the sum of a unit, so that weights are read as they lie, and pass what they have
  * through shared memory to the thread that owns the unit. Elsewhere each thread sums for its own units. */
 #include <math.h>
 
+#include "kernel/lower/elements.h"
 #include "kernel/lower/recurrent.h"
 
 #define LANES 32u
@@ -21,7 +22,8 @@ typedef struct work {
   uint32_t state, parts;          /* shared arrays */
   int64_t state_at;               /* in scratch */
   berth__x thread, direction, row, length;
-  berth__x now, next; /* which of the two h a step reads and which it writes: offsets into the state */
+  berth__x now, next;      /* which of the two h a step reads and which it writes: offsets into the state */
+  berth__x h_step, h_zero; /* of qlstm: how this step's h becomes bytes */
 } work;
 
 /* The third part of the state. */
@@ -56,8 +58,67 @@ typedef struct gate_sum {
   berth__x vector; /* an offset into the state */
 } gate_sum;
 
+/* A scale or zero point of a row of qlstm's weights. */
+static berth__x qlstm_entry(const work *w, uint32_t operand, const gate_sum *g, berth__x unit) {
+  berth__kernel *k = w->k;
+  const int64_t hidden = w->s->hidden;
+  if (w->l->call->in[operand].rank == 1) return berth__l_load(w->l, k, operand, w->direction);
+  const berth__x line = berth__x_affine(k, w->direction, w->s->gates * hidden, g->number * hidden);
+  return berth__l_load(w->l, k, operand, berth__x_add(k, line, unit));
+}
+
+/* How the h of a step becomes bytes: every thread looks at all of it. */
+static void find_range(work *w) {
+  berth__kernel *k = w->k;
+  const berth__x zero = berth__x_f32(k, 0), low = berth__x_variable(k, zero), high = berth__x_variable(k, zero);
+  const berth__x i = berth__x_loop_n(k, w->s->hidden);
+  const berth__x h = load_state(w, berth__x_add(k, w->now, i)), least = berth__x_get(k, low),
+                 most = berth__x_get(k, high);
+  berth__x_set(k, low, berth__x_select(k, berth__x_lt(k, h, least), h, least));
+  berth__x_set(k, high, berth__x_select(k, berth__x_lt(k, most, h), h, most));
+  berth__x_end(k);
+  const berth__x range = berth__x_sub(k, berth__x_get(k, high), berth__x_get(k, low));
+  const berth__x step = berth__x_quotient(k, range, berth__x_f32(k, 255));
+  w->h_step = berth__x_select(k, berth__x_eq(k, range, zero), berth__x_f32(k, 1), step);
+  w->h_zero = berth__x1(k, BERTH__INST_round,
+                        berth__x_quotient(k, berth__x1(k, BERTH__INST_neg, berth__x_get(k, low)), w->h_step));
+}
+
+/* Whole steps of h from its zero point, by rows of bytes less theirs: exact, so parts of a sum may come as f32 only
+ * when they are scaled. */
+static berth__x qlstm_sum_over(const work *w, const gate_sum *g, berth__x unit, berth__x first) {
+  berth__kernel *k = w->k;
+  const int64_t hidden = w->s->hidden;
+  const berth__x sum = berth__x_variable(k, berth__x_i32(k, 0));
+  const berth__x matrix = berth__x_affine(k, w->direction, w->s->gates * hidden * hidden, g->number * hidden * hidden);
+  const berth__x line = berth__x_add(k, matrix, berth__x_affine(k, unit, hidden, 0));
+  berth__x zero = berth__x_i32(k, 0);
+  if (berth__l_has(w->l, BERTH__QLSTM_ZERO))
+    zero = berth__x_convert(k, BERTH__NUM_I32, qlstm_entry(w, BERTH__QLSTM_ZERO, g, unit));
+  const berth__x i = berth__x_loop(k, first, berth__x_i32(k, hidden), w->lanes);
+  const berth__x weight =
+      berth__x_convert(k, BERTH__NUM_I32, berth__l_load(w->l, k, BERTH__QLSTM_RECURRENCE, berth__x_add(k, line, i)));
+  const berth__x quotient = berth__x_quotient(k, load_state(w, berth__x_add(k, g->vector, i)), w->h_step);
+  const berth__x place =
+      berth__l_saturate(k, berth__x_add(k, berth__x1(k, BERTH__INST_round, quotient), w->h_zero), BERTH_U8);
+  const berth__x value =
+      berth__x_sub(k, berth__x_convert(k, BERTH__NUM_I32, place), berth__x_convert(k, BERTH__NUM_I32, w->h_zero));
+  const berth__x product = berth__x_mul(k, value, berth__x_sub(k, weight, zero));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), product));
+  berth__x_end(k);
+  return berth__x_get(k, sum);
+}
+
+/* A sum of integers, as the share in a gate. */
+static berth__x qlstm_scaled(const work *w, const gate_sum *g, berth__x unit, berth__x sum) {
+  berth__kernel *k = w->k;
+  const berth__x scale = berth__x_mul(k, w->h_step, qlstm_entry(w, BERTH__QLSTM_SCALE, g, unit));
+  return berth__x_mul(k, berth__x_convert(k, BERTH__NUM_F32, sum), scale);
+}
+
 static berth__x sum_over(const work *w, const gate_sum *g, berth__x unit, berth__x first) {
   berth__kernel *k = w->k;
+  if (w->s->is_quantised) return qlstm_sum_over(w, g, unit, first);
   const int64_t hidden = w->s->hidden;
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
   const berth__x matrix = berth__x_affine(k, w->direction, w->s->gates * hidden * hidden, g->number * hidden * hidden);
@@ -92,7 +153,7 @@ static void sum_parts(const work *w, const gate_sum *gates, uint32_t n_gates, be
 
 static berth__x lower_recurrent_steps_add_parts(const work *w, uint32_t gate, berth__x in_round) {
   berth__kernel *k = w->k;
-  const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
+  const berth__x sum = berth__x_variable(k, w->s->is_quantised ? berth__x_i32(k, 0) : berth__x_f32(k, 0));
   const berth__x lane = berth__x_loop_n(k, LANES);
   const berth__x part = berth__x_shared_load(k, w->parts, lower_recurrent_steps_part_at(w, gate, in_round, lane));
   berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), part));
@@ -139,7 +200,17 @@ static berth__x lower_recurrent_steps_entry_of(const work *w, uint32_t operand, 
   return berth__l_load(w->l, w->k, operand, at);
 }
 
+/* The share of the inputs in a gate: of qlstm without the first bias. */
 static berth__x from_inputs(const work *w, const step *t, int64_t gate) {
+  if (w->s->is_quantised) {
+    const int64_t hidden = w->s->hidden, stride = w->l->call->in[BERTH__QLSTM_GATES].stride[3];
+    const berth__x unit = berth__x_affine(w->k, t->unit, stride, gate * hidden * stride);
+    const berth__x given = berth__l_load(w->l, w->k, BERTH__QLSTM_GATES, berth__x_add(w->k, t->gates, unit));
+    if (!berth__l_has(w->l, BERTH__QLSTM_BIAS)) return given;
+    const int64_t width = 2 * w->s->gates * hidden;
+    return berth__x_add(w->k, given,
+                        lower_recurrent_steps_entry_of(w, BERTH__QLSTM_BIAS, width, gate * hidden, t->unit));
+  }
   const berth__x at = berth__x_add(w->k, berth__x_affine(w->k, t->gates, 1, gate * w->s->hidden), t->unit);
   return berth__x_load(w->k, berth__l_scratch(w->k, BERTH_F32), at);
 }
@@ -229,20 +300,24 @@ static void each_unit(const work *w, step *t, const gate_sum *gates, uint32_t n_
   const berth__x owns = berth__x_and(k, berth__x_lt(k, w->thread, berth__x_i32(k, w->units)),
                                      berth__x_lt(k, t->unit, berth__x_i32(k, hidden)));
   berth__x_if(k, owns);
-  for (uint32_t g = 0; g < n_gates; g++)
+  for (uint32_t g = 0; g < n_gates; g++) {
     t->sum[g] = w->lanes > 1 ? lower_recurrent_steps_add_parts(w, g, w->thread)
                              : sum_over(w, &gates[g], t->unit, berth__x_i32(k, 0));
+    if (w->s->is_quantised) t->sum[g] = qlstm_scaled(w, &gates[g], t->unit, t->sum[g]);
+  }
   finish(w, t);
   berth__x_end(k);
   if (w->lanes > 1) wait(w); /* before the parts are written again */
   berth__x_end(k);
 }
 
-static void take_step(const work *w, step *t) {
+static void take_step(work *w, step *t) {
   const berth__x turned = berth__x_i32(w->k, third(w));
   const gate_sum all[MOST_GATES] = {{0, w->now}, {1, w->now}, {2, w->now}, {3, w->now}};
   const gate_sum reset = {1, w->now}, rest[2] = {{0, w->now}, {2, turned}};
+  if (w->s->is_quantised) find_range(w);
   switch (w->l->op->code) {
+    case BERTH__OP_qlstm:
     case BERTH__OP_lstm: each_unit(w, t, all, 4, lower_recurrent_step_lstm); break;
     case BERTH__OP_rnn: each_unit(w, t, all, 1, lower_recurrent_step_rnn); break;
     default:
@@ -312,7 +387,9 @@ static void go_through(work *w) {
   const berth__x flat = berth__x_add(
       k, berth__x_affine(k, berth__x_add(k, berth__x_affine(k, at, s->directions, 0), w->direction), s->batch, 0),
       w->row);
-  t.gates = berth__x_affine(k, flat, s->gates * s->hidden, 0);
+  t.gates = s->is_quantised ? berth__l_place(k, &w->l->call->in[BERTH__QLSTM_GATES],
+                                             (const berth__x[]){at, w->direction, w->row, berth__x_i32(k, 0)})
+                            : berth__x_affine(k, flat, s->gates * s->hidden, 0);
   t.to = berth__l_place(k, out, (const berth__x[]){at, w->direction, w->row, berth__x_i32(k, 0)});
   take_step(w, &t);
   berth__x_end(k);
@@ -362,7 +439,8 @@ berth_status berth__recurrent_steps(berth__lowering *l, const berth__recurrent_s
   w.row = group[1];
   w.thread = berth__x_thread(k);
   if (w.is_shared) w.state = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)(3 * s->hidden));
-  if (w.lanes > 1) w.parts = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)s->gates * w.units * (LANES + 1));
+  const berth__number part = s->is_quantised ? BERTH__NUM_I32 : BERTH__NUM_F32;
+  if (w.lanes > 1) w.parts = berth__kernel_shared(k, part, (uint32_t)s->gates * w.units * (LANES + 1));
   w.length = lower_recurrent_steps_length_of(&w);
   start_state(&w, BERTH__RECURRENT_INITIAL_H, 0);
   start_state(&w, BERTH__RECURRENT_INITIAL_C, third(&w));

@@ -1,4 +1,6 @@
 /* The way to an element of what is multiplied, and of the result. */
+#include "base/blocks.h"
+#include "kernel/lower/blocks.h"
 #include "kernel/lower/tile.h"
 #include "kernel/lower/words.h"
 
@@ -131,7 +133,9 @@ berth__x berth__tile_load(const berth__tile *tile, berth__kernel *k, const berth
     index = berth__x_add(k, index, berth__x_rem(k, at->row, four));
   }
   if (at->inside != BERTH__X_NONE) index = berth__x_select(k, at->inside, index, berth__x_i32(k, 0));
-  berth__x value = berth__x_convert(k, tile->type, berth__l_load(tile->l, k, side->operand, index));
+  const bool is_block = berth__type_is_block(tile->l->call->in[side->operand].type);
+  berth__x value = is_block ? berth__l_load_block(tile->l, k, side->operand, index)
+                            : berth__x_convert(k, tile->type, berth__l_load(tile->l, k, side->operand, index));
   if (at->zero != BERTH__X_NONE) value = berth__x_sub(k, value, at->zero);
   return at->inside != BERTH__X_NONE ? berth__x_select(k, at->inside, value, berth__tile_zero(tile, k)) : value;
 }

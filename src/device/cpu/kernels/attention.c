@@ -1,13 +1,15 @@
-/* attention, f32: blocks of keys go by with a running maximum and sum, so the scores of a block are all there ever is.
+/* attention: blocks of keys go by with a running maximum and sum, so the scores of a block are all there ever is.
  *
  * Queries lie side by side in the lanes of vectors (a tile of WIDTH of them), keys one below the other. Both products
  * then broadcast elements of k and v where these lie, whatever their strides, and everything that a softmax does is
  * done between whole vectors. Few queries (decoding) are done one by one, along the rows of k and v.
  *
+ * What is f16 or bf16 becomes f32 block by block: queries and biases as they are turned, keys and values in scratch.
+ *
  * Results that are not finite are left to the reference kernel, which knows what may not be seen. */
 #include <float.h>
 
-#include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/chain_steps.h"
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/attention.h"
 
@@ -23,26 +25,44 @@
 
 typedef struct job {
   berth__attention a;
-  const float *q, *k, *v;
-  float *out;
-  float *query;        /* [D][WIDTH], scaled */
-  float *score;        /* [KEYS][WIDTH], weights later */
-  float *beside;       /* [KEYS][WIDTH], or one a key: what is added to the scores */
-  float *sum;          /* [Dv][WIDTH] */
-  float *most, *total; /* [WIDTH]: largest score so far; sum of the weights */
-  float *first, *last; /* [WIDTH]: the keys that a query sees */
+  berth_type type;    /* of q, the bias and the result */
+  berth_type kv_type; /* of k and v */
+  const char *q, *k, *v;
+  char *out;
+  int64_t element, kv_element; /* bytes */
+  float *query;                /* [D][WIDTH], scaled */
+  float *score;                /* [KEYS][WIDTH], weights later */
+  float *beside;               /* [KEYS][WIDTH], or one a key: what is added to the scores */
+  float *sum;                  /* [Dv][WIDTH] */
+  float *most, *total;         /* [WIDTH]: largest score so far; sum of the weights */
+  float *first, *last;         /* [WIDTH]: the keys that a query sees */
+  float *wide;                 /* [KEYS][D or Dv]: a block of keys or values that are not f32 */
   bool has_beside, has_beside_rows;
 } job;
 
 /* Queries [row, row + n_rows) of a head; keys [first, last) are those that any of them sees. */
 typedef struct block {
   int64_t batch, head, row, n_rows, first, last;
-  int64_t keys;       /* that there are in this run */
-  const float *k, *v; /* key 0 */
-  int vectors;        /* of the tile that are in use */
+  int64_t keys;      /* that there are in this run */
+  const char *k, *v; /* key 0 */
+  int vectors;       /* of the tile that are in use */
 } block;
 
 static inline int64_t attention_kernel_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Rows [key, key + n) of keys or values as f32, and how far apart their rows and elements are. */
+typedef struct wide_rows {
+  const float *at;
+  int64_t row, step;
+} wide_rows;
+
+static wide_rows rows_of(const job *j, const char *from, const berth__heads *h, int64_t key, int64_t n) {
+  from += key * h->row_stride * j->kv_element;
+  if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)from, h->row_stride, h->stride};
+  for (int64_t i = 0; i < n; i++)
+    chain_load(j->wide + i * h->size, j->kv_type, from + i * h->row_stride * j->kv_element, h->stride, h->size);
+  return (wide_rows){j->wide, h->size, 1};
+}
 
 /* exp(x) for x <= 0, NaN for NaN; 0 where that is below the normal numbers. */
 static inline vf exp_down(vf x) {
@@ -114,7 +134,7 @@ static void attention_kernel_multiply(const float *a, int64_t a_row, int64_t a_s
 /* The queries as columns, lanes without one as 0. */
 static void load_queries(const job *j, const block *b) {
   const berth__heads *h = &j->a.q;
-  const float *q = j->q + berth__heads_at(h, b->batch, b->head, b->row);
+  const char *q = j->q + berth__heads_at(h, b->batch, b->head, b->row) * j->element;
   const vf scale = vf_set1((float)j->a.scale);
   for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES)
     for (int64_t d = 0; d < h->size; d += VF_LANES) {
@@ -122,14 +142,14 @@ static void load_queries(const job *j, const block *b) {
       const int64_t n = vf_tail(h->size - d);
       for (int64_t i = 0; i < VF_LANES; i++) {
         float line[VF_LANES] = {0};
-        const float *row = q + (lane + i) * h->row_stride + d * h->stride;
+        const char *row = q + ((lane + i) * h->row_stride + d * h->stride) * j->element;
         x[i] = vf_zero();
         if (lane + i >= b->n_rows) continue;
-        if (h->stride == 1) {
-          x[i] = vf_load_n(row, n) * scale;
+        if (h->stride == 1 && j->type == BERTH_F32) {
+          x[i] = vf_load_n((const float *)(const void *)row, n) * scale;
           continue;
         }
-        for (int64_t e = 0; e < n; e++) line[e] = row[e * h->stride];
+        chain_load(line, j->type, row, h->stride, n);
         x[i] = vf_load(line) * scale;
       }
       vf_transpose(x);
@@ -137,8 +157,22 @@ static void load_queries(const job *j, const block *b) {
     }
 }
 
+static void store_vector(const job *j, char *to, vf x, int64_t n) {
+  float line[VF_LANES];
+  if (j->type == BERTH_F32) {
+    vf_store_n((float *)(void *)to, x, n);
+    return;
+  }
+  vf_store(line, x);
+  chain_store(to, j->type, line, n);
+}
+
 static float sink_weight(const job *j, int64_t head, float most) {
-  return expf(((const float *)j->a.sinks->data)[head * j->a.sinks->stride[0]] - most);
+  const berth_tensor *sinks = j->a.sinks;
+  const int64_t at = head * sinks->stride[0] * (int64_t)berth_type_size(sinks->type);
+  float sink;
+  chain_load(&sink, sinks->type, (const char *)sinks->data + at, 1, 1);
+  return expf(sink - most);
 }
 
 /* The total of a query's weights, with that of its head's sink. A query that sees nothing has none. */
@@ -152,7 +186,7 @@ static vf attention_kernel_with_sink(const job *j, int64_t head, vf total, int64
 
 static void store_results(const job *j, const block *b) {
   const berth__heads *h = &j->a.out;
-  float *out = j->out + berth__heads_at(h, b->batch, b->head, b->row);
+  char *out = j->out + berth__heads_at(h, b->batch, b->head, b->row) * j->element;
   for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
     const vf total = attention_kernel_with_sink(j, b->head, vf_load(j->total + lane), lane);
     const vf factor = vf_pick_eq(total, vf_zero(), vf_zero(), vf_set1(1.0f) / total);
@@ -163,7 +197,7 @@ static void store_results(const job *j, const block *b) {
         x[i] = factor * (i < n ? vf_load(j->sum + (d + i) * WIDTH + lane) : vf_zero());
       vf_transpose(x);
       for (int64_t i = 0; i < VF_LANES && lane + i < b->n_rows; i++)
-        vf_store_n(out + (lane + i) * h->row_stride + d, x[i], n);
+        store_vector(j, out + ((lane + i) * h->row_stride + d) * j->element, x[i], n);
     }
   }
 }
@@ -185,18 +219,33 @@ static float attention_kernel_beside_at(const berth__attention *a, int64_t batch
   if (a->mask != NULL && !((const uint8_t *)a->mask->data)[batch * m[0] + head * m[1] + row * m[2] + key * m[3]])
     return -INFINITY;
   if (a->bias == NULL) return 0;
-  return ((const float *)a->bias->data)[batch * s[0] + head * s[1] + row * s[2] + key * s[3]];
+  const int64_t at = batch * s[0] + head * s[1] + row * s[2] + key * s[3];
+  if (a->bias->type == BERTH_F32) return ((const float *)a->bias->data)[at];
+  float value;
+  chain_load(&value, a->bias->type, (const uint16_t *)a->bias->data + at, 1, 1);
+  return value;
 }
 
 /* A bias by query and key without a mask, keys beside each other: turned a square at a time. */
 static void turn_bias(const job *j, const block *b, int64_t key, int64_t n) {
   const int64_t *s = j->a.bias_stride;
-  const float *bias = (const float *)j->a.bias->data + b->batch * s[0] + b->head * s[1] + b->row * s[2] + key;
+  const char *bias =
+      (const char *)j->a.bias->data + (b->batch * s[0] + b->head * s[1] + b->row * s[2] + key) * j->element;
   for (int64_t lane = 0; lane < b->n_rows; lane += VF_LANES)
     for (int64_t i = 0; i < n; i += VF_LANES) {
       vf x[VF_LANES];
-      for (int64_t k = 0; k < VF_LANES; k++)
-        x[k] = lane + k < b->n_rows ? vf_load_n(bias + (lane + k) * s[2] + i, vf_tail(n - i)) : vf_zero();
+      for (int64_t k = 0; k < VF_LANES; k++) {
+        const char *row = bias + ((lane + k) * s[2] + i) * j->element;
+        float line[VF_LANES] = {0};
+        x[k] = vf_zero();
+        if (lane + k >= b->n_rows) continue;
+        if (j->type == BERTH_F32) {
+          x[k] = vf_load_n((const float *)(const void *)row, vf_tail(n - i));
+          continue;
+        }
+        chain_load(line, j->type, row, 1, vf_tail(n - i));
+        x[k] = vf_load(line);
+      }
       vf_transpose(x);
       for (int64_t k = 0; k < vf_tail(n - i); k++) vf_store(j->beside + (i + k) * WIDTH + lane, x[k]);
     }
@@ -286,11 +335,11 @@ static berth_status attend_tile(const job *j, block *b, berth_error *err) {
   for (int64_t key = b->first; key < b->last; key += KEYS) {
     const int64_t n = attention_kernel_smaller(KEYS, b->last - key);
     load_beside(j, b, key, n);
-    attention_kernel_multiply(b->k + key * j->a.k.row_stride, j->a.k.row_stride, j->a.k.stride, j->query, j->a.q.size,
-                              j->score, false, n, b->vectors);
+    const wide_rows k = rows_of(j, b->k, &j->a.k, key, n);
+    attention_kernel_multiply(k.at, k.row, k.step, j->query, j->a.q.size, j->score, false, n, b->vectors);
     attention_kernel_weigh(j, b, key, n);
-    attention_kernel_multiply(b->v + key * j->a.v.row_stride, j->a.v.stride, j->a.v.row_stride, j->score, n, j->sum,
-                              true, j->a.v.size, b->vectors);
+    const wide_rows v = rows_of(j, b->v, &j->a.v, key, n);
+    attention_kernel_multiply(v.at, v.step, v.row, j->score, n, j->sum, true, j->a.v.size, b->vectors);
   }
   if (!is_finite(j, b)) return attention_kernel_leave(j, b, err);
   store_results(j, b);
@@ -305,32 +354,47 @@ static inline vf dot_step(const float *a, const float *b, int64_t n, vf sum) {
   return n == VF_LANES ? vf_fma(vf_load(a), vf_load(b), sum) : vf_fma(vf_load_n(a, n), vf_load_n(b, n), sum);
 }
 
-static void score_row(const job *j, const block *b) {
-  const float *q = j->q + berth__heads_at(&j->a.q, b->batch, b->head, b->row);
-  const int64_t size = j->a.q.size, stride = j->a.k.row_stride;
-  int64_t key = b->first;
-  for (int64_t d = 0; d < size; d++) j->query[d] = q[d * j->a.q.stride] * (float)j->a.scale;
-  for (; key + AT_ONCE <= b->last; key += AT_ONCE) {
+/* The scores of n keys that lie one below the other. */
+static void score_keys(const job *j, const float *keys, int64_t stride, int64_t n, float *score) {
+  const int64_t size = j->a.q.size;
+  int64_t key = 0;
+  for (; key + AT_ONCE <= n; key += AT_ONCE) {
     vf sum[AT_ONCE];
-    const float *k = b->k + key * stride;
+    const float *k = keys + key * stride;
     UNROLL for (int i = 0; i < AT_ONCE; i++) sum[i] = vf_zero();
     for (int64_t d = 0; d < size; d += VF_LANES)
       UNROLL for (int i = 0; i < AT_ONCE; i++) sum[i] =
           dot_step(j->query + d, k + i * stride + d, vf_tail(size - d), sum[i]);
-    UNROLL for (int i = 0; i < AT_ONCE; i++) j->score[key - b->first + i] = vf_sum(sum[i]);
+    UNROLL for (int i = 0; i < AT_ONCE; i++) score[key + i] = vf_sum(sum[i]);
   }
-  for (; key < b->last; key++) {
+  for (; key < n; key++) {
     vf sum = vf_zero();
     for (int64_t d = 0; d < size; d += VF_LANES)
-      sum = dot_step(j->query + d, b->k + key * stride + d, vf_tail(size - d), sum);
-    j->score[key - b->first] = vf_sum(sum);
+      sum = dot_step(j->query + d, keys + key * stride + d, vf_tail(size - d), sum);
+    score[key] = vf_sum(sum);
+  }
+}
+
+/* Keys that become f32 do so a block at a time. */
+static int64_t keys_at_once(const job *j, const block *b) {
+  return j->kv_type == BERTH_F32 ? b->last - b->first : KEYS;
+}
+
+static void score_row(const job *j, const block *b) {
+  const char *q = j->q + berth__heads_at(&j->a.q, b->batch, b->head, b->row) * j->element;
+  chain_load(j->query, j->type, q, j->a.q.stride, j->a.q.size);
+  for (int64_t d = 0; d < j->a.q.size; d++) j->query[d] *= (float)j->a.scale;
+  for (int64_t key = b->first, n; key < b->last; key += n) {
+    n = attention_kernel_smaller(keys_at_once(j, b), b->last - key);
+    const wide_rows k = rows_of(j, b->k, &j->a.k, key, n);
+    score_keys(j, k.at, k.row, n, j->score + (key - b->first));
   }
   const vf cap = vf_set1((float)j->a.cap), inverse = vf_set1((float)(1 / j->a.cap));
   for (int64_t i = 0, n = b->last - b->first; i < n && j->a.cap != 0; i += VF_LANES) {
     const vf x = vf_load_n(j->score + i, vf_tail(n - i));
     vf_store_n(j->score + i, vf_tanh(x * inverse) * cap, vf_tail(n - i));
   }
-  for (key = b->first; key < b->last && j->has_beside; key++)
+  for (int64_t key = b->first; key < b->last && j->has_beside; key++)
     j->score[key - b->first] += attention_kernel_beside_at(&j->a, b->batch, b->head, b->row, key);
 }
 
@@ -349,27 +413,52 @@ static float weigh_row(float *score, int64_t n, float *most_of_all) {
   return vf_sum(total);
 }
 
-/* Columns [d, d + columns) of the result, at most AT_ONCE vectors; gives something times 0. */
-static inline __attribute__((always_inline)) vf sum_columns(const job *j, const block *b, int64_t d, int64_t columns,
-                                                            float factor, float *out, const int vectors) {
+/* Columns [d, d + columns) of the result, at most AT_ONCE vectors, for keys whose values are v; gives something times
+ * 0. Sums go on from those of the keys before. */
+typedef struct weighed {
+  const float *score, *v;
+  int64_t row, keys;
+  bool is_first, is_last;
+  float factor;
+} weighed;
+
+static inline __attribute__((always_inline)) vf sum_columns(const weighed *w, int64_t d, int64_t columns, float *out,
+                                                            const int vectors) {
   vf sum[AT_ONCE], probe = vf_zero();
-  const float *v = b->v + b->first * j->a.v.row_stride + d;
+  const float *v = w->v + d;
   const int64_t n = columns - (vectors - 1) * VF_LANES; /* of the last vector */
-  UNROLL for (int i = 0; i < vectors; i++) sum[i] = vf_zero();
-  for (int64_t key = 0; key < b->last - b->first; key++, v += j->a.v.row_stride) {
-    const vf weight = vf_set1(j->score[key]);
+  const vf factor = vf_set1(w->is_last ? w->factor : 1.0f);
+  UNROLL for (int i = 0; i < vectors; i++) sum[i] =
+      w->is_first ? vf_zero() : vf_load_n(out + d + i * VF_LANES, i < vectors - 1 ? VF_LANES : n);
+  for (int64_t key = 0; key < w->keys; key++, v += w->row) {
+    const vf weight = vf_set1(w->score[key]);
     UNROLL for (int i = 0; i < vectors - 1; i++) sum[i] = vf_fma(weight, vf_load(v + i * VF_LANES), sum[i]);
     sum[vectors - 1] = vf_fma(weight, vf_load_n(v + (vectors - 1) * VF_LANES, n), sum[vectors - 1]);
   }
   UNROLL for (int i = 0; i < vectors; i++) {
-    vf_store_n(out + d + i * VF_LANES, sum[i] * vf_set1(factor), i < vectors - 1 ? VF_LANES : n);
+    vf_store_n(out + d + i * VF_LANES, sum[i] * factor, i < vectors - 1 ? VF_LANES : n);
     probe = vf_fma(sum[i], vf_zero(), probe);
   }
   return probe;
 }
 
+static vf sum_all_columns(const weighed *w, int64_t size, float *out) {
+  vf probe = vf_zero();
+  for (int64_t d = 0; d < size; d += AT_ONCE * VF_LANES) {
+    const int64_t columns = attention_kernel_smaller(size - d, AT_ONCE * VF_LANES);
+    switch ((columns + VF_LANES - 1) / VF_LANES) {
+      case 1: probe = probe + sum_columns(w, d, columns, out, 1); break;
+      case 2: probe = probe + sum_columns(w, d, columns, out, 2); break;
+      case 3: probe = probe + sum_columns(w, d, columns, out, 3); break;
+      default: probe = probe + sum_columns(w, d, columns, out, 4); break;
+    }
+  }
+  return probe;
+}
+
 static berth_status attend_row(const job *j, block *b, berth_error *err) {
-  float *out = j->out + berth__heads_at(&j->a.out, b->batch, b->head, b->row);
+  char *to = j->out + berth__heads_at(&j->a.out, b->batch, b->head, b->row) * j->element;
+  float *out = j->type == BERTH_F32 ? (float *)(void *)to : j->sum;
   berth__attention_range(&j->a, b->keys, b->row, &b->first, &b->last);
   if (b->last < b->first) b->last = b->first;
   score_row(j, b);
@@ -377,15 +466,21 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
   if (j->a.sinks != NULL && total != 0) total += sink_weight(j, b->head, most);
   const float factor = total != 0 ? 1 / total : 0;
   vf probe = vf_set1(total * 0);
-  for (int64_t d = 0; d < j->a.v.size; d += AT_ONCE * VF_LANES) {
-    const int64_t columns = attention_kernel_smaller(j->a.v.size - d, AT_ONCE * VF_LANES);
-    switch ((columns + VF_LANES - 1) / VF_LANES) {
-      case 1: probe = probe + sum_columns(j, b, d, columns, factor, out, 1); break;
-      case 2: probe = probe + sum_columns(j, b, d, columns, factor, out, 2); break;
-      case 3: probe = probe + sum_columns(j, b, d, columns, factor, out, 3); break;
-      default: probe = probe + sum_columns(j, b, d, columns, factor, out, 4); break;
-    }
-  }
+  int64_t key = b->first, n;
+  do { /* once without any key, too */
+    n = attention_kernel_smaller(keys_at_once(j, b), b->last - key);
+    const wide_rows v = rows_of(j, b->v, &j->a.v, key, n);
+    const weighed w = {.score = j->score + (key - b->first),
+                       .v = v.at,
+                       .row = v.row,
+                       .keys = n,
+                       .is_first = key == b->first,
+                       .is_last = key + n >= b->last,
+                       .factor = factor};
+    probe = probe + sum_all_columns(&w, j->a.v.size, out);
+    key += n;
+  } while (key < b->last);
+  if (j->type != BERTH_F32) chain_store(to, j->type, out, j->a.v.size);
   return vf_sum(probe) == 0 ? BERTH_OK : attention_kernel_leave(j, b, err);
 }
 
@@ -393,7 +488,9 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
 
 static bool does_rows(const berth__attention *a) { return a->q.length <= FEW && a->k.stride == 1 && a->v.stride == 1; }
 
-static bool attention_kernel_takes(const berth_op_call *call) { return call->out[0].type == BERTH_F32; }
+static bool attention_kernel_takes(const berth_op_call *call) {
+  return call->out[0].type != BERTH_F64 && call->in[BERTH__ATTENTION_K].type != BERTH_F64;
+}
 
 /* Items are tiles of queries, or heads where there are few queries. */
 static int64_t attention_kernel_tiles_of(const berth__attention *a) {
@@ -421,10 +518,17 @@ static uint64_t floats_of(const berth__attention *a) {
   return (uint64_t)(does_rows(a) ? rows : (size + a->v.size + 2 * KEYS) * WIDTH + edges);
 }
 
+/* Of keys and values that are not f32: a block of them; and where there are few queries, the sums of one. */
+static uint64_t wide_floats(const berth_op_call *call, const berth__attention *a) {
+  if (call->in[BERTH__ATTENTION_K].type == BERTH_F32 && call->out[0].type == BERTH_F32) return 0;
+  const int64_t most = a->k.size > a->v.size ? a->k.size : a->v.size;
+  return (uint64_t)(KEYS * most + a->v.size);
+}
+
 static uint64_t attention_kernel_scratch(const berth_op_call *call) {
   berth__attention a;
   berth__attention_of(call, &a);
-  const uint64_t own = floats_of(&a) * sizeof(float);
+  const uint64_t own = (floats_of(&a) + wide_floats(call, &a)) * sizeof(float);
   const uint64_t left = ((const berth__op *)call->user)->family->scratch(call);
   return own > left ? own : left;
 }
@@ -436,10 +540,16 @@ static void attention_kernel_describe(const berth_op_call *call, job *j) {
   j->k = call->in[BERTH__ATTENTION_K].data;
   j->v = call->in[BERTH__ATTENTION_V].data;
   j->out = call->out[0].data;
+  j->type = call->out[0].type;
+  j->element = (int64_t)berth_type_size(j->type);
+  j->kv_type = call->in[BERTH__ATTENTION_K].type;
+  j->kv_element = (int64_t)berth_type_size(j->kv_type);
+  j->wide = (float *)call->scratch + floats_of(a);
   j->has_beside = a->mask != NULL || a->bias != NULL;
   j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;
   j->query = call->scratch;
   j->score = j->query + (does_rows(a) ? a->q.size + VF_LANES : a->q.size * WIDTH);
+  j->sum = j->wide + (wide_floats(call, a) != 0 ? wide_floats(call, a) - (uint64_t)a->v.size : 0);
   if (does_rows(a)) return;
   j->beside = j->score + KEYS * WIDTH;
   j->most = j->beside + KEYS * WIDTH;
@@ -457,8 +567,8 @@ static berth_status attention_kernel_run_item(const job *j, int64_t item, berth_
   b.keys = berth__attention_keys(a, b.batch);
   b.n_rows = attention_kernel_smaller(WIDTH, a->q.length - b.row);
   b.vectors = b.n_rows > VF_LANES ? 2 : 1;
-  b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0);
-  b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0);
+  b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0) * j->kv_element;
+  b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0) * j->kv_element;
   if (!does_rows(a)) return attend_tile(j, &b, err);
   b.n_rows = 1;
   for (; b.row < a->q.length; b.row++) BERTH__TRY(attend_row(j, &b, err));

@@ -203,17 +203,26 @@ static inline void chain_run_kernel_copy_line(float *to, const float *from, int6
 }
 
 /* Whether the elements of a column are neighbours, and those of a row are not: a transposed operand. */
-static bool is_turned(const source *s) {
-  return s->type == BERTH_F32 && s->row_stride == 1 && s->column_stride != 0 && s->column_stride != 1;
+static bool is_turned(const source *s) { return s->row_stride == 1 && s->column_stride != 0 && s->column_stride != 1; }
+
+/* n elements that lie one after the other. */
+static inline vf load_vector(berth_type type, const char *from, int64_t n) {
+  float line[VF_LANES] = {0};
+  if (type == BERTH_F32) return vf_load_n((const float *)(const void *)from, n);
+  if (n == VF_LANES && type == BERTH_F16) return vf_load_f16(from);
+  if (n == VF_LANES && type == BERTH_BF16) return vf_load_bf16(from);
+  chain_load(line, type, from, 1, n);
+  return vf_load(line);
 }
 
-static void load_turned(float *to, const float *from, int64_t column_stride, int64_t n_rows, int64_t n_columns) {
+static void load_turned(float *to, const source *s, const char *from, int64_t n_rows, int64_t n_columns) {
   for (int64_t row = 0; row < n_rows; row += VF_LANES)
     for (int64_t column = 0; column < n_columns; column += VF_LANES) {
       const int64_t rows = vf_tail(n_rows - row), columns = vf_tail(n_columns - column);
       vf x[VF_LANES];
       for (int64_t i = 0; i < VF_LANES; i++)
-        x[i] = i < columns ? vf_load_n(from + (column + i) * column_stride + row, rows) : vf_zero();
+        x[i] = i < columns ? load_vector(s->type, from + ((column + i) * s->column_stride + row) * s->element, rows)
+                           : vf_zero();
       vf_transpose(x);
       for (int64_t i = 0; i < rows; i++) vf_store_n(to + (row + i) * n_columns + column, x[i], columns);
     }
@@ -222,7 +231,7 @@ static void load_turned(float *to, const float *from, int64_t column_stride, int
 static void load_block(float *to, const source *s, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
   const char *from = s->data + (row * s->row_stride + column * s->column_stride) * s->element;
   if (is_turned(s) && n_rows > 1)
-    load_turned(to, (const float *)(const void *)from, s->column_stride, n_rows, n_columns);
+    load_turned(to, s, from, n_rows, n_columns);
   else if (s->type == BERTH_F32 && s->column_stride == 1)
     for (int64_t i = 0; i < n_rows; i++)
       chain_run_kernel_copy_line(to + i * n_columns, (const float *)(const void *)from + i * s->row_stride, n_columns);
@@ -373,6 +382,25 @@ void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t colum
 
 void epilogue_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
   chain_rows(run, row, n_rows, column, n_columns);
+}
+
+void epilogue_rows_from(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns,
+                        const float *from, int64_t from_stride) {
+  const int64_t together = run->rank > 1 ? run->dim[run->rank - 2] : 1;
+  while (n_rows > 0) {
+    const int64_t left = together - row % together, n = n_rows < left ? n_rows : left;
+    rectangle r;
+    start_rectangle(&r, run, row, n, column, n_columns);
+    r.operand[0] = (source){.data = (const char *)from,
+                            .type = BERTH_F32,
+                            .element = sizeof *from,
+                            .row_stride = from_stride,
+                            .column_stride = 1};
+    run_rectangle(&r);
+    from += n * from_stride;
+    row += n;
+    n_rows -= n;
+  }
 }
 
 /* The bounds of one step that reads `value` and numbers alone; false: it is no such step. */

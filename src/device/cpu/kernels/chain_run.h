@@ -43,6 +43,7 @@ typedef struct chain_run {
 #define chain_rows BERTH__PER_ISA(berth__chain_rows)
 #define epilogue_prepare BERTH__PER_ISA(berth__epilogue_prepare)
 #define epilogue_rows BERTH__PER_ISA(berth__epilogue_rows)
+#define epilogue_rows_from BERTH__PER_ISA(berth__epilogue_rows_from)
 #define epilogue_clamp BERTH__PER_ISA(berth__epilogue_clamp)
 
 /* Each operand broadcasts against out. The attributes must stay while the run is used. They were checked when the graph
@@ -58,6 +59,10 @@ void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t colum
 bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extra, const berth_tensor *out,
                       const berth_attr *code, const berth_attr *numbers);
 void epilogue_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns);
+/* Likewise, where the result is of another type and what was computed of it lies elsewhere: `from` is f32, rows
+ * from_stride apart, and begins with the element (row, column). */
+void epilogue_rows_from(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns,
+                        const float *from, int64_t from_stride);
 /* For epilogues without extra operands. True when the whole epilogue is made of relu, clamp, min and max with numbers,
  * which kernels do in registers: min(*high, max(*low, x)), NaN stays. An empty code counts as such, with infinite
  * bounds. */

@@ -300,7 +300,13 @@ void chain_load(float *to, berth_type type, const void *from, int64_t stride, in
     case BERTH_I8: LOAD(int8_t, x);
     case BERTH_I32: LOAD(int32_t, x);
     case BERTH_BOOL: LOAD(uint8_t, x != 0);
-    case BERTH_BF16: LOAD(uint16_t, half_from_bits((uint32_t)x << 16));
+    case BERTH_BF16:
+      if (stride == 1 && n >= VF_LANES) {
+        const uint16_t *halves = from;
+        for (; n >= VF_LANES; n -= VF_LANES, halves += VF_LANES, to += VF_LANES) vf_store(to, vf_load_bf16(halves));
+        from = halves;
+      }
+      LOAD(uint16_t, half_from_bits((uint32_t)x << 16));
     case BERTH_F16:
       if (stride == 1) {
         half_load_line(to, from, n);

@@ -11,6 +11,7 @@
  * made, and a result. */
 static inline bool conv_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
+  if (x->type != BERTH_F32) return false;
   if (x->stride[x->rank - 1] != 1 && x->dim[x->rank - 1] != 1) return false;
   if (x->dim[x->rank - 1] == 0 || berth__count(&call->out[0]) == 0) return false;
   return berth__is_contiguous(&call->in[1]) &&

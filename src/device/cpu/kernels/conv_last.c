@@ -28,6 +28,7 @@ typedef struct conv {
   int64_t pixels, height, block;        /* of a tile; of an item */
   int64_t blocks, chunk, chunks;        /* panels of an item */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
+  const uint16_t *halves;               /* the weight where it is f16; otherwise NULL */
   float *out;
   conv_epilogue epilogue;
 } conv;
@@ -212,10 +213,12 @@ static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
 static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, int64_t first,
                                        int64_t last) {
   const int64_t column = group * c->outputs + panel * VF_PANEL, left = c->outputs - panel * VF_PANEL;
+  const int64_t from = (group * c->panels + panel) * c->taps * c->depth * VF_PANEL;
   gemm_tile tile = {
       .taps = c->taps,
       .depth = c->depth,
-      .panel = c->weight + (group * c->panels + panel) * c->taps * c->depth * VF_PANEL,
+      .panel = c->halves == NULL ? c->weight + from : NULL,
+      .halves = c->halves != NULL ? c->halves + from : NULL,
       .bias = c->bias != NULL ? c->bias + column : NULL,
       .out_stride = c->last.outputs,
       .columns = left < VF_PANEL ? left : VF_PANEL,
@@ -256,6 +259,7 @@ static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error 
   conv_last_kernel_read_shape(call, &c);
   c.x = call->in[0].data;
   c.weight = call->in[1].data;
+  c.halves = call->in[1].type == BERTH_F16 ? call->in[1].data : NULL;
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   c.out = call->out[0].data;
   c.sum = call->attrs[BERTH__LAST_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;

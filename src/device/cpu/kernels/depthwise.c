@@ -165,16 +165,22 @@ INLINED void block_channels(const depthwise *d, const float *x, const int kernel
       store_channels(out + r * out_line + c * channels + channel, vf_min(high, vf_max(low, sum[r][c])), whole, left);
 }
 
-#define BLOCK_INSTANCE(kernel, down, across, columns)                                               \
-  static void block_##kernel##_##down##_##across(const depthwise *d, const float *x, float *out) {  \
-    int64_t channel = 0;                                                                            \
-    for (; channel + VF_LANES <= d->width; channel += VF_LANES)                                     \
-      block_channels(d, x, kernel, down, across, columns, true, channel, 0, out);                   \
-    if (channel < d->width)                                                                         \
-      block_channels(d, x, kernel, down, across, columns, false, channel, d->width - channel, out); \
+#define BLOCK_INSTANCE(kernel, down, across, columns)                                                          \
+  static void block_##kernel##_##down##_##across##_##columns(const depthwise *d, const float *x, float *out) { \
+    int64_t channel = 0;                                                                                       \
+    for (; channel + VF_LANES <= d->width; channel += VF_LANES)                                                \
+      block_channels(d, x, kernel, down, across, columns, true, channel, 0, out);                              \
+    if (channel < d->width)                                                                                    \
+      block_channels(d, x, kernel, down, across, columns, false, channel, d->width - channel, out);            \
   }
-#define BLOCK_KIND(kernel, down, across, columns) {kernel, down, across, columns, block_##kernel##_##down##_##across},
-#define EACH_BLOCK(X) X(3, 1, 1, 6) X(3, 2, 2, 4) X(3, 2, 1, 6) X(5, 1, 1, 4) X(5, 2, 2, 4) X(5, 2, 1, 4)
+#define BLOCK_KIND(kernel, down, across, columns) \
+  {kernel, down, across, columns, block_##kernel##_##down##_##across##_##columns},
+/* The widest of a kernel first; narrower ones are for the ends of lines, and for short lines. */
+#define EACH_BLOCK(X) \
+  X(3, 1, 1, 6)       \
+  X(3, 1, 1, 5)       \
+  X(3, 1, 1, 4)       \
+  X(3, 1, 1, 3) X(3, 1, 1, 2) X(3, 2, 2, 4) X(3, 2, 2, 3) X(3, 2, 1, 6) X(5, 1, 1, 4) X(5, 2, 2, 4) X(5, 2, 1, 4)
 EACH_BLOCK(BLOCK_INSTANCE)
 
 #define TILE_INSTANCE(n)                                                                                          \
@@ -200,15 +206,22 @@ typedef struct block_kind {
   void (*run)(const depthwise *d, const float *x, float *out);
 } block_kind;
 
-/* The blocks of a kernel; NULL: there are none. */
+static const block_kind kinds[] = {EACH_BLOCK(BLOCK_KIND){0}};
+
+/* The next narrower blocks of the same kernel; NULL: there are none. */
+static const block_kind *narrower(const block_kind *kind) {
+  const block_kind *next = kind + 1;
+  return next->kernel == kind->kernel && next->down == kind->down && next->across == kind->across ? next : NULL;
+}
+
+/* The widest blocks of a kernel; NULL: there are none. */
 static const block_kind *depthwise_kernel_kind_of(const depthwise *d) {
-  static const block_kind kinds[] = {EACH_BLOCK(BLOCK_KIND)};
   const berth__window_axis *w = d->last.window.axis;
   if (w[0].kernel != 1 || w[0].in != 1 || w[1].dilation != 1 || w[2].dilation != 1) return NULL;
-  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-    if (w[1].kernel == kinds[k].kernel && w[2].kernel == kinds[k].kernel && w[1].stride == kinds[k].down &&
-        w[2].stride == kinds[k].across)
-      return &kinds[k];
+  for (const block_kind *kind = kinds; kind->kernel != 0; kind++)
+    if (w[1].kernel == kind->kernel && w[2].kernel == kind->kernel && w[1].stride == kind->down &&
+        w[2].stride == kind->across)
+      return kind;
   return NULL;
 }
 
@@ -230,6 +243,15 @@ static void depthwise_kernel_run_line(const depthwise *d, const worker *w, int64
   }
 }
 
+/* The blocks to go on with where `left` columns are left; NULL: too few are. The last two are about equally wide. */
+static const block_kind *depthwise_kernel_next_block(const block_kind *widest, int64_t left) {
+  const int64_t most = widest->columns;
+  const int64_t n = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+  const block_kind *kind = widest;
+  while (kind != NULL && kind->columns > n) kind = narrower(kind);
+  return kind != NULL || left < most ? kind : widest;
+}
+
 /* Two lines whose windows are inside x: blocks as far as they go. */
 static int64_t depthwise_kernel_run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row,
                                            int64_t begin, int64_t end) {
@@ -237,9 +259,10 @@ static int64_t depthwise_kernel_run_blocks(const depthwise *d, const worker *w, 
   const int64_t pixel = (image * axis[1].out + row) * axis[2].out;
   const float *line =
       d->x + image * d->last.image_stride + berth__window_input(&axis[1], row, 0) * d->last.axis_stride[1];
-  for (; begin + w->kind->columns <= end; begin += w->kind->columns)
-    w->kind->run(d, line + berth__window_input(&axis[2], begin, 0) * d->last.axis_stride[2],
-                 d->out + (pixel + begin) * d->last.channels);
+  for (const block_kind *kind; (kind = depthwise_kernel_next_block(w->kind, end - begin)) != NULL;
+       begin += kind->columns)
+    kind->run(d, line + berth__window_input(&axis[2], begin, 0) * d->last.axis_stride[2],
+              d->out + (pixel + begin) * d->last.channels);
   return begin;
 }
 
@@ -252,7 +275,7 @@ static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64
   const int64_t begin = from > d->begin ? from : d->begin, end = to < d->end ? to : d->end;
   for (int64_t row = first; row < last;) {
     const int64_t line = plane * rows + row;
-    const bool has_blocks = w->kind != NULL && begin + w->kind->columns <= end;
+    const bool has_blocks = w->kind != NULL && depthwise_kernel_next_block(w->kind, end - begin) != NULL;
     if (!has_blocks || row < d->top || row + BLOCK_ROWS > d->bottom || row + BLOCK_ROWS > last) {
       depthwise_kernel_run_line(d, w, line, from, to);
       row++;

@@ -14,6 +14,7 @@
 #define PACK_ROWS 256              /* rows that share a packed block of B */
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
 #define EPILOGUE_PANELS 4          /* epilogues run better over rows that are not too short */
+#define NARROW_PANELS 16           /* of an item whose results are f32 in scratch first */
 #define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
 
 static int64_t gemm_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -62,14 +63,16 @@ static double panel_us(const gemm *g, int64_t rows) {
   const double elements = (double)g->depth * VF_PANEL;
   const bool is_near = g->is_packed && g->depth * g->columns < FAR_ELEMENTS;
   const double compute = 2 * elements * (double)rows / FLOPS_PER_US;
-  const double memory = 4 * elements / (is_near ? NEAR_BYTES_PER_US : BYTES_PER_US);
+  const double memory = (double)berth_type_size(g->b_type) * elements / (is_near ? NEAR_BYTES_PER_US : BYTES_PER_US);
   return (compute > memory ? compute : memory) + 0.01;
 }
 
 /* A packed block of B serves many rows, so it may be as large as the cache lets it be; otherwise items are cut by the
  * time that they take. */
 static int64_t panels_of_item(const gemm *g, int64_t fitting) {
-  const int64_t panels = (int64_t)(ITEM_US / panel_us(g, g->item_rows));
+  const int64_t by_time = (int64_t)(ITEM_US / panel_us(g, g->item_rows));
+  const int64_t panels = g->out_type != BERTH_F32 ? gemm_kernel_least(by_time, NARROW_PANELS) : by_time;
+  if (g->out_type != BERTH_F32) fitting = gemm_kernel_least(fitting, NARROW_PANELS * VF_PANEL);
   if (g->packs_b) return fitting / VF_PANEL;
   if (g->packs_a) return gemm_kernel_most(panels, SHARED_PANELS);
   return g->has_epilogue ? gemm_kernel_most(panels, EPILOGUE_PANELS) : panels;
@@ -93,11 +96,14 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
               .b_step = shape->b_step,
               .b_column = shape->b_column,
               .is_packed = shape->b_batch == NULL,
-              .has_epilogue = shape->has_epilogue};
+              .has_epilogue = shape->has_epilogue,
+              .a_type = shape->a_type,
+              .b_type = shape->b_type,
+              .out_type = shape->out_type};
   sort_axes(shape, g);
-  g->packs_a = g->a_step != 1 && g->depth > 1;
+  g->packs_a = g->a_type != BERTH_F32 || (g->a_step != 1 && g->depth > 1);
   /* A step of 0 (one row for all of K) means packed panels to the tile. */
-  g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0);
+  g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0 || g->b_type != BERTH_F32);
   g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
   gemm_kernel_cut(g);
 }
@@ -111,7 +117,8 @@ int64_t gemm_grain(const gemm *g) {
   return gemm_kernel_most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
 }
 
-/* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel). */
+/* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel), then a
+ * block of results that are rounded when they are finished. */
 static int64_t packed_row(const gemm *g) { return (g->depth + OFF_PAGE) / VF_LANES * VF_LANES + OFF_PAGE; }
 static int64_t packed_a(const gemm *g) { return g->packs_a ? g->block_rows * packed_row(g) : 0; }
 static int64_t packed_b(const gemm *g) {
@@ -119,7 +126,10 @@ static int64_t packed_b(const gemm *g) {
   return g->is_packed ? 0 : panels * g->depth * VF_PANEL;
 }
 
-uint64_t gemm_scratch(const gemm *g) { return (uint64_t)(packed_a(g) + packed_b(g)) * sizeof(float); }
+static int64_t wide_row(const gemm *g) { return g->item_panels * VF_PANEL; }
+static int64_t wide_block(const gemm *g) { return g->out_type != BERTH_F32 ? g->block_rows * wide_row(g) : 0; }
+
+uint64_t gemm_scratch(const gemm *g) { return (uint64_t)(packed_a(g) + packed_b(g) + wide_block(g)) * sizeof(float); }
 
 /* ---- One item ---- */
 
@@ -130,9 +140,24 @@ typedef struct block {
   int64_t first_row, n_rows; /* of the result, counted over all matrices */
   int64_t height;
   const float *panels, *last; /* the item's; where its last panel is when that one is not after the others */
+  const uint16_t *halves;     /* the item's panels of f16; NULL: panels */
+  float *out;                 /* its first element: of the result, or of a block in scratch */
+  int64_t out_stride;
   int64_t panel_stride, panel_step;
   int64_t column, n_columns;
 } block;
+
+static const float *bias_of(const gemm_data *data, int64_t column, int64_t columns, float *line) {
+  if (data->bias_type == BERTH_F32) return (const float *)data->bias + column;
+  chain_load(line, data->bias_type, (const uint16_t *)data->bias + column, 1, columns);
+  return line;
+}
+
+/* What is added to results at `out`; of a block in scratch, it is there already. */
+static const float *also_of(const block *b, float *out) {
+  if (b->data->sum == NULL || b->g->out_type != BERTH_F32) return b->data->sum != NULL ? out : NULL;
+  return (const float *)b->data->sum + (out - (float *)b->data->out);
+}
 
 /* All rows of the block times one panel, the part [from, from + depth) of K. */
 static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, int64_t depth) {
@@ -141,28 +166,64 @@ static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, i
   const bool is_last = panel == gemm_kernel_pieces(b->n_columns, VF_PANEL) - 1 && b->last != NULL;
   const int64_t step = is_last ? VF_PANEL : b->panel_step;
   const bool is_end = from + depth == g->depth;
+  const int64_t columns = gemm_kernel_least(VF_PANEL, b->column + b->n_columns - column);
+  float bias[VF_PANEL];
   gemm_tile tile = {.taps = 1,
                     .depth = depth,
-                    .panel = (is_last ? b->last : b->panels + panel * b->panel_stride) + from * step,
                     .panel_step = step,
-                    .bias = from == 0 && b->data->bias != NULL ? b->data->bias + column : NULL,
-                    .out_stride = g->columns,
-                    .columns = gemm_kernel_least(VF_PANEL, b->column + b->n_columns - column),
+                    .bias = from == 0 && b->data->bias != NULL ? bias_of(b->data, column, columns, bias) : NULL,
+                    .out_stride = b->out_stride,
+                    .columns = columns,
                     .low = is_end ? b->data->low : -INFINITY,
                     .high = is_end ? b->data->high : INFINITY,
                     .is_far = g->depth * g->columns >= FAR_ELEMENTS};
+  if (b->halves != NULL)
+    tile.halves = b->halves + panel * b->panel_stride + from * VF_PANEL;
+  else
+    tile.panel = (is_last ? b->last : b->panels + panel * b->panel_stride) + from * step;
   for (int64_t at = 0; at < b->n_rows; at += b->height) {
     const int64_t n = gemm_kernel_least(b->height, b->n_rows - at);
     const float *rows[GEMM_ROWS];
     for (int64_t r = 0; r < n; r++) rows[r] = b->rows[at + r] + from;
     tile.rows = rows;
-    tile.out = b->data->out + (b->first_row + at) * g->columns + column;
-    tile.also = from > 0 ? tile.out : b->data->sum != NULL ? b->data->sum + (tile.out - b->data->out) : NULL;
+    tile.out = b->out + at * b->out_stride + panel * VF_PANEL;
+    tile.also = from > 0 ? tile.out : also_of(b, tile.out);
     gemm_tile_run(&tile, n);
   }
 }
 
-static void gemm_kernel_run_block(const block *b) {
+/* A block of results that are not f32 is computed in scratch. */
+static void start_block(block *b) {
+  const gemm *g = b->g;
+  const int64_t first = b->first_row * g->columns + b->column;
+  b->out_stride = g->columns;
+  b->out = (float *)b->data->out + first;
+  if (g->out_type == BERTH_F32) return;
+  b->out_stride = wide_row(g);
+  b->out = b->data->scratch + packed_a(g) + packed_b(g);
+  for (int64_t r = 0; r < b->n_rows && b->data->sum != NULL; r++)
+    chain_load(b->out + r * b->out_stride, g->out_type, (const uint16_t *)b->data->sum + first + r * g->columns, 1,
+               b->n_columns);
+}
+
+static void finish_block(const block *b) {
+  const gemm *g = b->g;
+  const chain_run *epilogue = b->data->epilogue;
+  if (g->out_type == BERTH_F32) {
+    if (epilogue != NULL) epilogue_rows(epilogue, b->first_row, b->n_rows, b->column, b->n_columns);
+    return;
+  }
+  if (epilogue != NULL) {
+    epilogue_rows_from(epilogue, b->first_row, b->n_rows, b->column, b->n_columns, b->out, b->out_stride);
+    return;
+  }
+  uint16_t *to = (uint16_t *)b->data->out + b->first_row * g->columns + b->column;
+  for (int64_t r = 0; r < b->n_rows; r++)
+    chain_store(to + r * g->columns, g->out_type, b->out + r * b->out_stride, b->n_columns);
+}
+
+static void gemm_kernel_run_block(block *b) {
+  start_block(b);
   const int64_t step = even_piece(b->g->depth, DEPTH_MOST);
   for (int64_t panel = 0; panel * VF_PANEL < b->n_columns; panel++) {
     int64_t from = 0;
@@ -171,7 +232,7 @@ static void gemm_kernel_run_block(const block *b) {
       from += step;
     } while (from < b->g->depth);
   }
-  if (b->data->epilogue != NULL) epilogue_rows(b->data->epilogue, b->first_row, b->n_rows, b->column, b->n_columns);
+  finish_block(b);
 }
 
 static int64_t gemm_kernel_offset_of(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {
@@ -182,9 +243,19 @@ static int64_t gemm_kernel_offset_of(int64_t index, uint32_t n_axes, const int64
 }
 
 /* Pointers to rows of A whose elements lie one after the other. */
-static void gemm_kernel_find_rows(const gemm *g, const gemm_data *data, const float *a, int64_t first, int64_t n,
+static void gemm_kernel_find_rows(const gemm *g, const gemm_data *data, int64_t at, int64_t first, int64_t n,
                                   const float **rows) {
   const bool is_linear = g->n_row_axes <= 1;
+  const float *a = (const float *)data->a + at;
+  if (g->a_type != BERTH_F32) {
+    for (int64_t r = 0; r < n; r++) {
+      const int64_t from = at + gemm_kernel_offset_of(first + r, g->n_row_axes, g->row_dim, g->a_row);
+      float *to = data->scratch + r * packed_row(g);
+      chain_load(to, g->a_type, (const uint16_t *)data->a + from, g->a_step, g->depth);
+      rows[r] = to;
+    }
+    return;
+  }
   for (int64_t r = 0; r < n; r++) rows[r] = a + gemm_kernel_offset_of(first + r, g->n_row_axes, g->row_dim, g->a_row);
   if (!g->packs_a) return;
   gemm_pack_rows(data->scratch, packed_row(g), rows, n, is_linear && g->n_row_axes > 0 ? g->a_row[0] : 0, g->depth,
@@ -198,14 +269,26 @@ static int64_t row_stride(const gemm *g) {
 }
 
 /* The panels of the item's columns. */
-static void find_panels(const gemm *g, const gemm_data *data, const float *from, block *b) {
+static void find_panels(const gemm *g, const gemm_data *data, int64_t at, block *b) {
+  const float *from = (const float *)data->b + at;
   b->panel_step = VF_PANEL;
   b->panel_stride = g->depth * VF_PANEL;
+  if (g->is_packed && g->b_type != BERTH_F32) {
+    b->halves = (const uint16_t *)data->b + b->column / VF_PANEL * b->panel_stride;
+    return;
+  }
   if (g->is_packed) {
     b->panels = from + b->column / VF_PANEL * b->panel_stride;
     return;
   }
   float *packed = data->scratch != NULL ? data->scratch + packed_a(g) : NULL;
+  if (g->b_type != BERTH_F32) {
+    b->panels = packed;
+    for (int64_t c = 0; c < b->n_columns; c += VF_PANEL, packed += b->panel_stride)
+      gemm_pack_halves(packed, g->b_type, (const uint16_t *)data->b + at + (b->column + c) * g->b_column, g->depth,
+                       gemm_kernel_least(VF_PANEL, b->n_columns - c), g->b_step, g->b_column);
+    return;
+  }
   from += b->column * g->b_column;
   if (!g->packs_b) {
     const int64_t over = b->n_columns % VF_PANEL, whole = b->n_columns - over;
@@ -219,9 +302,9 @@ static void find_panels(const gemm *g, const gemm_data *data, const float *from,
     return;
   }
   b->panels = packed;
-  for (int64_t at = 0; at < b->n_columns; at += VF_PANEL, packed += b->panel_stride)
-    gemm_pack_panel(packed, from + at * g->b_column, g->depth, gemm_kernel_least(VF_PANEL, b->n_columns - at),
-                    g->b_step, g->b_column);
+  for (int64_t c = 0; c < b->n_columns; c += VF_PANEL, packed += b->panel_stride)
+    gemm_pack_panel(packed, from + c * g->b_column, g->depth, gemm_kernel_least(VF_PANEL, b->n_columns - c), g->b_step,
+                    g->b_column);
 }
 
 static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t item) {
@@ -230,10 +313,10 @@ static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t i
   const int64_t first = (g->goes_down ? item % down : item / across % down) * g->item_rows;
   const int64_t end = gemm_kernel_least(g->rows, first + g->item_rows),
                 column = column_item * g->item_panels * VF_PANEL;
-  const float *a = data->a + gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
+  const int64_t a = gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
   const float *rows[BLOCK_ROWS];
   block b = {.column = column, .n_columns = gemm_kernel_least(g->item_panels * VF_PANEL, g->columns - column)};
-  find_panels(g, data, data->b + gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
+  find_panels(g, data, gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
   b.g = g;
   b.data = data;
   b.rows = rows;

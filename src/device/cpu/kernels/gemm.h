@@ -22,13 +22,17 @@ typedef struct gemm {
   int64_t panels, block_rows, item_rows, item_panels;
   bool goes_down; /* neighbouring items share columns, so that weights are read once; otherwise they share rows */
   bool packs_a, packs_b;
+  berth_type a_type, b_type,
+      out_type; /* f32, f16 or bf16: what is not f32 is made it in scratch; packed f16 in registers */
 } gemm;
 
 /* What only a running call has. */
 typedef struct gemm_data {
-  const float *a, *b, *bias; /* bias NULL: none */
-  const float *sum;          /* added to the result, which may lie over it; NULL: nothing */
-  float *out;
+  const void *a, *b;
+  const void *bias; /* NULL: none */
+  berth_type bias_type;
+  const void *sum; /* of the result's type, added to it; it may lie over it; NULL: nothing */
+  void *out;
   float low, high;
   const chain_run *epilogue; /* NULL: none */
   float *scratch;
@@ -41,6 +45,7 @@ typedef struct gemm_shape {
   const int64_t *batch, *a_batch, *b_batch;
   int64_t m, k, n, a_row, a_step, b_step, b_column;
   bool has_epilogue;
+  berth_type a_type, b_type, out_type;
 } gemm_shape;
 
 #define gemm_plan BERTH__PER_ISA(berth__gemm_plan)
@@ -50,6 +55,7 @@ typedef struct gemm_shape {
 #define gemm_run BERTH__PER_ISA(berth__gemm_run)
 #define gemm_pack_rows BERTH__PER_ISA(berth__gemm_pack_rows)
 #define gemm_pack_panel BERTH__PER_ISA(berth__gemm_pack_panel)
+#define gemm_pack_halves BERTH__PER_ISA(berth__gemm_pack_halves)
 
 void gemm_plan(const gemm_shape *shape, gemm *g);
 int64_t gemm_items(const gemm *g);
@@ -60,6 +66,9 @@ void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end);
 /* One panel: `rows` rows of `columns` <= VF_PANEL columns from any strides, zeros after them. */
 void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t columns, int64_t row_stride,
                      int64_t column_stride);
+/* Likewise from f16 or bf16. */
+void gemm_pack_halves(float *panel, berth_type type, const uint16_t *from, int64_t rows, int64_t columns,
+                      int64_t row_stride, int64_t column_stride);
 /* n rows whose elements are `step` apart, each into a run of to_stride >= depth + VF_LANES elements, of which those
  * past depth may be overwritten. row_stride: from row to row where that is always the same, otherwise 0. */
 void gemm_pack_rows(float *to, int64_t to_stride, const float *const *rows, int64_t n, int64_t row_stride,

@@ -7,7 +7,11 @@
 #else
 #define ROWS 4
 #endif
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 /* An epilogue that is bounds alone. */
 static bool is_clamp(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
@@ -36,7 +40,16 @@ static void gemm_i8_kernel_narrow(float *low, float *high, float least, float mo
   if (*low > most) *low = most;
 }
 
-void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_end *end) {
+/* Whether numbers for n columns are finite, or there is one for all. */
+static bool are_finite(const berth_tensor *tensor, int64_t first, int64_t n) {
+  const int64_t stride = berth__bytes_entry(tensor, 1);
+  const float *from = (const float *)tensor->data + first * stride;
+  int odd = 0;
+  for (int64_t i = 0; i < (stride == 0 ? 1 : n); i++) odd |= !(fabsf(from[i * stride]) < INFINITY);
+  return odd == 0;
+}
+
+void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64_t first, int64_t n, i8_end *end) {
   const berth_type to = call->out[0].type;
   const float zero = (float)attrs->own[BERTH__BYTES_OUT_ZERO].i, unit = (float)attrs->own[BERTH__BYTES_OUT_SCALE].f;
   const float least = (to == BERTH_U8 ? 0.0f : -128.0f) - zero, most = (to == BERTH_U8 ? 255.0f : 127.0f) - zero;
@@ -46,6 +59,10 @@ void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_en
     high = INFINITY;
   }
   end->divides = unit != 1.0f;
+  const bool is_byte = to == BERTH_U8 || to == BERTH_I8;
+  end->may_fail = is_byte && !are_finite(&call->in[BERTH__BYTES_SCALE], first, n);
+  if (is_byte && berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call))
+    end->may_fail = end->may_fail || !are_finite(&call->in[BERTH__BYTES_BIAS], first, n);
   if (to != BERTH_F32 && !end->divides) gemm_i8_kernel_narrow(&low, &high, least, most);
   end->low = vf_set1(low);
   end->high = vf_set1(high);
@@ -128,9 +145,9 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
   const int64_t each = i8_blocks_each(job->column_each), group = index / each;
   const int64_t panels = (job->column_each + VF_PANEL - 1) / VF_PANEL;
   const int64_t at = index % each * panels / each * VF_PANEL, end = (index % each + 1) * panels / each * VF_PANEL;
-  i8_end_of(call, &job->attrs, &block->end);
   block->first = group * job->column_each + at;
   block->n = (job->column_each < end ? job->column_each : end) - at;
+  i8_end_of(call, &job->attrs, block->first, block->n, &block->end);
   block->weight = (const int8_t *)call->in[BERTH__BYTES_WEIGHT].data +
                   (group * panels + at / VF_PANEL) * (job->groups + 1) * VF_PANEL * 4;
   for (int64_t i = 0; i < end - at; i += VF_LANES)
@@ -138,9 +155,15 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
 }
 
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out) {
-  for (int64_t row = 0; row < n; row++) {
-    int32_t sum = 0;
-    for (int64_t i = 0; i < length; i++) sum += x[row * stride + i];
+  const vi ones = vi_set1(0x01010101);
+  for (int64_t row = 0; row < n; row++, x += stride) {
+    int32_t lanes[VF_LANES], sum = 0;
+    vi sums = vi_set1(0);
+    int64_t i = 0;
+    for (; i + 4 * VF_LANES <= length; i += 4 * VF_LANES) sums = vi_dot(sums, vi_load(x + i), ones);
+    vi_store(lanes, sums);
+    for (int lane = 0; lane < VF_LANES; lane++) sum += lanes[lane];
+    for (; i < length; i++) sum += x[i];
     out[row] = sum;
   }
 }
@@ -200,14 +223,27 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   }
 }
 
-static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(const finish *f, const uint8_t *x,
-                                                                               int64_t stride, const int8_t *w,
-                                                                               const int rows) {
-  vi sum[ROWS][2];
+/* ---- Sums ---- */
+
+static inline __attribute__((always_inline)) void gemm_i8_kernel_finish(const finish *f, vi sum[ROWS][2],
+                                                                        const int rows) {
+  store_vectors(f, sum, rows, 0);
+  if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
+}
+
+static inline __attribute__((always_inline)) void gemm_i8_kernel_start(const finish *f, vi sum[ROWS][2],
+                                                                       const int rows) {
   UNROLL for (int r = 0; r < rows; r++) {
     sum[r][0] = vi_load(f->block->start + f->at);
     sum[r][1] = vi_load(f->block->start + f->at + VF_LANES);
   }
+}
+
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(const finish *f, const uint8_t *x,
+                                                                               int64_t stride, const int8_t *w,
+                                                                               const int rows) {
+  vi sum[ROWS][2];
+  gemm_i8_kernel_start(f, sum, rows);
   for (int64_t g = 0; g < f->job->groups; g++, w += VF_PANEL * 4) {
     const vi w0 = vi_load(w), w1 = vi_load(w + VF_LANES * 4);
     UNROLL for (int r = 0; r < rows; r++) {
@@ -218,42 +254,118 @@ static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(c
       sum[r][1] = vi_dot(sum[r][1], all, w1);
     }
   }
-  store_vectors(f, sum, rows, 0);
-  if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
+  gemm_i8_kernel_finish(f, sum, rows);
 }
 
-static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tiles(finish f, const uint8_t *x,
-                                                                                int64_t stride, const int8_t *w,
-                                                                                int64_t count, const int rows) {
-  for (; count > 0; count--, x += rows * stride, f.row += rows, f.row_sum += rows)
-    gemm_i8_kernel_multiply_tile(&f, x, stride, w, rows);
-}
+/* Without an instruction for four bytes, products are of two numbers of 16 bits. The rows of a tile are made into such
+ * pairs once for all panels of a block, part by part where they are long; sums wait on the side between parts. */
+#define PART 256 /* groups */
+typedef struct pairs {
+  int32_t even[ROWS][PART], odd[ROWS][PART];
+  int32_t sum[I8_COLUMNS / VF_PANEL][ROWS][2][VF_LANES];
+} pairs;
 
-static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64_t stride, const int8_t *w,
-                                        int64_t count, int64_t rows) {
-  switch (rows) {
-#if ROWS == 8
-    case 8: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 8); return;
-    case 7: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 7); return;
-    case 6: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 6); return;
-    case 5: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 5); return;
-#endif
-    case 4: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 4); return;
-    case 3: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 3); return;
-    case 2: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 2); return;
-    default: gemm_i8_kernel_multiply_tiles(*f, x, stride, w, count, 1);
+static void gemm_i8_kernel_pair(const uint8_t *x, int64_t stride, int64_t groups, int rows, pairs *to) {
+  for (int r = 0; r < rows; r++, x += stride) {
+    int64_t g = 0;
+    for (; g + VF_LANES <= groups; g += VF_LANES) {
+      const vi bytes = vi_load(x + 4 * g);
+      vi_store(&to->even[r][g], vi_even_u8(bytes));
+      vi_store(&to->odd[r][g], vi_odd_u8(bytes));
+    }
+    for (; g < groups; g++) {
+      uint32_t four;
+      memcpy(&four, x + 4 * g, sizeof four);
+      to->even[r][g] = (int32_t)(four & 0x00ff00ffu);
+      to->odd[r][g] = (int32_t)(four >> 8 & 0x00ff00ffu);
+    }
   }
 }
 
-/* Tiles have about equally many rows: some have one more than the others. */
+static inline __attribute__((always_inline)) void gemm_i8_kernel_add_pairs(const int32_t x[][PART], int64_t g,
+                                                                           const vi w0, const vi w1, vi sum[ROWS][2],
+                                                                           const int rows) {
+  UNROLL for (int r = 0; r < rows; r++) {
+    const vi pair = vi_set1(x[r][g]);
+    sum[r][0] = vi_dot2(sum[r][0], pair, w0);
+    sum[r][1] = vi_dot2(sum[r][1], pair, w1);
+  }
+}
+
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_pairs(const pairs *x, const int8_t *w,
+                                                                                int64_t groups, vi sum[ROWS][2],
+                                                                                const int rows) {
+  for (int64_t g = 0; g < groups; g++, w += VF_PANEL * 4) {
+    const vi w0 = vi_load(w), w1 = vi_load(w + VF_LANES * 4);
+    gemm_i8_kernel_add_pairs(x->even, g, vi_even_i8(w0), vi_even_i8(w1), sum, rows);
+    gemm_i8_kernel_add_pairs(x->odd, g, vi_odd_i8(w0), vi_odd_i8(w1), sum, rows);
+  }
+}
+
+/* The groups [first, first + n) of a tile, for all panels of the block. */
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_part(finish f, pairs *x, int64_t first,
+                                                                               int64_t n, const int rows) {
+  const int64_t groups = f.job->groups, panel_bytes = (groups + 1) * VF_PANEL * 4;
+  const int8_t *w = f.block->weight + first * VF_PANEL * 4;
+  for (int64_t panel = 0; f.at < f.block->n; f.at += VF_PANEL, w += panel_bytes, panel++) {
+    vi sum[ROWS][2];
+    if (first == 0) {
+      gemm_i8_kernel_start(&f, sum, rows);
+    } else {
+      UNROLL for (int i = 0; i < 2 * rows; i++) sum[i / 2][i % 2] = vi_load(x->sum[panel][i / 2][i % 2]);
+    }
+    gemm_i8_kernel_multiply_pairs(x, w, n, sum, rows);
+    if (first + n == groups) {
+      gemm_i8_kernel_finish(&f, sum, rows);
+    } else {
+      UNROLL for (int i = 0; i < 2 * rows; i++) vi_store(x->sum[panel][i / 2][i % 2], sum[i / 2][i % 2]);
+    }
+  }
+}
+
+static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tiles(finish f, const uint8_t *x,
+                                                                                int64_t stride, int64_t count,
+                                                                                const int rows) {
+  const int64_t groups = f.job->groups;
+  pairs some;
+  for (; count > 0; count--, x += rows * stride, f.row += rows, f.row_sum += rows) {
+    if (VI_HAS_DOT8) {
+      gemm_i8_kernel_multiply_tile(&f, x, stride, f.block->weight + f.at * (groups + 1) * 4, rows);
+      continue;
+    }
+    for (int64_t first = 0; first < groups; first += PART) {
+      const int64_t n = groups - first < PART ? groups - first : PART;
+      gemm_i8_kernel_pair(x + 4 * first, stride, n, rows, &some);
+      gemm_i8_kernel_multiply_part(f, &some, first, n, rows);
+    }
+  }
+}
+
+static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64_t stride, int64_t count,
+                                        int64_t rows) {
+  switch (rows) {
+#if ROWS == 8
+    case 8: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 8); return;
+    case 7: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 7); return;
+    case 6: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 6); return;
+    case 5: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 5); return;
+#endif
+    case 4: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 4); return;
+    case 3: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 3); return;
+    case 2: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 2); return;
+    default: gemm_i8_kernel_multiply_tiles(*f, x, stride, count, 1);
+  }
+}
+
+/* Tiles have about equally many rows: some have one more than the others. With VI_HAS_DOT8 one panel after the other
+ * goes over all of them, else a tile goes over all panels. */
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n) {
-  const int8_t *w = block->weight;
   const int64_t tiles = (n + ROWS - 1) / ROWS, rows = n / tiles, more = n % tiles, first = more * (rows + 1);
-  for (int64_t at = 0; at < block->n; at += VF_PANEL, w += (job->groups + 1) * VF_PANEL * 4) {
+  for (int64_t at = 0; at < block->n; at += VI_HAS_DOT8 ? VF_PANEL : block->n) {
     const finish front = {job, block, at, row_sum, row}, back = {job, block, at, row_sum + first, row + first};
-    if (more > 0) gemm_i8_kernel_multiply_all(&front, x, stride, w, more, rows + 1);
-    gemm_i8_kernel_multiply_all(&back, x + first * stride, stride, w, tiles - more, rows);
+    if (more > 0) gemm_i8_kernel_multiply_all(&front, x, stride, more, rows + 1);
+    gemm_i8_kernel_multiply_all(&back, x + first * stride, stride, tiles - more, rows);
   }
   if (job->has_epilogue) epilogue_rows(&job->epilogue, row, n, block->first, block->n);
 }

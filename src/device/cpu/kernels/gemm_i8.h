@@ -30,7 +30,8 @@ typedef struct i8_job {
  * its type; then, where it is a byte, its division by out_scale, its rounding and its zero point. */
 typedef struct i8_end {
   vf low, high;
-  bool divides; /* out_scale is not 1 */
+  bool divides;  /* out_scale is not 1 */
+  bool may_fail; /* a scale or a bias is not finite: there may be NaN */
   vf unit, least, most;
   vf down; /* less the zero point: what NaN becomes */
   vi zero;
@@ -38,7 +39,8 @@ typedef struct i8_end {
 static inline vf i8_hold(const i8_end *end, vf x) { return vf_min(end->high, vf_max(end->low, x)); }
 static inline vi i8_byte(const i8_end *end, vf x) {
   if (end->divides) x = vf_min(end->most, vf_max(end->least, x / end->unit));
-  return vi_add(vf_to_int(vf_pick_nan(x, end->down, x)), end->zero);
+  if (end->may_fail) x = vf_pick_nan(x, end->down, x);
+  return vi_add(vf_to_int(x), end->zero);
 }
 
 /* What turns the sums of a block of columns into results. */
@@ -71,7 +73,8 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block);
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n);
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out);
-void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, i8_end *end);
+/* For n columns of the result from `first` on. */
+void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64_t first, int64_t n, i8_end *end);
 /* What registers do not do; false: nothing. */
 bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *epilogue);
 static inline const float *i8_sum(const berth_op_call *call, const berth__bytes_attrs *attrs) {

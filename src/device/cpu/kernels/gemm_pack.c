@@ -50,6 +50,29 @@ void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t colu
   }
 }
 
+/* Columns that lie one after the other are turned some rows at a time. */
+static void pack_turned_halves(float *panel, berth_type type, const uint16_t *from, int64_t rows, int64_t columns,
+                               int64_t column_stride) {
+  float line[VF_PANEL * VF_PANEL];
+  for (int64_t r = 0; r < rows; r += VF_PANEL) {
+    const int64_t n = gemm_pack_kernel_least(VF_PANEL, rows - r);
+    for (int64_t c = 0; c < columns; c++) chain_load(line + c * VF_PANEL, type, from + c * column_stride + r, 1, n);
+    pack_turned(panel + r * VF_PANEL, line, n, columns, VF_PANEL);
+  }
+}
+
+void gemm_pack_halves(float *panel, berth_type type, const uint16_t *from, int64_t rows, int64_t columns,
+                      int64_t row_stride, int64_t column_stride) {
+  if (row_stride == 1 && column_stride != 1) {
+    pack_turned_halves(panel, type, from, rows, columns, column_stride);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++, panel += VF_PANEL, from += row_stride) {
+    chain_load(panel, type, from, column_stride, columns);
+    for (int64_t c = columns; c < VF_PANEL; c++) panel[c] = 0;
+  }
+}
+
 void gemm_pack_rows(float *to, int64_t to_stride, const float *const *rows, int64_t n, int64_t row_stride,
                     int64_t depth, int64_t step) {
   if (row_stride != 1) {

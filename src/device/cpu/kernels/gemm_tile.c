@@ -58,6 +58,24 @@ INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, con
   }
 }
 
+/* A panel of f16, all of its columns. */
+INLINED void gemm_tile_kernel_multiply_halves(const gemm_tile *t, const int n_rows, vf sum[][2]) {
+  const uint16_t *b = t->halves;
+  const bool asks_ahead = n_rows <= 2 && t->is_far;
+  for (int64_t tap = 0; tap < t->taps; tap++) {
+    const float *row[GEMM_ROWS];
+    UNROLLED for (int r = 0; r < n_rows; r++) row[r] = t->rows[tap * n_rows + r];
+    for (int64_t k = 0; k < t->depth; k++, b += VF_PANEL) {
+      if (asks_ahead) __builtin_prefetch(b + 2 * ROWS_AHEAD * VF_PANEL, 0, 2);
+      const vf across[2] = {vf_load_f16(b), vf_load_f16(b + VF_LANES)};
+      UNROLLED for (int r = 0; r < n_rows; r++) {
+        const vf a = vf_set1(row[r][k]);
+        UNROLLED for (int v = 0; v < 2; v++) sum[r][v] = vf_fma(a, across[v], sum[r][v]);
+      }
+    }
+  }
+}
+
 INLINED void gemm_tile_kernel_finish(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
   const vf low = vf_set1(t->low), high = vf_set1(t->high);
   const int64_t last = t->columns - (n_vectors - 1) * VF_LANES;
@@ -80,12 +98,31 @@ INLINED void gemm_kernel_run_tile(const gemm_tile *t, const int n_rows, const in
   gemm_tile_kernel_finish(t, n_rows, n_vectors, sum);
 }
 
+/* Two vectors, of which the second may be stored in part or not at all. */
+INLINED void gemm_kernel_run_halves(const gemm_tile *t, const int n_rows) {
+  vf sum[GEMM_ROWS][2];
+  const bool is_one = t->columns <= VF_LANES;
+  if (is_one)
+    gemm_tile_kernel_start(t, n_rows, 1, sum);
+  else
+    gemm_tile_kernel_start(t, n_rows, 2, sum);
+  UNROLLED for (int r = 0; r < n_rows; r++) sum[r][1] = is_one ? vf_zero() : sum[r][1];
+  gemm_tile_kernel_multiply_halves(t, n_rows, sum);
+  if (t->also != NULL && is_one) add_result(t, n_rows, 1, sum);
+  if (t->also != NULL && !is_one) add_result(t, n_rows, 2, sum);
+  if (is_one)
+    gemm_tile_kernel_finish(t, n_rows, 1, sum);
+  else
+    gemm_tile_kernel_finish(t, n_rows, 2, sum);
+}
+
 /* One vector, one and a half, two: half a vector alone would wait for A as long as a whole one does. */
 #define INSTANCE(n)                                                                     \
   static void run_##n##_0(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 1, false); } \
   static void run_##n##_1(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, true); }  \
-  static void run_##n##_2(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, false); }
-#define ENTRY(n) {run_##n##_0, run_##n##_1, run_##n##_2},
+  static void run_##n##_2(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, false); } \
+  static void run_##n##_3(const gemm_tile *t) { gemm_kernel_run_halves(t, n); }
+#define ENTRY(n) {run_##n##_0, run_##n##_1, run_##n##_2, run_##n##_3},
 #if GEMM_ROWS == 14
 #define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #else
@@ -95,6 +132,7 @@ INLINED void gemm_kernel_run_tile(const gemm_tile *t, const int n_rows, const in
 EACH_HEIGHT(INSTANCE)
 
 void gemm_tile_run(const gemm_tile *tile, int64_t n_rows) {
-  static void (*const instances[GEMM_ROWS][3])(const gemm_tile *) = {EACH_HEIGHT(ENTRY)};
-  instances[n_rows - 1][(tile->columns > VF_LANES) + (tile->columns > VF_LANES + VF_LANES / 2)](tile);
+  static void (*const instances[GEMM_ROWS][4])(const gemm_tile *) = {EACH_HEIGHT(ENTRY)};
+  const int width = (tile->columns > VF_LANES) + (tile->columns > VF_LANES + VF_LANES / 2);
+  instances[n_rows - 1][tile->halves != NULL ? 3 : width](tile);
 }

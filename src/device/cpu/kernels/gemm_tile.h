@@ -27,9 +27,10 @@
 typedef struct gemm_tile {
   const float *const *rows; /* taps * n_rows of them */
   int64_t taps, depth;
-  const float *panel; /* taps * depth rows of VF_PANEL */
-  int64_t panel_step; /* elements from row to row of the panel; 0: VF_PANEL, as it is in packed ones */
-  const float *bias;  /* `columns` of them, where the sums begin; NULL: at 0 */
+  const float *panel;     /* taps * depth rows of VF_PANEL */
+  int64_t panel_step;     /* elements from row to row of the panel; 0: VF_PANEL, as it is in packed ones */
+  const uint16_t *halves; /* a packed panel of f16, which become f32 as they are loaded; NULL: `panel` is it */
+  const float *bias;      /* `columns` of them, where the sums begin; NULL: at 0 */
   float *out;
   int64_t out_stride; /* elements from row to row */
   int64_t columns;    /* 1..VF_PANEL: what is stored */

@@ -1,6 +1,6 @@
 /* gather_elements, scatter, gather_nd and scatter_nd: indices are read in place, and elements are moved by their size.
  */
-#include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/chain_steps.h"
 #include "ops/gather.h"
 #include "ops/line.h"
 #include "ops/scatter.h"
@@ -140,7 +140,8 @@ static scatter_shape scatter_shape_of(const berth_op_call *call) {
 
 static bool scatter_adds_up(const berth_op_call *call) {
   const berth_type type = call->out[0].type;
-  return type == BERTH_F32 || type == BERTH_F64 || type == BERTH_I32 || type == BERTH_I64;
+  return type == BERTH_F32 || type == BERTH_F64 || type == BERTH_I32 || type == BERTH_I64 || type == BERTH_F16 ||
+         type == BERTH_BF16;
 }
 
 /* Indices as wide as x but along the axis; reductions of the types that they are used with. */
@@ -171,6 +172,33 @@ static int64_t scatter_items(const berth_op_call *call) {
   } while (0);                                                                               \
   break
 
+#define HALVES 256 /* elements that become f32 at once */
+
+/* Halves of a slice, each rounded after every update; an f32 has digits enough that it is rounded only once. */
+static void index_combine_halves(berth__reduction r, berth_type type, char *to, const char *from, int64_t n) {
+  float a[HALVES], b[HALVES];
+  for (int64_t at = 0, each; at < n; at += each) {
+    each = n - at < HALVES ? n - at : HALVES;
+    chain_load(a, type, to + 2 * at, 1, each);
+    chain_load(b, type, from + 2 * at, 1, each);
+    switch (r) {
+      case BERTH__REDUCTION_ADD:
+        for (int64_t i = 0; i < each; i++) a[i] += b[i];
+        break;
+      case BERTH__REDUCTION_MUL:
+        for (int64_t i = 0; i < each; i++) a[i] *= b[i];
+        break;
+      case BERTH__REDUCTION_MAX:
+        for (int64_t i = 0; i < each; i++) a[i] = a[i] != a[i] || a[i] > b[i] ? a[i] : b[i];
+        break;
+      default:
+        for (int64_t i = 0; i < each; i++) a[i] = a[i] != a[i] || a[i] < b[i] ? a[i] : b[i];
+        break;
+    }
+    chain_store(to + 2 * at, type, a, each);
+  }
+}
+
 static inline void index_combine(berth__reduction r, berth_type type, char *to, const char *from, size_t size) {
   if (r == BERTH__REDUCTION_NONE) {
     index_copy(to, from, size);
@@ -180,6 +208,8 @@ static inline void index_combine(berth__reduction r, berth_type type, char *to, 
     case BERTH_F32: COMBINE(float, double); /* the sum of two f32, rounded once, is the same either way */
     case BERTH_F64: COMBINE(double, double);
     case BERTH_I32: COMBINE(int32_t, uint32_t);
+    case BERTH_F16:
+    case BERTH_BF16: index_combine_halves(r, type, to, from, 1); break;
     default: COMBINE(int64_t, uint64_t);
   }
 }
@@ -293,6 +323,8 @@ static berth_status scatter_nd_share(const berth_op_call *call, int64_t begin, i
          *update = berth__element(updates->data, at * slice, size);
     if (r == BERTH__REDUCTION_NONE)
       index_copy(first, update, (size_t)slice * size);
+    else if (x->type == BERTH_F16 || x->type == BERTH_BF16)
+      index_combine_halves(r, x->type, first, update, slice);
     else
       for (int64_t i = 0; i < slice; i++)
         index_combine(r, x->type, first + i * (int64_t)size, update + i * (int64_t)size, size);

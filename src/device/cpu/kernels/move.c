@@ -93,30 +93,69 @@ static inline void turn_whole(float *to, int64_t to_stride, const float *from, i
     for (int64_t i = 0; i < width; i++)                                                  \
       for (int64_t k = 0; k < length; k++)                                               \
         ((c_type *)to)[i * to_stride + k] = ((const c_type *)from)[k * from_stride + i]; \
-  } while (0);                                                                           \
-  break
+  } while (0)
+
+/* Words of 64 bits hold eight bytes or four numbers of two bytes: squares of them are turned by swapping ever smaller
+ * parts of pairs of words. */
+static inline void swap_parts(uint64_t *a, uint64_t *b, int bits, uint64_t mask) {
+  const uint64_t differs = (*a >> bits ^ *b) & mask;
+  *a ^= differs << bits;
+  *b ^= differs;
+}
+
+static void turn_bytes(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride) {
+  uint64_t x[8];
+  for (int i = 0; i < 8; i++) memcpy(&x[i], from + i * from_stride, 8);
+  for (int i = 0; i < 4; i++) swap_parts(&x[i], &x[i + 4], 32, 0x00000000ffffffff);
+  for (int i = 0; i < 4; i++) swap_parts(&x[i + i / 2 * 2], &x[i + i / 2 * 2 + 2], 16, 0x0000ffff0000ffff);
+  for (int i = 0; i < 8; i += 2) swap_parts(&x[i], &x[i + 1], 8, 0x00ff00ff00ff00ff);
+  for (int i = 0; i < 8; i++) memcpy(to + i * to_stride, &x[i], 8);
+}
+
+static void turn_pairs(uint16_t *to, int64_t to_stride, const uint16_t *from, int64_t from_stride) {
+  uint64_t x[4];
+  for (int i = 0; i < 4; i++) memcpy(&x[i], from + i * from_stride, 8);
+  for (int i = 0; i < 2; i++) swap_parts(&x[i], &x[i + 2], 32, 0x00000000ffffffff);
+  for (int i = 0; i < 4; i += 2) swap_parts(&x[i], &x[i + 1], 16, 0x0000ffff0000ffff);
+  for (int i = 0; i < 4; i++) memcpy(to + i * to_stride, &x[i], 8);
+}
+
+/* Elements of a square that is turned at once. */
+static int64_t square_of(size_t element) { return element == 1 ? 8 : element == 2 ? 4 : VF_LANES; }
 
 static void turn_tile(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t length,
                       size_t element) {
+  const int64_t square = square_of(element);
+  const bool is_whole = width == square && length == square;
   switch (element) {
-    case 1: TURN(uint8_t);
-    case 2: TURN(uint16_t);
+    case 1:
+      if (is_whole)
+        turn_bytes(to, to_stride, from, from_stride);
+      else
+        TURN(uint8_t);
+      break;
+    case 2:
+      if (is_whole)
+        turn_pairs(to, to_stride, from, from_stride);
+      else
+        TURN(uint16_t);
+      break;
     case 4:
-      if (width == VF_LANES && length == VF_LANES)
+      if (is_whole)
         turn_whole(to, to_stride, from, from_stride);
       else
         turn_floats(to, to_stride, from, from_stride, width, length);
       break;
-    default: TURN(uint64_t);
+    default: TURN(uint64_t); break;
   }
 }
 
 static void turn_block(const mover *m, char *to, const char *from, int64_t width, int64_t length) {
-  const int64_t size = (int64_t)m->c.element;
-  for (int64_t w = 0; w < width; w += VF_LANES)
-    for (int64_t k = 0; k < length; k += VF_LANES)
+  const int64_t size = (int64_t)m->c.element, square = square_of(m->c.element);
+  for (int64_t w = 0; w < width; w += square)
+    for (int64_t k = 0; k < length; k += square)
       turn_tile(to + (w * m->width_to + k) * size, m->width_to, from + (w + k * m->length_from) * size, m->length_from,
-                vf_tail(width - w), vf_tail(length - k), m->c.element);
+                move_kernel_least(width - w, square), move_kernel_least(length - k, square), m->c.element);
 }
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
@@ -146,19 +185,82 @@ static void next(const mover *m, place *p) {
   }
 }
 
-/* Short lines are copied here, because a call would take longer than the copy. */
-#define SHORT_LINE 256 /* elements */
+/* `count` lines of so many bytes each, one stride apart (bytes) on both sides: two copies of a fixed size, which meet
+ * or overlap, make a line of any length up to 32; longer ones have more of them. A call for each line would take longer
+ * than the copy. */
+#define SHORT_LINE 1024
+#define PASS(size)                                                        \
+  for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) { \
+    char first[size], last[size];                                         \
+    memcpy(first, from, size);                                            \
+    memcpy(last, from + bytes - (size), size);                            \
+    memcpy(to, first, size);                                              \
+    memcpy(to + bytes - (size), last, size);                              \
+  }
+static void copy_short_lines(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count,
+                             int64_t bytes) {
+  if (bytes > 32) {
+    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
+      for (int64_t k = 0; k + 32 < bytes; k += 32) memcpy(to + k, from + k, 32);
+      memcpy(to + bytes - 32, from + bytes - 32, 32);
+    }
+  } else if (bytes >= 16) {
+    PASS(16)
+  } else if (bytes >= 8) {
+    PASS(8)
+  } else if (bytes >= 4) {
+    PASS(4)
+  } else {
+    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step)
+      for (int64_t k = 0; k < bytes; k++) to[k] = from[k];
+  }
+}
+
+/* One element again and again. */
+#define REPEAT(c_type)                                                                    \
+  {                                                                                       \
+    c_type x;                                                                             \
+    memcpy(&x, from, sizeof x);                                                           \
+    for (int64_t i = 0; i < length; i++) memcpy(to + (size_t)i * sizeof x, &x, sizeof x); \
+    break;                                                                                \
+  }
+static void repeat(char *restrict to, const char *restrict from, int64_t length, size_t element) {
+  switch (element) {
+    case 1: memset(to, *from, (size_t)length); break;
+    case 2: REPEAT(uint16_t)
+    case 4: REPEAT(uint32_t)
+    default: REPEAT(uint64_t)
+  }
+}
 
 static void move_kernel_copy_line(const mover *m, char *to, const char *from, int64_t length) {
-  if (m->length_from != 1 || m->length_to != 1 || m->c.element != sizeof(float) || length > SHORT_LINE) {
+  if (m->length_from == 0 && m->length_to == 1)
+    repeat(to, from, length, m->c.element);
+  else
     berth__copy_line(to, m->length_to, from, m->length_from, length, m->c.element);
-    return;
+}
+
+/* Lines that lie in the source as they must in the result, from the place on, `count` of them. */
+static void copy_lines(const mover *m, place *p, int64_t k, int64_t length, int64_t count) {
+  const int64_t size = (int64_t)m->c.element, inner = m->rank > 0 ? m->rank - 1 : 0;
+  const bool is_short = m->length_from == 1 && m->length_to == 1 && length * size <= SHORT_LINE && m->rank > 0;
+  for (int64_t i = 0; i < count;) {
+    char *to = (char *)m->c.to + (p->to + k * m->length_to) * size;
+    const char *from = (const char *)m->c.from + (p->from + k * m->length_from) * size;
+    if (!is_short) {
+      move_kernel_copy_line(m, to, from, length);
+      next(m, p);
+      i++;
+      continue;
+    }
+    const int64_t n = move_kernel_least(m->dim[inner] - p->at[inner], count - i);
+    copy_short_lines(to, m->to_stride[inner] * size, from, m->from_stride[inner] * size, n, length * size);
+    p->at[inner] += n - 1;
+    p->from += (n - 1) * m->from_stride[inner];
+    p->to += (n - 1) * m->to_stride[inner];
+    next(m, p);
+    i += n;
   }
-  float *dst = (float *)(void *)to;
-  const float *src = (const float *)(const void *)from;
-  int64_t i = 0;
-  for (; i + VF_LANES <= length; i += VF_LANES) vf_store(dst + i, vf_load(src + i));
-  if (i < length) vf_store_n(dst + i, vf_load_n(src + i, length - i), length - i);
 }
 
 static void move_item(const mover *m, int64_t item) {
@@ -168,16 +270,16 @@ static void move_item(const mover *m, int64_t item) {
   const int64_t length = move_kernel_least(m->length - k, m->length_each),
                 width = move_kernel_least(m->width - w, m->width_each);
   const int64_t outer = item / lengths / widths * m->outer_each, size = (int64_t)m->c.element;
+  const int64_t count = move_kernel_least(m->n_outer - outer, m->outer_each);
   place p;
   move_kernel_seek(m, &p, outer);
-  for (int64_t i = outer; i < move_kernel_least(m->n_outer, outer + m->outer_each); i++, next(m, &p)) {
-    char *to = (char *)m->c.to + (p.to + w * m->width_to + k * m->length_to) * size;
-    const char *from = (const char *)m->c.from + (p.from + w * m->width_from + k * m->length_from) * size;
-    if (m->in_tiles)
-      turn_block(m, to, from, width, length);
-    else
-      move_kernel_copy_line(m, to, from, length);
+  if (!m->in_tiles) {
+    copy_lines(m, &p, k, length, count);
+    return;
   }
+  for (int64_t i = 0; i < count; i++, next(m, &p))
+    turn_block(m, (char *)m->c.to + (p.to + w * m->width_to + k * m->length_to) * size,
+               (const char *)m->c.from + (p.from + w * m->width_from + k * m->length_from) * size, width, length);
 }
 
 /* ---- Ops that could be views ---------------------------------------------------------------------------------- */

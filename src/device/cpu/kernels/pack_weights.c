@@ -1,7 +1,8 @@
-/* pack_weights of f32, halves and bytes, to f32 or bf16. Panels are those of this instruction set, or of one column. */
-#include "base/half.h"
+/* pack_weights of f32, halves and bytes, to f32, f16 or bf16. Panels are those of this instruction set, or of one
+ * column. */
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/gemm.h"
+#include "device/cpu/kernels/half.h"
 #include "ops/operand.h"
 
 #define BESIDE 8      /* panels */
@@ -11,7 +12,7 @@
 static bool pack_weights_kernel_takes(const berth_op_call *call) {
   const int64_t panel = call->attrs[BERTH__PACK_PANEL].i;
   const berth_type type = call->in[BERTH__PACK_WEIGHT].type;
-  if (panel != VF_PANEL && (panel != 1 || call->out[0].type != BERTH_F32)) return false;
+  if (panel != VF_PANEL && (panel != 1 || call->out[0].type == BERTH_BF16)) return false;
   if (berth__call_has(call, BERTH__PACK_SCALE) && call->in[BERTH__PACK_SCALE].type != BERTH_F32) return false;
   return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16 || type == BERTH_I8 || type == BERTH_U8;
 }
@@ -53,7 +54,7 @@ static float pack_weights_kernel_read(const berth_tensor *from, int64_t i) {
     case BERTH_F16:
     case BERTH_BF16:
       memcpy(&half, (const uint16_t *)from->data + i, sizeof half);
-      return from->type == BERTH_F16 ? berth__f16_to_f32(half) : berth__bf16_to_f32(half);
+      return from->type == BERTH_F16 ? half_to_float(half) : half_from_bits((uint32_t)half << 16);
     default: return vf_read((const float *)from->data + i);
   }
 }
@@ -100,7 +101,12 @@ static void pack_rows(const berth_tensor *w, float *to, int64_t width, int64_t f
     int64_t rest = row / run, at = column * w->stride[last] + row % run * w->stride[last - 1];
     for (uint32_t axis = last - 1; axis-- > 0; rest /= w->dim[axis]) at += rest % w->dim[axis] * w->stride[axis];
     next = row - row % run + run < end ? row - row % run + run : end;
-    if (w->type == BERTH_F32 && width == VF_PANEL)
+    const uint16_t *halves = (const uint16_t *)w->data + at;
+    const bool is_narrow = w->type == BERTH_F16 || w->type == BERTH_BF16;
+    if (is_narrow && width == VF_PANEL && (uintptr_t)w->data % sizeof *halves == 0)
+      gemm_pack_halves(to + (row - first) * width, w->type, halves, next - row, columns, w->stride[last - 1],
+                       w->stride[last]);
+    else if (w->type == BERTH_F32 && width == VF_PANEL)
       gemm_pack_panel(to + (row - first) * width, (const float *)w->data + at, next - row, columns, w->stride[last - 1],
                       w->stride[last]);
     else
@@ -125,10 +131,12 @@ static void weights_kernel_pack(const berth_op_call *call, int64_t item, int64_t
   const int64_t at = item % panels * width, column = item / panels * each + at;
   const int64_t columns = each - at < width ? each - at : width;
   float block[BLOCK_ROWS * VF_PANEL];
-  const bool is_bf16 = out->type == BERTH_BF16;
-  float *to = is_bf16 ? block : (float *)out->data + (item * out->dim[1] + first) * width;
+  const bool is_bf16 = out->type == BERTH_BF16, is_f16 = out->type == BERTH_F16;
+  float *to = is_bf16 || is_f16 ? block : (float *)out->data + (item * out->dim[1] + first) * width;
   pack_rows(w, to, width, first, end, column, columns);
   finish_panel(call, to, width, end - first, column, columns);
+  if (is_f16)
+    half_store_line((uint16_t *)out->data + (item * out->dim[1] + first) * width, block, (end - first) * width);
   if (is_bf16) pair_rows(block, end - first, (uint16_t *)out->data + (item * out->dim[1] + first / 2) * VF_PANEL * 2);
 }
 

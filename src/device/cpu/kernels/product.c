@@ -1,4 +1,4 @@
-/* product, with packed weights or plain ones, and matmul of f32. */
+/* product, with packed weights or plain ones, and matmul; of f32, f16 and bf16. */
 #include "ops/product.h"
 #include "ops/epilogue.h"
 
@@ -7,21 +7,28 @@
 
 static bool product_kernel_is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
 
+static bool product_kernel_is_float(berth_type type) {
+  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16;
+}
+
+/* f16 and bf16 are computed with in f32; weights that are packed as bf16 lie in pairs, which product_bf16.c takes. */
 static bool product_kernel_takes(const berth_op_call *call) {
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i;
-  if (call->in[1].type != BERTH_F32) return false;
+  const berth_type type = call->in[1].type;
+  if (!product_kernel_is_float(type) || (panel != 0 && type == BERTH_BF16)) return false;
   if (panel != 0 && (panel != VF_PANEL || !berth__is_contiguous(&call->in[1]))) return false;
   if (berth__call_has(call, BERTH__PRODUCT_BIAS) && !product_kernel_is_run(&call->in[BERTH__PRODUCT_BIAS]))
     return false;
   for (uint32_t k = BERTH__EPILOGUE_SUM; k < call->n_in; k++) {
-    const berth_type type = call->in[k].type;
-    if (type != BERTH_F32 && type != BERTH_BOOL && type != BERTH_U8 && type != BERTH_I8 && type != BERTH_I32)
+    const berth_type extra = call->in[k].type;
+    if (!product_kernel_is_float(extra) && extra != BERTH_BOOL && extra != BERTH_U8 && extra != BERTH_I8 &&
+        extra != BERTH_I32)
       return false;
   }
   return true;
 }
 
-static bool takes_matmul(const berth_op_call *call) { return call->in[0].type == BERTH_F32; }
+static bool takes_matmul(const berth_op_call *call) { return product_kernel_is_float(call->in[0].type); }
 
 /* The strides of a stack of matrices over the batch axes of the result. */
 static void product_kernel_batch_strides(const berth_tensor *tensor, const berth_tensor *out, uint32_t batch_rank,
@@ -63,6 +70,9 @@ static void plan(const berth_op_call *call, gemm *g) {
           .b_step = b->stride[b->rank > 1 ? b->rank - 2 : 0],
           .b_column = b->rank > 1 ? b->stride[b->rank - 1] : 1,
           .has_epilogue = has_epilogue(call),
+          .a_type = a->type,
+          .b_type = b->type,
+          .out_type = out->type,
       },
       g);
 }
@@ -94,6 +104,7 @@ static berth_status product_kernel_run(const berth_op_call *call, berth_error *e
   gemm_data data = {.a = call->in[0].data,
                     .b = call->in[1].data,
                     .bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL,
+                    .bias_type = call->n_in > BERTH__PRODUCT_BIAS ? call->in[BERTH__PRODUCT_BIAS].type : BERTH_F32,
                     .sum = adds ? call->in[BERTH__EPILOGUE_SUM].data : NULL,
                     .out = call->out[0].data,
                     .scratch = call->scratch};

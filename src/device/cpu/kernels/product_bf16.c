@@ -27,7 +27,8 @@
 typedef struct job {
   const berth_op_call *call;
   int64_t rows, depth, pairs, columns;
-  bool is_dot; /* x lies in scratch as bf16; otherwise as f32 */
+  bool is_dot;    /* x lies in scratch as bf16; otherwise as f32 */
+  bool is_narrow; /* the result is f16 or bf16: blocks of it are f32 in scratch first */
   const float *bias, *sum;
   float low, high;
   bool has_epilogue;
@@ -82,9 +83,17 @@ static int64_t product_bf16_kernel_padded(const berth_op_call *call) {
   return 2 * berth__bf16_pairs(call->in[0].dim[call->in[0].rank - 1]);
 }
 
+/* Rows of x, as tiles want them; then a block of results that are rounded when they are finished, and its bias. */
+static uint64_t product_bf16_kernel_rows_size(const berth_op_call *call) {
+  const int64_t rows = product_bf16_kernel_rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
+  const uint64_t element = has_dot16(call) ? sizeof(uint16_t) : sizeof(float);
+  return ((uint64_t)(chunk * product_bf16_kernel_padded(call)) * element + 63) / 64 * 64;
+}
+
 static uint64_t product_bf16_kernel_scratch(const berth_op_call *call) {
   const int64_t rows = product_bf16_kernel_rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
-  return (uint64_t)(chunk * product_bf16_kernel_padded(call)) * (has_dot16(call) ? sizeof(uint16_t) : sizeof(float));
+  if (call->out[0].type == BERTH_F32) return product_bf16_kernel_rows_size(call);
+  return product_bf16_kernel_rows_size(call) + (uint64_t)((chunk + 1) * block_columns(call)) * sizeof(float);
 }
 
 static int64_t product_bf16_kernel_row_at(const berth_tensor *x, int64_t row) {
@@ -93,15 +102,41 @@ static int64_t product_bf16_kernel_row_at(const berth_tensor *x, int64_t row) {
   return at;
 }
 
+/* Likewise of f16 or bf16, in pieces; what is bf16 already is not rounded again. */
+static void product_bf16_kernel_widen(const job *j, const uint16_t *from, int64_t step, uint16_t *halves,
+                                      float *whole) {
+  const berth_type type = j->call->in[0].type;
+  const bool rounds = j->call->attrs[BERTH__PRODUCT_ROUNDS].i != 0 && type != BERTH_BF16;
+  const int64_t width = 2 * j->pairs;
+  float piece[256];
+  if (!j->is_dot) {
+    chain_load(whole, type, from, step, j->depth);
+    for (int64_t k = 0; k < j->depth && rounds; k++) whole[k] = bf16_rounded(whole[k]);
+    if (j->depth < width) whole[j->depth] = 0;
+    return;
+  }
+  for (int64_t k = 0, n; k < j->depth; k += n) {
+    n = j->depth - k < 256 ? j->depth - k : 256;
+    chain_load(piece, type, from + k * step, step, n);
+    for (int64_t i = 0; i < n; i++) halves[k + i] = bf16_of(piece[i]);
+  }
+  if (j->depth < width) halves[j->depth] = 0;
+}
+
 /* Rows of x where tiles want them: one after the other, rounded where that is asked for. */
 static void product_bf16_kernel_copy_rows(const job *j, int64_t first, int64_t n, void *to) {
   const berth_tensor *x = &j->call->in[0];
   const int64_t step = x->stride[x->rank - 1], width = 2 * j->pairs;
   const bool rounds = j->call->attrs[BERTH__PRODUCT_ROUNDS].i != 0;
   for (int64_t r = 0; r < n; r++) {
-    const float *from = (const float *)x->data + product_bf16_kernel_row_at(x, first + r);
+    const int64_t at = product_bf16_kernel_row_at(x, first + r);
+    const float *from = (const float *)x->data + at;
     uint16_t *halves = (uint16_t *)to + r * width;
     float *whole = (float *)to + r * width;
+    if (x->type != BERTH_F32) {
+      product_bf16_kernel_widen(j, (const uint16_t *)x->data + at, step, halves, whole);
+      continue;
+    }
     if (j->is_dot) {
       if (step == 1)
         for (int64_t k = 0; k < j->depth; k++) halves[k] = bf16_of(from[k]);
@@ -122,6 +157,10 @@ typedef struct tile {
   const void *x; /* the first row in scratch */
   const uint16_t *panel;
   int64_t row, column, columns;
+  const float *bias; /* of its columns; NULL: none */
+  const float *also; /* of its first element; NULL: nothing */
+  float *out;        /* its first element */
+  int64_t stride;    /* of both */
 } tile;
 
 INLINED vf product_bf16_kernel_load_columns(const float *p, int v, int64_t columns) {
@@ -130,7 +169,7 @@ INLINED vf product_bf16_kernel_load_columns(const float *p, int v, int64_t colum
 }
 
 INLINED void product_bf16_kernel_start(const tile *t, vf sum[ROWS][2], const int rows) {
-  const float *bias = t->job->bias != NULL ? t->job->bias + t->column : NULL;
+  const float *bias = t->bias;
   UNROLL for (int v = 0; v < 2; v++) {
     const vf first = bias != NULL ? product_bf16_kernel_load_columns(bias, v, t->columns) : vf_zero();
     UNROLL for (int r = 0; r < rows; r++) sum[r][v] = first;
@@ -140,12 +179,11 @@ INLINED void product_bf16_kernel_start(const tile *t, vf sum[ROWS][2], const int
 INLINED void product_bf16_kernel_finish(const tile *t, vf sum[ROWS][2], const int rows) {
   const vf low = vf_set1(t->job->low), high = vf_set1(t->job->high);
   UNROLL for (int r = 0; r < rows; r++) {
-    const int64_t at = (t->row + r) * t->job->columns + t->column;
-    float *out = (float *)t->job->call->out[0].data + at;
+    float *out = t->out + r * t->stride;
     UNROLL for (int v = 0; v < 2; v++) {
       const int64_t left = t->columns - v * VF_LANES;
       if (left <= 0) break;
-      if (t->job->sum != NULL) sum[r][v] += product_bf16_kernel_load_columns(t->job->sum + at, v, t->columns);
+      if (t->also != NULL) sum[r][v] += product_bf16_kernel_load_columns(t->also + r * t->stride, v, t->columns);
       vf_store_n(out + v * VF_LANES, vf_clamp(sum[r][v], low, high), vf_tail(left));
     }
   }
@@ -225,24 +263,63 @@ static tiles product_bf16_kernel_tiles_of(bool is_dot) {
 
 /* ---- The call ---- */
 
+/* A block of results that are not f32 begins with what is added to it. */
+static void product_bf16_kernel_load_sum(const job *j, float *block, int64_t stride, int64_t row, int64_t n,
+                                         int64_t column, int64_t end) {
+  const berth_type type = j->call->out[0].type;
+  const uint16_t *sum = j->call->in[BERTH__EPILOGUE_SUM].data;
+  for (int64_t r = 0; r < n; r++)
+    chain_load(block + r * stride, type, sum + (row + r) * j->columns + column, 1, end - column);
+}
+
+static void product_bf16_kernel_round(const job *j, const float *block, int64_t stride, int64_t row, int64_t n,
+                                      int64_t column, int64_t end) {
+  uint16_t *out = j->call->out[0].data;
+  if (j->has_epilogue) {
+    epilogue_rows_from(&j->epilogue, row, n, column, end - column, block, stride);
+    return;
+  }
+  for (int64_t r = 0; r < n; r++)
+    chain_store(out + (row + r) * j->columns + column, j->call->out[0].type, block + r * stride, end - column);
+}
+
 /* Rows [row, row + n) of a block of columns; x has them in scratch. */
 static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column,
                                           int64_t end) {
+  const berth_tensor *of_bias = &j->call->in[BERTH__PRODUCT_BIAS];
+  float *block = (float *)(void *)((char *)j->call->scratch + product_bf16_kernel_rows_size(j->call));
+  const int64_t stride = j->is_narrow ? block_columns(j->call) : j->columns;
+  float *out = j->is_narrow ? block : (float *)j->call->out[0].data + row * j->columns + column;
+  const float *also = j->sum == NULL ? NULL : j->is_narrow ? block : j->sum + row * j->columns + column;
+  const float *bias = j->bias != NULL ? j->bias + column : NULL;
+  if (j->bias != NULL && of_bias->type != BERTH_F32) { /* after the block, which it comes with */
+    float *line = block + stride * (n < CHUNK ? n : CHUNK);
+    chain_load(line, of_bias->type, (const uint16_t *)of_bias->data + column, 1, end - column);
+    bias = line;
+  }
+  if (j->is_narrow && j->sum != NULL) product_bf16_kernel_load_sum(j, block, stride, row, n, column, end);
   const tiles run = product_bf16_kernel_tiles_of(j->is_dot);
   const int64_t row_bytes = 2 * j->pairs * (int64_t)(j->is_dot ? sizeof(uint16_t) : sizeof(float));
   for (int64_t at = column; at < end; at += VF_PANEL) {
     tile t = {.job = j,
               .panel = (const uint16_t *)j->call->in[1].data + at / VF_PANEL * j->pairs * 2 * VF_PANEL,
               .column = at,
-              .columns = end - at < VF_PANEL ? end - at : VF_PANEL};
+              .columns = end - at < VF_PANEL ? end - at : VF_PANEL,
+              .bias = bias != NULL ? bias + (at - column) : NULL,
+              .stride = stride};
     for (int64_t r = 0, height; r < n; r += height) {
       height = n - r >= ROWS ? ROWS : n - r >= 4 ? 4 : 1;
       t.x = (const char *)x + r * row_bytes;
       t.row = row + r;
+      t.out = out + r * stride + (at - column);
+      t.also = also != NULL ? also + r * stride + (at - column) : NULL;
       (height == 1 ? run.one : height == ROWS ? run.full : run.four)(&t);
     }
   }
-  if (j->has_epilogue) epilogue_rows(&j->epilogue, row, n, column, end - column);
+  if (j->is_narrow)
+    product_bf16_kernel_round(j, block, stride, row, n, column, end);
+  else if (j->has_epilogue)
+    epilogue_rows(&j->epilogue, row, n, column, end - column);
 }
 
 static void product_bf16_kernel_prepare(job *j, const berth_op_call *call) {
@@ -255,6 +332,7 @@ static void product_bf16_kernel_prepare(job *j, const berth_op_call *call) {
   j->pairs = berth__bf16_pairs(j->depth);
   j->columns = call->attrs[BERTH__PRODUCT_COLUMNS].i;
   j->is_dot = has_dot16(call);
+  j->is_narrow = call->out[0].type != BERTH_F32;
   j->bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL;
   j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
   j->has_epilogue = false;

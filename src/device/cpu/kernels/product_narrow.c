@@ -1,5 +1,6 @@
 /* product with few columns: its weight has panels of 1, so that a column is a run of K numbers, as it mostly is in the
- * file. A sum goes along K in vectors, and nothing is filled up to the width of a panel. */
+ * file. A sum goes along K in vectors, and nothing is filled up to the width of a panel. What is not f32 becomes it in
+ * scratch: the columns of an item, rows of x, and results before they are rounded. */
 #include "device/cpu/kernels/chain_run.h"
 #include "ops/epilogue.h"
 #include "ops/operand.h"
@@ -29,11 +30,13 @@ static narrow narrow_plan(const berth_op_call *call) {
 
 static bool narrow_takes(const berth_op_call *call) {
   const berth_tensor *w = &call->in[BERTH__PRODUCT_WEIGHT], *bias = &call->in[BERTH__PRODUCT_BIAS];
-  if (call->attrs[BERTH__PRODUCT_PANEL].i != 1 || w->type != BERTH_F32 || !berth__is_contiguous(w)) return false;
+  if (call->attrs[BERTH__PRODUCT_PANEL].i != 1 || !berth__is_contiguous(w)) return false;
+  if (w->type != BERTH_F32 && w->type != BERTH_F16) return false;
   if (berth__call_has(call, BERTH__PRODUCT_BIAS) && bias->dim[0] > 1 && bias->stride[0] != 1) return false;
   for (uint32_t k = BERTH__EPILOGUE_SUM; k < call->n_in; k++) {
     const berth_type type = call->in[k].type;
-    if (type != BERTH_F32 && type != BERTH_BOOL && type != BERTH_U8 && type != BERTH_I8 && type != BERTH_I32)
+    if (type != BERTH_F32 && type != BERTH_F16 && type != BERTH_BF16 && type != BERTH_BOOL && type != BERTH_U8 &&
+        type != BERTH_I8 && type != BERTH_I32)
       return false;
   }
   return true;
@@ -52,12 +55,22 @@ static int64_t narrow_grain(const berth_op_call *call) {
   return grain > 1 ? (int64_t)grain : 1;
 }
 
-static bool is_run(const berth_tensor *x) { return x->stride[x->rank - 1] == 1 || x->dim[x->rank - 1] <= 1; }
+static bool is_run(const berth_tensor *x) {
+  return x->type == BERTH_F32 && (x->stride[x->rank - 1] == 1 || x->dim[x->rank - 1] <= 1);
+}
 
-/* Rows whose elements lie apart are put in order first. */
-static uint64_t narrow_scratch(const berth_op_call *call) {
+/* Rows whose elements lie apart are put in order first. Elements of scratch: rows of x, columns, results. */
+static int64_t narrow_row_elements(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
-  return is_run(x) ? 0 : (uint64_t)x->dim[x->rank - 1] * TILE_ROWS * sizeof(float);
+  return is_run(x) ? 0 : x->dim[x->rank - 1] * TILE_ROWS;
+}
+static int64_t narrow_column_elements(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
+  return call->in[BERTH__PRODUCT_WEIGHT].type == BERTH_F32 ? 0 : x->dim[x->rank - 1] * ITEM_COLUMNS;
+}
+static uint64_t narrow_scratch(const berth_op_call *call) {
+  const int64_t results = call->out[0].type == BERTH_F32 ? 0 : ITEM_ROWS * ITEM_COLUMNS;
+  return (uint64_t)(narrow_row_elements(call) + narrow_column_elements(call) + results) * sizeof(float);
 }
 
 /* In what follows n_rows and n_columns are constants where it is inlined: the sums live in registers. */
@@ -106,44 +119,62 @@ static void narrow_tile(const float *const *x, const float *w, int64_t depth, in
 }
 
 /* Where a row of x begins, counted over all its axes but the last. */
-static const float *narrow_row(const berth_tensor *x, int64_t row) {
+static int64_t narrow_row(const berth_tensor *x, int64_t row) {
   int64_t at = 0;
   for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
-  return (const float *)x->data + at;
+  return at;
 }
 
 static void narrow_find_rows(const berth_op_call *call, int64_t first, int64_t n, const float **rows) {
   const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
   const int64_t depth = x->dim[x->rank - 1], step = x->stride[x->rank - 1];
   for (int64_t r = 0; r < n; r++) {
-    rows[r] = narrow_row(x, first + r);
+    const int64_t at = narrow_row(x, first + r);
+    rows[r] = (const float *)x->data + at;
     if (is_run(x)) continue;
     float *copy = (float *)call->scratch + r * depth;
-    for (int64_t k = 0; k < depth; k++) copy[k] = rows[r][k * step];
+    chain_load(copy, x->type, (const char *)x->data + at * (int64_t)berth_type_size(x->type), step, depth);
     rows[r] = copy;
   }
 }
 
-static void narrow_run_item(const berth_op_call *call, const narrow *n, const float bounds[2], int64_t first_row,
-                            int64_t first, int64_t end) {
-  const float *w = call->in[BERTH__PRODUCT_WEIGHT].data, *bias = NULL, *sum = NULL;
+/* Columns [first, end) of the weight. */
+static const float *narrow_columns(const berth_op_call *call, const narrow *n, int64_t first, int64_t end) {
+  const berth_tensor *w = &call->in[BERTH__PRODUCT_WEIGHT];
+  if (w->type == BERTH_F32) return (const float *)w->data + first * n->depth;
+  float *columns = (float *)call->scratch + narrow_row_elements(call);
+  chain_load(columns, w->type, (const uint16_t *)w->data + first * n->depth, 1, (end - first) * n->depth);
+  return columns;
+}
+
+static float narrow_value(const berth_tensor *tensor, int64_t at) {
+  float value;
+  if (tensor->type == BERTH_F32) return ((const float *)tensor->data)[at];
+  chain_load(&value, tensor->type, (const uint16_t *)tensor->data + at, 1, 1);
+  return value;
+}
+
+static void narrow_run_item(const berth_op_call *call, const narrow *n, const float bounds[2], float *wide,
+                            int64_t first_row, int64_t first, int64_t end) {
+  const float *w = narrow_columns(call, n, first, end);
+  const berth_tensor *bias = NULL, *sum = NULL;
   const int64_t end_row = first_row + ITEM_ROWS < n->rows ? first_row + ITEM_ROWS : n->rows, columns = end - first;
-  float *out = call->out[0].data;
-  if (berth__call_has(call, BERTH__PRODUCT_BIAS)) bias = call->in[BERTH__PRODUCT_BIAS].data;
-  if (call->attrs[BERTH__PRODUCT_ADDS].i != 0) sum = call->in[BERTH__EPILOGUE_SUM].data;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS)) bias = &call->in[BERTH__PRODUCT_BIAS];
+  if (call->attrs[BERTH__PRODUCT_ADDS].i != 0) sum = &call->in[BERTH__EPILOGUE_SUM];
   for (int64_t row = first_row; row < end_row; row += TILE_ROWS) {
     const int64_t n_rows = end_row - row < TILE_ROWS ? end_row - row : TILE_ROWS;
     const float *rows[TILE_ROWS];
     float tile[TILE_ROWS][TILE_COLUMNS];
     narrow_find_rows(call, row, n_rows, rows);
-    narrow_tile(rows, w + first * n->depth, n->depth, n_rows, columns, tile);
+    narrow_tile(rows, w, n->depth, n_rows, columns, tile);
     for (int64_t r = 0; r < n_rows; r++)
       for (int64_t c = 0; c < columns; c++) {
         const int64_t at = (row + r) * n->columns + first + c;
-        float value = tile[r][c] + (bias != NULL ? bias[first + c] : 0);
-        if (sum != NULL) value += sum[at];
+        float value = tile[r][c] + (bias != NULL ? narrow_value(bias, first + c) : 0);
+        if (sum != NULL) value += narrow_value(sum, at);
         if (value < bounds[0]) value = bounds[0]; /* NaN stays */
-        out[at] = value > bounds[1] ? bounds[1] : value;
+        value = value > bounds[1] ? bounds[1] : value;
+        *(wide != NULL ? wide + (row - first_row + r) * ITEM_COLUMNS + c : (float *)call->out[0].data + at) = value;
       }
   }
 }
@@ -155,7 +186,10 @@ static berth_status narrow_run(const berth_op_call *call, berth_error *err) {
   float bounds[2] = {-INFINITY, INFINITY};
   chain_run epilogue;
   bool has_chain = false;
+  float *wide = NULL;
   (void)err;
+  if (call->out[0].type != BERTH_F32)
+    wide = (float *)call->scratch + narrow_row_elements(call) + narrow_column_elements(call);
   if (!epilogue_clamp(code, numbers, &bounds[0], &bounds[1])) {
     bounds[0] = -INFINITY;
     bounds[1] = INFINITY;
@@ -166,8 +200,15 @@ static berth_status narrow_run(const berth_op_call *call, berth_error *err) {
     const int64_t row = item / n.column_items * ITEM_ROWS, first = item % n.column_items * ITEM_COLUMNS;
     const int64_t end = first + ITEM_COLUMNS < n.columns ? first + ITEM_COLUMNS : n.columns;
     const int64_t n_rows = n.rows - row < ITEM_ROWS ? n.rows - row : ITEM_ROWS;
-    narrow_run_item(call, &n, bounds, row, first, end);
-    if (has_chain) epilogue_rows(&epilogue, row, n_rows, first, end - first);
+    narrow_run_item(call, &n, bounds, wide, row, first, end);
+    if (has_chain && wide != NULL)
+      epilogue_rows_from(&epilogue, row, n_rows, first, end - first, wide, ITEM_COLUMNS);
+    else if (has_chain)
+      epilogue_rows(&epilogue, row, n_rows, first, end - first);
+    else if (wide != NULL)
+      for (int64_t r = 0; r < n_rows; r++)
+        chain_store((uint16_t *)call->out[0].data + (row + r) * n.columns + first, call->out[0].type,
+                    wide + r * ITEM_COLUMNS, end - first);
   }
   return BERTH_OK;
 }

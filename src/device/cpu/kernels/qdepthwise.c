@@ -1,6 +1,7 @@
 /* qdepthwise: four taps at a time lie beside each other in the bytes of a lane, a lane a channel. Where a line of the
  * window has three neighbours and windows are one apart, four pixels of x serve two pixels of the result. Where there
- * are few channels, neighbouring pixels fill a block together, as if they were further channels. */
+ * are few channels, neighbouring pixels fill a block together, as if they were further channels. Weights that do not
+ * fit i8, less their zero points, are the sums of two or three that do: every tap counts as often then. */
 #include "device/cpu/kernels/gemm_i8.h"
 #include "ops/conv_last.h"
 #include "ops/operand.h"
@@ -8,6 +9,7 @@
 #define BLOCK (4 * VF_LANES) /* channels that are done at once */
 #define MOST_BLOCKS 4        /* of an item: what they need stays in the first cache level */
 #define MOST_TAPS 128
+#define MOST_PARTS 3 /* -255 to 254 is two, and 255 takes one more */
 #define UNROLL _Pragma("GCC unroll 16")
 
 /* What a block of channels needs, in the order in which vi_mix_n leaves them. The bytes of all groups of taps stand
@@ -27,7 +29,8 @@ typedef struct job {
   berth__last last;
   bool is_paired;       /* two pixels at once */
   int64_t beside;       /* pixels that fill a block together; 1: there are channels enough */
-  int64_t taps, groups; /* of a window; of four bytes: lines of a window where pixels are paired */
+  int64_t parts;        /* that a weight is the sum of: 1 to MOST_PARTS */
+  int64_t taps, groups; /* of a window; of four bytes: lines of a window where pixels are paired; of all parts */
   int64_t pixels;       /* that are done at once */
   int64_t blocks;       /* of channels, in so many sets */
   int64_t sets;
@@ -49,8 +52,7 @@ static int64_t sets_of(int64_t count) { return (blocks_of(count) + MOST_BLOCKS -
 static bool qdepthwise_kernel_takes(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return call->in[BERTH__BYTES_WEIGHT].type == BERTH_I8 && !berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO) &&
-         berth__window_taps(&last.window) <= MOST_TAPS && i8_takes(call);
+  return berth__window_taps(&last.window) <= MOST_TAPS && i8_takes(call);
 }
 
 static int64_t qdepthwise_kernel_lines_of(const berth__last *last) {
@@ -84,32 +86,78 @@ static bool is_paired(const berth__last *last) {
   return w->kernel == 3 && w->stride == 1 && w->dilation == 1 && pixels_beside(last) == 1;
 }
 
-static int64_t qdepthwise_kernel_groups_of(const berth__last *last) {
-  const int64_t taps = berth__window_taps(&last->window);
+/* Parts that weights may need. */
+static int64_t qdepthwise_kernel_most_parts(const berth_op_call *call) {
+  const bool fit = call->in[BERTH__BYTES_WEIGHT].type == BERTH_I8 && !berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO);
+  return fit ? 1 : MOST_PARTS;
+}
+
+static int64_t qdepthwise_kernel_groups_of(const berth__last *last, int64_t parts) {
+  const int64_t taps = berth__window_taps(&last->window) * parts;
   return is_paired(last) ? taps / 3 : berth__bytes_groups(taps);
 }
 
+/* Of the weights, as they are laid out. */
+static uint64_t qdepthwise_kernel_weight_bytes(const berth_op_call *call, const berth__last *last) {
+  const int64_t groups = qdepthwise_kernel_groups_of(last, qdepthwise_kernel_most_parts(call));
+  return (uint64_t)(blocks_of(last->channels) * groups * (is_paired(last) ? 2 : 1) * BLOCK * 4);
+}
+
+/* How many parts there are stands behind everything else. */
 static uint64_t qdepthwise_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  const int64_t weights = qdepthwise_kernel_groups_of(&last) * (is_paired(&last) ? 2 : 1) * BLOCK * 4;
-  return (uint64_t)blocks_of(last.channels) * (sizeof(channels) + (uint64_t)weights + BLOCK);
+  return (uint64_t)blocks_of(last.channels) * (sizeof(channels) + BLOCK) + qdepthwise_kernel_weight_bytes(call, &last) +
+         (qdepthwise_kernel_most_parts(call) > 1 ? sizeof(int64_t) : 0);
 }
 
-/* The tap that byte `slot` of a group stands for in pixel `pixel`; -1: none. */
+/* The tap that byte `slot` of a group stands for in pixel `pixel`; -1: none. Those of a second part come after all of
+ * the first. */
 static int64_t tap_of(const job *j, int64_t group, int64_t pixel, int64_t slot) {
-  if (!j->is_paired) return group * 4 + slot < j->taps ? group * 4 + slot : -1;
+  if (!j->is_paired) return group * 4 + slot < j->taps * j->parts ? group * 4 + slot : -1;
   return slot >= pixel && slot < pixel + 3 ? group * 3 + slot - pixel : -1;
+}
+
+static int64_t whole_weight(const job *j, int64_t tap, int64_t channel) {
+  const berth_tensor *weight = &j->call->in[BERTH__BYTES_WEIGHT], *zero = &j->call->in[BERTH__BYTES_WEIGHT_ZERO];
+  const int64_t whole = berth__load_i64(weight, tap * j->last.channels + channel);
+  if (!berth__call_has(j->call, BERTH__BYTES_WEIGHT_ZERO)) return whole;
+  return whole - berth__load_i64(zero, berth__bytes_entry(zero, channel));
+}
+
+/* A part of the weights of a tap, for the n channels from `first` on. */
+static void part_of_weights(const job *j, int64_t tap, int64_t first, int64_t n, int8_t *to) {
+  for (int64_t i = 0; i < n; i++) {
+    int64_t left = whole_weight(j, tap % j->taps, first + i), part = 0;
+    for (int64_t k = 0; k <= tap / j->taps; k++) {
+      part = left < -128 ? -128 : left > 127 ? 127 : left;
+      left -= part;
+    }
+    to[i] = (int8_t)part;
+  }
+}
+
+static int64_t parts_needed(const job *j) {
+  if (qdepthwise_kernel_most_parts(j->call) == 1) return 1;
+  for (int64_t tap = 0; tap < j->taps; tap++)
+    for (int64_t channel = 0; channel < j->last.channels; channel++)
+      if (whole_weight(j, tap, channel) > 2 * 127) return MOST_PARTS;
+  return 2;
 }
 
 /* The weights of a tap for a block; tap < 0: none. Pixels beside each other have them repeated in `copy`. */
 static const int8_t *find_weights(const job *j, int64_t block, int64_t tap, int8_t *copy) {
   static const int8_t none[BLOCK];
-  const int8_t *weight = (const int8_t *)j->call->in[BERTH__BYTES_WEIGHT].data + tap * j->last.channels + block * BLOCK;
+  const int64_t each = j->last.channels, first = block * BLOCK, n = each - first < BLOCK ? each - first : BLOCK;
+  const int8_t *weight = (const int8_t *)j->call->in[BERTH__BYTES_WEIGHT].data + tap * each + first;
   if (tap < 0) return none;
-  if (j->beside == 1) return weight;
+  if (j->beside == 1 && j->parts == 1) return weight;
   memset(copy, 0, BLOCK);
-  for (int64_t k = 0; k < j->beside; k++) memcpy(copy + k * j->last.channels, weight, (size_t)j->last.channels);
+  if (j->parts == 1)
+    memcpy(copy, weight, (size_t)n);
+  else
+    part_of_weights(j, tap, first, n, copy);
+  for (int64_t k = 1; k < j->beside; k++) memcpy(copy + k * each, copy, (size_t)each);
   return copy;
 }
 
@@ -177,7 +225,6 @@ static void qdepthwise_kernel_describe(job *j, const berth_op_call *call) {
   j->taps = berth__window_taps(&j->last.window);
   j->beside = pixels_beside(&j->last);
   j->is_paired = is_paired(&j->last);
-  j->groups = qdepthwise_kernel_groups_of(&j->last);
   j->pixels = j->is_paired ? 2 : 1;
   j->blocks = blocks_of(j->last.channels);
   j->sets = sets_of(j->last.channels);
@@ -185,19 +232,26 @@ static void qdepthwise_kernel_describe(job *j, const berth_op_call *call) {
   j->x_zero = j->flip;
   if (berth__call_has(call, BERTH__BYTES_X_ZERO))
     j->x_zero += (int32_t)berth__load_i64(&call->in[BERTH__BYTES_X_ZERO], 0);
-  i8_end_of(call, &j->attrs, &j->end);
+  i8_end_of(call, &j->attrs, 0, j->last.channels, &j->end);
   j->has_bias = berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call);
   j->sum = i8_sum(call, &j->attrs);
   j->has_epilogue = i8_epilogue(call, &j->attrs, &j->epilogue);
   j->channels = call->scratch;
   j->weights = (int8_t *)(j->channels + j->blocks);
-  j->padding = (uint8_t *)j->weights + j->blocks * j->groups * j->pixels * BLOCK * 4;
+  j->padding = (uint8_t *)j->weights + qdepthwise_kernel_weight_bytes(call, &j->last);
+}
+
+static void set_parts(job *j, int64_t parts) {
+  j->parts = parts;
+  j->groups = qdepthwise_kernel_groups_of(&j->last, parts);
 }
 
 static void qdepthwise_kernel_prepare(const berth_op_call *call) {
   job j;
   qdepthwise_kernel_describe(&j, call);
+  set_parts(&j, parts_needed(&j));
   memset(j.padding, j.x_zero ^ j.flip, (size_t)(j.blocks * BLOCK));
+  if (qdepthwise_kernel_most_parts(call) > 1) memcpy(j.padding + j.blocks * BLOCK, &j.parts, sizeof j.parts);
   for (int64_t block = 0; block < j.blocks; block++) {
     prepare_weights(&j, block);
     prepare_scales(&j, block);
@@ -225,7 +279,9 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   }
 }
 
+/* `end` is the caller's own copy: bytes may lie anywhere, and what is read through j is read again after each. */
 static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c,
+                                                                          const i8_end *end, const bool has_bias,
                                                                           const vi *sum, int64_t index, int64_t n) {
   vf x[4];
   vi whole[4];
@@ -235,13 +291,13 @@ static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const 
   }
   UNROLL for (int part = 0; part < 4; part++) {
     x[part] = vf_from_int(sum[part]) * vf_load(c->scale + part * VF_LANES);
-    if (j->has_bias) x[part] = x[part] + vf_load(c->bias + part * VF_LANES);
+    if (has_bias) x[part] = x[part] + vf_load(c->bias + part * VF_LANES);
   }
   if (j->call->out[0].type == BERTH_F32) {
     store_f32(j, x, index, n);
     return;
   }
-  UNROLL for (int part = 0; part < 4; part++) whole[part] = i8_byte(&j->end, i8_hold(&j->end, x[part]));
+  UNROLL for (int part = 0; part < 4; part++) whole[part] = i8_byte(end, i8_hold(end, x[part]));
   vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
 }
 
@@ -252,6 +308,8 @@ static inline __attribute__((always_inline)) void do_pixels(const job *j, span b
                                                             const int64_t groups, const int pixels) {
   const vi flip = vi_set1((int32_t)(j->flip * 0x01010101u));
   const int8_t *w = j->weights + blocks.begin * groups * pixels * BLOCK * 4;
+  const i8_end end = j->end;
+  const bool has_bias = j->has_bias;
   for (int64_t block = blocks.begin; block < blocks.end; block++) {
     const int64_t first = block * BLOCK, left = n_channels - first, n = left < BLOCK ? left : BLOCK;
     vi sum[2][4];
@@ -267,7 +325,8 @@ static inline __attribute__((always_inline)) void do_pixels(const job *j, span b
           sum[pixel][part] = vi_dot(sum[pixel][part], x[part], vi_load(w + part * VF_LANES * 4));
     }
     for (int pixel = 0; pixel < (pixels == 1 ? 1 : n_out); pixel++)
-      qdepthwise_kernel_store(j, &j->channels[block], sum[pixel], (item + pixel) * j->last.channels + first, n);
+      qdepthwise_kernel_store(j, &j->channels[block], &end, has_bias, sum[pixel],
+                              (item + pixel) * j->last.channels + first, n);
   }
 }
 
@@ -293,16 +352,17 @@ static inline void find_taps(const job *j, const uint8_t *line, int64_t x, int64
 
 static void do_line(const job *j, int64_t item, span blocks) {
   const berth__window_axis *w = &j->last.window.axis[2];
-  const uint8_t *row[MOST_TAPS * 2], *line[MOST_TAPS];
+  const uint8_t *row[MOST_TAPS * MOST_PARTS * 4 / 3 + 4], *line[MOST_TAPS]; /* row: four of three taps in pairs */
   const berth__last_pixel start = berth__last_pixel_of(&j->last, item * w->out);
   const int64_t lines = j->taps / w->kernel, width = j->is_paired ? 4 : w->kernel, n_channels = j->last.channels;
-  for (int64_t k = j->taps; k < 4 * j->groups; k++) row[k] = j->padding; /* bytes without a tap have weight 0 */
+  for (int64_t k = j->taps * j->parts; k < 4 * j->groups; k++) row[k] = j->padding; /* bytes without a tap: weight 0 */
   find_lines(j, &start, line);
   for (int64_t pixel = 0, step; pixel < w->out; pixel += step) {
     const int64_t at = item * w->out + pixel, left = w->out - pixel, x = pixel * w->stride - w->begin;
     const bool is_inside = x >= 0 && x + j->beside + (w->kernel - 1) * w->dilation <= w->in && left >= j->beside;
     step = j->is_paired ? 2 : is_inside ? j->beside : 1;
-    for (int64_t k = 0; k < lines; k++) find_taps(j, line[k], x, w->dilation, width, row + k * width);
+    for (int64_t k = 0; k < lines * j->parts; k++)
+      find_taps(j, line[k % lines], x, w->dilation, width, row + k * width);
     const int64_t n_out = left < j->pixels ? left : j->pixels;
     if (j->is_paired && j->groups == 3) /* 3 x 3 has three groups either way */
       do_pixels(j, blocks, row, at, n_out, n_channels, 3, 2);
@@ -319,8 +379,11 @@ static void do_line(const job *j, int64_t item, span blocks) {
 
 static berth_status qdepthwise_kernel_run(const berth_op_call *call, berth_error *err) {
   job j;
+  int64_t parts = 1;
   (void)err;
   qdepthwise_kernel_describe(&j, call);
+  if (qdepthwise_kernel_most_parts(call) > 1) memcpy(&parts, j.padding + j.blocks * BLOCK, sizeof parts);
+  set_parts(&j, parts);
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t set = item % j.sets;
     do_line(&j, item / j.sets, (span){set * j.blocks / j.sets, (set + 1) * j.blocks / j.sets});

@@ -7,6 +7,7 @@
 #define ITEM 16384 /* elements that are read */
 #define BLOCK 2048 /* elements whose sum is taken in f32 */
 #define COLUMNS (2 * VF_LANES)
+#define SHORT_RUN 64
 #define ROWS 64 /* rows whose sum is taken at once: sums of sums lose fewer digits */
 
 /* ---- Axes ----------------------------------------------------------------------------------------------------- */
@@ -178,10 +179,25 @@ static way way_of(berth__op_code code) {
 
 /* ---- Results -------------------------------------------------------------------------------------------------- */
 
+/* The largest or smallest element of many short runs: the lanes are folded once, not after every run. */
+static inline float fold_runs(const reduction *r, const float *x, float start, vf (*join)(vf, vf)) {
+  const vf nothing = vf_set1(start);
+  vf state = nothing;
+  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
+    const float *run = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
+    for (int64_t i = 0; i < r->run; i += VF_LANES)
+      state = join(vf_load_else(run + i, vf_tail(r->run - i), nothing), state);
+  }
+  return fold_lanes(state, join, start);
+}
+
 /* One result, whose elements lie in runs. */
 static float reduce_runs(const reduction *r, const way *w, const float *x) {
   double sum = 0;
   float state = w->start;
+  if (!w->is_sum && r->run <= SHORT_RUN && r->gone.rank > 1)
+    return w->join == reduce_kernel_larger ? fold_runs(r, x, w->start, reduce_kernel_larger)
+                                           : fold_runs(r, x, w->start, reduce_kernel_smaller);
   for (int64_t k = 0; k < r->gone.count / r->run; k++) {
     const float *run = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
     for (int64_t at = 0; at < r->run; at += BLOCK) {

@@ -1,22 +1,30 @@
-/* Rotary positions, f32. Angles are worked out in f64, once for all heads of a row: positions are large, and what is
- * left of a turn must be exact. The pairs of a head are turned in vectors. */
-#include "device/cpu/kernels/vec.h"
+/* Rotary positions. Angles are worked out in f64, once for all heads of a row: positions are large, and what is
+ * left of a turn must be exact. The pairs of a head are turned in vectors; what is f16 or bf16 becomes f32 head by
+ * head.
+ */
+#include "device/cpu/kernels/chain_steps.h"
 #include "ops/heads.h"
 #include "ops/operand.h"
 
 typedef struct rope {
   berth__heads x;
-  const berth_tensor *second;   /* positions, or cosines */
-  const float *cosines, *sines; /* tables; NULL: there are positions */
+  const berth_tensor *second;          /* positions, or cosines */
+  const berth_tensor *cosines, *sines; /* tables; NULL: there are positions */
   int64_t pairs;
   double ratio;         /* of one pair's frequency to that of the pair before it */
   float *cosine, *sine; /* of one row, in scratch */
+  float *head;          /* of x, where it is not f32 */
 } rope;
+
+static bool rope_kernel_is_float(berth_type type) {
+  return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16;
+}
 
 static bool rope_kernel_takes(const berth_op_call *call) {
   const bool has_tables = berth__call_has(call, BERTH__ROPE_SIN);
-  if (call->in[BERTH__ROPE_X].type != BERTH_F32) return false;
-  return !has_tables || (call->in[BERTH__ROPE_COS].type == BERTH_F32 && call->in[BERTH__ROPE_SIN].type == BERTH_F32);
+  if (!rope_kernel_is_float(call->in[BERTH__ROPE_X].type)) return false;
+  return !has_tables ||
+         (rope_kernel_is_float(call->in[BERTH__ROPE_COS].type) && rope_kernel_is_float(call->in[BERTH__ROPE_SIN].type));
 }
 
 static rope rope_kernel_describe(const berth_op_call *call) {
@@ -27,9 +35,10 @@ static rope rope_kernel_describe(const berth_op_call *call) {
   r.ratio = dims != 0 ? pow(call->attrs[BERTH__ROPE_THETA].f, -2.0 / (double)dims) : 0;
   r.cosine = call->scratch;
   r.sine = r.cosine + r.pairs;
+  r.head = r.cosine + r.x.size;
   if (berth__call_has(call, BERTH__ROPE_SIN)) {
-    r.cosines = call->in[BERTH__ROPE_COS].data;
-    r.sines = call->in[BERTH__ROPE_SIN].data;
+    r.cosines = &call->in[BERTH__ROPE_COS];
+    r.sines = &call->in[BERTH__ROPE_SIN];
   }
   return r;
 }
@@ -37,7 +46,7 @@ static rope rope_kernel_describe(const berth_op_call *call) {
 /* A worker's scratch is asked for before there are any data. */
 static uint64_t rope_kernel_scratch(const berth_op_call *call) {
   const int64_t size = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i).size;
-  return (uint64_t)size * sizeof(float);
+  return (uint64_t)size * (call->in[BERTH__ROPE_X].type == BERTH_F32 ? 1 : 2) * sizeof(float);
 }
 
 static int64_t rope_kernel_items(const berth_op_call *call) {
@@ -45,13 +54,17 @@ static int64_t rope_kernel_items(const berth_op_call *call) {
   return x.batch * x.length;
 }
 
+static void rope_kernel_load(float *to, const berth_tensor *table, int64_t at, int64_t n) {
+  chain_load(to, table->type, (const char *)table->data + at * (int64_t)berth_type_size(table->type), 1, n);
+}
+
 /* Tables and positions without a batch axis serve every batch. */
 static void rope_kernel_find_angles(rope *r, int64_t batch, int64_t row) {
   const bool by_batch = r->second->rank == (r->cosines != NULL ? 3u : 2u);
   const int64_t at = by_batch ? batch * r->x.length + row : row;
   if (r->cosines != NULL) {
-    memcpy(r->cosine, r->cosines + at * r->pairs, (size_t)r->pairs * sizeof(float));
-    memcpy(r->sine, r->sines + at * r->pairs, (size_t)r->pairs * sizeof(float));
+    rope_kernel_load(r->cosine, r->cosines, at * r->pairs, r->pairs);
+    rope_kernel_load(r->sine, r->sines, at * r->pairs, r->pairs);
     return;
   }
   const double position = (double)berth__load_i64(r->second, at);
@@ -81,21 +94,31 @@ static void rope_kernel_turn_neighbours(const rope *r, const float *x, float *y)
   }
 }
 
+static void rope_kernel_turn(const rope *r, const berth_op_call *call, const float *x, float *y) {
+  const int64_t rest = r->x.size - 2 * r->pairs;
+  if (call->attrs[BERTH__ROPE_INTERLEAVED].i != 0)
+    rope_kernel_turn_neighbours(r, x, y);
+  else
+    rope_kernel_turn_halves(r, x, y);
+  if (rest > 0 && x != y) memcpy(y + 2 * r->pairs, x + 2 * r->pairs, (size_t)rest * sizeof(float));
+}
+
 static berth_status rope_kernel_run(const berth_op_call *call, berth_error *err) {
   rope r = rope_kernel_describe(call);
-  const float *x = call->in[BERTH__ROPE_X].data;
-  float *y = call->out[0].data;
+  const berth_tensor *x = &call->in[BERTH__ROPE_X];
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {
-    const int64_t batch = item / r.x.length, row = item % r.x.length, rest = r.x.size - 2 * r.pairs;
+    const int64_t batch = item / r.x.length, row = item % r.x.length;
     rope_kernel_find_angles(&r, batch, row);
     for (int64_t head = 0; head < r.x.heads; head++) {
       const int64_t at = berth__heads_at(&r.x, batch, head, row);
-      if (call->attrs[BERTH__ROPE_INTERLEAVED].i != 0)
-        rope_kernel_turn_neighbours(&r, x + at, y + at);
-      else
-        rope_kernel_turn_halves(&r, x + at, y + at);
-      if (rest > 0 && x != y) memcpy(y + at + 2 * r.pairs, x + at + 2 * r.pairs, (size_t)rest * sizeof(float));
+      if (x->type == BERTH_F32) {
+        rope_kernel_turn(&r, call, (const float *)x->data + at, (float *)call->out[0].data + at);
+        continue;
+      }
+      rope_kernel_load(r.head, x, at, r.x.size);
+      rope_kernel_turn(&r, call, r.head, r.head);
+      chain_store((uint16_t *)call->out[0].data + at, x->type, r.head, r.x.size);
     }
   }
   return BERTH_OK;

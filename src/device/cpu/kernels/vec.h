@@ -1,7 +1,9 @@
 /* The thin vector layer: one width for every instruction set. `vf` is a vector of VF_LANES f32.
  *
  * Plain arithmetic on vf works with + - * / as in C. Functions that end in _n touch the first n lanes of memory alone
- * (0 <= n <= VF_LANES); the other lanes come as 0. BERTH__PER_ISA(name) gives a name that is this build's own. */
+ * (0 <= n <= VF_LANES); the other lanes come as 0. vf_load_f16 and vf_load_bf16 load
+ * VF_LANES of them as f32.
+ * BERTH__PER_ISA(name) gives a name that is this build's own. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_VEC_H
 #define BERTH_DEVICE_CPU_KERNELS_VEC_H
 

@@ -16,7 +16,29 @@ static inline vf vf_load_n(const float *p, int64_t n) { return _mm256_maskload_p
 static inline vf vf_load_else(const float *p, int64_t n, vf other) {
   return _mm256_blendv_ps(other, vf_load_n(p, n), _mm256_castsi256_ps(vf_mask(n)));
 }
-static inline void vf_store_n(float *p, vf x, int64_t n) { _mm256_maskstore_ps(p, vf_mask(n), x); }
+/* In parts: a masked store takes tens of operations on AMD's machines. */
+static inline void vf_store_n(float *p, vf x, int64_t n) {
+  __m128 part = _mm256_castps256_ps128(x);
+  if (n >= VF_LANES) {
+    _mm256_storeu_ps(p, x);
+    return;
+  }
+  if (n & 4) {
+    _mm_storeu_ps(p, part);
+    part = _mm256_extractf128_ps(x, 1);
+    p += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi((__m64 *)(void *)p, part);
+    part = _mm_movehl_ps(part, part);
+    p += 2;
+  }
+  if (n & 1) _mm_store_ss(p, part);
+}
+static inline vf vf_load_bf16(const void *p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+static inline vf vf_load_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline vf vf_fma_half(vf a, vf b, vf c) { return vf_fma(a, b, c); }
@@ -88,18 +110,25 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
                                    12, -1, -1, -1, -1, -1, -1, -1, -1);
   const vi bytes = _mm256_shuffle_epi8(x, pick);
   const __m128i both = _mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+  if (n == VF_LANES) {
+    _mm_storel_epi64((__m128i *)p, both);
+    return;
+  }
   const long long all = _mm_cvtsi128_si64(both);
-  if (n == VF_LANES)
-    memcpy(p, &all, sizeof all);
-  else
-    memcpy(p, &all, (size_t)n);
+  memcpy(p, &all, (size_t)n);
 }
 /* Even and odd bytes apart, as pairs of 16 bits: two products of a byte each fit into 32. */
+static inline vi vi_even_u8(vi x) { return _mm256_and_si256(x, _mm256_set1_epi16(255)); }
+static inline vi vi_odd_u8(vi x) { return _mm256_srli_epi16(x, 8); }
+static inline vi vi_even_i8(vi w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
+static inline vi vi_odd_i8(vi w) { return _mm256_srai_epi16(w, 8); }
+static inline vi vi_dot2(vi sum, vi x, vi w) {
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, w));
+  __asm__("" : "+x"(sum)); /* gcc would add products to each other first, for which there are too few registers */
+  return sum;
+}
 static inline vi vi_dot(vi sum, vi x, vi w) {
-  const vi even =
-      _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
-  const vi odd = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
-  return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+  return vi_dot2(vi_dot2(sum, vi_even_u8(x), vi_even_i8(w)), vi_odd_u8(x), vi_odd_i8(w));
 }
 static inline int vi_mixed(int part, int lane) { return lane / 4 * 16 + part * 4 + lane % 4; }
 static inline vi vi_row_n(const void *p, int64_t n) {
@@ -131,4 +160,16 @@ static inline vf vf_sums(vf x[8]) {
     x[i] = _mm256_shuffle_ps(x[2 * i], x[2 * i + 1], _MM_SHUFFLE(1, 0, 1, 0)) +
            _mm256_shuffle_ps(x[2 * i], x[2 * i + 1], _MM_SHUFFLE(3, 2, 3, 2));
   return _mm256_permute2f128_ps(x[0], x[1], 0x20) + _mm256_permute2f128_ps(x[0], x[1], 0x31);
+}
+static inline vi vi_widen_i8(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+static inline vi vi_widen_u8(const void *p) { /* less 128 */
+  return _mm256_cvtepi8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8(-128)));
+}
+static inline vi vi_sums(const vi x[8]) {
+  const vi low = _mm256_hadd_epi32(_mm256_hadd_epi32(x[0], x[1]), _mm256_hadd_epi32(x[2], x[3]));
+  const vi high = _mm256_hadd_epi32(_mm256_hadd_epi32(x[4], x[5]), _mm256_hadd_epi32(x[6], x[7]));
+  return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
+}
+static inline vi vi_pack_16(vi low, vi high) {
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), _MM_SHUFFLE(3, 1, 2, 0));
 }

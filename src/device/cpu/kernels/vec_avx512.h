@@ -16,6 +16,10 @@ static inline vf vf_load_else(const float *p, int64_t n, vf other) {
   return _mm512_mask_loadu_ps(other, vf_mask(n), p);
 }
 static inline void vf_store_n(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, vf_mask(n), x); }
+static inline vf vf_load_bf16(const void *p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
+static inline vf vf_load_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }   /* a b + c */
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a b */
 /* a b + c in the first half; the second has no meaning. Where a vector is computed in two halves, it takes half as
@@ -102,6 +106,13 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) { /* the low bytes
 }
 /* In each lane: sum + the four products of unsigned bytes of x with signed bytes of w. Nothing saturates. */
 static inline vi vi_dot(vi sum, vi x, vi w) { return _mm512_dpbusd_epi32(sum, x, w); }
+/* Bytes at even and at odd places as pairs of 16 bits, and sum + the two products of such pairs: vi_dot in four steps,
+ * for instruction sets that have no better one (VI_HAS_DOT8), where the first two are worth doing once. */
+static inline vi vi_even_u8(vi x) { return _mm512_and_si512(x, _mm512_set1_epi16(255)); }
+static inline vi vi_odd_u8(vi x) { return _mm512_srli_epi16(x, 8); }
+static inline vi vi_even_i8(vi w) { return _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8); }
+static inline vi vi_odd_i8(vi w) { return _mm512_srai_epi16(w, 8); }
+static inline vi vi_dot2(vi sum, vi x, vi w) { return _mm512_dpwssd_epi32(sum, x, w); }
 /* The first n (at most 4 VF_LANES) bytes of four rows: their columns become the lanes of four vectors. Which column
  * is in which lane is the instruction set's own matter: element vi_mixed(part, lane). vi_unmix_n stores low bytes in
  * the order of the columns again. */
@@ -149,4 +160,28 @@ static inline vf vf_sums(vf x[16]) {
            _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], _MM_SHUFFLE(3, 1, 3, 1));
   return _mm512_shuffle_f32x4(x[0], x[1], _MM_SHUFFLE(2, 0, 2, 0)) +
          _mm512_shuffle_f32x4(x[0], x[1], _MM_SHUFFLE(3, 1, 3, 1));
+}
+/* 2 VF_LANES bytes as numbers of 16 bits, in their order; unsigned ones less 128. */
+static inline vi vi_widen_i8(const void *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+static inline vi vi_widen_u8(const void *p) {
+  return _mm512_cvtepi8_epi16(_mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), _mm256_set1_epi8(-128)));
+}
+/* Lane i: the sum of x[i]. */
+static inline vi vi_sums(const vi x[16]) {
+  vi y[16];
+  for (int i = 0; i < 8; i++)
+    y[i] =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]), _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]));
+  for (int i = 0; i < 4; i++)
+    y[i] =
+        _mm512_add_epi32(_mm512_unpacklo_epi64(y[2 * i], y[2 * i + 1]), _mm512_unpackhi_epi64(y[2 * i], y[2 * i + 1]));
+  for (int i = 0; i < 2; i++)
+    y[i] = _mm512_add_epi32(_mm512_shuffle_i32x4(y[2 * i], y[2 * i + 1], _MM_SHUFFLE(2, 0, 2, 0)),
+                            _mm512_shuffle_i32x4(y[2 * i], y[2 * i + 1], _MM_SHUFFLE(3, 1, 3, 1)));
+  return _mm512_add_epi32(_mm512_shuffle_i32x4(y[0], y[1], _MM_SHUFFLE(2, 0, 2, 0)),
+                          _mm512_shuffle_i32x4(y[0], y[1], _MM_SHUFFLE(3, 1, 3, 1)));
+}
+/* Lanes that fit 16 bits, beside each other: low's, then high's. */
+static inline vi vi_pack_16(vi low, vi high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(low)), _mm512_cvtepi32_epi16(high), 1);
 }

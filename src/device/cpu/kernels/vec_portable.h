@@ -75,6 +75,23 @@ static inline vf vf_load_else(const float *p, int64_t n, vf other) {
 static inline void vf_store_n(float *p, vf x, int64_t n) {
   for (int64_t i = 0; i < n; i++) p[i] = x[i];
 }
+static inline vf vf_load_bf16(const void *p) {
+  uint16_t half[4];
+  memcpy(half, p, sizeof half);
+  const vf_unsigned bits = {half[0], half[1], half[2], half[3]};
+  return (vf)(bits << 16);
+}
+/* Exponent and mantissa moved to where an f32 has them are the number times 2^-112, and stay too small where it is no
+ * number or infinite. */
+static inline vf vf_load_f16(const void *p) {
+  uint16_t half[4];
+  memcpy(half, p, sizeof half);
+  const vf_unsigned bits = {half[0], half[1], half[2], half[3]};
+  const vf_unsigned moved = (bits & 0x7fff) << 13, sign = (bits & 0x8000) << 16;
+  const vf_unsigned beyond = (vf_unsigned)((vi)moved >= 0x0f800000) & 0x7f800000;
+  const vf x = (vf)moved * (vf){0x1p112f, 0x1p112f, 0x1p112f, 0x1p112f};
+  return (vf)((vf_unsigned)x | beyond | sign);
+}
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline vf vf_fma_half(vf a, vf b, vf c) { return vf_fma(a, b, c); }
@@ -112,10 +129,13 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   for (int64_t i = 0; i < n; i++) ((uint8_t *)p)[i] = (uint8_t)(x[i] & 255);
 }
 /* Even and odd bytes apart. */
+static inline vi vi_even_u8(vi x) { return x & 0x00ff00ff; }
+static inline vi vi_odd_u8(vi x) { return (vi)((vf_unsigned)x >> 8 & 0x00ff00ff); }
+static inline vi vi_even_i8(vi w) { return (vi)((vi_half)((vf_unsigned)w << 8) >> 8); }
+static inline vi vi_odd_i8(vi w) { return (vi)((vi_half)w >> 8); }
+static inline vi vi_dot2(vi sum, vi x, vi w) { return vi_add(sum, vi_dot_halves((vi_half)x, (vi_half)w)); }
 static inline vi vi_dot(vi sum, vi x, vi w) {
-  const vi_half x_even = (vi_half)(x & 0x00ff00ff), x_odd = (vi_half)((vf_unsigned)x >> 8 & 0x00ff00ff);
-  const vi_half w_even = (vi_half)((vf_unsigned)w << 8) >> 8, w_odd = (vi_half)w >> 8;
-  return vi_add(sum, vi_add(vi_dot_halves(x_even, w_even), vi_dot_halves(x_odd, w_odd)));
+  return vi_dot2(vi_dot2(sum, vi_even_u8(x), vi_even_i8(w)), vi_odd_u8(x), vi_odd_i8(w));
 }
 static inline int vi_mixed(int part, int lane) { return part * 4 + lane; }
 static inline void vi_unmix_n(void *p, const vi x[4], int64_t n, bool is_signed) {
@@ -125,4 +145,27 @@ static inline void vi_unmix_n(void *p, const vi x[4], int64_t n, bool is_signed)
 static inline vf vf_sums(vf x[4]) {
   vf_transpose(x);
   return (x[0] + x[2]) + (x[1] + x[3]);
+}
+static inline vi vi_widen_i8(const void *p) {
+  vi_half x;
+  for (int i = 0; i < 8; i++) x[i] = ((const int8_t *)p)[i];
+  return (vi)x;
+}
+static inline vi vi_widen_u8(const void *p) {
+  vi_half x;
+  for (int i = 0; i < 8; i++) x[i] = (int16_t)(((const uint8_t *)p)[i] - 128);
+  return (vi)x;
+}
+static inline vi vi_sums(const vi x[4]) {
+  vi sums;
+  for (int i = 0; i < 4; i++) sums[i] = (x[i][0] + x[i][1]) + (x[i][2] + x[i][3]);
+  return sums;
+}
+static inline vi vi_pack_16(vi low, vi high) {
+  vi_half x;
+  for (int i = 0; i < 4; i++) {
+    x[i] = (int16_t)low[i];
+    x[i + 4] = (int16_t)high[i];
+  }
+  return (vi)x;
 }

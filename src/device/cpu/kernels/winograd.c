@@ -324,13 +324,16 @@ static int64_t winograd_kernel_pack_items(const berth_op_call *call) { return ca
 static void winograd_kernel_gather(const berth_op_call *call, int64_t channel, int64_t first, int64_t n,
                                    float kernel[9][VF_PANEL]) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1];
-  const float *from = (const float *)w->data + channel * w->stride[2] + first * w->stride[3];
+  const int64_t from = channel * w->stride[2] + first * w->stride[3], size = (int64_t)berth_type_size(w->type);
   const bool scales = berth__call_has(call, 1);
   memset(kernel, 0, 9 * sizeof *kernel);
   for (int64_t o = 0; o < n; o++) {
     const float factor = scales ? ((const float *)scale->data)[(first + o) * scale->stride[0]] : 1.0f;
-    for (int64_t tap = 0; tap < 9; tap++)
-      kernel[tap][o] = factor * from[o * w->stride[3] + tap / 3 * w->stride[0] + tap % 3 * w->stride[1]];
+    for (int64_t tap = 0; tap < 9; tap++) {
+      const int64_t at = from + o * w->stride[3] + tap / 3 * w->stride[0] + tap % 3 * w->stride[1];
+      chain_load(&kernel[tap][o], w->type, (const char *)w->data + at * size, 1, 1);
+      kernel[tap][o] *= factor;
+    }
   }
 }
 

@@ -1,0 +1,118 @@
+/* A row of x in bytes, and one row of a weight in blocks times it: decoding a token is mostly this, and the weight
+ * comes from memory. */
+#include "base/blocks_split.h"
+#include "base/storage.h"
+#include "device/cpu/kernels/blocks.h"
+
+#define VECTORS (BLOCKS_X / VF_LANES)
+
+void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t row) {
+  const blocks_row_x to = blocks_row_of(x, row);
+  float *scales = x->scale + (to.scale - x->scale), *sum = x->sum + (to.sum - x->sum);
+  float *sums = x->sums + (to.sums - x->sums);
+  int8_t *q = x->q + (to.q - x->q);
+  for (int64_t b = 0; b < x->depth / BLOCKS_X; b++, from += step * BLOCKS_X, q += BLOCKS_X) {
+    float copy[BLOCKS_X];
+    const float *block = from;
+    vf v[VECTORS], half[2] = {vf_zero(), vf_zero()}, most = vf_zero(), bad = vf_zero();
+    for (int i = 0; step != 1 && i < BLOCKS_X; i++) copy[i] = from[i * step];
+    if (step != 1) block = copy;
+    for (int i = 0; i < VECTORS; i++) {
+      v[i] = vf_load(block + i * VF_LANES);
+      most = vf_max(most, vf_abs(v[i]));
+      bad += v[i] * 0.0f;
+    }
+    const float largest = vf_most(most), by = largest != 0 ? 127.0f / largest : 0;
+    const float scale = largest / 127.0f + vf_sum(bad);
+    for (int i = 0; i < VECTORS; i++) {
+      const vf number = vf_clamp(v[i] * vf_set1(by), vf_set1(-127), vf_set1(127));
+      const vi whole = vf_to_int(vf_pick_nan(number, vf_zero(), number));
+      vi_store_bytes_n(q + i * VF_LANES, whole, VF_LANES);
+      half[i * VF_LANES / BLOCKS_SUM] += vf_from_int(whole);
+    }
+    const float low = vf_sum(half[0]), high = vf_sum(half[1]); /* whole numbers: exact */
+    scales[b] = scale;
+    sum[2 * b] = scale * low;
+    sum[2 * b + 1] = scale * high;
+    sums[b] = scale * (low + high);
+  }
+}
+
+/* ---- Any format: a block is taken apart, and its bytes are multiplied ---- */
+
+blocks_split blocks_split_of(berth_type type) {
+  const blocks_row *row = blocks_find(type);
+  return row != NULL ? row->split : NULL;
+}
+
+#ifdef __AVX2__
+#include "device/cpu/kernels/blocks_avx2.h"
+#else
+static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_t *w, const blocks_row_x *x,
+                                                                    int64_t depth, const int elements, const int bytes,
+                                                                    const int group, const bool has_offset,
+                                                                    const blocks_split_fn split) {
+  berth__block_parts p;
+  float total = 0;
+  for (int64_t at = 0; at < depth; at += elements, w += bytes) {
+    split(w, &p);
+    for (int g = 0; g < elements / group; g++) {
+      const int8_t *xq = x->q + at + g * group, *wq = p.q + g * group;
+      const int64_t first = at + g * group;
+      int32_t sum = 0;
+      for (int i = 0; i < group; i++) sum += xq[i] * wq[i];
+      total += p.factor[g] * x->scale[first / BLOCKS_X] * (float)sum;
+      if (has_offset)
+        total += p.offset[g] * (group == BLOCKS_X ? x->sums[first / BLOCKS_X] : x->sum[first / BLOCKS_SUM]);
+    }
+  }
+  return total;
+}
+#endif
+
+#define DOT_BY_PARTS(name, elements, bytes, group, has_offset)                              \
+  static float name##_dot_parts(const uint8_t *w, const blocks_row_x *x, int64_t depth) {   \
+    return blocks_dot_parts(w, x, depth, elements, bytes, group, has_offset, name##_split); \
+  }
+DOT_BY_PARTS(q4_1, 32, 20, 32, true)
+DOT_BY_PARTS(q5_0, 32, 22, 32, false)
+DOT_BY_PARTS(q5_1, 32, 24, 32, true)
+DOT_BY_PARTS(q2_k, 256, 84, 16, true)
+DOT_BY_PARTS(q3_k, 256, 110, 16, false)
+DOT_BY_PARTS(q5_k, 256, 176, 32, true)
+DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
+DOT_BY_PARTS(iq4_xs, 256, 136, 32, false)
+DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
+
+#ifndef __AVX2__
+DOT_BY_PARTS(q8_0, 32, 34, 32, false)
+DOT_BY_PARTS(q4_0, 32, 18, 32, false)
+DOT_BY_PARTS(q4_k, 256, 144, 32, true)
+DOT_BY_PARTS(q6_k, 256, 210, 16, false)
+DOT_BY_PARTS(iq2_xxs, 256, 66, 32, false)
+#define q8_0_dot q8_0_dot_parts
+#define q4_0_dot q4_0_dot_parts
+#define q4_k_dot q4_k_dot_parts
+#define q6_k_dot q6_k_dot_parts
+#define iq2_xxs_dot iq2_xxs_dot_parts
+#endif
+
+blocks_dot blocks_dot_of(berth_type type) {
+  switch ((int)type) {
+    case BERTH_Q8_0: return q8_0_dot;
+    case BERTH_Q4_0: return q4_0_dot;
+    case BERTH_Q4_1: return q4_1_dot_parts;
+    case BERTH_Q5_0: return q5_0_dot_parts;
+    case BERTH_Q5_1: return q5_1_dot_parts;
+    case BERTH_Q2_K: return q2_k_dot_parts;
+    case BERTH_Q3_K: return q3_k_dot_parts;
+    case BERTH_Q4_K: return q4_k_dot;
+    case BERTH_Q5_K: return q5_k_dot_parts;
+    case BERTH_Q6_K: return q6_k_dot;
+    case BERTH_IQ2_XXS: return iq2_xxs_dot;
+    case BERTH_IQ4_NL: return iq4_nl_dot_parts;
+    case BERTH_IQ4_XS: return iq4_xs_dot_parts;
+    case BERTH_MXFP4: return mxfp4_dot_parts;
+    default: return NULL;
+  }
+}

@@ -1,0 +1,178 @@
+/* product with a weight in blocks, which stays as it lies in its file (blocks.h). With few rows of x each row of the
+ * weight is multiplied as it comes from memory; with more, some rows of it are taken apart first. An item is a panel of
+ * columns, and some rows. */
+#include "base/math.h"
+#include "base/storage.h"
+#include "device/cpu/kernels/blocks.h"
+#include "device/cpu/kernels/chain_run.h"
+#include "ops/epilogue.h"
+#include "ops/operand.h"
+
+#define FEW_ROWS 3
+#define CHUNK 64                   /* rows that are quantised at a time, and share a panel that was taken apart */
+#define WORTH_BYTES (96 << 10)     /* of weights that come from memory: a piece for a thread */
+#define WORTH_PRODUCTS (512 << 10) /* multiplications, where rows are many */
+
+typedef struct product_blocks_job {
+  const berth_op_call *call;
+  berth_type type;
+  int64_t rows, depth, columns, row_bytes;
+  const float *bias, *sum;
+  float low, high;
+  bool has_epilogue;
+  chain_run epilogue;
+} product_blocks_job;
+
+static int64_t product_blocks_rows(const berth_op_call *call) {
+  const berth_tensor *out = &call->out[0];
+  int64_t rows = 1;
+  for (uint32_t axis = 0; axis + 1 < out->rank; axis++) rows *= out->dim[axis];
+  return rows;
+}
+
+static int64_t product_blocks_depth(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
+  return x->dim[x->rank - 1];
+}
+
+static bool product_blocks_takes(const berth_op_call *call) {
+  const berth_tensor *w = &call->in[BERTH__PRODUCT_WEIGHT], *bias = &call->in[BERTH__PRODUCT_BIAS];
+  if (!berth__type_is_block(w->type) || blocks_dot_of(w->type) == NULL) return false;
+  if (berth__call_has(call, BERTH__PRODUCT_BIAS) && bias->dim[0] > 1 && bias->stride[0] != 1) return false;
+  return berth__is_contiguous(w) && product_blocks_depth(call) > 0;
+}
+
+static int64_t product_blocks_pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
+
+static int64_t product_blocks_across(const berth_op_call *call) {
+  return product_blocks_pieces(call->attrs[BERTH__PRODUCT_COLUMNS].i, VF_PANEL);
+}
+
+static int64_t product_blocks_items(const berth_op_call *call) {
+  return product_blocks_pieces(product_blocks_rows(call), CHUNK) * product_blocks_across(call);
+}
+
+static int64_t product_blocks_grain(const berth_op_call *call) {
+  const int64_t rows = product_blocks_rows(call), depth = product_blocks_depth(call);
+  const berth_storage storage = berth_type_storage(call->in[BERTH__PRODUCT_WEIGHT].type);
+  const int64_t bytes = (int64_t)berth__storage_size(storage, (uint64_t)depth) * VF_PANEL;
+  const int64_t products = depth * VF_PANEL * (rows < CHUNK ? rows : CHUNK);
+  return (rows <= FEW_ROWS ? WORTH_BYTES / (bytes + 1) : WORTH_PRODUCTS / (products + 1)) + 1;
+}
+
+/* ---- Scratch: rows of x; and where rows are many a panel and its results ---- */
+
+static int64_t product_blocks_chunk(const berth_op_call *call) {
+  const int64_t rows = product_blocks_rows(call);
+  return rows < CHUNK ? rows : CHUNK;
+}
+
+static uint64_t product_blocks_x_size(const berth_op_call *call) {
+  const uint64_t bytes = blocks_x_bytes(product_blocks_chunk(call), product_blocks_depth(call));
+  return (bytes + 63) / 64 * 64;
+}
+
+static uint64_t product_blocks_scratch(const berth_op_call *call) {
+  const uint64_t of_x = product_blocks_x_size(call);
+  if (product_blocks_rows(call) <= FEW_ROWS) return of_x;
+  return of_x + CHUNK * VF_PANEL * sizeof(float) +
+         blocks_panel_bytes(call->in[BERTH__PRODUCT_WEIGHT].type, product_blocks_depth(call));
+}
+
+static blocks_x product_blocks_x(const berth_op_call *call) {
+  return blocks_x_in(call->scratch, product_blocks_chunk(call), product_blocks_depth(call));
+}
+
+static void product_blocks_quantise(const berth_op_call *call, int64_t first, int64_t n) {
+  const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
+  const blocks_x to = product_blocks_x(call);
+  for (int64_t r = 0; r < n; r++) {
+    int64_t at = 0, row = first + r;
+    for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
+    blocks_quantise((const float *)x->data + at, x->stride[x->rank - 1], &to, r);
+  }
+}
+
+/* Where all rows are quantised at once, it is done before the first item. */
+static void product_blocks_prepare(const berth_op_call *call) {
+  const int64_t rows = product_blocks_rows(call);
+  if (rows <= CHUNK) product_blocks_quantise(call, 0, rows);
+}
+
+/* ---- Items ---- */
+
+static void product_blocks_store(const product_blocks_job *j, int64_t row, int64_t column, float value) {
+  const int64_t at = row * j->columns + column;
+  if (j->bias != NULL) value += j->bias[column];
+  if (j->sum != NULL) value += j->sum[at];
+  if (value < j->low) value = j->low; /* NaN stays */
+  ((float *)j->call->out[0].data)[at] = value > j->high ? j->high : value;
+}
+
+static void product_blocks_few(const product_blocks_job *j, const blocks_x *x, int64_t column, int64_t end) {
+  const blocks_dot dot = blocks_dot_of(j->type);
+  const uint8_t *w = (const uint8_t *)j->call->in[BERTH__PRODUCT_WEIGHT].data + column * j->row_bytes;
+  for (; column < end; column++, w += j->row_bytes)
+    for (int64_t row = 0; row < j->rows; row++) {
+      const blocks_row_x of = blocks_row_of(x, row);
+      product_blocks_store(j, row, column, dot(w, &of, j->depth));
+    }
+}
+
+static void product_blocks_many(const product_blocks_job *j, const blocks_x *x, int64_t row, int64_t n, int64_t column,
+                                int64_t end) {
+  const uint8_t *w = (const uint8_t *)j->call->in[BERTH__PRODUCT_WEIGHT].data + column * j->row_bytes;
+  float *tile = (float *)((char *)j->call->scratch + product_blocks_x_size(j->call));
+  void *panel = tile + CHUNK * VF_PANEL;
+  blocks_unpack(j->type, w, end - column, j->depth, panel);
+  blocks_multiply(j->type, panel, x, n, tile);
+  for (int64_t r = 0; r < n; r++)
+    for (int64_t c = column; c < end; c++) product_blocks_store(j, row + r, c, tile[r * VF_PANEL + c - column]);
+}
+
+static void product_blocks_begin(product_blocks_job *j, const berth_op_call *call) {
+  const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
+  const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+                 n_extra = call->n_in > first ? call->n_in - first : 0;
+  j->call = call;
+  j->type = call->in[BERTH__PRODUCT_WEIGHT].type;
+  j->rows = product_blocks_rows(call);
+  j->depth = product_blocks_depth(call);
+  j->columns = call->attrs[BERTH__PRODUCT_COLUMNS].i;
+  j->row_bytes = (int64_t)berth__storage_size(berth_type_storage(j->type), (uint64_t)j->depth);
+  j->bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL;
+  j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
+  j->has_epilogue = false;
+  if (n_extra == 0 && epilogue_clamp(code, numbers, &j->low, &j->high)) return;
+  j->low = -INFINITY;
+  j->high = INFINITY;
+  j->has_epilogue = epilogue_prepare(&j->epilogue, call->in + first, n_extra, &call->out[0], code, numbers);
+}
+
+static berth_status product_blocks_run(const berth_op_call *call, berth_error *err) {
+  const blocks_x x = product_blocks_x(call);
+  const int64_t across = product_blocks_across(call);
+  int64_t quantised = 0;
+  product_blocks_job j;
+  (void)err;
+  product_blocks_begin(&j, call);
+  if (j.rows > CHUNK) quantised = -1;
+  for (int64_t item = call->begin; item < call->end; item++) {
+    const int64_t row = item / across * CHUNK, n = j.rows - row < CHUNK ? j.rows - row : CHUNK;
+    const int64_t column = item % across * VF_PANEL,
+                  end = column + VF_PANEL < j.columns ? column + VF_PANEL : j.columns;
+    if (row != quantised) product_blocks_quantise(call, quantised = row, n);
+    if (j.rows <= FEW_ROWS)
+      product_blocks_few(&j, &x, column, end);
+    else
+      product_blocks_many(&j, &x, row, n, column, end);
+    if (j.has_epilogue) epilogue_rows(&j.epilogue, row, n, column, end - column);
+  }
+  return BERTH_OK;
+}
+
+const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_blocks)[] = {
+    {"product blocks", BERTH__OP_product, product_blocks_takes, product_blocks_items, product_blocks_grain,
+     product_blocks_scratch, product_blocks_run, product_blocks_prepare, false},
+    {0},
+};

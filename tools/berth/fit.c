@@ -1,0 +1,182 @@
+#include "fit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "format.h"
+
+enum {
+  unknown_ctx = 4096, /* where the file does not say what it was made with */
+  default_chunk = 64,
+  least_chunk = 8,
+  most_chunk = 512,
+  most_straight = 12 /* probes on a straight line, before the interval is halved */
+};
+
+/* The types of a cache, the most exact first. */
+static const char *const kinds[] = {"f32", "f16", "q8_0"};
+enum {
+  n_kinds = sizeof(kinds) / sizeof(kinds[0])
+};
+
+typedef struct search {
+  const fit_request *wanted;
+  berth_graph *graph; /* with the cache that is being tried */
+  const char *kv;
+  uint64_t most; /* tokens */
+  berth_error err;
+} search;
+
+/* ---- One cache ---- */
+
+static berth_status fit_probe(search *s, uint64_t ctx, uint64_t chunk, uint64_t *size) {
+  generation plans;
+  const berth_status status =
+      generation_plan(s->graph, s->wanted->desc, (int64_t)ctx, (int64_t)(chunk < ctx ? chunk : ctx), &plans, &s->err);
+  if (status != BERTH_OK) return status;
+  *size = plans.arena_size;
+  generation_close(&plans);
+  return BERTH_OK;
+}
+
+/* The largest context for a chunk; 0: there is none. An arena grows with its context, and nearly in a straight line. */
+static berth_status fit_context(search *s, uint64_t chunk, uint64_t *out, uint64_t *out_size) {
+  uint64_t low = 1, high = s->most, low_size, high_size, size;
+  const uint64_t bytes = s->wanted->bytes;
+  *out = 0;
+  berth_status status = fit_probe(s, high, chunk, &high_size);
+  if (status != BERTH_OK) return status;
+  if (high_size <= bytes) {
+    *out = high;
+    *out_size = high_size;
+    return BERTH_OK;
+  }
+  status = fit_probe(s, low, chunk, &low_size);
+  if (status != BERTH_OK || low_size > bytes) return status;
+  for (int i = 0; high - low > 1; i++) { /* low fits, high does not */
+    double at = (double)(bytes - low_size) / (double)(high_size - low_size) * (double)(high - low);
+    if (i >= most_straight) at = (double)(high - low) / 2;
+    uint64_t middle = low + (uint64_t)at;
+    if (middle <= low) middle = low + 1;
+    if (middle >= high) middle = high - 1;
+    status = fit_probe(s, middle, chunk, &size);
+    if (status != BERTH_OK) return status;
+    if (size <= bytes)
+      low = middle, low_size = size;
+    else
+      high = middle, high_size = size;
+  }
+  *out = low;
+  *out_size = low_size;
+  return BERTH_OK;
+}
+
+/* Takes an answer over where it is better: more tokens, and of the same number the earlier one. */
+static void fit_take(const search *s, uint64_t ctx, uint64_t chunk, uint64_t size, fit_answer *best) {
+  if (ctx == 0 || (best->fits && (int64_t)ctx <= best->ctx)) return;
+  *best = (fit_answer){.fits = true,
+                       .ctx = (int64_t)ctx,
+                       .chunk = (int64_t)(chunk < ctx ? chunk : ctx),
+                       .kv = s->kv,
+                       .arena_size = size};
+}
+
+/* The default chunk; smaller ones where nothing fits with it; larger ones where they cost no token. */
+static berth_status fit_cache(search *s, fit_answer *best) {
+  uint64_t ctx = 0, size = 0, chunk = s->wanted->want_chunk != 0 ? s->wanted->want_chunk : default_chunk;
+  berth_status status = fit_context(s, chunk, &ctx, &size);
+  while (status == BERTH_OK && ctx == 0 && s->wanted->want_chunk == 0 && chunk > 1) {
+    chunk = chunk > least_chunk ? chunk / 2 : 1;
+    status = fit_context(s, chunk, &ctx, &size);
+  }
+  if (status != BERTH_OK) return status;
+  fit_take(s, ctx, chunk, size, best);
+  if (s->wanted->want_chunk != 0 || ctx < s->most || chunk < default_chunk) return BERTH_OK;
+  for (chunk *= 2; chunk <= most_chunk && chunk <= ctx; chunk *= 2) {
+    status = fit_probe(s, ctx, chunk, &size);
+    if (status != BERTH_OK) return status;
+    if (size > s->wanted->bytes) break;
+    if (best->ctx == (int64_t)ctx && best->kv == s->kv) best->chunk = (int64_t)chunk, best->arena_size = size;
+  }
+  return BERTH_OK;
+}
+
+/* ---- All of them ---- */
+
+static berth_status fit_load(search *s, const char *kv) {
+  berth_load_desc desc = BERTH_LOAD_DESC_INIT;
+  desc.kv = berth_type_from_name(kv);
+  s->kv = kv;
+  return berth_graph_load_with(s->wanted->ctx, s->wanted->model->path, &desc, &s->graph, &s->err);
+}
+
+/* With one cache: a better answer, or the least that is needed at all. A cache that berth or the device does not have
+ * is none to be tried. */
+static berth_status fit_try(search *s, const char *kv, bool is_least, fit_answer *best, bool *has_any) {
+  uint64_t size;
+  const uint64_t chunk = s->wanted->want_chunk != 0 ? s->wanted->want_chunk : 1;
+  berth_status status = fit_load(s, kv);
+  if (status == BERTH_OK && !is_least) status = fit_cache(s, best);
+  if (status == BERTH_OK && is_least) {
+    const uint64_t ctx = s->wanted->want_ctx != 0 ? s->wanted->want_ctx : 1;
+    status = fit_probe(s, ctx, chunk, &size);
+    if (status == BERTH_OK && (best->arena_size == 0 || size < best->arena_size))
+      *best = (fit_answer){
+          .ctx = (int64_t)ctx, .chunk = (int64_t)(chunk < ctx ? chunk : ctx), .kv = kv, .arena_size = size};
+  }
+  berth_graph_destroy(s->graph);
+  s->graph = NULL;
+  if (status == BERTH_OK) *has_any = true;
+  return status == BERTH_UNSUPPORTED && !s->wanted->want_kv ? BERTH_OK : status;
+}
+
+/* The most exact cache that has room for all tokens; otherwise the one that has room for most. */
+static berth_status fit_all(search *s, bool is_least, fit_answer *best) {
+  bool has_any = false;
+  berth_status status = BERTH_OK;
+  for (size_t i = 0; i < n_kinds && status == BERTH_OK; i++) {
+    if (s->wanted->want_kv && strcmp(s->wanted->want_kv, kinds[i]) != 0) continue;
+    if (best->fits && (uint64_t)best->ctx == s->most) break;
+    status = fit_try(s, kinds[i], is_least, best, &has_any);
+  }
+  return status == BERTH_OK && !has_any ? s->err.status : status;
+}
+
+int fit_search(const fit_request *wanted, fit_answer *out) {
+  search s = {.wanted = wanted, .err = {BERTH_OK, ""}};
+  s.most = wanted->want_ctx != 0 ? wanted->want_ctx : wanted->made_with != 0 ? wanted->made_with : unknown_ctx;
+  if (s.most > INT32_MAX) s.most = INT32_MAX;
+  *out = (fit_answer){.fits = false};
+  berth_status status = fit_all(&s, false, out);
+  if (status == BERTH_OK && wanted->want_ctx != 0 && out->fits && (uint64_t)out->ctx < s.most)
+    *out = (fit_answer){.fits = false}; /* so many were asked for */
+  if (status == BERTH_OK && !out->fits) status = fit_all(&s, true, out);
+  return status == BERTH_OK ? CLI_OK : cli_report(&s.err);
+}
+
+void fit_print(const fit_request *wanted, const fit_answer *answer) {
+  char given[FORMAT_SIZE], needed[FORMAT_SIZE], tokens[FORMAT_SIZE];
+  format_bytes(wanted->bytes, given);
+  format_bytes(answer->arena_size, needed);
+  format_count((uint64_t)answer->ctx, tokens);
+  const char *unit = answer->ctx == 1 ? "token" : "tokens";
+  const bool is_all = answer->fits && wanted->made_with != 0 && (uint64_t)answer->ctx == wanted->made_with;
+  if (answer->fits)
+    printf("fits in %s: a context of %s %s%s, kept as %s, read %" PRId64 " at a time, takes %s\n", given, tokens, unit,
+           is_all ? " (all that the model was made for)" : "", answer->kv, answer->chunk, needed);
+  else
+    printf("does not fit in %s: %s %s of context, kept as %s and read %" PRId64 " at a time, would need %s\n", given,
+           tokens, unit, answer->kv, answer->chunk, needed);
+}
+
+void fit_write_json(const fit_request *wanted, const fit_answer *answer, json *out) {
+  json_open_object(out, "fit");
+  json_uint(out, "bytes", wanted->bytes);
+  json_bool(out, "fits", answer->fits);
+  json_int(out, "ctx", answer->ctx);
+  json_int(out, "chunk", answer->chunk);
+  json_string(out, "kv", answer->kv);
+  json_uint(out, "arena_size", answer->arena_size);
+  json_close_object(out);
+}
