@@ -303,7 +303,7 @@ static void beam_place(const berth__pack_beam *b, uint32_t i, int32_t x, int32_t
   for (int32_t s = from; s < to; s++) load[s] -= size;
   for (uint32_t j = 0; j < b->n; j++) {
     int32_t lifted = rest[j] < top ? top : rest[j];
-    rest[j] = (lo[j] < to) & (hi[j] > from) ? lifted : rest[j];
+    rest[j] = ((lo[j] < to) & (hi[j] > from)) ? lifted : rest[j];
   }
   for (uint32_t j = 0; j < b->n && b->aligned; j++)
     if (rest[j] == top) rest[j] = (int32_t)berth__pack_align_up(top, b->items[j].align);
