@@ -225,7 +225,7 @@ typedef struct blocks_row {
 
 static inline const blocks_row *blocks_find(berth_type type) {
   static const blocks_row rows[] = {
-      [BERTH_Q8_0 - BERTH_Q8_0] = {q8_0_split, 32, false},
+      [0] = {q8_0_split, 32, false},
       [BERTH_Q4_0 - BERTH_Q8_0] = {q4_0_split, 32, false},
       [BERTH_Q4_1 - BERTH_Q8_0] = {q4_1_split, 32, true},
       [BERTH_Q5_0 - BERTH_Q8_0] = {q5_0_split, 32, false},

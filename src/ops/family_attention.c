@@ -109,8 +109,8 @@ static berth_status check_sinks(const berth__infer *infer, const berth__heads *q
 /* Keys and values have the type of the queries, or 16 bits where those are f32: a cache that is half as large. */
 static berth_status check_cache_type(const berth__infer *infer, berth_error *err) {
   const berth_type type = infer->in_type[BERTH__ATTENTION_K];
-  const bool is_half = infer->in_type[BERTH__ATTENTION_Q] == BERTH_F32 && (type == BERTH_F16 || type == BERTH_BF16);
-  if (!is_half) BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, BERTH__ATTENTION_K, err));
+  const bool is_narrow = infer->in_type[BERTH__ATTENTION_Q] == BERTH_F32 && (type == BERTH_F16 || type == BERTH_BF16);
+  if (!is_narrow) BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, BERTH__ATTENTION_K, err));
   return berth__want_same_type(infer, BERTH__ATTENTION_K, BERTH__ATTENTION_V, err);
 }
 

@@ -22,7 +22,7 @@ static berth_status gguf_split_read(const berth__gguf *g, gguf_split *out, berth
 
 /* The end of a part's name. */
 static void gguf_split_ending(uint64_t number, uint64_t count, char out[64]) {
-  snprintf(out, 64, "-%05llu-of-%05llu.gguf", (unsigned long long)(number + 1), (unsigned long long)count);
+  snprintf(out, 64, "-%05llu-of-%05llu.gguf", (unsigned long long)number + 1, (unsigned long long)count);
 }
 
 /* The name of part `number`, without its folder, made from the path of part `from`. */

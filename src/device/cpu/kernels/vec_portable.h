@@ -117,7 +117,9 @@ static inline vi vi_xor(vi a, vi b) { return a ^ b; }
 static inline vf vf_pick_lt(vf a, vf b, vf x, vf y) { return vf_choose((vi)(a < b), x, y); }
 static inline vf vf_pick_le(vf a, vf b, vf x, vf y) { return vf_choose((vi)(a <= b), x, y); }
 static inline vf vf_pick_eq(vf a, vf b, vf x, vf y) { return vf_choose((vi)(a == b), x, y); }
-static inline vf vf_pick_nan(vf a, vf x, vf y) { return vf_choose((vi)(a == a), y, x); }
+static inline vf vf_pick_nan(vf a, vf x, vf y) {
+  return vf_choose((vi)(a == a), y, x); /* NOLINT(misc-redundant-expression): which NaN alone is not */
+}
 static inline vi vi_load(const void *p) {
   vi x;
   memcpy(&x, p, sizeof x);
