@@ -234,6 +234,76 @@ static void what_is_missing_or_wrong_is_named(void **state) {
   expect_refusal("token_embd", "token_enbd", BERTH_MALFORMED, "'token_embd.weight' with 64 columns");
 }
 
+typedef struct change {
+  const char *key; /* below the architecture */
+  bool is_real;
+  double value;
+} change;
+
+/* The value of a key of 4 bytes becomes another one. */
+static void change_value(char *bytes, size_t size, const change *c) {
+  const float real = (float)c->value;
+  const uint32_t whole = c->is_real ? 0 : (uint32_t)c->value, kind = c->is_real ? 6 : 4;
+  const size_t length = strlen(c->key);
+  for (size_t i = 0; i + length + 8 <= size; i++) {
+    if (memcmp(bytes + i, c->key, length) != 0 || memcmp(bytes + i + length, &kind, 4) != 0) continue;
+    memcpy(bytes + i + length + 4, c->is_real ? (const void *)&real : (const void *)&whole, 4);
+    return;
+  }
+  fail_msg("the toy has no key '%s'", c->key);
+}
+
+static void expect_bad_values(const char *toy, const change *changes, size_t n, const char *part) {
+  char path[1024];
+  static char bytes[1 << 21];
+  test_alloc alloc = {0};
+  berth_error err;
+  berth_graph *graph;
+  snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
+  toy_write(path, toy);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  const size_t size = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  assert_true(size < sizeof bytes);
+  for (size_t i = 0; i < n; i++) change_value(bytes, size, &changes[i]);
+  test_write_file(path, bytes, size);
+  berth_context *ctx = test_context_counting(&alloc);
+  test_expect_error(berth_graph_load(ctx, path, &graph, &err), BERTH_MALFORMED, &err, part);
+  assert_null(graph);
+  test_context_done(ctx, &alloc);
+}
+
+static void values_that_cannot_be_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *toy, *part;
+    change changes[2];
+    size_t n;
+  } cases[] = {
+      /* Gemmas of 27B divide by their heads. */
+      {"gemma2", "head_count' is 0", {{".block_count", false, 46}, {".attention.head_count", false, 0}}, 2},
+      {"gemma3", "head_count' is 0", {{".block_count", false, 62}, {".attention.head_count", false, 0}}, 2},
+      /* Products of two must not overflow, nor tables be made of heads that no tensor has. */
+      {"llama",
+       "head_count' is 4294967295, which nothing can have",
+       {{".attention.head_count", false, UINT32_MAX}, {".attention.key_length", false, UINT32_MAX}},
+       2},
+      {"llama",
+       "key_length' is 268435456, and heads have at most 65536 elements",
+       {{".attention.key_length", false, 1 << 28}, {".rope.dimension_count", false, 1 << 28}},
+       2},
+      {"llama", "value_length' is 65537", {{".attention.value_length", false, 65537}}, 1},
+      {"llama", "context_length' is 0, and must be above 0", {{".context_length", false, 0}}, 1},
+      {"llama", "rms_epsilon' is nan", {{".attention.layer_norm_rms_epsilon", true, NAN}}, 1},
+      {"llama/freqs", "freq_base' is inf", {{".rope.freq_base", true, INFINITY}}, 1},
+      {"llama/freqs", "powers of 0, scaled by 1", {{".rope.freq_base", true, 0}}, 1},
+      {"llama/linear", "scaled by -4", {{".rope.scaling.factor", true, -4}}, 1},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    expect_bad_values(cases[i].toy, cases[i].changes, cases[i].n, cases[i].part);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(logits_are_those_of_llama_cpp),
@@ -242,6 +312,7 @@ int main(void) {
       cmocka_unit_test(vectors_are_those_of_llama_cpp),
       cmocka_unit_test(loading_survives_every_failed_allocation),
       cmocka_unit_test(what_is_missing_or_wrong_is_named),
+      cmocka_unit_test(values_that_cannot_be_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 /* Scores are scaled by the head's size, but in the 27B models by the width of a head of the embedding. */
 static double gemma_scale(const berth__net *net, int64_t layers_of_27b) {
+  if (net->status != BERTH_OK) return 1; /* there may be no heads */
   const int64_t size = net->layers == layers_of_27b ? net->width / net->heads : net->key_size;
   return 1 / sqrt((double)size);
 }

@@ -1,6 +1,8 @@
 #include "import/gguf/net.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 static bool net_note(berth__net *net, berth_status status) {
@@ -10,7 +12,10 @@ static bool net_note(berth__net *net, berth_status status) {
 
 /* ---- Keys ---- */
 
-#define NET_MOST ((uint64_t)1 << 40) /* of any number that counts something: products of two fit 64 bits with room */
+/* Of any number that counts something: the product of two fits 64 bits, and so does the sum of some such products.
+ * Nothing here multiplies three. */
+#define NET_MOST ((uint64_t)1 << 30)
+#define NET_MOST_OF_HEAD 65536 /* elements of a head: tables are made of them before any tensor is looked at */
 
 static int64_t net_count(berth__net *net, const char *key, uint64_t value) {
   if (value <= NET_MOST) return (int64_t)value;
@@ -31,7 +36,9 @@ int64_t berth__net_whole_or(berth__net *net, const char *key, int64_t fallback) 
 double berth__net_real(berth__net *net, const char *key) {
   double value = 0;
   if (net->status != BERTH_OK || !net_note(net, berth__gguf_f64(net->file, key, &value, net->err))) return 0;
-  return value;
+  if (fabs(value) <= (double)FLT_MAX) return value; /* a NaN is not */
+  net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %g, which is no finite f32", key, value));
+  return 0;
 }
 
 double berth__net_real_or(berth__net *net, const char *key, double fallback) {
@@ -43,6 +50,13 @@ static void net_need_positive(berth__net *net, const char *key, int64_t value) {
     net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRId64 ", and must be above 0", key, value));
 }
 
+static void net_need_head(berth__net *net, const char *key, int64_t value) {
+  net_need_positive(net, key, value);
+  if (net->status == BERTH_OK && value > NET_MOST_OF_HEAD)
+    net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRId64 ", and heads have at most %d elements",
+                              key, value, NET_MOST_OF_HEAD));
+}
+
 static void net_read_heads(berth__net *net) {
   net->heads = berth__net_whole(net, ".attention.head_count");
   net->kv_heads = berth__net_whole_or(net, ".attention.head_count_kv", net->heads);
@@ -52,8 +66,17 @@ static void net_read_heads(berth__net *net) {
   net->key_size = berth__net_whole_or(net, ".attention.key_length", net->width / net->heads);
   net->value_size = berth__net_whole_or(net, ".attention.value_length", net->width / net->heads);
   net->rotated = berth__net_whole_or(net, ".rope.dimension_count", net->key_size);
-  net_need_positive(net, ".attention.key_length", net->key_size);
-  net_need_positive(net, ".attention.value_length", net->value_size);
+  net_need_head(net, ".attention.key_length", net->key_size);
+  net_need_head(net, ".attention.value_length", net->value_size);
+}
+
+/* Graphs do not need it, but whoever plans or generates takes it for the size of the context. */
+static void net_check_context(berth__net *net) {
+  uint64_t context = 0;
+  if (net->status != BERTH_OK ||
+      !net_note(net, berth__gguf_u64_or(net->file, ".context_length", 1, &context, net->err)))
+    return;
+  net_need_positive(net, ".context_length", context > 0);
 }
 
 void berth__net_read_keys(berth__net *net) {
@@ -62,6 +85,7 @@ void berth__net_read_keys(berth__net *net) {
   net->hidden = berth__net_whole_or(net, ".feed_forward_length", 0);
   net_need_positive(net, ".block_count", net->layers);
   net_need_positive(net, ".embedding_length", net->width);
+  net_check_context(net);
   if (net->status == BERTH_OK) net_read_heads(net);
   const berth__gguf_tensor *table = berth__gguf_tensor_find(net->file, "token_embd.weight");
   if (net->status != BERTH_OK) return;

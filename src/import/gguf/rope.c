@@ -101,6 +101,9 @@ berth__rope_tables berth__net_rope(berth__net *net, berth__rope_kind kind, doubl
     net->status = berth__fail(net->err, BERTH_MALFORMED, "heads of %lld elements, of which %lld turn in pairs",
                               (long long)net->key_size, (long long)net->rotated);
   if (scaled) s = read_scaling(net, base);
+  if (net->status == BERTH_OK && !(base > 0 && s.factor > 0))
+    net->status = berth__fail(net->err, BERTH_MALFORMED,
+                              "positions turn by powers of %g, scaled by %g: both must be above 0", base, s.factor);
   if (net->status != BERTH_OK) return out;
   berth_value frequencies = rope_frequencies(net, base, &s);
   const berth_value factors = scaled ? rope_factors(net) : BERTH_VALUE_NONE;
