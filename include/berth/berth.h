@@ -992,8 +992,8 @@ berth_session_clock(const berth_session *session); /* the clock of the times tha
 
 /* A language model from a GGUF file, and the conversation that it is in: tokens, of which the model's cache holds the
  * keys and values. All memory is taken when it is created: one arena with the weights, the cache for `ctx` tokens and
- * what a run of `chunk` rows needs. Text that is fed is read in chunks, tokens are generated one by one, and neither
- * allocates or plans anything. */
+ * what a run of `chunk` rows needs. Reading, in chunks, and generating, token by token, plan nothing and allocate
+ * nothing; only text that is fed takes memory, while tokens are made of it. */
 typedef struct berth_generator berth_generator;
 
 /* How the next token is chosen: a penalty on what came before, then the top_k best, then the fewest of these whose

@@ -59,18 +59,28 @@ static berth_status chat_encode(berth_generator *g, const char *text, size_t siz
   return BERTH_OK;
 }
 
-static berth_status chat_continue(berth_generator *g, const berth__tokens *tokens, berth_error *err) {
+/* What does not fit goes from the front, but for a bos token, and so much of it that there is room for an answer.
+ * Returns how many tokens to leave out. */
+static size_t chat_shorten(const berth_generator *g, berth__tokens *tokens) {
+  const int32_t bos = berth__tokenizer_ids(g->tokenizer)->bos;
+  const size_t begins = bos != BERTH__NO_TOKEN && tokens->ids[0] == (uint32_t)bos, half = g->capacity / 2;
+  if (tokens->count <= g->capacity) return 0;
+  size_t left_out = tokens->count - (half > begins ? half - begins : 1);
+  if (begins) tokens->ids[--left_out] = (uint32_t)bos;
+  return left_out;
+}
+
+static berth_status chat_continue(berth_generator *g, berth__tokens *tokens, berth_error *err) {
   uint32_t same = 0;
   if (tokens->count == 0) return berth__fail(err, BERTH_MALFORMED, "the chat template makes nothing of the messages");
   if (tokens->count > g->capacity && !(g->desc.flags & BERTH_GENERATOR_SLIDE))
     return berth__fail(err, BERTH_INFEASIBLE, "the chat has %zu tokens, and the context has room for %" PRIu32,
                        tokens->count, g->capacity);
-  /* What does not fit goes from the front, and so much of it that there is room for an answer. */
-  const size_t left_out = tokens->count > g->capacity ? tokens->count - g->capacity / 2 : 0;
+  const size_t left_out = chat_shorten(g, tokens);
   const uint32_t *ids = tokens->ids + left_out;
   const uint32_t count = (uint32_t)(tokens->count - left_out);
   while (same < count && same < g->n_tokens && g->tokens[same] == (int32_t)ids[same]) same++;
-  if (same == count) same--; /* the last one again, for its logits */
+  if (same == count && same > 0) same--; /* the last one again, for its logits */
   berth__generator_cut(g, same, NULL);
   return berth_generator_feed_tokens(g, (const int32_t *)ids + same, count - same, err);
 }

@@ -54,6 +54,8 @@ static berth_status create_sizes(berth_generator *g, berth_error *err) {
   if (g->capacity == 0) g->capacity = made_with < DEFAULT_CTX ? (uint32_t)made_with : DEFAULT_CTX;
   g->chunk = g->desc.chunk != 0 ? g->desc.chunk : DEFAULT_CHUNK;
   if (g->chunk > g->capacity) g->chunk = g->capacity;
+  if (g->capacity == 1 && (g->desc.flags & BERTH_GENERATOR_SLIDE))
+    return berth__fail(err, BERTH_INVALID, "a context that slides needs room for 2 tokens, and this has room for 1");
   if (g->capacity != 0 && g->capacity <= INT32_MAX) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "a context of %" PRIu32 " tokens is not possible", g->capacity);
 }
@@ -108,6 +110,7 @@ static berth_status create_all(berth_generator *g, const char *path, berth_error
     return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRIu32,
                        berth__tokenizer_count(g->tokenizer), g->vocabulary);
   BERTH__TRY(berth__generator_arrays(g, err));
+  BERTH__TRY(berth__generator_fingerprint(g, err));
   BERTH__TRY(berth__sampler_set(&g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));
   berth_generator_reset(g);

@@ -16,7 +16,8 @@ struct berth_embedder {
   berth_session *session;
   berth_embedder_desc desc;
   uint32_t capacity, width; /* tokens that the model takes; numbers of a vector */
-  int32_t *rows;
+  int32_t *rows;            /* of the longest text so far, filled up */
+  size_t rows_capacity;
 };
 
 void berth_embedder_destroy(berth_embedder *e) {
@@ -44,8 +45,11 @@ static berth_status embedder_open(berth_embedder *e, const char *path, berth_err
   if (context == 0 || context > INT32_MAX)
     return berth__fail(err, BERTH_MALFORMED, "a context of %" PRIu64 " tokens is not possible", context);
   e->capacity = (uint32_t)context;
-  e->rows = berth__alloc_array_zero(e->ctx, e->capacity, sizeof *e->rows);
-  return e->rows != NULL ? BERTH_OK : berth__fail_nomem(err, "the tokens of a text");
+  const int64_t vocabulary = berth__gguf_tensor_find(e->model, "token_embd.weight")->dim[0]; /* the graph has it */
+  if (berth__tokenizer_count(e->tokenizer) > vocabulary)
+    return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRId64,
+                       berth__tokenizer_count(e->tokenizer), vocabulary);
+  return BERTH_OK;
 }
 
 static berth_status embedder_start(berth_embedder *e, berth_error *err) {
@@ -96,6 +100,7 @@ static berth_status embedder_run(berth_embedder *e, const berth__tokens *tokens,
   while (rows < tokens->count) rows *= 2;
   if (rows > e->capacity) rows = e->capacity;
   const berth_dim dim = {"rows", rows};
+  BERTH__TRY(BERTH__RESERVE(e->ctx, e->rows, e->rows_capacity, rows, err));
   for (uint32_t i = 0; i < rows; i++) e->rows[i] = i < tokens->count ? (int32_t)tokens->ids[i] : 0;
   BERTH__TRY(berth_session_bind(e->session, &dim, 1, err));
   BERTH__TRY(berth_session_write(e->session, "tokens", e->rows, rows * sizeof *e->rows, err));

@@ -2,6 +2,7 @@
 #include "generate/generator.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/desc.h"
 
@@ -41,8 +42,9 @@ static berth_status generator_read_logits(berth_generator *g, berth_error *err) 
 }
 
 berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
-  const uint32_t first = g->n_evaluated, total = g->n_tokens - first;
   if (g->n_tokens == 0) return berth__fail(err, BERTH_INVALID, "the conversation is empty: feed it something first");
+  if (!g->has_logits && g->n_evaluated == g->n_tokens) g->n_evaluated--;
+  const uint32_t first = g->n_evaluated, total = g->n_tokens - first;
   while (g->n_evaluated < g->n_tokens) {
     const uint32_t rows = generator_rows(g), left = g->n_tokens - g->n_evaluated;
     BERTH__TRY(generator_run(g, left < rows ? left : rows, rows, err));
@@ -108,12 +110,13 @@ berth_status berth_generator_feed_tokens(berth_generator *g, const int32_t *toke
       return berth__fail(err, BERTH_INVALID, "token %" PRId32 " is none of the vocabulary's %" PRIu32, tokens[i],
                          g->vocabulary);
   BERTH__TRY(berth__generator_make_room(g, n_tokens, err));
-  memcpy(g->tokens + g->n_tokens, tokens, n_tokens * sizeof *tokens);
+  const uint32_t before = g->n_tokens;
+  if (n_tokens != 0) memcpy(g->tokens + before, tokens, n_tokens * sizeof *tokens);
   g->n_tokens += (uint32_t)n_tokens;
   if (g->n_tokens == 0) return BERTH_OK;
   const berth_status status = berth__generator_evaluate(g, err);
-  if (status != BERTH_OK) g->n_tokens = g->n_evaluated;
-  generator_begin_text(g);
+  if (status != BERTH_OK) g->n_tokens = g->n_evaluated > before ? g->n_evaluated : before;
+  if (g->n_tokens != before) generator_begin_text(g);
   return status;
 }
 
@@ -132,12 +135,21 @@ berth_status berth_generator_feed(berth_generator *g, const char *text, size_t s
 
 /* ---- Generating ---- */
 
+/* A model whose weights are broken has no best token. */
+static berth_status generator_check_logits(const berth_generator *g, berth_error *err) {
+  for (uint32_t i = 0; i < g->vocabulary; i++)
+    if (!isnan(g->logits[i])) return BERTH_OK;
+  return berth__fail(err, BERTH_MALFORMED,
+                     "none of the logits after %" PRIu32 " tokens is a number: the model is broken", g->n_tokens);
+}
+
 berth_status berth_generator_next(berth_generator *g, berth_piece *out, berth_error *err) {
   berth_piece piece = BERTH_PIECE_INIT;
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
   BERTH__TRY(berth__result_check(out, "berth_piece", err));
   BERTH__TRY(berth__generator_make_room(g, 1, err));
   BERTH__TRY(berth__generator_evaluate(g, err));
+  BERTH__TRY(generator_check_logits(g, err));
   piece.token = berth__sampler_choose(&g->sampler, g->logits, g->tokens, g->n_tokens);
   g->tokens[g->n_tokens++] = piece.token;
   piece.is_end = berth__tokenizer_is_end(g->tokenizer, (uint32_t)piece.token);

@@ -2,7 +2,8 @@
  *
  * tokens[0, n_evaluated) are in the cache; those after them, at most one between calls that succeed (the one that
  * `next` gave last), are evaluated when logits are needed. A run that fails or is cancelled writes rows from
- * n_evaluated on alone, which nobody sees before they are written again: the conversation stays what it was. */
+ * n_evaluated on alone, which nobody sees before they are written again: the conversation stays what it was. The logits
+ * are lost then (has_logits), and come back with another run of the last token. */
 #ifndef BERTH_GENERATE_GENERATOR_H
 #define BERTH_GENERATE_GENERATOR_H
 
@@ -25,7 +26,8 @@ struct berth_generator {
   berth_generator_desc desc;
   char architecture[64];
   uint32_t capacity, chunk, vocabulary;
-  int32_t *tokens; /* room for capacity */
+  uint64_t fingerprint; /* of the model, for saved conversations */
+  int32_t *tokens;      /* room for capacity */
   uint32_t n_tokens, n_evaluated;
   int32_t *rows; /* the tokens of a chunk, filled up */
   float *logits; /* of token n_evaluated - 1 */
@@ -37,13 +39,16 @@ struct berth_generator {
   uint32_t input_tokens, input_position, input_last; /* numbers of the graph's inputs */
 };
 
-/* generator.c: evaluates all tokens; fails without logits where there are none. */
+/* generator.c: evaluates all tokens, and the last one again where its logits were lost to a run that failed. Fails
+ * where there are no tokens. */
 berth_status berth__generator_evaluate(berth_generator *generator, berth_error *err);
 /* generator.c: tokens that the conversation has no room for: slides, or fails. At most the capacity. */
 berth_status berth__generator_make_room(berth_generator *generator, uint64_t count, berth_error *err);
 /* generator.c: the conversation ends after n_tokens of the tokens that it has. Without the logits of the last of them,
  * another must follow. */
 void berth__generator_cut(berth_generator *generator, uint32_t n_tokens, const float *logits);
+/* save.c: computed once, while the model's file is known to be there. */
+berth_status berth__generator_fingerprint(berth_generator *generator, berth_error *err);
 /* create.c: fresh arrays and a sampler for a generator whose session is there. */
 berth_status berth__generator_arrays(berth_generator *generator, berth_error *err);
 

@@ -9,12 +9,14 @@ static const char save_mark[8] = {'b', 'e', 'r', 't', 'h', 'c', 'v', '1'};
 
 typedef struct save_header {
   char mark[8];
-  uint64_t fingerprint; /* of the model's states */
+  uint64_t fingerprint; /* of the model */
   uint64_t random;      /* of the sampler */
   uint32_t n_tokens, n_evaluated, vocabulary;
   uint8_t has_logits, at_start, n_held;
-  char held[5]; /* of the stream of text */
+  char held[5];  /* of the stream of text */
+  uint32_t zero; /* so that no padding is written */
 } save_header;
+_Static_assert(sizeof(save_header) == 48, "the header of a saved conversation has no padding");
 
 static const berth__value *save_state(const berth_generator *g, size_t index) {
   return &g->graph->values[g->graph->states[index]];
@@ -32,10 +34,24 @@ static uint64_t save_mix(uint64_t hash, const void *data, size_t size) {
   return hash;
 }
 
-/* Names, types and widths of the states, and the sizes of the model's tensors: enough to tell models apart by mistake,
- * not by malice. */
-static uint64_t save_fingerprint(const berth_generator *g) {
+#define SAVE_PLACES 4 /* of a tensor that are looked at, from its first bytes to its last */
+#define SAVE_BYTES 16 /* at each */
+
+static uint64_t save_mix_data(uint64_t hash, const berth__gguf_tensor *tensor) {
+  const uint64_t size = tensor->data != NULL ? tensor->size : 0;
+  if (size <= (uint64_t)SAVE_PLACES * SAVE_BYTES) return save_mix(hash, tensor->data, (size_t)size);
+  for (uint64_t i = 0; i < SAVE_PLACES; i++)
+    hash = save_mix(hash, tensor->data + (size - SAVE_BYTES) / (SAVE_PLACES - 1) * i, SAVE_BYTES);
+  return hash;
+}
+
+/* Names, types and widths of the states, the model's name, and of its tensors their sizes and some of their bytes, in
+ * which a model and what it was tuned to differ: enough to tell models apart by mistake, not by malice. */
+berth_status berth__generator_fingerprint(berth_generator *g, berth_error *err) {
   uint64_t hash = 1469598103934665603u;
+  const berth__gguf_key *name = berth__gguf_find(g->model, "general.name");
+  BERTH__TRY(berth__gguf_check(g->model, err));
+  if (name != NULL && name->kind == BERTH__GGUF_STRING) hash = save_mix(hash, name->text.data, (size_t)name->text.size);
   for (size_t i = 0; i < g->graph->n_states; i++) {
     const berth__value *state = save_state(g, i);
     hash = save_mix(hash, state->name, strlen(state->name));
@@ -47,8 +63,10 @@ static uint64_t save_fingerprint(const berth_generator *g) {
     hash = save_mix(hash, tensor->name, strlen(tensor->name));
     hash = save_mix(hash, &tensor->size, sizeof tensor->size);
     hash = save_mix(hash, &tensor->ggml_type, sizeof tensor->ggml_type);
+    hash = save_mix_data(hash, tensor);
   }
-  return hash;
+  g->fingerprint = hash;
+  return BERTH_OK;
 }
 
 /* All that comes after the header. Whoever has a generator with so many tokens has had so many bytes in memory. */
@@ -68,7 +86,7 @@ berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, be
   if (size != berth_generator_save_size(g))
     return berth__fail(err, BERTH_INVALID, "the conversation is %" PRIu64 " bytes, but %zu were given",
                        berth_generator_save_size(g), size);
-  save_header head = {.fingerprint = save_fingerprint(g),
+  save_header head = {.fingerprint = g->fingerprint,
                       .random = g->sampler.state,
                       .n_tokens = g->n_tokens,
                       .n_evaluated = g->n_evaluated,
@@ -103,12 +121,13 @@ static berth_status load_check(const berth_generator *g, const uint8_t *src, siz
   memcpy(head, src, sizeof *head);
   if (memcmp(head->mark, save_mark, sizeof save_mark) != 0)
     return berth__fail(err, BERTH_MALFORMED, "these bytes are no saved conversation");
-  if (head->fingerprint != save_fingerprint(g) || head->vocabulary != g->vocabulary)
+  if (head->fingerprint != g->fingerprint || head->vocabulary != g->vocabulary)
     return berth__fail(err, BERTH_INVALID, "this conversation was held with another model, or another type of cache");
   if (head->n_tokens > g->capacity)
     return berth__fail(err, BERTH_INFEASIBLE, "the conversation has %" PRIu32 " tokens, and there is room for %" PRIu32,
                        head->n_tokens, g->capacity);
   if (head->n_evaluated > head->n_tokens || head->n_held > sizeof g->stream.held || head->has_logits > 1 ||
+      head->zero != 0 || (head->has_logits && head->n_evaluated == 0) ||
       size != sizeof *head + save_rest(g, head->n_tokens, head->n_evaluated, head->has_logits))
     return berth__fail(err, BERTH_MALFORMED, "the saved conversation is cut off, or not whole");
   for (uint32_t i = 0; i < head->n_tokens; i++) {

@@ -237,6 +237,27 @@ static void a_chat_evaluates_what_is_new(void **state) {
   speaker_finish(&s);
 }
 
+static void a_chat_that_slides_keeps_its_first_token(void **state) {
+  (void)state;
+  static const berth_message message = {"user", "the ring and the thing and the ring and the thing"};
+  for (uint32_t capacity = 2; capacity <= 16; capacity++) {
+    speaker s;
+    berth_error err;
+    int32_t tokens[4];
+    berth_generator_desc desc = greedy();
+    desc.flags = BERTH_GENERATOR_SLIDE;
+    desc.ctx = capacity;
+    speaker_start(&s, &desc);
+    for (int i = 0; i < 2; i++) { /* the second time, all of it is there */
+      OK(berth_generator_chat(s.g, &message, 1, &err));
+      assert_int_equal(count(s.g), capacity < 4 ? 2 : capacity / 2);
+      assert_int_equal(berth_generator_tokens(s.g)[0], 1);
+    }
+    speak(s.g, 4, tokens);
+    speaker_finish(&s);
+  }
+}
+
 /* ---- The end of the context ---- */
 
 static void a_full_context_is_a_clear_error(void **state) {
@@ -352,6 +373,73 @@ static void a_cancelled_token_changes_nothing(void **state) {
   berth_context_destroy(ctx);
 }
 
+typedef struct stop {
+  berth_cancel *cancel;
+  uint32_t after; /* tokens of a feed; 0: never */
+} stop;
+
+static void stop_after(void *user, uint32_t done, uint32_t total) {
+  const stop *s = user;
+  (void)total;
+  if (s->after != 0 && done >= s->after) berth_cancel_request(s->cancel);
+}
+
+/* The logits are those of the same tokens in a fresh conversation. */
+static void expect_true_logits(berth_generator *g) {
+  speaker fresh;
+  berth_error err;
+  const float *got, *want;
+  uint32_t n;
+  const berth_generator_desc desc = greedy();
+  speaker_start(&fresh, &desc);
+  OK(berth_generator_feed_tokens(fresh.g, berth_generator_tokens(g), count(g), &err));
+  OK(berth_generator_logits(fresh.g, &want, &n, &err));
+  OK(berth_generator_logits(g, &got, &n, &err));
+  for (uint32_t i = 0; i < n; i++) assert_true(fabsf(got[i] - want[i]) < 1e-4f);
+  speaker_finish(&fresh);
+}
+
+static void a_cancelled_feed_keeps_what_was_there(void **state) {
+  (void)state;
+  speaker s;
+  stop when = {0};
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_generator_desc desc = greedy();
+  int32_t token;
+  OK(berth_cancel_create(ctx, &when.cancel, &err));
+  desc.cancel = when.cancel;
+  desc.progress = stop_after;
+  desc.user = &when;
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  const uint32_t n = count(s.g);
+  for (int spoken = 0; spoken < 2; spoken++) { /* the token that was said last is not evaluated yet */
+    speak(s.g, spoken, &token);
+    berth_cancel_request(when.cancel);
+    test_expect_error(berth_generator_feed(s.g, TEXT, strlen(TEXT), 0, &err), BERTH_CANCELLED, &err, NULL);
+    berth_cancel_clear(when.cancel);
+    assert_int_equal(count(s.g), n + (uint32_t)spoken);
+    if (spoken) assert_int_equal(berth_generator_tokens(s.g)[n], token);
+    expect_true_logits(s.g);
+  }
+  when.after = 8; /* the first chunk is read */
+  test_expect_error(berth_generator_feed(s.g, TEXT, strlen(TEXT), 0, &err), BERTH_CANCELLED, &err, NULL);
+  berth_cancel_clear(when.cancel);
+  when.after = 0;
+  assert_int_equal(count(s.g), n + 1 + 8);
+  OK(berth_generator_mark(s.g, &err));
+  speak(s.g, 1, &token);
+  OK(berth_generator_rewind(s.g, &err));
+  expect_true_logits(s.g);
+  OK(berth_generator_feed_tokens(s.g, NULL, 0, &err)); /* nothing */
+  assert_int_equal(count(s.g), n + 1 + 8);
+  expect_true_logits(s.g);
+  speaker_finish(&s);
+  berth_cancel_destroy(when.cancel);
+  berth_context_destroy(ctx);
+}
+
 /* ---- Saving ---- */
 
 static void *save(berth_generator *g, size_t *size) {
@@ -441,7 +529,93 @@ static void bytes_that_are_no_conversation_are_refused(void **state) {
   speaker_finish(&s);
 }
 
+#define HEAD 48       /* bytes before the tokens */
+#define HAS_LOGITS 36 /* where the head says it */
+
+/* They are made again. */
+static void a_conversation_saved_without_logits_goes_on(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  size_t size;
+  const size_t logits = TOY_VOCABULARY * sizeof(float);
+  const berth_generator_desc desc = greedy();
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  uint8_t *bytes = save(s.g, &size);
+  const size_t at = HEAD + count(s.g) * sizeof(int32_t);
+  assert_int_equal(bytes[HAS_LOGITS], 1);
+  for (size_t i = HAS_LOGITS + 8; i < HEAD; i++) assert_int_equal(bytes[i], 0);
+  bytes[HAS_LOGITS] = 0;
+  memmove(bytes + at, bytes + at + logits, size - at - logits);
+  feed(s.g, "other");
+  OK(berth_generator_load(s.g, bytes, size - logits, &err));
+  expect_true_logits(s.g);
+  bytes[HEAD - 1] = 1;
+  test_expect_error(berth_generator_load(s.g, bytes, size - logits, &err), BERTH_MALFORMED, &err, "not whole");
+  free(bytes);
+  speaker_finish(&s);
+}
+
+/* The toy with another name, or with other bytes at its end, which is a matrix. */
+static void write_changed(const char *to, const char *name, uint8_t flip, size_t n_flipped) {
+  static char bytes[1 << 20];
+  static const char old[] = "a toy that talks";
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  const size_t size = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  assert_true(size < sizeof bytes && strlen(name) == strlen(old));
+  char *found = memmem(bytes, size, old, strlen(old));
+  assert_non_null(found);
+  memcpy(found, name, strlen(name));
+  for (size_t i = size - n_flipped; i < size; i++) bytes[i] = (char)((uint8_t)bytes[i] | flip);
+  test_write_file(to, bytes, size);
+}
+
+static void other_models_are_told_apart(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  size_t size;
+  char other[1024];
+  const berth_generator_desc desc = greedy();
+  snprintf(other, sizeof other, "%s", test_path("other.gguf"));
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  void *bytes = save(s.g, &size);
+  for (int i = 0; i < 3; i++) {
+    berth_generator *g;
+    write_changed(other, i == 1 ? "a toy that walks" : "a toy that talks", 1, i == 2 ? 4096 : 0);
+    OK(berth_generator_create(s.ctx, other, &desc, &g, &err));
+    if (i == 0)
+      OK(berth_generator_load(g, bytes, size, &err));
+    else
+      test_expect_error(berth_generator_load(g, bytes, size, &err), BERTH_INVALID, &err, "another model");
+    berth_generator_destroy(g);
+  }
+  free(bytes);
+  speaker_finish(&s);
+}
+
 /* ---- Errors ---- */
+
+static void a_model_that_gives_no_numbers_says_nothing(void **state) {
+  (void)state;
+  berth_error err;
+  char broken[1024];
+  berth_context *ctx = test_context();
+  berth_generator *g;
+  berth_piece piece = BERTH_PIECE_INIT;
+  const berth_generator_desc desc = greedy();
+  snprintf(broken, sizeof broken, "%s", test_path("broken.gguf"));
+  write_changed(broken, "a toy that talks", 0xff, TOY_WIDTH * TOY_HIDDEN * sizeof(float));
+  OK(berth_generator_create(ctx, broken, &desc, &g, &err));
+  feed(g, TEXT);
+  test_expect_error(berth_generator_next(g, &piece, &err), BERTH_MALFORMED, &err, "is a number: the model is broken");
+  berth_generator_destroy(g);
+  berth_context_destroy(ctx);
+}
 
 static void expect_no_generator(const char *file, const berth_generator_desc *desc, berth_status status,
                                 const char *part) {
@@ -467,6 +641,10 @@ static void what_cannot_be_is_refused(void **state) {
   desc.kv = BERTH_Q8_0;
   expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "a cache of type q8_0 is not there yet");
   desc = greedy();
+  desc.ctx = 1;
+  desc.flags = BERTH_GENERATOR_SLIDE;
+  expect_no_generator(path, &desc, BERTH_INVALID, "a context that slides needs room for 2 tokens");
+  desc = greedy();
   desc.device = "abacus";
   expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "abacus");
   expect_no_generator("nowhere.gguf", NULL, BERTH_IO, "nowhere.gguf");
@@ -474,6 +652,48 @@ static void what_cannot_be_is_refused(void **state) {
   snprintf(bert, sizeof bert, "%s", test_path("bert.gguf"));
   toy_write(bert, "bert");
   expect_no_generator(bert, NULL, BERTH_UNSUPPORTED, "makes vectors of texts");
+}
+
+/* ---- Vectors of texts ---- */
+
+/* Says of itself that it takes 2^31 - 1 tokens, which costs nothing before somebody has a text so long. */
+static void write_long(const char *to) {
+  static char bytes[1 << 20];
+  static const char key[] = "nomic-bert.context_length\x04\0\0";
+  const int32_t most = INT32_MAX;
+  toy_write(to, "nomic-bert/text");
+  FILE *file = fopen(to, "rb");
+  assert_non_null(file);
+  const size_t size = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  char *found = memmem(bytes, size, key, sizeof key);
+  assert_non_null(found);
+  memcpy(found + sizeof key, &most, sizeof most);
+  test_write_file(to, bytes, size);
+}
+
+static void an_embedder_takes_what_its_texts_need(void **state) {
+  (void)state;
+  test_alloc alloc = {0};
+  berth_error err;
+  berth_embedder *e;
+  float first[TOY_WIDTH], longer[TOY_WIDTH], again[TOY_WIDTH];
+  char file[1024];
+  snprintf(file, sizeof file, "%s", test_path("long.gguf"));
+  write_long(file);
+  berth_context *ctx = test_context_counting(&alloc);
+  OK(berth_embedder_create(ctx, file, NULL, &e, &err));
+  OK(berth_embedder_embed(e, "the ring", 8, first, TOY_WIDTH, &err));
+  OK(berth_embedder_embed(e, TEXT TEXT TEXT, strlen(TEXT TEXT TEXT), longer, TOY_WIDTH, &err));
+  OK(berth_embedder_embed(e, "the ring", 8, again, TOY_WIDTH, &err));
+  assert_memory_equal(again, first, sizeof first);
+  assert_memory_not_equal(longer, first, sizeof first);
+  assert_true(alloc.peak_bytes < (uint64_t)64 << 20);
+  berth_embedder_destroy(e);
+  toy_write(file, "nomic-bert/few");
+  test_expect_error(berth_embedder_create(ctx, file, NULL, &e, &err), BERTH_MALFORMED, &err,
+                    "the tokenizer has 80 tokens, and the model 79");
+  test_context_done(ctx, &alloc);
 }
 
 /* Every 41st allocation: there are a few thousand. */
@@ -507,14 +727,20 @@ int main(void) {
       cmocka_unit_test(a_thousand_tokens_allocate_nothing),
       cmocka_unit_test(pieces_are_the_text_of_their_tokens),
       cmocka_unit_test(a_chat_evaluates_what_is_new),
+      cmocka_unit_test(a_chat_that_slides_keeps_its_first_token),
       cmocka_unit_test(a_full_context_is_a_clear_error),
       cmocka_unit_test(a_sliding_context_goes_on),
       cmocka_unit_test(a_mark_is_gone_back_to_without_evaluating),
       cmocka_unit_test(a_fork_goes_on_by_itself),
       cmocka_unit_test(a_cancelled_token_changes_nothing),
+      cmocka_unit_test(a_cancelled_feed_keeps_what_was_there),
       cmocka_unit_test(a_saved_conversation_goes_on_to_the_bit),
       cmocka_unit_test(bytes_that_are_no_conversation_are_refused),
+      cmocka_unit_test(a_conversation_saved_without_logits_goes_on),
+      cmocka_unit_test(other_models_are_told_apart),
+      cmocka_unit_test(a_model_that_gives_no_numbers_says_nothing),
       cmocka_unit_test(what_cannot_be_is_refused),
+      cmocka_unit_test(an_embedder_takes_what_its_texts_need),
       cmocka_unit_test(creating_survives_failed_allocations),
   };
   return cmocka_run_group_tests(tests, write_toys, NULL);

@@ -193,6 +193,7 @@ static void make_llama(toy *t) {
 static void make_llama_text(toy *t) {
   t->has_tokens = true;
   make_llama(t);
+  key_text(t, "general.name", "a toy that talks");
   key_text(t, "tokenizer.chat_template",
            "{% for message in messages %}[{{ message.role }}:{{ message.content }}]{% endfor %}"
            "{% if add_generation_prompt %}[assistant:{% endif %}");
@@ -401,7 +402,10 @@ static void begin_bert(toy *t) {
   t->layers = 2;
   t->head_size = TOY_WIDTH / TOY_HEADS;
   key_text(t, "general.architecture", t->arch);
-  key_text(t, "tokenizer.ggml.model", "none");
+  if (t->has_tokens)
+    key_tokens(t);
+  else
+    key_text(t, "tokenizer.ggml.model", "none");
   key_whole(t, "tokenizer.ggml.token_type_count", 2);
   key_whole(t, ".vocab_size", TOY_VOCABULARY);
   key_whole(t, ".context_length", 64);
@@ -452,6 +456,18 @@ static void make_nomic_bert(toy *t) {
   }
 }
 
+static void make_nomic_bert_text(toy *t) {
+  t->has_tokens = true;
+  make_nomic_bert(t);
+}
+
+/* Fewer rows than its tokenizer has tokens. */
+static void make_nomic_bert_few(toy *t) {
+  make_nomic_bert_text(t);
+  assert_string_equal(t->tensors[0].name, "token_embd.weight");
+  t->tensors[0].dim[0] = TOY_VOCABULARY - 1;
+}
+
 static const struct {
   const char *name;
   void (*make)(toy *t);
@@ -474,6 +490,8 @@ static const struct {
     {"bert", make_bert},
     {"bert/first", make_bert_first},
     {"nomic-bert", make_nomic_bert},
+    {"nomic-bert/text", make_nomic_bert_text},
+    {"nomic-bert/few", make_nomic_bert_few},
 };
 
 const char *toy_name(uint32_t index) { return index < sizeof toys / sizeof toys[0] ? toys[index].name : NULL; }
