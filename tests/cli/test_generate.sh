@@ -82,8 +82,51 @@ refuses "embed with a model that generates" 3 "makes no vectors" embed "$tale" -
 exits "help" 0 help generate
 check "help names Ctrl-C" grep -q 'Ctrl-C' out
 
+# ---- Models that are not as they should be ----
+# The tale with another template, or one string of bytes changed to one that is as long.
+cat >change.py <<'PY'
+import struct, sys
+what, source, target = sys.argv[1:4]
+data = open(source, "rb").read()
+if what == "template":  # 64 bytes longer: the tensors stay aligned
+    old = b"{% for message in messages %}{{ message['content'] }} {% endfor %}"
+    new = sys.argv[4].encode()[:-2].ljust(len(old) + 62) + b"}}"  # filled up inside of the last expression
+    assert len(new) == len(old) + 64
+    old, new = (struct.pack("<Q", len(x)) + x for x in (old, new))
+else:
+    old, new = (x.encode().decode("unicode_escape").encode("latin-1") for x in sys.argv[4:6])
+    assert len(old) == len(new)
+assert data.count(old) == 1, data.count(old)
+open(target, "wb").write(data.replace(old, new))
+PY
+changed() { /usr/bin/env python3 change.py "$@"; }
+key='llama.context_length'
+changed bytes "$tale" zero.gguf "$key\\x04\\0\\0\\0\\0\\x01\\0\\0" "$key\\x04\\0\\0\\0\\0\\0\\0\\0"
+changed bytes "$tale" below.gguf "$key\\x04\\0\\0\\0\\0\\x01\\0\\0" "$key\\x05\\0\\0\\0\\xfb\\xff\\xff\\xff"
+for verb in plan generate; do
+  refuses "$verb: a context of 0 tokens" 1 "context_length' is 0, and must be above 0" "$verb" zero.gguf
+  refuses "$verb: a context of -5 tokens" 1 "which must not be negative" "$verb" below.gguf
+done
+changed bytes "$tale" nul.gguf '\xe2\x96\x81was' '\xe2\x96\x81w\0s'
+exits "a token with a zero in it" 0 generate nul.gguf -p 'Once upon a time' -n 40 --temp 0 --json
+check "is in the text, with what comes after it" grep -q 'there w\\u0000s a small boat' out
+exits "a stop text after it" 0 generate nul.gguf -p 'Once upon a time' -n 40 --temp 0 --json --stop ' small'
+is "is found" "$(field stopped_by)" stop
 
 # ---- A chat ----
+refuses "a chat that slides in one token" 1 "a context that slides needs room for 2 tokens" \
+  generate "$tale" --chat --slide --ctx 1 </dev/null
+check "a chat that slides in two" sh -c 'printf "Once upon a time\n" | "$0" generate "$1" --chat --slide --ctx 2 -n 3' \
+  "$BERTH_BIN" "$tale"
+# The second message fills the context, so that its answer is empty: it must not be the first one again.
+changed template "$tale" again.gguf \
+  "{% if messages|length == 5 and messages[3].content %}{{ raise_exception('again') }}{% endif %}{{ messages[-1].content }}"
+full='Once upon a time there was a small boat by the harbour'
+run generate "$tale" -p "$full" -n 1 --json
+printf 'Once\n%s\nThe\n' "$full" | "$BERTH_BIN" generate again.gguf --chat -n 3 --temp 0 --ctx "$(field prompt_tokens)" >out 2>err
+is "an empty answer is recorded as empty" "$?" 0
+is "three messages, three answers" "$(wc -l <out)" 3
+is "the second is empty" "$(sed -n 2p out)" ""
 printf 'Once upon a time\n\nThe harbour\n' | "$BERTH_BIN" generate "$tale" --chat -n 6 --temp 0 >out 2>err
 is "a chat: exit code" "$?" 0
 is "an answer for each message" "$(wc -l <out)" 2

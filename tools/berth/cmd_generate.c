@@ -63,11 +63,12 @@ const arg_verb cmd_generate_verb = {
 
 /* ---- Ctrl-C ---- */
 
-static berth_cancel *cancel_on_interrupt; /* while a generator is there */
+static berth_cancel *volatile cancel_on_interrupt; /* while a generator is there */
 
 static void on_interrupt(int number) {
+  berth_cancel *cancel = cancel_on_interrupt;
   (void)number;
-  berth_cancel_request(cancel_on_interrupt);
+  if (cancel) berth_cancel_request(cancel);
 }
 
 static void catch_interrupts(berth_cancel *cancel) {
@@ -75,8 +76,9 @@ static void catch_interrupts(berth_cancel *cancel) {
   memset(&action, 0, sizeof(action));
   action.sa_handler = cancel ? on_interrupt : SIG_DFL;
   sigemptyset(&action.sa_mask);
-  cancel_on_interrupt = cancel;
+  if (cancel) cancel_on_interrupt = cancel;
   sigaction(SIGINT, &action, NULL);
+  if (!cancel) cancel_on_interrupt = NULL; /* a handler that has begun may still ask for it */
 }
 
 /* ---- The generator ---- */
@@ -102,7 +104,7 @@ static int generate_open(const generate_options *wanted, generate *g) {
   desc.progress = on_progress;
   desc.user = &g->bar;
   if (wanted->kv && (desc.kv = berth_type_from_name(wanted->kv)) == BERTH_TYPE_NONE)
-    return cli_usage("--kv takes a type such as f32, f16 or q8_0, not '%s'", wanted->kv);
+    return cli_usage("--kv takes a type such as f32, f16 or bf16, not '%s'", wanted->kv);
   int code = cli_context((uint32_t)wanted->threads, wanted->memory_limit, NULL, &g->ctx);
   if (code == CLI_OK) code = cli_check_device(g->ctx, wanted->device);
   if (code != CLI_OK) return code;
@@ -141,7 +143,7 @@ static int generate_print_json(const generate *g, const generate_options *wanted
   const berth_generator_info info = info_of(g);
   json out = JSON_INIT;
   json_open_object(&out, NULL);
-  json_string(&out, "text", g->text ? g->text : "");
+  json_string_of(&out, "text", g->text ? g->text : "", g->text ? g->text_size : 0);
   json_open_array(&out, "tokens");
   for (size_t i = 0; i < g->n_tokens; i++) json_int(&out, NULL, g->tokens[i]);
   json_close_array(&out);
@@ -216,7 +218,7 @@ int cmd_generate(int argc, char **argv) {
                                       : generate_read_prompt(&wanted, &prompt, &size);
     if (code == CLI_OK) code = generate_open(&wanted, &g);
     if (code == CLI_OK)
-      code = wanted.chat ? generate_chat(&g, &wanted, prompt) : generate_one(&g, &wanted, prompt, size);
+      code = wanted.chat ? generate_chat(&g, &wanted, prompt, size) : generate_one(&g, &wanted, prompt, size);
     generate_close(&g);
   }
   free(prompt);

@@ -14,7 +14,7 @@ enum {
   most_straight = 12 /* probes on a straight line, before the interval is halved */
 };
 
-/* The types of a cache, the most exact first. */
+/* The types of a cache that are tried where none is asked for, the most exact first. */
 static const char *const kinds[] = {"f32", "f16", "q8_0"};
 enum {
   n_kinds = sizeof(kinds) / sizeof(kinds[0])
@@ -135,8 +135,8 @@ static berth_status fit_try(search *s, const char *kv, bool is_least, fit_answer
 static berth_status fit_all(search *s, bool is_least, fit_answer *best) {
   bool has_any = false;
   berth_status status = BERTH_OK;
+  if (s->wanted->want_kv) return fit_try(s, s->wanted->want_kv, is_least, best, &has_any);
   for (size_t i = 0; i < n_kinds && status == BERTH_OK; i++) {
-    if (s->wanted->want_kv && strcmp(s->wanted->want_kv, kinds[i]) != 0) continue;
     if (best->fits && (uint64_t)best->ctx == s->most) break;
     status = fit_try(s, kinds[i], is_least, best, &has_any);
   }

@@ -45,7 +45,8 @@ static size_t find_stop(const generate *g, const arg_list *stop, bool *found) {
   size_t first = g->text_size;
   *found = false;
   for (size_t i = 0; i < stop->n; i++) {
-    const char *at = g->text && stop->items[i][0] ? strstr(g->text, stop->items[i]) : NULL;
+    const size_t length = strlen(stop->items[i]); /* the text may have zeros in it */
+    const char *at = g->text && length ? memmem(g->text, g->text_size, stop->items[i], length) : NULL;
     if (!at || (*found && (size_t)(at - g->text) >= first)) continue;
     first = (size_t)(at - g->text);
     *found = true;
@@ -59,7 +60,7 @@ static size_t find_safe(const generate *g, const arg_list *stop) {
   for (size_t i = 0; i < stop->n; i++) {
     const size_t length = strlen(stop->items[i]);
     for (size_t n = length < g->text_size ? length : g->text_size; n > 0; n--) {
-      if (strncmp(g->text + g->text_size - n, stop->items[i], n) != 0) continue;
+      if (memcmp(g->text + g->text_size - n, stop->items[i], n) != 0) continue;
       if (g->text_size - n < safe) safe = g->text_size - n;
       break;
     }
@@ -99,6 +100,7 @@ int generate_answer(generate *g, const generate_options *wanted) {
   berth_error err = {BERTH_OK, ""};
   double first = 0;
   g->text_size = g->text_shown = g->n_tokens = 0;
+  if (g->text) g->text[0] = '\0'; /* nothing may come before it is interrupted */
   g->stopped_by = NULL;
   while (!g->stopped_by && g->n_tokens < wanted->count) {
     g->stopped_by = generate_step(g, wanted, &err);

@@ -21,7 +21,8 @@ typedef struct generate {
   progress bar; /* while text is read */
   double load_ms, prompt_ms, decode_ms, started_ms;
   uint64_t prompt_tokens;
-  char *text; /* of the last answer, without the text that stopped it; terminated; NULL: none */
+  char *text; /* of the last answer, without the text that stopped it; NULL: none. It is terminated, and may have zeros
+                 in it */
   size_t text_size, text_capacity;
   size_t text_shown; /* bytes of it that went to stdout */
   int32_t *tokens;
@@ -35,6 +36,6 @@ void generate_has_read(generate *g);
 /* Generates until something stops it, and shows the text as it comes (not with --json). */
 int generate_answer(generate *g, const generate_options *wanted);
 /* Lines from stdin, each answered. */
-int generate_chat(generate *g, const generate_options *wanted, const char *system);
+int generate_chat(generate *g, const generate_options *wanted, const char *system, size_t size);
 
 #endif

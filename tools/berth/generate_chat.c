@@ -11,14 +11,19 @@ typedef struct chat {
   size_t n;
 } chat;
 
-static bool chat_add(chat *c, const char *role, const char *content) {
+/* Messages are terminated by a zero: those in the content are left out, and what comes after them stays. */
+static bool chat_add(chat *c, const char *role, const char *content, size_t size) {
   berth_message *grown = realloc(c->messages, (c->n + 1) * sizeof(*grown));
-  char *copy = strdup(content);
+  char *copy = malloc(size + 1);
+  size_t n = 0;
   if (grown) c->messages = grown;
   if (!grown || !copy) {
     free(copy);
     return false;
   }
+  for (size_t i = 0; i < size; i++)
+    if (content[i] != '\0') copy[n++] = content[i];
+  copy[n] = '\0';
   c->messages[c->n++] = (berth_message){role, copy};
   return true;
 }
@@ -29,13 +34,14 @@ static void chat_free(chat *c) {
 }
 
 /* The next line that is not empty, without its end; false at the end of the input or when a signal came. */
-static bool chat_read_line(char **line, size_t *capacity) {
+static bool chat_read_line(char **line, size_t *capacity, size_t *length) {
   const bool asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
   for (;;) {
     if (asks) fputs("> ", stderr);
     ssize_t n = getline(line, capacity, stdin);
     if (n < 0) return false;
     while (n > 0 && ((*line)[n - 1] == '\n' || (*line)[n - 1] == '\r')) (*line)[--n] = '\0';
+    *length = (size_t)n;
     if (n > 0) return true;
   }
 }
@@ -50,17 +56,17 @@ static int chat_answer(generate *g, const generate_options *wanted, chat *c) {
   const int code = generate_answer(g, wanted);
   putchar('\n');
   if (code != CLI_OK && code != CLI_INTERRUPTED) return code;
-  if (!chat_add(c, "assistant", g->text ? g->text : "")) return cli_no_memory();
+  if (!chat_add(c, "assistant", g->text, g->text_size)) return cli_no_memory();
   return CLI_OK;
 }
 
-int generate_chat(generate *g, const generate_options *wanted, const char *system) {
+int generate_chat(generate *g, const generate_options *wanted, const char *system, size_t size) {
   chat c = {0};
   char *line = NULL;
-  size_t capacity = 0;
-  int code = !system[0] || chat_add(&c, "system", system) ? CLI_OK : cli_no_memory();
-  while (code == CLI_OK && chat_read_line(&line, &capacity)) {
-    code = chat_add(&c, "user", line) ? chat_answer(g, wanted, &c) : cli_no_memory();
+  size_t capacity = 0, length = 0;
+  int code = size == 0 || chat_add(&c, "system", system, size) ? CLI_OK : cli_no_memory();
+  while (code == CLI_OK && chat_read_line(&line, &capacity, &length)) {
+    code = chat_add(&c, "user", line, length) ? chat_answer(g, wanted, &c) : cli_no_memory();
     if (code == CLI_INTERRUPTED) { /* before the answer: the message is taken back */
       free((void *)(uintptr_t)c.messages[--c.n].content);
       code = CLI_OK;

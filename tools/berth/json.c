@@ -42,9 +42,11 @@ static void put_escaped(json *out, unsigned char c) {
   put_text(out, escape);
 }
 
-static void put_quoted(json *out, const char *text) {
+/* The text is terminated, though it may have zeros in it. */
+static void put_quoted(json *out, const char *text, size_t size) {
+  const char *end = text + size;
   tool_json_put(out, "\"", 1);
-  while (*text) {
+  while (text < end) {
     unsigned char c = (unsigned char)*text;
     size_t length = utf8_length(text);
     if (length == 0) {
@@ -65,7 +67,7 @@ static void begin_item(json *out, const char *key) {
   if (out->comma) tool_json_put(out, ",", 1);
   out->comma = true;
   if (!key) return;
-  put_quoted(out, key);
+  put_quoted(out, key, strlen(key));
   tool_json_put(out, ":", 1);
 }
 
@@ -90,13 +92,16 @@ static void put_item(json *out, const char *key, const char *text) {
   put_text(out, text);
 }
 
-void json_string(json *out, const char *key, const char *value) {
-  if (!value) {
-    json_null(out, key);
-    return;
-  }
+void json_string_of(json *out, const char *key, const char *value, size_t size) {
   begin_item(out, key);
-  put_quoted(out, value);
+  put_quoted(out, value, size);
+}
+
+void json_string(json *out, const char *key, const char *value) {
+  if (value)
+    json_string_of(out, key, value, strlen(value));
+  else
+    json_null(out, key);
 }
 
 void json_uint(json *out, const char *key, uint64_t value) {

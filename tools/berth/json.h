@@ -20,7 +20,8 @@ void json_open_object(json *out, const char *key);
 void json_close_object(json *out);
 void json_open_array(json *out, const char *key);
 void json_close_array(json *out);
-void json_string(json *out, const char *key, const char *value); /* NULL: null */
+void json_string(json *out, const char *key, const char *value);                 /* NULL: null */
+void json_string_of(json *out, const char *key, const char *value, size_t size); /* terminated; may have zeros in it */
 void json_uint(json *out, const char *key, uint64_t value);
 void json_int(json *out, const char *key, int64_t value);
 void json_double(json *out, const char *key, double value); /* null where it is not finite: JSON has no such number */
