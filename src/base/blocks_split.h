@@ -59,7 +59,7 @@ static inline void blocks_fifth_bits(const uint8_t *restrict bytes, int8_t *rest
 static inline void blocks_points(const uint8_t *restrict group, int8_t *restrict q) {
   const uint32_t word = blocks_u32(group + 4);
   for (int i = 0; i < 32; i++) {
-    const int x = berth__block_coordinate(berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
+    const int x = berth__block_coordinate((uint32_t)berth__block_grid[group[i / 8]] >> (i % 8 * 2) & 3u);
     const bool minus = (berth__block_signs(word >> (i / 8 * 7) & 127) >> i % 8 & 1) != 0;
     q[i] = (int8_t)(minus ? -x : x);
   }

@@ -29,6 +29,7 @@ static berth_status experts_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__want_rank(infer, BERTH__EXPERTS_X, 2, 3, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__EXPERTS_WEIGHTS, 3, 3, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__EXPERTS_WHICH, 2, 2, err));
+  if (w->dim[0] == 0) return berth__fail(err, BERTH_INVALID, "the weights have no expert to choose");
   BERTH__TRY(berth__same_dim(x->dim[0], which->dim[0], "rows of x and of the experts chosen", &out.dim[0], err));
   out.dim[1] = which->dim[1];
   if (x->rank == 3)

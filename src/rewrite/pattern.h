@@ -11,9 +11,9 @@ const berth__node *berth__maker(const berth_graph *graph, berth_value value, ber
 /* The node that alone reads a value, which no output is, if it is of this op; else NULL. */
 const berth__node *berth__only_reader(const berth_graph *graph, const berth__uses *uses, berth_value value,
                                       berth__op_code op);
-/* The one element of a value whose data is known, of any type. */
 /* f32, or f16 and bf16, which are computed with as f32. */
 bool berth__is_float(berth_type type);
+/* The one element of a value whose data is known, of any type. */
 bool berth__is_number(const berth__value *value, double *out);
 /* The same of these alone. */
 bool berth__is_float_number(const berth__value *value, double *out);

@@ -106,7 +106,7 @@ static berth_status in_steps(pass *p, const berth__quant_product *q, berth_value
   return berth__rewrite_add(&p->r, BERTH__OP_div, both, 2, NULL, 0, *value, "#steps", value, err);
 }
 
-/* The integers that the bias was, and if it had another scale, the nearest ones. */
+/* The integers that the bias was: dequantised, they are within rounding of that. */
 static berth_status count_bias(pass *p, berth_value *in, berth_error *err) {
   const berth_value both[2] = {in[BIAS], in[SCALE]};
   const berth_attr attr = berth_attr_string("to", "i32");

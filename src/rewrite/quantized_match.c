@@ -1,5 +1,7 @@
 /* Finding quantised products in a graph: dequantize, compute, quantize as exporters write it, and products of integers
  * whose x is quantised while the model runs. */
+#include <math.h>
+
 #include "ops/chain.h"
 #include "ops/conv.h"
 #include "rewrite/convolution.h"
@@ -135,11 +137,34 @@ static void take_quantize(const berth__quant_view *view, berth__quant_product *p
 
 /* ---- Products ---- */
 
-/* A bias of i32 that was dequantised: its scale is that of the sums, as ONNX's QLinearConv has it. */
+/* Element i of a scale, or its one element. */
+static double scale_at(const berth__quant_view *view, berth_value scale, int64_t i) {
+  const berth__value *value = rewrite_quantized_match_value_of(view, scale);
+  const berth_tensor tensor = berth__value_tensor(value, value->data);
+  return berth__load_f64(&tensor, berth__value_count(value) == 1 ? 0 : i);
+}
+
+/* Whether a bias's scale is known to be that of the sums, up to how whoever wrote the file rounded the product. */
+static bool has_scale_of_sums(const berth__quant_view *view, const berth__quant_product *p, berth_value scale) {
+  const berth_value all[] = {scale, p->x.scale, p->weight.scale};
+  for (size_t k = 0; k < 3; k++) {
+    const berth__value *value = rewrite_quantized_match_value_of(view, all[k]);
+    const int64_t count = berth__value_count(value);
+    if (value->data == NULL || (count != 1 && count != p->columns)) return false;
+  }
+  for (int64_t i = 0; i < p->columns; i++) {
+    const double sums = scale_at(view, p->x.scale, i) * scale_at(view, p->weight.scale, i);
+    if (!(fabs(scale_at(view, scale, i) - sums) <= sums * 0x1p-22)) return false;
+  }
+  return true;
+}
+
+/* A bias of i32 that was dequantised with the scale of the sums, as ONNX's QLinearConv has it. One with a scale of its
+ * own is no whole number of them. */
 static bool is_counted(const berth__quant_view *view, const berth__quant_product *p) {
   const berth__node *node = p->bias != BERTH_VALUE_NONE ? maker(view, p->bias, BERTH__OP_dequantize) : NULL;
   if (node == NULL || rewrite_quantized_match_value_of(view, node->in[0])->type != BERTH_I32) return false;
-  return view->is_static[p->x.scale] && view->is_static[p->weight.scale] &&
+  return has_scale_of_sums(view, p, node->in[1]) &&
          zero_or_none(view, berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)) == BERTH_VALUE_NONE;
 }
 

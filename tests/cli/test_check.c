@@ -40,6 +40,33 @@ static void accepts_small_differences(void **state) {
   assert_true(compared(BERTH_F16, (uint16_t[]){0x3c02}, (uint16_t[]){0x3c00}, 1).excess < 1);
 }
 
+/* An f32 that an f16 was on the way is as exact as that; integers stay exact. */
+static void what_was_rounded_on_the_way_counts(void **state) {
+  (void)state;
+  check_node node = {.name = "n", .op = "cast", .compared = true, .noise = BERTH_F16};
+  tool_check_compare(&node, &(record){BERTH_F32, 2, (float[]){0.002f, 1}}, &(record){BERTH_F32, 2, (float[]){0, 1}});
+  assert_true(node.excess < 1);
+  tool_check_compare(&node, &(record){BERTH_I32, 1, (int32_t[]){1}}, &(record){BERTH_I32, 1, (int32_t[]){2}});
+  assert_true(node.excess > 1);
+
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_error err = {BERTH_OK, ""};
+  berth_graph *graph;
+  static const char text[] =
+      "graph \"n\" { input %x : f32[4] param %w : f16[4] %v = cast(%w) {to = \"f32\"}\n"
+      "%a = add(%x, %v) %h = cast(%a) {to = \"bf16\"} %r = reshape(%h) {shape = [2, 2]}\n"
+      "%f = cast(%r) {to = \"f32\"} output \"f\" = %f }";
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  check_node nodes[8] = {{0}};
+  check_result result = {.nodes = nodes, .n = berth_graph_n_nodes(graph)};
+  assert_int_equal(tool_check_find_noise(graph, &result), CLI_OK);
+  assert_true(nodes[1].noise != BERTH_F16 && nodes[1].noise != BERTH_BF16); /* the sum: the weight was always f16 */
+  assert_int_equal(nodes[4].noise, BERTH_BF16);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
 static void refuses_large_differences(void **state) {
   (void)state;
   assert_true(compared(BERTH_F32, (float[]){100.2f}, (float[]){100}, 1).excess > 1);
@@ -113,10 +140,10 @@ static void gathers_strided_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(accepts_small_differences), cmocka_unit_test(refuses_large_differences),
-      cmocka_unit_test(knows_what_is_not_finite),  cmocka_unit_test(refuses_another_type_or_count),
-      cmocka_unit_test(finds_the_worst_node),      cmocka_unit_test(an_empty_model_is_fine),
-      cmocka_unit_test(gathers_strided_tensors),
+      cmocka_unit_test(accepts_small_differences),     cmocka_unit_test(what_was_rounded_on_the_way_counts),
+      cmocka_unit_test(refuses_large_differences),     cmocka_unit_test(knows_what_is_not_finite),
+      cmocka_unit_test(refuses_another_type_or_count), cmocka_unit_test(finds_the_worst_node),
+      cmocka_unit_test(an_empty_model_is_fine),        cmocka_unit_test(gathers_strided_tensors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,24 @@ static void convolutions_of_bytes(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* A bias of integers whose scale is not that of the sums is no whole number of them: it must not become one. */
+static void biases_with_scales_of_their_own(void **state) {
+  static const pattern patterns[] = {
+      {IMAGE "const %bi : i32[6] = [49, 30, -7, 100, 3, -60] const %bs : f32[] = [0.00001]\n"
+             "%wf = dequantize(%w, %ws) %bf = dequantize(%bi, %bs) %c = conv(%f, %wf, %bf) output \"c\" = %c }",
+       "qconv_last", 1, "conv", 1e-5},
+      {IMAGE "const %bi : i32[6] = [49, 30, -7, 100, 3, -60] const %bs : f32[] = [100000.0]\n"
+             "%wf = dequantize(%w, %ws) %bf = dequantize(%bi, %bs) %c = conv(%f, %wf, %bf) output \"c\" = %c }",
+       "qconv_last", 1, "conv", 1},
+      {IMAGE "const %bi : i32[6] = [49, 30, -7, 100, 3, -60] const %bs : f32[6] = [0.0002, 0.0004, 0.0001, 0.0002, "
+             "0.0006, 0.0003]\n" /* all but the last */
+             "%wf = dequantize(%w, %wn) %bf = dequantize(%bi, %bs) %c = conv(%f, %wf, %bf) output \"c\" = %c }",
+       "qconv_last", 1, "conv", 1e-5},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* Sums of integers as ONNX's QLinearConv is imported, with a bias of integers. */
 static void convolutions_of_integers(void **state) {
   static const pattern integers = {
@@ -316,6 +334,7 @@ int main(void) {
       cmocka_unit_test(queries_keys_and_values),
       cmocka_unit_test(weights_beside_each_other),
       cmocka_unit_test(convolutions_of_bytes),
+      cmocka_unit_test(biases_with_scales_of_their_own),
       cmocka_unit_test(convolutions_of_integers),
       cmocka_unit_test(sums_of_integers),
       cmocka_unit_test(a_residual),

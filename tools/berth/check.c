@@ -67,11 +67,13 @@ static double difference(double got, double want) {
   return isfinite(gap) ? gap : (double)INFINITY;
 }
 
+static bool is_half(berth_type type) { return type == BERTH_F16 || type == BERTH_BF16; }
+
 /* The reference kernels round f16 and bf16 after every node, others where a fused node ends: noise of the size of what
  * was rounded on the way, the largest numbers of a value, and not of each element. */
-static double noise_size(const record *want) {
+static double noise_size(const record *want, berth_type noise) {
   double size = 0;
-  if (want->type != BERTH_F16 && want->type != BERTH_BF16) return 0;
+  if (!is_half(noise)) return 0;
   for (size_t i = 0; i < want->count; i++) {
     const double reference = fabs(element_at(want->type, want->data, i));
     if (isfinite(reference)) size = fmax(size, reference);
@@ -81,18 +83,19 @@ static double noise_size(const record *want) {
 
 static void tool_check_compare(check_node *node, const record *got, const record *want) {
   double absolute, relative;
-  tolerance_of(want->type, &absolute, &relative);
+  const berth_type noise = element_is_float(want->type) && is_half(node->noise) ? node->noise : want->type;
+  tolerance_of(noise, &absolute, &relative);
   if (got->type != want->type || got->count != want->count) {
     node->max_abs = node->max_rel = node->excess = (double)INFINITY;
     return;
   }
-  const double noise = noise_size(want);
+  const double largest = noise_size(want, noise);
   for (size_t i = 0; i < want->count; i++) {
     double reference = element_at(want->type, want->data, i);
     double gap = difference(element_at(got->type, got->data, i), reference);
     if (gap == 0) continue;
     double size = isfinite(reference) ? fabs(reference) : 0;
-    double allowed = absolute + relative * fmax(size, noise);
+    double allowed = absolute + relative * fmax(size, largest);
     node->max_abs = fmax(node->max_abs, gap);
     node->max_rel = fmax(node->max_rel, gap / fmax(size, 1e-3));
     node->excess = fmax(node->excess, allowed > 0 ? gap / allowed : (double)INFINITY);
@@ -160,6 +163,36 @@ static void tool_check_sum_up(check_result *result) {
   }
 }
 
+static berth_type noisier(berth_type a, berth_type b) {
+  return a == BERTH_BF16 || b == BERTH_BF16 ? BERTH_BF16 : is_half(a) ? a : b;
+}
+
+/* What was rounded to f16 or bf16 on the way to a node's results stays as inexact, whatever type comes after. Weights
+ * were rounded before: they are the same on both sides. of: by value. */
+static berth_type noise_of(const berth_graph *graph, const berth_node_info *info, berth_type *of) {
+  berth_type noise = BERTH_TYPE_NONE;
+  for (uint32_t i = 0; i < info->n_in; i++)
+    if (info->in[i] != BERTH_VALUE_NONE) noise = noisier(noise, of[info->in[i]]);
+  for (uint32_t i = 0; i < info->n_out; i++) {
+    berth_value_info value = BERTH_VALUE_INFO_INIT;
+    if (berth_graph_value(graph, info->out[i], &value, NULL) == BERTH_OK && is_half(value.type))
+      noise = noisier(noise, value.type);
+  }
+  for (uint32_t i = 0; i < info->n_out; i++) of[info->out[i]] = noise;
+  return noise;
+}
+
+static int tool_check_find_noise(const berth_graph *graph, check_result *out) {
+  berth_type *of = calloc((size_t)berth_graph_n_values(graph) + 1, sizeof(*of));
+  if (!of) return cli_no_memory();
+  for (uint32_t i = 0; i < out->n; i++) {
+    berth_node_info info = BERTH_NODE_INFO_INIT;
+    if (berth_graph_node(graph, i, &info, NULL) == BERTH_OK) out->nodes[i].noise = noise_of(graph, &info, of);
+  }
+  free(of);
+  return CLI_OK;
+}
+
 static int tool_check_name_nodes(const berth_plan *plan, check_result *out) {
   const berth_graph *graph = berth_plan_graph(plan);
   out->n = berth_graph_n_nodes(graph);
@@ -174,7 +207,7 @@ static int tool_check_name_nodes(const berth_plan *plan, check_result *out) {
     berth_slot slot = BERTH_SLOT_INIT;
     out->nodes[i].is_view = berth_plan_slot(plan, info.out[0], &slot, NULL) == BERTH_OK && slot.is_view;
   }
-  return CLI_OK;
+  return tool_check_find_noise(graph, out);
 }
 
 /* The node that makes an output, in the reference's graph; UINT32_MAX: none does. */

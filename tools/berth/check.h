@@ -14,12 +14,14 @@
   "--check runs the reference kernels without any sharing of memory beside it and compares every output, and\n" \
   "every node that is not fused with others (fused ones: where they end). An\n"                                 \
   "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2, each of\n"             \
-  "the value's largest |reference|; u8 and i8: 1); other integers must be equal.\n"
+  "the value's largest |reference|, also for f32 that was made of them; u8 and i8: 1); other integers\n"        \
+  "must be equal.\n"
 
 typedef struct check_node {
   const char *name, *op;
   bool compared; /* false: no kernel made it: a view, a part of a fused node, a branch that was not taken */
   bool is_view;
+  berth_type noise; /* the least exact of f16 and bf16 on the way to it; BERTH_TYPE_NONE: neither */
   double max_abs, max_rel;
   double excess; /* the largest difference in units of what is allowed; over 1 fails */
 } check_node;

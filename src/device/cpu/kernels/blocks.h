@@ -63,6 +63,6 @@ blocks_split blocks_split_of(berth_type type);
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth);
 void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel);
 /* The first n rows of x; out has them VF_PANEL numbers apart. */
-void blocks_multiply(berth_type type, const void *panel, const blocks_x *x, int64_t n, float *out);
+void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n, float *out);
 
 #endif

@@ -270,10 +270,10 @@ static blocks_tiles blocks_tiles_of(const blocks_manner *m) {
   return (blocks_tiles){wide_many, wide_one};
 }
 
-void blocks_multiply(berth_type type, const void *panel, const blocks_x *x, int64_t n, float *out) {
+void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n, float *out) {
   const blocks_manner m = blocks_manner_of(type);
   const blocks_tiles run = blocks_tiles_of(&m);
-  for (int half = 0; half < 2; half++)
+  for (int half = 0; half < (columns > VF_LANES ? 2 : 1); half++)
     for (int64_t r = 0, step; r < n; r += step) {
       const blocks_tile t = {.half = blocks_half_of(&m, x->depth, panel, half),
                              .x = x,
