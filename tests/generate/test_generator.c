@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "generate/generator.h"
 #include "support.h"
 #include "toy.h"
 
@@ -440,6 +441,54 @@ static void a_cancelled_feed_keeps_what_was_there(void **state) {
   berth_context_destroy(ctx);
 }
 
+typedef struct breaker {
+  berth_cancel *cancel;
+  uint32_t left; /* steps until it is requested; 0: never */
+} breaker;
+
+static void break_after(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out, double ms) {
+  breaker *b = user;
+  (void)step, (void)node, (void)out, (void)n_out, (void)ms;
+  if (b->left != 0 && --b->left == 0) berth_cancel_request(b->cancel);
+}
+
+/* In the middle of a run, which has written over the logits by then, or has not. */
+static void a_run_that_is_cancelled_leaves_true_logits(void **state) {
+  (void)state;
+  speaker s;
+  breaker b = {0};
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_generator_desc desc = greedy();
+  uint32_t n_cancelled = 0;
+  OK(berth_cancel_create(ctx, &b.cancel, &err));
+  desc.cancel = b.cancel;
+  desc.chunk = 32;
+  speaker_start(&s, &desc);
+  berth_session_observe(s.g->session, break_after, &b);
+  feed(s.g, TEXT);
+  OK(berth_generator_mark(s.g, &err));
+  const uint32_t n = count(s.g);
+  for (uint32_t steps = 1; steps < 400; steps += 3) {
+    OK(berth_generator_rewind(s.g, &err));
+    b.left = steps;
+    const berth_status status = berth_generator_feed(s.g, TEXT TEXT, strlen(TEXT TEXT), 0, &err);
+    const bool is_over = b.left != 0;
+    b.left = 0;
+    berth_cancel_clear(b.cancel);
+    if (is_over) break;
+    if (status == BERTH_OK) continue; /* after the last step */
+    assert_int_equal(status, BERTH_CANCELLED);
+    assert_int_equal(count(s.g), n);
+    expect_true_logits(s.g);
+    n_cancelled++;
+  }
+  assert_true(n_cancelled > 2);
+  speaker_finish(&s);
+  berth_cancel_destroy(b.cancel);
+  berth_context_destroy(ctx);
+}
+
 /* ---- Saving ---- */
 
 static void *save(berth_generator *g, size_t *size) {
@@ -734,6 +783,7 @@ int main(void) {
       cmocka_unit_test(a_fork_goes_on_by_itself),
       cmocka_unit_test(a_cancelled_token_changes_nothing),
       cmocka_unit_test(a_cancelled_feed_keeps_what_was_there),
+      cmocka_unit_test(a_run_that_is_cancelled_leaves_true_logits),
       cmocka_unit_test(a_saved_conversation_goes_on_to_the_bit),
       cmocka_unit_test(bytes_that_are_no_conversation_are_refused),
       cmocka_unit_test(a_conversation_saved_without_logits_goes_on),
