@@ -195,9 +195,10 @@ typedef struct berth__jinja_arguments {
 void *berth__jinja_alloc(berth__jinja *j, size_t size); /* NULL: out of memory, and the error says so */
 void berth__jinja_free(berth__jinja *j);
 berth_status berth__jinja_fail(berth__jinja *j, const char *fmt, ...)
-    BERTH__PRINTF(2, 3);                                       /* MALFORMED, with the line */
-berth_status berth__jinja_nomem(const berth__jinja *j);        /* what berth__jinja_alloc has failed with */
-berth_status berth__jinja_step(berth__jinja *j, size_t bytes); /* counts, and fails when there were too many */
+    BERTH__PRINTF(2, 3);                                /* MALFORMED, with the line */
+berth_status berth__jinja_nomem(const berth__jinja *j); /* what berth__jinja_alloc has failed with */
+/* Counts work that is to be done next, and fails when there was too much of it. */
+berth_status berth__jinja_step(berth__jinja *j, size_t bytes);
 
 #ifdef __clang_analyzer__ /* as in base/status.h: what fails is never OK */
 #define berth__jinja_fail(j, ...) (berth__jinja_fail(j, __VA_ARGS__), BERTH_MALFORMED)
@@ -270,12 +271,15 @@ static inline berth__jinja_value berth__jinja_make_undefined(berth__jinja_string
 
 bool berth__jinja_string_is(berth__jinja_string a, const char *text);
 bool berth__jinja_same(berth__jinja_string a, berth__jinja_string b);
+/* The same, for texts of any size: they are counted. */
+berth_status berth__jinja_match(berth__jinja *j, berth__jinja_string a, berth__jinja_string b, bool *out);
 const char *berth__jinja_kind_name(berth__jinja_kind kind);
 bool berth__jinja_truth(berth__jinja_value value);
 berth_status berth__jinja_equal(berth__jinja *j, berth__jinja_value a, berth__jinja_value b, bool *out);
 berth_status berth__jinja_compare(berth__jinja *j, berth__jinja_value a, berth__jinja_value b,
                                   int *out); /* numbers, strings, lists */
 berth_status berth__jinja_contains(berth__jinja *j, berth__jinja_value in, berth__jinja_value what, bool *out);
+/* Linear in the size of `in`; whoever calls it counts that. */
 bool berth__jinja_find(berth__jinja_string in, berth__jinja_string what, size_t from, size_t *at);
 size_t berth__jinja_characters(berth__jinja_string text);
 /* The bytes of characters from first to last of a text. */
@@ -286,7 +290,8 @@ berth_status berth__jinja_append(berth__jinja *j, berth__jinja_list *list, berth
 berth_status berth__jinja_new_dict(berth__jinja *j, berth__jinja_value *out);
 berth_status berth__jinja_put(berth__jinja *j, berth__jinja_dict *dict, berth__jinja_value key,
                               berth__jinja_value value);
-bool berth__jinja_get(const berth__jinja_dict *dict, berth__jinja_string key, berth__jinja_value *out);
+berth_status berth__jinja_get(berth__jinja *j, const berth__jinja_dict *dict, berth__jinja_string key,
+                              berth__jinja_value *out); /* *out stays where there is none */
 /* What a for loop goes through, as a list: lists, the keys of dicts, the characters of strings. */
 berth_status berth__jinja_items(berth__jinja *j, berth__jinja_value value, berth__jinja_value *out);
 

@@ -14,8 +14,9 @@ typedef struct filter_call {
 static berth_status filter_length(berth__jinja *j, const filter_call *f, berth__jinja_value *out) {
   berth__jinja_value items;
   if (f->on.kind == BERTH__JINJA_STRING) {
+    BERTH__TRY(berth__jinja_step(j, f->on.as.string.size));
     *out = berth__jinja_make_int((int64_t)berth__jinja_characters(f->on.as.string));
-    return berth__jinja_step(j, f->on.as.string.size);
+    return BERTH_OK;
   }
   BERTH__TRY(berth__jinja_items(j, f->on, &items));
   *out = berth__jinja_make_int((int64_t)items.as.list->count);
@@ -129,6 +130,7 @@ static berth_status filter_join(berth__jinja *j, const filter_call *f, berth__ji
   BERTH__TRY(berth__jinja_items(j, f->on, &items));
   for (size_t i = 0; i < items.as.list->count; i++) {
     berth__jinja_value item = items.as.list->items[i];
+    BERTH__TRY(berth__jinja_step(j, 0));
     if (by.kind == BERTH__JINJA_STRING) BERTH__TRY(berth__jinja_attribute(j, item, by.as.string, &item));
     if (i != 0) BERTH__TRY(berth__jinja_add_value(j, &b, between));
     BERTH__TRY(berth__jinja_add_value(j, &b, item));
@@ -263,8 +265,7 @@ static berth_status test_case(berth__jinja *j, berth__jinja_value on, berth__jin
   *out = false;
   if (on.kind != BERTH__JINJA_STRING) return BERTH_OK;
   BERTH__TRY(berth__jinja_string_method(j, on.as.string, name, &none, &changed));
-  *out = berth__jinja_same(changed.as.string, on.as.string);
-  return BERTH_OK;
+  return berth__jinja_match(j, changed.as.string, on.as.string, out);
 }
 
 berth_status berth__jinja_test(berth__jinja *j, berth__jinja_value on, berth__jinja_string name,

@@ -17,6 +17,7 @@ static berth_status list_member(berth__jinja *j, berth__jinja_value on, berth__j
   if (path.kind == BERTH__JINJA_INT) return berth__jinja_item(j, on, path, out);
   if (path.kind != BERTH__JINJA_STRING) return BERTH_OK;
   berth__jinja_string rest = path.as.string;
+  BERTH__TRY(berth__jinja_step(j, rest.size));
   while (rest.size != 0) {
     const char *dot = memchr(rest.data, '.', rest.size);
     const size_t n = dot != NULL ? (size_t)(dot - rest.data) : rest.size;
@@ -60,6 +61,7 @@ static berth_status list_select(berth__jinja *j, const list_call *l, berth__jinj
   BERTH__TRY(berth__jinja_new_list(j, out));
   for (size_t i = 0; i < l->items->count; i++) {
     berth__jinja_value item = l->items->items[i];
+    BERTH__TRY(berth__jinja_step(j, 0));
     if (by_member) BERTH__TRY(list_member(j, item, berth__jinja_argument(l->args, 0, "attribute"), &item));
     bool holds = berth__jinja_truth(item);
     if (test.kind == BERTH__JINJA_STRING) BERTH__TRY(berth__jinja_test(j, item, test.as.string, rest, &holds));
@@ -183,6 +185,7 @@ static berth_status list_sum(berth__jinja *j, const list_call *l, berth__jinja_v
   if (out->kind == BERTH__JINJA_UNDEFINED) *out = berth__jinja_make_int(0);
   for (size_t i = 0; i < l->items->count; i++) {
     berth__jinja_value item;
+    BERTH__TRY(berth__jinja_step(j, 0));
     BERTH__TRY(list_member(j, l->items->items[i], member, &item));
     BERTH__TRY(berth__jinja_binary(j, BERTH__JINJA_ADD, *out, item, out));
   }

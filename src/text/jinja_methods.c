@@ -202,6 +202,7 @@ static berth_status methods_of_dict(berth__jinja *j, berth__jinja_value on, bert
       bool same = false;
       BERTH__TRY(berth__jinja_equal(j, dict->members[i].key, berth__jinja_argument(args, 0, "key"), &same));
       if (!same) continue;
+      BERTH__TRY(berth__jinja_step(j, (dict->count - i - 1) * sizeof *dict->members));
       memmove(dict->members + i, dict->members + i + 1, (dict->count - i - 1) * sizeof *dict->members);
       dict->count--;
       break;
@@ -227,6 +228,7 @@ static berth_status methods_pop(berth__jinja *j, berth__jinja_list *list, berth_
   int64_t i = at.kind == BERTH__JINJA_INT ? at.as.integer : count - 1;
   if (i < 0) i += count;
   if (i < 0 || i >= count) return berth__jinja_fail(j, "pop: there is no such element");
+  BERTH__TRY(berth__jinja_step(j, (size_t)(count - i - 1) * sizeof *list->items));
   *out = list->items[i];
   memmove(list->items + i, list->items + i + 1, (size_t)(count - i - 1) * sizeof *list->items);
   list->count--;
@@ -249,6 +251,7 @@ static berth_status methods_of_list(berth__jinja *j, berth__jinja_value on, bert
     const int64_t count = (int64_t)list->count;
     int64_t at = first.as.integer < 0 ? first.as.integer + count : first.as.integer;
     at = at < 0 ? 0 : at > count ? count : at;
+    BERTH__TRY(berth__jinja_step(j, (size_t)(count - at) * sizeof *list->items));
     BERTH__TRY(berth__jinja_append(j, list, BERTH__JINJA_NO_VALUE));
     memmove(list->items + at + 1, list->items + at, (size_t)(count - at) * sizeof *list->items);
     list->items[at] = berth__jinja_argument(args, 1, "value");

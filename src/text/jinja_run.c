@@ -7,18 +7,28 @@
 
 /* ---- Variables ---- */
 
-static berth__jinja_variable *run_find(berth__jinja_scope *scope, berth__jinja_string name, bool outward) {
+/* NULL: there is none. */
+static berth_status run_find(berth__jinja *j, berth__jinja_scope *scope, berth__jinja_string name, bool outward,
+                             berth__jinja_variable **out) {
+  size_t n = 0;
   for (; scope != NULL; scope = outward ? scope->outer : NULL) {
     for (berth__jinja_variable *v = scope->variables; v != NULL; v = v->next) {
-      if (berth__jinja_same(v->name, name)) return v;
+      bool same = false;
+      if (++n % 4 == 0) BERTH__TRY(berth__jinja_step(j, 0));
+      BERTH__TRY(berth__jinja_match(j, v->name, name, &same));
+      *out = v;
+      if (same) return BERTH_OK;
     }
   }
-  return NULL;
+  *out = NULL;
+  return BERTH_OK;
 }
 
 berth_status berth__jinja_set(berth__jinja *j, berth__jinja_scope *scope, berth__jinja_string name,
                               berth__jinja_value value) {
-  berth__jinja_variable *v = run_find(scope, name, false);
+  berth__jinja_variable *v;
+  BERTH__TRY(berth__jinja_step(j, 0));
+  BERTH__TRY(run_find(j, scope, name, false, &v));
   if (v == NULL) {
     v = berth__jinja_alloc(j, sizeof *v);
     if (v == NULL) return berth__jinja_nomem(j);
@@ -29,11 +39,16 @@ berth_status berth__jinja_set(berth__jinja *j, berth__jinja_scope *scope, berth_
   return BERTH_OK;
 }
 
-static berth__jinja_value run_name(const berth__jinja *j, berth__jinja_string name) {
-  const berth__jinja_variable *v = run_find(j->scope, name, true);
-  if (v != NULL) return v->value;
-  if (berth__jinja_is_function(name)) return (berth__jinja_value){BERTH__JINJA_FUNCTION, {.string = name}};
-  return berth__jinja_make_undefined(name);
+static berth_status run_name(berth__jinja *j, berth__jinja_string name, berth__jinja_value *out) {
+  berth__jinja_variable *v;
+  BERTH__TRY(run_find(j, j->scope, name, true, &v));
+  *out = berth__jinja_make_undefined(name);
+  if (v != NULL) {
+    *out = v->value;
+  } else if (berth__jinja_is_function(name)) {
+    out->kind = BERTH__JINJA_FUNCTION;
+  }
+  return BERTH_OK;
 }
 
 /* ---- Parts of values ---- */
@@ -71,7 +86,8 @@ berth_status berth__jinja_attribute(berth__jinja *j, berth__jinja_value on, bert
                                     berth__jinja_value *out) {
   *out = berth__jinja_make_undefined(name);
   if (on.kind == BERTH__JINJA_UNDEFINED) return run_undefined(j, on);
-  if (on.kind == BERTH__JINJA_DICT || on.kind == BERTH__JINJA_NAMESPACE) (void)berth__jinja_get(on.as.dict, name, out);
+  if (on.kind == BERTH__JINJA_DICT || on.kind == BERTH__JINJA_NAMESPACE)
+    return berth__jinja_get(j, on.as.dict, name, out);
   if (on.kind == BERTH__JINJA_LOOP) (void)run_loop_attribute(on.as.loop, name, out);
   return BERTH_OK;
 }
@@ -93,9 +109,9 @@ berth_status berth__jinja_item(berth__jinja *j, berth__jinja_value on, berth__ji
   if (key.kind == BERTH__JINJA_STRING) return berth__jinja_attribute(j, on, key.as.string, out);
   if (key.kind != BERTH__JINJA_INT || (on.kind != BERTH__JINJA_LIST && on.kind != BERTH__JINJA_STRING)) return BERTH_OK;
   const bool is_list = on.kind == BERTH__JINJA_LIST;
+  BERTH__TRY(berth__jinja_step(j, is_list ? 0 : on.as.string.size));
   const int64_t count = is_list ? (int64_t)on.as.list->count : (int64_t)berth__jinja_characters(on.as.string);
   const int64_t at = key.as.integer < 0 ? key.as.integer + count : key.as.integer;
-  BERTH__TRY(berth__jinja_step(j, is_list ? 0 : on.as.string.size));
   if (at < 0 || at >= count) return BERTH_OK;
   *out = is_list ? on.as.list->items[at]
                  : berth__jinja_make_string(berth__jinja_substring(on.as.string, (size_t)at, (size_t)at + 1));
@@ -164,7 +180,7 @@ static berth_status run_call(berth__jinja *j, const berth__jinja_node *node, ber
     berth__jinja_value member = berth__jinja_make_undefined(node->a->name);
     BERTH__TRY(berth__jinja_evaluate(j, node->a->a, &on));
     if (on.kind == BERTH__JINJA_DICT || on.kind == BERTH__JINJA_NAMESPACE)
-      (void)berth__jinja_get(on.as.dict, node->a->name, &member);
+      BERTH__TRY(berth__jinja_get(j, on.as.dict, node->a->name, &member));
     if (member.kind != BERTH__JINJA_MACRO) {
       BERTH__TRY(berth__jinja_evaluate_arguments(j, node->list, args));
       j->line = node->line;
@@ -265,7 +281,7 @@ static berth_status run_expression(berth__jinja *j, const berth__jinja_node *nod
   berth__jinja_value a = BERTH__JINJA_NO_VALUE, b;
   switch (node->type) {
     case BERTH__JINJA_LITERAL: *out = node->value; return BERTH_OK;
-    case BERTH__JINJA_NAME: *out = run_name(j, node->name); return BERTH_OK;
+    case BERTH__JINJA_NAME: return run_name(j, node->name, out);
     case BERTH__JINJA_MAKE_LIST: return run_make_list(j, node, out);
     case BERTH__JINJA_MAKE_DICT: return run_make_dict(j, node, out);
     case BERTH__JINJA_CALL: return run_call(j, node, out);
@@ -417,9 +433,8 @@ berth_status berth__jinja_call_macro(berth__jinja *j, const berth__jinja_node *m
       given = true;
     }
     for (size_t i = 0; i < args->count && !given; i++) {
-      if (args->names[i].size == 0 || !berth__jinja_same(args->names[i], parameter->name)) continue;
-      value = args->values[i];
-      given = true;
+      if (args->names[i].size != 0) BERTH__TRY(berth__jinja_match(j, args->names[i], parameter->name, &given));
+      if (given) value = args->values[i];
     }
     if (!given && parameter->a != NULL) BERTH__TRY(berth__jinja_evaluate(j, parameter->a, &value));
     BERTH__TRY(berth__jinja_set(j, j->scope, parameter->name, value));

@@ -8,29 +8,57 @@ static berth__jinja_value strings_make(const berth__jinja_buffer *b) {
   return berth__jinja_make_string((berth__jinja_string){b->data != NULL ? b->data : "", b->size});
 }
 
-/* Is the character at text one of those to strip? NULL: white space. */
-static bool strings_strips(berth__jinja_value characters, const char *text, size_t size, size_t *length) {
+typedef struct strings_set { /* characters to strip */
+  bool is_space;             /* white space */
+  bool ascii[128];
+  berth__jinja_string all;
+} strings_set;
+
+static strings_set strings_set_of(berth__jinja_value characters) {
+  strings_set set = {.is_space = characters.kind != BERTH__JINJA_STRING};
+  if (set.is_space) return set;
+  set.all = characters.as.string;
+  for (size_t i = 0; i < set.all.size; i++) {
+    if ((unsigned char)set.all.data[i] < 128) set.ascii[(unsigned char)set.all.data[i]] = true;
+  }
+  return set;
+}
+
+/* Is the character at text one of those to strip? */
+static berth_status strings_strips(berth__jinja *j, const strings_set *set, const char *text, size_t size,
+                                   size_t *length, bool *out) {
   uint32_t c;
   size_t at;
   *length = berth__utf8_read(text, size, &c);
-  if (characters.kind != BERTH__JINJA_STRING) return berth__unicode_is_space(c);
-  return berth__jinja_find(characters.as.string, (berth__jinja_string){text, *length}, 0, &at);
+  const unsigned char first = (unsigned char)text[0];
+  *out = set->is_space ? berth__unicode_is_space(c) : first < 128 && set->ascii[first];
+  if (set->is_space || first < 128) return BERTH_OK;
+  BERTH__TRY(berth__jinja_step(j, set->all.size));
+  *out = berth__jinja_find(set->all, (berth__jinja_string){text, *length}, 0, &at);
+  return BERTH_OK;
 }
 
-static berth__jinja_string strings_strip(berth__jinja_string text, berth__jinja_value characters, bool left,
-                                         bool right) {
-  size_t n;
-  while (left && text.size != 0 && strings_strips(characters, text.data, text.size, &n)) {
-    text.data += n;
-    text.size -= n;
+static berth_status strings_strip_left(berth__jinja *j, const strings_set *set, berth__jinja_string *text) {
+  while (text->size != 0) {
+    size_t n;
+    bool strips = false;
+    BERTH__TRY(strings_strips(j, set, text->data, text->size, &n, &strips));
+    if (!strips) break;
+    *text = (berth__jinja_string){text->data + n, text->size - n};
   }
-  while (right && text.size != 0) {
-    size_t begin = text.size - 1;
-    while (begin > 0 && text.size - begin < 4 && ((unsigned char)text.data[begin] & 0xC0) == 0x80) begin--;
-    if (!strings_strips(characters, text.data + begin, text.size - begin, &n)) break;
-    text.size = begin;
+  return BERTH_OK;
+}
+
+static berth_status strings_strip_right(berth__jinja *j, const strings_set *set, berth__jinja_string *text) {
+  while (text->size != 0) {
+    size_t begin = text->size - 1, n;
+    bool strips = false;
+    while (begin > 0 && text->size - begin < 4 && ((unsigned char)text->data[begin] & 0xC0) == 0x80) begin--;
+    BERTH__TRY(strings_strips(j, set, text->data + begin, text->size - begin, &n, &strips));
+    if (!strips) break;
+    text->size = begin;
   }
-  return text;
+  return BERTH_OK;
 }
 
 /* Splits at white space (separator: none), or at a text; at most `most` times where that is not negative. */
@@ -39,8 +67,9 @@ static berth_status strings_split(berth__jinja *j, berth__jinja_string text, ber
   BERTH__TRY(berth__jinja_new_list(j, out));
   BERTH__TRY(berth__jinja_step(j, text.size));
   const bool by_space = separator.kind != BERTH__JINJA_STRING;
+  const strings_set spaces = {.is_space = true};
   if (!by_space && separator.as.string.size == 0) return berth__jinja_fail(j, "split: the separator is empty");
-  if (by_space) text = strings_strip(text, separator, true, false);
+  if (by_space) BERTH__TRY(strings_strip_left(j, &spaces, &text));
   for (int64_t n = 0; !by_space || text.size != 0; n++) {
     size_t at = 0, length = 0;
     bool found = false;
@@ -48,7 +77,7 @@ static berth_status strings_split(berth__jinja *j, berth__jinja_string text, ber
       found = false;
     } else if (by_space) {
       for (size_t size; at < text.size && !found; at += found ? 0 : size)
-        found = strings_strips(separator, text.data + at, text.size - at, &size);
+        BERTH__TRY(strings_strips(j, &spaces, text.data + at, text.size - at, &size, &found));
     } else {
       found = berth__jinja_find(text, separator.as.string, 0, &at);
       length = separator.as.string.size;
@@ -57,7 +86,7 @@ static berth_status strings_split(berth__jinja *j, berth__jinja_string text, ber
     BERTH__TRY(berth__jinja_append(j, out->as.list, berth__jinja_make_string((berth__jinja_string){text.data, end})));
     if (!found) break;
     text = (berth__jinja_string){text.data + end + length, text.size - end - length};
-    if (by_space) text = strings_strip(text, separator, true, false);
+    if (by_space) BERTH__TRY(strings_strip_left(j, &spaces, &text));
   }
   return BERTH_OK;
 }
@@ -66,10 +95,11 @@ static berth_status strings_split(berth__jinja *j, berth__jinja_string text, ber
 static berth_status strings_rsplit(berth__jinja *j, berth__jinja_string text, berth__jinja_value separator,
                                    int64_t most, berth__jinja_value *out) {
   berth__jinja_value all;
-  BERTH__TRY(strings_split(j, text, separator, -1, &all));
+  const bool by_space = separator.kind != BERTH__JINJA_STRING;
+  BERTH__TRY(strings_split(j, text, separator, most == 0 && !by_space ? 0 : -1, &all));
   const size_t count = all.as.list->count;
   *out = all;
-  if (most < 0 || separator.kind != BERTH__JINJA_STRING || count <= (size_t)most + 1) return BERTH_OK;
+  if (most <= 0 || by_space || most >= (int64_t)count - 1) return BERTH_OK;
   const size_t first = count - (size_t)most; /* the first that stays alone */
   const char *end = all.as.list->items[first].as.string.data - separator.as.string.size;
   BERTH__TRY(berth__jinja_new_list(j, out));
@@ -81,6 +111,7 @@ static berth_status strings_rsplit(berth__jinja *j, berth__jinja_string text, be
 
 static berth_status strings_lines(berth__jinja *j, berth__jinja_string text, berth__jinja_value *out) {
   BERTH__TRY(berth__jinja_new_list(j, out));
+  BERTH__TRY(berth__jinja_step(j, text.size));
   for (size_t at = 0; at < text.size;) {
     size_t end = at;
     while (end < text.size && text.data[end] != '\n' && text.data[end] != '\r') end++;
@@ -95,6 +126,7 @@ static berth_status strings_replace(berth__jinja *j, berth__jinja_string text, b
                                     berth__jinja_string to, int64_t most, berth__jinja_value *out) {
   berth__jinja_buffer b = {NULL, 0, 0};
   size_t at = 0, found;
+  BERTH__TRY(berth__jinja_step(j, text.size));
   for (int64_t n = 0; (most < 0 || n < most) && from.size != 0 && berth__jinja_find(text, from, at, &found); n++) {
     BERTH__TRY(berth__jinja_add(j, &b, text.data + at, found - at));
     BERTH__TRY(berth__jinja_add(j, &b, to.data, to.size));
@@ -136,6 +168,7 @@ static berth_status strings_has_end(berth__jinja *j, berth__jinja_string text, b
   *out = false;
   if (what.kind == BERTH__JINJA_LIST) {
     for (size_t i = 0; i < what.as.list->count && !*out; i++) {
+      BERTH__TRY(berth__jinja_step(j, 0));
       if (what.as.list->items[i].kind == BERTH__JINJA_STRING)
         BERTH__TRY(strings_has_end(j, text, what.as.list->items[i], at_start, out));
     }
@@ -143,9 +176,9 @@ static berth_status strings_has_end(berth__jinja *j, berth__jinja_string text, b
   }
   if (what.kind != BERTH__JINJA_STRING) return berth__jinja_fail(j, "startswith and endswith take a string");
   const berth__jinja_string part = what.as.string;
-  *out = part.size <= text.size &&
-         memcmp(at_start ? text.data : text.data + text.size - part.size, part.data, part.size) == 0;
-  return BERTH_OK;
+  if (part.size > text.size) return BERTH_OK;
+  const char *end = at_start ? text.data : text.data + text.size - part.size;
+  return berth__jinja_match(j, (berth__jinja_string){end, part.size}, part, out);
 }
 
 static berth_status strings_search(berth__jinja *j, berth__jinja_string text, berth__jinja_string name,
@@ -219,8 +252,14 @@ static berth_status strings_call_case(berth__jinja *j, const strings_call *s, be
 }
 
 static berth_status strings_call_strip(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
-  *out = berth__jinja_make_string(strings_strip(s->on, s->a, s->name.data[0] != 'r', s->name.data[0] != 'l'));
-  return berth__jinja_step(j, s->on.size);
+  berth__jinja_string text = s->on;
+  BERTH__TRY(berth__jinja_step(j, text.size));
+  if (s->a.kind == BERTH__JINJA_STRING) BERTH__TRY(berth__jinja_step(j, s->a.as.string.size));
+  const strings_set set = strings_set_of(s->a);
+  if (s->name.data[0] != 'r') BERTH__TRY(strings_strip_left(j, &set, &text));
+  if (s->name.data[0] != 'l') BERTH__TRY(strings_strip_right(j, &set, &text));
+  *out = berth__jinja_make_string(text);
+  return BERTH_OK;
 }
 
 static berth_status strings_call_split(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
@@ -234,8 +273,9 @@ static berth_status strings_call_search(berth__jinja *j, const strings_call *s, 
 
 static berth_status strings_call_kind(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {
   const bool digits = s->name.data[2] == 'd' || s->name.data[2] == 'n';
+  BERTH__TRY(berth__jinja_step(j, s->on.size));
   *out = berth__jinja_make_bool(strings_all(s->on, digits ? BERTH__UNICODE_NUMBER : BERTH__UNICODE_LETTER));
-  return berth__jinja_step(j, s->on.size);
+  return BERTH_OK;
 }
 
 static berth_status strings_call_lines(berth__jinja *j, const strings_call *s, berth__jinja_value *out) {

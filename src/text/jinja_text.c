@@ -199,7 +199,10 @@ static berth_status json_fail(json_reader *r) {
 }
 
 static void json_space(json_reader *r) {
-  while (r->at < r->text.size && strchr(" \t\r\n", r->text.data[r->at]) != NULL && r->text.data[r->at] != '\0') r->at++;
+  for (; r->at < r->text.size; r->at++) {
+    const char c = r->text.data[r->at];
+    if (c != ' ' && c != '\t' && c != '\r' && c != '\n') return;
+  }
 }
 
 static bool json_take(json_reader *r, const char *word) {
@@ -313,6 +316,7 @@ static berth_status json_value(json_reader *r, berth__jinja_value *out) {
 
 berth_status berth__jinja_from_json(berth__jinja *j, berth__jinja_string text, berth__jinja_value *out) {
   json_reader r = {j, text, 0};
+  BERTH__TRY(berth__jinja_step(j, text.size)); /* white space is counted nowhere else */
   BERTH__TRY(json_value(&r, out));
   json_space(&r);
   return r.at == text.size ? BERTH_OK : json_fail(&r);

@@ -78,22 +78,12 @@ bool berth__jinja_string_is(berth__jinja_string a, const char *text) {
   return berth__jinja_same(a, (berth__jinja_string){text, strlen(text)});
 }
 
-bool berth__jinja_find(berth__jinja_string in, berth__jinja_string what, size_t from, size_t *at) {
-  if (what.size == 0) {
-    *at = from;
-    return from <= in.size;
-  }
-  while (from < in.size && in.size - from >= what.size) {
-    const char *first = memchr(in.data + from, what.data[0], in.size - from - what.size + 1);
-    if (first == NULL) return false;
-    from = (size_t)(first - in.data);
-    if (memcmp(first, what.data, what.size) == 0) {
-      *at = from;
-      return true;
-    }
-    from++;
-  }
-  return false;
+berth_status berth__jinja_match(berth__jinja *j, berth__jinja_string a, berth__jinja_string b, bool *out) {
+  *out = false;
+  if (a.size != b.size) return BERTH_OK;
+  if (a.size >= 64) BERTH__TRY(berth__jinja_step(j, a.size));
+  *out = berth__jinja_same(a, b);
+  return BERTH_OK;
 }
 
 size_t berth__jinja_characters(berth__jinja_string text) {
@@ -199,14 +189,18 @@ berth_status berth__jinja_put(berth__jinja *j, berth__jinja_dict *dict, berth__j
   return BERTH_OK;
 }
 
-bool berth__jinja_get(const berth__jinja_dict *dict, berth__jinja_string key, berth__jinja_value *out) {
+berth_status berth__jinja_get(berth__jinja *j, const berth__jinja_dict *dict, berth__jinja_string key,
+                              berth__jinja_value *out) {
+  BERTH__TRY(berth__jinja_step(j, 64 * (dict->count / 4)));
   for (size_t i = 0; i < dict->count; i++) {
-    if (dict->members[i].key.kind != BERTH__JINJA_STRING || !berth__jinja_same(dict->members[i].key.as.string, key))
-      continue;
+    bool same = false;
+    if (dict->members[i].key.kind != BERTH__JINJA_STRING) continue;
+    BERTH__TRY(berth__jinja_match(j, dict->members[i].key.as.string, key, &same));
+    if (!same) continue;
     *out = dict->members[i].value;
-    return true;
+    break;
   }
-  return false;
+  return BERTH_OK;
 }
 
 static berth_status value_characters(berth__jinja *j, berth__jinja_string text, berth__jinja_list *list) {
@@ -306,7 +300,7 @@ berth_status berth__jinja_equal(berth__jinja *j, berth__jinja_value a, berth__ji
   } else if (a.kind != b.kind) {
     *out = false;
   } else if (a.kind == BERTH__JINJA_STRING) {
-    *out = berth__jinja_same(a.as.string, b.as.string);
+    status = berth__jinja_match(j, a.as.string, b.as.string, out);
   } else if (a.kind == BERTH__JINJA_LIST) {
     status = value_equal_lists(j, a.as.list, b.as.list, out);
   } else if (a.kind == BERTH__JINJA_DICT) {
@@ -322,6 +316,7 @@ static int value_order(size_t a, size_t b) { return a < b ? -1 : a > b; }
 
 berth_status berth__jinja_compare(berth__jinja *j, berth__jinja_value a, berth__jinja_value b, int *out) {
   double left = 0, right = 0;
+  BERTH__TRY(berth__jinja_step(j, 0)); /* one for each of a sort's comparisons */
   if (a.kind == BERTH__JINJA_INT && b.kind == BERTH__JINJA_INT) {
     *out = a.as.integer < b.as.integer ? -1 : a.as.integer > b.as.integer;
     return BERTH_OK;
@@ -332,9 +327,10 @@ berth_status berth__jinja_compare(berth__jinja *j, berth__jinja_value a, berth__
   }
   if (a.kind == BERTH__JINJA_STRING && b.kind == BERTH__JINJA_STRING) {
     const size_t n = a.as.string.size < b.as.string.size ? a.as.string.size : b.as.string.size;
+    BERTH__TRY(berth__jinja_step(j, n));
     *out = n != 0 ? memcmp(a.as.string.data, b.as.string.data, n) : 0;
     if (*out == 0) *out = value_order(a.as.string.size, b.as.string.size);
-    return berth__jinja_step(j, n);
+    return BERTH_OK;
   }
   if (a.kind != BERTH__JINJA_LIST || b.kind != BERTH__JINJA_LIST)
     return berth__jinja_fail(j, "values of types %s and %s have no order", berth__jinja_kind_name(a.kind),
@@ -355,8 +351,9 @@ berth_status berth__jinja_contains(berth__jinja *j, berth__jinja_value in, berth
   if (in.kind == BERTH__JINJA_STRING) {
     if (what.kind != BERTH__JINJA_STRING)
       return berth__jinja_fail(j, "a value of type %s cannot be in a string", berth__jinja_kind_name(what.kind));
+    BERTH__TRY(berth__jinja_step(j, in.as.string.size));
     *out = berth__jinja_find(in.as.string, what.as.string, 0, &at);
-    return berth__jinja_step(j, in.as.string.size);
+    return BERTH_OK;
   }
   if (in.kind == BERTH__JINJA_DICT || in.kind == BERTH__JINJA_NAMESPACE) {
     for (size_t i = 0; i < in.as.dict->count && !*out; i++)

@@ -74,13 +74,13 @@ static uint16_t vocab_attribute(int64_t type) { /* the numbers of the format */
 }
 
 /* An array beside the tokens, one number for each; it may be missing. */
-static berth_status vocab_numbers(const berth__tokenizer *t, const char *key, berth__gguf_array *out,
+static berth_status vocab_numbers(const berth__tokenizer *t, const char *key, bool whole, berth__gguf_array *out,
                                   berth_error *err) {
   if (berth__gguf_find(t->model, key) == NULL) return BERTH_OK;
   BERTH__TRY(berth__gguf_array_of(t->model, key, out, err));
-  if (!berth__gguf_array_is_number(out))
-    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are no numbers but %s", key,
-                       berth__gguf_kind_name(out->kind));
+  if (whole ? !berth__gguf_array_is_whole(out) : !berth__gguf_array_is_number(out))
+    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are no %s but %s", key,
+                       whole ? "integers" : "numbers", berth__gguf_kind_name(out->kind));
   if (out->count < t->count)
     return berth__fail(err, BERTH_MALFORMED, "the key \"%s\" has %llu elements for %u tokens", key,
                        (unsigned long long)out->count, t->count);
@@ -105,8 +105,8 @@ berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err) {
   if (tokens.count == 0) return berth__fail(err, BERTH_MALFORMED, "the model's vocabulary is empty");
   t->count = (uint32_t)tokens.count;
   t->texts = tokens.data;
-  BERTH__TRY(vocab_numbers(t, "tokenizer.ggml.scores", &t->scores, err));
-  BERTH__TRY(vocab_numbers(t, "tokenizer.ggml.token_type", &types, err));
+  BERTH__TRY(vocab_numbers(t, "tokenizer.ggml.scores", false, &t->scores, err));
+  BERTH__TRY(vocab_numbers(t, "tokenizer.ggml.token_type", true, &types, err));
   t->offsets = berth__alloc_array(t->ctx, (size_t)t->count + 1, sizeof *t->offsets);
   t->attributes = berth__alloc_array(t->ctx, t->count, sizeof *t->attributes);
   if (t->offsets == NULL || t->attributes == NULL) return berth__fail_nomem(err, "the index of the vocabulary");
@@ -116,8 +116,7 @@ berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err) {
     t->offsets[id + 1] = t->offsets[id] + 8 + (uint32_t)berth__vocab_load64(t->texts + t->offsets[id]);
     const berth__span text = berth__vocab_text(t, id);
     if (text.size > t->longest) t->longest = text.size;
-    t->attributes[id] =
-        types.count != 0 ? vocab_attribute((int64_t)berth__gguf_array_f64(&types, id)) : BERTH__TOKEN_NORMAL;
+    t->attributes[id] = types.count != 0 ? vocab_attribute(berth__gguf_array_i64(&types, id)) : BERTH__TOKEN_NORMAL;
     if (text.size != 0) vocab_add_token(t, id, text);
   }
   return BERTH_OK;

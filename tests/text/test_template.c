@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "support.h"
+#include "text/jinja.h"
 
 static char *render(berth_context *ctx, const char *text, const char *json, berth_error *err) {
   char *out;
@@ -96,6 +97,14 @@ static void filters_tests_and_methods(void **state) {
        "'a,b,c'.split(',', 1) }} {{ "
        "'a,b,c'.rsplit(',', 1) }} {{ 'a\\nb'.splitlines() }}",
        "{}", "a b|a ['a', 'b', 'c'] ['a', 'b'] ['a', 'b,c'] ['a,b', 'c'] ['a', 'b']"},
+      {"{{ 'a,b,c'.rsplit(',', 0) }} {{ ''.rsplit(',', 0) }} {{ 'a,b,c'.rsplit(',', 2) }} {{ 'a,b'.rsplit(',', "
+       "4294967296) }} {{ 'a'.rsplit(',', 0) }}",
+       "{}", "['a,b,c'] [''] ['a', 'b', 'c'] ['a', 'b'] ['a']"},
+      {"{{ '\\u00e9x-\\u00e9a\\u00e9x'.strip('x\\u00e9') }} {{ 'abca'.lstrip('ba') }} {{ 'abca'.rstrip('ba') }} {{ "
+       "'ab'.strip('') }} {{ 'ab'.strip('ba') }}|",
+       "{}",
+       "-\xC3\xA9"
+       "a ca abc ab |"},
       {"{{ 'abc'.startswith('ab') }} {{ 'abc'.endswith(('x', 'c')) }} {{ 'abcb'.find('b') }} {{ 'abcb'.rfind('b') }} "
        "{{ "
        "'abcb'.count('b') }} {{ 'aXbX'.replace('X', '', 1) }} {{ ','.join(['a', 'b']) }} {{ '12'.isdigit() }}",
@@ -326,6 +335,50 @@ static void wrong_templates_say_where(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* What the search finds is what comparing at every place finds; texts of two letters are full of periods. */
+static void a_search_finds_the_first_place(void **state) {
+  (void)state;
+  uint64_t seed = 7;
+  for (int i = 0; i < 30000; i++) {
+    char in[300], what[48];
+    const size_t in_size = 1 + test_random(&seed) % sizeof in, size = 1 + test_random(&seed) % sizeof what;
+    const size_t period = 1 + test_random(&seed) % 9, rare = 2 + test_random(&seed) % 40;
+    for (size_t k = 0; k < in_size; k++) {
+      const bool repeats = k >= period && test_random(&seed) % rare != 0;
+      in[k] = repeats ? in[k - period] : (char)('a' + test_random(&seed) % 2);
+    }
+    const size_t from = test_random(&seed) % in_size;
+    for (size_t k = 0; k < size; k++) what[k] = in[(from + k) % in_size];
+    if (i % 3 == 0) what[test_random(&seed) % size] ^= 3;
+    size_t begin = test_random(&seed) % 4, want = begin, at = 0;
+    while (want + size <= in_size && memcmp(in + want, what, size) != 0) want++;
+    const bool there =
+        berth__jinja_find((berth__jinja_string){in, in_size}, (berth__jinja_string){what, size}, begin, &at);
+    assert_int_equal(there, want + size <= in_size);
+    if (there) assert_int_equal(at, want);
+  }
+}
+
+/* Searches that would take minutes if each place were compared anew. `s` is a megabyte of x. */
+#define MEGABYTE "{% set s = ('x' * 1024) * 1024 %}"
+/* After this a template has few steps left, so that what counts too little shows soon. */
+#define MOST_STEPS \
+  MEGABYTE "{% set a = s + 'a' %}{% set b = s + 'b' %}{% for i in range(1000) %}{% set c = a == b %}{% endfor %}"
+static void searches_take_little_time(void **state) {
+  (void)state;
+  static const template_case cases[] = {
+      {MEGABYTE "{{ s + 'y' in s + s + s }} {{ 'y' + s in s + s + s }} {{ s + 'y' in s + s + 'y' }}", "{}",
+       "False False True"},
+      {MEGABYTE
+       "{% set h = (s + s + s + 'z').replace(s + 'y', '') %}{{ h|length }} {{ h.count(s + 'y') }} {{ h.rfind(s) }} "
+       "{{ h.split('y' + s)|length }}",
+       "{}", "3145729 0 2097152 1"},
+      {MEGABYTE "{{ s.strip(s.replace('x', 'y') + 'x') }}|{{ ('z' + s).rstrip(s.replace('x', 'y') + 'x') }}", "{}",
+       "|z"},
+  };
+  RUN_CASES(cases);
+}
+
 /* Nothing that a template does takes forever, or more memory than it may have. */
 static void hostile_templates_end(void **state) {
   (void)state;
@@ -345,6 +398,21 @@ static void hostile_templates_end(void **state) {
       "endfor %}"
       "{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
       "{{ 'x'|indent(999999999) }}{{ 'a\\nb'|indent(999999999) }}",
+      /* work on much text or many values, for few words */
+      MEGABYTE "{% set a = s + 'a' %}{% set b = s + 'b' %}{% for i in range(20000) %}{{ a == b }}{% endfor %}",
+      MEGABYTE "{% set a = s + 'a' %}{% for i in range(20000) %}{{ a.startswith(s) }}{{ a.endswith(s) }}{% endfor %}",
+      MEGABYTE
+      "{% set d = {s + 'a': 1, s + 'b': 2} %}{% set c = s + 'c' %}{% for i in range(20000) %}{{ d[c] }}{% endfor %}",
+      MEGABYTE "{% set e = s.replace('x', '\\u00e9') %}{{ e.strip(s + '\\u00e9') }}",
+      MOST_STEPS "{% set j = s.replace('x', ' ') + '1' %}{% for i in range(20000) %}{{ j|from_json }}{% endfor %}",
+      "{% set l = range(100000)|list %}{% for i in range(99999) %}{{ l.insert(0, l.pop(0)) }}{% endfor %}",
+      MOST_STEPS
+      "{% set l = range(1, 100000)|list %}{% for i in range(999) %}{{ l|reject|list }}{{ 'a'.endswith(l) }}{% endfor "
+      "%}",
+      MOST_STEPS "{% set l = range(100000)|map(attribute='x')|list %}{% for i in range(999) %}{{ l|join }}{% endfor %}",
+      MOST_STEPS
+      "{% set d = {} %}{% for i in range(1000) %}{% do d.update({i|string: 1}) %}{% endfor %}{% for i in range(200000) "
+      "%}{{ d.x }}{% endfor %}",
   };
   berth_context *ctx = test_context();
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -354,6 +422,15 @@ static void hostile_templates_end(void **state) {
     assert_null(out);
     test_expect_error(err.status, BERTH_MALFORMED, &err, " more than ");
   }
+  /* Names that are looked for behind many others. */
+  char *many = malloc(1 << 17), *end = many;
+  assert_non_null(many);
+  for (int i = 0; i < 4000; i++) end += sprintf(end, "{%% set v%d = 1 %%}", i);
+  sprintf(end, "{%% for i in range(99999) %%}{{ v0 }}{%% endfor %%}");
+  berth_error behind = {BERTH_OK, ""};
+  assert_null(render(ctx, many, "{}", &behind));
+  test_expect_error(behind.status, BERTH_MALFORMED, &behind, "steps");
+  free(many);
   /* Nesting of the text itself. */
   static const char *const open[] = {"{{ (", "{{ [", "{{ -", "{{ not ", "{% if x %}", "{{ a if ", "{{ x[", "{{ x|f("};
   for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
@@ -404,6 +481,8 @@ int main(void) {
       cmocka_unit_test(white_space_is_trimmed),
       cmocka_unit_test(conversations_become_text),
       cmocka_unit_test(wrong_templates_say_where),
+      cmocka_unit_test(a_search_finds_the_first_place),
+      cmocka_unit_test(searches_take_little_time),
       cmocka_unit_test(hostile_templates_end),
       cmocka_unit_test(every_failed_allocation_is_an_error),
   };

@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -210,6 +211,7 @@ static void streams_split_no_character(void **state) {
 static void vocabularies_that_are_wrong_are_refused(void **state) {
   (void)state;
   static const char *const none[] = {NULL};
+  static const float types[] = {NAN, 1e30f, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   berth_context *ctx = test_context();
   berth_error err = {BERTH_OK, ""};
   berth__tokenizer *t;
@@ -222,6 +224,9 @@ static void vocabularies_that_are_wrong_are_refused(void **state) {
   desc = bpe;
   desc.merges = NULL;
   test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "tokenizer.ggml.merges");
+  desc = spm;
+  desc.types = types;
+  test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "token_type\" are no integers but f32");
   desc = spm;
   desc.tokens = none;
   test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "empty");

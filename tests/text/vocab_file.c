@@ -59,8 +59,10 @@ static void put_tokens(vocab_bytes *b, const vocab_desc *desc) {
     const char *text = desc->tokens[i] + is_marked(desc->tokens[i]);
     put_string(b, text, strlen(text));
   }
-  put_array_key(b, "tokenizer.ggml.token_type", 5, n);
-  for (uint64_t i = 0; i < n; i++) put_number(b, types[is_marked(desc->tokens[i]) ? desc->tokens[i][0] : 0], 4);
+  put_array_key(b, "tokenizer.ggml.token_type", desc->types != NULL ? 6 : 5, n);
+  if (desc->types != NULL) put(b, desc->types, (size_t)n * sizeof *desc->types);
+  for (uint64_t i = 0; i < n && desc->types == NULL; i++)
+    put_number(b, types[is_marked(desc->tokens[i]) ? desc->tokens[i][0] : 0], 4);
   if (desc->scores == NULL) return;
   put_array_key(b, "tokenizer.ggml.scores", 6, n);
   put(b, desc->scores, (size_t)n * sizeof *desc->scores);

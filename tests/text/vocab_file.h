@@ -11,6 +11,7 @@ typedef struct vocab_desc {
   const char *const *tokens; /* ended by NULL. One that begins with \x01 is a control token, with \x02 one that a user
                                 defined, with \x03 unknown, with \x04 a byte; the mark is not part of it */
   const float *scores;       /* or NULL */
+  const float *types;        /* token_type as floats, which no file should have; NULL: integers, by the marks */
   const char *const *merges; /* or NULL */
   const char *const *ids;    /* "bos_token_id=1", "add_bos_token=true", ended by NULL; or NULL */
   const char *charsmap;      /* or NULL */
