@@ -1,6 +1,9 @@
 /* qlstm: an lstm whose recurrence is of bytes, as DynamicQuantizeLSTM of ONNX Runtime has it. What the inputs add to
- * the gates was made by a product before. gates         [S, D, B, 4 H], f32: i o f c scale         [D] or [D, 4 H],
- * f32: of recurrence recurrence    [D, 4 H, H], i8 or u8 bias?         [D, 8 H]      two for each gate: both are added
+ * the gates was made by a product before.
+ *   gates         [S, D, B, 4 H], f32: i o f c
+ *   scale         [D] or [D, 4 H], f32: of recurrence
+ *   recurrence    [D, 4 H, H], i8 or u8
+ *   bias?         [D, 8 H]      two for each gate: both are added
  *   lengths?      [B], i32      how much of each row counts
  *   initial_h?, initial_c? [D, B, H]
  *   peepholes?    [D, 3 H], i o f

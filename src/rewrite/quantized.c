@@ -106,13 +106,6 @@ static berth_status in_steps(pass *p, const berth__quant_product *q, berth_value
   return berth__rewrite_add(&p->r, BERTH__OP_div, both, 2, NULL, 0, *value, "#steps", value, err);
 }
 
-/* The integers that the bias was: dequantised, they are within rounding of that. */
-static berth_status count_bias(pass *p, berth_value *in, berth_error *err) {
-  const berth_value both[2] = {in[BIAS], in[SCALE]};
-  const berth_attr attr = berth_attr_string("to", "i32");
-  return berth__rewrite_add(&p->r, BERTH__OP_quantize, both, 2, &attr, 1, in[BIAS], "#counts", &in[BIAS], err);
-}
-
 static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_product *q, berth_value *in,
                                                   berth_error *err) {
   in[X_ZERO] = q->x.zero;
@@ -122,7 +115,6 @@ static berth_status rewrite_quantized_operands_of(pass *p, const berth__quant_pr
   BERTH__TRY(as_byte(p, &in[X_ZERO], rewrite_quantized_value_of(p, q->x.bytes)->type, err));
   BERTH__TRY(as_byte(p, &in[WEIGHT_ZERO], rewrite_quantized_value_of(p, q->weight.bytes)->type, err));
   BERTH__TRY(flat(p, &in[BIAS], err));
-  if (q->is_bias_counted) BERTH__TRY(count_bias(p, in, err));
   if (!counts_in_steps(p, q)) return BERTH_OK;
   BERTH__TRY(in_steps(p, q, &in[SCALE], err));
   return q->is_bias_counted ? BERTH_OK : in_steps(p, q, &in[BIAS], err);

@@ -159,13 +159,16 @@ static bool has_scale_of_sums(const berth__quant_view *view, const berth__quant_
   return true;
 }
 
-/* A bias of i32 that was dequantised with the scale of the sums, as ONNX's QLinearConv has it. One with a scale of its
- * own is no whole number of them. */
-static bool is_counted(const berth__quant_view *view, const berth__quant_product *p) {
+/* A bias of i32 that was dequantised with the scale of the sums, as ONNX's QLinearConv has it, is taken as the integers
+ * that it was. One with a scale of its own is no whole number of them. */
+static void count_bias(const berth__quant_view *view, berth__quant_product *p) {
   const berth__node *node = p->bias != BERTH_VALUE_NONE ? maker(view, p->bias, BERTH__OP_dequantize) : NULL;
-  if (node == NULL || rewrite_quantized_match_value_of(view, node->in[0])->type != BERTH_I32) return false;
-  return has_scale_of_sums(view, p, node->in[1]) &&
-         zero_or_none(view, berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)) == BERTH_VALUE_NONE;
+  if (node == NULL || rewrite_quantized_match_value_of(view, node->in[0])->type != BERTH_I32) return;
+  if (!has_scale_of_sums(view, p, node->in[1]) ||
+      zero_or_none(view, berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)) != BERTH_VALUE_NONE)
+    return;
+  p->bias = node->in[0];
+  p->is_bias_counted = true;
 }
 
 typedef bool (*find_bytes)(const berth__quant_view *view, berth_value value, berth__quantized *out);
@@ -236,7 +239,7 @@ bool berth__quant_match_product(const berth__quant_view *view, uint32_t n, berth
   out->x.zero = zero_or_none(view, out->x.zero);
   if (out->is_raw) return true;
   take_bias(view, out, sink);
-  out->is_bias_counted = out->scale == BERTH_VALUE_NONE && is_counted(view, out);
+  if (out->scale == BERTH_VALUE_NONE) count_bias(view, out);
   take_bounds(view, out, sink);
   take_quantize(view, out, sink);
   return true;

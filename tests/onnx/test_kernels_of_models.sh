@@ -51,6 +51,6 @@ for model in "${models[@]}"; do
 done
 [ -d "$folder" ] || skip_test "models beside the repository" "there is no $folder"
 
-printf 'graph "f" { input %%x : f16[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >"$work/slow.berth"
+printf 'graph "f" { input %%x : f64[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >"$work/slow.berth"
 check "a reference kernel is found" test "$(references "$work/slow.berth")" = '"reference_steps":1'
 tap_done
