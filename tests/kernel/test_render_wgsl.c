@@ -259,8 +259,9 @@ static void compile_attention(berth__engine *engine, int64_t queries, const char
                              {.type = BERTH_TYPE_NONE},
                              {.type = BERTH_I32, .rank = 1, .dim = {2}},
                              {.type = BERTH_F32, .rank = 4, .dim = {2, 4, queries, 16}}};
-  berth_attr attrs[6];
-  for (uint32_t i = 0; i < 6; i++) attrs[i] = op->family->attrs[i];
+  berth_attr attrs[16];
+  assert_true(op->family->n_attrs <= sizeof attrs / sizeof attrs[0]);
+  for (uint32_t i = 0; i < op->family->n_attrs; i++) attrs[i] = op->family->attrs[i];
   attrs[BERTH__ATTENTION_MODE].s = mode;
   attrs[BERTH__ATTENTION_WINDOW].i = window;
   for (uint32_t i = 0; i < 7; i++) berth__contiguous_strides(tensors[i].rank, tensors[i].dim, tensors[i].stride);
