@@ -4,11 +4,11 @@
 
 static const berth__arch archs[] = {
     {.name = "llama", .build = berth__arch_llama},
-    {.name = "qwen2", .build = berth__arch_qwen},
-    {.name = "qwen3", .build = berth__arch_qwen},
+    {.name = "qwen2", .build = berth__arch_halves},
+    {.name = "qwen3", .build = berth__arch_halves},
     {.name = "gemma2", .build = berth__arch_gemma2},
     {.name = "gemma3", .build = berth__arch_gemma3},
-    {.name = "phi3", .build = berth__arch_phi3},
+    {.name = "phi3", .build = berth__arch_halves},
     {.name = "gpt-oss", .build = berth__arch_gpt_oss},
     {.name = "bert", .build = berth__arch_bert, .embeds = true},
     {.name = "nomic-bert", .build = berth__arch_bert, .embeds = true},

@@ -21,8 +21,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                                berth_error *err);
 
 void berth__arch_llama(berth__net *net);
-void berth__arch_qwen(berth__net *net);
-void berth__arch_phi3(berth__net *net);
+void berth__arch_halves(berth__net *net); /* as llama, with rope over halves */
 void berth__arch_gemma2(berth__net *net);
 void berth__arch_gemma3(berth__net *net);
 void berth__arch_gpt_oss(berth__net *net);

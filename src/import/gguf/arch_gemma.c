@@ -12,17 +12,8 @@ static double gemma_scale(const berth__net *net, int64_t layers_of_27b) {
   return 1 / sqrt((double)size);
 }
 
-/* Layers that see all, and those that see a window; the first of `period` see a window, the last sees all. */
-static berth_value gemma_layers(berth__net *net, berth_value x, const berth__layer_form *global,
-                                const berth__layer_form *local, int64_t period) {
-  for (int64_t layer = 0; layer < net->layers && net->status == BERTH_OK; layer++)
-    x = berth__net_layer(net, x, layer, berth__net_is_local(net, layer, period) ? local : global);
-  return x;
-}
-
 static berth_value gemma_begin(berth__net *net) {
   const berth_value x = berth__net_begin(net);
-  net->epsilon = berth__net_real(net, ".attention.layer_norm_rms_epsilon");
   return berth__net_scaled(net, x, sqrt((double)net->width));
 }
 
@@ -41,7 +32,7 @@ void berth__arch_gemma2(berth__net *net) {
       gemma_form(gemma_scale(net, 46), berth__net_real_or(net, ".attn_logit_softcapping", 50), &rope);
   berth__layer_form local = global;
   local.attention.window = berth__net_whole_or(net, ".attention.sliding_window", 4096);
-  x = gemma_layers(net, x, &global, &local, 2);
+  x = berth__net_layers(net, x, &global, &local, 2);
   berth__net_finish(net, x, berth__net_real_or(net, ".final_logit_softcapping", 30));
 }
 
@@ -54,6 +45,6 @@ void berth__arch_gemma3(berth__net *net) {
   const berth__layer_form global = gemma_form(gemma_scale(net, 62), 0, &far);
   berth__layer_form local = window > 0 ? gemma_form(gemma_scale(net, 62), 0, &near) : global;
   local.attention.window = window;
-  x = gemma_layers(net, x, &global, &local, 6);
+  x = berth__net_layers(net, x, &global, &local, 6);
   berth__net_finish(net, x, berth__net_real_or(net, ".final_logit_softcapping", 0));
 }

@@ -3,13 +3,11 @@
 #include "import/gguf/parts.h"
 
 void berth__arch_llama(berth__net *net) {
-  berth_value x = berth__net_begin(net);
-  net->epsilon = berth__net_real(net, ".attention.layer_norm_rms_epsilon");
-  const berth__rope_tables rope = berth__net_rope(net, BERTH__ROPE_NEIGHBOURS, berth__net_rope_base(net), true);
-  const berth__layer_form form = {.attention = {.scale = berth__net_real_or(net, ".attention.scale", 0), .rope = &rope},
-                                  .gate = BERTH__GATE_SILU,
-                                  .feed_norm = "ffn_norm"};
-  for (int64_t layer = 0; layer < net->layers && net->status == BERTH_OK; layer++)
-    x = berth__net_layer(net, x, layer, &form);
-  berth__net_finish(net, x, 0);
+  berth__net_decoder(net, BERTH__ROPE_NEIGHBOURS, berth__net_real_or(net, ".attention.scale", 0));
 }
+
+/* Qwen 2 and 2.5 (biases of queries, keys and values) and Qwen 3 (norms of queries and keys); Phi 3 and 4 (one product
+ * for queries, keys and values, one for gate and up, factors of frequencies that depend on the length of the context):
+ * the tensors that a file has tell them apart. Files of Phi say a sliding window that the models were not made with;
+ * llama.cpp leaves it out as well. */
+void berth__arch_halves(berth__net *net) { berth__net_decoder(net, BERTH__ROPE_HALVES, 0); }

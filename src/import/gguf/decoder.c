@@ -35,6 +35,7 @@ berth_value berth__net_begin(berth__net *net) {
   const int64_t one = 1;
   berth__net_enter(net, -1);
   berth__net_read_keys(net);
+  net->epsilon = berth__net_real(net, ".attention.layer_norm_rms_epsilon");
   net->tokens = berth__net_input(net, "tokens", BERTH_I32, (berth_shape){.rank = 1, .dim = {{.name = "rows"}}});
   net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
   net->last = berth__net_input(net, "last", BERTH_I32, berth_shape_fixed(1, &one));
@@ -64,7 +65,7 @@ static berth_value decoder_after(berth__net *net, berth_value x, const char *nor
   return norm != NULL ? berth__net_rms_norm(net, x, norm, net->width) : x;
 }
 
-berth_value berth__net_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form) {
+static berth_value decoder_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form) {
   berth__net_enter(net, layer);
   berth_value y = berth__net_rms_norm(net, x, "attn_norm", net->width);
   y = decoder_after(net, berth__net_attend(net, y, &form->attention), form->attention_post);
@@ -73,4 +74,19 @@ berth_value berth__net_layer(berth__net *net, berth_value x, int64_t layer, cons
   y = berth__net_has(net, "ffn_gate_inp.weight") ? berth__net_experts(net, y, form->gate)
                                                  : berth__net_feed(net, y, form->gate);
   return berth__net_two(net, "add", x, decoder_after(net, y, form->feed_post));
+}
+
+berth_value berth__net_layers(berth__net *net, berth_value x, const berth__layer_form *global,
+                              const berth__layer_form *local, int64_t period) {
+  for (int64_t layer = 0; layer < net->layers && net->status == BERTH_OK; layer++)
+    x = decoder_layer(net, x, layer, local != global && berth__net_is_local(net, layer, period) ? local : global);
+  return x;
+}
+
+void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale) {
+  const berth_value x = berth__net_begin(net);
+  const berth__rope_tables rope = berth__net_rope(net, kind, berth__net_rope_base(net), true);
+  const berth__layer_form form = {
+      .attention = {.scale = scale, .rope = &rope}, .gate = BERTH__GATE_SILU, .feed_norm = "ffn_norm"};
+  berth__net_finish(net, berth__net_layers(net, x, &form, &form, 0), 0);
 }

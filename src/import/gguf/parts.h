@@ -64,7 +64,7 @@ berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate)
 /* net->positions, of rows from net->position on (from 0 where that is none), and then net->length too. */
 void berth__net_count_rows(berth__net *net);
 berth_value berth__net_embed_tokens(berth__net *net);
-/* What the graph takes; reads the keys. Returns the rows of the embedding. */
+/* What the graph takes; reads the keys, the epsilon of its RMS norms too. Returns the rows of the embedding. */
 berth_value berth__net_begin(berth__net *net);
 /* "output_norm" and "output" (or the embedding again) of the row that `last` names. */
 void berth__net_finish(berth__net *net, berth_value x, double cap);
@@ -80,6 +80,10 @@ typedef struct berth__layer_form {
 /* Whether a layer has a sliding window: .attention.sliding_window_pattern says it for each, or how many layers go
  * together, of which the last sees all (`period` where the key is missing). */
 bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period);
-berth_value berth__net_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form);
+/* All layers: `local` where berth__net_is_local says so, `global` otherwise. */
+berth_value berth__net_layers(berth__net *net, berth_value x, const berth__layer_form *global,
+                              const berth__layer_form *local, int64_t period);
+/* A whole decoder whose layers are all alike: a gate of silu, and no norms after. scale: as of berth__attending. */
+void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/math.h"
+#include "base/sort.h"
 #include "import/gguf/types.h"
 #include "import/utf8.h"
 
@@ -299,31 +300,9 @@ static berth_status gguf_place(const gguf_cursor *c, uint64_t section, berth__gg
   return BERTH_OK;
 }
 
-static bool gguf_is_before(const berth__gguf_tensor *a, const berth__gguf_tensor *b) {
-  return a->begin != b->begin ? a->begin < b->begin : a->size != b->size ? a->size < b->size : a < b;
-}
-
-static void gguf_sift_down(const berth__gguf_tensor *tensors, uint32_t *order, size_t root, size_t count) {
-  for (size_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-    if (child + 1 < count && gguf_is_before(&tensors[order[child]], &tensors[order[child + 1]])) child++;
-    if (!gguf_is_before(&tensors[order[root]], &tensors[order[child]])) return;
-    const uint32_t swapped = order[root];
-    order[root] = order[child];
-    order[child] = swapped;
-    root = child;
-  }
-}
-
-/* A heap sort: the C library's qsort may allocate behind the context's back. */
-static void gguf_sort(const berth__gguf_tensor *tensors, uint32_t *order, size_t count) {
-  for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i;
-  for (size_t i = count / 2; i-- > 0;) gguf_sift_down(tensors, order, i, count);
-  for (size_t i = count; i-- > 1;) {
-    const uint32_t last = order[i];
-    order[i] = order[0];
-    order[0] = last;
-    gguf_sift_down(tensors, order, 0, i);
-  }
+static bool gguf_is_before(const void *things, uint32_t left, uint32_t right) {
+  const berth__gguf_tensor *tensors = things, *a = &tensors[left], *b = &tensors[right];
+  return a->begin != b->begin ? a->begin < b->begin : a->size != b->size ? a->size < b->size : left < right;
 }
 
 static berth_status gguf_check_overlap(berth__gguf *g, berth_error *err) {
@@ -332,7 +311,7 @@ static berth_status gguf_check_overlap(berth__gguf *g, berth_error *err) {
   berth_status status = BERTH_OK;
   uint32_t *order = berth__alloc_array(g->ctx, count, sizeof *order);
   if (order == NULL) return berth__fail_nomem(err, "the order of the tensors");
-  gguf_sort(tensors, order, count);
+  berth__sort(tensors, order, count, gguf_is_before);
   for (size_t i = 0; i < count && status == BERTH_OK; i++) {
     const berth__gguf_tensor *t = &tensors[order[i]];
     if (previous != NULL && t->begin < previous->begin + previous->size)

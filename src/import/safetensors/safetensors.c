@@ -26,6 +26,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/math.h"
+#include "base/sort.h"
 #include "base/storage.h"
 #include "import/json.h"
 #include "import/weights.h"
@@ -232,31 +233,9 @@ static berth_status safetensors_read_header(berth_weights *w, const void *header
 
 /* ---- The data section ------------------------------------------------------------------------------------------ */
 
-static bool before(const berth__weight *a, const berth__weight *b) {
+static bool safetensors_is_before(const void *things, uint32_t left, uint32_t right) {
+  const berth__weight *tensors = things, *a = &tensors[left], *b = &tensors[right];
   return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
-}
-
-static void safetensors_sift_down(const berth__weight *tensors, uint32_t *order, size_t root, size_t count) {
-  for (size_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-    if (child + 1 < count && before(&tensors[order[child]], &tensors[order[child + 1]])) child++;
-    if (!before(&tensors[order[root]], &tensors[order[child]])) return;
-    uint32_t swapped = order[root];
-    order[root] = order[child];
-    order[child] = swapped;
-    root = child;
-  }
-}
-
-/* A heap sort: the C library's qsort may allocate behind the context's back. */
-static void sort_by_begin(const berth__weight *tensors, uint32_t *order, size_t count) {
-  for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i;
-  for (size_t i = count / 2; i-- > 0;) safetensors_sift_down(tensors, order, i, count);
-  for (size_t i = count; i-- > 1;) {
-    uint32_t last = order[i];
-    order[i] = order[0];
-    order[0] = last;
-    safetensors_sift_down(tensors, order, 0, i);
-  }
 }
 
 static berth_status check_follows(const berth__weight *previous, const berth__weight *next, berth_error *err) {
@@ -280,7 +259,7 @@ static berth_status check_layout(const berth_weights *w, uint64_t section, berth
   berth_status status = BERTH_OK;
   uint32_t *order = berth__alloc_array(w->ctx, w->count, sizeof *order);
   if (!order) return berth__fail_nomem(err, "the order of the tensors");
-  sort_by_begin(w->tensors, order, w->count);
+  berth__sort(w->tensors, order, w->count, safetensors_is_before);
   for (size_t i = 0; i < w->count && status == BERTH_OK; i++) {
     const berth__weight *next = &w->tensors[order[i]];
     status = check_follows(previous, next, err);

@@ -446,3 +446,13 @@ bool epilogue_clamp(const berth_attr *code, const berth_attr *numbers, float *lo
   }
   return true;
 }
+
+void epilogue_read(epilogue_form *e, const berth_op_call *call, uint32_t first, const berth_attr *code,
+                   const berth_attr *numbers) {
+  const uint32_t n_extra = call->n_in > first ? call->n_in - first : 0;
+  e->is_chain = false;
+  if (n_extra == 0 && epilogue_clamp(code, numbers, &e->low, &e->high)) return;
+  e->low = -INFINITY;
+  e->high = INFINITY;
+  e->is_chain = epilogue_prepare(&e->chain, call->in + first, n_extra, &call->out[0], code, numbers);
+}

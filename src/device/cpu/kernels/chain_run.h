@@ -68,4 +68,21 @@ void epilogue_rows_from(const chain_run *run, int64_t row, int64_t n_rows, int64
  * bounds. */
 bool epilogue_clamp(const berth_attr *code, const berth_attr *numbers, float *low, float *high);
 
+/* An epilogue as kernels do it: bounds in registers, or a chain over what is finished. */
+typedef struct epilogue_form {
+  float low, high; /* infinite where there is nothing to do in registers */
+  bool is_chain;
+  chain_run chain;
+} epilogue_form;
+
+#define epilogue_read BERTH__PER_ISA(berth__epilogue_read)
+/* first: of the epilogue's own operands. */
+void epilogue_read(epilogue_form *e, const berth_op_call *call, uint32_t first, const berth_attr *code,
+                   const berth_attr *numbers);
+/* Rows whose columns [column, column + n_columns) are computed. */
+static inline void epilogue_finish(const epilogue_form *e, int64_t row, int64_t n_rows, int64_t column,
+                                   int64_t n_columns) {
+  if (e->is_chain) epilogue_rows(&e->chain, row, n_rows, column, n_columns);
+}
+
 #endif

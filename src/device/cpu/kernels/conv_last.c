@@ -3,7 +3,7 @@
  * panel serves the whole block while it is in the second cache. Nothing of x is copied but windows that cross the left
  * or right border, where few channels make a whole line of a kernel one run of elements; and, where the result may lie
  * over x (`over`), the pixels of a block, which then has all panels. */
-#include "device/cpu/kernels/conv_epilogue.h"
+#include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
 
@@ -30,7 +30,7 @@ typedef struct conv {
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
   const uint16_t *halves;               /* the weight where it is f16; otherwise NULL */
   float *out;
-  conv_epilogue epilogue;
+  epilogue_form epilogue;
 } conv;
 
 static int64_t conv_last_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -250,7 +250,7 @@ static void conv_last_kernel_run_item(const conv *c, const worker *w, int64_t it
     conv_last_kernel_run_panel(c, w, panel / c->panels, panel % c->panels, first, last);
   }
   const int64_t column = column_of(c, begin);
-  conv_epilogue_run(&c->epilogue, first, last - first, column, column_of(c, end) - column);
+  epilogue_finish(&c->epilogue, first, last - first, column, column_of(c, end) - column);
 }
 
 static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error *err) {
@@ -263,8 +263,8 @@ static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error 
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   c.out = call->out[0].data;
   c.sum = call->attrs[BERTH__LAST_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
-  conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]),
-                     &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]),
+                &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
   char *scratch = call->scratch;
   const worker w = {.zeros = (float *)(void *)scratch,
                     .rows = (const float **)(void *)(scratch + conv_last_kernel_zeros_size(&c)),

@@ -1,6 +1,6 @@
 /* conv_transpose_last where windows do not overlap and so few outputs are asked for that all taps of them fit one
  * panel: a product with a column for every tap and output, whose results are spread over the lines of the window. */
-#include "device/cpu/kernels/conv_epilogue.h"
+#include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
 typedef struct spread {
@@ -8,7 +8,7 @@ typedef struct spread {
   int64_t columns; /* taps times outputs */
   const float *x;
   float *out;
-  conv_epilogue epilogue;
+  epilogue_form epilogue;
 } spread;
 
 /* The panel that is made of the weights; the bias for its columns; the results of a tile. */
@@ -99,7 +99,7 @@ static void conv_spread_kernel_run_line(const spread *s, const worker *w, int64_
     spread_results(s, w, line, column, n);
   }
   const int64_t pixels = axis[1].stride * axis[2].out;
-  conv_epilogue_run(&s->epilogue, line * pixels, pixels, 0, s->last.outputs);
+  epilogue_finish(&s->epilogue, line * pixels, pixels, 0, s->last.outputs);
 }
 
 static berth_status conv_spread_kernel_run(const berth_op_call *call, berth_error *err) {
@@ -109,8 +109,8 @@ static berth_status conv_spread_kernel_run(const berth_op_call *call, berth_erro
   s.columns = berth__window_taps(&s.last.window) * s.last.outputs;
   s.x = call->in[0].data;
   s.out = call->out[0].data;
-  conv_epilogue_read(&s.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
-                     &call->attrs[BERTH__LAST_NUMBERS]);
+  epilogue_read(&s.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                &call->attrs[BERTH__LAST_NUMBERS]);
   float *memory = call->scratch;
   const worker w = {.panel = memory,
                     .bias = memory + s.last.channels * VF_PANEL,

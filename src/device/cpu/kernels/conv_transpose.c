@@ -2,7 +2,7 @@
  * convolution of its own. Of a phase, lines that lie a stride apart are taken together; for every panel of the weights,
  * tap after tap is added with the register tiles of products. Where the kernel is as large as the stride there is one
  * tap a phase: a product whose results are spread out. */
-#include "device/cpu/kernels/conv_epilogue.h"
+#include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
 #define BLOCK_PIXELS 128
@@ -16,7 +16,7 @@ typedef struct transposed {
   const float *x, *weight, *bias;
   float *out;
   const float *zeros;
-  conv_epilogue epilogue;
+  epilogue_form epilogue;
 } transposed;
 
 static int64_t conv_transpose_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -165,7 +165,7 @@ static void conv_transpose_kernel_run_item(const transposed *t, int64_t item) {
   for (int64_t line = first; line < first + t->steps; line++) {
     const int64_t row = phase + line * w[1].stride;
     if (row < w[1].out)
-      conv_epilogue_run(&t->epilogue, (p.image * w[1].out + row) * w[2].out, w[2].out, 0, t->last.outputs);
+      epilogue_finish(&t->epilogue, (p.image * w[1].out + row) * w[2].out, w[2].out, 0, t->last.outputs);
   }
 }
 
@@ -179,8 +179,8 @@ static berth_status conv_transpose_kernel_run(const berth_op_call *call, berth_e
   t.out = call->out[0].data;
   t.zeros = call->scratch;
   memset(call->scratch, 0, (size_t)conv_transpose_kernel_zeros_size(&t.last));
-  conv_epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
-                     &call->attrs[BERTH__LAST_NUMBERS]);
+  epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                &call->attrs[BERTH__LAST_NUMBERS]);
   for (int64_t item = call->begin; item < call->end; item++) conv_transpose_kernel_run_item(&t, item);
   return BERTH_OK;
 }

@@ -5,7 +5,7 @@
  * With `over` the result may lie over x. Channels know nothing of each other, so an item is then some channels of a
  * whole image: it goes down the lines band by band, and each band is a small image of its own in scratch, padding
  * included, whose last lines are the first of the next one. */
-#include "device/cpu/kernels/conv_epilogue.h"
+#include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/taps.h"
 
 #if defined(__clang__)
@@ -31,7 +31,7 @@ typedef struct depthwise {
   int64_t width;                   /* channels that are done, of last.channels */
   const float *x, *weight, *bias;
   float *out;
-  conv_epilogue epilogue;
+  epilogue_form epilogue;
 } depthwise;
 
 static bool depthwise_kernel_takes(const berth_op_call *call) {
@@ -288,7 +288,7 @@ static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64
     }
   }
   for (int64_t row = first; row < last && d->epilogue.is_chain; row++)
-    conv_epilogue_run(&d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
+    epilogue_finish(&d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
 }
 
 /* ---- Over x ---- */
@@ -359,7 +359,7 @@ static void run_channels(const depthwise *d, const worker *w, int64_t item, floa
     depthwise inner = call_of_band(&part, band, lines);
     inner.out = d->out + pixel * d->last.channels + first;
     depthwise_kernel_run_item(&inner, w, 0);
-    conv_epilogue_run(&d->epilogue, pixel, lines * axis[2].out, first, part.width);
+    epilogue_finish(&d->epilogue, pixel, lines * axis[2].out, first, part.width);
   }
 }
 
@@ -371,8 +371,8 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
   d.weight = call->in[1].data;
   d.bias = d.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   d.out = call->out[0].data;
-  conv_epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
-                     &call->attrs[BERTH__LAST_NUMBERS]);
+  epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
+                &call->attrs[BERTH__LAST_NUMBERS]);
   const worker w = {.zeros = call->scratch,
                     .rows = (const float **)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last)),
                     .kind = depthwise_kernel_kind_of(&d)};

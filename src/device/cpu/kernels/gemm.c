@@ -208,13 +208,13 @@ static void start_block(block *b) {
 
 static void finish_block(const block *b) {
   const gemm *g = b->g;
-  const chain_run *epilogue = b->data->epilogue;
+  const chain_run *chain = b->data->epilogue;
   if (g->out_type == BERTH_F32) {
-    if (epilogue != NULL) epilogue_rows(epilogue, b->first_row, b->n_rows, b->column, b->n_columns);
+    if (chain != NULL) epilogue_rows(chain, b->first_row, b->n_rows, b->column, b->n_columns);
     return;
   }
-  if (epilogue != NULL) {
-    epilogue_rows_from(epilogue, b->first_row, b->n_rows, b->column, b->n_columns, b->out, b->out_stride);
+  if (chain != NULL) {
+    epilogue_rows_from(chain, b->first_row, b->n_rows, b->column, b->n_columns, b->out, b->out_stride);
     return;
   }
   uint16_t *to = (uint16_t *)b->data->out + b->first_row * g->columns + b->column;

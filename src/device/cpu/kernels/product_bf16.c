@@ -30,9 +30,7 @@ typedef struct job {
   bool is_dot;    /* x lies in scratch as bf16; otherwise as f32 */
   bool is_narrow; /* the result is f16 or bf16: blocks of it are f32 in scratch first */
   const float *bias, *sum;
-  float low, high;
-  bool has_epilogue;
-  chain_run epilogue;
+  epilogue_form epilogue;
 } job;
 
 static bool product_bf16_kernel_is_run(const berth_tensor *tensor) {
@@ -177,7 +175,7 @@ INLINED void product_bf16_kernel_start(const tile *t, vf sum[ROWS][2], const int
 }
 
 INLINED void product_bf16_kernel_finish(const tile *t, vf sum[ROWS][2], const int rows) {
-  const vf low = vf_set1(t->job->low), high = vf_set1(t->job->high);
+  const vf low = vf_set1(t->job->epilogue.low), high = vf_set1(t->job->epilogue.high);
   UNROLL for (int r = 0; r < rows; r++) {
     float *out = t->out + r * t->stride;
     UNROLL for (int v = 0; v < 2; v++) {
@@ -275,8 +273,8 @@ static void product_bf16_kernel_load_sum(const job *j, float *block, int64_t str
 static void product_bf16_kernel_round(const job *j, const float *block, int64_t stride, int64_t row, int64_t n,
                                       int64_t column, int64_t end) {
   uint16_t *out = j->call->out[0].data;
-  if (j->has_epilogue) {
-    epilogue_rows_from(&j->epilogue, row, n, column, end - column, block, stride);
+  if (j->epilogue.is_chain) {
+    epilogue_rows_from(&j->epilogue.chain, row, n, column, end - column, block, stride);
     return;
   }
   for (int64_t r = 0; r < n; r++)
@@ -318,14 +316,11 @@ static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t r
   }
   if (j->is_narrow)
     product_bf16_kernel_round(j, block, stride, row, n, column, end);
-  else if (j->has_epilogue)
-    epilogue_rows(&j->epilogue, row, n, column, end - column);
+  else
+    epilogue_finish(&j->epilogue, row, n, column, end - column);
 }
 
 static void product_bf16_kernel_prepare(job *j, const berth_op_call *call) {
-  const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
-  const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
-                 n_extra = call->n_in > first ? call->n_in - first : 0;
   j->call = call;
   j->rows = product_bf16_kernel_rows_of(call);
   j->depth = call->in[0].dim[call->in[0].rank - 1];
@@ -335,11 +330,8 @@ static void product_bf16_kernel_prepare(job *j, const berth_op_call *call) {
   j->is_narrow = call->out[0].type != BERTH_F32;
   j->bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL;
   j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
-  j->has_epilogue = false;
-  if (n_extra == 0 && epilogue_clamp(code, numbers, &j->low, &j->high)) return;
-  j->low = -INFINITY;
-  j->high = INFINITY;
-  j->has_epilogue = epilogue_prepare(&j->epilogue, call->in + first, n_extra, &call->out[0], code, numbers);
+  epilogue_read(&j->epilogue, call, berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+                &call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS]);
 }
 
 static berth_status product_bf16_kernel_run(const berth_op_call *call, berth_error *err) {

@@ -18,9 +18,7 @@ typedef struct product_blocks_job {
   berth_type type;
   int64_t rows, depth, columns, row_bytes;
   const float *bias, *sum;
-  float low, high;
-  bool has_epilogue;
-  chain_run epilogue;
+  epilogue_form epilogue;
 } product_blocks_job;
 
 static int64_t product_blocks_rows(const berth_op_call *call) {
@@ -105,8 +103,8 @@ static void product_blocks_store(const product_blocks_job *j, int64_t row, int64
   const int64_t at = row * j->columns + column;
   if (j->bias != NULL) value += j->bias[column];
   if (j->sum != NULL) value += j->sum[at];
-  if (value < j->low) value = j->low; /* NaN stays */
-  ((float *)j->call->out[0].data)[at] = value > j->high ? j->high : value;
+  if (value < j->epilogue.low) value = j->epilogue.low; /* NaN stays */
+  ((float *)j->call->out[0].data)[at] = value > j->epilogue.high ? j->epilogue.high : value;
 }
 
 static void product_blocks_few(const product_blocks_job *j, const blocks_x *x, int64_t column, int64_t end) {
@@ -131,9 +129,6 @@ static void product_blocks_many(const product_blocks_job *j, const blocks_x *x, 
 }
 
 static void product_blocks_begin(product_blocks_job *j, const berth_op_call *call) {
-  const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
-  const uint32_t first = berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
-                 n_extra = call->n_in > first ? call->n_in - first : 0;
   j->call = call;
   j->type = call->in[BERTH__PRODUCT_WEIGHT].type;
   j->rows = product_blocks_rows(call);
@@ -142,11 +137,8 @@ static void product_blocks_begin(product_blocks_job *j, const berth_op_call *cal
   j->row_bytes = (int64_t)berth__storage_size(berth_type_storage(j->type), (uint64_t)j->depth);
   j->bias = berth__call_has(call, BERTH__PRODUCT_BIAS) ? call->in[BERTH__PRODUCT_BIAS].data : NULL;
   j->sum = call->attrs[BERTH__PRODUCT_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
-  j->has_epilogue = false;
-  if (n_extra == 0 && epilogue_clamp(code, numbers, &j->low, &j->high)) return;
-  j->low = -INFINITY;
-  j->high = INFINITY;
-  j->has_epilogue = epilogue_prepare(&j->epilogue, call->in + first, n_extra, &call->out[0], code, numbers);
+  epilogue_read(&j->epilogue, call, berth__epilogue_first(&call->attrs[BERTH__PRODUCT_ADDS]),
+                &call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS]);
 }
 
 static berth_status product_blocks_run(const berth_op_call *call, berth_error *err) {
@@ -166,7 +158,7 @@ static berth_status product_blocks_run(const berth_op_call *call, berth_error *e
       product_blocks_few(&j, &x, column, end);
     else
       product_blocks_many(&j, &x, row, n, column, end);
-    if (j.has_epilogue) epilogue_rows(&j.epilogue, row, n, column, end - column);
+    epilogue_finish(&j.epilogue, row, n, column, end - column);
   }
   return BERTH_OK;
 }

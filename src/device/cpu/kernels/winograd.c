@@ -1,7 +1,7 @@
 /* conv_winograd: blocks of tiles. The tiles of x are transformed into scratch, as one matrix [tiles, C] for each of the
  * size * size values of a tile; then, panel by panel of the outputs, every one of these is multiplied by its weights
  * (gemm_tile.h) and the products of a tile are transformed back into pixels of the result. */
-#include "device/cpu/kernels/conv_epilogue.h"
+#include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
 #define INLINED static inline __attribute__((always_inline))
@@ -21,7 +21,7 @@ typedef struct winograd {
   int64_t product_value;                /* likewise of the products, whose rows are VF_PANEL long */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
   float *out;
-  conv_epilogue epilogue;
+  epilogue_form epilogue;
 } winograd;
 
 static int64_t winograd_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -275,8 +275,8 @@ static void run_epilogue(const winograd *c, int64_t first, int64_t last, int64_t
     const int64_t rest = c->across - first % c->across, n = last - first < rest ? last - first : rest;
     const int64_t end = at.column + n * c->tile < w[2].out ? at.column + n * c->tile : w[2].out;
     for (int64_t row = at.row; row < at.row + c->tile && row < w[1].out; row++)
-      conv_epilogue_run(&c->epilogue, (at.image * w[1].out + row) * w[2].out + at.column, end - at.column, column,
-                        n_columns);
+      epilogue_finish(&c->epilogue, (at.image * w[1].out + row) * w[2].out + at.column, end - at.column, column,
+                      n_columns);
     first += n;
   }
 }
@@ -307,8 +307,8 @@ static berth_status winograd_kernel_run(const berth_op_call *call, berth_error *
   c.bias = c.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   c.out = call->out[0].data;
   c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
-  conv_epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
-                     &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
+  epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
+                &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
   memset(call->scratch, 0, (size_t)winograd_kernel_zeros_size(&c));
   for (int64_t item = call->begin; item < call->end; item++) winograd_kernel_run_item(&c, call->scratch, item);
   return BERTH_OK;

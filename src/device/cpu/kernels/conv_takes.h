@@ -1,0 +1,20 @@
+/* What kernels of convolutions have in common: which calls they take. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_CONV_TAKES_H
+#define BERTH_DEVICE_CPU_KERNELS_CONV_TAKES_H
+
+#include "device/cpu/kernels/chain_run.h"
+#include "ops/conv_last.h"
+#include "ops/operand.h"
+
+/* What all kernels of convolutions want: channels of x that lie one after the other, weights and bias as they were
+ * made, and a result. */
+static inline bool conv_takes(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[0];
+  if (x->type != BERTH_F32) return false;
+  if (x->stride[x->rank - 1] != 1 && x->dim[x->rank - 1] != 1) return false;
+  if (x->dim[x->rank - 1] == 0 || berth__count(&call->out[0]) == 0) return false;
+  return berth__is_contiguous(&call->in[1]) &&
+         (!berth__call_has(call, BERTH__LAST_BIAS) || berth__is_contiguous(&call->in[BERTH__LAST_BIAS]));
+}
+
+#endif
