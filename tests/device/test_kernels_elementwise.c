@@ -213,6 +213,12 @@ static void loops_of_every_type(void **state) {
       for (int64_t fmod = 0; fmod < 2 && !is_bool && !is_float; fmod++)
         fast_check(&(fast_case){.op = "mod", .in = {a, b}, .attrs = {FAST_INT("fmod", fmod)}});
       fast_check(&(fast_case){.op = "where", .in = {{.type = BERTH_BOOL, .rank = 0}, a, b}});
+      fast_operand condition = pairs[i][i % 2];
+      condition.type = BERTH_BOOL;
+      fast_check(&(fast_case){.op = "where", .in = {condition, a, b}});
+      if (!is_bool && a.type != BERTH_U64)
+        fast_check(&(fast_case){
+            .op = "clamp", .in = {a}, .attrs = {FAST_FLOAT("min", t % 2 ? -1e30 : -3.5), FAST_FLOAT("max", 90.5)}});
     }
 }
 

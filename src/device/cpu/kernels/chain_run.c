@@ -3,9 +3,10 @@
  * other types) are loaded into buffers. */
 #include "device/cpu/kernels/chain_run.h"
 
-#define BUFFER 4096  /* floats for one block's buffers */
-#define WIDEST 1024  /* floats in a block */
-#define LONG_ROW 512 /* columns from which rows of a part of the columns are done one by one */
+#define BUFFER 4096   /* floats for one block's buffers */
+#define WIDEST 1024   /* floats in a block */
+#define CACHE_LINE 64 /* bytes */
+#define LONG_ROW 512  /* columns from which rows of a part of the columns are done one by one */
 /* Registers: operands, numbers, results of steps, the reciprocals of the numbers, and one for what a pair lacks. */
 #define NOTHING (BERTH__CHAIN_OPERANDS + 2 * BERTH__CHAIN_NUMBERS + BERTH__CHAIN_STEPS)
 #define N_REGISTERS (NOTHING + 1)
@@ -311,12 +312,15 @@ typedef struct extent {
   int64_t rows, columns;
 } extent;
 
-/* Blocks are parts of a row, or several short rows; with transposed operands, some columns of some rows. */
+/* Blocks are parts of a row, or several short rows; with transposed operands, some columns of so many rows that what is
+ * read of a column is a line of the cache. */
 static extent block_of(const rectangle *r) {
   const int64_t width = r->run->width;
-  for (uint32_t k = 0; k < r->run->chain.n_operands; k++)
-    if (is_turned(&r->operand[k]) && r->n_rows > 1 && r->n_columns > width / VF_LANES)
-      return (extent){VF_LANES, width / VF_LANES};
+  for (uint32_t k = 0; k < r->run->chain.n_operands; k++) {
+    int64_t rows = CACHE_LINE / r->operand[k].element;
+    while (rows > VF_LANES && (rows > r->n_rows || width / rows < VF_LANES)) rows /= 2;
+    if (is_turned(&r->operand[k]) && r->n_rows > 1 && r->n_columns > width / rows) return (extent){rows, width / rows};
+  }
   if (r->n_columns >= width || (r->out_stride != r->n_columns && r->n_columns >= LONG_ROW)) return (extent){1, width};
   return (extent){width / r->n_columns, width};
 }

@@ -59,14 +59,16 @@ void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64
     high = INFINITY;
   }
   end->divides = unit != 1.0f;
+  end->is_odd = !vf_divides_fast(unit);
   const bool is_byte = to == BERTH_U8 || to == BERTH_I8;
   end->may_fail = is_byte && !are_finite(&call->in[BERTH__BYTES_SCALE], first, n);
   if (is_byte && berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call))
     end->may_fail = end->may_fail || !are_finite(&call->in[BERTH__BYTES_BIAS], first, n);
-  if (to != BERTH_F32 && !end->divides) gemm_i8_kernel_narrow(&low, &high, least, most);
+  if (to != BERTH_F32 && !end->is_odd) gemm_i8_kernel_narrow(&low, &high, least * unit, most * unit);
   end->low = vf_set1(low);
   end->high = vf_set1(high);
   end->unit = vf_set1(unit);
+  end->reciprocal = vf_set1(1.0f / unit);
   end->least = vf_set1(least);
   end->most = vf_set1(most);
   end->down = vf_set1(-zero);
@@ -192,6 +194,18 @@ static inline __attribute__((always_inline)) void store_sums(const finish *f, vi
   memcpy(to, some, (size_t)n * sizeof *to);
 }
 
+/* A vector of columns of a row of a tile, held in its bounds; n of its columns are there. */
+static inline __attribute__((always_inline)) vf held_value(const finish *f, const i8_end *end, vi sum, int row,
+                                                           int64_t column, int64_t n) {
+  const i8_block *b = f->block;
+  const int64_t stride = f->job->columns;
+  if (f->job->needs_row_sums) sum = vi_sub(sum, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[row])));
+  vf x = vf_from_int(sum) * vf_load(b->scale + column);
+  if (f->job->has_bias) x = x + vf_load(b->bias + column);
+  if (f->job->sum != NULL) x = x + vf_load_n(f->job->sum + (f->row + row) * stride + b->first + column, n);
+  return i8_hold(end, x);
+}
+
 /* One vector of columns of a tile. Everything is read before the first byte is stored: bytes may lie anywhere. */
 static inline __attribute__((always_inline)) void store_vectors(const finish *f, vi sum[ROWS][2], const int rows,
                                                                 const int v) {
@@ -199,21 +213,13 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   const int64_t column = f->at + v * VF_LANES, n = vf_tail(b->n - column), stride = f->job->columns;
   const berth_tensor *out = &f->job->call->out[0];
   const int64_t index = f->row * stride + b->first + column;
-  const vf scale = vf_load(b->scale + column);
   const i8_end end = b->end;
   vf x[ROWS];
   if (out->type == BERTH_I32) {
     UNROLL for (int r = 0; r < rows; r++) store_sums(f, sum[r][v], r, column, n);
     return;
   }
-  UNROLL for (int r = 0; r < rows; r++) {
-    vi whole = sum[r][v];
-    if (f->job->needs_row_sums) whole = vi_sub(whole, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[r])));
-    x[r] = vf_from_int(whole) * scale;
-    if (f->job->has_bias) x[r] = x[r] + vf_load(b->bias + column);
-    if (f->job->sum != NULL) x[r] = x[r] + vf_load_n(f->job->sum + index + r * stride, n);
-    x[r] = i8_hold(&end, x[r]);
-  }
+  UNROLL for (int r = 0; r < rows; r++) x[r] = held_value(f, &end, sum[r][v], r, column, n);
   if (out->type == BERTH_F32) {
     float *to = (float *)out->data + index;
     UNROLL for (int r = 0; r < rows; r++) vf_store_n(to + r * stride, x[r], n);
@@ -223,10 +229,30 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   }
 }
 
+/* Both vectors of a tile whose columns are all there. */
+static inline __attribute__((always_inline)) void store_bytes(const finish *f, vi sum[ROWS][2], const int rows) {
+  const berth_tensor *out = &f->job->call->out[0];
+  const int64_t stride = f->job->columns;
+  const bool is_signed = out->type == BERTH_I8;
+  const i8_end end = f->block->end;
+  uint8_t *to = (uint8_t *)out->data + f->row * stride + f->block->first + f->at;
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) sum[r][v] =
+      i8_byte(&end, held_value(f, &end, sum[r][v], r, f->at + v * VF_LANES, VF_LANES));
+  UNROLL for (int r = 0; r + 1 < rows; r += 2)
+      vi_store_bytes_of_two(to + r * stride, to + (r + 1) * stride, sum[r], sum[r + 1], is_signed);
+  if (rows % 2 != 0)
+    for (int v = 0; v < 2; v++) vi_store_bytes_n(to + (rows - 1) * stride + v * VF_LANES, sum[rows - 1][v], VF_LANES);
+}
+
 /* ---- Sums ---- */
 
 static inline __attribute__((always_inline)) void gemm_i8_kernel_finish(const finish *f, vi sum[ROWS][2],
                                                                         const int rows) {
+  const berth_type to = f->job->call->out[0].type;
+  if ((to == BERTH_U8 || to == BERTH_I8) && f->at + VF_PANEL <= f->block->n) {
+    store_bytes(f, sum, rows);
+    return;
+  }
   store_vectors(f, sum, rows, 0);
   if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
 }

@@ -26,19 +26,24 @@ typedef struct i8_job {
   chain_run epilogue;
 } i8_job;
 
-/* The end of every result: the bounds that it is held in, those of an epilogue and, where it is not divided, those of
- * its type; then, where it is a byte, its division by out_scale, its rounding and its zero point. */
+/* The end of every result: the bounds that it is held in, those of an epilogue and those of its type times out_scale;
+ * then, where it is a byte, its division by out_scale, its rounding and its zero point. */
 typedef struct i8_end {
   vf low, high;
   bool divides;  /* out_scale is not 1 */
+  bool is_odd;   /* it is so small or so large that the quotient has to be held, not what is divided */
   bool may_fail; /* a scale or a bias is not finite: there may be NaN */
-  vf unit, least, most;
+  vf unit, reciprocal, least, most;
   vf down; /* less the zero point: what NaN becomes */
   vi zero;
 } i8_end;
 static inline vf i8_hold(const i8_end *end, vf x) { return vf_min(end->high, vf_max(end->low, x)); }
+/* Of what i8_hold gave. */
 static inline vi i8_byte(const i8_end *end, vf x) {
-  if (end->divides) x = vf_min(end->most, vf_max(end->least, x / end->unit));
+  if (end->is_odd)
+    x = vf_min(end->most, vf_max(end->least, x / end->unit));
+  else if (end->divides)
+    x = vf_quotient(x, end->unit, end->reciprocal);
   if (end->may_fail) x = vf_pick_nan(x, end->down, x);
   return vi_add(vf_to_int(x), end->zero);
 }

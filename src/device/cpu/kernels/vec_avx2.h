@@ -117,6 +117,14 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   const long long all = _mm_cvtsi128_si64(both);
   memcpy(p, &all, (size_t)n);
 }
+/* Two vectors of elements that fit a byte to each of two places. */
+static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
+  const vi a = _mm256_packs_epi32(x[0], x[1]), b = _mm256_packs_epi32(y[0], y[1]);
+  const vi mixed = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+  const vi bytes = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(bytes));
+  _mm_storeu_si128((__m128i *)q, _mm256_extracti128_si256(bytes, 1));
+}
 /* Even and odd bytes apart, as pairs of 16 bits: two products of a byte each fit into 32. */
 static inline vi vi_even_u8(vi x) { return _mm256_and_si256(x, _mm256_set1_epi16(255)); }
 static inline vi vi_odd_u8(vi x) { return _mm256_srli_epi16(x, 8); }

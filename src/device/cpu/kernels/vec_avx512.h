@@ -104,6 +104,12 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) { /* the low bytes
   else
     _mm_mask_storeu_epi8(p, vf_mask(n), bytes);
 }
+/* Two vectors of elements that fit a byte to each of two places. */
+static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
+  (void)is_signed;
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)p + v * VF_LANES, x[v], VF_LANES);
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)q + v * VF_LANES, y[v], VF_LANES);
+}
 /* In each lane: sum + the four products of unsigned bytes of x with signed bytes of w. Nothing saturates. */
 static inline vi vi_dot(vi sum, vi x, vi w) { return _mm512_dpbusd_epi32(sum, x, w); }
 /* Bytes at even and at odd places as pairs of 16 bits, and sum + the two products of such pairs: vi_dot in four steps,

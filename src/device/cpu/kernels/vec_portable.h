@@ -130,6 +130,11 @@ static inline vi vi_mul(vi a, vi b) { return (vi)((vf_unsigned)a * (vf_unsigned)
 static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   for (int64_t i = 0; i < n; i++) ((uint8_t *)p)[i] = (uint8_t)(x[i] & 255);
 }
+static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
+  (void)is_signed;
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)p + v * VF_LANES, x[v], VF_LANES);
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)q + v * VF_LANES, y[v], VF_LANES);
+}
 /* Even and odd bytes apart. */
 static inline vi vi_even_u8(vi x) { return x & 0x00ff00ff; }
 static inline vi vi_odd_u8(vi x) { return (vi)((vf_unsigned)x >> 8 & 0x00ff00ff); }
