@@ -19,7 +19,7 @@ static inline void turn_whole(float *to, int64_t to_stride, const float *from, i
   for (int i = 0; i < VF_LANES; i++) vf_store(to + i * to_stride, x[i]);
 }
 
-/* ---- One and two bytes ---- */
+/* ---- One, two and eight bytes ---- */
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -28,6 +28,7 @@ static inline void turn_whole(float *to, int64_t to_stride, const float *from, i
  * between each other, and after four rounds, or three, lines are columns. */
 #define BYTES_SQUARE 16
 #define PAIRS_SQUARE 8
+#define DOUBLES_SQUARE 8 /* a line of the cache, two by two */
 #define ROUND(to, from, n, unit)                                              \
   for (int i = 0; i < (n) / 2; i++) {                                         \
     (to)[2 * i] = _mm_unpacklo_epi##unit((from)[i], (from)[i + (n) / 2]);     \
@@ -52,11 +53,22 @@ static void turn_pairs(uint16_t *to, int64_t to_stride, const uint16_t *from, in
   ROUND(y, x, 8, 16)
   for (int i = 0; i < 8; i++) _mm_storeu_si128((__m128i *)(void *)(to + i * to_stride), y[i]);
 }
+
+static void turn_doubles(uint64_t *to, int64_t to_stride, const uint64_t *from, int64_t from_stride) {
+  for (int k = 0; k < 8; k += 2)
+    for (int i = 0; i < 8; i += 2) {
+      const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(from + k * from_stride + i));
+      const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(from + (k + 1) * from_stride + i));
+      _mm_storeu_si128((__m128i *)(void *)(to + i * to_stride + k), _mm_unpacklo_epi64(a, b));
+      _mm_storeu_si128((__m128i *)(void *)(to + (i + 1) * to_stride + k), _mm_unpackhi_epi64(a, b));
+    }
+}
 #else
 /* Words of 64 bits hold eight bytes or four numbers of two bytes: squares of them are turned by swapping ever smaller
  * parts of pairs of words. */
 #define BYTES_SQUARE 8
 #define PAIRS_SQUARE 4
+#define DOUBLES_SQUARE 8
 static inline void swap_parts(uint64_t *a, uint64_t *b, int bits, uint64_t mask) {
   const uint64_t differs = (*a >> bits ^ *b) & mask;
   *a ^= differs << bits;
@@ -79,6 +91,11 @@ static void turn_pairs(uint16_t *to, int64_t to_stride, const uint16_t *from, in
   for (int i = 0; i < 4; i += 2) swap_parts(&x[i], &x[i + 1], 16, 0x0000ffff0000ffff);
   for (int i = 0; i < 4; i++) memcpy(to + i * to_stride, &x[i], 8);
 }
+
+static void turn_doubles(uint64_t *to, int64_t to_stride, const uint64_t *from, int64_t from_stride) {
+  for (int i = 0; i < 8; i++)
+    for (int k = 0; k < 8; k++) to[i * to_stride + k] = from[k * from_stride + i];
+}
 #endif
 
 /* ---- Tiles ---- */
@@ -91,7 +108,7 @@ static void turn_pairs(uint16_t *to, int64_t to_stride, const uint16_t *from, in
   } while (0)
 
 static int64_t square_of(size_t element) {
-  return element == 1 ? BYTES_SQUARE : element == 2 ? PAIRS_SQUARE : VF_LANES;
+  return element == 1 ? BYTES_SQUARE : element == 2 ? PAIRS_SQUARE : element == 4 ? VF_LANES : DOUBLES_SQUARE;
 }
 
 static void turn_tile(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t length,
@@ -117,7 +134,12 @@ static void turn_tile(void *to, int64_t to_stride, const void *from, int64_t fro
       else
         turn_floats(to, to_stride, from, from_stride, width, length);
       break;
-    default: TURN(uint64_t); break;
+    default:
+      if (is_whole)
+        turn_doubles(to, to_stride, from, from_stride);
+      else
+        TURN(uint64_t);
+      break;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #define VF_LANES 16
 #define VI_HAS_DOT8 true
+#define VI_HAS_NEAR false
 typedef __m512 vf;
 typedef __m512i vi; /* 16 i32 */
 
@@ -122,6 +123,13 @@ static inline vi vi_dot2(vi sum, vi x, vi w) { return _mm512_dpwssd_epi32(sum, x
 /* The first n (at most 4 VF_LANES) bytes of four rows: their columns become the lanes of four vectors. Which column
  * is in which lane is the instruction set's own matter: element vi_mixed(part, lane). vi_unmix_n stores low bytes in
  * the order of the columns again. */
+static inline vi vi_dot_near(vi sum, vi x, vi w) { return vi_dot(sum, x, w); }
+static inline bool vi_is_near(vi w) {
+  (void)w;
+  return false;
+}
+static inline vi vi_evens(vi w) { return w; }
+static inline vi vi_odds(vi w) { return w; }
 static inline int vi_mixed(int part, int lane) { return lane / 4 * 16 + part * 4 + lane % 4; }
 static inline void vi_mix_n(const void *const row[4], int64_t n, vi out[4]) {
   const __mmask64 mask = n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
