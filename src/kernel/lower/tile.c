@@ -245,8 +245,9 @@ static bool wants_split(const berth__tile *tile) {
 
 #define PACKED_LANES 32u    /* that share a sum */
 #define PACKED_THREADS 128u /* of a workgroup */
-#define PACKED_ENOUGH 65536 /* threads that keep a large device busy; there, columns share what is loaded of the rows \
-                             */
+#define PACKED_ENOUGH                                                                             \
+  65536 /* threads that keep a large device busy; there, columns share what is loaded of the rows \
+         */
 #define PACKED_ENOUGH_CPU 256
 
 /* Where a CPU plays the GPU, each thread has its sums to itself. */
