@@ -201,10 +201,17 @@ typedef struct berth_options {
    * graph is bound; what needs more is refused before any of it is touched. Default: the memory that this machine, or
    * the control group of this process, has in all. */
   uint64_t memory_limit;
-  uint64_t hash_seed; /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
+  uint64_t hash_seed;       /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
+  const char *cuda_library; /* BERTH_CUDA_LIBRARY: a file with NVIDIA's driver, in the place of libcuda.so.1 */
+  const char
+      *nvrtc; /* BERTH_NVRTC: a file with NVRTC, for cuda; default: that of CUDA_PATH, or one that is installed */
+  double cuda_timeout; /* BERTH_CUDA_TIMEOUT: seconds for one run */
 } berth_options;
-#define BERTH_OPTIONS_INIT \
-  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0 }
+#define BERTH_OPTIONS_INIT                                                                                            \
+  {                                                                                                                   \
+    (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
+        0                                                                                                             \
+  }
 
 typedef struct berth_context_desc {
   uint32_t struct_size;
@@ -523,6 +530,9 @@ typedef struct berth_model_info {
 BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,
                                            berth_error *err);
 BERTH_API void berth_model_info_destroy(berth_model_info *info);
+/* Whether a GGUF model has all that generating text or making vectors with it takes: an architecture, types of tensors
+ * and a tokenizer that berth has. The error says what is missing. Reads no weights. */
+BERTH_API berth_status berth_model_check(berth_context *ctx, const char *path, berth_error *err);
 
 /* Arrays in NumPy's .npy format. */
 typedef struct berth_array {
