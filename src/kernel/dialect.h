@@ -54,6 +54,9 @@ typedef struct berth__dialect {
   /* By the type of the result; comparisons by that of their operands. Divisors are not 0 or -1, and both operands of a
    * remainder are not negative: elsewhere, functions of functions.c stand. */
   const char *rule[BERTH__INST_COUNT][BERTH__NUMBERS];
+  /* Where the language leaves open what becomes of an i32 that does not fit: in the place of `rule`, for results that
+   * may be such. NULL: they wrap. */
+  const char *wrap[BERTH__INST_COUNT];
   const char *convert[BERTH__NUMBERS][BERTH__NUMBERS], *bits[BERTH__NUMBERS][BERTH__NUMBERS]; /* from, to */
   const char *load[BERTH__STORAGES], *store[BERTH__STORAGES];
   /* Where an array whose words several threads write is of another type: reading a word of it, the parts before and

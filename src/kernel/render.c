@@ -174,7 +174,13 @@ static const char *loop_rule(const render *r, const berth__inst *inst) {
   return reads_memory(r, &r->k->insts[inst->in[1]]) ? r->d->loop_together : plain;
 }
 
+/* An i32 that may not fit: its range is all of them (range.c). */
+static bool may_wrap(const berth__inst *inst) {
+  return inst->type == BERTH__NUM_I32 && inst->low == INT32_MIN && inst->high == INT32_MAX;
+}
+
 static const char *rule_of(const render *r, const berth__inst *inst) {
+  if (r->d->wrap[inst->code] != NULL && may_wrap(inst)) return r->d->wrap[inst->code];
   switch ((berth__inst_code)inst->code) {
     case BERTH__INST_if:
       if (is_together(r, inst)) return r->d->together;
