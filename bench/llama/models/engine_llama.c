@@ -13,10 +13,10 @@ enum {
 
 typedef struct llama_model_settings {
   void *devices, *overrides;
-  int32_t n_gpu_layers, split_mode, main_gpu;
+  int32_t n_gpu_layers, split_mode, load_mode, main_gpu; /* load_mode 1: mapped, 0: read */
   const float *tensor_split;
   void *progress, *progress_user, *keys;
-  bool vocab_only, use_mmap, use_direct_io, use_mlock, check_tensors, use_extra_bufts;
+  bool vocab_only, check_tensors, use_extra_bufts;
   char unknown[rest];
 } llama_model_settings;
 
@@ -90,7 +90,7 @@ static void check_defaults(const llama_library *l) {
   const llama_model_settings model = l->model_defaults();
   const llama_context_settings context = l->context_defaults();
   const llama_quantise_settings quantise = l->quantise_defaults();
-  const bool fits = model.use_mmap && model.use_extra_bufts && !model.vocab_only && context.type_k == 1 &&
+  const bool fits = model.load_mode == 1 && model.use_extra_bufts && !model.vocab_only && context.type_k == 1 &&
                     context.type_v == 1 && context.flash_attention == -1 && context.n_threads > 0 &&
                     context.n_threads == context.n_threads_batch && quantise.quantise_output &&
                     !quantise.allow_requantise;
@@ -137,7 +137,7 @@ static void *llama_open(const engine_options *o) {
   open_library(o->library, &s->lib);
   s->options = *o;
   llama_model_settings model = s->lib.model_defaults();
-  model.use_mmap = o->maps;
+  model.load_mode = o->maps;
   s->model = s->lib.load(o->model, model);
   if (s->model == NULL) engine_stop("llama.cpp does not load %s", o->model);
   llama_context_settings context = s->lib.context_defaults();
