@@ -94,11 +94,13 @@ bool berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target,
     const pack_entry entry = gpu_pack_entry(pack, i);
     if (memcmp(entry.name, name, sizeof name) != 0) continue;
     *out = (berth__kernel_code){berth__alloc_zero(pack->ctx, (size_t)entry.size + 1), (size_t)entry.size};
-    if (out->data == NULL) return false;
-    memcpy(out->data, pack->data + entry.at, out->size);
-    berth__kernel_code_sum(out, sum);
-    if (memcmp(sum, entry.sum, sizeof sum) == 0) return true;
-    berth__free(pack->ctx, out->data); /* damaged */
+    if (out->data != NULL) {
+      memcpy(out->data, pack->data + entry.at, out->size);
+      berth__kernel_code_sum(out, sum);
+      if (memcmp(sum, entry.sum, sizeof sum) == 0) return true;
+    }
+    berth__free(pack->ctx, out->data); /* damaged, or there is no memory */
+    *out = (berth__kernel_code){0};
     return false;
   }
   return false;
