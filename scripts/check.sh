@@ -11,6 +11,8 @@ root=$PWD
 jobs=${JOBS:-2}
 limit=${BERTH_TEST_TIMEOUT:-900} # seconds for one test program: a hang, not a slow machine
 wanted=("$@")
+# There are some two hundred programs to build, over which make takes twice as long.
+command -v ninja >/dev/null 2>&1 && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 . scripts/webgpu-deps.sh
 . scripts/web-deps.sh
 passed=0 failed=0
