@@ -6,6 +6,9 @@ typedef _Bool bool;
 #define BERTH_FUNCTION static
 #define __shared__ static
 #define berth_select(no, yes, condition) ((condition) ? (yes) : (no))
+typedef struct uint4 {
+  unsigned x, y, z, w;
+} uint4;
 struct fake_index {
   unsigned x;
 };
