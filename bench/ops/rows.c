@@ -48,11 +48,15 @@
       X("i32", "[512, 768]") "%y = " op "(%x) {axes = [0]}", X("f32", "[20000, 7]") "%y = " op "(%x) {axes = [1]}", \
       STEPPED("f32") "%y = " op "(%x) {axes = [1]}", X("f32", "[512, 768]") "%y = " op "(%x)"
 
-#define F64_NOTE "f64: a function of the C library for each element; no exported network computes in it"
+#define F64_NOTE \
+  "f64: the reference kernel, a function of the C library for each element; no exported network computes in it"
 #define LIBRARY_NOTE \
   "a function of the C library for each element, whatever its type; of 16 bits they are half the bytes"
-#define TURNED_NOTE \
-  "16 bits and bytes: as many elements, of fewer bytes; columns that lie a power of two apart share sets of the cache"
+#define TURNED_NOTE                                                                                              \
+  "16 bits and bytes: as many elements, of fewer bytes; transposed: columns a power of two apart share sets of " \
+  "the cache"
+#define COMPARE_NOTE \
+  "rows of 61 elements, or a transposed operand: columns a power of two apart share sets of the cache"
 #define SMALL_NOTE "one item of a few bytes: the time is that of a step, whatever its form"
 
 const op_row op_rows[] = {
@@ -134,12 +138,12 @@ const op_row op_rows[] = {
     {"and", NULL, false, TURNED_NOTE, {BINARY_BITS("and")}},
     {"or", NULL, false, TURNED_NOTE, {BINARY_BITS("or")}},
     {"xor", NULL, false, TURNED_NOTE, {BINARY_BITS("xor")}},
-    {"eq", NULL, false, TURNED_NOTE, {COMPARE("eq")}},
-    {"ne", NULL, false, TURNED_NOTE, {COMPARE("ne")}},
-    {"lt", NULL, false, TURNED_NOTE, {COMPARE("lt")}},
-    {"le", NULL, false, TURNED_NOTE, {COMPARE("le")}},
-    {"gt", NULL, false, TURNED_NOTE, {COMPARE("gt")}},
-    {"ge", NULL, false, TURNED_NOTE, {COMPARE("ge")}},
+    {"eq", NULL, false, COMPARE_NOTE, {COMPARE("eq")}},
+    {"ne", NULL, false, COMPARE_NOTE, {COMPARE("ne")}},
+    {"lt", NULL, false, COMPARE_NOTE, {COMPARE("lt")}},
+    {"le", NULL, false, COMPARE_NOTE, {COMPARE("le")}},
+    {"gt", NULL, false, COMPARE_NOTE, {COMPARE("gt")}},
+    {"ge", NULL, false, COMPARE_NOTE, {COMPARE("ge")}},
 #define WHERE(type) "input %c : bool[512, 768]\n" PAIR_WHERE(type) "%y = where(%c, %a, %b)"
 #define PAIR_WHERE(type) A(type, "[512, 768]") B(type, "[512, 768]")
     {"where",
@@ -279,7 +283,7 @@ const op_row op_rows[] = {
     {"conv_transpose",
      NULL,
      true,
-     "one channel a group: 16 multiplications for each element that is written",
+     "one channel a group: each tap is a short line of its own; still to be mended",
      {TCONV("f32", "[1, 64, 28, 28]", "[64, 32, 4, 4]", "{pads = [1, 1, 1, 1], strides = [2, 2]}"),
       TCONV("f32", "[1, 64, 28, 28]", "[64, 8, 4, 4]", "{group = 4, pads = [1, 1, 1, 1], strides = [2, 2]}"),
       TCONV("f32", "[1, 64, 28, 28]", "[64, 1, 4, 4]", "{group = 64, pads = [1, 1, 1, 1], strides = [2, 2]}"),
@@ -425,28 +429,16 @@ const op_row op_rows[] = {
     {"reduce_sum",
      NULL,
      false,
-     "runs of 12 elements in 16 places for each result, or bytes: as many elements, of fewer bytes",
+     "bytes are summed in 64 bits; every second element: the reference kernel",
      {REDUCE("reduce_sum")}},
     {"reduce_mean",
      NULL,
      false,
-     "runs of 12 elements in 16 places for each result, or bytes: as many elements, of fewer bytes",
+     "bytes are summed in 64 bits; every second element: the reference kernel",
      {REDUCE("reduce_mean")}},
-    {"reduce_max",
-     NULL,
-     false,
-     "runs of 12 elements in 16 places for each result, or bytes: as many elements, of fewer bytes",
-     {REDUCE("reduce_max")}},
-    {"reduce_min",
-     NULL,
-     false,
-     "runs of 12 elements in 16 places for each result, or bytes: as many elements, of fewer bytes",
-     {REDUCE("reduce_min")}},
-    {"reduce_prod",
-     NULL,
-     false,
-     "products of integers wrap in 64 bits, for which there are no vectors",
-     {REDUCE("reduce_prod")}},
+    {"reduce_max", NULL, false, "every second element: the reference kernel", {REDUCE("reduce_max")}},
+    {"reduce_min", NULL, false, "every second element: the reference kernel", {REDUCE("reduce_min")}},
+    {"reduce_prod", NULL, false, "lines of seven elements, on the reference kernel", {REDUCE("reduce_prod")}},
 #define ARG(op)                                                                                                \
   ALONG(op, "{axis = 1}"), X("f32", "[512, 768]") "%y = " op "(%x) {axis = 0}",                                \
       X("i8", "[512, 768]") "%y = " op "(%x) {axis = 1}", X("i64", "[512, 768]") "%y = " op "(%x) {axis = 1}", \
@@ -555,7 +547,7 @@ const op_row op_rows[] = {
     {"transpose",
      NULL,
      false,
-     "three bytes beside each other: tiles of eight that are mostly empty",
+     "three bytes beside each other: squares of 16 that are mostly empty",
      {TURN("f32", "[512, 768]", "[1, 0]"), TURN("i8", "[512, 768]", "[1, 0]"), TURN("f16", "[512, 768]", "[1, 0]"),
       TURN("i64", "[512, 768]", "[1, 0]"), TURN("f32", "[13, 7, 61, 67]", "[3, 1, 0, 2]"),
       TURN("f32", "[512, 256, 3]", "[1, 0, 2]"), TURN("i8", "[512, 256, 3]", "[2, 1, 0]")}},
@@ -603,7 +595,7 @@ const op_row op_rows[] = {
     {"pad",
      NULL,
      false,
-     "a mirrored border is read element by element",
+     "lines of 58 bytes: the time is that of starting each",
      {PAD("f32", "[1, 64, 56, 56]", "{pads = [0, 0, 1, 1, 0, 0, 1, 1]}"),
       PAD("f32", "[1, 64, 56, 56]", "{pads = [0, 0, 3, 3, 0, 0, 3, 3], mode = \"reflect\"}"),
       PAD("f32", "[1, 64, 56, 56]", "{pads = [0, 0, 3, 3, 0, 0, 3, 3], mode = \"edge\"}"),
@@ -627,7 +619,7 @@ const op_row op_rows[] = {
     {"gather",
      NULL,
      false,
-     "one byte is picked for an index of eight bytes",
+     "one element of each line is picked, and all of x counts",
      {GATHER("f32", "[512, 768]", "[256]", "{axis = 0}"), GATHER("i8", "[512, 768]", "[256]", "{axis = 0}"),
       GATHER("f32", "[512, 768]", "[768]", "{axis = 1}"), GATHER("i8", "[512, 768]", "[768]", "{axis = 1}"),
       GATHER("f32", "[30000, 7]", "[30000]", "{axis = 0}"), GATHER("f32", "[512, 768]", "[]", "{axis = 1}"),
@@ -645,7 +637,7 @@ const op_row op_rows[] = {
     {"scatter",
      NULL,
      false,
-     NULL,
+     "16 bits are added one by one",
      {SCATTER("f32", "1", ""), SCATTER("f32", "0", ""), SCATTER("i8", "1", ""),
       SCATTER("f16", "1", ", reduction = \"add\""), SCATTER("f32", "1", ", reduction = \"max\""),
       SCATTER("i64", "0", ", reduction = \"mul\"")}},
