@@ -166,9 +166,8 @@ void berth__vulkan_unbind(berth__gpu_binding *binding) {
 static berth_status vulkan_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed,
                                          berth_error *err) {
   const bool is_timed = timed && binding->queries != VK_NULL_HANDLE;
-  BERTH__TRY(berth__vulkan_ring_flush(binding->engine, err));
-  return berth__vulkan_submit(binding->engine, binding->commands[2 * part->index + is_timed], binding->fence, running,
-                              err);
+  return berth__vulkan_ring_submit(binding->engine, binding->commands[2 * part->index + is_timed], binding->fence,
+                                   running, err);
 }
 
 /* With the validation layer on, nothing that it has said since the last time is passed over. */
@@ -186,6 +185,7 @@ static berth_status vulkan_record_hear(berth__engine *engine, berth_error *err) 
 
 static berth_status vulkan_record_wait_for(berth__gpu_binding *binding, berth_error *err) {
   BERTH__TRY(berth__vulkan_wait(binding->engine, binding->fence, running, err));
+  berth__vulkan_ring_ended(binding->engine, binding->fence);
   return vulkan_record_hear(binding->engine, err);
 }
 
