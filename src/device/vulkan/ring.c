@@ -6,7 +6,7 @@ static const char doing[] = "copying";
 
 static berth_status make_memory(berth__engine *engine, berth_error *err) {
   berth__vulkan_ring *ring = &engine->ring;
-  const uint64_t size = BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE;
+  const uint64_t size = BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE + BERTH__VULKAN_MAIL;
   const VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   VkMemoryRequirements requirements;
   void *data = NULL;
@@ -28,6 +28,8 @@ static berth_status make_memory(berth__engine *engine, berth_error *err) {
     ring->lanes[i].offset = i * BERTH__VULKAN_LANE_SIZE;
     ring->lanes[i].data = (unsigned char *)data + ring->lanes[i].offset;
   }
+  ring->mail_offset = BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE;
+  ring->mail = (const unsigned char *)data + ring->mail_offset;
   return BERTH_OK;
 }
 

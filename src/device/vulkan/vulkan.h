@@ -39,7 +39,12 @@ typedef struct berth__vulkan_ring {
   uint64_t used;                     /* bytes of it */
   const struct berth__block *target; /* whose bytes [low, high) it writes, since its last barrier */
   uint64_t low, high;
+  /* mail.c: after the lanes, small results of the run that ended last. */
+  uint64_t mail_offset;
+  const unsigned char *mail;
+  const struct berth__gpu_binding *mail_of; /* whose they are; NULL: they are nobody's, or no longer right */
 } berth__vulkan_ring;
+#define BERTH__VULKAN_MAIL ((uint64_t)1024)
 
 typedef struct berth__vulkan_counts {
   uint64_t handles;     /* Vulkan objects that live */
@@ -159,6 +164,12 @@ berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *
 berth_status berth__vulkan_ring_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence,
                                        const char *doing, berth_error *err);
 void berth__vulkan_ring_ended(berth__engine *engine, VkFence fence);
+
+/* ---- mail.c: see code.h ---- */
+
+/* Whether these bytes are among the small results of the last run; then they are there. Whoever changes a block's bytes
+ * sets mail_of to NULL. */
+bool berth__vulkan_mail_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size);
 /* All that was done so far before all that comes. */
 void berth__vulkan_barrier(const berth__engine *engine, VkCommandBuffer commands);
 
