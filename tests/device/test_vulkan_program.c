@@ -148,11 +148,12 @@ static void a_token_is_one_submission(void **state) {
       assert_int_equal(piece.token, tokens[i]);
       assert_int_equal(g->session->engine->counts.submissions, before + i);
     }
-    const float *logits[2] = {NULL, NULL};
-    uint32_t n = 0;
-    TEST_OK(berth_generator_logits(plain, &logits[0], &n, &err));
-    TEST_OK(berth_generator_logits(g, &logits[1], &n, &err));
-    for (uint32_t i = 0; i < n; i++) assert_float_equal(logits[0][i], logits[1][i], 0.1); /* the CPU has x in bytes */
+    const float *logits = NULL;
+    uint32_t n = 0, best = 0;
+    TEST_OK(berth_generator_logits(g, &logits, &n, &err)); /* they are there for those who ask */
+    for (uint32_t i = 1; i < n; i++) best = logits[i] > logits[best] ? i : best;
+    TEST_OK(berth_generator_next(g, &piece, &err));
+    assert_int_equal(piece.token, best);
     berth_generator_destroy(plain);
     berth_generator_destroy(g);
     berth_context_destroy(ctx);
