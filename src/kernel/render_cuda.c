@@ -48,11 +48,6 @@ void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY])
 static const char prelude[] =
     "#define BERTH_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads)\n"
     "#define BERTH_FUNCTION static __device__ __forceinline__\n"
-    "#if __CUDA_ARCH__ >= 900\n" /* waits for the kernels before to end, then lets the next one start */
-    "#define BERTH_BEGIN() asm volatile(\"griddepcontrol.wait; griddepcontrol.launch_dependents;\" ::: \"memory\")\n"
-    "#else\n"
-    "#define BERTH_BEGIN()\n"
-    "#endif\n"
     "#define berth_select(no, yes, condition) ((condition) ? (yes) : (no))\n"
     "BERTH_FUNCTION float berth_from_half(unsigned bits) {\n"
     "  float x;\n"
@@ -96,7 +91,6 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
   berth__text_printf(out, ") {\n");
   for (uint32_t i = 0; i < kernel->n_shared; i++)
     berth__text_printf(out, "  __shared__ %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
-  berth__text_printf(out, "  BERTH_BEGIN();\n");
   if (berth__dialect_uses(kernel, BERTH__INST_group)) berth__text_printf(out, "  const int group = (int)blockIdx.x;\n");
   if (berth__dialect_uses(kernel, BERTH__INST_thread))
     berth__text_printf(out, "  const int thread = (int)threadIdx.x;\n");

@@ -374,21 +374,6 @@ static void compiles_once_with_a_cache(void **state) {
   assert_true(fake->compiled > compiled);
 }
 
-/* The product and the softmax behind it; older code cannot wait by itself. */
-static void kernels_that_are_alone_start_early(void **state) {
-  fixture f;
-  (void)state;
-  for (int is_old = 0; is_old < 2; is_old++) {
-    set("FAKE_CUDA_ARCH", is_old ? "89" : NULL);
-    const uint64_t before = fake->early_edges;
-    start(&f, "cuda", 0);
-    assert_true(is_old ? fake->early_edges == before : fake->early_edges > before);
-    expect_right(f.session);
-    finish(&f);
-  }
-  set("FAKE_CUDA_ARCH", NULL);
-}
-
 static void an_older_compiler_makes_ptx(void **state) {
   fixture f;
   (void)state;
@@ -679,7 +664,6 @@ int main(void) {
       cmocka_unit_test(runs_leave_nothing_behind),
       cmocka_unit_test(tells_the_time_of_every_step),
       cmocka_unit_test(compiles_once_with_a_cache),
-      cmocka_unit_test(kernels_that_are_alone_start_early),
       cmocka_unit_test(an_older_compiler_makes_ptx),
       cmocka_unit_test(tells_what_the_compiler_says),
       cmocka_unit_test(a_pack_stands_for_the_compiler),

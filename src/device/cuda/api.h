@@ -59,15 +59,6 @@ enum {
   BERTH__CU_CAPABILITY_MINOR = 76
 };
 
-#define BERTH__CU_FUNCTION_PTX_VERSION 5 /* an attribute of a function: the architecture that it was written for */
-
-/* An edge of a graph: from which event in the node before, and how. */
-typedef struct berth__cu_edge {
-  unsigned char from_port, to_port, type, reserved[5];
-} berth__cu_edge;
-#define BERTH__CU_PORT_PROGRAMMATIC 1 /* when its threads say so */
-#define BERTH__CU_EDGE_PROGRAMMATIC 1 /* the kernel behind it waits by itself */
-
 #define BERTH__CU_STREAM_NON_BLOCKING 1u
 #define BERTH__CU_EVENT_DISABLE_TIMING 2u
 #define BERTH__CU_OLDEST 11040 /* graphs with event nodes that are made with flags */
@@ -75,11 +66,9 @@ typedef struct berth__cu_edge {
 typedef struct berth__cu_calls {
 #define BERTH__CU_CALL(name, symbol, arguments) berth__cu_result(*name) arguments;
 #define BERTH__CU_EITHER(name, symbol, older, arguments) berth__cu_result(*name) arguments;
-#define BERTH__CU_OPTIONAL(name, symbol, arguments) berth__cu_result(*name) arguments;
 #include "device/cuda/calls.def"
 #undef BERTH__CU_CALL
 #undef BERTH__CU_EITHER
-#undef BERTH__CU_OPTIONAL
 } berth__cu_calls;
 
 #define BERTH__CUDA_TEXT 300u

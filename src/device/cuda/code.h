@@ -8,7 +8,6 @@
 typedef struct berth__cuda_kernel {
   berth__cu_module module;
   berth__cu_function function;
-  bool waits_itself; /* it was compiled for an architecture where kernels may start before those before them end */
 } berth__cuda_kernel;
 
 struct berth__gpu_code {

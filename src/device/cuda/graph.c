@@ -12,30 +12,9 @@ typedef struct builder {
   berth__cu_node *nodes; /* one per dispatch of the part, and as many again for others */
   size_t n;
   size_t before, level; /* nodes [before, level) come before those from `level` on */
-  size_t last_kernel;   /* behind the last node that is one */
-  size_t end;           /* of the part's dispatches */
-  bool is_plain;        /* nobody takes times */
 } builder;
 
 /* ---- Nodes ---- */
-
-/* Whether a dispatch can be started while the one before it ends: it waits by itself then. Only where both are alone,
- * between others that wait; only kernels may, and only where the driver has such edges. */
-static bool may_start_early(const builder *b, size_t dispatch) {
-  const berth__gpu_code *code = b->binding->code;
-  const berth__dispatch *d = code->recipe->dispatches;
-  if (!b->is_plain || b->level - b->before != 1 || b->last_kernel != b->before + 1) return false;
-  if (b->n != b->level || (dispatch + 1 < b->end && !d[dispatch + 1].waits)) return false;
-  return b->binding->engine->cu->GraphAddDependencies != NULL && code->kernels[d[dispatch].kernel].waits_itself &&
-         code->kernels[d[dispatch - 1].kernel].waits_itself;
-}
-
-static berth_status add_early_edge(const builder *b, const berth__cu_node *node, berth_error *err) {
-  static const berth__cu_edge edge = {.from_port = BERTH__CU_PORT_PROGRAMMATIC, .type = BERTH__CU_EDGE_PROGRAMMATIC};
-  berth__engine *engine = b->binding->engine;
-  return berth__cuda_check(engine, engine->cu->GraphAddDependencies(b->graph, b->nodes + b->before, node, &edge, 1),
-                           doing, err);
-}
 
 static berth_status add_kernel(builder *b, size_t dispatch, berth_error *err) {
   berth__engine *engine = b->binding->engine;
@@ -52,14 +31,10 @@ static berth_status add_kernel(builder *b, size_t dispatch, berth_error *err) {
                                       .grid = {(unsigned)kernel->n_groups, 1, 1},
                                       .block = {kernel->group_size, 1, 1},
                                       .params = params};
-  const bool is_early = may_start_early(b, dispatch);
-  berth__cu_node *added = &b->nodes[b->n++];
-  BERTH__TRY(berth__cuda_check(
+  return berth__cuda_check(
       engine,
-      engine->cu->GraphAddKernelNode(added, b->graph, b->nodes + b->before, is_early ? 0 : b->level - b->before, &node),
-      doing, err));
-  b->last_kernel = b->n;
-  return is_early ? add_early_edge(b, added, err) : BERTH_OK;
+      engine->cu->GraphAddKernelNode(&b->nodes[b->n++], b->graph, b->nodes + b->before, b->level - b->before, &node),
+      doing, err);
 }
 
 static void next_level(builder *b) {
@@ -122,7 +97,7 @@ static berth_status instantiate(builder *b, berth__cu_exec *out, berth_error *er
 static berth_status make_graph(const berth__gpu_binding *binding, const berth__gpu_part *part, bool is_timed,
                                berth__cu_node *nodes, berth_error *err) {
   berth__engine *engine = binding->engine;
-  builder b = {.binding = binding, .nodes = nodes, .end = part->end, .is_plain = !is_timed};
+  builder b = {.binding = binding, .nodes = nodes};
   BERTH__TRY(berth__cuda_check(engine, berth__cuda_counted(engine, engine->cu->GraphCreate(&b.graph, 0)), doing, err));
   berth_status status = is_timed ? add_timed(&b, part, err) : add_plain(&b, part, err);
   if (status == BERTH_OK) status = instantiate(&b, &binding->graphs[2 * part->index + is_timed], err);

@@ -26,8 +26,6 @@ berth_status berth__cuda_code_create(berth__engine *engine, const berth__recipe 
 
 /* ---- Loading ---- */
 
-#define WAITS_ITSELF 90 /* from this architecture on kernels have the instruction (kernel/render_cuda.c) */
-
 static berth_status cuda_pipeline_load(berth__gpu_code *code, uint32_t index, berth_error *err) {
   static const char doing[] = "loading a kernel";
   berth__engine *engine = code->engine;
@@ -37,13 +35,7 @@ static berth_status cuda_pipeline_load(berth__gpu_code *code, uint32_t index, be
   BERTH__TRY(berth__cuda_check(
       engine, berth__cuda_counted(engine, engine->cu->ModuleLoadData(&kernel->module, code->images[index].data)), doing,
       err));
-  BERTH__TRY(
-      berth__cuda_check(engine, engine->cu->ModuleGetFunction(&kernel->function, kernel->module, entry), doing, err));
-  int version = 0;
-  BERTH__TRY(berth__cuda_check(
-      engine, engine->cu->FuncGetAttribute(&version, BERTH__CU_FUNCTION_PTX_VERSION, kernel->function), doing, err));
-  kernel->waits_itself = version >= WAITS_ITSELF;
-  return BERTH_OK;
+  return berth__cuda_check(engine, engine->cu->ModuleGetFunction(&kernel->function, kernel->module, entry), doing, err);
 }
 
 berth_status berth__cuda_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {

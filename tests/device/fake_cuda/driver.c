@@ -408,13 +408,6 @@ EXPORT int cuModuleGetFunction(berth__cu_function *function, berth__cu_module mo
   return 0;
 }
 
-EXPORT int cuFuncGetAttribute(int *value, int attribute, berth__cu_function function) {
-  (void)function;
-  MAY_FAIL();
-  *value = number("FAKE_CUDA_ARCH", 90);
-  return attribute == BERTH__CU_FUNCTION_PTX_VERSION ? 0 : 1;
-}
-
 /* ---- Graphs ---- */
 
 EXPORT int cuGraphCreate(berth__cu_graph *graph, unsigned flags) {
@@ -461,20 +454,6 @@ EXPORT int cuGraphAddKernelNode_v2(berth__cu_node *node, berth__cu_graph graph, 
   what.n_values = fake_kernel_n_params(what.kernel);
   for (unsigned i = 0; i < what.n_values; i++) memcpy(&what.values[i], kernel->params[i], sizeof what.values[i]);
   return add_node(node, graph, after, n_after, what);
-}
-
-/* A kernel may start early behind one other kernel alone. */
-EXPORT int cuGraphAddDependencies_v2(berth__cu_graph graph, const berth__cu_node *from, const berth__cu_node *to,
-                                     const berth__cu_edge *edges, size_t n) {
-  const size_t before = (size_t)(uintptr_t)from[0] - 1, node = (size_t)(uintptr_t)to[0] - 1;
-  MAY_FAIL();
-  if (n != 1 || before >= node || node >= graph->n || graph->nodes[node].n_after != 0) return 1;
-  if (edges->from_port != 1 || edges->to_port != 0 || edges->type != 1) return 1;
-  if (graph->nodes[before].kernel == NULL || graph->nodes[node].kernel == NULL) return 1;
-  graph->nodes[node].after[0] = before;
-  graph->nodes[node].n_after = 1;
-  fake_cuda_state.early_edges++;
-  return 0;
 }
 
 EXPORT int cuGraphAddEmptyNode(berth__cu_node *node, berth__cu_graph graph, const berth__cu_node *after,

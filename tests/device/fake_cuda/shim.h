@@ -4,7 +4,6 @@ typedef _Bool bool;
 #define false 0
 #define BERTH_KERNEL(threads) static void
 #define BERTH_FUNCTION static
-#define BERTH_BEGIN()
 #define __shared__ static
 #define berth_select(no, yes, condition) ((condition) ? (yes) : (no))
 typedef struct uint4 {
