@@ -13,19 +13,38 @@ static berth_status generator_bind(berth_generator *g, uint32_t rows, berth_erro
   return berth_session_bind(g->session, dims, 2, err);
 }
 
+static berth_status generator_write_last(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
+  const int32_t last = (int32_t)count - 1;
+  if (g->scores != NULL)
+    return berth_session_write_at(g->session, g->input_last, g->all_rows, rows * sizeof *g->all_rows, err);
+  return berth_session_write_at(g->session, g->input_last, &last, sizeof last, err);
+}
+
+/* Hands out the logits of every row that stands for a token, and keeps those of the last. */
+static berth_status generator_score(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
+  if (g->scores == NULL) return BERTH_OK;
+  const size_t vocabulary = g->vocabulary;
+  BERTH__TRY(berth_session_read_at(g->session, 0, g->scores, rows * vocabulary * sizeof *g->scores, err));
+  for (uint32_t i = 0; i < count; i++)
+    g->desc.scores(g->desc.user, g->n_evaluated - count + i, g->scores + i * vocabulary, g->vocabulary);
+  memcpy(g->logits, g->scores + (count - 1) * vocabulary, vocabulary * sizeof *g->logits);
+  g->has_logits = true;
+  return BERTH_OK;
+}
+
 /* Evaluates `count` tokens in a run of `rows` rows; those that are left over stand for nothing. */
 static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
-  const int32_t position = (int32_t)g->n_evaluated, last = (int32_t)count - 1;
+  const int32_t position = (int32_t)g->n_evaluated;
   memcpy(g->rows, g->tokens + g->n_evaluated, count * sizeof *g->rows);
   for (uint32_t i = count; i < rows; i++) g->rows[i] = 0;
   BERTH__TRY(generator_bind(g, rows, err));
   BERTH__TRY(berth_session_write_at(g->session, g->input_tokens, g->rows, rows * sizeof *g->rows, err));
   BERTH__TRY(berth_session_write_at(g->session, g->input_position, &position, sizeof position, err));
-  BERTH__TRY(berth_session_write_at(g->session, g->input_last, &last, sizeof last, err));
+  BERTH__TRY(generator_write_last(g, count, rows, err));
   g->has_logits = false;
   BERTH__TRY(berth_session_run(g->session, err));
   g->n_evaluated += count;
-  return BERTH_OK;
+  return generator_score(g, count, rows, err);
 }
 
 /* A run of a chunk that is not full costs as much as one that is, and about as much as a quarter of its rows alone. */
@@ -41,7 +60,8 @@ static berth_status generator_read_logits(berth_generator *g, berth_error *err) 
   return BERTH_OK;
 }
 
-berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
+/* Until all tokens are evaluated; the logits stay on the device. */
+static berth_status generator_catch_up(berth_generator *g, berth_error *err) {
   if (g->n_tokens == 0) return berth__fail(err, BERTH_INVALID, "the conversation is empty: feed it something first");
   if (!g->has_logits && g->n_evaluated == g->n_tokens) g->n_evaluated--;
   const uint32_t first = g->n_evaluated, total = g->n_tokens - first;
@@ -50,6 +70,11 @@ berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
     BERTH__TRY(generator_run(g, left < rows ? left : rows, rows, err));
     if (total > 1 && g->desc.progress != NULL) g->desc.progress(g->desc.user, g->n_evaluated - first, total);
   }
+  return BERTH_OK;
+}
+
+berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
+  BERTH__TRY(generator_catch_up(g, err));
   return g->has_logits ? BERTH_OK : generator_read_logits(g, err);
 }
 
@@ -134,6 +159,21 @@ berth_status berth_generator_feed(berth_generator *g, const char *text, size_t s
   return status;
 }
 
+berth_status berth_generator_encode(const berth_generator *g, const char *text, size_t size, uint32_t flags,
+                                    int32_t *dst, size_t capacity, size_t *count, berth_error *err) {
+  berth__tokens tokens = {0};
+  if (g == NULL || (text == NULL && size != 0) || (dst == NULL && capacity != 0) || count == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_encode needs a generator, text and places for its results");
+  const uint32_t special = flags & BERTH_FEED_SPECIAL ? (uint32_t)BERTH__ENCODE_PARSE_SPECIAL : 0;
+  const berth_status status =
+      berth__tokenizer_encode(g->tokenizer, text, size, special | BERTH__ENCODE_ADD_SPECIAL, &tokens, err);
+  *count = status == BERTH_OK ? tokens.count : 0;
+  const size_t n = *count < capacity ? *count : capacity;
+  if (n != 0) memcpy(dst, tokens.ids, n * sizeof *dst);
+  berth__free(g->ctx, tokens.ids);
+  return status;
+}
+
 /* ---- Generating ---- */
 
 /* A model whose weights are broken has no best token. */
@@ -144,14 +184,23 @@ static berth_status generator_check_logits(const berth_generator *g, berth_error
                      "none of the logits after %" PRIu32 " tokens is a number: the model is broken", g->n_tokens);
 }
 
+static berth_status generator_choose(berth_generator *g, int32_t *token, berth_error *err) {
+  bool is_picked = false;
+  if (!g->has_logits) BERTH__TRY(berth__generator_pick(g, token, &is_picked, err));
+  if (is_picked) return BERTH_OK;
+  if (!g->has_logits) BERTH__TRY(generator_read_logits(g, err));
+  BERTH__TRY(generator_check_logits(g, err));
+  *token = berth__sampler_choose(&g->sampler, g->logits, g->tokens, g->n_tokens);
+  return BERTH_OK;
+}
+
 berth_status berth_generator_next(berth_generator *g, berth_piece *out, berth_error *err) {
   berth_piece piece = BERTH_PIECE_INIT;
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
   BERTH__TRY(berth__result_check(out, "berth_piece", err));
   BERTH__TRY(berth__generator_make_room(g, 1, err));
-  BERTH__TRY(berth__generator_evaluate(g, err));
-  BERTH__TRY(generator_check_logits(g, err));
-  piece.token = berth__sampler_choose(&g->sampler, g->logits, g->tokens, g->n_tokens);
+  BERTH__TRY(generator_catch_up(g, err));
+  BERTH__TRY(generator_choose(g, &piece.token, err));
   g->tokens[g->n_tokens++] = piece.token;
   piece.is_end = berth__tokenizer_is_end(g->tokenizer, (uint32_t)piece.token);
   piece.text = g->text;
