@@ -18,7 +18,7 @@ else()
 endif()
 
 add_executable(berth_wasm $<TARGET_OBJECTS:berth_objects> ${kernel_objects} ${module_sources}
-               tools/berth/json.c tools/berth/utf8.c)
+               tools/berth/generation_plan.c tools/berth/json.c tools/berth/utf8.c)
 set_target_properties(berth_wasm PROPERTIES OUTPUT_NAME ${name} SUFFIX .wasm)
 target_include_directories(berth_wasm PRIVATE include tools/berth)
 target_link_libraries(berth_wasm PRIVATE berth_options m)
