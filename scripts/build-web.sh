@@ -14,6 +14,7 @@ done
 rm -rf "$out"
 mkdir -p "$out"
 [ ! -d web/page ] || cp -R web/page/. "$out/"
+[ ! -d web/page ] || cp examples/tale/tale.gguf "$out/samples/" # the language model that ships
 cp -R web/package "$out/package"
 cp LICENSE "$out/package/"
 cp build/wasm/one/berth.wasm build/wasm/threads/berth-threads.wasm "$out/package/"
