@@ -201,10 +201,17 @@ typedef struct berth_options {
    * graph is bound; what needs more is refused before any of it is touched. Default: the memory that this machine, or
    * the control group of this process, has in all. */
   uint64_t memory_limit;
-  uint64_t hash_seed; /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
+  uint64_t hash_seed;       /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
+  const char *cuda_library; /* BERTH_CUDA_LIBRARY: a file with NVIDIA's driver, in the place of libcuda.so.1 */
+  const char
+      *nvrtc; /* BERTH_NVRTC: a file with NVRTC, for cuda; default: that of CUDA_PATH, or one that is installed */
+  double cuda_timeout; /* BERTH_CUDA_TIMEOUT: seconds for one run */
 } berth_options;
-#define BERTH_OPTIONS_INIT \
-  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0 }
+#define BERTH_OPTIONS_INIT                                                                                            \
+  {                                                                                                                   \
+    (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
+        0                                                                                                             \
+  }
 
 typedef struct berth_context_desc {
   uint32_t struct_size;

@@ -94,6 +94,7 @@ extern const berth__device berth__cpu_device, berth__interp_device;
 extern const berth__device berth__vulkan_device;
 #endif
 extern const berth__device berth__webgpu_device; /* listed with BERTH__HAS_WEBGPU */
+extern const berth__device berth__cuda_device;   /* listed with BERTH__HAS_CUDA */
 
 /* Devices of this build (registry.c). name NULL: "cpu"; "vulkan:1" is one of several. Fails with UNSUPPORTED where
  * there is none. */

@@ -207,8 +207,8 @@ static berth__kernel_memory memory_of(const state *s, const berth__kernel_buffer
   const held *h = operand < s->c->n_in ? &s->in[operand] : &s->out[operand - s->c->n_in];
   if (operand == s->c->n_in && over != PLAIN) h = &s->in[over];
   const uint64_t size = berth_type_size(buffer->storage);
-  if (is_block(h->stored)) return (berth__kernel_memory){.words = h->words, .count = bytes_of(h) / size};
   if (size == 4) return (berth__kernel_memory){.words = h->words, .count = words_of(h)};
+  if (is_block(h->stored)) return (berth__kernel_memory){.words = h->words, .count = bytes_of(h) / size};
   return (berth__kernel_memory){.words = h->words, .count = h->skip + h->count, .first = h->skip};
 }
 
