@@ -43,6 +43,14 @@ async function expectPicture(own, png, isDark) {
 
 /** Everything that the page can show: a digit, a plan, outputs, an alert. */
 async function fill(own) {
+  await own.sample('tale');
+  await own.write({ tokens: 12 });
+  await own.page.locator('#talk summary').click();
+  await own.fitted();
+  const talk = join(pictures, `talk-${own.page.viewportSize().width}.png`);
+  await own.page.locator('#talk').screenshot({ path: talk });
+  const found = (await seriousViolations(own, '#talk')).filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  expect(found.length === 0, found.map(({ text }) => text).join('\n'));
   await own.draw(strokes[7]);
   await own.verdict('7');
   await own.sample('unet');
@@ -55,9 +63,9 @@ async function fill(own) {
   await own.page.locator('#alert-plan').waitFor({ state: 'hidden' });
 }
 
-async function seriousViolations(own) {
+async function seriousViolations(own, part = 'html') {
   await own.page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
-  const { violations } = await own.page.evaluate(() => window.axe.run());
+  const { violations } = await own.page.evaluate((where) => window.axe.run(where), part);
   return violations.map(({ id, impact, help, nodes }) => {
     const where = nodes.map(({ html }) => html).join('\n  ');
     return { impact, text: `${impact}: ${id}: ${help}\n  ${where}` };

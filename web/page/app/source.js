@@ -9,6 +9,12 @@ export const samples = [
     source: { builtIn: true, name: 'digits' },
     dims: { batch: 1 },
   },
+  {
+    id: 'tale',
+    title: 'Tale',
+    what: 'a language model of 113 KiB that tells stories',
+    source: { url: new URL('../samples/tale.gguf', import.meta.url).href, name: 'tale' },
+  },
   { id: 'encoder', title: 'Transformer', what: 'four encoder layers, the sequence is open', dims: { seq: 128 } },
   {
     id: 'unet',
