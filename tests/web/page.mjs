@@ -281,7 +281,7 @@ async function checkFit(own) {
       if (await own.test(`kv-${kv}`).getAttribute('aria-pressed') !== 'true') await own.replanned(() => own.test(`kv-${kv}`).click());
       await own.fitted();
       const native = planTextNative(tale, { ctx, kv }, threads);
-      expectEqual([await own.bytes('fit-weights'), await own.bytes('fit-state')], [native.weights_size, native.state_size], 'sizes');
+      expectEqual([await own.bytes('fit-weights'), await own.bytes('fit-cache')], [native.weights_size, native.state_size], 'sizes');
       const size = await own.bytes('fit-size');
       expect(size <= native.arena_size && size > 0.99 * native.arena_size, `${size} bytes, and ${native.arena_size} natively`);
       expectEqual(await own.bytes('arena'), size, 'the plan below');

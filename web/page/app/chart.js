@@ -11,7 +11,7 @@ const FARTHEST = 1.6; // times the largest size, up to which a line for the memo
 /** From the bottom up. */
 export const layers = [
   { kind: 'weights', title: 'weights', of: (plan) => plan.weights_size },
-  { kind: 'state', title: 'keys and values', of: (plan) => plan.state_size },
+  { kind: 'cache', title: 'keys and values', of: (plan) => plan.state_size },
   {
     kind: 'activations',
     title: 'activations and scratch',
