@@ -540,6 +540,9 @@ BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path,
 BERTH_API berth_status berth_model_inspect_memory(berth_context *ctx, const void *data, size_t size, uint64_t file_size,
                                                   berth_model_info **out, berth_error *err);
 BERTH_API void berth_model_info_destroy(berth_model_info *info);
+/* Whether a GGUF model has all that generating text or making vectors with it takes: an architecture, types of tensors
+ * and a tokenizer that berth has. The error says what is missing. Reads no weights. */
+BERTH_API berth_status berth_model_check(berth_context *ctx, const char *path, berth_error *err);
 
 /* Arrays in NumPy's .npy format. */
 typedef struct berth_array {

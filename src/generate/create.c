@@ -218,4 +218,6 @@ berth_status berth_generator_get_info(const berth_generator *g, berth_generator_
   return BERTH__RESULT_WRITE(out, &info, "berth_generator_info", err);
 }
 
-const int32_t *berth_generator_tokens(const berth_generator *generator) { return generator->tokens; }
+const int32_t *berth_generator_tokens(const berth_generator *generator) {
+  return generator != NULL ? generator->tokens : NULL;
+}

@@ -60,6 +60,7 @@ static void generator_begin_text(berth_generator *g) {
 }
 
 void berth_generator_reset(berth_generator *g) {
+  if (g == NULL) return;
   g->n_tokens = g->n_evaluated = 0;
   g->has_logits = false;
   g->mark.is_set = false;

@@ -19,7 +19,7 @@ static const arg_option options[] = {
     {"ctx", 0, ARG_COUNT, "N", "room for N tokens (what the model was made with, at most 4096)",
      offsetof(generate_options, ctx), 1, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "read text in runs of N tokens (64)", offsetof(generate_options, chunk), 1, INT32_MAX},
-    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16 (f32)",
+    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f32)",
      offsetof(generate_options, kv), 0, 0},
     {"slide", 0, ARG_FLAG, NULL, "where the context is full, forget its older half and go on",
      offsetof(generate_options, slide), 0, 0},
@@ -104,7 +104,7 @@ static int generate_open(const generate_options *wanted, generate *g) {
   desc.progress = on_progress;
   desc.user = &g->bar;
   if (wanted->kv && (desc.kv = berth_type_from_name(wanted->kv)) == BERTH_TYPE_NONE)
-    return cli_usage("--kv takes a type such as f32, f16 or bf16, not '%s'", wanted->kv);
+    return cli_usage("--kv takes a type such as f32, f16 or q8_0, not '%s'", wanted->kv);
   int code = cli_context((uint32_t)wanted->threads, wanted->memory_limit, NULL, &g->ctx);
   if (code == CLI_OK) code = cli_check_device(g->ctx, wanted->device);
   if (code != CLI_OK) return code;

@@ -43,6 +43,8 @@ int64_t berth__net_whole(berth__net *net, const char *key);
 int64_t berth__net_whole_or(berth__net *net, const char *key, int64_t fallback);
 double berth__net_real(berth__net *net, const char *key);
 double berth__net_real_or(berth__net *net, const char *key, double fallback);
+/* The width of a feed-forward part, which a key says: fails where that is missing or 0. */
+void berth__net_need_hidden(berth__net *net, const char *key, int64_t hidden);
 /* The keys that every architecture has. */
 void berth__net_read_keys(berth__net *net);
 
