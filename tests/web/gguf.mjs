@@ -26,7 +26,7 @@ async function checkWords(berth) {
     expectEqual({ name, architecture, context, generates, hasTemplate, nTensors, nParameters },
       { name: 'tale', architecture: 'llama', context: 256, generates: true, hasTemplate: true, nTensors: 20, nParameters: 98560 },
       'the model');
-    expect(model.kv[0] === 'f32' && model.kv.includes('f16'), `caches: ${model.kv}`);
+    expect(model.kv[0] === 'f32' && model.kv.includes('f16') && model.kv.includes('q8_0'), `caches: ${model.kv}`);
     expectEqual(model.types, { q8_0: 104380, f32: 1280 }, 'types');
   });
   await check(`with ${berth.threads} threads it says what the native program says, and allocates nothing`, async () => {
@@ -109,7 +109,7 @@ async function checkConversations(berth, expectError) {
 async function checkPlans(berth) {
   const model = await berth.gguf(readFileSync(tale));
   await check('a plan of it is what `berth plan --ctx` says', async () => {
-    for (const options of [{ ctx: 100, chunk: 16 }, { ctx: 31, chunk: 7, kv: 'f16' }, {}]) {
+    for (const options of [{ ctx: 100, chunk: 16 }, { ctx: 31, chunk: 7, kv: 'f16' }, { ctx: 64, kv: 'q8_0' }, {}]) {
       const got = await model.plan(options), native = planTextNative(tale, options, berth.threads);
       for (const key of ['weights_size', 'state_size', 'activations_size', 'ctx', 'chunk', 'kv', 'n_steps'])
         expectEqual(got[key], native[key], key);

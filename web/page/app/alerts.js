@@ -21,6 +21,7 @@ const advice = {
 
 function adviceFor(where, { status, message }) {
   if (/has no weights/.test(message)) return 'Choose the graph and its .safetensors file together.';
+  if (/is split over/.test(message)) return 'Join its parts into one file first: llama.cpp has gguf-split --merge for that.';
   if (where === 'talk' && status === 'INFEASIBLE') return 'Take a longer context, or a shorter text.';
   if ((where === 'talk' || where === 'fit') && /NOMEM/.test(status)) return LARGE;
   if (where === 'plan' && status === 'INVALID') return 'Other numbers for the dimensions may help.';
