@@ -34,6 +34,17 @@ if(TARGET berth_shaderc) # opened at run time; a sanitizer stands between, and l
   add_dependencies(berth_test_support berth_shaderc)
 endif()
 
+# A library in the place of NVIDIA's driver and compiler, for the device cuda (tests/device/fake_cuda/fake.h).
+file(GLOB fake_cuda_sources CONFIGURE_DEPENDS tests/device/fake_cuda/*.c)
+add_library(fake_cuda MODULE ${fake_cuda_sources})
+berth_embed(fake_cuda ${PROJECT_SOURCE_DIR}/tests/device/fake_cuda/shim.h fake_cuda_shim)
+set_target_properties(fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_include_directories(fake_cuda PRIVATE src tests/device/fake_cuda)
+target_compile_definitions(fake_cuda PRIVATE _GNU_SOURCE)
+target_compile_options(fake_cuda PRIVATE -O1 -Wall -Wextra)
+target_link_libraries(fake_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+add_dependencies(berth_test_support fake_cuda)
+
 file(GLOB area_sources CONFIGURE_DEPENDS tests/*/*.c)
 list(FILTER area_sources EXCLUDE REGEX "/(support/[^/]*|fuzz/[^/]*|test_[^/]*)$")
 foreach(source ${area_sources})

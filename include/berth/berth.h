@@ -201,10 +201,18 @@ typedef struct berth_options {
    * graph is bound; what needs more is refused before any of it is touched. Default: the memory that this machine, or
    * the control group of this process, has in all. */
   uint64_t memory_limit;
-  uint64_t hash_seed; /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
+  uint64_t hash_seed;       /* BERTH_HASH_SEED: for tables of names; no result depends on it. Default: random */
+  const char *cuda_library; /* BERTH_CUDA_LIBRARY: a file with NVIDIA's driver, in the place of libcuda.so.1 */
+  const char
+      *nvrtc; /* BERTH_NVRTC: a file with NVRTC, for cuda; default: that of CUDA_PATH, or one that is installed */
+  double cuda_timeout;     /* BERTH_CUDA_TIMEOUT: seconds for one run */
+  const char *kernel_pack; /* BERTH_KERNEL_PACK: a file that berth_kernels_pack wrote; it is looked at first */
 } berth_options;
-#define BERTH_OPTIONS_INIT \
-  { (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0 }
+#define BERTH_OPTIONS_INIT                                                                                            \
+  {                                                                                                                   \
+    (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
+        0, NULL                                                                                                       \
+  }
 
 typedef struct berth_context_desc {
   uint32_t struct_size;
@@ -523,6 +531,9 @@ typedef struct berth_model_info {
 BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,
                                            berth_error *err);
 BERTH_API void berth_model_info_destroy(berth_model_info *info);
+/* Whether a GGUF model has all that generating text or making vectors with it takes: an architecture, types of tensors
+ * and a tokenizer that berth has. The error says what is missing. Reads no weights. */
+BERTH_API berth_status berth_model_check(berth_context *ctx, const char *path, berth_error *err);
 
 /* Arrays in NumPy's .npy format. */
 typedef struct berth_array {
@@ -782,6 +793,12 @@ typedef struct berth_step_info {
 BERTH_API berth_status berth_plan_steps(const berth_plan *plan, berth_step_info *out, uint32_t capacity, uint32_t *n,
                                         berth_error *err);
 
+/* Compiles the kernels of plans for the device "cuda" and writes them as one file, a pack: with it (kernel_pack of
+ * berth_options), a machine that has NVIDIA's driver and no compiler runs these plans. targets, separated by commas:
+ * "sm_90" is code for GPUs of that kind, "compute_80" a form that the driver makes code of on them and on newer ones;
+ * NULL: what the GPU here is. With targets no GPU is needed, but NVRTC is; plan with the profile "nvidia" then. */
+BERTH_API berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
+                                          berth_write_fn write, void *user, berth_error *err);
 /* The kernels of a plan for a GPU as readable text, each once, in the order of first use. */
 BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 
@@ -1032,9 +1049,12 @@ typedef struct berth_generator_desc {
   /* Called while text is read, after every run: so many of so many tokens. NULL: silent. */
   void (*progress)(void *user, uint32_t done, uint32_t total);
   void *user;
+  /* Called for every token that is evaluated, in order, with the logits of what follows it: for perplexity and the
+   * like. They take room in the arena, for every row of a chunk. NULL: only those of the last token are computed. */
+  void (*scores)(void *user, uint32_t position, const float *logits, uint32_t count);
 } berth_generator_desc;
 #define BERTH_GENERATOR_DESC_INIT \
-  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL }
 
 BERTH_API berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
                                               berth_generator **out, berth_error *err);
@@ -1050,6 +1070,12 @@ BERTH_API berth_status berth_generator_feed(berth_generator *generator, const ch
                                             berth_error *err);
 BERTH_API berth_status berth_generator_feed_tokens(berth_generator *generator, const int32_t *tokens, size_t n_tokens,
                                                    berth_error *err);
+
+/* The tokens of a text, as feeding it to an empty conversation would make them. Writes as many as there is room for;
+ * *count is how many there are. The conversation stays as it is. */
+BERTH_API berth_status berth_generator_encode(const berth_generator *generator, const char *text, size_t size,
+                                              uint32_t flags, int32_t *dst, size_t capacity, size_t *count,
+                                              berth_error *err);
 
 /* A message of a chat. */
 typedef struct berth_message {

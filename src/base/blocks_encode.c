@@ -42,10 +42,19 @@ static int encode_clamped(float x, int low, int high, int none) {
   return x <= (float)low ? low : x >= (float)high ? high : (int)x;
 }
 
+/* The nearest integer, halves away from 0, as roundf has it; what is past 127 is cut there, and NaN becomes 0. No call
+ * of a function: rows of caches are encoded in every run. */
+static int encode_nearest(float x) {
+  if (!(fabsf(x) <= 127)) return x > 127 ? 127 : x < -127 ? -127 : 0;
+  const int whole = (int)x;
+  const float rest = x - (float)whole;
+  return whole + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
 static void q8_0_encode(const float *src, uint8_t *block) {
   const float scale = fabsf(encode_largest(src)) / 127.0f, by = encode_inverse(scale);
   encode_f16(scale, block);
-  for (int i = 0; i < 32; i++) block[2 + i] = (uint8_t)(int8_t)encode_clamped(roundf(src[i] * by), -127, 127, 0);
+  for (int i = 0; i < 32; i++) block[2 + i] = (uint8_t)(int8_t)encode_nearest(src[i] * by);
 }
 
 /* Numbers of four bits, two a byte; what five bits have above them goes into `fifth`. */

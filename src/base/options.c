@@ -103,6 +103,10 @@ static berth_status read_texts(berth_context *ctx, const berth_options *given, b
        given->webgpu_offsets,
        offsets,
        &out->webgpu_offsets},
+      {{"BERTH_CUDA_LIBRARY", "cuda_library", NULL}, given->cuda_library, NULL, &out->cuda_library},
+      {{"BERTH_NVRTC", "nvrtc", NULL}, given->nvrtc, NULL, &out->nvrtc},
+      {{"BERTH_KERNEL_PACK", "kernel_pack", NULL}, given->kernel_pack, NULL, &out->kernel_pack},
+      {{"CUDA_PATH", "cuda_path", NULL}, variable("CUDA_HOME"), NULL, &out->cuda_path},
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     BERTH__TRY(read_text(ctx, &texts[i].s, texts[i].field, texts[i].choices, texts[i].out, err));
@@ -113,11 +117,13 @@ static berth_status base_options_read_numbers(const berth_options *given, berth_
   static const setting vulkan_timeout = {"BERTH_VULKAN_TIMEOUT", "vulkan_timeout", "seconds"},
                        vulkan_binding = {"BERTH_VULKAN_MAX_BINDING", "vulkan_max_binding", "bytes"},
                        webgpu_timeout = {"BERTH_WEBGPU_TIMEOUT", "webgpu_timeout", "seconds"},
+                       cuda_timeout = {"BERTH_CUDA_TIMEOUT", "cuda_timeout", "seconds"},
                        webgpu_binding = {"BERTH_WEBGPU_MAX_BINDING", "webgpu_max_binding", "bytes"},
                        memory_limit = {"BERTH_MEMORY_LIMIT", "memory_limit", "bytes"},
                        hash_seed = {"BERTH_HASH_SEED", "hash_seed", "a number"};
   BERTH__TRY(base_options_read_number(&vulkan_timeout, given->vulkan_timeout, 1e6, &out->vulkan_timeout, err));
   BERTH__TRY(base_options_read_number(&webgpu_timeout, given->webgpu_timeout, 1e6, &out->webgpu_timeout, err));
+  BERTH__TRY(base_options_read_number(&cuda_timeout, given->cuda_timeout, 1e6, &out->cuda_timeout, err));
   BERTH__TRY(base_options_read_bytes(&vulkan_binding, given->vulkan_max_binding, &out->vulkan_max_binding, err));
   BERTH__TRY(base_options_read_bytes(&webgpu_binding, given->webgpu_max_binding, &out->webgpu_max_binding, err));
   BERTH__TRY(base_options_read_bytes(&memory_limit, given->memory_limit, &out->memory_limit, err));
@@ -143,9 +149,10 @@ berth_status berth__options_read(berth_context *ctx, const berth_options *given,
 }
 
 void berth__options_free(berth_context *ctx, berth__options *options) {
-  char *texts[] = {options->cpu_isa,        options->cpu_backend,   options->cache_dir,
-                   options->shaderc,        options->vulkan_memory, options->vulkan_validation,
-                   options->webgpu_library, options->webgpu_offsets};
+  char *texts[] = {options->cpu_isa,        options->cpu_backend,    options->cache_dir,
+                   options->shaderc,        options->vulkan_memory,  options->vulkan_validation,
+                   options->webgpu_library, options->webgpu_offsets, options->cuda_library,
+                   options->nvrtc,          options->cuda_path,      options->kernel_pack};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) berth__free(ctx, texts[i]);
   *options = (berth__options){0};
 }

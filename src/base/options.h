@@ -14,7 +14,9 @@ typedef struct berth__options {
   char *shaderc;
   char *vulkan_memory, *vulkan_validation;
   char *webgpu_library, *webgpu_offsets;
-  double vulkan_timeout, webgpu_timeout; /* seconds */
+  char *cuda_library, *nvrtc, *kernel_pack;
+  char *cuda_path;                                     /* where the environment says that CUDA is installed */
+  double vulkan_timeout, webgpu_timeout, cuda_timeout; /* seconds */
   uint64_t vulkan_max_binding, webgpu_max_binding;
   bool loops_unshared; /* kernels of the device loops without shared memory */
   bool no_reuse;       /* BERTH_PLAN_NO_REUSE in every plan */

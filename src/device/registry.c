@@ -3,10 +3,12 @@
 #include "device/device.h"
 
 static const berth__device *const devices[] = {
-    &berth__cpu_device,
-    &berth__interp_device,
+    &berth__cpu_device,    &berth__interp_device,
 #ifdef BERTH__HAS_VULKAN
     &berth__vulkan_device,
+#endif
+#ifdef BERTH__HAS_CUDA
+    &berth__cuda_device,
 #endif
 #ifdef BERTH__HAS_WEBGPU
     &berth__webgpu_device,

@@ -77,6 +77,7 @@ static uint64_t save_rest(const berth_generator *g, uint64_t n_tokens, uint64_t 
 }
 
 uint64_t berth_generator_save_size(const berth_generator *g) {
+  if (g == NULL) return 0;
   return sizeof(save_header) + save_rest(g, g->n_tokens, g->n_evaluated, g->has_logits);
 }
 

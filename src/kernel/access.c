@@ -73,6 +73,24 @@ berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index) {
   return kernel_access_put_load(k, buffer, index);
 }
 
+berth__x berth__x_quad(berth__kernel *k, uint32_t buffer, berth__x index) {
+  if (k == NULL || !accepts(k, BERTH__INST_quad, 1, &index, buffer, k->n_buffers)) return BERTH__X_NONE;
+  if (berth__storage_per_word(k->buffers[buffer].storage) != 1)
+    return berth__maker_mistake(k, BERTH__INST_quad, "it is for buffers of whole words");
+  k->buffers[buffer].is_read = true;
+  return kernel_access_put(k, BERTH__INST_quad, BERTH__NUM_U32, buffer, index, BERTH__X_NONE);
+}
+
+berth__x berth__x_part(berth__kernel *k, berth__x quad, uint32_t which) {
+  const berth__x number = berth__x_u32(k, which);
+  if (!berth__maker_accepts(k, BERTH__INST_part, 1, &quad)) return BERTH__X_NONE;
+  if (k->insts[quad].code != BERTH__INST_quad || which > 3)
+    return berth__maker_mistake(k, BERTH__INST_part, "it is one of the four parts of a quad");
+  const uint32_t buffer = k->insts[quad].bits;
+  return kernel_access_put(k, BERTH__INST_part, berth__storage_number(k->buffers[buffer].storage), buffer, quad,
+                           number);
+}
+
 void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value) {
   berth__x in[2] = {index, value};
   if (k == NULL || !accepts(k, BERTH__INST_store, 2, in, buffer, k->n_buffers)) return;

@@ -8,6 +8,7 @@
  *   $p         the place of element a of a buffer: where the buffer begins, and $i after that
  *   $w $n      the array that a buffer lies in; the number of the buffer or array
  *   $[ $]      around a place: the word there, read as the array wants it
+ *   $q $k      the array of quads that a buffer lies in; the name of a part of a quad
  *   $o         the number of the binding that a buffer lies in, where there are windows
  *   $v $t #e   the name of this value, its type, and what it is */
 #ifndef BERTH_KERNEL_DIALECT_H
@@ -54,8 +55,14 @@ typedef struct berth__dialect {
   /* By the type of the result; comparisons by that of their operands. Divisors are not 0 or -1, and both operands of a
    * remainder are not negative: elsewhere, functions of functions.c stand. */
   const char *rule[BERTH__INST_COUNT][BERTH__NUMBERS];
+  /* Where the language leaves open what becomes of an i32 that does not fit: in the place of `rule`, for results that
+   * may be such. NULL: they wrap. */
+  const char *wrap[BERTH__INST_COUNT];
   const char *convert[BERTH__NUMBERS][BERTH__NUMBERS], *bits[BERTH__NUMBERS][BERTH__NUMBERS]; /* from, to */
   const char *load[BERTH__STORAGES], *store[BERTH__STORAGES];
+  /* Loading four words at once: what a quad is, the line that gives it a name, its parts by type, and the names of the
+   * arrays of quads. quad NULL: the parts are loaded as the words that they are. */
+  const char *quad, *quad_value, *part[BERTH__NUMBERS], *quad_arena, *quad_window;
   /* Where an array whose words several threads write is of another type: reading a word of it, the parts before and
    * after its place; and storing whole words. NULL: it is not. */
   const char *atomic_open, *atomic_close, *atomic_store[BERTH__STORAGES];

@@ -108,7 +108,7 @@ static void mark_needed(const berth__kernel *k, mark *marks) {
 
 static void note_access(berth__kernel *k, const berth__inst *inst) {
   const bool is_max = inst->code == BERTH__INST_store_max;
-  if (inst->code == BERTH__INST_load || is_max) k->buffers[inst->bits].is_read = true;
+  if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_quad || is_max) k->buffers[inst->bits].is_read = true;
   if (inst->code == BERTH__INST_store || is_max) k->buffers[inst->bits].is_written = true;
   if (is_max) k->buffers[inst->bits].is_contended = true;
 }

@@ -243,6 +243,8 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_load:
     case BERTH__INST_store:
     case BERTH__INST_store_max: return berth__machine_buffer(m, x);
+    case BERTH__INST_quad:
+    case BERTH__INST_part: return berth__machine_quad(m, x);
     case BERTH__INST_shared_load:
     case BERTH__INST_shared_store: return berth__machine_shared(m, x);
     case BERTH__INST_local_load:

@@ -167,6 +167,10 @@ berth__x berth__x_affine(berth__kernel *k, berth__x a, int64_t factor, int64_t o
 berth__x berth__x_is_nan(berth__kernel *k, berth__x a); /* by its bits: no compiler may assume it away */
 
 berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index);
+/* Four words of a buffer of such at once, from word 4 * index on, which must lie at a multiple of 16 bytes; and one of
+ * them. */
+berth__x berth__x_quad(berth__kernel *k, uint32_t buffer, berth__x index);
+berth__x berth__x_part(berth__kernel *k, berth__x quad, uint32_t which);
 void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value);
 /* The larger of an element of u32 and a value goes there. Any number of threads may do this to one element at once, and
  * the result is the same in whatever order they come; nobody loads or stores it otherwise in the same kernel. */

@@ -51,6 +51,7 @@ static inline uint64_t berth__machine_elements(const berth__kernel_array *arrays
 
 /* machine_memory.c: loads and stores, for the lanes that are in. */
 berth_status berth__machine_buffer(berth__machine *m, berth__x x);
+berth_status berth__machine_quad(berth__machine *m, berth__x x);
 berth_status berth__machine_shared(berth__machine *m, berth__x x);
 berth_status berth__machine_local(berth__machine *m, berth__x x);
 

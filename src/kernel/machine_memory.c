@@ -166,6 +166,26 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
+/* A quad is the number of its first word, and its parts are read one by one. */
+berth_status berth__machine_quad(berth__machine *m, berth__x x) {
+  const uint32_t n = m->n;
+  const berth__inst *inst = &m->k->insts[x];
+  const berth__kernel_memory *buffer = &m->buffers[inst->bits];
+  const berth__lane *index = berth__machine_values(m, inst->in[0]);
+  const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  berth__lane *out = berth__machine_values(m, x);
+  if (inst->code == BERTH__INST_part) {
+    const uint32_t which = m->k->insts[inst->in[1]].bits;
+    for (uint32_t j = 0; j < n; ++j)
+      if (mask[j] != 0) out[j].u = buffer->words[index[j].u + which];
+    return BERTH_OK;
+  }
+  const uint32_t outside = find_outside_of(m, index, mask, 0, buffer->count / 4);
+  if (outside < n) return fail_index(m, x, outside, "the quads of buffer", buffer->count / 4);
+  for (uint32_t j = 0; j < n; ++j) out[j].u = index[j].u * 4u;
+  return BERTH_OK;
+}
+
 berth_status berth__machine_local(berth__machine *m, berth__x x) {
   const uint32_t n = m->n;
   const berth__inst *inst = &m->k->insts[x];

@@ -177,6 +177,11 @@ static void print_expression(printer *p, berth__x x) {
   switch (inst->code) {
     case BERTH__INST_constant: print_constant(p, inst); return;
     case BERTH__INST_load: print_element(p, 'b', inst); return;
+    case BERTH__INST_quad: print_element(p, 'q', inst); return;
+    case BERTH__INST_part:
+      kernel_print_value(p, inst->in[0]);
+      berth__text_printf(&p->text, ".%c", "xyzw"[p->k->insts[inst->in[1]].bits & 3u]);
+      return;
     case BERTH__INST_shared_load: print_element(p, 's', inst); return;
     case BERTH__INST_local_load: print_element(p, 'l', inst); return;
     case BERTH__INST_get: berth__text_printf(&p->text, "v%u", (unsigned)p->notes[inst->in[0]].name); return;

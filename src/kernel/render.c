@@ -137,7 +137,8 @@ static bool is_negative(const berth__inst *inst) {
 /* ---- Conditions that a whole workgroup must agree on ---- */
 
 static bool reads_memory(const render *r, const berth__inst *inst) {
-  if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_shared_load) return true;
+  if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_part || inst->code == BERTH__INST_shared_load)
+    return true;
   if (kernel_render_kind_of(inst) != BERTH__INST_PURE) return false;
   for (uint32_t i = 0; i < n_operands(inst); i++)
     if (reads_memory(r, &r->k->insts[inst->in[i]])) return true;
@@ -174,7 +175,13 @@ static const char *loop_rule(const render *r, const berth__inst *inst) {
   return reads_memory(r, &r->k->insts[inst->in[1]]) ? r->d->loop_together : plain;
 }
 
+/* An i32 that may not fit: its range is all of them (range.c). */
+static bool may_wrap(const berth__inst *inst) {
+  return inst->type == BERTH__NUM_I32 && inst->low == INT32_MIN && inst->high == INT32_MAX;
+}
+
 static const char *rule_of(const render *r, const berth__inst *inst) {
+  if (r->d->wrap[inst->code] != NULL && may_wrap(inst)) return r->d->wrap[inst->code];
   switch ((berth__inst_code)inst->code) {
     case BERTH__INST_if:
       if (is_together(r, inst)) return r->d->together;
@@ -188,6 +195,9 @@ static const char *rule_of(const render *r, const berth__inst *inst) {
     case BERTH__INST_convert: return r->d->convert[r->k->insts[inst->in[0]].type][inst->type];
     case BERTH__INST_bits: return r->d->bits[r->k->insts[inst->in[0]].type][inst->type];
     case BERTH__INST_load: return r->d->load[r->k->buffers[inst->bits].storage];
+    case BERTH__INST_quad: return r->d->quad != NULL ? r->d->quad : "$p";
+    case BERTH__INST_part:
+      return r->d->quad != NULL ? r->d->part[inst->type] : r->d->load[r->k->buffers[inst->bits].storage];
     case BERTH__INST_store: return store_rule(r, inst);
     default: break;
   }
@@ -254,12 +264,28 @@ static void add_index(render *r, berth__x x) {
   }
 }
 
+/* Where a language loads no quads, a quad is the place of its first word. */
+static void add_part_place(render *r, berth__x x) {
+  const uint32_t which = r->k->insts[r->k->insts[x].in[1]].bits;
+  kernel_render_add_operand(r, r->k->insts[x].in[0], true);
+  if (which == 0) return;
+  kernel_render_add(r, " + ");
+  r->d->literal(r->out, BERTH__NUM_U32, which);
+}
+
 static void add_place(render *r, berth__x x) {
   uint32_t bits;
+  if (r->k->insts[x].code == BERTH__INST_part) {
+    add_part_place(r, x);
+    return;
+  }
   kernel_render_expand(r, r->d->begin, x);
   if (berth__x_is_constant(r->k, r->k->insts[x].in[0], &bits) && bits == 0) return;
   kernel_render_add(r, " + ");
   add_index(r, x);
+  if (r->k->insts[x].code != BERTH__INST_quad) return;
+  kernel_render_add(r, " * ");
+  r->d->literal(r->out, BERTH__NUM_U32, 4);
 }
 
 /* The word at the place that follows. */
@@ -279,6 +305,8 @@ static void kernel_render_add_part(render *r, char part, bool alone, berth__x x)
     case 'i': add_index(r, x); break;
     case 'p': add_place(r, x); break;
     case 'w': kernel_render_expand(r, r->desc->windows ? r->d->window : r->d->arena, x); break;
+    case 'q': kernel_render_expand(r, r->desc->windows ? r->d->quad_window : r->d->quad_arena, x); break;
+    case 'k': berth__text_printf(r->out, "%c", "xyzw"[r->k->insts[inst->in[1]].bits & 3u]); break;
     case '[': open_word(r, x); break;
     case ']': kernel_render_add(r, is_atomic(r, inst) ? r->d->atomic_close : "]"); break;
     case 'o': berth__text_printf(r->out, "%u", berth__dialect_binding(r->desc, inst->bits)); break;
@@ -351,7 +379,8 @@ static void add_line(render *r, berth__x x) {
   for (uint32_t i = 0; i <= inst->depth; i++) kernel_render_add(r, "  ");
   if (inst->code == BERTH__INST_loop && (inst->bits & 1u) != 0) kernel_render_add(r, r->d->unrolled);
   const bool is_value = (kind == BERTH__INST_PURE || kind == BERTH__INST_READ) && inst->code != BERTH__INST_variable;
-  kernel_render_expand(r, is_value ? r->d->value : rule_of(r, inst), x);
+  const bool is_quad = inst->code == BERTH__INST_quad && r->d->quad != NULL;
+  kernel_render_expand(r, is_quad ? r->d->quad_value : is_value ? r->d->value : rule_of(r, inst), x);
   kernel_render_add(r, "\n");
 }
 

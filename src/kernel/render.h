@@ -13,6 +13,8 @@ typedef struct berth__render_desc {
   bool keeps_nan, keeps_small;
   /* WGSL, with windows: the binding of each buffer, counted from 0 without gaps. NULL: each has its own. */
   const uint8_t *window_of;
+  /* CUDA: a bit for each buffer that the kernel reads alone, where nothing that it writes lies in any dispatch. */
+  uint32_t only_read;
 } berth__render_desc;
 
 /* Workgroups in a row of the grid, at most. A kernel with more has further rows: the number of a workgroup is
@@ -36,5 +38,12 @@ berth_status berth__render_glsl(const berth__kernel *kernel, const berth__render
  * storage ones. Group 0; the entry point is main. */
 berth_status berth__render_wgsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err);
+
+/* CUDA C: buffer i is a pointer to its first word, the parameter i of the kernel, which is named by berth__cuda_entry.
+ * Compiled without contraction of products and sums (--fmad=false). A workgroup is a block of a grid of one row. */
+berth_status berth__render_cuda(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
+                                berth_error *err);
+#define BERTH__CUDA_ENTRY 64u
+void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY]);
 
 #endif

@@ -30,6 +30,9 @@ static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const b
     if (desc->windows) snprintf(number, sizeof number, "%u", i);
     berth__text_printf(out, "layout(set = 0, binding = %u, std430) buffer Words%s { uint w%s[]; };\n", i, number,
                        number);
+    if (berth__dialect_uses(kernel, BERTH__INST_quad))
+      berth__text_printf(out, "layout(set = 0, binding = %u, std430) readonly buffer Quads%s { uvec4 q%s[]; };\n", i,
+                         number, number);
   }
   berth__text_printf(out, "layout(push_constant, std430) uniform Begins { uint at[%u]; };\n", kernel->n_buffers);
 }
@@ -139,6 +142,11 @@ static const berth__dialect glsl = {
              [BERTH_I8] = "bitfieldExtract(int($[at[$n] + ($i >> 2u)$]), int(($i & 3u) << 3u), 8)",
              [BERTH_U8] = "($[at[$n] + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u",
              [BERTH_BOOL] = "($[at[$n] + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u"},
+    .quad = "$q[(at[$n] >> 2u) + $i]",
+    .quad_value = "uvec4 $v = #e;",
+    .part = {"uintBitsToFloat($a.$k)", "int($a.$k)", "$a.$k", NULL},
+    .quad_arena = "q",
+    .quad_window = "q$n",
     .store = {[BERTH_F32] = "$w[$p] = floatBitsToUint(#b);",
               [BERTH_I32] = "$w[$p] = uint(#b);",
               [BERTH_U32] = "$w[$p] = #b;",

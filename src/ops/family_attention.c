@@ -1,6 +1,6 @@
 /* attention: softmax(cap(scale * q k') + bias) v, for every head and query, with grouped heads.
  *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
- *              k and v may be f16 or bf16 where q is f32
+ *              k and v may be f16, bf16 or lie in blocks (q8_0) where q is f32
  *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
  *   bias       added to the scores; broadcast to [B, H, S, T]
  *   length     how many of the T keys and values there are in a run, 0 to T: a scalar or [B] of i32 or i64. Those past
@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/blocks.h"
+#include "base/storage.h"
 #include "ops/attention.h"
 #include "ops/line.h"
 #include "ops/operand.h"
@@ -106,10 +108,12 @@ static berth_status check_sinks(const berth__infer *infer, const berth__heads *q
   return berth__same_dim(q->heads, infer->in_shape[BERTH__ATTENTION_SINKS].dim[0], "heads of q and sinks", &same, err);
 }
 
-/* Keys and values have the type of the queries, or 16 bits where those are f32: a cache that is half as large. */
+/* Keys and values have the type of the queries; where those are f32 they may have 16 bits, or lie in blocks: a cache
+ * that is half as large, or about a quarter. */
 static berth_status check_cache_type(const berth__infer *infer, berth_error *err) {
   const berth_type type = infer->in_type[BERTH__ATTENTION_K];
-  const bool is_narrow = infer->in_type[BERTH__ATTENTION_Q] == BERTH_F32 && (type == BERTH_F16 || type == BERTH_BF16);
+  const bool is_narrow = infer->in_type[BERTH__ATTENTION_Q] == BERTH_F32 &&
+                         (type == BERTH_F16 || type == BERTH_BF16 || berth__type_is_block(type));
   if (!is_narrow) BERTH__TRY(berth__want_same_type(infer, BERTH__ATTENTION_Q, BERTH__ATTENTION_K, err));
   return berth__want_same_type(infer, BERTH__ATTENTION_K, BERTH__ATTENTION_V, err);
 }
@@ -219,6 +223,24 @@ static double attention_dot(const double *a, const double *b, int64_t n) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/* A row of keys or values. */
+static void attention_load_row(const berth_tensor *tensor, const berth__heads *h, int64_t at, double *out) {
+  const berth_storage storage = berth_type_storage(tensor->type);
+  float block[BERTH__BLOCK_MAX];
+  if (storage.elements == 1) {
+    berth__line_load(tensor, at, h->stride, h->size, out);
+    return;
+  }
+  for (int64_t i = 0; i < h->size; i++) { /* blocks lie along the row, which may begin and end within one */
+    const int64_t lane = (at + i) % storage.elements;
+    if (i == 0 || lane == 0)
+      berth__blocks_decode(tensor->type,
+                           (const char *)tensor->data + berth__storage_size(storage, (uint64_t)(at + i - lane)),
+                           storage.elements, block);
+    out[i] = (double)block[lane];
+  }
+}
+
 static int64_t attention_beside_at(const int64_t *stride, int64_t batch, int64_t head, int64_t row) {
   return batch * stride[0] + head * stride[1] + row * stride[2];
 }
@@ -235,8 +257,8 @@ static double attention_score(const job *j, int64_t batch, int64_t head, int64_t
   for (int64_t key = first; key < last; key++) {
     j->weight[key] = -(double)INFINITY;
     if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
-    berth__line_load(&a->call->in[BERTH__ATTENTION_K], berth__heads_at(&a->k, batch, kv_head, key), a->k.stride,
-                     a->k.size, j->one_row);
+    attention_load_row(&a->call->in[BERTH__ATTENTION_K], &a->k, berth__heads_at(&a->k, batch, kv_head, key),
+                       j->one_row);
     double s = attention_dot(j->query, j->one_row, a->q.size) * a->scale;
     if (a->cap != 0) s = a->cap * tanh(s / a->cap);
     if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
@@ -264,8 +286,8 @@ static void attention_attend(const job *j, int64_t item) {
     const double weight = exp(j->weight[key] - largest);
     if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
     total += weight;
-    berth__line_load(&a->call->in[BERTH__ATTENTION_V], berth__heads_at(&a->v, batch, kv_head, key), a->v.stride,
-                     a->v.size, j->one_row);
+    attention_load_row(&a->call->in[BERTH__ATTENTION_V], &a->v, berth__heads_at(&a->v, batch, kv_head, key),
+                       j->one_row);
     for (int64_t i = 0; i < a->v.size; i++) j->sum[i] += weight * j->one_row[i];
   }
   for (int64_t i = 0; i < a->v.size && total != 0; i++) j->sum[i] /= total;
@@ -287,4 +309,5 @@ const berth__family berth__family_attention = {
     .items = attention_items,
     .scratch = attention_scratch,
     .kernel = attention_kernel,
+    .takes_blocks = 1u << BERTH__ATTENTION_K | 1u << BERTH__ATTENTION_V,
 };

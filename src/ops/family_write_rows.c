@@ -1,15 +1,17 @@
 /* write_rows: x with the rows [position, position + n) along an axis replaced, at a position that only a run knows.
  *   x          any type and shape; the axis has `capacity` rows (default: the last axis but one, so that caches may be
  *              [heads, capacity, d] and [capacity, heads * d])
- *   rows       as x, but for n <= capacity rows on the axis
- *   position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis itself)
- * With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
+ *   rows       as x, but for n <= capacity rows on the axis; f32 where x lies in blocks (q8_0): they are encoded as
+ * they are written position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis
+ * itself) With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
  *
  * Written over x, the work is that of the rows alone. The number of items must not depend on whether it is, because
  * nobody knows that when items are counted: item (block, i) writes row i of the block in place; otherwise it makes
  * share i of n equal shares of the block's result, from x and from the rows that fall into the share. */
 #include <inttypes.h>
 
+#include "base/blocks.h"
+#include "base/storage.h"
 #include "ops/copy.h"
 #include "ops/line.h"
 #include "ops/registry.h"
@@ -38,13 +40,25 @@ static berth_status write_rows_check_position(const berth__infer *infer, uint32_
   return berth__same_dim(position->dim[0], x->dim[0], "positions and the first axis of the operand", &same, err);
 }
 
+/* Blocks are made of whole lines of f32. */
+static berth_status write_rows_check_types(const berth__infer *infer, berth_error *err) {
+  const berth_type type = infer->in_type[BERTH__WRITE_ROWS_X];
+  if (!berth__type_is_block(type))
+    return berth__want_same_type(infer, BERTH__WRITE_ROWS_X, BERTH__WRITE_ROWS_ROWS, err);
+  if (type != BERTH_Q8_0)
+    return berth__fail(err, BERTH_UNSUPPORTED, "rows are written as q8_0, not as %s", berth_type_name(type));
+  return berth__want_type(infer, BERTH__WRITE_ROWS_ROWS, BERTH_F32, err);
+}
+
 static berth_status write_rows_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__WRITE_ROWS_X], *rows = &infer->in_shape[BERTH__WRITE_ROWS_ROWS];
   uint32_t axis;
   BERTH__TRY(berth__want_rank(infer, BERTH__WRITE_ROWS_X, 1, BERTH_MAX_RANK, err));
-  BERTH__TRY(berth__want_same_type(infer, BERTH__WRITE_ROWS_X, BERTH__WRITE_ROWS_ROWS, err));
+  BERTH__TRY(write_rows_check_types(infer, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__WRITE_ROWS_ROWS, x->rank, x->rank, err));
   BERTH__TRY(berth__want_axis(infer->attrs[BERTH__WRITE_ROWS_AXIS].i, x->rank, &axis, err));
+  if (axis == x->rank - 1 && berth__type_is_block(infer->in_type[BERTH__WRITE_ROWS_X]))
+    return berth__fail(err, BERTH_INVALID, "the axis of the rows is the one that blocks lie along");
   for (uint32_t k = 0; k < x->rank; k++) {
     int64_t same;
     if (k != axis) BERTH__TRY(berth__same_dim(x->dim[k], rows->dim[k], "rows and the operand", &same, err));
@@ -114,9 +128,57 @@ static berth__copy write_rows_copy_of(const berth__write_rows *w, uint32_t opera
   return c;
 }
 
+/* Blocks are what is copied where elements lie in them, one after the other on both sides. */
+static void write_rows_copy_x(const berth__write_rows *w, int64_t begin, int64_t end) {
+  const berth_tensor *x = &w->call->in[BERTH__WRITE_ROWS_X], *out = &w->call->out[0];
+  if (berth__type_is_block(x->type)) {
+    const berth_storage storage = berth_type_storage(x->type);
+    const uint64_t first = berth__storage_size(storage, (uint64_t)begin);
+    memcpy((char *)out->data + first, (const char *)x->data + first,
+           (size_t)(berth__storage_size(storage, (uint64_t)end) - first));
+    return;
+  }
+  const berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_X);
+  berth__copy_range(&c, begin, end);
+}
+
+/* A line of n elements, `stride` apart, as blocks. */
+static void write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to) {
+  const berth_storage storage = berth_type_storage(type);
+  if (stride == 1) {
+    berth__blocks_encode(type, from, (uint64_t)n, to);
+    return;
+  }
+  for (int64_t at = 0; at < n; at += storage.elements, to += storage.bytes) {
+    float block[BERTH__BLOCK_MAX];
+    for (int64_t i = 0; i < storage.elements; i++) block[i] = from[(at + i) * stride];
+    berth__blocks_encode(type, block, storage.elements, to);
+  }
+}
+
+/* The same as put_elements for an x in blocks: elements are those of whole lines. */
+static void write_rows_put_blocks(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
+  const berth_tensor *rows = &w->call->in[BERTH__WRITE_ROWS_ROWS], *out = &w->call->out[0];
+  const uint32_t last = rows->rank - 1;
+  const int64_t width = rows->dim[last];
+  for (int64_t line = begin / width; line < end / width; line++) {
+    int64_t from = 0, to = shift * out->stride[w->axis], rest = line;
+    for (uint32_t k = last; k-- > 0; rest /= rows->dim[k]) {
+      from += rest % rows->dim[k] * rows->stride[k];
+      to += rest % rows->dim[k] * out->stride[k];
+    }
+    write_rows_encode(out->type, (const float *)rows->data + from, rows->stride[last], width,
+                      (char *)out->data + berth__storage_size(berth_type_storage(out->type), (uint64_t)to));
+  }
+}
+
 /* Elements [begin, end) of the rows, of which row i goes to row i + shift. */
 static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   if (begin >= end) return;
+  if (berth__type_is_block(w->call->out[0].type)) {
+    write_rows_put_blocks(w, shift, begin, end);
+    return;
+  }
   berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_ROWS);
   c.to = berth__element(c.to, shift * w->call->out[0].stride[w->axis], c.element);
   berth__copy_range(&c, begin, end);
@@ -163,8 +225,7 @@ static int64_t share_begin(const berth__write_rows *w, int64_t item) {
 
 static void write_copy(const berth__write_rows *w) {
   const int64_t begin = share_begin(w, w->call->begin), end = share_begin(w, w->call->end);
-  const berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_X);
-  berth__copy_range(&c, begin * w->inner, end * w->inner);
+  write_rows_copy_x(w, begin * w->inner, end * w->inner);
   for (int64_t at = begin; at < end;) {
     const int64_t block = at / w->capacity, low = at % w->capacity;
     const int64_t high = end - at < w->capacity - low ? low + end - at : w->capacity;
@@ -191,4 +252,5 @@ const berth__family berth__family_write_rows = {
     .infer = write_rows_infer,
     .items = berth__write_rows_items,
     .kernel = berth__write_rows_kernel,
+    .takes_blocks = 1u << BERTH__WRITE_ROWS_X,
 };

@@ -16,6 +16,7 @@ typedef struct pass {
   bool *is_static;
   bool *is_read_plain; /* one per value: by another node than a product that packs it */
   berth_type *was;     /* one per node: what the weight of a product was made f32 from: bf16, f16; otherwise f32 */
+  berth_value *table;  /* one per node: the weight of a product that is a table too; BERTH_VALUE_NONE: it is none */
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
@@ -74,6 +75,54 @@ static berth_status rewrite_products_pack(pass *p, const berth__node *node, bert
   return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 3, node->out[0], err);
 }
 
+/* ---- Tables ---- */
+
+/* Whether a run reads the value itself, and not only what the prelude makes of it. */
+static bool pack_is_read_by_runs(const pass *p, const berth_graph *graph, berth_value value) {
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in && !p->is_static[node->out[0]]; i++)
+      if (node->in[i] == value) return true;
+  }
+  return false;
+}
+
+/* The weight of a product with few rows that is a table of embeddings too, whose rows are the product's columns: as
+ * panels of 1 it needs no packing and is in memory once. BERTH_VALUE_NONE: it is none, or so small that it may be there
+ * twice. */
+static berth_value pack_table_of(const pass *p, const berth_graph *graph, const berth__node *node) {
+  static const int64_t turned[2] = {1, 0};
+  const berth__node *transpose = berth__maker(graph, node->in[1], BERTH__OP_transpose);
+  const berth__value *x = &graph->values[node->in[0]];
+  uint64_t size = 0;
+  if (transpose == NULL || !berth__has_perm(transpose, turned, 2) || x->type != BERTH_F32 || p->target->rounds_to_bf16)
+    return BERTH_VALUE_NONE;
+  const berth__node *cast = berth__maker(graph, transpose->in[0], BERTH__OP_cast);
+  const berth_value table = cast != NULL ? cast->in[0] : transpose->in[0];
+  const berth__value *v = &graph->values[table];
+  const bool is_kept =
+      v->type == BERTH_F32 || v->type == BERTH_F16 || (v->type == BERTH_BF16 && v->shape.dim[1] % 2 == 0);
+  if (v->kind != BERTH_VALUE_PARAM || !is_kept || v->shape.dim[1] == 0 || !berth__value_size(v, &size) ||
+      size <= MAX_TWICE || berth__value_count(x) / v->shape.dim[1] > MOST_NARROW_ROWS)
+    return BERTH_VALUE_NONE;
+  return pack_is_read_by_runs(p, graph, table) ? table : BERTH_VALUE_NONE;
+}
+
+static berth_status pack_keep_table(pass *p, const berth__node *node, berth_value table, berth_error *err) {
+  const berth__value *v = &p->r.graph->values[table];
+  const int64_t columns = v->shape.dim[0], depth = v->shape.dim[1];
+  const bool is_bf16 = v->type == BERTH_BF16; /* whose rows lie in pairs */
+  const berth_dim dims[4] = {
+      {.extent = columns}, {.extent = is_bf16 ? depth / 2 : depth}, {.extent = 1}, {.extent = 2}};
+  const berth_attr shape = berth_attr_dims("shape", dims, is_bf16 ? 4 : 3);
+  const berth_attr attrs[] = {berth_attr_int("columns", columns), berth_attr_int("panel", 1)};
+  berth_value in[2] = {node->in[0], BERTH_VALUE_NONE};
+  BERTH__TRY(berth__rewrite_add(&p->r, BERTH__OP_reshape, &table, 1, &shape, 1, table, "#columns", &in[1], err));
+  return berth__rewrite_make(&p->r, BERTH__OP_product, in, 2, attrs, 2, node->out[0], err);
+}
+
+/* ---- Convolutions ---- */
+
 /* A convolution of 1 x 1 over every pixel, channels last, is a product too; the others stay f32. */
 static bool is_pointwise(const berth_graph *graph, const berth__node *node) {
   const berth_attr *attr = node->attrs;
@@ -125,10 +174,15 @@ static berth_status pack_products_rewrite(pass *p, berth_graph *graph, berth_err
   BERTH__TRY(berth__prelude_values(graph, &p->is_static, err));
   p->is_read_plain = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *p->is_read_plain);
   p->was = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *p->was);
-  if (p->is_read_plain == NULL || p->was == NULL) return berth__fail_nomem(err, "rewriting a graph");
+  p->table = berth__alloc_array(graph->ctx, graph->n_nodes, sizeof *p->table);
+  if (p->is_read_plain == NULL || p->was == NULL || p->table == NULL)
+    return berth__fail_nomem(err, "rewriting a graph");
   note_plain_reads(p, graph);
-  for (size_t n = 0; n < graph->n_nodes; n++)
-    p->was[n] = is_packable(p, graph, &graph->nodes[n]) ? type_before(graph, graph->nodes[n].in[1]) : BERTH_F32;
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const bool packs = is_packable(p, graph, &graph->nodes[n]);
+    p->was[n] = packs ? type_before(graph, graph->nodes[n].in[1]) : BERTH_F32;
+    p->table[n] = packs ? pack_table_of(p, graph, &graph->nodes[n]) : BERTH_VALUE_NONE;
+  }
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (size_t n = 0; n < p->r.n_old; n++) {
     const berth__node *node = &p->r.old[n];
@@ -142,6 +196,10 @@ static berth_status pack_products_rewrite(pass *p, berth_graph *graph, berth_err
     }
     bool packs = is_packable(p, graph, node);
     uint64_t size = 0;
+    if (p->table[n] != BERTH_VALUE_NONE) {
+      BERTH__TRY(pack_keep_table(p, node, p->table[n], err));
+      continue;
+    }
     if (packs) berth__value_size(&graph->values[node->in[1]], &size);
     if (packs && p->is_read_plain[node->in[1]] && size > MAX_TWICE) packs = false;
     const berth_type to = p->target->rounds_to_bf16 ? BERTH_BF16 : p->was[n];
@@ -157,5 +215,6 @@ berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewri
   berth__free(graph->ctx, p.is_static);
   berth__free(graph->ctx, p.is_read_plain);
   berth__free(graph->ctx, p.was);
+  berth__free(graph->ctx, p.table);
   return status;
 }

@@ -7,11 +7,29 @@
 #include "support.h"
 
 static const char *const variables[] = {
-    "BERTH_CPU_ISA",        "BERTH_CPU_BACKEND",       "BERTH_CACHE_DIR",      "BERTH_SHADERC",
-    "BERTH_VULKAN_MEMORY",  "BERTH_VULKAN_VALIDATION", "BERTH_VULKAN_TIMEOUT", "BERTH_VULKAN_MAX_BINDING",
-    "BERTH_WEBGPU_LIBRARY", "BERTH_WEBGPU_OFFSETS",    "BERTH_WEBGPU_TIMEOUT", "BERTH_WEBGPU_MAX_BINDING",
-    "BERTH_LOOPS_SHARED",   "BERTH_ARENA_NO_REUSE",    "BERTH_MEMORY_LIMIT",   "BERTH_HASH_SEED",
+    "BERTH_CPU_ISA",
+    "BERTH_CPU_BACKEND",
+    "BERTH_CACHE_DIR",
+    "BERTH_SHADERC",
+    "BERTH_VULKAN_MEMORY",
+    "BERTH_VULKAN_VALIDATION",
+    "BERTH_VULKAN_TIMEOUT",
+    "BERTH_VULKAN_MAX_BINDING",
+    "BERTH_WEBGPU_LIBRARY",
+    "BERTH_WEBGPU_OFFSETS",
+    "BERTH_WEBGPU_TIMEOUT",
+    "BERTH_WEBGPU_MAX_BINDING",
+    "BERTH_LOOPS_SHARED",
+    "BERTH_ARENA_NO_REUSE",
+    "BERTH_MEMORY_LIMIT",
+    "BERTH_HASH_SEED",
     "BERTH_CATCH_SIGBUS",
+    "BERTH_CUDA_LIBRARY",
+    "BERTH_NVRTC",
+    "BERTH_CUDA_TIMEOUT",
+    "BERTH_KERNEL_PACK",
+    "CUDA_PATH",
+    "CUDA_HOME",
 };
 
 static int clear(void **state) {
@@ -46,6 +64,10 @@ static berth_options all_fields(void) {
   options.webgpu_max_binding = 8192;
   options.memory_limit = 1 << 20;
   options.hash_seed = 77;
+  options.cuda_library = "/a/libcuda";
+  options.nvrtc = "/a/nvrtc";
+  options.cuda_timeout = 9;
+  options.kernel_pack = "/a/pack";
   return options;
 }
 
@@ -69,15 +91,20 @@ static void fields_are_kept(void **state) {
   assert_int_equal(o->webgpu_max_binding, 8192);
   assert_int_equal(o->memory_limit, 1 << 20);
   assert_int_equal(o->hash_seed, 77);
+  assert_string_equal(o->cuda_library, "/a/libcuda");
+  assert_string_equal(o->nvrtc, "/a/nvrtc");
+  assert_true(o->cuda_timeout == 9);
+  assert_string_equal(o->kernel_pack, "/a/pack");
   assert_true(o->catches_sigbus);
   berth_context_destroy(ctx);
 }
 
 static void variables_override_fields(void **state) {
   (void)state;
-  static const char *const values[] = {"avx2", "other",  "/b/cache", "/b/shaderc", "mapped", "1",
-                                       "3",    "100000", "/b/wgpu",  "dynamic",    "4",      "2e5",
-                                       "1",    "0",      "1e9",      "5",          "0"};
+  static const char *const values[] = {"avx2",     "other",  "/b/cache", "/b/shaderc", "mapped", "1",
+                                       "3",        "100000", "/b/wgpu",  "dynamic",    "4",      "2e5",
+                                       "1",        "0",      "1e9",      "5",          "0",      "/b/libcuda",
+                                       "/b/nvrtc", "11",     "/b/pack",  "/b/cuda",    "/b/home"};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) setenv(variables[i], values[i], 1);
   const berth_options given = all_fields();
   berth_context *ctx = make(&given);
@@ -97,6 +124,11 @@ static void variables_override_fields(void **state) {
   assert_int_equal(o->webgpu_max_binding, 200000);
   assert_int_equal(o->memory_limit, 1000000000);
   assert_int_equal(o->hash_seed, 5);
+  assert_string_equal(o->cuda_library, "/b/libcuda");
+  assert_string_equal(o->nvrtc, "/b/nvrtc");
+  assert_string_equal(o->cuda_path, "/b/cuda"); /* before CUDA_HOME */
+  assert_true(o->cuda_timeout == 11);
+  assert_string_equal(o->kernel_pack, "/b/pack");
   assert_false(o->catches_sigbus);
   berth_context_destroy(ctx);
 }
@@ -165,7 +197,7 @@ static void no_memory_is_an_error(void **state) {
     status = berth_context_create(&desc, &ctx, &err);
     if (status != BERTH_OK) test_expect_error(status, BERTH_NOMEM, &err, NULL);
     assert_true((status == BERTH_OK) == (ctx != NULL));
-    assert_true(status != BERTH_OK || k == 10);
+    assert_true(status != BERTH_OK || k == 13);
     berth_context_destroy(ctx);
     assert_int_equal(atomic_load(&alloc.live_blocks), 0);
   }

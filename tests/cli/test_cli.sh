@@ -90,11 +90,11 @@ holds() { # name expression: awk arithmetic
 exits "the version" 0 --version
 if grep -Eq '^berth [0-9]+\.[0-9]+\.[0-9]+$' out; then ok "the version's line"; else not_ok "the version's line" "$(explain)"; fi
 exits "help" 0 help
-for verb in run plan pack bench generate embed inspect devices; do
+for verb in run plan pack bench generate embed kernels inspect devices; do
   has "help names $verb" out "  $verb "
 done
 lacks "help does not promise train" out train
-for verb in run plan pack bench generate embed inspect devices; do
+for verb in run plan pack bench generate embed kernels inspect devices; do
   exits "$verb --help" 0 "$verb" --help
   cp out help.text
   has "$verb --help has examples" out "examples:"
@@ -852,8 +852,8 @@ json_holds "plan gguf --fit: what would be needed, as JSON" out \
   "not o['fit']['fits'] and o['fit']['arena_size'] > 50000 and o['fit']['ctx'] == 1 and o['fit']['chunk'] == 1"
 exits "plan gguf --fit: a cache that is asked for" 0 plan "$tale" --fit 1G --kv bf16 --json
 json_holds "plan gguf --fit: it is the one that is planned" out "o['fit']['kv'] == 'bf16' and o['kv'] == 'bf16'"
-refuses "plan gguf --fit: a cache that is not there" 3 "a cache of type q8_0 is not there yet" plan "$tale" --fit 1G --kv q8_0
-refuses "plan gguf: a cache of no type" 2 "--kv takes f32, f16 or bf16, not 'fp8'" plan "$tale" --kv fp8
+refuses "plan gguf --fit: a cache that is not there" 3 "a cache may be f32, f16, bf16 or q8_0, not q4_0" plan "$tale" --fit 1G --kv q4_0
+refuses "plan gguf: a cache of no type" 2 "--kv takes f32, f16, bf16 or q8_0, not 'fp8'" plan "$tale" --kv fp8
 refuses "plan --ctx of another model" 2 "--ctx, --chunk, --kv and --fit are for GGUF models" plan --ctx 10
 
 # A model of 5 GB that is all hole: whoever plans it without touching the weights stays small.

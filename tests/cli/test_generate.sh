@@ -49,6 +49,15 @@ check "gives the same" diff out tale.txt
 exits "a prompt in chunks" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --chunk 3 --threads 1
 check "gives the same in chunks" diff out tale.txt
 
+exits "a cache of q8_0" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --kv q8_0
+check "gives the same with it" diff out tale.txt
+exits "its plan" 0 plan "$tale" --kv q8_0 --ctx 64 --json
+q8=$(field state_size)
+exits "that of f32" 0 plan "$tale" --ctx 64 --json
+check "34 bytes instead of 128" test $((q8 * 128)) = $(($(field state_size) * 34))
+exits "--fit takes q8_0 where others do not fit" 0 plan "$tale" --fit $(($(field arena_size) - $(field state_size) / 2 - 600)) --ctx 64 --json
+check "it is q8_0" grep -q '"kv": *"q8_0"' out
+
 # ---- Choosing and stopping ----
 exits "seed 1" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 1 --json
 field tokens >one
@@ -67,11 +76,29 @@ exits "a sliding one" 0 generate "$tale" -p 'Once upon a time' -n 60 --temp 0 --
 is "goes on" "$(field tokens | tr ',' '\n' | wc -l)" "$([ "$(field stopped_by)" = end ] && field tokens | tr ',' '\n' | wc -l || echo 60)"
 refuses "a prompt that does not fit" 1 "the context is full" generate "$tale" -p 'Once upon a time there was' --ctx 4
 
+# ---- Perplexity ----
+# What the tale knows by heart costs next to nothing; the same words in another order cost more.
+for i in 1 2 3 4 5 6; do cat prompt.txt tale.txt; done >heart.txt
+tr ' ' '\n' <heart.txt | sort | tr '\n' ' ' >sorted.txt
+exits "perplexity" 0 generate "$tale" --perplexity heart.txt --ctx 40
+check "is a line" grep -qE '^perplexity: [0-9.]+ \([0-9]+ tokens scored in [0-9]+ windows of 40\)$' out
+exits "perplexity as JSON" 0 generate "$tale" --perplexity heart.txt --ctx 40 --json
+is "half of each window is scored, but for the last token" "$(field scored)" "$(($(field windows) * 19))"
+heart=$(field perplexity)
+exits "one token at a time" 0 generate "$tale" --perplexity heart.txt --ctx 40 --chunk 1 --json
+check "gives the same" /usr/bin/env python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a / b - 1) < 1e-4' \
+  "$heart" "$(field perplexity)"
+exits "of a text that it does not know" 0 generate "$tale" --perplexity sorted.txt --ctx 40 --json
+check "it is larger" /usr/bin/env python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > 2 * b' \
+  "$(field perplexity)" "$heart"
+refuses "perplexity of a short text" 2 "give a longer text" generate "$tale" --perplexity prompt.txt
+refuses "perplexity and a prompt" 2 "there is nothing to continue" generate "$tale" --perplexity heart.txt -p a
+
 # ---- What is refused ----
 refuses "no model" 2 "needs MODEL" generate
 refuses "a model that is not there" 1 "nowhere.gguf" generate nowhere.gguf
 refuses "-p and -f" 2 "one will do" generate "$tale" -p a -f prompt.txt
-refuses "a cache that is not there yet" 3 "a cache of type q8_0 is not there yet" generate "$tale" --kv q8_0
+refuses "a cache that is none" 3 "a cache may be f32, f16, bf16 or q8_0, not q4_0" generate "$tale" --kv q4_0
 refuses "a type that is none" 2 "--kv takes a type" generate "$tale" --kv f31
 refuses "a temperature that is none" 2 "--temp takes a number, not 'warm'" generate "$tale" --temp warm
 refuses "a temperature below 0" 1 "a temperature of -1 is not 0 or more" generate "$tale" --temp=-1
@@ -93,6 +120,14 @@ if what == "template":  # 64 bytes longer: the tensors stay aligned
     new = sys.argv[4].encode()[:-2].ljust(len(old) + 62) + b"}}"  # filled up inside of the last expression
     assert len(new) == len(old) + 64
     old, new = (struct.pack("<Q", len(x)) + x for x in (old, new))
+elif what == "pre":  # a key more and a shorter one: 64 bytes more
+    model = struct.pack("<I", 8) + struct.pack("<Q", 5) + b"llama"
+    old = b"tokenizer.ggml.model" + model
+    name, value = b"tokenizer.ggml.pre", sys.argv[4].encode()
+    new = b"tokenizer.ggml.model" + struct.pack("<IQ", 8, 4) + b"gpt2" + struct.pack("<Q", len(name)) + name
+    new += struct.pack("<IQ", 8, len(value)) + value
+    assert len(new) == len(old) + 64
+    data = data[:16] + struct.pack("<Q", struct.unpack("<Q", data[16:24])[0] + 1) + data[24:]
 else:
     old, new = (x.encode().decode("unicode_escape").encode("latin-1") for x in sys.argv[4:6])
     assert len(old) == len(new)
@@ -107,6 +142,9 @@ for verb in plan generate; do
   refuses "$verb: a context of 0 tokens" 1 "context_length' is 0, and must be above 0" "$verb" zero.gguf
   refuses "$verb: a context of -5 tokens" 1 "which must not be negative" "$verb" below.gguf
 done
+changed pre "$tale" pre.gguf no-such-pretokenizer-at-all
+exits "inspect: a pre-tokenizer that is not known" 0 inspect pre.gguf
+check "it is what would not run" grep -q 'runs     no: the pre-tokenizer "no-such-pretokenizer-at-all" is not known' out
 changed bytes "$tale" nul.gguf '\xe2\x96\x81was' '\xe2\x96\x81w\0s'
 exits "a token with a zero in it" 0 generate nul.gguf -p 'Once upon a time' -n 40 --temp 0 --json
 check "is in the text, with what comes after it" grep -q 'there w\\u0000s a small boat' out

@@ -157,6 +157,30 @@ static void a_length_per_batch_entry(void **state) {
   }
 }
 
+/* Keys and values in blocks: heads of whole blocks, which few queries read where they lie, and others. */
+static void caches_in_blocks(void **state) {
+  static const struct {
+    int64_t heads, kv_heads, size, value_size;
+  } forms[] = {{4, 2, 64, 64}, {3, 1, 96, 32}, {4, 4, 8, 8}, {2, 2, 48, 16}, {1, 1, 32, 288}};
+  static const int64_t queries[] = {1, 3, 21};
+  const double length = 131;
+  (void)state;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    for (size_t q = 0; q < 3; q++) {
+      fast_case c = {
+          .op = "attention",
+          .in = {F32(queries[q], forms[i].heads * forms[i].size), F32(140, forms[i].kv_heads * forms[i].size),
+                 F32(140, forms[i].kv_heads * forms[i].value_size)},
+          .attrs = {FAST_INT("heads", forms[i].heads), FAST_INT("kv_heads", forms[i].kv_heads),
+                    FAST_STRING("mode", i % 2 ? "causal" : "sliding_window"), FAST_INT("window", 70)},
+          .absolute = 4e-5,
+          .relative = 4e-5};
+      c.in[1].type = c.in[2].type = BERTH_Q8_0;
+      c.in[5] = (fast_operand){.type = BERTH_I32, .values = &length, .n_values = 1};
+      fast_check(&c);
+    }
+}
+
 static void other_types_are_declined(void **state) {
   (void)state;
   fast_case c = case_of(&shapes[0]);
@@ -189,9 +213,16 @@ static void rotary_positions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_shape),      cmocka_unit_test(packed_heads), cmocka_unit_test(causal_and_windows),
-      cmocka_unit_test(masks_and_biases), cmocka_unit_test(edges),        cmocka_unit_test(other_types_are_declined),
-      cmocka_unit_test(rotary_positions), cmocka_unit_test(lengths),      cmocka_unit_test(a_length_per_batch_entry),
+      cmocka_unit_test(every_shape),
+      cmocka_unit_test(packed_heads),
+      cmocka_unit_test(causal_and_windows),
+      cmocka_unit_test(masks_and_biases),
+      cmocka_unit_test(edges),
+      cmocka_unit_test(caches_in_blocks),
+      cmocka_unit_test(other_types_are_declined),
+      cmocka_unit_test(rotary_positions),
+      cmocka_unit_test(lengths),
+      cmocka_unit_test(a_length_per_batch_entry),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,6 +256,23 @@ static void rows_of_caches(void **state) {
       }
 }
 
+/* Rows of f32 that become q8_0 on the way. */
+static void rows_of_caches_in_blocks(void **state) {
+  static const double positions[] = {0, 11, 14};
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    for (int layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++) {
+      fast_case c = {.op = "write_rows",
+                     .in = {OF(BERTH_Q8_0, .rank = 3, .dim = {3, 16, 64}),
+                            OF(BERTH_F32, .rank = 3, .dim = {3, 2, 64}, .layout = (fast_layout)layout),
+                            OF(BERTH_I32, .values = &positions[i], .n_values = 1)}};
+      fast_check(&c);
+      c.attrs[0] = (berth_attr)FAST_INT("ring", 1);
+      c.in[1].dim[1] = 9;
+      fast_check(&c);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(transposes_of_every_order),
@@ -268,6 +285,7 @@ int main(void) {
       cmocka_unit_test(resizes_by_scales_near_one),
       cmocka_unit_test(resizes_of_integers),
       cmocka_unit_test(rows_of_caches),
+      cmocka_unit_test(rows_of_caches_in_blocks),
       cmocka_unit_test(elements_by_index),
       cmocka_unit_test(short_slices),
       cmocka_unit_test(slices_by_index),

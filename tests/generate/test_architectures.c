@@ -304,6 +304,60 @@ static void values_that_cannot_be_are_refused(void **state) {
     expect_bad_values(cases[i].toy, cases[i].changes, cases[i].n, cases[i].part);
 }
 
+/* Tensors without elements agree with a key that is 0, and would be a feed-forward part that does nothing. */
+static void a_feed_forward_part_has_a_width(void **state) {
+  static const change none = {".feed_forward_length", false, 0};
+  static const char *const names[] = {"blk.%d.ffn_gate.weight", "blk.%d.ffn_up.weight", "blk.%d.ffn_down.weight"};
+  static char bytes[1 << 19];
+  const uint64_t hidden = TOY_HIDDEN, zero = 0;
+  char path[1024];
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
+  toy_write(path, "llama");
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  const size_t size = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  change_value(bytes, size, &none);
+  for (int layer = 0; layer < 2; layer++)
+    for (int i = 0; i < 3; i++) {
+      char name[64];
+      snprintf(name, sizeof name, names[i], layer);
+      char *extents = memmem(bytes, size, name, strlen(name));
+      assert_non_null(extents);
+      extents += strlen(name) + sizeof(uint32_t); /* after the rank */
+      for (int k = 0; k < 2; k++, extents += sizeof hidden)
+        if (memcmp(extents, &hidden, sizeof hidden) == 0) memcpy(extents, &zero, sizeof zero);
+    }
+  test_write_file(path, bytes, size);
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  test_expect_error(berth_graph_load(ctx, path, &graph, &err), BERTH_MALFORMED, &err, "feed_forward_length' is 0");
+  assert_null(graph);
+  berth_context_destroy(ctx);
+}
+
+/* As far as a file goes without its weights. */
+static void models_are_checked(void **state) {
+  char path[1024];
+  berth_error err;
+  (void)state;
+  berth_context *ctx = test_context();
+  snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
+  toy_write(path, "llama/text");
+  TEST_OK(berth_model_check(ctx, path, &err));
+  toy_write(path, "nomic-bert/text");
+  TEST_OK(berth_model_check(ctx, path, &err));
+  toy_write(path, "llama");
+  test_expect_error(berth_model_check(ctx, path, &err), BERTH_UNSUPPORTED, &err, "the tokenizer \"none\" is not known");
+  test_write_file(path, "GGUF", 4);
+  test_expect_error(berth_model_check(ctx, path, &err), BERTH_MALFORMED, &err, "toy.gguf");
+  test_expect_error(berth_model_check(ctx, "nowhere.gguf", &err), BERTH_IO, &err, "nowhere.gguf");
+  test_expect_error(berth_model_check(ctx, NULL, &err), BERTH_INVALID, &err, "needs a context and a path");
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(logits_are_those_of_llama_cpp),
@@ -313,6 +367,8 @@ int main(void) {
       cmocka_unit_test(loading_survives_every_failed_allocation),
       cmocka_unit_test(what_is_missing_or_wrong_is_named),
       cmocka_unit_test(values_that_cannot_be_are_refused),
+      cmocka_unit_test(a_feed_forward_part_has_a_width),
+      cmocka_unit_test(models_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,14 +103,14 @@ static void every_device_says_the_same(void **state) {
   }
 }
 
-/* Half the bytes; the toy's choices are clear enough for it. */
-static void a_cache_may_have_16_bits(void **state) {
+/* Half the bytes, or about a quarter; the toy's choices are clear enough for most. */
+static void a_cache_may_be_smaller(void **state) {
   (void)state;
-  static const berth_type types[] = {BERTH_F32, BERTH_F16, BERTH_BF16};
+  static const berth_type types[] = {BERTH_F32, BERTH_F16, BERTH_BF16, BERTH_Q8_0};
   const char *const devices[] = {"cpu", test_gpu()};
   int32_t want[6], got[6];
   for (size_t d = 0; d < 2; d++)
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
       speaker s;
       berth_error err;
       berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
@@ -119,11 +119,11 @@ static void a_cache_may_have_16_bits(void **state) {
       desc.device = devices[d];
       speaker_start(&s, &desc);
       OK(berth_generator_get_info(s.g, &info, &err));
-      assert_int_equal(info.state_size,
-                       2 * 2 * 64 * 32 * (i == 0 ? 4 : 2)); /* layers, keys and values, rows, columns */
+      const uint64_t row = berth_storage_bytes(berth_type_storage(types[i]), 32);
+      assert_int_equal(info.state_size, 2 * 2 * 64 * row); /* layers, keys and values, rows of 32 columns */
       feed(s.g, TEXT);
       speak(s.g, 6, i == 0 ? want : got);
-      if (types[i] == BERTH_F16) assert_memory_equal(got, want, sizeof want);
+      if (types[i] == BERTH_F16 || types[i] == BERTH_Q8_0) assert_memory_equal(got, want, sizeof want);
       speaker_finish(&s);
     }
 }
@@ -147,6 +147,59 @@ static void tokens_and_text_are_the_same_conversation(void **state) {
   speak(s.g, 8, got);
   assert_memory_equal(got, want, sizeof want);
   speaker_finish(&s);
+}
+
+typedef struct scored {
+  uint32_t n, vocabulary;
+  float logits[64][512];
+} scored;
+
+static void keep_scores(void *user, uint32_t position, const float *logits, uint32_t n) {
+  scored *s = user;
+  assert_int_equal(position, s->n);
+  assert_true(n <= 512);
+  s->vocabulary = n;
+  memcpy(s->logits[s->n++], logits, n * sizeof *logits);
+}
+
+static void every_token_has_scores(void **state) {
+  (void)state;
+  static scored all;
+  speaker s, alone;
+  berth_error err;
+  int32_t tokens[64], want[8], got[8];
+  size_t n = 0, cut = 0;
+  berth_generator_desc desc = greedy();
+  speaker_start(&alone, &desc);
+  OK(berth_generator_encode(alone.g, TEXT, strlen(TEXT), 0, tokens, 64, &n, &err));
+  OK(berth_generator_encode(alone.g, TEXT, strlen(TEXT), 0, tokens, 3, &cut, &err));
+  assert_int_equal(cut, n);
+  assert_true(n > 10);
+  assert_int_equal(count(alone.g), 0);
+  all.n = 0;
+  desc.scores = keep_scores;
+  desc.user = &all;
+  speaker_start(&s, &desc); /* chunks of 8, of which the last is not full */
+  feed(s.g, TEXT);
+  assert_int_equal(all.n, n);
+  assert_memory_equal(berth_generator_tokens(s.g), tokens, n * sizeof *tokens);
+  for (size_t i = 0; i < n; i++) {
+    const float *logits;
+    uint32_t vocabulary;
+    OK(berth_generator_feed_tokens(alone.g, &tokens[i], 1, &err));
+    OK(berth_generator_logits(alone.g, &logits, &vocabulary, &err));
+    assert_int_equal(vocabulary, all.vocabulary);
+    for (uint32_t v = 0; v < vocabulary; v++) assert_float_equal(all.logits[i][v], logits[v], 1e-4);
+  }
+  berth_generator *fork = NULL;
+  OK(berth_generator_fork(s.g, &fork, &err));
+  speak(alone.g, 8, want);
+  speak(fork, 8, got);
+  assert_memory_equal(got, want, sizeof want);
+  assert_int_equal(all.n, n + 7); /* the last one is not evaluated yet */
+  berth_generator_destroy(fork);
+  speaker_finish(&s);
+  speaker_finish(&alone);
 }
 
 static void a_thousand_tokens_allocate_nothing(void **state) {
@@ -687,8 +740,8 @@ static void what_cannot_be_is_refused(void **state) {
   test_expect_error(berth_generator_feed_tokens(s.g, (const int32_t[]){80}, 1, &err), BERTH_INVALID, &err, "token 80");
   test_expect_error(berth_generator_feed_tokens(s.g, (const int32_t[]){-1}, 1, &err), BERTH_INVALID, &err, "token -1");
   speaker_finish(&s);
-  desc.kv = BERTH_Q8_0;
-  expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "a cache of type q8_0 is not there yet");
+  desc.kv = BERTH_Q4_0;
+  expect_no_generator(path, &desc, BERTH_UNSUPPORTED, "a cache may be f32, f16, bf16 or q8_0, not q4_0");
   desc = greedy();
   desc.ctx = 1;
   desc.flags = BERTH_GENERATOR_SLIDE;
@@ -771,8 +824,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_do_not_change_what_comes),
       cmocka_unit_test(every_device_says_the_same),
-      cmocka_unit_test(a_cache_may_have_16_bits),
+      cmocka_unit_test(a_cache_may_be_smaller),
       cmocka_unit_test(tokens_and_text_are_the_same_conversation),
+      cmocka_unit_test(every_token_has_scores),
       cmocka_unit_test(a_thousand_tokens_allocate_nothing),
       cmocka_unit_test(pieces_are_the_text_of_their_tokens),
       cmocka_unit_test(a_chat_evaluates_what_is_new),

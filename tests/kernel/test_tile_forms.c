@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/blocks.h"
+#include "base/half.h"
 #include "kernel/lower/tile.h"
 #include "run.h"
 
@@ -99,8 +101,196 @@ static void split_forms(void **state) {
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check(berth__tile_split, &forms[i]);
 }
 
+/* ---- Weights in blocks ---- */
+
+#define WIDE 512 /* a depth of whole blocks */
+#define MANY 37  /* columns: no multiple of anything */
+#define MOST 70  /* rows */
+
+static const berth_type packed_types[] = {
+    BERTH_Q8_0, BERTH_Q4_0, BERTH_Q4_1,    BERTH_Q5_0,   BERTH_Q5_1,   BERTH_Q2_K,  BERTH_Q3_K, BERTH_Q4_K,
+    BERTH_Q5_K, BERTH_Q6_K, BERTH_IQ2_XXS, BERTH_IQ4_NL, BERTH_IQ4_XS, BERTH_MXFP4, BERTH_F16,  BERTH_BF16};
+#define N_PACKED (sizeof packed_types / sizeof *packed_types)
+
+typedef struct packed_data {
+  uint32_t blocks[MANY * WIDE / 2 + 8]; /* the bytes of the widest type, and some before them */
+  float x[MOST * WIDE], weights[MANY * WIDE], result[MOST * MANY];
+} packed_data;
+
+static uint64_t packed_bytes(berth_type type, uint64_t elements) {
+  const berth_storage storage = berth_type_storage(type);
+  return elements / storage.elements * storage.bytes;
+}
+
+/* Random bytes, but for the scales of formats, which are numbers of an ordinary size. */
+static void packed_fill(packed_data *d, berth_type type, uint32_t before) {
+  static const struct {
+    berth_type type;
+    uint8_t halves[2];
+  } scales[] = {{BERTH_Q8_0, {0, 0}},  {BERTH_Q4_0, {0, 0}},     {BERTH_Q4_1, {0, 2}},     {BERTH_Q5_0, {0, 0}},
+                {BERTH_Q5_1, {0, 2}},  {BERTH_Q2_K, {80, 82}},   {BERTH_Q3_K, {108, 108}}, {BERTH_Q4_K, {0, 2}},
+                {BERTH_Q5_K, {0, 2}},  {BERTH_Q6_K, {208, 208}}, {BERTH_IQ2_XXS, {0, 0}},  {BERTH_IQ4_NL, {0, 0}},
+                {BERTH_IQ4_XS, {0, 0}}};
+  const berth_storage storage = berth_type_storage(type);
+  uint8_t *bytes = (uint8_t *)d->blocks + before;
+  uint64_t seed = 5;
+  for (size_t i = 0; i < MOST * WIDE; i++) d->x[i] = test_random_f32(&seed);
+  for (size_t i = 0; i < sizeof d->blocks; i++) ((uint8_t *)d->blocks)[i] = (uint8_t)(test_random_f32(&seed) * 127);
+  for (uint64_t at = 0; at < packed_bytes(type, MANY * WIDE); at += storage.bytes) {
+    if (type == BERTH_MXFP4) bytes[at] = (uint8_t)(120 + at % 5);
+    if (storage.elements == 1) bytes[at + 1] = (uint8_t)((bytes[at + 1] & 0x83) | 0x34); /* a number near 1 */
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+      for (int h = 0; h < 2 && scales[i].type == type; h++) {
+        bytes[at + scales[i].halves[h]] = (uint8_t)at;
+        bytes[at + scales[i].halves[h] + 1] = 0x24; /* about 1/64 */
+      }
+  }
+  for (size_t i = 0; i < MANY * WIDE && storage.elements == 1; i++) {
+    const uint16_t half = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
+    d->weights[i] = type == BERTH_F16 ? berth__f16_to_f32(half) : berth__bf16_to_f32(half);
+  }
+  berth__blocks_decode(type, bytes, MANY * WIDE, d->weights);
+}
+
+static void packed_compare(const packed_data *d, berth_type type, size_t rows) {
+  for (size_t i = 0; i < rows; i++)
+    for (size_t j = 0; j < MANY; j++) {
+      double sum = 0, most = 0;
+      for (size_t k = 0; k < WIDE; k++) {
+        sum += (double)d->x[i * WIDE + k] * (double)d->weights[j * WIDE + k];
+        most += fabs((double)d->x[i * WIDE + k] * (double)d->weights[j * WIDE + k]);
+      }
+      if (!(fabs(sum - (double)d->result[i * MANY + j]) <= 2e-6 * most))
+        fail_msg("%s, row %zu, column %zu: %g, expected %g", berth_type_name(type), i, j,
+                 (double)d->result[i * MANY + j], sum);
+    }
+}
+
+/* What a loop of the kernel does for each weight of a slice: instructions, and loads of words. */
+static void packed_count(const berth__kernel *k, double weights, double *insts, double *loads) {
+  size_t first = 0, end = 0;
+  for (size_t i = 0; i < k->n_insts && end == 0; i++) {
+    if (k->insts[i].code == BERTH__INST_loop && first == 0) first = i + 1;
+    if (k->insts[i].code == BERTH__INST_end && first != 0 && k->insts[i].depth == k->insts[first - 1].depth) end = i;
+  }
+  *insts = *loads = 0;
+  for (size_t i = first; i < end; i++) {
+    const uint8_t code = k->insts[i].code;
+    if (code == BERTH__INST_constant || code == BERTH__INST_part || code == BERTH__INST_get) continue;
+    *insts += 1 / weights;
+    if (code == BERTH__INST_load || code == BERTH__INST_quad) *loads += 1 / weights;
+  }
+}
+
+static void packed_run(packed_data *d, const berth__lowering *l, berth_type type, uint32_t rows, uint32_t before) {
+  for (size_t n = 0; n < l->n_kernels; n++) {
+    const berth__kernel *k = l->kernels[n];
+    uint32_t *words[8];
+    uint64_t counts[8];
+    berth_error err;
+    for (uint32_t i = 0; i < k->n_buffers; i++) {
+      const uint32_t operand = k->buffers[i].operand;
+      words[i] = operand == 0 ? (uint32_t *)(void *)d->x : operand == 1 ? d->blocks : (uint32_t *)(void *)d->result;
+      counts[i] = operand == 0   ? (uint64_t)rows * WIDE
+                  : operand == 1 ? (before + packed_bytes(type, MANY * WIDE) + 3) / 4
+                                 : (uint64_t)rows * MANY;
+      counts[i] *= berth__storage_per_word(k->buffers[i].storage);
+    }
+    TEST_OK(run_kernel(k, words, counts, &err));
+  }
+}
+
+/* Lowers a product of so many rows of x and weights of a depth. */
+static void packed_lower(berth__lowering *l, berth_type type, uint32_t rows, int64_t depth, uint32_t before,
+                         const berth__kernel_limits *with, berth_context *ctx) {
+  static berth_tensor tensors[3];
+  static berth_op_call call;
+  static uint64_t at[3];
+  berth__tile tile;
+  berth_error err;
+  tensors[0] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, depth}, .stride = {depth, 1}};
+  tensors[1] = (berth_tensor){.type = type, .rank = 2, .dim = {MANY, depth}, .stride = {depth, 1}};
+  tensors[2] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, MANY}, .stride = {MANY, 1}};
+  call = (berth_op_call){.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
+  at[1] = before;
+  *l =
+      (berth__lowering){.ctx = ctx, .limits = with, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call, .at = at};
+  berth__tile_init(&tile, l, BERTH__NUM_F32);
+  tile.finish = store;
+  berth__tile_axis(&tile.rows, rows, 0, 1);
+  berth__tile_axis(&tile.columns, MANY, 1, 1);
+  berth__tile_axis(&tile.depth, depth, 0, 0);
+  tile.left.line[0] = tile.right.line[0] = depth;
+  tile.left.depth[0] = tile.right.depth[0] = 1;
+  TEST_OK(berth__tile_lower(&tile, &err));
+  assert_int_equal(l->n_kernels, 1);
+}
+
+static void packed_check(packed_data *d, berth_type type, uint32_t rows, uint32_t before,
+                         const berth__kernel_limits *with) {
+  berth_context *ctx = test_context();
+  berth__lowering l;
+  for (size_t i = 0; i < MOST * MANY; i++) d->result[i] = NAN;
+  packed_lower(&l, type, rows, WIDE, before, with, ctx);
+  packed_run(d, &l, type, rows, before);
+  packed_compare(d, type, rows);
+  berth__lowering_free(&l);
+  berth_context_destroy(ctx);
+}
+
+/* Rows enough for every form; weights that begin with a word, and inside one. */
+static void packed_forms(void **state) {
+  static const berth__kernel_limits plain = {.group_size = 256, .lanes = 8, .shared_bytes = 32768};
+  static const berth__kernel_limits least = {.group_size = 16, .lanes = 4, .shared_bytes = 16384, .shares_well = true};
+  static const uint32_t rows[] = {1, 2, 4, 9, MOST};
+  packed_data *d = calloc(1, sizeof *d);
+  assert_non_null(d);
+  (void)state;
+  for (size_t t = 0; t < N_PACKED; t++) {
+    packed_fill(d, packed_types[t], 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) packed_check(d, packed_types[t], rows[i], 0, &limits);
+    packed_check(d, packed_types[t], 1, 0, &plain);
+    packed_check(d, packed_types[t], 9, 0, &plain);
+    packed_check(d, packed_types[t], 3, 0, &least);
+    if (berth_type_storage(packed_types[t]).elements == 1) continue;
+    for (uint32_t before = 1; before < 4; before++) {
+      packed_fill(d, packed_types[t], before);
+      packed_check(d, packed_types[t], 1, before, &limits);
+    }
+  }
+  free(d);
+}
+
+/* One row against one column, which shares nothing with others: what a weight costs at most. Of the loads, a quarter
+ * for each weight are those of x. */
+static void packed_costs(void **state) {
+  static const struct {
+    berth_type type;
+    double insts, loads;
+  } bounds[] = {
+      {BERTH_Q8_0, 7.7, 0.63},   {BERTH_Q4_0, 6.9, 0.44},  {BERTH_Q4_1, 6.1, 0.41},     {BERTH_Q5_0, 8.6, 0.47},
+      {BERTH_Q5_1, 7.6, 0.44},   {BERTH_Q2_K, 8.1, 0.41},  {BERTH_Q3_K, 11.1, 0.6},     {BERTH_Q4_K, 7.8, 0.32},
+      {BERTH_Q5_K, 8.9, 0.35},   {BERTH_Q6_K, 10.7, 0.69}, {BERTH_IQ2_XXS, 12.7, 0.38}, {BERTH_IQ4_NL, 6.9, 0.44},
+      {BERTH_IQ4_XS, 6.7, 0.47}, {BERTH_MXFP4, 7.4, 0.54}, {BERTH_F16, 3.7, 0.38},      {BERTH_BF16, 4.2, 0.38}};
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t t = 0; t < sizeof bounds / sizeof *bounds; t++) {
+    const bool is_plain = berth_type_storage(bounds[t].type).elements == 1;
+    double insts = 0, loads = 0;
+    berth__lowering l;
+    packed_lower(&l, bounds[t].type, 1, 16384, 0, &limits, ctx);
+    packed_count(l.kernels[0], is_plain ? 8 : 4 * berth__l_slices_of(bounds[t].type).n_quads, &insts, &loads);
+    berth__lowering_free(&l);
+    print_message("# %s: %.2f instructions and %.3f loads a weight\n", berth_type_name(bounds[t].type), insts, loads);
+    assert_true(insts <= bounds[t].insts);
+    assert_true(loads <= bounds[t].loads);
+  }
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(shared_forms), cmocka_unit_test(register_forms),
-                                     cmocka_unit_test(split_forms)};
+                                     cmocka_unit_test(split_forms), cmocka_unit_test(packed_forms),
+                                     cmocka_unit_test(packed_costs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

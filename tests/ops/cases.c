@@ -299,8 +299,9 @@ double op_element(berth_type type, const void *data, int64_t i) {
 }
 
 int op_case_matches(const op_case *c, const op_tensor *want, const void *got, int64_t *element) {
-  size_t size = berth_type_size(want->type);
-  for (int64_t i = 0; i < want->count; i++) {
+  const int is_block = berth_type_size(want->type) == 0; /* which is compared byte by byte */
+  size_t size = is_block ? 1 : berth_type_size(want->type);
+  for (int64_t i = 0; i < (is_block ? (int64_t)want->size : want->count); i++) {
     *element = i;
     if (!is_float(want->type)) {
       if (memcmp((const char *)want->data + (size_t)i * size, (const char *)got + (size_t)i * size, size) != 0)

@@ -175,11 +175,12 @@ static void hold(held *h, const op_tensor *t, layout how, width as, bool with_da
   h->tensor = (berth_tensor){.type = t->type, .rank = t->rank};
   memcpy(h->tensor.dim, t->dim, sizeof t->dim);
   berth__contiguous_strides(t->rank, t->dim, h->tensor.stride);
+  if (is_block(h->stored)) how = LAYOUTS; /* blocks are never cut */
   h->count = (uint64_t)(how == LAYOUTS ? t->count : lay_out(how, &h->tensor));
   h->words = malloc((words_of(h) + 1) * sizeof *h->words);
   memset(h->words, POISON, words_of(h) * sizeof *h->words);
   if (is_block(h->stored)) {
-    memcpy(h->words, t->data, t->size);
+    if (with_data) memcpy(h->words, t->data, t->size);
     return;
   }
   for (int64_t i = 0; i < t->count && with_data; i++) put_element(h, t, i, index_in(&h->tensor, i));
@@ -207,8 +208,8 @@ static berth__kernel_memory memory_of(const state *s, const berth__kernel_buffer
   const held *h = operand < s->c->n_in ? &s->in[operand] : &s->out[operand - s->c->n_in];
   if (operand == s->c->n_in && over != PLAIN) h = &s->in[over];
   const uint64_t size = berth_type_size(buffer->storage);
-  if (is_block(h->stored)) return (berth__kernel_memory){.words = h->words, .count = bytes_of(h) / size};
   if (size == 4) return (berth__kernel_memory){.words = h->words, .count = words_of(h)};
+  if (is_block(h->stored)) return (berth__kernel_memory){.words = h->words, .count = bytes_of(h) / size};
   return (berth__kernel_memory){.words = h->words, .count = h->skip + h->count, .first = h->skip};
 }
 
@@ -303,7 +304,11 @@ static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how)
   if (i == 0 && over != PLAIN) there.words = s->in[over].words;
   uint8_t *got = malloc(want->size + 8), *is_inside = calloc(n_bytes + 1, 1);
   int64_t at = 0;
-  for (int64_t e = 0; e < want->count; e++) {
+  if (is_block(h->stored)) {
+    memcpy(got, there.words, want->size);
+    memset(is_inside, 1, want->size);
+  }
+  for (int64_t e = 0; e < want->count && !is_block(h->stored); e++) {
     const int64_t index = index_in(&h->tensor, e);
     get_element(&there, want, e, index, got);
     memset(is_inside + (bytes_at(h, index) - (uint8_t *)h->words), 1, size);

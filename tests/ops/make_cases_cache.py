@@ -7,12 +7,13 @@ caselib.py for what it needs.
 Expected values come from numpy. Keys and values past the length are NaN: whoever looks at one shows it."""
 import numpy as np
 
-from casearrays import Cases, bf16
+from casearrays import Cases, bf16, tensor
 from make_cases_products import attention, packed
 
 TYPES = ['float32', 'float64', 'float16', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'uint32', 'uint64',
          'bool']
 rng = np.random.default_rng(7)
+own = np.random.default_rng(8)  # of q8_0
 
 
 def open_file(family):
@@ -36,6 +37,63 @@ def write_rows(x, rows, position, axis=-2, ring=0):
             to[axis] %= x.shape[axis]
         out[tuple(to)] = rows[place]
     return out
+
+
+class Bytes:
+    """An array as q8_0: of 32 elements the largest is 127 steps, and the step is kept as f16. Rounded half away from 0,
+    by the step before it was rounded."""
+
+    def __init__(self, x):
+        blocks = x.reshape(-1, 32).astype(np.float32)
+        scale = (np.abs(blocks).max(1) / np.float32(127)).astype(np.float32)
+        with np.errstate(divide='ignore'):
+            by = np.where(scale == 0, np.float32(0), np.float32(1) / scale).astype(np.float32)
+        steps = (blocks * by[:, None]).astype(np.float32)
+        whole = np.trunc(steps)
+        whole += np.where(np.abs(steps - whole) >= 0.5, np.sign(steps), 0)
+        self.kind, self.shape = 'q8_0', x.shape
+        q, half = whole.astype(np.int8), scale.astype('<f2')
+        self.values = np.concatenate([half.view(np.uint8).reshape(-1, 2), q.view(np.uint8)], 1)
+        self.decoded = (q.astype(np.float32) * half.astype(np.float32)[:, None]).reshape(x.shape)
+
+    def with_rows(self, to):
+        """The blocks of an x, with those rows from another Bytes that `to` names: (row of x, row of the other)."""
+        self.values = self.values.reshape(self.shape[:-1] + (-1, 34)).copy()
+        for at, from_other, other in to:
+            self.values[at] = other.values.reshape(other.shape[:-1] + (-1, 34))[from_other]
+        return self
+
+
+def spread(*shape):
+    """Of many sizes, some of them exactly between two steps."""
+    x = (own.integers(-254, 255, shape) / 2 * 2.0 ** own.integers(-20, 12, shape[:-1] + (1,))).astype(np.float32)
+    x[..., 0] = 127 * np.abs(x).max(-1) / 100
+    return x.astype(np.float32)
+
+
+def write_blocks(f):
+    def add(name, x, rows, position, pairs, **attrs):
+        f.file.add('write_rows_q8_0_' + name, 'write_rows', [Bytes(x), tensor(rows), tensor(position)],
+                   [Bytes(x).with_rows([(at, i, Bytes(rows)) for at, i in pairs])], attrs)
+
+    x = spread(5, 64)
+    for position in (0, 3):
+        rows = spread(2, 64)
+        add('rows_%d' % position, x, rows, np.int32(position), [((position + i,), (i,)) for i in range(2)])
+    rows = spread(3, 64)
+    add('ring', x, rows, np.int64(13), [(((13 + i) % 5,), (i,)) for i in range(3)], ring=1)
+    x, rows = spread(2, 4, 32), spread(2, 1, 32)
+    add('each', x, rows, np.int64([3, 0]), [((0, 3), (0, 0)), ((1, 0), (1, 0))])
+    x, rows = spread(3, 2, 32), spread(1, 2, 32)
+    add('first_axis', x, rows, np.int32(2), [((2, i), (0, i)) for i in range(2)], axis=0)
+    halves = np.zeros((2, 32), np.float32)
+    halves[0] = np.float32([127, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.49999997, -0.49999997, 126.5, -126.5] + [-127] * 21)
+    add('halves', spread(3, 32), halves, np.int32(1), [((1 + i,), (i,)) for i in range(2)])
+    blocks = Bytes(spread(3, 32))
+    f.file.error('write_rows_q8_0_type', 'write_rows', [blocks, tensor(np.float16(np.zeros((1, 32)))), tensor(np.int32(0))],
+                 'operand 1 has type f16')
+    f.file.error('write_rows_q8_0_axis', 'write_rows', [blocks, tensor(np.zeros((3, 32), 'f4')), tensor(np.int32(0))],
+                 'the one that blocks lie along', {'axis': 1})
 
 
 def write_rows_cases():
@@ -88,6 +146,7 @@ def write_rows_cases():
             'positions and the first axis of the operand')
     f.error('write_rows_positions_of_rows', 'write_rows', [flat, counted(1, 4), np.int64([0, 1])],
             'that is the axis of the rows')
+    write_blocks(f)
     f.save()
 
 
@@ -166,6 +225,15 @@ def attention_cases():
     f.error('attention_length_shape', 'attention', [q, k, v, None, None, np.int64([[3]])], 'operand 5 has shape')
     f.error('attention_length_batch', 'attention', [q, k, v, None, None, np.int64([3, 3])],
             'batch of q and its lengths: extents 1 and 2 differ')
+    for name, heads, kv, s, t, d, dv, length in (('decode', 4, 2, 1, 9, 32, 32, 7), ('prefill', 2, 1, 6, 9, 32, 64, 8),
+                                                 ('small_heads', 4, 4, 2, 5, 8, 8, 5), ('across', 2, 2, 1, 6, 48, 48, 6)):
+        q, k, v = qkv(h=heads, kv=kv, s=s, t=t, d=d, dv=dv)
+        k, v = Bytes(packed(k)[0]), Bytes(packed(v)[0])
+        apart = [a.decoded.reshape(1, t, kv, -1).transpose(0, 2, 1, 3) for a in (k, v)]
+        want = with_length(q, *apart, [length], None, None, mode='causal')
+        f.file.add('attention_length_q8_0_' + name, 'attention',
+                   [tensor(packed(q)[0]), k, v, None, None, tensor(np.int32(length))], [tensor(packed(want)[0].astype('f4'))],
+                   dict(heads=heads, kv_heads=kv, mode='causal'), (2e-6, 2e-6))
     f.save()
 
 

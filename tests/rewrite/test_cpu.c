@@ -307,6 +307,23 @@ static void narrow_products(void **state) {
   check_weights(few.text, 0, 70 * 4 * 4 + 32 + 64);
 }
 
+/* A table of embeddings that is the weight of a product as well, over 4 MiB: it stays as it is, and is there once. */
+#define TIED(type, columns, weight)                                                    \
+  "graph \"t\" { input %x : f32[1, 32] const %i : i64[2] = [7, 39999] param %t : " type "[" columns \
+  ", 32]\n"                                                                            \
+  "%e = embedding(%t, %i) " weight                                                     \
+  " {perm = [1, 0]} %y = matmul(%x, %w)\n"                                             \
+  "output \"e\" = %e output \"y\" = %y }"
+static void tables_are_in_memory_once(void **state) {
+  static const pattern patterns[] = {
+      {TIED("f32", "40000", "%w = transpose(%t)"), "product", 1, "pack_weights", 1e-4},
+      {TIED("f16", "80000", "%f = cast(%t) {to = \"f32\"} %w = transpose(%f)"), "product", 1, "pack_weights", 1e-4},
+      {TIED("bf16", "80000", "%f = cast(%t) {to = \"f32\"} %w = transpose(%f)"), "product", 1, "pack_weights", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 static berth_status plan_narrow(berth_context *ctx, berth_error *err, void *user) {
   const char *text = user;
   berth_graph *graph = NULL;
@@ -691,6 +708,7 @@ int main(void) {
       cmocka_unit_test(narrow_results_are_nearer),
       cmocka_unit_test(planning_narrow_may_fail),
       cmocka_unit_test(narrow_products),
+      cmocka_unit_test(tables_are_in_memory_once),
       cmocka_unit_test(weights_are_packed_from_bytes),
       cmocka_unit_test(views_go_before_the_dequantize),
       cmocka_unit_test(preparation_takes_what_is_free),

@@ -49,27 +49,15 @@ static int gguf_by_bytes(const void *a, const void *b) {
 /* The kinds of tokenizer, by the names that files give them. */
 static const struct {
   const char *name, *kind;
-  bool supported;
 } tokenizers[] = {
-    {"llama", "SPM", true},  {"gpt2", "BPE", true},       {"gemma4", "BPE", true},    {"bert", "WordPiece", true},
-    {"t5", "Unigram", true}, {"rwkv", "RWKV", false},     {"plamo2", "PLaMo", false}, {"none", "none", false},
-    {"", "none", false},     {"no_vocab", "none", false},
+    {"llama", "SPM"}, {"gpt2", "BPE"},     {"gemma4", "BPE"}, {"bert", "WordPiece"}, {"t5", "Unigram"},
+    {"rwkv", "RWKV"}, {"plamo2", "PLaMo"}, {"none", "none"},  {"", "none"},          {"no_vocab", "none"},
 };
 
-static size_t gguf_find_tokenizer(const char *name) {
+static const char *gguf_tokenizer_kind(const char *name) {
   size_t i = 0;
   while (i < sizeof(tokenizers) / sizeof(tokenizers[0]) && strcmp(tokenizers[i].name, name) != 0) i++;
-  return i;
-}
-
-static const char *gguf_tokenizer_kind(const char *name) {
-  const size_t i = gguf_find_tokenizer(name);
   return i < sizeof(tokenizers) / sizeof(tokenizers[0]) ? tokenizers[i].kind : "unknown";
-}
-
-static bool gguf_has_tokenizer(const char *name) {
-  const size_t i = gguf_find_tokenizer(name);
-  return i < sizeof(tokenizers) / sizeof(tokenizers[0]) && tokenizers[i].supported;
 }
 
 static uint64_t gguf_n_tokens(const berth_model_info *info) {
@@ -256,20 +244,13 @@ static int gguf_print_json(const gguf_model *m) {
 
 int inspect_gguf(berth_context *ctx, const char *path, bool as_json) {
   berth_model_info *info = NULL;
-  berth_graph *graph = NULL;
   berth_error err = {BERTH_OK, ""};
   if (berth_model_inspect(ctx, path, &info, &err) != BERTH_OK) return cli_report(&err);
-  const berth_status status = berth_graph_load(ctx, path, &graph, &err);
+  const berth_status status = berth_model_check(ctx, path, &err);
   const size_t n = strlen(path);
   const bool named = strncmp(err.message, path, n) == 0 && strncmp(err.message + n, ": ", 2) == 0;
   gguf_model model = {
       .path = path, .info = info, .runs = status == BERTH_OK, .why_not = err.message + (named ? n + 2 : 0)};
-  if (model.runs && !gguf_has_tokenizer(info->tokenizer)) {
-    snprintf(err.message, sizeof(err.message), "its tokenizer is of kind '%.64s', which berth does not have",
-             gguf_tokenizer_kind(info->tokenizer));
-    model.runs = false;
-    model.why_not = err.message;
-  }
   for (size_t i = 0; i < info->n_tensors; i++) gguf_count_type(&model, &info->tensors[i]);
   if (model.n_types > 0) qsort(model.types, model.n_types, sizeof(model.types[0]), gguf_by_bytes);
   int code = CLI_OK;
@@ -279,7 +260,6 @@ int inspect_gguf(berth_context *ctx, const char *path, bool as_json) {
     code = gguf_print_json(&model);
   else
     gguf_print_text(&model);
-  berth_graph_destroy(graph);
   berth_model_info_destroy(info);
   return code;
 }

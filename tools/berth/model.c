@@ -39,7 +39,7 @@ int model_open(const model_options *options, model *out) {
   if (code == CLI_OK && options->fallback && strcmp(options->fallback, "cpu") != 0)
     code = cli_usage("--fallback takes 'cpu', not '%s'", options->fallback);
   if (code == CLI_OK && options->kv && berth_type_from_name(options->kv) == BERTH_TYPE_NONE)
-    code = cli_usage("--kv takes f32, f16 or bf16, not '%s'", options->kv);
+    code = cli_usage("--kv takes f32, f16, bf16 or q8_0, not '%s'", options->kv);
   if (code != CLI_OK) return code;
   double start = cli_now_ms();
   if (tool_model_load(options, out, &err) != BERTH_OK) return cli_report(&err);

@@ -42,9 +42,9 @@ static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
 
 static berth_status arch_check_cache(const berth__arch_options *options, berth_error *err) {
   const berth_type type = options != NULL ? options->cache : BERTH_TYPE_NONE;
-  if (type == BERTH_TYPE_NONE || type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16) return BERTH_OK;
-  return berth__fail(err, BERTH_UNSUPPORTED, "a cache of type %s is not there yet: f32, f16 and bf16 are",
-                     berth_type_name(type));
+  if (type == BERTH_TYPE_NONE || type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16 || type == BERTH_Q8_0)
+    return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED, "a cache may be f32, f16, bf16 or q8_0, not %s", berth_type_name(type));
 }
 
 berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
@@ -66,6 +66,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                     .position = BERTH_VALUE_NONE,
                     .length = BERTH_VALUE_NONE};
   if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;
+  net.every_row = options != NULL && options->every_row;
   net.status = berth__graph_keep(graph, &keep, err);
   if (net.status == BERTH_OK) arch->build(&net);
   if (net.status != BERTH_OK) {

@@ -48,6 +48,7 @@ static berth_value bert_layer(berth__net *net, berth_value x, int64_t layer, con
     y = berth__net_feed(net, x, BERTH__GATE_SILU);
   } else {
     y = berth__net_one(net, "gelu", berth__net_linear(net, x, "ffn_up", net->width, net->hidden));
+    berth__net_need_hidden(net, ".feed_forward_length", net->hidden);
     y = berth__net_linear(net, y, "ffn_down", net->hidden, net->width);
   }
   return berth__net_layer_norm(net, berth__net_two(net, "add", x, y), "layer_output_norm");

@@ -1,4 +1,5 @@
 /* Self-attention: products, norms, positions, and the cache. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "import/gguf/parts.h"
@@ -37,8 +38,14 @@ static berth_value attention_keep(berth__net *net, const char *what, berth_value
   const berth_shape shape = {.rank = 2, .dim = {{.name = "ctx"}, {.extent = columns}}};
   if (net->status != BERTH_OK) return state;
   snprintf(name, sizeof name, "%s%s", net->prefix, what);
+  if (columns % (int64_t)berth_type_storage(net->cache).elements != 0) {
+    net->status =
+        berth__fail(net->err, BERTH_UNSUPPORTED, "%s have %" PRId64 " columns, which are no whole blocks of %s", name,
+                    columns, berth_type_name(net->cache));
+    return state;
+  }
   net->status = berth_graph_state(net->graph, name, net->cache, shape, NULL, 0, &state, net->err);
-  if (net->cache != BERTH_F32) rows = berth__net_cast(net, rows, net->cache);
+  if (net->cache == BERTH_F16 || net->cache == BERTH_BF16) rows = berth__net_cast(net, rows, net->cache);
   const berth_value next =
       berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, NULL, 0);
   if (net->status == BERTH_OK) net->status = berth_graph_update(net->graph, state, next, net->err);

@@ -67,6 +67,7 @@ berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate) {
     g = berth__net_columns(net, both, 0, net->hidden);
     up = berth__net_columns(net, both, net->hidden, net->hidden);
   }
+  berth__net_need_hidden(net, ".feed_forward_length", net->hidden);
   return berth__net_linear(net, feed_gate(net, gate, g, up), "ffn_down", net->hidden, net->width);
 }
 
@@ -114,6 +115,7 @@ berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate)
   experts_choose(net, x, &e);
   const berth_value g = experts_linear(net, &e, x, "ffn_gate_exps", net->width, e.hidden),
                     up = experts_linear(net, &e, x, "ffn_up_exps", net->width, e.hidden);
+  berth__net_need_hidden(net, ".expert_feed_forward_length", e.hidden);
   const berth_value y = experts_linear(net, &e, feed_gate(net, gate, g, up), "ffn_down_exps", e.hidden, net->width);
   const berth_value weighed = berth__net_two(net, "mul", y, e.weights);
   return berth__net_add(net, "reduce_sum", &weighed, 1, attrs, 2);

@@ -50,6 +50,10 @@ static void net_need_positive(berth__net *net, const char *key, int64_t value) {
     net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRId64 ", and must be above 0", key, value));
 }
 
+void berth__net_need_hidden(berth__net *net, const char *key, int64_t hidden) {
+  if (net->status == BERTH_OK && hidden < 1) net_need_positive(net, key, berth__net_whole(net, key));
+}
+
 static void net_need_head(berth__net *net, const char *key, int64_t value) {
   net_need_positive(net, key, value);
   if (net->status == BERTH_OK && value > NET_MOST_OF_HEAD)

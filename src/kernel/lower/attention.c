@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/blocks.h"
+#include "kernel/lower/blocks.h"
 #include "kernel/lower/words.h"
 
 berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
@@ -25,6 +27,11 @@ berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x b
   const berth__x at =
       berth__x_add(k, berth__x_affine(k, batch, h->batch_stride, 0), berth__x_affine(k, head, h->head_stride, 0));
   return berth__x_add(k, at, berth__x_affine(k, row, h->row_stride, 0));
+}
+
+berth__x berth__attention_load(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place) {
+  return berth__type_is_block(l->call->in[operand].type) ? berth__l_load_block(l, k, operand, place)
+                                                         : berth__l_load(l, k, operand, place);
 }
 
 static berth__x lower_attention_beside(berth__kernel *k, const int64_t *stride, const berth__attention_row *row) {
@@ -120,8 +127,8 @@ static berth__x lower_attention_dot(const work *w, berth__x key) {
   const berth__x i = berth__x_loop_n(k, w->a->q.size);
   const berth__x left =
       berth__l_load(w->l, k, BERTH__ATTENTION_Q, berth__x_add(k, w->query, berth__x_affine(k, i, w->a->q.stride, 0)));
-  const berth__x right =
-      berth__l_load(w->l, k, BERTH__ATTENTION_K, berth__x_add(k, keys, berth__x_affine(k, i, w->a->k.stride, 0)));
+  const berth__x right = berth__attention_load(w->l, k, BERTH__ATTENTION_K,
+                                               berth__x_add(k, keys, berth__x_affine(k, i, w->a->k.stride, 0)));
   berth__x_set(k, sum, berth__x3(k, BERTH__INST_fma, left, right, berth__x_get(k, sum)));
   berth__x_end(k);
   return berth__x_get(k, sum);
@@ -140,8 +147,8 @@ static void lower_attention_add_values(const work *w, berth__x key, berth__x wei
   const berth__x values = berth__attention_at(k, &w->a->v, w->row.batch, w->kv_head, key);
   berth__x_set(k, w->total, berth__x_add(k, berth__x_get(k, w->total), weight));
   const berth__x i = berth__x_loop_n(k, w->a->v.size);
-  const berth__x value =
-      berth__l_load(w->l, k, BERTH__ATTENTION_V, berth__x_add(k, values, berth__x_affine(k, i, w->a->v.stride, 0)));
+  const berth__x value = berth__attention_load(w->l, k, BERTH__ATTENTION_V,
+                                               berth__x_add(k, values, berth__x_affine(k, i, w->a->v.stride, 0)));
   berth__x_local_store(k, w->sums, i, berth__x3(k, BERTH__INST_fma, weight, value, berth__x_local_load(k, w->sums, i)));
   berth__x_end(k);
 }
@@ -207,7 +214,9 @@ berth_status berth__lower_attend(berth__lowering *l, berth_error *err) {
   berth__attention a;
   berth__attention_form form;
   berth__attention_of(l->call, &a);
+  const berth_type cache = l->call->in[BERTH__ATTENTION_K].type;
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
+  if (berth__type_is_block(cache)) BERTH__TRY(berth__l_check_blocks(cache, err));
   if (berth__attention_form_of(&a, l->limits, &form)) return berth__attention_tiled(l, &a, &form, err);
   return lower_simple(l, &a, err);
 }

@@ -20,6 +20,8 @@ void berth__attention_range_of(berth__kernel *k, const berth__attention *a, bert
                                berth__x *first, berth__x *last);
 /* Where a row of q, k, v or the result begins. */
 berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row);
+/* Element `place` of keys or values, as f32, whatever they lie as. */
+berth__x berth__attention_load(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place);
 /* The score of a key from a sum of products, -infinity where it may not be seen. */
 berth__x berth__attention_score(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
                                 const berth__attention_row *row, berth__x key, berth__x sum);

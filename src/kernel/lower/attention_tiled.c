@@ -93,9 +93,9 @@ static void take_keys(const work *w, berth__x from) {
   const berth__x in_block = berth__x_div(k, n, berth__x_i32(k, size)), i = berth__x_rem(k, n, berth__x_i32(k, size));
   const berth__x key = berth__x_min(k, berth__x_add(k, from, in_block), berth__x_i32(k, w->a->k.length - 1));
   const berth__x at = berth__attention_at(k, &w->a->k, w->batch, head_of_keys(w), key);
-  berth__x_shared_store(
-      k, w->key_array, berth__x_add(k, berth__x_affine(k, in_block, size + 1, 0), i),
-      berth__l_load(w->l, k, BERTH__ATTENTION_K, berth__x_add(k, at, berth__x_affine(k, i, w->a->k.stride, 0))));
+  berth__x_shared_store(k, w->key_array, berth__x_add(k, berth__x_affine(k, in_block, size + 1, 0), i),
+                        berth__attention_load(w->l, k, BERTH__ATTENTION_K,
+                                              berth__x_add(k, at, berth__x_affine(k, i, w->a->k.stride, 0))));
   berth__x_end(k);
 }
 
@@ -221,8 +221,8 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
   const berth__x at = berth__attention_at(k, &w->a->v, w->batch, head_of_keys(w), key);
   for (uint32_t s = 0; s < w->spans; s++) {
     const berth__x column = berth__x_min(k, own_column(w, s), end);
-    values[s] =
-        berth__l_load(w->l, k, BERTH__ATTENTION_V, berth__x_add(k, at, berth__x_affine(k, column, w->a->v.stride, 0)));
+    values[s] = berth__attention_load(w->l, k, BERTH__ATTENTION_V,
+                                      berth__x_add(k, at, berth__x_affine(k, column, w->a->v.stride, 0)));
   }
   for (uint32_t r = 0; r < w->rows; r++) {
     const berth__x row = berth__x_min(k, own_row(w, r), last);

@@ -234,6 +234,7 @@ static berth__tile_form choose_split(const berth__tile *tile) {
 /* Few results with long sums: the threads of a workgroup share the depth, or most of the device would idle. One row
  * alone, a step of decoding, is bound by reading the weights, which this form does in one go. */
 static bool wants_split(const berth__tile *tile) {
+  if (berth__tile_has_blocks(tile)) return false; /* it takes elements one by one */
   const int64_t depth = berth__tile_count(&tile->depth), rows = berth__tile_count(&tile->rows);
   const berth__kernel_limits *limits = tile->l->limits;
   if (limits->group_size < 16 || limits->shared_bytes < 2048) return false;
@@ -242,7 +243,44 @@ static bool wants_split(const berth__tile *tile) {
   return depth >= LONG_DEPTH && results_of(tile) < 4096;
 }
 
+#define PACKED_LANES 32u    /* that share a sum */
+#define PACKED_THREADS 128u /* of a workgroup */
+#define PACKED_ENOUGH                                                                             \
+  65536 /* threads that keep a large device busy; there, columns share what is loaded of the rows \
+         */
+#define PACKED_ENOUGH_CPU 256
+
+/* Where a CPU plays the GPU, each thread has its sums to itself. */
+static berth__tile_form choose_packed(const berth__tile *tile) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const int64_t columns = berth__tile_count(&tile->columns), slices = berth__tile_packed_slices(tile);
+  const uint32_t rows = (uint32_t)berth__tile_count(&tile->rows);
+  uint32_t threads = limits->group_size < PACKED_THREADS ? limits->group_size : PACKED_THREADS;
+  berth__tile_form form = {.thread_rows = rows, .thread_columns = 1, .group_rows = 1, .group_columns = 1};
+  if (limits->shares_well && limits->shared_bytes >= 8192)
+    while (form.group_rows < PACKED_LANES && form.group_rows < slices && form.group_rows * 2 <= threads)
+      form.group_rows *= 2;
+  const int64_t enough = limits->shares_well ? PACKED_ENOUGH : PACKED_ENOUGH_CPU,
+                lanes = berth__tile_count(&tile->batch) * columns * form.group_rows;
+  while (form.thread_columns < 4 && rows * form.thread_columns < 4 && lanes / (2 * form.thread_columns) >= enough)
+    form.thread_columns *= 2;
+  form.group_columns = threads / form.group_rows;
+  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)
+    form.group_columns /= 2;
+  return form;
+}
+
+/* Few rows, as when text is generated a token at a time: such a product is bound by reading the weights. */
+static bool wants_packed(const berth__tile *tile) {
+  if (berth__tile_count(&tile->rows) > 4 || !berth__tile_takes_packed(tile)) return false;
+  return berth__tile_has_blocks(tile) || tile->l->limits->shares_well;
+}
+
 static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
+  if (wants_packed(tile)) {
+    const berth__tile_form packed = choose_packed(tile);
+    return berth__tile_packed(tile, &packed, err);
+  }
   if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) &&
       (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)))
     swap_sides(tile);

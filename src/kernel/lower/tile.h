@@ -3,15 +3,17 @@
  *   result(batch, row, column) = finish(sum over depth of left(batch, row, depth) * right(batch, depth, column))
  *
  * Each of the four is a space of axes. An operand's elements lie at strides over them; a convolution's x has a window,
- * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of three forms:
+ * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of four forms:
  *
  *   registers  each thread has some rows and columns of the result and reads what it needs straight from memory
  *   shared     a workgroup takes pieces of both sides into shared memory and uses each element of them many times
- *   split      for few results with long sums: the threads of a workgroup share the depth */
+ *   split      for few results with long sums: the threads of a workgroup share the depth
+ *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them */
 #ifndef BERTH_KERNEL_LOWER_TILE_H
 #define BERTH_KERNEL_LOWER_TILE_H
 
 #include "kernel/lower.h"
+#include "kernel/lower/blocks.h"
 #include "ops/chain.h"
 #include "ops/window.h"
 
@@ -62,8 +64,9 @@ typedef struct berth__tile {
   uint32_t n_views;
   /* Makes what becomes of a sum and stores it; place[v] is where view v has the element. */
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
-  const void *user;    /* finish's own */
-  bool goes_elsewhere; /* finish does not store into the call's first result */
+  const void *user;     /* finish's own */
+  bool goes_elsewhere;  /* finish does not store into the call's first result */
+  berth__l_table table; /* of the blocks on the right: set by the forms */
 } berth__tile;
 
 /* A tile of the call's first result, with that as its first view and no axes. */
@@ -141,16 +144,24 @@ uint32_t berth__tile_word(const berth__tile *tile);
  */
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
 
-/* ---- The three forms ---- */
+/* ---- The four forms ---- */
 
 typedef struct berth__tile_form {
   uint32_t thread_rows, thread_columns; /* results of a thread */
-  uint32_t group_rows, group_columns;   /* threads of a workgroup: shared; split: columns and parts of the depth */
-  uint32_t depth;                       /* shared: of a piece */
+  /* Threads of a workgroup: shared. Split and packed: parts of the depth, and columns or, packed, thread_columns of
+   * them each. */
+  uint32_t group_rows, group_columns;
+  uint32_t depth; /* shared: of a piece */
 } berth__tile_form;
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+/* tile_packed.c: whether it can be made, and the slices that a sum has then. */
+bool berth__tile_takes_packed(const berth__tile *tile);
+int64_t berth__tile_packed_slices(const berth__tile *tile);
+/* Whether the right side lies in blocks. */
+bool berth__tile_has_blocks(const berth__tile *tile);
 /* Opens the kernel: its work, workgroups and threads. */
 berth__kernel *berth__tile_begin(berth__tile *tile, const char *what, uint64_t groups, uint32_t threads);
 /* Whether neighbours along the depth, rather than lines, are neighbours in memory. */

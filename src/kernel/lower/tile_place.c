@@ -1,6 +1,5 @@
 /* The way to an element of what is multiplied, and of the result. */
 #include "base/blocks.h"
-#include "kernel/lower/blocks.h"
 #include "kernel/lower/tile.h"
 #include "kernel/lower/words.h"
 
@@ -22,6 +21,10 @@ berth__x berth__tile_place(berth__kernel *k, berth__x flat, uint32_t rank, const
   for (uint32_t axis = 0; axis < n; axis++)
     place = berth__x_add(k, place, berth__x_affine(k, at[axis], merged_stride[axis], 0));
   return place;
+}
+
+bool berth__tile_has_blocks(const berth__tile *tile) {
+  return berth__type_is_block(tile->l->call->in[tile->right.operand].type);
 }
 
 berth__x berth__tile_clamp(berth__kernel *k, berth__x x, int64_t count) {

@@ -140,7 +140,10 @@ berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *fo
   berth__kernel *k = berth__tile_begin(tile, NULL, 1, 1);
   if (k == NULL) return berth__l_end(tile->l, k, err);
   berth__x at[4];
-  berth__l_unravel(k, berth__l_each(tile->l, k, dims[0] * dims[1] * dims[2] * dims[3]), 4, dims, at);
+  const berth__x flat = berth__l_each(tile->l, k, dims[0] * dims[1] * dims[2] * dims[3]);
+  if (berth__tile_has_blocks(tile))
+    tile->table = berth__l_blocks_table(k, tile->l->call->in[tile->right.operand].type, BERTH__TABLE_LOCAL);
+  berth__l_unravel(k, flat, 4, dims, at);
   const berth__x first =
       berth__x_add(k, berth__x_affine(k, at[2], lanes * form->thread_columns, 0), berth__x_affine(k, at[3], beside, 0));
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = at[0]};

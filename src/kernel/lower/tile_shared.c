@@ -10,6 +10,7 @@ typedef struct piece {
   uint32_t array, width;            /* width: lines of the piece, which lie beside each other */
   berth__x first;                   /* line of the workgroup */
   uint32_t n_elements;              /* that a thread fetches: itself and those so many threads after it */
+  uint32_t beside;                  /* of them, along the depth, that a word or a block brings at once */
   berth__x elements[MOST_ELEMENTS]; /* variables */
 } piece;
 
@@ -28,10 +29,19 @@ static uint32_t threads_of(const work *w) { return w->form->group_rows * w->form
 /* One element more than lines between rows of a piece, so that threads which go down its depth hit different banks. */
 static uint32_t pitch_of(const piece *p) { return p->width + 1; }
 
+/* Elements of blocks come four at once. */
+static uint32_t lower_tile_shared_beside(const work *w, const piece *p) {
+  const uint32_t n = berth__tile_words_of(w->tile, p->side, p->lines).depth;
+  const uint32_t units = p->width * w->form->depth / n;
+  const bool fits = w->form->depth % n == 0 && (units + threads_of(w) - 1) / threads_of(w) * n <= MOST_ELEMENTS;
+  return fits && p->side == &w->tile->right && berth__tile_has_blocks(w->tile) ? n : 1;
+}
+
 static void open_piece(const work *w, piece *p, uint32_t width) {
   p->width = width;
   p->array = berth__kernel_shared(w->k, w->tile->type, pitch_of(p) * w->form->depth);
-  p->n_elements = (width * w->form->depth + threads_of(w) - 1) / threads_of(w);
+  p->beside = lower_tile_shared_beside(w, p);
+  p->n_elements = (width * w->form->depth / p->beside + threads_of(w) - 1) / threads_of(w) * p->beside;
   for (uint32_t i = 0; i < p->n_elements; i++)
     p->elements[i] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
 }
@@ -40,44 +50,54 @@ static void open_piece(const work *w, piece *p, uint32_t width) {
  * each other in memory. Whether there is one comes out too. */
 static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__x *line, berth__x *depth) {
   berth__kernel *k = w->k;
-  const bool is_deep = berth__tile_is_deep(w->tile, p->side, p->lines);
-  const berth__x n = berth__x_affine(k, w->thread, 1, (int64_t)i * threads_of(w));
-  const berth__x inner = berth__x_i32(k, is_deep ? w->form->depth : p->width);
+  const bool is_deep = p->beside > 1 || berth__tile_is_deep(w->tile, p->side, p->lines);
+  const berth__x n = berth__x_affine(k, w->thread, 1, (int64_t)(i / p->beside) * threads_of(w));
+  const berth__x inner = berth__x_i32(k, is_deep ? w->form->depth / p->beside : p->width);
   const berth__x low = berth__x_rem(k, n, inner), high = berth__x_div(k, n, inner);
   *line = is_deep ? high : low;
-  *depth = is_deep ? low : high;
-  return berth__x_lt(k, n, berth__x_i32(k, (int64_t)p->width * w->form->depth));
+  *depth = is_deep ? berth__x_affine(k, low, p->beside, 0) : high;
+  return berth__x_lt(k, n, berth__x_i32(k, (int64_t)p->width * w->form->depth / p->beside));
 }
 
-static berth__x lower_tile_shared_load_element(const work *w, const piece *p, berth__x line, berth__x depth) {
+/* One element, or those beside it, too: a depth of whole blocks ends with all of these or none. */
+static void lower_tile_shared_load_elements(const work *w, const piece *p, berth__x line, berth__x depth,
+                                            berth__x *values) {
   berth__kernel *k = w->k;
   const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&w->tile->depth);
   const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
   const berth__x at_line = berth__tile_clamp(k, berth__x_add(k, p->first, line), lines);
+  const berth__x inside = is_even ? depth : berth__x_min(k, depth, berth__x_i32(k, whole - p->beside));
   berth__tile_at at = berth__tile_start(w->tile, k, p->side, p->lines, w->batch, at_line);
-  at = berth__tile_dive(w->tile, k, p->side, at, is_even ? depth : berth__tile_clamp(k, depth, whole));
-  const berth__x value = berth__tile_load(w->tile, k, p->side, &at);
-  if (is_even) return value;
-  return berth__x_select(k, berth__x_lt(k, depth, berth__x_i32(k, whole)), value, berth__tile_zero(w->tile, k));
+  at = berth__tile_dive(w->tile, k, p->side, at, inside);
+  if (p->beside > 1)
+    berth__tile_load_word(w->tile, k, p->side, &at, values);
+  else
+    values[0] = berth__tile_load(w->tile, k, p->side, &at);
+  for (uint32_t f = 0; f < p->beside && !is_even; f++)
+    values[f] =
+        berth__x_select(k, berth__x_lt(k, depth, berth__x_i32(k, whole)), values[f], berth__tile_zero(w->tile, k));
 }
 
 /* From memory into the thread's variables. */
 static void fetch_piece(const work *w, const piece *p, berth__x from) {
-  for (uint32_t i = 0; i < p->n_elements; i++) {
-    berth__x line, depth;
+  for (uint32_t i = 0; i < p->n_elements; i += p->beside) {
+    berth__x line, depth, values[BERTH__TILE_WORD];
     berth__x_if(w->k, place_element(w, p, i, &line, &depth));
-    berth__x_set(w->k, p->elements[i], lower_tile_shared_load_element(w, p, line, berth__x_add(w->k, from, depth)));
+    lower_tile_shared_load_elements(w, p, line, berth__x_add(w->k, from, depth), values);
+    for (uint32_t f = 0; f < p->beside; f++) berth__x_set(w->k, p->elements[i + f], values[f]);
     berth__x_end(w->k);
   }
 }
 
 static void put_piece(const work *w, const piece *p) {
   berth__kernel *k = w->k;
-  for (uint32_t i = 0; i < p->n_elements; i++) {
+  for (uint32_t i = 0; i < p->n_elements; i += p->beside) {
     berth__x line, depth;
     berth__x_if(k, place_element(w, p, i, &line, &depth));
-    const berth__x to = berth__x_add(k, berth__x_affine(k, depth, pitch_of(p), 0), line);
-    berth__x_shared_store(k, p->array, to, berth__x_get(k, p->elements[i]));
+    for (uint32_t f = 0; f < p->beside; f++) {
+      const berth__x to = berth__x_add(k, berth__x_affine(k, depth, pitch_of(p), (int64_t)f * pitch_of(p)), line);
+      berth__x_shared_store(k, p->array, to, berth__x_get(k, p->elements[i + f]));
+    }
     berth__x_end(k);
   }
 }
@@ -135,6 +155,8 @@ berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form,
   berth__kernel *k =
       berth__tile_begin(tile, "tiled", (uint64_t)(dims[0] * dims[1] * dims[2]), form->group_rows * form->group_columns);
   if (k == NULL) return berth__l_end(tile->l, k, err);
+  if (berth__tile_has_blocks(tile))
+    tile->table = berth__l_blocks_table(k, tile->l->call->in[tile->right.operand].type, BERTH__TABLE_SHARED);
   berth__x group[3], at[2];
   berth__l_unravel(k, berth__x_group(k), 3, dims, group);
   work w = {.tile = tile, .form = form, .k = k, .thread = berth__x_thread(k), .batch = group[0]};

@@ -44,7 +44,12 @@ berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__til
                                        const berth__tile_space *lines) {
   const berth__storage storage = berth__l_storage_of(tile->l, side->operand);
   berth__tile_words words = {.depth = 1, .lines = 1};
-  if (berth_type_storage(storage).elements != 1 || tile->depth.rank == 0) return words;
+  if (tile->depth.rank == 0) return words;
+  if (berth_type_storage(storage).elements != 1) { /* blocks lie along the depth */
+    const bool is_plain = tile->depth.rank == 1 && side->window == NULL && side->panel == 0 && side->fours == 0;
+    if (is_plain && side->depth[0] == 1) words.depth = BERTH__TILE_WORD;
+    return words;
+  }
   const uint32_t n = berth__storage_per_word(storage);
   if (n == 1 || !berth__l_begins_with_word(tile->l, side->operand) ||
       !are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, n))
@@ -60,6 +65,10 @@ void berth__tile_load_word(const berth__tile *tile, berth__kernel *k, const bert
                            const berth__tile_at *at, berth__x *values) {
   const berth__storage storage = berth__l_storage_of(tile->l, side->operand);
   berth__x index = at->index;
+  if (berth_type_storage(storage).elements != 1) {
+    berth__l_load_block_quad(tile->l, k, side->operand, tile->table, index, values);
+    return;
+  }
   if (side->fours > 0) {
     const berth__x four = berth__x_i32(k, 4);
     index = berth__x_add(k, index, berth__x_affine(k, berth__x_div(k, at->row, four), side->fours, 0));

@@ -4,11 +4,13 @@
  * then broadcast elements of k and v where these lie, whatever their strides, and everything that a softmax does is
  * done between whole vectors. Few queries (decoding) are done one by one, along the rows of k and v.
  *
- * What is f16 or bf16 becomes f32 block by block: queries and biases as they are turned, keys and values in scratch.
+ * What is not f32 becomes so block by block: queries and biases as they are turned, keys and values in scratch. For few
+ * queries keys and values of q8_0 are read where they lie.
  *
  * Results that are not finite are left to the reference kernel, which knows what may not be seen. */
 #include <float.h>
 
+#include "device/cpu/kernels/attention_blocks.h"
 #include "device/cpu/kernels/chain_steps.h"
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/attention.h"
@@ -18,8 +20,13 @@
 #define FEW 4 /* queries of a head that are not worth a tile */
 #if VF_LANES == 16
 #define ROWS 8 /* sums of a tile that stay in registers: ROWS times WIDTH */
+#define FEW_ROWS 4
+#elif VF_LANES == 8
+#define ROWS 6
+#define FEW_ROWS 4 /* fewer would wait for each other */
 #else
 #define ROWS 4
+#define FEW_ROWS 2
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
 
@@ -29,7 +36,7 @@ typedef struct job {
   berth_type kv_type; /* of k and v */
   const char *q, *k, *v;
   char *out;
-  int64_t element, kv_element; /* bytes */
+  int64_t element, kv_element; /* bytes; 0 for keys and values in blocks */
   float *query;                /* [D][WIDTH], scaled */
   float *score;                /* [KEYS][WIDTH], weights later */
   float *beside;               /* [KEYS][WIDTH], or one a key: what is added to the scores */
@@ -38,14 +45,15 @@ typedef struct job {
   float *first, *last;         /* [WIDTH]: the keys that a query sees */
   float *wide;                 /* [KEYS][D or Dv]: a block of keys or values that are not f32 */
   bool has_beside, has_beside_rows;
+  bool reads_blocks; /* one query at a time, along rows of q8_0 */
 } job;
 
 /* Queries [row, row + n_rows) of a head; keys [first, last) are those that any of them sees. */
 typedef struct block {
   int64_t batch, head, row, n_rows, first, last;
-  int64_t keys;      /* that there are in this run */
-  const char *k, *v; /* key 0 */
-  int vectors;       /* of the tile that are in use */
+  int64_t keys; /* that there are in this run */
+  int64_t k, v; /* where key 0 and its value begin, in elements */
+  int vectors;  /* of the tile that are in use */
 } block;
 
 static inline int64_t attention_kernel_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -56,11 +64,14 @@ typedef struct wide_rows {
   int64_t row, step;
 } wide_rows;
 
-static wide_rows rows_of(const job *j, const char *from, const berth__heads *h, int64_t key, int64_t n) {
-  from += key * h->row_stride * j->kv_element;
-  if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)from, h->row_stride, h->stride};
-  for (int64_t i = 0; i < n; i++)
-    chain_load(j->wide + i * h->size, j->kv_type, from + i * h->row_stride * j->kv_element, h->stride, h->size);
+static wide_rows rows_of(const job *j, const char *data, int64_t at, const berth__heads *h, int64_t key, int64_t n) {
+  at += key * h->row_stride;
+  if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)data + at, h->row_stride, h->stride};
+  for (int64_t i = 0; i < n; i++, at += h->row_stride)
+    if (j->kv_element != 0)
+      chain_load(j->wide + i * h->size, j->kv_type, data + at * j->kv_element, h->stride, h->size);
+    else
+      attention_unpack(j->kv_type, data, at, h->size, j->wide + i * h->size);
   return (wide_rows){j->wide, h->size, 1};
 }
 
@@ -109,10 +120,13 @@ static inline __attribute__((always_inline)) void multiply_rows(const float *a, 
                                                                 const float *b, int64_t n, float *out, bool adds,
                                                                 int64_t n_rows, const int vectors) {
   int64_t r = 0;
-  for (; r + ROWS <= n_rows; r += ROWS)
+  /* Two tiles of few rows rather than a whole one and a rest that is fewer still. */
+  const bool ends_with_two = 2 * FEW_ROWS > ROWS && n_rows > ROWS && n_rows % ROWS == 2 * FEW_ROWS - ROWS;
+  const int64_t most = n_rows - n_rows % ROWS - (ends_with_two ? ROWS : 0);
+  for (; r < most; r += ROWS)
     attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS, vectors);
-  for (; r + ROWS / 2 <= n_rows; r += ROWS / 2)
-    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS / 2, vectors);
+  for (; r + FEW_ROWS <= n_rows; r += FEW_ROWS)
+    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, FEW_ROWS, vectors);
   for (; r < n_rows; r++)
     attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
 }
@@ -251,8 +265,19 @@ static void turn_bias(const job *j, const block *b, int64_t key, int64_t n) {
     }
 }
 
+/* A bias by key alone: all at once. */
+static void load_bias_keys(const job *j, const block *b, int64_t key, int64_t n) {
+  const int64_t *s = j->a.bias_stride, at = b->batch * s[0] + b->head * s[1] + key * s[3];
+  const berth_type type = j->a.bias->type;
+  chain_load(j->beside, type, (const char *)j->a.bias->data + at * (int64_t)berth_type_size(type), s[3], n);
+}
+
 static void load_beside(const job *j, const block *b, int64_t key, int64_t n) {
   if (!j->has_beside) return;
+  if (!j->has_beside_rows && j->a.mask == NULL) {
+    load_bias_keys(j, b, key, n);
+    return;
+  }
   if (j->has_beside_rows && j->a.mask == NULL && j->a.bias_stride[3] == 1) {
     turn_bias(j, b, key, n);
     return;
@@ -335,10 +360,10 @@ static berth_status attend_tile(const job *j, block *b, berth_error *err) {
   for (int64_t key = b->first; key < b->last; key += KEYS) {
     const int64_t n = attention_kernel_smaller(KEYS, b->last - key);
     load_beside(j, b, key, n);
-    const wide_rows k = rows_of(j, b->k, &j->a.k, key, n);
+    const wide_rows k = rows_of(j, j->k, b->k, &j->a.k, key, n);
     attention_kernel_multiply(k.at, k.row, k.step, j->query, j->a.q.size, j->score, false, n, b->vectors);
     attention_kernel_weigh(j, b, key, n);
-    const wide_rows v = rows_of(j, b->v, &j->a.v, key, n);
+    const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, key, n);
     attention_kernel_multiply(v.at, v.step, v.row, j->score, n, j->sum, true, j->a.v.size, b->vectors);
   }
   if (!is_finite(j, b)) return attention_kernel_leave(j, b, err);
@@ -384,9 +409,12 @@ static void score_row(const job *j, const block *b) {
   const char *q = j->q + berth__heads_at(&j->a.q, b->batch, b->head, b->row) * j->element;
   chain_load(j->query, j->type, q, j->a.q.stride, j->a.q.size);
   for (int64_t d = 0; d < j->a.q.size; d++) j->query[d] *= (float)j->a.scale;
-  for (int64_t key = b->first, n; key < b->last; key += n) {
+  if (j->reads_blocks)
+    q8_score_all(j->query, j->a.q.size, q8_at(j->k, b->k, &j->a.k, b->first), q8_row_bytes(&j->a.k), b->last - b->first,
+                 j->score);
+  for (int64_t key = b->first, n; key < b->last && !j->reads_blocks; key += n) {
     n = attention_kernel_smaller(keys_at_once(j, b), b->last - key);
-    const wide_rows k = rows_of(j, b->k, &j->a.k, key, n);
+    const wide_rows k = rows_of(j, j->k, b->k, &j->a.k, key, n);
     score_keys(j, k.at, k.row, n, j->score + (key - b->first));
   }
   const vf cap = vf_set1((float)j->a.cap), inverse = vf_set1((float)(1 / j->a.cap));
@@ -456,20 +484,16 @@ static vf sum_all_columns(const weighed *w, int64_t size, float *out) {
   return probe;
 }
 
-static berth_status attend_row(const job *j, block *b, berth_error *err) {
-  char *to = j->out + berth__heads_at(&j->a.out, b->batch, b->head, b->row) * j->element;
-  float *out = j->type == BERTH_F32 ? (float *)(void *)to : j->sum;
-  berth__attention_range(&j->a, b->keys, b->row, &b->first, &b->last);
-  if (b->last < b->first) b->last = b->first;
-  score_row(j, b);
-  float most, total = weigh_row(j->score, b->last - b->first, &most);
-  if (j->a.sinks != NULL && total != 0) total += sink_weight(j, b->head, most);
-  const float factor = total != 0 ? 1 / total : 0;
-  vf probe = vf_set1(total * 0);
+/* The values of keys [first, last) by their weights; gives something times 0. */
+static vf sum_values(const job *j, const block *b, float factor, float *out) {
+  vf probe = vf_zero();
   int64_t key = b->first, n;
+  if (j->reads_blocks)
+    return q8_sum(j->score, b->last - b->first, q8_at(j->v, b->v, &j->a.v, b->first), q8_row_bytes(&j->a.v),
+                  j->a.v.size, factor, out);
   do { /* once without any key, too */
     n = attention_kernel_smaller(keys_at_once(j, b), b->last - key);
-    const wide_rows v = rows_of(j, b->v, &j->a.v, key, n);
+    const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, key, n);
     const weighed w = {.score = j->score + (key - b->first),
                        .v = v.at,
                        .row = v.row,
@@ -480,6 +504,19 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
     probe = probe + sum_all_columns(&w, j->a.v.size, out);
     key += n;
   } while (key < b->last);
+  return probe;
+}
+
+static berth_status attend_row(const job *j, block *b, berth_error *err) {
+  char *to = j->out + berth__heads_at(&j->a.out, b->batch, b->head, b->row) * j->element;
+  float *out = j->type == BERTH_F32 ? (float *)(void *)to : j->sum;
+  berth__attention_range(&j->a, b->keys, b->row, &b->first, &b->last);
+  if (b->last < b->first) b->last = b->first;
+  score_row(j, b);
+  float most, total = weigh_row(j->score, b->last - b->first, &most);
+  if (j->a.sinks != NULL && total != 0) total += sink_weight(j, b->head, most);
+  const float factor = total != 0 ? 1 / total : 0;
+  const vf probe = sum_values(j, b, factor, out) + vf_set1(total * 0);
   if (j->type != BERTH_F32) chain_store(to, j->type, out, j->a.v.size);
   return vf_sum(probe) == 0 ? BERTH_OK : attention_kernel_leave(j, b, err);
 }
@@ -489,7 +526,9 @@ static berth_status attend_row(const job *j, block *b, berth_error *err) {
 static bool does_rows(const berth__attention *a) { return a->q.length <= FEW && a->k.stride == 1 && a->v.stride == 1; }
 
 static bool attention_kernel_takes(const berth_op_call *call) {
-  return call->out[0].type != BERTH_F64 && call->in[BERTH__ATTENTION_K].type != BERTH_F64;
+  const berth_type cache = call->in[BERTH__ATTENTION_K].type;
+  if (berth__type_is_block(cache) && blocks_split_of(cache) == NULL) return false;
+  return call->out[0].type != BERTH_F64 && cache != BERTH_F64;
 }
 
 /* Items are tiles of queries, or heads where there are few queries. */
@@ -544,6 +583,8 @@ static void attention_kernel_describe(const berth_op_call *call, job *j) {
   j->element = (int64_t)berth_type_size(j->type);
   j->kv_type = call->in[BERTH__ATTENTION_K].type;
   j->kv_element = (int64_t)berth_type_size(j->kv_type);
+  j->reads_blocks =
+      j->kv_type == BERTH_Q8_0 && does_rows(a) && a->k.size % Q8_ELEMENTS == 0 && a->v.size % Q8_ELEMENTS == 0;
   j->wide = (float *)call->scratch + floats_of(a);
   j->has_beside = a->mask != NULL || a->bias != NULL;
   j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;
@@ -567,8 +608,8 @@ static berth_status attention_kernel_run_item(const job *j, int64_t item, berth_
   b.keys = berth__attention_keys(a, b.batch);
   b.n_rows = attention_kernel_smaller(WIDTH, a->q.length - b.row);
   b.vectors = b.n_rows > VF_LANES ? 2 : 1;
-  b.k = j->k + berth__heads_at(&a->k, b.batch, kv_head, 0) * j->kv_element;
-  b.v = j->v + berth__heads_at(&a->v, b.batch, kv_head, 0) * j->kv_element;
+  b.k = berth__heads_at(&a->k, b.batch, kv_head, 0);
+  b.v = berth__heads_at(&a->v, b.batch, kv_head, 0);
   if (!does_rows(a)) return attend_tile(j, &b, err);
   b.n_rows = 1;
   for (; b.row < a->q.length; b.row++) BERTH__TRY(attend_row(j, &b, err));

@@ -1,6 +1,7 @@
-/* product with few columns: its weight has panels of 1, so that a column is a run of K numbers, as it mostly is in the
- * file. A sum goes along K in vectors, and nothing is filled up to the width of a panel. What is not f32 becomes it in
- * scratch: the columns of an item, rows of x, and results before they are rounded. */
+/* product with few columns, or with a table for its weight: that has panels of 1, so that a column is a run of K
+ * numbers, as it mostly is in the file. A sum goes along K in vectors, and nothing is filled up to the width of a
+ * panel. What is not f32 becomes it in scratch: the columns of an item, rows of x, and results before they are rounded.
+ */
 #include "device/cpu/kernels/chain_run.h"
 #include "ops/epilogue.h"
 #include "ops/operand.h"
@@ -31,7 +32,10 @@ static narrow narrow_plan(const berth_op_call *call) {
 static bool narrow_takes(const berth_op_call *call) {
   const berth_tensor *w = &call->in[BERTH__PRODUCT_WEIGHT], *bias = &call->in[BERTH__PRODUCT_BIAS];
   if (call->attrs[BERTH__PRODUCT_PANEL].i != 1 || !berth__is_contiguous(w)) return false;
-  if (w->type != BERTH_F32 && w->type != BERTH_F16) return false;
+  if (w->type != BERTH_F32 && w->type != BERTH_F16 && w->type != BERTH_BF16) return false;
+  if (w->type == BERTH_BF16 && (call->attrs[BERTH__PRODUCT_ROUNDS].i != 0 ||
+                                call->in[BERTH__PRODUCT_X].dim[call->in[BERTH__PRODUCT_X].rank - 1] % 2 != 0))
+    return false;
   if (berth__call_has(call, BERTH__PRODUCT_BIAS) && bias->dim[0] > 1 && bias->stride[0] != 1) return false;
   for (uint32_t k = BERTH__EPILOGUE_SUM; k < call->n_in; k++) {
     const berth_type type = call->in[k].type;

@@ -1,0 +1,278 @@
+/* The formats: what quad `index` of a block is. base/blocks_split.h says where the bytes of each have what; here four
+ * elements are the four bytes of a word, which shifts and masks take apart together. All numbers are u32 but for
+ * indices, which are i32. */
+#include "base/blocks.h"
+#include "kernel/lower/blocks.h"
+
+typedef berth__l_blocks blocks;
+typedef berth__l_quad quad;
+
+/* ---- Small steps ---- */
+
+static berth__x formats_over(const blocks *b, berth__x a, int64_t by) {
+  return berth__x_div(b->k, a, berth__x_i32(b->k, by));
+}
+static berth__x formats_modulo(const blocks *b, berth__x a, int64_t by) {
+  return berth__x_rem(b->k, a, berth__x_i32(b->k, by));
+}
+static berth__x formats_times(const blocks *b, berth__x a, int64_t by) { return berth__x_affine(b->k, a, by, 0); }
+
+/* (a >> by) & mask */
+static berth__x formats_bits(const blocks *b, berth__x a, berth__x by, uint32_t mask) {
+  return berth__x_and(b->k, berth__x2(b->k, BERTH__INST_shr, a, by), berth__x_u32(b->k, mask));
+}
+static berth__x formats_bits_at(const blocks *b, berth__x a, int64_t by, uint32_t mask) {
+  return formats_bits(b, a, berth__x_i32(b->k, by), mask);
+}
+static berth__x formats_up(const blocks *b, berth__x a, int64_t by) {
+  return berth__x2(b->k, BERTH__INST_shl, a, berth__x_i32(b->k, by));
+}
+
+static berth__x formats_word(blocks *b, int64_t first) { return berth__l_blocks_word(b, first, berth__x_i32(b->k, 0)); }
+
+static berth__x formats_f32(const blocks *b, berth__x a) { return berth__x_convert(b->k, BERTH__NUM_F32, a); }
+
+/* scale * (by - less) */
+static berth__x formats_scaled(const blocks *b, berth__x scale, berth__x by, int less) {
+  const berth__x number = formats_f32(b, by);
+  return berth__x_mul(b->k, scale, less == 0 ? number : berth__x_sub(b->k, number, berth__x_f32(b->k, (float)less)));
+}
+
+/* -(scale * by), rounded before it is added. */
+static berth__x formats_minus(const blocks *b, berth__x scale, berth__x by) {
+  const berth__x product = berth__x1(b->k, BERTH__INST_rounded, formats_scaled(b, scale, by, 0));
+  return berth__x1(b->k, BERTH__INST_neg, product);
+}
+
+/* The bytes of a word as f32. */
+static quad formats_unsigned(const blocks *b, berth__x bytes, int bias, berth__x factor, berth__x offset) {
+  quad q = {.bias = bias, .factor = factor, .offset = offset};
+  for (int i = 0; i < 4; i++) q.q[i] = formats_f32(b, formats_bits_at(b, bytes, 8 * i, 255));
+  return q;
+}
+
+static quad formats_signed(const blocks *b, berth__x bytes, berth__x factor) {
+  const berth__x word = berth__x_bits(b->k, BERTH__NUM_I32, bytes), last = berth__x_i32(b->k, 24);
+  quad q = {.factor = factor, .offset = BERTH__X_NONE};
+  for (int i = 0; i < 4; i++)
+    q.q[i] = formats_f32(b, berth__x2(b->k, BERTH__INST_shr, i < 3 ? formats_up(b, word, 24 - 8 * i) : word, last));
+  return q;
+}
+
+/* Entries of the format's table, by the bytes of a word. */
+static quad formats_looked_up(blocks *b, berth__x bytes, berth__x factor) {
+  quad q = {.factor = factor, .offset = BERTH__X_NONE};
+  for (int i = 0; i < 4; i++) q.q[i] = berth__l_blocks_look_up(b, formats_bits_at(b, bytes, 8 * i, 255));
+  return q;
+}
+
+/* Four bits, one to a byte. */
+static berth__x formats_spread(const blocks *b, berth__x four) {
+  const berth__x copies = berth__x_mul(b->k, four, berth__x_u32(b->k, 0x00204081u));
+  return berth__x_and(b->k, copies, berth__x_u32(b->k, 0x01010101u));
+}
+
+/* Four halves of bytes: 2 n words have 2 n quads of low halves, then those of high ones. */
+static berth__x formats_halves(blocks *b, int64_t first, berth__x start, berth__x i, int64_t n) {
+  const berth__x at = berth__x_add(b->k, start, formats_modulo(b, i, n));
+  return formats_bits(b, berth__l_blocks_word(b, first, at), formats_times(b, formats_over(b, i, n), 4), 0x0f0f0f0fu);
+}
+
+/* ---- Formats of 32 elements ---- */
+
+static quad formats_q8_0(blocks *b, berth__x index) {
+  return formats_signed(b, berth__l_blocks_word(b, 2, index), berth__l_blocks_half(b, 0));
+}
+
+static berth__x formats_nibbles(blocks *b, int64_t first, berth__x index) {
+  return formats_halves(b, first, berth__x_i32(b->k, 0), index, 4);
+}
+
+static quad formats_q4_0(blocks *b, berth__x index) {
+  return formats_unsigned(b, formats_nibbles(b, 2, index), 8, berth__l_blocks_half(b, 0), BERTH__X_NONE);
+}
+
+static quad formats_q4_1(blocks *b, berth__x index) {
+  return formats_unsigned(b, formats_nibbles(b, 4, index), 0, berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
+}
+
+static berth__x formats_fives(blocks *b, int64_t fifth, int64_t halves, berth__x index) {
+  const berth__x four = formats_bits(b, formats_word(b, fifth), formats_times(b, index, 4), 15);
+  return berth__x_or(b->k, formats_nibbles(b, halves, index), formats_up(b, formats_spread(b, four), 4));
+}
+
+static quad formats_q5_0(blocks *b, berth__x index) {
+  return formats_unsigned(b, formats_fives(b, 2, 6, index), 16, berth__l_blocks_half(b, 0), BERTH__X_NONE);
+}
+
+static quad formats_q5_1(blocks *b, berth__x index) {
+  return formats_unsigned(b, formats_fives(b, 4, 8, index), 0, berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
+}
+
+static quad formats_iq4_nl(blocks *b, berth__x index) {
+  return formats_looked_up(b, formats_nibbles(b, 2, index), berth__l_blocks_half(b, 0));
+}
+
+static quad formats_mxfp4(blocks *b, berth__x index) {
+  berth__kernel *k = b->k;
+  const berth__x e = berth__l_blocks_byte(b, 0, berth__x_i32(k, 0));
+  const berth__x small = berth__x2(k, BERTH__INST_shl, berth__x_u32(k, 0x00200000u), formats_bits_at(b, e, 0, 1));
+  const berth__x large = formats_up(b, berth__x_sub(k, e, berth__x_u32(k, 1)), 23);
+  const berth__x bits = berth__x_select(k, berth__x_lt(k, e, berth__x_u32(k, 2)), small, large);
+  return formats_looked_up(b, formats_nibbles(b, 1, index), berth__x_bits(k, BERTH__NUM_F32, bits));
+}
+
+/* ---- Formats of 256 elements ---- */
+
+/* Two bits of each element: eight words have 32 quads. */
+static berth__x formats_pairs(blocks *b, int64_t first, berth__x index) {
+  const berth__x at = berth__x_add(b->k, formats_times(b, formats_over(b, index, 32), 8), formats_modulo(b, index, 8));
+  const berth__x by = formats_times(b, formats_over(b, formats_modulo(b, index, 32), 8), 2);
+  return formats_bits(b, berth__l_blocks_word(b, first, at), by, 0x03030303u);
+}
+
+static quad formats_q2_k(blocks *b, berth__x index) {
+  const berth__x scales = berth__l_blocks_byte(b, 0, formats_over(b, index, 4));
+  const berth__x factor = formats_scaled(b, berth__l_blocks_half(b, 80), formats_bits_at(b, scales, 0, 15), 0);
+  const berth__x offset = formats_minus(b, berth__l_blocks_half(b, 82), formats_bits_at(b, scales, 4, 15));
+  return formats_unsigned(b, formats_pairs(b, 16, index), 0, factor, offset);
+}
+
+static quad formats_q3_k(blocks *b, berth__x index) {
+  berth__kernel *k = b->k;
+  const berth__x g = formats_over(b, index, 4), of_four = formats_times(b, formats_modulo(b, g, 4), 8);
+  const berth__x eights = berth__l_blocks_word(b, 96, formats_over(b, formats_modulo(b, g, 8), 4));
+  const berth__x low =
+      formats_bits(b, eights, berth__x_add(k, of_four, formats_times(b, formats_over(b, g, 8), 4)), 15);
+  const berth__x up =
+      formats_bits(b, formats_word(b, 104), berth__x_add(k, of_four, formats_times(b, formats_over(b, g, 4), 2)), 3);
+  const berth__x by = berth__x_or(k, low, formats_up(b, up, 4));
+  const berth__x third =
+      formats_bits(b, berth__l_blocks_word(b, 0, formats_modulo(b, index, 8)), formats_over(b, index, 8), 0x01010101u);
+  const berth__x bytes = berth__x_or(k, formats_pairs(b, 32, index), formats_up(b, third, 2));
+  return formats_unsigned(b, bytes, 4, formats_scaled(b, berth__l_blocks_half(b, 108), by, 32), BERTH__X_NONE);
+}
+
+/* The factor and the offset of q4_k and q5_k: scales of six bits in 12 bytes. */
+static quad formats_k_quad(blocks *b, berth__x index, berth__x bytes) {
+  berth__kernel *k = b->k;
+  const berth__x g = formats_over(b, index, 8), by = formats_times(b, formats_modulo(b, g, 4), 8);
+  const berth__x is_first = berth__x_lt(k, g, berth__x_i32(k, 4));
+  const berth__x a = berth__x2(k, BERTH__INST_shr, formats_word(b, 4), by),
+                 m = berth__x2(k, BERTH__INST_shr, formats_word(b, 8), by),
+                 c = berth__x2(k, BERTH__INST_shr, formats_word(b, 12), by);
+  const berth__x scale = berth__x_or(k, formats_bits_at(b, c, 0, 15), formats_bits_at(b, a, 2, 48));
+  const berth__x least = berth__x_or(k, formats_bits_at(b, c, 4, 15), formats_bits_at(b, m, 2, 48));
+  const berth__x factor = formats_scaled(b, berth__l_blocks_half(b, 0),
+                                         berth__x_select(k, is_first, formats_bits_at(b, a, 0, 63), scale), 0);
+  const berth__x offset =
+      formats_minus(b, berth__l_blocks_half(b, 2), berth__x_select(k, is_first, formats_bits_at(b, m, 0, 63), least));
+  return formats_unsigned(b, bytes, 0, factor, offset);
+}
+
+static berth__x formats_k_nibbles(blocks *b, int64_t first, berth__x index) {
+  return formats_halves(b, first, formats_times(b, formats_over(b, index, 16), 8), formats_modulo(b, index, 16), 8);
+}
+
+static quad formats_q4_k(blocks *b, berth__x index) {
+  return formats_k_quad(b, index, formats_k_nibbles(b, 16, index));
+}
+
+static quad formats_q5_k(blocks *b, berth__x index) {
+  const berth__x word = berth__l_blocks_word(b, 16, formats_modulo(b, index, 8));
+  const berth__x fifth = formats_up(b, formats_bits(b, word, formats_over(b, index, 8), 0x01010101u), 4);
+  return formats_k_quad(b, index, berth__x_or(b->k, formats_k_nibbles(b, 48, index), fifth));
+}
+
+static quad formats_q6_k(blocks *b, berth__x index) {
+  const berth__x low =
+      formats_halves(b, 0, formats_times(b, formats_over(b, index, 32), 16), formats_modulo(b, index, 32), 16);
+  const berth__x bytes = berth__x_or(b->k, low, formats_up(b, formats_pairs(b, 128, index), 4));
+  const berth__x scale = berth__l_blocks_byte(b, 192, formats_over(b, index, 4));
+  const berth__x up = formats_up(b, berth__x_bits(b->k, BERTH__NUM_I32, scale), 24);
+  const berth__x by = berth__x2(b->k, BERTH__INST_shr, up, berth__x_i32(b->k, 24));
+  return formats_unsigned(b, bytes, 32, formats_scaled(b, berth__l_blocks_half(b, 208), by, 0), BERTH__X_NONE);
+}
+
+static quad formats_iq4_xs(blocks *b, berth__x index) {
+  const berth__x g = formats_over(b, index, 8);
+  const berth__x low = formats_bits(b, formats_word(b, 4), formats_times(b, g, 4), 15);
+  const berth__x up = formats_bits(b, formats_word(b, 0), berth__x_affine(b->k, g, 2, 16), 3);
+  const berth__x by = berth__x_or(b->k, low, formats_up(b, up, 4));
+  const berth__x bytes = formats_halves(b, 8, formats_times(b, g, 4), formats_modulo(b, index, 8), 4);
+  return formats_looked_up(b, bytes, formats_scaled(b, berth__l_blocks_half(b, 0), by, 32));
+}
+
+/* Two bits of each of four coordinates, each to a byte, and the coordinates that they stand for: 8, 25, 43. */
+static berth__x formats_coordinates(const blocks *b, berth__x eight) {
+  berth__kernel *k = b->k;
+  const berth__x more = berth__x_or(k, eight, formats_up(b, eight, 6));
+  const berth__x all = berth__x_or(k, more, formats_up(b, more, 12));
+  const berth__x digits = berth__x_and(k, all, berth__x_u32(k, 0x03030303u));
+  const berth__x sum = berth__x_add(k, berth__x_mul(k, digits, berth__x_u32(k, 17)), berth__x_u32(k, 0x08080808u));
+  return berth__x_add(k, sum, formats_bits_at(b, digits, 1, 0x01010101u));
+}
+
+/* The bytes that have a one in the mask, from 1 to 127, become their opposites. */
+static berth__x formats_opposites(const blocks *b, berth__x bytes, berth__x mask) {
+  berth__kernel *k = b->k;
+  const berth__x all = berth__x_mul(k, mask, berth__x_u32(k, 255));
+  return berth__x_add(k, berth__x2(k, BERTH__INST_xor, bytes, all), mask);
+}
+
+/* Two words of a group: four numbers of points; and their signs, seven bits each, with the scale in the last four. A
+ * point is two quads. */
+static quad formats_iq2_xxs(blocks *b, berth__x index) {
+  berth__kernel *k = b->k;
+  const berth__x group = formats_times(b, formats_over(b, index, 8), 2), q = formats_modulo(b, index, 8);
+  const berth__x points = berth__l_blocks_word(b, 2, group), word = berth__l_blocks_word(b, 6, group);
+  const berth__x which = formats_over(b, q, 2), half = formats_modulo(b, q, 2);
+  const berth__x point = formats_bits(b, points, formats_times(b, which, 8), 255);
+  const berth__x two = berth__l_blocks_look_up(b, berth__x2(k, BERTH__INST_shr, point, berth__x_i32(k, 1)));
+  const berth__x of_two = formats_up(b, formats_bits_at(b, point, 0, 1), 4);
+  const berth__x at = berth__x_add(k, of_two, berth__x_convert(k, BERTH__NUM_U32, formats_times(b, half, 8)));
+  const berth__x seven = formats_bits(b, word, formats_times(b, which, 7), 127);
+  berth__x odd = seven; /* the eighth sign makes their number even */
+  for (int by = 4; by > 0; by /= 2)
+    odd = berth__x2(k, BERTH__INST_xor, odd, berth__x2(k, BERTH__INST_shr, odd, berth__x_i32(k, by)));
+  const berth__x eight = berth__x_or(k, seven, formats_up(b, formats_bits_at(b, odd, 0, 1), 7));
+  const berth__x minus = formats_spread(b, formats_bits(b, eight, formats_times(b, half, 4), 15));
+  const berth__x number = formats_f32(b, formats_bits_at(b, word, 28, 15));
+  const berth__x by = berth__x_add(k, number, berth__x_f32(k, 0.5f));
+  const berth__x factor = berth__x_mul(k, berth__x_mul(k, berth__l_blocks_half(b, 0), by), berth__x_f32(k, 0.25f));
+  return formats_signed(b, formats_opposites(b, formats_coordinates(b, formats_bits(b, two, at, 255)), minus), factor);
+}
+
+/* ---- The table ---- */
+
+static uint32_t formats_float_bits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+static uint32_t formats_curve(uint32_t i) { return formats_float_bits((float)berth__block_curve[i]); }
+static uint32_t formats_floats(uint32_t i) { return formats_float_bits((float)berth__block_floats[i]); }
+static uint32_t formats_grid(uint32_t i) {
+  return (uint32_t)berth__block_grid[2 * i] | (uint32_t)berth__block_grid[2 * i + 1] << 16;
+}
+
+const berth__l_format *berth__l_format_of(berth_type type) {
+  static const berth__l_format rows[] = {
+      [0] = {.quad = formats_q8_0},
+      [BERTH_Q4_0 - BERTH_Q8_0] = {.quad = formats_q4_0},
+      [BERTH_Q4_1 - BERTH_Q8_0] = {.quad = formats_q4_1},
+      [BERTH_Q5_0 - BERTH_Q8_0] = {.quad = formats_q5_0},
+      [BERTH_Q5_1 - BERTH_Q8_0] = {.quad = formats_q5_1},
+      [BERTH_Q2_K - BERTH_Q8_0] = {.quad = formats_q2_k},
+      [BERTH_Q3_K - BERTH_Q8_0] = {.quad = formats_q3_k},
+      [BERTH_Q4_K - BERTH_Q8_0] = {.quad = formats_q4_k},
+      [BERTH_Q5_K - BERTH_Q8_0] = {.quad = formats_q5_k},
+      [BERTH_Q6_K - BERTH_Q8_0] = {.quad = formats_q6_k},
+      [BERTH_IQ2_XXS - BERTH_Q8_0] = {formats_iq2_xxs, 128, BERTH__NUM_U32, formats_grid},
+      [BERTH_IQ4_NL - BERTH_Q8_0] = {formats_iq4_nl, 16, BERTH__NUM_F32, formats_curve},
+      [BERTH_IQ4_XS - BERTH_Q8_0] = {formats_iq4_xs, 16, BERTH__NUM_F32, formats_curve},
+      [BERTH_MXFP4 - BERTH_Q8_0] = {formats_mxfp4, 16, BERTH__NUM_F32, formats_floats},
+  };
+  const int at = (int)type - (int)BERTH_Q8_0;
+  return at >= 0 && at < (int)(sizeof rows / sizeof rows[0]) && rows[at].quad != NULL ? &rows[at] : NULL;
+}

@@ -1,0 +1,298 @@
+/* Few rows, and weights whose blocks lie along the depth. A thread decodes a slice of a block at a time, of one weight
+ * row or a few, from whole words that are loaded once; neighbouring threads have neighbouring slices. What it loads of
+ * the rows serves all its columns. Factors and offsets are taken once for the elements that share them:
+ *
+ *   sum of x * (factor * (q - bias) + offset) = factor * sum of x * q + (offset - factor * bias) * sum of x
+ *
+ * Weights of f16 and bf16 go the same way, in blocks of eight. */
+#include "base/blocks.h"
+#include "kernel/lower/tile.h"
+#include "kernel/lower/words.h"
+
+#define PLAIN_BLOCK 8 /* elements of two bytes */
+
+typedef struct work {
+  const berth__tile *tile;
+  const berth__tile_form *form; /* thread_rows, thread_columns; group_rows: lanes of a sum; group_columns: such sums */
+  berth__kernel *k;
+  berth__l_slices slices;
+  int64_t elements; /* of a block */
+  bool is_plain, is_wide;
+  berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
+  berth__x lane;
+} work;
+
+typedef berth__x values[BERTH__SLICE_QUADS][4];
+
+/* ---- When ---- */
+
+static bool packed_is_plain(berth__storage storage) { return storage == BERTH_F16 || storage == BERTH_BF16; }
+
+static int64_t packed_elements(const berth__tile *tile) {
+  const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
+  return packed_is_plain(storage) ? PLAIN_BLOCK : berth_type_storage(storage).elements;
+}
+
+static berth__l_slices packed_slices(const berth__tile *tile) {
+  const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
+  return packed_is_plain(storage) ? (berth__l_slices){1, PLAIN_BLOCK / 4} : berth__l_slices_of(storage);
+}
+
+static bool packed_are_multiples(const berth__tile_space *space, const int64_t *stride, int64_t of) {
+  for (uint32_t axis = 0; axis < space->rank; axis++)
+    if (space->dim[axis] > 1 && stride[axis] % of != 0) return false;
+  return true;
+}
+
+static bool packed_is_simple(const berth__tile_side *side) {
+  return side->window == NULL && side->panel == 0 && side->fours == 0 && side->zero == BERTH__TILE_NONE &&
+         side->shift == 0 && side->depth[0] == 1;
+}
+
+bool berth__tile_takes_packed(const berth__tile *tile) {
+  const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
+  const bool is_plain = packed_is_plain(storage);
+  if (tile->type != BERTH__NUM_F32 || tile->depth.rank != 1 || tile->depth.dim[0] == 0) return false;
+  if (!is_plain && berth__l_format_of(storage) == NULL) return false;
+  if (is_plain && !berth__l_begins_with_word(tile->l, tile->right.operand)) return false;
+  const int64_t elements = packed_elements(tile);
+  return packed_is_simple(&tile->left) && packed_is_simple(&tile->right) && tile->depth.dim[0] % elements == 0 &&
+         packed_are_multiples(&tile->batch, tile->right.batch, elements) &&
+         packed_are_multiples(&tile->columns, tile->right.line, elements);
+}
+
+int64_t berth__tile_packed_slices(const berth__tile *tile) {
+  return tile->depth.dim[0] / packed_elements(tile) * packed_slices(tile).per_block;
+}
+
+/* Whether four neighbours of a row are one load. */
+static bool packed_is_wide(const berth__tile *tile) {
+  const uint32_t operand = tile->left.operand;
+  return berth__l_storage_of(tile->l, operand) == BERTH_F32 &&
+         (tile->l->at == NULL || tile->l->at[operand] % 16 == 0) &&
+         packed_are_multiples(&tile->batch, tile->left.batch, 4) &&
+         packed_are_multiples(&tile->rows, tile->left.line, 4);
+}
+
+/* ---- Loading ---- */
+
+static void packed_load_row(const work *w, berth__x place, berth__x *out) {
+  const berth__tile *t = w->tile;
+  berth__kernel *k = w->k;
+  if (!w->is_wide) {
+    for (uint32_t i = 0; i < 4; i++)
+      out[i] =
+          berth__x_convert(k, BERTH__NUM_F32, berth__l_load(t->l, k, t->left.operand, berth__x_affine(k, place, 1, i)));
+    return;
+  }
+  const uint32_t buffer = berth__l_in(t->l, k, t->left.operand);
+  const berth__x quad = berth__x_quad(k, buffer, berth__x_div(k, place, berth__x_i32(k, 4)));
+  for (uint32_t i = 0; i < 4; i++) out[i] = berth__x_part(k, quad, i);
+}
+
+static berth__l_quad packed_plain_quad(berth__l_blocks *b, berth__storage storage, uint32_t i) {
+  berth__l_quad quad = {.factor = BERTH__X_NONE, .offset = BERTH__X_NONE};
+  for (uint32_t f = 0; f < 4; f += 2) {
+    const berth__x word = berth__l_blocks_word(b, 0, berth__x_i32(b->k, 2 * i + f / 2));
+    for (uint32_t lane = 0; lane < 2; lane++) quad.q[f + lane] = berth__l_lane(b->k, storage, word, lane);
+  }
+  return quad;
+}
+
+static void packed_load_slice(const work *w, uint32_t column, berth__x block, berth__x slice, berth__l_quad *quads) {
+  const berth__tile *t = w->tile;
+  berth__kernel *k = w->k;
+  const berth__storage storage = berth__l_storage_of(t->l, t->right.operand);
+  const berth__x first = berth__x_div(k, w->right[column].index, berth__x_i32(k, w->elements));
+  berth__l_blocks b = berth__l_blocks_at(t->l, k, t->right.operand, t->table, berth__x_add(k, first, block));
+  if (w->is_plain) {
+    b.bytes = PLAIN_BLOCK * 2;
+    b.is_wide = t->l->at == NULL || t->l->at[t->right.operand] % 16 == 0;
+  }
+  for (uint32_t i = 0; i < w->slices.n_quads; i++)
+    quads[i] = w->is_plain ? packed_plain_quad(&b, storage, i)
+                           : berth__l_blocks_quad(&b, berth__l_slice_quad(k, storage, slice, i));
+}
+
+/* ---- Summing ---- */
+
+static bool packed_share(const berth__l_quad *a, const berth__l_quad *b) {
+  return a->factor == b->factor && a->offset == b->offset;
+}
+
+/* What x is multiplied by beside q; BERTH__X_NONE: nothing. */
+static berth__x packed_rest(berth__kernel *k, const berth__l_quad *quad) {
+  if (quad->bias == 0) return quad->offset;
+  const berth__x less = berth__x_mul(k, quad->factor, berth__x_f32(k, (float)-quad->bias));
+  return quad->offset == BERTH__X_NONE ? less : berth__x_add(k, less, quad->offset);
+}
+
+/* The quads from `first` on that share its factor, against one row. */
+static void packed_add_group(const work *w, const berth__l_quad *quads, uint32_t first, values x, berth__x variable) {
+  berth__kernel *k = w->k;
+  const berth__l_quad *shared = &quads[first];
+  const berth__x rest = packed_rest(k, shared);
+  berth__x dot = BERTH__X_NONE, total = BERTH__X_NONE;
+  for (uint32_t i = first; i < w->slices.n_quads; i++) {
+    if (!packed_share(shared, &quads[i])) continue;
+    for (uint32_t f = 0; f < 4; f++) {
+      const berth__x q = quads[i].q[f];
+      dot = dot == BERTH__X_NONE ? berth__x_mul(k, x[i][f], q) : berth__x3(k, BERTH__INST_fma, x[i][f], q, dot);
+      if (rest != BERTH__X_NONE) total = total == BERTH__X_NONE ? x[i][f] : berth__x_add(k, total, x[i][f]);
+    }
+  }
+  berth__x sum = berth__x_get(k, variable);
+  sum = shared->factor == BERTH__X_NONE ? berth__x_add(k, sum, dot)
+                                        : berth__x3(k, BERTH__INST_fma, dot, shared->factor, sum);
+  if (rest != BERTH__X_NONE) sum = berth__x3(k, BERTH__INST_fma, total, rest, sum);
+  berth__x_set(k, variable, sum);
+}
+
+static void packed_add_column(const work *w, uint32_t column, const berth__l_quad *quads, values *x) {
+  for (uint32_t i = 0; i < w->slices.n_quads; i++) {
+    bool is_first = true;
+    for (uint32_t j = 0; j < i; j++) is_first = is_first && !packed_share(&quads[j], &quads[i]);
+    for (uint32_t row = 0; row < w->form->thread_rows && is_first; row++)
+      packed_add_group(w, quads, i, x[row], w->sum[row][column]);
+  }
+}
+
+static void packed_sum(const work *w) {
+  berth__kernel *k = w->k;
+  const berth__storage storage = berth__l_storage_of(w->tile->l, w->tile->right.operand);
+  values x[BERTH__TILE_MOST];
+  const berth__x all = berth__x_i32(k, berth__tile_packed_slices(w->tile));
+  const berth__x number = berth__x_loop(k, w->lane, all, w->form->group_rows);
+  const berth__x per_block = berth__x_i32(k, w->slices.per_block);
+  const berth__x block = berth__x_div(k, number, per_block), slice = berth__x_rem(k, number, per_block);
+  for (uint32_t row = 0; row < w->form->thread_rows; row++)
+    for (uint32_t i = 0; i < w->slices.n_quads; i++) {
+      const berth__x quad = w->is_plain ? berth__x_i32(k, i) : berth__l_slice_quad(k, storage, slice, i);
+      const berth__x depth = berth__x_add(k, berth__x_affine(k, block, w->elements, 0), berth__x_affine(k, quad, 4, 0));
+      packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x[row][i]);
+    }
+  for (uint32_t column = 0; column < w->form->thread_columns; column++) {
+    berth__l_quad quads[BERTH__SLICE_QUADS];
+    packed_load_slice(w, column, block, slice, quads);
+    packed_add_column(w, column, quads, x);
+  }
+  berth__x_end(k);
+}
+
+static void packed_start(work *w, const berth__tile_cells *cells) {
+  const berth__tile *t = w->tile;
+  berth__kernel *k = w->k;
+  for (uint32_t row = 0; row < cells->rows; row++)
+    w->left[row] = berth__tile_start(t, k, &t->left, &t->rows, cells->batch, cells->row[row]);
+  for (uint32_t column = 0; column < cells->columns; column++) {
+    const berth__x inside = berth__tile_clamp(k, cells->column[column], berth__tile_count(&t->columns));
+    w->right[column] = berth__tile_start(t, k, &t->right, &t->columns, cells->batch, inside);
+    for (uint32_t row = 0; row < cells->rows; row++) w->sum[row][column] = berth__x_variable(k, berth__x_f32(k, 0));
+  }
+}
+
+/* ---- Sums that lanes share ---- */
+
+/* One thread for each sum adds up what its lanes have and finishes it. parts: [row][column][sum of the workgroup]. */
+static void packed_join(const work *w, const berth__tile_cells *cells, berth__x first_column, berth__x group) {
+  const berth__tile_form *f = w->form;
+  berth__kernel *k = w->k;
+  const uint32_t lanes = f->group_rows, pitch = lanes + 1, n = f->thread_rows * f->thread_columns * f->group_columns;
+  const uint32_t parts = berth__kernel_shared(k, BERTH__NUM_F32, n * pitch);
+  for (uint32_t row = 0; row < f->thread_rows; row++)
+    for (uint32_t column = 0; column < f->thread_columns; column++) {
+      const int64_t number = (int64_t)(row * f->thread_columns + column) * f->group_columns;
+      const berth__x at = berth__x_add(k, berth__x_affine(k, group, pitch, number * pitch), w->lane);
+      berth__x_shared_store(k, parts, at, berth__x_get(k, w->sum[row][column]));
+    }
+  berth__x_barrier(k);
+  const berth__x number = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, n), k->group_size);
+  berth__x at[3];
+  berth__l_unravel(k, number, 3, (const int64_t[]){f->thread_rows, f->thread_columns, f->group_columns}, at);
+  const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
+  const berth__x lane = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, lanes), 1);
+  const berth__x part = berth__x_shared_load(k, parts, berth__x_add(k, berth__x_affine(k, number, pitch, 0), lane));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), part));
+  berth__x_end(k);
+  berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
+  one.row[0] = at[0];
+  one.column[0] =
+      berth__x_add(k, berth__x_affine(k, at[2], f->thread_columns, 0), berth__x_add(k, at[1], first_column));
+  one.sum[0][0] = berth__x_get(k, sum);
+  berth__tile_store(w->tile, k, &one, 1);
+  berth__x_end(k);
+}
+
+static void packed_finish(const work *w, berth__tile_cells *cells) {
+  const uint32_t word = berth__tile_word(w->tile), together = cells->columns % word == 0 ? word : 1;
+  for (uint32_t row = 0; row < cells->rows; row++)
+    for (uint32_t column = 0; column < cells->columns; column++)
+      cells->sum[row][column] = berth__x_get(w->k, w->sum[row][column]);
+  berth__tile_store(w->tile, w->k, cells, together);
+}
+
+static void packed_rows(berth__kernel *k, berth__tile_cells *cells, berth__x first_column) {
+  for (uint32_t row = 0; row < cells->rows; row++) cells->row[row] = berth__x_i32(k, row);
+  for (uint32_t column = 0; column < cells->columns; column++)
+    cells->column[column] = berth__x_affine(k, first_column, 1, column);
+}
+
+/* ---- Both ways ---- */
+
+static berth__l_table packed_table(const berth__tile *tile, berth__kernel *k, berth__l_table_kind kind) {
+  return berth__l_blocks_table(k, berth__l_storage_of(tile->l, tile->right.operand), kind);
+}
+
+static void packed_alone(work *w, berth__tile *tile) {
+  const berth__tile_form *f = w->form;
+  berth__kernel *k = w->k;
+  const int64_t dims[2] = {berth__tile_count(&tile->batch),
+                           (berth__tile_count(&tile->columns) + f->thread_columns - 1) / f->thread_columns};
+  berth__x at[2];
+  berth__l_unravel(k, berth__l_each(tile->l, k, dims[0] * dims[1]), 2, dims, at);
+  tile->table = packed_table(tile, k, BERTH__TABLE_LOCAL);
+  berth__tile_cells cells = {.rows = f->thread_rows, .columns = f->thread_columns, .batch = at[0]};
+  packed_rows(k, &cells, berth__x_affine(k, at[1], f->thread_columns, 0));
+  w->lane = berth__x_i32(k, 0);
+  packed_start(w, &cells);
+  packed_sum(w);
+  packed_finish(w, &cells);
+}
+
+static void packed_together(work *w, berth__tile *tile, const int64_t *dims) {
+  const berth__tile_form *f = w->form;
+  berth__kernel *k = w->k;
+  berth__x at[2], of[2];
+  berth__l_unravel(k, berth__x_group(k), 2, dims, at);
+  tile->table = packed_table(tile, k, BERTH__TABLE_SHARED);
+  berth__l_unravel(k, berth__x_thread(k), 2, (const int64_t[]){f->group_columns, f->group_rows}, of);
+  const berth__x first = berth__x_affine(k, at[1], (int64_t)f->group_columns * f->thread_columns, 0);
+  berth__tile_cells cells = {.rows = f->thread_rows, .columns = f->thread_columns, .batch = at[0]};
+  packed_rows(k, &cells, berth__x_add(k, first, berth__x_affine(k, of[0], f->thread_columns, 0)));
+  w->lane = of[1];
+  packed_start(w, &cells);
+  packed_sum(w);
+  packed_join(w, &cells, first, of[0]);
+}
+
+berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err) {
+  const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
+  const int64_t width = (int64_t)form->group_columns * form->thread_columns;
+  const int64_t dims[2] = {berth__tile_count(&tile->batch), (berth__tile_count(&tile->columns) + width - 1) / width};
+  berth__kernel *k = berth__tile_begin(tile, berth_type_name(storage), (uint64_t)(dims[0] * dims[1]),
+                                       form->group_rows * form->group_columns);
+  if (k == NULL) return berth__l_end(tile->l, k, err);
+  work w = {.tile = tile,
+            .form = form,
+            .k = k,
+            .slices = packed_slices(tile),
+            .elements = packed_elements(tile),
+            .is_plain = packed_is_plain(storage),
+            .is_wide = packed_is_wide(tile)};
+  if (form->group_rows == 1)
+    packed_alone(&w, tile);
+  else
+    packed_together(&w, tile, dims);
+  return berth__l_end(tile->l, k, err);
+}

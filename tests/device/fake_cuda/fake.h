@@ -1,0 +1,48 @@
+/* A library that plays NVIDIA's driver and NVRTC, for machines without either: memory is the host's, streams are lists
+ * that are worked off when somebody looks, graphs run in any order that their edges allow, and kernels are the rendered
+ * CUDA C, compiled as C by the compiler of this machine (shim.h). Any call can be made to fail.
+ *
+ *   FAKE_CUDA_DIR       a folder for compiled kernels; needed
+ *   FAKE_CUDA_COLLECT   set: sources are only collected there, and nothing runs. The next process compiles all of them
+ *                       at once, which takes a fraction of the time
+ *   FAKE_CUDA_DEVICES   how many GPUs there are; 2
+ *   FAKE_CUDA_VERSION   of the driver; 13000
+ *   FAKE_CUDA_INIT      what cuInit says; 0
+ *   FAKE_CUDA_ARCH      the newest architecture that NVRTC knows; 90 */
+#ifndef BERTH_TESTS_DEVICE_FAKE_CUDA_H
+#define BERTH_TESTS_DEVICE_FAKE_CUDA_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct fake_cuda {
+  _Atomic uint64_t calls;     /* that may fail, so far */
+  _Atomic uint64_t fail_at;   /* 1: the next one fails, 2: the one after it, ...; 0: none. Counts down */
+  _Atomic int fail_with;      /* the result of that call */
+  _Atomic uint64_t failed;    /* calls that were made to fail */
+  _Atomic uint64_t made;      /* objects and allocations so far */
+  _Atomic int64_t live;       /* of them */
+  _Atomic uint64_t compiled;  /* programs so far */
+  _Atomic uint64_t launches;  /* of graphs so far */
+  _Atomic uint64_t memory;    /* bytes that a GPU has */
+  _Atomic int hangs;          /* streams do not end */
+  _Atomic int refuses_source; /* no program compiles */
+  _Atomic int wrong_barriers; /* some threads of a group came to a barrier, and others did not */
+  _Atomic int current;        /* contexts that are pushed and not popped */
+} fake_cuda;
+
+/* Found with dlsym: "fake_cuda_state". */
+extern fake_cuda fake_cuda_state;
+
+/* ---- Between the two files ---- */
+
+typedef struct fake_kernel fake_kernel;
+fake_kernel *fake_kernel_load(const char *source); /* NULL: it does not compile */
+void fake_kernel_free(fake_kernel *kernel);
+int fake_kernel_has_entry(const fake_kernel *kernel, const char *name);
+unsigned fake_kernel_n_params(const fake_kernel *kernel);
+/* 0, or a result of the driver. */
+int fake_kernel_run(const fake_kernel *kernel, unsigned groups, unsigned threads, void **params);
+int fake_fails(void); /* whether the call that asks fails */
+
+#endif
