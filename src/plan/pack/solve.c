@@ -168,6 +168,16 @@ void berth__pack_offsets(const berth__pack_problem *p, uint64_t *offsets) {
   }
 }
 
+typedef struct attempt {
+  berth_context *ctx;
+  berth__pack_part *part;
+  berth__pack_searcher *searcher; /* of the part's items */
+  int64_t enough;
+  uint64_t seed;
+  int64_t *offsets; /* scratch by item */
+  berth__pack_budget *budget;
+} attempt;
+
 /* Packs the boxes as a problem of their own. */
 static berth_status solve_boxes(berth_context *ctx, const berth__pack_boxes *boxes, int64_t enough, uint64_t seed,
                                 uint64_t ticks, berth__pack_budget *budget, uint64_t *offsets, berth_error *err) {
@@ -188,42 +198,45 @@ fail:
   return status;
 }
 
-/* Puts the items into boxes, packs these and keeps what comes of it, if there are few enough. */
-static berth_status try_boxes(berth_context *ctx, berth__pack_part *part, uint64_t shuffle, int64_t enough,
-                              uint64_t seed, uint64_t ticks, int64_t *offsets, berth__pack_budget *budget,
-                              berth_error *err) {
+static int64_t goal_of(const berth__pack_part *part, int64_t enough) {
+  return pack_solve_larger(enough, part->lower_bound);
+}
+
+/* Puts the items into boxes, packs these and keeps what comes of it, if there are few enough of them. */
+static berth_status try_boxes(const attempt *a, uint64_t k, uint64_t ticks, uint64_t ticks_before, berth_error *err) {
+  berth__pack_part *part = a->part;
   berth__pack_boxes boxes;
-  uint64_t before = budget->spent;
-  BERTH__TRY(berth__pack_boxes_make(ctx, part, BOXES_WASTE, shuffle, &boxes, &budget->spent, err));
+  uint64_t *box_offsets = NULL, before = a->budget->spent, shuffle = k == 0 ? 0 : a->seed * BOXES_TRIES + k;
+  BERTH__TRY(berth__pack_boxes_make(a->ctx, part, BOXES_WASTE, shuffle, &boxes, &a->budget->spent, err));
+  uint64_t boxing = a->budget->spent - before;
   berth_status status = BERTH_OK;
-  uint64_t *box_offsets = NULL;
-  if (boxes.n > part->n - part->n / FEWER_BOXES || budget->spent - before >= ticks) goto fail;
-  box_offsets = berth__alloc_array(ctx, boxes.n, sizeof *box_offsets);
+  if (boxes.n > part->n - part->n / FEWER_BOXES || boxing >= ticks) goto fail;
+  BERTH__TRY_OR_FAIL(climb(part, a->searcher, a->enough, ticks_before, a->offsets, a->budget, err));
+  if (part->height <= goal_of(part, a->enough) || berth__pack_budget_over(a->budget)) goto fail;
+  box_offsets = berth__alloc_array(a->ctx, boxes.n, sizeof *box_offsets);
   if (box_offsets == NULL) {
     status = berth__fail_nomem(err, "boxing a packing");
     goto fail;
   }
-  ticks -= budget->spent - before;
-  BERTH__TRY_OR_FAIL(solve_boxes(ctx, &boxes, enough, seed, ticks, budget, box_offsets, err));
-  BERTH__TRY_OR_FAIL(berth__pack_boxes_open(&boxes, part, box_offsets, offsets, &budget->spent, err));
-  pack_solve_keep(part, offsets);
+  BERTH__TRY_OR_FAIL(
+      solve_boxes(a->ctx, &boxes, goal_of(part, a->enough), a->seed + k, ticks - boxing, a->budget, box_offsets, err));
+  BERTH__TRY_OR_FAIL(berth__pack_boxes_open(&boxes, part, box_offsets, a->offsets, &a->budget->spent, err));
+  pack_solve_keep(part, a->offsets);
 fail:
-  berth__free(ctx, box_offsets);
+  berth__free(a->ctx, box_offsets);
   berth__pack_boxes_release(&boxes);
   return status;
 }
 
-/* How good a packing of boxes is depends on luck as well, so there are several, with other boxes and another search. */
-static berth_status search_boxes(berth_context *ctx, berth__pack_part *part, berth__pack_searcher *searcher,
-                                 int64_t enough, uint64_t seed, int64_t *offsets, berth__pack_budget *budget,
-                                 berth_error *err) {
+/* How good a packing of boxes is depends on luck as well, so there are several, with other boxes and another search. A
+ * quick try with the items themselves comes before the first. */
+static berth_status search_boxes(const attempt *a, berth_error *err) {
+  berth__pack_budget *budget = a->budget;
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, share = left / BOXES_SHARE;
-  if ((uint64_t)part->n * part->n * TICKS_PER_PAIR > share / BOXING_SHARE) return BERTH_OK;
-  BERTH__TRY(climb(part, searcher, enough, left / GOAL_SHARE_BEFORE_BOXES, offsets, budget, err));
+  if ((uint64_t)a->part->n * a->part->n * TICKS_PER_PAIR > share / BOXING_SHARE) return BERTH_OK;
   for (uint64_t k = 0; k < BOXES_TRIES; k++) {
-    if (part->height <= pack_solve_larger(enough, part->lower_bound) || berth__pack_budget_over(budget)) break;
-    BERTH__TRY(try_boxes(ctx, part, k == 0 ? 0 : seed * BOXES_TRIES + k, pack_solve_larger(enough, part->lower_bound),
-                         seed + k, share, offsets, budget, err));
+    if (a->part->height <= goal_of(a->part, a->enough) || berth__pack_budget_over(budget)) break;
+    BERTH__TRY(try_boxes(a, k, share, k == 0 ? left / GOAL_SHARE_BEFORE_BOXES : 0, err));
   }
   return BERTH_OK;
 }
@@ -236,7 +249,7 @@ static berth_status search_boxes(berth_context *ctx, berth__pack_part *part, ber
 static berth_status search_part(berth_context *ctx, berth__pack_part *part, berth__pack_searcher *searcher,
                                 int64_t enough, const berth__pack_goal *aim, int64_t *offsets,
                                 berth__pack_budget *budget, berth_error *err) {
-  if (!aim->boxed) BERTH__TRY(search_boxes(ctx, part, searcher, enough, aim->seed, offsets, budget, err));
+  if (!aim->boxed) BERTH__TRY(search_boxes(&(attempt){ctx, part, searcher, enough, aim->seed, offsets, budget}, err));
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, slice = left / FIRST_SLICE;
   int beams = berth__pack_beam_suits(part, left / BEAM_SHARE);
   uint64_t share = beams ? left / GOAL_SHARE_BEFORE_BEAMS : left - left / GOAL_SHARE;
