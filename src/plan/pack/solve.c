@@ -29,7 +29,7 @@ enum {
   BOXES_WASTE = 0,     /* percent */
   BOXING_SHARE = 8,    /* of that for making them, at most */
   TICKS_PER_PAIR = 32, /* of making them, about */
-  FEWER_BOXES = 8,     /* this part of the items has to disappear in boxes */
+  FEWER_BOXES = 3,     /* this part of the items has to disappear in boxes: otherwise the effort is missed elsewhere */
   FIRST_SLICE = 16,
   SMALLEST_STEP = 16,
   REPAIR_SLICES = 1,
@@ -203,14 +203,16 @@ static int64_t goal_of(const berth__pack_part *part, int64_t enough) {
 }
 
 /* Puts the items into boxes, packs these and keeps what comes of it, if there are few enough of them. */
-static berth_status try_boxes(const attempt *a, uint64_t k, uint64_t ticks, uint64_t ticks_before, berth_error *err) {
+static berth_status try_boxes(const attempt *a, uint64_t k, uint64_t ticks, uint64_t ticks_before, int *few,
+                              berth_error *err) {
   berth__pack_part *part = a->part;
   berth__pack_boxes boxes;
   uint64_t *box_offsets = NULL, before = a->budget->spent, shuffle = k == 0 ? 0 : a->seed * BOXES_TRIES + k;
   BERTH__TRY(berth__pack_boxes_make(a->ctx, part, BOXES_WASTE, shuffle, &boxes, &a->budget->spent, err));
   uint64_t boxing = a->budget->spent - before;
   berth_status status = BERTH_OK;
-  if (boxes.n > part->n - part->n / FEWER_BOXES || boxing >= ticks) goto fail;
+  *few = boxes.n <= part->n - part->n / FEWER_BOXES && boxing < ticks;
+  if (!*few) goto fail;
   BERTH__TRY_OR_FAIL(climb(part, a->searcher, a->enough, ticks_before, a->offsets, a->budget, err));
   if (part->height <= goal_of(part, a->enough) || berth__pack_budget_over(a->budget)) goto fail;
   box_offsets = berth__alloc_array(a->ctx, boxes.n, sizeof *box_offsets);
@@ -234,9 +236,10 @@ static berth_status search_boxes(const attempt *a, berth_error *err) {
   berth__pack_budget *budget = a->budget;
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, share = left / BOXES_SHARE;
   if ((uint64_t)a->part->n * a->part->n * TICKS_PER_PAIR > share / BOXING_SHARE) return BERTH_OK;
-  for (uint64_t k = 0; k < BOXES_TRIES; k++) {
+  int few = 1;
+  for (uint64_t k = 0; k < BOXES_TRIES && few; k++) {
     if (a->part->height <= goal_of(a->part, a->enough) || berth__pack_budget_over(budget)) break;
-    BERTH__TRY(try_boxes(a, k, share, k == 0 ? left / GOAL_SHARE_BEFORE_BOXES : 0, err));
+    BERTH__TRY(try_boxes(a, k, share, k == 0 ? left / GOAL_SHARE_BEFORE_BOXES : 0, &few, err));
   }
   return BERTH_OK;
 }
