@@ -3,8 +3,8 @@
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
-#define SHORT_LINE 512         /* bytes of the result; longer lines are copied one by one */
-#define MOST_BYTES (256 << 10) /* of the result, which one thread makes */
+#define SHORT_LINE 512       /* bytes of the result; longer lines are copied one by one */
+#define MOST_BYTES (4 << 20) /* of the result, which one thread makes */
 
 static bool tile_takes(const berth_op_call *call) {
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
