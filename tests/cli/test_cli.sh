@@ -806,7 +806,7 @@ data = open(sys.argv[1], "rb").read()
 name = b"tokenizer.ggml.model\x08\0\0\0\x05\0\0\0\0\0\0\0"
 open("other.gguf", "wb").write(data.replace(name + b"llama", name + b"other"))' "$tale"
   exits "inspect gguf: another tokenizer" 0 inspect other.gguf --json
-  has "inspect gguf: a tokenizer that berth lacks" out "\"runs\":false,\"reason\":\"its tokenizer is of kind 'unknown'"
+  has "inspect gguf: a tokenizer that berth lacks" out '"runs":false,"reason":"the tokenizer \"other\" is not known'
 fi
 exits "plan gguf" 0 plan "$tale" --ctx 100
 has "plan gguf: the cache is a line of its own" out "state"
