@@ -10,6 +10,7 @@
 
 typedef struct generation {
   int64_t ctx, chunk;
+  int64_t near;                  /* rows that layers with a sliding window keep; 0: there are none */
   berth_plan *reading, *writing; /* of chunk tokens, and of one */
   uint64_t arena_size;
 } generation;
