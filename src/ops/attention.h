@@ -32,12 +32,12 @@ static inline int64_t berth__attention_kv_head(const berth__attention *a, int64_
   return head / (a->q.heads / a->k.heads);
 }
 /* The row of k and v that a key lies in. */
-static inline int64_t berth__attention_row(const berth__attention *a, int64_t key) {
+static inline int64_t berth__attention_place(const berth__attention *a, int64_t key) {
   return a->ring ? key % a->k.length : key;
 }
 /* How many of n keys from this one on lie in rows that follow each other. */
 static inline int64_t berth__attention_run(const berth__attention *a, int64_t key, int64_t n) {
-  const int64_t left = a->k.length - berth__attention_row(a, key);
+  const int64_t left = a->k.length - berth__attention_place(a, key);
   return n < left || !a->ring ? n : left;
 }
 /* The keys [*first, *last) of `keys` that a query may see, whatever the mask says. */

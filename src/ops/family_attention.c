@@ -270,8 +270,8 @@ static double attention_score(const job *j, int64_t batch, int64_t head, int64_t
   berth__line_load(&a->call->in[BERTH__ATTENTION_Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size,
                    j->query);
   for (int64_t key = first; key < last; key++) {
-    double *weight = &j->weight[berth__attention_row(a, key)];
-    const int64_t at = berth__attention_row(a, key);
+    double *weight = &j->weight[berth__attention_place(a, key)];
+    const int64_t at = berth__attention_place(a, key);
     *weight = -(double)INFINITY;
     if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
     attention_load_row(&a->call->in[BERTH__ATTENTION_K], &a->k, berth__heads_at(&a->k, batch, kv_head, at), j->one_row);
@@ -299,7 +299,7 @@ static void attention_attend(const job *j, int64_t item) {
   }
   for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
-    const int64_t at = berth__attention_row(a, key);
+    const int64_t at = berth__attention_place(a, key);
     const double weight = exp(j->weight[at] - largest);
     if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
     total += weight;

@@ -308,11 +308,11 @@ static void narrow_products(void **state) {
 }
 
 /* A table of embeddings that is the weight of a product as well, over 4 MiB: it stays as it is, and is there once. */
-#define TIED(type, columns, weight)                                                    \
+#define TIED(type, columns, weight)                                                                 \
   "graph \"t\" { input %x : f32[1, 32] const %i : i64[2] = [7, 39999] param %t : " type "[" columns \
-  ", 32]\n"                                                                            \
-  "%e = embedding(%t, %i) " weight                                                     \
-  " {perm = [1, 0]} %y = matmul(%x, %w)\n"                                             \
+  ", 32]\n"                                                                                         \
+  "%e = embedding(%t, %i) " weight                                                                  \
+  " {perm = [1, 0]} %y = matmul(%x, %w)\n"                                                          \
   "output \"e\" = %e output \"y\" = %y }"
 static void tables_are_in_memory_once(void **state) {
   static const pattern patterns[] = {

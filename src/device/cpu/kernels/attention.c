@@ -60,7 +60,7 @@ typedef struct wide_rows {
 } wide_rows;
 
 static wide_rows rows_of(const job *j, const char *data, int64_t at, const berth__heads *h, int64_t key, int64_t n) {
-  at += berth__attention_row(&j->a, key) * h->row_stride;
+  at += berth__attention_place(&j->a, key) * h->row_stride;
   if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)data + at, h->row_stride, h->stride};
   for (int64_t i = 0; i < n; i++, at += h->row_stride)
     if (j->kv_element != 0)
@@ -395,7 +395,7 @@ static void score_row(const job *j, const block *b) {
     n = keys_at_once(j, b, key);
     float *score = j->score + (key - b->first);
     if (j->reads_blocks) {
-      const uint8_t *k = q8_at(j->k, b->k, &j->a.k, berth__attention_row(&j->a, key));
+      const uint8_t *k = q8_at(j->k, b->k, &j->a.k, berth__attention_place(&j->a, key));
       q8_score_all(j->query, j->a.q.size, k, q8_row_bytes(&j->a.k), n, score);
       continue;
     }
@@ -478,7 +478,7 @@ static vf sum_values(const job *j, const block *b, float factor, float *out) {
     const bool is_first = key == b->first, is_last = key + n >= b->last;
     const float *score = j->score + (key - b->first), by = is_last ? factor : 1.0f;
     if (j->reads_blocks) {
-      const uint8_t *v = q8_at(j->v, b->v, &j->a.v, n != 0 ? berth__attention_row(&j->a, key) : 0);
+      const uint8_t *v = q8_at(j->v, b->v, &j->a.v, n != 0 ? berth__attention_place(&j->a, key) : 0);
       probe = probe + q8_sum(score, n, v, q8_row_bytes(&j->a.v), j->a.v.size, is_first, by, out);
     } else {
       const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, n != 0 ? key : 0, n);
