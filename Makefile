@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run web serve check check-ort check-slow install bench bench-ort format lint deps clean help
+.PHONY: all build run web serve check check-ort check-slow install bench bench-ort bench-cuda format lint deps clean help
 
 all: build
 
@@ -49,6 +49,9 @@ bench-ort:
 	@scripts/install-deps.sh run
 	@JOBS=$(JOBS) scripts/bench-ort.sh $(if $(OUT),--out $(OUT)) $(MODELS)
 
+bench-cuda: build
+	@python3 bench/cuda/bench_cuda.py --berth build/berth $(MODELS)
+
 format:
 	find $(wildcard include src tools tests bench examples) -name '*.[ch]' | xargs clang-format -i
 
@@ -73,6 +76,7 @@ help:
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
+	@echo "make bench-cuda measure on an NVIDIA GPU beside Vulkan and PyTorch; MODELS='resnet50=FILE.onnx minilm=FILE.onnx,seq=128'"
 	@echo "make format     clang-format on every C file"
 	@echo "make lint       clang-tidy on the library and the tool, with clang's analyzer"
 	@echo "make deps       install what a build needs and this machine lacks"

@@ -40,16 +40,20 @@ function(berth_kernels isa)
 endfunction()
 
 option(BERTH_PORTABLE "Build no kernels but those that every CPU can run" OFF)
-# For builds that are tested where they are made: sanitizers make kernels slow to compile.
-option(BERTH_KERNELS_OF_THIS_CPU "Build no kernels but those that this CPU can run" OFF)
+# For builds that are tested where they are made. OMIT: kernels that this CPU cannot run are left out, as sanitizers make
+# them slow to compile. PLAIN: they are compiled, for the sake of warnings, and not optimised.
+set(BERTH_KERNELS_OF_OTHER_CPUS "" CACHE STRING "Kernels that this CPU cannot run: OMIT or PLAIN; otherwise as the others")
 berth_kernels(portable)
 if(NOT BERTH_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   check_c_compiler_flag("-mavx2 -mfma -mf16c" BERTH_HAS_AVX2)
   check_c_compiler_flag("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni" BERTH_HAS_AVX512)
-  if(BERTH_KERNELS_OF_THIS_CPU)
+  set(avx512_optimised)
+  if(BERTH_KERNELS_OF_OTHER_CPUS)
     check_c_source_runs("int main(void) { return !__builtin_cpu_supports(\"avx512vnni\"); }" BERTH_CPU_IS_AVX512)
-    if(NOT BERTH_CPU_IS_AVX512)
+    if(NOT BERTH_CPU_IS_AVX512 AND BERTH_KERNELS_OF_OTHER_CPUS STREQUAL OMIT)
       set(BERTH_HAS_AVX512 OFF)
+    elseif(NOT BERTH_CPU_IS_AVX512)
+      set(avx512_optimised -O0)
     endif()
   endif()
   if(BERTH_HAS_AVX2)
@@ -58,7 +62,7 @@ if(NOT BERTH_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAK
   endif()
   if(BERTH_HAS_AVX512)
     berth_kernels(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c
-                  -mprefer-vector-width=512)
+                  -mprefer-vector-width=512 ${avx512_optimised})
     target_compile_definitions(berth_objects PRIVATE BERTH__HAS_AVX512)
   endif()
 endif()

@@ -6,17 +6,15 @@ cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 out=${BERTH_WEB:-build/web}
 
-for preset in wasm wasm-threads; do
-  cmake --preset $preset >/dev/null
-  cmake --build --preset $preset --parallel "$jobs"
-done
+cmake --preset wasm >/dev/null
+cmake --build --preset wasm --parallel "$jobs"
 
 rm -rf "$out"
 mkdir -p "$out"
 [ ! -d web/page ] || cp -R web/page/. "$out/"
 cp -R web/package "$out/package"
 cp LICENSE "$out/package/"
-cp build/wasm/one/berth.wasm build/wasm/threads/berth-threads.wasm "$out/package/"
+cp build/wasm/berth.wasm build/wasm/berth-threads.wasm "$out/package/"
 chmod a-x "$out"/package/*.wasm
 
 # What the service worker keeps: every file that the page may ask for, by its hash.

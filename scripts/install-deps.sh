@@ -38,6 +38,7 @@ if [ "$mode" = check ]; then
   have cc && have_header cmocka.h || need+=(libcmocka-dev)
   have c++ && have_cpp || missing+=(g++)
   have pkg-config || missing+=(pkg-config)
+  have ninja || missing+=(ninja-build)
   have python3 || missing+=(python3)
   have clang-format || missing+=(clang-format)
   have clang-tidy || missing+=(clang-tidy)

@@ -132,7 +132,9 @@ function measureAll(options, cases) {
 
 // ---- The table ----
 
-const ratio = ([ort, berth]) => (berth / ort).toFixed(2);
+// A figure of 0 is nothing to compare with: a dash, and no part of a mean.
+const compares = ([ort]) => ort > 0;
+const ratio = (pair) => (compares(pair) ? (pair[1] / pair[0]).toFixed(2) : '-');
 const time = (ms) => (ms >= 100 ? ms.toFixed(0) : ms >= 1 ? ms.toFixed(2) : ms.toFixed(4));
 const kib = (bytes) => Math.round(bytes / 1024).toString().replace(/\B(?=(\d{3})+$)/g, ',');
 const mib = (bytes) => (bytes / 1048576).toFixed(1);
@@ -145,19 +147,21 @@ function rowText({name, threads, ms, bytes, whole, rss}) {
 
 // The geometric mean of the ratios at so many threads, and the worst of them.
 function summary(rows, threads) {
-  const some = rows.filter((row) => row.threads === threads);
-  const mean = (field) => {
+  const of = (field) => rows.filter((row) => row.threads === threads && compares(row[field]));
+  const mean = (some, field) => {
     const logs = some.map((row) => Math.log(row[field][1] / row[field][0]));
     return Math.exp(logs.reduce((a, b) => a + b, 0) / logs.length).toFixed(3);
   };
-  const worst = (field) => {
+  const worst = (some, field) => {
     const row = some.reduce((a, b) => (a[field][1] / a[field][0] >= b[field][1] / b[field][0] ? a : b));
     return `${ratio(row[field])} (${row.name})`;
   };
   return ['ms', 'bytes', 'whole', 'rss'].map((field, i) => {
     const what = ['time', 'memory that a run needs', 'the same with ONNX Runtime\'s inputs and outputs', 'peak RSS'][i];
-    return `- ${counted(threads, 'thread')}, ${what}: geometric mean ${mean(field)} over ` +
-      `${counted(some.length, 'model')}, worst ${worst(field)}`;
+    const some = of(field), start = `- ${counted(threads, 'thread')}, ${what}:`;
+    if (some.length === 0) return `${start} nothing to compare with`;
+    return `${start} geometric mean ${mean(some, field)} over ` +
+      `${counted(some.length, 'model')}, worst ${worst(some, field)}`;
   }).join('\n');
 }
 

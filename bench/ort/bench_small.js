@@ -43,7 +43,8 @@ function measureSmall(options, cases, ways) {
   return {rows, failures};
 }
 
-const ratio = ([ort, berth]) => (berth / ort).toFixed(2);
+const compares = ([ort]) => ort > 0; // with a figure of 0, nothing can be compared
+const ratio = (pair) => (compares(pair) ? (pair[1] / pair[0]).toFixed(2) : '-');
 const us = (number) => (number >= 100 ? number.toFixed(0) : number.toFixed(1));
 const kib = (bytes) => (bytes / 1024).toFixed(1);
 
@@ -54,7 +55,9 @@ function rowText({name, threads, us: times, bytes}) {
 
 // The geometric mean of the ratios, the worst of them, and how many are above 1.
 function summary(rows, what, pairOf) {
-  const ratios = rows.map((row) => ({name: row.name, value: pairOf(row)[1] / pairOf(row)[0]}));
+  const some = rows.filter((row) => compares(pairOf(row)));
+  const ratios = some.map((row) => ({name: row.name, value: pairOf(row)[1] / pairOf(row)[0]}));
+  if (ratios.length === 0) return `- ${what}: nothing to compare with`;
   const mean = Math.exp(ratios.reduce((sum, {value}) => sum + Math.log(value), 0) / ratios.length);
   const worst = ratios.reduce((a, b) => (a.value >= b.value ? a : b));
   return `- ${what}: geometric mean ${mean.toFixed(3)}, worst ${worst.value.toFixed(2)} (${worst.name}), ` +

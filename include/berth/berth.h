@@ -205,12 +205,13 @@ typedef struct berth_options {
   const char *cuda_library; /* BERTH_CUDA_LIBRARY: a file with NVIDIA's driver, in the place of libcuda.so.1 */
   const char
       *nvrtc; /* BERTH_NVRTC: a file with NVRTC, for cuda; default: that of CUDA_PATH, or one that is installed */
-  double cuda_timeout; /* BERTH_CUDA_TIMEOUT: seconds for one run */
+  double cuda_timeout;     /* BERTH_CUDA_TIMEOUT: seconds for one run */
+  const char *kernel_pack; /* BERTH_KERNEL_PACK: a file that berth_kernels_pack wrote; it is looked at first */
 } berth_options;
 #define BERTH_OPTIONS_INIT                                                                                            \
   {                                                                                                                   \
     (uint32_t)sizeof(berth_options), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
-        0                                                                                                             \
+        0, NULL                                                                                                       \
   }
 
 typedef struct berth_context_desc {
@@ -792,6 +793,12 @@ typedef struct berth_step_info {
 BERTH_API berth_status berth_plan_steps(const berth_plan *plan, berth_step_info *out, uint32_t capacity, uint32_t *n,
                                         berth_error *err);
 
+/* Compiles the kernels of plans for the device "cuda" and writes them as one file, a pack: with it (kernel_pack of
+ * berth_options), a machine that has NVIDIA's driver and no compiler runs these plans. targets, separated by commas:
+ * "sm_90" is code for GPUs of that kind, "compute_80" a form that the driver makes code of on them and on newer ones;
+ * NULL: what the GPU here is. With targets no GPU is needed, but NVRTC is; plan with the profile "nvidia" then. */
+BERTH_API berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
+                                          berth_write_fn write, void *user, berth_error *err);
 /* The kernels of a plan for a GPU as readable text, each once, in the order of first use. */
 BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 

@@ -105,6 +105,7 @@ static berth_status read_texts(berth_context *ctx, const berth_options *given, b
        &out->webgpu_offsets},
       {{"BERTH_CUDA_LIBRARY", "cuda_library", NULL}, given->cuda_library, NULL, &out->cuda_library},
       {{"BERTH_NVRTC", "nvrtc", NULL}, given->nvrtc, NULL, &out->nvrtc},
+      {{"BERTH_KERNEL_PACK", "kernel_pack", NULL}, given->kernel_pack, NULL, &out->kernel_pack},
       {{"CUDA_PATH", "cuda_path", NULL}, variable("CUDA_HOME"), NULL, &out->cuda_path},
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -151,7 +152,7 @@ void berth__options_free(berth_context *ctx, berth__options *options) {
   char *texts[] = {options->cpu_isa,        options->cpu_backend,    options->cache_dir,
                    options->shaderc,        options->vulkan_memory,  options->vulkan_validation,
                    options->webgpu_library, options->webgpu_offsets, options->cuda_library,
-                   options->nvrtc,          options->cuda_path};
+                   options->nvrtc,          options->cuda_path,      options->kernel_pack};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) berth__free(ctx, texts[i]);
   *options = (berth__options){0};
 }

@@ -14,7 +14,7 @@ typedef struct berth__options {
   char *shaderc;
   char *vulkan_memory, *vulkan_validation;
   char *webgpu_library, *webgpu_offsets;
-  char *cuda_library, *nvrtc;
+  char *cuda_library, *nvrtc, *kernel_pack;
   char *cuda_path;                                     /* where the environment says that CUDA is installed */
   double vulkan_timeout, webgpu_timeout, cuda_timeout; /* seconds */
   uint64_t vulkan_max_binding, webgpu_max_binding;

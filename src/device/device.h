@@ -7,9 +7,11 @@
 #include "plan/plan.h"
 
 /* Each device defines these three for itself. */
-typedef struct berth__engine berth__engine;   /* an opened device: its threads, queues, handles */
-typedef struct berth__block berth__block;     /* the one block of memory */
-typedef struct berth__program berth__program; /* the flat list of kernel calls for one plan */
+typedef struct berth__engine berth__engine;               /* an opened device: its threads, queues, handles */
+typedef struct berth__block berth__block;                 /* the one block of memory */
+typedef struct berth__program berth__program;             /* the flat list of kernel calls for one plan */
+struct berth__recipe;                                     /* device/gpu/recipe.h */
+typedef struct berth__kernel_packer berth__kernel_packer; /* device/gpu/pack.h */
 
 /* Called after every step. */
 typedef struct berth__observer {
@@ -80,6 +82,10 @@ typedef struct berth__device {
    * or another program of the same engine; wait without submit is not called. */
   berth_status (*submit)(berth__program *program, const berth__observer *observer, berth_error *err);
   berth_status (*wait)(berth__program *program, berth_error *err);
+  /* Optional: compiles the kernels of a recipe for targets in the device's own words; NULL: for the device that is
+   * here. */
+  berth_status (*pack_kernels)(const struct berth__recipe *recipe, const char *targets, berth__kernel_packer *out,
+                               berth_error *err);
 } berth__device;
 
 /* A whole run. */

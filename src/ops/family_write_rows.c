@@ -135,7 +135,7 @@ static void write_rows_copy_x(const berth__write_rows *w, int64_t begin, int64_t
     const berth_storage storage = berth_type_storage(x->type);
     const uint64_t first = berth__storage_size(storage, (uint64_t)begin);
     memcpy((char *)out->data + first, (const char *)x->data + first,
-           berth__storage_size(storage, (uint64_t)end) - first);
+           (size_t)(berth__storage_size(storage, (uint64_t)end) - first));
     return;
   }
   const berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_X);

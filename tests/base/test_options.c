@@ -27,6 +27,7 @@ static const char *const variables[] = {
     "BERTH_CUDA_LIBRARY",
     "BERTH_NVRTC",
     "BERTH_CUDA_TIMEOUT",
+    "BERTH_KERNEL_PACK",
     "CUDA_PATH",
     "CUDA_HOME",
 };
@@ -66,6 +67,7 @@ static berth_options all_fields(void) {
   options.cuda_library = "/a/libcuda";
   options.nvrtc = "/a/nvrtc";
   options.cuda_timeout = 9;
+  options.kernel_pack = "/a/pack";
   return options;
 }
 
@@ -92,6 +94,7 @@ static void fields_are_kept(void **state) {
   assert_string_equal(o->cuda_library, "/a/libcuda");
   assert_string_equal(o->nvrtc, "/a/nvrtc");
   assert_true(o->cuda_timeout == 9);
+  assert_string_equal(o->kernel_pack, "/a/pack");
   assert_true(o->catches_sigbus);
   berth_context_destroy(ctx);
 }
@@ -101,7 +104,7 @@ static void variables_override_fields(void **state) {
   static const char *const values[] = {"avx2",     "other",  "/b/cache", "/b/shaderc", "mapped", "1",
                                        "3",        "100000", "/b/wgpu",  "dynamic",    "4",      "2e5",
                                        "1",        "0",      "1e9",      "5",          "0",      "/b/libcuda",
-                                       "/b/nvrtc", "11",     "/b/cuda",  "/b/home"};
+                                       "/b/nvrtc", "11",     "/b/pack",  "/b/cuda",    "/b/home"};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) setenv(variables[i], values[i], 1);
   const berth_options given = all_fields();
   berth_context *ctx = make(&given);
@@ -125,6 +128,7 @@ static void variables_override_fields(void **state) {
   assert_string_equal(o->nvrtc, "/b/nvrtc");
   assert_string_equal(o->cuda_path, "/b/cuda"); /* before CUDA_HOME */
   assert_true(o->cuda_timeout == 11);
+  assert_string_equal(o->kernel_pack, "/b/pack");
   assert_false(o->catches_sigbus);
   berth_context_destroy(ctx);
 }
@@ -193,7 +197,7 @@ static void no_memory_is_an_error(void **state) {
     status = berth_context_create(&desc, &ctx, &err);
     if (status != BERTH_OK) test_expect_error(status, BERTH_NOMEM, &err, NULL);
     assert_true((status == BERTH_OK) == (ctx != NULL));
-    assert_true(status != BERTH_OK || k == 12);
+    assert_true(status != BERTH_OK || k == 13);
     berth_context_destroy(ctx);
     assert_int_equal(atomic_load(&alloc.live_blocks), 0);
   }

@@ -90,11 +90,11 @@ holds() { # name expression: awk arithmetic
 exits "the version" 0 --version
 if grep -Eq '^berth [0-9]+\.[0-9]+\.[0-9]+$' out; then ok "the version's line"; else not_ok "the version's line" "$(explain)"; fi
 exits "help" 0 help
-for verb in run plan pack bench generate embed inspect devices; do
+for verb in run plan pack bench generate embed kernels inspect devices; do
   has "help names $verb" out "  $verb "
 done
 lacks "help does not promise train" out train
-for verb in run plan pack bench generate embed inspect devices; do
+for verb in run plan pack bench generate embed kernels inspect devices; do
   exits "$verb --help" 0 "$verb" --help
   cp out help.text
   has "$verb --help has examples" out "examples:"

@@ -407,6 +407,111 @@ static void tells_what_the_compiler_says(void **state) {
   assert_int_equal(fake->live, 0);
 }
 
+/* ---- Packs ---- */
+
+static void write_pack(const char *path, const char *targets) {
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_context *ctx = test_context();
+  test_buffer bytes = {0};
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  desc.device = "cuda";
+  if (targets != NULL) desc.gpu_profile = "nvidia"; /* as on a machine without the GPU */
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  TEST_OK(berth_kernels_pack((const berth_plan *const[]){plan, plan}, 2, targets, test_buffer_write, &bytes, &err));
+  test_write_file(path, bytes.data, bytes.size);
+  test_expect_error(berth_kernels_pack((const berth_plan *const[]){plan}, 1, "sm_91", test_buffer_write, &bytes, &err),
+                    BERTH_UNSUPPORTED, &err, "does not compile for sm_91");
+  static const char *const wrong[] = {"",    "sm_", "sm_9x", "gfx90a", "compute_80,", "sm_900000000000000000000000",
+                                      "sm_0"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    test_expect_error(
+        berth_kernels_pack((const berth_plan *const[]){plan}, 1, wrong[i], test_buffer_write, &bytes, &err),
+        BERTH_INVALID, &err, "is nothing to compile for");
+  test_buffer_free(&bytes);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+/* Without a compiler: code for this GPU, for it and newer ones, or for one before. */
+static void a_pack_stands_for_the_compiler(void **state) {
+  static const char *const targets[] = {NULL, "sm_90", "compute_90", "sm_80,compute_80"};
+  fixture f;
+  (void)state;
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+    const char *path = test_path("pack");
+    write_pack(path, targets[i]);
+    const uint64_t compiled = fake->compiled;
+    set("BERTH_KERNEL_PACK", path);
+    set("BERTH_NVRTC", "/nowhere/libnvrtc.so");
+    assert_true(ask("cuda").available);
+    start(&f, "cuda", 0);
+    expect_right(f.session);
+    finish(&f);
+    assert_int_equal(fake->compiled, compiled);
+    set("BERTH_NVRTC", library);
+    set("BERTH_KERNEL_PACK", NULL);
+  }
+}
+
+static void expect_no_session(berth_status status, const char *part) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_session *session;
+  berth_graph *graph;
+  berth_error err;
+  desc.device = "cuda";
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  test_expect_error(berth_session_create(graph, &desc, &session, &err), status, &err, part);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+static void packs_that_are_none(void **state) {
+  char path[1024], *bytes;
+  struct stat about;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("bad_pack"));
+  write_pack(path, "sm_80"); /* for another GPU */
+  set("BERTH_KERNEL_PACK", path);
+  set("BERTH_NVRTC", "/nowhere/libnvrtc.so");
+  expect_no_session(BERTH_UNSUPPORTED, "kernels are missing in the pack");
+  assert_int_equal(stat(path, &about), 0);
+  bytes = malloc((size_t)about.st_size);
+  assert_non_null(bytes);
+  FILE *file = fopen(path, "rb");
+  assert_int_equal(fread(bytes, 1, (size_t)about.st_size, file), about.st_size);
+  fclose(file);
+  for (size_t n = 0; n < (size_t)about.st_size; n += 1 + n / 3) {
+    test_write_file(path, bytes, n);
+    expect_no_session(BERTH_INVALID, n < 16 ? "is no pack" : "is cut off");
+  }
+  bytes[8 + 7] = 0x7f; /* very many kernels */
+  test_write_file(path, bytes, (size_t)about.st_size);
+  expect_no_session(BERTH_INVALID, "is cut off");
+  bytes[4] = 9;
+  test_write_file(path, bytes, (size_t)about.st_size);
+  expect_no_session(BERTH_INVALID, "another version");
+  set("BERTH_KERNEL_PACK", "/nowhere/pack");
+  expect_no_session(BERTH_IO, "cannot be opened");
+  set("BERTH_NVRTC", library);
+  write_pack(path, "sm_90"); /* which does not look at the one that is named */
+  set("BERTH_NVRTC", "/nowhere/libnvrtc.so");
+  set("BERTH_KERNEL_PACK", path);
+  file = fopen(path, "r+b"); /* damaged code counts as missing */
+  assert_int_equal(fseek(file, -20, SEEK_END), 0);
+  fputc('?', file);
+  fclose(file);
+  expect_no_session(BERTH_UNSUPPORTED, "kernels are missing in the pack");
+  set("BERTH_NVRTC", library);
+  set("BERTH_KERNEL_PACK", NULL);
+  free(bytes);
+}
+
 /* ---- Failures ---- */
 
 typedef struct bench {
@@ -561,6 +666,8 @@ int main(void) {
       cmocka_unit_test(compiles_once_with_a_cache),
       cmocka_unit_test(an_older_compiler_makes_ptx),
       cmocka_unit_test(tells_what_the_compiler_says),
+      cmocka_unit_test(a_pack_stands_for_the_compiler),
+      cmocka_unit_test(packs_that_are_none),
       cmocka_unit_test(any_call_may_fail),
       cmocka_unit_test(host_memory_may_run_out_anywhere),
       cmocka_unit_test(a_lost_device_stays_lost),

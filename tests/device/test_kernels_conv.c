@@ -69,6 +69,8 @@ static void conv_last_shapes(void **state) {
       {1, 9, 9, 10, 12, 3, 1, 2, 2, 1, false, FAST_PLAIN}, {2, 6, 6, 24, 36, 3, 1, 1, 1, 3, true, FAST_PLAIN},
       {1, 5, 5, 8, 80, 3, 1, 1, 1, 2, true, FAST_PADDED},  {1, 8, 8, 4, 3, 4, 4, 1, 0, 1, true, FAST_PLAIN},
       {1, 3, 3, 300, 70, 3, 1, 1, 1, 1, true, FAST_PLAIN}, {1, 20, 21, 5, 30, 2, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 3, 150, 2, 9, 3, 1, 1, 1, 1, true, FAST_PLAIN},  {1, 17, 4, 1, 6, 3, 1, 1, 5, 1, true, FAST_PLAIN},
+      {2, 18, 43, 3, 17, 5, 2, 1, 2, 1, true, FAST_PLAIN}, {1, 20, 1, 8, 16, 3, 1, 1, 1, 1, false, FAST_PADDED},
   };
   (void)state;
   for (size_t i = 0; i < COUNT(shapes); i++) check_conv(&shapes[i]);
@@ -168,7 +170,8 @@ static void depthwise_shapes(void **state) {
       {1, 9, 9, 3, 0, 7, 1, 1, 3, 1, true, FAST_PLAIN},     {1, 8, 9, 40, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
       {1, 2, 2, 5, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},     {1, 3, 130, 18, 0, 3, 1, 1, 1, 1, false, FAST_PLAIN},
       {1, 12, 11, 8, 0, 3, 1, 1, 0, 1, true, FAST_PLAIN},   {1, 1, 1, 9, 0, 1, 1, 1, 0, 1, true, FAST_PLAIN},
-      {1, 9, 31, 6, 0, 3, 3, 1, 4, 1, true, FAST_PLAIN},
+      {1, 9, 31, 6, 0, 3, 3, 1, 4, 1, true, FAST_PLAIN},    {2, 6, 1, 21, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
+      {1, 25, 5, 24, 0, 3, 1, 1, 1, 1, true, FAST_PADDED},  {1, 4, 1, 10, 0, 1, 1, 1, 1, 1, true, FAST_PLAIN},
   };
   (void)state;
   for (size_t i = 0; i < COUNT(shapes); i++) {

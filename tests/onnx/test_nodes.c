@@ -1,6 +1,7 @@
 /* ONNX's own node tests (Debian: libonnx-testdata). Every test that does not pass stands in known.txt with its reason;
  * one that changes sides fails here, whichever way. A name after ~ may go either way: its result is random. With
- * BERTH_TEST_DEVICE they run on that device, and known_gpu.txt lists what it does not do.
+ * BERTH_TEST_DEVICE every third runs on that device (all with BERTH_TEST_SLOW), and known_gpu.txt lists what it does
+ * not do.
  *   test_nodes [-v] [-o] [NAME-PART]...   runs those whose name contains a part; -v shows what is wrong with each, -o
  *                                         counts by opset: docs/onnx.md has the table for ONNX's newest tests */
 #include <dirent.h>
@@ -11,9 +12,11 @@
 
 #include "berth/berth.h"
 #include "onnx_case.h"
+#include "support.h"
 
 #define DEFAULT_DATA "/usr/share/libonnx-testdata/data/node"
 #define MAX_KNOWN 2048
+#define SHARE_OF_DEVICES 3 /* a driver takes its time for every kernel; tests/ops has the cases of each op */
 
 static char known[MAX_KNOWN][128];
 static size_t n_known;
@@ -111,11 +114,19 @@ static int has_option(int argc, char **argv, const char *option) {
   return 0;
 }
 
+/* A case that crashes takes none of the others with it. Not so where it would be costly: a driver would be opened anew
+ * in every child, and a sanitizer has all of its memory copied; but it says itself what has happened where. */
+static onnx_verdict run_case(const char *device, const char *folder, char *message, size_t size) {
+  return device != NULL || TEST_IS_SANITIZED ? onnx_case_run(folder, message, size)
+                                             : onnx_case_run_apart(folder, message, size);
+}
+
 int main(int argc, char **argv) {
   const char *data = getenv("BERTH_ONNX_DATA") != NULL ? getenv("BERTH_ONNX_DATA") : DEFAULT_DATA;
   int verbose = has_option(argc, argv, "-v"), counts_opsets = has_option(argc, argv, "-o");
   int number = 0, failed = 0, passed = 0;
-  const char *device = getenv("BERTH_TEST_DEVICE"); /* opened anew in every child, a driver would take its time */
+  const char *device = getenv("BERTH_TEST_DEVICE");
+  const int share = device == NULL || argc > 1 || getenv("BERTH_TEST_SLOW") != NULL ? 1 : SHARE_OF_DEVICES;
   struct dirent **entries;
   int n = scandir(data, &entries, NULL, alphasort);
   if (n < 0) {
@@ -128,9 +139,8 @@ int main(int argc, char **argv) {
     char folder[4096], message[1024];
     const char *name = entries[i]->d_name;
     snprintf(folder, sizeof folder, "%s/%s", data, name);
-    if (strncmp(name, "test_", 5) == 0 && is_wanted(name, argc, argv)) {
-      onnx_verdict verdict = device == NULL ? onnx_case_run_apart(folder, message, sizeof message)
-                                            : onnx_case_run(folder, message, sizeof message);
+    if (strncmp(name, "test_", 5) == 0 && i % share == 0 && is_wanted(name, argc, argv)) {
+      onnx_verdict verdict = run_case(device, folder, message, sizeof message);
       expectation want = expected(name);
       int right = want == EITHER || (verdict == ONNX_PASS) == (want == MUST_PASS);
       passed += verdict == ONNX_PASS;

@@ -369,7 +369,7 @@ static void dense_lifetimes(void **state) {
   (void)state;
   static berth_pack_buffer b[N_MAX];
   static uint64_t offset[N_MAX];
-  for (uint64_t seed = 1; seed <= test_share(8); seed++) {
+  for (uint64_t seed = 1; seed <= test_share(3); seed++) {
     size_t n = dense(b, 300, 1000, seed);
     berth_pack_result r = pack(b, n, NULL, offset);
     assert_true(r.size * 100 <= r.lower_bound * 106); /* the best is above the load, and not known */

@@ -6,7 +6,6 @@
 #include "device/cuda/cuda.h"
 
 typedef struct berth__cuda_kernel {
-  berth__kernel_code image; /* compiled, until the module is loaded */
   berth__cu_module module;
   berth__cu_function function;
 } berth__cuda_kernel;
@@ -15,6 +14,7 @@ struct berth__gpu_code {
   berth__engine *engine;
   const berth__recipe *recipe;
   berth__cuda_kernel *kernels; /* one per kernel of the recipe */
+  berth__kernel_code *images;  /* likewise: compiled, until its module is loaded */
 };
 
 struct berth__gpu_binding {

@@ -10,11 +10,17 @@ void berth__cuda_compiler_start(berth__cuda_compiler *compiler, berth_context *c
   compiler->ctx = ctx;
   compiler->capability = capability;
   compiler->found = berth__nvrtc_find(&ctx->options, &compiler->nvrtc, &compiler->why);
+}
+
+berth_status berth__cuda_compiler_use_kept(berth__cuda_compiler *compiler, berth_error *err) {
+  berth_context *ctx = compiler->ctx;
   berth__kernel_cache_open(&compiler->cache, ctx);
+  return berth__kernel_pack_open(&compiler->pack, ctx, ctx->options.kernel_pack, err);
 }
 
 void berth__cuda_compiler_end(berth__cuda_compiler *compiler) {
-  if (compiler->ctx != NULL) berth__kernel_cache_close(&compiler->cache);
+  if (compiler->cache.ctx != NULL) berth__kernel_cache_close(&compiler->cache);
+  berth__kernel_pack_close(&compiler->pack);
 }
 
 /* ---- Kept ---- */
@@ -27,7 +33,7 @@ typedef struct key_text {
 static berth__kernel_key cuda_compiler_key(const berth__cuda_compiler *c, const berth__cuda_source *source, bool is_ptx,
                                            key_text *text) {
   snprintf(text->compiler, sizeof text->compiler, "%s " OPTIONS, c->nvrtc.version);
-  snprintf(text->target, sizeof text->target, "sm_%d", c->capability);
+  snprintf(text->target, sizeof text->target, "sm_%d", c->capability); /* PTX has another ending */
   return (berth__kernel_key){.compiler = text->compiler,
                              .target = text->target,
                              .source = source->text,
@@ -36,9 +42,26 @@ static berth__kernel_key cuda_compiler_key(const berth__cuda_compiler *c, const 
                              .magic = is_ptx ? PTX_MAGIC : CUBIN_MAGIC};
 }
 
+/* Code for this GPU, or else PTX for it or one before. */
+static bool is_packed(const berth__cuda_compiler *c, const berth__cuda_source *source, berth__kernel_code *out) {
+  enum {
+    OLDEST = 50
+  };
+  char target[24];
+  if (c->pack.data == NULL) return false;
+  snprintf(target, sizeof target, "sm_%d", c->capability);
+  if (berth__kernel_pack_find(&c->pack, target, source->text, source->size, out)) return true;
+  for (int version = c->capability; version >= OLDEST; version--) {
+    snprintf(target, sizeof target, "compute_%d", version);
+    if (berth__kernel_pack_find(&c->pack, target, source->text, source->size, out)) return true;
+  }
+  return false;
+}
+
 bool berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
                                  berth__kernel_code *out) {
   key_text text;
+  if (is_packed(compiler, source, out)) return true;
   if (compiler->found != BERTH_OK) return false;
   for (int is_ptx = 0; is_ptx < 2; is_ptx++) {
     const berth__kernel_key key = cuda_compiler_key(compiler, source, is_ptx != 0, &text);
@@ -50,10 +73,14 @@ bool berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const ber
 /* ---- Compiling ---- */
 
 berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_error *err) {
-  if (compiler->found != BERTH_OK) return berth__fail(err, compiler->found, "%s", compiler->why.message);
+  if (compiler->found != BERTH_OK)
+    return berth__fail(err, compiler->found, "%s%s",
+                       compiler->pack.data != NULL ? "kernels are missing in the pack of BERTH_KERNEL_PACK; " : "",
+                       compiler->why.message);
   if (compiler->architecture != 0) return BERTH_OK;
   BERTH__TRY(berth__nvrtc_open(&compiler->nvrtc, err));
   compiler->architecture = berth__nvrtc_architecture(&compiler->nvrtc, compiler->capability);
+  compiler->is_ptx = compiler->architecture != compiler->capability; /* the driver goes on from there */
   if (compiler->architecture != 0) return BERTH_OK;
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "this NVRTC ('%s') compiles for no GPU like this one (compute capability %d.%d): install another",
@@ -111,7 +138,7 @@ static berth_status cuda_compiler_run(const berth__cuda_compiler *c, const berth
 
 berth_status berth__cuda_compile(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
                                  berth__kernel_code *out, berth_error *err) {
-  const bool is_ptx = compiler->architecture != compiler->capability; /* the driver goes on from there */
+  const bool is_ptx = compiler->is_ptx;
   key_text text;
   *out = (berth__kernel_code){0};
   BERTH__TRY(cuda_compiler_run(compiler, source, is_ptx, out, err));

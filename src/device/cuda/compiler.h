@@ -2,8 +2,10 @@
 #ifndef BERTH_DEVICE_CUDA_COMPILER_H
 #define BERTH_DEVICE_CUDA_COMPILER_H
 
+#include "base/text.h"
 #include "device/cuda/nvrtc.h"
 #include "device/gpu/cache.h"
+#include "device/gpu/pack.h"
 
 typedef struct berth__cuda_compiler {
   berth_context *ctx;
@@ -12,10 +14,14 @@ typedef struct berth__cuda_compiler {
   berth_status found; /* whether NVRTC is there; the error says why not */
   berth_error why;
   int architecture; /* what is compiled for; 0: NVRTC is not open */
+  bool is_ptx;      /* the driver makes code of what comes out */
   berth__kernel_cache cache;
+  berth__kernel_pack pack;
 } berth__cuda_compiler;
 
 void berth__cuda_compiler_start(berth__cuda_compiler *compiler, berth_context *ctx, int capability);
+/* Kernels may come from the pack and the cache, and go to the cache. Fails where a pack is named that is none. */
+berth_status berth__cuda_compiler_use_kept(berth__cuda_compiler *compiler, berth_error *err);
 void berth__cuda_compiler_end(berth__cuda_compiler *compiler);
 
 typedef struct berth__cuda_source {
@@ -28,8 +34,20 @@ bool berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const ber
                                  berth__kernel_code *out);
 /* Before the first that was not: fails where there is no NVRTC. */
 berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_error *err);
-/* Compiles, and keeps what comes out. On any thread. */
+/* Compiles, and keeps what comes out. On any thread, once it is open. */
 berth_status berth__cuda_compile(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
                                  berth__kernel_code *out, berth_error *err);
+
+/* ---- compile.c: all kernels of a recipe ---- */
+
+/* The source of one of them. Free it with berth__text_free. */
+berth_status berth__cuda_render(const berth__recipe *recipe, uint32_t kernel, berth__text *out, berth_error *err);
+/* images[i]: kernel i, as the driver loads it. Those that are not in the pack or the cache are compiled, on so many
+ * threads. What there is of them is the caller's to free, also after a failure. */
+berth_status berth__cuda_compile_all(berth__cuda_compiler *compiler, const berth__recipe *recipe, uint32_t n_threads,
+                                     berth__kernel_code *images, berth_error *err);
+/* For the device's table. */
+berth_status berth__cuda_pack_kernels(const berth__recipe *recipe, const char *targets, berth__kernel_packer *out,
+                                      berth_error *err);
 
 #endif

@@ -30,6 +30,7 @@ const berth__device berth__cuda_device = {
     .read = berth__cuda_read,
     .copy = berth__cuda_copy,
     .fill = berth__cuda_fill,
+    .pack_kernels = berth__cuda_pack_kernels,
     .clock = berth__gpu_clock,
     BERTH__GPU_ROWS,
 };

@@ -61,6 +61,7 @@ uint32_t berth__cuda_count(const berth_context *ctx) {
 static bool has_compiler(const berth_context *ctx, char reason[BERTH__CUDA_TEXT]) {
   berth__nvrtc nvrtc;
   berth_error err;
+  if (ctx->options.kernel_pack != NULL) return true; /* where it lacks a kernel, that is said when it is needed */
   if (berth__nvrtc_find(&ctx->options, &nvrtc, &err) == BERTH_OK) return true;
   snprintf(reason, BERTH__CUDA_TEXT, "%.*s", (int)BERTH__CUDA_TEXT - 1, err.message);
   return false;
@@ -135,7 +136,7 @@ static berth_status cuda_engine_open(berth__engine *engine, const char *which, b
   memcpy(engine->name, f.names[index], sizeof engine->name);
   cuda_engine_read_properties(engine);
   berth__cuda_compiler_start(&engine->compiler, engine->core.ctx, capability(f.cu, engine->device));
-  return BERTH_OK;
+  return berth__cuda_compiler_use_kept(&engine->compiler, err);
 }
 
 berth_status berth__cuda_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,

@@ -93,7 +93,8 @@ berth_status berth__nvrtc_find(const berth__options *options, berth__nvrtc *out,
   if (ask_system(out)) return BERTH_OK;
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "kernels are compiled with NVRTC, and libnvrtc.so was not found: install it with the CUDA toolkit "
-                     "or as the package cuda-nvrtc or nvidia-cuda-nvrtc, and name it in BERTH_NVRTC");
+                     "or as the package cuda-nvrtc or nvidia-cuda-nvrtc, and name it in BERTH_NVRTC; or bring kernels "
+                     "that were compiled elsewhere (berth kernels, BERTH_KERNEL_PACK)");
 }
 
 berth_status berth__nvrtc_open(berth__nvrtc *nvrtc, berth_error *err) {

@@ -61,6 +61,18 @@ static hash hash_key(const berth__kernel_key *key, uint64_t seed) {
 
 static hash hash_code(const berth__kernel_code *code) { return hash_bytes((hash){3, VERSION}, code->data, code->size); }
 
+void berth__kernel_name(const char *target, const char *source, size_t size, uint64_t out[2]) {
+  const hash h = hash_key(&(berth__kernel_key){.compiler = "", .target = target, .source = source, .size = size}, 4);
+  out[0] = h.a;
+  out[1] = h.b;
+}
+
+void berth__kernel_code_sum(const berth__kernel_code *code, uint64_t out[2]) {
+  const hash h = hash_code(code);
+  out[0] = h.a;
+  out[1] = h.b;
+}
+
 static bool gpu_cache_is_equal(hash a, hash b) { return a.a == b.a && a.b == b.b; }
 
 /* ---- The folder ---- */

@@ -33,6 +33,10 @@ typedef struct berth__kernel_code {
   size_t size;
 } berth__kernel_code;
 
+/* What a source and a target are called in a pack (pack.h), whatever compiled them; and what the bytes of code are. */
+void berth__kernel_name(const char *target, const char *source, size_t size, uint64_t out[2]);
+void berth__kernel_code_sum(const berth__kernel_code *code, uint64_t out[2]);
+
 /* False: it is not there. */
 bool berth__kernel_cache_read(const berth__kernel_cache *cache, const berth__kernel_key *key, berth__kernel_code *out);
 void berth__kernel_cache_write(const berth__kernel_cache *cache, const berth__kernel_key *key,

@@ -9,7 +9,7 @@
 
 static _Atomic uint32_t n_dead; /* workers that stopped at an error */
 
-#ifdef __wasm_atomics__
+#ifdef BERTH_WEB_THREADS
 #define FOR_EVER INT64_C(-1)
 #define A_SECOND INT64_C(1000000000) /* in ns */
 #define TIMED_OUT 2
@@ -120,7 +120,7 @@ uint32_t berth_web_thread_idle(void) {
 }
 
 uint32_t berth_web_thread_local_size(void) {
-#ifdef __wasm_atomics__
+#ifdef BERTH_WEB_THREADS
   return (uint32_t)__builtin_wasm_tls_size();
 #else
   return 0;

@@ -20,8 +20,13 @@
 #define FEW 4 /* queries of a head that are not worth a tile */
 #if VF_LANES == 16
 #define ROWS 8 /* sums of a tile that stay in registers: ROWS times WIDTH */
+#define FEW_ROWS 4
+#elif VF_LANES == 8
+#define ROWS 6
+#define FEW_ROWS 4 /* fewer would wait for each other */
 #else
 #define ROWS 4
+#define FEW_ROWS 2
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
 
@@ -115,10 +120,13 @@ static inline __attribute__((always_inline)) void multiply_rows(const float *a, 
                                                                 const float *b, int64_t n, float *out, bool adds,
                                                                 int64_t n_rows, const int vectors) {
   int64_t r = 0;
-  for (; r + ROWS <= n_rows; r += ROWS)
+  /* Two tiles of few rows rather than a whole one and a rest that is fewer still. */
+  const bool ends_with_two = 2 * FEW_ROWS > ROWS && n_rows > ROWS && n_rows % ROWS == 2 * FEW_ROWS - ROWS;
+  const int64_t most = n_rows - n_rows % ROWS - (ends_with_two ? ROWS : 0);
+  for (; r < most; r += ROWS)
     attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS, vectors);
-  for (; r + ROWS / 2 <= n_rows; r += ROWS / 2)
-    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, ROWS / 2, vectors);
+  for (; r + FEW_ROWS <= n_rows; r += FEW_ROWS)
+    attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, FEW_ROWS, vectors);
   for (; r < n_rows; r++)
     attention_kernel_multiply_tile(a + r * a_row, a_row, a_step, b, n, out + r * WIDTH, adds, 1, vectors);
 }
@@ -257,8 +265,19 @@ static void turn_bias(const job *j, const block *b, int64_t key, int64_t n) {
     }
 }
 
+/* A bias by key alone: all at once. */
+static void load_bias_keys(const job *j, const block *b, int64_t key, int64_t n) {
+  const int64_t *s = j->a.bias_stride, at = b->batch * s[0] + b->head * s[1] + key * s[3];
+  const berth_type type = j->a.bias->type;
+  chain_load(j->beside, type, (const char *)j->a.bias->data + at * (int64_t)berth_type_size(type), s[3], n);
+}
+
 static void load_beside(const job *j, const block *b, int64_t key, int64_t n) {
   if (!j->has_beside) return;
+  if (!j->has_beside_rows && j->a.mask == NULL) {
+    load_bias_keys(j, b, key, n);
+    return;
+  }
   if (j->has_beside_rows && j->a.mask == NULL && j->a.bias_stride[3] == 1) {
     turn_bias(j, b, key, n);
     return;

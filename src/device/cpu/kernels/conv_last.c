@@ -1,15 +1,21 @@
 /* conv_last: an implicit product. A block of pixels of the result gets a table of where every tap of its windows lies
  * in x (taps.h); then the register tiles of products (gemm_tile.h) go over it, panel by panel of the weights, so that a
- * panel serves the whole block while it is in the second cache. Nothing of x is copied but windows that cross the left
- * or right border, where few channels make a whole line of a kernel one run of elements; and, where the result may lie
- * over x (`over`), the pixels of a block, which then has all panels. */
+ * panel serves the whole block while it is in the second cache.
+ *
+ * Tables are short in two cases. Where windows are single pixels (1 x 1), all rows of the product are equally far
+ * apart. Where there are few channels, a line of the kernel is one run of elements, a block is a piece of one line of
+ * the result, and its windows begin equally far apart too: one pointer for each line of the kernel is all. Such a block
+ * that sees a border has those lines of x in scratch, with zeros around them.
+ *
+ * Nothing else of x is copied but, where the result may lie over x (`over`), the pixels of a block, which then has all
+ * panels. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
 
 #define BLOCK_TILES 8
 #define BLOCK_BYTES (256 << 10) /* of x, for the windows of a block */
-#define COPY_BYTES (16 << 10)   /* of scratch */
+#define COPY_BYTES (8 << 10)    /* of scratch, for lines with zeros around them */
 #define OVER_BYTES (32 << 10)   /* likewise, for the pixels of a block that is written over */
 #define ITEMS_WANTED 16
 #define ITEM_WORK                                                                                     \
@@ -21,7 +27,9 @@
 typedef struct conv {
   berth__last last;
   int64_t group, depth, taps;           /* a row of the product: `taps` runs of `depth` elements */
-  bool merges;                          /* a run is a line of the kernel, not one tap */
+  bool merges;                          /* a run is a line of the kernel, not one tap; blocks are pieces of lines */
+  int64_t line_blocks;                  /* then: of a line of the result */
+  int64_t step;                         /* from row to row of the product, where that is always the same; or 0 */
   bool is_plain;                        /* runs are pixels of x, one after the other */
   bool in_place_over;                   /* they are written over: a block is copied first */
   int64_t outputs, panels;              /* of a group */
@@ -54,6 +62,38 @@ static int64_t items_wanted(const conv *c) {
   return work < ITEM_WORK ? 1 : work / ITEM_WORK;
 }
 
+/* Whether some windows reach past x along an axis. */
+static bool has_border(const berth__window_axis *w) {
+  return w->begin > 0 || (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1 - w->begin > w->in;
+}
+
+/* Elements of a line of x under a block, and room to write whole vectors. */
+static int64_t patch_line(const conv *c) {
+  const berth__window_axis *w = &c->last.window.axis[2];
+  return ((c->block - 1) * w->stride + w->kernel) * c->last.channels + 2 * VF_LANES;
+}
+
+/* Pixels of a block, and how many blocks there are; `most` tiles at most. */
+static void conv_last_kernel_cut_lines(conv *c, int64_t most) {
+  const berth__window_axis *w = &c->last.window.axis[2];
+  c->height = gemm_tile_height(w->out, c->step);
+  c->block = most * c->height < w->out ? most * c->height : w->out;
+  while (has_border(w) && c->block > c->height && 4 * (c->taps + 1) * patch_line(c) > COPY_BYTES) c->block -= c->height;
+  c->line_blocks = conv_last_kernel_ceil_div(w->out, c->block);
+  c->block = conv_last_kernel_ceil_div(w->out, c->line_blocks);
+  c->blocks = c->pixels / w->out * c->line_blocks;
+}
+
+static void conv_last_kernel_cut_pixels(conv *c, int64_t most) {
+  const int64_t tiles = conv_last_kernel_ceil_div(c->pixels, c->height);
+  if (c->in_place_over) { /* copies are scratch: not much of it */
+    const int64_t fits = OVER_BYTES / (4 * c->height * c->taps * c->depth);
+    most = fits < 1 ? 1 : fits < most ? fits : most;
+  }
+  c->block = conv_last_kernel_ceil_div(tiles, conv_last_kernel_ceil_div(tiles, most)) * c->height;
+  c->blocks = conv_last_kernel_ceil_div(c->pixels, c->block);
+}
+
 static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   berth__last_read(call, &c->last);
   const berth__window_axis *w = c->last.window.axis;
@@ -68,6 +108,7 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   }
   c->is_plain = windows_are_pixels(&c->last);
   c->in_place_over = call->attrs[BERTH__LAST_OVER].i != 0;
+  c->step = c->merges || (c->is_plain && !c->in_place_over) ? w[2].stride * c->last.axis_stride[2] : 0;
   c->outputs = c->last.outputs / c->group;
   c->panels = conv_last_kernel_ceil_div(c->outputs, VF_PANEL);
   c->pixels = taps_pixels(&c->last);
@@ -77,13 +118,12 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   const int64_t share =
       tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
   int64_t most = room < BLOCK_TILES ? room : BLOCK_TILES;
-  if (share < most) most = share < 1 ? 1 : share;
-  if (c->merges || c->in_place_over) { /* copies are scratch: not much of it */
-    const int64_t fits = (c->in_place_over ? OVER_BYTES : COPY_BYTES) / (4 * c->height * c->taps * c->depth);
-    most = fits < 1 ? 1 : fits < most ? fits : most;
-  }
-  c->block = conv_last_kernel_ceil_div(tiles, conv_last_kernel_ceil_div(tiles, most)) * c->height;
-  c->blocks = conv_last_kernel_ceil_div(c->pixels, c->block);
+  const bool has_lines = c->merges && c->pixels / w[2].out >= ITEMS_WANTED / 2; /* enough of them to share out */
+  if (share < most && !has_lines) most = share < 1 ? 1 : share;
+  if (c->merges)
+    conv_last_kernel_cut_lines(c, most);
+  else
+    conv_last_kernel_cut_pixels(c, most);
   const int64_t wanted = c->in_place_over ? 1 : conv_last_kernel_ceil_div(items_wanted(c), c->blocks);
   c->chunk = conv_last_kernel_ceil_div(all, wanted < all ? wanted : all);
   c->chunks = conv_last_kernel_ceil_div(all, c->chunk);
@@ -109,19 +149,26 @@ static int64_t conv_last_kernel_grain(const berth_op_call *call) {
   return 1 + 600000 / (c.block * c.taps * c.depth * c.chunk * VF_PANEL + 1);
 }
 
-/* Scratch: a row of zeros; the table; copies of runs across borders. */
+/* Scratch, as far as it is needed: zeros, a row or a line of them; the table; copies. */
 static uint64_t conv_last_kernel_zeros_size(const conv *c) {
+  const berth__window_axis *w = c->last.window.axis;
   const int64_t most = c->depth > c->last.channels ? c->depth : c->last.channels;
-  return ((uint64_t)most * sizeof(float) + 63) / 64 * 64;
+  const bool has_lines_outside = has_border(&w[0]) || has_border(&w[1]);
+  if (!has_lines_outside && (c->merges || !has_border(&w[2]))) return 0;
+  return ((uint64_t)(c->merges ? patch_line(c) : most) * sizeof(float) + 63) / 64 * 64;
 }
-static uint64_t table_size(const conv *c) { return ((uint64_t)(c->block * c->taps) * sizeof(float *) + 63) / 64 * 64; }
+static uint64_t table_size(const conv *c) {
+  return ((uint64_t)(c->step != 0 ? c->taps : c->block * c->taps) * sizeof(float *) + 63) / 64 * 64;
+}
+static uint64_t copies_size(const conv *c) {
+  if (c->merges) return has_border(&c->last.window.axis[2]) ? (uint64_t)(c->taps * patch_line(c)) * sizeof(float) : 0;
+  return c->in_place_over ? (uint64_t)(c->block * c->taps * c->depth) * sizeof(float) : 0;
+}
 
 static uint64_t conv_last_kernel_scratch(const berth_op_call *call) {
   conv c;
   conv_last_kernel_read_shape(call, &c);
-  const bool copies = c.merges || c.in_place_over;
-  return conv_last_kernel_zeros_size(&c) + table_size(&c) +
-         (copies ? (uint64_t)(c.block * c.taps * c.depth) * sizeof(float) : 0);
+  return conv_last_kernel_zeros_size(&c) + table_size(&c) + copies_size(&c);
 }
 
 typedef struct worker {
@@ -129,52 +176,37 @@ typedef struct worker {
   const float **rows;
 } worker;
 
-/* A run that crosses the left or right border, with zeros outside. */
-static void copy_run(const conv *c, const float *line, int64_t begin, float *to) {
-  const int64_t columns = c->last.window.axis[2].in, channels = c->last.channels;
-  const int64_t first = begin < 0 ? -begin : 0, kernel = c->last.window.axis[2].kernel;
-  const int64_t last = columns - begin < kernel ? columns - begin : kernel;
-  int64_t k = 0; /* a few elements: calls would take longer than these loops */
-  for (; k < first * channels && k < c->depth; k++) to[k] = 0;
-  for (; k < last * channels; k++) to[k] = line[begin * channels + k];
-  for (; k < c->depth; k++) to[k] = 0;
+/* Pixels [begin, end) of a line of x, with zeros where it has none. What comes after them may be overwritten. */
+static void copy_line(const conv *c, const float *line, int64_t begin, int64_t end, float *to) {
+  const int64_t channels = c->last.channels, columns = c->last.window.axis[2].in;
+  const int64_t first = begin < 0 ? 0 : begin, last = end < columns ? end : columns;
+  const int64_t n = last > first ? (last - first) * channels : 0, left = (first - begin) * channels;
+  const int64_t right = (end - begin) * channels;
+  const float *from = line + first * channels;
+  for (int64_t k = 0; k < left && k < right; k += VF_LANES) vf_store(to + k, vf_zero());
+  to += left;
+  int64_t k = 0;
+  for (; k + VF_LANES <= n; k += VF_LANES) vf_store(to + k, vf_load(from + k));
+  for (; k < right - left; k += VF_LANES) vf_store(to + k, k < n ? vf_load_n(from + k, n - k) : vf_zero());
 }
 
-/* One line of the kernel for a run of pixels, from column `begin` of a line of x on. Gives the place for the next
- * copies. */
-static float *conv_last_kernel_fill_line(const conv *c, const worker *w, float *copies, const float *line,
-                                         int64_t begin, int64_t run, const float **to) {
-  const berth__window_axis *axis = &c->last.window.axis[2];
-  const bool is_inside = line != NULL && begin >= 0 && begin + (run - 1) * axis->stride + axis->kernel <= axis->in;
-  const int64_t step = is_inside ? axis->stride * c->last.channels : 0;
-  const float *at = is_inside ? line + begin * c->last.channels : w->zeros;
-  for (int64_t r = 0; r < run; r++) to[r] = at + r * step;
-  if (is_inside || line == NULL) return copies;
-  for (int64_t r = 0; r < run; r++, begin += axis->stride) {
-    if (begin >= 0 && begin + axis->kernel <= axis->in) {
-      to[r] = line + begin * c->last.channels;
-      continue;
-    }
-    copy_run(c, line, begin, copies);
-    to[r] = copies;
-    copies += c->depth;
-  }
-  return copies;
-}
-
-/* The table of a tile where runs are lines of the kernel. */
-static float *fill_lines(const conv *c, const worker *w, float *copies, int64_t first, int64_t n, const float **rows) {
+/* The lines of x under pixels [first, last) of the result, all on one line. */
+static void fill_lines(const conv *c, const worker *w, int64_t first, int64_t last) {
   const berth__window_axis *axis = c->last.window.axis;
-  berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
-  for (int64_t r = 0, run; r < n; r += run, taps_skip(&c->last, &pixel, run)) {
-    const float **to = rows + r;
-    run = taps_run(&c->last, &pixel, n - r);
-    for (int64_t k0 = 0; k0 < axis[0].kernel; k0++)
-      for (int64_t k1 = 0; k1 < axis[1].kernel; k1++, to += n)
-        copies = conv_last_kernel_fill_line(c, w, copies, taps_line(&c->last, c->x, &pixel, k0, k1),
-                                            berth__window_input(&axis[2], pixel.at[2], 0), run, to);
-  }
-  return copies;
+  const berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
+  const int64_t begin = berth__window_input(&axis[2], pixel.at[2], 0);
+  const int64_t end = begin + (last - first - 1) * axis[2].stride + axis[2].kernel;
+  const bool is_inside = begin >= 0 && end <= axis[2].in;
+  const float **to = w->rows;
+  float *copies = w->copies;
+  for (int64_t k0 = 0; k0 < axis[0].kernel; k0++)
+    for (int64_t k1 = 0; k1 < axis[1].kernel; k1++, to++) {
+      const float *line = taps_line(&c->last, c->x, &pixel, k0, k1);
+      *to = line == NULL ? w->zeros : is_inside ? line + begin * c->last.channels : copies;
+      if (line == NULL || is_inside) continue;
+      copy_line(c, line, begin, end, copies);
+      copies += patch_line(c);
+    }
 }
 
 /* A tile of pixels that the block will write over. */
@@ -190,15 +222,20 @@ static float *copy_pixels(const conv *c, float *copies, int64_t first, int64_t n
 static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t first, int64_t last) {
   const float *x = c->x + group * c->depth;
   float *copies = w->copies;
-  for (int64_t pixel = first; pixel < last; pixel += c->height) {
-    const int64_t n = last - pixel < c->height ? last - pixel : c->height;
+  if (c->merges) {
+    fill_lines(c, w, first, last);
+    return;
+  }
+  if (c->step != 0) {
+    w->rows[0] = x + first * c->step;
+    return;
+  }
+  gemm_tiles tiles = gemm_tiles_of(last - first, c->height);
+  for (int64_t pixel = first, n; pixel < last; pixel += n) {
+    n = gemm_tiles_next(&tiles);
     const float **rows = w->rows + (pixel - first) * c->taps;
     if (c->in_place_over)
       copies = copy_pixels(c, copies, pixel, n, rows);
-    else if (c->is_plain)
-      for (int64_t r = 0; r < n; r++) rows[r] = x + (pixel + r) * c->last.axis_stride[2];
-    else if (c->merges)
-      copies = fill_lines(c, w, copies, pixel, n, rows);
     else
       taps_fill(&c->last, x, w->zeros + group * c->depth, pixel, n, rows);
   }
@@ -206,7 +243,7 @@ static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t f
 
 /* The tables of the next group: its channels come after, in x as among the zeros. */
 static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
-  for (int64_t k = 0; k < n_pixels * c->taps; k++) w->rows[k] += c->depth;
+  for (int64_t k = 0; k < (c->step != 0 ? 1 : n_pixels) * c->taps; k++) w->rows[k] += c->depth;
 }
 
 /* Pixels [first, last) of one panel of a group. */
@@ -217,6 +254,7 @@ static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t g
   gemm_tile tile = {
       .taps = c->taps,
       .depth = c->depth,
+      .row_step = c->step,
       .panel = c->halves == NULL ? c->weight + from : NULL,
       .halves = c->halves != NULL ? c->halves + from : NULL,
       .bias = c->bias != NULL ? c->bias + column : NULL,
@@ -225,11 +263,14 @@ static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t g
       .low = c->epilogue.low,
       .high = c->epilogue.high,
   };
-  for (int64_t pixel = first; pixel < last; pixel += c->height) {
-    tile.rows = w->rows + (pixel - first) * c->taps;
+  gemm_tiles tiles = gemm_tiles_of(last - first, c->height);
+  for (int64_t pixel = first, n; pixel < last; pixel += n) {
+    n = gemm_tiles_next(&tiles);
+    tile.rows = w->rows + (c->step != 0 ? 0 : (pixel - first) * c->taps);
+    tile.row_offset = (pixel - first) * c->step;
     tile.out = c->out + pixel * c->last.outputs + column;
     tile.also = c->sum != NULL ? c->sum + pixel * c->last.outputs + column : NULL;
-    gemm_tile_run(&tile, last - pixel < c->height ? last - pixel : c->height);
+    gemm_tile_run(&tile, n);
   }
 }
 
@@ -239,8 +280,11 @@ static int64_t column_of(const conv *c, int64_t panel) {
 }
 
 static void conv_last_kernel_run_item(const conv *c, const worker *w, int64_t item) {
-  const int64_t first = item % c->blocks * c->block, all = c->group * c->panels;
-  const int64_t last = first + c->block < c->pixels ? first + c->block : c->pixels;
+  const int64_t block = item % c->blocks, all = c->group * c->panels;
+  const int64_t line = c->merges ? block / c->line_blocks * c->last.window.axis[2].out : 0;
+  const int64_t end_of_line = c->merges ? line + c->last.window.axis[2].out : c->pixels;
+  const int64_t first = line + (c->merges ? block % c->line_blocks : block) * c->block;
+  const int64_t last = first + c->block < end_of_line ? first + c->block : end_of_line;
   const int64_t begin = item / c->blocks * c->chunk, end = begin + c->chunk < all ? begin + c->chunk : all;
   for (int64_t panel = begin; panel < end; panel++) {
     if (panel == begin)

@@ -80,7 +80,7 @@ static void spread_results(const spread *s, const worker *w, int64_t line, int64
 static void conv_spread_kernel_run_line(const spread *s, const worker *w, int64_t line) {
   const berth__window_axis *axis = s->last.window.axis;
   const float *x = s->x + line / axis[1].in * s->last.image_stride + line % axis[1].in * s->last.axis_stride[1];
-  const int64_t height = gemm_tile_height(axis[2].in, s->last.axis_stride[2]);
+  gemm_tiles tiles = gemm_tiles_of(axis[2].in, gemm_tile_height(axis[2].in, s->last.axis_stride[2]));
   const float *rows[GEMM_ROWS];
   const gemm_tile tile = {.rows = rows,
                           .taps = 1,
@@ -92,8 +92,8 @@ static void conv_spread_kernel_run_line(const spread *s, const worker *w, int64_
                           .columns = s->columns,
                           .low = s->epilogue.low,
                           .high = s->epilogue.high};
-  for (int64_t column = 0; column < axis[2].in; column += height) {
-    const int64_t n = axis[2].in - column < height ? axis[2].in - column : height;
+  for (int64_t column = 0, n; column < axis[2].in; column += n) {
+    n = gemm_tiles_next(&tiles);
     for (int64_t r = 0; r < n; r++) rows[r] = x + (column + r) * s->last.axis_stride[2];
     gemm_tile_run(&tile, n);
     spread_results(s, w, line, column, n);

@@ -134,7 +134,7 @@ static void conv_transpose_kernel_run_panel(const transposed *t, const phase_lin
   const berth__window_axis *w = t->last.window.axis;
   const int64_t left = t->last.outputs - panel * VF_PANEL, outputs = t->last.outputs;
   const int64_t pixels = conv_transpose_kernel_ceil_div(w[2].out - p->column, w[2].stride);
-  const int64_t height = gemm_tile_height(pixels, t->last.axis_stride[2]);
+  gemm_tiles tiles = gemm_tiles_of(pixels, gemm_tile_height(pixels, t->last.axis_stride[2]));
   gemm_tile tile = {.taps = 1,
                     .depth = t->last.channels,
                     .bias = t->bias != NULL ? t->bias + panel * VF_PANEL : NULL,
@@ -142,10 +142,11 @@ static void conv_transpose_kernel_run_panel(const transposed *t, const phase_lin
                     .columns = left < VF_PANEL ? left : VF_PANEL};
   const float *weight = t->weight + panel * w[1].kernel * w[2].kernel * t->last.channels * VF_PANEL;
   float *out = t->out + (p->image * w[1].out + p->row) * w[2].out * outputs + panel * VF_PANEL;
-  for (int64_t pixel = 0; pixel < pixels; pixel += height) {
+  for (int64_t pixel = 0, n; pixel < pixels; pixel += n) {
     const int64_t column = p->column + pixel * w[2].stride;
+    n = gemm_tiles_next(&tiles);
     tile.out = out + column * outputs;
-    conv_transpose_kernel_run_tile(t, p, &tile, weight, column, pixels - pixel < height ? pixels - pixel : height);
+    conv_transpose_kernel_run_tile(t, p, &tile, weight, column, n);
   }
 }
 

@@ -231,11 +231,62 @@ typedef struct worker {
   const block_kind *kind;
 } worker;
 
+/* A window cut off at the borders of x: n[0] times n[1] taps, which are so far apart in x and in the weights. */
+typedef struct cut_window {
+  const float *x, *weight;
+  int64_t n[2], x_step[2], weight_step[2];
+} cut_window;
+
+/* The taps [*first, *first + n) of a window of the axis that are inside x; gives n. */
+static int64_t depthwise_kernel_taps_inside(const berth__window_axis *w, int64_t at, int64_t *first) {
+  int64_t end = w->kernel;
+  *first = 0;
+  while (*first < end && berth__window_input(w, at, *first) < 0) (*first)++;
+  while (end > *first && berth__window_input(w, at, end - 1) >= w->in) end--;
+  return end - *first;
+}
+
+INLINED void edge_channels(const depthwise *d, const cut_window *c, const bool whole, int64_t channel, int64_t left,
+                           float *out) {
+  vf sum = d->bias != NULL ? load_channels(d->bias + channel, whole, left) : vf_zero();
+  const float *line = c->x + channel, *weights = c->weight + channel;
+  for (int64_t k = 0; k < c->n[0]; k++, line += c->x_step[0], weights += c->weight_step[0]) {
+    const float *x = line, *weight = weights;
+    for (int64_t i = 0; i < c->n[1]; i++, x += c->x_step[1], weight += c->weight_step[1])
+      sum = vf_fma(load_channels(x, whole, left), load_channels(weight, whole, left), sum);
+  }
+  store_channels(out + channel, vf_min(vf_set1(d->epilogue.high), vf_max(vf_set1(d->epilogue.low), sum)), whole, left);
+}
+
+/* One pixel at a border, of a flat image: the taps inside x alone, which costs less than a table for it. */
+static void depthwise_kernel_run_edge(const depthwise *d, int64_t image, int64_t row, int64_t column, float *out) {
+  const berth__window_axis *w = d->last.window.axis;
+  const int64_t *stride = d->last.axis_stride, channels = d->last.channels;
+  int64_t down, across, channel = 0;
+  cut_window c = {.x_step = {w[1].dilation * stride[1], w[2].dilation * stride[2]},
+                  .weight_step = {w[2].kernel * channels, channels}};
+  c.n[0] = depthwise_kernel_taps_inside(&w[1], row, &down);
+  c.n[1] = depthwise_kernel_taps_inside(&w[2], column, &across);
+  c.x = d->x + image * d->last.image_stride;
+  if (c.n[0] > 0 && c.n[1] > 0)
+    c.x += berth__window_input(&w[1], row, down) * stride[1] + berth__window_input(&w[2], column, across) * stride[2];
+  c.weight = d->weight + (down * w[2].kernel + across) * channels;
+  for (; channel + VF_LANES <= d->width; channel += VF_LANES) edge_channels(d, &c, true, channel, 0, out);
+  if (channel < d->width) edge_channels(d, &c, false, channel, d->width - channel, out);
+}
+
 /* Columns [begin, end) of one line of the result. */
 static void depthwise_kernel_run_line(const depthwise *d, const worker *w, int64_t line, int64_t begin, int64_t end) {
-  const int64_t first = line * d->last.window.axis[2].out;
+  const berth__window_axis *axis = d->last.window.axis;
+  const int64_t first = line * axis[2].out;
+  const bool is_flat = axis[0].kernel == 1 && axis[0].in == 1;
   while (begin < end) {
     const int64_t left = end - begin;
+    if (left == 1 && is_flat) {
+      depthwise_kernel_run_edge(d, line / axis[1].out, line % axis[1].out, begin,
+                                d->out + (first + begin) * d->last.channels);
+      return;
+    }
     const int64_t n = left >= 2 * TILE || left == TILE ? TILE : left > TILE ? (left + 1) / 2 : left;
     taps_fill(&d->last, d->x, w->zeros, first + begin, n, w->rows);
     tiles[n - 1](d, w->rows, d->out + (first + begin) * d->last.channels);

@@ -15,6 +15,7 @@
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
 #define EPILOGUE_PANELS 4          /* epilogues run better over rows that are not too short */
 #define NARROW_PANELS 16           /* of an item whose results are f32 in scratch first */
+#define AHEAD_PARTS 16             /* a panel is asked for in so many parts at most, one with each tile before it */
 #define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
 
 static int64_t gemm_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -145,6 +146,7 @@ typedef struct block {
   int64_t out_stride;
   int64_t panel_stride, panel_step;
   int64_t column, n_columns;
+  int64_t first_tile, n_tiles; /* of those that read the same panels: the block's first; 0: nothing is asked for */
 } block;
 
 static const float *bias_of(const gemm_data *data, int64_t column, int64_t columns, float *line) {
@@ -157,6 +159,18 @@ static const float *bias_of(const gemm_data *data, int64_t column, int64_t colum
 static const float *also_of(const block *b, float *out) {
   if (b->data->sum == NULL || b->g->out_type != BERTH_F32) return b->data->sum != NULL ? out : NULL;
   return (const float *)b->data->sum + (out - (float *)b->data->out);
+}
+
+/* While weights that are in no cache go through their tiles, those of the next item are asked for, a part with each
+ * tile: waiting for them all with the first tile takes as long as the others compute. */
+static void gemm_kernel_ask_ahead(const block *b, int64_t panel, int64_t from, int64_t number, gemm_tile *tile) {
+  const gemm *g = b->g;
+  const int64_t parts = gemm_kernel_least(b->n_tiles, AHEAD_PARTS), next = panel + g->item_panels;
+  tile->ahead = NULL;
+  if (number >= parts || b->column + next * VF_PANEL >= g->columns) return;
+  tile->ahead_step = gemm_kernel_pieces(VF_PANEL * (int64_t)sizeof(float), parts);
+  tile->ahead = (const char *)(b->panels + next * b->panel_stride + from * VF_PANEL) +
+                gemm_kernel_least(number * tile->ahead_step, VF_PANEL * (int64_t)sizeof(float)) * tile->depth;
 }
 
 /* All rows of the block times one panel, the part [from, from + depth) of K. */
@@ -181,8 +195,10 @@ static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, i
     tile.halves = b->halves + panel * b->panel_stride + from * VF_PANEL;
   else
     tile.panel = (is_last ? b->last : b->panels + panel * b->panel_stride) + from * step;
-  for (int64_t at = 0; at < b->n_rows; at += b->height) {
-    const int64_t n = gemm_kernel_least(b->height, b->n_rows - at);
+  gemm_tiles tiles = gemm_tiles_of(b->n_rows, b->height);
+  for (int64_t at = 0, number = b->first_tile, n; at < b->n_rows; at += n, number++) {
+    n = gemm_tiles_next(&tiles);
+    if (b->n_tiles > 0) gemm_kernel_ask_ahead(b, panel, from, number, &tile);
     const float *rows[GEMM_ROWS];
     for (int64_t r = 0; r < n; r++) rows[r] = b->rows[at + r] + from;
     tile.rows = rows;
@@ -314,6 +330,7 @@ static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t i
   const int64_t end = gemm_kernel_least(g->rows, first + g->item_rows),
                 column = column_item * g->item_panels * VF_PANEL;
   const int64_t a = gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
+  const bool asks_ahead = g->is_packed && g->b_type == BERTH_F32 && g->depth * g->columns >= FAR_ELEMENTS;
   const float *rows[BLOCK_ROWS];
   block b = {.column = column, .n_columns = gemm_kernel_least(g->item_panels * VF_PANEL, g->columns - column)};
   find_panels(g, data, gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
@@ -324,6 +341,11 @@ static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t i
     b.n_rows = gemm_kernel_least(g->block_rows, end - at);
     b.first_row = matrix * g->rows + at;
     b.height = gemm_tile_height(b.n_rows, row_stride(g));
+    if (asks_ahead) {
+      const int64_t tiles = gemm_kernel_pieces(g->block_rows, b.height);
+      b.n_tiles = g->goes_down ? down * tiles : tiles;
+      b.first_tile = g->goes_down ? at / g->block_rows * tiles : 0;
+    }
     gemm_kernel_find_rows(g, data, a, at, b.n_rows, rows);
     gemm_kernel_run_block(&b);
   }

@@ -36,16 +36,31 @@ INLINED void add_result(const gemm_tile *t, const int n_rows, const int n_vector
       gemm_tile_kernel_load_columns(t->also + r * t->out_stride, v, t->columns);
 }
 
+INLINED void gemm_tile_kernel_find_rows(const gemm_tile *t, const int n_rows, int64_t tap, const float **row) {
+  if (t->row_step != 0) {
+    const float *first = t->rows[tap] + t->row_offset;
+    UNROLLED for (int r = 0; r < n_rows; r++) row[r] = first + r * t->row_step;
+  } else {
+    UNROLLED for (int r = 0; r < n_rows; r++) row[r] = t->rows[tap * n_rows + r];
+  }
+}
+
 INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, const int n_vectors, const bool is_half,
                                        vf sum[][2]) {
   const int64_t step = t->panel_step != 0 ? t->panel_step : VF_PANEL;
   const float *b = t->panel;
-  const bool asks_ahead = n_rows <= 2 && t->is_far;
+  const bool asks_ahead = n_rows <= 2 && t->is_far, asks_later = n_rows > 2 && n_vectors == 2;
+  const int64_t ahead_step = t->ahead != NULL ? t->ahead_step : 0;
+  const char *ahead = t->ahead != NULL ? t->ahead : (const char *)b; /* a load too many is less than a branch */
   for (int64_t tap = 0; tap < t->taps; tap++) {
     const float *row[GEMM_ROWS];
-    UNROLLED for (int r = 0; r < n_rows; r++) row[r] = t->rows[tap * n_rows + r];
+    gemm_tile_kernel_find_rows(t, n_rows, tap, row);
     for (int64_t k = 0; k < t->depth; k++, b += step) {
       vf across[2];
+      if (asks_later) {
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += ahead_step;
+      }
       if (asks_ahead)
         UNROLLED for (int v = 0; v < n_vectors; v++) __builtin_prefetch(b + ROWS_AHEAD * step + v * VF_LANES, 0, 2);
       UNROLLED for (int v = 0; v < n_vectors; v++) across[v] = vf_load(b + v * VF_LANES);
@@ -64,7 +79,7 @@ INLINED void gemm_tile_kernel_multiply_halves(const gemm_tile *t, const int n_ro
   const bool asks_ahead = n_rows <= 2 && t->is_far;
   for (int64_t tap = 0; tap < t->taps; tap++) {
     const float *row[GEMM_ROWS];
-    UNROLLED for (int r = 0; r < n_rows; r++) row[r] = t->rows[tap * n_rows + r];
+    gemm_tile_kernel_find_rows(t, n_rows, tap, row);
     for (int64_t k = 0; k < t->depth; k++, b += VF_PANEL) {
       if (asks_ahead) __builtin_prefetch(b + 2 * ROWS_AHEAD * VF_PANEL, 0, 2);
       const vf across[2] = {vf_load_f16(b), vf_load_f16(b + VF_LANES)};

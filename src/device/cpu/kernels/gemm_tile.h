@@ -12,7 +12,8 @@
  *   gemm_tile_run(&tile, n_rows);
  *
  * Every element is summed over K in order, one fused multiply-add after the other, whatever n_rows is; so the split of
- * rows into tiles changes no result. Tiles of equal height are the fastest: gemm_tile_height() says which. */
+ * rows into tiles changes no result. Tiles of about equal height are the fastest: gemm_tile_height() and
+ * gemm_tiles_of() say which. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_TILE_H
 #define BERTH_DEVICE_CPU_KERNELS_GEMM_TILE_H
 
@@ -25,7 +26,9 @@
 #endif
 
 typedef struct gemm_tile {
-  const float *const *rows; /* taps * n_rows of them */
+  const float *const *rows; /* taps * n_rows of them; with row_step, taps */
+  int64_t row_step;         /* where all rows of a tap are equally far apart: so many elements; otherwise 0 */
+  int64_t row_offset;       /* with row_step: from where rows points to, to the first row */
   int64_t taps, depth;
   const float *panel;     /* taps * depth rows of VF_PANEL */
   int64_t panel_step;     /* elements from row to row of the panel; 0: VF_PANEL, as it is in packed ones */
@@ -36,6 +39,8 @@ typedef struct gemm_tile {
   int64_t columns;    /* 1..VF_PANEL: what is stored */
   float low, high;    /* the result is clamped to this; infinite bounds change nothing. NaN stays NaN */
   bool is_far;        /* the panel is likely not in a cache: with one or two rows it is asked for ahead of its use */
+  const char *ahead; /* what a later tile reads, from a memory that is slow: it is asked for meanwhile, so many bytes */
+  int64_t ahead_step; /* further on with every row of the panel; NULL: nothing is */
   const float *also;  /* what is added before the clamp, with the strides of `out`, which it may be; NULL: nothing */
 } gemm_tile;
 
@@ -50,5 +55,19 @@ static inline int64_t gemm_tile_height(int64_t n_rows, int64_t row_stride) {
   const int64_t tiles = (n_rows + most - 1) / most;
   return tiles > 0 ? (n_rows + tiles - 1) / tiles : most;
 }
+
+/* Rows in as few tiles as that height allows, which differ by one row at most: a last tile of one row or two would wait
+ * for its few sums one after the other. */
+typedef struct gemm_tiles {
+  int64_t each, larger; /* rows of a tile; so many tiles, the first ones, have one more */
+} gemm_tiles;
+
+static inline gemm_tiles gemm_tiles_of(int64_t n_rows, int64_t height) {
+  const int64_t tiles = n_rows > 0 ? (n_rows + height - 1) / height : 1;
+  return (gemm_tiles){n_rows / tiles, n_rows % tiles};
+}
+
+/* The rows of the next tile. */
+static inline int64_t gemm_tiles_next(gemm_tiles *tiles) { return tiles->each + (tiles->larger-- > 0); }
 
 #endif

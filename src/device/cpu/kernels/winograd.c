@@ -198,19 +198,21 @@ static void transform_tile(const winograd *c, const float *zeros, int64_t tile, 
 /* All values of a block for one panel. */
 static void winograd_kernel_multiply(const winograd *c, const float *inputs, float *products, int64_t n_tiles,
                                      int64_t panel) {
-  const int64_t height = gemm_tile_height(n_tiles, c->row), left = c->last.outputs - panel * VF_PANEL;
+  const int64_t columns = c->last.outputs - panel * VF_PANEL;
+  const gemm_tiles tiles = gemm_tiles_of(n_tiles, gemm_tile_height(n_tiles, c->row));
   const float *rows[GEMM_ROWS];
   gemm_tile tile = {.rows = rows,
                     .taps = 1,
                     .depth = c->last.channels,
                     .out_stride = VF_PANEL,
-                    .columns = left < VF_PANEL ? left : VF_PANEL,
+                    .columns = columns < VF_PANEL ? columns : VF_PANEL,
                     .low = -INFINITY,
                     .high = INFINITY};
   for (int64_t value = 0; value < c->values; value++) {
     tile.panel = c->weight + (value * c->panels + panel) * c->last.channels * VF_PANEL;
-    for (int64_t first = 0; first < n_tiles; first += height) {
-      const int64_t n = n_tiles - first < height ? n_tiles - first : height;
+    gemm_tiles left = tiles;
+    for (int64_t first = 0, n; first < n_tiles; first += n) {
+      n = gemm_tiles_next(&left);
       for (int64_t r = 0; r < n; r++) rows[r] = inputs + value * c->value + (first + r) * c->row;
       tile.out = products + value * c->product_value + first * VF_PANEL;
       gemm_tile_run(&tile, n);

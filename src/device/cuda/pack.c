@@ -1,0 +1,87 @@
+/* Kernels for GPUs that need not be here. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/cuda/cuda.h"
+
+typedef struct target {
+  char name[24]; /* "sm_90" */
+  int capability;
+  bool is_ptx;
+} target;
+
+static berth_status cuda_pack_parse(const char *text, size_t size, target *out, berth_error *err) {
+  const char *number;
+  char *end;
+  snprintf(out->name, sizeof out->name, "%.*s", (int)(size < sizeof out->name ? size : sizeof out->name - 1), text);
+  out->is_ptx = strncmp(out->name, "compute_", 8) == 0;
+  number = out->name + (out->is_ptx ? 8 : 3);
+  if (size < sizeof out->name && (out->is_ptx || strncmp(out->name, "sm_", 3) == 0)) {
+    out->capability = (int)strtol(number, &end, 10);
+    if (*number >= '1' && *number <= '9' && *end == '\0' && out->capability >= 50) return BERTH_OK;
+  }
+  return berth__fail(err, BERTH_INVALID, "'%.*s' is nothing to compile for; sm_90 is, or compute_80", (int)size, text);
+}
+
+/* Adds images that are there, which are taken. */
+static berth_status cuda_pack_add(const berth__recipe *recipe, const target *t, berth__kernel_code *images,
+                                  berth__kernel_packer *out, berth_error *err) {
+  for (uint32_t i = 0; i < recipe->n_kernels; i++) {
+    berth__text source;
+    berth_status status = berth__cuda_render(recipe, i, &source, err);
+    if (status == BERTH_OK) status = berth__kernel_packer_add(out, t->name, source.data, source.size, &images[i], err);
+    berth__text_free(&source);
+    BERTH__TRY(status);
+  }
+  return BERTH_OK;
+}
+
+static berth_status cuda_pack_open(berth__cuda_compiler *compiler, berth_context *ctx, const target *t,
+                                   berth_error *err) {
+  berth__cuda_compiler_start(compiler, ctx, t->capability);
+  BERTH__TRY(berth__cuda_compiler_open(compiler, err));
+  if (compiler->architecture != t->capability)
+    return berth__fail(err, BERTH_UNSUPPORTED, "this NVRTC ('%s') does not compile for %s", compiler->nvrtc.path,
+                       t->name);
+  compiler->is_ptx = t->is_ptx;
+  return BERTH_OK;
+}
+
+static berth_status cuda_pack_for(const berth__recipe *recipe, const target *t, berth__kernel_packer *out,
+                                  berth_error *err) {
+  berth_context *ctx = recipe->ctx;
+  berth__cuda_compiler compiler = {.ctx = NULL};
+  berth__kernel_code *images = berth__alloc_array_zero(ctx, recipe->n_kernels, sizeof *images);
+  berth_status status =
+      images != NULL ? cuda_pack_open(&compiler, ctx, t, err) : berth__fail_nomem(err, "a pack of kernels");
+  if (status == BERTH_OK) status = berth__cuda_compile_all(&compiler, recipe, ctx->n_threads, images, err);
+  if (status == BERTH_OK) status = cuda_pack_add(recipe, t, images, out, err);
+  for (size_t i = 0; images != NULL && i < recipe->n_kernels; i++) berth__free(ctx, images[i].data);
+  berth__free(ctx, images);
+  berth__cuda_compiler_end(&compiler);
+  return status;
+}
+
+static berth_status cuda_pack_here(const berth__recipe *recipe, berth__kernel_packer *out, berth_error *err) {
+  berth__engine *engine;
+  target t;
+  BERTH__TRY(berth__cuda_open(recipe->ctx, NULL, 1, &engine, err));
+  snprintf(t.name, sizeof t.name, "sm_%d", engine->compiler.capability);
+  t.capability = engine->compiler.capability;
+  t.is_ptx = false;
+  berth__cuda_close(engine);
+  return cuda_pack_for(recipe, &t, out, err);
+}
+
+berth_status berth__cuda_pack_kernels(const berth__recipe *recipe, const char *targets, berth__kernel_packer *out,
+                                      berth_error *err) {
+  if (targets == NULL) return cuda_pack_here(recipe, out, err);
+  for (const char *at = targets;;) {
+    const size_t size = strcspn(at, ",");
+    target t;
+    BERTH__TRY(cuda_pack_parse(at, size, &t, err));
+    BERTH__TRY(cuda_pack_for(recipe, &t, out, err));
+    if (at[size] == '\0') return BERTH_OK;
+    at += size + 1;
+  }
+}

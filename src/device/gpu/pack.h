@@ -1,0 +1,42 @@
+/* A pack: compiled kernels in one file, found by their source and by what they were compiled for. With it, a machine
+ * runs a model that has a driver and no compiler. */
+#ifndef BERTH_DEVICE_GPU_PACK_H
+#define BERTH_DEVICE_GPU_PACK_H
+
+#include "device/device.h"
+#include "device/gpu/cache.h"
+#include "device/gpu/recipe.h"
+
+typedef struct berth__kernel_pack {
+  berth_context *ctx;
+  unsigned char *data; /* NULL: there is none */
+  uint64_t size;
+} berth__kernel_pack;
+
+/* path NULL: an empty one. A file that is no pack, or not whole, is an error. */
+berth_status berth__kernel_pack_open(berth__kernel_pack *pack, berth_context *ctx, const char *path, berth_error *err);
+void berth__kernel_pack_close(berth__kernel_pack *pack);
+/* False: it is not there. A 0 stands behind the code, which is from the context. */
+bool berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target, const char *source, size_t size,
+                             berth__kernel_code *out);
+
+/* While one is made. */
+typedef struct berth__packed_kernel {
+  uint64_t name[2];
+  berth__kernel_code code;
+} berth__packed_kernel;
+
+struct berth__kernel_packer {
+  berth_context *ctx;
+  berth__packed_kernel *kernels;
+  size_t n, capacity;
+};
+
+/* Takes the code, in any case. One that is there already is dropped. */
+berth_status berth__kernel_packer_add(berth__kernel_packer *packer, const char *target, const char *source, size_t size,
+                                      berth__kernel_code *code, berth_error *err);
+berth_status berth__kernel_packer_write(const berth__kernel_packer *packer, berth_write_fn write, void *user,
+                                        berth_error *err);
+void berth__kernel_packer_free(berth__kernel_packer *packer);
+
+#endif
