@@ -10,7 +10,6 @@
 #include "generate.h"
 #include "json.h"
 #include "out.h"
-#include "settle.h"
 
 static const arg_option options[] = {
     {"prompt", 'p', ARG_TEXT, "TEXT", "the text to continue; with --chat, the system's message",
@@ -116,7 +115,6 @@ static int generate_open(const generate_options *wanted, generate *g) {
   if (berth_generator_create(g->ctx, wanted->path, &desc, &g->generator, &err) != BERTH_OK)
     return berth_cancel_is_requested(g->cancel) ? CLI_INTERRUPTED : cli_report(&err);
   g->load_ms = cli_now_ms() - start;
-  settle();
   return CLI_OK;
 }
 
