@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run web serve check check-ort check-slow install bench bench-ort bench-cuda format lint deps clean help
+.PHONY: all build run web serve check check-ort check-slow install bench bench-ort bench-llama bench-cuda format lint deps clean help
 
 all: build
 
@@ -49,6 +49,10 @@ bench-ort:
 	@scripts/install-deps.sh run
 	@JOBS=$(JOBS) scripts/bench-ort.sh $(if $(OUT),--out $(OUT)) $(MODELS)
 
+bench-llama:
+	@scripts/install-deps.sh run
+	@JOBS=$(JOBS) scripts/bench-llama.sh $(if $(OUT),--out $(OUT)) $(MODELS)
+
 bench-cuda: build
 	@python3 bench/cuda/bench_cuda.py --berth build/berth $(MODELS)
 
@@ -76,6 +80,7 @@ help:
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
+	@echo "make bench-llama measure language models beside llama.cpp; MODELS='NAME...' restricts it, OUT=FILE keeps the tables"
 	@echo "make bench-cuda measure on an NVIDIA GPU beside Vulkan and PyTorch; MODELS='resnet50=FILE.onnx minilm=FILE.onnx,seq=128'"
 	@echo "make format     clang-format on every C file"
 	@echo "make lint       clang-tidy on the library and the tool, with clang's analyzer"

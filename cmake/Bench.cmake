@@ -81,3 +81,8 @@ file(GLOB llama_bench_sources CONFIGURE_DEPENDS bench/llama/*.c)
 add_executable(bench_llama ${llama_bench_sources})
 set_target_properties(bench_llama PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/llama)
 target_link_libraries(bench_llama PRIVATE berth_static berth_options ${CMAKE_DL_LIBS} m)
+# Whole models, by berth and by llama.cpp, whose library is opened at run time (scripts/bench-llama.sh).
+file(GLOB llama_run_sources CONFIGURE_DEPENDS bench/llama/models/*.c)
+add_executable(llama_run ${llama_run_sources})
+set_target_properties(llama_run PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/llama)
+target_link_libraries(llama_run PRIVATE berth_static berth_options ${CMAKE_DL_LIBS} m)

@@ -1049,9 +1049,12 @@ typedef struct berth_generator_desc {
   /* Called while text is read, after every run: so many of so many tokens. NULL: silent. */
   void (*progress)(void *user, uint32_t done, uint32_t total);
   void *user;
+  /* Called for every token that is evaluated, in order, with the logits of what follows it: for perplexity and the
+   * like. They take room in the arena, for every row of a chunk. NULL: only those of the last token are computed. */
+  void (*scores)(void *user, uint32_t position, const float *logits, uint32_t count);
 } berth_generator_desc;
 #define BERTH_GENERATOR_DESC_INIT \
-  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* The named dimensions of the graph of a GGUF model as a generator binds them for runs of `rows` tokens: "rows", "ctx",
  * and "near", the rows that layers with a sliding window keep: what one sees, and a chunk less one more. Gives how many
@@ -1074,6 +1077,12 @@ BERTH_API berth_status berth_generator_feed(berth_generator *generator, const ch
                                             berth_error *err);
 BERTH_API berth_status berth_generator_feed_tokens(berth_generator *generator, const int32_t *tokens, size_t n_tokens,
                                                    berth_error *err);
+
+/* The tokens of a text, as feeding it to an empty conversation would make them. Writes as many as there is room for;
+ * *count is how many there are. The conversation stays as it is. */
+BERTH_API berth_status berth_generator_encode(const berth_generator *generator, const char *text, size_t size,
+                                              uint32_t flags, int32_t *dst, size_t capacity, size_t *count,
+                                              berth_error *err);
 
 /* A message of a chat. */
 typedef struct berth_message {

@@ -57,8 +57,8 @@ static inline void blocks_fifth_bits(const uint8_t *bytes, int8_t *q) {
 #define BERTH__BLOCK_POINT(code)                                                                                \
   GRID_DIGIT(code, 0) | GRID_DIGIT(code, 1) | GRID_DIGIT(code, 2) | GRID_DIGIT(code, 3) | GRID_DIGIT(code, 4) | \
       GRID_DIGIT(code, 5) | GRID_DIGIT(code, 6) | GRID_DIGIT(code, 7),
-/* The points with a byte for each coordinate. */
-static const uint64_t iq2_xxs_points[256] = {
+/* The points with a byte for each coordinate, and one more number, so that 16 bytes can be read everywhere. */
+static const uint64_t iq2_xxs_points[257] = {
 #include "base/blocks_grid.def"
 };
 #undef BERTH__BLOCK_POINT

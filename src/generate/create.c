@@ -20,6 +20,8 @@ void berth_generator_destroy(berth_generator *g) {
   berth__free(g->ctx, g->tokens);
   berth__free(g->ctx, g->rows);
   berth__free(g->ctx, g->logits);
+  berth__free(g->ctx, g->all_rows);
+  berth__free(g->ctx, g->scores);
   berth__free(g->ctx, g->mark.logits);
   berth__free(g->ctx, g->mark.rings);
   berth__free(g->ctx, g->text);
@@ -44,7 +46,7 @@ static berth_status create_open(berth_generator *g, const char *path, berth_erro
   BERTH__TRY(berth__gguf_open(g->ctx, path, &file, &g->model, err));
   BERTH__TRY(create_check_arch(g, err));
   BERTH__TRY(berth__tokenizer_create(g->ctx, g->model, &g->tokenizer, err));
-  const berth__arch_options options = {.cache = g->desc.kv};
+  const berth__arch_options options = {.cache = g->desc.kv, .every_row = g->desc.scores != NULL};
   return berth__arch_graph(g->model, &options, &g->graph, err);
 }
 
@@ -92,12 +94,22 @@ static void create_find_inputs(berth_generator *g) {
   g->vocabulary = (uint32_t)logits->dim[logits->rank - 1];
 }
 
+static bool create_scores(berth_generator *g) {
+  uint64_t count;
+  if (g->desc.scores == NULL) return true;
+  if (!berth__mul_u64(g->chunk, g->vocabulary, &count) || count > SIZE_MAX) return false;
+  g->all_rows = berth__alloc_array(g->ctx, g->chunk, sizeof *g->all_rows);
+  g->scores = berth__alloc_array(g->ctx, (size_t)count, sizeof *g->scores);
+  for (uint32_t i = 0; g->all_rows != NULL && i < g->chunk; i++) g->all_rows[i] = (int32_t)i;
+  return g->all_rows != NULL && g->scores != NULL;
+}
+
 berth_status berth__generator_arrays(berth_generator *g, berth_error *err) {
   g->tokens = berth__alloc_array(g->ctx, g->capacity, sizeof *g->tokens);
   g->rows = berth__alloc_array_zero(g->ctx, g->chunk, sizeof *g->rows);
   g->logits = berth__alloc_array(g->ctx, g->vocabulary, sizeof *g->logits);
   g->text = berth__alloc(g->ctx, 2 * berth__stream_capacity(g->tokenizer) + 1); /* a piece, and what waited before it */
-  if (g->tokens == NULL || g->rows == NULL || g->logits == NULL || g->text == NULL)
+  if (g->tokens == NULL || g->rows == NULL || g->logits == NULL || g->text == NULL || !create_scores(g))
     return berth__fail_nomem(err, "a conversation");
   return berth__sampler_create(g->ctx, g->vocabulary, &g->sampler, err);
 }
@@ -169,7 +181,7 @@ berth_status berth_generator_fork(berth_generator *generator, berth_generator **
   if (g == NULL) return berth__fail_nomem(err, "a generator");
   *g = *generator;
   g->model = NULL, g->tokenizer = NULL, g->graph = NULL, g->session = NULL;
-  g->tokens = NULL, g->rows = NULL, g->logits = NULL, g->text = NULL;
+  g->tokens = NULL, g->rows = NULL, g->logits = NULL, g->text = NULL, g->all_rows = NULL, g->scores = NULL;
   g->mark = (berth__mark){0};
   g->sampler = (berth__sampler){0};
   const berth_status status = fork_into(generator, g, err);

@@ -21,20 +21,39 @@ static void generator_count_rows(berth_generator *g, uint32_t rows) {
   if (end > g->near && end - g->near > g->intact) g->intact = end - g->near;
 }
 
+static berth_status generator_write_last(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
+  const int32_t last = (int32_t)count - 1;
+  if (g->scores != NULL)
+    return berth_session_write_at(g->session, g->input_last, g->all_rows, rows * sizeof *g->all_rows, err);
+  return berth_session_write_at(g->session, g->input_last, &last, sizeof last, err);
+}
+
+/* Hands out the logits of every row that stands for a token, and keeps those of the last. */
+static berth_status generator_score(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
+  if (g->scores == NULL) return BERTH_OK;
+  const size_t vocabulary = g->vocabulary;
+  BERTH__TRY(berth_session_read_at(g->session, 0, g->scores, rows * vocabulary * sizeof *g->scores, err));
+  for (uint32_t i = 0; i < count; i++)
+    g->desc.scores(g->desc.user, g->n_evaluated - count + i, g->scores + i * vocabulary, g->vocabulary);
+  memcpy(g->logits, g->scores + (count - 1) * vocabulary, vocabulary * sizeof *g->logits);
+  g->has_logits = true;
+  return BERTH_OK;
+}
+
 /* Evaluates `count` tokens in a run of `rows` rows; those that are left over stand for nothing. */
 static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
-  const int32_t position = (int32_t)g->n_evaluated, last = (int32_t)count - 1;
+  const int32_t position = (int32_t)g->n_evaluated;
   memcpy(g->rows, g->tokens + g->n_evaluated, count * sizeof *g->rows);
   for (uint32_t i = count; i < rows; i++) g->rows[i] = 0;
   BERTH__TRY(generator_bind(g, rows, err));
   BERTH__TRY(berth_session_write_at(g->session, g->input_tokens, g->rows, rows * sizeof *g->rows, err));
   BERTH__TRY(berth_session_write_at(g->session, g->input_position, &position, sizeof position, err));
-  BERTH__TRY(berth_session_write_at(g->session, g->input_last, &last, sizeof last, err));
+  BERTH__TRY(generator_write_last(g, count, rows, err));
   g->has_logits = false;
   generator_count_rows(g, rows); /* which a run that fails may write, too */
   BERTH__TRY(berth_session_run(g->session, err));
   g->n_evaluated += count;
-  return BERTH_OK;
+  return generator_score(g, count, rows, err);
 }
 
 /* The next token sees `window` keys, its own being the last. */
@@ -146,6 +165,21 @@ berth_status berth_generator_feed(berth_generator *g, const char *text, size_t s
   berth_status status = berth__tokenizer_encode(g->tokenizer, text, size, how, &tokens, err);
   if (status == BERTH_OK) /* all are below the count of the vocabulary, and so below 2^31 */
     status = berth_generator_feed_tokens(g, (const int32_t *)tokens.ids, tokens.count, err);
+  berth__free(g->ctx, tokens.ids);
+  return status;
+}
+
+berth_status berth_generator_encode(const berth_generator *g, const char *text, size_t size, uint32_t flags,
+                                    int32_t *dst, size_t capacity, size_t *count, berth_error *err) {
+  berth__tokens tokens = {0};
+  if (g == NULL || (text == NULL && size != 0) || (dst == NULL && capacity != 0) || count == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_encode needs a generator, text and places for its results");
+  const uint32_t special = flags & BERTH_FEED_SPECIAL ? (uint32_t)BERTH__ENCODE_PARSE_SPECIAL : 0;
+  const berth_status status =
+      berth__tokenizer_encode(g->tokenizer, text, size, special | BERTH__ENCODE_ADD_SPECIAL, &tokens, err);
+  *count = status == BERTH_OK ? tokens.count : 0;
+  const size_t n = *count < capacity ? *count : capacity;
+  if (n != 0) memcpy(dst, tokens.ids, n * sizeof *dst);
   berth__free(g->ctx, tokens.ids);
   return status;
 }

@@ -37,8 +37,10 @@ struct berth_generator {
   uint64_t fingerprint;     /* of the model, for saved conversations */
   int32_t *tokens;          /* room for capacity */
   uint32_t n_tokens, n_evaluated;
-  int32_t *rows; /* the tokens of a chunk, filled up */
-  float *logits; /* of token n_evaluated - 1 */
+  int32_t *rows;     /* the tokens of a chunk, filled up */
+  float *logits;     /* of token n_evaluated - 1 */
+  int32_t *all_rows; /* where somebody wants logits of every row (desc.scores): 0, 1, ... */
+  float *scores;     /* and these logits, of a chunk */
   bool has_logits;
   berth__sampler sampler;
   berth__mark mark;

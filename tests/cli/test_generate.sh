@@ -76,6 +76,24 @@ exits "a sliding one" 0 generate "$tale" -p 'Once upon a time' -n 60 --temp 0 --
 is "goes on" "$(field tokens | tr ',' '\n' | wc -l)" "$([ "$(field stopped_by)" = end ] && field tokens | tr ',' '\n' | wc -l || echo 60)"
 refuses "a prompt that does not fit" 1 "the context is full" generate "$tale" -p 'Once upon a time there was' --ctx 4
 
+# ---- Perplexity ----
+# What the tale knows by heart costs next to nothing; the same words in another order cost more.
+for i in 1 2 3 4 5 6; do cat prompt.txt tale.txt; done >heart.txt
+tr ' ' '\n' <heart.txt | sort | tr '\n' ' ' >sorted.txt
+exits "perplexity" 0 generate "$tale" --perplexity heart.txt --ctx 40
+check "is a line" grep -qE '^perplexity: [0-9.]+ \([0-9]+ tokens scored in [0-9]+ windows of 40\)$' out
+exits "perplexity as JSON" 0 generate "$tale" --perplexity heart.txt --ctx 40 --json
+is "half of each window is scored, but for the last token" "$(field scored)" "$(($(field windows) * 19))"
+heart=$(field perplexity)
+exits "one token at a time" 0 generate "$tale" --perplexity heart.txt --ctx 40 --chunk 1 --json
+check "gives the same" /usr/bin/env python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a / b - 1) < 1e-4' \
+  "$heart" "$(field perplexity)"
+exits "of a text that it does not know" 0 generate "$tale" --perplexity sorted.txt --ctx 40 --json
+check "it is larger" /usr/bin/env python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > 2 * b' \
+  "$(field perplexity)" "$heart"
+refuses "perplexity of a short text" 2 "give a longer text" generate "$tale" --perplexity prompt.txt
+refuses "perplexity and a prompt" 2 "there is nothing to continue" generate "$tale" --perplexity heart.txt -p a
+
 # ---- What is refused ----
 refuses "no model" 2 "needs MODEL" generate
 refuses "a model that is not there" 1 "nowhere.gguf" generate nowhere.gguf

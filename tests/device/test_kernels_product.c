@@ -358,7 +358,7 @@ static fast_case blocks_case(berth_type type, int64_t m, int64_t k, int64_t n) {
 static void weights_in_blocks(void **state) {
   (void)state;
   for (size_t t = 0; t < sizeof block_types / sizeof *block_types; t++) {
-    const int64_t depth = berth_type_storage(block_types[t]).elements == 32 ? 160 : 512;
+    const int64_t depth = berth_type_storage(block_types[t]).elements == 32 ? 416 : 512; /* 8 blocks and 5 */
     for (int64_t m = 1; m <= 6; m++) {
       fast_case c = blocks_case(block_types[t], m, depth, m == 1 ? 37 : 11 * m);
       if (m % 2 == 0) c.in[2] = (fast_operand)F32(11 * m);
@@ -396,6 +396,23 @@ static void blocks_with_epilogues(void **state) {
   }
 }
 
+static void experts_in_blocks(void **state) {
+  static const double which[] = {0, 2, 2, 1, 0, 2, 2, 2, 1};
+  static const int64_t rows[] = {1, 3, 4, 21};
+  (void)state;
+  for (size_t t = 0; t < sizeof block_types / sizeof *block_types; t++)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+      const int64_t m = rows[i];
+      fast_case c = {.op = "expert_matmul",
+                     .in = {F32(m, 256),
+                            {.type = block_types[t], .rank = 3, .dim = {4, 21, 256}},
+                            {.type = BERTH_I32, .rank = 2, .dim = {m, 2}, .values = which, .n_values = 9}},
+                     .absolute = blocks_tolerance(256)};
+      if (i % 2 == 1) c.in[0] = (fast_operand)F32(m, 2, 256);
+      fast_check(&c);
+    }
+}
+
 static void not_numbers_in_x_are_not_lost(void **state) {
   static const double odd[] = {1, 2, NAN, 4, 5, 6, 7, 8};
   (void)state;
@@ -428,6 +445,7 @@ int main(void) {
       cmocka_unit_test(weights_in_blocks),
       cmocka_unit_test(bytes_in_blocks_are_exact),
       cmocka_unit_test(blocks_with_epilogues),
+      cmocka_unit_test(experts_in_blocks),
       cmocka_unit_test(not_numbers_in_x_are_not_lost),
       cmocka_unit_test(f16_weights),
       cmocka_unit_test(packing_as_f16),

@@ -89,6 +89,59 @@ static void tokens_and_text_are_the_same_conversation(void **state) {
   speaker_finish(&s);
 }
 
+typedef struct scored {
+  uint32_t n, vocabulary;
+  float logits[64][512];
+} scored;
+
+static void keep_scores(void *user, uint32_t position, const float *logits, uint32_t n) {
+  scored *s = user;
+  assert_int_equal(position, s->n);
+  assert_true(n <= 512);
+  s->vocabulary = n;
+  memcpy(s->logits[s->n++], logits, n * sizeof *logits);
+}
+
+static void every_token_has_scores(void **state) {
+  (void)state;
+  static scored all;
+  speaker s, alone;
+  berth_error err;
+  int32_t tokens[64], want[8], got[8];
+  size_t n = 0, cut = 0;
+  berth_generator_desc desc = greedy();
+  speaker_start(&alone, &desc);
+  OK(berth_generator_encode(alone.g, TEXT, strlen(TEXT), 0, tokens, 64, &n, &err));
+  OK(berth_generator_encode(alone.g, TEXT, strlen(TEXT), 0, tokens, 3, &cut, &err));
+  assert_int_equal(cut, n);
+  assert_true(n > 10);
+  assert_int_equal(count(alone.g), 0);
+  all.n = 0;
+  desc.scores = keep_scores;
+  desc.user = &all;
+  speaker_start(&s, &desc); /* chunks of 8, of which the last is not full */
+  feed(s.g, TEXT);
+  assert_int_equal(all.n, n);
+  assert_memory_equal(berth_generator_tokens(s.g), tokens, n * sizeof *tokens);
+  for (size_t i = 0; i < n; i++) {
+    const float *logits;
+    uint32_t vocabulary;
+    OK(berth_generator_feed_tokens(alone.g, &tokens[i], 1, &err));
+    OK(berth_generator_logits(alone.g, &logits, &vocabulary, &err));
+    assert_int_equal(vocabulary, all.vocabulary);
+    for (uint32_t v = 0; v < vocabulary; v++) assert_float_equal(all.logits[i][v], logits[v], 1e-4);
+  }
+  berth_generator *fork = NULL;
+  OK(berth_generator_fork(s.g, &fork, &err));
+  speak(alone.g, 8, want);
+  speak(fork, 8, got);
+  assert_memory_equal(got, want, sizeof want);
+  assert_int_equal(all.n, n + 7); /* the last one is not evaluated yet */
+  berth_generator_destroy(fork);
+  speaker_finish(&s);
+  speaker_finish(&alone);
+}
+
 static void a_thousand_tokens_allocate_nothing(void **state) {
   (void)state;
   speaker s;
@@ -371,6 +424,7 @@ int main(void) {
       cmocka_unit_test(every_device_says_the_same),
       cmocka_unit_test(a_cache_may_be_smaller),
       cmocka_unit_test(tokens_and_text_are_the_same_conversation),
+      cmocka_unit_test(every_token_has_scores),
       cmocka_unit_test(a_thousand_tokens_allocate_nothing),
       cmocka_unit_test(pieces_are_the_text_of_their_tokens),
       cmocka_unit_test(a_chat_evaluates_what_is_new),

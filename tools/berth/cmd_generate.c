@@ -36,6 +36,8 @@ static const arg_option options[] = {
     {"stop", 0, ARG_LIST, "TEXT", "stop before this text; may be repeated", offsetof(generate_options, stop), 0, 0},
     {"chat", 0, ARG_FLAG, NULL, "a conversation: messages from stdin, one a line, by the model's own template",
      offsetof(generate_options, chat), 0, 0},
+    {"perplexity", 0, ARG_TEXT, "FILE", "score the text of a file instead (-: stdin), in windows of --ctx tokens (512)",
+     offsetof(generate_options, perplexity), 0, 0},
     {"device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(generate_options, device),
      0, 0},
     {"threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(generate_options, threads), 0, 1024},
@@ -58,7 +60,8 @@ const arg_verb cmd_generate_verb = {
     .examples =
         "  berth generate model.gguf -p 'Once upon a time' -n 100\n"
         "  berth generate model.gguf --chat --ctx 8192\n"
-        "  berth generate model.gguf -f story.txt --temp 0 --json\n",
+        "  berth generate model.gguf -f story.txt --temp 0 --json\n"
+        "  berth generate model.gguf --perplexity book.txt\n",
 };
 
 /* ---- Ctrl-C ---- */
@@ -83,7 +86,10 @@ static void catch_interrupts(berth_cancel *cancel) {
 
 /* ---- The generator ---- */
 
-static void on_progress(void *user, uint32_t done, uint32_t total) { progress_update(user, done, total); }
+static void on_progress(void *user, uint32_t done, uint32_t total) {
+  generate *g = user;
+  progress_update(&g->bar, done, total);
+}
 
 static int generate_open(const generate_options *wanted, generate *g) {
   berth_error err = {BERTH_OK, ""};
@@ -101,12 +107,14 @@ static int generate_open(const generate_options *wanted, generate *g) {
   desc.ctx = (uint32_t)wanted->ctx;
   desc.chunk = (uint32_t)wanted->chunk;
   desc.sampling = &sampling;
-  desc.progress = on_progress;
-  desc.user = &g->bar;
+  desc.progress = wanted->perplexity ? NULL : on_progress;
+  desc.scores = wanted->perplexity ? generate_on_scores : NULL;
+  desc.user = g;
   if (wanted->kv && (desc.kv = berth_type_from_name(wanted->kv)) == BERTH_TYPE_NONE)
     return cli_usage("--kv takes a type such as f32, f16 or q8_0, not '%s'", wanted->kv);
   int code = cli_context((uint32_t)wanted->threads, wanted->memory_limit, NULL, &g->ctx);
   if (code == CLI_OK) code = cli_check_device(g->ctx, wanted->device);
+  if (code == CLI_OK && wanted->perplexity) code = generate_choose_window(g->ctx, wanted, &desc.ctx);
   if (code != CLI_OK) return code;
   if (berth_cancel_create(g->ctx, &g->cancel, &err) != BERTH_OK) return cli_report(&err);
   catch_interrupts(g->cancel);
@@ -174,6 +182,9 @@ static void generate_print_note(const generate *g) {
 static int generate_read_prompt(const generate_options *wanted, char **text, size_t *size) {
   *text = NULL;
   if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: one will do");
+  if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
+    return cli_usage("--perplexity scores a text: there is nothing to continue");
+  if (wanted->perplexity) return out_read_all(wanted->perplexity, text, size);
   if (wanted->file) return out_read_all(wanted->file, text, size);
   const char *given = wanted->prompt ? wanted->prompt : "";
   *size = strlen(given);
@@ -218,7 +229,9 @@ int cmd_generate(int argc, char **argv) {
                                       : generate_read_prompt(&wanted, &prompt, &size);
     if (code == CLI_OK) code = generate_open(&wanted, &g);
     if (code == CLI_OK)
-      code = wanted.chat ? generate_chat(&g, &wanted, prompt, size) : generate_one(&g, &wanted, prompt, size);
+      code = wanted.perplexity ? generate_perplexity(&g, &wanted, prompt, size)
+             : wanted.chat     ? generate_chat(&g, &wanted, prompt, size)
+                               : generate_one(&g, &wanted, prompt, size);
     generate_close(&g);
   }
   free(prompt);

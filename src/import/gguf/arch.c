@@ -66,6 +66,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                     .position = BERTH_VALUE_NONE,
                     .length = BERTH_VALUE_NONE};
   if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;
+  net.every_row = options != NULL && options->every_row;
   net.status = berth__graph_keep(graph, &keep, err);
   if (net.status == BERTH_OK) arch->build(&net);
   if (net.status != BERTH_OK) {

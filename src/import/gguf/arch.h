@@ -15,6 +15,7 @@ const berth__arch *berth__arch_find(const berth__gguf *file);
 
 typedef struct berth__arch_options {
   berth_type cache; /* of keys and values; BERTH_TYPE_NONE: f32 */
+  bool every_row;   /* logits of every row, not of one alone */
 } berth__arch_options;
 /* The graph of a file, which keeps it. options NULL: the defaults. */
 berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,

@@ -32,13 +32,13 @@ berth_value berth__net_embed_tokens(berth__net *net) {
 }
 
 berth_value berth__net_begin(berth__net *net) {
-  const int64_t one = 1;
+  const berth_shape rows = {.rank = 1, .dim = {{.name = "rows"}}}, one = {.rank = 1, .dim = {{.extent = 1}}};
   berth__net_enter(net, -1);
   berth__net_read_keys(net);
   net->epsilon = berth__net_real(net, ".attention.layer_norm_rms_epsilon");
-  net->tokens = berth__net_input(net, "tokens", BERTH_I32, (berth_shape){.rank = 1, .dim = {{.name = "rows"}}});
+  net->tokens = berth__net_input(net, "tokens", BERTH_I32, rows);
   net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
-  net->last = berth__net_input(net, "last", BERTH_I32, berth_shape_fixed(1, &one));
+  net->last = berth__net_input(net, "last", BERTH_I32, net->every_row ? rows : one);
   berth__net_count_rows(net);
   return berth__net_embed_tokens(net);
 }

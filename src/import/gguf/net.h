@@ -7,8 +7,8 @@
  * What the graph takes and gives, for models that generate:
  *   tokens     i32 [rows]: token i stands at position + i
  *   position   i32 []
- *   last       i32 [1]: the row whose logits are wanted
- *   logits     f32 [1, vocabulary]
+ *   last       i32 [1]: the row whose logits are wanted; where those of all are wanted, [rows]
+ *   logits     f32 [1, vocabulary], or [rows, vocabulary]
  *   states     blk.N.keys and blk.N.values, [ctx, heads * size]: `ctx` is a named dimension like `rows`
  * Rows may be more than there are tokens: those after the last one see what is before them and are seen by nobody, as
  * long as the next run starts at the position after the last token. */
@@ -29,6 +29,7 @@ typedef struct berth__net {
   char prefix[32]; /* of tensors' names: "blk.3.", or nothing */
   int64_t layer;
   berth_type cache; /* of keys and values */
+  bool every_row;   /* has logits */
   /* What the keys say. */
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
   double epsilon; /* of norms */

@@ -15,34 +15,42 @@
 /* A row of x. */
 typedef struct blocks_row_x {
   const int8_t *q;
-  const float *scale; /* one for every 32 */
-  const float *sum;   /* one for every 16: their bytes added up, times the scale */
-  const float *sums;  /* the same for every 32 */
+  const float *scale;  /* one for every 32 */
+  const float *sum;    /* one for every 16: their bytes added up, times the scale */
+  const float *sums;   /* the same for every 32 */
+  const int8_t *minus; /* -q, where the kernel of one row wants that, too */
 } blocks_row_x;
 
 /* Some rows of x in scratch. */
 typedef struct blocks_x {
-  int64_t depth;
+  int64_t depth, copies; /* 2: with -q behind each row */
   int8_t *q;
   float *scale, *sum, *sums;
 } blocks_x;
 
 /* Bytes of so many rows; and where their parts are in them. */
-static inline uint64_t blocks_x_bytes(int64_t rows, int64_t depth) {
-  return (uint64_t)rows * ((uint64_t)depth + 4 * sizeof(float) * (uint64_t)(depth / BLOCKS_X));
+static inline uint64_t blocks_x_bytes(int64_t rows, int64_t depth, int64_t copies) {
+  return (uint64_t)rows * ((uint64_t)(depth * copies) + 4 * sizeof(float) * (uint64_t)(depth / BLOCKS_X));
 }
-static inline blocks_x blocks_x_in(void *scratch, int64_t rows, int64_t depth) {
+static inline blocks_x blocks_x_in(void *scratch, int64_t rows, int64_t depth, int64_t copies) {
   const int64_t n = rows * (depth / BLOCKS_X);
   float *numbers = scratch;
-  return (blocks_x){
-      .depth = depth, .scale = numbers, .sum = numbers + n, .sums = numbers + 3 * n, .q = (int8_t *)(numbers + 4 * n)};
+  return (blocks_x){.depth = depth,
+                    .copies = copies,
+                    .scale = numbers,
+                    .sum = numbers + n,
+                    .sums = numbers + 3 * n,
+                    .q = (int8_t *)(numbers + 4 * n)};
 }
 static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
   const int64_t n = x->depth / BLOCKS_X;
-  return (blocks_row_x){x->q + row * x->depth, x->scale + row * n, x->sum + row * 2 * n, x->sums + row * n};
+  const int8_t *q = x->q + row * x->depth * x->copies;
+  return (blocks_row_x){q, x->scale + row * n, x->sum + row * 2 * n, x->sums + row * n, q + x->depth};
 }
 
 #define blocks_quantise BERTH__PER_ISA(berth__blocks_quantise)
+#define blocks_copies BERTH__PER_ISA(berth__blocks_copies)
+#define blocks_arrange BERTH__PER_ISA(berth__blocks_arrange)
 #define blocks_dot_of BERTH__PER_ISA(berth__blocks_dot_of)
 #define blocks_split_of BERTH__PER_ISA(berth__blocks_split_of)
 #define blocks_panel_bytes BERTH__PER_ISA(berth__blocks_panel_bytes)
@@ -53,7 +61,9 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
  * scale. */
 void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t row);
 
-/* One row of a weight times one row of x. */
+/* One row of a weight times one row of x, whose bytes are put into the order that the kernel of this type likes. */
+int64_t blocks_copies(berth_type type);
+void blocks_arrange(berth_type type, const blocks_x *x, int64_t row);
 typedef float (*blocks_dot)(const uint8_t *w, const blocks_row_x *x, int64_t depth);
 blocks_dot blocks_dot_of(berth_type type);
 typedef void (*blocks_split)(const uint8_t *block, berth__block_parts *parts);

@@ -64,102 +64,54 @@ static inline __m256i blocks_shifted(__m256i w, __m256i x, int shift) {
   return _mm256_sub_epi16(_mm256_maddubs_epi16(w, x), _mm256_maddubs_epi16(_mm256_set1_epi8((char)shift), x));
 }
 
+/* Of eight blocks, block j and block j + 4 share vectors: the first halves of both, then the second halves. That way
+ * two blocks need one conversion to f32, and eight scales stay in their register. */
+static inline void blocks_arrange_joined(int8_t *q) {
+  __m256i from[8];
+  for (int i = 0; i < 8; i++) from[i] = blocks_load(q + 32 * i);
+  for (int j = 0; j < 4; j++) {
+    blocks_store(q + 64 * j, _mm256_permute2x128_si256(from[j], from[j + 4], 0x20));
+    blocks_store(q + 64 * j + 32, _mm256_permute2x128_si256(from[j], from[j + 4], 0x31));
+  }
+}
+
+/* 16 bytes of two places. */
+static inline __m256i blocks_join(const void *low, const void *high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
+                                 _mm_loadu_si128((const __m128i *)high), 1);
+}
+
 /* What 8 times x is too much is taken off for eight blocks at once. */
 static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const __m256i half = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
   const int8_t *q = x->q;
   __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, eights = sum[0];
   int64_t i = 0;
   for (; i + 8 <= depth / 32; i += 8, w += 8 * 18, q += 256) {
-    const __m256 scales = blocks_eight_scales(w, 18);
-    float by[8];
-    _mm256_storeu_ps(by, _mm256_mul_ps(scales, _mm256_loadu_ps(x->scale + i)));
+    const __m256 scales = blocks_eight_scales(w, 18), by = _mm256_mul_ps(scales, _mm256_loadu_ps(x->scale + i));
     eights = _mm256_fmadd_ps(scales, _mm256_loadu_ps(x->sums + i), eights);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; j++)
-      sum[j % 2] = blocks_unsigned(blocks_nibbles(w + 18 * j + 2), q + 32 * j, &by[j], sum[j % 2]);
+#define PAIR(j)                                                                                         \
+  {                                                                                                     \
+    const __m256i both = blocks_join(w + 18 * (j) + 2, w + 18 * ((j) + 4) + 2);                         \
+    const __m256i low = _mm256_and_si256(both, half);                                                   \
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), half);                            \
+    const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, blocks_load(q + 64 * (j))),        \
+                                           _mm256_maddubs_epi16(high, blocks_load(q + 64 * (j) + 32))); \
+    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));                           \
+    sum[(j) % 2] = _mm256_fmadd_ps(number, _mm256_permute_ps(by, 0x55 * (j)), sum[(j) % 2]);            \
+  }
+    PAIR(0)
+    PAIR(1)
+    PAIR(2)
+    PAIR(3)
+#undef PAIR
   }
   for (; i < depth / 32; i++, w += 18, q += 32) {
     const __m256i pairs = blocks_shifted(blocks_nibbles(w + 2), blocks_load(q), 8);
-    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));
     sum[0] = _mm256_fmadd_ps(number, _mm256_set1_ps(blocks_half(w) * x->scale[i]), sum[0]);
   }
   return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(8), eights, _mm256_add_ps(sum[0], sum[1])));
-}
-
-/* The scales of q4_k and q5_k, and then their minima, as bytes. */
-static inline __m128i blocks_k_scales(const uint8_t *at) {
-  uint32_t in[3];
-  memcpy(in, at, sizeof in);
-  const uint32_t low = 0x3f3f3f3f, half = 0x0f0f0f0f, two = 0x03030303;
-  return _mm_setr_epi32((int)(in[0] & low), (int)((in[2] & half) | (in[0] >> 6 & two) << 4), (int)(in[1] & low),
-                        (int)((in[2] >> 4 & half) | (in[1] >> 6 & two) << 4));
-}
-
-/* What scales and minima of eight groups become: factors to multiply sums with; minima are taken off `least` here. */
-static inline void blocks_k_factors(const uint8_t *w, const blocks_row_x *x, int64_t block, float by[8],
-                                    __m256 *least) {
-  const __m128i all = blocks_k_scales(w + 4);
-  const __m256 scale = _mm256_set1_ps(blocks_half(w)), low = _mm256_set1_ps(blocks_half(w + 2));
-  const __m256 scales = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(all));
-  const __m256 minima = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(all, 8)));
-  _mm256_storeu_ps(by, _mm256_mul_ps(_mm256_mul_ps(scales, scale), _mm256_loadu_ps(x->scale + block * 8)));
-  *least = _mm256_fnmadd_ps(_mm256_mul_ps(minima, low), _mm256_loadu_ps(x->sums + block * 8), *least);
-}
-
-static float q4_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
-  const __m256i half = _mm256_set1_epi8(15);
-  const int8_t *q = x->q;
-  __m256 a = _mm256_setzero_ps(), b = a, least = a;
-  for (int64_t i = 0; i < depth / 256; i++, w += 144, q += 256) {
-    float by[8];
-    blocks_k_factors(w, x, i, by, &least);
-    for (int j = 0; j < 4; j++) {
-      const __m256i both = blocks_load(w + 16 + 32 * j);
-      a = blocks_unsigned(_mm256_and_si256(both, half), q + 64 * j, by + 2 * j, a);
-      b = blocks_unsigned(_mm256_and_si256(_mm256_srli_epi16(both, 4), half), q + 64 * j + 32, by + 2 * j + 1, b);
-    }
-  }
-  return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
-}
-
-/* 32 elements with two scales, one for each half. */
-static inline __m256 q6_k_part(__m256i w, const int8_t *q, __m256i scales, float by, __m256 sum) {
-  const __m256i fours = _mm256_madd_epi16(blocks_shifted(w, blocks_load(q), 32), scales);
-  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_set1_ps(by), sum);
-}
-
-/* Scales 2 part and 2 part + 1 in all halves of 16 bits of the two halves. */
-static inline __m256i q6_k_scales(__m256i twice, int part) {
-  const __m256i pick = _mm256_setr_epi8(-128, 0, -128, 0, -128, 0, -128, 0, -128, 0, -128, 0, -128, 0, -128, 0, -128, 1,
-                                        -128, 1, -128, 1, -128, 1, -128, 1, -128, 1, -128, 1, -128, 1);
-  const __m256i from = _mm256_add_epi8(pick, _mm256_set1_epi8((char)(2 * part)));
-  return _mm256_srai_epi16(_mm256_shuffle_epi8(twice, from), 8);
-}
-
-static float q6_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
-  const __m256i half = _mm256_set1_epi8(15), upper = _mm256_set1_epi8(48);
-  const int8_t *q = x->q;
-  __m256 a = _mm256_setzero_ps(), b = a;
-  for (int64_t i = 0; i < depth / 256; i++, w += 210, q += 256) {
-    const __m256i scales = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(w + 192)));
-    const float scale = blocks_half(w + 208);
-    const float *xs = x->scale + i * 8;
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; j++) {
-      const __m256i l0 = blocks_load(w + 64 * j), l1 = blocks_load(w + 64 * j + 32), h = blocks_load(w + 128 + 32 * j);
-      const __m256i w0 = _mm256_or_si256(_mm256_and_si256(l0, half), _mm256_and_si256(_mm256_slli_epi16(h, 4), upper));
-      const __m256i w1 = _mm256_or_si256(_mm256_and_si256(l1, half), _mm256_and_si256(_mm256_slli_epi16(h, 2), upper));
-      const __m256i w2 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l0, 4), half), _mm256_and_si256(h, upper));
-      const __m256i w3 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), half),
-                                         _mm256_and_si256(_mm256_srli_epi16(h, 2), upper));
-      const int8_t *at = q + 128 * j;
-      a = q6_k_part(w0, at, q6_k_scales(scales, 4 * j), scale * xs[4 * j], a);
-      b = q6_k_part(w1, at + 32, q6_k_scales(scales, 4 * j + 1), scale * xs[4 * j + 1], b);
-      a = q6_k_part(w2, at + 64, q6_k_scales(scales, 4 * j + 2), scale * xs[4 * j + 2], a);
-      b = q6_k_part(w3, at + 96, q6_k_scales(scales, 4 * j + 3), scale * xs[4 * j + 3], b);
-    }
-  }
-  return blocks_total(_mm256_add_ps(a, b));
 }
 
 /* ---- Any format, once a block is taken apart: 32 bytes of both, and the factors of their groups ---- */
@@ -203,27 +155,66 @@ static inline __m256i iq2_xxs_signs(__m256i words) {
   return _mm256_or_si256(seven, _mm256_shuffle_epi8(even, _mm256_and_si256(folded, _mm256_set1_epi8(15))));
 }
 
+/* Groups j and j + 4 share vectors, as in q4_0, and points lie two by two: their first coordinates, their second ones,
+ * and so on. A word of 16 bits then has the signs of two points, and a product with a power of two brings those of a
+ * pair of coordinates to the tops of its bytes, where a blend of x and -x looks for them. */
+static inline void iq2_xxs_arrange(int8_t *q, int8_t *minus) {
+  int8_t from[256];
+  memcpy(from, q, sizeof from);
+  for (int i = 0; i < 256; i++) {
+    const int j = i / 64, half = i % 64 / 32, group = j + i % 32 / 16 * 4, at = i % 16;
+    q[i] = from[32 * group + 16 * half + at % 2 * 8 + at / 2];
+    minus[i] = (int8_t)-q[i];
+  }
+}
+
+/* Two points at `a`, and two at `b`. Of the second, more is read than it has, so that an instruction does both. */
+static inline __m256i iq2_xxs_pair(const uint8_t *a, const uint8_t *b) {
+  uint16_t at_a, at_b;
+  memcpy(&at_a, a, sizeof at_a);
+  memcpy(&at_b, b, sizeof at_b);
+  const __m128i first = _mm_loadl_epi64((const __m128i *)(const void *)&iq2_xxs_points[(uint8_t)at_a]);
+  const __m128i second = _mm_loadu_si128((const __m128i *)(const void *)&iq2_xxs_points[at_a >> 8]);
+  const __m128i third = _mm_loadl_epi64((const __m128i *)(const void *)&iq2_xxs_points[(uint8_t)at_b]);
+  const __m128i fourth = _mm_loadu_si128((const __m128i *)(const void *)&iq2_xxs_points[at_b >> 8]);
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(first, second)),
+                                 _mm_unpacklo_epi8(third, fourth), 1);
+}
+
+/* x with the signs of word `at` (of eight, in each half). */
+static inline __m256i iq2_xxs_turn(__m256i signs, const int8_t *q, const int8_t *minus, int at) {
+  const __m256i power = _mm256_broadcastsi128_si256(_mm_setr_epi16(128, 64, 32, 16, 8, 4, 2, 1));
+  const __m256i word = _mm256_shuffle_epi8(signs, _mm256_set1_epi16((short)(0x0100 + 0x0202 * at)));
+  return _mm256_blendv_epi8(blocks_load(q), blocks_load(minus), _mm256_mullo_epi16(word, power));
+}
+
 static float iq2_xxs_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   const __m256i ones = _mm256_set1_epi16(1);
-  const int8_t *q = x->q;
+  const int8_t *q = x->q, *minus = x->minus;
   __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-  for (int64_t i = 0; i < depth / 256; i++, w += 66, q += 256) {
+  for (int64_t i = 0; i < depth / 256; i++, w += 66, q += 256, minus += 256) {
     const __m256 first = _mm256_castsi256_ps(blocks_load(w + 2)), second = _mm256_castsi256_ps(blocks_load(w + 34));
     const __m256i odd = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd));
     const __m256i words = _mm256_permute4x64_epi64(odd, 0xd8);
     const __m256i twice = _mm256_or_si256(_mm256_slli_epi32(_mm256_srli_epi32(words, 28), 1), _mm256_set1_epi32(1));
     const __m256 scale = _mm256_mul_ps(_mm256_set1_ps(blocks_half(w) * 0.125f), _mm256_loadu_ps(x->scale + i * 8));
-    uint32_t signs[8];
-    float by[8];
-    _mm256_storeu_ps(by, _mm256_mul_ps(_mm256_cvtepi32_ps(twice), scale));
-    _mm256_storeu_si256((__m256i *)signs, iq2_xxs_signs(words));
-#pragma GCC unroll 8
-    for (int g = 0; g < 8; g++) {
-      const __m256i minus = blocks_spread(signs[g]);
-      const __m256i turned = _mm256_sub_epi8(_mm256_xor_si256(blocks_load(q + 32 * g), minus), minus);
-      const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(iq2_xxs_point(w + 2 + 8 * g), turned), ones);
-      sum[g % 2] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(&by[g]), sum[g % 2]);
-    }
+    const __m256 by = _mm256_mul_ps(_mm256_cvtepi32_ps(twice), scale);
+    const __m256i signs = iq2_xxs_signs(words);
+#define PAIR(j)                                                                                      \
+  {                                                                                                  \
+    const uint8_t *a = w + 2 + 8 * (j), *b = w + 2 + 8 * ((j) + 4);                                  \
+    const __m256i low = iq2_xxs_turn(signs, q + 64 * (j), minus + 64 * (j), 2 * (j));                \
+    const __m256i high = iq2_xxs_turn(signs, q + 64 * (j) + 32, minus + 64 * (j) + 32, 2 * (j) + 1); \
+    const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(iq2_xxs_pair(a, b), low),            \
+                                           _mm256_maddubs_epi16(iq2_xxs_pair(a + 2, b + 2), high));  \
+    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));                        \
+    sum[(j) % 2] = _mm256_fmadd_ps(number, _mm256_permute_ps(by, 0x55 * (j)), sum[(j) % 2]);         \
+  }
+    PAIR(0)
+    PAIR(1)
+    PAIR(2)
+    PAIR(3)
+#undef PAIR
   }
   return blocks_total(_mm256_add_ps(sum[0], sum[1]));
 }

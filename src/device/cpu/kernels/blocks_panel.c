@@ -1,74 +1,43 @@
 /* VF_PANEL rows of a weight in blocks times many rows of x. The rows are taken apart once, into bytes of which four
  * that follow each other in a row are a lane of a vector whose lanes are rows; then tiles of x go over them.
  *
- * Two ways of multiplying bytes. Where one instruction sums four products of an unsigned and a signed byte (vi_dot), x
- * gets 128 more, and each group starts from what that is too much. AVX2 alone sums two such products in 16 bits, and
- * the numbers of most formats are so small that several of these fit into 16 bits: those are made unsigned, and what
- * was added goes into the offset. */
+ * One instruction sums four products of an unsigned and a signed byte (vi_dot): x gets 128 more, and each group starts
+ * from what that is too much. AVX2 has no such instruction: blocks_pairs.c is for it. */
 #include "base/half.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
 
+#if !defined(__AVX2__) || VF_LANES != 8
+
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define INLINED static inline __attribute__((always_inline))
 #define ROWS 4
 #define DEEP 256 /* elements that are taken apart at a time */
-
-#if defined(__AVX2__) && VF_LANES == 8
-#define BY_PAIRS 1
-#else
-#define BY_PAIRS 0
-#endif
-
-/* How the bytes of a format are multiplied. */
-typedef struct blocks_manner {
-  int group;
-  int shift; /* BY_PAIRS: what is added to the numbers, so that none is negative */
-  int chain; /* BY_PAIRS: pairs that are summed in 16 bits; 0: numbers are signed and large, pairs are summed in 32 */
-  bool is_offset; /* there are offsets, or the shift has made some */
-} blocks_manner;
-
-static blocks_manner blocks_manner_of(berth_type type) {
-  blocks_manner m = {.group = (int)berth__block_group(type), .is_offset = berth__block_has_offset(type)};
-  if (!BY_PAIRS) return m;
-  switch ((int)type) { /* chain * 2 * 127 * (the largest number) < 32768 */
-    case BERTH_Q4_0: m.shift = 8, m.chain = 8; break;
-    case BERTH_Q4_1:
-    case BERTH_Q4_K: m.chain = 8; break;
-    case BERTH_Q5_0: m.shift = 16, m.chain = 4; break;
-    case BERTH_MXFP4: m.shift = 12, m.chain = 4; break;
-    case BERTH_Q5_1:
-    case BERTH_Q5_K: m.chain = 4; break;
-    case BERTH_Q2_K: m.chain = 4; break;
-    case BERTH_Q3_K: m.shift = 4, m.chain = 4; break;
-    case BERTH_Q6_K: m.shift = 32, m.chain = 2; break;
-    default: break;
-  }
-  if (m.shift != 0) m.is_offset = true;
-  return m;
-}
 
 /* ---- The panel: two halves of VF_LANES columns, one after the other ---- */
 
 typedef struct blocks_half {
   float *factor, *offset; /* [groups][VF_LANES] */
-  int32_t *start;         /* the same; not BY_PAIRS */
+  int32_t *start;         /* the same */
   int8_t *bytes;          /* [depth / 4][VF_LANES][4] */
 } blocks_half;
 
-static int64_t blocks_half_bytes(const blocks_manner *m, int64_t depth) {
-  return depth / m->group * VF_LANES * (int64_t)(2 * sizeof(float) + sizeof(int32_t)) + depth * VF_LANES;
+static int64_t blocks_half_bytes(int64_t group, int64_t depth) {
+  return depth / group * VF_LANES * (int64_t)(2 * sizeof(float) + sizeof(int32_t)) + depth * VF_LANES;
 }
 
-static blocks_half blocks_half_of(const blocks_manner *m, int64_t depth, const void *panel, int half) {
-  const int64_t n = depth / m->group * VF_LANES;
-  float *numbers = (float *)((uintptr_t)panel + (uintptr_t)(half * blocks_half_bytes(m, depth)));
+static blocks_half blocks_half_of(int64_t group, int64_t depth, const void *panel, int half) {
+  const int64_t n = depth / group * VF_LANES;
+  float *numbers = (float *)((uintptr_t)panel + (uintptr_t)(half * blocks_half_bytes(group, depth)));
   return (blocks_half){numbers, numbers + n, (int32_t *)(numbers + 2 * n), (int8_t *)(numbers + 3 * n)};
 }
 
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
-  const blocks_manner m = blocks_manner_of(type);
-  return 2 * (uint64_t)blocks_half_bytes(&m, depth);
+  return 2 * (uint64_t)blocks_half_bytes(berth__block_group(type), depth);
 }
 
 /* `n` elements of VF_LANES rows: fours of them beside each other. */
@@ -86,7 +55,7 @@ static void blocks_interleave(const berth__block_parts *rows, int64_t n, int8_t 
 
 typedef struct blocks_unpacking {
   berth_storage storage;
-  blocks_manner manner;
+  int64_t group;
   blocks_split split;
   int64_t row_bytes;
   blocks_half to;
@@ -94,7 +63,6 @@ typedef struct blocks_unpacking {
 
 /* Factors and offsets of `n` groups from `first` on. */
 static void blocks_turn_numbers(const blocks_unpacking *u, const berth__block_parts *rows, int64_t first, int64_t n) {
-  const vf shift = vf_set1((float)u->manner.shift);
   for (int64_t g = 0; g < n; g += VF_LANES) {
     vf factor[VF_LANES], offset[VF_LANES];
     for (int r = 0; r < VF_LANES; r++) {
@@ -105,25 +73,24 @@ static void blocks_turn_numbers(const blocks_unpacking *u, const berth__block_pa
     vf_transpose(offset);
     for (int64_t i = 0; i < VF_LANES && g + i < n; i++) {
       vf_store(u->to.factor + (first + g + i) * VF_LANES, factor[i]);
-      vf_store(u->to.offset + (first + g + i) * VF_LANES, vf_fnma(shift, factor[i], offset[i]));
+      vf_store(u->to.offset + (first + g + i) * VF_LANES, offset[i]);
     }
   }
 }
 
-/* Not BY_PAIRS: what x is too much by, times the weight. */
+/* What x is too much by, times the weight. */
 static void blocks_find_starts(const blocks_unpacking *u, const berth__block_parts *rows, int64_t first, int64_t n) {
-  const int group = u->manner.group;
+  const int64_t group = u->group;
   for (int64_t g = 0; g < n; g++)
     for (int r = 0; r < VF_LANES; r++) {
       int32_t sum = 0;
-      for (int i = 0; i < group; i++) sum += rows[r].q[g * group + i];
+      for (int64_t i = 0; i < group; i++) sum += rows[r].q[g * group + i];
       u->to.start[(first + g) * VF_LANES + r] = -128 * sum;
     }
 }
 
 /* n elements of one row, DEEP at most. */
 static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64_t n, berth__block_parts *to) {
-  const int8_t shift = (int8_t)u->manner.shift;
   if (u->storage.elements == DEEP) {
     u->split(w, to);
   } else {
@@ -136,8 +103,6 @@ static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64
       to->offset[b] = p.offset[0];
     }
   }
-  if (shift != 0)
-    for (int i = 0; i < DEEP; i++) to->q[i] = (int8_t)(to->q[i] + shift);
 }
 
 static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
@@ -147,18 +112,18 @@ static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int6
     n = depth - at < DEEP ? depth - at : DEEP;
     for (int r = 0; r < VF_LANES; r++) /* columns that are not there repeat the last */
       blocks_unpack_row(u, w + (r < columns ? r : columns - 1) * u->row_bytes, n, &rows[r]);
-    if (!BY_PAIRS) blocks_find_starts(u, rows, at / u->manner.group, n / u->manner.group);
+    blocks_find_starts(u, rows, at / u->group, n / u->group);
     blocks_interleave(rows, n, u->to.bytes + at * VF_LANES);
-    blocks_turn_numbers(u, rows, at / u->manner.group, n / u->manner.group);
+    blocks_turn_numbers(u, rows, at / u->group, n / u->group);
   }
 }
 
 void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel) {
   blocks_unpacking u = {
-      .storage = berth_type_storage(type), .manner = blocks_manner_of(type), .split = blocks_split_of(type)};
+      .storage = berth_type_storage(type), .group = berth__block_group(type), .split = blocks_split_of(type)};
   u.row_bytes = (int64_t)berth__storage_size(u.storage, (uint64_t)depth);
   for (int half = 0; half < 2 && half * VF_LANES < columns; half++) {
-    u.to = blocks_half_of(&u.manner, depth, panel, half);
+    u.to = blocks_half_of(u.group, depth, panel, half);
     blocks_unpack_half(&u, w + half * VF_LANES * u.row_bytes, columns - half * VF_LANES, depth);
   }
 }
@@ -171,44 +136,14 @@ INLINED vi blocks_four(const int8_t *x) {
   return vi_set1(four);
 }
 
-#if BY_PAIRS
-/* Compilers that turn the order of sums around run out of registers. */
-#define KEEP_ORDER(x) __asm__("" : "+x"(x))
-
-/* Sums over one group of some rows. */
 INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, const int rows, const int group,
-                          const int chain, vi sum[ROWS]) {
-  const vi ones = _mm256_set1_epi16(1);
-  const int step = chain == 0 ? 1 : chain;
-  UNROLL for (int c = 0; c < group / 4; c += step) {
-    vi part[ROWS];
-    UNROLL for (int i = 0; i < step; i++) {
-      const vi of_w = vi_load(w + (at + (c + i) * 4) * VF_LANES);
-      const vi large = chain == 0 ? _mm256_abs_epi8(of_w) : of_w;
-      UNROLL for (int r = 0; r < rows; r++) {
-        const vi four = blocks_four(x[r] + at + (c + i) * 4);
-        const vi pairs = _mm256_maddubs_epi16(large, chain == 0 ? _mm256_sign_epi8(four, of_w) : four);
-        part[r] = i == 0 ? pairs : _mm256_add_epi16(part[r], pairs);
-        KEEP_ORDER(part[r]);
-      }
-    }
-    UNROLL for (int r = 0; r < rows; r++) {
-      const vi wide = _mm256_madd_epi16(part[r], ones);
-      sum[r] = c == 0 ? wide : vi_add(sum[r], wide);
-    }
-  }
-}
-#else
-INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, const int rows, const int group,
-                          const int chain, vi sum[ROWS]) {
+                          vi sum[ROWS]) {
   const vi flip = vi_set1((int32_t)0x80808080u);
-  (void)chain;
   for (int c = 0; c < group / 4; c++) {
     const vi of_w = vi_load(w + (at + c * 4) * VF_LANES);
     UNROLL for (int r = 0; r < rows; r++) sum[r] = vi_dot(sum[r], vi_xor(blocks_four(x[r] + at + c * 4), flip), of_w);
   }
 }
-#endif
 
 typedef struct blocks_tile {
   blocks_half half;
@@ -217,7 +152,7 @@ typedef struct blocks_tile {
   float *out;
 } blocks_tile;
 
-INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, const int chain, const bool is_offset) {
+INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, const bool is_offset) {
   const int8_t *x[ROWS];
   const float *scale[ROWS], *sum[ROWS];
   vf total[ROWS];
@@ -230,8 +165,8 @@ INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, c
   }
   for (int64_t at = 0, g = 0; at < t->x->depth; at += group, g++) {
     vi count[ROWS];
-    if (!BY_PAIRS) UNROLL for (int r = 0; r < rows; r++) count[r] = vi_load(t->half.start + g * VF_LANES);
-    blocks_group(x, at, t->half.bytes, rows, group, chain, count);
+    UNROLL for (int r = 0; r < rows; r++) count[r] = vi_load(t->half.start + g * VF_LANES);
+    blocks_group(x, at, t->half.bytes, rows, group, count);
     const vf factor = vf_load(t->half.factor + g * VF_LANES), offset = vf_load(t->half.offset + g * VF_LANES);
     UNROLL for (int r = 0; r < rows; r++) {
       total[r] = vf_fma(vf_from_int(count[r]), factor * vf_set1(scale[r][at / BLOCKS_X]), total[r]);
@@ -241,45 +176,27 @@ INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, c
   UNROLL for (int r = 0; r < rows; r++) vf_store(t->out + r * VF_PANEL, total[r]);
 }
 
-#define TILES(name, group, chain, is_offset)                                                      \
-  static void name##_many(const blocks_tile *t) { blocks_run(t, ROWS, group, chain, is_offset); } \
-  static void name##_one(const blocks_tile *t) { blocks_run(t, 1, group, chain, is_offset); }
-TILES(wide, 32, 0, false)
-TILES(small_16, 16, 4, true)
-#if BY_PAIRS
-TILES(chain_8, 32, 8, true)
-TILES(chain_4, 32, 4, true)
-TILES(chain_2, 16, 2, true)
-#else
-TILES(wide_offset, 32, 0, true)
-#endif
-
-typedef struct blocks_tiles {
-  void (*many)(const blocks_tile *t), (*one)(const blocks_tile *t);
-} blocks_tiles;
-
-static blocks_tiles blocks_tiles_of(const blocks_manner *m) {
-#if BY_PAIRS
-  if (m->chain == 8) return (blocks_tiles){chain_8_many, chain_8_one};
-  if (m->chain == 2) return (blocks_tiles){chain_2_many, chain_2_one};
-  if (m->chain == 4 && m->group == 32) return (blocks_tiles){chain_4_many, chain_4_one};
-#else
-  if (m->group == 32 && m->is_offset) return (blocks_tiles){wide_offset_many, wide_offset_one};
-#endif
-  if (m->group == 16) return (blocks_tiles){small_16_many, small_16_one};
-  return (blocks_tiles){wide_many, wide_one};
-}
+typedef void (*blocks_fn)(const blocks_tile *t);
+#define TILES(name, group, is_offset)                                                      \
+  static void name##_many(const blocks_tile *t) { blocks_run(t, ROWS, group, is_offset); } \
+  static void name##_one(const blocks_tile *t) { blocks_run(t, 1, group, is_offset); }     \
+  static const blocks_fn name[] = {name##_one, name##_many};
+TILES(wide, 32, false)
+TILES(wide_offset, 32, true)
+TILES(small, 16, true)
 
 void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n, float *out) {
-  const blocks_manner m = blocks_manner_of(type);
-  const blocks_tiles run = blocks_tiles_of(&m);
+  const int64_t group = berth__block_group(type);
+  const blocks_fn *run = group == 16 ? small : berth__block_has_offset(type) ? wide_offset : wide;
   for (int half = 0; half < (columns > VF_LANES ? 2 : 1); half++)
     for (int64_t r = 0, step; r < n; r += step) {
-      const blocks_tile t = {.half = blocks_half_of(&m, x->depth, panel, half),
+      const blocks_tile t = {.half = blocks_half_of(group, x->depth, panel, half),
                              .x = x,
                              .row = r,
                              .out = out + r * VF_PANEL + half * VF_LANES};
       step = n - r >= ROWS ? ROWS : 1;
-      (step == ROWS ? run.many : run.one)(&t);
+      run[step == ROWS](&t);
     }
 }
+
+#endif

@@ -47,6 +47,7 @@ blocks_split blocks_split_of(berth_type type) {
 
 #ifdef __AVX2__
 #include "device/cpu/kernels/blocks_avx2.h"
+#include "device/cpu/kernels/blocks_avx2_k.h"
 #else
 static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_t *w, const blocks_row_x *x,
                                                                     int64_t depth, const int elements, const int bytes,
@@ -77,9 +78,6 @@ static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_
 DOT_BY_PARTS(q4_1, 32, 20, 32, true)
 DOT_BY_PARTS(q5_0, 32, 22, 32, false)
 DOT_BY_PARTS(q5_1, 32, 24, 32, true)
-DOT_BY_PARTS(q2_k, 256, 84, 16, true)
-DOT_BY_PARTS(q3_k, 256, 110, 16, false)
-DOT_BY_PARTS(q5_k, 256, 176, 32, true)
 DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
 DOT_BY_PARTS(iq4_xs, 256, 136, 32, false)
 DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
@@ -87,12 +85,18 @@ DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
 #ifndef __AVX2__
 DOT_BY_PARTS(q8_0, 32, 34, 32, false)
 DOT_BY_PARTS(q4_0, 32, 18, 32, false)
+DOT_BY_PARTS(q2_k, 256, 84, 16, true)
+DOT_BY_PARTS(q3_k, 256, 110, 16, false)
 DOT_BY_PARTS(q4_k, 256, 144, 32, true)
+DOT_BY_PARTS(q5_k, 256, 176, 32, true)
 DOT_BY_PARTS(q6_k, 256, 210, 16, false)
 DOT_BY_PARTS(iq2_xxs, 256, 66, 32, false)
 #define q8_0_dot q8_0_dot_parts
 #define q4_0_dot q4_0_dot_parts
+#define q2_k_dot q2_k_dot_parts
+#define q3_k_dot q3_k_dot_parts
 #define q4_k_dot q4_k_dot_parts
+#define q5_k_dot q5_k_dot_parts
 #define q6_k_dot q6_k_dot_parts
 #define iq2_xxs_dot iq2_xxs_dot_parts
 #endif
@@ -104,10 +108,10 @@ blocks_dot blocks_dot_of(berth_type type) {
     case BERTH_Q4_1: return q4_1_dot_parts;
     case BERTH_Q5_0: return q5_0_dot_parts;
     case BERTH_Q5_1: return q5_1_dot_parts;
-    case BERTH_Q2_K: return q2_k_dot_parts;
-    case BERTH_Q3_K: return q3_k_dot_parts;
+    case BERTH_Q2_K: return q2_k_dot;
+    case BERTH_Q3_K: return q3_k_dot;
     case BERTH_Q4_K: return q4_k_dot;
-    case BERTH_Q5_K: return q5_k_dot_parts;
+    case BERTH_Q5_K: return q5_k_dot;
     case BERTH_Q6_K: return q6_k_dot;
     case BERTH_IQ2_XXS: return iq2_xxs_dot;
     case BERTH_IQ4_NL: return iq4_nl_dot_parts;
@@ -116,3 +120,25 @@ blocks_dot blocks_dot_of(berth_type type) {
     default: return NULL;
   }
 }
+
+/* ---- The order of x ---- */
+
+#ifdef __AVX2__
+int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS ? 2 : 1; }
+
+void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
+  const int64_t depth = x->depth;
+  int8_t *q = x->q + row * depth * x->copies;
+  const bool is_joined = type == BERTH_Q4_0 || type == BERTH_Q4_K || type == BERTH_Q5_K;
+  for (int64_t at = 0; is_joined && at + 256 <= depth; at += 256) blocks_arrange_joined(q + at);
+  for (int64_t at = 0; type == BERTH_IQ2_XXS && at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
+}
+#else
+int64_t blocks_copies(berth_type type) { return (void)type, 1; }
+
+void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
+  (void)type;
+  (void)x;
+  (void)row;
+}
+#endif

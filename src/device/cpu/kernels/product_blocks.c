@@ -65,8 +65,13 @@ static int64_t product_blocks_chunk(const berth_op_call *call) {
   return rows < CHUNK ? rows : CHUNK;
 }
 
+static int64_t product_blocks_copies(const berth_op_call *call) {
+  return product_blocks_rows(call) <= FEW_ROWS ? blocks_copies(call->in[BERTH__PRODUCT_WEIGHT].type) : 1;
+}
+
 static uint64_t product_blocks_x_size(const berth_op_call *call) {
-  const uint64_t bytes = blocks_x_bytes(product_blocks_chunk(call), product_blocks_depth(call));
+  const uint64_t bytes =
+      blocks_x_bytes(product_blocks_chunk(call), product_blocks_depth(call), product_blocks_copies(call));
   return (bytes + 63) / 64 * 64;
 }
 
@@ -78,16 +83,19 @@ static uint64_t product_blocks_scratch(const berth_op_call *call) {
 }
 
 static blocks_x product_blocks_x(const berth_op_call *call) {
-  return blocks_x_in(call->scratch, product_blocks_chunk(call), product_blocks_depth(call));
+  return blocks_x_in(call->scratch, product_blocks_chunk(call), product_blocks_depth(call),
+                     product_blocks_copies(call));
 }
 
 static void product_blocks_quantise(const berth_op_call *call, int64_t first, int64_t n) {
   const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
   const blocks_x to = product_blocks_x(call);
+  const bool is_few = product_blocks_rows(call) <= FEW_ROWS;
   for (int64_t r = 0; r < n; r++) {
     int64_t at = 0, row = first + r;
     for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
     blocks_quantise((const float *)x->data + at, x->stride[x->rank - 1], &to, r);
+    if (is_few) blocks_arrange(call->in[BERTH__PRODUCT_WEIGHT].type, &to, r);
   }
 }
 

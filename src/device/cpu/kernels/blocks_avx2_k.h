@@ -1,0 +1,216 @@
+/* Rows of weights whose blocks have two levels of scales (q2_k to q6_k) times a row of x. For blocks_row.c alone.
+ *
+ * Scales of groups are small integers. Where a group has 16 elements, products are multiplied by them as integers, so
+ * that 32 elements need one conversion to f32; what numbers are too much by, or minima, are taken off with the sums of
+ * x, for a block at once. */
+#ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_K_H
+#define BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_K_H
+
+#include "device/cpu/kernels/blocks_avx2.h"
+
+/* ---- Groups of 32: q4_k, q5_k ---- */
+
+/* Eight scales, and then eight minima, as bytes: 12 bytes have six bits of each (blocks_split.h). `head` begins with
+ * the block's two scales. */
+static inline __m128i blocks_k_scales(__m128i head) {
+  const __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(head, 0xed), _mm_setr_epi32(0, 0, 0, 4));
+  const __m128i top = _mm_srli_epi32(_mm_shuffle_epi32(head, 0x84), 2);
+  return _mm_or_si128(_mm_and_si128(low, _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f)),
+                      _mm_and_si128(top, _mm_setr_epi32(0, 0x30303030, 0, 0x30303030)));
+}
+
+/* What scales and minima of eight groups become: factors to multiply sums with; minima are taken off `least` here. */
+static inline __m256 blocks_k_factors(const uint8_t *w, const blocks_row_x *x, int64_t block, __m256 *least) {
+  const __m128i head = _mm_loadu_si128((const __m128i *)w), all = blocks_k_scales(head);
+  const __m128 both = _mm_cvtph_ps(head);
+  const __m256 scale = _mm256_broadcastss_ps(both), low = _mm256_broadcastss_ps(_mm_movehdup_ps(both));
+  const __m256 scales = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(all));
+  const __m256 minima = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(all, all)));
+  *least = _mm256_fnmadd_ps(_mm256_mul_ps(minima, low), _mm256_loadu_ps(x->sums + block * 8), *least);
+  return _mm256_mul_ps(_mm256_mul_ps(scales, scale), _mm256_loadu_ps(x->scale + block * 8));
+}
+
+/* Groups g and g + 4, as blocks in q4_0: numbers of their first halves, then of their second ones. */
+#define TWO_GROUPS(g, first, second, sum)                                                                 \
+  {                                                                                                       \
+    const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(first, blocks_load(q + 64 * (g))),        \
+                                           _mm256_maddubs_epi16(second, blocks_load(q + 64 * (g) + 32))); \
+    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));                             \
+    sum = _mm256_fmadd_ps(number, _mm256_permute_ps(by, 0x55 * (g)), sum);                                \
+  }
+
+static float q4_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const __m256i half = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  const int8_t *q = x->q;
+  __m256 a = _mm256_setzero_ps(), b = a, least = a;
+  for (int64_t i = 0; i < depth / 256; i++, w += 144, q += 256) {
+    const __m256 by = blocks_k_factors(w, x, i, &least);
+#define FOUR_GROUPS(j)                                                                    \
+  {                                                                                       \
+    const __m256i first = blocks_join(w + 16 + 32 * (j), w + 80 + 32 * (j));              \
+    const __m256i second = blocks_join(w + 32 + 32 * (j), w + 96 + 32 * (j));             \
+    TWO_GROUPS(2 * (j), _mm256_and_si256(first, half), _mm256_and_si256(second, half), a) \
+    TWO_GROUPS(2 * (j) + 1, _mm256_and_si256(_mm256_srli_epi16(first, 4), half),          \
+               _mm256_and_si256(_mm256_srli_epi16(second, 4), half), b)                   \
+  }
+    FOUR_GROUPS(0)
+    FOUR_GROUPS(1)
+#undef FOUR_GROUPS
+  }
+  return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
+}
+
+/* The fifth bits of 16 elements, of groups g in the lower half and g + 4 in the upper: bit g of each byte. */
+static inline __m256i q5_k_bits(const uint8_t *at) {
+  const __m128i all = _mm_loadu_si128((const __m128i *)at);
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(all), _mm_srli_epi16(all, 4), 1);
+}
+
+static float q5_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const __m256i half = _mm256_set1_epi8(15), fifth = _mm256_set1_epi8(16), ones = _mm256_set1_epi16(1);
+  const int8_t *q = x->q;
+  __m256 a = _mm256_setzero_ps(), b = a, least = a;
+  for (int64_t i = 0; i < depth / 256; i++, w += 176, q += 256) {
+    const __m256 by = blocks_k_factors(w, x, i, &least);
+    const __m256i bits[2] = {q5_k_bits(w + 16), q5_k_bits(w + 32)};
+#define FIVE(nibbles, part, g) \
+  _mm256_or_si256(_mm256_and_si256(nibbles, half), _mm256_and_si256(_mm256_slli_epi16(bits[part], 4 - (g)), fifth))
+#define FOUR_GROUPS(j)                                                         \
+  {                                                                            \
+    const __m256i first = blocks_join(w + 48 + 32 * (j), w + 112 + 32 * (j));  \
+    const __m256i second = blocks_join(w + 64 + 32 * (j), w + 128 + 32 * (j)); \
+    TWO_GROUPS(2 * (j), FIVE(first, 0, 2 * (j)), FIVE(second, 1, 2 * (j)), a)  \
+    TWO_GROUPS(2 * (j) + 1, FIVE(_mm256_srli_epi16(first, 4), 0, 2 * (j) + 1), \
+               FIVE(_mm256_srli_epi16(second, 4), 1, 2 * (j) + 1), b)          \
+  }
+    FOUR_GROUPS(0)
+    FOUR_GROUPS(1)
+#undef FOUR_GROUPS
+#undef FIVE
+  }
+  return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
+}
+#undef TWO_GROUPS
+
+/* ---- Groups of 16: q2_k, q3_k, q6_k ---- */
+
+/* Sixteen signed scales as 16 bits: those of even groups in the lower half, those of odd ones in the upper. */
+static inline __m256i blocks_even_odd(__m128i scales) {
+  return _mm256_cvtepi8_epi16(
+      _mm_shuffle_epi8(scales, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)));
+}
+
+/* Elements 32 part on: numbers times x, times the scales of their two groups. */
+static inline __m256 blocks_part(__m256i w, const int8_t *q, __m256i scales, int part, const float *by, __m256 sum) {
+  const __m256i scale = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((short)(0x0100 + 0x0202 * part)));
+  const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(w, blocks_load(q + 32 * part)), scale);
+  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(by + part), sum);
+}
+
+/* Sixteen signed bytes times the sums of x. */
+static inline __m256 blocks_times_sums(__m128i scales, const float *sum) {
+  const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(scales));
+  const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(scales, scales)));
+  return _mm256_fmadd_ps(low, _mm256_loadu_ps(sum), _mm256_mul_ps(high, _mm256_loadu_ps(sum + 8)));
+}
+
+static inline void blocks_scale_x(float scale, const float *xs, float by[8]) {
+  _mm256_storeu_ps(by, _mm256_mul_ps(_mm256_set1_ps(scale), _mm256_loadu_ps(xs)));
+}
+
+static float q2_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const __m256i two = _mm256_set1_epi8(3);
+  const __m128i half = _mm_set1_epi8(15);
+  const int8_t *q = x->q;
+  __m256 a = _mm256_setzero_ps(), b = a, least = a;
+  for (int64_t i = 0; i < depth / 256; i++, w += 84, q += 256) {
+    const __m128i both = _mm_loadu_si128((const __m128i *)w);
+    const __m256i scales = blocks_even_odd(_mm_and_si128(both, half));
+    const __m128i minima = _mm_and_si128(_mm_srli_epi16(both, 4), half);
+    float by[8];
+    blocks_scale_x(blocks_half(w + 80), x->scale + i * 8, by);
+    least = _mm256_fnmadd_ps(blocks_times_sums(minima, x->sum + i * 16), _mm256_set1_ps(blocks_half(w + 82)), least);
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; j++) {
+      const __m256i bits = blocks_load(w + 16 + 32 * j);
+      a = blocks_part(_mm256_and_si256(bits, two), q, scales, 4 * j, by, a);
+      b = blocks_part(_mm256_and_si256(_mm256_srli_epi16(bits, 2), two), q, scales, 4 * j + 1, by, b);
+      a = blocks_part(_mm256_and_si256(_mm256_srli_epi16(bits, 4), two), q, scales, 4 * j + 2, by, a);
+      b = blocks_part(_mm256_and_si256(_mm256_srli_epi16(bits, 6), two), q, scales, 4 * j + 3, by, b);
+    }
+  }
+  return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
+}
+
+/* Sixteen scales of six bits less 32, from 12 bytes (q3_k_scale in blocks_split.h). */
+static inline __m128i q3_k_scales(const uint8_t *at) {
+  uint64_t low;
+  uint32_t top;
+  memcpy(&low, at, sizeof low);
+  memcpy(&top, at + 8, sizeof top);
+  const __m128i eight = _mm_cvtsi64_si128((long long)low);
+  const __m128i four = _mm_and_si128(_mm_unpacklo_epi64(eight, _mm_srli_epi16(eight, 4)), _mm_set1_epi8(15));
+  const __m128i two =
+      _mm_and_si128(_mm_srlv_epi32(_mm_set1_epi32((int)top), _mm_setr_epi32(0, 2, 4, 6)), _mm_set1_epi8(3));
+  return _mm_sub_epi8(_mm_or_si128(four, _mm_slli_epi16(two, 4)), _mm_set1_epi8(32));
+}
+
+static float q3_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const __m256i two = _mm256_set1_epi8(3), third = _mm256_set1_epi8(4);
+  const int8_t *q = x->q;
+  __m256 a = _mm256_setzero_ps(), b = a, fours = a;
+  for (int64_t i = 0; i < depth / 256; i++, w += 110, q += 256) {
+    const __m256i top = blocks_load(w);
+    const __m128i signed_scales = q3_k_scales(w + 96);
+    const __m256i scales = blocks_even_odd(signed_scales);
+    const float scale = blocks_half(w + 108);
+    float by[8];
+    blocks_scale_x(scale, x->scale + i * 8, by);
+    fours = _mm256_fmadd_ps(blocks_times_sums(signed_scales, x->sum + i * 16), _mm256_set1_ps(scale), fours);
+#define PART(sum, part, low, high)                                                                                   \
+  sum = blocks_part(_mm256_or_si256(_mm256_and_si256(low, two), _mm256_and_si256(high, third)), q, scales, part, by, \
+                    sum);
+    __m256i bits = blocks_load(w + 32);
+    PART(a, 0, bits, _mm256_slli_epi16(top, 2))
+    PART(b, 1, _mm256_srli_epi16(bits, 2), _mm256_slli_epi16(top, 1))
+    PART(a, 2, _mm256_srli_epi16(bits, 4), top)
+    PART(b, 3, _mm256_srli_epi16(bits, 6), _mm256_srli_epi16(top, 1))
+    bits = blocks_load(w + 64);
+    PART(a, 4, bits, _mm256_srli_epi16(top, 2))
+    PART(b, 5, _mm256_srli_epi16(bits, 2), _mm256_srli_epi16(top, 3))
+    PART(a, 6, _mm256_srli_epi16(bits, 4), _mm256_srli_epi16(top, 4))
+    PART(b, 7, _mm256_srli_epi16(bits, 6), _mm256_srli_epi16(top, 5))
+#undef PART
+  }
+  return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(4), fours, _mm256_add_ps(a, b)));
+}
+
+static float q6_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  const __m256i half = _mm256_set1_epi8(15), upper = _mm256_set1_epi8(48);
+  const int8_t *q = x->q;
+  __m256 a = _mm256_setzero_ps(), b = a, less = a;
+  for (int64_t i = 0; i < depth / 256; i++, w += 210, q += 256) {
+    const __m128i signed_scales = _mm_loadu_si128((const __m128i *)(w + 192));
+    const __m256i scales = blocks_even_odd(signed_scales);
+    const float scale = blocks_half(w + 208);
+    float by[8];
+    blocks_scale_x(scale, x->scale + i * 8, by);
+    less = _mm256_fmadd_ps(blocks_times_sums(signed_scales, x->sum + i * 16), _mm256_set1_ps(scale), less);
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; j++) {
+      const __m256i l0 = blocks_load(w + 64 * j), l1 = blocks_load(w + 64 * j + 32), h = blocks_load(w + 128 + 32 * j);
+      const __m256i w0 = _mm256_or_si256(_mm256_and_si256(l0, half), _mm256_and_si256(_mm256_slli_epi16(h, 4), upper));
+      const __m256i w1 = _mm256_or_si256(_mm256_and_si256(l1, half), _mm256_and_si256(_mm256_slli_epi16(h, 2), upper));
+      const __m256i w2 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l0, 4), half), _mm256_and_si256(h, upper));
+      const __m256i w3 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), half),
+                                         _mm256_and_si256(_mm256_srli_epi16(h, 2), upper));
+      a = blocks_part(w0, q, scales, 4 * j, by, a);
+      b = blocks_part(w1, q, scales, 4 * j + 1, by, b);
+      a = blocks_part(w2, q, scales, 4 * j + 2, by, a);
+      b = blocks_part(w3, q, scales, 4 * j + 3, by, b);
+    }
+  }
+  return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(32), less, _mm256_add_ps(a, b)));
+}
+
+#endif
