@@ -109,18 +109,18 @@ static void every_token_has_scores(void **state) {
   berth_error err;
   int32_t tokens[64], want[8], got[8];
   size_t n = 0, cut = 0;
-  berth_generator_desc desc = greedy();
+  berth_generator_desc desc = speaker_greedy();
   speaker_start(&alone, &desc);
-  OK(berth_generator_encode(alone.g, TEXT, strlen(TEXT), 0, tokens, 64, &n, &err));
-  OK(berth_generator_encode(alone.g, TEXT, strlen(TEXT), 0, tokens, 3, &cut, &err));
+  OK(berth_generator_encode(alone.g, SPEAKER_TEXT, strlen(SPEAKER_TEXT), 0, tokens, 64, &n, &err));
+  OK(berth_generator_encode(alone.g, SPEAKER_TEXT, strlen(SPEAKER_TEXT), 0, tokens, 3, &cut, &err));
   assert_int_equal(cut, n);
   assert_true(n > 10);
-  assert_int_equal(count(alone.g), 0);
+  assert_int_equal(speaker_count(alone.g), 0);
   all.n = 0;
   desc.scores = keep_scores;
   desc.user = &all;
   speaker_start(&s, &desc); /* chunks of 8, of which the last is not full */
-  feed(s.g, TEXT);
+  speaker_feed(s.g, SPEAKER_TEXT);
   assert_int_equal(all.n, n);
   assert_memory_equal(berth_generator_tokens(s.g), tokens, n * sizeof *tokens);
   for (size_t i = 0; i < n; i++) {
@@ -133,8 +133,8 @@ static void every_token_has_scores(void **state) {
   }
   berth_generator *fork = NULL;
   OK(berth_generator_fork(s.g, &fork, &err));
-  speak(alone.g, 8, want);
-  speak(fork, 8, got);
+  speaker_speak(alone.g, 8, want);
+  speaker_speak(fork, 8, got);
   assert_memory_equal(got, want, sizeof want);
   assert_int_equal(all.n, n + 7); /* the last one is not evaluated yet */
   berth_generator_destroy(fork);
