@@ -47,7 +47,8 @@ static berth_status create_open(berth_generator *g, const char *path, berth_erro
   BERTH__TRY(create_check_arch(g, err));
   BERTH__TRY(berth__tokenizer_create(g->ctx, g->model, &g->tokenizer, err));
   const berth__arch_options options = {.cache = g->desc.kv, .every_row = g->desc.scores != NULL};
-  return berth__arch_graph(g->model, &options, &g->graph, err);
+  BERTH__TRY(berth__arch_graph(g->model, &options, &g->graph, err));
+  return g->desc.scores == NULL ? berth__generator_add_pick(g, err) : BERTH_OK;
 }
 
 static berth_status create_sizes(berth_generator *g, berth_error *err) {

@@ -76,7 +76,8 @@ static berth_status generator_read_logits(berth_generator *g, berth_error *err) 
   return BERTH_OK;
 }
 
-berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
+/* Until all tokens are evaluated; the logits stay on the device. */
+static berth_status generator_catch_up(berth_generator *g, berth_error *err) {
   if (g->n_tokens == 0) return berth__fail(err, BERTH_INVALID, "the conversation is empty: feed it something first");
   if (!g->has_logits && g->n_evaluated == g->n_tokens) berth__generator_back_to(g, g->n_evaluated - 1);
   const uint32_t first = g->n_evaluated, total = g->n_tokens - first;
@@ -85,6 +86,11 @@ berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
     BERTH__TRY(generator_run(g, left < rows ? left : rows, rows, err));
     if (total > 1 && g->desc.progress != NULL) g->desc.progress(g->desc.user, g->n_evaluated - first, total);
   }
+  return BERTH_OK;
+}
+
+berth_status berth__generator_evaluate(berth_generator *g, berth_error *err) {
+  BERTH__TRY(generator_catch_up(g, err));
   return g->has_logits ? BERTH_OK : generator_read_logits(g, err);
 }
 
@@ -194,14 +200,23 @@ static berth_status generator_check_logits(const berth_generator *g, berth_error
                      "none of the logits after %" PRIu32 " tokens is a number: the model is broken", g->n_tokens);
 }
 
+static berth_status generator_choose(berth_generator *g, int32_t *token, berth_error *err) {
+  bool is_picked = false;
+  if (!g->has_logits) BERTH__TRY(berth__generator_pick(g, token, &is_picked, err));
+  if (is_picked) return BERTH_OK;
+  if (!g->has_logits) BERTH__TRY(generator_read_logits(g, err));
+  BERTH__TRY(generator_check_logits(g, err));
+  *token = berth__sampler_choose(&g->sampler, g->logits, g->tokens, g->n_tokens);
+  return BERTH_OK;
+}
+
 berth_status berth_generator_next(berth_generator *g, berth_piece *out, berth_error *err) {
   berth_piece piece = BERTH_PIECE_INIT;
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
   BERTH__TRY(berth__result_check(out, "berth_piece", err));
   BERTH__TRY(berth__generator_make_room(g, 1, err));
-  BERTH__TRY(berth__generator_evaluate(g, err));
-  BERTH__TRY(generator_check_logits(g, err));
-  piece.token = berth__sampler_choose(&g->sampler, g->logits, g->tokens, g->n_tokens);
+  BERTH__TRY(generator_catch_up(g, err));
+  BERTH__TRY(generator_choose(g, &piece.token, err));
   g->tokens[g->n_tokens++] = piece.token;
   piece.is_end = berth__tokenizer_is_end(g->tokenizer, (uint32_t)piece.token);
   piece.text = g->text;

@@ -42,6 +42,7 @@ struct berth_generator {
   int32_t *all_rows; /* where somebody wants logits of every row (desc.scores): 0, 1, ... */
   float *scores;     /* and these logits, of a chunk */
   bool has_logits;
+  bool has_pick; /* the graph finds the best token, too */
   berth__sampler sampler;
   berth__mark mark;
   berth__stream stream;
@@ -61,6 +62,10 @@ bool berth__generator_is_ring(const berth_generator *generator, size_t state);
 /* rings.c: into the mark, and back. */
 berth_status berth__generator_keep_rings(berth_generator *generator, berth_error *err);
 berth_status berth__generator_restore_rings(berth_generator *generator, berth_error *err);
+/* pick.c: where logits would have to come from a device, its graph finds the best of them; and that token, where the
+ * sampler wants nothing else, and the logits are numbers. */
+berth_status berth__generator_add_pick(berth_generator *generator, berth_error *err);
+berth_status berth__generator_pick(berth_generator *generator, int32_t *token, bool *is_picked, berth_error *err);
 /* generator.c: tokens that the conversation has no room for: slides, or fails. At most the capacity. */
 berth_status berth__generator_make_room(berth_generator *generator, uint64_t count, berth_error *err);
 /* generator.c: the conversation ends after n_tokens of the tokens that it has. Without the logits of the last of them,

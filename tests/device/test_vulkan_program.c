@@ -1,4 +1,5 @@
 /* Programs on the device "vulkan": what they give, what a run costs, barriers and times. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support.h"
@@ -7,6 +8,7 @@
 
 #ifdef BERTH__HAS_VULKAN
 #include "base/thread.h"
+#include "generate/generator.h"
 static void gives_what_the_cpu_gives(void **state) {
   vulkan_fixture f;
   (void)state;
@@ -101,6 +103,64 @@ static void runs_leave_nothing_behind(void **state) {
   }
 }
 
+/* Tokens in, the best one out: the prompt is read, and from then on a token is one submission, however the host reaches
+ * the device's memory. Where all buffers are one, the validation layer cannot tell apart what kernels do beside each
+ * other there. */
+static void a_token_is_one_submission(void **state) {
+  char path[1024];
+  (void)state;
+  const char *source = getenv("BERTH_SRC");
+  snprintf(path, sizeof path, "%s/examples/tale/tale.gguf", source != NULL ? source : ".");
+  for (size_t way = 0; way < VULKAN_WAYS; way++) {
+    berth_generator_desc desc = BERTH_GENERATOR_DESC_INIT;
+    berth_sampling_desc greedy = BERTH_SAMPLING_DESC_INIT;
+    berth_piece piece = BERTH_PIECE_INIT;
+    berth_generator *g = NULL, *plain = NULL;
+    berth_error err;
+    int32_t tokens[8];
+    berth_context *ctx = test_context();
+    greedy.temperature = 0;
+    desc.sampling = &greedy;
+    desc.ctx = 64;
+    TEST_OK(berth_generator_create(ctx, path, &desc, &plain, &err));
+    desc.device = "vulkan";
+    const bool has_windows = vulkan_ways[way].max_binding != NULL,
+               validates = getenv("BERTH_VULKAN_VALIDATION") != NULL;
+    vulkan_test_memory(vulkan_ways[way].memory);
+    vulkan_test_max_binding(has_windows ? "100000" : NULL);
+    if (validates && !has_windows) setenv("BERTH_VULKAN_VALIDATION", "1", 1);
+    test_read_options(ctx);
+    TEST_OK(berth_generator_create(ctx, path, &desc, &g, &err));
+    if (validates) setenv("BERTH_VULKAN_VALIDATION", "sync", 1);
+    vulkan_test_memory(NULL);
+    vulkan_test_max_binding(NULL);
+    TEST_OK(berth_generator_feed(plain, "Once", 4, 0, &err));
+    TEST_OK(berth_generator_feed(g, "Once", 4, 0, &err));
+    TEST_OK(berth_generator_next(plain, &piece, &err));
+    tokens[0] = piece.token;
+    TEST_OK(berth_generator_next(g, &piece, &err)); /* from the logits that feeding has brought */
+    assert_int_equal(piece.token, tokens[0]);
+    const uint64_t before = g->session->engine->counts.submissions;
+    for (uint64_t i = 1; i < 8; i++) {
+      TEST_OK(berth_generator_next(plain, &piece, &err));
+      tokens[i] = piece.token;
+      TEST_OK(berth_generator_next(g, &piece, &err));
+      assert_int_equal(piece.token, tokens[i]);
+      assert_int_equal(g->session->engine->counts.submissions, before + i);
+    }
+    const float *logits = NULL;
+    uint32_t n = 0, best = 0;
+    TEST_OK(berth_generator_logits(g, &logits, &n, &err)); /* they are there for those who ask */
+    for (uint32_t i = 1; i < n; i++) best = logits[i] > logits[best] ? i : best;
+    TEST_OK(berth_generator_next(g, &piece, &err));
+    assert_int_equal(piece.token, best);
+    berth_generator_destroy(plain);
+    berth_generator_destroy(g);
+    berth_context_destroy(ctx);
+    vulkan_test_silent();
+  }
+}
+
 static void binding_again_records_nothing(void **state) {
   vulkan_fixture f;
   berth_error err;
@@ -182,9 +242,13 @@ static void tells_the_time_of_every_step(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_what_the_cpu_gives),     cmocka_unit_test(bindings_follow_the_arena),
-      cmocka_unit_test(runs_leave_nothing_behind),    cmocka_unit_test(binding_again_records_nothing),
-      cmocka_unit_test(everything_is_given_back),     cmocka_unit_test(barriers_stand_where_bytes_conflict),
+      cmocka_unit_test(gives_what_the_cpu_gives),
+      cmocka_unit_test(bindings_follow_the_arena),
+      cmocka_unit_test(runs_leave_nothing_behind),
+      cmocka_unit_test(a_token_is_one_submission),
+      cmocka_unit_test(binding_again_records_nothing),
+      cmocka_unit_test(everything_is_given_back),
+      cmocka_unit_test(barriers_stand_where_bytes_conflict),
       cmocka_unit_test(tells_the_time_of_every_step),
   };
   const char *reason = vulkan_test_start();

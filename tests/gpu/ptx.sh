@@ -34,7 +34,7 @@ static __device__ float __int_as_float(int x) { return __builtin_bit_cast(float,
 static __device__ unsigned atomicMax(unsigned *at, unsigned x) { return __nvvm_atom_max_gen_ui(at, x); }
 PRELUDE
 # The prelude of the first stands for all; each kernel and its functions have a namespace of their own.
-find "$folder" -name '*.cu' | LC_ALL=C sort | awk -v step="$step" 'NR % step == 0' | xargs awk '
+find "$folder" -name '*.cu' ! -path "$out.cu" | LC_ALL=C sort | awk -v step="$step" 'NR % step == 0' | xargs awk '
   FNR == 1 { if (n++) printf "}\n"; is_body = 0 }
   /^\/\/ / && !is_body { is_body = 1; printf "namespace k%d {\n", n }
   is_body || n == 1 { sub(/BERTH_KERNEL\([0-9]+\) berth/, "&_" n); print }

@@ -105,9 +105,11 @@ int cmd_kernels(int argc, char **argv) {
     if (!wanted.model.device) wanted.model.device = "cuda";
     /* What every NVIDIA GPU is planned for, here or not. */
     if (wanted.target && !wanted.model.gpu_profile) wanted.model.gpu_profile = "nvidia";
+    model_options opened = wanted.model;
+    if (wanted.target) opened.device = NULL; /* which need not be here */
     model m;
     inputs given = {NULL, 0};
-    code = wanted.output ? model_open(&wanted.model, &m) : cli_usage("-o FILE says where to write the pack");
+    code = wanted.output ? model_open(&opened, &m) : cli_usage("-o FILE says where to write the pack");
     if (wanted.output) {
       if (code == CLI_OK) code = inputs_read(&m, &wanted.inputs, &given);
       if (code == CLI_OK) code = inputs_fix(&m, &given, wanted.model.device);

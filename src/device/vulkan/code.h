@@ -15,6 +15,12 @@ struct berth__gpu_code {
   VkPipeline *pipelines; /* one per kernel */
 };
 
+#define BERTH__VULKAN_LETTERS 8u
+typedef struct berth__vulkan_letter {
+  uint64_t at, size; /* bytes of the block */
+  uint64_t offset;   /* where they go */
+} berth__vulkan_letter;
+
 struct berth__gpu_binding {
   const berth__gpu_code *code;
   berth__engine *engine;
@@ -27,6 +33,9 @@ struct berth__gpu_binding {
   VkFence fence;
   VkQueryPool queries; /* NULL: the device has no timestamps */
   uint64_t *ticks;     /* of one part */
+  berth__vulkan_letter mail[BERTH__VULKAN_LETTERS];
+  uint32_t n_mail;
+  bool brings_mail; /* what is under way */
 };
 
 /* ---- bindings.c ---- */
@@ -51,6 +60,11 @@ berth_status berth__vulkan_code_create(berth__engine *engine, const berth__recip
                                        berth_error *err);
 berth_status berth__vulkan_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err);
 void berth__vulkan_code_destroy(berth__gpu_code *code);
+
+/* ---- mail.c ---- */
+
+void berth__vulkan_mail_plan(berth__gpu_binding *binding); /* before the last part is recorded */
+void berth__vulkan_mail_record(const berth__gpu_binding *binding, VkCommandBuffer commands);
 
 /* ---- record.c ---- */
 

@@ -73,6 +73,7 @@ static berth_status record_part(berth__gpu_binding *binding, const berth__gpu_pa
     stamp(binding, commands, 0);
   }
   record_dispatches(binding, commands, part, is_timed);
+  if (part->index + 1 == binding->n_parts) berth__vulkan_mail_record(binding, commands);
   berth__vulkan_barrier(engine, commands);
   return berth__vulkan_check(engine, engine->vk.EndCommandBuffer(commands), doing, err);
 }
@@ -127,6 +128,7 @@ static berth_status vulkan_record_build(berth__gpu_binding *binding, const berth
   BERTH__TRY(berth__vulkan_make_sets(binding, err));
   BERTH__TRY(make_commands(binding, err));
   BERTH__TRY(make_queries(binding, parts, err));
+  berth__vulkan_mail_plan(binding);
   return record(binding, parts, err);
 }
 
@@ -149,6 +151,7 @@ berth_status berth__vulkan_bind(berth__gpu_code *code, berth__block *block, cons
 
 void berth__vulkan_unbind(berth__gpu_binding *binding) {
   berth__engine *engine = binding->engine;
+  if (engine->ring.mail_of == binding) engine->ring.mail_of = NULL;
   if (berth__vulkan_may_free(engine)) {
     BERTH__VK_DESTROY(engine, QueryPool, binding->queries);
     BERTH__VK_DESTROY(engine, CommandPool, binding->pool);
@@ -166,9 +169,10 @@ void berth__vulkan_unbind(berth__gpu_binding *binding) {
 static berth_status vulkan_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed,
                                          berth_error *err) {
   const bool is_timed = timed && binding->queries != VK_NULL_HANDLE;
-  BERTH__TRY(berth__vulkan_ring_flush(binding->engine, err));
-  return berth__vulkan_submit(binding->engine, binding->commands[2 * part->index + is_timed], binding->fence, running,
-                              err);
+  binding->engine->ring.mail_of = NULL;
+  binding->brings_mail = part->index + 1 == binding->n_parts && part->end == binding->code->recipe->n_dispatches;
+  return berth__vulkan_ring_submit(binding->engine, binding->commands[2 * part->index + is_timed], binding->fence,
+                                   running, err);
 }
 
 /* With the validation layer on, nothing that it has said since the last time is passed over. */
@@ -186,6 +190,8 @@ static berth_status vulkan_record_hear(berth__engine *engine, berth_error *err) 
 
 static berth_status vulkan_record_wait_for(berth__gpu_binding *binding, berth_error *err) {
   BERTH__TRY(berth__vulkan_wait(binding->engine, binding->fence, running, err));
+  berth__vulkan_ring_ended(binding->engine, binding->fence);
+  if (binding->brings_mail) binding->engine->ring.mail_of = binding;
   return vulkan_record_hear(binding->engine, err);
 }
 

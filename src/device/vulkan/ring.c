@@ -6,7 +6,7 @@ static const char doing[] = "copying";
 
 static berth_status make_memory(berth__engine *engine, berth_error *err) {
   berth__vulkan_ring *ring = &engine->ring;
-  const uint64_t size = BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE;
+  const uint64_t size = BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE + BERTH__VULKAN_MAIL;
   const VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   VkMemoryRequirements requirements;
   void *data = NULL;
@@ -28,6 +28,8 @@ static berth_status make_memory(berth__engine *engine, berth_error *err) {
     ring->lanes[i].offset = i * BERTH__VULKAN_LANE_SIZE;
     ring->lanes[i].data = (unsigned char *)data + ring->lanes[i].offset;
   }
+  ring->mail_offset = BERTH__VULKAN_LANES * BERTH__VULKAN_LANE_SIZE;
+  ring->mail = (const unsigned char *)data + ring->mail_offset;
   return BERTH_OK;
 }
 
@@ -83,7 +85,7 @@ void berth__vulkan_barrier(const berth__engine *engine, VkCommandBuffer commands
 berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err) {
   if (!lane->is_busy) return BERTH_OK;
   lane->is_busy = false;
-  return berth__vulkan_wait(engine, lane->fence, doing, err);
+  return berth__vulkan_wait(engine, lane->ends, doing, err);
 }
 
 static berth_status vulkan_ring_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
@@ -120,11 +122,36 @@ berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err) {
   return berth__vulkan_lane_submit(engine, lane, err);
 }
 
-berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err) {
+static berth_status vulkan_ring_end(berth__engine *engine, const berth__vulkan_lane *lane, berth_error *err) {
   berth__vulkan_barrier(engine, lane->commands);
-  BERTH__TRY(berth__vulkan_check(engine, engine->vk.EndCommandBuffer(lane->commands), doing, err));
-  BERTH__TRY(berth__vulkan_submit(engine, lane->commands, lane->fence, doing, err));
+  return berth__vulkan_check(engine, engine->vk.EndCommandBuffer(lane->commands), doing, err);
+}
+
+static void vulkan_ring_sent(berth__engine *engine, berth__vulkan_lane *lane, VkFence fence) {
+  lane->ends = fence;
   lane->is_busy = true;
   berth__vulkan_host_stock(&engine->host); /* what was recorded holds some of it */
+}
+
+berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err) {
+  BERTH__TRY(vulkan_ring_end(engine, lane, err));
+  BERTH__TRY(berth__vulkan_submit(engine, &lane->commands, 1, lane->fence, doing, err));
+  vulkan_ring_sent(engine, lane, lane->fence);
   return BERTH_OK;
+}
+
+berth_status berth__vulkan_ring_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence, const char *what,
+                                       berth_error *err) {
+  berth__vulkan_lane *lane = engine->ring.open;
+  const VkCommandBuffer both[2] = {lane != NULL ? lane->commands : commands, commands};
+  engine->ring.open = NULL;
+  if (lane != NULL) BERTH__TRY(vulkan_ring_end(engine, lane, err));
+  BERTH__TRY(berth__vulkan_submit(engine, both, lane != NULL ? 2 : 1, fence, what, err));
+  if (lane != NULL) vulkan_ring_sent(engine, lane, fence);
+  return BERTH_OK;
+}
+
+void berth__vulkan_ring_ended(berth__engine *engine, VkFence fence) {
+  for (uint32_t i = 0; i < BERTH__VULKAN_LANES; i++)
+    if (engine->ring.lanes[i].ends == fence) engine->ring.lanes[i].is_busy = false;
 }

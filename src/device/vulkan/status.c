@@ -49,10 +49,10 @@ berth_status berth__vulkan_alive(const berth__engine *engine, berth_error *err) 
   return engine->is_lost ? berth__fail(err, BERTH_DEVICE_LOST, "%s", engine->why) : BERTH_OK;
 }
 
-berth_status berth__vulkan_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence, const char *doing,
-                                  berth_error *err) {
+berth_status berth__vulkan_submit(berth__engine *engine, const VkCommandBuffer *commands, uint32_t n, VkFence fence,
+                                  const char *doing, berth_error *err) {
   const VkSubmitInfo info = {
-      .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
+      .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = n, .pCommandBuffers = commands};
   BERTH__TRY(berth__vulkan_alive(engine, err));
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.ResetFences(engine->device, 1, &fence), doing, err));
   engine->counts.submissions++;
@@ -79,7 +79,7 @@ bool berth__vulkan_may_free(berth__engine *engine) {
   (void)berth__vulkan_ring_flush(engine, NULL); /* what cannot be submitted any more uses nothing */
   if (engine->hung != VK_NULL_HANDLE) fences[n++] = engine->hung;
   for (uint32_t i = 0; i < BERTH__VULKAN_LANES; i++) {
-    if (engine->ring.lanes[i].is_busy) fences[n++] = engine->ring.lanes[i].fence;
+    if (engine->ring.lanes[i].is_busy) fences[n++] = engine->ring.lanes[i].ends;
     engine->ring.lanes[i].is_busy = false;
   }
   engine->hung = VK_NULL_HANDLE;

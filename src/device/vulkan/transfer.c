@@ -52,6 +52,7 @@ berth_status berth__vulkan_write(berth__block *block, uint64_t offset, const voi
     if (size != 0) memmove(block->data + offset, src, (size_t)size); /* src may be the slot itself */
     return BERTH_OK;
   }
+  engine->ring.mail_of = NULL;
   for (uint64_t at = 0; at < size;) {
     BERTH__TRY(berth__vulkan_lane_open(engine, err));
     const uint64_t n = vulkan_transfer_least(size - at, BERTH__VULKAN_LANE_SIZE - engine->ring.used);
@@ -92,6 +93,7 @@ static berth_status read_staged(const berth__block *block, uint64_t offset, unsi
 berth_status berth__vulkan_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size,
                                 berth_error *err) {
   BERTH__TRY(berth__vulkan_alive(block->engine, err));
+  if (berth__vulkan_mail_read(block, offset, dst, size)) return BERTH_OK;
   if (!host_reads(block, size)) return read_staged(block, offset, dst, size, err);
   if (size != 0) memmove(dst, block->data + offset, (size_t)size);
   return BERTH_OK;
@@ -142,6 +144,7 @@ berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const be
     memmove(dst->data + dst_offset, src->data + src_offset, (size_t)size);
     return BERTH_OK;
   }
+  engine->ring.mail_of = NULL;
   if (engine != src->engine) return copy_across(dst, dst_offset, src, src_offset, size, err);
   if (dst == src && apart < size) return copy_overlapping(dst, dst_offset, src_offset, size, err);
   BERTH__TRY(berth__vulkan_lane_begin(engine, &lane, err));
@@ -161,6 +164,7 @@ berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t s
     memset(block->data + offset, byte, (size_t)size);
     return BERTH_OK;
   }
+  engine->ring.mail_of = NULL;
   const uint64_t first = block->base + offset;
   const uint64_t head = vulkan_transfer_least(size, (4 - first % 4) % 4), tail = (size - head) % 4,
                  middle = size - head - tail;

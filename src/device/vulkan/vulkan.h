@@ -22,6 +22,7 @@ typedef enum berth__vulkan_way {
 typedef struct berth__vulkan_lane {
   VkCommandBuffer commands;
   VkFence fence;
+  VkFence ends;        /* of the submission that it went with: its own, or that of a run */
   unsigned char *data; /* what the host sees of it */
   uint64_t offset;     /* in the ring's buffer */
   bool is_busy;
@@ -38,7 +39,12 @@ typedef struct berth__vulkan_ring {
   uint64_t used;                     /* bytes of it */
   const struct berth__block *target; /* whose bytes [low, high) it writes, since its last barrier */
   uint64_t low, high;
+  /* mail.c: after the lanes, small results of the run that ended last. */
+  uint64_t mail_offset;
+  const unsigned char *mail;
+  const struct berth__gpu_binding *mail_of; /* whose they are; NULL: they are nobody's, or no longer right */
 } berth__vulkan_ring;
+#define BERTH__VULKAN_MAIL ((uint64_t)1024)
 
 typedef struct berth__vulkan_counts {
   uint64_t handles;     /* Vulkan objects that live */
@@ -109,8 +115,9 @@ void berth__vulkan_close(berth__engine *engine);
 /* `doing`: "copying to the device". A device that is lost stays so. */
 berth_status berth__vulkan_check(berth__engine *engine, VkResult result, const char *doing, berth_error *err);
 berth_status berth__vulkan_alive(const berth__engine *engine, berth_error *err);
-berth_status berth__vulkan_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence, const char *doing,
-                                  berth_error *err);
+/* Commands one after the other, as one submission. */
+berth_status berth__vulkan_submit(berth__engine *engine, const VkCommandBuffer *commands, uint32_t n, VkFence fence,
+                                  const char *doing, berth_error *err);
 berth_status berth__vulkan_wait(berth__engine *engine, VkFence fence, const char *doing, berth_error *err);
 /* Whether objects may be destroyed: waits until nothing uses them, and is false where that does not end. */
 bool berth__vulkan_may_free(berth__engine *engine);
@@ -153,6 +160,16 @@ berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err); /
 berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err);
 berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
 berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
+/* What was written, and then `commands`, in one submission; and what is known once its fence is. */
+berth_status berth__vulkan_ring_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence,
+                                       const char *doing, berth_error *err);
+void berth__vulkan_ring_ended(berth__engine *engine, VkFence fence);
+
+/* ---- mail.c: see code.h ---- */
+
+/* Whether these bytes are among the small results of the last run; then they are there. Whoever changes a block's bytes
+ * sets mail_of to NULL. */
+bool berth__vulkan_mail_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size);
 /* All that was done so far before all that comes. */
 void berth__vulkan_barrier(const berth__engine *engine, VkCommandBuffer commands);
 

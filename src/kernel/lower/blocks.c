@@ -222,8 +222,20 @@ void berth__l_load_block_quad(const berth__lowering *l, berth__kernel *k, uint32
   berth__l_quad_values(k, &quad, values);
 }
 
+/* Caches are read by elements: a byte is one load. */
+static berth__x blocks_load_q8_0(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place) {
+  const berth__x elements = berth__x_i32(k, 32), last = berth__x_i32(k, 24);
+  berth__l_blocks b =
+      berth__l_blocks_at(l, k, operand, (berth__l_table){.kind = BERTH__TABLE_TREE}, berth__x_div(k, place, elements));
+  const berth__x byte = berth__l_blocks_byte(&b, 2, berth__x_rem(k, place, elements));
+  const berth__x up = berth__x2(k, BERTH__INST_shl, berth__x_bits(k, BERTH__NUM_I32, byte), last);
+  const berth__x q = berth__x_convert(k, BERTH__NUM_F32, berth__x2(k, BERTH__INST_shr, up, last));
+  return berth__x_mul(k, q, berth__l_blocks_half(&b, 0));
+}
+
 berth__x berth__l_load_block(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place) {
   if (k == NULL) return BERTH__X_NONE;
+  if (l->call->in[operand].type == BERTH_Q8_0) return blocks_load_q8_0(l, k, operand, place);
   const berth__l_quad quad = blocks_load_quad(l, k, operand, (berth__l_table){.kind = BERTH__TABLE_TREE}, place);
   const berth__x lane = berth__x_rem(k, place, berth__x_i32(k, 4)), two = berth__x_i32(k, 2);
   const berth__x is_odd = berth__x_ne(k, berth__x_rem(k, lane, two), berth__x_i32(k, 0));

@@ -1,44 +1,37 @@
-/* expert_matmul: one thread an element of the result. A number that names no expert is an error of a run elsewhere; a
- * GPU has no way to say so, and takes the nearest that is there. */
+/* expert_matmul: a tile whose batches, the uses of experts, have one row each; which weights a batch has is loaded. A
+ * number that names no expert is an error of a run elsewhere; a GPU has no way to say so, and takes the nearest that is
+ * there. */
 #include "base/blocks.h"
-#include "kernel/lower/blocks.h"
+#include "kernel/lower/tile.h"
 
-static berth__x experts_weight(const berth__lowering *l, berth__kernel *k, berth__x place) {
-  return berth__type_is_block(l->call->in[BERTH__EXPERTS_WEIGHTS].type)
-             ? berth__l_load_block(l, k, BERTH__EXPERTS_WEIGHTS, place)
-             : berth__l_load(l, k, BERTH__EXPERTS_WEIGHTS, place);
-}
-
-static void experts_work(const berth__lowering *l, berth__kernel *k) {
-  const berth_op_call *call = l->call;
-  k->flops = 2 * (double)berth__count(&call->out[0]) * (double)call->in[BERTH__EXPERTS_WEIGHTS].dim[2];
-  for (uint32_t i = 0; i <= call->n_in; i++) k->bytes += berth__l_bytes(l, i); /* the last is the result */
+/* Where the weights of a use begin. */
+static berth__x experts_base(const berth__tile *tile, berth__kernel *k, berth__x use) {
+  const berth_tensor *w = &tile->l->call->in[BERTH__EXPERTS_WEIGHTS];
+  const berth__x given = berth__l_load(tile->l, k, BERTH__EXPERTS_WHICH, use);
+  const berth__x inside = berth__x_min(k, given, berth__x_i32(k, w->dim[0] - 1));
+  return berth__x_affine(k, berth__x_max(k, inside, berth__x_i32(k, 0)), w->stride[0], 0);
 }
 
 berth_status berth__lower_expert_matmul(berth__lowering *l, berth_error *err) {
   const berth_tensor *x = &l->call->in[BERTH__EXPERTS_X], *w = &l->call->in[BERTH__EXPERTS_WEIGHTS],
                      *out = &l->call->out[0];
-  const int64_t columns = w->dim[2];
-  berth__x at[3];
-  if (berth__count(out) == 0) return BERTH_OK;
+  berth__tile tile;
+  berth__tile_epilogue epilogue;
   if (berth__type_is_block(w->type)) BERTH__TRY(berth__l_check_blocks(w->type, err));
-  berth__kernel *k = berth__l_begin(l, berth_type_name(w->type));
-  if (k == NULL) return berth__l_end(l, k, err);
-  experts_work(l, k);
-  const berth__x item = berth__l_each(l, k, berth__count(out));
-  berth__l_unravel(k, item, 3, out->dim, at);
-  const berth__x use = berth__x_add(k, berth__x_affine(k, at[0], out->dim[1], 0), at[1]);
-  const berth__x given = berth__l_load(l, k, BERTH__EXPERTS_WHICH, use);
-  const berth__x inside = berth__x_min(k, given, berth__x_i32(k, w->dim[0] - 1));
-  const berth__x expert = berth__x_max(k, inside, berth__x_i32(k, 0));
-  const berth__x row = berth__x_add(k, berth__x_affine(k, expert, w->dim[1], 0), at[2]);
-  const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
-  const berth__x i = berth__x_loop_n(k, columns);
-  const berth__x source = berth__x_affine(k, x->rank == 3 ? use : at[0], columns, 0);
-  const berth__x left = berth__l_load(l, k, BERTH__EXPERTS_X, berth__x_add(k, source, i));
-  const berth__x right = experts_weight(l, k, berth__x_add(k, berth__x_affine(k, row, columns, 0), i));
-  berth__x_set(k, sum, berth__x3(k, BERTH__INST_fma, left, right, berth__x_get(k, sum)));
-  berth__x_end(k);
-  berth__l_store(l, k, 0, berth__l_place_flat(k, out, item), berth__x_get(k, sum));
-  return berth__l_end(l, k, err);
+  berth__tile_init(&tile, l, BERTH__NUM_F32);
+  tile.left.operand = BERTH__EXPERTS_X;
+  tile.right.operand = BERTH__EXPERTS_WEIGHTS;
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    berth__tile_axis(&tile.batch, out->dim[axis], axis, 1);
+    tile.left.batch[axis] = axis + 1 < x->rank ? x->stride[axis] : 0;
+  }
+  berth__tile_axis(&tile.rows, 1, 0, 0);
+  berth__tile_axis(&tile.columns, out->dim[2], 2, 1);
+  berth__tile_axis(&tile.depth, w->dim[2], 0, 0);
+  tile.left.depth[0] = x->stride[x->rank - 1];
+  tile.right.line[0] = w->stride[1];
+  tile.right.depth[0] = w->stride[2];
+  tile.right.base = experts_base;
+  BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, BERTH__TILE_NONE, 0, NULL, 0, NULL, NULL, err));
+  return berth__tile_lower(&tile, err);
 }

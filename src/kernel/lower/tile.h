@@ -32,10 +32,13 @@ typedef struct berth__tile_space {
 void berth__tile_axis(berth__tile_space *space, int64_t dim, uint32_t of, int64_t times);
 int64_t berth__tile_count(const berth__tile_space *space);
 
+struct berth__tile;
 /* One of the two that are multiplied. Lines are its rows (left) or columns (right). */
 typedef struct berth__tile_side {
   uint32_t operand;
   int64_t batch[BERTH__TILE_AXES], line[BERTH__TILE_AXES], depth[BERTH__TILE_AXES]; /* strides */
+  /* Where a batch begins, in the place of strides; NULL: by these. Its places are multiples of what lines lie apart. */
+  berth__x (*base)(const struct berth__tile *tile, berth__kernel *k, berth__x batch);
   int64_t panel, panel_stride; /* panel > 0: line / panel * panel_stride + line % panel */
   int64_t fours;               /* > 0: depth is counted in rows, and rows lie four together, so far apart */
   /* A window over x: the last three axes of the lines are its places, three axes of the depth from `taps` on its taps;

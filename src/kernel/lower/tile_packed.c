@@ -194,32 +194,69 @@ static void packed_start(work *w, const berth__tile_cells *cells) {
 
 /* ---- Sums that lanes share ---- */
 
-/* One thread for each sum adds up what its lanes have and finishes it. parts: [row][column][sum of the workgroup]. */
+/* The parts of sums in shared memory: `n` sums, `parts` of each, one more place between them for the banks. */
+typedef struct packed_parts {
+  uint32_t array, n, parts;
+} packed_parts;
+
+static packed_parts packed_make_parts(const work *w, uint32_t parts) {
+  const berth__tile_form *f = w->form;
+  const uint32_t n = f->thread_rows * f->thread_columns * f->group_columns;
+  return (packed_parts){berth__kernel_shared(w->k, BERTH__NUM_F32, n * (parts + 1)), n, parts};
+}
+
+static berth__x packed_place(berth__kernel *k, const packed_parts *p, berth__x number, berth__x part) {
+  return berth__x_add(k, berth__x_affine(k, number, p->parts + 1, 0), part);
+}
+
+/* Adds up `count` parts of a sum, from part `first` on. */
+static berth__x packed_add_parts(berth__kernel *k, const packed_parts *p, berth__x number, berth__x first,
+                                 uint32_t count) {
+  const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
+  const berth__x i = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, count), 1);
+  const berth__x part = berth__x_shared_load(k, p->array, packed_place(k, p, number, berth__x_add(k, first, i)));
+  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), part));
+  berth__x_end(k);
+  return berth__x_get(k, sum);
+}
+
+/* Many parts of each sum become FEW_PARTS, each by a thread. */
+#define FEW_PARTS 8u
+static packed_parts packed_fold(const work *w, const packed_parts *many) {
+  berth__kernel *k = w->k;
+  const packed_parts few = packed_make_parts(w, FEW_PARTS);
+  const uint32_t each = many->parts / FEW_PARTS;
+  const berth__x at = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, many->n * FEW_PARTS), k->group_size);
+  const berth__x number = berth__x_div(k, at, berth__x_i32(k, FEW_PARTS)),
+                 part = berth__x_rem(k, at, berth__x_i32(k, FEW_PARTS));
+  const berth__x sum = packed_add_parts(k, many, number, berth__x_affine(k, part, each, 0), each);
+  berth__x_shared_store(k, few.array, packed_place(k, &few, number, part), sum);
+  berth__x_end(k);
+  berth__x_barrier(k);
+  return few;
+}
+
+/* One thread for each sum finishes it. Sums are counted [row][column][of the workgroup]. */
 static void packed_join(const work *w, const berth__tile_cells *cells, berth__x first_column, berth__x group) {
   const berth__tile_form *f = w->form;
   berth__kernel *k = w->k;
-  const uint32_t lanes = f->group_rows, pitch = lanes + 1, n = f->thread_rows * f->thread_columns * f->group_columns;
-  const uint32_t parts = berth__kernel_shared(k, BERTH__NUM_F32, n * pitch);
+  packed_parts parts = packed_make_parts(w, f->group_rows);
   for (uint32_t row = 0; row < f->thread_rows; row++)
     for (uint32_t column = 0; column < f->thread_columns; column++) {
-      const int64_t number = (int64_t)(row * f->thread_columns + column) * f->group_columns;
-      const berth__x at = berth__x_add(k, berth__x_affine(k, group, pitch, number * pitch), w->lane);
-      berth__x_shared_store(k, parts, at, berth__x_get(k, w->sum[row][column]));
+      const int64_t before = (int64_t)(row * f->thread_columns + column) * f->group_columns;
+      const berth__x to = packed_place(k, &parts, berth__x_affine(k, group, 1, before), w->lane);
+      berth__x_shared_store(k, parts.array, to, berth__x_get(k, w->sum[row][column]));
     }
   berth__x_barrier(k);
-  const berth__x number = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, n), k->group_size);
+  if (parts.parts > 2 * FEW_PARTS) parts = packed_fold(w, &parts);
+  const berth__x number = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, parts.n), k->group_size);
   berth__x at[3];
   berth__l_unravel(k, number, 3, (const int64_t[]){f->thread_rows, f->thread_columns, f->group_columns}, at);
-  const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0));
-  const berth__x lane = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, lanes), 1);
-  const berth__x part = berth__x_shared_load(k, parts, berth__x_add(k, berth__x_affine(k, number, pitch, 0), lane));
-  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), part));
-  berth__x_end(k);
   berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
   one.row[0] = at[0];
   one.column[0] =
       berth__x_add(k, berth__x_affine(k, at[2], f->thread_columns, 0), berth__x_add(k, at[1], first_column));
-  one.sum[0][0] = berth__x_get(k, sum);
+  one.sum[0][0] = packed_add_parts(k, &parts, number, berth__x_i32(k, 0), parts.parts);
   berth__tile_store(w->tile, k, &one, 1);
   berth__x_end(k);
 }

@@ -70,7 +70,8 @@ berth__tile_at berth__tile_start(const berth__tile *tile, berth__kernel *k, cons
                                  const berth__tile_space *lines, berth__x batch, berth__x line) {
   berth__tile_at at = {
       .inside = BERTH__X_NONE, .row = berth__x_i32(k, 0), .zero = lower_tile_place_zero_of(tile, k, side, batch, line)};
-  at.index = berth__tile_place(k, batch, tile->batch.rank, tile->batch.dim, side->batch);
+  at.index = side->base != NULL ? side->base(tile, k, batch)
+                                : berth__tile_place(k, batch, tile->batch.rank, tile->batch.dim, side->batch);
   if (side->window != NULL) {
     start_window(k, side, lines, line, &at);
   } else if (side->panel > 0) {

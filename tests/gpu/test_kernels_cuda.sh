@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# `berth kernels`: a pack that is made where there is a compiler and no GPU, and used where there is a GPU and no
+# compiler. Both are played by tests/device/fake_cuda.
+set -uo pipefail
+. "$BERTH_SRC/tests/support/tap.sh"
+if ! "$BERTH_BIN" devices 2>/dev/null | grep -q "^cuda "; then
+  skip_test "berth kernels" "this build has no device cuda"
+  tap_done
+  exit 0
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fake=$BERTH_BUILD/tests/libfake_cuda.so
+export FAKE_CUDA_DIR=$folder BERTH_CACHE_DIR=
+
+compiler() { BERTH_CUDA_LIBRARY=/nowhere/libcuda.so BERTH_NVRTC=$fake "$BERTH_BIN" "$@"; }
+gpu() { BERTH_CUDA_LIBRARY=$fake BERTH_NVRTC=/nowhere/libnvrtc.so "$BERTH_BIN" "$@"; }
+says() { # text command...
+  local text=$1 output
+  shift
+  output=$("$@" 2>&1)
+  grep -F -- "$text" >/dev/null <<<"$output" || { echo "$output"; return 1; }
+}
+exits_with() { # code command...
+  local code=$1
+  shift
+  "$@" >"$folder/out" 2>&1
+  [ $? -eq "$code" ] || { cat "$folder/out"; return 1; }
+}
+
+check "a pack is made without a GPU" exits_with 0 compiler kernels -o "$folder/pack" --target sm_90,compute_80
+check "it is a file" test -s "$folder/pack"
+export BERTH_KERNEL_PACK=$folder/pack
+check "it runs the model without a compiler" exits_with 0 gpu run --device cuda --check
+check "with other dimensions kernels are missing" says "kernels are missing in the pack" gpu run --device cuda --dim batch=3
+unset BERTH_KERNEL_PACK
+check "without it the compiler is missing" says "BERTH_NVRTC" gpu run --device cuda
+check_fails "without a GPU a target is needed" compiler kernels -o "$folder/other"
+check "and nothing is written" test ! -e "$folder/other"
+check "a target that is none" says "is nothing to compile for" compiler kernels -o "$folder/other" --target gfx90a
+check "a file is asked for" exits_with 2 compiler kernels --target sm_90
+check "other devices have no packs" says "cannot be packed" compiler kernels -o "$folder/other" --device interp
+tap_done
