@@ -12,6 +12,7 @@ cmake --build --preset wasm --parallel "$jobs"
 rm -rf "$out"
 mkdir -p "$out"
 [ ! -d web/page ] || cp -R web/page/. "$out/"
+[ ! -d web/page ] || cp examples/tale/tale.gguf "$out/samples/" # the language model that ships
 cp -R web/package "$out/package"
 cp LICENSE "$out/package/"
 cp build/wasm/berth.wasm build/wasm/berth-threads.wasm "$out/package/"

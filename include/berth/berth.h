@@ -321,20 +321,27 @@ typedef struct berth_load_desc {
   uint32_t struct_size;
   const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
   berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
+  /* Of memory that is only the beginning of a GGUF file: how many bytes the whole file has. Its header is enough for a
+   * graph that is planned to the byte; its params have no weights. BERTH_IO: the header goes on after these bytes. 0:
+   * the memory is the whole file. */
+  uint64_t file_size;
 } berth_load_desc;
 #define BERTH_LOAD_DESC_INIT \
-  { (uint32_t)sizeof(berth_load_desc), NULL, BERTH_TYPE_NONE }
+  { (uint32_t)sizeof(berth_load_desc), NULL, BERTH_TYPE_NONE, 0 }
 /* The same with options; desc NULL: the defaults. */
 BERTH_API berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc,
                                              berth_graph **out, berth_error *err);
-/* The same from memory (an ONNX file, or text). The memory must not change until `release` is called, or, with NULL,
- * until the last graph, plan and session made from it is gone. `release` is called exactly once, even on failure. Other
- * files are not opened: an ONNX model with weights in another file is an error, and params of a text graph wait for
- * berth_graph_attach. */
+/* The same from memory (an ONNX or GGUF file, or text). The memory must not change until `release` is called, or, with
+ * NULL, until the last graph, plan and session made from it is gone. `release` is called exactly once, even on failure.
+ * Other files are not opened: an ONNX model with weights in another file is an error, and params of a text graph wait
+ * for berth_graph_attach. */
 typedef void (*berth_release_fn)(void *user, const void *data, size_t size);
 BERTH_API berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_t size,
                                                berth_release_fn release, void *user, berth_graph **out,
                                                berth_error *err);
+BERTH_API berth_status berth_graph_from_memory_with(berth_context *ctx, const void *data, size_t size,
+                                                    berth_release_fn release, void *user, const berth_load_desc *desc,
+                                                    berth_graph **out, berth_error *err);
 BERTH_API berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, size_t n_dims,
                                         berth_graph **out, berth_error *err);
 BERTH_API int berth_graph_equal(const berth_graph *a, const berth_graph *b); /* same names, ops, data and order */
@@ -530,6 +537,9 @@ typedef struct berth_model_info {
 
 BERTH_API berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out,
                                            berth_error *err);
+/* The same of a file in memory, which is not needed any more afterwards. file_size: as in berth_load_desc. */
+BERTH_API berth_status berth_model_inspect_memory(berth_context *ctx, const void *data, size_t size, uint64_t file_size,
+                                                  berth_model_info **out, berth_error *err);
 BERTH_API void berth_model_info_destroy(berth_model_info *info);
 /* Whether a GGUF model has all that generating text or making vectors with it takes: an architecture, types of tensors
  * and a tokenizer that berth has. The error says what is missing. Reads no weights. */
@@ -1065,6 +1075,12 @@ BERTH_API size_t berth_generator_dims(const berth_graph *graph, uint32_t ctx, ui
 
 BERTH_API berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
                                               berth_generator **out, berth_error *err);
+/* The same from a GGUF file in memory, which must not change until `release` is called, or, with NULL, until the
+ * generator and its forks are gone. `release` is called exactly once, even on failure. */
+BERTH_API berth_status berth_generator_from_memory(berth_context *ctx, const void *data, size_t size,
+                                                   berth_release_fn release, void *user,
+                                                   const berth_generator_desc *desc, berth_generator **out,
+                                                   berth_error *err);
 BERTH_API void berth_generator_destroy(berth_generator *generator);
 
 /* Adds text or tokens to the conversation, which begins with what the model wants there (a bos token, mostly). They are

@@ -8,6 +8,7 @@
 typedef struct berth__mapping {
   const uint8_t *data; /* never NULL after success, also for an empty file */
   size_t size;
+  uint64_t whole;            /* memory that is the beginning of a file: bytes of all of it; else 0 */
   void *base;                /* what to unmap; NULL for an empty file, and for memory */
   berth_release_fn released; /* memory: called when it is no longer needed; may be NULL */
   void *user;

@@ -53,9 +53,9 @@ struct berth__pool {
   _Atomic uint32_t n_asleep; /* workers */
   _Atomic bool is_caller_asleep;
   _Atomic bool in_burst, quit;
-  bool is_steady; /* the last burst ended just before this one */
-  bool is_short;  /* this one is over before a sleeper would be awake */
-  bool has_help;  /* some thread was awake, or was woken, in this one */
+  bool is_steady;     /* the last burst ended just before this one */
+  double patience_ms; /* so long this one wakes nobody: it is likely over before help pays */
+  bool has_help;      /* some thread was awake, or was woken, in this one */
   double began_ms, ended_ms;
   uint32_t n_threads;
   uint32_t n_started;
@@ -70,8 +70,11 @@ struct berth__pool {
 #define STEADY_PIECES 2            /* likewise, where runs follow each other: who is woken once stays awake */
 #define STEADY_MS 0.05             /* from the end of a run to the next */
 #define SHORT_MS 0.1               /* what this thread does alone while another one wakes up, and some more */
-#define AWAKE_SHARE 4              /* of a grain is enough for a thread that is awake */
-#define LOOKS 4000                 /* for the next job, before a worker sleeps: some tens of microseconds */
+#define LONG_MS 2.0                /* from here on help always pays */
+#define PATIENCE 2    /* a burst that does better alone wakes somebody when it takes so many times as long */
+#define TRY_AGAIN 32  /* bursts until the other way is tried */
+#define AWAKE_SHARE 4 /* of a grain is enough for a thread that is awake */
+#define LOOKS 4000    /* for the next job, before a worker sleeps: some tens of microseconds */
 
 static inline void pause_a_moment(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -267,26 +270,40 @@ void berth__pool_destroy(berth__pool *pool) {
   berth__free(pool->ctx, pool);
 }
 
-void berth__pool_begin(berth__pool *pool, double alone_ms) {
+/* Bursts after a pause find everybody asleep. */
+static double patience_for(const berth__burst *burst) {
+  const bool tries = burst->count % TRY_AGAIN == TRY_AGAIN - 1;
+  const double alone = PATIENCE * burst->alone_ms;
+  if (burst->alone_ms < SHORT_MS) return alone > SHORT_MS ? alone : SHORT_MS;
+  if (burst->alone_ms >= LONG_MS) return 0;
+  const bool is_better_alone = burst->helped_ms > 0 && burst->helped_ms >= burst->alone_ms;
+  return is_better_alone != tries ? alone : 0;
+}
+
+void berth__pool_begin(berth__pool *pool, const berth__burst *burst) {
   if (pool == NULL) return;
   pool->began_ms = berth__now_ms();
   pool->is_steady = pool->began_ms - pool->ended_ms < STEADY_MS;
-  pool->is_short = alone_ms < SHORT_MS;
+  pool->patience_ms = patience_for(burst);
   pool->has_help = false;
   atomic_store(&pool->in_burst, true);
 }
 
 /* With help it takes at least its share of what it would take alone: a burst that was held up once by something else is
  * found to be short again. */
-void berth__pool_end(berth__pool *pool, double *alone_ms) {
+void berth__pool_end(berth__pool *pool, berth__burst *burst) {
   if (pool == NULL) return;
   atomic_store(&pool->in_burst, false);
   pool->ended_ms = berth__now_ms();
   const double took = pool->ended_ms - pool->began_ms, most = took * pool->n_threads;
+  if (!pool->is_steady) {
+    burst->count++;
+    if (pool->has_help) burst->helped_ms = took;
+  }
   if (!pool->has_help)
-    *alone_ms = took;
-  else if (most < *alone_ms)
-    *alone_ms = most;
+    burst->alone_ms = took;
+  else if (most < burst->alone_ms)
+    burst->alone_ms = most;
 }
 
 uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? pool->n_threads : 1; }
@@ -338,9 +355,9 @@ static void close_job(berth__pool *pool) {
  * short, whatever the last one was. */
 static bool wakes_for(berth__pool *pool, int64_t n, int64_t worth) {
   if (pool->outside.parallel_for != NULL || !atomic_load(&pool->in_burst)) return true;
-  if (pool->is_short && berth__now_ms() - pool->began_ms >= SHORT_MS) pool->is_short = false;
   if (pool->is_steady) return worth == 1 || n / worth >= STEADY_PIECES;
-  return !pool->is_short && (worth == 1 || n / worth >= WAKE_PIECES);
+  if (pool->patience_ms > 0 && berth__now_ms() - pool->began_ms >= pool->patience_ms) pool->patience_ms = 0;
+  return pool->patience_ms <= 0 && (worth == 1 || n / worth >= WAKE_PIECES);
 }
 
 void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,

@@ -31,11 +31,19 @@ typedef enum berth__split {
 void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
                            void *user);
 
+/* What is known of a burst from those before it. */
+typedef struct berth__burst {
+  double alone_ms;  /* about what it takes this thread alone; a guess at first */
+  double helped_ms; /* what it took with threads that had to be woken for it; 0: not known yet */
+  uint32_t count;   /* of those that came after a pause */
+} berth__burst;
+
 /* A burst: runs follow each other closely, and small ones wake nobody; unless bursts do so too, when threads that were
- * woken once are still awake for the next. *alone_ms is about what the burst would take this thread alone, a guess at
- * first: one that is over before a sleeper is awake wakes nobody. The end writes what it has seen. NULL is fine. */
-void berth__pool_begin(berth__pool *pool, double alone_ms);
-void berth__pool_end(berth__pool *pool, double *alone_ms);
+ * woken once are still awake for the next. One that is over before a sleeper is awake wakes nobody, nor does one that
+ * was found to take longer with help; both ways are tried again now and then. The end writes what it has seen. A pool
+ * that is NULL is fine. */
+void berth__pool_begin(berth__pool *pool, const berth__burst *burst);
+void berth__pool_end(berth__pool *pool, berth__burst *burst);
 
 uint32_t berth__cpu_count(void);
 double berth__now_ms(void); /* a monotonic clock */

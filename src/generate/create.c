@@ -40,10 +40,9 @@ static berth_status create_check_arch(berth_generator *g, berth_error *err) {
   return BERTH_OK; /* one that is not known is refused where its graph is made */
 }
 
-static berth_status create_open(berth_generator *g, const char *path, berth_error *err) {
-  berth__mapping file;
-  BERTH__TRY(berth__file_map(path, &file, err));
-  BERTH__TRY(berth__gguf_open(g->ctx, path, &file, &g->model, err));
+/* path NULL: the file is memory. It is taken over, also on failure. */
+static berth_status create_open(berth_generator *g, const char *path, berth__mapping *file, berth_error *err) {
+  BERTH__TRY(berth__gguf_open(g->ctx, path, file, &g->model, err));
   BERTH__TRY(create_check_arch(g, err));
   BERTH__TRY(berth__tokenizer_create(g->ctx, g->model, &g->tokenizer, err));
   const berth__arch_options options = {.cache = g->desc.kv, .every_row = g->desc.scores != NULL};
@@ -120,8 +119,8 @@ static uint32_t create_near(const berth_generator *g) {
   return needed < g->capacity ? (uint32_t)needed : g->capacity;
 }
 
-static berth_status create_all(berth_generator *g, const char *path, berth_error *err) {
-  BERTH__TRY(create_open(g, path, err));
+static berth_status create_all(berth_generator *g, const char *path, berth__mapping *file, berth_error *err) {
+  BERTH__TRY(create_open(g, path, file, err));
   BERTH__TRY(create_sizes(g, err));
   create_find_inputs(g);
   g->window = berth__generator_window(g->graph);
@@ -137,25 +136,53 @@ static berth_status create_all(berth_generator *g, const char *path, berth_error
   return BERTH_OK;
 }
 
+/* Takes over the file, also on failure. */
+static berth_status create_from(berth_context *ctx, const char *path, berth__mapping *file,
+                                const berth_generator_desc *desc, berth_generator **out, berth_error *err) {
+  berth_generator *g = berth__alloc_zero(ctx, sizeof *g);
+  if (g == NULL) {
+    berth__file_unmap(file);
+    return berth__fail_nomem(err, "a generator");
+  }
+  g->ctx = ctx;
+  g->desc = *desc;
+  const berth_status status = create_all(g, path, file, err);
+  if (status != BERTH_OK) {
+    berth_generator_destroy(g);
+    return path != NULL ? berth__fail_within(err, status, "%s", path) : status;
+  }
+  *out = g;
+  return BERTH_OK;
+}
+
 berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
                                     berth_generator **out, berth_error *err) {
+  berth__mapping file;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a place for the generator");
   *out = NULL;
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a context and a path");
   berth_generator_desc full = BERTH_GENERATOR_DESC_INIT;
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_generator_desc", err));
-  berth_generator *g = berth__alloc_zero(ctx, sizeof *g);
-  if (g == NULL) return berth__fail_nomem(err, "a generator");
-  g->ctx = ctx;
-  g->desc = full;
-  const berth_status status = create_all(g, path, err);
-  if (status != BERTH_OK) {
-    berth_generator_destroy(g);
-    return berth__fail_within(err, status, "%s", path);
-  }
-  *out = g;
-  return BERTH_OK;
+  const berth_status status = berth__file_map(path, &file, err);
+  return status == BERTH_OK ? create_from(ctx, path, &file, &full, out, err)
+                            : berth__fail_within(err, status, "%s", path);
+}
+
+berth_status berth_generator_from_memory(berth_context *ctx, const void *data, size_t size, berth_release_fn release,
+                                         void *user, const berth_generator_desc *desc, berth_generator **out,
+                                         berth_error *err) {
+  berth__mapping memory = {.data = data, .size = size, .released = release, .user = user};
+  berth_generator_desc full = BERTH_GENERATOR_DESC_INIT;
+  berth_status status = BERTH_OK;
+  if (out != NULL) *out = NULL;
+  if (ctx == NULL || data == NULL || out == NULL)
+    status = berth__fail(err, BERTH_INVALID,
+                         "berth_generator_from_memory needs a context, data and a place for the generator");
+  if (status == BERTH_OK) status = BERTH__DESC_COPY(&full, desc, "berth_generator_desc", err);
+  if (status == BERTH_OK) return create_from(ctx, NULL, &memory, &full, out, err);
+  berth__file_unmap(&memory);
+  return status;
 }
 
 /* ---- A second one ---- */

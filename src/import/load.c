@@ -38,6 +38,19 @@ static berth_status attach_file(berth_graph *graph, const char *path, berth_erro
   return status;
 }
 
+/* A graph from a file, which is taken over, with what the descriptor adds. */
+static berth_status import_load_described(berth_context *ctx, const char *path, berth__mapping *file,
+                                          const berth_load_desc *desc, berth_graph **out, berth_error *err) {
+  const berth__load in = {.ctx = ctx, .path = path, .file = file, .kv = desc->kv, .has_weights = desc->weights != NULL};
+  BERTH__TRY(import_load(&in, out, err));
+  const berth_status status = desc->weights != NULL ? attach_file(*out, desc->weights, err) : BERTH_OK;
+  if (status != BERTH_OK) {
+    berth_graph_destroy(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
 berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc, berth_graph **out,
                                    berth_error *err) {
   berth_load_desc full = BERTH_LOAD_DESC_INIT;
@@ -47,31 +60,47 @@ berth_status berth_graph_load_with(berth_context *ctx, const char *path, const b
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_load_desc", err));
+  if (full.file_size != 0) return berth__fail(err, BERTH_INVALID, "file_size is for graphs from memory");
   BERTH__TRY(berth__file_map(path, &file, err));
-  const berth__load in = {.ctx = ctx, .path = path, .file = &file, .kv = full.kv, .has_weights = full.weights != NULL};
-  BERTH__TRY(import_load(&in, out, err));
-  const berth_status status = full.weights != NULL ? attach_file(*out, full.weights, err) : BERTH_OK;
-  if (status != BERTH_OK) {
-    berth_graph_destroy(*out);
-    *out = NULL;
-  }
-  return status;
+  return import_load_described(ctx, path, &file, &full, out, err);
 }
 
 berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err) {
   return berth_graph_load_with(ctx, path, NULL, out, err);
 }
 
+/* Memory in the place of a file. Only a GGUF file may be there in part. */
+static berth_status import_load_memory(berth__mapping *memory, uint64_t file_size, berth_error *err) {
+  if (memory->data == NULL) memory->data = (const uint8_t *)"";
+  if (file_size == 0 || file_size == memory->size) return BERTH_OK;
+  if (file_size < memory->size)
+    return berth__fail(err, BERTH_INVALID, "a file of %llu bytes cannot begin with %zu", (unsigned long long)file_size,
+                       memory->size);
+  if (!berth__gguf_probe(memory->data, memory->size))
+    return berth__fail(err, BERTH_UNSUPPORTED, "only of a GGUF file the beginning is enough");
+  memory->whole = file_size;
+  return BERTH_OK;
+}
+
+berth_status berth_graph_from_memory_with(berth_context *ctx, const void *data, size_t size, berth_release_fn release,
+                                          void *user, const berth_load_desc *desc, berth_graph **out,
+                                          berth_error *err) {
+  berth_load_desc full = BERTH_LOAD_DESC_INIT;
+  berth__mapping memory = {.data = data, .size = size, .released = release, .user = user};
+  berth_status status = BERTH_OK;
+  if (out != NULL) *out = NULL;
+  if (out == NULL || ctx == NULL || (data == NULL && size > 0))
+    status = berth__fail(err, BERTH_INVALID, "berth_graph_from_memory needs a context, data and a place for the graph");
+  if (status == BERTH_OK) status = BERTH__DESC_COPY(&full, desc, "berth_load_desc", err);
+  if (status == BERTH_OK) status = import_load_memory(&memory, full.file_size, err);
+  if (status == BERTH_OK) return import_load_described(ctx, NULL, &memory, &full, out, err);
+  berth__file_unmap(&memory);
+  return status;
+}
+
 berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_t size, berth_release_fn release,
                                      void *user, berth_graph **out, berth_error *err) {
-  berth__mapping memory = {.data = data, .size = size, .released = release, .user = user};
-  if (out != NULL) *out = NULL;
-  if (out == NULL || ctx == NULL || (data == NULL && size > 0)) {
-    berth__file_unmap(&memory);
-    return berth__fail(err, BERTH_INVALID, "berth_graph_from_memory needs a context, data and a place for the graph");
-  }
-  if (data == NULL) memory.data = (const uint8_t *)"";
-  return import_load(&(berth__load){.ctx = ctx, .file = &memory}, out, err);
+  return berth_graph_from_memory_with(ctx, data, size, release, user, NULL, out, err);
 }
 
 /* ---- Looking into a file ---- */
@@ -88,7 +117,7 @@ static berth_status inspect(berth_context *ctx, const char *path, const berth__m
   if (status == BERTH_OK) status = berth__file_check(file, err);
   if (status != BERTH_OK) {
     berth_model_info_destroy(&summary->info);
-    return berth__fail_within(err, status, "%s", path);
+    return path != NULL ? berth__fail_within(err, status, "%s", path) : status;
   }
   berth__summary_finish(summary);
   *out = &summary->info;
@@ -105,4 +134,14 @@ berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_mod
   const berth_status status = inspect(ctx, path, &file, out, err);
   berth__file_unmap(&file);
   return status;
+}
+
+berth_status berth_model_inspect_memory(berth_context *ctx, const void *data, size_t size, uint64_t file_size,
+                                        berth_model_info **out, berth_error *err) {
+  berth__mapping memory = {.data = data, .size = size};
+  if (out != NULL) *out = NULL;
+  if (out == NULL || ctx == NULL || (data == NULL && size > 0))
+    return berth__fail(err, BERTH_INVALID, "berth_model_inspect_memory needs a context, data and a place for a result");
+  BERTH__TRY(import_load_memory(&memory, file_size, err));
+  return inspect(ctx, NULL, &memory, out, err);
 }

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/math.h"
+#include "ops/dft.h"
 #include "ops/operand.h"
-#include "ops/registry.h"
 
 static const berth_attr attrs[] = {[BERTH__DFT_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -2},
                                    [BERTH__DFT_INVERSE] = {.name = "inverse", .kind = BERTH_ATTR_INT},
@@ -67,60 +67,104 @@ static berth_status dft_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-typedef struct job {
-  const berth_op_call *call;
-  uint32_t axis;
-  int64_t inner; /* elements, of numbers, after the axis */
-  int64_t parts, extent, kept;
-  bool is_real;   /* the result of a onesided inverse */
-  int64_t length; /* that of the transform; until the kernel runs, the largest that it can be */
-  double *re, *im, *cosine, *sine, *out_re, *out_im; /* in scratch */
-} job;
-
-static job dft_describe(const berth_op_call *call) {
+berth__dft berth__dft_describe(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
-  job j = {.call = call, .inner = 1, .parts = x->dim[x->rank - 1]};
+  berth__dft d = {.call = call, .inner = 1, .parts = x->dim[x->rank - 1]};
   const int64_t axis = berth__call_has(call, BERTH__DFT_AXIS_OPERAND) && call->in[BERTH__DFT_AXIS_OPERAND].data != NULL
                            ? berth__load_i64(&call->in[BERTH__DFT_AXIS_OPERAND], 0)
                            : call->attrs[BERTH__DFT_AXIS].i;
-  j.axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
-  for (uint32_t i = j.axis + 1; i + 1 < x->rank; i++) j.inner *= x->dim[i];
-  j.extent = x->dim[j.axis];
-  j.kept = call->out[0].dim[j.axis];
-  j.is_real = is_real_inverse(call->attrs);
-  j.length = !j.is_real && call->attrs[BERTH__DFT_ONESIDED].i != 0 && j.kept > 0 ? 2 * j.kept - 1 : j.kept;
-  return j;
+  d.axis = (uint32_t)(axis < 0 ? axis + x->rank : axis);
+  for (uint32_t i = d.axis + 1; i + 1 < x->rank; i++) d.inner *= x->dim[i];
+  d.extent = x->dim[d.axis];
+  d.kept = call->out[0].dim[d.axis];
+  d.is_inverse = call->attrs[BERTH__DFT_INVERSE].i != 0;
+  d.is_real = is_real_inverse(call->attrs);
+  d.length = !d.is_real && call->attrs[BERTH__DFT_ONESIDED].i != 0 && d.kept > 0 ? 2 * d.kept - 1 : d.kept;
+  return d;
 }
 
-/* With the length that only the operand's elements tell, and places in scratch. */
-static job dft_prepare(const berth_op_call *call) {
-  job j = dft_describe(call);
+berth__dft berth__dft_read(const berth_op_call *call) {
+  berth__dft d = berth__dft_describe(call);
   berth__list length;
   berth__call_list(call, BERTH__DFT_LENGTH, 1, &length);
-  j.length = length.given ? length.at[0] : j.is_real ? 2 * (j.extent - 1) : j.extent;
-  double **const places[] = {&j.re, &j.im, &j.cosine, &j.sine, &j.out_re, &j.out_im};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    *places[i] = (double *)call->scratch + (int64_t)i * j.length;
-  return j;
+  d.length = length.given ? length.at[0] : d.is_real ? 2 * (d.extent - 1) : d.extent;
+  return d;
 }
 
-static int64_t dft_lines(const job *j) {
-  const berth_tensor *x = &j->call->in[0];
+int64_t berth__dft_lines(const berth__dft *d) {
+  const berth_tensor *x = &d->call->in[0];
   int64_t lines = 1;
   for (uint32_t i = 0; i + 1 < x->rank; i++)
-    if (i != j->axis) lines *= x->dim[i];
+    if (i != d->axis) lines *= x->dim[i];
   return lines;
+}
+
+/* The other half of the spectrum of a real line. */
+static void complete_line(int64_t length, double *re, double *im) {
+  im[0] = 0;
+  for (int64_t n = length / 2 + 1; n < length; n++) {
+    re[n] = re[length - n];
+    im[n] = -im[length - n];
+  }
+  if (length % 2 == 0) im[length / 2] = 0;
+}
+
+void berth__dft_load(const berth__dft *d, int64_t line, double *re, double *im) {
+  const berth_tensor *x = &d->call->in[0];
+  const int64_t first = (line / d->inner * d->extent * d->inner + line % d->inner) * d->parts;
+  const int64_t step = d->inner * d->parts, n = d->extent < d->length ? d->extent : d->length;
+  for (int64_t i = n; i < d->length; i++) re[i] = 0;
+  for (int64_t i = d->parts == 2 ? n : 0; i < d->length; i++) im[i] = 0;
+  if (x->type == BERTH_F32) {
+    const float *from = (const float *)x->data + first;
+    for (int64_t i = 0; i < n; i++) re[i] = (double)from[i * step];
+    for (int64_t i = 0; i < n && d->parts == 2; i++) im[i] = (double)from[i * step + 1];
+  } else {
+    for (int64_t i = 0; i < n; i++) re[i] = berth__load_f64(x, first + i * step);
+    for (int64_t i = 0; i < n && d->parts == 2; i++) im[i] = berth__load_f64(x, first + i * step + 1);
+  }
+  if (d->is_real) complete_line(d->length, re, im);
+}
+
+void berth__dft_store(const berth__dft *d, int64_t line, const double *re, const double *im) {
+  const berth_tensor *out = &d->call->out[0];
+  const int64_t parts = d->is_real ? 1 : 2, step = d->inner * parts;
+  const int64_t first = (line / d->inner * d->kept * d->inner + line % d->inner) * parts;
+  const double scale = d->is_inverse ? 1 / (double)d->length : 1;
+  if (out->type == BERTH_F32) {
+    float *to = (float *)out->data + first;
+    for (int64_t k = 0; k < d->kept; k++) to[k * step] = (float)(re[k] * scale);
+    for (int64_t k = 0; k < d->kept && parts == 2; k++) to[k * step + 1] = (float)(im[k] * scale);
+    return;
+  }
+  for (int64_t k = 0; k < d->kept; k++) berth__store_f64(out, first + k * step, re[k] * scale);
+  for (int64_t k = 0; k < d->kept && parts == 2; k++) berth__store_f64(out, first + k * step + 1, im[k] * scale);
+}
+
+/* ---- The reference kernel ---- */
+
+typedef struct job {
+  berth__dft d;
+  double *re, *im, *cosine, *sine, *out_re, *out_im; /* in scratch */
+} job;
+
+static job dft_prepare(const berth_op_call *call) {
+  job j = {.d = berth__dft_read(call)};
+  double **const places[] = {&j.re, &j.im, &j.cosine, &j.sine, &j.out_re, &j.out_im};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    *places[i] = (double *)call->scratch + (int64_t)i * j.d.length;
+  return j;
 }
 
 /* An axis that is an operand is known to the kernel alone: then the whole call is one item. */
 static int64_t dft_items(const berth_op_call *call) {
   if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) return 1;
-  const job j = dft_describe(call);
-  return dft_lines(&j);
+  const berth__dft d = berth__dft_describe(call);
+  return berth__dft_lines(&d);
 }
 
 static uint64_t dft_scratch(const berth_op_call *call) {
-  int64_t length = dft_describe(call).length;
+  int64_t length = berth__dft_describe(call).length;
   if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) /* that of whichever axis is the longest */
     for (uint32_t i = 0; i < call->out[0].rank; i++)
       if (2 * call->out[0].dim[i] > length) length = 2 * call->out[0].dim[i];
@@ -129,21 +173,21 @@ static uint64_t dft_scratch(const berth_op_call *call) {
 }
 
 static void make_table(const job *j) {
-  const double sign = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 : -1, turn = 2 * acos(-1.0);
-  for (int64_t k = 0; k < j->length; k++) {
-    j->cosine[k] = cos(turn * (double)k / (double)j->length);
-    j->sine[k] = sign * sin(turn * (double)k / (double)j->length);
+  const double sign = j->d.is_inverse ? 1 : -1, turn = 2 * acos(-1.0);
+  for (int64_t k = 0; k < j->d.length; k++) {
+    j->cosine[k] = cos(turn * (double)k / (double)j->d.length);
+    j->sine[k] = sign * sin(turn * (double)k / (double)j->d.length);
   }
 }
 
 static void sum_directly(const job *j) {
-  for (int64_t k = 0; k < j->kept; k++) {
+  for (int64_t k = 0; k < j->d.kept; k++) {
     double re = 0, im = 0;
-    for (int64_t n = 0, at = 0; n < j->length; n++) {
+    for (int64_t n = 0, at = 0; n < j->d.length; n++) {
       re += j->re[n] * j->cosine[at] - j->im[n] * j->sine[at];
       im += j->re[n] * j->sine[at] + j->im[n] * j->cosine[at];
       at += k;
-      if (at >= j->length) at -= j->length;
+      if (at >= j->d.length) at -= j->d.length;
     }
     j->out_re[k] = re;
     j->out_im[k] = im;
@@ -151,10 +195,10 @@ static void sum_directly(const job *j) {
 }
 
 static void reverse_bits(const job *j) {
-  for (int64_t i = 0, to = 0; i < j->length; i++) {
+  for (int64_t i = 0, to = 0; i < j->d.length; i++) {
     j->out_re[to] = j->re[i];
     j->out_im[to] = j->im[i];
-    int64_t bit = j->length >> 1;
+    int64_t bit = j->d.length >> 1;
     while (bit != 0 && (to & bit)) {
       to ^= bit;
       bit >>= 1;
@@ -166,9 +210,9 @@ static void reverse_bits(const job *j) {
 static void butterflies(const job *j) {
   double *re = j->out_re, *im = j->out_im;
   reverse_bits(j);
-  for (int64_t half = 1; half < j->length; half *= 2) {
-    const int64_t step = j->length / (2 * half);
-    for (int64_t block = 0; block < j->length; block += 2 * half) {
+  for (int64_t half = 1; half < j->d.length; half *= 2) {
+    const int64_t step = j->d.length / (2 * half);
+    for (int64_t block = 0; block < j->d.length; block += 2 * half) {
       for (int64_t k = 0; k < half; k++) {
         const int64_t a = block + k, b = a + half;
         const double r = re[b] * j->cosine[k * step] - im[b] * j->sine[k * step];
@@ -182,48 +226,18 @@ static void butterflies(const job *j) {
   }
 }
 
-/* The other half of the spectrum of a real line. */
-static void complete_line(const job *j) {
-  j->im[0] = 0;
-  for (int64_t n = j->length / 2 + 1; n < j->length; n++) {
-    j->re[n] = j->re[j->length - n];
-    j->im[n] = -j->im[j->length - n];
-  }
-  if (j->length % 2 == 0) j->im[j->length / 2] = 0;
-}
-
-static void load_line(const job *j, int64_t outer, int64_t inner) {
-  const berth_tensor *x = &j->call->in[0];
-  for (int64_t n = 0; n < j->length; n++) {
-    const int64_t at = ((outer * j->extent + n) * j->inner + inner) * j->parts;
-    j->re[n] = n < j->extent ? berth__load_f64(x, at) : 0;
-    j->im[n] = n < j->extent && j->parts == 2 ? berth__load_f64(x, at + 1) : 0;
-  }
-}
-
-static void store_line(const job *j, int64_t outer, int64_t inner) {
-  const int64_t parts = j->is_real ? 1 : 2;
-  const double scale = j->call->attrs[BERTH__DFT_INVERSE].i != 0 ? 1 / (double)j->length : 1;
-  for (int64_t k = 0; k < j->kept; k++) {
-    const int64_t at = ((outer * j->kept + k) * j->inner + inner) * parts;
-    berth__store_f64(&j->call->out[0], at, j->out_re[k] * scale);
-    if (!j->is_real) berth__store_f64(&j->call->out[0], at + 1, j->out_im[k] * scale);
-  }
-}
-
 static berth_status dft_kernel(const berth_op_call *call, berth_error *err) {
   const job j = dft_prepare(call);
   (void)err;
   make_table(&j);
-  const int64_t lines_each = berth__call_has(call, BERTH__DFT_AXIS_OPERAND) ? dft_lines(&j) : 1;
+  const int64_t lines_each = berth__call_has(call, BERTH__DFT_AXIS_OPERAND) ? berth__dft_lines(&j.d) : 1;
   for (int64_t line = call->begin * lines_each; line < call->end * lines_each; line++) {
-    load_line(&j, line / j.inner, line % j.inner);
-    if (j.is_real) complete_line(&j);
-    if ((j.length & (j.length - 1)) == 0)
+    berth__dft_load(&j.d, line, j.re, j.im);
+    if ((j.d.length & (j.d.length - 1)) == 0)
       butterflies(&j);
     else
       sum_directly(&j);
-    store_line(&j, line / j.inner, line % j.inner);
+    berth__dft_store(&j.d, line, j.out_re, j.out_im);
   }
   return BERTH_OK;
 }

@@ -114,6 +114,37 @@ static void work_of_one_grain_is_not_split(void **state) {
   berth_context_destroy(ctx);
 }
 
+static void wait_a_moment(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+static void note_worker(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  atomic_uint *seen = user;
+  (void)begin, (void)end;
+  atomic_fetch_or(seen, 1u << worker);
+}
+
+/* What takes longer with help than alone is done alone, but for a try now and then. */
+static void bursts_that_help_slows_down_wake_nobody(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  bool was_alone = false, had_help = false;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && !(was_alone && had_help); i++) {
+    atomic_uint ignored = 0;
+    berth__burst burst = {.alone_ms = 1.5, .helped_ms = 1.9, .count = i % 2 == 0 ? 0 : 31};
+    wait_a_moment();
+    berth__pool_begin(pool, &burst);
+    berth__pool_run(pool, 8, 1, note_worker, &ignored);
+    berth__pool_end(pool, &burst);
+    if (i % 2 == 0) was_alone = was_alone || burst.helped_ms == 1.9;
+    if (i % 2 == 1) had_help = had_help || burst.helped_ms != 1.9;
+  }
+  assert_true(was_alone && had_help);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
 /* Runs that follow each other keep workers awake, which then get pieces that would wake nobody. */
 static void threads_that_are_awake_get_smaller_pieces(void **state) {
   (void)state;
@@ -123,25 +154,17 @@ static void threads_that_are_awake_get_smaller_pieces(void **state) {
   uint32_t most = 0;
   TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
   for (int i = 0; i < 20000 && most < 3; i++) {
-    double alone_ms = 1;
-    berth__pool_begin(pool, alone_ms);
+    berth__burst burst = {.alone_ms = 1};
+    berth__pool_begin(pool, &burst);
     free(run_once(pool, 1000, 1)); /* wakes */
     cover *c = run_once(pool, 100, 50);
     if (c->pieces > most) most = c->pieces;
     free(c);
-    berth__pool_end(pool, &alone_ms);
+    berth__pool_end(pool, &burst);
   }
   assert_int_equal(most, 7); /* of 13 and more */
   berth__pool_destroy(pool);
   berth_context_destroy(ctx);
-}
-
-static void wait_a_moment(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
-
-static void note_worker(void *user, uint32_t worker, int64_t begin, int64_t end) {
-  atomic_uint *seen = user;
-  (void)begin, (void)end;
-  atomic_fetch_or(seen, 1u << worker);
 }
 
 /* A burst that is over before a sleeper is awake is done by its own thread; what it took is what it takes alone. */
@@ -151,24 +174,24 @@ static void short_bursts_wake_nobody(void **state) {
   berth__pool *pool;
   berth_error err;
   bool was_alone = false;
-  double alone_ms = 0;
+  berth__burst burst = {0};
   TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
   for (int i = 0; i < 20000 && !was_alone; i++) { /* until the worker is asleep */
     atomic_uint seen = 0;
     wait_a_moment();
-    alone_ms = 0;
-    berth__pool_begin(pool, alone_ms);
+    burst = (berth__burst){0};
+    berth__pool_begin(pool, &burst);
     for (int k = 0; k < 2; k++) berth__pool_run(pool, 8, 1, note_worker, &seen); /* a burst that lasts wakes */
-    berth__pool_end(pool, &alone_ms);
-    was_alone = atomic_load(&seen) == 1 && alone_ms > 0;
+    berth__pool_end(pool, &burst);
+    was_alone = atomic_load(&seen) == 1 && burst.alone_ms > 0;
   }
   assert_true(was_alone);
-  alone_ms = 1e9;
-  berth__pool_begin(pool, alone_ms);
+  burst.alone_ms = 1e9;
+  berth__pool_begin(pool, &burst);
   atomic_uint ignored = 0;
   berth__pool_run(pool, 8, 1, note_worker, &ignored); /* wakes, so that it says at most how long it takes alone */
-  berth__pool_end(pool, &alone_ms);
-  assert_true(alone_ms > 0 && alone_ms < 1e9);
+  berth__pool_end(pool, &burst);
+  assert_true(burst.alone_ms > 0 && burst.alone_ms < 1e9);
   berth__pool_destroy(pool);
   berth_context_destroy(ctx);
 }
@@ -345,6 +368,7 @@ int main(void) {
       cmocka_unit_test(two_pieces_run_at_the_same_time),
       cmocka_unit_test(with_parts_a_worker_begins_with_its_own),
       cmocka_unit_test(short_bursts_wake_nobody),
+      cmocka_unit_test(bursts_that_help_slows_down_wake_nobody),
       cmocka_unit_test(a_worker_helps_with_the_part_of_another),
       cmocka_unit_test(wrong_thread_counts_are_refused),
       cmocka_unit_test(a_pool_without_memory_fails),

@@ -67,6 +67,19 @@ static void what_was_rounded_on_the_way_counts(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* One huge number in an f16 value does not make the others vague; what a sum of usual ones rounds away is noise. */
+static void one_huge_number_hides_nothing(void **state) {
+  uint16_t got[64], want[64];
+  (void)state;
+  for (int i = 0; i < 64; i++) got[i] = want[i] = 0x3c00; /* 1 */
+  got[5] = want[5] = 0x7bff;                              /* 65504 */
+  want[9] = 0;
+  got[9] = 0x1800; /* 0.002 */
+  assert_true(compared(BERTH_F16, got, want, 64).excess < 1);
+  got[9] = 0x2e66; /* 0.1 */
+  assert_true(compared(BERTH_F16, got, want, 64).excess > 1);
+}
+
 static void refuses_large_differences(void **state) {
   (void)state;
   assert_true(compared(BERTH_F32, (float[]){100.2f}, (float[]){100}, 1).excess > 1);
@@ -144,6 +157,7 @@ int main(void) {
       cmocka_unit_test(refuses_large_differences),     cmocka_unit_test(knows_what_is_not_finite),
       cmocka_unit_test(refuses_another_type_or_count), cmocka_unit_test(finds_the_worst_node),
       cmocka_unit_test(an_empty_model_is_fine),        cmocka_unit_test(gathers_strided_tensors),
+      cmocka_unit_test(one_huge_number_hides_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,12 @@ static void loops_of_every_type(void **state) {
       for (int64_t fmod = 0; fmod < 2 && !is_bool && !is_float; fmod++)
         fast_check(&(fast_case){.op = "mod", .in = {a, b}, .attrs = {FAST_INT("fmod", fmod)}});
       fast_check(&(fast_case){.op = "where", .in = {{.type = BERTH_BOOL, .rank = 0}, a, b}});
+      fast_operand condition = pairs[i][i % 2];
+      condition.type = BERTH_BOOL;
+      fast_check(&(fast_case){.op = "where", .in = {condition, a, b}});
+      if (!is_bool && a.type != BERTH_U64)
+        fast_check(&(fast_case){
+            .op = "clamp", .in = {a}, .attrs = {FAST_FLOAT("min", t % 2 ? -1e30 : -3.5), FAST_FLOAT("max", 90.5)}});
     }
 }
 
@@ -355,8 +361,15 @@ static void reductions_over_any_axes(void **state) {
             if (mask >> k & 1) axes[n++] = k;
           c.attrs[0] = (berth_attr){.name = "axes", .kind = BERTH_ATTR_INTS, .count = n, .ints = axes};
           if (fast_is_taken(&c)) fast_check(&c);
+          c.absolute = c.relative = 0; /* integers, one type a mask */
+          c.in[0].type = all_types[mask % (N_INTEGERS - 1)];
+          c.in[0].low = -300, c.in[0].high = 300;
+          if (fast_is_taken(&c)) fast_check(&c);
         }
   fast_check(&(fast_case){.op = "reduce_sum", .in = {F32(.rank = 1, .dim = {100000})}, .absolute = 1e-2});
+  fast_check(&(fast_case){.op = "reduce_sum", /* wraps */
+                          .in = {{.type = BERTH_I8, .rank = 2, .dim = {3, 700}, .low = 90, .high = 120}},
+                          .attrs = {FAST_INTS("axes", 1)}});
   for (int64_t length = 1; length < 20; length++) /* short lines */
     for (size_t op = 0; op < 4; op++)
       fast_check(&(fast_case){.op = ops[op],

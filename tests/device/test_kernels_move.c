@@ -1,4 +1,6 @@
-/* Moves: fast kernels against the reference kernels, to the last bit. */
+/* Moves, resampling, top_k and dft: fast kernels against the reference kernels; what is moved, to the last bit. */
+#include <math.h>
+
 #include "fast.h"
 
 #define OF(kind, ...) \
@@ -109,9 +111,29 @@ static void pads_of_every_axis(void **state) {
       .op = "pad", /* some axes, and a value that is an operand */
       .in = {OF(BERTH_F32, .rank = 3, .dim = {2, 3, 50}), OF(BERTH_TYPE_NONE, .rank = 0), OF(BERTH_F32, .rank = 0)},
       .attrs = {FAST_INTS("pads", 1, 2), FAST_INTS("axes", -1)}});
-  fast_check_declined(&(fast_case){.op = "pad",
-                                   .in = {OF(BERTH_F32, .rank = 1, .dim = {9})},
-                                   .attrs = {FAST_INTS("pads", 1, 1), FAST_STRING("mode", "reflect")}});
+}
+
+/* Borders of what is inside, further out than it reaches, on several axes, and of rows that stay whole. */
+static void pads_that_repeat(void **state) {
+  static const char *const modes[] = {"reflect", "edge", "wrap"};
+  static const int64_t pads[][6] = {{0, 0, 2, 0, 0, 3}, {0, 2, 0, 0, 1, 0},   {1, 2, 0, 3, 2, 0},
+                                    {2, 9, 1, 1, 0, 7}, {0, -1, 2, 0, 3, -2}, {3, 0, 0, 2, 0, 0}};
+  static const int64_t shapes[][3] = {{4, 30, 20}, {3, 4, 5}, {2, 3, 700}, {2, 5, 3}};
+  (void)state;
+  for (size_t i = 0; i < 6; i++)
+    for (size_t k = 0; k < 4; k++)
+      for (size_t t = 0; t < 12; t++) {
+        fast_case c = {.op = "pad",
+                       .in = {OF(types[t / 3], .rank = 3)},
+                       .attrs = {FAST_INTS("pads", 0), FAST_STRING("mode", modes[t % 3])}};
+        memcpy(c.in[0].dim, shapes[k], sizeof shapes[k]);
+        c.attrs[0].count = 6;
+        c.attrs[0].ints = pads[i];
+        fast_check(&c);
+      }
+  fast_check(&(fast_case){.op = "pad", /* one element, again and again */
+                          .in = {OF(BERTH_F32, .rank = 1, .dim = {1})},
+                          .attrs = {FAST_INTS("pads", 3, 4), FAST_STRING("mode", "reflect")}});
 }
 
 static void resizes_of_every_kind(void **state) {
@@ -153,15 +175,109 @@ static void resizes_by_scales_near_one(void **state) {
                           .relative = 1e-6});
 }
 
-static void resizes_of_integers(void **state) {
-  static const double scales[] = {2, 2};
+static void resizes_of_other_types(void **state) {
+  static const double scales[] = {2, 1.5}, last[] = {1, 2, 1.5, 1};
+  static const berth_type all[] = {BERTH_U8, BERTH_I16, BERTH_I64, BERTH_BOOL, BERTH_F16, BERTH_BF16};
+  static const char *const modes[] = {"linear", "cubic"};
   (void)state;
   fast_check(&(fast_case){.op = "resize",
                           .in = {OF(BERTH_I32, .rank = 2, .dim = {9, 11}, .low = -2e9, .high = 2e9),
                                  OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)}});
-  fast_check_declined(&(fast_case){.op = "resize",
+  for (size_t t = 0; t < 6; t++)
+    for (int64_t channels = 1; channels < 8; channels += 2)
+      fast_check(&(fast_case){.op = "resize",
+                              .in = {OF(all[t], .rank = 4, .dim = {2, 9, 11, channels}),
+                                     OF(BERTH_F32, .rank = 1, .dim = {4}, .values = last, .n_values = 4)}});
+  for (size_t t = 4; t < 6; t++)
+    for (size_t k = 0; k < 4; k++) {
+      fast_case c = {.op = "resize",
+                     .in = {OF(all[t], .rank = 2, .dim = {9, 11}),
+                            OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)},
+                     .attrs = {FAST_STRING("mode", modes[k % 2])},
+                     .absolute = t == 4 ? 2e-3 : 2e-2}; /* a unit in the last place */
+      if (k > 1) {
+        c.in[0] = (fast_operand)OF(all[t], .rank = 4, .dim = {2, 9, 11, 5});
+        c.in[1] = (fast_operand)OF(BERTH_F32, .rank = 1, .dim = {4}, .values = last, .n_values = 4);
+      }
+      fast_check(&c);
+    }
+  fast_check_declined(&(fast_case){.op = "resize", /* cut off from a sum that is taken in f64 */
                                    .in = {OF(BERTH_U8, .rank = 2, .dim = {9, 11}),
-                                          OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)}});
+                                          OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)},
+                                   .attrs = {FAST_STRING("mode", "linear")}});
+}
+
+/* ---- The best of a line ---- */
+
+static void best_of_lines(void **state) {
+  static const berth_type all[] = {BERTH_F32, BERTH_F16, BERTH_BF16, BERTH_I8, BERTH_U8, BERTH_I32, BERTH_U32};
+  static const double special[] = {1, (double)NAN, -0.0, 0, 3, 3, (double)-INFINITY, 2, (double)INFINITY, -1, 1, 1};
+  static const int64_t dims[][3] = {{3, 700, 1}, {2, 9, 5}, {1, 5000, 1}, {2, 300, 3}};
+  static const int64_t wanted[] = {1, 5, 9, 200, 1000};
+  (void)state;
+  for (size_t t = 0; t < 7; t++)
+    for (size_t i = 0; i < 20; i++)
+      for (int64_t largest = 0; largest < 2; largest++) {
+        fast_case c = {.op = "top_k",
+                       .in = {OF(all[t], .rank = 3, .low = -100, .high = 100)},
+                       .attrs = {FAST_INT("k", wanted[i % 5]), FAST_INT("axis", 1), FAST_INT("largest", largest)},
+                       .n_out = 2};
+        memcpy(c.in[0].dim, dims[i / 5], sizeof dims[i / 5]);
+        if (wanted[i % 5] > dims[i / 5][1]) c.attrs[0].i = dims[i / 5][1];
+        fast_check(&c);
+        c.in[0].values = special; /* equal ones, infinities and NaN */
+        c.in[0].n_values = t < 3 ? 12 : 1;
+        if (t < 4 && i % 5 < 3) fast_check(&c);
+      }
+  fast_check_declined(&(fast_case){
+      .op = "top_k", .in = {OF(BERTH_I64, .rank = 1, .dim = {50})}, .attrs = {FAST_INT("k", 3)}, .n_out = 2});
+}
+
+/* In order and in reverse, which a partition must not take for ever over. */
+static void best_of_sorted_lines(void **state) {
+  static double up[4000], down[4000];
+  (void)state;
+  for (int i = 0; i < 4000; i++) {
+    up[i] = i;
+    down[i] = 4000 - i;
+  }
+  for (int64_t k = 1; k <= 4000; k = k * 7 + 1)
+    for (int way = 0; way < 2; way++)
+      fast_check(
+          &(fast_case){.op = "top_k",
+                       .in = {OF(BERTH_F32, .rank = 1, .dim = {4000}, .values = way ? up : down, .n_values = 4000)},
+                       .attrs = {FAST_INT("k", k)},
+                       .n_out = 2});
+}
+
+/* ---- Transforms ---- */
+
+/* Lengths of small factors, of large primes, and of both. */
+static void transforms_of_every_length(void **state) {
+  static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 31, 37, 60, 64, 74, 97, 120, 256, 400, 509};
+  (void)state;
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    for (int variant = 0; variant < 8; variant++) {
+      const bool is_complex = variant & 1, is_inverse = variant & 2, is_onesided = (variant & 4) && !is_inverse;
+      fast_case c = {.op = "dft",
+                     .in = {OF(variant == 4 ? BERTH_F64 : BERTH_F32, .rank = 3)},
+                     .attrs = {FAST_INT("axis", variant & 1), FAST_INT("inverse", is_inverse),
+                               FAST_INT("onesided", is_onesided && !is_complex)},
+                     .absolute = 3e-5,
+                     .relative = 1e-6};
+      const int64_t dim[] = {variant & 1 ? 3 : lengths[i], variant & 1 ? lengths[i] : 3, is_complex ? 2 : 1};
+      memcpy(c.in[0].dim, dim, sizeof dim);
+      fast_check(&c);
+    }
+  fast_check(&(fast_case){.op = "dft", /* a real line from half of its spectrum; cut, and filled up */
+                          .in = {OF(BERTH_F32, .rank = 3, .dim = {2, 38, 2})},
+                          .attrs = {FAST_INT("axis", 1), FAST_INT("inverse", 1), FAST_INT("onesided", 1)},
+                          .absolute = 1e-5});
+  for (int64_t length = 20; length < 90; length += 37)
+    fast_check(&(fast_case){.op = "dft",
+                            .in = {OF(BERTH_F32, .rank = 3, .dim = {2, 50, 1})},
+                            .attrs = {FAST_INT("axis", 1), FAST_INTS("length", length)},
+                            .absolute = 3e-5});
 }
 
 /* Rows at a position of a run: in place, apart, in any split, and around the end of a ring. */
@@ -283,7 +399,11 @@ int main(void) {
       cmocka_unit_test(pads_of_every_axis),
       cmocka_unit_test(resizes_of_every_kind),
       cmocka_unit_test(resizes_by_scales_near_one),
-      cmocka_unit_test(resizes_of_integers),
+      cmocka_unit_test(pads_that_repeat),
+      cmocka_unit_test(resizes_of_other_types),
+      cmocka_unit_test(best_of_lines),
+      cmocka_unit_test(best_of_sorted_lines),
+      cmocka_unit_test(transforms_of_every_length),
       cmocka_unit_test(rows_of_caches),
       cmocka_unit_test(rows_of_caches_in_blocks),
       cmocka_unit_test(elements_by_index),

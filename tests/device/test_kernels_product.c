@@ -258,16 +258,18 @@ static void packing_bytes_and_halves(void **state) {
       }
 }
 
+/* For weights of 16 bits. */
+static const packed_shape narrow_shapes[] = {{1, 1, 64, 70, FAST_PLAIN, true},    {1, 75, 24, 90, FAST_PLAIN, true},
+                                             {2, 2, 501, 33, FAST_PADDED, false}, {3, 9, 7, 150, FAST_REVERSED, true},
+                                             {1, 130, 33, 5, FAST_PLAIN, false},  {1, 5, 0, 40, FAST_PLAIN, true}};
+
 /* Weights of bf16, and x rounded to it or not. */
 static void bf16_weights(void **state) {
-  static const packed_shape shapes[] = {{1, 1, 64, 70, FAST_PLAIN, true},    {1, 75, 24, 90, FAST_PLAIN, true},
-                                        {2, 2, 501, 33, FAST_PADDED, false}, {3, 9, 7, 150, FAST_REVERSED, true},
-                                        {1, 130, 33, 5, FAST_PLAIN, false},  {1, 5, 0, 40, FAST_PLAIN, true}};
   const berth__cpu_isa *isa;
   (void)state;
   for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
-    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-      const packed_shape *s = &shapes[k];
+    for (size_t k = 0; k < sizeof narrow_shapes / sizeof *narrow_shapes; k++) {
+      const packed_shape *s = &narrow_shapes[k];
       fast_case c = packed_case(s, isa->panel);
       c.in[1] = (fast_operand){
           .type = BERTH_BF16, .rank = 4, .dim = {(s->n + isa->panel - 1) / isa->panel, (s->k + 1) / 2, isa->panel, 2}};
@@ -285,14 +287,11 @@ static void bf16_weights(void **state) {
 }
 
 static void f16_weights(void **state) {
-  static const packed_shape shapes[] = {{1, 1, 64, 70, FAST_PLAIN, true},    {1, 75, 24, 90, FAST_PLAIN, true},
-                                        {2, 2, 501, 33, FAST_PADDED, false}, {3, 9, 7, 150, FAST_REVERSED, true},
-                                        {1, 130, 33, 5, FAST_PLAIN, false},  {1, 5, 0, 40, FAST_PLAIN, true}};
   const berth__cpu_isa *isa;
   (void)state;
   for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
-    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-      const packed_shape *s = &shapes[k];
+    for (size_t k = 0; k < sizeof narrow_shapes / sizeof *narrow_shapes; k++) {
+      const packed_shape *s = &narrow_shapes[k];
       fast_case c = packed_case(s, isa->panel);
       c.in[1] =
           (fast_operand){.type = BERTH_F16, .rank = 3, .dim = {(s->n + isa->panel - 1) / isa->panel, s->k, isa->panel}};

@@ -89,6 +89,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (berth__gguf_probe(data, size)) {
     check_status(berth_graph_from_memory(ctx, data, size, NULL, NULL, &graph, &err), &err);
     berth_graph_destroy(graph);
+    berth_load_desc desc = BERTH_LOAD_DESC_INIT; /* the beginning of a larger file */
+    desc.file_size = (uint64_t)size << 12;
+    const berth_status begun = berth_graph_from_memory_with(ctx, data, size, NULL, NULL, &desc, &graph, &err);
+    if (begun != BERTH_IO) check_status(begun, &err);
+    berth_graph_destroy(graph);
   }
   berth_context_destroy(ctx);
   return 0;

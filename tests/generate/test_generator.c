@@ -43,6 +43,137 @@ static void every_device_says_the_same(void **state) {
   }
 }
 
+/* ---- Models in memory ---- */
+
+typedef struct held {
+  uint8_t *data;
+  size_t size;
+  uint32_t n_released;
+} held;
+
+static held hold(const char *name) {
+  held file = {0};
+  FILE *f = fopen(name, "rb");
+  assert_non_null(f);
+  fseek(f, 0, SEEK_END);
+  file.size = (size_t)ftell(f);
+  rewind(f);
+  file.data = malloc(file.size);
+  assert_int_equal(fread(file.data, 1, file.size, f), file.size);
+  fclose(f);
+  return file;
+}
+
+static void note_release(void *user, const void *data, size_t size) {
+  held *file = user;
+  assert_true(data == file->data && size == file->size);
+  file->n_released++;
+}
+
+static void a_model_in_memory_says_the_same(void **state) {
+  (void)state;
+  speaker s;
+  berth_error err;
+  berth_generator *other, *fork;
+  int32_t want[20], got[20];
+  const berth_generator_desc desc = greedy();
+  held file = hold(path);
+  speaker_start(&s, &desc);
+  feed(s.g, TEXT);
+  speak(s.g, 20, want);
+  OK(berth_generator_from_memory(s.ctx, file.data, file.size, note_release, &file, &desc, &other, &err));
+  feed(other, TEXT);
+  OK(berth_generator_fork(other, &fork, &err));
+  speak(other, 20, got);
+  assert_memory_equal(got, want, sizeof want);
+  berth_generator_destroy(other);
+  assert_int_equal(file.n_released, 0); /* the fork needs it */
+  speak(fork, 20, got);
+  assert_memory_equal(got, want, sizeof want);
+  berth_generator_destroy(fork);
+  assert_int_equal(file.n_released, 1);
+  speaker_finish(&s);
+  free(file.data);
+}
+
+static void memory_is_released_on_every_failure(void **state) {
+  (void)state;
+  berth_error err;
+  berth_generator *g;
+  held file = hold(path);
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  const berth_generator_desc desc = greedy();
+  berth_generator_desc wrong = greedy();
+  wrong.struct_size = 1;
+#define REFUSED(ctx, desc, out, want)                                                                             \
+  file.n_released = 0;                                                                                            \
+  test_expect_error(berth_generator_from_memory(ctx, file.data, file.size, note_release, &file, desc, out, &err), \
+                    want, &err, NULL);                                                                            \
+  assert_int_equal(file.n_released, 1)
+  REFUSED(NULL, &desc, &g, BERTH_INVALID);
+  REFUSED(ctx, &desc, NULL, BERTH_INVALID);
+  REFUSED(ctx, &wrong, &g, BERTH_INVALID);
+  alloc.fail_at = alloc.calls + 1;
+  REFUSED(ctx, &desc, &g, BERTH_NOMEM);
+  alloc.fail_at = 0;
+  file.size /= 2;
+  REFUSED(ctx, &desc, &g, BERTH_MALFORMED);
+#undef REFUSED
+  test_context_done(ctx, &alloc);
+  free(file.data);
+}
+
+static berth_plan_info plan_of(berth_graph *graph) {
+  const berth_dim dims[] = {{"rows", 8}, {"ctx", 64}};
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  berth_plan *plan;
+  berth_error err;
+  desc.dims = dims;
+  desc.n_dims = berth_graph_n_dims(graph); /* vectors of texts have no ctx */
+  OK(berth_plan_create(graph, &desc, &plan, &err));
+  OK(berth_plan_get_info(plan, &info, &err));
+  berth_plan_destroy(plan);
+  return info;
+}
+
+static void expect_header_planned_like(const char *name) {
+  char file_path[1024];
+  berth_error err;
+  berth_graph *whole, *begun = NULL;
+  berth_context *ctx = test_context();
+  berth_load_desc desc = BERTH_LOAD_DESC_INIT;
+  snprintf(file_path, sizeof file_path, "%s", test_path("header.gguf"));
+  toy_write(file_path, name);
+  held file = hold(file_path);
+  desc.file_size = file.size;
+  size_t size = 64;
+  berth_status status = BERTH_IO;
+  for (; status == BERTH_IO; size += 64)
+    status = berth_graph_from_memory_with(ctx, file.data, size, NULL, NULL, &desc, &begun, &err);
+  OK(status);
+  assert_true(size < file.size / 2);
+  OK(berth_graph_load(ctx, file_path, &whole, &err));
+  const berth_plan_info want = plan_of(whole), got = plan_of(begun);
+  assert_int_equal(got.arena_size, want.arena_size);
+  assert_int_equal(got.weights_size, want.weights_size);
+  assert_int_equal(got.state_size, want.state_size);
+  assert_int_equal(got.activations_size, want.activations_size);
+  assert_int_equal(got.scratch_size, want.scratch_size);
+  assert_int_equal(got.preparation_peak, want.preparation_peak);
+  assert_int_equal(got.n_steps, want.n_steps);
+  berth_graph_destroy(whole);
+  berth_graph_destroy(begun);
+  berth_context_destroy(ctx);
+  free(file.data);
+}
+
+static void a_header_is_planned_like_its_file(void **state) {
+  (void)state;
+  for (uint32_t i = 0; toy_name(i) != NULL; i++) expect_header_planned_like(toy_name(i));
+}
+
 /* Half the bytes, or about a quarter; the toy's choices are clear enough for most. */
 static void a_cache_may_be_smaller(void **state) {
   (void)state;
@@ -422,6 +553,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_do_not_change_what_comes),
       cmocka_unit_test(every_device_says_the_same),
+      cmocka_unit_test(a_model_in_memory_says_the_same),
+      cmocka_unit_test(memory_is_released_on_every_failure),
+      cmocka_unit_test(a_header_is_planned_like_its_file),
       cmocka_unit_test(a_cache_may_be_smaller),
       cmocka_unit_test(tokens_and_text_are_the_same_conversation),
       cmocka_unit_test(every_token_has_scores),

@@ -366,6 +366,85 @@ static void refuses_every_cut(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* The beginning of a file is enough where it has all of the header, and asks for more where it has not. */
+static void a_header_is_read_without_its_data(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth_error err;
+  berth__gguf *g;
+  gguf_file whole = gguf_file_make(GGUF_HEAD(
+      2, 3) "'a' w9 w8 q2 'x' 'yy' 'n' w9 w9 q1 w4 q1 w5 'b' w8 'text' "
+            "'t' w2 q2 q2 w0 q0 'u' w1 q4 w0 q32 pad32 c16 pad32 c16");
+  bool is_whole = false;
+  for (size_t size = 0; size < whole.size; size++) {
+    uint8_t *bytes = malloc(size > 0 ? size : 1);
+    if (size > 0) memcpy(bytes, whole.bytes, size);
+    berth__mapping memory = {.data = bytes, .size = size, .whole = whole.size};
+    const berth_status status = berth__gguf_open(ctx, NULL, &memory, &g, &err);
+    if (status != BERTH_OK) {
+      test_expect_error(status, BERTH_IO, &err, "not all of its header");
+      assert_false(is_whole);
+    } else {
+      is_whole = true;
+      assert_int_equal(g->n_tensors, 2);
+      for (size_t i = 0; i < 2; i++) assert_true(g->tensors[i].data == NULL && g->tensors[i].size == 16);
+      assert_true(g->tensors[1].begin == g->tensors[0].begin + 32);
+    }
+    berth__gguf_destroy(g);
+    free(bytes);
+  }
+  assert_true(is_whole); /* before the data is there */
+  gguf_file_free(&whole);
+  berth_context_destroy(ctx);
+}
+
+/* What no file of that size can hold is wrong at once, however much of it is there. */
+static void a_header_that_lies_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *words, *part;
+    uint64_t file_size;
+  } cases[] = {
+      {GGUF_HEAD(0, 1000), "says that it has 1000 keys", 1000},
+      {GGUF_HEAD(1000, 0), "says that it has 1000 tensors", 1000},
+      {GGUF_HEAD(0, 1) "'a' w9 w0 q1000", "it may be cut off", 1000},
+      {GGUF_HEAD(0, 1) "'a' w9 w12 q-1", "it may be cut off", 1u << 30},
+      {GGUF_HEAD(0, 1) "'a' w9 w8 q-1", "it may be cut off", 1u << 30},
+      {GGUF_HEAD(1, 0) "'t' w1 q1000 w0 q0 pad32", "has 4000 bytes from byte 0", 4000},
+      {GGUF_HEAD(0, 1) "'a' w8 'b'", "cannot begin with", 20},
+  };
+  berth_context *ctx = test_context();
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    berth_error err = {BERTH_OK, ""};
+    berth_model_info *info;
+    gguf_file file = gguf_file_make(cases[i].words);
+    const berth_status status = berth_model_inspect_memory(ctx, file.bytes, file.size, cases[i].file_size, &info, &err);
+    if ((status != BERTH_MALFORMED && status != BERTH_INVALID) || strstr(err.message, cases[i].part) == NULL)
+      fail_msg("%s: status %d, \"%s\"", cases[i].words, (int)status, err.message);
+    assert_null(info);
+    gguf_file_free(&file);
+  }
+  berth_context_destroy(ctx);
+}
+
+static void only_of_gguf_the_beginning_is_enough(void **state) {
+  (void)state;
+  static const char text[] = "graph \"g\" { input %x : f32[2]\n output \"y\" = %x }";
+  berth_context *ctx = test_context();
+  berth_load_desc desc = BERTH_LOAD_DESC_INIT;
+  berth_graph *graph;
+  berth_error err;
+  desc.file_size = sizeof text - 1;
+  TEST_OK(berth_graph_from_memory_with(ctx, text, sizeof text - 1, NULL, NULL, &desc, &graph, &err));
+  berth_graph_destroy(graph);
+  desc.file_size++;
+  test_expect_error(berth_graph_from_memory_with(ctx, text, sizeof text - 1, NULL, NULL, &desc, &graph, &err),
+                    BERTH_UNSUPPORTED, &err, "only of a GGUF file");
+  assert_null(graph);
+  test_expect_error(berth_graph_load_with(ctx, "x", &desc, &graph, &err), BERTH_INVALID, &err, "from memory");
+  berth_context_destroy(ctx);
+}
+
 /* ---- Models in several files ----------------------------------------------------------------------------------- */
 
 #define PART(no, count, all, name, value)                                                         \
@@ -561,6 +640,11 @@ static berth_status open_all(berth_context *ctx, berth_error *err, void *user) {
   berth_model_info *info;
   status = berth_model_inspect(ctx, test_path("kinds.gguf"), &info, err);
   berth_model_info_destroy(info);
+  if (status != BERTH_OK) return status;
+  gguf_file kinds = gguf_file_make(every_kind);
+  status = berth_model_inspect_memory(ctx, kinds.bytes, kinds.size, kinds.size + 1, &info, err);
+  berth_model_info_destroy(info);
+  gguf_file_free(&kinds);
   return status;
 }
 
@@ -579,6 +663,9 @@ int main(void) {
       cmocka_unit_test(copies_only_what_is_not_aligned),
       cmocka_unit_test(refuses_every_bad_file),
       cmocka_unit_test(refuses_every_cut),
+      cmocka_unit_test(a_header_is_read_without_its_data),
+      cmocka_unit_test(a_header_that_lies_is_refused),
+      cmocka_unit_test(only_of_gguf_the_beginning_is_enough),
       cmocka_unit_test(any_part_opens_the_model),
       cmocka_unit_test(parts_that_do_not_fit_are_refused),
       cmocka_unit_test(weights_of_all_parts_are_attached),

@@ -1,4 +1,4 @@
-/* Kernels as GLSL: how it reads, and that a compiler takes every instruction. */
+/* Kernels as GLSL and as CUDA C: how it reads, and that a compiler takes every instruction. */
 #include "kernel/render.h"
 
 #include <stdlib.h>
@@ -217,6 +217,97 @@ static void test_memory_that_runs_out(void **state) {
   assert_true(test_fail_each_allocation(render_everything, NULL) > 3);
 }
 
+/* ---- CUDA: what follows the prelude ---- */
+
+static void expect_cuda(sample_fn fn, uint32_t only_read, const char *want) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__kernel *k = sample_make(ctx, "golden", fn);
+  const berth__render_desc desc = {.only_read = only_read};
+  berth__text text;
+  berth_error err;
+  berth__text_init(&text, ctx, NULL, NULL);
+  TEST_OK(berth__render_cuda(k, &desc, &text, &err));
+  TEST_OK(berth__text_finish(&text, &err));
+  const char *body = strstr(text.data, "// golden\n");
+  assert_non_null(body);
+  assert_string_equal(body, want);
+  berth__free(ctx, text.data);
+  berth__kernel_destroy(k);
+  test_context_done(ctx, &alloc);
+}
+
+static void test_cuda_reads_what_is_only_read(void **state) {
+  (void)state;
+  expect_cuda(sample_scaled_sum, 1,
+              "// golden\n"
+              "BERTH_KERNEL(64) berth_golden(const unsigned *__restrict__ b0, unsigned *b1) {\n"
+              "  const int group = (int)blockIdx.x;\n"
+              "  const int thread = (int)threadIdx.x;\n"
+              "  int v4 = thread + (group * 64);\n"
+              "  if (v4 < 1000) {\n"
+              "    float v13 = (__uint_as_float(b0[v4 + 1000]) + __uint_as_float(b0[v4])) * 0.1f;\n"
+              "    b1[v4] = __float_as_uint(v13);\n"
+              "  }\n"
+              "}\n");
+}
+
+static void test_cuda_has_elements_of_their_width(void **state) {
+  (void)state;
+  expect_cuda(sample_windows, 0,
+              "// golden\n"
+              "BERTH_FUNCTION int berth_div_i32(int a, int b) {\n"
+              "  int odd = berth_select(0, 1, b == 0 || b == -1);\n"
+              "  int q = a / (b * (1 - odd) + odd);\n"
+              "  return q * (1 - odd) - a * berth_select(0, 1, b == -1);\n"
+              "}\n"
+              "BERTH_FUNCTION int berth_rem_i32(int a, int b) {\n"
+              "  int odd = berth_select(0, 1, b == 0 || b == -1);\n"
+              "  int q = a / (b * (1 - odd) + odd);\n"
+              "  return (a - q * b) * (1 - odd);\n"
+              "}\n"
+              "BERTH_KERNEL(8) berth_golden(unsigned short *b0, unsigned *b1) {\n"
+              "  const int thread = (int)threadIdx.x;\n"
+              "  int l0[4];\n"
+              "  #pragma unroll\n"
+              "for (int i4 = 0; i4 < 4; i4 += 1) {\n"
+              "    int v6 = i4 + (thread * 4);\n"
+              "    l0[i4] = (int)berth_from_half(b0[v6]);\n"
+              "  }\n"
+              "  int v11 = l0[0];\n"
+              "  int v12 = l0[1];\n"
+              "  if (v12 < v11) {\n"
+              "    b1[thread] = (unsigned)berth_div_i32(v11, v12);\n"
+              "  } else {\n"
+              "    b1[thread] = (unsigned)berth_rem_i32(v11, 7);\n"
+              "  }\n"
+              "}\n");
+}
+
+/* An index that fits is a plain sum; what may not fit wraps. */
+static void test_cuda_wraps_where_it_may(void **state) {
+  (void)state;
+  expect_cuda(sample_literals, 0,
+              "// golden\n"
+              "BERTH_KERNEL(1) berth_golden(unsigned *b0, unsigned *b1) {\n"
+              "  b0[0] = __float_as_uint(__uint_as_float(0x7f800000u));\n"
+              "  b0[1] = __float_as_uint(__uint_as_float(0xff800000u));\n"
+              "  b0[2] = __float_as_uint(__uint_as_float(0x7fc00000u));\n"
+              "  b0[3] = __float_as_uint(__uint_as_float(0x80000000u));\n"
+              "  b0[4] = __float_as_uint(__uint_as_float(0x000116c2u));\n"
+              "  b0[5] = __float_as_uint(1.0f);\n"
+              "  b0[6] = __float_as_uint(-2.5f);\n"
+              "  b0[7] = __float_as_uint(3.4e+38f);\n"
+              "  b0[8] = __float_as_uint(16777216.0f);\n"
+              "  b0[9] = __float_as_uint(0.1f);\n"
+              "  b1[0] = (unsigned)(-2147483647 - 1);\n"
+              "  b1[1] = (unsigned)(int)((unsigned)(int)b1[0] + (unsigned)3);\n"
+              "  b1[2] = (unsigned)(int)((unsigned)(int)((unsigned)(int)b1[0] * (unsigned)(-2)) + (unsigned)(-1));\n"
+              "  float v43 = __uint_as_float(b0[0]) - 0.5f;\n"
+              "  b0[0] = __float_as_uint(v43);\n"
+              "}\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_element_wise),
@@ -226,6 +317,9 @@ int main(void) {
       cmocka_unit_test(test_every_instruction_has_a_form),
       cmocka_unit_test(test_every_instruction_compiles),
       cmocka_unit_test(test_memory_that_runs_out),
+      cmocka_unit_test(test_cuda_reads_what_is_only_read),
+      cmocka_unit_test(test_cuda_has_elements_of_their_width),
+      cmocka_unit_test(test_cuda_wraps_where_it_may),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,29 +261,60 @@ static void packed_forms(void **state) {
   free(d);
 }
 
+/* The lines of memory, of 32 numbers, that 32 neighbouring lanes come to when they load x, for each weight. */
+static double packed_lines(berth_type type) {
+  const berth_storage storage = berth_type_storage(type);
+  const berth__l_slices slices = storage.elements == 1 ? (berth__l_slices){1, 2} : berth__l_slices_of(type);
+  const uint32_t elements = storage.elements == 1 ? 8 : storage.elements;
+  berth_context *ctx = test_context();
+  berth__kernel *k;
+  berth_error err;
+  uint32_t lines = 0;
+  TEST_OK(berth__kernel_create(ctx, "lines", &k, &err));
+  for (uint32_t i = 0; i < slices.n_quads; i++) {
+    bool is_seen[256] = {false};
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      uint32_t quad = i;
+      if (storage.elements > 1)
+        assert_true(
+            berth__x_is_constant(k, berth__l_slice_quad(k, type, berth__x_i32(k, lane % slices.per_block), i), &quad));
+      const uint32_t line = (lane / slices.per_block * elements + 4 * quad) / 32;
+      lines += !is_seen[line];
+      is_seen[line] = true;
+    }
+  }
+  berth__kernel_destroy(k);
+  berth_context_destroy(ctx);
+  return lines / (32.0 * 4 * slices.n_quads);
+}
+
 /* One row against one column, which shares nothing with others: what a weight costs at most. Of the loads, a quarter
  * for each weight are those of x. */
 static void packed_costs(void **state) {
   static const struct {
     berth_type type;
-    double insts, loads;
-  } bounds[] = {
-      {BERTH_Q8_0, 7.7, 0.63},   {BERTH_Q4_0, 6.9, 0.44},  {BERTH_Q4_1, 6.1, 0.41},     {BERTH_Q5_0, 8.6, 0.47},
-      {BERTH_Q5_1, 7.6, 0.44},   {BERTH_Q2_K, 8.1, 0.41},  {BERTH_Q3_K, 11.1, 0.6},     {BERTH_Q4_K, 7.8, 0.32},
-      {BERTH_Q5_K, 8.9, 0.35},   {BERTH_Q6_K, 10.7, 0.69}, {BERTH_IQ2_XXS, 12.7, 0.38}, {BERTH_IQ4_NL, 6.9, 0.44},
-      {BERTH_IQ4_XS, 6.7, 0.47}, {BERTH_MXFP4, 7.4, 0.54}, {BERTH_F16, 3.7, 0.38},      {BERTH_BF16, 4.2, 0.38}};
+    double insts, loads, lines;
+  } bounds[] = {{BERTH_Q8_0, 7.7, 0.63, 0.13},  {BERTH_Q4_0, 7.8, 0.5, 0.13},      {BERTH_Q4_1, 6.8, 0.44, 0.13},
+                {BERTH_Q5_0, 10.4, 0.63, 0.13}, {BERTH_Q5_1, 8.9, 0.5, 0.13},      {BERTH_Q2_K, 8.1, 0.41, 0.07},
+                {BERTH_Q3_K, 11.1, 0.6, 0.07},  {BERTH_Q4_K, 7.8, 0.32, 0.13},     {BERTH_Q5_K, 8.9, 0.35, 0.13},
+                {BERTH_Q6_K, 10.7, 0.69, 0.07}, {BERTH_IQ2_XXS, 12.7, 0.38, 0.25}, {BERTH_IQ4_NL, 7.7, 0.5, 0.13},
+                {BERTH_IQ4_XS, 8, 0.57, 0.13},  {BERTH_MXFP4, 8.5, 0.57, 0.13},    {BERTH_F16, 3.7, 0.38, 0.07},
+                {BERTH_BF16, 4.2, 0.38, 0.07}};
   berth_context *ctx = test_context();
   (void)state;
   for (size_t t = 0; t < sizeof bounds / sizeof *bounds; t++) {
     const bool is_plain = berth_type_storage(bounds[t].type).elements == 1;
+    const double lines = packed_lines(bounds[t].type);
     double insts = 0, loads = 0;
     berth__lowering l;
-    packed_lower(&l, bounds[t].type, 1, 16384, 0, &limits, ctx);
+    packed_lower(&l, bounds[t].type, 1, 65536, 0, &limits, ctx);
     packed_count(l.kernels[0], is_plain ? 8 : 4 * berth__l_slices_of(bounds[t].type).n_quads, &insts, &loads);
     berth__lowering_free(&l);
-    print_message("# %s: %.2f instructions and %.3f loads a weight\n", berth_type_name(bounds[t].type), insts, loads);
+    print_message("# %s: %.2f instructions, %.3f loads and %.3f lines of x a weight\n", berth_type_name(bounds[t].type),
+                  insts, loads, lines);
     assert_true(insts <= bounds[t].insts);
     assert_true(loads <= bounds[t].loads);
+    assert_true(lines <= bounds[t].lines);
   }
   berth_context_destroy(ctx);
 }

@@ -19,8 +19,8 @@ F32, U8, I8, I32 = TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT8, Tenso
 class Network:
     """Nodes and weights, one after the other; every function gives the name of what it made."""
 
-    def __init__(self, name, layers, channels):
-        self.name, self.layers, self.channels = name, layers, channels
+    def __init__(self, name, layers, channels, is_full=False):
+        self.name, self.layers, self.channels, self.is_full = name, layers, channels, is_full
         self.nodes, self.weights = [], []
         self.random = numpy.random.default_rng(sum(name.encode()) + layers)
 
@@ -35,9 +35,20 @@ class Network:
         return names[0] if n_outputs == 1 else names
 
     def bytes_of(self, shape, kind=numpy.int8):
-        """i8 of 7 bits, as quantisers make it for ONNX Runtime: its sums of u8 times i8 saturate without VNNI."""
+        """i8 of 7 bits, as quantisers make it for ONNX Runtime: its sums of u8 times i8 saturate without VNNI. Where
+        the network is a full one, all of the type, and the two ends more often than the rest."""
         low, high = (-64, 64) if kind == numpy.int8 else (0, 255)
-        return self.random.integers(low, high + 1, shape).astype(kind)
+        if not self.is_full:
+            return self.random.integers(low, high + 1, shape).astype(kind)
+        low, high = numpy.iinfo(kind).min, numpy.iinfo(kind).max
+        ends = numpy.where(self.random.random(shape) < 0.5, low, high)
+        others = self.random.integers(low, high + 1, shape)
+        return numpy.where(self.random.random(shape) < 0.6, ends, others).astype(kind)
+
+    def spread(self, depth, kind=numpy.int8):
+        """What keeps numbers about as large as they were, where a weight is about 37 (i8) or 74 (u8); in a full network
+        somewhat larger, so that many bytes are at an end of their range."""
+        return (0.8 if self.is_full else 1) / ((37 if kind == numpy.int8 else 74) * numpy.sqrt(depth))
 
     def scales(self, count, about):
         return (self.random.uniform(0.8, 1.25, count) * about).astype(numpy.float32)
@@ -61,11 +72,6 @@ def kernel_of(layer):
     return [(1, False), (3, True), (3, False)][layer % 3]
 
 
-def spread(depth, kind=numpy.int8):
-    """What keeps numbers about as large as they were, where a weight is about 37 (i8) or 74 (u8)."""
-    return 1 / ((37 if kind == numpy.int8 else 74) * numpy.sqrt(depth))
-
-
 def dynamic_convolutions(folder, layers, channels):
     """DynamicQuantizeLinear, ConvInteger, Cast, Mul, Add, Relu; a sum around every third."""
     n = Network("dynamic_conv", layers, channels)
@@ -79,7 +85,7 @@ def dynamic_convolutions(folder, layers, channels):
         quantised, scale, point = n.node("DynamicQuantizeLinear", [x], 3)
         sums = n.node("ConvInteger", [quantised, weight, point, zero], pads=[side // 2] * 4,
                       group=channels if is_depthwise else 1)
-        both = n.node("Mul", [scale, n.constant(n.scales(1, 1.5 * spread(each * side * side, kind))[0])])
+        both = n.node("Mul", [scale, n.constant(n.scales(1, 1.5 * n.spread(each * side * side, kind))[0])])
         y = n.node("Mul", [n.node("Cast", [sums], to=F32), both])
         y = n.node("Add", [y, n.constant(n.random.normal(0, 0.1, (1, channels, 1, 1)))])
         if layer % 3 == 2:
@@ -91,13 +97,13 @@ def dynamic_convolutions(folder, layers, channels):
     n.save(folder, [value("x", F32, shape)], [value("y", F32, shape)])
 
 
-def dynamic_products(folder, layers, channels):
+def dynamic_products(folder, layers, channels, is_full=False):
     """DynamicQuantizeLinear and MatMulInteger, weights with a scale a column; products of ONNX Runtime's own domain."""
-    n = Network("dynamic_matmul", layers, channels)
+    n = Network("dynamic_matmul" + ("_full" if is_full else ""), layers, channels, is_full)
     x = "x"
     for layer in range(layers):
         weight = n.constant(n.bytes_of((channels, channels)), numpy.int8)
-        scale = n.constant(n.scales(channels, 1.5 * spread(channels)))
+        scale = n.constant(n.scales(channels, 1.5 * n.spread(channels)))
         bias = n.constant(n.random.normal(0, 0.1, channels))
         if layer % 3 == 0:
             quantised, of_x, point = n.node("DynamicQuantizeLinear", [x], 3)
@@ -127,16 +133,16 @@ def quantised_around(n, x, weight, bias, side, is_depthwise, relu, kind):
     return n.node("DequantizeLinear", [quantised, scale, point]), scale
 
 
-def exported(folder, layers, channels):
+def exported(folder, layers, channels, is_full=False):
     """QDQ: convolutions with and without bias, of i8 and u8, with a scale a channel, and sums."""
-    n = Network("qdq", layers, channels)
+    n = Network("qdq" + ("_full" if is_full else ""), layers, channels, is_full)
     scale, point = n.constant(0.0157), n.constant(120, numpy.uint8)
     x = n.node("DequantizeLinear", [n.node("QuantizeLinear", ["x", scale, point]), scale, point])
     before, of_x = None, scale
     for layer in range(layers):
         side, is_depthwise = kernel_of(layer)
         each = 1 if is_depthwise else channels
-        scales = n.scales(channels, 1.4 * spread(each * side * side))
+        scales = n.scales(channels, 1.4 * n.spread(each * side * side))
         zeros = n.constant(numpy.zeros(channels), numpy.int8)
         weight = n.node("DequantizeLinear", [n.constant(n.bytes_of((channels, each, side, side)), numpy.int8),
                                              n.constant(scales), zeros], axis=0)
@@ -160,16 +166,16 @@ def exported(folder, layers, channels):
     n.save(folder, [value("x", F32, ["batch", channels, 9, 11])], [value("y", F32, ["batch", channels, 1, 1])])
 
 
-def of_bytes(folder, layers, channels):
+def of_bytes(folder, layers, channels, is_full=False):
     """QLinearConv with and without bias, QLinearAdd, and QLinearMatMul at the end: bytes in, bytes out."""
-    n = Network("qlinear", layers, channels)
+    n = Network("qlinear" + ("_full" if is_full else ""), layers, channels, is_full)
     x, of_x, zero_x = "x", n.constant(0.0157), n.constant(120, numpy.uint8)
     before = None
     for layer in range(layers):
         side, is_depthwise = kernel_of(layer)
         each = 1 if is_depthwise else channels
         weight = n.constant(n.bytes_of((channels, each, side, side)), numpy.int8)
-        scales = n.constant(n.scales(channels, 1.4 * spread(each * side * side)))
+        scales = n.constant(n.scales(channels, 1.4 * n.spread(each * side * side)))
         zeros = n.constant(numpy.zeros(channels), numpy.int8)
         of_y, zero_y = n.constant(n.scales(1, 0.02)[0]), n.constant(131 - 37 * (layer % 3), numpy.uint8)
         operands = [x, of_x, zero_x, weight, scales, zeros, of_y, zero_y]
@@ -184,7 +190,7 @@ def of_bytes(folder, layers, channels):
                 of_x, zero_x = of_y, zero_y
             before = (x, of_x, zero_x)
     x = n.node("Reshape", [x, n.constant([0, 0, 99], numpy.int64)])
-    weight, of_w = n.constant(n.bytes_of((99, 5)), numpy.int8), n.constant(n.scales(1, spread(99))[0])
+    weight, of_w = n.constant(n.bytes_of((99, 5)), numpy.int8), n.constant(n.scales(1, n.spread(99))[0])
     x = n.node("QLinearMatMul", [x, of_x, zero_x, weight, of_w, n.constant(0, numpy.int8), n.constant(0.02),
                                  n.constant(128, numpy.uint8)])
     n.nodes[-1].output[0] = "y"
@@ -199,6 +205,8 @@ def main():
     os.makedirs(folder, exist_ok=True)
     for make in (dynamic_convolutions, dynamic_products, exported, of_bytes):
         make(folder, layers, channels)
+    for make in (dynamic_products, exported, of_bytes):
+        make(folder, layers // 2, channels, is_full=True)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@
 #include "patterns.h"
 #include "plan/plan.h"
 
-#define IMAGE(channels) "graph \"i\" { input %x : f32[1, " channels ", 12, 16]\n"
-#define NORM(c) "param %ns : f32[" c "] param %nb : f32[" c "] param %nm : f32[" c "] const %nv : f32[" c "] = "
+#define IMAGE PATTERN_IMAGE
+#define NORM PATTERN_NORM
+#define FOUR PATTERN_FOUR
 
 static void convolutions(void **state) {
   static const pattern patterns[] = {
@@ -52,17 +53,18 @@ static void few_outputs(void **state) {
 
 static void batch_norms(void **state) {
   static const pattern patterns[] = {
-      {IMAGE("4") NORM(
-           "4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
-                "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+      {IMAGE("4") NORM("4") FOUR
+       "param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
+       "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
        "conv_last", 1, "batch_norm", 1e-4},
-      {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 1, 3, 3]\n"
-                            "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+      {IMAGE("4") NORM("4") FOUR
+       "param %w : f32[4, 1, 3, 3]\n"
+       "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
        "depthwise", 1, "batch_norm", 1e-4},
       /* the result before the norm is wanted too */
-      {IMAGE("4") NORM("4") "[0.5, 1.0, 2.0, 0.25] param %w : f32[4, 4, 1, 1]\n"
-                            "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n\n"
-                            "output \"c\" = %c }",
+      {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 1, 1]\n"
+                                 "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n\n"
+                                 "output \"c\" = %c }",
        "chain", 3, "batch_norm", 1e-4},
   };
   (void)state;

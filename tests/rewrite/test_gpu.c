@@ -6,9 +6,9 @@
 #include "base/half.h"
 #include "patterns.h"
 
-#define IMAGE(channels) "graph \"i\" { input %x : f32[1, " channels ", 12, 16]\n"
-#define NORM(c) "param %ns : f32[" c "] param %nb : f32[" c "] param %nm : f32[" c "] const %nv : f32[" c "] = "
-#define FOUR "[0.5, 1.0, 2.0, 0.25] "
+#define IMAGE PATTERN_IMAGE
+#define NORM PATTERN_NORM
+#define FOUR PATTERN_FOUR
 
 static void check_on_loops(const pattern *patterns, size_t n, uint32_t flags) {
   for (size_t i = 0; i < n; i++) pattern_check_on(&patterns[i], "interp", flags);

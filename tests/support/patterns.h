@@ -24,4 +24,10 @@ void patterns_check(const pattern *patterns, size_t n);
 /* Parses and plans the text `user`: for test_fail_each_allocation. */
 berth_status pattern_plan(berth_context *ctx, berth_error *err, void *user);
 
+/* Parts of graphs that both the CPU's and the GPUs' rewriting are tested with: an image, the operands of a batch norm
+ * over so many channels up to its variances, and variances of four. */
+#define PATTERN_IMAGE(channels) "graph \"i\" { input %x : f32[1, " channels ", 12, 16]\n"
+#define PATTERN_NORM(c) "param %ns : f32[" c "] param %nb : f32[" c "] param %nm : f32[" c "] const %nv : f32[" c "] = "
+#define PATTERN_FOUR "[0.5, 1.0, 2.0, 0.25] "
+
 #endif

@@ -29,14 +29,14 @@ static void rest(long microseconds) {
 
 /* Now and then a rest: long enough for workers to sleep, or just as long as they look for work. */
 static void run_jobs(berth__pool *pool, buffers *b, berth__split split, bool in_burst) {
-  double alone_ms = 1;
-  if (in_burst) berth__pool_begin(pool, alone_ms);
+  berth__burst burst = {.alone_ms = 1};
+  if (in_burst) berth__pool_begin(pool, &burst);
   for (int job = 0; job < JOBS; job++) {
     berth__pool_run_split(pool, N, 1 + job % 700, split, blur, b);
     for (int i = 0; i < N; i++) b->from[i] = b->to[i] & 0xffff; /* the caller's turn */
     if (job % 100 == 99) rest(job % 200 == 199 ? 2000 : 30);
   }
-  if (in_burst) berth__pool_end(pool, &alone_ms);
+  if (in_burst) berth__pool_end(pool, &burst);
 }
 
 static void start_buffers(buffers *b) {

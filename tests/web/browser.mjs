@@ -153,6 +153,25 @@ export class BerthPage {
       .map(([name, { shape, data }]) => [name, { shape: [...shape], data: Array.from(data, Number) }])));
   }
 
+  /** What a language model takes, and how much of it fits, is shown. */
+  fitted() {
+    return this.page.waitForSelector('#talk[data-ready=yes]');
+  }
+
+  /** Lets the model write, and gives the text with its beginning. */
+  async write({ prompt, tokens, temperature = 0, button = 'write' }) {
+    if (prompt !== undefined) await this.test('prompt').fill(prompt);
+    await this.test('temperature').fill(String(temperature));
+    await this.test('tokens').fill(String(tokens));
+    await this.page.evaluate(() => { document.getElementById('talk-live').textContent = ''; });
+    await this.test(button).click();
+    await this.page.waitForFunction(() => document.getElementById('talk-live').textContent !== ''
+      || !document.getElementById('alert-talk').hidden);
+    expect(await this.page.locator('#alert-talk').isHidden(), `it says nothing: ${await this.text('alert-talk')}`);
+    await this.page.waitForSelector('html:not([data-talking])');
+    return this.text('story');
+  }
+
   async probabilities() {
     const items = this.page.locator('#digit-bars li');
     return items.evaluateAll((all) => all.map((item) => Number(item.dataset.probability)));

@@ -34,6 +34,14 @@ export function runNative(model, { dims, inputs } = {}) {
 export const planNative = (model, { dims, device = 'cpu', threads = 1 } = {}) =>
   call(['plan', ...model, ...pairs('--dim', dims), '--device', device, '--threads', String(threads)]);
 
+/** Greedy, as the page and the package are held to it. */
+export const generateNative = (model, prompt, count, more = []) =>
+  call(['generate', model, '-p', prompt, '-n', String(count), '--temp', '0', ...more]);
+
+export const planTextNative = (model, options, threads = 1) =>
+  call(['plan', model, ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]),
+    '--threads', String(threads)]);
+
 export const hasNative = (device) =>
   call(['devices']).devices.some(({ name, available }) => name === device && available);
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { casesWithOutputs, models } from './models.mjs';
+import { checkGguf } from './gguf.mjs';
 import { expectOutputs, planNative, runNative } from './native.mjs';
 import { readNpy, writeNpy } from './npy.mjs';
 import { check, done, expect, expectEqual, skip } from './tap.mjs';
@@ -484,7 +485,8 @@ async function checkReadme() {
     await check(`example ${i + 1} of the README runs`, async () => {
       const file = join(folder, `example${i}.mjs`);
       const code = example.replaceAll(/from 'berth'/g, `from '${pathToFileURL(join(site, 'package/berth.js'))}'`)
-        .replaceAll('model.onnx', join(source, 'tests/onnx/models/small.onnx'));
+        .replaceAll('model.onnx', join(source, 'tests/onnx/models/small.onnx'))
+        .replaceAll('model.gguf', join(source, 'examples/tale/tale.gguf'));
       writeFileSync(file, code.replaceAll('console.log', 'globalThis.said.push'));
       globalThis.said = [];
       await import(pathToFileURL(file));
@@ -505,6 +507,7 @@ try {
   await checkModels(two);
   await checkOutputs(two);
   await checkThreads(one, two);
+  await checkGguf([one, two], { folder, expectError });
   await checkFixing(one);
   await checkErrors(one);
   await checkSources(one);

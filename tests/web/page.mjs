@@ -1,10 +1,11 @@
 /** The page: it loads, works without a network, recognises what is drawn, and computes what the native program does. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { BerthPage, launch, strokes } from './browser.mjs';
 import { models } from './models.mjs';
-import { expectOutputs, hasNative, planNative, runNative } from './native.mjs';
+import { writeLarge } from './gguf.mjs';
+import { expectOutputs, generateNative, hasNative, planNative, planTextNative, runNative } from './native.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual, skip } from './tap.mjs';
 
@@ -234,6 +235,77 @@ async function checkPlans(own) {
   });
 }
 
+const tale = join(source, 'examples/tale/tale.gguf');
+const PROMPT = 'Once upon a time';
+
+async function checkTalk(own) {
+  const { text } = generateNative(tale, PROMPT, 24);
+  for (const device of devices) {
+    await check(`the model that ships says on ${device} what it says natively`, async () => {
+      await own.device(device);
+      await own.sample('tale');
+      expectEqual(await own.write({ prompt: PROMPT, tokens: 8 }) + await own.write({ tokens: 16, button: 'go-on' }),
+        `${PROMPT}${generateNative(tale, PROMPT, 8).text}${PROMPT}${text}`, 'the text');
+      expectEqual(await own.test('talk-token-allocations').textContent(), '0', 'allocations');
+    });
+  }
+  await check('it is stopped, and goes on', async () => {
+    await own.test('prompt').fill(PROMPT);
+    await own.test('tokens').fill('90');
+    await own.test('write').click();
+    await own.page.waitForFunction((words) => document.getElementById('story').textContent.length > words, PROMPT.length);
+    await own.test('stop').click();
+    await own.page.waitForSelector('html:not([data-talking])');
+    expectEqual(await own.text('talk-end'), 'Stopped.', 'what it says of it');
+    expect((await own.write({ tokens: 3, button: 'go-on' })).length > PROMPT.length, 'it does not go on');
+  });
+  await check('it chats by its template, and says when its context is full', async () => {
+    await own.device('cpu');
+    await own.test('talk-chat').click();
+    const story = await own.write({ prompt: PROMPT, tokens: 5 });
+    expect(story.startsWith(PROMPT) && story.length > PROMPT.length, story);
+    await own.test('talk-continue').click();
+    await own.replanned(() => own.test('fit-ctx').fill('24'));
+    await own.write({ prompt: PROMPT, tokens: 60 });
+    expect(/context is full/.test(await own.text('talk-end')), await own.text('talk-end'));
+  });
+}
+
+async function checkFit(own) {
+  await check('what a model takes is what the native program says, as the context and its cache change', async () => {
+    await own.device('cpu');
+    await own.sample('tale');
+    const threads = Number(/(\d+) threads/.exec(await own.text('state'))?.[1] ?? 1);
+    for (const [ctx, kv] of [[256, 'f32'], [96, 'f32'], [96, 'f16']]) {
+      if (await own.test('fit-ctx').inputValue() !== String(ctx)) await own.replanned(() => own.test('fit-ctx').fill(String(ctx)));
+      if (await own.test(`kv-${kv}`).getAttribute('aria-pressed') !== 'true') await own.replanned(() => own.test(`kv-${kv}`).click());
+      await own.fitted();
+      const native = planTextNative(tale, { ctx, kv }, threads);
+      expectEqual([await own.bytes('fit-weights'), await own.bytes('fit-cache')], [native.weights_size, native.state_size], 'sizes');
+      const size = await own.bytes('fit-size');
+      expect(size <= native.arena_size && size > 0.99 * native.arena_size, `${size} bytes, and ${native.arena_size} natively`);
+      expectEqual(await own.bytes('arena'), size, 'the plan below');
+    }
+    await own.test('fit-slider').focus();
+    await own.replanned(() => own.page.keyboard.press('End'));
+    expectEqual(await own.test('fit-ctx').inputValue(), '256', 'the slider at its end');
+  });
+  await check('a file of 13 GB shows what it takes, and what fits', async () => {
+    const file = join(out, 'large.gguf');
+    const size = writeLarge(file);
+    await own.chooseModel(file);
+    await own.fitted();
+    await own.test('fit-budget').fill('16');
+    await own.page.waitForFunction(() => document.getElementById('fit-verdict').textContent.includes('16.0 GiB'));
+    const fitting = planTextNative(file, { fit: 2 ** 34, kv: 'f32', chunk: 64 }, 1).ctx;
+    expect(Math.abs(Number(await own.test('fit-verdict').getAttribute('data-ctx')) - fitting) <= 1, await own.text('fit-verdict'));
+    expect(await own.bytes('fit-size') > size && await own.bytes('fit-weights') > 13e9, 'its sizes');
+    expect(Number(await own.test('fit-chart').getAttribute('data-points')) > 5, 'the chart has points');
+    expect(await own.test('write').isDisabled() && /too many/.test(await own.text('talk-end')), await own.text('talk-end'));
+    rmSync(file);
+  });
+}
+
 const server = await serve(site);
 const browser = await launch();
 try {
@@ -247,6 +319,8 @@ try {
   await checkModels(own);
   await checkBadFiles(own);
   await checkPlans(own);
+  await checkTalk(own);
+  await checkFit(own);
   await check('the browser complained about nothing', () => expectEqual(own.errors, [], 'complaints'));
 } finally {
   await browser.close();

@@ -55,18 +55,41 @@ async function fill(own) {
   await own.page.locator('#alert-plan').waitFor({ state: 'hidden' });
 }
 
-async function seriousViolations(own) {
+async function seriousViolations(own, part = 'html') {
   await own.page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
-  const { violations } = await own.page.evaluate(() => window.axe.run());
+  const { violations } = await own.page.evaluate((where) => window.axe.run(where), part);
   return violations.map(({ id, impact, help, nodes }) => {
     const where = nodes.map(({ html }) => html).join('\n  ');
     return { impact, text: `${impact}: ${id}: ${help}\n  ${where}` };
   });
 }
 
+/** A language model with all that there is about it. */
+async function checkTalk(own, name) {
+  await check(`${name}: a language model is shown, and axe finds nothing serious there`, async () => {
+    await own.sample('tale');
+    await own.write({ tokens: 40 });
+    await own.page.locator('#talk summary').click();
+    await own.fitted();
+    await own.page.locator('#talk').screenshot({ path: join(pictures, `talk-${name.replace(' ', '-')}.png`) });
+    const found = (await seriousViolations(own, '#talk')).filter(({ impact }) => /serious|critical/.test(impact));
+    expect(found.length === 0, found.map(({ text }) => text).join('\n'));
+    await expectNarrow(own);
+  });
+}
+
+async function expectNarrow(own) {
+  const [wide, room] = await own.page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return [scrollWidth, clientWidth];
+  });
+  expect(wide <= room, `${wide} pixels of ${room}`);
+}
+
 async function checkView(browser, url, name, options) {
   const own = await BerthPage.open(browser, url, options);
   const isDark = options.colorScheme === 'dark';
+  if (isDark === Boolean(options.isMobile)) await checkTalk(own, name); // each size and each theme once
   await check(`${name}: everything can be shown`, () => fill(own));
   await check(`${name}: the page and its drawings are seen`, async () => {
     await own.page.evaluate(() => scrollTo(0, 0));
@@ -74,13 +97,7 @@ async function checkView(browser, url, name, options) {
     await expectPicture(own, await own.page.screenshot({ fullPage: true, path }), isDark);
     for (const id of ['digit-pad', 'picture']) await expectCanvas(own, id);
   });
-  await check(`${name}: nothing is wider than the screen`, async () => {
-    const [wide, room] = await own.page.evaluate(() => {
-      const { scrollWidth, clientWidth } = document.documentElement;
-      return [scrollWidth, clientWidth];
-    });
-    expect(wide <= room, `${wide} pixels of ${room}`);
-  });
+  await check(`${name}: nothing is wider than the screen`, () => expectNarrow(own));
   await check(`${name}: axe finds nothing serious`, async () => {
     const found = await seriousViolations(own);
     for (const { text } of found) diagnostic(text);

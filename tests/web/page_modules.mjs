@@ -14,6 +14,8 @@ const { shrink } = await part('app/shrink.js');
 const { View } = await part('app/picture_view.js');
 const { layoutOf } = await part('app/image.js');
 const format = await part('app/format.js');
+const { CtxScale, shortTokens } = await part('app/ctx_scale.js');
+const { between, stepOf, topOf } = await part('app/chart.js');
 
 async function refuses(body, words) {
   let message = null;
@@ -195,5 +197,30 @@ await check('numbers are written for people', () => {
   );
   expectEqual([format.median([3, 1, 2]), format.median([4, 1, 2, 3])], [2, 2.5], 'medians');
   expectEqual(format.placeOf(23, [2, 3, 4]), '[1, 2, 3]', 'places');
+});
+await check('contexts go from few tokens to all, by doublings, and are round', () => {
+  for (const most of [1, 5, 256, 4096, 40960, 131072, 1 << 20]) {
+    const scale = new CtxScale(most);
+    const { points } = scale;
+    expect(points.at(-1) === most && points[0] >= 1 && points.length < 17, `${most}: ${points}`);
+    points.forEach((ctx, i) => expect(i === 0 || ctx > points[i - 1], `${most}: ${points}`));
+    for (const ctx of points) expectEqual(scale.at(scale.share(ctx)), ctx, `${ctx} of ${most}`);
+    expectEqual([scale.at(0), scale.at(1), scale.at(-1), scale.at(2)], [scale.least, most, scale.least, most], 'ends');
+  }
+  const scale = new CtxScale(131072);
+  for (let i = 0; i <= 1000; i++) {
+    const ctx = scale.at(i / 1000);
+    expect(Number.isInteger(ctx) && (ctx < 256 || ctx % 16 === 0), `${ctx} tokens`);
+  }
+  expectEqual([shortTokens(512), shortTokens(4096), shortTokens(1 << 20), shortTokens(40961)], ['512', '4K', '1M', '40,961'], 'words');
+});
+await check('the chart goes straight from plan to plan, and has room for the memory where that is near', () => {
+  const plans = [10, 20, 40].map((ctx) => ({ ctx, weights_size: 100, state_size: 3 * ctx, arena_size: 107 + 3 * ctx }));
+  expectEqual([between(plans, 10), between(plans, 15), between(plans, 40)], [[100, 30, 7], [100, 45, 7], [100, 120, 7]], 'sizes');
+  expect(topOf(100, 150) > 150 && topOf(100, 1e9) < 110 && topOf(100, 0) < 110, 'the top');
+  for (const most of [1, 1000, 3e5, 7e9, 1e12]) {
+    const steps = most / stepOf(most);
+    expect(steps > 2 && steps <= 5.001, `${steps} steps of ${most}`);
+  }
 });
 done();

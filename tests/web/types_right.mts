@@ -1,6 +1,6 @@
 /* Every part of the interface, as a program in TypeScript would use it. */
 import { BerthError, load } from '../../web/package/berth.js';
-import type { Berth, DeviceInfo, Model, Plan, Progress, Session, Tensor } from '../../web/package/berth.js';
+import type { Berth, DeviceInfo, Generator, Gguf, GgufPlan, Message, Model, Piece, Plan, Progress, Session, Tensor } from '../../web/package/berth.js';
 
 const onProgress = ({ stage, done, total }: Progress): string => `${stage} ${done / total}`;
 const berth: Berth = await load({ base: new URL('.', import.meta.url), threads: 2, onProgress });
@@ -25,4 +25,28 @@ try {
 }
 session.close();
 model.close();
+
+const gguf: Gguf = await berth.gguf('model.gguf', { name: 'mine', onProgress });
+const sizes: GgufPlan = await gguf.plan({ ctx: 4096, chunk: 64, kv: gguf.kv[0], device: 'webgpu' });
+const fitting: GgufPlan | null = await gguf.fit(8 * 2 ** 30, { kv: 'f16' });
+const graph: Model = await gguf.model({ kv: 'f16' });
+const generator: Generator = await gguf.generator({ ctx: 512, slide: true, sampling: { temperature: 0, seed: 7n } });
+const messages: Message[] = [{ role: 'user', content: 'Hello' }];
+await generator.feed('Once', { special: true, onProgress });
+await generator.feedTokens(generator.tokens);
+await generator.chat(messages);
+await generator.sample({ topK: 1, topP: 1, minP: 0, repeatPenalty: 1.1, repeatLast: 8 });
+await generator.mark();
+await generator.rewind();
+const piece: Piece = await generator.next();
+for await (const { text, isEnd } of generator.generate(3)) console.log(text, isEnd);
+const saved: Uint8Array = await generator.save();
+const other: Generator = await generator.fork();
+await other.load(saved);
+await other.reset();
+const logits: Float32Array = await generator.logits();
+console.log(sizes.token.arena_size + sizes.state_size, fitting?.ctx, graph.dims, piece.token, logits.length, gguf.types.q8_0);
+console.log(generator.info.nTokens, generator.counters.allocations);
+generator.close();
+gguf.close();
 berth.close();

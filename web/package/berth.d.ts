@@ -33,8 +33,9 @@ export interface DeviceInfo {
 
 /** How far something is. `total` is 0 where nobody knows. */
 export interface Progress {
-  /** "fetching the program", "reading the model", "reading the weights", "planning", "compiling kernels", "writing
-   * weights", "preparing weights". Fetching, reading and writing count bytes. */
+  /** "fetching the program", "reading the model", "reading the weights", "reading the header", "planning", "compiling
+   * kernels", "writing weights", "preparing weights", "reading the text". Fetching, reading and writing count bytes;
+   * reading a text counts tokens. */
   readonly stage: string;
   readonly done: number;
   readonly total: number;
@@ -69,6 +70,9 @@ export interface Berth {
   /** An ONNX file, or a graph in berth's text form. A string or URL is fetched (in Node, a string that is no address is
    * the path of a file). `weights`: a safetensors file with the params of a text graph. */
   model(source: Source, options?: { name?: string; weights?: Source; onProgress?: OnProgress }): Promise<Model>;
+  /** A language model in a GGUF file. Of the file no more than its header is read, however large it is, until
+   * `generator` is called. The source must stay readable. */
+  gguf(source: Source, options?: { name?: string; onProgress?: OnProgress }): Promise<Gguf>;
   /** The model that ships with berth: f32[batch, 1, 8, 8] handwritten digits to ten probabilities. */
   digits(): Promise<Model>;
   /** Bytes of linear memory, and how much of it is in use. */
@@ -170,5 +174,146 @@ export interface Session {
   /** Allocations that the library made in runs of this session: 0 after any number of them. WebGPU objects that live;
    * 0 on the CPU. */
   readonly counters: { allocations: number; gpuObjects: number };
+  close(): void;
+}
+
+export interface GgufPlanOptions {
+  /** Default "cpu". */
+  device?: string;
+  /** Tokens that there is room for; default: what the model was made with, but at most 4096. */
+  ctx?: number;
+  /** Tokens in which text is read; default 64, or `ctx` where that is less. */
+  chunk?: number;
+  /** How keys and values are kept: one of `Gguf.kv`. Default "f32". */
+  kv?: string;
+  onProgress?: OnProgress;
+}
+
+/** What `berth plan model.gguf --ctx N --json` says: what a generator takes, to the byte. */
+export interface GgufPlan {
+  readonly device: string;
+  readonly ctx: number;
+  readonly chunk: number;
+  readonly kv: string;
+  /** All of it. */
+  readonly arena_size: number;
+  readonly weights_size: number;
+  /** Keys and values. */
+  readonly state_size: number;
+  readonly activations_size: number;
+  readonly scratch_size: number;
+  readonly preparation_size: number;
+  /** With one token at a time, as when text is generated; the rest is with `chunk` of them. */
+  readonly token: { readonly arena_size: number; readonly activations_size: number; readonly scratch_size: number };
+  readonly [key: string]: unknown;
+}
+
+export interface Gguf {
+  /** "" where the file does not say. */
+  readonly name: string;
+  /** "llama", "qwen3", ... */
+  readonly architecture: string;
+  readonly tokenizer: string;
+  /** Generators can `chat`. */
+  readonly hasTemplate: boolean;
+  /** It generates text; others make vectors of texts, and have no generator. */
+  readonly generates: boolean;
+  /** Tokens that the model was made for; 0 where the file does not say. */
+  readonly context: number;
+  readonly nParameters: number;
+  readonly nTensors: number;
+  /** Types that a cache of keys and values may have, the most exact first. */
+  readonly kv: readonly string[];
+  /** Bytes of tensors by their type: { q4_K: 1234 }. */
+  readonly types: Readonly<Record<string, number>>;
+  plan(options?: GgufPlanOptions): Promise<GgufPlan>;
+  /** The plan with the largest context, up to `ctx` or what the model was made for, whose arena takes no more than
+   * `bytes`; null where none does. */
+  fit(bytes: number, options?: GgufPlanOptions): Promise<GgufPlan | null>;
+  /** The graph without its weights, for plans that say where every value lies, and pictures of them. */
+  model(options?: { kv?: string }): Promise<Model>;
+  /** Reads the whole file, and takes all memory that the conversation will need. */
+  generator(options?: GgufPlanOptions & {
+    /** Where the context is full, its older half is forgotten; default: that is an error. */
+    slide?: boolean;
+    sampling?: Sampling;
+  }): Promise<Generator>;
+  close(): void;
+}
+
+/** How the next token is chosen, in this order. The same seed and texts give the same tokens on the same device. */
+export interface Sampling {
+  /** For tokens among the last `repeatLast` (64); default 1: none. */
+  repeatPenalty?: number;
+  repeatLast?: number;
+  /** Of the best; 0: all. Default 40. */
+  topK?: number;
+  /** Of these the fewest whose probabilities add up to it. Default 0.95. */
+  topP?: number;
+  /** Of these the ones that are at least so many times as probable as the best. Default 0.05. */
+  minP?: number;
+  /** 0: always the best token. Default 0.8. */
+  temperature?: number;
+  /** Default 0. */
+  seed?: number | bigint;
+}
+
+/** One token more. */
+export interface Piece {
+  readonly token: number;
+  /** What can be shown by now, never part of a character; maybe "". */
+  readonly text: string;
+  /** The model says that it is done. */
+  readonly isEnd: boolean;
+}
+
+export interface Message {
+  /** "system", "user", "assistant" */
+  role: string;
+  content: string;
+}
+
+export interface Generator {
+  readonly device: string;
+  readonly info: {
+    readonly architecture: string;
+    readonly ctx: number;
+    readonly chunk: number;
+    readonly vocabulary: number;
+    /** In the conversation. */
+    readonly nTokens: number;
+    readonly hasTemplate: boolean;
+    /** Bytes of all of it, and of two parts. */
+    readonly arenaSize: number;
+    readonly weightsSize: number;
+    readonly stateSize: number;
+  };
+  /** Of the conversation. */
+  readonly tokens: number[];
+  /** Allocations that the library made in `next`: 0 after any number of tokens. WebGPU objects that live. */
+  readonly counters: { allocations: number; gpuObjects: number };
+  /** Other choices from now on, with the seed set anew. */
+  sample(sampling?: Sampling): Promise<void>;
+  /** Adds text to the conversation. `special`: "<|im_end|>" and the like are tokens. */
+  feed(text: string, options?: { special?: boolean; onProgress?: OnProgress }): Promise<void>;
+  feedTokens(tokens: ArrayLike<number>, options?: { onProgress?: OnProgress }): Promise<void>;
+  /** Makes the conversation what the model's template makes of all these messages, with the beginning of an answer. What
+   * it already has of it is not evaluated again. */
+  chat(messages: readonly Message[], options?: { onProgress?: OnProgress }): Promise<void>;
+  next(): Promise<Piece>;
+  /** `next` again and again, up to `count` times or until the model is done. */
+  generate(count?: number): AsyncGenerator<Piece, void, void>;
+  /** By which the next token will be chosen. */
+  logits(): Promise<Float32Array>;
+  /** Remembers where the conversation is, and goes back there, as often as it is called. */
+  mark(): Promise<void>;
+  rewind(): Promise<void>;
+  /** Begins a new conversation. */
+  reset(): Promise<void>;
+  /** Another one that goes on by itself, with memory of its own. */
+  fork(): Promise<Generator>;
+  /** The conversation as bytes; another generator of the same model goes on where this one was. */
+  save(): Promise<Uint8Array>;
+  load(saved: ArrayBuffer | ArrayBufferView): Promise<void>;
   close(): void;
 }

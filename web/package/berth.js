@@ -1,4 +1,5 @@
 /* berth in a browser or in Node. The interface is in berth.d.ts. */
+import { openGguf } from './gguf.js';
 import { Model } from './model.js';
 import { BerthError, Program, listener } from './program.js';
 import { readAll, readInto } from './source.js';
@@ -35,6 +36,10 @@ class Berth {
     }
     return program.queue(() =>
       this.#describe(program.now('graph', model.at, model.size, beside.at, beside.size), name));
+  }
+
+  async gguf(source, { name, onProgress } = {}) {
+    return openGguf(this.#program, source, name, onProgress);
   }
 
   async digits() {

@@ -1,4 +1,5 @@
 /* Models, plans and sessions. */
+import { Handle } from './handle.js';
 import { BerthError, listener } from './program.js';
 import { checkNames, countOf, toWrite, view } from './tensor.js';
 
@@ -49,30 +50,6 @@ function describePlan(program, plan, { device = 'cpu', dims = {} }) {
   const { report, values, steps } = program.json(program.now('describe_plan', plan));
   const picture = program.text(program.need(program.now('draw', plan)));
   return { report: { device, dims: { ...dims }, ...report }, values, steps, svg: () => picture };
-}
-
-/** Something that has an address in C, until it is closed. */
-class Handle {
-  #at;
-  #close;
-
-  constructor(program, what, at, close) {
-    this.program = program;
-    this.what = what;
-    this.#at = at;
-    this.#close = close;
-  }
-
-  get at() {
-    if (this.#at === 0) throw new BerthError('INVALID', `the ${this.what} is closed`);
-    return this.#at;
-  }
-
-  close() {
-    const at = this.#at;
-    this.#at = 0;
-    if (at !== 0) this.program.queue(() => this.program.call(this.#close, at)).catch(() => {});
-  }
 }
 
 export class Model {

@@ -5,20 +5,29 @@ export const isNode = typeof process === 'object' && process.versions?.node !== 
 
 const bytesOf = (view) => new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
 
+const PIECE = 1 << 20; // bytes that are read at once
+const FIRST_LOOK = 1 << 16; // bytes, after which a header may be whole
+
 async function* piecesOf(stream) {
   const reader = stream.getReader();
   try {
     for (let piece; !(piece = await reader.read()).done;) yield piece.value;
   } finally {
+    await reader.cancel().catch(() => {}); // what is left is not wanted
     reader.releaseLock();
   }
+}
+
+async function* piecesOfBlob(blob) {
+  for (let at = 0; at < blob.size; at += PIECE)
+    yield new Uint8Array(await blob.slice(at, Math.min(at + PIECE, blob.size)).arrayBuffer());
 }
 
 async function openFile(url) {
   const { createReadStream } = await import('node:fs');
   const { stat } = await import('node:fs/promises');
   const { size } = await stat(url);
-  return { pieces: createReadStream(url, { highWaterMark: 1 << 20 }), total: size };
+  return { pieces: createReadStream(url, { highWaterMark: PIECE }), total: size };
 }
 
 async function openAddress(address) {
@@ -42,7 +51,7 @@ async function open(source) {
     return url.protocol === 'file:' && isNode ? openFile(url) : openAddress(url);
   }
   if (typeof Blob === 'function' && source instanceof Blob)
-    return { pieces: piecesOf(source.stream()), total: source.size };
+    return { pieces: piecesOfBlob(source), total: source.size };
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
     const bytes = bytesOf(source);
     return { pieces: [bytes], total: bytes.length };
@@ -50,16 +59,18 @@ async function open(source) {
   throw new BerthError('INVALID', 'a model is an address, a Blob, an ArrayBuffer or a view of one');
 }
 
-/* Gives every piece to `take`, and tells how far it is. What goes wrong on the way is an error of berth's. */
+/* Gives every piece to `take`, until that says that it is enough, and tells how far it is. What goes wrong on the way is
+ * an error of berth's. */
 async function read(source, begin, take, tell) {
   try {
     const { pieces, total } = await open(source);
     let size = 0;
     begin(total);
     for await (const piece of pieces) {
-      take(piece);
+      const isEnough = await take(piece);
       size += piece.length;
       tell(size, total);
+      if (isEnough === true) break;
     }
   } catch (error) {
     if (error instanceof BerthError) throw error;
@@ -68,30 +79,75 @@ async function read(source, begin, take, tell) {
   }
 }
 
+/* A block in the memory of a program that grows as pieces come. */
+class Block {
+  at = 0;
+  size = 0;
+  #room = 0;
+  #program;
+
+  constructor(program) {
+    this.#program = program;
+  }
+
+  grow(room) {
+    const program = this.#program, larger = program.alloc(room);
+    if (this.at !== 0) {
+      program.bytes.copyWithin(larger, this.at, this.at + this.size);
+      program.free(this.at);
+    }
+    this.at = larger;
+    this.#room = room;
+  }
+
+  take(piece) {
+    const size = this.size + piece.length;
+    if (size > this.#room) this.grow(Math.max(size, this.#room + Math.floor(this.#room / 2)));
+    this.#program.bytes.set(piece, this.at + this.size);
+    this.size = size;
+  }
+
+  free() {
+    if (this.at !== 0) this.#program.free(this.at);
+    this.at = 0;
+  }
+}
+
 /** The bytes in the memory of `program`, once: { at, size }; `at` is to be freed. */
 export async function readInto(program, source, tell) {
-  let at = 0, room = 0, size = 0;
-  const grow = (wanted) => {
-    const larger = program.alloc(wanted);
-    if (at !== 0) {
-      program.bytes.copyWithin(larger, at, at + size);
-      program.free(at);
-    }
-    at = larger;
-    room = wanted;
-  };
-  const take = (piece) => {
-    if (size + piece.length > room) grow(Math.max(size + piece.length, room + Math.floor(room / 2)));
-    program.bytes.set(piece, at + size);
-    size += piece.length;
-  };
+  const block = new Block(program);
   try {
-    await read(source, grow, take, tell);
+    await read(source, (total) => block.grow(total), (piece) => block.take(piece), tell);
   } catch (error) {
-    if (at !== 0) program.free(at);
+    block.free();
     throw error;
   }
-  return { at, size };
+  return block;
+}
+
+/** As much of the bytes as `look(at, size, total)` needs for an answer; it gives 0 where it needs more. `total` is Infinity
+ * where nobody knows it. The bytes are what `look` takes over with its answer. */
+export async function readUntil(program, source, look, tell) {
+  const block = new Block(program);
+  let answer = 0, whole = Infinity, next = FIRST_LOOK;
+  const begin = (total) => {
+    if (total !== 0) whole = total;
+  };
+  const take = async (piece) => {
+    block.take(piece);
+    if (block.size < next || block.size === whole) return false;
+    next = 2 * block.size;
+    answer = await look(block.at, block.size, whole);
+    return answer !== 0;
+  };
+  try {
+    await read(source, begin, take, tell);
+    if (answer === 0 && block.size === 0) block.grow(0);
+    return answer !== 0 ? answer : await look(block.at, block.size, block.size);
+  } catch (error) {
+    block.free();
+    throw error;
+  }
 }
 
 /** All bytes as one array. */

@@ -5,9 +5,12 @@
 import { load } from './package/berth.js';
 import { isText, seededWeights } from './worker/weights.js';
 import { runMany } from './worker/runs.js';
+import { converse, generatorOf } from './worker/talks.js';
 import { arrayOf, writer } from './common/types.js';
 
-const models = new Map(); // { source, model, fixed (a key), spent (models that a session may still be of) }
+/* { source, model, fixed (a key), spent (models that a session may still be of) }; of a GGUF file also gguf, byKind
+ * (models by the type of their cache) and talk (its generator) */
+const models = new Map();
 const sessions = new Map();
 const stopped = new Set();
 let berth = null;
@@ -25,16 +28,36 @@ function get(map, handle, what) {
 
 const planOf = ({ report, values, steps }) => ({ report, values, steps });
 
-async function bytesOf(source) {
-  if (source.file) return new Uint8Array(await source.file.arrayBuffer());
-  const response = await fetch(source.url);
-  if (!response.ok) throw new Error(`${source.url} could not be fetched: ${response.status} ${response.statusText}`);
-  return new Uint8Array(await response.arrayBuffer());
+async function blobOf({ file, url }) {
+  if (file) return file;
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url} could not be fetched: ${response.status} ${response.statusText}`);
+  return response.blob();
+}
+
+const bytesOf = async (source) => new Uint8Array(await (await blobOf(source)).arrayBuffer());
+
+async function isGguf({ file, url }) {
+  if (!file) return /\.gguf$/.test(url ?? '');
+  return (await file.slice(0, 4).text()) === 'GGUF';
+}
+
+/** Of a GGUF file the header is read, and no more: it may be larger than any memory. */
+async function openGguf(source, onProgress) {
+  const gguf = await berth.gguf(await blobOf(source), { name: source.name, onProgress });
+  try {
+    const model = await gguf.model();
+    return { model, seeded: false, gguf, byKind: { f32: model } };
+  } catch (error) {
+    gguf.close();
+    throw error;
+  }
 }
 
 /** `seeded`: whether its weights are made up, since a graph in the text form came without any. */
 async function openModel(source, onProgress) {
   if (source.builtIn) return { model: await berth.digits(), seeded: false };
+  if (await isGguf(source)) return openGguf(source, onProgress);
   onProgress({ stage: 'reading the file', done: 0, total: 0 });
   const bytes = await bytesOf(source);
   const given = source.weights ?? null;
@@ -62,6 +85,17 @@ async function fixedModel(entry, fixed = {}, onProgress) {
   return model;
 }
 
+/** What a request is about: an entry's model, with its inputs fixed, or of a GGUF file the one with that cache; and the
+ * options for it. */
+async function modelFor(entry, fixed, { kv = 'f32', ...options }, onProgress) {
+  if (!entry.gguf) {
+    const model = await fixedModel(entry, fixed, onProgress);
+    return [model, optionsFor(model, options, onProgress)];
+  }
+  const model = (entry.byKind[kv] ??= await entry.gguf.model({ kv }));
+  return [model, optionsFor(model, { ...options, keepInputs: true }, onProgress)]; // as generators plan
+}
+
 /** The options for a model: a dimension that only a fixed input had is not open any more. */
 function optionsFor(model, { dims, ...options }, onProgress) {
   const open = Object.entries(dims).filter(([name]) => model.dims.includes(name));
@@ -81,37 +115,40 @@ const kinds = {
   devices: () => berth.devices(),
 
   async open({ source }, onProgress) {
-    const { model, seeded } = await openModel(source, onProgress);
+    const { model, seeded, gguf, byKind } = await openModel(source, onProgress);
     const { name, inputs, outputs, dims, nNodes, toFix } = model;
-    return {
-      handle: put(models, { source, model, fixed: '{}', spent: [] }),
-      name,
-      inputs,
-      outputs,
-      dims,
-      nNodes,
-      toFix,
-      seeded,
-    };
+    const handle = put(models, { source, model, fixed: '{}', spent: [], gguf, byKind, talk: null });
+    const language = gguf ? { ...gguf } : null;
+    return { handle, name, inputs, outputs, dims, nNodes, toFix, seeded, language };
   },
 
   async plan({ model: handle, fixed, options }, onProgress) {
-    const model = await fixedModel(get(models, handle, 'model'), fixed, onProgress);
-    return { ...planOf(await model.plan(optionsFor(model, options, onProgress))), inputs: model.inputs };
+    const [model, wanted] = await modelFor(get(models, handle, 'model'), fixed, options, onProgress);
+    return { ...planOf(await model.plan(wanted)), inputs: model.inputs };
   },
 
   async picture({ model: handle, fixed, options }, onProgress) {
-    const model = await fixedModel(get(models, handle, 'model'), fixed, onProgress);
-    return (await model.plan(optionsFor(model, options, onProgress))).svg();
+    const [model, wanted] = await modelFor(get(models, handle, 'model'), fixed, options, onProgress);
+    return (await model.plan(wanted)).svg();
   },
 
   async session({ model: handle, fixed, options }, onProgress) {
     const entry = get(models, handle, 'model');
-    const model = await fixedModel(entry, fixed, onProgress);
+    const [model, wanted] = await modelFor(entry, fixed, options, onProgress);
     closeSpent(entry);
-    const session = await model.session(optionsFor(model, options, onProgress));
+    const session = await model.session(wanted);
     const { device, inputs, outputs, plan } = session;
     return { handle: put(sessions, session), device, inputs, outputs, arena: plan.report.arena_size };
+  },
+
+  size: ({ model, options }, onProgress) => get(models, model, 'model').gguf.plan({ ...options, onProgress }),
+
+  fit: ({ model, bytes, options }, onProgress) => get(models, model, 'model').gguf.fit(bytes, { ...options, onProgress }),
+
+  async talk({ id, model, options, ...request }, onProgress) {
+    const talk = await generatorOf(get(models, model, 'model'), options, onProgress);
+    const value = await converse(talk, request, onProgress, () => stopped.has(id));
+    return { ...value, memory: berth.memory() };
   },
 
   async run({ id, session, inputs, repeats }, onProgress) {
@@ -126,6 +163,9 @@ const kinds = {
       const entry = get(models, model, 'model');
       closeSpent(entry);
       entry.model.close();
+      for (const other of Object.values(entry.byKind ?? {})) other.close();
+      entry.talk?.generator.close();
+      entry.gguf?.close();
     }
     sessions.delete(session);
     models.delete(model);

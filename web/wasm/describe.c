@@ -3,14 +3,15 @@
 #include <stdlib.h>
 
 #include "exports.h"
-#include "json.h"
 
 static json text = JSON_INIT;
 
-static void begin(void) { json_free(&text); }
+json *web_text_begin(void) {
+  json_free(&text);
+  return &text;
+}
 
-/* NULL: it is not whole. */
-static const char *finish(void) {
+const char *web_text_finish(void) {
   json_end(&text);
   if (!text.failed) return text.text;
   web_error = (berth_error){.status = BERTH_NOMEM, .message = "there is no room for a description"};
@@ -20,7 +21,7 @@ static const char *finish(void) {
 /* ---- Devices -------------------------------------------------------------------------------------------------- */
 
 const char *berth_web_devices(void) {
-  begin();
+  web_text_begin();
   json_open_array(&text, NULL);
   const uint32_t n = berth_device_count(web_context);
   for (uint32_t i = 0; i < n; i++) {
@@ -34,7 +35,7 @@ const char *berth_web_devices(void) {
     json_close_object(&text);
   }
   json_close_array(&text);
-  return finish();
+  return web_text_finish();
 }
 
 /* ---- Graphs --------------------------------------------------------------------------------------------------- */
@@ -81,7 +82,7 @@ static bool put_ends(const berth_graph *graph) {
 
 const char *berth_web_describe(const web_graph *described) {
   const berth_graph *graph = web_graph_of(described);
-  begin();
+  web_text_begin();
   json_open_object(&text, NULL);
   json_string(&text, "name", berth_graph_name(graph));
   if (!put_ends(graph)) return NULL;
@@ -96,15 +97,15 @@ const char *berth_web_describe(const web_graph *described) {
   json_close_array(&text);
   json_uint(&text, "nNodes", berth_graph_n_nodes(graph));
   json_close_object(&text);
-  return finish();
+  return web_text_finish();
 }
 
 const char *berth_web_describe_bound(const berth_plan *plan) {
-  begin();
+  web_text_begin();
   json_open_object(&text, NULL);
   if (!put_ends(berth_plan_graph(plan))) return NULL;
   json_close_object(&text);
-  return finish();
+  return web_text_finish();
 }
 
 /* ---- Plans ---------------------------------------------------------------------------------------------------- */
@@ -193,8 +194,7 @@ static bool put_step(const berth_plan *plan, uint32_t step) {
 }
 
 /* The names are those of `berth plan --json`. */
-static void put_report(const berth_plan_info *info) {
-  json_open_object(&text, "report");
+void web_text_report(const berth_plan_info *info) {
   json_uint(&text, "arena_size", info->arena_size);
   json_uint(&text, "weights_size", info->weights_size);
   json_uint(&text, "state_size", info->state_size);
@@ -214,15 +214,16 @@ static void put_report(const berth_plan_info *info) {
   json_uint(&text, "n_recomputed", info->n_recomputed);
   json_uint(&text, "n_split", info->n_split);
   json_uint(&text, "n_slices", info->n_slices);
-  json_close_object(&text);
 }
 
 const char *berth_web_describe_plan(const berth_plan *plan) {
   berth_plan_info info = BERTH_PLAN_INFO_INIT;
   berth_plan_get_info(plan, &info, NULL);
-  begin();
+  web_text_begin();
   json_open_object(&text, NULL);
-  put_report(&info);
+  json_open_object(&text, "report");
+  web_text_report(&info);
+  json_close_object(&text);
   json_open_array(&text, "values");
   for (berth_value v = 0; v < berth_graph_n_values(berth_plan_graph(plan)); v++)
     if (!put_value(plan, v)) return NULL;
@@ -234,7 +235,7 @@ const char *berth_web_describe_plan(const berth_plan *plan) {
     if (!put_step(plan, step)) return NULL;
   json_close_array(&text);
   json_close_object(&text);
-  return finish();
+  return web_text_finish();
 }
 
 static berth_status append(void *user, const char *bytes, size_t size) {
@@ -244,7 +245,7 @@ static berth_status append(void *user, const char *bytes, size_t size) {
 }
 
 const char *berth_web_draw(const berth_plan *plan) {
-  begin();
+  web_text_begin();
   if (berth_plan_report(plan, BERTH_REPORT_SVG, append, NULL, &web_error) != BERTH_OK) return NULL;
-  return finish();
+  return web_text_finish();
 }

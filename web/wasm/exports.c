@@ -63,8 +63,7 @@ static void release(void *user, const void *data, size_t size) {
   free(user);
 }
 
-/* Takes over what it is given. NULL: there is no room for it. */
-static web_graph *hold(berth_graph *graph, void *weights) {
+web_graph *web_graph_hold(berth_graph *graph, void *weights) {
   web_graph *held = malloc(sizeof *held);
   if (held != NULL) {
     *held = (web_graph){graph, weights, 1};
@@ -88,7 +87,7 @@ web_graph *berth_web_graph(void *data, size_t size, void *weights, size_t weight
   berth_graph *graph = NULL;
   berth_status status = berth_graph_from_memory(web_context, data, size, release, data, &graph, &web_error);
   if (status == BERTH_OK && weights != NULL) status = attach(graph, weights, weights_size);
-  if (status == BERTH_OK) return hold(graph, weights);
+  if (status == BERTH_OK) return web_graph_hold(graph, weights);
   berth_graph_destroy(graph);
   free(weights);
   return NULL;
@@ -99,7 +98,7 @@ web_graph *berth_web_digits(void) {
   const char *text = (const char *)berth_digits_graph;
   berth_status status = berth_graph_parse(web_context, text, berth_digits_graph_size, &graph, &web_error);
   if (status == BERTH_OK) status = attach(graph, berth_digits_weights, berth_digits_weights_size);
-  if (status == BERTH_OK) return hold(graph, NULL);
+  if (status == BERTH_OK) return web_graph_hold(graph, NULL);
   berth_graph_destroy(graph);
   return NULL;
 }
@@ -118,6 +117,11 @@ void berth_web_graph_close(web_graph *graph) {
 }
 
 const berth_graph *web_graph_of(const web_graph *graph) { return graph->graph; }
+
+web_graph *web_graph_retain(web_graph *graph) {
+  graph->n_holders++;
+  return graph;
+}
 
 static berth_plan_desc describe(const char *device, uint32_t flags, uint64_t budget, uint64_t effort,
                                 const berth_dim *dims, size_t n_dims) {

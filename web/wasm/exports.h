@@ -6,12 +6,14 @@
 #define BERTH_WEB_EXPORTS_H
 
 #include "berth/berth.h"
+#include "json.h"
 
 #define BERTH_WEB_MAX_WORKERS 256u
 #define BERTH_WEB_EXPORT(name) __attribute__((export_name(#name)))
 
 typedef struct web_graph web_graph;
 typedef struct web_session web_session;
+typedef struct web_gguf web_gguf;
 
 /* ---- exports.c: the context, and what was made from it ---- */
 BERTH_WEB_EXPORT(start) int berth_web_start(uint32_t n_threads); /* once, before everything else; 0: it failed */
@@ -51,6 +53,52 @@ BERTH_WEB_EXPORT(read) int berth_web_read(web_session *session);
 /* Of the last run: rank, then the extents. */
 BERTH_WEB_EXPORT(output_shape) const int64_t *berth_web_output_shape(const web_session *session, uint32_t output);
 
+/* ---- gguf.c: GGUF files, of which the beginning is enough ---- */
+/* Takes over data on success alone. The status IO says that the header goes on after these bytes. file_size: of the
+ * whole file. */
+BERTH_WEB_EXPORT(gguf) web_gguf *berth_web_gguf(void *data, size_t size, uint64_t file_size);
+BERTH_WEB_EXPORT(gguf_close) void berth_web_gguf_close(web_gguf *gguf);
+/* The graph with a cache of the type kv, without weights; to be closed. */
+BERTH_WEB_EXPORT(gguf_graph) web_graph *berth_web_gguf_graph(const web_gguf *gguf, const char *kv);
+BERTH_WEB_EXPORT(describe_gguf) const char *berth_web_describe_gguf(const web_gguf *gguf); /* JSON */
+/* What a generator takes, as JSON. ctx and chunk: 0 stands for what a generator takes then. */
+BERTH_WEB_EXPORT(gguf_plan)
+const char *berth_web_gguf_plan(const web_gguf *gguf, const char *kv, const char *device, uint64_t ctx, uint64_t chunk);
+
+/* ---- generate.c: as berth_generator_* of berth.h ---- */
+typedef struct web_piece {
+  int32_t token, is_end;
+  const char *text;
+  uint32_t text_size;
+} web_piece;
+
+/* Takes over data, which came from berth_web_alloc, also on failure. */
+BERTH_WEB_EXPORT(generator)
+berth_generator *berth_web_generator(void *data, size_t size, const char *device, const char *kv, uint32_t ctx,
+                                     uint32_t chunk, uint32_t flags);
+BERTH_WEB_EXPORT(generator_fork) berth_generator *berth_web_generator_fork(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_close) void berth_web_generator_close(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_sample)
+int berth_web_generator_sample(berth_generator *generator, float temperature, uint32_t top_k, float top_p, float min_p,
+                               float repeat_penalty, uint32_t repeat_last, uint64_t seed);
+BERTH_WEB_EXPORT(generator_feed)
+int berth_web_generator_feed(berth_generator *generator, const char *text, size_t size, uint32_t flags);
+BERTH_WEB_EXPORT(generator_feed_tokens)
+int berth_web_generator_feed_tokens(berth_generator *generator, const int32_t *tokens, size_t n_tokens);
+BERTH_WEB_EXPORT(generator_chat)
+int berth_web_generator_chat(berth_generator *generator, const berth_message *messages, size_t n_messages);
+/* Until the next call. */
+BERTH_WEB_EXPORT(generator_next) const web_piece *berth_web_generator_next(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_logits) const float *berth_web_generator_logits(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_mark) int berth_web_generator_mark(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_rewind) int berth_web_generator_rewind(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_reset) void berth_web_generator_reset(berth_generator *generator);
+BERTH_WEB_EXPORT(generator_save_size) double berth_web_generator_save_size(const berth_generator *generator);
+BERTH_WEB_EXPORT(generator_save) int berth_web_generator_save(berth_generator *generator, void *dst, size_t size);
+BERTH_WEB_EXPORT(generator_load) int berth_web_generator_load(berth_generator *generator, const void *src, size_t size);
+BERTH_WEB_EXPORT(generator_tokens) const int32_t *berth_web_generator_tokens(const berth_generator *generator);
+BERTH_WEB_EXPORT(describe_generator) const char *berth_web_describe_generator(const berth_generator *generator);
+
 /* ---- memory.c ---- */
 BERTH_WEB_EXPORT(used) double berth_web_used(void); /* bytes of the memory that are in use */
 
@@ -80,5 +128,11 @@ __attribute__((import_module("host"), import_name("progress"))) void berth_web_h
 extern berth_context *web_context;
 extern berth_error web_error;
 const berth_graph *web_graph_of(const web_graph *graph);
+web_graph *web_graph_hold(berth_graph *graph, void *weights); /* takes over both; NULL: there is no room */
+web_graph *web_graph_retain(web_graph *graph);
+/* The text that describing functions give. finish: NULL where it is not whole. */
+json *web_text_begin(void);
+const char *web_text_finish(void);
+void web_text_report(const berth_plan_info *info); /* its fields */
 
 #endif

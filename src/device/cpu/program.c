@@ -32,7 +32,7 @@ struct berth__program {
   unsigned char *base;
   berth__cpu_kernels kernels; /* to choose from */
   berth__observer observer;   /* of the run that was submitted */
-  double alone_ms;            /* about what a run takes one thread */
+  berth__burst burst;         /* about what a run takes */
 };
 
 bool berth__cpu_needs_kernel(const berth_plan *plan, const berth__node *node) {
@@ -104,7 +104,7 @@ static berth_status cpu_program_build(berth__program *program, bool checked, ber
     if (step < plan->n_prelude) program->n_prelude = program->n_calls;
   }
   link_loops(program);
-  program->alone_ms = guess_ms(program);
+  program->burst.alone_ms = guess_ms(program);
   BERTH__TRY(berth__extents_create(plan, &program->extents, err));
   return checked ? berth__watch_create(plan, &program->watch, err) : BERTH_OK;
 }
@@ -260,7 +260,7 @@ berth_status berth__cpu_submit(berth__program *program, const berth__observer *o
 berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
-  berth__pool_begin(program->engine->pool, program->alone_ms);
+  berth__pool_begin(program->engine->pool, &program->burst);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = cpu_program_is_needed(program, program->calls[i].step);
     status = berth__check_cancel(program->observer.cancel, "the run", err); /* asked once: it may be taken back */
@@ -268,9 +268,9 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }
-  double alone_ms = program->alone_ms;
-  berth__pool_end(program->engine->pool, &alone_ms);
-  if (status == BERTH_OK) program->alone_ms = alone_ms; /* one that was cut short says nothing about the next */
+  berth__burst burst = program->burst;
+  berth__pool_end(program->engine->pool, &burst);
+  if (status == BERTH_OK) program->burst = burst; /* one that was cut short says nothing about the next */
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }

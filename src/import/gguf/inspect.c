@@ -124,7 +124,7 @@ static berth_status gguf_show(berth__summary *s, const berth__gguf *g, berth_err
 
 berth_status berth__gguf_inspect(berth__summary *summary, const berth__mapping *file, berth_error *err) {
   berth__gguf *g;
-  berth__mapping shared = {.data = file->data, .size = file->size}; /* which stays the caller's */
+  berth__mapping shared = {.data = file->data, .size = file->size, .whole = file->whole}; /* which stays the caller's */
   memcpy(shared.name, file->name, sizeof shared.name);
   BERTH__TRY(berth__gguf_open(summary->ctx, summary->path, &shared, &g, err));
   const berth_status status = gguf_show(summary, g, err);

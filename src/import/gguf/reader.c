@@ -23,17 +23,22 @@
 typedef struct gguf_cursor {
   const uint8_t *base;
   uint64_t size, at; /* at <= size */
+  uint64_t whole;    /* bytes of the file, of which `size` are there */
 } gguf_cursor;
 
 /* ---- Pieces ---- */
 
-static berth_status gguf_fail_cut(const gguf_cursor *c, const char *what, berth_error *err) {
+/* `size` more bytes are needed, and they are not there. Where only the beginning of the file is, they may follow. */
+static berth_status gguf_fail_cut(const gguf_cursor *c, uint64_t size, const char *what, berth_error *err) {
+  if (c->whole > c->size && size <= c->whole - c->at)
+    return berth__fail(err, BERTH_IO, "%llu bytes of the file are not all of its header: they end within %s",
+                       (unsigned long long)c->size, what);
   return berth__fail(err, BERTH_MALFORMED, "the file ends at byte %llu, within %s; it may be cut off",
-                     (unsigned long long)c->size, what);
+                     (unsigned long long)c->whole, what);
 }
 
 static berth_status gguf_take(gguf_cursor *c, uint64_t size, const char *what, const uint8_t **out, berth_error *err) {
-  if (size > c->size - c->at) return gguf_fail_cut(c, what, err);
+  if (size > c->size - c->at) return gguf_fail_cut(c, size, what, err);
   *out = c->base + c->at;
   c->at += size;
   return BERTH_OK;
@@ -102,7 +107,7 @@ static berth_status gguf_skip_elements(gguf_cursor *c, berth__gguf_kind kind, ui
   uint64_t size;
   berth__gguf_string string;
   if (bytes != 0) {
-    if (!berth__mul_u64(count, bytes, &size)) return gguf_fail_cut(c, what, err);
+    if (!berth__mul_u64(count, bytes, &size)) return gguf_fail_cut(c, UINT64_MAX, what, err);
     return gguf_take(c, size, what, &data, err);
   }
   if (kind == BERTH__GGUF_ARRAY) return gguf_skip_arrays(c, count, depth, err);
@@ -127,7 +132,8 @@ static berth_status gguf_skip_arrays(gguf_cursor *c, uint64_t count, int depth, 
 static berth_status gguf_mark_strings(berth_context *ctx, gguf_cursor *c, berth__gguf_array *array, berth_error *err) {
   static const char what[] = "an array of strings";
   berth__gguf_string string;
-  if (array->count > (c->size - c->at) / 8) return gguf_fail_cut(c, what, err);
+  if (array->count > (c->size - c->at) / 8)
+    return gguf_fail_cut(c, array->count < UINT64_MAX / 8 ? array->count * 8 : UINT64_MAX, what, err);
   const size_t n = (size_t)(array->count / BERTH__GGUF_STRIDE + 1);
   uint64_t *marks = berth__alloc_array(ctx, n, sizeof *marks);
   array->marks = marks;
@@ -177,8 +183,9 @@ static berth_status gguf_check_version(uint32_t version, berth_error *err) {
 static berth_status gguf_take_count(const gguf_cursor *c, uint64_t count, uint64_t least, const char *what,
                                     berth_error *err) {
   if (count <= (c->size - c->at) / least && count < UINT32_MAX) return BERTH_OK;
+  if (count <= (c->whole - c->at) / least && count < UINT32_MAX) return gguf_fail_cut(c, count * least, what, err);
   return berth__fail(err, BERTH_MALFORMED, "the file says that it has %llu %s, more than its %llu bytes can hold",
-                     (unsigned long long)count, what, (unsigned long long)c->size);
+                     (unsigned long long)count, what, (unsigned long long)c->whole);
 }
 
 static berth_status gguf_take_header(gguf_cursor *c, uint32_t *version, uint64_t *n_tensors, uint64_t *n_keys,
@@ -285,18 +292,19 @@ static berth_status gguf_take_tensor(berth__gguf *g, gguf_cursor *c, berth_error
 
 /* ---- Data ---- */
 
-/* Offsets become places in the file, whose data begins at `section`. */
+/* Offsets become places in the file, whose data begins at `section`. Of a file that is there in part no tensor has its
+ * data, whichever bytes are there: what is planned does not depend on how many they are. */
 static berth_status gguf_place(const gguf_cursor *c, uint64_t section, berth__gguf_tensor *t, berth_error *err) {
   uint64_t begin, end;
   const bool fits = berth__add_u64(section, t->begin, &begin) && berth__add_u64(begin, t->size, &end);
-  if (!fits || end > c->size)
+  if (!fits || end > c->whole)
     return berth__fail(err, BERTH_MALFORMED,
                        "tensor \"%s\" has %llu bytes from byte %llu of the data on, but the file has %llu bytes of "
                        "data; it may be cut off",
                        t->name, (unsigned long long)t->size, (unsigned long long)t->begin,
-                       (unsigned long long)(c->size > section ? c->size - section : 0));
+                       (unsigned long long)(c->whole > section ? c->whole - section : 0));
   t->begin = begin;
-  t->data = c->base + begin;
+  t->data = c->whole == c->size ? c->base + begin : NULL;
   return BERTH_OK;
 }
 
@@ -329,13 +337,15 @@ static berth_status gguf_take_tensors(berth__gguf *g, gguf_cursor *c, uint64_t c
   if (g->tensors == NULL) return berth__fail_nomem(err, "the tensors of a model");
   for (uint64_t i = 0; i < count; i++) BERTH__TRY(gguf_take_tensor(g, c, err));
   if (count == 0) return BERTH_OK;
-  if (!berth__align_up(c->at, g->alignment, &section)) return gguf_fail_cut(c, "the data", err);
+  if (!berth__align_up(c->at, g->alignment, &section)) return gguf_fail_cut(c, UINT64_MAX, "the data", err);
   for (size_t i = 0; i < g->n_tensors; i++) BERTH__TRY(gguf_place(c, section, &g->tensors[i], err));
   return gguf_check_overlap(g, err);
 }
 
 berth_status berth__gguf_read(berth__gguf *g, berth_error *err) {
-  gguf_cursor c = {.base = g->files[0].data, .size = g->files[0].size};
+  const berth__mapping *file = &g->files[0];
+  gguf_cursor c = {
+      .base = file->data, .size = file->size, .whole = file->whole > file->size ? file->whole : file->size};
   uint64_t n_tensors, n_keys;
   BERTH__TRY(gguf_take_header(&c, &g->version, &n_tensors, &n_keys, err));
   BERTH__TRY(gguf_take_keys(g, &c, n_keys, err));

@@ -248,7 +248,7 @@ berth__x berth__l_load_block(const berth__lowering *l, berth__kernel *k, uint32_
 
 /* So many quads of a slice lie beside each other, and then again `step` further on: those that share words. A slice
  * begins where the one before it left the quads beside each other, or, after `step` of them, with a new run. */
-typedef struct slicing {
+typedef struct slicing { /* short ones where the format allows it: neighbouring lanes then read x close together */
   uint8_t per_block, n, beside, step;
 } slicing;
 
@@ -260,9 +260,9 @@ static slicing blocks_slicing(berth_type type) {
     case BERTH_Q2_K:
     case BERTH_Q3_K:
     case BERTH_Q6_K: return (slicing){8, 8, 2, 8};
-    case BERTH_IQ2_XXS:
-    case BERTH_IQ4_XS: return (slicing){8, 8, 8, 8};
-    default: return (slicing){1, 8, 8, 8};
+    case BERTH_IQ2_XXS: return (slicing){8, 8, 8, 8}; /* what its word of signs gives is dear */
+    case BERTH_IQ4_XS: return (slicing){16, 4, 2, 4};
+    default: return (slicing){2, 4, 2, 4};
   }
 }
 

@@ -243,27 +243,24 @@ static bool wants_split(const berth__tile *tile) {
   return depth >= LONG_DEPTH && results_of(tile) < 4096;
 }
 
-#define PACKED_LANES 32u       /* that share a sum */
-#define PACKED_MOST_LANES 128u /* where there are few sums */
-#define PACKED_THREADS 128u    /* of a workgroup */
-#define PACKED_FULL 262144     /* threads that a large device has at once */
-#define PACKED_ENOUGH 131072   /* that keep it busy; above that, columns share what is loaded of the rows */
+#define PACKED_LANES 128u   /* that share a sum, at most */
+#define PACKED_THREADS 128u /* of a workgroup */
+#define PACKED_ENOUGH 49152 /* threads that keep a large device busy with what each of them loads at once */
 #define PACKED_ENOUGH_CPU 256
 
-/* Sums are short here, and what they wait for is memory: as many lanes share one as there are threads to be had, and
- * each loads little and at once. Where a CPU plays the GPU, each thread has its sums to itself. */
+/* Sums are short here, and what they wait for is memory: as many lanes share one as it has slices, and each loads
+ * little and at once. Where a CPU plays the GPU, each thread has its sums to itself. */
 static uint32_t choose_packed_lanes(const berth__tile *tile, uint32_t threads) {
   const berth__kernel_limits *limits = tile->l->limits;
-  const int64_t sums = berth__tile_count(&tile->batch) * berth__tile_count(&tile->columns),
-                slices = berth__tile_packed_slices(tile);
+  const int64_t slices = berth__tile_packed_slices(tile);
   uint32_t lanes = 1;
   if (!limits->shares_well || limits->shared_bytes < 8192) return lanes;
-  while (lanes < slices && 2 * lanes <= threads && lanes < PACKED_MOST_LANES &&
-         (lanes < PACKED_LANES || 2 * lanes * sums <= PACKED_FULL))
-    lanes *= 2;
+  while (lanes < slices && 2 * lanes <= threads && lanes < PACKED_LANES) lanes *= 2;
   return lanes;
 }
 
+/* Slices of x lie apart, and loading them takes longer than loading the weights: a thread has several columns to share
+ * them, as far as there are threads enough. */
 static berth__tile_form choose_packed(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const int64_t columns = berth__tile_count(&tile->columns);

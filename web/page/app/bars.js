@@ -44,6 +44,7 @@ export function showBars(report) {
     arena_size: arena,
     total_unshared: unshared,
     weights_size: weights,
+    state_size: state,
     activations_size: activations,
     scratch_size: scratch,
     activations_lower_bound: bound,
@@ -61,6 +62,7 @@ export function showBars(report) {
       arena,
       [
         ['weights', weights],
+        ['cache', state],
         ['activations', activations],
         ['scratch', scratch],
       ],
@@ -69,9 +71,10 @@ export function showBars(report) {
     ...row(
       'bar-bound',
       'Lower bound',
-      weights + bound,
+      weights + state + bound,
       [
         ['weights', weights],
+        ['cache', state],
         ['bound', bound],
       ],
       whole,
@@ -79,6 +82,7 @@ export function showBars(report) {
   );
   $('chips').replaceChildren(
     chip('weights', 'weights', weights),
+    ...(state > 0 ? [chip('cache', 'state', state)] : []),
     chip('activations', 'activations', activations),
     chip('scratch', 'scratch adds', scratch),
   );

@@ -6,9 +6,11 @@ import { Cancelled, Client } from './client.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { device, showDevices } from './devices.js';
 import { markSource, samples, showSources } from './source.js';
-import { fixedInputs, planOptions, showDims, showFixed, watchSetup } from './setup.js';
+import { dimOf, fixedInputs, planOptions, setDims, showDims, showFixed, watchSetup } from './setup.js';
 import { hidePlan, showPlan, watchPlan } from './plan.js';
-import { disableRun, forgetRun, freeSession, loseSession, showInputs, watchRun } from './run.js';
+import { disableRun, forgetRun, freeSession, loseSession, showInputs, showNoInputs, watchRun } from './run.js';
+import { cacheOptions, chooseCtx, chunkFor, fitAgain, watchFit } from './fit.js';
+import { loseTalk, moveTalk, showLanguage, watchTalk } from './talk.js';
 import { outputsOf } from './outputs.js';
 import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
 import { watchOffline } from './offline.js';
@@ -33,8 +35,13 @@ async function lookForDevices() {
   showDevices(await client.call('devices'), () => {
     replan();
     digitAgain();
+    loseTalk();
+    fitAgain();
   });
 }
+
+/** The options of a plan with the fields as they are. */
+const optionsNow = () => ({ ...planOptions(), ...cacheOptions() });
 
 /** Ends what the worker is at, and gets back to where the page was before it. */
 async function cancel() {
@@ -46,7 +53,8 @@ async function cancel() {
       await load(call);
       if (current) Object.assign(current, await call('open', { source: current.source }));
     });
-    if (current && current.planned !== keyOf({ fixed: fixedInputs(), options: planOptions() }))
+    if (current) moveTalk(current.handle);
+    if (current && current.planned !== keyOf({ fixed: fixedInputs(), options: optionsNow() }))
       throw new Error('planning was called off; change a dimension or an option to plan again');
   } catch (error) {
     showAlert(current ? 'plan' : 'network', error);
@@ -82,7 +90,8 @@ async function open(source, dims) {
     current = { source, ...info };
     markSource(source);
     showModel(info);
-    showDims(info.dims, dims);
+    const first = showLanguage(info.handle, info.name, info.language);
+    showDims(info.dims, { ...first, ...dims });
     showFixed(info.inputs.filter(({ name }) => info.toFix.includes(name)));
     forgetRun();
     freeSession();
@@ -92,6 +101,9 @@ async function open(source, dims) {
     if (turn === opening) showAlert('network', error);
   }
 }
+
+const TALKS = 'A language model runs token by token: talk to it above.';
+const EMBEDS = 'This model makes vectors of texts. Here its plan is shown; outside of a browser, berth embed runs it.';
 
 const idle = () => ({ busy: false, wanted: false, fresh: false });
 let planning = idle();
@@ -104,7 +116,7 @@ const boundShape = ({ shape, ...rest }, dims) => ({
 const keyOf = (options) => JSON.stringify(options);
 
 /** What a plan, a session and a picture are made of: the model, with the fields as they are. */
-const target = () => ({ model: current.handle, fixed: fixedInputs(), options: planOptions() });
+const target = () => ({ model: current.handle, fixed: fixedInputs(), options: optionsNow() });
 
 /** What is shown is for what stands in the fields: the plan, or why there is none. */
 const markReady = () => {
@@ -130,10 +142,12 @@ async function planOnce(fresh) {
   if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
   Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
-  showInputs(
-    plan.inputs.map((input) => boundShape(input, options.dims)),
-    fresh,
-  );
+  if (current.language) showNoInputs(current.language.generates ? TALKS : EMBEDS);
+  else
+    showInputs(
+      plan.inputs.map((input) => boundShape(input, options.dims)),
+      fresh,
+    );
   markReady();
 }
 
@@ -175,10 +189,20 @@ async function saveSvg() {
 async function start() {
   setState('loading', 'Loading berth…');
   showSources(open);
-  watchSetup(() => replan());
+  watchSetup(() => {
+    chooseCtx(dimOf('ctx'));
+    replan();
+  });
   watchPlan();
   watchDigit();
   watchRun(client, target, cancel);
+  watchFit(client, (ctx) => {
+    loseTalk();
+    setDims({ ctx, rows: chunkFor(ctx) });
+    replan();
+  });
+  const tale = samples.find(({ id }) => id === 'tale');
+  watchTalk(client, cancel, () => open(tale.source, {}));
   $('save-svg').addEventListener('click', saveSvg);
   watchOffline();
   try {

@@ -1,5 +1,5 @@
 /** Running the model that is open: its inputs, a session for the options of now, and what came of it. */
-import { $ } from './dom.js';
+import { $, el } from './dom.js';
 import { median, milliseconds } from './format.js';
 import { busy } from './busy.js';
 import { clearAlert, showAlert } from './alerts.js';
@@ -24,6 +24,13 @@ export function showInputs(inputs, fresh) {
   });
   $('inputs').replaceChildren(...editors.map(({ element }) => element));
   $('go').disabled = false;
+}
+
+/** In the place of inputs, for a model that is not run here. */
+export function showNoInputs(text) {
+  editors = [];
+  $('inputs').replaceChildren(el('p', { class: 'hint', text }));
+  $('go').disabled = true;
 }
 
 /** After the model, or what it was bound to, has changed. */

@@ -57,6 +57,19 @@ export function showDims(names, first = {}) {
   $('dims').hidden = names.length === 0;
 }
 
+/** Other numbers for some of them, which plan again. */
+export function setDims(values) {
+  for (const field of $('dims').querySelectorAll('input')) {
+    const value = values[field.dataset.dim];
+    if (value === undefined || field.value === String(value)) continue;
+    field.value = value;
+    soon();
+  }
+}
+
+/** What stands in the field of a dimension; NaN where there is none. */
+export const dimOf = (name) => Number($('dims').querySelector(`[data-dim="${name}"]`)?.value ?? NaN);
+
 /** Fields for inputs whose elements say what shapes are: without them there is no plan. */
 export function showFixed(inputs) {
   $('fixed').replaceChildren(

@@ -17,6 +17,12 @@ export const samples = [
     dims: { height: 128, width: 128 },
   },
   { id: 'lstm', title: 'LSTM', what: 'two layers in both directions over open frames', dims: { frames: 64, batch: 1 } },
+  {
+    id: 'tale',
+    title: 'Tale',
+    what: 'a language model of 113 KiB that tells stories',
+    source: { url: new URL('../samples/tale.gguf', import.meta.url).href, name: 'tale' },
+  },
 ].map((sample) => ({
   source: { url: new URL(`../samples/${sample.id}.berth`, import.meta.url).href, name: sample.id },
   ...sample,

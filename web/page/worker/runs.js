@@ -14,7 +14,8 @@ function dataOf(input, spec) {
   return data;
 }
 
-const pause = () =>
+/** Lets messages be heard. */
+export const pause = () =>
   new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {

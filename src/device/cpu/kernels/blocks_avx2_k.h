@@ -60,8 +60,8 @@ static float q4_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
 }
 
-/* The fifth bits of 16 elements, of groups g in the lower half and g + 4 in the upper: bit g of each byte. */
-static inline __m256i q5_k_bits(const uint8_t *at) {
+/* Where bit g of 16 bytes is of group g: those of groups g in the lower half and of groups g + 4 in the upper. */
+static inline __m256i blocks_bits_of_groups(const uint8_t *at) {
   const __m128i all = _mm_loadu_si128((const __m128i *)at);
   return _mm256_inserti128_si256(_mm256_castsi128_si256(all), _mm_srli_epi16(all, 4), 1);
 }
@@ -72,7 +72,7 @@ static float q5_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   __m256 a = _mm256_setzero_ps(), b = a, least = a;
   for (int64_t i = 0; i < depth / 256; i++, w += 176, q += 256) {
     const __m256 by = blocks_k_factors(w, x, i, &least);
-    const __m256i bits[2] = {q5_k_bits(w + 16), q5_k_bits(w + 32)};
+    const __m256i bits[2] = {blocks_bits_of_groups(w + 16), blocks_bits_of_groups(w + 32)};
 #define FIVE(nibbles, part, g) \
   _mm256_or_si256(_mm256_and_si256(nibbles, half), _mm256_and_si256(_mm256_slli_epi16(bits[part], 4 - (g)), fifth))
 #define FOUR_GROUPS(j)                                                         \
@@ -92,31 +92,29 @@ static float q5_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
 }
 #undef TWO_GROUPS
 
-/* ---- Groups of 16: q2_k, q3_k, q6_k ---- */
+/* ---- Groups of 16: q2_k, q3_k, q6_k ----
+ *
+ * 32 elements have one scale of x. Elements from 32 g on and those from 32 (g + 4) on share vectors, as above: first
+ * halves, which are groups of their own here, and second halves. */
 
-/* Sixteen signed scales as 16 bits: those of even groups in the lower half, those of odd ones in the upper. */
-static inline __m256i blocks_even_odd(__m128i scales) {
-  return _mm256_cvtepi8_epi16(
-      _mm_shuffle_epi8(scales, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)));
-}
-
-/* Elements 32 part on: numbers times x, times the scales of their two groups. */
-static inline __m256 blocks_part(__m256i w, const int8_t *q, __m256i scales, int part, const float *by, __m256 sum) {
-  const __m256i scale = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((short)(0x0100 + 0x0202 * part)));
-  const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(w, blocks_load(q + 32 * part)), scale);
-  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(by + part), sum);
-}
-
-/* Sixteen signed bytes times the sums of x. */
+/* Sixteen bytes times the sums of x. */
 static inline __m256 blocks_times_sums(__m128i scales, const float *sum) {
   const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(scales));
   const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(scales, scales)));
   return _mm256_fmadd_ps(low, _mm256_loadu_ps(sum), _mm256_mul_ps(high, _mm256_loadu_ps(sum + 8)));
 }
 
-static inline void blocks_scale_x(float scale, const float *xs, float by[8]) {
-  _mm256_storeu_ps(by, _mm256_mul_ps(_mm256_set1_ps(scale), _mm256_loadu_ps(xs)));
+/* Numbers times x, times the scales of groups `group` and `group` + 8. */
+static inline __m256i blocks_scaled(__m256i w, const int8_t *q, __m256i scales, int group) {
+  const __m256i scale = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((short)(0x0100 + 0x0202 * group)));
+  return _mm256_madd_epi16(_mm256_maddubs_epi16(w, blocks_load(q)), scale);
 }
+
+#define TWO_PARTS(g, first, second, sum)                                                                   \
+  sum = _mm256_fmadd_ps(                                                                                   \
+      _mm256_cvtepi32_ps(_mm256_add_epi32(blocks_scaled(first, q + 64 * (g), scales, 2 * (g)),             \
+                                          blocks_scaled(second, q + 64 * (g) + 32, scales, 2 * (g) + 1))), \
+      _mm256_permute_ps(by, 0x55 * (g)), sum);
 
 static float q2_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   const __m256i two = _mm256_set1_epi8(3);
@@ -125,19 +123,17 @@ static float q2_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   __m256 a = _mm256_setzero_ps(), b = a, least = a;
   for (int64_t i = 0; i < depth / 256; i++, w += 84, q += 256) {
     const __m128i both = _mm_loadu_si128((const __m128i *)w);
-    const __m256i scales = blocks_even_odd(_mm_and_si128(both, half));
+    const __m256i scales = _mm256_cvtepi8_epi16(_mm_and_si128(both, half));
     const __m128i minima = _mm_and_si128(_mm_srli_epi16(both, 4), half);
-    float by[8];
-    blocks_scale_x(blocks_half(w + 80), x->scale + i * 8, by);
+    const __m256 by = _mm256_mul_ps(_mm256_set1_ps(blocks_half(w + 80)), _mm256_loadu_ps(x->scale + i * 8));
+    const __m256i first = blocks_join(w + 16, w + 48), second = blocks_join(w + 32, w + 64);
     least = _mm256_fnmadd_ps(blocks_times_sums(minima, x->sum + i * 16), _mm256_set1_ps(blocks_half(w + 82)), least);
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; j++) {
-      const __m256i bits = blocks_load(w + 16 + 32 * j);
-      a = blocks_part(_mm256_and_si256(bits, two), q, scales, 4 * j, by, a);
-      b = blocks_part(_mm256_and_si256(_mm256_srli_epi16(bits, 2), two), q, scales, 4 * j + 1, by, b);
-      a = blocks_part(_mm256_and_si256(_mm256_srli_epi16(bits, 4), two), q, scales, 4 * j + 2, by, a);
-      b = blocks_part(_mm256_and_si256(_mm256_srli_epi16(bits, 6), two), q, scales, 4 * j + 3, by, b);
-    }
+#define BITS(bits, g) _mm256_and_si256(_mm256_srli_epi16(bits, 2 * (g)), two)
+    TWO_PARTS(0, BITS(first, 0), BITS(second, 0), a)
+    TWO_PARTS(1, BITS(first, 1), BITS(second, 1), b)
+    TWO_PARTS(2, BITS(first, 2), BITS(second, 2), a)
+    TWO_PARTS(3, BITS(first, 3), BITS(second, 3), b)
+#undef BITS
   }
   return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
 }
@@ -160,27 +156,20 @@ static float q3_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   const int8_t *q = x->q;
   __m256 a = _mm256_setzero_ps(), b = a, fours = a;
   for (int64_t i = 0; i < depth / 256; i++, w += 110, q += 256) {
-    const __m256i top = blocks_load(w);
     const __m128i signed_scales = q3_k_scales(w + 96);
-    const __m256i scales = blocks_even_odd(signed_scales);
-    const float scale = blocks_half(w + 108);
-    float by[8];
-    blocks_scale_x(scale, x->scale + i * 8, by);
-    fours = _mm256_fmadd_ps(blocks_times_sums(signed_scales, x->sum + i * 16), _mm256_set1_ps(scale), fours);
-#define PART(sum, part, low, high)                                                                                   \
-  sum = blocks_part(_mm256_or_si256(_mm256_and_si256(low, two), _mm256_and_si256(high, third)), q, scales, part, by, \
-                    sum);
-    __m256i bits = blocks_load(w + 32);
-    PART(a, 0, bits, _mm256_slli_epi16(top, 2))
-    PART(b, 1, _mm256_srli_epi16(bits, 2), _mm256_slli_epi16(top, 1))
-    PART(a, 2, _mm256_srli_epi16(bits, 4), top)
-    PART(b, 3, _mm256_srli_epi16(bits, 6), _mm256_srli_epi16(top, 1))
-    bits = blocks_load(w + 64);
-    PART(a, 4, bits, _mm256_srli_epi16(top, 2))
-    PART(b, 5, _mm256_srli_epi16(bits, 2), _mm256_srli_epi16(top, 3))
-    PART(a, 6, _mm256_srli_epi16(bits, 4), _mm256_srli_epi16(top, 4))
-    PART(b, 7, _mm256_srli_epi16(bits, 6), _mm256_srli_epi16(top, 5))
-#undef PART
+    const __m256i scales = _mm256_cvtepi8_epi16(signed_scales);
+    const __m256 scale = _mm256_set1_ps(blocks_half(w + 108));
+    const __m256 by = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale + i * 8));
+    const __m256i first = blocks_join(w + 32, w + 64), second = blocks_join(w + 48, w + 80);
+    const __m256i top = blocks_bits_of_groups(w), next = blocks_bits_of_groups(w + 16);
+    fours = _mm256_fmadd_ps(blocks_times_sums(signed_scales, x->sum + i * 16), scale, fours);
+#define BITS(bits, g, high) \
+  _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(bits, 2 * (g)), two), _mm256_and_si256(high, third))
+    TWO_PARTS(0, BITS(first, 0, _mm256_slli_epi16(top, 2)), BITS(second, 0, _mm256_slli_epi16(next, 2)), a)
+    TWO_PARTS(1, BITS(first, 1, _mm256_slli_epi16(top, 1)), BITS(second, 1, _mm256_slli_epi16(next, 1)), b)
+    TWO_PARTS(2, BITS(first, 2, top), BITS(second, 2, next), a)
+    TWO_PARTS(3, BITS(first, 3, _mm256_srli_epi16(top, 1)), BITS(second, 3, _mm256_srli_epi16(next, 1)), b)
+#undef BITS
   }
   return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(4), fours, _mm256_add_ps(a, b)));
 }
@@ -191,26 +180,23 @@ static float q6_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   __m256 a = _mm256_setzero_ps(), b = a, less = a;
   for (int64_t i = 0; i < depth / 256; i++, w += 210, q += 256) {
     const __m128i signed_scales = _mm_loadu_si128((const __m128i *)(w + 192));
-    const __m256i scales = blocks_even_odd(signed_scales);
-    const float scale = blocks_half(w + 208);
-    float by[8];
-    blocks_scale_x(scale, x->scale + i * 8, by);
-    less = _mm256_fmadd_ps(blocks_times_sums(signed_scales, x->sum + i * 16), _mm256_set1_ps(scale), less);
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; j++) {
-      const __m256i l0 = blocks_load(w + 64 * j), l1 = blocks_load(w + 64 * j + 32), h = blocks_load(w + 128 + 32 * j);
-      const __m256i w0 = _mm256_or_si256(_mm256_and_si256(l0, half), _mm256_and_si256(_mm256_slli_epi16(h, 4), upper));
-      const __m256i w1 = _mm256_or_si256(_mm256_and_si256(l1, half), _mm256_and_si256(_mm256_slli_epi16(h, 2), upper));
-      const __m256i w2 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l0, 4), half), _mm256_and_si256(h, upper));
-      const __m256i w3 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), half),
-                                         _mm256_and_si256(_mm256_srli_epi16(h, 2), upper));
-      a = blocks_part(w0, q, scales, 4 * j, by, a);
-      b = blocks_part(w1, q, scales, 4 * j + 1, by, b);
-      a = blocks_part(w2, q, scales, 4 * j + 2, by, a);
-      b = blocks_part(w3, q, scales, 4 * j + 3, by, b);
-    }
+    const __m256i scales = _mm256_cvtepi8_epi16(signed_scales);
+    const __m256 scale = _mm256_set1_ps(blocks_half(w + 208));
+    const __m256 by = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale + i * 8));
+    const __m256i first = blocks_join(w, w + 64), second = blocks_join(w + 16, w + 80);
+    const __m256i third = blocks_join(w + 32, w + 96), fourth = blocks_join(w + 48, w + 112);
+    const __m256i top = blocks_join(w + 128, w + 160), next = blocks_join(w + 144, w + 176);
+    less = _mm256_fmadd_ps(blocks_times_sums(signed_scales, x->sum + i * 16), scale, less);
+#define SIX(low, high) _mm256_or_si256(_mm256_and_si256(low, half), _mm256_and_si256(high, upper))
+    TWO_PARTS(0, SIX(first, _mm256_slli_epi16(top, 4)), SIX(second, _mm256_slli_epi16(next, 4)), a)
+    TWO_PARTS(1, SIX(third, _mm256_slli_epi16(top, 2)), SIX(fourth, _mm256_slli_epi16(next, 2)), b)
+    TWO_PARTS(2, SIX(_mm256_srli_epi16(first, 4), top), SIX(_mm256_srli_epi16(second, 4), next), a)
+    TWO_PARTS(3, SIX(_mm256_srli_epi16(third, 4), _mm256_srli_epi16(top, 2)),
+              SIX(_mm256_srli_epi16(fourth, 4), _mm256_srli_epi16(next, 2)), b)
+#undef SIX
   }
   return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(32), less, _mm256_add_ps(a, b)));
 }
+#undef TWO_PARTS
 
 #endif

@@ -129,7 +129,7 @@ int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS ? 2 : 1; }
 void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
   const int64_t depth = x->depth;
   int8_t *q = x->q + row * depth * x->copies;
-  const bool is_joined = type == BERTH_Q4_0 || type == BERTH_Q4_K || type == BERTH_Q5_K;
+  const bool is_joined = type == BERTH_Q4_0 || (type >= BERTH_Q2_K && type <= BERTH_Q6_K);
   for (int64_t at = 0; is_joined && at + 256 <= depth; at += 256) blocks_arrange_joined(q + at);
   for (int64_t at = 0; type == BERTH_IQ2_XXS && at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
 }

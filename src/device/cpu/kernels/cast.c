@@ -5,11 +5,10 @@
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/each.h"
 #include "device/cpu/kernels/half.h"
-#include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/lines.h"
 #include "ops/elementwise.h"
 
-#define ITEM 16384 /* elements */
-#define BLOCK 512  /* elements of floats on their way */
+#define BLOCK 512 /* elements of floats on their way */
 
 /* Elements `step` apart become neighbours of another type. */
 typedef void (*convert)(void *to, const void *from, int64_t step, int64_t n);
@@ -162,11 +161,14 @@ static way cast_way_of(const berth_op_call *call) {
   }
 }
 
+typedef struct casting {
+  way way;
+  berth_type from, to;
+} casting;
+
 static bool cast_kernel_takes(const berth_op_call *call) {
   return call->in[0].type != call->out[0].type && cast_way_of(call).first != NULL;
 }
-
-static int64_t cast_kernel_items(const berth_op_call *call) { return (berth__count(&call->out[0]) + ITEM - 1) / ITEM; }
 
 static void cast_line(const way *w, berth_type to_type, char *to, berth_type from_type, const char *from, int64_t step,
                       int64_t n) {
@@ -187,34 +189,24 @@ static void cast_line(const way *w, berth_type to_type, char *to, berth_type fro
   }
 }
 
+static void cast_run_line(const void *state, void *out, const void *const *in, const int64_t *step, int64_t n) {
+  const casting *c = state;
+  if (c->from == BERTH_F16 && c->to == BERTH_F32 && step[0] == 1)
+    half_load_line(out, in[0], n);
+  else if (c->from == BERTH_F32 && c->to == BERTH_F16 && step[0] == 1)
+    half_store_line(out, in[0], n);
+  else
+    cast_line(&c->way, c->to, out, c->from, in[0], step[0], n);
+}
+
 static berth_status cast_kernel_run(const berth_op_call *call, berth_error *err) {
-  const berth_tensor *in = &call->in[0], *out = &call->out[0];
-  const int64_t count = berth__count(out);
-  const way w = cast_way_of(call);
-  berth_op_call elements = *call;
-  berth__runs runs;
+  const casting c = {cast_way_of(call), call->in[0].type, call->out[0].type};
   (void)err;
-  elements.begin = call->begin * ITEM;
-  elements.end = call->end * ITEM < count ? call->end * ITEM : count;
-  berth__runs_of_call(&runs, &elements);
-  while (berth__runs_next(&runs)) {
-    char *to = (char *)out->data + runs.index[0] * (int64_t)berth_type_size(out->type);
-    const char *from = (const char *)in->data + runs.index[1] * (int64_t)berth_type_size(in->type);
-    if (in->type == BERTH_F16 && out->type == BERTH_F32 && runs.step[1] == 1)
-      half_load_line((float *)(void *)to, (const uint16_t *)(const void *)from, runs.count);
-    else if (in->type == BERTH_F32 && out->type == BERTH_F16 && runs.step[1] == 1)
-      half_store_line((uint16_t *)(void *)to, (const float *)(const void *)from, runs.count);
-    else
-      cast_line(&w, out->type, to, in->type, from, runs.step[1], runs.count);
-  }
+  lines_do(call, cast_run_line, &c);
   return BERTH_OK;
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_cast)[] = {
-    {.name = "cast",
-     .code = BERTH__OP_cast,
-     .takes = cast_kernel_takes,
-     .items = cast_kernel_items,
-     .run = cast_kernel_run},
+    {.name = "cast", .code = BERTH__OP_cast, .takes = cast_kernel_takes, .items = lines_items, .run = cast_kernel_run},
     {0},
 };

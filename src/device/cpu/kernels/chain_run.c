@@ -3,9 +3,12 @@
  * other types) are loaded into buffers. */
 #include "device/cpu/kernels/chain_run.h"
 
-#define BUFFER 4096  /* floats for one block's buffers */
-#define WIDEST 1024  /* floats in a block */
-#define LONG_ROW 512 /* columns from which rows of a part of the columns are done one by one */
+#include "device/cpu/kernels/turn.h"
+
+#define BUFFER 4096   /* floats for one block's buffers */
+#define WIDEST 1024   /* floats in a block */
+#define CACHE_LINE 64 /* bytes */
+#define LONG_ROW 512  /* columns from which rows of a part of the columns are done one by one */
 /* Registers: operands, numbers, results of steps, the reciprocals of the numbers, and one for what a pair lacks. */
 #define NOTHING (BERTH__CHAIN_OPERANDS + 2 * BERTH__CHAIN_NUMBERS + BERTH__CHAIN_STEPS)
 #define N_REGISTERS (NOTHING + 1)
@@ -205,27 +208,15 @@ static inline void chain_run_kernel_copy_line(float *to, const float *from, int6
 /* Whether the elements of a column are neighbours, and those of a row are not: a transposed operand. */
 static bool is_turned(const source *s) { return s->row_stride == 1 && s->column_stride != 0 && s->column_stride != 1; }
 
-/* n elements that lie one after the other. */
-static inline vf load_vector(berth_type type, const char *from, int64_t n) {
-  float line[VF_LANES] = {0};
-  if (type == BERTH_F32) return vf_load_n((const float *)(const void *)from, n);
-  if (n == VF_LANES && type == BERTH_F16) return vf_load_f16(from);
-  if (n == VF_LANES && type == BERTH_BF16) return vf_load_bf16(from);
-  chain_load(line, type, from, 1, n);
-  return vf_load(line);
-}
-
+/* Turned as they are, and made f32 then. */
 static void load_turned(float *to, const source *s, const char *from, int64_t n_rows, int64_t n_columns) {
-  for (int64_t row = 0; row < n_rows; row += VF_LANES)
-    for (int64_t column = 0; column < n_columns; column += VF_LANES) {
-      const int64_t rows = vf_tail(n_rows - row), columns = vf_tail(n_columns - column);
-      vf x[VF_LANES];
-      for (int64_t i = 0; i < VF_LANES; i++)
-        x[i] = i < columns ? load_vector(s->type, from + ((column + i) * s->column_stride + row) * s->element, rows)
-                           : vf_zero();
-      vf_transpose(x);
-      for (int64_t i = 0; i < rows; i++) vf_store_n(to + (row + i) * n_columns + column, x[i], columns);
-    }
+  _Alignas(64) char turned[WIDEST * sizeof(float)];
+  if (s->type == BERTH_F32) {
+    turn_block(to, n_columns, from, s->column_stride, n_rows, n_columns, sizeof *to);
+    return;
+  }
+  turn_block(turned, n_columns, from, s->column_stride, n_rows, n_columns, (size_t)s->element);
+  chain_load(to, s->type, turned, 1, n_rows * n_columns);
 }
 
 static void load_block(float *to, const source *s, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
@@ -311,12 +302,15 @@ typedef struct extent {
   int64_t rows, columns;
 } extent;
 
-/* Blocks are parts of a row, or several short rows; with transposed operands, some columns of some rows. */
+/* Blocks are parts of a row, or several short rows; with transposed operands, some columns of so many rows that what is
+ * read of a column is a line of the cache. */
 static extent block_of(const rectangle *r) {
   const int64_t width = r->run->width;
-  for (uint32_t k = 0; k < r->run->chain.n_operands; k++)
-    if (is_turned(&r->operand[k]) && r->n_rows > 1 && r->n_columns > width / VF_LANES)
-      return (extent){VF_LANES, width / VF_LANES};
+  for (uint32_t k = 0; k < r->run->chain.n_operands; k++) {
+    int64_t rows = CACHE_LINE / r->operand[k].element;
+    while (rows > VF_LANES && (rows > r->n_rows || width / rows < VF_LANES)) rows /= 2;
+    if (is_turned(&r->operand[k]) && r->n_rows > 1 && r->n_columns > width / rows) return (extent){rows, width / rows};
+  }
   if (r->n_columns >= width || (r->out_stride != r->n_columns && r->n_columns >= LONG_ROW)) return (extent){1, width};
   return (extent){width / r->n_columns, width};
 }

@@ -133,16 +133,14 @@ STEP_OF_ONE(cos, vf_cos(x))
 
 STEP_OF_TWO(any_div, x / y)
 
-/* x / y as a product with the reciprocal, and what is left over divided as well, which rounds as a division does. It
- * wants a product and a sum in one rounding, and a y that is neither very small nor very large. */
 ALWAYS_INLINE vf over_of(vf x, vf y, vf reciprocal) {
-  const vf about = x * reciprocal, right = vf_fma(vf_fnma(about, y, x), reciprocal, about);
-  return vf_pick_nan(right, about, right); /* infinity less infinity */
+  const vf right = vf_quotient(x, y, reciprocal);
+  return vf_pick_nan(right, x * reciprocal, right); /* infinity less infinity */
 }
 
 bool chain_divides_fast(float by) {
 #ifdef __FMA__
-  return fabsf(by) > 0x1p-100f && fabsf(by) < 0x1p100f;
+  return vf_divides_fast(by);
 #else
   (void)by;
   return false;

@@ -59,14 +59,16 @@ void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64
     high = INFINITY;
   }
   end->divides = unit != 1.0f;
+  end->is_odd = !vf_divides_fast(unit);
   const bool is_byte = to == BERTH_U8 || to == BERTH_I8;
   end->may_fail = is_byte && !are_finite(&call->in[BERTH__BYTES_SCALE], first, n);
   if (is_byte && berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call))
     end->may_fail = end->may_fail || !are_finite(&call->in[BERTH__BYTES_BIAS], first, n);
-  if (to != BERTH_F32 && !end->divides) gemm_i8_kernel_narrow(&low, &high, least, most);
+  if (to != BERTH_F32 && !end->is_odd) gemm_i8_kernel_narrow(&low, &high, least * unit, most * unit);
   end->low = vf_set1(low);
   end->high = vf_set1(high);
   end->unit = vf_set1(unit);
+  end->reciprocal = vf_set1(1.0f / unit);
   end->least = vf_set1(least);
   end->most = vf_set1(most);
   end->down = vf_set1(-zero);
@@ -140,7 +142,25 @@ static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64
   vi_store(block->start + i, vi_add(counts, vi_mul(sums, vi_set1(-job->x_zero))));
 }
 
-void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
+#define NEAR_ROWS 16 /* for fewer it is not worth looking at weights twice */
+#define FEW_FAR 8    /* one group of so many may have weights that are not near 0 */
+
+static void find_far(const i8_job *job, i8_block *block) {
+  const int64_t panels = (block->n + VF_PANEL - 1) / VF_PANEL;
+  const int8_t *w = block->weight;
+  block->n_far = 0;
+  for (int64_t panel = 0; panel < panels; panel++, w += VF_PANEL * 4) { /* past the sums, too */
+    memset(block->far[panel], 0, (size_t)((job->groups + 63) / 64) * sizeof(uint64_t));
+    for (int64_t g = 0; g < job->groups; g++, w += VF_PANEL * 4) {
+      if (vi_is_near(vi_load(w)) && vi_is_near(vi_load(w + VF_LANES * 4))) continue;
+      block->far[panel][g / 64] |= (uint64_t)1 << g % 64;
+      block->n_far++;
+    }
+  }
+  block->is_near = block->n_far * FEW_FAR <= panels * job->groups;
+}
+
+void i8_block_of(const i8_job *job, int64_t index, int64_t rows, i8_block *block) {
   const berth_op_call *call = job->call;
   const int64_t each = i8_blocks_each(job->column_each), group = index / each;
   const int64_t panels = (job->column_each + VF_PANEL - 1) / VF_PANEL;
@@ -152,6 +172,10 @@ void i8_block_of(const i8_job *job, int64_t index, i8_block *block) {
                   (group * panels + at / VF_PANEL) * (job->groups + 1) * VF_PANEL * 4;
   for (int64_t i = 0; i < end - at; i += VF_LANES)
     prepare_columns(job, block, i, block->n > i ? vf_tail(block->n - i) : 0);
+  block->is_plain = !job->needs_row_sums && !job->has_bias && job->sum == NULL && !block->end.divides &&
+                    !block->end.is_odd && !block->end.may_fail;
+  block->is_near = false;
+  if (VI_HAS_NEAR && rows >= NEAR_ROWS) find_far(job, block);
 }
 
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out) {
@@ -192,6 +216,18 @@ static inline __attribute__((always_inline)) void store_sums(const finish *f, vi
   memcpy(to, some, (size_t)n * sizeof *to);
 }
 
+/* A vector of columns of a row of a tile, held in its bounds; n of its columns are there. */
+static inline __attribute__((always_inline)) vf held_value(const finish *f, const i8_end *end, vi sum, int row,
+                                                           int64_t column, int64_t n) {
+  const i8_block *b = f->block;
+  const int64_t stride = f->job->columns;
+  if (f->job->needs_row_sums) sum = vi_sub(sum, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[row])));
+  vf x = vf_from_int(sum) * vf_load(b->scale + column);
+  if (f->job->has_bias) x = x + vf_load(b->bias + column);
+  if (f->job->sum != NULL) x = x + vf_load_n(f->job->sum + (f->row + row) * stride + b->first + column, n);
+  return i8_hold(end, x);
+}
+
 /* One vector of columns of a tile. Everything is read before the first byte is stored: bytes may lie anywhere. */
 static inline __attribute__((always_inline)) void store_vectors(const finish *f, vi sum[ROWS][2], const int rows,
                                                                 const int v) {
@@ -199,21 +235,13 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   const int64_t column = f->at + v * VF_LANES, n = vf_tail(b->n - column), stride = f->job->columns;
   const berth_tensor *out = &f->job->call->out[0];
   const int64_t index = f->row * stride + b->first + column;
-  const vf scale = vf_load(b->scale + column);
   const i8_end end = b->end;
   vf x[ROWS];
   if (out->type == BERTH_I32) {
     UNROLL for (int r = 0; r < rows; r++) store_sums(f, sum[r][v], r, column, n);
     return;
   }
-  UNROLL for (int r = 0; r < rows; r++) {
-    vi whole = sum[r][v];
-    if (f->job->needs_row_sums) whole = vi_sub(whole, vi_mul(vi_load(b->weight_zero + column), vi_set1(f->row_sum[r])));
-    x[r] = vf_from_int(whole) * scale;
-    if (f->job->has_bias) x[r] = x[r] + vf_load(b->bias + column);
-    if (f->job->sum != NULL) x[r] = x[r] + vf_load_n(f->job->sum + index + r * stride, n);
-    x[r] = i8_hold(&end, x[r]);
-  }
+  UNROLL for (int r = 0; r < rows; r++) x[r] = held_value(f, &end, sum[r][v], r, column, n);
   if (out->type == BERTH_F32) {
     float *to = (float *)out->data + index;
     UNROLL for (int r = 0; r < rows; r++) vf_store_n(to + r * stride, x[r], n);
@@ -223,10 +251,42 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   }
 }
 
+/* A byte of a block that is plain. */
+static inline __attribute__((always_inline)) vi plain_byte(const i8_block *b, vi sum, int64_t column) {
+  return vi_add(vf_to_int(i8_hold(&b->end, vf_from_int(sum) * vf_load(b->scale + column))), b->end.zero);
+}
+
+/* Both vectors of a tile whose columns are all there. */
+static inline __attribute__((always_inline)) void store_bytes(const finish *f, vi sum[ROWS][2], const int rows) {
+  const i8_block *b = f->block;
+  const berth_tensor *out = &f->job->call->out[0];
+  const int64_t stride = f->job->columns;
+  const bool is_signed = out->type == BERTH_I8;
+  uint8_t *to = (uint8_t *)out->data + f->row * stride + b->first + f->at;
+  vi whole[ROWS][2];
+  if (b->is_plain) {
+    UNROLL for (int i = 0; i < 2 * rows; i++) whole[i / 2][i % 2] =
+        plain_byte(b, sum[i / 2][i % 2], f->at + i % 2 * VF_LANES);
+  } else {
+    const i8_end end = b->end;
+    UNROLL for (int i = 0; i < 2 * rows; i++) whole[i / 2][i % 2] =
+        i8_byte(&end, held_value(f, &end, sum[i / 2][i % 2], i / 2, f->at + i % 2 * VF_LANES, VF_LANES));
+  }
+  UNROLL for (int r = 0; r + 1 < rows; r += 2)
+      vi_store_bytes_of_two(to + r * stride, to + (r + 1) * stride, whole[r], whole[r + 1], is_signed);
+  if (rows % 2 != 0)
+    for (int v = 0; v < 2; v++) vi_store_bytes_n(to + (rows - 1) * stride + v * VF_LANES, whole[rows - 1][v], VF_LANES);
+}
+
 /* ---- Sums ---- */
 
 static inline __attribute__((always_inline)) void gemm_i8_kernel_finish(const finish *f, vi sum[ROWS][2],
                                                                         const int rows) {
+  const berth_type to = f->job->call->out[0].type;
+  if ((to == BERTH_U8 || to == BERTH_I8) && f->at + VF_PANEL <= f->block->n) {
+    store_bytes(f, sum, rows);
+    return;
+  }
   store_vectors(f, sum, rows, 0);
   if (f->at + VF_LANES < f->block->n) store_vectors(f, sum, rows, 1);
 }
@@ -256,6 +316,67 @@ static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(c
   }
   gemm_i8_kernel_finish(f, sum, rows);
 }
+
+/* ---- Weights near 0 ---- */
+
+/* The first group from g on whose weights are not all near 0; `groups` where there is none. */
+static inline int64_t next_far(const uint64_t *far, int64_t g, int64_t groups) {
+  for (; g < groups; g = (g / 64 + 1) * 64) {
+    const uint64_t left = far[g / 64] >> g % 64;
+    if (left != 0) return g + __builtin_ctzll(left);
+  }
+  return groups;
+}
+
+/* Groups with weights that are not near take two rounds: of two neighbours one is 0 in each. */
+static inline __attribute__((always_inline)) void multiply_near(const finish *f, const uint8_t *x, int64_t stride,
+                                                                const int rows) {
+  const i8_block *b = f->block;
+  const int64_t groups = f->job->groups;
+  const uint64_t *far = b->far[f->at / VF_PANEL];
+  const int8_t *w = b->weight + f->at * (groups + 1) * 4;
+  vi sum[ROWS][2];
+  gemm_i8_kernel_start(f, sum, rows);
+  for (int64_t g = 0; g < groups;) {
+    const int64_t end = b->n_far == 0 ? groups : next_far(far, g, groups);
+    for (; g < end; g++, w += VF_PANEL * 4) {
+      const vi w0 = vi_load(w), w1 = vi_load(w + VF_LANES * 4);
+      UNROLL for (int r = 0; r < rows; r++) {
+        int32_t four;
+        memcpy(&four, x + r * stride + g * 4, sizeof four);
+        sum[r][0] = vi_dot_near(sum[r][0], vi_set1(four), w0);
+        sum[r][1] = vi_dot_near(sum[r][1], vi_set1(four), w1);
+      }
+    }
+    if (g == groups) break;
+    const vi w0 = vi_load(w), w1 = vi_load(w + VF_LANES * 4);
+    for (int r = 0; r < rows; r++) {
+      int32_t four;
+      memcpy(&four, x + r * stride + g * 4, sizeof four);
+      sum[r][0] = vi_dot_near(vi_dot_near(sum[r][0], vi_set1(four), vi_evens(w0)), vi_set1(four), vi_odds(w0));
+      sum[r][1] = vi_dot_near(vi_dot_near(sum[r][1], vi_set1(four), vi_evens(w1)), vi_set1(four), vi_odds(w1));
+    }
+    g++;
+    w += VF_PANEL * 4;
+  }
+  gemm_i8_kernel_finish(f, sum, rows);
+}
+
+static inline __attribute__((always_inline)) void multiply_near_tiles(finish f, const uint8_t *x, int64_t stride,
+                                                                      int64_t count, const int rows) {
+  for (; count > 0; count--, x += rows * stride, f.row += rows, f.row_sum += rows) multiply_near(&f, x, stride, rows);
+}
+
+static void multiply_near_all(const finish *f, const uint8_t *x, int64_t stride, int64_t count, int64_t rows) {
+  switch (rows) {
+    case 4: multiply_near_tiles(*f, x, stride, count, 4); return;
+    case 3: multiply_near_tiles(*f, x, stride, count, 3); return;
+    case 2: multiply_near_tiles(*f, x, stride, count, 2); return;
+    default: multiply_near_tiles(*f, x, stride, count, 1);
+  }
+}
+
+/* ---- Any weights ---- */
 
 /* Without an instruction for four bytes, products are of two numbers of 16 bits. The rows of a tile are made into such
  * pairs once for all panels of a block, part by part where they are long; sums wait on the side between parts. */
@@ -357,15 +478,18 @@ static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64
   }
 }
 
-/* Tiles have about equally many rows: some have one more than the others. With VI_HAS_DOT8 one panel after the other
- * goes over all of them, else a tile goes over all panels. */
+/* Tiles have about equally many rows: some have one more than the others. With VI_HAS_DOT8 and with weights near 0 one
+ * panel after the other goes over all of them, else a tile goes over all panels. */
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n) {
   const int64_t tiles = (n + ROWS - 1) / ROWS, rows = n / tiles, more = n % tiles, first = more * (rows + 1);
-  for (int64_t at = 0; at < block->n; at += VI_HAS_DOT8 ? VF_PANEL : block->n) {
+  const bool is_near = VI_HAS_NEAR && block->is_near;
+  void (*const multiply)(const finish *, const uint8_t *, int64_t, int64_t, int64_t) =
+      is_near ? multiply_near_all : gemm_i8_kernel_multiply_all;
+  for (int64_t at = 0; at < block->n; at += VI_HAS_DOT8 || is_near ? VF_PANEL : block->n) {
     const finish front = {job, block, at, row_sum, row}, back = {job, block, at, row_sum + first, row + first};
-    if (more > 0) gemm_i8_kernel_multiply_all(&front, x, stride, more, rows + 1);
-    gemm_i8_kernel_multiply_all(&back, x + first * stride, stride, tiles - more, rows);
+    if (more > 0) multiply(&front, x, stride, more, rows + 1);
+    multiply(&back, x + first * stride, stride, tiles - more, rows);
   }
   if (job->has_epilogue) epilogue_rows(&job->epilogue, row, n, block->first, block->n);
 }

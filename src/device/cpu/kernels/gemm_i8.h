@@ -26,19 +26,24 @@ typedef struct i8_job {
   chain_run epilogue;
 } i8_job;
 
-/* The end of every result: the bounds that it is held in, those of an epilogue and, where it is not divided, those of
- * its type; then, where it is a byte, its division by out_scale, its rounding and its zero point. */
+/* The end of every result: the bounds that it is held in, those of an epilogue and those of its type times out_scale;
+ * then, where it is a byte, its division by out_scale, its rounding and its zero point. */
 typedef struct i8_end {
   vf low, high;
   bool divides;  /* out_scale is not 1 */
+  bool is_odd;   /* it is so small or so large that the quotient has to be held, not what is divided */
   bool may_fail; /* a scale or a bias is not finite: there may be NaN */
-  vf unit, least, most;
+  vf unit, reciprocal, least, most;
   vf down; /* less the zero point: what NaN becomes */
   vi zero;
 } i8_end;
 static inline vf i8_hold(const i8_end *end, vf x) { return vf_min(end->high, vf_max(end->low, x)); }
+/* Of what i8_hold gave. */
 static inline vi i8_byte(const i8_end *end, vf x) {
-  if (end->divides) x = vf_min(end->most, vf_max(end->least, x / end->unit));
+  if (end->is_odd)
+    x = vf_min(end->most, vf_max(end->least, x / end->unit));
+  else if (end->divides)
+    x = vf_quotient(x, end->unit, end->reciprocal);
   if (end->may_fail) x = vf_pick_nan(x, end->down, x);
   return vi_add(vf_to_int(x), end->zero);
 }
@@ -51,6 +56,12 @@ typedef struct i8_block {
   int32_t start[I8_COLUMNS]; /* of the sums: what takes the zero point of x off */
   int32_t weight_zero[I8_COLUMNS];
   i8_end end;
+  bool is_plain; /* results are sums times scales, held, rounded and moved, and nothing else */
+  /* With VI_HAS_NEAR: whether most weights are near 0 (vec_avx2.h), and the groups of each panel of which some are not,
+   * a bit each. */
+  bool is_near;
+  int64_t n_far;
+  uint64_t far[I8_COLUMNS / VF_PANEL][I8_MOST_ROWS / 4 / 64];
 } i8_block;
 
 #define i8_takes BERTH__PER_ISA(berth__i8_takes)
@@ -65,9 +76,10 @@ typedef struct i8_block {
 bool i8_takes(const berth_op_call *call);
 /* `depth`: rows of the weight; `group`: of a convolution. */
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group);
-/* Blocks of columns in all, of about equal size; block `index` never crosses groups. */
+/* Blocks of columns in all, of about equal size; block `index` never crosses groups. `rows`: about so many will be
+ * multiplied with it. */
 static inline int64_t i8_blocks_each(int64_t column_each) { return (column_each + I8_COLUMNS - 1) / I8_COLUMNS; }
-void i8_block_of(const i8_job *job, int64_t index, i8_block *block);
+void i8_block_of(const i8_job *job, int64_t index, int64_t rows, i8_block *block);
 /* Rows [row, row + n) of the result, n <= I8_CHUNK; x has them `stride` bytes apart, each 4 * groups bytes long. The
  * sums of the rows are needed where job->needs_row_sums. */
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,

@@ -3,18 +3,19 @@
 #include <math.h>
 
 #include "device/cpu/kernels/each.h"
-#include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/lines.h"
 #include "ops/elementwise.h"
-
-#define ITEM 16384 /* elements */
 
 /* n elements of a and b, each one after the other (step 1) or of some other step; ops of one operand pass over b. */
 typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, int64_t step_b, int64_t n);
 
 #define EACH(element, result, expression, load_x, load_y) \
-  for (int64_t i = 0; i < n; i++) {                       \
-    const element x = (load_x), y = (load_y);             \
-    o[i] = (result)(expression);                          \
+  {                                                       \
+    BERTH__TOGETHER                                       \
+    for (int64_t i = 0; i < n; i++) {                     \
+      const element x = (load_x), y = (load_y);           \
+      o[i] = (result)(expression);                        \
+    }                                                     \
   }
 
 #define LOOP(name, element, result, expression)                                                                 \
@@ -65,10 +66,22 @@ typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, in
   ONE(neg_##type, element, element, (wide)0 - (wide)x)  \
   COMPARE(type, element)
 
-/* Dividing by -1 is negation, which wraps for the one quotient that does not fit. */
+/* Dividing by -1 is negation, which wraps for the one quotient that does not fit. There are no vectors for quotients of
+ * integers, but for those of floats that hold them: cut off, these are the same, as no quotient that is not whole is so
+ * near to a whole number that it would be rounded to it. */
+#define WHOLE(type, element, wide, real) \
+  LOOP(div_##type, element, element, y == 0 ? 0 : y == -1 ? (element)((wide)0 - (wide)x) : (element)((real)x / (real)y))
+WHOLE(i8, int8_t, uint32_t, float)
+WHOLE(i16, int16_t, uint32_t, float)
+WHOLE(i32, int32_t, uint32_t, double)
+LOOP(div_i64, int64_t, int64_t, y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
+LOOP(div_u8, uint8_t, uint8_t, y == 0 ? 0 : (float)x / (float)y)
+LOOP(div_u16, uint16_t, uint16_t, y == 0 ? 0 : (float)x / (float)y)
+LOOP(div_u32, uint32_t, uint32_t, y == 0 ? 0 : x / y)
+LOOP(div_u64, uint64_t, uint64_t, y == 0 ? 0 : x / y)
+
 #define SIGNED(type, element, wide)                                                                                    \
   INTEGERS(type, element, wide)                                                                                        \
-  LOOP(div_##type, element, element, y == 0 ? 0 : y == -1 ? (element)((wide)0 - (wide)x) : x / y)                      \
   LOOP(fmod_##type, element, element, y == 0 || y == -1 ? 0 : x % y)                                                   \
   LOOP(mod_##type, element, element, y == 0 || y == -1 ? 0 : x % y != 0 && (x % y < 0) != (y < 0) ? x % y + y : x % y) \
   ONE(abs_##type, element, element, x < 0 ? (element)((wide)0 - (wide)x) : x)                                          \
@@ -77,7 +90,6 @@ typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, in
 
 #define UNSIGNED(type, element, wide)                     \
   INTEGERS(type, element, wide)                           \
-  LOOP(div_##type, element, element, y == 0 ? 0 : x / y)  \
   LOOP(mod_##type, element, element, y == 0 ? 0 : x % y)  \
   LOOP(fmod_##type, element, element, y == 0 ? 0 : x % y) \
   ONE(abs_##type, element, element, x)                    \
@@ -183,71 +195,118 @@ static loop loops_find(const berth_op_call *call) {
 
 static bool loops_kernel_takes(const berth_op_call *call) { return loops_find(call) != NULL; }
 
-static int64_t loops_kernel_items(const berth_op_call *call) { return (berth__count(&call->out[0]) + ITEM - 1) / ITEM; }
-
-static char *loops_at(const berth_tensor *tensor, int64_t index) {
-  return (char *)tensor->data + index * (int64_t)berth_type_size(tensor->type);
-}
-
-/* The elements of a range of items. */
-static void loops_runs(const berth_op_call *call, berth__runs *runs) {
-  const int64_t count = berth__count(&call->out[0]);
-  berth_op_call elements = *call;
-  elements.begin = call->begin * ITEM;
-  elements.end = call->end * ITEM < count ? call->end * ITEM : count;
-  berth__runs_of_call(runs, &elements);
+static void loops_line(const void *state, void *out, const void *const *in, const int64_t *step, int64_t n) {
+  const loop *each = state;
+  const uint32_t second = in[1] != NULL ? 1 : 0; /* ops of one operand do not look at it */
+  (*each)(out, in[0], step[0], in[second], step[second], n);
 }
 
 static berth_status loops_kernel_run(const berth_op_call *call, berth_error *err) {
   const loop each = loops_find(call);
-  const uint32_t second = call->n_in > 1 ? 1 : 0; /* ops of one operand do not look at it */
-  berth__runs runs;
   (void)err;
-  loops_runs(call, &runs);
-  while (berth__runs_next(&runs))
-    each(loops_at(&call->out[0], runs.index[0]), loops_at(&call->in[0], runs.index[1]), runs.step[1],
-         loops_at(&call->in[second], runs.index[1 + second]), runs.step[1 + second], runs.count);
+  lines_do(call, loops_line, &each);
+  return BERTH_OK;
+}
+
+/* ---- clamp ---------------------------------------------------------------------------------------------------- */
+
+typedef struct bounds {
+  int type;
+  int64_t low, high;
+  double float_low, float_high;
+} bounds;
+
+/* A bound as an integer of the type: the nearest one inside the bound, or the type's own limit beyond it. */
+static int64_t loops_bound(double bound, int64_t low, int64_t high) {
+  if (bound >= (double)high) return high; /* for i64, (double)high is 2^63 */
+  if (bound <= (double)low) return low;
+  return (int64_t)bound;
+}
+
+#define HOLD(element, least, most)                                                                      \
+  {                                                                                                     \
+    const element *p = in[0], low = (element)(least), high = (element)(most);                           \
+    element *o = out;                                                                                   \
+    BERTH__EACH_ONE(element, element, (x < low ? low : x) > high ? high : (x < low ? low : x), step[0]) \
+    break;                                                                                              \
+  }
+static void loops_hold(const void *state, void *out, const void *const *in, const int64_t *step, int64_t n) {
+  const bounds *b = state;
+  switch (b->type) {
+    case LOOPS_I8: HOLD(int8_t, b->low, b->high)
+    case LOOPS_U8: HOLD(uint8_t, b->low, b->high)
+    case LOOPS_I16: HOLD(int16_t, b->low, b->high)
+    case LOOPS_U16: HOLD(uint16_t, b->low, b->high)
+    case LOOPS_I32: HOLD(int32_t, b->low, b->high)
+    case LOOPS_U32: HOLD(uint32_t, b->low, b->high)
+    case LOOPS_I64: HOLD(int64_t, b->low, b->high)
+    default: HOLD(double, b->float_low, b->float_high)
+  }
+}
+
+static bool loops_takes_clamp(const berth_op_call *call) {
+  const int type = loops_type(call->in[0].type);
+  return type >= 0 && type != LOOPS_U64 && type != LOOPS_BOOL;
+}
+
+static berth_status loops_run_clamp(const berth_op_call *call, berth_error *err) {
+  bounds b = {.type = loops_type(call->in[0].type),
+              .float_low = call->attrs[BERTH__CLAMP_MIN].f,
+              .float_high = call->attrs[BERTH__CLAMP_MAX].f};
+  int64_t low, high;
+  (void)err;
+  berth__int_limits(call->in[0].type, &low, &high);
+  b.low = loops_bound(ceil(b.float_low), low, high);
+  b.high = loops_bound(floor(b.float_high), low, high);
+  lines_do(call, loops_hold, &b);
   return BERTH_OK;
 }
 
 /* ---- where ---------------------------------------------------------------------------------------------------- */
 
-/* Elements of a size, all three side by side or one after the other at some step. */
-#define SELECT(c_type)                                                                                                 \
-  do {                                                                                                                 \
-    c_type *o = (c_type *)call->out[0].data + r->index[0];                                                             \
-    const c_type *a = (const c_type *)call->in[BERTH__WHERE_A].data + r->index[2];                                     \
-    const c_type *b = (const c_type *)call->in[BERTH__WHERE_B].data + r->index[3];                                     \
-    if (r->step[1] == 1 && r->step[2] == 1 && r->step[3] == 1)                                                         \
-      for (int64_t i = 0; i < r->count; i++) o[i] = condition[i] ? a[i] : b[i];                                        \
-    else                                                                                                               \
-      for (int64_t i = 0; i < r->count; i++) o[i] = condition[i * r->step[1]] ? a[i * r->step[2]] : b[i * r->step[3]]; \
-  } while (0);                                                                                                         \
-  break
+/* Elements of a size. Both are read, whichever is wanted: so compilers may choose among many at once. */
+#define SELECT(c_type)                                                      \
+  {                                                                         \
+    c_type *o = out;                                                        \
+    const c_type *a = in[BERTH__WHERE_A], *b = in[BERTH__WHERE_B];          \
+    const int64_t of_a = step[BERTH__WHERE_A], of_b = step[BERTH__WHERE_B]; \
+    if (of_c == 1 && of_a == 1 && of_b == 1) {                              \
+      BERTH__TOGETHER for (int64_t i = 0; i < n; i++) {                     \
+        const c_type x = a[i], y = b[i];                                    \
+        o[i] = c[i] != 0 ? x : y;                                           \
+      }                                                                     \
+    } else {                                                                \
+      BERTH__TOGETHER for (int64_t i = 0; i < n; i++) {                     \
+        const c_type x = a[i * of_a], y = b[i * of_b];                      \
+        o[i] = c[i * of_c] != 0 ? x : y;                                    \
+      }                                                                     \
+    }                                                                       \
+    break;                                                                  \
+  }
 
-static void loops_select(const berth_op_call *call, const berth__runs *r) {
-  const uint8_t *condition = (const uint8_t *)call->in[BERTH__WHERE_CONDITION].data + r->index[1];
-  switch (berth_type_size(call->out[0].type)) {
-    case 1: SELECT(uint8_t);
-    case 2: SELECT(uint16_t);
-    default: SELECT(uint64_t);
+static void loops_select(const void *state, void *out, const void *const *in, const int64_t *step, int64_t n) {
+  const uint8_t *c = in[BERTH__WHERE_CONDITION];
+  const int64_t of_c = step[BERTH__WHERE_CONDITION];
+  switch (*(const size_t *)state) {
+    case 1: SELECT(uint8_t)
+    case 2: SELECT(uint16_t)
+    default: SELECT(uint64_t)
   }
 }
 
 static bool loops_takes_where(const berth_op_call *call) { return berth_type_size(call->out[0].type) != 4; }
 
 static berth_status loops_run_where(const berth_op_call *call, berth_error *err) {
-  berth__runs runs;
+  const size_t size = berth_type_size(call->out[0].type);
   (void)err;
-  loops_runs(call, &runs);
-  while (berth__runs_next(&runs)) loops_select(call, &runs);
+  lines_do(call, loops_select, &size);
   return BERTH_OK;
 }
 
-#define ROW(op)                                                                                            \
-  {                                                                                                        \
-    .name = #op " loop", .code = BERTH__OP_##op, .takes = loops_kernel_takes, .items = loops_kernel_items, \
-    .run = loops_kernel_run                                                                                \
+#define ROW(op)                                                                                     \
+  {                                                                                                 \
+    .name = #op " loop", .code = BERTH__OP_##op, .takes = loops_kernel_takes, .items = lines_items, \
+    .run = loops_kernel_run                                                                         \
   }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_loops)[] = {
@@ -278,10 +337,15 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_loops)[] = {
     ROW(le),
     ROW(gt),
     ROW(ge),
+    {.name = "clamp loop",
+     .code = BERTH__OP_clamp,
+     .takes = loops_takes_clamp,
+     .items = lines_items,
+     .run = loops_run_clamp},
     {.name = "where loop",
      .code = BERTH__OP_where,
      .takes = loops_takes_where,
-     .items = loops_kernel_items,
+     .items = lines_items,
      .run = loops_run_where},
     {0},
 };

@@ -1,7 +1,7 @@
 /* Moving elements: what transpose, concat, split, narrow, expand and the like do when they are no views. Where the
  * last axis lies in the source as it must lie in the result, lines are copied; where another axis has the source's
  * neighbouring elements, the two change places in tiles that are turned in registers. */
-#include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/turn.h"
 #include "ops/copy.h"
 #include "ops/operand.h"
 #include "ops/write_rows.h"
@@ -68,94 +68,6 @@ static void mover_prepare(mover *m, const berth__copy *copy) {
   }
   m->items = 0;
   if (m->n_outer * m->length * m->width > 0) choose_pieces(m);
-}
-
-/* ---- Tiles ---------------------------------------------------------------------------------------------------- */
-
-/* `width` neighbours of the source at each of `length` places become lines of `length` neighbours. */
-static void turn_floats(float *to, int64_t to_stride, const float *from, int64_t from_stride, int64_t width,
-                        int64_t length) {
-  vf x[VF_LANES];
-  for (int64_t i = 0; i < VF_LANES; i++) x[i] = i < length ? vf_load_n(from + i * from_stride, width) : vf_zero();
-  vf_transpose(x);
-  for (int64_t i = 0; i < width; i++) vf_store_n(to + i * to_stride, x[i], length);
-}
-
-static inline void turn_whole(float *to, int64_t to_stride, const float *from, int64_t from_stride) {
-  vf x[VF_LANES];
-  for (int i = 0; i < VF_LANES; i++) x[i] = vf_load(from + i * from_stride);
-  vf_transpose(x);
-  for (int i = 0; i < VF_LANES; i++) vf_store(to + i * to_stride, x[i]);
-}
-
-#define TURN(c_type)                                                                     \
-  do {                                                                                   \
-    for (int64_t i = 0; i < width; i++)                                                  \
-      for (int64_t k = 0; k < length; k++)                                               \
-        ((c_type *)to)[i * to_stride + k] = ((const c_type *)from)[k * from_stride + i]; \
-  } while (0)
-
-/* Words of 64 bits hold eight bytes or four numbers of two bytes: squares of them are turned by swapping ever smaller
- * parts of pairs of words. */
-static inline void swap_parts(uint64_t *a, uint64_t *b, int bits, uint64_t mask) {
-  const uint64_t differs = (*a >> bits ^ *b) & mask;
-  *a ^= differs << bits;
-  *b ^= differs;
-}
-
-static void turn_bytes(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride) {
-  uint64_t x[8];
-  for (int i = 0; i < 8; i++) memcpy(&x[i], from + i * from_stride, 8);
-  for (int i = 0; i < 4; i++) swap_parts(&x[i], &x[i + 4], 32, 0x00000000ffffffff);
-  for (int i = 0; i < 4; i++) swap_parts(&x[i + i / 2 * 2], &x[i + i / 2 * 2 + 2], 16, 0x0000ffff0000ffff);
-  for (int i = 0; i < 8; i += 2) swap_parts(&x[i], &x[i + 1], 8, 0x00ff00ff00ff00ff);
-  for (int i = 0; i < 8; i++) memcpy(to + i * to_stride, &x[i], 8);
-}
-
-static void turn_pairs(uint16_t *to, int64_t to_stride, const uint16_t *from, int64_t from_stride) {
-  uint64_t x[4];
-  for (int i = 0; i < 4; i++) memcpy(&x[i], from + i * from_stride, 8);
-  for (int i = 0; i < 2; i++) swap_parts(&x[i], &x[i + 2], 32, 0x00000000ffffffff);
-  for (int i = 0; i < 4; i += 2) swap_parts(&x[i], &x[i + 1], 16, 0x0000ffff0000ffff);
-  for (int i = 0; i < 4; i++) memcpy(to + i * to_stride, &x[i], 8);
-}
-
-/* Elements of a square that is turned at once. */
-static int64_t square_of(size_t element) { return element == 1 ? 8 : element == 2 ? 4 : VF_LANES; }
-
-static void turn_tile(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t length,
-                      size_t element) {
-  const int64_t square = square_of(element);
-  const bool is_whole = width == square && length == square;
-  switch (element) {
-    case 1:
-      if (is_whole)
-        turn_bytes(to, to_stride, from, from_stride);
-      else
-        TURN(uint8_t);
-      break;
-    case 2:
-      if (is_whole)
-        turn_pairs(to, to_stride, from, from_stride);
-      else
-        TURN(uint16_t);
-      break;
-    case 4:
-      if (is_whole)
-        turn_whole(to, to_stride, from, from_stride);
-      else
-        turn_floats(to, to_stride, from, from_stride, width, length);
-      break;
-    default: TURN(uint64_t); break;
-  }
-}
-
-static void turn_block(const mover *m, char *to, const char *from, int64_t width, int64_t length) {
-  const int64_t size = (int64_t)m->c.element, square = square_of(m->c.element);
-  for (int64_t w = 0; w < width; w += square)
-    for (int64_t k = 0; k < length; k += square)
-      turn_tile(to + (w * m->width_to + k) * size, m->width_to, from + (w + k * m->length_from) * size, m->length_from,
-                move_kernel_least(width - w, square), move_kernel_least(length - k, square), m->c.element);
 }
 
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
@@ -236,6 +148,8 @@ static void repeat(char *restrict to, const char *restrict from, int64_t length,
 static void move_kernel_copy_line(const mover *m, char *to, const char *from, int64_t length) {
   if (m->length_from == 0 && m->length_to == 1)
     repeat(to, from, length, m->c.element);
+  else if (m->length_from != 1 && m->length_to == 1)
+    turn_together(to, from, m->length_from, length, m->c.element);
   else
     berth__copy_line(to, m->length_to, from, m->length_from, length, m->c.element);
 }
@@ -278,8 +192,9 @@ static void move_item(const mover *m, int64_t item) {
     return;
   }
   for (int64_t i = 0; i < count; i++, next(m, &p))
-    turn_block(m, (char *)m->c.to + (p.to + w * m->width_to + k * m->length_to) * size,
-               (const char *)m->c.from + (p.from + w * m->width_from + k * m->length_from) * size, width, length);
+    turn_block((char *)m->c.to + (p.to + w * m->width_to + k * m->length_to) * size, m->width_to,
+               (const char *)m->c.from + (p.from + w * m->width_from + k * m->length_from) * size, m->length_from,
+               width, length, m->c.element);
 }
 
 /* ---- Ops that could be views ---------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* pad with a constant: lines along the last axis that grows are filled, copied and filled. Axes that stay whole are
- * part of the one before them. */
+/* pad: lines along the last axis that grows are filled, copied and filled. Axes that stay whole after it are part of
+ * its elements; with a constant, which has no order, whole axes are part of whichever axis is before them. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
@@ -10,19 +10,36 @@ typedef struct axis {
   int64_t in, out, crop, before, kept;
 } axis;
 
+typedef enum pad_mode {
+  PAD_CONSTANT,
+  PAD_REFLECT,
+  PAD_EDGE,
+  PAD_WRAP,
+  PAD_MODES
+} pad_mode;
+
 typedef struct padding {
+  pad_mode mode;
   uint32_t rank;
   axis axis[BERTH_MAX_RANK];
   int64_t lines, lines_each, length;
-  size_t element;
+  size_t element; /* bytes, of all that moves together */
   unsigned char value[8];
 } padding;
+
+static pad_mode pad_kernel_mode_of(const berth_op_call *call) {
+  static const char *const names[PAD_MODES] = {"constant", "reflect", "edge", "wrap"};
+  int mode = 0;
+  while (mode < PAD_MODES && strcmp(call->attrs[BERTH__PAD_MODE].s, names[mode]) != 0) mode++;
+  return (pad_mode)mode;
+}
 
 static bool pad_kernel_is_whole(const axis *a) { return a->kept == a->in && a->kept == a->out; }
 
 static void pad_kernel_add_axis(padding *p, axis next) {
   axis *last = p->rank > 0 ? &p->axis[p->rank - 1] : NULL;
-  if (last == NULL || !pad_kernel_is_whole(&next)) {
+  const bool joins = last != NULL && (p->mode == PAD_CONSTANT || pad_kernel_is_whole(last));
+  if (!joins || !pad_kernel_is_whole(&next)) {
     p->axis[p->rank++] = next;
     return;
   }
@@ -45,9 +62,12 @@ static void read_padding(padding *p, const berth_op_call *call) {
     begin[given < 0 ? given + rank : given] = pads->ints[k];
     end[given < 0 ? given + rank : given] = pads->ints[n + k];
   }
+  p->mode = pad_kernel_mode_of(call);
   p->rank = 0;
   for (uint32_t k = 0; k < rank; k++) pad_kernel_add_axis(p, pad_kernel_axis_of(call, k, begin[k], end[k]));
   p->element = berth_type_size(call->in[BERTH__PAD_X].type);
+  if (p->rank > 1 && p->mode != PAD_CONSTANT && pad_kernel_is_whole(&p->axis[p->rank - 1]))
+    p->element *= (size_t)p->axis[--p->rank].in;
   p->length = p->axis[p->rank - 1].out;
   p->lines = 1;
   for (uint32_t k = 0; k + 1 < p->rank; k++) p->lines *= p->axis[k].out;
@@ -55,7 +75,7 @@ static void read_padding(padding *p, const berth_op_call *call) {
 }
 
 static bool pad_kernel_takes(const berth_op_call *call) {
-  if (strcmp(call->attrs[BERTH__PAD_MODE].s, "constant") != 0 || call->in[BERTH__PAD_X].rank == 0) return false;
+  if (pad_kernel_mode_of(call) == PAD_MODES || call->in[BERTH__PAD_X].rank == 0) return false;
   return !berth__call_has(call, BERTH__PAD_PADS_OPERAND) && !berth__call_has(call, BERTH__PAD_AXES_OPERAND) &&
          berth__count(&call->out[0]) > 0;
 }
@@ -76,29 +96,66 @@ static void pad_kernel_fill(const padding *p, char *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * p->element, p->value, p->element);
 }
 
+/* Where place `at` of an axis of the result comes from; -1: from nowhere. */
+static int64_t pad_kernel_place(const padding *p, const axis *a, int64_t at) {
+  int64_t i = at - a->before;
+  if (i >= 0 && i < a->kept) return a->crop + i;
+  if (p->mode == PAD_CONSTANT) return -1;
+  if (p->mode == PAD_EDGE || a->kept == 1) return a->crop + (i < 0 ? 0 : a->kept - 1);
+  const int64_t period = p->mode == PAD_WRAP ? a->kept : 2 * (a->kept - 1); /* there and back, the ends once */
+  i %= period;
+  if (i < 0) i += period;
+  return a->crop + (i < a->kept ? i : period - i);
+}
+
 /* Where the line comes from; -1: from nowhere. */
 static int64_t pad_kernel_source_of(const padding *p, int64_t line) {
   int64_t from = 0, stride = p->axis[p->rank - 1].in;
   for (uint32_t k = p->rank - 1; k-- > 0; line /= p->axis[k].out) {
-    const int64_t at = line % p->axis[k].out - p->axis[k].before;
-    if (at < 0 || at >= p->axis[k].kept) return -1;
-    from += (p->axis[k].crop + at) * stride;
+    const int64_t at = pad_kernel_place(p, &p->axis[k], line % p->axis[k].out);
+    if (at < 0) return -1;
+    from += at * stride;
     stride *= p->axis[k].in;
   }
   return from;
 }
 
+#define BORDER(c_type)                                                                                \
+  {                                                                                                   \
+    for (int64_t i = begin; i < end; i++)                                                             \
+      ((c_type *)(void *)to)[i] = ((const c_type *)(const void *)from)[pad_kernel_place(p, last, i)]; \
+    break;                                                                                            \
+  }
+/* The places [begin, end) of a line outside of what is kept. */
+static void pad_kernel_border(const padding *p, char *to, const char *from, int64_t begin, int64_t end) {
+  const axis *last = &p->axis[p->rank - 1];
+  if (p->mode == PAD_CONSTANT) {
+    pad_kernel_fill(p, to + (size_t)begin * p->element, end - begin);
+    return;
+  }
+  switch (p->element) {
+    case 1: BORDER(uint8_t)
+    case 2: BORDER(uint16_t)
+    case 4: BORDER(uint32_t)
+    case 8: BORDER(uint64_t)
+    default:
+      for (int64_t i = begin; i < end; i++)
+        memcpy(to + (size_t)i * p->element, from + (size_t)pad_kernel_place(p, last, i) * p->element, p->element);
+  }
+}
+
 static void kernel_pad_line(const padding *p, char *to, const char *x, int64_t line) {
   const axis *last = &p->axis[p->rank - 1];
-  const int64_t from = pad_kernel_source_of(p, line);
-  if (from < 0) {
+  const int64_t source = pad_kernel_source_of(p, line), after = last->before + last->kept;
+  if (source < 0) {
     pad_kernel_fill(p, to, p->length);
     return;
   }
-  pad_kernel_fill(p, to, last->before);
-  memcpy(to + (size_t)last->before * p->element, x + (size_t)(from + last->crop) * p->element,
+  const char *from = x + (size_t)source * p->element;
+  pad_kernel_border(p, to, from, 0, last->before);
+  memcpy(to + (size_t)last->before * p->element, from + (size_t)last->crop * p->element,
          (size_t)last->kept * p->element);
-  pad_kernel_fill(p, to + (size_t)(last->before + last->kept) * p->element, p->length - last->before - last->kept);
+  pad_kernel_border(p, to, from, after, p->length);
 }
 
 static berth_status pad_kernel_run(const berth_op_call *call, berth_error *err) {
@@ -106,7 +163,7 @@ static berth_status pad_kernel_run(const berth_op_call *call, berth_error *err) 
   (void)err;
   read_padding(&p, call);
   if (berth__call_has(call, BERTH__PAD_VALUE_OPERAND))
-    memcpy(p.value, call->in[BERTH__PAD_VALUE_OPERAND].data, p.element);
+    memcpy(p.value, call->in[BERTH__PAD_VALUE_OPERAND].data, berth_type_size(call->in[BERTH__PAD_X].type));
   else
     berth__store_f64(&(berth_tensor){.data = p.value, .type = call->in[BERTH__PAD_X].type}, 0,
                      call->attrs[BERTH__PAD_VALUE].f);

@@ -198,7 +198,7 @@ static void qconv_last_kernel_multiply(const i8_job *job, source *s, columns *at
       s->group = group;
       if (!s->is_direct) copy_windows(job, s, row, n, copied(job));
     }
-    if (at->index != block) i8_block_of(job, at->index = block, &at->block);
+    if (at->index != block) i8_block_of(job, at->index = block, n, &at->block);
     multiply_block(job, s, &at->block, row, n);
   }
 }

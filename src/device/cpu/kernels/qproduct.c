@@ -79,7 +79,7 @@ static berth_status qproduct_kernel_run(const berth_op_call *call, berth_error *
   const int64_t row_items = (rows + each - 1) / each;
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t first = item % row_items * each, last = first + each < rows ? first + each : rows;
-    if (item / row_items != block_at) i8_block_of(&job, block_at = item / row_items, &block);
+    if (item / row_items != block_at) i8_block_of(&job, block_at = item / row_items, rows, &block);
     for (int64_t row = first; row < last; row += I8_CHUNK) {
       const int64_t n = last - row < I8_CHUNK ? last - row : I8_CHUNK, step = is_direct(in) ? stride : 4 * job.groups;
       const uint8_t *x = (const uint8_t *)in->data + row * stride;

@@ -95,12 +95,43 @@ static inline int64_t row_end(const rows *r, int64_t row) {
   return (row + 1) * r->length < r->all ? r->length : r->all - row * r->length;
 }
 
+/* Elements of one scale, which may be divided fast: they are held, and not what comes out. */
+static void quantize_line(const float *x, int64_t end, float scale, int32_t zero, bool is_signed, uint8_t *out) {
+  const float least = (is_signed ? -128.0f : 0.0f) - (float)zero, most = (is_signed ? 127.0f : 255.0f) - (float)zero;
+  const vf low = vf_set1(least * scale), high = vf_set1(most * scale), unit = vf_set1(scale);
+  const vf reciprocal = vf_set1(1.0f / scale), nothing = vf_set1((float)-zero);
+  const vi shift = vi_set1(zero);
+  int64_t at = 0;
+  for (; at + 4 * VF_LANES <= end; at += 4 * VF_LANES) {
+    vi whole[4];
+    for (int i = 0; i < 4; i++) {
+      const vf y = vf_quotient(vf_min(high, vf_max(low, vf_load(x + at + i * VF_LANES))), unit, reciprocal);
+      whole[i] = vi_add(vf_to_int(vf_pick_nan(y, nothing, y)), shift);
+    }
+    vi_store_bytes_of_two(out + at, out + at + 2 * VF_LANES, whole, whole + 2, is_signed);
+  }
+  for (; at < end; at += VF_LANES) {
+    const int64_t n = vf_tail(end - at);
+    const vf y = vf_quotient(vf_min(high, vf_max(low, vf_load_n(x + at, n))), unit, reciprocal);
+    vi_store_bytes_n(out + at, vi_add(vf_to_int(vf_pick_nan(y, nothing, y)), shift), n);
+  }
+}
+
 static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) {
   const float *x = (const float *)call->in[BERTH__QUANTIZE_X].data + row * r->length;
   uint8_t *out = (uint8_t *)call->out[0].data + row * r->length;
   const bool is_signed = call->out[0].type == BERTH_I8;
   const vf least = vf_set1(is_signed ? -128.0f : 0.0f), most = vf_set1(is_signed ? 127.0f : 255.0f);
   const int64_t end = row_end(r, row);
+  if (!r->is_along) {
+    const float scale = ((const float *)call->in[BERTH__QUANTIZE_SCALE].data)[row % r->entries];
+    const berth_tensor *zero = &call->in[BERTH__QUANTIZE_ZERO_POINT];
+    const bool has_zero = berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
+    if (scale > 0 && vf_divides_fast(scale)) {
+      quantize_line(x, end, scale, has_zero ? (int32_t)berth__load_i64(zero, row % r->entries) : 0, is_signed, out);
+      return;
+    }
+  }
   vf scale = quant_kernel_scale_of(call, r, row, 0, 0);
   vi zero = quant_kernel_zero_of(call, r, row, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {

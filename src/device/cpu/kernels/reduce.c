@@ -1,31 +1,17 @@
 /* Sums, means, largest and smallest elements over some axes, f32; sums of bytes. Either the axes that go have the
  * neighbouring elements (runs are folded in vectors), or an axis that stays has them (results lie in the lanes of
  * vectors). */
-#include "device/cpu/kernels/vec.h"
+#include "device/cpu/kernels/reduce.h"
+
 #include "ops/operand.h"
 
 #define ITEM 16384 /* elements that are read */
 #define BLOCK 2048 /* elements whose sum is taken in f32 */
-#define COLUMNS (2 * VF_LANES)
+#define COLUMNS REDUCE_COLUMNS
 #define SHORT_RUN 64
 #define ROWS 64 /* rows whose sum is taken at once: sums of sums lose fewer digits */
 
 /* ---- Axes ----------------------------------------------------------------------------------------------------- */
-
-typedef struct axes {
-  uint32_t rank;
-  int64_t dim[BERTH_MAX_RANK], stride[BERTH_MAX_RANK];
-  int64_t count;
-} axes;
-
-typedef struct reduction {
-  axes kept, gone; /* the fastest axis last */
-  bool in_runs;
-  int64_t run;      /* elements of the fastest axis that goes, or rows of columns */
-  int64_t n_inner;  /* results that lie in a row; 1 in runs */
-  int64_t n_outer;  /* the others */
-  int64_t per_item; /* outer results in runs, columns otherwise */
-} reduction;
 
 static void reduce_kernel_add_axis(axes *a, int64_t dim, int64_t stride) {
   a->count *= dim;
@@ -51,11 +37,7 @@ static void put_fastest_last(axes *a) {
     }
 }
 
-static int64_t last_of(const axes *a, const int64_t *list, int64_t otherwise) {
-  return a->rank > 0 ? list[a->rank - 1] : otherwise;
-}
-
-static bool read_reduction(reduction *r, const berth_op_call *call) {
+bool reduce_read(reduction *r, const berth_op_call *call) {
   const berth_tensor *in = &call->in[BERTH__REDUCE_X];
   berth__list list;
   uint32_t mask;
@@ -73,10 +55,10 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
     r->gone.stride[0] = r->kept.rank == 0;
   }
   put_fastest_last(&r->gone);
-  r->in_runs = last_of(&r->gone, r->gone.stride, 0) == 1;
-  if (!r->in_runs && last_of(&r->kept, r->kept.stride, 0) != 1) return false;
-  r->run = last_of(&r->gone, r->gone.dim, 1);
-  r->n_inner = r->in_runs ? 1 : last_of(&r->kept, r->kept.dim, 1);
+  r->in_runs = reduce_last_of(&r->gone, r->gone.stride, 0) == 1;
+  if (!r->in_runs && reduce_last_of(&r->kept, r->kept.stride, 0) != 1) return false;
+  r->run = reduce_last_of(&r->gone, r->gone.dim, 1);
+  r->n_inner = r->in_runs ? 1 : reduce_last_of(&r->kept, r->kept.dim, 1);
   r->n_outer = r->kept.count / r->n_inner;
   r->per_item = r->in_runs ? (r->gone.count < ITEM ? ITEM / r->gone.count : 1) : COLUMNS;
   return true;
@@ -84,20 +66,16 @@ static bool read_reduction(reduction *r, const berth_op_call *call) {
 
 static bool reduce_kernel_takes(const berth_op_call *call) {
   reduction r;
-  return call->in[BERTH__REDUCE_X].type == BERTH_F32 && read_reduction(&r, call);
+  return call->in[BERTH__REDUCE_X].type == BERTH_F32 && reduce_read(&r, call);
 }
 
-static int64_t reduce_kernel_pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
-
-static int64_t reduce_kernel_items(const berth_op_call *call) {
+int64_t reduce_items(const berth_op_call *call) {
   reduction r;
-  if (!read_reduction(&r, call)) return 0;
-  return r.in_runs ? reduce_kernel_pieces(r.n_outer, r.per_item)
-                   : r.n_outer * reduce_kernel_pieces(r.n_inner, r.per_item);
+  if (!reduce_read(&r, call)) return 0;
+  return r.in_runs ? reduce_pieces(r.n_outer, r.per_item) : r.n_outer * reduce_pieces(r.n_inner, r.per_item);
 }
 
-/* Where index `at` of the first n axes lies. */
-static int64_t reduce_kernel_offset_of(const axes *a, uint32_t n, int64_t at) {
+int64_t reduce_offset_of(const axes *a, uint32_t n, int64_t at) {
   int64_t offset = 0;
   for (uint32_t i = n; i-- > 0; at /= a->dim[i]) offset += at % a->dim[i] * a->stride[i];
   return offset;
@@ -183,25 +161,45 @@ static way way_of(berth__op_code code) {
 static inline float fold_runs(const reduction *r, const float *x, float start, vf (*join)(vf, vf)) {
   const vf nothing = vf_set1(start);
   vf state = nothing;
-  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const float *run = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
+  reduce_place at = {{0}, 0};
+  for (int64_t k = 0; k < r->gone.count / r->run; k++, reduce_next(&r->gone, &at)) {
+    const float *run = x + at.offset;
     for (int64_t i = 0; i < r->run; i += VF_LANES)
       state = join(vf_load_else(run + i, vf_tail(r->run - i), nothing), state);
   }
   return fold_lanes(state, join, start);
 }
 
+/* The sum of many short runs, some of them in f32. */
+static double sum_runs(const reduction *r, const float *x) {
+  const int64_t each = BLOCK / (VF_LANES * r->run) + 1, runs = r->gone.count / r->run;
+  reduce_place at = {{0}, 0};
+  double sum = 0;
+  for (int64_t k = 0; k < runs;) {
+    vf part = vf_zero();
+    for (const int64_t end = runs - k < each ? runs : k + each; k < end; k++, reduce_next(&r->gone, &at)) {
+      int64_t i = 0;
+      for (; i + VF_LANES <= r->run; i += VF_LANES) part = part + vf_load(x + at.offset + i);
+      if (i < r->run) part = part + vf_load_n(x + at.offset + i, r->run - i);
+    }
+    sum += (double)vf_sum(part);
+  }
+  return sum;
+}
+
 /* One result, whose elements lie in runs. */
 static float reduce_runs(const reduction *r, const way *w, const float *x) {
   double sum = 0;
   float state = w->start;
+  if (w->is_sum && r->run <= SHORT_RUN && r->gone.rank > 1) return (float)sum_runs(r, x);
   if (!w->is_sum && r->run <= SHORT_RUN && r->gone.rank > 1)
     return w->join == reduce_kernel_larger ? fold_runs(r, x, w->start, reduce_kernel_larger)
                                            : fold_runs(r, x, w->start, reduce_kernel_smaller);
-  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const float *run = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
-    for (int64_t at = 0; at < r->run; at += BLOCK) {
-      const float part = w->run(run + at, r->run - at < BLOCK ? r->run - at : BLOCK);
+  reduce_place at = {{0}, 0};
+  for (int64_t k = 0; k < r->gone.count / r->run; k++, reduce_next(&r->gone, &at)) {
+    const float *run = x + at.offset;
+    for (int64_t i = 0; i < r->run; i += BLOCK) {
+      const float part = w->run(run + i, r->run - i < BLOCK ? r->run - i : BLOCK);
       if (w->is_sum)
         sum += (double)part;
       else
@@ -213,13 +211,13 @@ static float reduce_runs(const reduction *r, const way *w, const float *x) {
 
 /* Up to COLUMNS neighbouring results. */
 static void reduce_columns(const reduction *r, const way *w, const float *x, int64_t columns, vf state[2]) {
-  const int64_t step = last_of(&r->gone, r->gone.stride, 0);
+  const int64_t step = reduce_last_of(&r->gone, r->gone.stride, 0);
+  reduce_place at = {{0}, 0};
   state[0] = state[1] = vf_set1(w->start);
-  for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const float *rows = x + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
-    for (int64_t at = 0; at < r->run; at += ROWS) {
+  for (int64_t k = 0; k < r->gone.count / r->run; k++, reduce_next(&r->gone, &at)) {
+    for (int64_t i = 0; i < r->run; i += ROWS) {
       vf part[2] = {vf_set1(w->start), vf_set1(w->start)};
-      w->rows(rows + at * step, step, r->run - at < ROWS ? r->run - at : ROWS, columns, part);
+      w->rows(x + at.offset + i * step, step, r->run - i < ROWS ? r->run - i : ROWS, columns, part);
       state[0] = w->join(part[0], state[0]);
       state[1] = w->join(part[1], state[1]);
     }
@@ -253,18 +251,17 @@ static void run_item_of_runs(const reduction *r, const way *w, const berth_op_ca
     return;
   }
   for (int64_t i = begin; i < begin + (left < r->per_item ? left : r->per_item); i++) {
-    const float *x = (const float *)call->in[BERTH__REDUCE_X].data + reduce_kernel_offset_of(&r->kept, r->kept.rank, i);
+    const float *x = (const float *)call->in[BERTH__REDUCE_X].data + reduce_offset_of(&r->kept, r->kept.rank, i);
     const float value = reduce_runs(r, w, x);
     ((float *)call->out[0].data)[i] = is_mean ? value / (float)r->gone.count : value;
   }
 }
 
 static void run_item_of_columns(const reduction *r, const way *w, const berth_op_call *call, int64_t item) {
-  const int64_t across = reduce_kernel_pieces(r->n_inner, COLUMNS), outer = item / across,
-                column = item % across * COLUMNS;
+  const int64_t across = reduce_pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS;
   const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
-  const float *x = (const float *)call->in[BERTH__REDUCE_X].data +
-                   reduce_kernel_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+  const float *x =
+      (const float *)call->in[BERTH__REDUCE_X].data + reduce_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
   float *y = (float *)call->out[0].data + outer * r->n_inner + column;
   vf state[2];
   reduce_columns(r, w, x, n, state);
@@ -278,7 +275,7 @@ static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *er
   reduction r;
   const way w = way_of(berth__call_code(call));
   (void)err;
-  if (!read_reduction(&r, call)) return BERTH_OK;
+  if (!reduce_read(&r, call)) return BERTH_OK;
   for (int64_t item = call->begin; item < call->end; item++)
     (r.in_runs ? run_item_of_runs : run_item_of_columns)(&r, &w, call, item);
   return BERTH_OK;
@@ -288,7 +285,7 @@ static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *er
 
 static bool bytes_take(const berth_op_call *call) {
   reduction r;
-  return read_reduction(&r, call);
+  return reduce_read(&r, call);
 }
 
 static inline vi bytes_at(const berth_tensor *in, int64_t index, int64_t n) {
@@ -301,7 +298,7 @@ static int32_t bytes_of_runs(const reduction *r, const berth_tensor *in, int64_t
   int32_t lane[VF_LANES];
   uint32_t all = 0;
   for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const int64_t run = base + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
+    const int64_t run = base + reduce_offset_of(&r->gone, r->gone.rank - 1, k);
     for (int64_t at = 0; at < r->run; at += VF_LANES) sum = vi_add(sum, bytes_at(in, run + at, vf_tail(r->run - at)));
   }
   vi_store(lane, sum);
@@ -311,13 +308,13 @@ static int32_t bytes_of_runs(const reduction *r, const berth_tensor *in, int64_t
 }
 
 static void bytes_of_columns(const reduction *r, const berth_op_call *call, int64_t item) {
-  const int64_t across = reduce_kernel_pieces(r->n_inner, COLUMNS), outer = item / across,
-                column = item % across * COLUMNS, step = last_of(&r->gone, r->gone.stride, 0);
+  const int64_t across = reduce_pieces(r->n_inner, COLUMNS), outer = item / across, column = item % across * COLUMNS,
+                step = reduce_last_of(&r->gone, r->gone.stride, 0);
   const int64_t left = r->n_inner - column, n = left < COLUMNS ? left : COLUMNS;
-  const int64_t first = reduce_kernel_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
+  const int64_t first = reduce_offset_of(&r->kept, r->kept.rank - 1, outer) + column;
   vi sum[2] = {vi_set1(0), vi_set1(0)};
   for (int64_t k = 0; k < r->gone.count / r->run; k++) {
-    const int64_t rows = first + reduce_kernel_offset_of(&r->gone, r->gone.rank - 1, k);
+    const int64_t rows = first + reduce_offset_of(&r->gone, r->gone.rank - 1, k);
     for (int64_t i = 0; i < r->run; i++) {
       sum[0] = vi_add(sum[0], bytes_at(&call->in[BERTH__REDUCE_X], rows + i * step, vf_tail(n)));
       if (n > VF_LANES)
@@ -332,22 +329,19 @@ static void bytes_of_columns(const reduction *r, const berth_op_call *call, int6
 static berth_status bytes_run(const berth_op_call *call, berth_error *err) {
   reduction r;
   (void)err;
-  if (!read_reduction(&r, call)) return BERTH_OK;
+  if (!reduce_read(&r, call)) return BERTH_OK;
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t begin = item * r.per_item, end = begin + r.per_item < r.n_outer ? begin + r.per_item : r.n_outer;
     if (!r.in_runs) bytes_of_columns(&r, call, item);
     for (int64_t i = begin; r.in_runs && i < end; i++)
       ((int32_t *)call->out[0].data)[i] =
-          bytes_of_runs(&r, &call->in[BERTH__REDUCE_X], reduce_kernel_offset_of(&r.kept, r.kept.rank, i));
+          bytes_of_runs(&r, &call->in[BERTH__REDUCE_X], reduce_offset_of(&r.kept, r.kept.rank, i));
   }
   return BERTH_OK;
 }
 
-#define ROW(op)                                                                                      \
-  {                                                                                                  \
-    .name = #op, .code = BERTH__OP_##op, .takes = reduce_kernel_takes, .items = reduce_kernel_items, \
-    .run = reduce_kernel_run                                                                         \
-  }
+#define ROW(op) \
+  { .name = #op, .code = BERTH__OP_##op, .takes = reduce_kernel_takes, .items = reduce_items, .run = reduce_kernel_run }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce)[] = {
     ROW(reduce_sum),
@@ -357,7 +351,7 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce)[] = {
     {.name = "reduce_bytes",
      .code = BERTH__OP_reduce_bytes,
      .takes = bytes_take,
-     .items = reduce_kernel_items,
+     .items = reduce_items,
      .run = bytes_run},
     {0},
 };

@@ -1,7 +1,7 @@
-/* resize along one axis or two neighbouring ones, in f32: x is [outer, down, across, inner], where inner is the
- * channels of a channels-last tensor or 1. A line of the result is a mix of lines of x, and then of places in that mix.
- * "nearest" takes any elements of four bytes. */
-#include "device/cpu/kernels/vec.h"
+/* resize along one axis or two neighbouring ones: x is [outer, down, across, inner], where inner is the channels of a
+ * channels-last tensor or 1. A line of the result is a mix of lines of x, and then of places in that mix, in f32; f16
+ * and bf16 become f32 line by line. "nearest" takes elements of any type as they are. */
+#include "device/cpu/kernels/chain_steps.h"
 #include "ops/registry.h"
 #include "ops/resample.h"
 
@@ -38,12 +38,16 @@ static bool read_grid(grid *g, const berth_op_call *call) {
   return true;
 }
 
+static bool resize_kernel_is_narrow(berth_type type) { return type == BERTH_F16 || type == BERTH_BF16; }
+
 static bool resize_kernel_takes(const berth_op_call *call) {
   const bool is_nearest = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   const char *coordinates = call->attrs[BERTH__RESIZE_COORDINATES].s;
   grid g;
   if (strcmp(coordinates, "tf_crop_and_resize") == 0 || strcmp(coordinates, "half_pixel_symmetric") == 0) return false;
-  if (is_nearest ? berth_type_size(call->in[0].type) != sizeof(float) : call->in[0].type != BERTH_F32) return false;
+  if (is_nearest ? berth_type_size(call->in[0].type) == 0
+                 : call->in[0].type != BERTH_F32 && !resize_kernel_is_narrow(call->in[0].type))
+    return false;
   return read_grid(&g, call) && berth__count(&call->out[0]) > 0;
 }
 
@@ -82,7 +86,8 @@ static int64_t weights_of(const berth_op_call *call, const grid *g, int k) {
   return berth__resample_most(&how, g->in[k], g->out[k]);
 }
 
-/* Two tables, the weights of one element in f64, and a line; or what the reference kernel needs. */
+/* Two tables, the weights of one element in f64, and a line; of 16 bits also one of x and one of the result as f32. Or
+ * what the reference kernel needs. */
 static uint64_t resize_kernel_scratch(const berth_op_call *call) {
   const uint64_t reference = berth__family_resize.scratch(call);
   grid g;
@@ -94,6 +99,7 @@ static uint64_t resize_kernel_scratch(const berth_op_call *call) {
     if (weights > most) most = weights;
   }
   bytes += most * sizeof(double) + (uint64_t)(g.in[1] * g.inner) * sizeof(float);
+  if (resize_kernel_is_narrow(call->in[0].type)) bytes += (uint64_t)((g.in[1] + g.out[1]) * g.inner) * sizeof(float);
   return bytes > reference ? bytes : reference;
 }
 
@@ -115,13 +121,11 @@ static void fill_table(const berth_op_call *call, const grid *g, int k, table *t
 typedef struct resizing {
   grid g;
   table table[2];
-  float *line;
-  bool is_nearest;
+  float *line, *narrow, *result; /* the last two for 16 bits: a line of x, and of the result */
 } resizing;
 
 static void resize_kernel_prepare(resizing *r, const berth_op_call *call) {
   char *at = call->scratch;
-  r->is_nearest = strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0;
   double *room = (double *)(void *)at;
   const int64_t down = weights_of(call, &r->g, 0), across = weights_of(call, &r->g, 1);
   at += (size_t)(down > across ? down : across) * sizeof *room;
@@ -134,6 +138,8 @@ static void resize_kernel_prepare(resizing *r, const berth_op_call *call) {
     fill_table(call, &r->g, k, &r->table[k], room);
   }
   r->line = (float *)(void *)at;
+  r->narrow = r->line + r->g.in[1] * r->g.inner;
+  r->result = r->narrow + r->g.in[1] * r->g.inner;
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
@@ -179,6 +185,18 @@ static const float *source_line(const resizing *r, const float *plane, int64_t d
   return r->line;
 }
 
+/* The same of a plane of f16 or bf16. */
+static const float *narrow_line(const resizing *r, berth_type type, const uint16_t *plane, int64_t down) {
+  const int64_t n = r->g.in[1] * r->g.inner;
+  const taps *t = &r->table[0].of[down];
+  const float *weight = r->table[0].weight + down * r->table[0].most;
+  for (int32_t k = 0; k < t->count; k++) {
+    chain_load(r->narrow, type, plane + (t->first + k) * n, 1, n);
+    resize_kernel_mix(r->line, r->narrow, weight[k], n, k == 0);
+  }
+  return r->line;
+}
+
 static void blend_elements(const resizing *r, float *to, const float *from) {
   const table *t = &r->table[1];
   for (int64_t i = 0; i < r->g.out[1]; i++) {
@@ -198,25 +216,56 @@ static void blend_pairs(const resizing *r, float *to, const float *from) {
   }
 }
 
-static void pick_elements(const resizing *r, float *to, const float *from) {
-  const taps *t = r->table[1].of;
-  for (int64_t i = 0; i < r->g.out[1]; i++) memcpy(&to[i], &from[t[i].first], sizeof *to);
-}
-
 static void make_line(const resizing *r, float *to, const float *from) {
   const table *t = &r->table[1];
   const int64_t inner = r->g.inner;
   if (inner == 1) {
-    (r->is_nearest ? pick_elements : t->most == 2 ? blend_pairs : blend_elements)(r, to, from);
+    (t->most == 2 ? blend_pairs : blend_elements)(r, to, from);
     return;
   }
-  for (int64_t i = 0; i < r->g.out[1]; i++) {
-    if (r->is_nearest)
-      memcpy(to + i * inner, from + t->of[i].first * inner, (size_t)inner * sizeof *to);
-    else
-      mix_places(to + i * inner, from, inner, &t->of[i], t->weight + i * t->most, inner);
+  for (int64_t i = 0; i < r->g.out[1]; i++)
+    mix_places(to + i * inner, from, inner, &t->of[i], t->weight + i * t->most, inner);
+}
+
+/* ---- nearest ---- */
+
+#define PICK(c_type)                                                                \
+  {                                                                                 \
+    for (int64_t i = 0; i < r->g.out[1]; i++)                                       \
+      ((c_type *)(void *)to)[i] = ((const c_type *)(const void *)from)[t[i].first]; \
+    break;                                                                          \
+  }
+/* Places of so many bytes each. */
+static void pick_places(const resizing *r, char *to, const char *from, size_t place) {
+  const taps *t = r->table[1].of;
+  switch (place) {
+    case 1: PICK(uint8_t)
+    case 2: PICK(uint16_t)
+    case 4: PICK(uint32_t)
+    case 8: PICK(uint64_t)
+    default:
+      for (int64_t i = 0; i < r->g.out[1]; i++)
+        memcpy(to + (size_t)i * place, from + (size_t)t[i].first * place, place);
   }
 }
+
+static void pick_lines(const resizing *r, const berth_op_call *call, int64_t begin, int64_t end) {
+  const grid *g = &r->g;
+  const size_t place = (size_t)g->inner * berth_type_size(call->in[0].type), line_bytes = (size_t)g->in[1] * place;
+  const char *last = NULL;
+  for (int64_t line = begin; line < end; line++) {
+    const int64_t of = line / g->out[0] * g->in[0] + r->table[0].of[line % g->out[0]].first;
+    const char *from = (const char *)call->in[0].data + (size_t)of * line_bytes;
+    char *to = (char *)call->out[0].data + (size_t)(line * g->out[1]) * place;
+    if (from == last)
+      memcpy(to, to - (size_t)g->out[1] * place, (size_t)g->out[1] * place); /* as the line before it */
+    else
+      pick_places(r, to, from, place);
+    last = from;
+  }
+}
+
+/* ---- The call ---- */
 
 /* An axis may keep its extent and yet be sampled elsewhere, by a scale that is a little off 1. */
 static bool others_stay(const berth_op_call *call, const grid *g) {
@@ -236,25 +285,48 @@ static berth_status run_reference(const berth_op_call *call, int64_t begin, int6
   return berth__family_resize.kernel(&lines, err);
 }
 
+/* Of f32. */
+static void mix_lines(const resizing *r, const berth_op_call *call, int64_t begin, int64_t end) {
+  const grid *g = &r->g;
+  const int64_t n = g->out[1] * g->inner;
+  const float *last = NULL;
+  for (int64_t line = begin; line < end; line++) {
+    const float *plane = (const float *)call->in[0].data + line / g->out[0] * g->in[0] * g->in[1] * g->inner;
+    const float *from = source_line(r, plane, line % g->out[0]);
+    float *to = (float *)call->out[0].data + line * n;
+    if (from == last && from != r->line)
+      memcpy(to, to - n, (size_t)n * sizeof *to); /* as the line before it */
+    else
+      make_line(r, to, from);
+    last = from;
+  }
+}
+
+static void mix_narrow_lines(const resizing *r, const berth_op_call *call, int64_t begin, int64_t end) {
+  const grid *g = &r->g;
+  const int64_t n = g->out[1] * g->inner;
+  const berth_type type = call->in[0].type;
+  for (int64_t line = begin; line < end; line++) {
+    const uint16_t *plane = (const uint16_t *)call->in[0].data + line / g->out[0] * g->in[0] * g->in[1] * g->inner;
+    make_line(r, r->result, narrow_line(r, type, plane, line % g->out[0]));
+    chain_store((uint16_t *)call->out[0].data + line * n, type, r->result, n);
+  }
+}
+
 static berth_status resize_kernel_run(const berth_op_call *call, berth_error *err) {
   resizing r;
   const grid *g = &r.g;
   (void)read_grid(&r.g, call);
   const int64_t each = resize_kernel_lines_each(g), n = g->out[1] * g->inner, all = g->outer * g->out[0];
-  const int64_t end = call->end * each < all ? call->end * each : all;
-  if (!others_stay(call, g)) return run_reference(call, call->begin * each * n, end * n, err);
+  const int64_t begin = call->begin * each, end = call->end * each < all ? call->end * each : all;
+  if (!others_stay(call, g)) return run_reference(call, begin * n, end * n, err);
   resize_kernel_prepare(&r, call);
-  const float *last = NULL;
-  for (int64_t line = call->begin * each; line < end; line++) {
-    const float *plane = (const float *)call->in[0].data + line / g->out[0] * g->in[0] * g->in[1] * g->inner;
-    const float *from = source_line(&r, plane, line % g->out[0]);
-    float *to = (float *)call->out[0].data + line * n;
-    if (from == last && from != r.line)
-      memcpy(to, to - n, (size_t)n * sizeof *to); /* as the line before it */
-    else
-      make_line(&r, to, from);
-    last = from;
-  }
+  if (strcmp(call->attrs[BERTH__RESIZE_MODE].s, "nearest") == 0)
+    pick_lines(&r, call, begin, end);
+  else if (call->in[0].type == BERTH_F32)
+    mix_lines(&r, call, begin, end);
+  else
+    mix_narrow_lines(&r, call, begin, end);
   return BERTH_OK;
 }
 

@@ -32,6 +32,18 @@
 static inline vf vf_zero(void) { return vf_set1(0.0f); }
 /* NaN stays. */
 static inline vf vf_clamp(vf x, vf low, vf high) { return vf_min(high, vf_max(low, x)); }
+/* x / y as a product with 1 / y, and what is left over divided as well, which rounds as a division does. It wants a
+ * product and a sum in one rounding, a finite x, and a y that vf_divides_fast. */
+static inline bool vf_divides_fast(float y) { return fabsf(y) > 0x1p-100f && fabsf(y) < 0x1p100f; }
+static inline vf vf_quotient(vf x, vf y, vf reciprocal) {
+#ifdef __FMA__
+  const vf about = x * reciprocal;
+  return vf_fma(vf_fnma(about, y, x), reciprocal, about);
+#else
+  (void)reciprocal;
+  return x / y;
+#endif
+}
 /* An element at any address: weights are read as they lie in their file. */
 static inline float vf_read(const float *p) {
   float x;

@@ -3,6 +3,7 @@
 
 #define VF_LANES 8
 #define VI_HAS_DOT8 false
+#define VI_HAS_NEAR true
 typedef __m256 vf;
 typedef __m256i vi; /* 8 i32 */
 
@@ -117,6 +118,14 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   const long long all = _mm_cvtsi128_si64(both);
   memcpy(p, &all, (size_t)n);
 }
+/* Two vectors of elements that fit a byte to each of two places. */
+static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
+  const vi a = _mm256_packs_epi32(x[0], x[1]), b = _mm256_packs_epi32(y[0], y[1]);
+  const vi mixed = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+  const vi bytes = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(bytes));
+  _mm_storeu_si128((__m128i *)q, _mm256_extracti128_si256(bytes, 1));
+}
 /* Even and odd bytes apart, as pairs of 16 bits: two products of a byte each fit into 32. */
 static inline vi vi_even_u8(vi x) { return _mm256_and_si256(x, _mm256_set1_epi16(255)); }
 static inline vi vi_odd_u8(vi x) { return _mm256_srli_epi16(x, 8); }
@@ -130,6 +139,22 @@ static inline vi vi_dot2(vi sum, vi x, vi w) {
 static inline vi vi_dot(vi sum, vi x, vi w) {
   return vi_dot2(vi_dot2(sum, vi_even_u8(x), vi_even_i8(w)), vi_odd_u8(x), vi_odd_i8(w));
 }
+/* The same of weights that are near 0: no sum of two neighbouring products leaves 16 bits, whatever x is. */
+static inline vi vi_dot_near(vi sum, vi x, vi w) {
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)));
+  __asm__("" : "+x"(sum));
+  return sum;
+}
+static inline bool vi_is_near(vi w) {
+  const vi zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1), most = _mm256_set1_epi16(128);
+  const vi above = _mm256_maddubs_epi16(ones, _mm256_max_epi8(w, zero));
+  const vi below = _mm256_maddubs_epi16(ones, _mm256_min_epi8(w, zero));
+  const vi far =
+      _mm256_or_si256(_mm256_cmpgt_epi16(above, most), _mm256_cmpgt_epi16(_mm256_sub_epi16(zero, most), below));
+  return _mm256_testz_si256(far, far) != 0;
+}
+static inline vi vi_evens(vi w) { return _mm256_and_si256(w, _mm256_set1_epi16(0x00ff)); }
+static inline vi vi_odds(vi w) { return _mm256_andnot_si256(_mm256_set1_epi16(0x00ff), w); }
 static inline int vi_mixed(int part, int lane) { return lane / 4 * 16 + part * 4 + lane % 4; }
 static inline vi vi_row_n(const void *p, int64_t n) {
   unsigned char bytes[32] = {0};

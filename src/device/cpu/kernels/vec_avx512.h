@@ -3,6 +3,7 @@
 
 #define VF_LANES 16
 #define VI_HAS_DOT8 true
+#define VI_HAS_NEAR false
 typedef __m512 vf;
 typedef __m512i vi; /* 16 i32 */
 
@@ -104,6 +105,12 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) { /* the low bytes
   else
     _mm_mask_storeu_epi8(p, vf_mask(n), bytes);
 }
+/* Two vectors of elements that fit a byte to each of two places. */
+static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
+  (void)is_signed;
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)p + v * VF_LANES, x[v], VF_LANES);
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)q + v * VF_LANES, y[v], VF_LANES);
+}
 /* In each lane: sum + the four products of unsigned bytes of x with signed bytes of w. Nothing saturates. */
 static inline vi vi_dot(vi sum, vi x, vi w) { return _mm512_dpbusd_epi32(sum, x, w); }
 /* Bytes at even and at odd places as pairs of 16 bits, and sum + the two products of such pairs: vi_dot in four steps,
@@ -116,6 +123,13 @@ static inline vi vi_dot2(vi sum, vi x, vi w) { return _mm512_dpwssd_epi32(sum, x
 /* The first n (at most 4 VF_LANES) bytes of four rows: their columns become the lanes of four vectors. Which column
  * is in which lane is the instruction set's own matter: element vi_mixed(part, lane). vi_unmix_n stores low bytes in
  * the order of the columns again. */
+static inline vi vi_dot_near(vi sum, vi x, vi w) { return vi_dot(sum, x, w); }
+static inline bool vi_is_near(vi w) {
+  (void)w;
+  return false;
+}
+static inline vi vi_evens(vi w) { return w; }
+static inline vi vi_odds(vi w) { return w; }
 static inline int vi_mixed(int part, int lane) { return lane / 4 * 16 + part * 4 + lane % 4; }
 static inline void vi_mix_n(const void *const row[4], int64_t n, vi out[4]) {
   const __mmask64 mask = n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;

@@ -2,6 +2,7 @@
  * is. */
 #define VF_LANES 4
 #define VI_HAS_DOT8 false
+#define VI_HAS_NEAR false
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vf_unsigned __attribute__((vector_size(16)));
@@ -130,6 +131,11 @@ static inline vi vi_mul(vi a, vi b) { return (vi)((vf_unsigned)a * (vf_unsigned)
 static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   for (int64_t i = 0; i < n; i++) ((uint8_t *)p)[i] = (uint8_t)(x[i] & 255);
 }
+static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
+  (void)is_signed;
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)p + v * VF_LANES, x[v], VF_LANES);
+  for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)q + v * VF_LANES, y[v], VF_LANES);
+}
 /* Even and odd bytes apart. */
 static inline vi vi_even_u8(vi x) { return x & 0x00ff00ff; }
 static inline vi vi_odd_u8(vi x) { return (vi)((vf_unsigned)x >> 8 & 0x00ff00ff); }
@@ -139,6 +145,13 @@ static inline vi vi_dot2(vi sum, vi x, vi w) { return vi_add(sum, vi_dot_halves(
 static inline vi vi_dot(vi sum, vi x, vi w) {
   return vi_dot2(vi_dot2(sum, vi_even_u8(x), vi_even_i8(w)), vi_odd_u8(x), vi_odd_i8(w));
 }
+static inline vi vi_dot_near(vi sum, vi x, vi w) { return vi_dot(sum, x, w); }
+static inline bool vi_is_near(vi w) {
+  (void)w;
+  return false;
+}
+static inline vi vi_evens(vi w) { return w; }
+static inline vi vi_odds(vi w) { return w; }
 static inline int vi_mixed(int part, int lane) { return part * 4 + lane; }
 static inline void vi_unmix_n(void *p, const vi x[4], int64_t n, bool is_signed) {
   (void)is_signed;
