@@ -76,19 +76,19 @@ static void a_model_in_memory_says_the_same(void **state) {
   berth_error err;
   berth_generator *other, *fork;
   int32_t want[20], got[20];
-  const berth_generator_desc desc = greedy();
-  held file = hold(path);
+  const berth_generator_desc desc = speaker_greedy();
+  held file = hold(speaker_path());
   speaker_start(&s, &desc);
-  feed(s.g, TEXT);
-  speak(s.g, 20, want);
+  speaker_feed(s.g, SPEAKER_TEXT);
+  speaker_speak(s.g, 20, want);
   OK(berth_generator_from_memory(s.ctx, file.data, file.size, note_release, &file, &desc, &other, &err));
-  feed(other, TEXT);
+  speaker_feed(other, SPEAKER_TEXT);
   OK(berth_generator_fork(other, &fork, &err));
-  speak(other, 20, got);
+  speaker_speak(other, 20, got);
   assert_memory_equal(got, want, sizeof want);
   berth_generator_destroy(other);
   assert_int_equal(file.n_released, 0); /* the fork needs it */
-  speak(fork, 20, got);
+  speaker_speak(fork, 20, got);
   assert_memory_equal(got, want, sizeof want);
   berth_generator_destroy(fork);
   assert_int_equal(file.n_released, 1);
@@ -100,11 +100,11 @@ static void memory_is_released_on_every_failure(void **state) {
   (void)state;
   berth_error err;
   berth_generator *g;
-  held file = hold(path);
+  held file = hold(speaker_path());
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
-  const berth_generator_desc desc = greedy();
-  berth_generator_desc wrong = greedy();
+  const berth_generator_desc desc = speaker_greedy();
+  berth_generator_desc wrong = speaker_greedy();
   wrong.struct_size = 1;
 #define REFUSED(ctx, desc, out, want)                                                                             \
   file.n_released = 0;                                                                                            \
@@ -125,13 +125,13 @@ static void memory_is_released_on_every_failure(void **state) {
 }
 
 static berth_plan_info plan_of(berth_graph *graph) {
-  const berth_dim dims[] = {{"rows", 8}, {"ctx", 64}};
+  berth_dim dims[BERTH_GENERATOR_DIMS];
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   berth_plan_info info = BERTH_PLAN_INFO_INIT;
   berth_plan *plan;
   berth_error err;
   desc.dims = dims;
-  desc.n_dims = berth_graph_n_dims(graph); /* vectors of texts have no ctx */
+  desc.n_dims = berth_generator_dims(graph, 64, 8, 8, dims); /* vectors of texts have no ctx */
   OK(berth_plan_create(graph, &desc, &plan, &err));
   OK(berth_plan_get_info(plan, &info, &err));
   berth_plan_destroy(plan);
