@@ -25,17 +25,14 @@ static berth_status check_arguments(const berth_context *ctx, const berth_pack_b
 static berth__pack_budget make_budget(const berth_pack_desc *d) {
   uint64_t effort = d->effort <= 1 ? BERTH__PACK_DEFAULT_EFFORT : d->effort;
   if (effort > (UINT64_MAX >> 1) / BERTH__PACK_STEP) effort = (UINT64_MAX >> 1) / BERTH__PACK_STEP;
-  return (berth__pack_budget){.limit = effort * BERTH__PACK_STEP, .progress = d->progress, .user = d->user};
+  uint64_t limit = effort * BERTH__PACK_STEP;
+  return (berth__pack_budget){.limit = limit, .whole = limit, .progress = d->progress, .user = d->user};
 }
 
 /* Offsets in bytes, in the caller's order. */
 static void write_offsets(const berth__pack_problem *p, const berth_pack_buffer *buffers, size_t n, uint64_t *offsets) {
   for (size_t i = 0; i < n; i++) offsets[i] = buffers[i].offset == BERTH_PACK_FREE ? 0 : buffers[i].offset;
-  for (uint32_t i = 0; i < p->n; i++) offsets[p->items[i].id] = (uint64_t)p->offsets[i] * p->unit;
-  for (uint32_t k = 0; k < p->n_parts; k++) {
-    const berth__pack_part *part = &p->parts[k];
-    for (uint32_t i = 0; i < part->n; i++) offsets[part->items[i].id] += (uint64_t)part->base * p->unit;
-  }
+  berth__pack_offsets(p, offsets);
 }
 
 /* What the placement in `offsets` is worth, from the validator's measurements. */

@@ -60,6 +60,7 @@ typedef struct berth__pack_budget {
   void *user;
   uint64_t size, lower_bound; /* bytes, for the caller's eyes */
   int cancelled;
+  uint64_t whole; /* the limit as the caller has set it, for its eyes too: a layer below may have less */
 } berth__pack_budget;
 
 /* Tells the caller how far things are when it is time to; true when the work should stop. */

@@ -8,6 +8,7 @@ typedef struct berth__pack_goal {
   int64_t capacity; /* units; stop at the first placement that is not higher. INT64_MAX: as low as possible */
   uint64_t seed;
   int construct_only;
+  int boxed; /* the buffers are boxes already, and their sizes are not the caller's */
 } berth__pack_goal;
 
 /* Fills the offsets of every part and raises problem->lower_bound as far as it is proven. */
@@ -16,5 +17,8 @@ berth_status berth__pack_solve(berth__pack_problem *problem, const berth__pack_g
 
 /* The height of the best placement known, in units; INT64_MAX while a part has none. */
 int64_t berth__pack_height(const berth__pack_problem *problem);
+
+/* The offsets of all items in bytes, by their ids. */
+void berth__pack_offsets(const berth__pack_problem *problem, uint64_t *offsets);
 
 #endif
