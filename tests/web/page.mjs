@@ -1,5 +1,5 @@
 /** The page: it loads, works without a network, recognises what is drawn, and computes what the native program does. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { BerthPage, launch, strokes } from './browser.mjs';
@@ -238,6 +238,25 @@ async function checkPlans(own) {
 const tale = join(source, 'examples/tale/tale.gguf');
 const PROMPT = 'Once upon a time';
 
+/** A real model, where there is one, dropped as a file. */
+async function checkStories(own) {
+  const folder = process.env.BERTH_MODELS ?? join(source, '../shared/data/models');
+  const file = join(folder, 'stories260K/stories260K_q8_0.gguf');
+  for (const device of devices) {
+    const name = `stories260K, dropped, says on ${device} what it says natively`;
+    if (!existsSync(file)) {
+      skip(name, 'there are no real models; BERTH_MODELS names a folder of them');
+      continue;
+    }
+    await check(name, async () => {
+      await own.device(device);
+      await own.dropModel(file);
+      expectEqual(await own.write({ prompt: PROMPT, tokens: 12 }), `${PROMPT}${generateNative(file, PROMPT, 12).text}`, 'the text');
+    });
+  }
+  await own.sample('tale');
+}
+
 async function checkTalk(own) {
   const { text } = generateNative(tale, PROMPT, 24);
   for (const device of devices) {
@@ -249,6 +268,7 @@ async function checkTalk(own) {
       expectEqual(await own.test('talk-token-allocations').textContent(), '0', 'allocations');
     });
   }
+  await checkStories(own);
   await check('it is stopped, and goes on', async () => {
     await own.test('prompt').fill(PROMPT);
     await own.test('tokens').fill('90');
