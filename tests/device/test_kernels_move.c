@@ -250,6 +250,39 @@ static void best_of_sorted_lines(void **state) {
                        .n_out = 2});
 }
 
+/* ---- Running sums, and repetitions ---- */
+
+static void sums_across_lines(void **state) {
+  static const berth_type all[] = {BERTH_F32, BERTH_F64, BERTH_I32, BERTH_I64};
+  static const int64_t dims[][3] = {{3, 40, 70}, {1, 9, 200}, {2, 1, 5}};
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (size_t i = 0; i < 3; i++)
+      for (int variant = 0; variant < 16; variant++) {
+        fast_case c = {.op = variant & 8 ? "cumprod" : "cumsum",
+                       .in = {OF(all[t], .rank = 3)},
+                       .attrs = {FAST_INT("axis", variant & 1), FAST_INT("exclusive", (variant & 2) != 0),
+                                 FAST_INT("reverse", (variant & 4) != 0)}};
+        memcpy(c.in[0].dim, dims[i], sizeof dims[i]);
+        fast_check(&c);
+      }
+  fast_check_declined(
+      &(fast_case){.op = "cumsum", .in = {OF(BERTH_F32, .rank = 2, .dim = {3, 50})}, .attrs = {FAST_INT("axis", 1)}});
+}
+
+static void tiles_of_short_lines(void **state) {
+  static const int64_t dims[][3] = {{2, 3, 5}, {1, 7, 1}, {4, 1, 9}};
+  static const int64_t repeats[][3] = {{3, 2, 4}, {1, 1, 3}, {5, 1, 1}, {1, 6, 1}};
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (size_t i = 0; i < 12; i++) {
+      fast_case c = {.op = "tile", .in = {OF(types[t], .rank = 3)}};
+      memcpy(c.in[0].dim, dims[i / 4], sizeof dims[i / 4]);
+      c.attrs[0] = (berth_attr){.name = "repeats", .kind = BERTH_ATTR_INTS, .count = 3, .ints = repeats[i % 4]};
+      fast_check(&c);
+    }
+}
+
 /* ---- Transforms ---- */
 
 /* Lengths of small factors, of large primes, and of both. */
@@ -403,6 +436,8 @@ int main(void) {
       cmocka_unit_test(resizes_of_other_types),
       cmocka_unit_test(best_of_lines),
       cmocka_unit_test(best_of_sorted_lines),
+      cmocka_unit_test(sums_across_lines),
+      cmocka_unit_test(tiles_of_short_lines),
       cmocka_unit_test(transforms_of_every_length),
       cmocka_unit_test(rows_of_caches),
       cmocka_unit_test(rows_of_caches_in_blocks),
