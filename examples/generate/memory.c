@@ -51,13 +51,13 @@ int main(int argc, char **argv) {
   const size_t file_size = (size_t)ftell(file);
   TRY(berth_context_create(NULL, &ctx, &err));
   TRY(load_header(ctx, file, file_size, &graph, &err));
-  for (int64_t tokens = 32; tokens <= 256; tokens *= 2) {
-    const berth_dim dims[] = {{"rows", 32}, {"ctx", tokens}};
+  for (uint32_t tokens = 32; tokens <= 256; tokens *= 2) {
+    berth_dim dims[BERTH_GENERATOR_DIMS];
     berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
     berth_plan *plan;
-    desc.dims = dims, desc.n_dims = 2;
+    desc.dims = dims, desc.n_dims = berth_generator_dims(graph, tokens, 32, 32, dims);
     TRY(berth_plan_create(graph, &desc, &plan, &err));
-    printf("%" PRId64 " tokens: %" PRIu64 " bytes\n", tokens, berth_plan_arena_size(plan));
+    printf("%" PRIu32 " tokens: %" PRIu64 " bytes\n", tokens, berth_plan_arena_size(plan));
     berth_plan_destroy(plan);
   }
   berth_graph_destroy(graph);

@@ -1066,6 +1066,13 @@ typedef struct berth_generator_desc {
 #define BERTH_GENERATOR_DESC_INIT \
   { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL }
 
+/* The named dimensions of the graph of a GGUF model as a generator binds them for runs of `rows` tokens: "rows", "ctx",
+ * and "near", the rows that layers with a sliding window keep: what one sees, and a chunk less one more. Gives how many
+ * of them the graph has. */
+#define BERTH_GENERATOR_DIMS 3
+BERTH_API size_t berth_generator_dims(const berth_graph *graph, uint32_t ctx, uint32_t chunk, uint32_t rows,
+                                      berth_dim dims[BERTH_GENERATOR_DIMS]);
+
 BERTH_API berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
                                               berth_generator **out, berth_error *err);
 /* The same from a GGUF file in memory, which must not change until `release` is called, or, with NULL, until the

@@ -23,6 +23,7 @@ void berth_generator_destroy(berth_generator *g) {
   berth__free(g->ctx, g->all_rows);
   berth__free(g->ctx, g->scores);
   berth__free(g->ctx, g->mark.logits);
+  berth__free(g->ctx, g->mark.rings);
   berth__free(g->ctx, g->text);
   berth__free(g->ctx, g);
 }
@@ -65,19 +66,18 @@ static berth_status create_sizes(berth_generator *g, berth_error *err) {
 /* ---- The session ---- */
 
 static berth_status create_session(berth_generator *g, berth_error *err) {
-  berth_dim dims[] = {{"rows", g->chunk}, {"ctx", g->capacity}};
+  berth_dim dims[BERTH_GENERATOR_DIMS];
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   plan.dims = dims;
-  plan.n_dims = 2;
+  plan.n_dims = berth_generator_dims(g->graph, g->capacity, g->chunk, g->chunk, dims);
   desc.plan = &plan;
   desc.device = g->desc.device;
   desc.n_threads = g->desc.n_threads;
   desc.threads = g->desc.threads;
   desc.cancel = g->desc.cancel;
   BERTH__TRY(berth_session_create(g->graph, &desc, &g->session, err));
-  dims[0].extent = 1;
-  return berth_session_bind(g->session, dims, 2, err);
+  return berth_session_bind(g->session, dims, berth_generator_dims(g->graph, g->capacity, g->chunk, 1, dims), err);
 }
 
 static uint32_t create_input(const berth_generator *g, const char *name) {
@@ -114,16 +114,23 @@ berth_status berth__generator_arrays(berth_generator *g, berth_error *err) {
   return berth__sampler_create(g->ctx, g->vocabulary, &g->sampler, err);
 }
 
+static uint32_t create_near(const berth_generator *g) {
+  const uint64_t needed = (uint64_t)g->window + g->chunk - 1; /* as berth_generator_dims has it */
+  return needed < g->capacity ? (uint32_t)needed : g->capacity;
+}
+
 static berth_status create_all(berth_generator *g, const char *path, berth__mapping *file, berth_error *err) {
   BERTH__TRY(create_open(g, path, file, err));
   BERTH__TRY(create_sizes(g, err));
   create_find_inputs(g);
+  g->window = berth__generator_window(g->graph);
+  if (g->window != 0) g->near = create_near(g);
   if (berth__tokenizer_count(g->tokenizer) > g->vocabulary)
     return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRIu32,
                        berth__tokenizer_count(g->tokenizer), g->vocabulary);
   BERTH__TRY(berth__generator_arrays(g, err));
   BERTH__TRY(berth__generator_fingerprint(g, err));
-  BERTH__TRY(berth__sampler_set(&g->sampler, g->desc.sampling, err));
+  BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));
   berth_generator_reset(g);
   return BERTH_OK;
@@ -188,7 +195,7 @@ static berth_status fork_into(const berth_generator *from, berth_generator *g, b
   BERTH__TRY(berth_session_clone(from->session, &g->session, err));
   memcpy(g->tokens, from->tokens, from->n_tokens * sizeof *g->tokens);
   memcpy(g->logits, from->logits, from->vocabulary * sizeof *g->logits);
-  g->sampler.desc = from->sampler.desc;
+  BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, &from->sampler.desc, err));
   g->sampler.state = from->sampler.state;
   g->stream.tokenizer = g->tokenizer;
   return BERTH_OK;

@@ -9,8 +9,16 @@
 /* ---- Runs ---- */
 
 static berth_status generator_bind(berth_generator *g, uint32_t rows, berth_error *err) {
-  const berth_dim dims[] = {{"rows", rows}, {"ctx", g->capacity}};
-  return berth_session_bind(g->session, dims, 2, err);
+  berth_dim dims[BERTH_GENERATOR_DIMS];
+  const size_t n = berth_generator_dims(g->graph, g->capacity, g->chunk, rows, dims);
+  return berth_session_bind(g->session, dims, n, err);
+}
+
+static void generator_count_rows(berth_generator *g, uint32_t rows) {
+  const uint32_t end = g->n_evaluated + rows;
+  if (g->near == 0 || end <= g->written) return;
+  g->written = end;
+  if (end > g->near && end - g->near > g->intact) g->intact = end - g->near;
 }
 
 static berth_status generator_write_last(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
@@ -42,9 +50,17 @@ static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t r
   BERTH__TRY(berth_session_write_at(g->session, g->input_position, &position, sizeof position, err));
   BERTH__TRY(generator_write_last(g, count, rows, err));
   g->has_logits = false;
+  generator_count_rows(g, rows); /* which a run that fails may write, too */
   BERTH__TRY(berth_session_run(g->session, err));
   g->n_evaluated += count;
   return generator_score(g, count, rows, err);
+}
+
+/* The next token sees `window` keys, its own being the last. */
+void berth__generator_back_to(berth_generator *g, uint32_t n) {
+  const uint32_t sees = n + 1 > g->window ? n + 1 - g->window : 0; /* from here on */
+  g->n_evaluated = sees >= g->intact ? n : 0;
+  if (g->n_evaluated == 0) g->written = g->intact = 0;
 }
 
 /* A run of a chunk that is not full costs as much as one that is, and about as much as a quarter of its rows alone. */
@@ -63,7 +79,7 @@ static berth_status generator_read_logits(berth_generator *g, berth_error *err) 
 /* Until all tokens are evaluated; the logits stay on the device. */
 static berth_status generator_catch_up(berth_generator *g, berth_error *err) {
   if (g->n_tokens == 0) return berth__fail(err, BERTH_INVALID, "the conversation is empty: feed it something first");
-  if (!g->has_logits && g->n_evaluated == g->n_tokens) g->n_evaluated--;
+  if (!g->has_logits && g->n_evaluated == g->n_tokens) berth__generator_back_to(g, g->n_evaluated - 1);
   const uint32_t first = g->n_evaluated, total = g->n_tokens - first;
   while (g->n_evaluated < g->n_tokens) {
     const uint32_t rows = generator_rows(g), left = g->n_tokens - g->n_evaluated;
@@ -86,7 +102,7 @@ static void generator_begin_text(berth_generator *g) {
 
 void berth_generator_reset(berth_generator *g) {
   if (g == NULL) return;
-  g->n_tokens = g->n_evaluated = 0;
+  g->n_tokens = g->n_evaluated = g->written = g->intact = 0;
   g->has_logits = false;
   g->mark.is_set = false;
   generator_begin_text(g);
@@ -95,7 +111,7 @@ void berth_generator_reset(berth_generator *g) {
 void berth__generator_cut(berth_generator *g, uint32_t n_tokens, const float *logits) {
   g->n_tokens = n_tokens;
   if (g->mark.n_tokens > n_tokens) g->mark.is_set = false;
-  if (g->n_evaluated > n_tokens) g->n_evaluated = n_tokens;
+  if (g->n_evaluated > n_tokens) berth__generator_back_to(g, n_tokens);
   g->has_logits = logits != NULL;
   if (logits != NULL) memcpy(g->logits, logits, g->vocabulary * sizeof *g->logits);
   generator_begin_text(g);
@@ -111,7 +127,7 @@ static void generator_slide(berth_generator *g, uint32_t count) {
   if (forgotten > g->n_tokens - kept) forgotten = g->n_tokens - kept;
   memmove(g->tokens + kept, g->tokens + kept + forgotten, (g->n_tokens - kept - forgotten) * sizeof *g->tokens);
   g->n_tokens -= forgotten;
-  g->n_evaluated = kept < g->n_evaluated ? kept : g->n_evaluated;
+  if (kept < g->n_evaluated) berth__generator_back_to(g, kept);
   g->has_logits = false;
   g->mark.is_set = false;
 }
@@ -221,7 +237,7 @@ berth_status berth_generator_logits(berth_generator *g, const float **logits, ui
 
 berth_status berth_generator_sample(berth_generator *g, const berth_sampling_desc *sampling, berth_error *err) {
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
-  return berth__sampler_set(&g->sampler, sampling, err);
+  return berth__sampler_set(g->ctx, &g->sampler, sampling, err);
 }
 
 /* ---- Marks ---- */
@@ -234,6 +250,8 @@ berth_status berth_generator_mark(berth_generator *g, berth_error *err) {
     BERTH__TRY(berth__generator_evaluate(g, err));
     memcpy(g->mark.logits, g->logits, g->vocabulary * sizeof *g->logits);
   }
+  g->mark.is_set = false;
+  BERTH__TRY(berth__generator_keep_rings(g, err));
   g->mark.n_tokens = g->n_tokens;
   g->mark.is_set = true;
   return BERTH_OK;
@@ -242,6 +260,7 @@ berth_status berth_generator_mark(berth_generator *g, berth_error *err) {
 berth_status berth_generator_rewind(berth_generator *g, berth_error *err) {
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
   if (!g->mark.is_set) return berth__fail(err, BERTH_INVALID, "the conversation has no mark to go back to");
+  if (g->mark.n_tokens > 0) BERTH__TRY(berth__generator_restore_rings(g, err));
   berth__generator_cut(g, g->mark.n_tokens, g->mark.n_tokens > 0 ? g->mark.logits : NULL);
   return BERTH_OK;
 }

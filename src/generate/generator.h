@@ -1,5 +1,9 @@
 /* A generator: a session with two bindings (rows 1 and rows `chunk`), the tokens of a conversation, and a sampler.
  *
+ * Layers with a sliding window keep their rows in rings: going back to a token is possible while what it sees has not
+ * been written over (berth__generator_back_to), and otherwise means to evaluate everything again; a mark has a copy of
+ * the rings.
+ *
  * tokens[0, n_evaluated) are in the cache; those after them, at most one between calls that succeed (the one that
  * `next` gave last), are evaluated when logits are needed. A run that fails or is cancelled writes rows from
  * n_evaluated on alone, which nobody sees before they are written again: the conversation stays what it was. The logits
@@ -14,7 +18,9 @@
 typedef struct berth__mark {
   bool is_set;
   uint32_t n_tokens;
-  float *logits; /* NULL until the first mark */
+  float *logits;            /* NULL until the first mark */
+  uint8_t *rings;           /* what they held; NULL until the first mark, and where no row is written over */
+  uint32_t written, intact; /* of the generator then */
 } berth__mark;
 
 struct berth_generator {
@@ -26,8 +32,10 @@ struct berth_generator {
   berth_generator_desc desc;
   char architecture[64];
   uint32_t capacity, chunk, vocabulary;
-  uint64_t fingerprint; /* of the model, for saved conversations */
-  int32_t *tokens;      /* room for capacity */
+  uint32_t window, near;    /* that a ring's layer sees, and rows of a ring; 0: there are none */
+  uint32_t written, intact; /* of rings: positions before the one were written, those before the other are gone */
+  uint64_t fingerprint;     /* of the model, for saved conversations */
+  int32_t *tokens;          /* room for capacity */
   uint32_t n_tokens, n_evaluated;
   int32_t *rows;     /* the tokens of a chunk, filled up */
   float *logits;     /* of token n_evaluated - 1 */
@@ -45,6 +53,15 @@ struct berth_generator {
 /* generator.c: evaluates all tokens, and the last one again where its logits were lost to a run that failed. Fails
  * where there are no tokens. */
 berth_status berth__generator_evaluate(berth_generator *generator, berth_error *err);
+/* generator.c: the first n tokens stay evaluated, or none where a ring has not all that the next one sees. */
+void berth__generator_back_to(berth_generator *generator, uint32_t n);
+/* dims.c: what layers with a ring see; 0: there are none. */
+uint32_t berth__generator_window(const berth_graph *graph);
+/* rings.c: whether a state is a ring. */
+bool berth__generator_is_ring(const berth_generator *generator, size_t state);
+/* rings.c: into the mark, and back. */
+berth_status berth__generator_keep_rings(berth_generator *generator, berth_error *err);
+berth_status berth__generator_restore_rings(berth_generator *generator, berth_error *err);
 /* pick.c: where logits would have to come from a device, its graph finds the best of them; and that token, where the
  * sampler wants nothing else, and the logits are numbers. */
 berth_status berth__generator_add_pick(berth_generator *generator, berth_error *err);

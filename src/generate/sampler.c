@@ -6,30 +6,43 @@
 
 berth_status berth__sampler_create(berth_context *ctx, uint32_t count, berth__sampler *out, berth_error *err) {
   *out = (berth__sampler){.desc = BERTH_SAMPLING_DESC_INIT, .count = count};
-  out->candidates = berth__alloc_array(ctx, count, sizeof *out->candidates);
-  out->is_penalised = berth__alloc_array_zero(ctx, count, 1);
-  if (out->candidates != NULL && out->is_penalised != NULL) return BERTH_OK;
-  berth__sampler_free(ctx, out);
-  return berth__fail_nomem(err, "candidates for tokens");
+  out->penalised = berth__alloc_array_zero(ctx, count / 32 + 1, sizeof *out->penalised);
+  if (out->penalised == NULL) return berth__fail_nomem(err, "candidates for tokens");
+  const berth_status status = berth__sampler_set(ctx, out, NULL, err);
+  if (status != BERTH_OK) berth__sampler_free(ctx, out);
+  return status;
 }
 
 void berth__sampler_free(berth_context *ctx, berth__sampler *sampler) {
   berth__free(ctx, sampler->candidates);
-  berth__free(ctx, sampler->is_penalised);
+  berth__free(ctx, sampler->penalised);
   *sampler = (berth__sampler){0};
 }
 
-berth_status berth__sampler_set(berth__sampler *sampler, const berth_sampling_desc *desc, berth_error *err) {
+static berth_status sampler_check(const berth_sampling_desc *desc, berth_error *err) {
+  if (!(desc->temperature >= 0) || isinf(desc->temperature))
+    return berth__fail(err, BERTH_INVALID, "a temperature of %g is not 0 or more", (double)desc->temperature);
+  if (!(desc->top_p > 0 && desc->top_p <= 1))
+    return berth__fail(err, BERTH_INVALID, "top_p is %g, and must be over 0 and at most 1", (double)desc->top_p);
+  if (!(desc->min_p >= 0 && desc->min_p <= 1))
+    return berth__fail(err, BERTH_INVALID, "min_p is %g, and must be from 0 to 1", (double)desc->min_p);
+  if (!(desc->repeat_penalty > 0) || isinf(desc->repeat_penalty))
+    return berth__fail(err, BERTH_INVALID, "a repeat penalty of %g is not over 0", (double)desc->repeat_penalty);
+  return BERTH_OK;
+}
+
+/* How many candidates are drawn from; the best one alone needs no list. */
+static uint32_t sampler_n(const berth__sampler *sampler, const berth_sampling_desc *desc) {
+  if (desc->temperature <= 0) return 1;
+  return desc->top_k > 0 && desc->top_k < sampler->count ? desc->top_k : sampler->count;
+}
+
+berth_status berth__sampler_set(berth_context *ctx, berth__sampler *sampler, const berth_sampling_desc *desc,
+                                berth_error *err) {
   berth_sampling_desc full = BERTH_SAMPLING_DESC_INIT;
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_sampling_desc", err));
-  if (!(full.temperature >= 0) || isinf(full.temperature))
-    return berth__fail(err, BERTH_INVALID, "a temperature of %g is not 0 or more", (double)full.temperature);
-  if (!(full.top_p > 0 && full.top_p <= 1))
-    return berth__fail(err, BERTH_INVALID, "top_p is %g, and must be over 0 and at most 1", (double)full.top_p);
-  if (!(full.min_p >= 0 && full.min_p <= 1))
-    return berth__fail(err, BERTH_INVALID, "min_p is %g, and must be from 0 to 1", (double)full.min_p);
-  if (!(full.repeat_penalty > 0) || isinf(full.repeat_penalty))
-    return berth__fail(err, BERTH_INVALID, "a repeat penalty of %g is not over 0", (double)full.repeat_penalty);
+  BERTH__TRY(sampler_check(&full, err));
+  BERTH__TRY(BERTH__RESERVE(ctx, sampler->candidates, sampler->capacity, sampler_n(sampler, &full), err));
   sampler->desc = full;
   sampler->state = full.seed;
   return BERTH_OK;
@@ -74,47 +87,50 @@ static void sampler_sift(berth__candidate *heap, size_t n, size_t at) {
   heap[at] = moved;
 }
 
-/* The k best of n come first, in order. */
-static void sampler_sort(berth__candidate *list, size_t n, size_t k) {
-  for (size_t i = k / 2; i-- > 0;) sampler_sift(list, k, i);
-  for (size_t i = k; i < n; i++)
-    if (sampler_before(list[i], list[0])) {
-      const berth__candidate better = list[i];
-      list[i] = list[0];
-      list[0] = better;
-      sampler_sift(list, k, 0);
-    }
-  for (size_t end = k; end-- > 1;) {
-    const berth__candidate worst = list[0];
-    list[0] = list[end];
-    list[end] = worst;
-    sampler_sift(list, end, 0);
+/* The worst come last. */
+static void sampler_sort(berth__candidate *heap, size_t n) {
+  for (size_t end = n; end-- > 1;) {
+    const berth__candidate worst = heap[0];
+    heap[0] = heap[end];
+    heap[end] = worst;
+    sampler_sift(heap, end, 0);
   }
 }
 
 /* ---- The steps ---- */
 
-static float sampler_penalty(const berth__sampler *s, float logit) {
-  return logit > 0 ? logit / s->desc.repeat_penalty : logit * s->desc.repeat_penalty;
+static bool sampler_is_penalised(const berth__sampler *s, uint32_t token) {
+  return s->penalised[token / 32] >> token % 32 & 1u;
 }
 
-/* All tokens as candidates, with penalties for those that came lately. A logit that is no number is the least. */
-static void sampler_load(berth__sampler *s, const float *logits, const int32_t *tokens, size_t n_tokens) {
+static void sampler_mark(berth__sampler *s, const int32_t *tokens, size_t n_tokens, bool is_set) {
   const size_t last = n_tokens < s->desc.repeat_last ? n_tokens : s->desc.repeat_last;
-  const bool penalises = s->desc.repeat_penalty != 1;
-  for (size_t i = n_tokens - last; penalises && i < n_tokens; i++) s->is_penalised[tokens[i]] = 1;
-  for (uint32_t i = 0; i < s->count; i++) {
-    const float logit = isnan(logits[i]) ? -INFINITY : logits[i];
-    s->candidates[i] = (berth__candidate){s->is_penalised[i] ? sampler_penalty(s, logit) : logit, (int32_t)i};
+  for (size_t i = n_tokens - last; s->desc.repeat_penalty != 1 && i < n_tokens; i++) {
+    const uint32_t token = (uint32_t)tokens[i], bit = 1u << token % 32;
+    s->penalised[token / 32] = is_set ? s->penalised[token / 32] | bit : s->penalised[token / 32] & ~bit;
   }
-  for (size_t i = n_tokens - last; penalises && i < n_tokens; i++) s->is_penalised[tokens[i]] = 0;
 }
 
-static int32_t sampler_best(const berth__sampler *s) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < s->count; i++)
-    if (s->candidates[i].logit > s->candidates[best].logit) best = i;
-  return s->candidates[best].token;
+/* With a penalty for a token that came lately. A logit that is no number is the least. */
+static berth__candidate sampler_candidate(const berth__sampler *s, const float *logits, uint32_t token) {
+  float logit = isnan(logits[token]) ? -INFINITY : logits[token];
+  if (sampler_is_penalised(s, token))
+    logit = logit > 0 ? logit / s->desc.repeat_penalty : logit * s->desc.repeat_penalty;
+  return (berth__candidate){logit, (int32_t)token};
+}
+
+/* The n best tokens, the best first. */
+static void sampler_load(berth__sampler *s, const float *logits, uint32_t n) {
+  berth__candidate *heap = s->candidates;
+  for (uint32_t i = 0; i < n; i++) heap[i] = sampler_candidate(s, logits, i);
+  for (size_t i = n / 2; i-- > 0;) sampler_sift(heap, n, i);
+  for (uint32_t i = n; i < s->count; i++) {
+    const berth__candidate other = sampler_candidate(s, logits, i);
+    if (!sampler_before(other, heap[0])) continue;
+    heap[0] = other;
+    sampler_sift(heap, n, 0);
+  }
+  sampler_sort(heap, n);
 }
 
 static double sampler_weight(const berth__sampler *s, size_t i, double temperature) {
@@ -154,11 +170,11 @@ static int32_t sampler_draw(berth__sampler *s, size_t n) {
 }
 
 int32_t berth__sampler_choose(berth__sampler *s, const float *logits, const int32_t *tokens, size_t n_tokens) {
-  sampler_load(s, logits, tokens, n_tokens);
-  if (s->desc.temperature <= 0) return sampler_best(s);
-  const bool is_cut = s->desc.top_k > 0 && s->desc.top_k < s->count;
-  size_t n = is_cut ? s->desc.top_k : s->count;
-  sampler_sort(s->candidates, s->count, n);
+  size_t n = sampler_n(s, &s->desc);
+  sampler_mark(s, tokens, n_tokens, true);
+  sampler_load(s, logits, (uint32_t)n);
+  sampler_mark(s, tokens, n_tokens, false);
+  if (s->desc.temperature <= 0) return s->candidates[0].token;
   n = sampler_cut_top_p(s, n);
   n = sampler_cut_min_p(s, n);
   return sampler_draw(s, n);

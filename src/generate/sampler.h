@@ -15,13 +15,15 @@ typedef struct berth__sampler {
   uint64_t state; /* of the random numbers */
   uint32_t count; /* tokens of the vocabulary */
   berth__candidate *candidates;
-  uint8_t *is_penalised; /* one per token; all 0 between calls */
+  size_t capacity;     /* of these: as many as are drawn from, which a vocabulary may have many times over */
+  uint32_t *penalised; /* a bit per token; all 0 between calls */
 } berth__sampler;
 
 berth_status berth__sampler_create(berth_context *ctx, uint32_t count, berth__sampler *out, berth_error *err);
 void berth__sampler_free(berth_context *ctx, berth__sampler *sampler);
-/* Checks the parameters and begins with their seed. */
-berth_status berth__sampler_set(berth__sampler *sampler, const berth_sampling_desc *desc, berth_error *err);
+/* Checks the parameters and begins with their seed. When it fails, nothing has changed. */
+berth_status berth__sampler_set(berth_context *ctx, berth__sampler *sampler, const berth_sampling_desc *desc,
+                                berth_error *err);
 /* tokens: the conversation so far. */
 int32_t berth__sampler_choose(berth__sampler *sampler, const float *logits, const int32_t *tokens, size_t n_tokens);
 

@@ -69,10 +69,43 @@ berth_status berth__generator_fingerprint(berth_generator *g, berth_error *err) 
   return BERTH_OK;
 }
 
+/* Rows of a state that a conversation of so many evaluated tokens needs: of a ring what the last token sees, which is
+ * evaluated again where its logits were lost. */
+static uint64_t save_rows(const berth_generator *g, size_t index, uint64_t n_evaluated) {
+  return berth__generator_is_ring(g, index) && n_evaluated > g->window ? g->window : n_evaluated;
+}
+
+typedef berth_status (*save_move)(berth_arena *arena, berth_value value, uint64_t offset, uint8_t *bytes, uint64_t size,
+                                  berth_error *err);
+
+static berth_status save_read(berth_arena *arena, berth_value value, uint64_t offset, uint8_t *bytes, uint64_t size,
+                              berth_error *err) {
+  return berth_arena_read(arena, value, offset, bytes, size, err);
+}
+
+static berth_status save_write(berth_arena *arena, berth_value value, uint64_t offset, uint8_t *bytes, uint64_t size,
+                               berth_error *err) {
+  return berth_arena_write(arena, value, offset, bytes, size, err);
+}
+
+/* The last rows before n_evaluated, in the order of their positions, which in a ring go on at its start. */
+static berth_status save_states(berth_generator *g, uint64_t n_evaluated, uint8_t *bytes, save_move move,
+                                berth_error *err) {
+  for (size_t i = 0; i < g->graph->n_states; i++) {
+    const uint64_t row = save_row(g, i), capacity = berth__generator_is_ring(g, i) ? g->near : g->capacity;
+    for (uint64_t at = n_evaluated - save_rows(g, i, n_evaluated), n; at < n_evaluated; at += n, bytes += n * row) {
+      const uint64_t first = at % capacity, left = capacity - first;
+      n = n_evaluated - at < left ? n_evaluated - at : left;
+      BERTH__TRY(move(g->session->arena, g->graph->states[i], first * row, bytes, n * row, err));
+    }
+  }
+  return BERTH_OK;
+}
+
 /* All that comes after the header. Whoever has a generator with so many tokens has had so many bytes in memory. */
 static uint64_t save_rest(const berth_generator *g, uint64_t n_tokens, uint64_t n_evaluated, bool has_logits) {
   uint64_t size = n_tokens * sizeof *g->tokens + (has_logits ? g->vocabulary * sizeof *g->logits : 0);
-  for (size_t i = 0; i < g->graph->n_states; i++) size += n_evaluated * save_row(g, i);
+  for (size_t i = 0; i < g->graph->n_states; i++) size += save_rows(g, i, n_evaluated) * save_row(g, i);
   return size;
 }
 
@@ -106,12 +139,7 @@ berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, be
     memcpy(to, g->logits, g->vocabulary * sizeof *g->logits);
     to += g->vocabulary * sizeof *g->logits;
   }
-  for (size_t i = 0; i < g->graph->n_states; i++) {
-    const uint64_t bytes = g->n_evaluated * save_row(g, i);
-    if (bytes != 0) BERTH__TRY(berth_arena_read(g->session->arena, g->graph->states[i], 0, to, bytes, err));
-    to += bytes;
-  }
-  return BERTH_OK;
+  return save_states(g, g->n_evaluated, to, save_read, err);
 }
 
 /* ---- Loading ---- */
@@ -140,15 +168,6 @@ static berth_status load_check(const berth_generator *g, const uint8_t *src, siz
   return BERTH_OK;
 }
 
-static berth_status load_states(berth_generator *g, const uint8_t *from, uint32_t n_rows, berth_error *err) {
-  for (size_t i = 0; i < g->graph->n_states; i++) {
-    const uint64_t bytes = n_rows * save_row(g, i);
-    if (bytes != 0) BERTH__TRY(berth_arena_write(g->session->arena, g->graph->states[i], 0, from, bytes, err));
-    from += bytes;
-  }
-  return BERTH_OK;
-}
-
 berth_status berth_generator_load(berth_generator *g, const void *src, size_t size, berth_error *err) {
   save_header head;
   const uint8_t *from = src;
@@ -159,11 +178,14 @@ berth_status berth_generator_load(berth_generator *g, const void *src, size_t si
   berth_generator_reset(g); /* a device that fails while it writes leaves an empty conversation */
   const uint8_t *logits = from + head.n_tokens * sizeof *g->tokens;
   const size_t n_logits = head.has_logits ? g->vocabulary * sizeof *g->logits : 0;
-  BERTH__TRY(load_states(g, logits + n_logits, head.n_evaluated, err));
+  uint8_t *rows = (uint8_t *)(uintptr_t)(logits + n_logits); /* which are read alone */
+  BERTH__TRY(save_states(g, head.n_evaluated, rows, save_write, err));
   memcpy(g->tokens, from, head.n_tokens * sizeof *g->tokens);
   memcpy(g->logits, logits, n_logits);
   g->n_tokens = head.n_tokens;
   g->n_evaluated = head.n_evaluated;
+  g->written = g->near != 0 ? head.n_evaluated : 0;
+  g->intact = g->near != 0 && head.n_evaluated > g->window ? head.n_evaluated - g->window : 0;
   g->has_logits = head.has_logits;
   g->sampler.state = head.random;
   g->stream = berth__stream_begin(g->tokenizer, false, head.at_start);

@@ -15,11 +15,12 @@ typedef struct berth__attention {
   const berth_tensor *length; /* how many of k.length keys there are in this run; NULL: all of them */
   int64_t length_stride;      /* over the batch */
   double cap;                 /* scores become cap * tanh(score / cap); 0: they stay */
-  const berth_tensor *sinks;  /* one score per head that counts in the sum of the weights alone; NULL: none */
+  bool ring; /* length may be above k.length: key p lies in row p modulo that, the last ones are there */
+  const berth_tensor *sinks; /* one score per head that counts in the sum of the weights alone; NULL: none */
 } berth__attention;
 
 void berth__attention_of(const berth_op_call *call, berth__attention *out);
-/* Lengths are those of this run: each must be 0 to k.length. */
+/* Lengths are those of this run: each must be 0 to k.length, or any from 0 on for a ring. */
 berth_status berth__attention_check(const berth__attention *a, berth_error *err);
 
 /* The keys of a batch entry that there are in this run. */
@@ -30,11 +31,21 @@ static inline int64_t berth__attention_keys(const berth__attention *a, int64_t b
 static inline int64_t berth__attention_kv_head(const berth__attention *a, int64_t head) {
   return head / (a->q.heads / a->k.heads);
 }
+/* The row of k and v that a key lies in. */
+static inline int64_t berth__attention_place(const berth__attention *a, int64_t key) {
+  return a->ring ? key % a->k.length : key;
+}
+/* How many of n keys from this one on lie in rows that follow each other. */
+static inline int64_t berth__attention_run(const berth__attention *a, int64_t key, int64_t n) {
+  const int64_t left = a->k.length - berth__attention_place(a, key);
+  return n < left || !a->ring ? n : left;
+}
 /* The keys [*first, *last) of `keys` that a query may see, whatever the mask says. */
 static inline void berth__attention_range(const berth__attention *a, int64_t keys, int64_t row, int64_t *first,
                                           int64_t *last) {
   const int64_t position = keys - a->q.length + row;
-  *first = a->window > 0 && position + 1 > a->window ? position + 1 - a->window : 0;
+  const int64_t least = a->ring && keys > a->k.length ? keys - a->k.length : 0; /* those before were written over */
+  *first = a->window > 0 && position + 1 - a->window > least ? position + 1 - a->window : least;
   *last = a->causal && position + 1 < keys ? position + 1 : keys;
 }
 

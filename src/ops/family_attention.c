@@ -6,6 +6,8 @@
  *   length     how many of the T keys and values there are in a run, 0 to T: a scalar or [B] of i32 or i64. Those past
  *              it are never looked at, so that one plan serves a cache however full it is
  *   sinks      [H]: a score per head that belongs to no key: it takes part in the sum that weights are divided by
+ *   ring       an attribute: the T rows are the last T of a longer sequence, row r those of the last position that is r
+ *              modulo T; length may be above T. Without mask and bias
  *   cap        an attribute: scores become cap * tanh(score / cap) before the bias
  * The queries are the last of the sequence: query i stands at position T - S + i, or length - S + i. A query that may
  * look nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
@@ -28,6 +30,7 @@ static const berth_attr attrs[] = {
     [BERTH__ATTENTION_MERGED] = {.name = "merged",
                                  .kind = BERTH_ATTR_INT}, /* 1: the result is [B, S, H * D] whatever q is */
     [BERTH__ATTENTION_CAP] = {.name = "cap", .kind = BERTH_ATTR_FLOAT}, /* 0: none */
+    [BERTH__ATTENTION_RING] = {.name = "ring", .kind = BERTH_ATTR_INT},
 };
 
 static bool attention_is_mode(const berth_attr *attr, const char *name) {
@@ -100,6 +103,16 @@ static berth_status check_length(const berth__infer *infer, const berth__heads *
   return berth__same_dim(q->batch, length->dim[0], "batch of q and its lengths", &same, err);
 }
 
+/* What is beside scores is so by keys, of which a ring has any number. */
+static berth_status attention_check_ring(const berth__infer *infer, berth_error *err) {
+  if (infer->attrs[BERTH__ATTENTION_RING].i == 0) return BERTH_OK;
+  if (!berth__infer_has(infer, BERTH__ATTENTION_LENGTH))
+    return berth__fail(err, BERTH_INVALID, "a ring needs a length");
+  if (berth__infer_has(infer, BERTH__ATTENTION_MASK) || berth__infer_has(infer, BERTH__ATTENTION_BIAS))
+    return berth__fail(err, BERTH_INVALID, "a ring takes neither a mask nor a bias");
+  return BERTH_OK;
+}
+
 static berth_status check_sinks(const berth__infer *infer, const berth__heads *q, berth_error *err) {
   int64_t same;
   if (!berth__infer_has(infer, BERTH__ATTENTION_SINKS)) return BERTH_OK;
@@ -134,6 +147,7 @@ static berth_status attention_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_beside(infer, BERTH__ATTENTION_MASK, &q, &k, err));
   BERTH__TRY(check_beside(infer, BERTH__ATTENTION_BIAS, &q, &k, err));
   BERTH__TRY(check_length(infer, &q, err));
+  BERTH__TRY(attention_check_ring(infer, err));
   BERTH__TRY(check_sinks(infer, &q, err));
   q.size = v.size;
   infer->out_type[0] = infer->in_type[BERTH__ATTENTION_Q];
@@ -169,6 +183,7 @@ void berth__attention_of(const berth_op_call *call, berth__attention *out) {
   out->causal = !attention_is_mode(attr, "none");
   out->window = attention_is_mode(attr, "sliding_window") ? attr[BERTH__ATTENTION_WINDOW].i : 0;
   out->cap = attr[BERTH__ATTENTION_CAP].f;
+  out->ring = attr[BERTH__ATTENTION_RING].i != 0;
   if (berth__call_has(call, BERTH__ATTENTION_SINKS)) out->sinks = &call->in[BERTH__ATTENTION_SINKS];
   if (!berth__call_has(call, BERTH__ATTENTION_LENGTH)) return;
   out->length = &call->in[BERTH__ATTENTION_LENGTH];
@@ -179,7 +194,7 @@ berth_status berth__attention_check(const berth__attention *a, berth_error *err)
   const int64_t n = a->length == NULL ? 0 : a->length_stride != 0 ? a->q.batch : 1;
   for (int64_t i = 0; i < n; i++) {
     const int64_t keys = berth__attention_keys(a, i);
-    if (keys < 0 || keys > a->k.length)
+    if (keys < 0 || (keys > a->k.length && (!a->ring || a->k.length == 0)))
       return berth__fail(err, BERTH_INVALID, "a length of %" PRId64 " is not within 0 and the capacity of %" PRId64,
                          keys, a->k.length);
   }
@@ -255,15 +270,16 @@ static double attention_score(const job *j, int64_t batch, int64_t head, int64_t
   berth__line_load(&a->call->in[BERTH__ATTENTION_Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size,
                    j->query);
   for (int64_t key = first; key < last; key++) {
-    j->weight[key] = -(double)INFINITY;
+    double *weight = &j->weight[berth__attention_place(a, key)];
+    const int64_t at = berth__attention_place(a, key);
+    *weight = -(double)INFINITY;
     if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
-    attention_load_row(&a->call->in[BERTH__ATTENTION_K], &a->k, berth__heads_at(&a->k, batch, kv_head, key),
-                       j->one_row);
+    attention_load_row(&a->call->in[BERTH__ATTENTION_K], &a->k, berth__heads_at(&a->k, batch, kv_head, at), j->one_row);
     double s = attention_dot(j->query, j->one_row, a->q.size) * a->scale;
     if (a->cap != 0) s = a->cap * tanh(s / a->cap);
     if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
     if (s > largest || isnan(s)) largest = s;
-    j->weight[key] = s;
+    *weight = s;
   }
   return largest;
 }
@@ -283,11 +299,11 @@ static void attention_attend(const job *j, int64_t item) {
   }
   for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
-    const double weight = exp(j->weight[key] - largest);
+    const int64_t at = berth__attention_place(a, key);
+    const double weight = exp(j->weight[at] - largest);
     if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
     total += weight;
-    attention_load_row(&a->call->in[BERTH__ATTENTION_V], &a->v, berth__heads_at(&a->v, batch, kv_head, key),
-                       j->one_row);
+    attention_load_row(&a->call->in[BERTH__ATTENTION_V], &a->v, berth__heads_at(&a->v, batch, kv_head, at), j->one_row);
     for (int64_t i = 0; i < a->v.size; i++) j->sum[i] += weight * j->one_row[i];
   }
   for (int64_t i = 0; i < a->v.size && total != 0; i++) j->sum[i] /= total;

@@ -157,7 +157,7 @@ static void let_rest(const berth_graph *graph, const void *data, size_t size) {
 /* Piece by piece, each let go of in the file once it is in the arena: the weights are never in memory twice. */
 static berth_status move_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
                                 berth_error *err) {
-  const uint64_t piece = (uint64_t)4 << 20;
+  const uint64_t piece = (uint64_t)512 << 10;
   for (uint64_t at = 0; at < size; at += piece) {
     const uint64_t n = size - at < piece ? size - at : piece;
     const uint8_t *from = (const uint8_t *)data + at;

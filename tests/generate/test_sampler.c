@@ -26,7 +26,7 @@ static void chooser_start(chooser *c, const berth_sampling_desc *desc, uint32_t 
   berth_error err;
   c->ctx = test_context();
   TEST_OK(berth__sampler_create(c->ctx, count, &c->sampler, &err));
-  TEST_OK(berth__sampler_set(&c->sampler, desc, &err));
+  TEST_OK(berth__sampler_set(c->ctx, &c->sampler, desc, &err));
 }
 
 static void chooser_finish(chooser *c) {
@@ -140,7 +140,7 @@ static void penalties_are_for_the_last_tokens_alone(void **state) {
   assert_int_equal(berth__sampler_choose(&c.sampler, logits, tokens, 4), 5);
   desc.repeat_last = 4; /* both 3.0 become 1.5, once */
   berth_error err;
-  TEST_OK(berth__sampler_set(&c.sampler, &desc, &err));
+  TEST_OK(berth__sampler_set(c.ctx, &c.sampler, &desc, &err));
   assert_int_equal(berth__sampler_choose(&c.sampler, logits, tokens, 4), 4);
   assert_int_equal(berth__sampler_choose(&c.sampler, logits, tokens, 0), 1); /* and nothing stays of it */
   chooser_finish(&c);
@@ -201,12 +201,14 @@ static void parameters_without_meaning_are_refused(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     berth__sampler sampler = {0};
     berth_error err;
+    berth_context *ctx = test_context();
     berth_sampling_desc desc = plain();
     desc.temperature = bad[i].temperature;
     desc.top_p = bad[i].top_p;
     desc.min_p = bad[i].min_p;
     desc.repeat_penalty = bad[i].penalty;
-    test_expect_error(berth__sampler_set(&sampler, &desc, &err), BERTH_INVALID, &err, bad[i].part);
+    test_expect_error(berth__sampler_set(ctx, &sampler, &desc, &err), BERTH_INVALID, &err, bad[i].part);
+    berth_context_destroy(ctx);
   }
 }
 

@@ -283,6 +283,11 @@ static void make_gemma3(toy *t) {
   }
 }
 
+static void make_gemma3_text(toy *t) {
+  t->has_tokens = true;
+  make_gemma3(t);
+}
+
 static void make_phi3_layers(toy *t) {
   matrix(t, "output.weight", TOY_VOCABULARY, TOY_WIDTH);
   for (int64_t layer = 0; layer < t->layers; layer++) {
@@ -481,6 +486,7 @@ static const struct {
     {"qwen3", make_qwen3},
     {"gemma2", make_gemma2},
     {"gemma3", make_gemma3},
+    {"gemma3/text", make_gemma3_text},
     {"phi3", make_phi3},
     {"phi3/long", make_phi3_long},
     {"phi3/short", make_phi3_short},

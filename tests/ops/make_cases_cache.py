@@ -96,6 +96,39 @@ def write_blocks(f):
                  'the one that blocks lie along', {'axis': 1})
 
 
+def ring_cases(f):
+    """The last rows of a longer sequence, each where its position is modulo their number."""
+    def add(name, length, t, s=1, h=2, kv=1, d=4, **attrs):
+        q, k, v = (own_eighths(1, n, m, d) for n, m in ((h, s), (kv, length), (kv, length)))
+        kept = np.arange(max(0, length - t), length)
+        rings = []
+        for a in (k, v):
+            ring = np.full((1, kv, t, d), np.nan, np.float32)
+            ring[:, :, kept % t] = a[:, :, kept]
+            rings.append(ring)
+        first = max(0, length - t)
+        want = attention(q, k[:, :, first:], v[:, :, first:], None, None, None, attrs.get('mode') == 'causal',
+                         attrs.get('window'))
+        f.case('attention_length_ring_' + name, 'attention', [q] + rings + [None, None, np.int32(length)],
+               want.astype('f4'), tol=(2e-6, 2e-6), ring=1, **attrs)
+
+    for length in (1, 5, 6, 7, 11, 12, 23):
+        add('decode_%d' % length, length, 6, mode='sliding_window', window=5)
+        add('decode_all_%d' % length, length, 6, mode='causal')
+    for length in (3, 8, 9, 17, 40):
+        add('prefill_%d' % length, length, 8, s=3, h=4, kv=2, mode='sliding_window', window=6)
+    add('tile', 90, 40, s=7, mode='sliding_window', window=34)
+    add('long', 200, 70, s=1, mode='sliding_window', window=70)
+    q, k, v = (own_eighths(1, 1, n, 4) for n in (1, 3, 3))
+    f.error('attention_length_ring_without', 'attention', [q, k, v], 'a ring needs a length', ring=1)
+    f.error('attention_length_ring_mask', 'attention', [q, k, v, np.ones((1, 3), bool), None, np.int32(2)],
+            'neither a mask nor a bias', ring=1)
+
+
+def own_eighths(*shape):
+    return (own.integers(-16, 17, shape) / 8).astype(np.float32)
+
+
 def write_rows_cases():
     f = open_file('write_rows')
 
@@ -234,6 +267,7 @@ def attention_cases():
         f.file.add('attention_length_q8_0_' + name, 'attention',
                    [tensor(packed(q)[0]), k, v, None, None, tensor(np.int32(length))], [tensor(packed(want)[0].astype('f4'))],
                    dict(heads=heads, kv_heads=kv, mode='causal'), (2e-6, 2e-6))
+    ring_cases(f)
     f.save()
 
 

@@ -306,8 +306,10 @@ static int plan_make_pair(const plan_options *wanted, model *m, result *made) {
   made->ms = cli_now_ms() - start;
   made->generates = true;
   made->plan = generation_larger(&made->plans);
-  plan_set_dim(m, "ctx", ctx);
-  plan_set_dim(m, "rows", made->plan == made->plans.reading ? chunk : 1);
+  berth_dim bound[BERTH_GENERATOR_DIMS];
+  const int64_t rows = made->plan == made->plans.reading ? chunk : 1;
+  size_t n = berth_generator_dims(m->graph, (uint32_t)ctx, (uint32_t)chunk, (uint32_t)rows, bound);
+  while (n-- > 0) plan_set_dim(m, bound[n].name, bound[n].extent);
   return CLI_OK;
 }
 

@@ -20,6 +20,7 @@ void generation_print(const generation *plans, const char *kv) {
   const berth_plan_info reading = cli_plan_info(plans->reading), writing = cli_plan_info(plans->writing);
   printf("context: %" PRId64 " tokens of keys and values as %s, %s bytes a token\n", plans->ctx, kv,
          format_count(reading.state_size / (uint64_t)plans->ctx, state));
+  if (plans->near) printf("layers with a sliding window keep %" PRId64 " rows\n", plans->near);
   printf("text is read %" PRId64 " tokens at a time; one token alone takes %s of activations and scratch\n",
          plans->chunk, format_bytes(writing.activations_size + writing.scratch_size, bytes));
 }
@@ -29,6 +30,7 @@ void generation_write_json(const generation *plans, const char *kv, json *out) {
   json_int(out, "ctx", plans->ctx);
   json_int(out, "chunk", plans->chunk);
   json_string(out, "kv", kv);
+  if (plans->near) json_int(out, "near", plans->near);
   json_open_object(out, "token");
   json_uint(out, "arena_size", writing.arena_size);
   json_uint(out, "activations_size", writing.activations_size);

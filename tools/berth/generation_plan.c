@@ -15,7 +15,7 @@ static bool generation_has_dim(const berth_graph *graph, const char *name) {
 }
 
 bool generation_is(const berth_graph *graph) {
-  return berth_graph_n_dims(graph) == 2 && generation_has_dim(graph, "rows") && generation_has_dim(graph, "ctx");
+  return generation_has_dim(graph, "rows") && (generation_has_dim(graph, "ctx") || generation_has_dim(graph, "near"));
 }
 
 uint64_t generation_context(const berth_model_info *info) {
@@ -36,13 +36,15 @@ void generation_sizes(uint64_t made_with, uint64_t ctx, uint64_t chunk, int64_t 
   *out_chunk = chunk < ctx ? (int64_t)chunk : *out_ctx;
 }
 
-static berth_status generation_plan_rows(const berth_graph *graph, const berth_plan_desc *base, int64_t ctx,
+static berth_status generation_plan_rows(const berth_graph *graph, const berth_plan_desc *base, generation *sizes,
                                          int64_t rows, const berth_layout *layout, berth_plan **out, berth_error *err) {
-  const berth_dim bound[] = {{"rows", rows}, {"ctx", ctx}};
+  berth_dim bound[BERTH_GENERATOR_DIMS];
   berth_plan_desc desc = *base;
   desc.dims = bound;
-  desc.n_dims = 2;
+  desc.n_dims = berth_generator_dims(graph, (uint32_t)sizes->ctx, (uint32_t)sizes->chunk, (uint32_t)rows, bound);
   desc.layout = layout;
+  for (size_t i = 0; i < desc.n_dims; i++)
+    if (strcmp(bound[i].name, "near") == 0) sizes->near = bound[i].extent;
   return berth_plan_create(graph, &desc, out, err);
 }
 
@@ -50,9 +52,9 @@ berth_status generation_plan(const berth_graph *graph, const berth_plan_desc *de
                              generation *out, berth_error *err) {
   berth_layout *layout = NULL;
   *out = (generation){.ctx = ctx, .chunk = chunk};
-  berth_status status = generation_plan_rows(graph, desc, ctx, chunk, NULL, &out->reading, err);
+  berth_status status = generation_plan_rows(graph, desc, out, chunk, NULL, &out->reading, err);
   if (status == BERTH_OK) status = berth_plan_layout(out->reading, &layout, err);
-  if (status == BERTH_OK) status = generation_plan_rows(graph, desc, ctx, 1, layout, &out->writing, err);
+  if (status == BERTH_OK) status = generation_plan_rows(graph, desc, out, 1, layout, &out->writing, err);
   berth_layout_destroy(layout);
   if (status != BERTH_OK) {
     generation_close(out);

@@ -9,11 +9,12 @@
 
 typedef struct generation {
   int64_t ctx, chunk;
+  int64_t near;                  /* rows that layers with a sliding window keep; 0: there are none */
   berth_plan *reading, *writing; /* of chunk tokens, and of one */
   uint64_t arena_size;
 } generation;
 
-/* Whether a graph is such a model: it has the named dimensions rows and ctx. */
+/* Whether a graph is such a model: it has the named dimensions rows and ctx, or near. */
 bool generation_is(const berth_graph *graph);
 /* What the model was made with; 0: its file does not say. */
 uint64_t generation_context(const berth_model_info *info);

@@ -81,10 +81,14 @@ static double guess_ms(const berth__program *program) {
 
 static berth_status cpu_program_build(berth__program *program, bool checked, berth_error *err) {
   const berth_plan *plan = program->plan;
-  size_t n_tensors = 0;
-  for (size_t n = 0; n < plan->graph->n_nodes; n++)
-    n_tensors += (size_t)plan->graph->nodes[n].n_in + plan->graph->nodes[n].n_out;
-  program->calls = berth__alloc_array_zero(program->ctx, plan->n_steps, sizeof *program->calls);
+  size_t n_tensors = 0, n_calls = 0;
+  for (uint32_t step = 0; step < plan->n_steps; step++) { /* views have no call */
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    if (!berth__cpu_needs_kernel(plan, node)) continue;
+    n_tensors += (size_t)node->n_in + node->n_out;
+    n_calls++;
+  }
+  program->calls = berth__alloc_array_zero(program->ctx, n_calls, sizeof *program->calls);
   program->tensors = berth__alloc_array_zero(program->ctx, n_tensors, sizeof *program->tensors);
   program->conditions = berth__alloc_array_zero(program->ctx, plan->conditions.count, sizeof *program->conditions);
   if (program->calls == NULL || program->tensors == NULL || program->conditions == NULL)

@@ -31,11 +31,12 @@ static berth_value attention_norm(berth__net *net, berth_value x, const char *na
   return berth__net_reshape(net, x, berth__net_rows(n_heads * net->key_size));
 }
 
-/* The rows of this run at their position in a state; returns the whole of it. */
-static berth_value attention_keep(berth__net *net, const char *what, berth_value rows, int64_t columns) {
+/* The rows of this run at their position in a state; returns the whole of it. With a window the state is a ring. */
+static berth_value attention_keep(berth__net *net, const char *what, berth_value rows, int64_t columns, bool is_ring) {
   char name[BERTH__NET_NAME];
   berth_value state = BERTH_VALUE_NONE;
-  const berth_shape shape = {.rank = 2, .dim = {{.name = "ctx"}, {.extent = columns}}};
+  const berth_shape shape = {.rank = 2, .dim = {{.name = is_ring ? "near" : "ctx"}, {.extent = columns}}};
+  const berth_attr ring = berth_attr_int("ring", 1);
   if (net->status != BERTH_OK) return state;
   snprintf(name, sizeof name, "%s%s", net->prefix, what);
   if (columns % (int64_t)berth_type_storage(net->cache).elements != 0) {
@@ -47,20 +48,24 @@ static berth_value attention_keep(berth__net *net, const char *what, berth_value
   net->status = berth_graph_state(net->graph, name, net->cache, shape, NULL, 0, &state, net->err);
   if (net->cache == BERTH_F16 || net->cache == BERTH_BF16) rows = berth__net_cast(net, rows, net->cache);
   const berth_value next =
-      berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, NULL, 0);
+      berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, &ring, is_ring);
   if (net->status == BERTH_OK) net->status = berth_graph_update(net->graph, state, next, net->err);
   return next;
 }
 
 static berth_value attention_see(berth__net *net, const heads *h, const berth__attending *form) {
   const char *mode = form->sees_all ? "none" : form->window > 0 ? "sliding_window" : "causal";
-  const berth_attr attrs[] = {berth_attr_int("heads", net->heads),    berth_attr_int("kv_heads", net->kv_heads),
-                              berth_attr_float("scale", form->scale), berth_attr_string("mode", mode),
-                              berth_attr_int("window", form->window), berth_attr_float("cap", form->cap)};
+  const berth_attr attrs[] = {berth_attr_int("heads", net->heads),
+                              berth_attr_int("kv_heads", net->kv_heads),
+                              berth_attr_float("scale", form->scale),
+                              berth_attr_string("mode", mode),
+                              berth_attr_int("window", form->window),
+                              berth_attr_float("cap", form->cap),
+                              berth_attr_int("ring", form->window > 0 && !form->sees_all)};
   const berth_value sinks =
       form->has_sinks ? berth__net_vector(net, "attn_sinks.weight", net->heads) : BERTH_VALUE_NONE;
   const berth_value in[] = {h->q, h->k, h->v, BERTH_VALUE_NONE, BERTH_VALUE_NONE, net->length, sinks};
-  return berth__net_add(net, "attention", in, form->has_sinks ? 7 : 6, attrs, form->cap != 0 ? 6 : 5);
+  return berth__net_add(net, "attention", in, form->has_sinks ? 7 : 6, attrs, sizeof attrs / sizeof *attrs);
 }
 
 berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attending *form) {
@@ -72,8 +77,8 @@ berth_value berth__net_attend(berth__net *net, berth_value x, const berth__atten
     h.k = berth__net_turn(net, h.k, net->kv_heads, form->rope);
   }
   if (!form->sees_all) {
-    h.k = attention_keep(net, "keys", h.k, net->kv_heads * net->key_size);
-    h.v = attention_keep(net, "values", h.v, net->kv_heads * net->value_size);
+    h.k = attention_keep(net, "keys", h.k, net->kv_heads * net->key_size, form->window > 0);
+    h.v = attention_keep(net, "values", h.v, net->kv_heads * net->value_size, form->window > 0);
   }
   const berth_value seen = attention_see(net, &h, form);
   return berth__net_linear(net, seen, "attn_output", net->heads * net->value_size, net->width);

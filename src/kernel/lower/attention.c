@@ -12,14 +12,28 @@ berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, co
                                   berth__x batch) {
   if (a->length == NULL) return berth__x_i32(k, a->k.length);
   const berth__x given = berth__l_load(l, k, BERTH__ATTENTION_LENGTH, berth__x_affine(k, batch, a->length_stride, 0));
-  return berth__x_min(k, berth__x_max(k, given, berth__x_i32(k, 0)), berth__x_i32(k, a->k.length));
+  const berth__x keys = berth__x_max(k, given, berth__x_i32(k, 0));
+  return a->ring ? keys : berth__x_min(k, keys, berth__x_i32(k, a->k.length));
+}
+
+berth__x berth__attention_held(berth__kernel *k, const berth__attention *a, berth__x keys) {
+  return a->ring ? berth__x_min(k, keys, berth__x_i32(k, a->k.length)) : keys;
+}
+
+/* Of a full ring, the last one that is `row` modulo its length. */
+berth__x berth__attention_key_at(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row) {
+  if (!a->ring) return row;
+  const berth__x length = berth__x_i32(k, a->k.length), before = berth__x_affine(k, keys, 1, -1);
+  const berth__x behind = berth__x_rem(k, berth__x_sub(k, before, row), length); /* a row in use is not past the keys */
+  return berth__x_sub(k, before, behind);
 }
 
 void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row,
                                berth__x *first, berth__x *last) {
   /* keys up to its own */
   const berth__x seen = berth__x_add(k, keys, berth__x_affine(k, row, 1, 1 - a->q.length)), zero = berth__x_i32(k, 0);
-  *first = a->window > 0 ? berth__x_max(k, zero, berth__x_affine(k, seen, 1, -a->window)) : zero;
+  const berth__x least = a->ring ? berth__x_max(k, zero, berth__x_affine(k, keys, 1, -a->k.length)) : zero;
+  *first = a->window > 0 ? berth__x_max(k, least, berth__x_affine(k, seen, 1, -a->window)) : least;
   *last = a->causal ? berth__x_min(k, keys, seen) : keys;
 }
 
@@ -156,7 +170,8 @@ static void lower_attention_add_values(const work *w, berth__x key, berth__x wei
 static void lower_attention_see_keys(const work *w) {
   berth__kernel *k = w->k;
   const berth__x key = berth__x_loop(k, w->row.first, w->row.last, 1);
-  const berth__x score = berth__attention_score(w->l, k, w->a, &w->row, key, lower_attention_dot(w, key));
+  const berth__x row = w->a->ring ? berth__x_rem(k, key, berth__x_i32(k, w->a->k.length)) : key;
+  const berth__x score = berth__attention_score(w->l, k, w->a, &w->row, key, lower_attention_dot(w, row));
   const berth__x before = berth__x_get(k, w->largest), after = berth__attention_larger(k, before, score);
   const berth__x changes = berth__x_or(k, berth__x_lt(k, before, score), berth__x_is_nan(k, score));
   berth__x_if(k, changes);
@@ -165,7 +180,7 @@ static void lower_attention_see_keys(const work *w) {
   berth__x_end(k);
   const berth__x weight = berth__attention_weight(k, score, after);
   berth__x_if(k, berth__x_ne(k, weight, berth__x_f32(k, 0)));
-  lower_attention_add_values(w, key, weight);
+  lower_attention_add_values(w, row, weight);
   berth__x_end(k);
   berth__x_end(k);
 }

@@ -13,11 +13,15 @@ typedef struct berth__attention_row {
 } berth__attention_row;
 berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x batch,
                                              berth__x head, berth__x row);
-/* The keys of a batch entry that there are in this run: a number, or the run's length, brought to 0 and k.length. */
+/* The keys of a batch entry that there are in this run: a number, or the run's length, brought to 0 and k.length. Those
+ * of a ring may be more. */
 berth__x berth__attention_keys_of(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
                                   berth__x batch);
 void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row,
                                berth__x *first, berth__x *last);
+/* Of so many keys: how many rows are in use, and the key that lies in one of them. */
+berth__x berth__attention_held(berth__kernel *k, const berth__attention *a, berth__x keys);
+berth__x berth__attention_key_at(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row);
 /* Where a row of q, k, v or the result begins. */
 berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row);
 /* Element `place` of keys or values, as f32, whatever they lie as. */

@@ -57,7 +57,10 @@ static berth__x head_of_keys(const work *w) {
 static void block_range(const work *w, berth__x *first, berth__x *last) {
   berth__kernel *k = w->k;
   berth__x unused;
-  if (w->f.folds_heads) {
+  if (w->a->ring) { /* any row may have a key that is seen */
+    *first = berth__x_i32(k, 0);
+    *last = berth__attention_held(k, w->a, w->keys);
+  } else if (w->f.folds_heads) {
     berth__attention_range_of(k, w->a, w->keys, berth__x_i32(k, 0), first, &unused);
     berth__attention_range_of(k, w->a, w->keys, berth__x_i32(k, w->a->q.length - 1), &unused, last);
   } else {
@@ -132,7 +135,8 @@ static void make_scores(const work *w, berth__x from) {
     berth__x_if(k, berth__x_lt(k, own_row(w, r), count));
     const berth__attention_row row = row_of(w, own_row(w, r));
     berth__x_if(k, berth__x_lt(k, key, end));
-    berth__x_set(k, value, berth__attention_score(w->l, k, w->a, &row, key, berth__x_get(k, sums[r])));
+    const berth__x seen = berth__attention_key_at(k, w->a, w->keys, key);
+    berth__x_set(k, value, berth__attention_score(w->l, k, w->a, &row, seen, berth__x_get(k, sums[r])));
     berth__x_end(k);
     berth__x_shared_store(k, w->score_array, score_at(w, own_row(w, r), w->lane), berth__x_get(k, value));
     berth__x_end(k);
@@ -250,7 +254,7 @@ static void lower_attention_tiled_see_keys(const work *w) {
   berth__x_barrier(k);
   make_weights(w);
   berth__x_barrier(k);
-  lower_attention_tiled_add_values(w, from, w->keys);
+  lower_attention_tiled_add_values(w, from, berth__attention_held(w->k, w->a, w->keys));
   berth__x_end(k);
 }
 

@@ -65,7 +65,7 @@ typedef struct wide_rows {
 } wide_rows;
 
 static wide_rows rows_of(const job *j, const char *data, int64_t at, const berth__heads *h, int64_t key, int64_t n) {
-  at += key * h->row_stride;
+  at += berth__attention_place(&j->a, key) * h->row_stride;
   if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)data + at, h->row_stride, h->stride};
   for (int64_t i = 0; i < n; i++, at += h->row_stride)
     if (j->kv_element != 0)
@@ -357,8 +357,8 @@ static berth_status attention_kernel_leave(const job *j, const block *b, berth_e
 static berth_status attend_tile(const job *j, block *b, berth_error *err) {
   start_block(j, b);
   load_queries(j, b);
-  for (int64_t key = b->first; key < b->last; key += KEYS) {
-    const int64_t n = attention_kernel_smaller(KEYS, b->last - key);
+  for (int64_t key = b->first, n; key < b->last; key += n) {
+    n = berth__attention_run(&j->a, key, attention_kernel_smaller(KEYS, b->last - key));
     load_beside(j, b, key, n);
     const wide_rows k = rows_of(j, j->k, b->k, &j->a.k, key, n);
     attention_kernel_multiply(k.at, k.row, k.step, j->query, j->a.q.size, j->score, false, n, b->vectors);
@@ -400,22 +400,26 @@ static void score_keys(const job *j, const float *keys, int64_t stride, int64_t 
   }
 }
 
-/* Keys that become f32 do so a block at a time. */
-static int64_t keys_at_once(const job *j, const block *b) {
-  return j->kv_type == BERTH_F32 ? b->last - b->first : KEYS;
+/* Keys from this one on that are done at once: those that become f32 do so a block at a time. */
+static int64_t keys_at_once(const job *j, const block *b, int64_t key) {
+  const bool is_plain = j->kv_type == BERTH_F32 || j->reads_blocks;
+  return berth__attention_run(&j->a, key, is_plain ? b->last - key : attention_kernel_smaller(KEYS, b->last - key));
 }
 
 static void score_row(const job *j, const block *b) {
   const char *q = j->q + berth__heads_at(&j->a.q, b->batch, b->head, b->row) * j->element;
   chain_load(j->query, j->type, q, j->a.q.stride, j->a.q.size);
   for (int64_t d = 0; d < j->a.q.size; d++) j->query[d] *= (float)j->a.scale;
-  if (j->reads_blocks)
-    q8_score_all(j->query, j->a.q.size, q8_at(j->k, b->k, &j->a.k, b->first), q8_row_bytes(&j->a.k), b->last - b->first,
-                 j->score);
-  for (int64_t key = b->first, n; key < b->last && !j->reads_blocks; key += n) {
-    n = attention_kernel_smaller(keys_at_once(j, b), b->last - key);
+  for (int64_t key = b->first, n; key < b->last; key += n) {
+    n = keys_at_once(j, b, key);
+    float *score = j->score + (key - b->first);
+    if (j->reads_blocks) {
+      const uint8_t *k = q8_at(j->k, b->k, &j->a.k, berth__attention_place(&j->a, key));
+      q8_score_all(j->query, j->a.q.size, k, q8_row_bytes(&j->a.k), n, score);
+      continue;
+    }
     const wide_rows k = rows_of(j, j->k, b->k, &j->a.k, key, n);
-    score_keys(j, k.at, k.row, n, j->score + (key - b->first));
+    score_keys(j, k.at, k.row, n, score);
   }
   const vf cap = vf_set1((float)j->a.cap), inverse = vf_set1((float)(1 / j->a.cap));
   for (int64_t i = 0, n = b->last - b->first; i < n && j->a.cap != 0; i += VF_LANES) {
@@ -446,7 +450,7 @@ static float weigh_row(float *score, int64_t n, float *most_of_all) {
 typedef struct weighed {
   const float *score, *v;
   int64_t row, keys;
-  bool is_first, is_last;
+  bool is_first;
   float factor;
 } weighed;
 
@@ -455,7 +459,7 @@ static inline __attribute__((always_inline)) vf sum_columns(const weighed *w, in
   vf sum[AT_ONCE], probe = vf_zero();
   const float *v = w->v + d;
   const int64_t n = columns - (vectors - 1) * VF_LANES; /* of the last vector */
-  const vf factor = vf_set1(w->is_last ? w->factor : 1.0f);
+  const vf factor = vf_set1(w->factor);
   UNROLL for (int i = 0; i < vectors; i++) sum[i] =
       w->is_first ? vf_zero() : vf_load_n(out + d + i * VF_LANES, i < vectors - 1 ? VF_LANES : n);
   for (int64_t key = 0; key < w->keys; key++, v += w->row) {
@@ -488,20 +492,18 @@ static vf sum_all_columns(const weighed *w, int64_t size, float *out) {
 static vf sum_values(const job *j, const block *b, float factor, float *out) {
   vf probe = vf_zero();
   int64_t key = b->first, n;
-  if (j->reads_blocks)
-    return q8_sum(j->score, b->last - b->first, q8_at(j->v, b->v, &j->a.v, b->first), q8_row_bytes(&j->a.v),
-                  j->a.v.size, factor, out);
   do { /* once without any key, too */
-    n = attention_kernel_smaller(keys_at_once(j, b), b->last - key);
-    const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, key, n);
-    const weighed w = {.score = j->score + (key - b->first),
-                       .v = v.at,
-                       .row = v.row,
-                       .keys = n,
-                       .is_first = key == b->first,
-                       .is_last = key + n >= b->last,
-                       .factor = factor};
-    probe = probe + sum_all_columns(&w, j->a.v.size, out);
+    n = key < b->last ? keys_at_once(j, b, key) : 0;
+    const bool is_first = key == b->first, is_last = key + n >= b->last;
+    const float *score = j->score + (key - b->first), by = is_last ? factor : 1.0f;
+    if (j->reads_blocks) {
+      const uint8_t *v = q8_at(j->v, b->v, &j->a.v, n != 0 ? berth__attention_place(&j->a, key) : 0);
+      probe = probe + q8_sum(score, n, v, q8_row_bytes(&j->a.v), j->a.v.size, is_first, by, out);
+    } else {
+      const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, n != 0 ? key : 0, n);
+      const weighed w = {.score = score, .v = v.at, .row = v.row, .keys = n, .is_first = is_first, .factor = by};
+      probe = probe + sum_all_columns(&w, j->a.v.size, out);
+    }
     key += n;
   } while (key < b->last);
   return probe;

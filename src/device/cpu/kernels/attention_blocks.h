@@ -64,15 +64,15 @@ static inline void q8_score_all(const float *query, int64_t size, const uint8_t 
   for (; key < keys; key++) q8_score(query, size, k + key * row, row, score + key, 1);
 }
 
-/* out = factor * the sum of weight[key] times row `key` of v, in `size` columns, which are whole blocks; gives the sums
- * times 0. */
-static inline vf q8_sum(const float *weight, int64_t keys, const uint8_t *v, int64_t row, int64_t size, float factor,
-                        float *out) {
+/* out = factor * (out + the sum of weight[key] times row `key` of v), in `size` columns, which are whole blocks;
+ * without what was there for the first keys. Gives the sums times 0. */
+static inline vf q8_sum(const float *weight, int64_t keys, const uint8_t *v, int64_t row, int64_t size, bool is_first,
+                        float factor, float *out) {
   vf probe = vf_zero();
   for (int64_t d = 0; d < size; d += Q8_ELEMENTS, v += Q8_BYTES) {
     vf sum[Q8_VECTORS];
     const uint8_t *block = v;
-    Q8_UNROLL for (int i = 0; i < Q8_VECTORS; i++) sum[i] = vf_zero();
+    Q8_UNROLL for (int i = 0; i < Q8_VECTORS; i++) sum[i] = is_first ? vf_zero() : vf_load(out + d + i * VF_LANES);
     for (int64_t key = 0; key < keys; key++, block += row) {
       const vf by = vf_set1(weight[key] * blocks_f16(block));
       Q8_UNROLL for (int i = 0; i < Q8_VECTORS; i++) sum[i] = vf_fma(by, q8_vector(block, i), sum[i]);
