@@ -103,6 +103,7 @@ export class BerthPage {
 
   /** As from a file manager. */
   async drop(file) {
+    await this.page.locator('#drop').scrollIntoViewIfNeeded();
     const box = await this.page.locator('#drop').boundingBox();
     const session = await this.context.newCDPSession(this.page);
     const data = { items: [], files: [file], dragOperationsMask: 1 };
@@ -113,9 +114,8 @@ export class BerthPage {
     await session.detach();
   }
 
-  async dropModel(file) {
-    await this.page.locator('#drop').scrollIntoViewIfNeeded();
-    await this.opened(basename(file), () => this.drop(file));
+  dropModel(file) {
+    return this.opened(basename(file), () => this.drop(file));
   }
 
   chooseModel(file) {
