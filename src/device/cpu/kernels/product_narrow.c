@@ -14,6 +14,7 @@
 #define WORTH_US 12.0    /* what a piece of the work should take at least */
 #define FLOPS_PER_US 3e4 /* one core, about */
 #define BYTES_PER_US 2e4 /* weights that come from memory */
+#define CACHE_LINE 16    /* floats */
 
 typedef struct narrow {
   int64_t rows, columns, depth;
@@ -77,6 +78,14 @@ static uint64_t narrow_scratch(const berth_op_call *call) {
   return (uint64_t)(narrow_row_elements(call) + narrow_column_elements(call) + results) * sizeof(float);
 }
 
+/* Columns are too short for the processor to see where they lead: those of the tile after this one are asked for, as
+ * much with every step as the step uses. */
+static inline __attribute__((always_inline)) void narrow_ask_ahead(const float *w, int64_t depth, int64_t k,
+                                                                   const int n_columns) {
+  const float *next = w + (n_columns * depth + k * n_columns);
+  for (int at = 0; at < VF_LANES * n_columns; at += CACHE_LINE) __builtin_prefetch(next + at);
+}
+
 /* In what follows n_rows and n_columns are constants where it is inlined: the sums live in registers. */
 static inline __attribute__((always_inline)) void narrow_dots(const float *const *x, const float *w, int64_t depth,
                                                               const int n_rows, const int n_columns,
@@ -85,11 +94,13 @@ static inline __attribute__((always_inline)) void narrow_dots(const float *const
   int64_t k = 0;
   for (int r = 0; r < n_rows; r++)
     for (int c = 0; c < n_columns; c++) sum[r][c] = vf_zero();
-  for (; k + VF_LANES <= depth; k += VF_LANES)
+  for (; k + VF_LANES <= depth; k += VF_LANES) {
+    if (n_rows == 1) narrow_ask_ahead(w, depth, k, n_columns);
     for (int c = 0; c < n_columns; c++) {
       const vf column = vf_load(w + c * depth + k);
       for (int r = 0; r < n_rows; r++) sum[r][c] = vf_fma(vf_load(x[r] + k), column, sum[r][c]);
     }
+  }
   if (k < depth)
     for (int c = 0; c < n_columns; c++) {
       const vf column = vf_load_n(w + c * depth + k, depth - k);
