@@ -40,7 +40,7 @@ berth_status berth__jinja_set(berth__jinja *j, berth__jinja_scope *scope, berth_
 }
 
 static berth_status run_name(berth__jinja *j, berth__jinja_string name, berth__jinja_value *out) {
-  berth__jinja_variable *v;
+  berth__jinja_variable *v = NULL;
   BERTH__TRY(run_find(j, j->scope, name, true, &v));
   *out = berth__jinja_make_undefined(name);
   if (v != NULL) {

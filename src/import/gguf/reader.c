@@ -45,21 +45,21 @@ static berth_status gguf_take(gguf_cursor *c, uint64_t size, const char *what, c
 }
 
 static berth_status gguf_take_u32(gguf_cursor *c, const char *what, uint32_t *out, berth_error *err) {
-  const uint8_t *data;
+  const uint8_t *data = NULL;
   BERTH__TRY(gguf_take(c, 4, what, &data, err));
   *out = (uint32_t)berth__gguf_word(data, 4);
   return BERTH_OK;
 }
 
 static berth_status gguf_take_u64(gguf_cursor *c, const char *what, uint64_t *out, berth_error *err) {
-  const uint8_t *data;
+  const uint8_t *data = NULL;
   BERTH__TRY(gguf_take(c, 8, what, &data, err));
   *out = berth__gguf_word(data, 8);
   return BERTH_OK;
 }
 
 static berth_status gguf_take_string(gguf_cursor *c, const char *what, berth__gguf_string *out, berth_error *err) {
-  const uint8_t *data;
+  const uint8_t *data = NULL;
   BERTH__TRY(gguf_take_u64(c, what, &out->size, err));
   BERTH__TRY(gguf_take(c, out->size, what, &data, err));
   out->data = (const char *)data;
@@ -116,7 +116,7 @@ static berth_status gguf_skip_elements(gguf_cursor *c, berth__gguf_kind kind, ui
 }
 
 static berth_status gguf_skip_arrays(gguf_cursor *c, uint64_t count, int depth, berth_error *err) {
-  berth__gguf_kind kind;
+  berth__gguf_kind kind = 0;
   uint64_t inner;
   if (depth >= MAX_NESTING)
     return berth__fail(err, BERTH_UNSUPPORTED, "its arrays are nested more than %d deep", MAX_NESTING);
@@ -190,7 +190,7 @@ static berth_status gguf_take_count(const gguf_cursor *c, uint64_t count, uint64
 
 static berth_status gguf_take_header(gguf_cursor *c, uint32_t *version, uint64_t *n_tensors, uint64_t *n_keys,
                                      berth_error *err) {
-  const uint8_t *magic;
+  const uint8_t *magic = NULL;
   BERTH__TRY(gguf_take(c, 4, "its first four bytes", &magic, err));
   if (memcmp(magic, "GGUF", 4) != 0) return berth__fail(err, BERTH_MALFORMED, "the file does not begin with GGUF");
   BERTH__TRY(gguf_take_u32(c, "the header", version, err));

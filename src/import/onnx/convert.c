@@ -327,7 +327,7 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
   for (size_t i = 0; i < node->n_inputs; i++) {
     in[i] = BERTH_VALUE_NONE;
     if (node->inputs[i].size == 0) continue;
-    const char *name;
+    const char *name = NULL;
     BERTH__TRY(onnx_convert_text_of(c, node->inputs[i], &name, err));
     if (!onnx_convert_look_up(c, name, &in[i]))
       return berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing", i, name);
@@ -340,7 +340,7 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
 static berth_status onnx_convert_name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
                                               berth_error *err) {
   for (size_t i = 0; i < call->node->n_outputs; i++) {
-    const char *name;
+    const char *name = NULL;
     if (call->node->outputs[i].size == 0) continue;
     if (i >= call->n_out || call->out[i] == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_UNSUPPORTED, "its output %zu is asked for, which is not supported", i);

@@ -111,7 +111,7 @@ static berth_status old_number(old_trees *o, const old_id *roots, uint32_t n_roo
   for (uint32_t t = 0; t < n_roots; t++) {
     o->first_leaf[t] = leaves;
     for (uint32_t i = (uint32_t)roots[t].node; i < o->n && o->ids[i].tree == roots[t].tree; i++) {
-      berth__ml_mode mode;
+      berth__ml_mode mode = BERTH__ML_LEQ;
       BERTH__TRY(old_mode(o, o->ids[i].at, &mode, err));
       o->place[o->ids[i].at] = mode == BERTH__ML_LEAF ? ~leaves++ : inner++;
     }
@@ -133,7 +133,7 @@ static berth_status old_branch(const old_trees *o, uint32_t at, int64_t to, int3
 
 static berth_status old_add_node(old_trees *o, uint32_t at, berth_error *err) {
   berth__ml_node node = {.feature = o->features[at], .split = berth__ml_number(&o->splits, at)};
-  berth__ml_mode mode;
+  berth__ml_mode mode = BERTH__ML_LEQ;
   BERTH__TRY(old_mode(o, at, &mode, err));
   if (mode == BERTH__ML_LEAF) return BERTH_OK;
   node.turned = berth__ml_turned(mode, at < o->n_missing && o->missing[at] == 1);

@@ -175,7 +175,7 @@ static berth_status index_name(berth_context *ctx, berth__map *map, const char *
 static berth_status read_tensor(berth_weights *w, berth__json *json, const berth__json_token *key, uint64_t section,
                                 berth_error *err) {
   berth__weight *t;
-  char *name;
+  char *name = NULL;
   BERTH__TRY(decode_name(w->ctx, key, &name, err));
   BERTH__TRY(berth__weights_add(w, name, &t, err));
   berth_status status = read_fields(json, t, err);
