@@ -631,6 +631,6 @@ static berth_status attention_kernel_run(const berth_op_call *call, berth_error 
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_attention)[] = {
     {"attention blocked", BERTH__OP_attention, attention_kernel_takes, attention_kernel_items, attention_kernel_grain,
-     attention_kernel_scratch, attention_kernel_run, NULL, false},
+     attention_kernel_scratch, attention_kernel_run, NULL, false, NULL},
     {0},
 };

@@ -446,6 +446,6 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_depthwise)[] = {
     {"depthwise", BERTH__OP_depthwise, depthwise_kernel_takes, depthwise_kernel_items, depthwise_kernel_grain,
-     depthwise_kernel_scratch, depthwise_kernel_run, NULL, false},
+     depthwise_kernel_scratch, depthwise_kernel_run, NULL, false, NULL},
     {0},
 };
