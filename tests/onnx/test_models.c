@@ -37,11 +37,12 @@ static const expectation expectations[] = {
      .is_slow_on_gpus = true,
      .other = {{{"p2o.DynamicDimension.0", 2}, {"p2o.DynamicDimension.1", 160}}, 2}},
     {.name = "ch_ppocr_mobile_v2.0_cls_infer",
+     .is_slow_on_gpus = true,
      .other = {{{"p2o.DynamicDimension.0", 2}, {"p2o.DynamicDimension.1", 64}, {"p2o.DynamicDimension.2", 96}}, 3}},
     {.name = "light_densenet121", .is_slow = true, .is_slow_on_gpus = true},
     {.name = "light_inception_v1", .is_slow = true, .is_slow_on_gpus = true},
     {.name = "light_resnet50", .is_slow = true, .is_slow_on_gpus = true},
-    {.name = "magika_standard_v3_3", .is_slow = true, .other = {{{"unk__214", 2}}, 1}},
+    {.name = "magika_standard_v3_3", .is_slow = true, .is_slow_on_gpus = true, .other = {{{"unk__214", 2}}, 1}},
     {.name = "mobilenet_v2_qdq_int8",
      .cosine = 0.999,
      .is_slow = true,
@@ -58,6 +59,7 @@ static const expectation expectations[] = {
     {.name = "stories260K/kv.prefill64", .other = {{{"n", 3}, {"t", 12}, {"p", 9}}, 3}},
     {.name = "super_resolution_10", .is_slow = true, .is_slow_on_gpus = true, .other = {{{"batch_size", 2}}, 1}},
     {.name = "tract_byte_sb_bidi_lstm", .other = {{{"batch", 2}, {"length", 37}}, 2}},
+    {.name = "yunet_n_640", .is_slow_on_gpus = true},
 };
 
 static const expectation *expectation_of(const char *name) {
