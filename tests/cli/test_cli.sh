@@ -884,7 +884,7 @@ with open("hole.gguf", "wb") as f:
     f.truncate((len(head) + 31) // 32 * 32 + at)
 PY
   exits "plan gguf: five gigabytes" 0 plan hole.gguf --ctx 2048 --json
-  json_holds "plan gguf: five gigabytes of weights" out "o['weights_size'] > 5e9 and o['state_size'] == 5 * 2 * 2048 * 4096 * 4"
+  json_holds "plan gguf: five gigabytes of weights" out "o['weights_size'] > 5e9 and o['state_size'] == 5 * 2 * 2048 * 4096 * 2"
   python3 -c 'import resource, subprocess, sys
 subprocess.run([sys.argv[1], "plan", "hole.gguf", "--ctx", "2048", "--json"], stdout=subprocess.DEVNULL, check=True)
 sys.exit(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > (1 << 20 if sys.argv[2] else 1 << 16))' \

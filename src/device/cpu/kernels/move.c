@@ -328,7 +328,7 @@ static berth_status run_concat(const berth_op_call *call, berth_error *err) {
 static int64_t write_rows_grain(const berth_op_call *call) {
   berth__write_rows w;
   berth__write_rows_of(call, &w);
-  return WORTH / (w.inner * (int64_t)berth_type_size(call->out[0].type) + 1) + 1;
+  return WORTH / (w.inner * (int64_t)berth_type_size(call->in[BERTH__WRITE_ROWS_ROWS].type) + 1) + 1;
 }
 
 static void write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to) {
