@@ -45,8 +45,8 @@ static berth_status write_rows_check_position(const berth__infer *infer, uint32_
 /* Blocks are made of whole lines of f32. */
 static berth_status write_rows_check_types(const berth__infer *infer, berth_error *err) {
   const berth_type type = infer->in_type[BERTH__WRITE_ROWS_X];
-  const bool is_half = type == BERTH_F16 || type == BERTH_BF16;
-  if (is_half && infer->in_type[BERTH__WRITE_ROWS_ROWS] == BERTH_F32) return BERTH_OK;
+  const bool is_narrow = type == BERTH_F16 || type == BERTH_BF16;
+  if (is_narrow && infer->in_type[BERTH__WRITE_ROWS_ROWS] == BERTH_F32) return BERTH_OK;
   if (!berth__type_is_block(type))
     return berth__want_same_type(infer, BERTH__WRITE_ROWS_X, BERTH__WRITE_ROWS_ROWS, err);
   if (type != BERTH_Q8_0)
