@@ -19,7 +19,7 @@ static const arg_option options[] = {
     {"ctx", 0, ARG_COUNT, "N", "room for N tokens (what the model was made with, at most 4096)",
      offsetof(generate_options, ctx), 1, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "read text in runs of N tokens (64)", offsetof(generate_options, chunk), 1, INT32_MAX},
-    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f32)",
+    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f16)",
      offsetof(generate_options, kv), 0, 0},
     {"slide", 0, ARG_FLAG, NULL, "where the context is full, forget its older half and go on",
      offsetof(generate_options, slide), 0, 0},
@@ -184,6 +184,8 @@ static int generate_read_prompt(const generate_options *wanted, char **text, siz
   if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: one will do");
   if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
     return cli_usage("--perplexity scores a text: there is nothing to continue");
+  if (wanted->perplexity && (wanted->slide || wanted->stop.n != 0))
+    return cli_usage("--slide and --stop are for text that is generated, and --perplexity generates none");
   if (wanted->perplexity) return out_read_all(wanted->perplexity, text, size);
   if (wanted->file) return out_read_all(wanted->file, text, size);
   const char *given = wanted->prompt ? wanted->prompt : "";
