@@ -49,11 +49,18 @@ berth_value berth__grad_dy_at(berth__grad *d, uint32_t result);
 /* Adds to the gradient of an operand: summed over the axes along which the operand was broadcast, and in its type. Does
  * nothing where it is not wanted. */
 void berth__grad_give(berth__grad *d, uint32_t operand, berth_value gradient);
+void berth__grad_give_value(berth__grad *d, berth_value value, berth_value gradient); /* of any value */
 /* The gradients of the node are those of `values`, one for each result (BERTH_VALUE_NONE: a result that they do not
  * make), which the nodes from `first` on make once more in other ops: the walk goes through these now. */
 void berth__grad_through(berth__grad *d, size_t first, const berth_value *values);
 void berth__grad_fail(berth__grad *d, berth_status status, const char *format, ...) BERTH__PRINTF(3, 4);
 static inline bool berth__grad_ok(const berth__grad *d) { return d->status == BERTH_OK; }
+
+/* The parts of the walk, for rules that go through nodes of their own: entries for values that were added; which
+ * results of the nodes [first, last) depend on what is wanted; and their rules, from the last to the first. */
+void berth__grad_catch_up(berth__grad *d);
+void berth__grad_mark(berth__grad *d, size_t first, size_t last);
+void berth__grad_walk(berth__grad *d, size_t first, size_t last);
 
 /* ---- Adding nodes (emit.c) ---- */
 

@@ -28,7 +28,7 @@ void berth__grad_fail(berth__grad *d, berth_status status, const char *format, .
 }
 
 /* Values that were added since get their entries. */
-static void grad_catch_up(berth__grad *d) {
+void berth__grad_catch_up(berth__grad *d) {
   const size_t n = d->graph->n_values;
   berth_context *ctx = d->graph->ctx;
   if (!berth__grad_ok(d)) return;
@@ -51,7 +51,7 @@ static bool grad_reads_wanted(const berth__grad *d, const berth__node *node) {
 }
 
 /* Which results of these nodes depend on what is wanted, in a way that has a derivative. */
-static void grad_mark(berth__grad *d, size_t first, size_t last) {
+void berth__grad_mark(berth__grad *d, size_t first, size_t last) {
   for (size_t n = first; n < last && berth__grad_ok(d); n++) {
     const berth__node *node = &d->graph->nodes[n];
     if (berth__grad_row_of(node->op)->kind == BERTH__GRAD_ZERO || !grad_reads_wanted(d, node)) continue;
@@ -83,18 +83,18 @@ static void grad_node(berth__grad *d, size_t index) {
   d->node = outer;
 }
 
-static void grad_walk(berth__grad *d, size_t first, size_t last) {
+void berth__grad_walk(berth__grad *d, size_t first, size_t last) {
   for (size_t n = last; n-- > first && berth__grad_ok(d);) grad_node(d, n);
 }
 
 void berth__grad_through(berth__grad *d, size_t first, const berth_value *values) {
   const size_t last = d->graph->n_nodes;
-  grad_catch_up(d);
+  berth__grad_catch_up(d);
   if (!berth__grad_ok(d)) return;
-  grad_mark(d, first, last);
+  berth__grad_mark(d, first, last);
   for (uint32_t i = 0; i < d->node.n_out; i++)
     if (values[i] != BERTH_VALUE_NONE) d->of[values[i]] = d->of[d->node.out[i]];
-  grad_walk(d, first, last);
+  berth__grad_walk(d, first, last);
 }
 
 bool berth__grad_wants(const berth__grad *d, uint32_t operand) {
@@ -110,8 +110,11 @@ berth_value berth__grad_dy_at(berth__grad *d, uint32_t result) {
 berth_value berth__grad_dy(berth__grad *d) { return berth__grad_dy_at(d, 0); }
 
 void berth__grad_give(berth__grad *d, uint32_t operand, berth_value gradient) {
-  if (!berth__grad_wants(d, operand)) return;
-  const berth_value value = d->node.in[operand];
+  if (berth__grad_wants(d, operand)) berth__grad_give_value(d, d->node.in[operand], gradient);
+}
+
+void berth__grad_give_value(berth__grad *d, berth_value value, berth_value gradient) {
+  if (!berth__grad_ok(d) || !grad_is_wanted(d, value)) return;
   gradient = berth__grad_sum_to(d, gradient, value);
   if (berth__type_is_float(berth__grad_type(d, value))) /* that of a quantised number is a float */
     gradient = berth__grad_cast(d, gradient, berth__grad_type(d, value));
@@ -157,11 +160,11 @@ static void grad_name(berth__grad *d, size_t first_value, berth_value of, berth_
 
 static void grad_run(berth__grad *d, berth_value loss, const berth_value *of, size_t n_of, berth_value *grads) {
   const size_t first_value = d->graph->n_values, n_nodes = d->graph->n_nodes;
-  grad_catch_up(d);
+  berth__grad_catch_up(d);
   for (size_t i = 0; i < n_of && berth__grad_ok(d); i++) d->wanted[of[i]] = true;
-  grad_mark(d, 0, n_nodes);
+  berth__grad_mark(d, 0, n_nodes);
   if (berth__grad_ok(d) && d->wanted[loss]) d->of[loss] = berth__grad_full_like(d, loss, 1);
-  grad_walk(d, 0, n_nodes);
+  berth__grad_walk(d, 0, n_nodes);
   for (size_t i = 0; i < n_of && berth__grad_ok(d); i++) {
     grads[i] = d->of[of[i]];
     grad_name(d, first_value, of[i], grads[i]);

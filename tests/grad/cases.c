@@ -267,6 +267,70 @@ const grad_case grad_cases[] = {
      "input %x : f64[2, 1, 3] input %w : f64[1, 8, 3] input %r : f64[1, 8, 2] %y = lstm(%x, %w, %r)\n"
      "{input_forget = 1}",
      0, 0, 0},
+    {"loop_end",
+     "input %x : f64[3] input %w : f64[3] const %t : i64[] = [4] const %yes : bool[] = [1]\n"
+     "%round, %starts, %acc = loop_begin(%t, %yes, %x) %m = mul(%acc, %w) %n = sin(%m)\n"
+     "%rounds, %again, %last, %all = loop_end(%round, %starts, %t, %yes, %acc, %n, %m)\n"
+     "%y = exp(%last) %z = mul(%all, %all)",
+     0, 0, 0},
+    /* It ends when the sum says so, carries an integer, and nothing of x goes in but through the body. */
+    {"loop_end",
+     "input %x : f64[2] const %zero : f64[2] = [0, 0] const %t : i64[1] = [9] const %yes : bool[] = [1]\n"
+     "const %limit : f64[] = [2] const %one : i64[] = [1] const %none : i64[] = [0]\n"
+     "%round, %starts, %acc, %k = loop_begin(%t, %yes, %zero, %none) %f = cast(%round) {to = \"f64\"}\n"
+     "%g = mul(%x, %f) %h = add(%acc, %g) %e = exp(%x) %n = add(%h, %e) %k2 = add(%k, %one)\n"
+     "%s = reduce_sum(%n) {keepdims = 0} %go = lt(%s, %limit)\n"
+     "%rounds, %again, %last, %count = loop_end(%round, %starts, %t, %go, %acc, %k, %n, %k2)\n"
+     "%y = mul(%last, %last)",
+     0.1, 0.3, 1},
+    {"loop_begin",
+     "input %x : f64[2] input %w : f64[2] const %t : i64[] = [2] const %u : i64[] = [3]\n"
+     "const %yes : bool[] = [1] %round, %starts, %a = loop_begin(%t, %yes, %x) %p = mul(%a, %w)\n"
+     "%iround, %istarts, %b = loop_begin(%u, %yes, %p) %q = mul(%b, %a) %n = tanh(%q)\n"
+     "%irounds, %iagain, %ilast = loop_end(%iround, %istarts, %u, %yes, %b, %n) %s = add(%ilast, %w)\n"
+     "%rounds, %again, %y = loop_end(%round, %starts, %t, %yes, %a, %s)",
+     0.3, 1, 0},
+    {"grid_sample", "input %x : f64[2, 2, 3, 4] input %g : f64[2, 2, 3, 2] %y = grid_sample(%x, %g)", -1.2, 1.2, 0},
+    {"grid_sample",
+     "input %x : f64[1, 2, 5] input %g : f64[1, 4, 1] %y = grid_sample(%x, %g)\n"
+     "{mode = \"cubic\", padding = \"reflection\"}",
+     -1.4, 1.4, 0},
+    {"grid_sample",
+     "input %x : f64[1, 1, 3, 2, 3] input %g : f64[1, 2, 1, 2, 3] %y = grid_sample(%x, %g)\n"
+     "{padding = \"border\", align_corners = 1}",
+     -1.3, 1.3, 0},
+    {"grid_sample",
+     "input %x : f64[1, 1, 3, 4] input %g : f64[1, 2, 2, 2] %y = grid_sample(%x, %g)\n"
+     "{padding = \"reflection\", align_corners = 1}",
+     -1.7, 1.7, 0},
+    {"grid_sample",
+     "input %x : f64[1, 2, 3, 3] const %g : f64[1, 1, 2, 2] = [0.3, -0.2, 0.9, 0.8]\n"
+     "%y = grid_sample(%x, %g) {mode = \"nearest\"}",
+     0, 0, 0},
+    {"deform_conv",
+     "input %x : f64[1, 2, 4, 3] input %w : f64[2, 2, 2, 2] input %o : f64[1, 8, 3, 2] input %b : f64[2]\n"
+     "input %m : f64[1, 4, 3, 2] %y = deform_conv(%x, %w, %o, %b, %m)",
+     -0.9, 0.9, 0},
+    {"deform_conv",
+     "input %x : f64[2, 4, 4, 4] input %w : f64[2, 2, 2, 1] input %o : f64[2, 8, 2, 5]\n"
+     "%y = deform_conv(%x, %w, %o) {group = 2, offset_group = 2, strides = [2, 1], pads = [0, 1, 1, 0],\n"
+     "dilations = [2, 1]}",
+     -0.9, 0.9, 0},
+    {"roi_align",
+     "input %x : f64[2, 2, 4, 5] input %r : f64[2, 4] const %i : i64[2] = [1, 0]\n"
+     "%m = mul(%r, %r) %s = narrow(%m) {axes = [1], starts = [0], ends = [2]} const %k : f64[] = [2.3]\n"
+     "%e = add(%s, %k) %q = concat(%s, %e) {axis = 1} %y = roi_align(%x, %q, %i) {output_height = 2,\n"
+     "output_width = 3, sampling_ratio = 2}",
+     0.2, 1, 0},
+    {"roi_align",
+     "input %x : f64[1, 2, 4, 4] const %r : f64[2, 4] = [0.3, 0.7, 3.1, 2.9, 2.2, 1.1, 9.4, 5.2]\n"
+     "const %i : i32[2] = [0, 0] %y = roi_align(%x, %r, %i) {output_height = 2, output_width = 2,\n"
+     "sampling_ratio = 2, half_pixel = 0, mode = \"max\", spatial_scale = 0.7}",
+     0.2, 1, 0},
+    {"max_roi_pool",
+     "input %x : f64[2, 2, 5, 4] const %r : f64[3, 5] = [0, 0, 0, 3, 4, 1, 1, 1, 2, 3, 1, 2, 3, 9, 9]\n"
+     "%y = max_roi_pool(%x, %r) {pooled = [2, 3]}",
+     0, 0, 0},
     /* Several readers, views of views, integers on the way. */
     {"mul", "input %x : f64[3, 4] %e = exp(%x) %a = mul(%e, %x) %b = add(%a, %e) %y = mul(%b, %b) %z = sub(%e, %b)", 0,
      0, 0},
