@@ -353,7 +353,7 @@ BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, be
 typedef struct berth_load_desc {
   uint32_t struct_size;
   const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
-  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
+  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f16 */
   /* Of memory that is only the beginning of a GGUF file: how many bytes the whole file has. Its header is enough for a
    * graph that is planned to the byte; its params have no weights. BERTH_IO: the header goes on after these bytes. 0:
    * the memory is the whole file. */
@@ -715,7 +715,7 @@ typedef enum berth_preset {
 typedef struct berth_plan_desc {
   uint32_t struct_size;
   uint32_t flags; /* berth_plan_flag */
-  uint64_t align; /* of every buffer, a power of two; 0: 64. Views are placed inside their root as needed */
+  uint64_t align; /* of every buffer, a power of two; 0: 64, on the cpu less for small ones. Views lie in their root */
   uint64_t guard; /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
   berth_order order;
   uint32_t n_threads;    /* workers that need scratch, and threads of a session; 0: the context's */
@@ -1085,7 +1085,7 @@ typedef struct berth_generator_desc {
   uint32_t n_threads; /* 0: the context's */
   uint32_t ctx;       /* tokens that there is room for; 0: what the model was made with, but at most 4096 */
   uint32_t chunk;     /* rows in which text is read; 0: 64, or ctx where that is less */
-  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f32 */
+  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f16 */
   const berth_sampling_desc *sampling; /* NULL: BERTH_SAMPLING_DESC_INIT */
   const berth_thread_pool *threads;    /* NULL: threads of its own */
   const berth_cancel *cancel;          /* stops reading and generating; NULL: none */
