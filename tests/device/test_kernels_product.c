@@ -381,6 +381,11 @@ static void bytes_in_blocks_are_exact(void **state) {
       c.in[0].n_values = sizeof whole / sizeof *whole;
       c.absolute = 0.01; /* of sums of f32 up to 20,000 */
       fast_check(&c);
+      c = blocks_case(block_types[t], m, 1280, 3); /* two slices and a half */
+      c.in[0].values = whole;
+      c.in[0].n_values = sizeof whole / sizeof *whole;
+      c.absolute = 0.1;
+      fast_check(&c);
     }
 }
 
