@@ -19,6 +19,7 @@ void berth__tile_init(berth__tile *tile, berth__lowering *l, berth__number type)
   const berth_tensor *out = &l->call->out[0];
   *tile = (berth__tile){.l = l, .type = type == BERTH__NUM_F32 ? type : BERTH__NUM_I32, .n_views = 1};
   tile->left.zero = tile->right.zero = BERTH__TILE_NONE;
+  tile->scale = tile->second = BERTH__TILE_NONE;
   tile->right.operand = 1;
   memcpy(tile->views[0].stride, out->stride, out->rank * sizeof *out->stride);
   tile->finish = berth__tile_finish;
@@ -227,7 +228,8 @@ static berth__tile_form choose_split(const berth__tile *tile) {
   while (form.group_columns > 1 && (int64_t)form.group_columns / 2 >= columns) form.group_columns /= 2;
   form.group_rows = most / form.group_columns;
   while (form.thread_rows < most_rows && form.thread_rows < berth__tile_count(&tile->rows)) form.thread_rows *= 2;
-  while (form.thread_rows > 1 && (uint64_t)form.thread_rows * most * 4 > limits->shared_bytes) form.thread_rows /= 2;
+  const uint64_t of_row = (uint64_t)most * (berth__tile_is_normed(tile) ? 8 : 4);
+  while (form.thread_rows > 1 && form.thread_rows * of_row > limits->shared_bytes) form.thread_rows /= 2;
   return form;
 }
 
@@ -279,8 +281,8 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
 
 /* Few rows, as when text is generated a token at a time: such a product is bound by reading the weights. */
 static bool wants_packed(const berth__tile *tile) {
-  if (berth__tile_count(&tile->rows) > 4 || !berth__tile_takes_packed(tile)) return false;
-  return berth__tile_has_blocks(tile) || tile->l->limits->shares_well;
+  if (berth__tile_count(&tile->rows) > BERTH__TILE_FEW_ROWS || !berth__tile_takes_packed(tile)) return false;
+  return berth__tile_has_blocks(tile) || tile->second != BERTH__TILE_NONE || tile->l->limits->shares_well;
 }
 
 static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
@@ -288,7 +290,7 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     const berth__tile_form packed = choose_packed(tile);
     return berth__tile_packed(tile, &packed, err);
   }
-  if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) &&
+  if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) && !berth__tile_is_normed(tile) &&
       (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)))
     swap_sides(tile);
   berth__tile_form form;
@@ -297,8 +299,8 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     return berth__tile_split(tile, &form, err);
   }
   const berth__tile_form *shared = choose_shared(tile);
-  if (shared != NULL && tile->l->limits->shares_well && berth__tile_count(&tile->depth) >= SHORT_DEPTH &&
-      berth__tile_count(&tile->rows) > 4)
+  if (shared != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&
+      berth__tile_count(&tile->depth) >= SHORT_DEPTH && berth__tile_count(&tile->rows) > 4)
     return berth__tile_shared(tile, shared, err);
   form = choose_registers(tile);
   return berth__tile_registers(tile, &form, err);
