@@ -207,11 +207,6 @@ double berth__kernel_flops(const berth__kernel *kernel);
 /* Whether two kernels do the same, so that one pipeline serves both (operands' numbers apart). */
 bool berth__kernel_equal(const berth__kernel *a, const berth__kernel *b);
 uint64_t berth__kernel_hash(const berth__kernel *kernel);
-/* merge.c: one kernel that does what both do, the first workgroups what `a` does. Buffer i of b becomes buffer_of_b[i]:
- * one of a's with the same storage, or the next new one. *out is NULL where they do not go together: their workgroups
- * differ, or they have too many arrays. */
-berth_status berth__kernel_merge(const berth__kernel *a, const berth__kernel *b, const uint32_t *buffer_of_b,
-                                 berth__kernel **out, berth_error *err);
 /* print.c: the form for people. */
 berth_status berth__kernel_print(const berth__kernel *kernel, berth_write_fn write, void *user, berth_error *err);
 

@@ -167,8 +167,7 @@ static berth_status pack_plan(const berth_plan *plan, const char *targets, berth
     return berth__fail(err, BERTH_UNSUPPORTED, "kernels of the device '%s' cannot be packed; those of 'cuda' can",
                        plan->device);
   BERTH__TRY(berth__recipe_create(plan, &recipe, err));
-  berth_status status = berth__recipe_phases(recipe, err);
-  if (status == BERTH_OK) status = device->pack_kernels(recipe, targets, packer, err);
+  const berth_status status = device->pack_kernels(recipe, targets, packer, err);
   berth__recipe_destroy(recipe);
   return status;
 }

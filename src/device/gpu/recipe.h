@@ -20,7 +20,6 @@ typedef struct berth__dispatch {
                              * writes what they read */
   const berth__span *spans; /* one per buffer of the kernel: the kernel's offset of it is at / 4 words */
   const berth__span *exact; /* the same to the byte: elements of one or two bytes may begin and end inside a word */
-  uint32_t also, n_also;    /* entries of the recipe's list: the other steps whose work it does */
 } berth__dispatch;
 
 typedef struct berth__recipe {
@@ -33,7 +32,6 @@ typedef struct berth__recipe {
   size_t n_prelude; /* the first ones run once */
   berth__span *spans, *exact;
   size_t n_spans, spans_capacity, exact_capacity;
-  uint32_t *also; /* steps that dispatches of others do */
 } berth__recipe;
 
 /* With the profile of the plan. Fails with UNSUPPORTED, the node and the reason where a node cannot run there; with
@@ -41,8 +39,8 @@ typedef struct berth__recipe {
  * outside the arena. */
 berth_status berth__recipe_create(const berth_plan *plan, berth__recipe **out, berth_error *err);
 void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
-/* phases.c: puts the dispatches into as few phases as their bytes allow, a phase being what has no barrier in it, and
- * makes one dispatch of those of a phase that are too small to fill a GPU. Steps are no longer in their order then. */
+/* phases.c: puts the dispatches into as few phases as their bytes allow, a phase being what has no barrier in it. Steps
+ * are no longer in their order then. */
 berth_status berth__recipe_phases(berth__recipe *recipe, berth_error *err);
 bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second);
 /* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */

@@ -10,13 +10,9 @@ static size_t end_of_step(const berth__program *program, size_t i, size_t end) {
   return i;
 }
 
-/* Of what became one dispatch, the first step has all of the time. */
 static void gpu_run_tell(const berth__program *program, const berth__observer *observer, size_t dispatch, double ms) {
-  const berth__dispatch *d = &program->recipe->dispatches[dispatch];
-  const uint32_t *also = program->recipe->also;
-  observer->call(observer->user, d->step, program->plan->order[d->step], NULL, 0, ms);
-  for (uint32_t i = d->also; i < d->also + d->n_also; i++)
-    observer->call(observer->user, also[i], program->plan->order[also[i]], NULL, 0, 0);
+  const uint32_t step = program->recipe->dispatches[dispatch].step;
+  observer->call(observer->user, step, program->plan->order[step], NULL, 0, ms);
 }
 
 static berth_status submit_and_wait(berth__program *program, const berth__gpu_part *part, bool timed,

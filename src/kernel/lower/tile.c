@@ -191,6 +191,30 @@ static const berth__tile_form *choose_shared(const berth__tile *tile) {
   return chosen;
 }
 
+/* Where the tiles above leave most of a device idle, and sums are long: from large to small, for workgroups of 256
+ * threads, four parts of 64. Each thread has as many sums as in larger tiles of the shared form, and reads shared
+ * memory as rarely. Results whose elements share words, and blocks, are left to the shared form. */
+static const struct choice deep_forms[] = {
+    {{4, 4, 8, 8, 16}, 96},
+    {{2, 2, 8, 8, 16}, 0},
+};
+#define DEEP_DEPTH 256  /* sums that are worth joining */
+#define DEEP_GROUPS 128 /* tiles of 64 x 64 that keep a device busy without */
+
+static const berth__tile_form *choose_deep(const berth__tile *tile) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const berth__tile_form large = {.thread_rows = 4, .thread_columns = 4, .group_rows = 16, .group_columns = 16};
+  if (berth__tile_count(&tile->depth) < DEEP_DEPTH || berth__tile_has_blocks(tile) || berth__tile_word(tile) > 1)
+    return NULL;
+  if (limits->group_size < 256 || limits->shared_bytes < 32768) return NULL;
+  if (lower_tile_groups_of(tile, &large) >= DEEP_GROUPS) return NULL;
+  for (size_t i = 0; i < sizeof deep_forms / sizeof *deep_forms; i++)
+    if (lower_tile_groups_of(tile, &deep_forms[i].form) >= deep_forms[i].groups &&
+        (use_of(tile, &deep_forms[i].form) > 0.6 || deep_forms[i].groups == 0))
+      return &deep_forms[i].form;
+  return NULL;
+}
+
 /* Threads that read straight from memory: rows and columns enough to use what is loaded, but not past the shape. Where
  * a CPU plays the GPU, loads are what costs, lane by lane, and registers are plenty: 8 x 8. On a GPU this form is for
  * short sums, where threads are what is needed. */
@@ -271,7 +295,9 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
   berth__tile_form form = {.thread_rows = rows, .thread_columns = 1, .group_rows = choose_packed_lanes(tile, threads)};
   const int64_t enough = limits->shares_well ? PACKED_ENOUGH : PACKED_ENOUGH_CPU,
                 lanes = berth__tile_count(&tile->batch) * columns * form.group_rows;
-  while (form.thread_columns < 4 && rows * form.thread_columns < 4 && lanes / (2 * form.thread_columns) >= enough)
+  const uint32_t sides = tile->second != BERTH__TILE_NONE ? 2 : 1;
+  while (form.thread_columns < 4 && rows * form.thread_columns * sides < 4 &&
+         lanes / (2 * form.thread_columns) >= enough)
     form.thread_columns *= 2;
   form.group_columns = threads / form.group_rows;
   while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)
@@ -298,7 +324,10 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     form = choose_split(tile);
     return berth__tile_split(tile, &form, err);
   }
-  const berth__tile_form *shared = choose_shared(tile);
+  const berth__tile_form *shared = choose_shared(tile), *deep = choose_deep(tile);
+  if (deep != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&
+      berth__tile_count(&tile->rows) > 4)
+    return berth__tile_deep(tile, deep, err);
   if (shared != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&
       berth__tile_count(&tile->depth) >= SHORT_DEPTH && berth__tile_count(&tile->rows) > 4)
     return berth__tile_shared(tile, shared, err);

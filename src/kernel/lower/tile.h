@@ -8,6 +8,7 @@
  *   registers  each thread has some rows and columns of the result and reads what it needs straight from memory
  *   shared     a workgroup takes pieces of both sides into shared memory and uses each element of them many times
  *   split      for few results with long sums: the threads of a workgroup share the depth
+ *   deep       as shared, for few results with long sums: parts of a workgroup share the depth
  *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them */
 #ifndef BERTH_KERNEL_LOWER_TILE_H
 #define BERTH_KERNEL_LOWER_TILE_H
@@ -21,6 +22,7 @@
 #define BERTH__TILE_VIEWS 20u
 #define BERTH__TILE_MOST 8u /* rows or columns of a thread */
 #define BERTH__TILE_FEW_ROWS 4
+#define BERTH__TILE_PARTS 4u /* deep: parts of a workgroup, that share the depth */
 #define BERTH__TILE_NONE UINT32_MAX
 
 typedef struct berth__tile_space {
@@ -171,10 +173,11 @@ typedef struct berth__tile_form {
   /* Threads of a workgroup: shared. Split and packed: parts of the depth, and columns or, packed, thread_columns of
    * them each. */
   uint32_t group_rows, group_columns;
-  uint32_t depth; /* shared: of a piece */
+  uint32_t depth; /* shared, deep: of a piece */
 } berth__tile_form;
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+berth_status berth__tile_deep(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 /* tile_packed.c: whether it can be made, and the slices that a sum has then. */
