@@ -77,18 +77,18 @@ static void break_driver(berth__engine *engine, uint64_t after, VkResult result)
 
 /* From the first failure on everything says the same; and everything can still be destroyed. */
 static void expect_lost(vulkan_fixture *f, const char *part) {
-  float out[VULKAN_N_OUT];
+  float out[GPU_N_OUT];
   char first[sizeof f->err.message];
   berth_session *clone;
-  test_expect_error(vulkan_compute(f->session, out, &f->err), BERTH_DEVICE_LOST, &f->err, part);
+  test_expect_error(gpu_compute(f->use.session, out, &f->err), BERTH_DEVICE_LOST, &f->err, part);
   memcpy(first, f->err.message, sizeof first);
-  test_expect_error(berth_session_run(f->session, &f->err), BERTH_DEVICE_LOST, &f->err, first);
-  test_expect_error(berth_session_write(f->session, "x", out, VULKAN_N_IN * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
+  test_expect_error(berth_session_run(f->use.session, &f->err), BERTH_DEVICE_LOST, &f->err, first);
+  test_expect_error(berth_session_write(f->use.session, "x", out, GPU_N_IN * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
                     first);
-  test_expect_error(berth_session_read(f->session, "t", out, VULKAN_N_OUT * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
+  test_expect_error(berth_session_read(f->use.session, "t", out, GPU_N_OUT * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
                     first);
-  test_expect_error(berth_session_set_param(f->session, "b", out, 160, &f->err), BERTH_DEVICE_LOST, &f->err, first);
-  test_expect_error(berth_session_clone(f->session, &clone, &f->err), BERTH_DEVICE_LOST, &f->err, first);
+  test_expect_error(berth_session_set_param(f->use.session, "b", out, 160, &f->err), BERTH_DEVICE_LOST, &f->err, first);
+  test_expect_error(berth_session_clone(f->use.session, &clone, &f->err), BERTH_DEVICE_LOST, &f->err, first);
   vulkan_finish(f);
 }
 
@@ -98,12 +98,12 @@ static void a_lost_device_stays_lost(void **state) {
   for (size_t way = 0; way < 2; way++) {
     for (uint64_t after = 1; after <= (way == 0 ? 1u : 2u); after++) { /* staged: of the input, of the run */
       vulkan_start_in(&f, way, 0);
-      vulkan_expect_right(f.session);
+      vulkan_expect_right(f.use.session);
       break_driver(f.engine, after, VK_ERROR_DEVICE_LOST);
       f.engine->vk.QueueSubmit = bad_submit;
       expect_lost(&f, "lost while");
       vulkan_start_in(&f, way, 0);
-      vulkan_expect_right(f.session);
+      vulkan_expect_right(f.use.session);
       break_driver(f.engine, after, VK_ERROR_DEVICE_LOST);
       f.engine->vk.WaitForFences = bad_wait;
       expect_lost(&f, "lost while");
@@ -115,7 +115,7 @@ static void what_hangs_is_lost(void **state) {
   vulkan_fixture f;
   (void)state;
   vulkan_start(&f, "vulkan", 0);
-  vulkan_expect_right(f.session);
+  vulkan_expect_right(f.use.session);
   break_driver(f.engine, 1, VK_TIMEOUT);
   f.engine->vk.WaitForFences = bad_wait;
   expect_lost(&f, "BERTH_VULKAN_TIMEOUT");
@@ -133,17 +133,17 @@ static void no_memory_for_a_submission_is_no_end(void **state) {
     berth_status status;
   } faults[] = {{VK_ERROR_OUT_OF_HOST_MEMORY, BERTH_NOMEM}, {VK_ERROR_OUT_OF_DEVICE_MEMORY, BERTH_DEVICE_NOMEM}};
   vulkan_fixture f;
-  float out[VULKAN_N_OUT];
+  float out[GPU_N_OUT];
   (void)state;
   for (size_t way = 0; way < 2; way++) {
     vulkan_start_in(&f, way, 0);
     for (size_t i = 0; i < 2; i++) {
       break_driver(f.engine, 1, faults[i].result);
       f.engine->vk.QueueSubmit = bad_submit;
-      test_expect_error(vulkan_compute(f.session, out, &f.err), faults[i].status, &f.err, "memory");
+      test_expect_error(gpu_compute(f.use.session, out, &f.err), faults[i].status, &f.err, "memory");
       f.engine->vk.QueueSubmit = fault.submit;
-      vulkan_set_params(f.session); /* staged, what was on its way is gone */
-      vulkan_expect_right(f.session);
+      gpu_set_params(f.use.session); /* staged, what was on its way is gone */
+      vulkan_expect_right(f.use.session);
     }
     vulkan_finish(&f);
   }
@@ -251,16 +251,16 @@ static void kernels_that_the_driver_refuses(void **state) {
 static void a_run_fails_with_what_validation_says(void **state) {
   const VkFenceCreateInfo wrong = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   VkFence fence;
-  float out[VULKAN_N_OUT];
+  float out[GPU_N_OUT];
   vulkan_fixture f;
   (void)state;
   if (getenv("BERTH_VULKAN_VALIDATION") == NULL) TEST_SKIP("the validation layer is not installed");
   vulkan_start(&f, "vulkan", 0);
   assert_int_equal(BERTH__VK_CREATE(f.engine, Fence, &wrong, &fence), VK_SUCCESS);
   BERTH__VK_DESTROY(f.engine, Fence, fence);
-  test_expect_error(vulkan_compute(f.session, out, &f.err), BERTH_INTERNAL, &f.err, "vkCreateFence");
+  test_expect_error(gpu_compute(f.use.session, out, &f.err), BERTH_INTERNAL, &f.err, "vkCreateFence");
   assert_int_equal(vulkan_test_heard(), 1);
-  vulkan_expect_right(f.session);
+  vulkan_expect_right(f.use.session);
   vulkan_finish(&f);
 }
 
