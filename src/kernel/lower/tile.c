@@ -204,8 +204,8 @@ static const struct choice deep_forms[] = {
 static const berth__tile_form *choose_deep(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const berth__tile_form large = {.thread_rows = 4, .thread_columns = 4, .group_rows = 16, .group_columns = 16};
-  if (berth__tile_count(&tile->depth) < DEEP_DEPTH || berth__tile_has_blocks(tile) || berth__tile_word(tile) > 1)
-    return NULL;
+  if (tile->type != BERTH__NUM_F32 || berth__tile_count(&tile->depth) < DEEP_DEPTH) return NULL;
+  if (berth__tile_has_blocks(tile) || berth__tile_word(tile) > 1) return NULL;
   if (limits->group_size < 256 || limits->shared_bytes < 32768) return NULL;
   if (lower_tile_groups_of(tile, &large) >= DEEP_GROUPS) return NULL;
   for (size_t i = 0; i < sizeof deep_forms / sizeof *deep_forms; i++)
@@ -295,9 +295,7 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
   berth__tile_form form = {.thread_rows = rows, .thread_columns = 1, .group_rows = choose_packed_lanes(tile, threads)};
   const int64_t enough = limits->shares_well ? PACKED_ENOUGH : PACKED_ENOUGH_CPU,
                 lanes = berth__tile_count(&tile->batch) * columns * form.group_rows;
-  const uint32_t sides = tile->second != BERTH__TILE_NONE ? 2 : 1;
-  while (form.thread_columns < 4 && rows * form.thread_columns * sides < 4 &&
-         lanes / (2 * form.thread_columns) >= enough)
+  while (form.thread_columns < 4 && rows * form.thread_columns < 4 && lanes / (2 * form.thread_columns) >= enough)
     form.thread_columns *= 2;
   form.group_columns = threads / form.group_rows;
   while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)
