@@ -320,7 +320,7 @@ BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, be
 typedef struct berth_load_desc {
   uint32_t struct_size;
   const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
-  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
+  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f16 */
   /* Of memory that is only the beginning of a GGUF file: how many bytes the whole file has. Its header is enough for a
    * graph that is planned to the byte; its params have no weights. BERTH_IO: the header goes on after these bytes. 0:
    * the memory is the whole file. */
@@ -1052,7 +1052,7 @@ typedef struct berth_generator_desc {
   uint32_t n_threads; /* 0: the context's */
   uint32_t ctx;       /* tokens that there is room for; 0: what the model was made with, but at most 4096 */
   uint32_t chunk;     /* rows in which text is read; 0: 64, or ctx where that is less */
-  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f32 */
+  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f16 */
   const berth_sampling_desc *sampling; /* NULL: BERTH_SAMPLING_DESC_INIT */
   const berth_thread_pool *threads;    /* NULL: threads of its own */
   const berth_cancel *cancel;          /* stops reading and generating; NULL: none */
