@@ -1066,6 +1066,10 @@ typedef struct berth_generator_desc {
 #define BERTH_GENERATOR_DESC_INIT \
   { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL }
 
+/* The graph that a generator on that device runs, of that which a GGUF file is loaded as: on a GPU it finds the best
+ * token there, too. A plan of it is exact to the byte. device NULL: the CPU. */
+BERTH_API berth_status berth_generator_graph(const berth_graph *graph, const char *device, berth_graph **out,
+                                             berth_error *err);
 /* The named dimensions of the graph of a GGUF model as a generator binds them for runs of `rows` tokens: "rows", "ctx",
  * and "near", the rows that layers with a sliding window keep: what one sees, and a chunk less one more. Gives how many
  * of them the graph has. */

@@ -201,8 +201,12 @@ async function checkRefusals(berth, expectError) {
     await expectError(model.plan({ kv: 'f31' }), 'UNSUPPORTED', "'f31'");
     await expectError(model.plan({ ctx: 0 }), 'INVALID', 'ctx');
     await expectError(model.plan({ context: 5 }), 'INVALID', "no option 'context'");
+    const { used } = berth.memory();
     await expectError(model.generator({ sampling: { temperature: -1 } }), 'INVALID', 'temperature');
     await expectError(model.generator({ sampling: { temprature: 1 } }), 'INVALID', "'temprature'");
+    await expectError(model.generator({ sampling: { topP: 2 } }), 'INVALID', 'top');
+    const more = berth.memory().used - used;
+    expect(more < 2 ** 16, `${more} bytes stay behind`);
     await expectError(model.generator({ device: 'webgpu' }), 'UNSUPPORTED', 'navigator.gpu');
   });
   await check('what is closed gives its memory back', async () => {

@@ -184,6 +184,8 @@ static int generate_read_prompt(const generate_options *wanted, char **text, siz
   if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: one will do");
   if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
     return cli_usage("--perplexity scores a text: there is nothing to continue");
+  if (wanted->perplexity && (wanted->slide || wanted->stop.n != 0))
+    return cli_usage("--slide and --stop are for text that is generated, and --perplexity generates none");
   if (wanted->perplexity) return out_read_all(wanted->perplexity, text, size);
   if (wanted->file) return out_read_all(wanted->file, text, size);
   const char *given = wanted->prompt ? wanted->prompt : "";

@@ -195,6 +195,8 @@ export interface GgufPlan {
   readonly ctx: number;
   readonly chunk: number;
   readonly kv: string;
+  /** Rows that layers with a sliding window keep; absent where no layer has one. */
+  readonly near?: number;
   /** All of it. */
   readonly arena_size: number;
   readonly weights_size: number;
