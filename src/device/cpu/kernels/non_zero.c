@@ -35,9 +35,7 @@ static int64_t gather_set(const berth_tensor *x, int64_t index, int64_t n, int32
   }
 }
 
-static bool non_zero_kernel_takes(const berth_op_call *call) {
-  return berth__is_contiguous(&call->in[0]);
-}
+static bool non_zero_kernel_takes(const berth_op_call *call) { return berth__is_contiguous(&call->in[0]); }
 
 /* The next line of x: an index for every axis but the last. */
 static void next_line(const berth_tensor *x, int64_t *index) {
