@@ -182,10 +182,14 @@ static const struct {
                  {"softsign", act_softsign},
                  {"softplus", act_softplus}};
 
+/* Of all directions; weights may be planned for more of them than there are. */
+static uint32_t n_activations(const layer *l) {
+  return berth__recurrent_functions(l->code) * berth__recurrent_directions(l->call->attrs);
+}
+
 /* False: there is one without a vector function. */
 static bool find_functions(layer *l) {
-  const uint32_t count = berth__recurrent_functions(l->code) * (uint32_t)l->directions;
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < n_activations(l); i++) {
     l->functions[i] = NULL;
     for (size_t k = 0; k < sizeof act_table / sizeof *act_table; k++)
       if (strcmp(act_table[k].name, l->activations[i].name) == 0) l->functions[i] = act_table[k].function;
@@ -386,7 +390,7 @@ static int64_t recurrent_kernel_grain(const berth_op_call *call) {
 /* Sigmoid for the gates, tanh for the rest. */
 static bool has_usual_activations(const layer *l) {
   const uint32_t each = berth__recurrent_functions(l->code), gates = l->code == BERTH__OP_rnn ? 0 : 1;
-  for (uint32_t i = 0; i < each * (uint32_t)l->directions; i++)
+  for (uint32_t i = 0; i < n_activations(l); i++)
     if (strcmp(l->activations[i].name, i % each < gates ? "sigmoid" : "tanh") != 0) return false;
   return true;
 }
