@@ -306,6 +306,39 @@ BERTH_API berth_status berth_graph_add(berth_graph *graph, const char *op, const
 BERTH_API berth_status berth_graph_output(berth_graph *graph, const char *name, berth_value value, berth_error *err);
 BERTH_API berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err);
 
+/* Gradients: adds nodes, of public ops, that compute the derivatives of `loss` (one number of a float type) by `n_of`
+ * values; grads[i] is the gradient of of[i], of its type and shape, to be named as an output or read by other nodes.
+ * BERTH_VALUE_NONE: the loss does not depend on it. UNSUPPORTED: a gradient would have to pass through an op that has
+ * no rule, or a rule needs an extent that is not known before the graph is bound; the message names the node. Taking
+ * the gradient of a gradient works. docs/training.md has the rules. */
+BERTH_API berth_status berth_graph_grad(berth_graph *graph, berth_value loss, const berth_value *of, size_t n_of,
+                                        berth_value *grads, berth_error *err);
+
+/* Training: the graph becomes one whose runs are steps. Params become states that start with their weights, the
+ * gradients of the loss by them are added, and so is the optimiser, which updates them in place. `learning_rate` is a
+ * new input, a scalar of f32, so that a schedule is what the caller writes into it. The optimiser's own states are
+ * named after the params: "w.velocity", "w.mean", "w.square"; "train.step" counts steps. Losses and weights are read as
+ * ever: outputs, and berth_session_state_read. When it fails, nothing has changed. */
+typedef enum berth_optimizer {
+  BERTH_OPTIMIZER_SGD = 0,  /* w -= rate (velocity = momentum velocity + gradient) */
+  BERTH_OPTIMIZER_ADAMW = 1 /* moments with bias correction; the decay of weights is apart from them */
+} berth_optimizer;
+
+typedef struct berth_train_desc {
+  uint32_t struct_size;
+  berth_optimizer optimizer;
+  double momentum;              /* SGD; 0: there is no velocity */
+  double beta1, beta2, epsilon; /* AdamW */
+  double weight_decay;          /* SGD adds it to the gradient, AdamW takes rate times it off the weight; 0: none */
+  double clip;                  /* the largest norm of all gradients together; 0: any. Keeps them all alive */
+  const berth_value *params;    /* what is trained; the other params stay as they are. NULL: all of a float type */
+  size_t n_params;
+} berth_train_desc;
+#define BERTH_TRAIN_DESC_INIT \
+  { (uint32_t)sizeof(berth_train_desc), BERTH_OPTIMIZER_ADAMW, 0.9, 0.9, 0.999, 1e-8, 0.01, 0, NULL, 0 }
+BERTH_API berth_status berth_graph_train(berth_graph *graph, berth_value loss, const berth_train_desc *desc,
+                                         berth_error *err);
+
 /* The whole graph. verify names the node that is wrong. parse reads what print writes. bind gives named dimensions
  * their extents and infers all shapes again, in a new graph whose values have the same numbers. */
 typedef berth_status (*berth_write_fn)(void *user, const char *text, size_t size); /* anything but OK stops */
@@ -320,7 +353,7 @@ BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, be
 typedef struct berth_load_desc {
   uint32_t struct_size;
   const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
-  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
+  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f16 */
   /* Of memory that is only the beginning of a GGUF file: how many bytes the whole file has. Its header is enough for a
    * graph that is planned to the byte; its params have no weights. BERTH_IO: the header goes on after these bytes. 0:
    * the memory is the whole file. */
@@ -682,7 +715,7 @@ typedef enum berth_preset {
 typedef struct berth_plan_desc {
   uint32_t struct_size;
   uint32_t flags; /* berth_plan_flag */
-  uint64_t align; /* of every buffer, a power of two; 0: 64. Views are placed inside their root as needed */
+  uint64_t align; /* of every buffer, a power of two; 0: 64, on the cpu less for small ones. Views lie in their root */
   uint64_t guard; /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
   berth_order order;
   uint32_t n_threads;    /* workers that need scratch, and threads of a session; 0: the context's */
@@ -1052,7 +1085,7 @@ typedef struct berth_generator_desc {
   uint32_t n_threads; /* 0: the context's */
   uint32_t ctx;       /* tokens that there is room for; 0: what the model was made with, but at most 4096 */
   uint32_t chunk;     /* rows in which text is read; 0: 64, or ctx where that is less */
-  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f32 */
+  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f16 */
   const berth_sampling_desc *sampling; /* NULL: BERTH_SAMPLING_DESC_INIT */
   const berth_thread_pool *threads;    /* NULL: threads of its own */
   const berth_cancel *cancel;          /* stops reading and generating; NULL: none */

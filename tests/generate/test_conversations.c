@@ -380,7 +380,7 @@ static void rings_keep_what_a_chunk_sees(void **state) {
     OK(berth_generator_get_info(s.g, &info, &err));
     const uint64_t rows = chunks[i] + RING_WINDOW - 1 < 64 ? chunks[i] + RING_WINDOW - 1 : 64;
     /* six layers of seven are rings; keys and values of two heads of 32 */
-    assert_int_equal(info.state_size, (6 * rows + 64) * 2 * 64 * sizeof(float));
+    assert_int_equal(info.state_size, (6 * rows + 64) * 2 * 64 * sizeof(uint16_t));
     speaker_feed(s.g, SPEAKER_TEXT);
     speaker_speak(s.g, 30, i == 0 ? want : got);
     if (i > 0) assert_memory_equal(got, want, sizeof want);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom: base <- ops <- graph <- {import, pass <- rewrite} <- plan <- device <- session <- generate <- tools. The kernels in
+# Who may include whom: base <- ops <- graph <- {grad, import, pass <- rewrite} <- plan <- device <- session <- generate <- tools. The kernels in
 # src/kernel stand beside the graph: ops <- kernel <- device. Texts need files alone: import <- text <- session.
 # The rules in words, and why, are in CONTRIBUTING.md.
 set -uo pipefail
@@ -9,7 +9,7 @@ set -uo pipefail
 find_violations() {
   (cd "$1" && find src -name '*.[ch]' -o -name '*.def' | xargs grep -Hn '^ *# *include *"' || true) | awk -F: '
     BEGIN {
-      n = split("base ops kernel graph import pass rewrite plan device text session generate", order, " ")
+      n = split("base ops kernel graph grad import pass rewrite plan device text session generate", order, " ")
       for (i = 1; i <= n; i++) rank[order[i]] = i
     }
     {

@@ -19,7 +19,7 @@ static const arg_option options[] = {
     {"ctx", 0, ARG_COUNT, "N", "room for N tokens (what the model was made with, at most 4096)",
      offsetof(generate_options, ctx), 1, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "read text in runs of N tokens (64)", offsetof(generate_options, chunk), 1, INT32_MAX},
-    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f32)",
+    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f16)",
      offsetof(generate_options, kv), 0, 0},
     {"slide", 0, ARG_FLAG, NULL, "where the context is full, forget its older half and go on",
      offsetof(generate_options, slide), 0, 0},

@@ -26,7 +26,7 @@ static const arg_option options[] = {
      0, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
      INT32_MAX},
-    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f32)", FIELD(model.kv), 0, 0},
+    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f16)", FIELD(model.kv), 0, 0},
 };
 
 const arg_verb cmd_kernels_verb = {

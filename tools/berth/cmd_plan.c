@@ -37,7 +37,7 @@ static const arg_option options[] = {
      0, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
      INT32_MAX},
-    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f32)", FIELD(model.kv), 0, 0},
+    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f16)", FIELD(model.kv), 0, 0},
     {"fit", 0, ARG_BYTES, "BYTES", "the largest context, type of --kv and --chunk of a GGUF model that fit in this",
      FIELD(fit), 1, 0},
     {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
@@ -285,7 +285,7 @@ static int plan_make_pair(const plan_options *wanted, model *m, result *made) {
   const berth_plan_desc desc = plan_describe(wanted, m);
   int code = generation_made_with(m->ctx, wanted->model.path, &made_with);
   if (code != CLI_OK) return code;
-  made->answer.kv = wanted->model.kv ? wanted->model.kv : "f32";
+  made->answer.kv = wanted->model.kv ? wanted->model.kv : "f16";
   generation_sizes(made_with, generation_dim(m, "ctx", wanted->ctx), generation_dim(m, "rows", wanted->chunk), &ctx,
                    &chunk);
   if (wanted->fit != 0) {

@@ -47,7 +47,7 @@ class Gguf {
   }
 
   async plan(options = {}) {
-    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = 'f32' } = options;
+    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = this.defaultKv } = options;
     checkOptions(this.kv, options, PLAN_OPTIONS);
     this.#mustGenerate();
     return program.queue(() => program.withTexts([kv, device], async ([kvAt, deviceAt]) => {
@@ -77,7 +77,7 @@ class Gguf {
     return low;
   }
 
-  async model({ kv = 'f32' } = {}) {
+  async model({ kv = this.defaultKv } = {}) {
     const { program } = this.#handle;
     checkOptions(this.kv, { kv }, ['kv']);
     return program.queue(() => program.withTexts([kv], ([kvAt]) => {
@@ -87,7 +87,7 @@ class Gguf {
   }
 
   async generator(options = {}) {
-    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = 'f32', slide = false } = options;
+    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = this.defaultKv, slide = false } = options;
     checkOptions(this.kv, options, GENERATOR_OPTIONS);
     checkSampling(options.sampling);
     this.#mustGenerate();

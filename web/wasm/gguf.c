@@ -114,6 +114,13 @@ static uint64_t gguf_type_bytes(const berth_model_info *info, size_t i) {
   return bytes;
 }
 
+/* As everywhere else; a model without a cache has the first one alone. */
+static const char *gguf_default_kind(const web_gguf *g) {
+  for (int kind = 0; kind < n_kinds; kind++)
+    if (g->graphs[kind] != NULL && strcmp(kinds[kind], "f16") == 0) return kinds[kind];
+  return kinds[0];
+}
+
 /* How many rows layers with a sliding window see; 0: there are none. */
 static int64_t gguf_window(const berth_graph *graph) {
   berth_dim dims[BERTH_GENERATOR_DIMS];
@@ -139,6 +146,7 @@ const char *berth_web_describe_gguf(const web_gguf *g) {
   for (int kind = 0; kind < n_kinds; kind++)
     if (g->graphs[kind] != NULL) json_string(text, NULL, kinds[kind]);
   json_close_array(text);
+  json_string(text, "defaultKv", gguf_default_kind(g));
   json_open_object(text, "types");
   for (size_t i = 0; i < info->n_tensors; i++) {
     const uint64_t bytes = gguf_type_bytes(info, i);

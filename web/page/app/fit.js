@@ -190,7 +190,7 @@ export const fitAgain = () => current && look();
 export function openFit(model, language) {
   const made = language.context || DEFAULT_CTX;
   const ctx = Math.min(made, DEFAULT_CTX);
-  current = { model, language, scale: new CtxScale(made), ctx, kv: language.kv[0], series: {}, turn: 0 };
+  current = { model, language, scale: new CtxScale(made), ctx, kv: language.defaultKv, series: {}, turn: 0 };
   showFields();
   return dimsFor(ctx);
 }

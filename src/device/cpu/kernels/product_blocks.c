@@ -66,7 +66,8 @@ static int64_t product_blocks_chunk(const berth_op_call *call) {
 }
 
 static int64_t product_blocks_copies(const berth_op_call *call) {
-  return product_blocks_rows(call) <= FEW_ROWS ? blocks_copies(call->in[BERTH__PRODUCT_WEIGHT].type) : 1;
+  const berth_type type = call->in[BERTH__PRODUCT_WEIGHT].type;
+  return product_blocks_rows(call) <= FEW_ROWS ? blocks_copies(type) : blocks_copies_many(type);
 }
 
 static uint64_t product_blocks_x_size(const berth_op_call *call) {
@@ -95,7 +96,7 @@ static void product_blocks_quantise(const berth_op_call *call, int64_t first, in
     int64_t at = 0, row = first + r;
     for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
     blocks_quantise((const float *)x->data + at, x->stride[x->rank - 1], &to, r);
-    if (is_few) blocks_arrange(call->in[BERTH__PRODUCT_WEIGHT].type, &to, r);
+    (is_few ? blocks_arrange : blocks_arrange_many)(call->in[BERTH__PRODUCT_WEIGHT].type, &to, r);
   }
 }
 
@@ -130,8 +131,7 @@ static void product_blocks_many(const product_blocks_job *j, const blocks_x *x, 
   const uint8_t *w = (const uint8_t *)j->call->in[BERTH__PRODUCT_WEIGHT].data + column * j->row_bytes;
   float *tile = (float *)((char *)j->call->scratch + product_blocks_x_size(j->call));
   void *panel = tile + CHUNK * VF_PANEL;
-  blocks_unpack(j->type, w, end - column, j->depth, panel);
-  blocks_multiply(j->type, panel, end - column, x, n, tile);
+  blocks_product(j->type, w, end - column, x, n, panel, tile);
   for (int64_t r = 0; r < n; r++)
     for (int64_t c = column; c < end; c++) product_blocks_store(j, row + r, c, tile[r * VF_PANEL + c - column]);
 }
