@@ -677,6 +677,20 @@ typedef enum berth_preset {
   BERTH_PRESET_BACKWARD = 1   /* activations only: params, inputs and constants lie elsewhere */
 } berth_preset;
 
+/* How products and convolutions of f32 may be computed where a GPU has matrix units for it (the device "cuda"): numbers
+ * are rounded to this before they are multiplied, and sums are f32. */
+typedef enum berth_compute {
+  BERTH_COMPUTE_F32 = 0,    /* they are not */
+  BERTH_COMPUTE_TF32X3 = 1, /* each is the sum of two tf32: nearly as exact as f32 */
+  BERTH_COMPUTE_TF32 = 2,   /* 11 bits of precision */
+  BERTH_COMPUTE_BF16 = 3,   /* 8 bits */
+  BERTH_COMPUTE_F16 = 4     /* 11 bits, and numbers up to 65504 */
+} berth_compute;
+
+/* "f32", "tf32x3", ...; NULL: there is no such. */
+BERTH_API const char *berth_compute_name(berth_compute compute);
+BERTH_API berth_status berth_compute_from_name(const char *name, berth_compute *out, berth_error *err);
+
 #define BERTH_GUARD_AUTO UINT64_MAX /* the larger of the alignment and 128 */
 
 typedef struct berth_plan_desc {
@@ -697,9 +711,13 @@ typedef struct berth_plan_desc {
    * more than its device has. */
   const char *gpu_profile;
   const berth_cancel *cancel; /* stops planning; NULL: none */
+  berth_compute compute;      /* how products may be computed; a device without such units refuses it */
 } berth_plan_desc;
-#define BERTH_PLAN_DESC_INIT \
-  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL }
+#define BERTH_PLAN_DESC_INIT                                                                                  \
+  {                                                                                                           \
+    (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, \
+        BERTH_COMPUTE_F32                                                                                     \
+  }
 
 /* Fills in a whole descriptor, whose struct_size must be set (BERTH_PLAN_DESC_INIT). */
 BERTH_API berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err);

@@ -9,6 +9,7 @@ cat >"$out.cu" <<'PRELUDE'
 #define __launch_bounds__(n) __attribute__((launch_bounds(n)))
 #define __forceinline__ inline __attribute__((always_inline))
 struct index { unsigned x; };
+struct __attribute__((aligned(8))) float2 { float x, y; };
 struct __attribute__((aligned(16))) uint4 { unsigned x, y, z, w; };
 #define threadIdx (index{(unsigned)__nvvm_read_ptx_sreg_tid_x()})
 #define blockIdx (index{(unsigned)__nvvm_read_ptx_sreg_ctaid_x()})

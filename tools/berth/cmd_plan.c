@@ -99,6 +99,7 @@ static berth_plan_desc plan_describe(const plan_options *wanted, const model *m)
   desc.budget = wanted->budget;
   desc.device = wanted->model.device;
   desc.gpu_profile = wanted->model.gpu_profile;
+  desc.compute = model_compute(&wanted->model);
   desc.dims = m->dims.items;
   desc.n_dims = m->dims.n;
   return desc;

@@ -1,0 +1,252 @@
+/* Tiles in CUDA C, for GPUs of compute capability 8.0 and later: copies are cp.async, and a warp multiplies with mma.
+ * Its 32 threads have 16 x 8 sums together, four each, in a way that the hardware lays down; warps share the sums of a
+ * workgroup in rectangles of such pieces. */
+#include "kernel/render_cuda.h"
+
+/* What CUDA has no words for. Tests have each of these in plain C (tests/device/fake_cuda/shim.h). */
+static const char prelude[] =
+    "BERTH_FUNCTION unsigned berth_shared_at(const void *at) {\n"
+    "  unsigned place;\n"
+    "  asm(\"{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }\" : \"=r\"(place) : \"l\"(at));\n"
+    "  return place;\n"
+    "}\n"
+    "BERTH_FUNCTION void berth_copy16(void *to, const void *from, bool is_there) {\n"
+    "  asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\"\n"
+    "               : : \"r\"(berth_shared_at(to)), \"l\"(from), \"r\"(is_there ? 16 : 0) : \"memory\");\n"
+    "}\n"
+    "#define berth_commit() asm volatile(\"cp.async.commit_group;\" : : : \"memory\")\n"
+    "#define berth_wait(n) asm volatile(\"cp.async.wait_group %0;\" : : \"n\"(n) : \"memory\")\n"
+    "#define BERTH_LDMATRIX(name, form) \\\n"
+    "  BERTH_FUNCTION void name(unsigned *x, const void *at) { \\\n"
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" form \".shared.b16 {%0, %1, %2, %3}, [%4];\" \\\n"
+    "                 : \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) \\\n"
+    "                 : \"r\"(berth_shared_at(at)) : \"memory\"); \\\n"
+    "  }\n"
+    "BERTH_LDMATRIX(berth_ldmatrix, \"\")\n"
+    "BERTH_LDMATRIX(berth_ldmatrix_across, \".trans\")\n"
+    "#define BERTH_MMA(name, form) \\\n"
+    "  BERTH_FUNCTION void name(float *c, const unsigned *a, const unsigned *b) { \\\n"
+    "    asm volatile(\"mma.sync.aligned.\" form \" {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" "
+    "\\\n"
+    "                 : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
+    "                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); \\\n"
+    "  }\n"
+    "BERTH_MMA(berth_mma_bf16, \"m16n8k16.row.col.f32.bf16.bf16.f32\")\n"
+    "BERTH_MMA(berth_mma_f16, \"m16n8k16.row.col.f32.f16.f16.f32\")\n"
+    "BERTH_MMA(berth_mma_tf32, \"m16n8k8.row.col.f32.tf32.tf32.f32\")\n"
+    "BERTH_FUNCTION unsigned short berth_bf16_bits(float x) {\n"
+    "  unsigned short bits;\n"
+    "  asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x));\n"
+    "  return bits;\n"
+    "}\n"
+    "BERTH_FUNCTION unsigned berth_tf32_bits(float x) {\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(bits) : \"f\"(x));\n"
+    "  return bits;\n"
+    "}\n"
+    "BERTH_FUNCTION unsigned berth_pair_bf16(float first, float second) {\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
+    "  return bits;\n"
+    "}\n"
+    "BERTH_FUNCTION unsigned berth_pair_f16(float first, float second) {\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
+    "  return bits;\n"
+    "}\n"
+    "#define BERTH_ROOM extern __shared__ __align__(16) unsigned char berth_shared[];\n";
+
+void berth__cuda_tiles_prelude(berth__text *out) { berth__text_add(out, prelude, sizeof prelude - 1); }
+
+/* ---- What a warp has ---- */
+
+typedef struct warps {
+  uint32_t across;        /* warps along the columns */
+  uint32_t rows, columns; /* of a warp */
+} warps;
+
+/* Rectangles that are as square as can be, of whole pieces of 16 x 16. */
+static warps warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
+  const uint32_t n = k->group_size / 32;
+  warps best = {0};
+  for (uint32_t down = 1; down <= n; down *= 2) {
+    const warps w = {n / down, sums->left.lines / down, sums->right.lines / (n / down)};
+    if (w.rows % 16 != 0 || w.columns % 16 != 0) continue;
+    if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
+  }
+  return best;
+}
+
+bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->n_sums; i++) {
+    const berth__kernel_sums *sums = &kernel->sums[i];
+    const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16;
+    if (sums->type != BERTH__NUM_F32 || sums->kind == BERTH_COMPUTE_F32 || sums->together > 2 ||
+        sums->left.depth % step != 0 || kernel->group_size % 32 != 0 || warps_of(kernel, sums).across == 0)
+      return false;
+  }
+  return true;
+}
+
+/* ---- Multiplying ---- */
+
+/* Elements from one line, or step of the depth, to the next. */
+static uint32_t line_step(const berth__kernel_tile *tile) { return tile->is_deep ? tile->pitch : 1; }
+static uint32_t depth_step(const berth__kernel_tile *tile) { return tile->is_deep ? 1 : tile->pitch; }
+
+static bool is_wide(const berth__kernel *k, const berth__kernel_tile *tile) {
+  return k->shared[tile->array].storage == BERTH_F32;
+}
+
+/* Where a thread begins. Two bytes: pieces of 8 x 8 come by four, and each of 32 threads names a row of one: of the
+ * left tile 16 lines by 16 of the depth, line by line first; of the right one along the depth first. Four bytes: each
+ * loads its own. */
+static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_tile *tile, const warps *w,
+                      bool is_left) {
+  const char *line = "lane / 4", *depth = "lane % 4 * 2";
+  if (!is_wide(k, tile)) {
+    const char *const left[2][2] = {{"lane / 8 % 2 * 8", "lane / 16 * 8 + lane % 8"}, {"lane % 16", "lane / 16 * 8"}};
+    const char *const right[2][2] = {{"lane / 16 * 8", "lane % 16"}, {"lane / 16 * 8 + lane % 8", "lane / 8 % 2 * 8"}};
+    line = (is_left ? left : right)[tile->is_deep][0];
+    depth = (is_left ? left : right)[tile->is_deep][1];
+  }
+  berth__text_printf(out, "  %s += (warp %s %u * %u + %s) * %u + (%s) * %u;\n", is_left ? "left" : "right",
+                     is_left ? "/" : "%", w->across, is_left ? w->rows : w->columns, line, line_step(tile), depth,
+                     depth_step(tile));
+}
+
+/* 16 of the depth: for the left side pieces of 16 lines with four words each, for the right one of 8 with two. */
+static void add_factors(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w,
+                        bool is_left) {
+  const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
+  const uint32_t lines = is_left ? w->rows : w->columns, line = line_step(tile), depth = depth_step(tile);
+  const char *name = is_left ? "a" : "b", *from = is_left ? "left" : "right";
+  if (!is_wide(k, tile)) {
+    berth__text_printf(out,
+                       "#pragma unroll\n"
+                       "    for (int i = 0; i < %u; i++) berth_ldmatrix%s(%s + 4 * i, %s + i * %u + k * %u);\n",
+                       lines / 16, tile->is_deep ? "" : "_across", name, from, 16 * line, depth);
+    return;
+  }
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "    for (int i = 0; i < %u; i++) {\n"
+                     "      const float *const x = %s + (%s) * %u + (k + %s) * %u;\n",
+                     lines / 4, from, is_left ? "i / 4 * 16 + i % 2 * 8" : "i / 2 * 8", line,
+                     is_left ? "i % 4 / 2 * 8" : "i % 2 * 8", depth);
+  if (tile->is_deep) berth__text_printf(out, "      const float2 pair = *(const float2 *)x;\n");
+  berth__text_printf(out, "      %s[i] = berth_pair_%s(", name, sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16");
+  if (tile->is_deep)
+    berth__text_printf(out, "pair.x, pair.y);\n    }\n");
+  else
+    berth__text_printf(out, "x[0], x[%u]);\n    }\n", depth);
+}
+
+static void add_narrow(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w) {
+  add_start(out, k, &sums->left, w, true);
+  add_start(out, k, &sums->right, w, false);
+  berth__text_printf(out, "#pragma unroll\n  for (int k = 0; k < %u; k += 16) {\n    unsigned a[%u], b[%u];\n",
+                     sums->left.depth, w->rows / 4, w->columns / 4);
+  add_factors(out, k, sums, w, true);
+  add_factors(out, k, sums, w, false);
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "    for (int i = 0; i < %u; i++)\n"
+                     "#pragma unroll\n"
+                     "      for (int j = 0; j < %u; j++) berth_mma_%s(c + 4 * (i * %u + j), a + 4 * i, b + 2 * j);\n"
+                     "  }\n",
+                     w->rows / 16, w->columns / 8, sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16", w->columns / 8);
+}
+
+/* Four bytes: each thread loads its own. tf32x3: what is left of a number after the first rounding is a second one. */
+static void add_loads(berth__text *out, const char *name, const char *tile, uint32_t n, uint32_t pieces, uint32_t line,
+                      uint32_t depth, uint32_t lines, bool is_split) {
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "    for (int i = 0; i < %u; i++) {\n"
+                     "#pragma unroll\n"
+                     "      for (int q = 0; q < %u; q++) {\n"
+                     "        const float x = %s[(i * %u + %s) * %u + (k + %s) * %u];\n"
+                     "        %s[%u * i + q] = berth_tf32_bits(x);\n",
+                     pieces, n, tile, lines, n == 4 ? "q % 2 * 8" : "0", line, n == 4 ? "q / 2 * 4" : "q * 4", depth,
+                     name, n);
+  if (is_split)
+    berth__text_printf(out, "        %s_rest[%u * i + q] = berth_tf32_bits(x - __uint_as_float(%s[%u * i + q]));\n",
+                       name, n, name, n);
+  berth__text_printf(out, "      }\n    }\n");
+}
+
+static void add_tf32(berth__text *out, const berth__kernel_sums *sums, const warps *w) {
+  const berth__kernel_tile *a = &sums->left, *b = &sums->right;
+  const bool is_split = sums->kind == BERTH_COMPUTE_TF32X3;
+  const uint32_t down = w->rows / 16, across = w->columns / 8;
+  berth__text_printf(out, "  left += (warp / %u * %u + lane / 4) * %u + lane %% 4 * %u;\n", w->across, w->rows,
+                     line_step(a), depth_step(a));
+  berth__text_printf(out, "  right += (warp %% %u * %u + lane / 4) * %u + lane %% 4 * %u;\n", w->across, w->columns,
+                     line_step(b), depth_step(b));
+  berth__text_printf(out, "#pragma unroll\n  for (int k = 0; k < %u; k += 8) {\n    unsigned a[%u], b[%u];\n", a->depth,
+                     4 * down, 2 * across);
+  if (is_split) berth__text_printf(out, "    unsigned a_rest[%u], b_rest[%u];\n", 4 * down, 2 * across);
+  add_loads(out, "a", "left", 4, down, line_step(a), depth_step(a), 16, is_split);
+  add_loads(out, "b", "right", 2, across, line_step(b), depth_step(b), 8, is_split);
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "    for (int i = 0; i < %u; i++) {\n"
+                     "#pragma unroll\n"
+                     "      for (int j = 0; j < %u; j++) {\n",
+                     down, across);
+  if (is_split)
+    berth__text_printf(out,
+                       "        berth_mma_tf32(c + 4 * (i * %u + j), a_rest + 4 * i, b + 2 * j);\n"
+                       "        berth_mma_tf32(c + 4 * (i * %u + j), a + 4 * i, b_rest + 2 * j);\n",
+                       across, across);
+  berth__text_printf(out, "        berth_mma_tf32(c + 4 * (i * %u + j), a + 4 * i, b + 2 * j);\n      }\n    }\n  }\n",
+                     across);
+}
+
+/* ---- A kernel's own ---- */
+
+static void add_multiply(berth__text *out, const berth__kernel *kernel, uint32_t n) {
+  const berth__kernel_sums *sums = &kernel->sums[n];
+  const warps w = warps_of(kernel, sums);
+  berth__text_printf(out, "BERTH_FUNCTION void berth_multiply_%u(float *c, const %s *left, const %s *right) {\n", n,
+                     is_wide(kernel, &sums->left) ? "float" : "unsigned short",
+                     is_wide(kernel, &sums->right) ? "float" : "unsigned short");
+  berth__text_printf(out, "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n");
+  if (berth__compute_storage(sums->kind) == BERTH_F32)
+    add_tf32(out, sums, &w);
+  else
+    add_narrow(out, kernel, sums, &w);
+  berth__text_printf(out, "}\n");
+}
+
+/* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. */
+static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n) {
+  const berth__kernel_sums *sums = &kernel->sums[n];
+  const warps w = warps_of(kernel, sums);
+  const uint32_t across = w.columns / 8, t = sums->together;
+  berth__text_printf(out, "#undef BERTH_MULTIPLY_%u\n#undef BERTH_EACH_%u\n#undef BERTH_SUM_%u\n", n, n, n);
+  berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n", n, n);
+  berth__text_printf(
+      out, "#define BERTH_MULTIPLY_%u(slot) berth_multiply_%u(c%u, s%u + (slot) * %u, s%u + (slot) * %u)\n", n, n, n,
+      sums->left.array, berth__tile_slot(&sums->left), sums->right.array, berth__tile_slot(&sums->right));
+  berth__text_printf(out, "#define BERTH_EACH_%u(e) _Pragma(\"unroll\") for (int e = 0; e < %u; e++)\n", n,
+                     w.rows * w.columns / 32 / t);
+  berth__text_printf(out, "#define BERTH_SUM_%u(e, which) c%u[(e) * %u + (which)]\n", n, n, t);
+  berth__text_printf(
+      out,
+      "#define BERTH_ROW_%u(e) ((int)threadIdx.x / 32 / %u * %u + (e) * %u / %u * 16 + (e) * %u %% 4 / 2 "
+      "* 8 + (int)threadIdx.x %% 32 / 4)\n",
+      n, w.across, w.rows, t, 4 * across, t);
+  berth__text_printf(out,
+                     "#define BERTH_COLUMN_%u(e) ((int)threadIdx.x / 32 %% %u * %u + (e) * %u / 4 %% %u * 8 + (e) * %u "
+                     "%% 2 + (int)threadIdx.x %% 4 * 2)\n",
+                     n, w.across, w.columns, t, across, t);
+}
+
+void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out) {
+  for (uint32_t n = 0; n < kernel->n_sums; n++) {
+    add_multiply(out, kernel, n);
+    add_words(out, kernel, n);
+  }
+}
