@@ -2,8 +2,9 @@
  *   x          any type and shape; the axis has `capacity` rows (default: the last axis but one, so that caches may be
  *              [heads, capacity, d] and [capacity, heads * d])
  *   rows       as x, but for n <= capacity rows on the axis; f32 where x lies in blocks (q8_0): they are encoded as
- * they are written position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis
- * itself) With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
+ *              they are written
+ *   position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis itself)
+ * With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
  *
  * Written over x, the work is that of the rows alone. The number of items must not depend on whether it is, because
  * nobody knows that when items are counted: item (block, i) writes row i of the block in place; otherwise it makes

@@ -3,6 +3,7 @@
 #include "plan/buffers.h"
 
 #include "base/math.h"
+#include "graph/rewrite.h"
 
 uint64_t berth__buffer_room(const berth_plan *plan, const berth__buffer *buffer) {
   return (buffer->size + buffer->guard + plan->align - 1) & ~(plan->align - 1);
@@ -143,7 +144,8 @@ berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limi
     berth_op_call call;
     if (alias->values[node->out[0]].is_view) continue;
     describe_call(graph, strides_in_alias, alias, node, tensors, &call);
-    alias->scratch[n] = limits->scratch(limits, node->op, &call, n_threads, alias->flags);
+    const uint32_t bounds = berth__node_is_bounded(graph, node) ? BERTH__CALL_HAS_BOUNDS : 0;
+    alias->scratch[n] = limits->scratch(limits, node->op, &call, n_threads, alias->flags | bounds);
     status = count_scratch(alias, alias->scratch[n], &total, node, err);
   }
   berth__free(alias->ctx, tensors);

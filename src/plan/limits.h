@@ -5,6 +5,9 @@
 #include "base/profile.h"
 #include "graph/graph.h"
 
+/* Beside the flags of a plan: a run may have smaller extents than this call. Scratch is for any of them then. */
+#define BERTH__CALL_HAS_BOUNDS (1u << 31)
+
 typedef struct berth__limits {
   const char *device;
   uint64_t min_align; /* offsets are multiples of this, whatever the caller asks for */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/blocks.h"
+#include "device/cpu/team.h"
+#include "plan/limits.h"
 
 typedef struct state {
   const fast_case *c;
@@ -111,7 +113,9 @@ static void start(state *s, const fast_case *c) {
     memcpy(s->in[i].dim, o->dim, sizeof o->dim);
     const int64_t count = lay_out(&s->in[i], o->layout);
     s->in_size[i] = (size_t)berth_storage_bytes(berth_type_storage(o->type), (uint64_t)count);
-    s->in[i].data = s->in_block[i] = take(s->in_size[i]);
+    const size_t offset = o->layout == FAST_OFFSET ? berth_type_size(o->type) : 0;
+    s->in_block[i] = take(s->in_size[i] + offset);
+    s->in[i].data = (char *)s->in_block[i] + offset;
     fill(o, &s->in[i], count, i + 1);
   }
   make_attrs(s);
@@ -283,4 +287,48 @@ uint64_t fast_scratch(const fast_case *c) {
   const uint64_t size = kernel->scratch ? kernel->scratch(&call) : 0;
   finish(&s);
   return size;
+}
+
+int64_t fast_grain(const fast_case *c) {
+  state s;
+  start(&s, c);
+  const berth_op_call call = call_of(&s, s.out);
+  const berth__cpu_kernel *kernel = find(berth__cpu_isa_at(0), s.op, &call);
+  assert_non_null(kernel);
+  assert_non_null(kernel->grain);
+  const int64_t grain = kernel->grain(&call);
+  finish(&s);
+  return grain;
+}
+
+static berth__cpu_choice choice_of(const fast_case *c, const berth__cpu_isa *isa, uint32_t flags) {
+  state s;
+  start(&s, c);
+  const berth_op_call call = call_of(&s, s.out);
+  const berth__cpu_choice choice = berth__cpu_choose(&(berth__cpu_kernels){.isa = isa}, s.op, &call, flags);
+  finish(&s);
+  return choice;
+}
+
+static void check_bounds_on(const fast_case *c, uint32_t operand, uint32_t axis, int64_t least,
+                            const berth__cpu_isa *isa) {
+  const berth__cpu_choice planned = choice_of(c, isa, BERTH__CALL_HAS_BOUNDS);
+  fast_case smaller = *c;
+  if (planned.name == NULL) fail_msg("%s: %s has no kernel for the call", c->op, isa->name);
+  for (int64_t n = c->in[operand].dim[axis]; n >= least; n--) {
+    smaller.in[operand].dim[axis] = n;
+    const uint64_t fast = choice_of(&smaller, isa, 0).scratch_each;
+    const uint64_t reference = choice_of(&smaller, isa, BERTH_PLAN_REFERENCE).scratch_each;
+    if (fast > planned.scratch_each || reference > planned.scratch_each)
+      fail_msg(
+          "%s (%s): with an extent of %lld scratch is %llu bytes, of the reference kernel %llu; %llu for the bound",
+          c->op, isa->name, (long long)n, (unsigned long long)fast, (unsigned long long)reference,
+          (unsigned long long)planned.scratch_each);
+  }
+}
+
+void fast_check_bounds(const fast_case *c, uint32_t operand, uint32_t axis, int64_t least, const berth__cpu_isa *isa) {
+  for (uint32_t i = 0; berth__cpu_isa_at(i) && !isa; i++)
+    check_bounds_on(c, operand, axis, least, berth__cpu_isa_at(i));
+  if (isa) check_bounds_on(c, operand, axis, least, isa);
 }

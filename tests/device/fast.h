@@ -12,7 +12,8 @@ typedef enum fast_layout {
   FAST_PLAIN,
   FAST_PADDED,   /* gaps after every row of the last axis */
   FAST_REVERSED, /* the first axis is the innermost one */
-  FAST_REPEATED  /* every row of the last axis is the same one: a stride of 0, as expand makes it */
+  FAST_REPEATED, /* every row of the last axis is the same one: a stride of 0, as expand makes it */
+  FAST_OFFSET    /* one element further on than any wider type may begin */
 } fast_layout;
 
 typedef struct fast_operand {
@@ -44,6 +45,11 @@ void fast_check_on(const fast_case *c, const berth__cpu_isa *isa);
 int fast_is_taken(const fast_case *c);
 /* Bytes of scratch that the first instruction set's kernel asks for. */
 uint64_t fast_scratch(const fast_case *c);
+/* The items of the first instruction set's kernel that are worth a thread. */
+int64_t fast_grain(const fast_case *c);
+/* Scratch that was planned for the case as an upper bound is enough where an axis of an operand is shorter, down to
+ * `least`, so that no smaller run falls back on the reference kernel. isa NULL: for every instruction set. */
+void fast_check_bounds(const fast_case *c, uint32_t operand, uint32_t axis, int64_t least, const berth__cpu_isa *isa);
 /* No instruction set's kernel takes the call. */
 void fast_check_declined(const fast_case *c);
 

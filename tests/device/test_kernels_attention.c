@@ -184,12 +184,12 @@ static void caches_in_blocks(void **state) {
 /* Lengths past the capacity, and queries whose keys go around its end. */
 static void rings(void **state) {
   static const int64_t queries[] = {1, 4, 21};
-  static const double lengths_of[] = {30, 140, 141, 200, 1000};
+  static const double lengths_of[] = {30, 140, 141, 200, 1000, 16777301, 1073741871}; /* also past f32's integers */
   static const berth_type types[] = {BERTH_F32, BERTH_F16, BERTH_Q8_0};
   (void)state;
   for (size_t t = 0; t < 3; t++)
     for (size_t q = 0; q < 3; q++)
-      for (size_t n = 0; n < 5; n++) {
+      for (size_t n = 0; n < 7; n++) {
         fast_case c = {.op = "attention",
                        .in = {F32(queries[q], 4 * 32), F32(140, 2 * 32), F32(140, 2 * 32)},
                        .attrs = {FAST_INT("heads", 4), FAST_INT("kv_heads", 2), FAST_STRING("mode", "sliding_window"),
@@ -200,6 +200,23 @@ static void rings(void **state) {
         c.in[5] = (fast_operand){.type = BERTH_I32, .values = &lengths_of[n], .n_values = 1};
         fast_check(&c);
       }
+}
+
+/* No rows at all: nobody sees anything. */
+static void a_ring_without_rows(void **state) {
+  static const int64_t queries[] = {1, 4, 21};
+  static const double none = 0;
+  static const berth_type types[] = {BERTH_F32, BERTH_F16, BERTH_BF16, BERTH_Q8_0};
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (size_t q = 0; q < 3; q++) {
+      fast_case c = {.op = "attention",
+                     .in = {F32(queries[q], 4 * 32), F32(0, 2 * 32), F32(0, 2 * 32)},
+                     .attrs = {FAST_INT("heads", 4), FAST_INT("kv_heads", 2), FAST_INT("ring", 1)}};
+      c.in[1].type = c.in[2].type = types[t];
+      c.in[5] = (fast_operand){.type = BERTH_I32, .values = &none, .n_values = 1};
+      fast_check(&c);
+    }
 }
 
 static void other_types_are_declined(void **state) {
@@ -241,6 +258,7 @@ int main(void) {
       cmocka_unit_test(edges),
       cmocka_unit_test(caches_in_blocks),
       cmocka_unit_test(rings),
+      cmocka_unit_test(a_ring_without_rows),
       cmocka_unit_test(other_types_are_declined),
       cmocka_unit_test(rotary_positions),
       cmocka_unit_test(lengths),

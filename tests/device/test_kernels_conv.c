@@ -200,6 +200,17 @@ static void depthwise_axes(void **state) {
       .in = {F32(1, 14, 19, 20), F32(5, 5, 20)},
       .attrs = {FAST_INTS("kernel", 5, 5), FAST_INTS("strides", 2, 1), FAST_INTS("pads", 2, 2, 2, 2)},
       .absolute = tolerance(25)};
+  const fast_case planes = {/* that padding makes of one */
+                            .op = "depthwise",
+                            .in = {F32(2, 1, 13, 15, 20), F32(1, 3, 3, 20)},
+                            .attrs = {FAST_INTS("kernel", 1, 3, 3), FAST_INTS("pads", 1, 1, 1, 2, 1, 1)},
+                            .absolute = tolerance(9)};
+  const fast_case padding = {
+      /* in the place of the one */
+      .op = "depthwise",
+      .in = {F32(2, 1, 13, 15, 20), F32(1, 3, 3, 20), F32(20)},
+      .attrs = {FAST_INTS("kernel", 1, 3, 3), FAST_INTS("strides", 2, 1, 1), FAST_INTS("pads", 1, 1, 1, 0, 1, 1)},
+      .absolute = tolerance(9)};
   const fast_case large = {
       .op = "depthwise", .in = {F32(1, 40, 40, 2), F32(40, 40, 2)}, .attrs = {FAST_INTS("kernel", 40, 40)}};
   (void)state;
@@ -207,6 +218,8 @@ static void depthwise_axes(void **state) {
   fast_check(&space);
   fast_check(&uneven);
   fast_check(&uneven_five);
+  fast_check(&planes);
+  fast_check(&padding);
   fast_check_declined(&large);
 }
 
@@ -220,6 +233,29 @@ static void depthwise_tails(void **state) {
       const shape *s = &shapes[k];
       const lists l = lists_of(s);
       check_tails(depthwise_case(s, &l), 4, (const int64_t[]){s->images, s->height, s->width, s->channels}, isa);
+    }
+}
+
+/* Scratch that is planned for upper bounds, of images and of their sizes. */
+static void convolutions_of_bounded_extents(void **state) {
+  static const shape shapes[] = {
+      {40, 5, 6, 3, 16, 3, 1, 1, 1, 1, true, FAST_PLAIN},    {3, 40, 50, 3, 24, 7, 2, 1, 3, 1, true, FAST_PLAIN},
+      {30, 3, 2, 20, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},   {2, 33, 29, 20, 40, 3, 2, 1, 1, 1, true, FAST_PLAIN},
+      {20, 5, 5, 64, 8, 1, 1, 1, 0, 1, false, FAST_PLAIN},   {1, 60, 150, 1, 8, 5, 1, 1, 2, 1, false, FAST_PLAIN},
+      {1, 40, 45, 12, 200, 3, 3, 1, 1, 4, true, FAST_PLAIN}, {1, 9, 300, 8, 64, 3, 1, 1, 0, 1, true, FAST_PLAIN},
+  };
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < COUNT(shapes); k++) {
+      const shape *s = &shapes[k];
+      for (int ends_only = 0; ends_only < 2; ends_only++) {
+        lists l = lists_of(s);
+        if (ends_only) l.pads[0] = l.pads[1] = 0; /* pads that some sizes do not come to */
+        fast_case c = conv_case(s, &l, isa->panel);
+        fast_check_bounds(&c, 0, 0, 1, isa);
+        for (uint32_t axis = 1; axis < 3 && s->pad > 0; axis++) fast_check_bounds(&c, 0, axis, s->kernel - s->pad, isa);
+      }
     }
 }
 
@@ -560,6 +596,7 @@ int main(void) {
       cmocka_unit_test(conv_last_over),
       cmocka_unit_test(tails_over),
       cmocka_unit_test(depthwise_axes),
+      cmocka_unit_test(convolutions_of_bounded_extents),
       cmocka_unit_test(depthwise_tails),
       cmocka_unit_test(winograd_shapes),
       cmocka_unit_test(winograd_tails),

@@ -113,6 +113,25 @@ static void pads_of_every_axis(void **state) {
       .attrs = {FAST_INTS("pads", 1, 2), FAST_INTS("axes", -1)}});
 }
 
+/* Channels that move together, from where a number as wide as they are may not begin. */
+static void elements_that_are_not_aligned(void **state) {
+  static const char *const modes[] = {"reflect", "edge", "wrap"};
+  static const double scales[] = {1, 2, 1.5, 1};
+  static const berth_type narrow[] = {BERTH_U8, BERTH_F16, BERTH_I32};
+  (void)state;
+  for (int64_t channels = 2; channels <= 8; channels *= 2)
+    for (size_t t = 0; t < 3; t++) {
+      const fast_operand x = {.type = narrow[t], .rank = 4, .dim = {2, 5, 7, channels}, .layout = FAST_OFFSET};
+      for (size_t mode = 0; mode < 3; mode++)
+        fast_check(
+            &(fast_case){.op = "pad",
+                         .in = {x},
+                         .attrs = {FAST_INTS("pads", 0, 1, 2, 0, 0, 2, 3, 0), FAST_STRING("mode", modes[mode])}});
+      fast_check(&(fast_case){.op = "resize",
+                              .in = {x, OF(BERTH_F32, .rank = 1, .dim = {4}, .values = scales, .n_values = 4)}});
+    }
+}
+
 /* Borders of what is inside, further out than it reaches, on several axes, and of rows that stay whole. */
 static void pads_that_repeat(void **state) {
   static const char *const modes[] = {"reflect", "edge", "wrap"};
@@ -388,6 +407,17 @@ static void updates_by_index(void **state) {
     }
 }
 
+/* Shorter lines may be harder to transform. */
+static void transforms_of_bounded_lengths(void **state) {
+  (void)state;
+  for (int is_onesided = 0; is_onesided < 2; is_onesided++)
+    for (int64_t length = 64; length < 70; length++)
+      fast_check_bounds(&(fast_case){.op = "dft",
+                                     .in = {OF(BERTH_F32, .rank = 3, .dim = {2, length, 1})},
+                                     .attrs = {FAST_INT("axis", 1), FAST_INT("onesided", is_onesided)}},
+                        0, 1, 1, NULL);
+}
+
 static void rows_of_caches(void **state) {
   static const double positions[] = {0, 3, 11, 13};
   (void)state;
@@ -422,6 +452,18 @@ static void rows_of_caches_in_blocks(void **state) {
     }
 }
 
+/* What a row is worth does not depend on how it is kept. */
+static void rows_in_blocks_are_shared_out(void **state) {
+  fast_case c = {.op = "write_rows",
+                 .in = {OF(BERTH_F32, .rank = 2, .dim = {64, 4096}), OF(BERTH_F32, .rank = 2, .dim = {32, 4096}),
+                        OF(BERTH_I32, .rank = 0, .low = 0, .high = 1)}};
+  (void)state;
+  const int64_t grain = fast_grain(&c);
+  c.in[0].type = BERTH_Q8_0;
+  assert_true(grain < 32);
+  assert_int_equal(fast_grain(&c), grain);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(transposes_of_every_order),
@@ -433,14 +475,17 @@ int main(void) {
       cmocka_unit_test(resizes_of_every_kind),
       cmocka_unit_test(resizes_by_scales_near_one),
       cmocka_unit_test(pads_that_repeat),
+      cmocka_unit_test(elements_that_are_not_aligned),
       cmocka_unit_test(resizes_of_other_types),
       cmocka_unit_test(best_of_lines),
       cmocka_unit_test(best_of_sorted_lines),
       cmocka_unit_test(sums_across_lines),
       cmocka_unit_test(tiles_of_short_lines),
       cmocka_unit_test(transforms_of_every_length),
+      cmocka_unit_test(transforms_of_bounded_lengths),
       cmocka_unit_test(rows_of_caches),
       cmocka_unit_test(rows_of_caches_in_blocks),
+      cmocka_unit_test(rows_in_blocks_are_shared_out),
       cmocka_unit_test(elements_by_index),
       cmocka_unit_test(short_slices),
       cmocka_unit_test(slices_by_index),

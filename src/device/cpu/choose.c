@@ -36,17 +36,29 @@ bool berth__cpu_is_one_piece(const berth__cpu_choice *choice) {
   return choice->items < 2 || choice->items / (choice->grain > 0 ? choice->grain : 1) < 2;
 }
 
+/* Where a run may have smaller extents, it may also come to the reference kernel: other kernels take some shapes only.
+ */
+static uint64_t cpu_choose_scratch(const berth__op *op, const berth__cpu_kernel *fast, const berth_op_call *call,
+                                   bool has_bounds) {
+  const uint64_t reference =
+      (fast == NULL || has_bounds) && op->family->scratch != NULL ? op->family->scratch(call) : 0;
+  if (fast == NULL) return reference;
+  uint64_t (*const scratch)(const berth_op_call *) =
+      has_bounds && fast->scratch_most != NULL ? fast->scratch_most : fast->scratch;
+  const uint64_t own = scratch != NULL ? scratch(call) : 0;
+  return own > reference ? own : reference;
+}
+
 berth__cpu_choice berth__cpu_choose(const berth__cpu_kernels *from, const berth__op *op, const berth_op_call *call,
                                     uint32_t plan_flags) {
   const bool only_reference = (plan_flags & BERTH_PLAN_REFERENCE) != 0;
   const berth__cpu_kernel *fast = only_reference ? NULL : berth__cpu_kernel_find(from, op, call);
-  uint64_t (*scratch)(const berth_op_call *) = fast != NULL ? fast->scratch : op->family->scratch;
   berth__cpu_choice choice = {.name = fast != NULL ? fast->name : NULL,
                               .run = fast != NULL ? fast->run : op->family->kernel,
                               .prepare = fast != NULL ? fast->prepare : NULL,
                               .has_parts = fast != NULL && fast->has_parts,
                               .items = items_of(op, fast, call)};
-  const uint64_t each = scratch != NULL ? scratch(call) : 0;
+  const uint64_t each = cpu_choose_scratch(op, fast, call, (plan_flags & BERTH__CALL_HAS_BOUNDS) != 0);
   if (!berth__align_up(each, 64, &choice.scratch_each)) choice.scratch_each = UINT64_MAX;
   choice.grain = fast != NULL && fast->grain != NULL ? fast->grain(call) : grain_by_bytes(op, call, choice.items);
   return choice;

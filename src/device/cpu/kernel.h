@@ -18,6 +18,9 @@ typedef struct berth__cpu_kernel {
   berth_status (*run)(const berth_op_call *call, berth_error *err);
   void (*prepare)(const berth_op_call *call); /* fills a worker's scratch, before its first run of a step; or NULL */
   bool has_parts; /* neighbouring items read and write neighbouring bytes: threads get parts of their own */
+  /* Bytes for one worker that are enough for this call and for any with smaller extents. NULL: those of `scratch` are.
+   */
+  uint64_t (*scratch_most)(const berth_op_call *call);
 } berth__cpu_kernel;
 
 typedef struct berth__cpu_isa {

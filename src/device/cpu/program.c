@@ -48,8 +48,9 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->step = step;
   c->node = plan->order[step];
   berth__plan_call(plan, node, tensors, &c->args);
-  c->how = berth__cpu_choose(&program->kernels, node->op, &c->args, plan->flags);
   c->has_bounds = berth__node_is_bounded(plan->graph, node);
+  c->how = berth__cpu_choose(&program->kernels, node->op, &c->args,
+                             plan->flags | (c->has_bounds ? BERTH__CALL_HAS_BOUNDS : 0));
   c->is_one_piece = berth__cpu_is_one_piece(&c->how);
 }
 

@@ -42,7 +42,7 @@ typedef struct job {
   float *beside;               /* [KEYS][WIDTH], or one a key: what is added to the scores */
   float *sum;                  /* [Dv][WIDTH] */
   float *most, *total;         /* [WIDTH]: largest score so far; sum of the weights */
-  float *first, *last;         /* [WIDTH]: the keys that a query sees */
+  float *first, *last;         /* [WIDTH]: the keys that a query sees, from the block's first and last on */
   float *wide;                 /* [KEYS][D or Dv]: a block of keys or values that are not f32 */
   bool has_beside, has_beside_rows;
   bool reads_blocks; /* one query at a time, along rows of q8_0 */
@@ -65,7 +65,7 @@ typedef struct wide_rows {
 } wide_rows;
 
 static wide_rows rows_of(const job *j, const char *data, int64_t at, const berth__heads *h, int64_t key, int64_t n) {
-  at += berth__attention_place(&j->a, key) * h->row_stride;
+  if (n > 0) at += berth__attention_place(&j->a, key) * h->row_stride; /* a ring without rows has no place */
   if (j->kv_type == BERTH_F32) return (wide_rows){(const float *)(const void *)data + at, h->row_stride, h->stride};
   for (int64_t i = 0; i < n; i++, at += h->row_stride)
     if (j->kv_element != 0)
@@ -291,10 +291,13 @@ static void load_beside(const job *j, const block *b, int64_t key, int64_t n) {
 
 /* ---- Softmax ---- */
 
-/* Adds what stands beside the scores of keys [key, key + n) and hides those past the edges; gives the largest. */
+/* Adds what stands beside the scores of keys [key, key + n) and hides those past the edges; gives the largest. Edges
+ * are few keys from those of the block: told from there, they are exact in f32 wherever a ring has come to, and so is
+ * the order of whatever is further away. */
 static vf attention_kernel_mend(const job *j, const block *b, int64_t key, int64_t n, int64_t lane) {
   const vf first = vf_load(j->first + lane), last = vf_load(j->last + lane), hidden = vf_set1(-INFINITY);
-  const bool is_edge = (float)key < j->first[b->n_rows - 1] || (float)(key + n) > j->last[0];
+  const int64_t from_first = key - b->first, from_last = key - b->last;
+  const bool is_edge = (float)from_first < j->first[b->n_rows - 1] || (float)(from_last + n) > j->last[0];
   vf most = vf_load(j->most + lane);
   for (int64_t i = 0; i < n; i++) {
     float *at = j->score + i * WIDTH + lane;
@@ -302,8 +305,8 @@ static vf attention_kernel_mend(const job *j, const block *b, int64_t key, int64
     if (j->a.cap != 0) x = vf_tanh(x * vf_set1((float)(1 / j->a.cap))) * vf_set1((float)j->a.cap);
     if (j->has_beside) x = x + (j->has_beside_rows ? vf_load(j->beside + i * WIDTH + lane) : vf_set1(j->beside[i]));
     if (is_edge) {
-      const vf place = vf_set1((float)(key + i));
-      x = vf_pick_lt(place, first, hidden, vf_pick_lt(place, last, x, hidden));
+      const vf after = vf_set1((float)(from_first + i)), before = vf_set1((float)(from_last + i));
+      x = vf_pick_lt(after, first, hidden, vf_pick_lt(before, last, x, hidden));
     }
     if (is_edge || j->has_beside || j->a.cap != 0) vf_store(at, x);
     most = vf_max(most, x);
@@ -333,14 +336,14 @@ static void attention_kernel_weigh(const job *j, const block *b, int64_t key, in
 
 static void start_block(const job *j, block *b) {
   int64_t first, last;
+  berth__attention_range(&j->a, b->keys, b->row, &b->first, &last);
+  berth__attention_range(&j->a, b->keys, b->row + b->n_rows - 1, &first, &b->last);
   for (int64_t lane = 0; lane < WIDTH; lane++) {
     berth__attention_range(&j->a, b->keys, b->row + attention_kernel_smaller(lane, b->n_rows - 1), &first, &last);
-    j->first[lane] = (float)first;
-    j->last[lane] = (float)last;
+    j->first[lane] = (float)(first - b->first);
+    j->last[lane] = (float)(last - b->last);
     j->most[lane] = -FLT_MAX;
     j->total[lane] = 0;
-    if (lane == 0) b->first = first;
-    b->last = last;
   }
   memset(j->sum, 0, (size_t)(j->a.v.size * WIDTH) * sizeof *j->sum);
   if (j->has_beside_rows) memset(j->beside, 0, KEYS * WIDTH * sizeof *j->beside);
@@ -500,7 +503,7 @@ static vf sum_values(const job *j, const block *b, float factor, float *out) {
       const uint8_t *v = q8_at(j->v, b->v, &j->a.v, n != 0 ? berth__attention_place(&j->a, key) : 0);
       probe = probe + q8_sum(score, n, v, q8_row_bytes(&j->a.v), j->a.v.size, is_first, by, out);
     } else {
-      const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, n != 0 ? key : 0, n);
+      const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, key, n);
       const weighed w = {.score = score, .v = v.at, .row = v.row, .keys = n, .is_first = is_first, .factor = by};
       probe = probe + sum_all_columns(&w, j->a.v.size, out);
     }
@@ -628,6 +631,6 @@ static berth_status attention_kernel_run(const berth_op_call *call, berth_error 
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_attention)[] = {
     {"attention blocked", BERTH__OP_attention, attention_kernel_takes, attention_kernel_items, attention_kernel_grain,
-     attention_kernel_scratch, attention_kernel_run, NULL, false},
+     attention_kernel_scratch, attention_kernel_run, NULL, false, NULL},
     {0},
 };

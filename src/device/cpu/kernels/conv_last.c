@@ -150,12 +150,14 @@ static int64_t conv_last_kernel_grain(const berth_op_call *call) {
 }
 
 /* Scratch, as far as it is needed: zeros, a row or a line of them; the table; copies. */
+static uint64_t row_of_zeros(const conv *c) {
+  const int64_t most = c->depth > c->last.channels ? c->depth : c->last.channels;
+  return ((uint64_t)(c->merges ? patch_line(c) : most) * sizeof(float) + 63) / 64 * 64;
+}
 static uint64_t conv_last_kernel_zeros_size(const conv *c) {
   const berth__window_axis *w = c->last.window.axis;
-  const int64_t most = c->depth > c->last.channels ? c->depth : c->last.channels;
   const bool has_lines_outside = has_border(&w[0]) || has_border(&w[1]);
-  if (!has_lines_outside && (c->merges || !has_border(&w[2]))) return 0;
-  return ((uint64_t)(c->merges ? patch_line(c) : most) * sizeof(float) + 63) / 64 * 64;
+  return has_lines_outside || (!c->merges && has_border(&w[2])) ? row_of_zeros(c) : 0;
 }
 static uint64_t table_size(const conv *c) {
   return ((uint64_t)(c->step != 0 ? c->taps : c->block * c->taps) * sizeof(float *) + 63) / 64 * 64;
@@ -169,6 +171,33 @@ static uint64_t conv_last_kernel_scratch(const berth_op_call *call) {
   conv c;
   conv_last_kernel_read_shape(call, &c);
   return conv_last_kernel_zeros_size(&c) + table_size(&c) + copies_size(&c);
+}
+
+/* Smaller extents may have a border where larger ones do not come to their pads, other tiles, and blocks that are cut
+ * less evenly: so the largest block of all, and borders wherever there are pads. */
+static bool may_have_border(const berth__window_axis *w) { return w->begin > 0 || w->end > 0; }
+
+static uint64_t copies_size_most(const conv *c, bool has_columns_outside) {
+  conv least = *c;
+  least.block = GEMM_ROWS;
+  if (c->merges && !has_columns_outside) return 0;
+  if (!c->merges && !c->in_place_over) return 0;
+  const int64_t all = 4 * (c->merges ? c->taps * patch_line(c) : c->block * c->taps * c->depth);
+  const int64_t cut = 4 * (c->merges ? (c->taps + 1) * patch_line(&least) : GEMM_ROWS * c->taps * c->depth);
+  const int64_t bytes = c->merges ? COPY_BYTES : OVER_BYTES, most = cut > bytes ? cut : bytes;
+  return (uint64_t)(all < most ? all : most);
+}
+
+static uint64_t conv_last_kernel_scratch_most(const berth_op_call *call) {
+  conv c;
+  conv_last_kernel_read_shape(call, &c);
+  const berth__window_axis *w = c.last.window.axis;
+  const int64_t pixels = c.merges ? w[2].out : c.pixels + GEMM_ROWS, block = BLOCK_TILES * GEMM_ROWS;
+  const bool has_columns = may_have_border(&w[2]);
+  const bool has_border_at_all = has_columns || may_have_border(&w[0]) || may_have_border(&w[1]);
+  c.block = pixels < block ? pixels : block;
+  const uint64_t zeros = has_border_at_all ? row_of_zeros(&c) : 0;
+  return zeros + table_size(&c) + copies_size_most(&c, has_columns);
 }
 
 typedef struct worker {
@@ -320,6 +349,6 @@ static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error 
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_last)[] = {
     {"conv_last", BERTH__OP_conv_last, conv_last_kernel_takes, conv_last_kernel_items, conv_last_kernel_grain,
-     conv_last_kernel_scratch, conv_last_kernel_run, NULL, false},
+     conv_last_kernel_scratch, conv_last_kernel_run, NULL, false, conv_last_kernel_scratch_most},
     {0},
 };

@@ -122,6 +122,6 @@ static berth_status conv_spread_kernel_run(const berth_op_call *call, berth_erro
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_spread)[] = {
     {"conv_transpose_spread", BERTH__OP_conv_transpose_last, conv_spread_kernel_takes, conv_spread_kernel_items,
-     conv_spread_kernel_grain, conv_spread_kernel_scratch, conv_spread_kernel_run, NULL, false},
+     conv_spread_kernel_grain, conv_spread_kernel_scratch, conv_spread_kernel_run, NULL, false, NULL},
     {0},
 };

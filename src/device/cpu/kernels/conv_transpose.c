@@ -188,6 +188,6 @@ static berth_status conv_transpose_kernel_run(const berth_op_call *call, berth_e
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_conv_transpose)[] = {
     {"conv_transpose_last", BERTH__OP_conv_transpose_last, conv_transpose_kernel_takes, conv_transpose_kernel_items,
-     conv_transpose_kernel_grain, conv_transpose_kernel_scratch, conv_transpose_kernel_run, NULL, false},
+     conv_transpose_kernel_grain, conv_transpose_kernel_scratch, conv_transpose_kernel_run, NULL, false, NULL},
     {0},
 };

@@ -214,10 +214,15 @@ static const block_kind *narrower(const block_kind *kind) {
   return next->kernel == kind->kernel && next->down == kind->down && next->across == kind->across ? next : NULL;
 }
 
+/* Images have one plane, in x as in the result: padding may make several of one, or put zeros in its place. */
+static bool depthwise_kernel_is_flat(const berth__window_axis *first) {
+  return first->kernel == 1 && first->in == 1 && first->out == 1 && first->begin == 0;
+}
+
 /* The widest blocks of a kernel; NULL: there are none. */
 static const block_kind *depthwise_kernel_kind_of(const depthwise *d) {
   const berth__window_axis *w = d->last.window.axis;
-  if (w[0].kernel != 1 || w[0].in != 1 || w[1].dilation != 1 || w[2].dilation != 1) return NULL;
+  if (!depthwise_kernel_is_flat(&w[0]) || w[1].dilation != 1 || w[2].dilation != 1) return NULL;
   for (const block_kind *kind = kinds; kind->kernel != 0; kind++)
     if (w[1].kernel == kind->kernel && w[2].kernel == kind->kernel && w[1].stride == kind->down &&
         w[2].stride == kind->across)
@@ -279,7 +284,7 @@ static void depthwise_kernel_run_edge(const depthwise *d, int64_t image, int64_t
 static void depthwise_kernel_run_line(const depthwise *d, const worker *w, int64_t line, int64_t begin, int64_t end) {
   const berth__window_axis *axis = d->last.window.axis;
   const int64_t first = line * axis[2].out;
-  const bool is_flat = axis[0].kernel == 1 && axis[0].in == 1;
+  const bool is_flat = depthwise_kernel_is_flat(&axis[0]);
   while (begin < end) {
     const int64_t left = end - begin;
     if (left == 1 && is_flat) {
@@ -441,6 +446,6 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_depthwise)[] = {
     {"depthwise", BERTH__OP_depthwise, depthwise_kernel_takes, depthwise_kernel_items, depthwise_kernel_grain,
-     depthwise_kernel_scratch, depthwise_kernel_run, NULL, false},
+     depthwise_kernel_scratch, depthwise_kernel_run, NULL, false, NULL},
     {0},
 };

@@ -28,7 +28,7 @@ static bool dft_kernel_factor(transform *t, int64_t length) {
   t->n_factors = 0;
   for (int64_t left = length; left > 1;) {
     int64_t factor = left % 4 == 0 ? 4 : 2;
-    while (left % factor != 0) factor++;
+    while (factor <= MOST_PRIME && left % factor != 0) factor++;
     if (factor > MOST_PRIME) return false;
     t->factor[t->n_factors++] = factor;
     left /= factor;
@@ -237,6 +237,12 @@ static uint64_t dft_kernel_scratch(const berth_op_call *call) {
   return (uint64_t)(w.is_chirp ? 8 * w.t.length + 2 * length : 6 * w.t.length) * sizeof(double);
 }
 
+/* A shorter line may be one that needs a chirp: what that takes grows with the length. */
+static uint64_t dft_kernel_scratch_most(const berth_op_call *call) {
+  const int64_t length = berth__dft_read(call).length;
+  return (uint64_t)(8 * dft_kernel_power(2 * length - 1) + 2 * length) * sizeof(double);
+}
+
 /* An inverse is the way there with the parts swapped, at both ends. */
 static berth_status dft_kernel_run(const berth_op_call *call, berth_error *err) {
   const berth__dft d = berth__dft_read(call);
@@ -257,6 +263,7 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_dft)[] = {
      .takes = dft_kernel_takes,
      .items = dft_kernel_items,
      .scratch = dft_kernel_scratch,
+     .scratch_most = dft_kernel_scratch_most,
      .run = dft_kernel_run},
     {0},
 };

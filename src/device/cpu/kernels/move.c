@@ -326,7 +326,7 @@ static berth_status run_concat(const berth_op_call *call, berth_error *err) {
 static int64_t write_rows_grain(const berth_op_call *call) {
   berth__write_rows w;
   berth__write_rows_of(call, &w);
-  return WORTH / (w.inner * (int64_t)berth_type_size(call->out[0].type) + 1) + 1;
+  return WORTH / (w.inner * (int64_t)berth_type_size(call->in[BERTH__WRITE_ROWS_ROWS].type) + 1) + 1;
 }
 
 #define VIEW(op) \

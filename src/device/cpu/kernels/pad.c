@@ -120,11 +120,13 @@ static int64_t pad_kernel_source_of(const padding *p, int64_t line) {
   return from;
 }
 
-#define BORDER(c_type)                                                                                \
-  {                                                                                                   \
-    for (int64_t i = begin; i < end; i++)                                                             \
-      ((c_type *)(void *)to)[i] = ((const c_type *)(const void *)from)[pad_kernel_place(p, last, i)]; \
-    break;                                                                                            \
+/* Elements that move together are as wide as this type, and lie where their own type may: that is why it is a copy. */
+#define BORDER(c_type)                                                                                   \
+  {                                                                                                      \
+    const size_t size = sizeof(c_type);                                                                  \
+    for (int64_t i = begin; i < end; i++)                                                                \
+      memcpy(to + (size_t)i * size, from + (size_t)pad_kernel_place(p, last, i) * size, sizeof(c_type)); \
+    break;                                                                                               \
   }
 /* The places [begin, end) of a line outside of what is kept. */
 static void pad_kernel_border(const padding *p, char *to, const char *from, int64_t begin, int64_t end) {

@@ -254,8 +254,8 @@ static berth_status pool_kernel_run(const berth_op_call *call, berth_error *err)
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_pool)[] = {
     {"max_pool", BERTH__OP_max_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run,
-     NULL, false},
+     NULL, false, NULL},
     {"avg_pool", BERTH__OP_avg_pool, pool_kernel_takes, pool_kernel_items, NULL, pool_kernel_scratch, pool_kernel_run,
-     NULL, false},
+     NULL, false, NULL},
     {0},
 };

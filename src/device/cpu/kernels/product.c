@@ -147,10 +147,10 @@ static bool product_kernel_takes_few(const berth_op_call *call) {
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
     {"product", BERTH__OP_product, product_kernel_takes_few, product_kernel_items, product_kernel_grain,
-     product_kernel_scratch, product_kernel_run, NULL, true},
+     product_kernel_scratch, product_kernel_run, NULL, true, NULL},
     {"product", BERTH__OP_product, product_kernel_takes, product_kernel_items, product_kernel_grain,
-     product_kernel_scratch, product_kernel_run, NULL, false},
+     product_kernel_scratch, product_kernel_run, NULL, false, NULL},
     {"matmul", BERTH__OP_matmul, takes_matmul, product_kernel_items, product_kernel_grain, product_kernel_scratch,
-     run_matmul, NULL, false},
+     run_matmul, NULL, false, NULL},
     {0},
 };

@@ -351,6 +351,6 @@ static berth_status product_bf16_kernel_run(const berth_op_call *call, berth_err
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_bf16)[] = {
     {"product bf16", BERTH__OP_product, product_bf16_kernel_takes, product_bf16_kernel_items, product_bf16_kernel_grain,
-     product_bf16_kernel_scratch, product_bf16_kernel_run, NULL, false},
+     product_bf16_kernel_scratch, product_bf16_kernel_run, NULL, false, NULL},
     {0},
 };

@@ -173,6 +173,6 @@ static berth_status product_blocks_run(const berth_op_call *call, berth_error *e
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_blocks)[] = {
     {"product blocks", BERTH__OP_product, product_blocks_takes, product_blocks_items, product_blocks_grain,
-     product_blocks_scratch, product_blocks_run, product_blocks_prepare, false},
+     product_blocks_scratch, product_blocks_run, product_blocks_prepare, false, NULL},
     {0},
 };

@@ -230,6 +230,6 @@ static berth_status narrow_run(const berth_op_call *call, berth_error *err) {
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product_narrow)[] = {
     {"product_narrow", BERTH__OP_product, narrow_takes, narrow_items, narrow_grain, narrow_scratch, narrow_run, NULL,
-     false},
+     false, NULL},
     {0},
 };

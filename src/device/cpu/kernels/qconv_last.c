@@ -227,6 +227,6 @@ static berth_status qconv_last_kernel_run(const berth_op_call *call, berth_error
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qconv_last)[] = {
     {"qconv_last packed", BERTH__OP_qconv_last, qconv_last_kernel_takes, qconv_last_kernel_items,
-     qconv_last_kernel_grain, qconv_last_kernel_scratch, qconv_last_kernel_run, NULL, true},
+     qconv_last_kernel_grain, qconv_last_kernel_scratch, qconv_last_kernel_run, NULL, true, NULL},
     {0},
 };

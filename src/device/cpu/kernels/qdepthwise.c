@@ -393,6 +393,6 @@ static berth_status qdepthwise_kernel_run(const berth_op_call *call, berth_error
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qdepthwise)[] = {
     {"qdepthwise", BERTH__OP_qdepthwise, qdepthwise_kernel_takes, qdepthwise_kernel_items, qdepthwise_kernel_grain,
-     qdepthwise_kernel_scratch, qdepthwise_kernel_run, qdepthwise_kernel_prepare, true},
+     qdepthwise_kernel_scratch, qdepthwise_kernel_run, qdepthwise_kernel_prepare, true, NULL},
     {0},
 };

@@ -96,6 +96,6 @@ static berth_status qproduct_kernel_run(const berth_op_call *call, berth_error *
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_qproduct)[] = {
     {"qproduct packed", BERTH__OP_qproduct, qproduct_kernel_takes, qproduct_kernel_items, qproduct_kernel_grain,
-     qproduct_kernel_scratch, qproduct_kernel_run, NULL, false},
+     qproduct_kernel_scratch, qproduct_kernel_run, NULL, false, NULL},
     {0},
 };

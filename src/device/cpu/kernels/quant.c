@@ -213,9 +213,9 @@ static berth_status quant_kernel_run_range(const berth_op_call *call, berth_erro
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
     {"quantize", BERTH__OP_quantize, takes_quantize, quant_kernel_items, quant_kernel_grain, NULL, run_quantize, NULL,
-     false},
+     false, NULL},
     {"dequantize", BERTH__OP_dequantize, takes_dequantize, quant_kernel_items, quant_kernel_grain, NULL, run_dequantize,
-     NULL, false},
-    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, quant_kernel_run_range, NULL, false},
+     NULL, false, NULL},
+    {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, quant_kernel_run_range, NULL, false, NULL},
     {0},
 };

@@ -229,11 +229,12 @@ static void make_line(const resizing *r, float *to, const float *from) {
 
 /* ---- nearest ---- */
 
-#define PICK(c_type)                                                                \
-  {                                                                                 \
-    for (int64_t i = 0; i < r->g.out[1]; i++)                                       \
-      ((c_type *)(void *)to)[i] = ((const c_type *)(const void *)from)[t[i].first]; \
-    break;                                                                          \
+/* A place is as wide as this type, and lies where its elements may: that is why it is a copy. */
+#define PICK(c_type)                                                                                       \
+  {                                                                                                        \
+    for (int64_t i = 0; i < r->g.out[1]; i++)                                                              \
+      memcpy(to + (size_t)i * sizeof(c_type), from + (size_t)t[i].first * sizeof(c_type), sizeof(c_type)); \
+    break;                                                                                                 \
   }
 /* Places of so many bytes each. */
 static void pick_places(const resizing *r, char *to, const char *from, size_t place) {

@@ -49,7 +49,8 @@ static berth_status unpack_rows_run(const berth_op_call *call, berth_error *err)
 }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_unpack)[] = {
-    {"unpack", BERTH__OP_unpack, unpack_takes, unpack_blocks, NULL, NULL, unpack_run, NULL, true},
-    {"unpack_rows", BERTH__OP_unpack_rows, unpack_takes, unpack_rows_items, NULL, NULL, unpack_rows_run, NULL, false},
+    {"unpack", BERTH__OP_unpack, unpack_takes, unpack_blocks, NULL, NULL, unpack_run, NULL, true, NULL},
+    {"unpack_rows", BERTH__OP_unpack_rows, unpack_takes, unpack_rows_items, NULL, NULL, unpack_rows_run, NULL, false,
+     NULL},
     {0},
 };

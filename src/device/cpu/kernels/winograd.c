@@ -376,8 +376,8 @@ static berth_status pack_run(const berth_op_call *call, berth_error *err) {
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_winograd)[] = {
     {"conv_winograd", BERTH__OP_conv_winograd, winograd_kernel_takes, winograd_kernel_items, winograd_kernel_grain,
-     winograd_kernel_scratch, winograd_kernel_run, NULL, false},
+     winograd_kernel_scratch, winograd_kernel_run, NULL, false, NULL},
     {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, winograd_kernel_pack_items, NULL, NULL, pack_run, NULL,
-     false},
+     false, NULL},
     {0},
 };
