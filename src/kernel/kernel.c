@@ -107,7 +107,7 @@ static bool sums_equal(const berth__kernel *a, const berth__kernel *b) {
   for (uint32_t i = 0; i < a->n_sums; ++i) {
     const berth__kernel_sums *x = &a->sums[i], *y = &b->sums[i];
     if (x->type != y->type || !tiles_equal(&x->left, &y->left) || !tiles_equal(&x->right, &y->right) ||
-        x->kind != y->kind || x->together != y->together)
+        x->kind != y->kind || x->together != y->together || x->group_rows != y->group_rows)
       return false;
   }
   return true;

@@ -97,9 +97,10 @@ static inline uint32_t berth__tile_slot(const berth__kernel_tile *tile) {
 /* Sums of products, which are 0 at first: one for each line of the left tile and each of the right one. */
 typedef struct berth__kernel_sums {
   berth__kernel_tile left, right;
-  berth__number type; /* f32, or i32, which wraps */
-  berth_compute kind; /* of f32: what is multiplied is rounded to it */
-  uint32_t together;  /* columns beside each other that one thread has, 1, 2 or 4 */
+  berth__number type;  /* f32, or i32, which wraps */
+  berth_compute kind;  /* of f32: what is multiplied is rounded to it */
+  uint32_t together;   /* columns beside each other that one thread has, 1, 2 or 4 */
+  uint32_t group_rows; /* where each thread computes its own: threads along the rows */
 } berth__kernel_sums;
 
 #define BERTH__KERNEL_SUMS 2u
@@ -165,12 +166,10 @@ berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_des
 uint32_t berth__tile_slot_bytes(const berth__tile_desc *desc);
 berth__storage berth__compute_storage(berth_compute kind);
 /* Sums of two tiles of one kind and depth; and what a workgroup's shared arrays take. */
-uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_tile *left, const berth__kernel_tile *right,
-                               berth_compute kind, uint32_t together);
+uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_sums *sums); /* its number */
 uint64_t berth__kernel_shared_bytes(const berth__kernel *kernel);
 
-/* How sums are spread where each thread computes its own: rows and columns that a thread has, and threads along them.
- */
+/* Rows and columns that a thread has where each computes its own, and threads along them. */
 typedef struct berth__sums_spread {
   uint32_t thread_rows, thread_columns, group_rows, group_columns;
 } berth__sums_spread;

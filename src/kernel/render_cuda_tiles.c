@@ -26,10 +26,10 @@ static const char prelude[] =
     "BERTH_LDMATRIX(berth_ldmatrix_across, \".trans\")\n"
     "#define BERTH_MMA(name, form) \\\n"
     "  BERTH_FUNCTION void name(float *c, const unsigned *a, const unsigned *b) { \\\n"
-    "    asm volatile(\"mma.sync.aligned.\" form \" {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" "
+    "    asm(\"mma.sync.aligned.\" form \" {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" "
     "\\\n"
-    "                 : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
-    "                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); \\\n"
+    "        : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
+    "        : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); \\\n"
     "  }\n"
     "BERTH_MMA(berth_mma_bf16, \"m16n8k16.row.col.f32.bf16.bf16.f32\")\n"
     "BERTH_MMA(berth_mma_f16, \"m16n8k16.row.col.f32.f16.f16.f32\")\n"
@@ -158,7 +158,9 @@ static void add_narrow(berth__text *out, const berth__kernel *k, const berth__ke
                      w->rows / 16, w->columns / 8, sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16", w->columns / 8);
 }
 
-/* Four bytes: each thread loads its own. tf32x3: what is left of a number after the first rounding is a second one. */
+/* Four bytes: each thread loads its own. tf32x3: what is left of a number after the first rounding is a second one.
+ * The units cut off what a sum cannot hold instead of rounding it, always in the same direction: over thousands of
+ * products that is more than what tf32x3 is off by otherwise, so there sums of eight are added by the core. */
 static void add_loads(berth__text *out, const char *name, const char *tile, uint32_t n, uint32_t pieces, uint32_t line,
                       uint32_t depth, uint32_t lines, bool is_split) {
   berth__text_printf(out,
@@ -197,11 +199,16 @@ static void add_tf32(berth__text *out, const berth__kernel_sums *sums, const war
                      down, across);
   if (is_split)
     berth__text_printf(out,
-                       "        berth_mma_tf32(c + 4 * (i * %u + j), a_rest + 4 * i, b + 2 * j);\n"
-                       "        berth_mma_tf32(c + 4 * (i * %u + j), a + 4 * i, b_rest + 2 * j);\n",
-                       across, across);
-  berth__text_printf(out, "        berth_mma_tf32(c + 4 * (i * %u + j), a + 4 * i, b + 2 * j);\n      }\n    }\n  }\n",
-                     across);
+                       "        float sums[4] = {0};\n"
+                       "        berth_mma_tf32(sums, a_rest + 4 * i, b + 2 * j);\n"
+                       "        berth_mma_tf32(sums, a + 4 * i, b_rest + 2 * j);\n"
+                       "        berth_mma_tf32(sums, a + 4 * i, b + 2 * j);\n"
+                       "#pragma unroll\n"
+                       "        for (int q = 0; q < 4; q++) c[4 * (i * %u + j) + q] += sums[q];\n",
+                       across);
+  else
+    berth__text_printf(out, "        berth_mma_tf32(c + 4 * (i * %u + j), a + 4 * i, b + 2 * j);\n", across);
+  berth__text_printf(out, "      }\n    }\n  }\n");
 }
 
 /* ---- A kernel's own ---- */

@@ -43,28 +43,28 @@ berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_des
   return tile;
 }
 
-uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_tile *left, const berth__kernel_tile *right,
-                               berth_compute kind, uint32_t together) {
+static bool sums_fit(const berth__kernel *k, const berth__kernel_sums *sums) {
+  const berth__kernel_tile *left = &sums->left, *right = &sums->right;
+  if (sums->group_rows == 0 || k->group_size % sums->group_rows != 0) return false;
+  const berth__sums_spread s = berth__sums_spread_of(k, sums);
+  return left->depth == right->depth && left->slots == right->slots && k->shared[left->array].type == sums->type &&
+         k->shared[right->array].type == sums->type && s.thread_rows * s.group_rows == left->lines &&
+         s.thread_columns * s.group_columns == right->lines && s.thread_columns % sums->together == 0 &&
+         s.thread_rows * s.thread_columns <= BERTH__THREAD_SUMS;
+}
+
+uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_sums *sums) {
   if (k == NULL || k->status != BERTH_OK) return 0;
-  const berth__kernel_sums sums = {
-      .left = *left, .right = *right, .type = k->shared[left->array].type, .kind = kind, .together = together};
-  const berth__sums_spread s = berth__sums_spread_of(k, &sums);
-  if (k->n_sums == BERTH__KERNEL_SUMS || k->shared[right->array].type != sums.type || left->depth != right->depth ||
-      left->slots != right->slots || s.thread_rows * s.group_rows != left->lines ||
-      s.thread_columns * s.group_columns != right->lines || s.group_rows * s.group_columns != k->group_size ||
-      s.thread_rows * s.thread_columns > BERTH__THREAD_SUMS || s.thread_columns % together != 0) {
+  if (k->n_sums == BERTH__KERNEL_SUMS || !sums_fit(k, sums)) {
     berth__maker_mistake(k, BERTH__INST_multiply, "its tiles do not fit each other, or the threads");
     return 0;
   }
-  k->sums[k->n_sums] = sums;
+  k->sums[k->n_sums] = *sums;
   return k->n_sums++;
 }
 
-/* As many threads along the rows as along the columns, or half as many. */
 berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__kernel_sums *sums) {
-  uint32_t rows = 1;
-  while (4 * rows * rows <= k->group_size) rows *= 2;
-  const uint32_t columns = k->group_size / rows;
+  const uint32_t rows = sums->group_rows, columns = k->group_size / rows;
   return (berth__sums_spread){.thread_rows = sums->left.lines / rows,
                               .thread_columns = sums->right.lines / columns,
                               .group_rows = rows,

@@ -157,8 +157,7 @@ static void wrong_names(void **state) {
   berth_context_destroy(ctx);
 }
 
-static berth_status take_text(void *user, const void *data, size_t size) {
-  const char *text = data;
+static berth_status take_text(void *user, const char *text, size_t size) {
   for (size_t i = 0; i + 8 <= size; i++) *(bool *)user = *(bool *)user || memcmp(text + i, "multiply", 8) == 0;
   return BERTH_OK;
 }

@@ -311,7 +311,12 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
   open_piece(&w, &w.sides[0], true);
   open_piece(&w, &w.sides[1], false);
   const uint32_t together = berth__tile_word(tile) == 2 ? 2 : 1;
-  w.sums = berth__kernel_sums_of(k, &w.sides[0].tile, &w.sides[1].tile, kind, together);
+  w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.sides[0].tile,
+                                                          .right = w.sides[1].tile,
+                                                          .type = BERTH__NUM_F32,
+                                                          .kind = kind,
+                                                          .together = together,
+                                                          .group_rows = form->threads == 256 ? 16 : 8});
   sum_pieces(&w);
   berth__tile_store_sums(tile, k, w.sums, w.batch, w.sides[0].first, w.sides[1].first);
   return berth__l_end(tile->l, k, err);

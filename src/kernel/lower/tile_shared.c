@@ -141,7 +141,11 @@ berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form,
   open_piece(&w, &w.left, height);
   open_piece(&w, &w.right, width);
   const uint32_t word = berth__tile_word(tile), together = form->thread_columns % word == 0 ? word : 1;
-  w.sums = berth__kernel_sums_of(k, &w.left.tile, &w.right.tile, BERTH_COMPUTE_F32, together);
+  w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.left.tile,
+                                                          .right = w.right.tile,
+                                                          .type = tile->type,
+                                                          .together = together,
+                                                          .group_rows = form->group_rows});
   sum_pieces(&w);
   berth__tile_store_sums(tile, k, w.sums, w.batch, w.left.first, w.right.first);
   return berth__l_end(tile->l, k, err);
